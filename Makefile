@@ -1,0 +1,46 @@
+# Everything is installed into .venv on first use; only Python >= 3.11 (with venv), make and git are needed.
+
+PYTHON ?= python3
+VENV ?= .venv
+BIN := $(VENV)/bin
+DEMO_ARGS ?=
+BENCH_ARGS ?= --quick
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test lint bench wheel-test clean
+
+help: ## show this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
+
+demo: $(VENV)/.plot ## learn two real streams through the daemon, with a table and pictures at the end
+	$(BIN)/streamsvm demo $(DEMO_ARGS)
+
+test: lint ## every check: lint, types, tests, documentation examples, the built wheel
+	$(BIN)/pytest
+
+lint: $(VENV)/.dev ## style and types only
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+bench: $(VENV)/.bench ## speed and accuracy beside scikit-learn (BENCH_ARGS="--data DIR" for your own data)
+	$(BIN)/python benchmarks/lasvm.py $(BENCH_ARGS)
+
+wheel-test: $(VENV)/.dev ## build the wheel and try it in a clean environment
+	$(BIN)/pytest tests/test_wheel.py
+
+clean: ## remove the environment, caches and build output
+	rm -rf $(VENV) build dist *.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	find streamsvm connectors tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# The stamps say which extras the environment has. It is an editable install: edits count at once, without a new stamp.
+$(VENV)/.plot $(VENV)/.dev $(VENV)/.bench: $(VENV)/.%: pyproject.toml | $(VENV)/.python
+	$(BIN)/python -m pip install --quiet --editable '.[$*]'
+	@touch $@
+
+$(VENV)/.python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+	  echo 'streamsvm needs Python 3.11 or newer; "$(PYTHON)" is' "$$($(PYTHON) --version 2>&1 || true)."; \
+	  echo 'Name another one: make PYTHON=/path/to/python3.12 ...'; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+	@touch $@

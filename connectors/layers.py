@@ -1,0 +1,145 @@
+"""Layers of a configuration: a TOML file, overridden by the environment, overridden by flags.
+
+The shape of the configuration is a set of dataclasses, one per section; a field's ``metadata["check"]`` says what a
+value should have been, or None if it is right.
+"""
+
+import tomllib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import fields
+from difflib import get_close_matches
+from pathlib import Path
+from types import NoneType, UnionType
+from typing import Any, NamedTuple, get_args, get_origin, get_type_hints
+
+Check = Callable[[Any], str | None]
+Sections = Mapping[str, Any]  # the dataclass of each section, by name
+
+_TYPE_NAMES = {
+    str: "a string",
+    int: "a whole number",
+    float: "a number",
+    bool: "true or false",
+    Path: "a folder",
+    tuple[str, ...]: "a list of strings",
+}
+
+
+def collect(
+    sections: Sections, path: Path, environment: Mapping[str, str], overrides: Sequence[str]
+) -> tuple[dict[str, dict[str, Any]], list[str]]:
+    """Values by section and key, converted and checked, and a line for everything that is wrong."""
+    problems: list[str] = []
+    values: dict[str, dict[str, Any]] = {name: {} for name in sections}
+    for given in (
+        *_from_file(sections, path, problems),
+        *_from_environment(sections, environment),
+        *_from_flags(sections, overrides, problems),
+    ):
+        try:
+            key, value = _interpret(sections[given.section], given)
+            values[given.section][key] = value
+        except ValueError as error:
+            problems.append(str(error))
+    return values, problems
+
+
+# --- where values come from -------------------------------------------------------------------------------------------
+
+
+class _Given(NamedTuple):
+    """One value of one key, as it was found."""
+
+    section: str
+    key: str
+    value: Any
+    origin: str
+    is_text: bool  # from the environment or a flag, where everything is text
+
+    def problem(self, what: str) -> ValueError:
+        return ValueError(f"{self.origin}: {self.section}.{self.key} = {self.value!r} {what}")
+
+
+def _from_file(sections: Sections, path: Path, problems: list[str]) -> Iterator[_Given]:
+    try:
+        with open(path, "rb") as file:
+            content = tomllib.load(file)
+    except OSError as error:
+        problems.append(f"{path}: {error.strerror}")
+        return
+    except ValueError as error:  # tomllib's own says the line, and bytes that are no UTF-8 are one too
+        problems.append(f"{path}: {error}")
+        return
+    for section, keys in content.items():
+        if section not in sections or not isinstance(keys, dict):
+            problems.append(f"{path}: unknown section [{section}]{_suggest(section, sections)}")
+            continue
+        for key, value in keys.items():
+            yield _Given(section, key, value, str(path), is_text=False)
+
+
+def _from_environment(sections: Sections, environment: Mapping[str, str]) -> Iterator[_Given]:
+    for variable, value in sorted(environment.items()):
+        prefix, _, rest = variable.partition("_")
+        section, _, key = rest.lower().partition("_")
+        if prefix == "STREAMSVM" and section in sections:
+            yield _Given(section, key, value, variable, is_text=True)
+
+
+def _from_flags(sections: Sections, overrides: Sequence[str], problems: list[str]) -> Iterator[_Given]:
+    for flag in overrides:
+        name, equals, value = flag.partition("=")
+        section, dot, key = name.strip().partition(".")
+        if not equals or not dot or section not in sections:
+            problems.append(f"--set {flag}: expected section.key=value{_suggest(section, sections)}")
+            continue
+        yield _Given(section, key, value.strip(), f"--set {flag}", is_text=True)
+
+
+# --- what values mean -------------------------------------------------------------------------------------------------
+
+
+def _interpret(section: Any, given: _Given) -> tuple[str, Any]:
+    """The key and its checked value; raises ValueError with the problem."""
+    known = {item.name: item for item in fields(section)}
+    key = next((name for name in known if name.lower() == given.key.lower()), given.key) if given.is_text else given.key
+    if key not in known:
+        raise given.problem(f"is unknown{_suggest(key, known)}")
+    hint = get_type_hints(section)[key]
+    value = _convert(given, hint)
+    check = known[key].metadata.get("check")
+    wanted = check(value) if check else None
+    if wanted is not None:
+        raise given.problem(f"must be {wanted}")
+    return key, value
+
+
+def _convert(given: _Given, hint: Any) -> Any:
+    options = get_args(hint) if isinstance(hint, UnionType) else (hint,)
+    value = given.value
+    if given.is_text and not set(options) <= {str, Path, NoneType}:
+        value = _parse_text(value)
+    for option in options:
+        if get_origin(option) is tuple and isinstance(value, list) and all(isinstance(item, str) for item in value):
+            return tuple(value)
+        if type(value) is option:
+            return value
+        if option is float and type(value) is int:
+            return float(value)
+        if option is Path and type(value) is str:
+            return Path(value)
+    raise given.problem(f"must be {' or '.join(_TYPE_NAMES[option] for option in options if option in _TYPE_NAMES)}")
+
+
+def _parse_text(text: str) -> Any:
+    """Text as TOML would read it; a bare word is a string."""
+    try:
+        return tomllib.loads(f"value = {text}")["value"]
+    except tomllib.TOMLDecodeError:
+        return text
+
+
+def _suggest(name: str, known: Mapping[str, Any]) -> str:
+    close = get_close_matches(name.lower(), [other.lower() for other in known], n=1)
+    found = next((other for other in known if close and other.lower() == close[0]), None)
+    return f"; did you mean {found!r}?" if found else f"; there are {', '.join(known)}"

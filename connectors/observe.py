@@ -1,0 +1,196 @@
+"""How well the model does: prequential metrics, their history, logs and the progress bar.
+
+Prequential: every labelled event is predicted before it is learned, so each prediction is an honest one.
+"""
+
+import logging
+import math
+import sys
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from tqdm import tqdm
+
+from streamsvm.metrics import PRBEP, prbep_score
+
+_BINS = 2048  # of the histogram of margins, on a scale where infinity is 1
+_HISTORY_LENGTH = 1024
+
+Arrays = dict[str, np.ndarray]
+
+
+class Scores(NamedTuple):
+    """Metrics over some labelled events; NaN where a metric needs a class that did not occur."""
+
+    n: int
+    error: float
+    g_mean: float  # geometric mean of the accuracies on the two classes
+    auc: float  # area under the ROC curve
+    prbep: float  # precision among the P highest margins, for P positives
+
+
+class Prequential:
+    """Metrics over all events so far, and over the last `window`, in constant memory.
+
+    The rolling scores are exact. The cumulative AUC and PRBEP come from a histogram of margins with 2048 bins for each
+    class, so margins closer than a bin count as ties.
+    """
+
+    def __init__(self, window: int) -> None:
+        self._margins = np.zeros(window)
+        self._labels = np.zeros(window, dtype=bool)
+        self._histogram = np.zeros((2, _BINS), dtype=np.int64)
+        self._confusion = np.zeros((2, 2), dtype=np.int64)  # [label, prediction]
+
+    def update(self, labels: npt.NDArray[np.bool_], margins: npt.NDArray[np.float64]) -> None:
+        """Add a batch of labels, and the margins predicted for them."""
+        n, window = self.n, len(self._margins)
+        np.add.at(self._confusion, (labels.astype(np.intp), (margins > 0).astype(np.intp)), 1)
+        squashed = margins / (1 + np.abs(margins))
+        bins = ((squashed + 1) * (_BINS / 2)).astype(np.intp).clip(0, _BINS - 1)
+        np.add.at(self._histogram, (labels.astype(np.intp), bins), 1)
+        slots = np.arange(n, n + len(labels))[-window:] % window
+        self._margins[slots] = margins[-window:]
+        self._labels[slots] = labels[-window:]
+
+    @property
+    def n(self) -> int:
+        """Number of labelled events so far."""
+        return int(self._confusion.sum())
+
+    def cumulative(self) -> Scores:
+        """Metrics over all events so far."""
+        prbep = PRBEP()
+        for label, margin in zip(*np.nonzero(self._histogram), strict=True):
+            prbep.update(bool(label), float(margin), w=float(self._histogram[label, margin]))
+        return _scores(self._confusion, *self._histogram, prbep.get())
+
+    def rolling(self) -> Scores:
+        """Metrics over the last `window` events."""
+        filled = min(self.n, len(self._margins))
+        margins, labels = self._margins[:filled], self._labels[:filled]
+        ranks = np.unique(margins, return_inverse=True)[1]
+        counts = [np.bincount(ranks[labels == label], minlength=filled) for label in (False, True)]
+        return _scores(self._rolling_confusion(), *counts, prbep_score(labels, margins))
+
+    def rolling_error(self) -> float:
+        """Error over the last `window` events, without the sorting that the other metrics need."""
+        confusion = self._rolling_confusion()
+        return _ratio(confusion[0, 1] + confusion[1, 0], confusion.sum())
+
+    def rolling_g_mean(self) -> float:
+        """Geometric mean of the two classes' accuracies over the last `window` events."""
+        return _g_mean(self._rolling_confusion())
+
+    def to_arrays(self) -> Arrays:
+        """The state, for a checkpoint."""
+        return {
+            "margins": self._margins,
+            "labels": self._labels,
+            "histogram": self._histogram,
+            "confusion": self._confusion,
+        }
+
+    @classmethod
+    def from_arrays(cls, arrays: Mapping[str, np.ndarray], window: int) -> "Prequential":
+        """Continue; with another window than before, the rolling metrics begin with what both have in common."""
+        self = cls(window)
+        self._histogram, self._confusion = arrays["histogram"], arrays["confusion"]
+        old = len(arrays["margins"])
+        filled = min(self.n, old, window)
+        events = np.arange(self.n - filled, self.n)
+        self._margins[events % window] = arrays["margins"][events % old]
+        self._labels[events % window] = arrays["labels"][events % old]
+        return self
+
+    def _rolling_confusion(self) -> npt.NDArray[np.int64]:
+        filled = min(self.n, len(self._margins))
+        cells = 2 * self._labels[:filled] + (self._margins[:filled] > 0)
+        return np.bincount(cells, minlength=4).reshape(2, 2)
+
+
+def _scores(confusion: np.ndarray, negatives: np.ndarray, positives: np.ndarray, prbep: float) -> Scores:
+    """`negatives` and `positives` count the classes by ascending margin."""
+    n = int(confusion.sum())
+    error = _ratio(confusion[0, 1] + confusion[1, 0], n)
+    below = np.cumsum(negatives) - negatives
+    auc = _ratio((positives * (below + negatives / 2)).sum(), float(negatives.sum()) * float(positives.sum()))
+    return Scores(n, error, _g_mean(confusion), auc, prbep if positives.sum() else math.nan)
+
+
+def _g_mean(confusion: np.ndarray) -> float:
+    return math.sqrt(_ratio(confusion[0, 0], confusion[0].sum()) * _ratio(confusion[1, 1], confusion[1].sum()))
+
+
+def _ratio(part: float, whole: float) -> float:
+    return float(part / whole) if whole else math.nan
+
+
+class Snapshot(NamedTuple):
+    """One row of the history."""
+
+    n: int  # records so far
+    error: float
+    g_mean: float
+    n_support: int
+    seconds: float
+
+
+class History:
+    """The course of a run, for the picture: a row every so many records, thinned out as it grows."""
+
+    def __init__(self) -> None:
+        self._rows: list[Snapshot] = []
+        self._every = 50
+
+    def is_due(self, n: int) -> bool:
+        return n >= (self._rows[-1].n if self._rows else 0) + self._every
+
+    def add(self, row: Snapshot) -> None:
+        self._rows.append(row)
+        if len(self._rows) > _HISTORY_LENGTH:
+            self._rows = self._rows[1::2]
+            self._every *= 2
+
+    @property
+    def rows(self) -> list[Snapshot]:
+        return list(self._rows)
+
+    def to_arrays(self) -> Arrays:
+        return {
+            "rows": np.array(self._rows, dtype=np.float64).reshape(-1, len(Snapshot._fields)),
+            "every": np.array(self._every),
+        }
+
+    @classmethod
+    def from_arrays(cls, arrays: Mapping[str, np.ndarray]) -> "History":
+        self = cls()
+        self._rows = [Snapshot(int(n), e, g, int(s), t) for n, e, g, s, t in arrays["rows"].tolist()]
+        self._every = int(arrays["every"])
+        return self
+
+
+class Progress:
+    """A progress bar on a terminal, silent elsewhere."""
+
+    def __init__(self, description: str, total: int | None, done: int) -> None:
+        self._bar = tqdm(desc=description, total=total, initial=done, unit=" records", disable=None, dynamic_ncols=True)
+
+    def advance(self, n: int, **postfix: Any) -> None:
+        """Count `n` more records, and show values beside the bar."""
+        if postfix:
+            self._bar.set_postfix(postfix, refresh=False)
+        self._bar.update(n)
+
+    def __enter__(self) -> "Progress":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._bar.close()
+
+
+def set_up_logging(level: int = logging.INFO) -> None:
+    """Log as text on standard error; a progress bar there is not torn."""
+    logging.basicConfig(level=level, stream=sys.stderr, format="%(asctime)s %(levelname)s %(name)s: %(message)s")

@@ -1,0 +1,289 @@
+"""Files as events: CSV, JSON lines, LIBSVM format and npz.
+
+Events come out as the bytes that `wire` describes, in file order; from all formats but npz in constant memory.
+Everything that is wrong with a file raises `FileError`, which names the line and the column.
+"""
+
+import csv
+import json
+import math
+import zipfile
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from .wire import LABELS, BadRecord, Codec
+
+SUFFIXES = {
+    ".csv": "csv",
+    ".jsonl": "jsonl",
+    ".ndjson": "jsonl",
+    ".libsvm": "libsvm",
+    ".svm": "libsvm",
+    ".svmlight": "libsvm",
+    ".npz": "npz",
+}
+
+_MEANINGS = {f"{number:g}": meaning for number, meaning in LABELS.items()}
+
+Located = Iterator[tuple[str, dict[str, Any]]]  # where an event stands in its file, for messages; and its fields
+
+
+class FileError(ValueError):
+    """A file that is not what it should be."""
+
+
+@dataclass
+class Columns:
+    """What the columns of a file mean.
+
+    Parameters
+    ----------
+    label
+        Column (CSV) or field (flat JSON lines) of the label; None: events have no label.
+    id
+        Column or field of the id; None: ids are ``NAME:LINE``.
+    positive
+        Label of the positive class, all others being negative; None: labels are two of 0/1, -1/+1, true/false.
+    """
+
+    label: str | None = None
+    id: str | None = None
+    positive: str | None = None
+    _seen: set[str] = field(default_factory=set, init=False)
+    _found_positive: bool = field(default=False, init=False)
+
+    def to_bool(self, label: Any, where: str) -> bool:
+        """Read a label: numbers compare by value, so that +1 is 1.0; refuse a third one unless `positive` is given."""
+        text = _canonical(label)
+        if self.positive is not None:
+            is_positive = text == _canonical(self.positive)
+            self._found_positive |= is_positive
+            return is_positive
+        self._seen.add(text)
+        known = _MEANINGS.get(text)
+        if known is None or len(self._seen) > 2:
+            raise FileError(
+                f"{where}: label {str(label)!r} makes this no stream of 0/1, -1/+1 or true/false; "
+                f"name the positive label, as in --positive {label}"
+            )
+        return known
+
+    def check_positive(self, path: Path) -> None:
+        """Refuse a file in which the positive label never occurred: it is probably misspelled."""
+        if self.positive is not None and not self._found_positive:
+            raise FileError(f"{path}: no record has the label {self.positive!r} given as --positive")
+
+
+def read_events(path: Path, file_format: str = "auto", columns: Columns | None = None) -> Iterator[bytes]:
+    """Read a file as encoded events.
+
+    Parameters
+    ----------
+    path
+        The file.
+    file_format
+        A key of `FORMATS`, or "auto": by the file's suffix.
+    columns
+        What the columns mean.
+
+    Raises
+    ------
+    FileError
+        If the format is unknown, at the first line that is wrong, or at the end if no label was the positive one.
+    OSError
+        If the file cannot be read.
+    """
+    columns = columns or Columns()
+    codec = Codec()
+    try:
+        for where, event in FORMATS[_format(path, file_format)](path, columns):
+            value = json.dumps(event, separators=(",", ":")).encode()
+            try:
+                codec.decode(value)
+            except BadRecord as error:
+                raise FileError(f"{where}: {error.detail}") from None
+            yield value
+    except (UnicodeDecodeError, csv.Error) as error:
+        raise FileError(f"{path}: {error}") from None
+    columns.check_positive(path)
+
+
+def _format(path: Path, file_format: str) -> str:
+    chosen = SUFFIXES.get(path.suffix.lower(), file_format) if file_format == "auto" else file_format
+    if chosen not in FORMATS:
+        raise FileError(f"{path}: the suffix {path.suffix!r} tells no format; name one of {', '.join(FORMATS)}")
+    return chosen
+
+
+def _canonical(label: Any) -> str:
+    """A label as text that is equal for equal labels: 1, "+1", 1.0 and True are all "1"."""
+    text = str(label).strip()
+    try:
+        return f"{float({'true': '1', 'false': '0'}.get(text.lower(), text)):g}"
+    except ValueError:
+        return text
+
+
+def _number(text: str, where: str) -> float:
+    try:
+        number = float(text)
+    except ValueError:
+        number = math.nan
+    if not math.isfinite(number):
+        raise FileError(f"{where}: {text!r} is not a finite number")
+    return number
+
+
+# --- CSV --------------------------------------------------------------------------------------------------------------
+
+
+def _read_csv(path: Path, columns: Columns) -> Located:
+    with open(path, newline="", encoding="utf-8-sig") as file:
+        rows = csv.reader(file)
+        header = next(rows, [])
+        _check_header(path, header, columns)
+        for row in filter(None, rows):  # an empty line has no columns at all
+            where = f"{path}, line {rows.line_num}"
+            if len(row) != len(header):
+                raise FileError(f"{where}: {len(row)} columns, but the header has {len(header)}")
+            yield where, _from_row(dict(zip(header, row, strict=True)), where, columns, f"{path.stem}:{rows.line_num}")
+
+
+def _check_header(path: Path, header: list[str], columns: Columns) -> None:
+    if not header:
+        raise FileError(f"{path}: no header line")
+    repeated = [name for name in header if header.count(name) > 1]
+    if repeated:
+        raise FileError(f"{path}, line 1: column {repeated[0]!r} appears more than once")
+    for name in (columns.label, columns.id):
+        if name is not None and name not in header:
+            raise FileError(f"{path}, line 1: no column {name!r}; there are {', '.join(map(repr, header))}")
+
+
+def _from_row(cells: dict[str, str], where: str, columns: Columns, default_id: str) -> dict[str, Any]:
+    event: dict[str, Any] = {"id": cells.pop(columns.id) if columns.id else default_id}
+    if columns.label:
+        event["y"] = columns.to_bool(cells.pop(columns.label), f"{where}, column {columns.label!r}")
+    event["x"] = {name: _number(cell, f"{where}, column {name!r}") for name, cell in cells.items()}
+    return event
+
+
+# --- JSON lines -------------------------------------------------------------------------------------------------------
+
+
+def _read_jsonl(path: Path, columns: Columns) -> Located:
+    """Lines that already are events keep their id and label; others are flat objects of features, label and id."""
+    with open(path, encoding="utf-8") as file:
+        for number, line in enumerate(file, 1):
+            if not line.strip():
+                continue
+            where = f"{path}, line {number}"
+            fields = _parse_line(line, where)
+            event = fields if isinstance(fields.get("x"), dict | list) else _from_flat(fields, where, columns)
+            event.setdefault("id", f"{path.stem}:{number}")
+            if event.get("y") is not None:
+                event["y"] = columns.to_bool(event["y"], where)
+            yield where, event
+
+
+def _parse_line(line: str, where: str) -> dict[str, Any]:
+    try:
+        fields = json.loads(line)
+    except (ValueError, RecursionError) as error:
+        raise FileError(f"{where}: {error}") from None
+    if not isinstance(fields, dict):
+        raise FileError(f"{where}: not a JSON object")
+    return fields
+
+
+def _from_flat(fields: dict[str, Any], where: str, columns: Columns) -> dict[str, Any]:
+    event: dict[str, Any] = {}
+    for target, name in (("id", columns.id), ("y", columns.label)):
+        if name is not None and name not in fields:
+            raise FileError(f"{where}: no field {name!r}")
+        if name is not None:
+            event[target] = fields.pop(name)
+    return {**event, "x": fields}
+
+
+# --- LIBSVM -----------------------------------------------------------------------------------------------------------
+
+
+def _read_libsvm(path: Path, columns: Columns) -> Located:
+    """Lines ``label index:value ...``; features keep their index as name."""
+    _refuse_columns(path, columns)
+    with open(path, encoding="utf-8") as file:
+        for number, line in enumerate(file, 1):
+            label, *pairs = line.partition("#")[0].split() or [""]
+            if not label:
+                continue
+            where = f"{path}, line {number}"
+            x = dict(_pair(pair, where) for pair in pairs)
+            if len(x) != len(pairs):
+                raise FileError(f"{where}: a feature appears more than once")
+            yield where, {"id": f"{path.stem}:{number}", "y": columns.to_bool(label, where), "x": x}
+
+
+def _pair(pair: str, where: str) -> tuple[str, float]:
+    index, _, value = pair.partition(":")
+    if not index.isdecimal():
+        raise FileError(f"{where}: {pair!r} is not index:value")
+    return index, _number(value, f"{where}, feature {index}")
+
+
+def _refuse_columns(path: Path, columns: Columns) -> None:
+    if columns.label is not None or columns.id is not None:
+        raise FileError(f"{path}: label and id columns can be chosen in CSV and JSON lines only")
+
+
+# --- npz --------------------------------------------------------------------------------------------------------------
+
+
+def _read_npz(path: Path, columns: Columns) -> Located:
+    """Arrays ``X, y``, or ``data, indices, indptr, y`` of a CSR matrix; features are named by column, from 0."""
+    _refuse_columns(path, columns)
+    arrays = _load_arrays(path)
+    rows = (row.tolist() for row in arrays["X"]) if "X" in arrays else _csr_rows(path, arrays)
+    labels = arrays["y"].tolist() if "y" in arrays else None
+    for number, x in enumerate(rows, 1):
+        where = f"{path}, row {number}"
+        event = {"id": f"{path.stem}:{number}", "x": x}
+        if labels is not None:
+            event["y"] = columns.to_bool(labels[number - 1], where)
+        yield where, event
+
+
+def _load_arrays(path: Path) -> dict[str, np.ndarray]:
+    try:
+        with np.load(path, allow_pickle=False) as file:
+            arrays = {name: file[name] for name in ("X", "data", "indices", "indptr", "y") if name in file}
+    except (ValueError, TypeError, zipfile.BadZipFile) as error:
+        raise FileError(f"{path}: not an npz file of plain arrays: {error}") from None
+    missing = [name for name in ("data", "indices", "indptr") if name not in arrays]
+    if "X" not in arrays and missing:
+        raise FileError(f"{path}: no array X, and no {', '.join(missing)} of a CSR matrix")
+    n_rows = len(arrays["X"]) if "X" in arrays else len(arrays["indptr"]) - 1
+    if "y" in arrays and arrays["y"].shape != (n_rows,):
+        raise FileError(f"{path}: y has shape {arrays['y'].shape}, but there are {n_rows} rows")
+    return arrays
+
+
+def _csr_rows(path: Path, arrays: dict[str, np.ndarray]) -> Iterator[dict[str, float]]:
+    data, indices, indptr = arrays["data"], arrays["indices"], arrays["indptr"]
+    if len(data) != len(indices) or indptr[-1] != len(data):
+        raise FileError(f"{path}: data, indices and indptr do not fit together")
+    for start, stop in pairwise(indptr.tolist()):
+        yield dict(zip(map(str, indices[start:stop].tolist()), data[start:stop].tolist(), strict=True))
+
+
+FORMATS: dict[str, Callable[[Path, Columns], Located]] = {
+    "csv": _read_csv,
+    "jsonl": _read_jsonl,
+    "libsvm": _read_libsvm,
+    "npz": _read_npz,
+}

@@ -1,0 +1,263 @@
+"""One partition on disk: segment files named by the offset of their first record, ``BASE.log`` with 20 digits.
+
+A record, all integers little-endian::
+
+    uint32   length of the body
+    uint32   crc32 of the body
+    uint32   crc32 of the eight bytes above
+    body     int64 offset, int64 timestamp, int32 length of the key (-1: none), uint32 length of the value,
+             uint16 number of headers; the key; the value; per header uint16 and uint32 lengths, name, value
+
+The second checksum tells a record that is not whole (it reaches past the end of the file: a write cut short, or still
+going on) from a damaged length.  Only the first may end a log, and only the first is ever truncated.
+"""
+
+import errno
+import logging
+import os
+import struct
+from bisect import bisect_right
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO
+from zlib import crc32
+
+from .folders import lock_folder, sync_folder
+from .transport import Headers, OffsetOutOfRange, Record
+
+logger = logging.getLogger(__name__)
+
+_FRAME = struct.Struct("<III")
+_BODY = struct.Struct("<qqiIH")
+_HEADER = struct.Struct("<HI")
+_BLOCK = 1 << 20  # bytes read at once
+
+
+class LogCorruption(ValueError):  # noqa: N818 - names the condition
+    """A segment that cannot be read: damaged, cut, or missing."""
+
+
+# --- reading ----------------------------------------------------------------------------------------------------------
+
+
+def _segments(folder: Path) -> list[int]:
+    """First offsets of the segments of a partition, ascending."""
+    return sorted(int(path.stem) for path in folder.glob("*.log"))
+
+
+def _segment_path(folder: Path, base: int) -> Path:
+    return folder / f"{base:020d}.log"
+
+
+class Cursor:
+    """Reads one partition in order, across segments, and stops before a record that is not whole yet."""
+
+    def __init__(self, folder: Path, offset: int) -> None:
+        self._folder = folder
+        self._file: IO[bytes] | None = None
+        self._path = folder
+        self._base = -1  # of the open segment
+        self._buffer = b""
+        self._position = 0  # of the buffer in the file
+        self._index = 0  # of the next record in the buffer
+        self._offset = 0  # of the next record
+        bases = _segments(folder)
+        if bases and bases[0] > offset:
+            raise OffsetOutOfRange(f"{folder}: offset {offset} is not in the log, which begins at {bases[0]}")
+        if bases:
+            self._open(bases[bisect_right(bases, offset) - 1])
+        try:
+            self._skip_to(offset)
+        except ValueError:
+            self.close()
+            raise
+
+    def take(self, topic: str, partition: int, limit: int) -> list[Record]:
+        records: list[Record] = []
+        while len(records) < limit and (body := self._next()) is not None:
+            records.append(_decode(topic, partition, body))
+        return records
+
+    def skip_to_end(self) -> tuple[int, int]:
+        """Pass over all that is left; return the next offset and its position in the last segment."""
+        while self._next() is not None:
+            pass
+        return self._offset, self._position + self._index
+
+    def close(self) -> None:
+        if self._file is not None:
+            self._file.close()
+
+    def _open(self, base: int) -> None:
+        self.close()
+        self._path = _segment_path(self._folder, base)
+        self._file = open(self._path, "rb", buffering=0)  # noqa: SIM115 - closed by close()
+        self._base = self._offset = base
+        self._buffer = b""
+        self._position = self._index = 0
+
+    def _skip_to(self, offset: int) -> None:
+        while self._offset < offset:
+            if self._next() is None:
+                raise OffsetOutOfRange(
+                    f"{self._folder}: offset {offset} is not in the log, which ends at {self._offset}"
+                )
+
+    def _next(self) -> bytes | None:
+        """The body of the next record, checked; None at the end of the log."""
+        while (length := self._length()) is None:
+            if not self._advance():
+                return None
+        start = self._index + _FRAME.size
+        body = self._buffer[start : start + length]
+        if crc32(body) != _FRAME.unpack_from(self._buffer, self._index)[1]:
+            raise self._corruption("its checksum does not match")
+        offset = _BODY.unpack_from(body)[0]
+        if offset != self._offset:
+            raise self._corruption(f"it carries offset {offset}")
+        self._index = start + length
+        self._offset += 1
+        return body
+
+    def _length(self) -> int | None:
+        """Length of the next record's body, or None if the record is not whole in this segment."""
+        if not self._have(_FRAME.size):
+            return None
+        length, _, check = _FRAME.unpack_from(self._buffer, self._index)
+        if crc32(self._buffer[self._index : self._index + 8]) != check:
+            raise self._corruption("its length is damaged")
+        return length if self._have(_FRAME.size + length) else None
+
+    def _have(self, size: int) -> bool:
+        """Whether the segment has `size` more bytes, which are then in the buffer."""
+        if len(self._buffer) - self._index < size and self._file is not None:
+            self._buffer = self._buffer[self._index :] + self._file.read(max(_BLOCK, size))
+            self._position += self._index
+            self._index = 0
+        return len(self._buffer) - self._index >= size
+
+    def _advance(self) -> bool:
+        """Go on to the next segment; False if there is none."""
+        following = [base for base in _segments(self._folder) if base > self._base]
+        if not following:
+            return False
+        if self._length() is not None:
+            return True  # the writer completed this segment between our last look and the listing
+        if self._index < len(self._buffer):
+            raise self._corruption("it is cut short, yet another segment follows")
+        if following[0] != self._offset:
+            raise self._corruption(f"it is missing: the next segment begins at offset {following[0]}")
+        self._open(following[0])
+        return True
+
+    def _corruption(self, what: str) -> LogCorruption:
+        at = self._position + self._index
+        return LogCorruption(f"{self._path}: corrupt record at byte {at}, offset {self._offset}: {what}")
+
+
+def _segments(folder: Path) -> list[int]:
+    """First offsets of the segments of a partition, ascending."""
+    return sorted(int(path.stem) for path in folder.glob("*.log"))
+
+
+def _segment_path(folder: Path, base: int) -> Path:
+    return folder / f"{base:020d}.log"
+
+
+def end(folder: Path) -> tuple[int, int]:
+    """The next offset of a partition, and its position in the last segment."""
+    cursor = Cursor(folder, max(_segments(folder), default=0))
+    try:
+        return cursor.skip_to_end()
+    finally:
+        cursor.close()
+
+
+def _decode(topic: str, partition: int, body: bytes) -> Record:
+    offset, timestamp, key_length, value_length, n_headers = _BODY.unpack_from(body)
+    at = _BODY.size
+    key = None
+    if key_length >= 0:
+        key = body[at : at + key_length]
+        at += key_length
+    value = body[at : at + value_length]
+    headers = tuple(_headers(body, at + value_length, n_headers)) if n_headers else ()
+    return Record(topic, partition, offset, timestamp, key, value, headers)
+
+
+def _headers(body: bytes, at: int, count: int) -> Iterator[tuple[str, bytes]]:
+    for _ in range(count):
+        name_length, value_length = _HEADER.unpack_from(body, at)
+        middle = at + _HEADER.size + name_length
+        yield body[at + _HEADER.size : middle].decode(), body[middle : middle + value_length]
+        at = middle + value_length
+
+
+# --- writing ----------------------------------------------------------------------------------------------------------
+
+
+class Appender:
+    """Appends to one partition; each record is one write, so that a killed process cuts at most the last."""
+
+    def __init__(self, folder: Path, segment_bytes: int) -> None:
+        self._folder = folder
+        self._segment_bytes = segment_bytes
+        self._lock = lock_folder(folder, "this partition's log")
+        try:
+            self._offset, self._size = self._recover()
+        except LogCorruption:
+            self._lock.close()
+            raise
+
+    def append(self, timestamp: int, key: bytes | None, value: bytes, headers: Headers) -> None:
+        frame = _encode(self._offset, timestamp, key, value, headers)
+        if self._size and self._size + len(frame) > self._segment_bytes:
+            self._roll()
+        written = self._file.write(frame)
+        if written != len(frame):
+            self._file.truncate(self._size)
+            raise OSError(errno.ENOSPC, f"only {written} of {len(frame)} bytes could be written", str(self._folder))
+        self._offset += 1
+        self._size += len(frame)
+
+    def sync(self) -> None:
+        os.fsync(self._file.fileno())
+
+    def close(self) -> None:
+        self._file.close()
+        self._lock.close()
+
+    def _recover(self) -> tuple[int, int]:
+        """Find the end of the log and cut off a record that a killed writer left unfinished."""
+        offset, size = end(self._folder)
+        self._open(max(_segments(self._folder), default=0))
+        found = os.fstat(self._file.fileno()).st_size
+        if found > size:
+            logger.warning(
+                "%s: cutting %d bytes of an unfinished record at offset %d", self._folder, found - size, offset
+            )
+            self._file.truncate(size)
+        return offset, size
+
+    def _roll(self) -> None:
+        """Begin a new segment; the finished one is made durable first, for only the last may be cut."""
+        self.sync()
+        self._file.close()
+        self._open(self._offset)
+        self._size = 0
+
+    def _open(self, base: int) -> None:
+        self._file = open(_segment_path(self._folder, base), "ab", buffering=0)  # noqa: SIM115 - closed by close()
+        for folder in (self._folder, self._folder.parent, self._folder.parent.parent):
+            sync_folder(folder)
+
+
+def _encode(offset: int, timestamp: int, key: bytes | None, value: bytes, headers: Headers) -> bytes:
+    key_length = -1 if key is None else len(key)
+    parts = [_BODY.pack(offset, timestamp, key_length, len(value), len(headers)), key or b"", value]
+    for name, content in headers:
+        encoded = name.encode()
+        parts += [_HEADER.pack(len(encoded), len(content)), encoded, content]
+    body = b"".join(parts)
+    start = struct.pack("<II", len(body), crc32(body))
+    return b"".join((start, struct.pack("<I", crc32(start)), body))

@@ -1,0 +1,128 @@
+"""What the daemon knows between two batches, and how it goes into a checkpoint and comes back."""
+
+from collections import deque
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+import numpy as np
+
+from streamsvm import LASVM, WarmupScaler
+
+from .checkpoint import Checkpoint
+from .observe import History, Prequential
+from .settings import Settings
+
+_BREAKER_WINDOW = 1000  # records
+
+
+class TooManyBadRecords(ValueError):  # noqa: N818 - names the condition
+    """The stream is probably not what the configuration says."""
+
+
+class Breaker:
+    """Counts bad records among the last 1000, and stops the daemon when they are too many."""
+
+    def __init__(self, max_bad: float, recent: Iterable[bool] = ()) -> None:
+        self._limit = max_bad * _BREAKER_WINDOW
+        self._recent = deque(recent, maxlen=_BREAKER_WINDOW)
+        self._bad = sum(self._recent)
+
+    def observe(self, is_bad: bool) -> None:
+        """Count a record; raises `TooManyBadRecords` at a bad one above the limit."""
+        if len(self._recent) == _BREAKER_WINDOW:
+            self._bad -= self._recent[0]
+        self._recent.append(is_bad)
+        self._bad += is_bad
+        if is_bad and self._bad > self._limit:
+            raise TooManyBadRecords(
+                f"{self._bad} of the last {len(self._recent)} records are bad, more than daemon.max_bad allows; "
+                "the dead-letter topic says why, and a larger daemon.max_bad gets past them"
+            )
+
+    def to_array(self) -> np.ndarray:
+        return np.array(self._recent, dtype=bool)
+
+
+@dataclass
+class Counters:
+    """Numbers over the whole stream, whatever restarts there were."""
+
+    predicted: int = 0
+    learned: int = 0
+    bad: int = 0
+    seconds: float = 0.0  # of work, not of waiting
+
+
+@dataclass
+class State:
+    """Everything that changes while the daemon runs."""
+
+    model: LASVM
+    scaler: WarmupScaler | None
+    metrics: Prequential
+    history: History
+    breaker: Breaker
+    offset: int = 0  # of the next record
+    sequence: int = 0  # of the last checkpoint
+    counters: Counters = field(default_factory=Counters)
+
+    @classmethod
+    def new(cls, settings: Settings, scaler: WarmupScaler | None) -> "State":
+        """The state before the first record."""
+        arguments = {name: value for name, value in asdict(settings.model).items() if name != "algorithm"}
+        return cls(
+            model=LASVM(**arguments),
+            scaler=scaler,
+            metrics=Prequential(settings.daemon.window),
+            history=History(),
+            breaker=Breaker(settings.daemon.max_bad),
+        )
+
+    @classmethod
+    def from_checkpoint(cls, checkpoint: Checkpoint, settings: Settings) -> "State":
+        """The state at the time of a checkpoint, whose fingerprint must be the settings'."""
+        parts = _split(checkpoint.arrays)
+        blobs = checkpoint.blobs
+        return cls(
+            model=LASVM.from_bytes(blobs["model"]),
+            scaler=WarmupScaler.from_bytes(blobs["scaler"]) if "scaler" in blobs else None,
+            metrics=Prequential.from_arrays(parts["metrics"], settings.daemon.window),
+            history=History.from_arrays(parts["history"]),
+            breaker=Breaker(settings.daemon.max_bad, parts["breaker"]["recent"].tolist()),
+            offset=checkpoint.offsets[_position_name(settings)],
+            sequence=checkpoint.sequence,
+            counters=Counters(**checkpoint.counters),
+        )
+
+    def to_checkpoint(self, settings: Settings) -> Checkpoint:
+        """Everything, under the next sequence number."""
+        blobs = {"model": self.model.to_bytes()}
+        if self.scaler is not None:
+            blobs["scaler"] = self.scaler.to_bytes()
+        parts = {
+            "metrics": self.metrics.to_arrays(),
+            "history": self.history.to_arrays(),
+            "breaker": {"recent": self.breaker.to_array()},
+        }
+        return Checkpoint(
+            sequence=self.sequence + 1,
+            offsets={_position_name(settings): self.offset},
+            fingerprint=settings.fingerprint(),
+            counters=asdict(self.counters),
+            blobs=blobs,
+            arrays={f"{part}.{name}": array for part, arrays in parts.items() for name, array in arrays.items()},
+        )
+
+
+def _position_name(settings: Settings) -> str:
+    return f"{settings.log.topic}-0"
+
+
+def _split(arrays: dict[str, np.ndarray]) -> dict[str, dict[str, np.ndarray]]:
+    """Arrays named ``part.name`` by part."""
+    parts: dict[str, dict[str, Any]] = {}
+    for key, array in arrays.items():
+        part, _, name = key.partition(".")
+        parts.setdefault(part, {})[name] = array
+    return parts

@@ -1,0 +1,32 @@
+"""streamsvm: kernel classifiers that learn from a stream, one example at a time."""
+
+import time as _time
+
+from streamsvm._version import __version__ as __version__
+from streamsvm.estimators import LASVM as LASVM
+from streamsvm.preprocessing import WarmupScaler as WarmupScaler
+from streamsvm.snapshot import SnapshotError as SnapshotError
+
+__all__ = ["LASVM", "SnapshotError", "WarmupScaler", "warmup"]
+
+
+def warmup() -> float:
+    """Compile everything ahead of its first use, into the disk cache; return the seconds it took.
+
+    Use it when an image is built, or before a daemon subscribes, so that no first record waits for the compiler.
+    """
+    import numpy as np
+    import scipy.sparse as sp
+
+    start = _time.perf_counter()
+    X = np.random.default_rng(0).normal(size=(64, 40))
+    y = X[:, 0] + X[:, 1] ** 2 > 0.5
+    model = LASVM()
+    model.learn_many(X, y)
+    model.learn_many(sp.csr_matrix(X), y)
+    model.learn_one(dict(enumerate(X[0])), bool(y[0]))
+    model.predict_one(dict(enumerate(X[0])))
+    model.predict_many(X)
+    model.predict_many(sp.csr_matrix(X[:, :2]))
+    model.finish()
+    return _time.perf_counter() - start

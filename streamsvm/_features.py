@@ -1,0 +1,185 @@
+"""Named features and columns: what users hand over, as the engine's queries.
+
+A feature is known by its name; when it is first learned from, it gets the next column (new names of one example in
+the order of their strings, so that the order inside a dict does not matter).  A feature that an example lacks is 0.
+A feature that is not known counts in the squared norm of a query (it is a distance to every member), and nowhere
+else.
+"""
+
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from river.utils import dataframe
+
+from streamsvm import blocks
+from streamsvm.blocks import Queries
+from streamsvm.snapshot import SnapshotError
+
+LARGEST_NUMBERED = 1 << 24  # columns of an array or a sparse matrix beyond which names go through the dict
+
+
+class FeatureTable:
+    """The columns of the features seen in learning."""
+
+    def __init__(self) -> None:
+        self.columns: dict[Hashable, int] = {}
+        self._names: tuple[Hashable, ...] = ()  # of the last example, and its columns: most examples have the same
+        self._columns = np.empty(0, np.int64)
+
+    def __len__(self) -> int:
+        return len(self.columns)
+
+    def add(self, names: Sequence[Hashable]) -> None:
+        """Give columns to the names that have none."""
+        new = [name for name in names if name not in self.columns]
+        for name in sorted(new, key=str):
+            self.columns[name] = len(self.columns)
+        if new:
+            self._names = ()
+
+    def lookup(self, names: tuple[Hashable, ...]) -> np.ndarray:
+        """The column of each name, -1 if it has none."""
+        if names != self._names or len(names) != len(self._columns):
+            self._columns = np.fromiter((self.columns.get(name, -1) for name in names), np.int64, len(names))
+            self._names = names
+        return self._columns
+
+    # ------------------------------------------------------------------------------------------------------ examples
+
+    def example(self, x: Mapping[Hashable, Any], learning: bool) -> tuple[np.ndarray, np.ndarray]:
+        """The columns and values (float64, not yet checked to be finite) of one example."""
+        names = tuple(x)
+        values = np.array(list(x.values()))
+        if values.dtype.kind not in "fiub":
+            values = _numbers(x)
+        if learning and names != self._names:
+            self.add(names)
+        return self.lookup(names), values.astype(np.float64)
+
+    # -------------------------------------------------------------------------------------------------------- batches
+
+    def batches(self, X: Any, learning: bool) -> Iterator[tuple[slice, Queries]]:
+        """X in blocks of at most `blocks.BLOCK` queries, each with its place in X."""
+        n = n_rows(X)
+        if sp.issparse(X):
+            X = sp.csr_matrix(X)
+        elif not isinstance(X, np.ndarray | list | tuple):
+            frame = dataframe.into_frame(X)
+            names, X = tuple(frame.columns), _frame_values(frame)
+            return self._dense_batches(X, names, learning)
+        if sp.issparse(X):
+            return self._sparse_batches(X, learning)
+        if isinstance(X, np.ndarray):
+            if X.ndim != 2:
+                raise ValueError(f"X has shape {X.shape}; a batch is a 2-D array (examples, features)")
+            return self._dense_batches(_float_array(X), tuple(range(X.shape[1])), learning)
+        return (
+            (slice(b, min(b + blocks.BLOCK, n)), self._of_dicts(X[b : b + blocks.BLOCK], b, learning))
+            for b in range(0, n, blocks.BLOCK)
+        )
+
+    def _dense_batches(self, X: np.ndarray, names: tuple, learning: bool) -> Iterator[tuple[slice, Queries]]:
+        if learning:
+            self.add(names)
+        columns = self.lookup(names)
+        for b in range(0, len(X), blocks.BLOCK):
+            q = blocks.from_dense(X[b : b + blocks.BLOCK], columns)
+            if not np.isfinite(q.sq).all():
+                t, d = np.argwhere(~_representable(X[b : b + blocks.BLOCK]))[0]
+                raise not_finite(names[d], X[b + t, d], b + t)
+            yield slice(b, b + len(q.sq)), q
+
+    def _sparse_batches(self, X: sp.csr_matrix, learning: bool) -> Iterator[tuple[slice, Queries]]:
+        data = _float_array(X.data)
+        for b in range(0, X.shape[0], blocks.BLOCK):
+            starts = X.indptr[b : b + blocks.BLOCK + 1].astype(np.int64)
+            inputs = X.indices[starts[0] : starts[-1]]
+            values = data[starts[0] : starts[-1]]
+            used, compact = np.unique(inputs, return_inverse=True)
+            names = tuple(used.tolist())
+            if learning:
+                self.add(names)
+            q = blocks.from_sparse(starts - starts[0], compact, values, self.lookup(names))
+            if not np.isfinite(q.sq).all():
+                p = int(np.flatnonzero(~_representable(values))[0])
+                row = b + int(np.searchsorted(starts - starts[0], p, side="right")) - 1
+                raise not_finite(int(inputs[p]), values[p], row)
+            yield slice(b, b + len(q.sq)), q
+
+    def _of_dicts(self, rows: Sequence[Mapping[Hashable, Any]], first: int, learning: bool) -> Queries:
+        parts = []
+        for t, x in enumerate(rows):
+            columns, values = self.example(x, learning)
+            if not _representable(values).all():
+                name = next(name for name, value in x.items() if not _representable(np.array(value, np.float64)))
+                raise not_finite(name, x[name], first + t)
+            parts.append((columns, values))
+        starts = np.cumsum([0] + [len(columns) for columns, _ in parts])
+        columns = np.concatenate([columns for columns, _ in parts])
+        values = np.concatenate([values for _, values in parts])
+        return blocks.from_sparse(starts, np.arange(len(columns)), values, columns)
+
+    # ------------------------------------------------------------------------------------------------------ snapshots
+
+    def names(self) -> list[Any]:
+        """The names in the order of their columns, as a snapshot can hold them: strings and numbers."""
+        for name in self.columns:
+            if type(name) not in (str, int, float, bool):
+                raise SnapshotError(
+                    f"the feature name {name!r} is a {type(name).__name__}; str, int, float and bool names can be saved"
+                )
+        return list(self.columns)
+
+    @classmethod
+    def of_names(cls, names: list[Any]) -> "FeatureTable":
+        """The table that `names` came from."""
+        table = cls()
+        table.columns = {name: column for column, name in enumerate(names)}
+        return table
+
+
+def not_finite(name: Hashable, value: Any, row: int | None = None) -> ValueError:
+    """The error for a feature that is NaN, infinite, or too large for float32."""
+    where = f" in row {row}" if row is not None else ""
+    return ValueError(
+        f"feature {name!r}{where} is {value!r}; features must be finite numbers whose squares fit into float32"
+    )
+
+
+def n_rows(X: Any) -> int:
+    """How many examples a batch has."""
+    return int(X.shape[0]) if hasattr(X, "shape") else len(X)
+
+
+def _representable(values: np.ndarray) -> np.ndarray:
+    return np.abs(values) < 1e18  # false for NaN; squares and their sums stay far below float32's 3e38
+
+
+def _numbers(x: Mapping[Hashable, Any]) -> np.ndarray:
+    """The values of a dict that numpy found no number type for: name the culprit, or convert (Decimal, Fraction)."""
+    for name, value in x.items():
+        if value is None or isinstance(value, str | bytes) or np.ndim(value) != 0:
+            raise TypeError(f"feature {name!r} is {value!r} ({type(value).__name__}); features must be numbers")
+    try:
+        return np.array([float(value) for value in x.values()])
+    except (TypeError, ValueError) as error:
+        raise TypeError(f"features must be numbers: {error}") from error
+
+
+def _float_array(X: np.ndarray) -> np.ndarray:
+    if X.dtype.kind not in "fiub":
+        raise TypeError(f"X has dtype {X.dtype}; features must be numbers")
+    return X if X.dtype in (np.float32, np.float64) else X.astype(np.float64)
+
+
+def _frame_values(frame: Any) -> np.ndarray:
+    values = dataframe.to_numpy(frame)
+    if values.dtype.kind in "fiub":
+        return _float_array(values)
+    for name in frame.columns:
+        column = frame[name].to_numpy()
+        if column.dtype.kind not in "fiub":
+            raise TypeError(f"column {name!r} has dtype {column.dtype}; features must be numbers")
+    return values.astype(np.float64)

@@ -1,0 +1,85 @@
+"""Compile policy: the one decorator behind every compiled function of the engine.
+
+Numba stamps a cached function with the file that defines it, so a caller in one file keeps inlining the old version of
+a callee from another file after an upgrade.  Here the stamp is the digest of every source file of the package: any edit
+invalidates the whole cache, and nothing stale is ever run.  Without a place to write, functions are compiled in memory.
+
+``STREAMSVM_CACHE=0`` switches the disk cache off.
+"""
+
+import hashlib
+import logging
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+from numba import njit
+from numba.core.caching import CompileResultCacheImpl, FunctionCache
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def _digest() -> str:
+    root = Path(__file__).parent
+    sha = hashlib.sha256()
+    for path in sorted(root.rglob("*.py")):
+        sha.update(str(path.relative_to(root)).encode())
+        sha.update(path.read_bytes())
+    return sha.hexdigest()
+
+
+_DIGEST = _digest()
+
+
+class _StampedImpl(CompileResultCacheImpl):
+    """Cache entries that are valid for this very state of the package."""
+
+    def __init__(self, py_func: Callable[..., Any]) -> None:
+        super().__init__(py_func)
+        file_stamp = self._locator.get_source_stamp
+        self._locator.get_source_stamp = lambda: (file_stamp(), _DIGEST)
+
+
+class _StampedCache(FunctionCache):
+    _impl_class = _StampedImpl
+
+
+def _compile(py_func: F, fastmath: set[str], entry: bool) -> F:
+    dispatcher = njit(
+        py_func,
+        nogil=True,
+        error_model="numpy",
+        fastmath=fastmath or False,
+        no_cfunc_wrapper=True,
+        no_cpython_wrapper=not entry,
+    )
+    if os.environ.get("STREAMSVM_CACHE", "1") != "0" and hasattr(dispatcher, "_cache"):
+        try:
+            dispatcher._cache = _StampedCache(py_func)
+        except RuntimeError as error:  # numba: "no locator available"
+            logging.getLogger("streamsvm").debug("no compile cache for %s: %s", py_func.__name__, error)
+    return dispatcher
+
+
+def compiled(py_func: F) -> F:
+    """Compile `py_func` with IEEE arithmetic in source order, without the GIL, cached on disk."""
+    return _compile(py_func, set(), entry=True)
+
+
+def inner(py_func: F) -> F:
+    """Like `compiled`, for functions that only compiled code calls.
+
+    They get no wrapper for Python, which takes longer to compile than most of them.
+    """
+    return _compile(py_func, set(), entry=False)
+
+
+def inner_fma(py_func: F) -> F:
+    """Like `inner`, with a * b + c as one fused operation; each element's result is still in source order."""
+    return _compile(py_func, {"contract"}, entry=False)
+
+
+def inner_sum(py_func: F) -> F:
+    """Like `inner_fma`, and a sum may be split over vector lanes (its order then depends on its length only)."""
+    return _compile(py_func, {"contract", "reassoc"}, entry=False)

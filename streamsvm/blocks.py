@@ -1,0 +1,212 @@
+"""Blocks of queries: from features to kernel values.
+
+A block of queries is held in compressed rows (`Queries`): without explicit zeros, feature numbers rising.  For
+queries with mostly non-zero features the inner products with all members come from one float32 matrix product; for
+others the expansion's long vector additions are faster (from about one non-zero feature in two, measured), and no
+product is formed.
+
+========  ============================================  =======  ================
+symbol    name                                          shape    dtype
+========  ============================================  =======  ================
+columns   feature number of each input, -1: unknown     (d,)     int64
+indptr    where each query begins                       (B+1,)   int64
+indices   feature numbers                               (nnz,)   int32
+values    feature values                                (nnz,)   float32
+sq        squared norms, unknown features included      (B,)     float32
+P         inner products of the block with the members  (B, n)   float32
+G         inner products within the block               (B, B)   float32
+========  ============================================  =======  ================
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from threadpoolctl import ThreadpoolController
+
+from streamsvm._jit import compiled, inner, inner_sum
+from streamsvm.expansion import EVALUATIONS, SLOTS, Expansion, is_binary, kernel_row
+from streamsvm.kernels import Kernel, map_row
+
+BLOCK = 256  # queries per block
+MIN_FEATURES = 32  # below, a matrix product gains nothing over vector additions
+MIN_DENSITY = 0.5  # of non-zero features, likewise
+
+
+class Queries(NamedTuple):
+    """A block of queries in compressed rows; the symbol table is in the module's docstring."""
+
+    indptr: np.ndarray
+    indices: np.ndarray
+    values: np.ndarray
+    sq: np.ndarray
+
+    def rest(self, t: int) -> "Queries":
+        """The queries from t on."""
+        begin = self.indptr[t]
+        return Queries(self.indptr[t:] - begin, self.indices[begin:], self.values[begin:], self.sq[t:])
+
+
+# ----------------------------------------------------------------------------------------------------- features to rows
+
+
+@inner
+def insert_feature(indices, values, begin, nnz, column, value):
+    """Put a feature into the row that begins at `begin`, in order; return the new end."""
+    k = nnz
+    while k > begin and indices[k - 1] > column:
+        indices[k], values[k] = indices[k - 1], values[k - 1]
+        k -= 1
+    indices[k], values[k] = column, value
+    return nnz + 1
+
+
+@inner
+def compress_example(s, columns, x):
+    """Compress one query into the expansion's member buffers; return its length and its squared norm."""
+    nnz, total = 0, 0.0
+    for d in range(x.shape[0]):
+        v = np.float32(x[d])
+        if v != 0.0:
+            total += np.float64(v) * np.float64(v)
+            if columns[d] >= 0:
+                nnz = insert_feature(s.member_indices, s.member_values, 0, nnz, columns[d], v)
+    return nnz, np.float32(total)
+
+
+@compiled
+def _compress_dense(X, columns, indptr, indices, values, sq):
+    nnz = 0
+    for t in range(X.shape[0]):
+        total, begin = 0.0, nnz
+        for d in range(X.shape[1]):
+            v = np.float32(X[t, d])
+            if v != 0.0:
+                total += np.float64(v) * np.float64(v)
+                if columns[d] >= 0:
+                    nnz = insert_feature(indices, values, begin, nnz, columns[d], v)
+        indptr[t + 1], sq[t] = nnz, total
+    return nnz
+
+
+@compiled
+def _compress_sparse(starts, inputs, data, columns, indptr, indices, values, sq):
+    nnz = 0
+    for t in range(sq.shape[0]):
+        total, begin = 0.0, nnz
+        for p in range(starts[t], starts[t + 1]):
+            v, column = np.float32(data[p]), columns[inputs[p]]
+            if v != 0.0:
+                total += np.float64(v) * np.float64(v)
+                if column >= 0:
+                    nnz = insert_feature(indices, values, begin, nnz, column, v)
+        indptr[t + 1], sq[t] = nnz, total
+    return nnz
+
+
+def _room(n_queries: int, nnz: int) -> Queries:
+    return Queries(
+        np.zeros(n_queries + 1, np.int64),
+        np.empty(nnz, np.int32),
+        np.empty(nnz, np.float32),
+        np.empty(n_queries, np.float32),
+    )
+
+
+def _cut(q: Queries, nnz: int) -> Queries:
+    return q._replace(indices=q.indices[:nnz], values=q.values[:nnz])
+
+
+def from_dense(X: np.ndarray, columns: np.ndarray) -> Queries:
+    """Compressed rows of a dense matrix (B, d) whose input d is the feature columns[d]."""
+    q = _room(X.shape[0], X.size)
+    return _cut(q, _compress_dense(X, columns, *q))
+
+
+def from_sparse(starts: np.ndarray, inputs: np.ndarray, data: np.ndarray, columns: np.ndarray) -> Queries:
+    """Compressed rows from compressed rows (starts, inputs, data) whose input d is the feature columns[d]."""
+    q = _room(len(starts) - 1, int(starts[-1] - starts[0]))
+    return _cut(q, _compress_sparse(starts, inputs, data, columns, *q))
+
+
+def is_binary_block(q: Queries) -> bool:
+    """Whether every feature of every query is 0 or 1."""
+    return bool(np.all(q.values == 1.0))
+
+
+# ------------------------------------------------------------------------------------------------------ inner products
+
+
+NO_PRODUCTS = np.empty((0, 0), np.float32)
+_threads: list[ThreadpoolController] = []
+
+
+def one_thread():
+    """One BLAS thread: blocks are too small for more, and one thread gives the same sums on every machine load."""
+    if not _threads:
+        _threads.append(ThreadpoolController())
+    return _threads[0].limit(limits=1, user_api="blas")
+
+
+def _dense(q: Queries, n_features: int) -> np.ndarray:
+    X = np.zeros((q.sq.shape[0], n_features), np.float32)
+    X[np.repeat(np.arange(q.sq.shape[0]), np.diff(q.indptr)), q.indices] = q.values
+    return X
+
+
+def prefers_product(s: Expansion, q: Queries) -> bool:
+    """Whether a matrix product is the faster way to the inner products of these queries."""
+    if is_binary(s) or q.sq.shape[0] < 8:
+        return False
+    used = int(q.indices.max(initial=-1)) + 1
+    return used >= MIN_FEATURES and len(q.indices) >= MIN_DENSITY * used * q.sq.shape[0]
+
+
+def inner_products(s: Expansion, q: Queries, within: bool) -> tuple[np.ndarray, np.ndarray]:
+    """P and, if `within`, G for a block of queries; G is empty otherwise."""
+    used = int(q.indices.max(initial=-1)) + 1
+    X = _dense(q, used)
+    with one_thread():
+        P = X @ s.columns[:used, : s.counts[SLOTS]]
+        G = X @ X.T if within else NO_PRODUCTS
+    return P, G
+
+
+# ----------------------------------------------------------------------------------------------------- decision values
+
+
+@inner_sum
+def expansion_sum(alpha, row):
+    """sum_s alpha_s K_s."""
+    f = 0.0
+    for t in range(row.shape[0]):
+        f += alpha[t] * np.float64(row[t])
+    return f
+
+
+@compiled
+def _decide_rows(s, kernel, indptr, indices, values, sq, b, out):
+    n = s.counts[SLOTS]
+    row = np.empty(n, np.float32)
+    for t in range(sq.shape[0]):
+        kernel_row(s, kernel, indices[indptr[t] : indptr[t + 1]], values[indptr[t] : indptr[t + 1]], sq[t], 0, n, row)
+        out[t] = expansion_sum(s.alpha[:n], row) + b
+
+
+@compiled
+def _decide_products(s, kernel, P, sq, b, out):
+    n = P.shape[1]
+    for t in range(P.shape[0]):
+        map_row(kernel, P[t], s.sq[:n], sq[t])
+        out[t] = expansion_sum(s.alpha[:n], P[t]) + b
+    s.counts[EVALUATIONS] += P.size
+
+
+def decide(s: Expansion, kernel: Kernel, q: Queries, b: float) -> np.ndarray:
+    """f(x) = sum_s alpha_s k(x_s, x) + b for each query, shape (B,)."""
+    out = np.empty(q.sq.shape[0])
+    if prefers_product(s, q):
+        P, _ = inner_products(s, q, within=False)
+        _decide_products(s, kernel, P, q.sq, b, out)
+    else:
+        _decide_rows(s, kernel, *q, b, out)
+    return out

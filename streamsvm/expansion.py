@@ -1,0 +1,549 @@
+"""The kernel expansion: the examples a model keeps, as arrays that compiled code edits in place.
+
+    f(x) = sum_s alpha_s k(x_s, x) + b,     g_s = y_s - sum_r alpha_r k(x_r, x_s)
+
+Every member has a *slot*.  Slots are only appended; a member that leaves becomes a hole (a tombstone), and holes are
+squeezed out when there are too many.  So no cached row ever moves a column while examples stream in.
+
+Features are stored *feature-major*: the inner products of a query with all members are then a few long vector
+additions, one for each feature the query has, and a block of queries is one matrix product.  While every feature
+value seen is 0 or 1 they are bytes, added as bytes (16 to 64 at a time); the first other value turns them into
+float32.
+
+Kernel rows are cached in at most `cache_bytes`, and *extended lazily*: a row ends at the slot count of the time when it
+was last used, and its missing end is computed when it is used again.  A cached row is always computed by
+`kernel_row`, from the stored features alone, so its values do not depend on what was cached before: a restored model
+continues bit for bit.
+
+========== ======================================================= ======== ===========================================
+symbol     name                                                    shape    dtype, who changes it
+========== ======================================================= ======== ===========================================
+alpha      signed coefficient, alpha_s in [lo_s, hi_s]             (N,)     float64, learner
+g          gradient y - sum alpha K, without the bias              (N,)     float64, learner
+lo, hi     box: min(0, C_s y_s) and max(0, C_s y_s)                (N,)     float64, `append`
+up, down   penalty: 0 if alpha may rise (fall), else -/+ FORBIDDEN (N,)     float64, learner
+y          label, -1 or +1; 0 marks a hole                         (N,)     int8, `append`, `bury`
+ids        the user's id                                           (N,)     int64, `append`
+sq, self_k squared norm, k(x, x)                                   (N,)     float32 and float64, `append`
+columns    features, real-valued; empty while all are 0 or 1       (D, N)   float32, `append`
+bits       features, all 0 or 1; empty otherwise                   (D, N)   uint8, `append`
+rows       cached kernel rows                                      (R, N)   float32, `member_row`
+row_of     the cached row of a slot, or -1                         (N,)     int32, `member_row`
+member_of  the slot of a cached row, or -1                         (R,)     int32, `member_row`
+row_length how much of a row is filled                             (R,)     int32, `member_row`
+recent     used since the clock hand passed (second chance)        (R,)     uint8, `member_row`
+scratch    row of the incoming example                             (N,)     float32
+sums       byte sums of `bits`                                     (N,)     uint8
+member_... the features of one member, gathered                    (D,)     int32 and float32, `gather`
+counts     see the names below                                     (9,)     int64
+extremes   largest g over up, smallest g over down                 (2,)     float64, learner
+========== ======================================================= ======== ===========================================
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from streamsvm._jit import compiled, inner, inner_fma
+from streamsvm.kernels import map_row, self_product
+
+FORBIDDEN = 1e30  # larger than any gradient, small enough that adding a gradient to it is harmless
+
+# counts
+SLOTS, HOLES, ROWS, HAND, EVALUATIONS, SLOT_UP, SLOT_DOWN, SINCE_EVICTION, CACHE_BYTES, N_COUNTS = range(10)
+# extremes
+G_UP, G_DOWN = range(2)
+
+BLOCK = 2048  # slots whose partial sums stay in the first-level cache
+MIN_SLOTS, MIN_ROWS, MIN_FEATURES = 64, 16, 4
+
+
+class Expansion(NamedTuple):
+    """The members of a kernel expansion; the symbol table is in the module's docstring."""
+
+    alpha: np.ndarray
+    g: np.ndarray
+    lo: np.ndarray
+    hi: np.ndarray
+    up: np.ndarray
+    down: np.ndarray
+    y: np.ndarray
+    ids: np.ndarray
+    sq: np.ndarray
+    self_k: np.ndarray
+    columns: np.ndarray
+    bits: np.ndarray
+    rows: np.ndarray
+    row_of: np.ndarray
+    member_of: np.ndarray
+    row_length: np.ndarray
+    recent: np.ndarray
+    scratch: np.ndarray
+    sums: np.ndarray
+    member_indices: np.ndarray
+    member_values: np.ndarray
+    counts: np.ndarray
+    extremes: np.ndarray
+
+
+PER_SLOT = ("alpha", "g", "lo", "hi", "up", "down", "y", "ids", "sq", "self_k")
+
+
+def empty(cache_bytes: int, n_slots: int = MIN_SLOTS, n_features: int = MIN_FEATURES) -> Expansion:
+    """An expansion without members, its features taken for binary until another value is seen."""
+    N, D, R = n_slots, n_features, MIN_ROWS
+    s = Expansion(
+        **{name: np.zeros(N) for name in ("alpha", "g", "lo", "hi", "up", "down", "self_k")},
+        y=np.zeros(N, np.int8),
+        ids=np.zeros(N, np.int64),
+        sq=np.zeros(N, np.float32),
+        columns=np.zeros((0, 0), np.float32),
+        bits=np.zeros((D, N), np.uint8),
+        rows=np.zeros((R, N), np.float32),
+        row_of=np.full(N, -1, np.int32),
+        member_of=np.full(R, -1, np.int32),
+        row_length=np.zeros(R, np.int32),
+        recent=np.zeros(R, np.uint8),
+        scratch=np.zeros(N, np.float32),
+        sums=np.zeros(N, np.uint8),
+        member_indices=np.zeros(D, np.int32),
+        member_values=np.zeros(D, np.float32),
+        counts=np.zeros(N_COUNTS, np.int64),
+        extremes=np.zeros(2),
+    )
+    s.counts[CACHE_BYTES] = cache_bytes
+    find_extremes(s)
+    return s
+
+
+def n_members(s: Expansion) -> int:
+    """How many examples the expansion holds."""
+    return int(s.counts[SLOTS] - s.counts[HOLES])
+
+
+def live_slots(s: Expansion) -> np.ndarray:
+    """The slots that hold a member, in order of arrival."""
+    return np.flatnonzero(s.y[: s.counts[SLOTS]])
+
+
+def is_binary(s: Expansion) -> bool:
+    """Whether features are still stored as bits."""
+    return s.columns.size == 0
+
+
+# ------------------------------------------------------------------------------------------------ room for new members
+
+
+def reserve(s: Expansion, n_new: int, n_features: int, binary: bool) -> Expansion:
+    """Make room for `n_new` more slots and `n_features` features; squeeze holes, widen storage, let the cache grow.
+
+    Everything that allocates or moves memory happens here, between two calls of compiled code.
+    """
+    n = int(s.counts[SLOTS])
+    if too_many_holes(s.counts):
+        s = keep(s, live_slots(s))
+        n = int(s.counts[SLOTS])
+    if n + n_new > s.alpha.shape[0]:
+        s = _more_slots(s, _slots_for(n + n_new))
+    if n_features > s.member_indices.shape[0]:
+        s = _more_features(s, _doubled(s.member_indices.shape[0], n_features))
+    if not binary and is_binary(s):
+        s = s._replace(columns=s.bits.astype(np.float32), bits=np.zeros((0, 0), np.uint8))
+    if wants_rows(s.counts, s.rows):
+        s = _more_rows(s, min(s.rows.shape[0] * 5 // 4, _max_rows(s)))
+    return s
+
+
+def _doubled(size: int, needed: int) -> int:
+    while size < needed:
+        size *= 2
+    return size
+
+
+def _slots_for(needed: int) -> int:
+    """Half as much again, as an odd multiple of 64: the features of one slot must not share a cache set."""
+    return (needed * 3 // 2 // 64 + 1 | 1) * 64
+
+
+def _max_rows(s: Expansion) -> int:
+    return max(MIN_ROWS, int(s.counts[CACHE_BYTES]) // (4 * s.alpha.shape[0]))
+
+
+def _more_slots(s: Expansion, N: int) -> Expansion:
+    def longer(a: np.ndarray, fill: int = 0) -> np.ndarray:
+        out = np.full((*a.shape[:-1], N), fill, a.dtype)
+        out[..., : a.shape[-1]] = a
+        return out
+
+    s = s._replace(
+        **{name: longer(getattr(s, name)) for name in PER_SLOT},
+        **{name: longer(getattr(s, name)) for name in ("columns", "bits") if getattr(s, name).size},
+        row_of=longer(s.row_of, -1),
+        scratch=np.zeros(N, np.float32),
+        sums=np.zeros(N, np.uint8),
+    )
+    return _restride(s, N)
+
+
+def _restride(s: Expansion, N: int) -> Expansion:
+    """Give the cached rows a new width; rows that no longer fit into the cache's bytes are dropped."""
+    used = min(int(s.counts[ROWS]), _max_rows(s))
+    R = max(MIN_ROWS, used)
+    for slot in s.member_of[used : s.counts[ROWS]]:
+        if slot >= 0:
+            s.row_of[slot] = -1
+    rows = np.empty((R, N), np.float32)
+    width = min(N, s.rows.shape[1])
+    rows[:used, :width] = s.rows[:used, :width]
+    s.counts[ROWS], s.counts[HAND] = used, 0
+    return _with_rows(s, rows)
+
+
+def _more_rows(s: Expansion, R: int) -> Expansion:
+    s.rows.resize((R, s.rows.shape[1]), refcheck=False)  # grows in place; nothing else looks at the rows
+    return _with_rows(s, s.rows)
+
+
+def _with_rows(s: Expansion, rows: np.ndarray) -> Expansion:
+    used = min(int(s.counts[ROWS]), rows.shape[0])
+
+    def fitted(a: np.ndarray, fill: int) -> np.ndarray:
+        out = np.full(rows.shape[0], fill, a.dtype)
+        out[:used] = a[:used]
+        return out
+
+    return s._replace(
+        rows=rows,
+        member_of=fitted(s.member_of, -1),
+        row_length=fitted(s.row_length, 0),
+        recent=fitted(s.recent, 0),
+    )
+
+
+def _more_features(s: Expansion, D: int) -> Expansion:
+    def taller(a: np.ndarray) -> np.ndarray:
+        out = np.zeros((D, a.shape[1]), a.dtype)
+        out[: a.shape[0]] = a
+        return out
+
+    return s._replace(
+        **{name: taller(getattr(s, name)) for name in ("columns", "bits") if getattr(s, name).size},
+        member_indices=np.zeros(D, np.int32),
+        member_values=np.zeros(D, np.float32),
+    )
+
+
+def keep(s: Expansion, order: np.ndarray) -> Expansion:
+    """Keep the members in these slots, in this order, and squeeze out everything else.
+
+    Cached rows survive if the order is that of the slots (holes are squeezed out); after a permutation they are
+    dropped.
+    """
+    n, m = int(s.counts[SLOTS]), len(order)
+    if np.all(np.diff(order) > 0):
+        _squeeze_rows(s, order)
+    else:
+        drop_rows(s)
+    for name in PER_SLOT:
+        a = getattr(s, name)
+        a[:m] = a[order]
+        a[m:n] = 0
+    features = s.bits if is_binary(s) else s.columns
+    for column in features:
+        column[:m] = column[order]
+        column[m:n] = 0
+    s.counts[SLOTS], s.counts[HOLES] = m, 0
+    find_extremes(s)
+    return s
+
+
+def _squeeze_rows(s: Expansion, order: np.ndarray) -> None:
+    old_slot = s.member_of.copy()
+    new_slot = np.full(s.alpha.shape[0], -1, np.int32)
+    new_slot[order] = np.arange(len(order), dtype=np.int32)
+    s.row_of[:] = -1
+    for r in range(int(s.counts[ROWS])):
+        slot = new_slot[old_slot[r]] if old_slot[r] >= 0 else -1
+        s.member_of[r] = slot
+        if slot >= 0:
+            filled = int(np.searchsorted(order, s.row_length[r]))
+            s.rows[r, :filled] = s.rows[r].take(order[:filled])
+            s.row_length[r] = filled
+            s.row_of[slot] = r
+
+
+def row_width(s: Expansion, width: int, n_rows: int) -> Expansion:
+    """Give the empty row cache another width, and room for `n_rows` rows as far as the cache's bytes allow."""
+    R = max(MIN_ROWS, min(int(s.counts[CACHE_BYTES]) // (4 * max(width, 1)), n_rows))
+    return _with_rows(s, np.zeros((R, width), np.float32))
+
+
+def drop_rows(s: Expansion) -> None:
+    """Empty the row cache."""
+    s.row_of[:] = -1
+    s.member_of[:] = -1
+    s.counts[ROWS] = s.counts[HAND] = 0
+
+
+def without_rows(s: Expansion) -> Expansion:
+    """The same expansion with an empty row cache; the arrays of the members are shared."""
+    counts = s.counts.copy()
+    counts[ROWS] = counts[HAND] = 0
+    width = s.alpha.shape[0]
+    return row_width(s._replace(counts=counts, row_of=np.full(width, -1, np.int32)), width, MIN_ROWS)
+
+
+# ----------------------------------------------------------------------------------------------------------- snapshots
+
+
+def dump(s: Expansion, n_features: int) -> dict[str, np.ndarray]:
+    """The arrays from which `restore` makes an equal expansion: slots with their holes, but no cached rows."""
+    n = int(s.counts[SLOTS])
+    features = s.bits if is_binary(s) else s.columns
+    return {
+        **{name: getattr(s, name)[:n].copy() for name in PER_SLOT},
+        "features": features[:n_features, :n].copy(),
+        "counts": s.counts.copy(),
+        "extremes": s.extremes.copy(),
+    }
+
+
+def restore(arrays: dict[str, np.ndarray], cache_bytes: int) -> Expansion:
+    """An expansion from the arrays of `dump`."""
+    features = arrays["features"]
+    D, n = features.shape
+    s = empty(cache_bytes, _slots_for(n), _doubled(MIN_FEATURES, D))
+    for name in PER_SLOT:
+        getattr(s, name)[:n] = arrays[name]
+    if features.dtype != np.uint8:
+        s = s._replace(columns=np.zeros(s.bits.shape, np.float32), bits=np.zeros((0, 0), np.uint8))
+    (s.bits if is_binary(s) else s.columns)[:D, :n] = features
+    s.counts[:] = arrays["counts"]
+    s.counts[ROWS] = s.counts[HAND] = 0
+    s.counts[CACHE_BYTES] = cache_bytes
+    s.extremes[:] = arrays["extremes"]
+    return s
+
+
+# ----------------------------------------------------------------------------------------------------- compiled editing
+
+
+@compiled
+def too_many_holes(counts):
+    """Whether holes cost more than squeezing them out: above a quarter of the slots."""
+    return counts[HOLES] * 4 > counts[SLOTS] + 256
+
+
+@compiled
+def wants_rows(counts, rows):
+    """Whether the row cache is full and may still grow."""
+    R, N = rows.shape
+    may_grow = max(MIN_ROWS, counts[CACHE_BYTES] // (4 * N)) > R
+    return counts[ROWS] == R and may_grow
+
+
+@inner
+def set_penalties(alpha, lo, hi, up, down, i):
+    """Note whether alpha_i may rise and may fall; exact, because steps assign the bounds they reach."""
+    up[i] = 0.0 if alpha[i] < hi[i] else -FORBIDDEN
+    down[i] = 0.0 if alpha[i] > lo[i] else FORBIDDEN
+
+
+@inner
+def append(s, kernel, indices, values, sq, lo, hi, id, g):
+    """Give an example a slot, with alpha = 0; return the slot.  Room must have been reserved."""
+    k = s.counts[SLOTS]
+    s.counts[SLOTS] = k + 1
+    s.alpha[k], s.g[k], s.lo[k], s.hi[k] = 0.0, g, lo, hi
+    s.y[k] = 1 if hi > 0.0 else -1
+    s.ids[k], s.sq[k] = id, sq
+    s.self_k[k] = self_product(kernel, sq)
+    set_penalties(s.alpha, s.lo, s.hi, s.up, s.down, k)
+    if s.columns.size == 0:
+        for t in range(indices.shape[0]):
+            s.bits[indices[t], k] = 1
+    else:
+        for t in range(indices.shape[0]):
+            s.columns[indices[t], k] = values[t]
+    return k
+
+
+@inner
+def bury(s, i):
+    """Turn the member in slot i into a hole: nothing selects it, it adds nothing, its cached row is free."""
+    s.alpha[i], s.lo[i], s.hi[i], s.y[i] = 0.0, 0.0, 0.0, 0
+    s.up[i], s.down[i] = -FORBIDDEN, FORBIDDEN
+    s.counts[HOLES] += 1
+    r = s.row_of[i]
+    if r >= 0:
+        s.row_of[i] = -1
+        s.member_of[r] = -1
+        s.recent[r] = 0
+
+
+@compiled
+def find_extremes(s):
+    """The most violating pair from scratch: largest g that may rise, smallest g that may fall."""
+    s.extremes[G_UP], s.extremes[G_DOWN] = -FORBIDDEN, FORBIDDEN
+    s.counts[SLOT_UP] = s.counts[SLOT_DOWN] = -1
+    for t in range(s.counts[SLOTS]):
+        if s.y[t] != 0 and s.up[t] == 0.0 and s.g[t] > s.extremes[G_UP]:
+            s.extremes[G_UP], s.counts[SLOT_UP] = s.g[t], t
+        if s.y[t] != 0 and s.down[t] == 0.0 and s.g[t] < s.extremes[G_DOWN]:
+            s.extremes[G_DOWN], s.counts[SLOT_DOWN] = s.g[t], t
+
+
+# --------------------------------------------------------------------------------------------------------- kernel rows
+
+
+@inner_fma
+def _add_columns(columns, indices, values, begin, end, out):
+    """out = <x, x_s> for the slots begin..end, from real-valued features; four features at a time."""
+    nnz = indices.shape[0]
+    for b in range(begin, end, BLOCK):
+        e = min(b + BLOCK, end)
+        o = out[b:e]
+        for t in range(o.shape[0]):
+            o[t] = np.float32(0.0)
+        k = 0
+        while k + 4 <= nnz:
+            v0, v1, v2, v3 = values[k], values[k + 1], values[k + 2], values[k + 3]
+            c0, c1 = columns[indices[k], b:e], columns[indices[k + 1], b:e]
+            c2, c3 = columns[indices[k + 2], b:e], columns[indices[k + 3], b:e]
+            for t in range(o.shape[0]):
+                o[t] += v0 * c0[t] + v1 * c1[t] + v2 * c2[t] + v3 * c3[t]
+            k += 4
+        while k < nnz:
+            v0 = values[k]
+            c0 = columns[indices[k], b:e]
+            for t in range(o.shape[0]):
+                o[t] += v0 * c0[t]
+            k += 1
+
+
+@inner
+def _add_bits(bits, indices, sums, begin, end, out):
+    """out = <x, x_s> for a binary query and binary members: sums of bytes, emptied before they can overflow."""
+    nnz = indices.shape[0]
+    for b in range(begin, end, BLOCK):
+        e = min(b + BLOCK, end)
+        o, total = out[b:e], sums[b:e]
+        for t in range(o.shape[0]):
+            o[t] = np.float32(0.0)
+        for first in range(0, nnz, 252):
+            for t in range(total.shape[0]):
+                total[t] = np.uint8(0)
+            last = min(first + 252, nnz)
+            k = first
+            while k + 4 <= last:
+                b0, b1 = bits[indices[k], b:e], bits[indices[k + 1], b:e]
+                b2, b3 = bits[indices[k + 2], b:e], bits[indices[k + 3], b:e]
+                for t in range(total.shape[0]):
+                    total[t] = np.uint8(total[t] + b0[t] + b1[t] + b2[t] + b3[t])
+                k += 4
+            while k < last:
+                b0 = bits[indices[k], b:e]
+                for t in range(total.shape[0]):
+                    total[t] = np.uint8(total[t] + b0[t])
+                k += 1
+            for t in range(o.shape[0]):
+                o[t] += np.float32(total[t])
+
+
+@inner_fma
+def _add_scaled_bits(bits, indices, values, begin, end, out):
+    """out = <x, x_s> for a real-valued query and binary members (prediction only: learning widens the storage)."""
+    o = out[begin:end]
+    for t in range(o.shape[0]):
+        o[t] = np.float32(0.0)
+    for k in range(indices.shape[0]):
+        v, b = values[k], bits[indices[k], begin:end]
+        for t in range(o.shape[0]):
+            o[t] += v * np.float32(b[t])
+
+
+@inner
+def all_ones(values):
+    """Whether every value is 1."""
+    for t in range(values.shape[0]):
+        if values[t] != 1.0:
+            return False
+    return True
+
+
+@inner
+def kernel_row(s, kernel, indices, values, sq, begin, end, out):
+    """out[begin:end] = k(x, x_s) for a query given by the indices and values of its non-zero features, in order."""
+    if s.columns.size > 0:
+        _add_columns(s.columns, indices, values, begin, end, out)
+    elif all_ones(values):
+        _add_bits(s.bits, indices, s.sums, begin, end, out)
+    else:
+        _add_scaled_bits(s.bits, indices, values, begin, end, out)
+    map_row(kernel, out[begin:end], s.sq[begin:end], sq)
+    s.counts[EVALUATIONS] += end - begin
+
+
+@inner
+def gather(s, i):
+    """Copy the non-zero features of slot i to `member_indices` and `member_values`, in order; return their number."""
+    nnz = 0
+    if s.columns.size == 0:
+        for d in range(s.bits.shape[0]):
+            if s.bits[d, i] != 0:
+                s.member_indices[nnz], s.member_values[nnz] = d, np.float32(1.0)
+                nnz += 1
+    else:
+        for d in range(s.columns.shape[0]):
+            if s.columns[d, i] != 0.0:
+                s.member_indices[nnz], s.member_values[nnz] = d, s.columns[d, i]
+                nnz += 1
+    return nnz
+
+
+@inner
+def _vacant_row(s, pinned):
+    """A row to fill: a new one while there are any, else the clock's next that was not used lately."""
+    if s.counts[ROWS] < s.rows.shape[0]:
+        s.counts[ROWS] += 1
+        return s.counts[ROWS] - 1
+    while True:
+        r = s.counts[HAND]
+        s.counts[HAND] = (r + 1) % s.rows.shape[0]
+        if r == pinned:
+            continue
+        if s.recent[r] == 0:
+            if s.member_of[r] >= 0:
+                s.row_of[s.member_of[r]] = -1
+            return r
+        s.recent[r] = 0
+
+
+@inner
+def store_row(s, i):
+    """Keep the row in `scratch` as the cached row of slot i."""
+    n = s.counts[SLOTS]
+    r = _vacant_row(s, -1)
+    s.row_of[i], s.member_of[r], s.row_length[r], s.recent[r] = r, i, n, 1
+    row, scratch = s.rows[r, :n], s.scratch[:n]
+    for t in range(n):
+        row[t] = scratch[t]
+
+
+@inner
+def member_row(s, kernel, i, pinned):
+    """The cached row that holds k(x_i, x_s) for all slots, computed as far as it is missing.
+
+    The row numbered `pinned` (-1: none) stays where it is.
+    """
+    n = s.counts[SLOTS]
+    r = s.row_of[i]
+    if r < 0:
+        r = _vacant_row(s, pinned)
+        s.row_of[i], s.member_of[r], s.row_length[r] = r, i, 0
+    s.recent[r] = 1
+    if s.row_length[r] < n:
+        nnz = gather(s, i)
+        kernel_row(s, kernel, s.member_indices[:nnz], s.member_values[:nnz], s.sq[i], s.row_length[r], n, s.rows[r])
+        s.row_length[r] = n
+    return r

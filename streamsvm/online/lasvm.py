@@ -1,0 +1,431 @@
+"""LASVM: an online solver for the support vector machine with a bias.
+
+    maximise  W(alpha) = sum_s alpha_s y_s - 1/2 sum_rs alpha_r alpha_s k(x_r, x_s)
+    subject to  sum_s alpha_s = 0,   lo_s <= alpha_s <= hi_s
+
+over the members of the expansion, while examples arrive and members leave.  (i, j) is a tau-violating pair if alpha_i
+may rise, alpha_j may fall and g_i - g_j > tau; a step along it raises W.  PROCESS steps along the best pair that
+holds the new example, REPROCESS along the most violating pair of all; FINISH repeats REPROCESS until no pair is
+tau-violating.
+
+======== ============================================================ ================
+symbol   name                                                         shape, dtype
+======== ============================================================ ================
+alpha, g coefficients and gradient, see `expansion`                   (N,) float64
+K_i, K_j kernel rows of the pair                                      (n,) float32
+step     lambda of the source                                         float64
+delta    g_i - g_j for the most violating pair                        float64
+margins  f(x) of each incoming example before it was learned          (B,) float64
+======== ============================================================ ================
+
+Source: Bordes, Ertekin, Weston, Bottou, "Fast kernel classifiers with online and active learning", JMLR 6 (2005),
+section 3 (PROCESS, REPROCESS, FINISH).  Deviations:
+
+- The gradient does not hold the bias (the source's equation 9 mixes both conventions); b = (g_i + g_j) / 2.
+- PROCESS keeps an example only if it forms a tau-violating pair, or if it cannot yet have a partner; the source
+  inserts it and lets the next eviction take it away.
+- REPROCESS is repeated until delta <= delta_max, see `Rule`; the source's single one leaves banana at C = 316 with 28 %
+  error before FINISH.
+- Members with alpha = 0 that cannot join a violating pair are evicted after every `EVICTION_PERIOD` examples, not after
+  every one: the scan costs as much as a step.
+- The extremes i, j, g_i, g_j are by-products of every gradient update: one pass over g updates it and finds both.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from streamsvm._jit import compiled, inner
+from streamsvm._simd import fmax, fmin
+from streamsvm.blocks import (
+    NO_PRODUCTS,
+    Queries,
+    compress_example,
+    expansion_sum,
+    inner_products,
+    is_binary_block,
+    prefers_product,
+)
+from streamsvm.expansion import (
+    EVALUATIONS,
+    FORBIDDEN,
+    G_DOWN,
+    G_UP,
+    SINCE_EVICTION,
+    SLOT_DOWN,
+    SLOT_UP,
+    SLOTS,
+    Expansion,
+    all_ones,
+    append,
+    bury,
+    is_binary,
+    kernel_row,
+    member_row,
+    reserve,
+    set_penalties,
+    store_row,
+    too_many_holes,
+    wants_rows,
+)
+from streamsvm.kernels import Kernel, map_row
+from streamsvm.online.sigmoid import note_margin
+
+EVICTION_PERIOD = 10
+MAX_ONE_CLASS = 300  # members kept while only one class has been seen: all have the same gradient, more say nothing new
+COSTLY_ROW = 32  # features from which a new member's row is cached at once; shorter rows are cheaper to compute again
+MAX_REPROCESS = 1000  # steps on one example, which bounds the time of one call; the next example goes on
+BLOCK = 512  # slots scanned before the running extremes are compared
+NO_CURVATURE = 1e-12
+
+
+class Rule(NamedTuple):
+    """When to stop working on an example.
+
+    tau
+        A pair is worth a step if its gradients differ by more than this.
+    reprocess
+        REPROCESS steps after each PROCESS; -1: at least one, then until delta <= delta_max.
+    delta_max
+        Where repeated REPROCESS stops.
+    """
+
+    tau: float
+    reprocess: int
+    delta_max: float
+
+
+@inner
+def update_and_scan(g, up, down, step, K_i, K_j):
+    """g -= step (K_i - K_j); return the extremes of the new g and the blocks of slots they are in.
+
+    One pass does both.  It keeps the extremes of a block only: that vectorises, and their slots are looked up
+    afterwards.
+    """
+    top, bottom, top_block, bottom_block = -FORBIDDEN, FORBIDDEN, 0, 0
+    for b in range(0, g.shape[0], BLOCK):
+        e = min(b + BLOCK, g.shape[0])
+        gb, up_b, down_b, k_i, k_j = g[b:e], up[b:e], down[b:e], K_i[b:e], K_j[b:e]
+        largest, smallest = -FORBIDDEN, FORBIDDEN
+        for t in range(gb.shape[0]):
+            v = gb[t] - step * (np.float64(k_i[t]) - np.float64(k_j[t]))
+            gb[t] = v
+            largest = fmax(largest, v + up_b[t])
+            smallest = fmin(smallest, v + down_b[t])
+        if largest > top:
+            top, top_block = largest, b
+        if smallest < bottom:
+            bottom, bottom_block = smallest, b
+    return top, top_block, bottom, bottom_block
+
+
+@inner
+def slot_of(extreme, g, penalty, block):
+    """The first slot in the block where g + penalty is the extreme."""
+    for t in range(block, min(block + BLOCK, g.shape[0])):
+        if g[t] + penalty[t] == extreme:
+            return t
+    return -1
+
+
+@inner
+def step_gradient(s, step, K_i, K_j):
+    """g -= step (K_i - K_j), and note the new most violating pair."""
+    n = s.counts[SLOTS]
+    g, up, down = s.g[:n], s.up[:n], s.down[:n]
+    top, top_block, bottom, bottom_block = update_and_scan(g, up, down, step, K_i, K_j)
+    if top > -FORBIDDEN / 2:
+        s.extremes[G_UP], s.counts[SLOT_UP] = top, slot_of(top, g, up, top_block)
+    else:
+        s.extremes[G_UP], s.counts[SLOT_UP] = -FORBIDDEN, -1
+    if bottom < FORBIDDEN / 2:
+        s.extremes[G_DOWN], s.counts[SLOT_DOWN] = bottom, slot_of(bottom, g, down, bottom_block)
+    else:
+        s.extremes[G_DOWN], s.counts[SLOT_DOWN] = FORBIDDEN, -1
+
+
+@inner
+def _bias(counts, extremes):
+    if counts[SLOT_UP] >= 0 and counts[SLOT_DOWN] >= 0:
+        return 0.5 * (extremes[G_UP] + extremes[G_DOWN])
+    if counts[SLOT_UP] >= 0:
+        return extremes[G_UP]
+    if counts[SLOT_DOWN] >= 0:
+        return extremes[G_DOWN]
+    return 0.0
+
+
+@inner
+def _delta(counts, extremes):
+    if counts[SLOT_UP] < 0 or counts[SLOT_DOWN] < 0:
+        return -np.inf
+    return extremes[G_UP] - extremes[G_DOWN]
+
+
+@compiled
+def bias(s):
+    """b, half-way between the extremes; with one class only, the gradient of that class."""
+    return _bias(s.counts, s.extremes)
+
+
+@compiled
+def delta(s):
+    """g_i - g_j of the most violating pair; minus infinity if there is no pair."""
+    return _delta(s.counts, s.extremes)
+
+
+@inner
+def pair_step(s, i, j, K_i, K_j):
+    """The best step along (i, j): the unconstrained one, cut at the first bound, which is then met exactly."""
+    room_i, room_j = s.hi[i] - s.alpha[i], s.alpha[j] - s.lo[j]
+    curvature = s.self_k[i] + s.self_k[j] - 2.0 * np.float64(K_i[j])
+    step = min(room_i, room_j)
+    if curvature > NO_CURVATURE:
+        step = min(step, (s.g[i] - s.g[j]) / curvature)
+    s.alpha[i] = s.hi[i] if step == room_i else s.alpha[i] + step
+    s.alpha[j] = s.lo[j] if step == room_j else s.alpha[j] - step
+    set_penalties(s.alpha, s.lo, s.hi, s.up, s.down, i)
+    set_penalties(s.alpha, s.lo, s.hi, s.up, s.down, j)
+    step_gradient(s, step, K_i, K_j)
+
+
+@inner
+def take_step(s, kernel, i, j, current):
+    """A step along (i, j) with rows from the cache, or from `scratch` for the example that has just arrived."""
+    n = s.counts[SLOTS]
+    r_i = -1 if i == current else member_row(s, kernel, i, -1)
+    r_j = -1 if j == current else member_row(s, kernel, j, r_i)
+    K_i = s.scratch[:n] if r_i < 0 else s.rows[r_i, :n]
+    K_j = s.scratch[:n] if r_j < 0 else s.rows[r_j, :n]
+    pair_step(s, i, j, K_i, K_j)
+
+
+@inner
+def second_order_partner(g, down, self_k, i, K_i):
+    """The member j that may fall with the largest gain (g_i - g_j)^2 / curvature along (i, j); -1 if no g_j < g_i."""
+    n = g.shape[0]
+    g_i, K_ii = g[i], self_k[i]
+    best, best_block = 0.0, -1
+    for b in range(0, n, BLOCK):
+        e = min(b + BLOCK, n)
+        gb, down_b, self_b, k_i = g[b:e], down[b:e], self_k[b:e], K_i[b:e]
+        largest = 0.0
+        for t in range(gb.shape[0]):
+            d = fmax(g_i - gb[t] - down_b[t], 0.0)
+            curvature = fmax(K_ii + self_b[t] - 2.0 * np.float64(k_i[t]), NO_CURVATURE)
+            largest = fmax(largest, d * d / curvature)
+        if largest > best:
+            best, best_block = largest, b
+    if best_block >= 0:
+        for t in range(best_block, min(best_block + BLOCK, n)):
+            d = fmax(g_i - g[t] - down[t], 0.0)
+            if d * d / fmax(K_ii + self_k[t] - 2.0 * np.float64(K_i[t]), NO_CURVATURE) == best:
+                return t
+    return -1
+
+
+@inner
+def second_order_step(s, kernel):
+    """A step along the member with the largest gradient that may rise, and its second-order partner."""
+    n = s.counts[SLOTS]
+    i = s.counts[SLOT_UP]
+    r_i = member_row(s, kernel, i, -1)
+    j = second_order_partner(s.g[:n], s.down[:n], s.self_k[:n], i, s.rows[r_i, :n])
+    if j < 0:
+        j = s.counts[SLOT_DOWN]
+    r_j = member_row(s, kernel, j, r_i)
+    pair_step(s, i, j, s.rows[r_i, :n], s.rows[r_j, :n])
+
+
+@inner
+def process(s, kernel, rule, indices, values, sq, lo, hi, id, f):
+    """PROCESS: keep the example whose row is in `scratch` if it violates with some member; return its slot or -1."""
+    y = 1.0 if hi > 0.0 else -1.0
+    g = y - f
+    if y > 0.0:
+        partner, gap = s.counts[SLOT_DOWN], g - s.extremes[G_DOWN]
+    else:
+        partner, gap = s.counts[SLOT_UP], s.extremes[G_UP] - g
+    if partner >= 0 and not gap > rule.tau:
+        return -1
+    if partner < 0 and s.counts[SLOTS] >= MAX_ONE_CLASS:
+        return -1
+    k = append(s, kernel, indices, values, sq, lo, hi, id, g)
+    s.scratch[k] = np.float32(s.self_k[k])
+    if partner >= 0:
+        take_step(s, kernel, k if y > 0.0 else partner, partner if y > 0.0 else k, k)
+    elif y > 0.0 and g > s.extremes[G_UP]:
+        s.extremes[G_UP], s.counts[SLOT_UP] = g, k
+    elif y < 0.0 and g < s.extremes[G_DOWN]:
+        s.extremes[G_DOWN], s.counts[SLOT_DOWN] = g, k
+    return k
+
+
+@inner
+def reprocess(s, kernel, rule, current):
+    """REPROCESS as often as the rule says; return the number of steps."""
+    at_least = rule.reprocess if rule.reprocess >= 0 else 1
+    steps = 0
+    while steps < MAX_REPROCESS:
+        violation = _delta(s.counts, s.extremes)
+        if not violation > rule.tau or (steps >= at_least and not violation > rule.delta_max):
+            break
+        if rule.reprocess < 0 and steps >= 1:
+            second_order_step(s, kernel)
+        else:
+            take_step(s, kernel, s.counts[SLOT_UP], s.counts[SLOT_DOWN], current)
+        steps += 1
+    return steps
+
+
+@compiled
+def evict(s):
+    """Bury the members with alpha = 0 that cannot be part of a violating pair."""
+    g_up, g_down = s.extremes[G_UP], s.extremes[G_DOWN]
+    i, j = s.counts[SLOT_UP], s.counts[SLOT_DOWN]
+    if i < 0 or j < 0:
+        return
+    for t in range(s.counts[SLOTS]):
+        useless = (s.y[t] < 0 and s.g[t] >= g_up) or (s.y[t] > 0 and s.g[t] <= g_down)
+        if useless and s.alpha[t] == 0.0 and t != i and t != j:
+            bury(s, t)
+
+
+@inner
+def is_member(ids, y, id):
+    """Whether a live member has this id."""
+    for t in range(ids.shape[0]):
+        if ids[t] == id and y[t] != 0:
+            return True
+    return False
+
+
+@inner
+def learn_query(s, kernel, rule, indices, values, sq, lo, hi, id, own_id, from_row, sigmoid):
+    """Learn the example whose kernel row is in `scratch`; return its margin before, and its slot or -1.
+
+    Only a row that `kernel_row` computed may be cached, not one from a matrix product: the two differ in rounding,
+    and what is in the cache must not change results.
+    """
+    n = s.counts[SLOTS]
+    f = expansion_sum(s.alpha[:n], s.scratch[:n])
+    margin = f + _bias(s.counts, s.extremes)
+    slot = -1
+    if lo < hi and not (own_id and is_member(s.ids[:n], s.y[:n], id)):
+        if s.counts[SLOT_UP] >= 0 and s.counts[SLOT_DOWN] >= 0:
+            note_margin(sigmoid, hi > 0.0, margin)
+        slot = process(s, kernel, rule, indices, values, sq, lo, hi, id, f)
+        if slot >= 0 and from_row and indices.shape[0] >= COSTLY_ROW:
+            store_row(s, slot)
+        reprocess(s, kernel, rule, slot)
+        s.counts[SINCE_EVICTION] += 1
+        if s.counts[SINCE_EVICTION] >= EVICTION_PERIOD:
+            s.counts[SINCE_EVICTION] = 0
+            evict(s)
+    return margin, slot
+
+
+LEARNED, NO_ROOM, NOT_FINITE = range(3)
+
+
+@compiled
+def learn_example(s, kernel, rule, columns, x, lo, hi, id, own_id, sigmoid):
+    """Learn one example, features x (float64) in these columns; return a status and its margin before.
+
+    Nothing has happened if the status is NO_ROOM (call `reserve`, then again) or NOT_FINITE.
+    """
+    nnz, sq = compress_example(s, columns, x)
+    if not np.isfinite(sq):
+        return NOT_FINITE, 0.0
+    indices, values = s.member_indices[:nnz], s.member_values[:nnz]
+    n = s.counts[SLOTS]
+    if (
+        n == s.alpha.shape[0]
+        or too_many_holes(s.counts)
+        or wants_rows(s.counts, s.rows)
+        or (s.columns.size == 0 and not all_ones(values))
+    ):
+        return NO_ROOM, 0.0
+    kernel_row(s, kernel, indices, values, sq, 0, n, s.scratch)
+    margin, _ = learn_query(s, kernel, rule, indices, values, sq, lo, hi, id, own_id, True, sigmoid)
+    return LEARNED, margin
+
+
+@inner
+def _block_row(s, kernel, P, G, arrivals, t, first, sq):
+    """scratch = kernel row of the block's t-th example, from inner products made in advance.
+
+    Those with the first slots are in P; members that joined during the block are examples of the block (`arrivals` says
+    which), theirs are in G.
+    """
+    n = s.counts[SLOTS]
+    for k in range(first):
+        s.scratch[k] = P[t, k]
+    for k in range(first, n):
+        s.scratch[k] = G[t, arrivals[k - first]]
+    map_row(kernel, s.scratch[:n], s.sq[:n], sq)
+    s.counts[EVALUATIONS] += n
+
+
+@compiled
+def _learn_block(s, kernel, rule, indptr, indices, values, sq, lo, hi, ids, own_ids, P, G, sigmoid, margins):
+    """Learn a block of examples in sequence, from rows or from the products P and G; room has been reserved.
+
+    Stops early when there are too many holes; returns how many examples were learned.  So holes are squeezed out at the
+    same examples however a stream is cut into blocks, and sums are made in the same order.
+    """
+    first = s.counts[SLOTS]
+    arrivals = np.empty(sq.shape[0], np.int64)
+    for t in range(sq.shape[0]):
+        if too_many_holes(s.counts):
+            return t
+        x_indices, x_values = indices[indptr[t] : indptr[t + 1]], values[indptr[t] : indptr[t + 1]]
+        if G.shape[0] > 0:
+            _block_row(s, kernel, P, G, arrivals, t, first, sq[t])
+        else:
+            kernel_row(s, kernel, x_indices, x_values, sq[t], 0, s.counts[SLOTS], s.scratch)
+        margins[t], slot = learn_query(
+            s, kernel, rule, x_indices, x_values, sq[t], lo[t], hi[t], ids[t], own_ids, G.shape[0] == 0, sigmoid
+        )
+        if slot >= 0:
+            arrivals[slot - first] = t
+    return sq.shape[0]
+
+
+@compiled
+def decide_example(s, kernel, columns, x):
+    """f(x) + b for one query, features x (float64) in these columns; NaN if a feature is not finite."""
+    n = s.counts[SLOTS]
+    nnz, sq = compress_example(s, columns, x)
+    if not np.isfinite(sq):
+        return np.nan
+    kernel_row(s, kernel, s.member_indices[:nnz], s.member_values[:nnz], sq, 0, n, s.scratch)
+    return expansion_sum(s.alpha[:n], s.scratch[:n]) + _bias(s.counts, s.extremes)
+
+
+def learn(
+    s: Expansion,
+    kernel: Kernel,
+    rule: Rule,
+    q: Queries,
+    lo: np.ndarray,
+    hi: np.ndarray,
+    ids: np.ndarray,
+    own_ids: bool,
+    n_features: int,
+    sigmoid: np.ndarray,
+) -> tuple[Expansion, np.ndarray]:
+    """Learn a block of examples in sequence; return the expansion and f(x) of each before it was learned.
+
+    `lo` and `hi` (B,) are the examples' boxes, `ids` (B,) their ids.  With `own_ids`, an example whose id is a
+    member's is not learned again.  `n_features` is how many features there are so far.
+    """
+    margins = np.empty(len(lo))
+    done = 0
+    while done < len(lo):
+        rest, q = slice(done, None), q.rest(done)
+        s = reserve(s, len(q.sq), n_features, is_binary(s) and is_binary_block(q))
+        P, G = inner_products(s, q, within=True) if prefers_product(s, q) else (NO_PRODUCTS, NO_PRODUCTS)
+        boxes = lo[rest], hi[rest]
+        done += _learn_block(s, kernel, rule, *q, *boxes, ids[rest], own_ids, P, G, sigmoid, margins[rest])
+    return s, margins

@@ -1,0 +1,142 @@
+"""A scaler that stops moving."""
+
+import math
+from collections.abc import Hashable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from river import base
+from river.utils import dataframe
+
+from streamsvm import snapshot
+from streamsvm._features import FeatureTable
+
+KINDS = ("standard", "minmax")
+
+
+class WarmupScaler(base.MiniBatchTransformer):
+    """Scale features by statistics of the first examples, which are then frozen.
+
+    A kernel model stores examples.  A scaler that keeps adapting (river's `StandardScaler`) writes later examples in
+    other coordinates than the stored ones, and distances between them lose their meaning.  This one learns from the
+    first `warmup` examples and then stays as it is.  During the warm-up it scales by what it has seen so far.
+
+    Parameters
+    ----------
+    kind
+        ``"standard"``: subtract the mean, divide by the standard deviation.  ``"minmax"``: map the range seen to [0,
+        1]; later values may lie outside.
+    warmup
+        Number of examples to learn from.
+
+    Raises
+    ------
+    ValueError
+        If `kind` is unknown or `warmup` is not a positive integer.
+
+    Notes ----- A feature that was constant in the warm-up is only shifted; a feature that first appears afterwards is
+    passed through. A feature that an example lacks stays missing, which a model takes as 0: for sparse data, do not
+    scale.
+
+    Examples
+    --------
+    >>> from streamsvm import WarmupScaler
+    >>> scaler = WarmupScaler("minmax", warmup=2)
+    >>> for x in ({"a": 1.0}, {"a": 3.0}, {"a": 100.0}):
+    ...     scaler.learn_one(x)
+    >>> scaler.frozen, scaler.transform_one({"a": 2.0, "b": 7.0})
+    (True, {'a': 0.5, 'b': 7.0})
+    """
+
+    def __init__(self, kind: str = "standard", warmup: int = 300) -> None:
+        if kind not in KINDS:
+            raise ValueError(f"kind={kind!r} is unknown; use one of {', '.join(map(repr, KINDS))}")
+        if not isinstance(warmup, int) or warmup < 1:
+            raise ValueError(f"warmup={warmup!r} must be a positive integer")
+        self.kind = kind
+        self.warmup = warmup
+        self._n_seen = 0
+        self._statistics: dict[Hashable, list[float]] = {}  # count, mean, sum of squared deviations, smallest, largest
+        self._scales: dict[Hashable, tuple[float, float]] = {}  # shift and factor
+
+    @property
+    def frozen(self) -> bool:
+        """Whether the warm-up is over."""
+        return self._n_seen >= self.warmup
+
+    def learn_one(self, x: dict) -> None:
+        """Take note of an example's features, during the warm-up."""
+        if self.frozen:
+            return
+        for name, value in x.items():
+            if not math.isfinite(value):
+                raise ValueError(f"feature {name!r} is {value!r}; features must be finite numbers")
+        self._n_seen += 1
+        for name, value in x.items():
+            self._scales[name] = self._scale(self._note(name, float(value)))
+
+    def _note(self, name: Hashable, value: float) -> list[float]:
+        statistics = self._statistics.setdefault(name, [0.0, 0.0, 0.0, math.inf, -math.inf])
+        count, mean, deviations, smallest, largest = statistics
+        count += 1.0
+        step = value - mean
+        mean += step / count
+        statistics[:] = [count, mean, deviations + step * (value - mean), min(smallest, value), max(largest, value)]
+        return statistics
+
+    def _scale(self, statistics: list[float]) -> tuple[float, float]:
+        count, mean, deviations, smallest, largest = statistics
+        shift, width = (
+            (mean, math.sqrt(deviations / count)) if self.kind == "standard" else (smallest, largest - smallest)
+        )
+        return shift, 1.0 / width if width > 1e-12 * max(1.0, abs(shift)) else 1.0
+
+    def transform_one(self, x: dict) -> dict:
+        """The example with its known features scaled; a new dict."""
+        scales = self._scales
+        return {
+            name: (value - scales[name][0]) * scales[name][1] if name in scales else value for name, value in x.items()
+        }
+
+    def learn_many(self, X: Any) -> None:
+        """Take note of the rows of a dataframe, during the warm-up."""
+        frame = dataframe.into_frame(X)
+        for row in frame.head(max(0, self.warmup - self._n_seen)).iter_rows(named=True):
+            self.learn_one(row)
+
+    def transform_many(self, X: Any) -> Any:
+        """The dataframe with its known columns scaled, of the kind given."""
+        frame = dataframe.into_frame(X)
+        columns = {}
+        for name in frame.columns:
+            shift, factor = self._scales.get(name, (0.0, 1.0))
+            columns[name] = (frame[name].to_numpy() - shift) * factor
+        return dataframe.to_native_frame(columns, like=frame)
+
+    def to_bytes(self) -> bytes:
+        """The scaler as a snapshot."""
+        table = FeatureTable.of_names(list(self._statistics))
+        meta = {"kind": self.kind, "warmup": self.warmup, "n_seen": self._n_seen, "features": table.names()}
+        statistics = np.array(list(self._statistics.values()), np.float64).reshape(-1, 5)
+        return snapshot.pack("WarmupScaler", meta, {"statistics": statistics})
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> "WarmupScaler":
+        """The scaler that `to_bytes` stored; SnapshotError if the data are damaged or of another kind."""
+        meta, arrays = snapshot.unpack(data, "WarmupScaler")
+        scaler = cls(meta["kind"], meta["warmup"])
+        scaler._n_seen = meta["n_seen"]
+        for name, statistics in zip(meta["features"], arrays["statistics"].tolist(), strict=True):
+            scaler._statistics[name] = statistics
+            scaler._scales[name] = scaler._scale(statistics)
+        return scaler
+
+    def save(self, path: str | Path) -> None:
+        """Write the snapshot to a file, atomically."""
+        snapshot.write_atomic(path, self.to_bytes())
+
+    @classmethod
+    def load(cls, path: str | Path) -> "WarmupScaler":
+        """The scaler in a file that `save` wrote."""
+        return cls.from_bytes(snapshot.read(path))

@@ -1,0 +1,272 @@
+"""The container that models and checkpoints are stored in: named arrays and a JSON header, never pickle.
+
+Layout (all integers little-endian)::
+
+    8 bytes    magic, with bytes that a transfer in text mode would change
+    uint32     format number
+    uint64     length of the header in bytes
+    uint64     length of the whole snapshot in bytes
+    header     JSON: kind, meta, and per array its name, dtype, shape and offset from the first array
+    arrays     raw, little-endian, C order, each at a multiple of 64 bytes
+    32 bytes   sha256 of everything before it
+
+The same input always gives the same bytes, so snapshots can be compared and deduplicated by their digest.
+A change of this layout, or of what a kind stores, needs a new ``FORMAT``.
+"""
+
+import hashlib
+import json
+import math
+import os
+import struct
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+MAGIC = b"\x89SSVM\r\n\x1a"
+FORMAT = 1
+
+_PRELUDE = struct.Struct("<8sIQQ")
+_DIGEST_SIZE = hashlib.sha256().digest_size
+_ALIGNMENT = 64
+_DTYPES = frozenset({"|b1", "|i1", "|u1", "<i2", "<u2", "<i4", "<u4", "<i8", "<u8", "<f4", "<f8"})
+
+
+class SnapshotError(ValueError):
+    """Bytes that are no usable snapshot, or content that a snapshot cannot hold."""
+
+
+def pack(kind: str, meta: dict[str, Any], arrays: dict[str, np.ndarray]) -> bytes:
+    """Write named arrays and plain values into one self-checking byte string.
+
+    Parameters
+    ----------
+    kind
+        What is stored, such as ``"LASVM"``; `unpack` insists on it.
+    meta
+        Plain values: dicts with string keys, lists, strings, numbers, booleans, None; no NaN or infinity.
+    arrays
+        Boolean, integer, float32 or float64 arrays of any shape, by name.
+
+    Returns
+    -------
+    bytes
+        The snapshot; equal input gives equal bytes.
+
+    Raises
+    ------
+    SnapshotError
+        If `meta` would not come back from JSON unchanged, or an array has another dtype.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> data = pack("Example", {"C": 10.0}, {"alpha": np.array([0.5, -0.5])})
+    >>> unpack(data, "Example")
+    ({'C': 10.0}, {'alpha': array([ 0.5, -0.5])})
+    """
+    raw = {name: _raw(name, arrays[name]) for name in sorted(arrays)}
+    header, body_length = _header(kind, meta, raw)
+    body_start = _aligned(_PRELUDE.size + len(header))
+    total = body_start + body_length + _DIGEST_SIZE
+
+    chunks: list[bytes | memoryview] = [_PRELUDE.pack(MAGIC, FORMAT, len(header), total), header]
+    chunks.append(bytes(body_start - _PRELUDE.size - len(header)))
+    for array in raw.values():
+        chunks += [_octets(array), bytes(_aligned(array.nbytes) - array.nbytes)]
+    return b"".join([*chunks, _sha256(chunks)])
+
+
+def unpack(data: bytes, kind: str) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    """Read back what `pack` wrote.
+
+    Parameters
+    ----------
+    data
+        A snapshot.
+    kind
+        The kind the caller can use.
+
+    Returns
+    -------
+    meta, arrays
+        As they were given to `pack`; the arrays are writable copies in native byte order.
+
+    Raises
+    ------
+    SnapshotError
+        If `data` is not a snapshot, comes from a format this version does not know, is truncated or damaged, is of
+        another kind, or describes arrays that cannot be.
+    """
+    header_length = _verify(data)
+    header = _parse(data[_PRELUDE.size : _PRELUDE.size + header_length])
+    if header["kind"] != kind:
+        raise SnapshotError(f"this is a {header['kind']!r} snapshot, expected {kind!r}")
+    body_start = _aligned(_PRELUDE.size + header_length)
+    return header["meta"], dict(_array(data, body_start, entry) for entry in header["arrays"])
+
+
+def write_atomic(path: str | os.PathLike[str], data: bytes) -> None:
+    """Replace a file by new content, so that a crash at any moment leaves either the old file or the new one.
+
+    The data go to a hidden temporary file in the same folder, which is synced and then renamed. Its name is fixed, so
+    crashes leave at most one behind; two processes must not write the same path at once.
+
+    Parameters
+    ----------
+    path
+        File to create or replace; its folder must exist.
+    data
+        The whole new content.
+
+    Raises
+    ------
+    OSError
+        If the folder is missing or cannot be written.
+    """
+    target = Path(path)
+    temporary = target.with_name(f".{target.name}.tmp")
+    with open(temporary, "wb") as file:
+        file.write(data)
+        file.flush()
+        os.fsync(file.fileno())
+    os.replace(temporary, target)
+    _sync_folder(target.parent)
+
+
+def read(path: str | os.PathLike[str]) -> bytes:
+    """Read a snapshot file and check that it is whole.
+
+    Parameters
+    ----------
+    path
+        A file written by `write_atomic`.
+
+    Returns
+    -------
+    bytes
+        The snapshot, for `unpack`.
+
+    Raises
+    ------
+    SnapshotError
+        If the file is not a snapshot, is truncated or is damaged; the message names the file.
+    OSError
+        If the file cannot be read.
+    """
+    data = Path(path).read_bytes()
+    try:
+        _verify(data)
+    except SnapshotError as error:
+        raise SnapshotError(f"{os.fspath(path)}: {error}") from None
+    return data
+
+
+def _refused(name: str, dtype: str) -> str:
+    return f"array {name!r} has dtype {dtype!r}; a snapshot holds bool, integers, float32 and float64"
+
+
+# --- writing ----------------------------------------------------------------------------------------------------------
+
+
+def _raw(name: str, array: np.ndarray) -> np.ndarray:
+    """The array in C order and little-endian, copied only if it is not so already."""
+    dtype = np.asarray(array).dtype.newbyteorder("<")
+    if dtype.str not in _DTYPES:
+        raise SnapshotError(_refused(name, dtype.str))
+    return np.asarray(array, dtype=dtype, order="C")
+
+
+def _header(kind: str, meta: dict[str, Any], raw: dict[str, np.ndarray]) -> tuple[bytes, int]:
+    """The JSON header, and the length of the arrays it describes; offsets count from the first array."""
+    entries, offset = [], 0
+    for name, array in raw.items():
+        entries.append({"name": name, "dtype": array.dtype.str, "shape": list(array.shape), "offset": offset})
+        offset += _aligned(array.nbytes)
+    content = {"kind": kind, "meta": meta, "arrays": entries}
+    try:
+        text = json.dumps(content, allow_nan=False, sort_keys=True, separators=(",", ":"))
+    except (TypeError, ValueError) as error:
+        raise SnapshotError(f"meta of a {kind!r} snapshot cannot be written as JSON: {error}") from error
+    if json.loads(text)["meta"] != meta:
+        raise SnapshotError(f"meta of a {kind!r} snapshot changes in JSON: use string keys, and lists for tuples")
+    return text.encode("ascii"), offset
+
+
+def _aligned(length: int) -> int:
+    return -(-length // _ALIGNMENT) * _ALIGNMENT
+
+
+def _octets(array: np.ndarray) -> memoryview:
+    """The bytes of a C-contiguous array, without copying them."""
+    return array.reshape(-1).view(np.uint8).data
+
+
+def _sha256(chunks: Iterable[bytes | memoryview]) -> bytes:
+    digest = hashlib.sha256()
+    for chunk in chunks:
+        digest.update(chunk)
+    return digest.digest()
+
+
+def _sync_folder(folder: Path) -> None:
+    """Make a rename in the folder durable; only POSIX systems can open a folder for that."""
+    if os.name != "posix":
+        return
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+# --- reading ----------------------------------------------------------------------------------------------------------
+
+
+def _verify(data: bytes) -> int:
+    """Check everything that does not need the header's content; return the header's length."""
+    if len(data) < _PRELUDE.size or data[: len(MAGIC)] != MAGIC:
+        raise SnapshotError(f"not a streamsvm snapshot: {len(data)} bytes beginning with {data[:8]!r}")
+    _, number, header_length, total = _PRELUDE.unpack_from(data)
+    if number > FORMAT:
+        raise SnapshotError(f"written by a newer streamsvm: snapshot format {number}, this version reads {FORMAT}")
+    if number != FORMAT:
+        raise SnapshotError(f"unknown snapshot format {number}, this version reads {FORMAT}")
+    if len(data) < total:
+        raise SnapshotError(f"snapshot is truncated: {len(data)} of {total} bytes")
+    if len(data) != total or _aligned(_PRELUDE.size + header_length) + _DIGEST_SIZE > total:
+        raise SnapshotError(f"snapshot is damaged: {len(data)} bytes do not fit the lengths written at its start")
+    if _sha256([memoryview(data)[:-_DIGEST_SIZE]]) != data[-_DIGEST_SIZE:]:
+        raise SnapshotError("snapshot is damaged: its sha256 checksum does not match")
+    return header_length
+
+
+def _parse(text: bytes) -> dict[str, Any]:
+    try:
+        header = json.loads(text)
+    except ValueError as error:
+        raise SnapshotError(f"snapshot header is not JSON: {error}") from error
+    match header:
+        case {"kind": str(), "meta": dict(), "arrays": list()}:
+            return header
+    raise SnapshotError("snapshot header lacks its kind, meta or arrays")
+
+
+def _array(data: bytes, body_start: int, entry: Any) -> tuple[str, np.ndarray]:
+    """Name and writable copy of one array; the checksum guards against damage, this against a strange writer."""
+    match entry:
+        case {"name": str(name), "dtype": str(code), "shape": [*shape], "offset": int(offset)}:
+            pass
+        case _:
+            raise SnapshotError(f"snapshot header has a strange array entry: {entry!r}")
+    if code not in _DTYPES:
+        raise SnapshotError(_refused(name, code))
+    if not all(isinstance(n, int) and n >= 0 for n in [offset, *shape]):
+        raise SnapshotError(f"array {name!r} has shape {shape} and offset {offset}; these must be counts")
+    dtype, count = np.dtype(code), math.prod(shape)
+    if body_start + offset + count * dtype.itemsize > len(data) - _DIGEST_SIZE:
+        raise SnapshotError(f"array {name!r} of shape {shape} at offset {offset} lies outside the snapshot")
+    stored = np.frombuffer(data, dtype, count, body_start + offset).reshape(shape)
+    return name, stored.astype(dtype.newbyteorder("="))

@@ -1,0 +1,275 @@
+"""The embedded log: what is appended comes back, and damage is told from an unfinished record."""
+
+import os
+import subprocess
+import sys
+import time
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from streamsvm.connectors.folders import AlreadyInUse
+from streamsvm.connectors.local_log import LocalLog
+from streamsvm.connectors.segments import LogCorruption
+from streamsvm.connectors.transport import OffsetOutOfRange
+
+
+def fill(folder, n, segment_bytes=16 << 20, topic="events"):
+    with LocalLog(folder, segment_bytes) as log:
+        for i in range(n):
+            log.produce(topic, f"value {i}".encode(), key=str(i).encode())
+        log.flush()
+
+
+def read_all(folder, offset=0, topic="events", limit=7):
+    with LocalLog(folder) as log:
+        log.seek(topic, 0, offset)
+        records = []
+        while batch := log.poll(0, limit):
+            records += batch
+        return records
+
+
+def segments(folder, topic="events"):
+    return sorted((folder / topic / "0").glob("*.log"))
+
+
+def damage(path, position, xor=0x10):
+    data = bytearray(path.read_bytes())
+    data[position] ^= xor
+    path.write_bytes(bytes(data))
+
+
+@given(
+    records=st.lists(
+        st.tuples(
+            st.none() | st.binary(max_size=20),
+            st.binary(max_size=300),
+            st.lists(st.tuples(st.text(max_size=5), st.binary(max_size=5)), max_size=3).map(tuple),
+        ),
+        max_size=30,
+    ),
+    segment_bytes=st.integers(1, 2000),
+    limit=st.integers(1, 9),
+)
+def test_what_is_produced_comes_back_in_order(tmp_path_factory, records, segment_bytes, limit):
+    folder = tmp_path_factory.mktemp("log")
+    with LocalLog(folder, segment_bytes) as log:
+        for key, value, headers in records:
+            log.produce("events", value, key=key, headers=headers)
+        assert log.end_offsets("events").get(0, 0) == len(records)
+    found = read_all(folder, limit=limit)
+    assert [(r.key, r.value, r.headers) for r in found] == records
+    assert [r.offset for r in found] == list(range(len(records)))
+
+
+def test_segments_roll_by_size_and_are_named_by_offset(tmp_path):
+    fill(tmp_path, 100, segment_bytes=1000)
+    paths = segments(tmp_path)
+    assert len(paths) > 3
+    assert all(path.stat().st_size <= 1000 for path in paths)
+    assert paths[0].name == "00000000000000000000.log"
+    assert [int(b.stem) for _, b in pairwise(paths)] == [read_all(tmp_path, int(p.stem))[0].offset for p in paths[1:]]
+
+
+@pytest.mark.parametrize("offset", [0, 1, 37, 99, 100])
+def test_seek_goes_to_an_offset(tmp_path, offset):
+    fill(tmp_path, 100, segment_bytes=1000)
+    assert [r.offset for r in read_all(tmp_path, offset)] == list(range(offset, 100))
+
+
+def test_seek_outside_the_log_is_refused(tmp_path):
+    fill(tmp_path, 100, segment_bytes=1000)
+    with LocalLog(tmp_path) as log:
+        with pytest.raises(OffsetOutOfRange, match=r"offset 101 .* ends at 100"):
+            log.seek("events", 0, 101)
+        with pytest.raises(OffsetOutOfRange, match=r"offset 1 .* ends at 0"):
+            log.seek("nothing", 0, 1)
+        segments(tmp_path)[0].unlink()
+        with pytest.raises(OffsetOutOfRange, match=r"offset 0 .* begins at"):
+            log.seek("events", 0, 0)
+
+
+def test_partitions_are_apart(tmp_path):
+    with LocalLog(tmp_path) as log:
+        log.produce("events", b"a", partition=0)
+        log.produce("events", b"b", partition=2)
+        log.produce("events", b"c", partition=2)
+        assert log.end_offsets("events") == {0: 1, 2: 2}
+        log.seek("events", 2, 1)
+        assert [(r.partition, r.offset, r.value) for r in log.poll(0, 10)] == [(2, 1, b"c")]
+
+
+@pytest.mark.parametrize("topic", ["", ".", "..", "a/b", "a b", "é", "x" * 201])
+def test_topic_names_are_checked(tmp_path, topic):
+    with LocalLog(tmp_path) as log, pytest.raises(ValueError, match="topic"):
+        log.produce(topic, b"")
+    assert not any(tmp_path.iterdir())
+
+
+def test_a_reader_follows_a_writer(tmp_path):
+    """Before the topic exists, across rolled segments, and to the end again and again."""
+    with LocalLog(tmp_path, segment_bytes=100) as writer, LocalLog(tmp_path) as reader:
+        reader.seek("events", 0, 0)
+        assert reader.poll(0, 10) == []
+        for i in range(30):
+            writer.produce("events", b"%d" % i)
+            assert [r.value for r in reader.poll(0, 10)] == [b"%d" % i]
+            assert reader.poll(0, 10) == []
+
+
+def test_poll_waits_for_a_record_until_its_timeout(tmp_path):
+    with LocalLog(tmp_path) as log:
+        log.seek("events", 0, 0)
+        started = time.monotonic()
+        assert log.poll(0.1, 1) == []
+        assert 0.1 <= time.monotonic() - started < 2
+
+
+# --- unfinished records -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("missing", range(1, 60, 7))
+def test_a_torn_tail_is_not_read_and_cut_by_the_next_writer(tmp_path, missing, caplog):
+    fill(tmp_path, 10)
+    path = segments(tmp_path)[-1]
+    os.truncate(path, path.stat().st_size - missing)
+    left = len(read_all(tmp_path))
+    assert left in (8, 9)
+
+    with LocalLog(tmp_path) as log:
+        log.produce("events", b"new")
+    assert "unfinished record" in caplog.text
+    assert [r.offset for r in read_all(tmp_path)] == list(range(left + 1))
+    assert read_all(tmp_path)[-1].value == b"new"
+
+
+def test_a_reader_waits_for_a_record_that_is_being_written(tmp_path):
+    fill(tmp_path, 3)
+    path = segments(tmp_path)[0]
+    data = path.read_bytes()
+    path.write_bytes(data[:-5])
+    with LocalLog(tmp_path) as log:
+        log.seek("events", 0, 0)
+        assert len(log.poll(0, 10)) == 2
+        path.write_bytes(data)
+        assert [r.offset for r in log.poll(0, 10)] == [2]
+
+
+def test_a_writer_continues_where_it_ended(tmp_path):
+    for n in (5, 1, 4):
+        fill(tmp_path, n, segment_bytes=100)
+    assert [r.offset for r in read_all(tmp_path)] == list(range(10))
+
+
+def test_a_writer_killed_in_the_midst_leaves_a_whole_prefix(tmp_path):
+    script = (
+        "import sys; from streamsvm.connectors.local_log import LocalLog\n"
+        "log = LocalLog(sys.argv[1], 100_000)\n"
+        "for i in range(10**9): log.produce('events', str(i).encode() * 50)"
+    )
+    writer = subprocess.Popen([sys.executable, "-c", script, str(tmp_path)])
+    while len(list(tmp_path.glob("events/0/*.log"))) < 3:
+        time.sleep(0.01)
+        assert writer.poll() is None
+    writer.kill()
+    writer.wait()
+    records = read_all(tmp_path, limit=1000)
+    assert [r.value for r in records] == [str(i).encode() * 50 for i in range(len(records))]
+    fill(tmp_path, 1)
+    assert len(read_all(tmp_path, limit=1000)) == len(records) + 1
+
+
+def test_a_full_disk_leaves_no_half_record(tmp_path, monkeypatch):
+    with LocalLog(tmp_path) as log:
+        log.produce("events", b"first")
+        appender = log._appenders["events", 0]
+        whole = appender._file
+
+        class Full:
+            def __getattr__(self, name):
+                return getattr(whole, name)
+
+            def write(self, data):
+                return whole.write(data[:10])
+
+        monkeypatch.setattr(appender, "_file", Full())
+        with pytest.raises(OSError, match="only 10 of"):
+            log.produce("events", b"second")
+        monkeypatch.undo()
+        log.produce("events", b"third")
+    assert [r.value for r in read_all(tmp_path)] == [b"first", b"third"]
+
+
+# --- damage -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("position", [0, 1, 3, 5, 9, 12, 20, 28, 33, 45])
+def test_a_flipped_bit_is_found_and_named(tmp_path, position):
+    """In the length, the checksums, the offset, the lengths of key and value, the content."""
+    fill(tmp_path, 10)
+    path = segments(tmp_path)[0]
+    size = path.stat().st_size // 10
+    damage(path, 3 * size + position)
+    with pytest.raises(LogCorruption, match=rf"{path.name}: .* byte {3 * size}, offset 3"):
+        read_all(tmp_path)
+
+
+def test_a_writer_does_not_cut_damage_away(tmp_path):
+    fill(tmp_path, 10)
+    path = segments(tmp_path)[0]
+    damage(path, 5, xor=0x80)
+    before = path.read_bytes()
+    with LocalLog(tmp_path) as log, pytest.raises(LogCorruption):
+        log.produce("events", b"new")
+    assert path.read_bytes() == before
+
+
+def test_a_cut_segment_in_the_middle_is_damage(tmp_path):
+    fill(tmp_path, 100, segment_bytes=1000)
+    path = segments(tmp_path)[1]
+    os.truncate(path, path.stat().st_size - 3)
+    with pytest.raises(LogCorruption, match=rf"{path.name}: .*cut short"):
+        read_all(tmp_path)
+
+
+def test_a_missing_segment_is_damage(tmp_path):
+    fill(tmp_path, 100, segment_bytes=1000)
+    paths = segments(tmp_path)
+    paths[2].unlink()
+    with pytest.raises(LogCorruption, match=rf"offset {int(paths[2].stem)}: .*missing.* {int(paths[3].stem)}"):
+        read_all(tmp_path)
+
+
+def test_a_segment_under_a_wrong_name_is_damage(tmp_path):
+    fill(tmp_path, 10)
+    path = segments(tmp_path)[0]
+    path.rename(path.with_name(f"{4:020d}.log"))
+    with pytest.raises(LogCorruption, match="carries offset 0"):
+        read_all(tmp_path, offset=5)
+
+
+# --- one writer -------------------------------------------------------------------------------------------------------
+
+
+def test_a_topic_has_one_writer(tmp_path):
+    with LocalLog(tmp_path) as one, LocalLog(tmp_path) as other:
+        one.produce("events", b"")
+        with pytest.raises(AlreadyInUse, match=rf"events/0: .*{os.getpid()}"):
+            other.produce("events", b"")
+        other.produce("labels", b"")
+    with LocalLog(tmp_path) as again:
+        again.produce("events", b"")
+    assert len(read_all(tmp_path)) == 2
+
+
+def test_reading_is_fast(tmp_path):
+    """100 000 records: well under a few seconds, with room for a busy machine."""
+    with LocalLog(tmp_path) as log:
+        for _ in range(100_000):
+            log.produce("events", b'{"id": 1042, "x": {"1": 1.617466, "2": -0.919233}, "y": true}')
+    started = time.perf_counter()
+    assert len(read_all(tmp_path, limit=500)) == 100_000
+    assert time.perf_counter() - started < 5

@@ -1,0 +1,158 @@
+"""The configuration: three layers, and every problem at once."""
+
+from dataclasses import fields
+from pathlib import Path
+
+import pytest
+
+from streamsvm.connectors.settings import SECTIONS, ConfigError, load
+
+
+def write(tmp_path, text):
+    path = tmp_path / "app.toml"
+    path.write_text(text)
+    return path
+
+
+def problems(path, environment=None, overrides=(), **options):
+    with pytest.raises(ConfigError) as caught:
+        load(path, environment or {}, overrides, **options)
+    assert str(caught.value) == "\n".join(caught.value.problems)
+    return caught.value.problems
+
+
+def test_an_empty_file_gives_the_defaults(tmp_path):
+    settings = load(write(tmp_path, ""), {})
+    assert (settings.model.C, settings.model.kernel, settings.daemon.batch) == (1.0, "rbf", 64)
+    assert settings.log.dir == tmp_path / "log"
+    assert settings.daemon.state_dir == tmp_path / "state"
+
+
+def test_file_then_environment_then_flags(tmp_path):
+    path = write(tmp_path, "[model]\nC = 1\ngamma = 1\ntau = 0.1\n[daemon]\nbatch = 8\n")
+    environment = {"STREAMSVM_MODEL_GAMMA": "2", "STREAMSVM_MODEL_TAU": "0.2", "STREAMSVM_DAEMON_MAX_BAD": "0.5"}
+    settings = load(path, environment, ["model.tau=0.3", "daemon.max_bad = 1"])
+    assert (settings.model.C, settings.model.gamma, settings.model.tau) == (1.0, 2.0, 0.3)
+    assert (settings.daemon.batch, settings.daemon.max_bad) == (8, 1.0)
+
+
+def test_text_becomes_the_type_of_the_key(tmp_path):
+    overrides = [
+        "model.C=10",
+        "model.reprocess=3",
+        "model.delta_max=1e-2",
+        "features.names=['a', 'b']",
+        "label.positive=1",
+        "label.negative=2",
+        "daemon.follow=false",
+        "daemon.state_dir=other",
+    ]
+    settings = load(write(tmp_path, ""), {}, overrides)
+    assert settings.model.C == 10.0
+    assert (settings.model.reprocess, settings.model.delta_max) == (3, 0.01)
+    assert settings.features.names == ("a", "b")
+    assert (settings.label.positive, settings.label.negative) == ("1", "2")
+    assert settings.daemon.follow is False
+    assert settings.daemon.state_dir == tmp_path / "other"
+
+
+def test_other_variables_are_left_alone(tmp_path):
+    load(write(tmp_path, ""), {"STREAMSVM_CACHE": "0", "STREAMSVM_TEST_BOOTSTRAP": "x", "HOME": "/"})
+
+
+def test_every_problem_is_reported_at_once(tmp_path):
+    path = write(
+        tmp_path,
+        "[log]\ntopik = 'x'\n[model]\nC = -1\ngamma = 0\nkernel = 'rfb'\n[modle]\nC = 1\n[label]\npositive = 'spam'\n",
+    )
+    found = problems(
+        path, {"STREAMSVM_DAEMON_BATCH": "0"}, ["daemon.keep", "features.warmup=many"], log_must_exist=True
+    )
+    expected = [
+        "unknown section [modle]; did you mean 'model'?",
+        "log.topik = 'x' is unknown; did you mean 'topic'?",
+        "model.C = -1 must be a positive number",
+        "model.gamma = 0 must be a positive number",
+        "model.kernel = 'rfb' must be one of 'rbf', 'linear', 'poly', 'sigmoid'",
+        "STREAMSVM_DAEMON_BATCH: daemon.batch = '0' must be at least 1",
+        "--set daemon.keep: expected section.key=value",
+        "--set features.warmup=many: features.warmup = 'many' must be a whole number",
+        "label.positive and label.negative must both be given",
+        f"log.dir = {str(tmp_path / 'log')!r}: there is no such folder",
+    ]
+    assert len(found) == len(expected)
+    for message in expected:
+        assert any(message in problem for problem in found), message
+    assert sum(str(path) in problem for problem in found) == 5
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("model.C", "nan"),
+        ("model.C", "inf"),
+        ("model.C", "true"),
+        ("model.C", '"1"'),
+        ("model.gamma", "-0.5"),
+        ("model.degree", "2.0"),
+        ("model.coef0", "inf"),
+        ("model.reprocess", "-1"),
+        ("model.reprocess", '"often"'),
+        ("model.reprocess", "1.5"),
+        ("model.delta_max", "0"),
+        ("model.algorithm", '"svm"'),
+        ("features.scale", '"robust"'),
+        ("features.names", '"a"'),
+        ("features.names", "[1]"),
+        ("features.names", '["a", "a"]'),
+        ("log.topic", '"a/b"'),
+        ("log.topic", '"dlq"'),
+        ("log.segment_mb", "0"),
+        ("daemon.batch", "1.5"),
+        ("daemon.max_bad", "1.1"),
+        ("daemon.follow", "1"),
+        ("daemon.state_dir", "3"),
+    ],
+)
+def test_wrong_values_are_refused_by_name(tmp_path, key, value):
+    section, name = key.split(".")
+    (problem,) = problems(write(tmp_path, f"[{section}]\n{name} = {value}\n"))
+    assert key in problem
+
+
+def test_equal_label_names_are_refused(tmp_path):
+    assert "differ" in problems(write(tmp_path, "[label]\npositive = 'a'\nnegative = 'a'\n"))[0]
+
+
+def test_bad_toml_names_the_file_and_the_line(tmp_path):
+    path = write(tmp_path, "[model]\nC = \n")
+    (problem,) = problems(path)
+    assert problem.startswith(f"{path}: ")
+    assert "line 2" in problem
+
+
+def test_a_key_outside_any_section_and_a_section_as_value(tmp_path):
+    (problem,) = problems(write(tmp_path, "C = 1\n"))
+    assert "unknown section [C]" in problem
+
+
+@pytest.mark.parametrize("content", [None, b"\xff\xfe"])
+def test_an_unreadable_file_is_named(tmp_path, content):
+    path = tmp_path / "app.toml"
+    if content is not None:
+        path.write_bytes(content)
+    (problem,) = problems(path)
+    assert problem.startswith(f"{path}: ")
+
+
+def test_the_fingerprint_is_all_that_a_model_depends_on(tmp_path):
+    path = write(tmp_path, "")
+    before = load(path, {}).fingerprint()
+    for section in ("model", "features", "label"):
+        assert {f"{section}.{item.name}" for item in fields(SECTIONS[section])} <= set(before)
+    assert load(path, {}, ["daemon.batch=1", "log.dir=x", "daemon.keep=9"]).fingerprint() == before
+    assert load(path, {}, ["log.topic=other"]).fingerprint() != before
+
+
+def test_absolute_folders_stay(tmp_path):
+    assert load(write(tmp_path, "[log]\ndir = '/var/log'\n"), {}).log.dir == Path("/var/log")

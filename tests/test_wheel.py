@@ -1,0 +1,95 @@
+"""The wheel: holds every file, and works in an environment that knows nothing of this checkout."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import sysconfig
+import venv
+import zipfile
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+SMOKE = """
+import json, sys
+from pathlib import Path
+import streamsvm, streamsvm.connectors
+from streamsvm import LASVM
+model = LASVM(C=10.0, gamma=0.5)
+for i in range(60):
+    model.learn_one({"a": i % 7, "b": i % 3}, i % 7 > 3)
+again = LASVM.from_bytes(model.to_bytes())
+right = sum(again.predict_one({"a": i % 7, "b": i % 3}) == (i % 7 > 3) for i in range(60))
+places = [str(Path(module.__file__).parent) for module in (streamsvm, streamsvm.connectors)]
+print(json.dumps({"right": right, "places": places, "version": streamsvm.__version__}))
+"""
+
+
+def run(*command, cwd):
+    """Run without anything from this environment that could lead Python back to the checkout."""
+    variables = {k: v for k, v in os.environ.items() if not k.startswith("PYTHON")}
+    answer = subprocess.run(
+        [str(c) for c in command], cwd=cwd, env=variables, capture_output=True, text=True, check=False
+    )
+    assert answer.returncode == 0, answer.stdout + answer.stderr
+    return answer.stdout
+
+
+def product_files():
+    """What git tracks or would track of the two packages; everything on disk where there is no git checkout."""
+    listing = subprocess.run(
+        ["git", "ls-files", "--cached", "--others", "--exclude-standard", "streamsvm", "connectors"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if listing.returncode == 0:
+        return {name for name in listing.stdout.splitlines() if (ROOT / name).exists()}
+    paths = [*(ROOT / "streamsvm").rglob("*"), *(ROOT / "connectors").rglob("*")]
+    return {path.relative_to(ROOT).as_posix() for path in paths if path.suffix in {".py", ".typed"}}
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory):
+    """Built from a copy, so that left-overs of earlier builds in the checkout cannot get in."""
+    source, target = tmp_path_factory.mktemp("source"), tmp_path_factory.mktemp("dist")
+    for name in [*product_files(), "pyproject.toml", "README.md", "LICENSE"]:
+        (source / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(ROOT / name, source / name)
+    run(sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", target, source, cwd=target)
+    (built,) = target.glob("*.whl")
+    return built
+
+
+@pytest.fixture(scope="module")
+def environment(wheel, tmp_path_factory):
+    """A new environment with the wheel; its dependencies, but no streamsvm, come from the one that runs the tests."""
+    folder = tmp_path_factory.mktemp("environment")
+    venv.create(folder, symlinks=True)
+    run(sys.executable, "-m", "pip", "--python", folder / "bin" / "python", "install", "--no-deps", wheel, cwd=folder)
+    (site,) = folder.glob("lib/python*/site-packages")
+    # Python does not follow further .pth files from here, so an editable install of the checkout stays out of sight.
+    (site / "borrowed.pth").write_text("\n".join(sysconfig.get_path(key) for key in ("purelib", "platlib")))
+    return folder
+
+
+def test_the_wheel_holds_exactly_the_tracked_files(wheel):
+    shipped = {name for name in zipfile.ZipFile(wheel).namelist() if ".dist-info/" not in name}
+    tracked = {f"streamsvm/{name}" if name.startswith("connectors/") else name for name in product_files()}
+    assert shipped == tracked
+    assert "streamsvm/py.typed" in shipped
+
+
+def test_the_installed_wheel_learns(environment):
+    answer = json.loads(run(environment / "bin" / "python", "-c", SMOKE, cwd=environment))
+    assert answer["right"] == 60
+    assert all(Path(place).is_relative_to(environment) for place in answer["places"])
+    assert answer["version"] == (ROOT / "streamsvm" / "_version.py").read_text().split('"')[-2]
+
+
+def test_the_installed_command_explains_itself(environment):
+    assert "demo" in run(environment / "bin" / "streamsvm", "--help", cwd=environment)
