@@ -51,7 +51,7 @@ class Checkpoint:
     sequence: int
     offsets: dict[str, int]
     fingerprint: dict[str, Any]
-    counters: dict[str, float]
+    counters: dict[str, Any]
     blobs: dict[str, bytes]
     arrays: dict[str, np.ndarray] = field(repr=False)
 

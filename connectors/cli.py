@@ -16,7 +16,7 @@ from tqdm.contrib.logging import logging_redirect_tqdm
 
 import streamsvm
 
-from . import daemon, demo
+from . import daemon
 from .checkpoint import CheckpointError
 from .folders import AlreadyInUse
 from .local_log import LocalLog
@@ -26,7 +26,7 @@ from .report import table
 from .segments import LogCorruption
 from .settings import ConfigError, LogSettings, load
 from .state import TooManyBadRecords
-from .transport import OffsetOutOfRange
+from .transport import TOPIC_NAME, OffsetOutOfRange
 
 logger = logging.getLogger(__name__)
 
@@ -40,7 +40,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return arguments.run(arguments)
     except ConfigError as error:
         return _complain(error.problems, BAD_CONFIG)
-    except (LogCorruption, OffsetOutOfRange, CheckpointError, TooManyBadRecords) as error:
+    except (LogCorruption, OffsetOutOfRange, CheckpointError, streamsvm.SnapshotError, TooManyBadRecords) as error:
         return _complain([str(error)], BAD_DATA)
     except (FileError, AlreadyInUse, OSError) as error:
         return _complain([str(error)], FAILED)
@@ -61,36 +61,18 @@ def _parser() -> argparse.ArgumentParser:
 
     command = commands.add_parser("demo", help="learn two real streams and draw what was learned")
     command.add_argument("--dir", type=Path, default=Path("streamsvm-demo"), help="folder of the log and the results")
-    command.add_argument("--records", type=int, help="how much of each stream (all)")
+    command.add_argument("--records", type=_count, help="how much of each stream (all)")
     command.set_defaults(run=_demo)
 
     command = commands.add_parser("run", help="consume a topic: predict, learn, checkpoint")
-    command.add_argument("config", type=Path, metavar="CONFIG.toml")
+    _add_config(command)
     command.add_argument("--check", action="store_true", help="report everything wrong with the configuration and stop")
-    _add_set(command)
     command.set_defaults(run=_run)
 
-    command = commands.add_parser(
-        "produce",
-        help="put the records of a file into a topic",
-        description="CSV with a header, JSON lines (events, or flat objects), LIBSVM format, or npz with X and y, or "
-        "with data, indices, indptr and y of a CSR matrix (other arrays, such as X_test, are ignored). The whole file "
-        "is checked before the first record is written.",
-    )
-    command.add_argument("file", type=Path)
-    where = command.add_mutually_exclusive_group(required=True)
-    where.add_argument("--dir", type=Path, help="folder of the log")
-    where.add_argument("--config", type=Path, metavar="CONFIG.toml", help="configuration that names the log")
-    command.add_argument("--topic", help="topic (of the configuration, else 'events')")
-    command.add_argument("--format", choices=["auto", *FORMATS], default="auto")
-    command.add_argument("--label", metavar="COLUMN", help="column of the label; without it events have none")
-    command.add_argument("--id", metavar="COLUMN", help="column of the id (NAME:LINE)")
-    command.add_argument("--positive", metavar="VALUE", help="label of the positive class; all others are negative")
-    command.set_defaults(run=_produce)
+    _add_produce(commands.add_parser("produce", help="put the records of a file into a topic"))
 
     command = commands.add_parser("dlq", help="list the records that were refused, and why")
-    command.add_argument("config", type=Path, metavar="CONFIG.toml")
-    _add_set(command)
+    _add_config(command)
     command.set_defaults(run=_dlq)
 
     command = commands.add_parser("warmup", help="compile ahead, for example while an image is built")
@@ -98,13 +80,49 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _add_set(command: argparse.ArgumentParser) -> None:
+def _add_config(command: argparse.ArgumentParser) -> None:
+    command.add_argument("config", type=Path, metavar="CONFIG.toml")
     command.add_argument("--set", action="append", default=[], metavar="SECTION.KEY=VALUE", help="override a setting")
 
 
+def _add_produce(command: argparse.ArgumentParser) -> None:
+    command.description = (
+        "CSV with a header, JSON lines (events, or flat objects), LIBSVM format, or npz with X and y, or with data, "
+        "indices, indptr and y of a CSR matrix (other arrays, such as X_test, are ignored). The whole file is checked "
+        "before the first record is written."
+    )
+    command.add_argument("file", type=Path)
+    where = command.add_mutually_exclusive_group(required=True)
+    where.add_argument("--dir", type=Path, help="folder of the log")
+    where.add_argument("--config", type=Path, metavar="CONFIG.toml", help="configuration that names the log")
+    command.add_argument("--topic", type=_topic, help="topic (that of the configuration, else 'events')")
+    command.add_argument("--format", choices=["auto", *FORMATS], default="auto")
+    command.add_argument("--label", metavar="COLUMN", help="column of the label; without it events have none")
+    command.add_argument("--id", metavar="COLUMN", help="column of the id (NAME:LINE)")
+    command.add_argument("--positive", metavar="VALUE", help="label of the positive class; all others are negative")
+    command.set_defaults(run=_produce)
+
+
+def _count(text: str) -> int:
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} must be a number, at least 1")
+    return int(text)
+
+
+def _topic(text: str) -> str:
+    if not TOPIC_NAME.fullmatch(text):
+        raise argparse.ArgumentTypeError(f"{text!r} must be 1 to 200 letters, digits, '.', '_' or '-'")
+    return text
+
+
+# --- commands ---------------------------------------------------------------------------------------------------------
+
+
 def _demo(arguments: argparse.Namespace) -> int:
-    set_up_logging(logging.WARNING)
-    with daemon.stop_on_signals() as stop:
+    from . import demo  # brings river's datasets and, with them, half of scikit-learn
+
+    set_up_logging()
+    with daemon.stop_on_signals() as stop, logging_redirect_tqdm():
         demo.run(arguments.dir, arguments.records, stop)
     return OK
 
@@ -114,12 +132,12 @@ def _run(arguments: argparse.Namespace) -> int:
     if arguments.check:
         print(f"{arguments.config}: no problems")
         return OK
-    set_up_logging(logging.INFO)
+    set_up_logging()
     with daemon.stop_on_signals() as stop, logging_redirect_tqdm():
         logger.info("engine ready after %.1f seconds", streamsvm.warmup())
         state = daemon.run(settings, stop)
     if state is None:
-        print("no event to learn from yet")
+        print("nothing learned yet")
         return OK
     print(table({settings.log.topic: state}))
     print(f"model digest: {state.model.digest()}")

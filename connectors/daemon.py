@@ -238,7 +238,7 @@ class Daemon:
     # --- watching and saving ------------------------------------------------------------------------------------------
 
     def _progress(self, state: State) -> Progress:
-        return Progress(self._settings.log.dir.name, total=self._end, done=state.offset)
+        return Progress(self._settings.log.topic, total=self._end, done=state.offset)
 
     def _observe(self, state: State, progress: Progress, n_records: int) -> None:
         if not state.history.is_due(state.offset):

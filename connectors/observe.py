@@ -39,21 +39,21 @@ class Prequential:
     """
 
     def __init__(self, window: int) -> None:
-        self._margins = np.zeros(window)
-        self._labels = np.zeros(window, dtype=bool)
+        self._window = window
+        self._margins = np.empty(0)
+        self._labels = np.empty(0, dtype=bool)
         self._histogram = np.zeros((2, _BINS), dtype=np.int64)
         self._confusion = np.zeros((2, 2), dtype=np.int64)  # [label, prediction]
 
     def update(self, labels: npt.NDArray[np.bool_], margins: npt.NDArray[np.float64]) -> None:
         """Add a batch of labels, and the margins predicted for them."""
-        n, window = self.n, len(self._margins)
-        np.add.at(self._confusion, (labels.astype(np.intp), (margins > 0).astype(np.intp)), 1)
+        rows = labels.astype(np.intp)
+        np.add.at(self._confusion, (rows, (margins > 0).astype(np.intp)), 1)
         squashed = margins / (1 + np.abs(margins))
         bins = ((squashed + 1) * (_BINS / 2)).astype(np.intp).clip(0, _BINS - 1)
-        np.add.at(self._histogram, (labels.astype(np.intp), bins), 1)
-        slots = np.arange(n, n + len(labels))[-window:] % window
-        self._margins[slots] = margins[-window:]
-        self._labels[slots] = labels[-window:]
+        np.add.at(self._histogram, (rows, bins), 1)
+        self._margins = np.concatenate([self._margins, margins])[-self._window :]
+        self._labels = np.concatenate([self._labels, labels])[-self._window :]
 
     @property
     def n(self) -> int:
@@ -65,15 +65,15 @@ class Prequential:
         prbep = PRBEP()
         for label, margin in zip(*np.nonzero(self._histogram), strict=True):
             prbep.update(bool(label), float(margin), w=float(self._histogram[label, margin]))
-        return _scores(self._confusion, *self._histogram, prbep.get())
+        return _scores(self._confusion, self._histogram[0], self._histogram[1], prbep.get())
 
     def rolling(self) -> Scores:
         """Metrics over the last `window` events."""
-        filled = min(self.n, len(self._margins))
-        margins, labels = self._margins[:filled], self._labels[:filled]
+        margins, labels = self._margins, self._labels
         ranks = np.unique(margins, return_inverse=True)[1]
-        counts = [np.bincount(ranks[labels == label], minlength=filled) for label in (False, True)]
-        return _scores(self._rolling_confusion(), *counts, prbep_score(labels, margins))
+        negatives = np.bincount(ranks[~labels], minlength=len(margins))
+        positives = np.bincount(ranks[labels], minlength=len(margins))
+        return _scores(self._rolling_confusion(), negatives, positives, prbep_score(labels, margins))
 
     def rolling_error(self) -> float:
         """Error over the last `window` events, without the sorting that the other metrics need."""
@@ -95,20 +95,14 @@ class Prequential:
 
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, np.ndarray], window: int) -> "Prequential":
-        """Continue; with another window than before, the rolling metrics begin with what both have in common."""
+        """Continue, possibly with another window."""
         self = cls(window)
         self._histogram, self._confusion = arrays["histogram"], arrays["confusion"]
-        old = len(arrays["margins"])
-        filled = min(self.n, old, window)
-        events = np.arange(self.n - filled, self.n)
-        self._margins[events % window] = arrays["margins"][events % old]
-        self._labels[events % window] = arrays["labels"][events % old]
+        self._margins, self._labels = arrays["margins"][-window:], arrays["labels"][-window:]
         return self
 
     def _rolling_confusion(self) -> npt.NDArray[np.int64]:
-        filled = min(self.n, len(self._margins))
-        cells = 2 * self._labels[:filled] + (self._margins[:filled] > 0)
-        return np.bincount(cells, minlength=4).reshape(2, 2)
+        return np.bincount(2 * self._labels + (self._margins > 0), minlength=4).reshape(2, 2)
 
 
 def _scores(confusion: np.ndarray, negatives: np.ndarray, positives: np.ndarray, prbep: float) -> Scores:
@@ -191,6 +185,6 @@ class Progress:
         self._bar.close()
 
 
-def set_up_logging(level: int = logging.INFO) -> None:
-    """Log as text on standard error; a progress bar there is not torn."""
-    logging.basicConfig(level=level, stream=sys.stderr, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+def set_up_logging() -> None:
+    """Log as text on standard error."""
+    logging.basicConfig(level=logging.INFO, stream=sys.stderr, format="%(asctime)s %(levelname)s %(name)s: %(message)s")

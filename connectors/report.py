@@ -3,7 +3,7 @@
 import math
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any
 
 import numpy as np
 
@@ -12,8 +12,7 @@ from .settings import Settings
 from .state import State
 from .wire import BadRecord, Codec, Event
 
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
+Axes = Any  # matplotlib's, which is imported where it is used
 
 N_READ = 20_000  # events looked through for support vectors
 N_SHOWN = 300  # newest events drawn
@@ -25,13 +24,12 @@ def table(states: Mapping[str, State]) -> str:
     """One line per stream: what was read, how well it was predicted, and what the model is now."""
     header = ("stream", "records", "error", "g-mean", "AUC", "PRBEP", "SVs", "kernel evals", "seconds", "model digest")
     lines = [header, *(_line(name, state) for name, state in states.items())]
-    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-    return "\n".join(
-        "  ".join(
-            [line[0].ljust(widths[0]), *(cell.rjust(width) for cell, width in zip(line[1:], widths[1:], strict=True))]
-        )
-        for line in lines
-    )
+    first, *others = (max(map(len, column)) for column in zip(*lines, strict=True))
+    return "\n".join(f"{line[0]:{first}}" + "".join(map(_cell, line[1:], others)) for line in lines)
+
+
+def _cell(text: str, width: int) -> str:
+    return f"  {text:>{width}}"
 
 
 def _line(name: str, state: State) -> tuple[str, ...]:
@@ -100,7 +98,7 @@ def _newest_events(settings: Settings, end: int) -> Iterator[Event]:
                 continue  # the daemon has put it aside already
 
 
-def _draw_curve(axes: "Axes", state: State, window: int) -> None:
+def _draw_curve(axes: Axes, state: State, window: int) -> None:
     rows = state.history.rows
     n = [row.n for row in rows]
     axes.plot(n, [100 * row.error for row in rows], color=POSITIVE, label="error")
@@ -109,13 +107,13 @@ def _draw_curve(axes: "Axes", state: State, window: int) -> None:
     axes.legend()
 
 
-def _draw_support(axes: "Axes", state: State) -> None:
+def _draw_support(axes: Axes, state: State) -> None:
     rows = state.history.rows
     axes.plot([row.n for row in rows], [row.n_support for row in rows], color="black")
     axes.set(title="support vectors", xlabel="records", ylim=(0, None))
 
 
-def _draw_boundary(axes: "Axes", state: State, events: list[Event], features: list[str]) -> None:
+def _draw_boundary(axes: Axes, state: State, events: list[Event], features: list[str]) -> None:
     """In the features' own coordinates: f = 0 and f = -1, +1, the newest events, the support vectors."""
     support = set(np.asarray(state.model.support_ids).tolist())
     all_points = _points(events, features)
@@ -129,9 +127,9 @@ def _draw_boundary(axes: "Axes", state: State, events: list[Event], features: li
     axes.contour(x, y, f, levels=[-1, 0, 1], colors="black", linewidths=[0.6, 1.4, 0.6], linestyles=["--", "-", "--"])
     for label, color in ((True, POSITIVE), (False, NEGATIVE)):
         shown = _points([event for event in events[-N_SHOWN:] if event.y is label], features)
-        axes.scatter(*shown.T, s=9, color=color)
+        axes.scatter(shown[:, 0], shown[:, 1], s=9, color=color)
     kept = _points([event for event in events if event.key in support], features)
-    axes.scatter(*kept.T, s=22, facecolors="none", edgecolors="black", linewidths=0.5)
+    axes.scatter(kept[:, 0], kept[:, 1], s=22, facecolors="none", edgecolors="black", linewidths=0.5)
     axes.set(
         title=f"boundary, {len(kept)} support vectors, {N_SHOWN} newest events", xlabel=features[0], ylabel=features[1]
     )

@@ -40,15 +40,6 @@ class LogCorruption(ValueError):  # noqa: N818 - names the condition
 # --- reading ----------------------------------------------------------------------------------------------------------
 
 
-def _segments(folder: Path) -> list[int]:
-    """First offsets of the segments of a partition, ascending."""
-    return sorted(int(path.stem) for path in folder.glob("*.log"))
-
-
-def _segment_path(folder: Path, base: int) -> Path:
-    return folder / f"{base:020d}.log"
-
-
 class Cursor:
     """Reads one partition in order, across segments, and stops before a record that is not whole yet."""
 
@@ -68,7 +59,7 @@ class Cursor:
             self._open(bases[bisect_right(bases, offset) - 1])
         try:
             self._skip_to(offset)
-        except ValueError:
+        except BaseException:
             self.close()
             raise
 
@@ -126,14 +117,19 @@ class Cursor:
         length, _, check = _FRAME.unpack_from(self._buffer, self._index)
         if crc32(self._buffer[self._index : self._index + 8]) != check:
             raise self._corruption("its length is damaged")
-        return length if self._have(_FRAME.size + length) else None
+        if self._have(_FRAME.size + length):
+            return length
+        self._position += self._index
+        self._index = 0
+        self._buffer = b""  # if its writer was killed, the next one cuts this off and writes something else here
+        return None
 
     def _have(self, size: int) -> bool:
         """Whether the segment has `size` more bytes, which are then in the buffer."""
         if len(self._buffer) - self._index < size and self._file is not None:
-            self._buffer = self._buffer[self._index :] + self._file.read(max(_BLOCK, size))
             self._position += self._index
             self._index = 0
+            self._buffer = os.pread(self._file.fileno(), max(_BLOCK, size), self._position)
         return len(self._buffer) - self._index >= size
 
     def _advance(self) -> bool:
@@ -143,7 +139,7 @@ class Cursor:
             return False
         if self._length() is not None:
             return True  # the writer completed this segment between our last look and the listing
-        if self._index < len(self._buffer):
+        if self._file is not None and os.fstat(self._file.fileno()).st_size > self._position + self._index:
             raise self._corruption("it is cut short, yet another segment follows")
         if following[0] != self._offset:
             raise self._corruption(f"it is missing: the next segment begins at offset {following[0]}")
@@ -204,8 +200,9 @@ class Appender:
         self._segment_bytes = segment_bytes
         self._lock = lock_folder(folder, "this partition's log")
         try:
-            self._offset, self._size = self._recover()
-        except LogCorruption:
+            self._offset, self._size = end(folder)
+            self._open(max(_segments(folder), default=0))
+        except BaseException:
             self._lock.close()
             raise
 
@@ -227,29 +224,24 @@ class Appender:
         self._file.close()
         self._lock.close()
 
-    def _recover(self) -> tuple[int, int]:
-        """Find the end of the log and cut off a record that a killed writer left unfinished."""
-        offset, size = end(self._folder)
-        self._open(max(_segments(self._folder), default=0))
-        found = os.fstat(self._file.fileno()).st_size
-        if found > size:
-            logger.warning(
-                "%s: cutting %d bytes of an unfinished record at offset %d", self._folder, found - size, offset
-            )
-            self._file.truncate(size)
-        return offset, size
-
     def _roll(self) -> None:
         """Begin a new segment; the finished one is made durable first, for only the last may be cut."""
         self.sync()
         self._file.close()
-        self._open(self._offset)
         self._size = 0
+        self._open(self._offset)
 
     def _open(self, base: int) -> None:
-        self._file = open(_segment_path(self._folder, base), "ab", buffering=0)  # noqa: SIM115 - closed by close()
+        """Open a segment of which `_size` bytes are records; what follows a killed writer left unfinished."""
+        path = _segment_path(self._folder, base)
+        path.touch()
+        rest = path.stat().st_size - self._size
+        if rest:
+            logger.warning("%s: cutting %d bytes of an unfinished record at offset %d", path, rest, self._offset)
+            os.truncate(path, self._size)
         for folder in (self._folder, self._folder.parent, self._folder.parent.parent):
             sync_folder(folder)
+        self._file = open(path, "ab", buffering=0)  # noqa: SIM115 - closed by close()
 
 
 def _encode(offset: int, timestamp: int, key: bytes | None, value: bytes, headers: Headers) -> bytes:

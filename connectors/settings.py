@@ -143,13 +143,14 @@ class Settings:
 
     def fingerprint(self) -> dict[str, Any]:
         """What a checkpoint depends on, by dotted name: a model cannot go on under another value of any of these."""
-        sections = {"model": self.model, "features": self.features, "label": self.label}
-        values = {f"{name}.{key}": value for name, part in sections.items() for key, value in asdict(part).items()}
-        values["features.names"] = list(self.features.names)
-        return {**values, "log.topic": self.log.topic}
+        sections = asdict(self)
+        values = {
+            f"{name}.{key}": sections[name][key] for name in ("model", "features", "label") for key in sections[name]
+        }
+        return {**values, "features.names": list(self.features.names), "log.topic": self.log.topic}
 
 
-SECTIONS = {section.name: section.default_factory for section in fields(Settings)}
+SECTIONS: dict[str, Any] = {section.name: section.default_factory for section in fields(Settings)}
 
 
 def load(

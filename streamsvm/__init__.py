@@ -19,14 +19,15 @@ def warmup() -> float:
     import scipy.sparse as sp
 
     start = _time.perf_counter()
-    X = np.random.default_rng(0).normal(size=(64, 40))
-    y = X[:, 0] + X[:, 1] ** 2 > 0.5
-    model = LASVM()
-    model.learn_many(X, y)
-    model.learn_many(sp.csr_matrix(X), y)
-    model.learn_one(dict(enumerate(X[0])), bool(y[0]))
-    model.predict_one(dict(enumerate(X[0])))
-    model.predict_many(X)
-    model.predict_many(sp.csr_matrix(X[:, :2]))
-    model.finish()
+    rng = np.random.default_rng(0)
+    for X in (rng.normal(size=(600, 2)), rng.normal(size=(64, 40)), 1.0 * (rng.random((400, 9)) < 0.5)):
+        y = X.sum(axis=1) + rng.normal(size=len(X)) > 0
+        model = LASVM(C=100.0, gamma=1.0, cache_mb=0.01)
+        model.learn_many(X, y)
+        model.learn_many(sp.csr_matrix(X), y)
+        model.learn_one(dict(enumerate(X[0])), bool(y[0]))
+        model.predict_one(dict(enumerate(X[0])))
+        model.predict_many(X)
+        model.predict_many(sp.csr_matrix(X[:, :2]))
+        model.finish()
     return _time.perf_counter() - start

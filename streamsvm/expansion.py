@@ -50,12 +50,12 @@ from streamsvm.kernels import map_row, self_product
 FORBIDDEN = 1e30  # larger than any gradient, small enough that adding a gradient to it is harmless
 
 # counts
-SLOTS, HOLES, ROWS, HAND, EVALUATIONS, SLOT_UP, SLOT_DOWN, SINCE_EVICTION, CACHE_BYTES, N_COUNTS = range(10)
+SLOTS, HOLES, ROWS, HAND, EVALUATIONS, SLOT_UP, SLOT_DOWN, SINCE_EVICTION, CACHE_BYTES, COUNTS = range(10)
 # extremes
 G_UP, G_DOWN = range(2)
 
 BLOCK = 2048  # slots whose partial sums stay in the first-level cache
-MIN_SLOTS, MIN_ROWS, MIN_FEATURES = 64, 16, 4
+MIN_ROWS = 16  # of the row cache, however small its bytes
 
 
 class Expansion(NamedTuple):
@@ -86,243 +86,9 @@ class Expansion(NamedTuple):
     extremes: np.ndarray
 
 
-PER_SLOT = ("alpha", "g", "lo", "hi", "up", "down", "y", "ids", "sq", "self_k")
-
-
-def empty(cache_bytes: int, n_slots: int = MIN_SLOTS, n_features: int = MIN_FEATURES) -> Expansion:
-    """An expansion without members, its features taken for binary until another value is seen."""
-    N, D, R = n_slots, n_features, MIN_ROWS
-    s = Expansion(
-        **{name: np.zeros(N) for name in ("alpha", "g", "lo", "hi", "up", "down", "self_k")},
-        y=np.zeros(N, np.int8),
-        ids=np.zeros(N, np.int64),
-        sq=np.zeros(N, np.float32),
-        columns=np.zeros((0, 0), np.float32),
-        bits=np.zeros((D, N), np.uint8),
-        rows=np.zeros((R, N), np.float32),
-        row_of=np.full(N, -1, np.int32),
-        member_of=np.full(R, -1, np.int32),
-        row_length=np.zeros(R, np.int32),
-        recent=np.zeros(R, np.uint8),
-        scratch=np.zeros(N, np.float32),
-        sums=np.zeros(N, np.uint8),
-        member_indices=np.zeros(D, np.int32),
-        member_values=np.zeros(D, np.float32),
-        counts=np.zeros(N_COUNTS, np.int64),
-        extremes=np.zeros(2),
-    )
-    s.counts[CACHE_BYTES] = cache_bytes
-    find_extremes(s)
-    return s
-
-
-def n_members(s: Expansion) -> int:
-    """How many examples the expansion holds."""
-    return int(s.counts[SLOTS] - s.counts[HOLES])
-
-
-def live_slots(s: Expansion) -> np.ndarray:
-    """The slots that hold a member, in order of arrival."""
-    return np.flatnonzero(s.y[: s.counts[SLOTS]])
-
-
 def is_binary(s: Expansion) -> bool:
     """Whether features are still stored as bits."""
     return s.columns.size == 0
-
-
-# ------------------------------------------------------------------------------------------------ room for new members
-
-
-def reserve(s: Expansion, n_new: int, n_features: int, binary: bool) -> Expansion:
-    """Make room for `n_new` more slots and `n_features` features; squeeze holes, widen storage, let the cache grow.
-
-    Everything that allocates or moves memory happens here, between two calls of compiled code.
-    """
-    n = int(s.counts[SLOTS])
-    if too_many_holes(s.counts):
-        s = keep(s, live_slots(s))
-        n = int(s.counts[SLOTS])
-    if n + n_new > s.alpha.shape[0]:
-        s = _more_slots(s, _slots_for(n + n_new))
-    if n_features > s.member_indices.shape[0]:
-        s = _more_features(s, _doubled(s.member_indices.shape[0], n_features))
-    if not binary and is_binary(s):
-        s = s._replace(columns=s.bits.astype(np.float32), bits=np.zeros((0, 0), np.uint8))
-    if wants_rows(s.counts, s.rows):
-        s = _more_rows(s, min(s.rows.shape[0] * 5 // 4, _max_rows(s)))
-    return s
-
-
-def _doubled(size: int, needed: int) -> int:
-    while size < needed:
-        size *= 2
-    return size
-
-
-def _slots_for(needed: int) -> int:
-    """Half as much again, as an odd multiple of 64: the features of one slot must not share a cache set."""
-    return (needed * 3 // 2 // 64 + 1 | 1) * 64
-
-
-def _max_rows(s: Expansion) -> int:
-    return max(MIN_ROWS, int(s.counts[CACHE_BYTES]) // (4 * s.alpha.shape[0]))
-
-
-def _more_slots(s: Expansion, N: int) -> Expansion:
-    def longer(a: np.ndarray, fill: int = 0) -> np.ndarray:
-        out = np.full((*a.shape[:-1], N), fill, a.dtype)
-        out[..., : a.shape[-1]] = a
-        return out
-
-    s = s._replace(
-        **{name: longer(getattr(s, name)) for name in PER_SLOT},
-        **{name: longer(getattr(s, name)) for name in ("columns", "bits") if getattr(s, name).size},
-        row_of=longer(s.row_of, -1),
-        scratch=np.zeros(N, np.float32),
-        sums=np.zeros(N, np.uint8),
-    )
-    return _restride(s, N)
-
-
-def _restride(s: Expansion, N: int) -> Expansion:
-    """Give the cached rows a new width; rows that no longer fit into the cache's bytes are dropped."""
-    used = min(int(s.counts[ROWS]), _max_rows(s))
-    R = max(MIN_ROWS, used)
-    for slot in s.member_of[used : s.counts[ROWS]]:
-        if slot >= 0:
-            s.row_of[slot] = -1
-    rows = np.empty((R, N), np.float32)
-    width = min(N, s.rows.shape[1])
-    rows[:used, :width] = s.rows[:used, :width]
-    s.counts[ROWS], s.counts[HAND] = used, 0
-    return _with_rows(s, rows)
-
-
-def _more_rows(s: Expansion, R: int) -> Expansion:
-    s.rows.resize((R, s.rows.shape[1]), refcheck=False)  # grows in place; nothing else looks at the rows
-    return _with_rows(s, s.rows)
-
-
-def _with_rows(s: Expansion, rows: np.ndarray) -> Expansion:
-    used = min(int(s.counts[ROWS]), rows.shape[0])
-
-    def fitted(a: np.ndarray, fill: int) -> np.ndarray:
-        out = np.full(rows.shape[0], fill, a.dtype)
-        out[:used] = a[:used]
-        return out
-
-    return s._replace(
-        rows=rows,
-        member_of=fitted(s.member_of, -1),
-        row_length=fitted(s.row_length, 0),
-        recent=fitted(s.recent, 0),
-    )
-
-
-def _more_features(s: Expansion, D: int) -> Expansion:
-    def taller(a: np.ndarray) -> np.ndarray:
-        out = np.zeros((D, a.shape[1]), a.dtype)
-        out[: a.shape[0]] = a
-        return out
-
-    return s._replace(
-        **{name: taller(getattr(s, name)) for name in ("columns", "bits") if getattr(s, name).size},
-        member_indices=np.zeros(D, np.int32),
-        member_values=np.zeros(D, np.float32),
-    )
-
-
-def keep(s: Expansion, order: np.ndarray) -> Expansion:
-    """Keep the members in these slots, in this order, and squeeze out everything else.
-
-    Cached rows survive if the order is that of the slots (holes are squeezed out); after a permutation they are
-    dropped.
-    """
-    n, m = int(s.counts[SLOTS]), len(order)
-    if np.all(np.diff(order) > 0):
-        _squeeze_rows(s, order)
-    else:
-        drop_rows(s)
-    for name in PER_SLOT:
-        a = getattr(s, name)
-        a[:m] = a[order]
-        a[m:n] = 0
-    features = s.bits if is_binary(s) else s.columns
-    for column in features:
-        column[:m] = column[order]
-        column[m:n] = 0
-    s.counts[SLOTS], s.counts[HOLES] = m, 0
-    find_extremes(s)
-    return s
-
-
-def _squeeze_rows(s: Expansion, order: np.ndarray) -> None:
-    old_slot = s.member_of.copy()
-    new_slot = np.full(s.alpha.shape[0], -1, np.int32)
-    new_slot[order] = np.arange(len(order), dtype=np.int32)
-    s.row_of[:] = -1
-    for r in range(int(s.counts[ROWS])):
-        slot = new_slot[old_slot[r]] if old_slot[r] >= 0 else -1
-        s.member_of[r] = slot
-        if slot >= 0:
-            filled = int(np.searchsorted(order, s.row_length[r]))
-            s.rows[r, :filled] = s.rows[r].take(order[:filled])
-            s.row_length[r] = filled
-            s.row_of[slot] = r
-
-
-def row_width(s: Expansion, width: int, n_rows: int) -> Expansion:
-    """Give the empty row cache another width, and room for `n_rows` rows as far as the cache's bytes allow."""
-    R = max(MIN_ROWS, min(int(s.counts[CACHE_BYTES]) // (4 * max(width, 1)), n_rows))
-    return _with_rows(s, np.zeros((R, width), np.float32))
-
-
-def drop_rows(s: Expansion) -> None:
-    """Empty the row cache."""
-    s.row_of[:] = -1
-    s.member_of[:] = -1
-    s.counts[ROWS] = s.counts[HAND] = 0
-
-
-def without_rows(s: Expansion) -> Expansion:
-    """The same expansion with an empty row cache; the arrays of the members are shared."""
-    counts = s.counts.copy()
-    counts[ROWS] = counts[HAND] = 0
-    width = s.alpha.shape[0]
-    return row_width(s._replace(counts=counts, row_of=np.full(width, -1, np.int32)), width, MIN_ROWS)
-
-
-# ----------------------------------------------------------------------------------------------------------- snapshots
-
-
-def dump(s: Expansion, n_features: int) -> dict[str, np.ndarray]:
-    """The arrays from which `restore` makes an equal expansion: slots with their holes, but no cached rows."""
-    n = int(s.counts[SLOTS])
-    features = s.bits if is_binary(s) else s.columns
-    return {
-        **{name: getattr(s, name)[:n].copy() for name in PER_SLOT},
-        "features": features[:n_features, :n].copy(),
-        "counts": s.counts.copy(),
-        "extremes": s.extremes.copy(),
-    }
-
-
-def restore(arrays: dict[str, np.ndarray], cache_bytes: int) -> Expansion:
-    """An expansion from the arrays of `dump`."""
-    features = arrays["features"]
-    D, n = features.shape
-    s = empty(cache_bytes, _slots_for(n), _doubled(MIN_FEATURES, D))
-    for name in PER_SLOT:
-        getattr(s, name)[:n] = arrays[name]
-    if features.dtype != np.uint8:
-        s = s._replace(columns=np.zeros(s.bits.shape, np.float32), bits=np.zeros((0, 0), np.uint8))
-    (s.bits if is_binary(s) else s.columns)[:D, :n] = features
-    s.counts[:] = arrays["counts"]
-    s.counts[ROWS] = s.counts[HAND] = 0
-    s.counts[CACHE_BYTES] = cache_bytes
-    s.extremes[:] = arrays["extremes"]
-    return s
 
 
 # ----------------------------------------------------------------------------------------------------- compiled editing
@@ -519,11 +285,25 @@ def _vacant_row(s, pinned):
         s.recent[r] = 0
 
 
+@compiled
+def shift_rows(flat, n_rows, old_width, width):
+    """Move row r from r * old_width to r * width, in an order that overwrites nothing that is still needed."""
+    common = min(old_width, width)
+    for q in range(n_rows):
+        r = n_rows - 1 - q if width > old_width else q
+        source, target = r * old_width, r * width
+        for t in range(common):
+            k = common - 1 - t if width > old_width else t
+            flat[target + k] = flat[source + k]
+
+
 @inner
 def store_row(s, i):
-    """Keep the row in `scratch` as the cached row of slot i."""
-    n = s.counts[SLOTS]
-    r = _vacant_row(s, -1)
+    """Keep the row in `scratch` as the cached row of slot i, if a row is free: others are not evicted for it."""
+    n, r = s.counts[SLOTS], s.counts[ROWS]
+    if r == s.rows.shape[0]:
+        return
+    s.counts[ROWS] = r + 1
     s.row_of[i], s.member_of[r], s.row_length[r], s.recent[r] = r, i, n, 1
     row, scratch = s.rows[r, :n], s.scratch[:n]
     for t in range(n):
@@ -545,5 +325,7 @@ def member_row(s, kernel, i, pinned):
     if s.row_length[r] < n:
         nnz = gather(s, i)
         kernel_row(s, kernel, s.member_indices[:nnz], s.member_values[:nnz], s.sq[i], s.row_length[r], n, s.rows[r])
+        if s.row_length[r] <= i:
+            s.rows[r, i] = np.float32(s.self_k[i])  # the same as when the row was that of an incoming example
         s.row_length[r] = n
     return r

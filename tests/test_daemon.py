@@ -1,5 +1,6 @@
 """The daemon: killed anywhere and started again, it ends with the very model of one that never was killed."""
 
+import contextlib
 import json
 import os
 import random
@@ -264,25 +265,36 @@ def run_with(settings, fuse, monkeypatch):
         return run(settings)
 
 
-def test_killed_at_every_step_it_ends_the_same(tmp_path, monkeypatch, uninterrupted):
-    """Every step is too many to try one by one: each run is killed some steps after the last one's place."""
-    fuse = Fuse()
-    whole = configure(tmp_path / "whole")
-    fill_all(whole)
-    run_with(whole, fuse, monkeypatch)
-    places = list(range(1, fuse.steps + 1))
-    assert len(places) > 700
-    for start in random.Random(7).sample(places, 40):
-        settings = configure(tmp_path / str(start))
+def test_killed_at_any_step_it_ends_the_same(tmp_path, monkeypatch):
+    """Every step of a small run, one kill each."""
+
+    def small(name):
+        settings = configure(tmp_path / name, features={"warmup": 10}, daemon={"checkpoint_records": 16})
+        fill(settings, [*some_events(24), b"bad"])
+        return settings
+
+    settings, fuse = small("whole"), Fuse()
+    expected = outcome(settings, run_with(settings, fuse, monkeypatch))
+    assert fuse.steps > 100
+    for place in range(1, fuse.steps + 1):
+        settings = small(str(place))
+        with pytest.raises(Killed):
+            run_with(settings, Fuse(place), monkeypatch)
+        assert outcome(settings, run(settings)) == expected, f"killed at step {place}"
+
+
+def test_killed_again_and_again_it_ends_the_same(tmp_path, monkeypatch, uninterrupted):
+    """Each run is killed a little later after its start than the one before, until one comes through."""
+    rng = random.Random(7)
+    for name in "abcdefgh":
+        settings = configure(tmp_path / name)
         fill_all(settings)
-        state, kills, at = None, 0, start
+        state, fuses = None, [0]
         while state is None:
-            try:
-                state = run_with(settings, Fuse(at), monkeypatch)
-            except Killed:
-                kills += 1
-                at = start + 37 * kills
-        assert kills
+            fuses.append(fuses[-1] + rng.randint(1, 60))
+            with contextlib.suppress(Killed):
+                state = run_with(settings, Fuse(fuses[-1]), monkeypatch)
+        assert len(fuses) > 5
         assert outcome(settings, state) == uninterrupted
 
 
@@ -295,10 +307,9 @@ def test_killed_around_every_checkpoint_it_ends_the_same(tmp_path, monkeypatch, 
     while state is None:
         with monkeypatch.context() as patch:
             patch.setattr(owner, step, Fuse(place).around(getattr(owner, step)))
-            try:
+            with contextlib.suppress(Killed):
                 state = run(settings)
-            except Killed:
-                place += 1
+            place += 1
     assert outcome(settings, state) == uninterrupted
 
 
@@ -309,7 +320,7 @@ from streamsvm.connectors import daemon
 from streamsvm.connectors.settings import load
 consume = daemon.Daemon._consume
 def slowly(self, *arguments):
-    time.sleep(0.005)
+    time.sleep(float(sys.argv[2]))
     consume(self, *arguments)
 daemon.Daemon._consume = slowly
 with daemon.stop_on_signals() as stop:
@@ -318,7 +329,7 @@ with daemon.stop_on_signals() as stop:
 """
 
 
-def start(tmp_path, follow="false"):
+def start(tmp_path, follow="false", delay=0.0):
     config = tmp_path / "app.toml"
     config.write_text(
         textwrap.dedent(f"""
@@ -333,7 +344,9 @@ def start(tmp_path, follow="false"):
         follow = {follow}
         """)
     )
-    process = subprocess.Popen([sys.executable, "-c", SCRIPT, str(config)], stdout=subprocess.PIPE, text=True)
+    process = subprocess.Popen(
+        [sys.executable, "-c", SCRIPT, str(config), str(delay)], stdout=subprocess.PIPE, text=True
+    )
     assert process.stdout.readline() == "ready\n"
     return process
 
@@ -353,14 +366,14 @@ def finished(process):
 
 def test_a_killed_process_goes_on_where_it_was(tmp_path):
     reference = configure(tmp_path / "reference")
-    fill_all(reference, 2000)
+    fill_all(reference, 1000)
     expected = outcome(reference, run(reference))
 
     settings = configure(tmp_path)
-    fill_all(settings, 2000)
+    fill_all(settings, 1000)
     rng = random.Random(3)
-    for goal in (100, 700, 1500):
-        process = start(tmp_path)
+    for goal in (50, 300, 550):
+        process = start(tmp_path, delay=0.04)
         wait_for(lambda: len(predictions_so_far(settings)) > goal, process)  # noqa: B023 - called at once
         time.sleep(0.05 * rng.random())
         process.kill()
@@ -402,6 +415,21 @@ def test_signals_are_handled_as_before_afterwards():
         os.kill(os.getpid(), signal.SIGTERM)
         assert stop()
     assert signal.getsignal(signal.SIGTERM) is before
+
+
+def test_outputs_are_durable_before_the_checkpoint_that_counts_on_them(tmp_path, monkeypatch):
+    """A kill leaves the page cache alone, so only the order of the calls can show this."""
+    calls = []
+    for owner, name in ((LocalLog, "produce"), (LocalLog, "flush"), (CheckpointStore, "save")):
+        original = getattr(owner, name)
+        monkeypatch.setattr(owner, name, lambda *a, _f=original, _n=name, **o: calls.append(_n) or _f(*a, **o))
+    settings = configure(tmp_path)
+    fill_all(settings)
+    calls.clear()
+    run(settings)
+    saves = [i for i, name in enumerate(calls) if name == "save"]
+    assert len(saves) == 5
+    assert all(calls[i - 1] == "flush" for i in saves)
 
 
 # --- going on ---------------------------------------------------------------------------------------------------------

@@ -158,6 +158,19 @@ def test_a_reader_waits_for_a_record_that_is_being_written(tmp_path):
         assert [r.offset for r in log.poll(0, 10)] == [2]
 
 
+@pytest.mark.parametrize("missing", [1, 30, 50])
+def test_a_reader_at_a_torn_tail_reads_what_replaces_it(tmp_path, missing):
+    fill(tmp_path, 3)
+    path = segments(tmp_path)[0]
+    os.truncate(path, path.stat().st_size - missing)
+    with LocalLog(tmp_path) as reader, LocalLog(tmp_path) as writer:
+        reader.seek("events", 0, 0)
+        left = len(reader.poll(0, 10))
+        for i in range(4):
+            writer.produce("events", b"new" * i)
+            assert [(r.offset, r.value) for r in reader.poll(0, 10)] == [(left + i, b"new" * i)]
+
+
 def test_a_writer_continues_where_it_ended(tmp_path):
     for n in (5, 1, 4):
         fill(tmp_path, n, segment_bytes=100)

@@ -1,6 +1,8 @@
 """Prequential metrics against scikit-learn, and a history of bounded length."""
 
+import io
 import math
+import sys
 
 import numpy as np
 import pytest
@@ -8,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.metrics import roc_auc_score
 
-from streamsvm.connectors.observe import History, Prequential, Snapshot
+from streamsvm.connectors.observe import History, Prequential, Progress, Snapshot
 from streamsvm.metrics import prbep_score
 
 
@@ -85,10 +87,9 @@ def test_metrics_continue_from_a_checkpoint(n, more, old, new, seed):
     restored = Prequential.from_arrays(filled(old, [n], labels[:n], margins[:n]).to_arrays(), new)
     restored.update(labels[n:], margins[n:])
     assert restored.n == n + more
-    known = min(old + more, n + more, new)
-    if known == min(n + more, new) and known:
-        last = slice(n + more - known, None)
-        assert restored.rolling_error() == np.mean((margins[last] > 0) != labels[last])
+    known = min(min(old, n, new) + more, new)
+    last = slice(n + more - known, None)
+    np.testing.assert_equal(restored.rolling_error(), np.mean((margins[last] > 0) != labels[last]) if known else np.nan)
 
 
 def test_metrics_restored_with_the_same_window_are_the_same():
@@ -112,3 +113,18 @@ def test_the_history_is_thinned_out_evenly_and_survives():
     np.testing.assert_array_equal(np.array(restored.rows), np.array(history.rows))
     assert restored.is_due(10**6)
     assert History.from_arrays(History().to_arrays()).rows == []
+
+
+@pytest.mark.parametrize("terminal", [True, False])
+def test_progress_is_shown_on_a_terminal_only(monkeypatch, terminal):
+    stream = io.StringIO()
+    stream.isatty = lambda: terminal
+    monkeypatch.setattr(sys, "stderr", stream)
+    with Progress("events", total=200, done=100) as progress:
+        progress.advance(50)
+        progress.advance(50, error="1.0%")
+    if terminal:
+        assert "200/200" in stream.getvalue()
+        assert "error=1.0%" in stream.getvalue()
+    else:
+        assert stream.getvalue() == ""

@@ -1,5 +1,7 @@
 """The configuration: three layers, and every problem at once."""
 
+import re
+import tomllib
 from dataclasses import fields
 from pathlib import Path
 
@@ -26,6 +28,15 @@ def test_an_empty_file_gives_the_defaults(tmp_path):
     assert (settings.model.C, settings.model.kernel, settings.daemon.batch) == (1.0, "rbf", 64)
     assert settings.log.dir == tmp_path / "log"
     assert settings.daemon.state_dir == tmp_path / "state"
+
+
+def test_the_example_shows_every_setting_with_its_default(tmp_path):
+    text = (Path(__file__).parents[1] / "examples" / "app.toml").read_text()
+    assert load(write(tmp_path, text), {}) == load(write(tmp_path, ""), {})
+    shown = re.sub(r"^# (?=\w+ = )", "", text, flags=re.MULTILINE)
+    keys = tomllib.loads(shown)
+    for name, section in SECTIONS.items():
+        assert set(keys[name]) == {item.name for item in fields(section)}
 
 
 def test_file_then_environment_then_flags(tmp_path):

@@ -29,21 +29,18 @@ from streamsvm.blocks import one_thread
 from streamsvm.expansion import (
     G_DOWN,
     G_UP,
-    MIN_ROWS,
+    ROWS,
     SLOTS,
     Expansion,
-    drop_rows,
     find_extremes,
     gather,
-    keep,
     kernel_row,
-    live_slots,
     member_row,
-    row_width,
     set_penalties,
 )
 from streamsvm.kernels import Kernel
 from streamsvm.online.lasvm import delta, evict, second_order_step
+from streamsvm.storage import keep, live_slots, row_width
 
 MIN_CHUNK = 200  # pair steps between two looks at what may be shrunk
 JITTER = 1e-7  # on the diagonal, of the size of the rounding in float32 kernel values
@@ -109,7 +106,6 @@ class _ActiveSet:
 
     def set_active(self, n: int) -> None:
         """Let the first n slots be the active ones."""
-        drop_rows(self.s)
         self.s.counts[SLOTS] = n
         self.s = row_width(self.s, n, n)
         find_extremes(self.s)
@@ -205,7 +201,7 @@ def finish(s: Expansion, kernel: Kernel, tol: float) -> tuple[Expansion, int]:
 
     Returns the expansion, its slots without holes, and the number of pair steps.
     """
-    evict(s)
+    evict(s, 0.0)
     s = keep(s, live_slots(s))
     active, newton, steps = _ActiveSet(s), _Newton(), 0
     active.set_active(int(s.counts[SLOTS]))
@@ -220,5 +216,4 @@ def finish(s: Expansion, kernel: Kernel, tol: float) -> tuple[Expansion, int]:
     active.grow_back(kernel)
     s = active.s
     s = keep(s, np.flatnonzero(s.alpha[: s.counts[SLOTS]]))
-    drop_rows(s)
-    return row_width(s, s.alpha.shape[0], MIN_ROWS), steps
+    return row_width(s, s.alpha.shape[0], int(s.counts[ROWS])), steps

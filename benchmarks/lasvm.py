@@ -1,0 +1,237 @@
+"""LASVM beside LIBSVM and its faster relatives, in one run on one thread.
+
+    python benchmarks/lasvm.py --data DIR            # every task; without --data, from OpenML
+    python benchmarks/lasvm.py --data DIR --quick    # the small ones
+    python benchmarks/lasvm.py --latency             # microseconds per call, no data needed
+    python benchmarks/lasvm.py --split --data DIR    # where the time of one pass goes
+
+Every fit runs in a process of its own with one thread, so that seconds are CPU seconds of that fit alone and the peak
+memory is that process's.  `streamsvm` makes one pass and finishes.  LIBSVM does not count kernel values; `libsvm
+(counted)` runs its algorithm (second-order pairs from zero, no shrinking, a row cache of 200 MB) in this engine and
+counts them.  Its iterations stand beside those of `SVC(shrinking=False)`, which shows that it is the same algorithm.
+"""
+
+import argparse
+import json
+import os
+import resource
+import statistics
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+from datasets import TASKS, load
+
+ENGINES = ("streamsvm", "libsvm", "intelex", "libsvm (counted)")
+QUICK = ("banana", "waveform", "letter", "usps")
+THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS", "TBB_NUM_THREADS")
+
+
+def peak_mb() -> float:
+    """Largest resident size of this process so far, in megabytes."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+
+
+def fit_streamsvm(data, task, cache_mb: float) -> dict:
+    """One pass and finish; compiled code is loaded before the clock starts."""
+    import streamsvm
+
+    streamsvm.warmup()
+    model = streamsvm.LASVM(C=task.C, gamma=task.gamma, cache_mb=cache_mb)
+    start = time.process_time()
+    model.learn_many(data.X, data.y)
+    middle = time.process_time()
+    model.finish()
+    end = time.process_time()
+    learned = model.kernel_evaluations
+    wrong = (model.decision_function_many(data.X_test) > 0) != (data.y_test > 0)
+    predicted = time.process_time()
+    return {
+        "seconds": end - start,
+        "online": middle - start,
+        "error": 100 * float(wrong.mean()),
+        "support": model.n_support,
+        "evaluations": learned,
+        "rows_per_second": len(wrong) / (predicted - end),
+    }
+
+
+def fit_libsvm(data, task, cache_mb: float) -> dict:
+    """scikit-learn's SVC, with its default cache of 200 MB."""
+    from sklearn.svm import SVC
+
+    return _fit_sklearn(SVC(C=task.C, gamma=task.gamma), data)
+
+
+def fit_intelex(data, task, cache_mb: float) -> dict:
+    """scikit-learn-intelex's SVC on dense float32, the faster of its two forms on these sets."""
+    import scipy.sparse as sp
+    from sklearnex.svm import SVC
+
+    dense = [np.asarray(X.todense() if sp.issparse(X) else X, np.float32) for X in (data.X, data.X_test)]
+    return _fit_sklearn(SVC(C=task.C, gamma=task.gamma), data._replace(X=dense[0], X_test=dense[1]))
+
+
+def _fit_sklearn(model, data) -> dict:
+    start = time.process_time()
+    model.fit(data.X, data.y)
+    seconds = time.process_time() - start
+    n_test = min(5000, data.X_test.shape[0])  # enough for the error; LIBSVM predicts slowly
+    wrong = model.predict(data.X_test[:n_test]) != data.y_test[:n_test]
+    return {"seconds": seconds, "error": 100 * float(wrong.mean()), "support": int(model.n_support_.sum())}
+
+
+def fit_counted(data, task, cache_mb: float) -> dict:
+    """LIBSVM's algorithm in this engine, for its kernel values; and SVC's iterations without shrinking."""
+    from sklearn.svm import SVC
+
+    import streamsvm
+    from streamsvm import expansion, storage
+    from streamsvm.online import finish, lasvm
+
+    model = streamsvm.LASVM(C=task.C, gamma=task.gamma, cache_mb=200)
+    s = model._expansion
+    box = task.C * data.y.astype(float)
+    for rows, q in model._features.batches(data.X, learning=True):
+        s = storage.reserve(s, len(q.sq), len(model._features), expansion.is_binary(s) and bool((q.values == 1).all()))
+        lasvm.append_block(s, model._kernel, *q, np.minimum(box[rows], 0), np.maximum(box[rows], 0))
+    n = int(s.counts[expansion.SLOTS])
+    s = storage.row_width(s, n, n)
+    s.counts[expansion.EVALUATIONS] = 0
+    start = time.process_time()
+    steps = finish.solve_active(s, model._kernel, 1e-3, 1 << 40)
+    seconds = time.process_time() - start
+    reference = SVC(C=task.C, gamma=task.gamma, shrinking=False).fit(data.X, data.y)
+    return {
+        "seconds": seconds,
+        "support": int(np.count_nonzero(s.alpha)),
+        "evaluations": int(s.counts[expansion.EVALUATIONS]),
+        "iterations": f"{steps} iterations, SVC(shrinking=False) {int(np.sum(reference.n_iter_))}",
+    }
+
+
+FITS = dict(zip(ENGINES, (fit_streamsvm, fit_libsvm, fit_intelex, fit_counted), strict=True))
+
+
+def fit_here(arguments: argparse.Namespace) -> None:
+    """Run one fit in this process and print its figures as JSON."""
+    data = load(arguments.task, arguments.data, arguments.seed)
+    before = peak_mb()
+    figures = FITS[arguments.engine](data, TASKS[arguments.task], arguments.cache_mb)
+    print(json.dumps({**figures, "peak_mb": peak_mb(), "data_mb": before}))
+
+
+def fit_elsewhere(arguments: argparse.Namespace, task: str, engine: str, seed: int) -> dict | None:
+    """Run one fit in a process of its own; None if the engine is not installed or the run failed."""
+    command = [sys.executable, __file__, "--task", task, "--engine", engine, "--seed", str(seed)]
+    command += ["--cache-mb", str(arguments.cache_mb)] + (["--data", str(arguments.data)] if arguments.data else [])
+    environment = {**os.environ, **dict.fromkeys(THREADS, "1")}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True)
+    if done.returncode != 0:
+        reason = done.stderr.strip().splitlines()[-1] if done.stderr.strip() else f"exit {done.returncode}"
+        print(f"{task:9} {engine:17} not measured: {reason}", flush=True)
+        return None
+    return json.loads(done.stdout.strip().splitlines()[-1])
+
+
+def compare(arguments: argparse.Namespace) -> None:
+    """Print the table."""
+    titles, widths = ("of SVC", "error %", "support", "K values M", "peak MB"), (7, 8, 8, 10, 8)
+    rest = " ".join(f"{title:>{width}}" for title, width in zip(titles, widths, strict=True))
+    print(f"{'task':9} {'engine':17} {'seconds':>8} {rest}")
+    for task in arguments.tasks:
+        reference = None
+        for engine in ("libsvm", *[engine for engine in arguments.engines if engine != "libsvm"]):
+            runs = [fit_elsewhere(arguments, task, engine, seed) for seed in range(arguments.repeats)]
+            runs = [run for run in runs if run]
+            if not runs:
+                continue
+            mean = {
+                key: statistics.fmean(run[key] for run in runs) for key in runs[0] if not isinstance(runs[0][key], str)
+            }
+            reference = mean["seconds"] if engine == "libsvm" else reference
+            print(_row(task, engine, mean, reference, runs[0]), flush=True)
+
+
+def _row(task: str, engine: str, mean: dict, reference: float | None, first: dict) -> str:
+    ratio = f"{mean['seconds'] / reference:7.3f}" if reference else " " * 7
+    error = f"{mean['error']:8.2f}" if "error" in mean else " " * 8
+    evaluations = f"{mean['evaluations'] / 1e6:10.2f}" if "evaluations" in mean else " " * 10
+    notes = (
+        f"  online {mean['online']:.2f} s, predicts {mean['rows_per_second']:.0f} rows/s" if "online" in mean else ""
+    )
+    notes += f"  {first['iterations']}" if "iterations" in first else ""
+    return (
+        f"{task:9} {engine:17} {mean['seconds']:8.3f} {ratio} {error} {mean['support']:8.0f} {evaluations} "
+        f"{mean['peak_mb']:8.0f}{notes}"
+    )
+
+
+def latency() -> None:
+    """Print median and 99th percentile of single calls."""
+    from streamsvm import LASVM
+    from streamsvm.online import lasvm
+
+    def timed(call, items) -> str:
+        times = []
+        for item in items:
+            start = time.perf_counter()
+            call(item)
+            times.append(time.perf_counter() - start)
+        return f"{1e6 * np.median(times):8.1f} {1e6 * np.percentile(times, 99):8.1f}"
+
+    print(f"{'call':44} {'median':>8} {'p99':>8}  microseconds")
+    rng = np.random.default_rng(0)
+    for members, d in ((20, 2), (2000, 22), (2000, 123), (2000, 784), (11000, 123)):
+        X = rng.normal(size=(members + 600, d)) / np.sqrt(d)
+        y = rng.random(members + 600) < 0.5  # noise: every example becomes a support vector
+        model = LASVM(C=1.0, gamma=1.0)
+        rows = [dict(enumerate(x)) for x in X]
+        for b in range(0, members, 100):
+            model.learn_many(rows[b : b + 100] if members <= 2000 else X[b : b + 100], y[b : b + 100])
+        title = f"{model.n_support} support vectors, {d} features"
+        columns = model._features.lookup(tuple(range(d)))
+        fresh = range(members, members + 400)
+        engine = (model._kernel, model._rule)
+
+        def learn_engine(t, model=model, X=X, y=y, columns=columns, engine=engine):
+            box = (0.0, 1.0) if y[t] else (-1.0, 0.0)
+            status, _ = lasvm.learn_example(model._expansion, *engine, columns, X[t], *box, t, False, model._sigmoid)
+            if status == lasvm.NO_ROOM:
+                model._reserve(X[t])
+
+        print(f"{'predict_one: ' + title:44} {timed(lambda t, m=model, r=rows: m.predict_one(r[t]), fresh)}")
+        print(f"{'learn, engine alone: ' + title:44} {timed(learn_engine, fresh)}")
+        more = range(members + 400, members + 600)
+        print(
+            f"{'learn_one: ' + title:44} {timed(lambda t, m=model, r=rows, y=y: m.learn_one(r[t], bool(y[t])), more)}"
+        )
+
+
+def main() -> None:
+    """Parse the command line and run."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--data", type=Path, help="folder of npz files; default: OpenML")
+    parser.add_argument("--tasks", nargs="+", default=list(TASKS), choices=list(TASKS))
+    parser.add_argument("--engines", nargs="+", default=list(ENGINES), choices=ENGINES)
+    parser.add_argument("--repeats", type=int, default=1, help="orders of the training data to average over")
+    parser.add_argument("--cache-mb", type=float, default=64.0, help="streamsvm's row cache")
+    parser.add_argument("--quick", action="store_true", help="the small tasks only")
+    parser.add_argument("--latency", action="store_true", help="single calls instead of fits")
+    parser.add_argument("--task", choices=list(TASKS), help=argparse.SUPPRESS)
+    parser.add_argument("--engine", choices=ENGINES, help=argparse.SUPPRESS)
+    parser.add_argument("--seed", type=int, default=0, help=argparse.SUPPRESS)
+    arguments = parser.parse_args()
+    if arguments.task:
+        fit_here(arguments)
+    elif arguments.latency:
+        latency()
+    else:
+        arguments.tasks = list(QUICK) if arguments.quick else arguments.tasks
+        compare(arguments)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,248 @@
+"""Room for an expansion: making, widening, squeezing, dumping and restoring its arrays.
+
+Everything that allocates or moves memory is here, in plain numpy, and runs between two calls of compiled code.
+"""
+
+import numpy as np
+
+from streamsvm.expansion import (
+    CACHE_BYTES,
+    COUNTS,
+    HAND,
+    HOLES,
+    MIN_ROWS,
+    ROWS,
+    SLOTS,
+    Expansion,
+    find_extremes,
+    is_binary,
+    shift_rows,
+    too_many_holes,
+    wants_rows,
+)
+
+MIN_SLOTS, MIN_FEATURES = 64, 4
+PER_SLOT = ("alpha", "g", "lo", "hi", "up", "down", "y", "ids", "sq", "self_k")
+
+
+def empty(cache_bytes: int, n_slots: int = MIN_SLOTS, n_features: int = MIN_FEATURES) -> Expansion:
+    """An expansion without members, its features taken for binary until another value is seen."""
+    N, D, R = n_slots, n_features, MIN_ROWS
+    s = Expansion(
+        **{name: np.zeros(N) for name in ("alpha", "g", "lo", "hi", "up", "down", "self_k")},
+        y=np.zeros(N, np.int8),
+        ids=np.zeros(N, np.int64),
+        sq=np.zeros(N, np.float32),
+        columns=np.zeros((0, 0), np.float32),
+        bits=np.zeros((D, N), np.uint8),
+        rows=np.zeros((R, N), np.float32),
+        row_of=np.full(N, -1, np.int32),
+        member_of=np.full(R, -1, np.int32),
+        row_length=np.zeros(R, np.int32),
+        recent=np.zeros(R, np.uint8),
+        scratch=np.zeros(N, np.float32),
+        sums=np.zeros(N, np.uint8),
+        member_indices=np.zeros(D, np.int32),
+        member_values=np.zeros(D, np.float32),
+        counts=np.zeros(COUNTS, np.int64),
+        extremes=np.zeros(2),
+    )
+    s.counts[CACHE_BYTES] = cache_bytes
+    find_extremes(s)
+    return s
+
+
+def n_members(s: Expansion) -> int:
+    """How many examples the expansion holds."""
+    return int(s.counts[SLOTS] - s.counts[HOLES])
+
+
+def live_slots(s: Expansion) -> np.ndarray:
+    """The slots that hold a member, in order of arrival."""
+    return np.flatnonzero(s.y[: s.counts[SLOTS]])
+
+
+# ------------------------------------------------------------------------------------------------ room for new members
+
+
+def reserve(s: Expansion, n_new: int, n_features: int, binary: bool) -> Expansion:
+    """Make room for `n_new` more slots and `n_features` features; squeeze holes, widen storage, let the cache grow.
+
+    Everything that allocates or moves memory happens here, between two calls of compiled code.
+    """
+    n = int(s.counts[SLOTS])
+    if too_many_holes(s.counts):
+        s = keep(s, live_slots(s))
+        n = int(s.counts[SLOTS])
+    if n + n_new > s.alpha.shape[0]:
+        s = _more_slots(s, _slots_for(n + n_new))
+    if n_features > s.member_indices.shape[0]:
+        s = _more_features(s, _doubled(s.member_indices.shape[0], n_features))
+    if not binary and is_binary(s):
+        s = s._replace(columns=s.bits.astype(np.float32), bits=np.zeros((0, 0), np.uint8))
+    if wants_rows(s.counts, s.rows) or s.counts[ROWS] + n_new > s.rows.shape[0]:
+        s = _more_rows(s, max(s.rows.shape[0] * 5 // 4, int(s.counts[ROWS]) + n_new))
+    return s
+
+
+def _doubled(size: int, needed: int) -> int:
+    while size < needed:
+        size *= 2
+    return size
+
+
+def _slots_for(needed: int) -> int:
+    """Half as much again, as an odd multiple of 64: the features of one slot must not share a cache set."""
+    return (needed * 3 // 2 // 64 + 1 | 1) * 64
+
+
+def _more_slots(s: Expansion, N: int) -> Expansion:
+    def longer(a: np.ndarray, fill: int = 0) -> np.ndarray:
+        out = np.full((*a.shape[:-1], N), fill, a.dtype)
+        out[..., : a.shape[-1]] = a
+        return out
+
+    s = s._replace(
+        **{name: longer(getattr(s, name)) for name in PER_SLOT},
+        **{name: longer(getattr(s, name)) for name in ("columns", "bits") if getattr(s, name).size},
+        row_of=longer(s.row_of, -1),
+        scratch=np.zeros(N, np.float32),
+        sums=np.zeros(N, np.uint8),
+    )
+    return row_width(s, N, s.rows.shape[0])
+
+
+def row_width(s: Expansion, width: int, n_rows: int) -> Expansion:
+    """Give cached rows another width, and the cache room for `n_rows` as far as its bytes allow; others are dropped.
+
+    In place: memory that was never touched costs more than the arithmetic on it.
+    """
+    R, old_width, rows = _allowed_rows(s, width, n_rows), s.rows.shape[1], s.rows
+    used = min(int(s.counts[ROWS]), R)
+    dropped = s.member_of[used : s.counts[ROWS]]
+    s.row_of[dropped[dropped >= 0]] = -1
+    if R * width > rows.size:
+        rows.resize((R, width), refcheck=False)
+    shift_rows(rows.reshape(-1), used, old_width, width)
+    rows.resize((R, width), refcheck=False)
+    np.minimum(s.row_length, width, out=s.row_length)
+    s.counts[ROWS], s.counts[HAND] = used, 0
+    return _with_rows(s, rows)
+
+
+def _allowed_rows(s: Expansion, width: int, n_rows: int) -> int:
+    return max(MIN_ROWS, min(n_rows, int(s.counts[CACHE_BYTES]) // (4 * max(width, 1))))
+
+
+def _more_rows(s: Expansion, n_rows: int) -> Expansion:
+    width = s.rows.shape[1]
+    s.rows.resize((_allowed_rows(s, width, n_rows), width), refcheck=False)  # grows in place; nobody else looks at it
+    return _with_rows(s, s.rows)
+
+
+def _with_rows(s: Expansion, rows: np.ndarray) -> Expansion:
+    used = min(int(s.counts[ROWS]), rows.shape[0])
+
+    def fitted(a: np.ndarray, fill: int) -> np.ndarray:
+        out = np.full(rows.shape[0], fill, a.dtype)
+        out[:used] = a[:used]
+        return out
+
+    return s._replace(
+        rows=rows,
+        member_of=fitted(s.member_of, -1),
+        row_length=fitted(s.row_length, 0),
+        recent=fitted(s.recent, 0),
+    )
+
+
+def _more_features(s: Expansion, D: int) -> Expansion:
+    def taller(a: np.ndarray) -> np.ndarray:
+        out = np.zeros((D, a.shape[1]), a.dtype)
+        out[: a.shape[0]] = a
+        return out
+
+    return s._replace(
+        **{name: taller(getattr(s, name)) for name in ("columns", "bits") if getattr(s, name).size},
+        member_indices=np.zeros(D, np.int32),
+        member_values=np.zeros(D, np.float32),
+    )
+
+
+def keep(s: Expansion, order: np.ndarray) -> Expansion:
+    """Keep the members in these slots, in this order, and squeeze out everything else.
+
+    Cached rows move along.  After a permutation, only those that were complete can.
+    """
+    n, m = int(s.counts[SLOTS]), len(order)
+    _move_rows(s, order, n)
+    for name in PER_SLOT:
+        a = getattr(s, name)
+        a[:m] = a[order]
+        a[m:n] = 0
+    features = s.bits if is_binary(s) else s.columns
+    for column in features:
+        column[:m] = column[order]
+        column[m:n] = 0
+    s.counts[SLOTS], s.counts[HOLES] = m, 0
+    find_extremes(s)
+    return s
+
+
+def _move_rows(s: Expansion, order: np.ndarray, n: int) -> None:
+    """Let slot order[t] be slot t in the cached rows, and leave no gap between rows."""
+    in_order = bool(np.all(np.diff(order) > 0))
+    new_slot = np.full(s.alpha.shape[0], -1, np.int32)
+    new_slot[order] = np.arange(len(order), dtype=np.int32)
+    s.row_of[:] = -1
+    q = 0
+    for r in range(int(s.counts[ROWS])):
+        slot = new_slot[s.member_of[r]] if s.member_of[r] >= 0 else -1
+        length = int(s.row_length[r])
+        filled = int(np.searchsorted(order, length)) if in_order else len(order) * (length >= n)
+        if slot >= 0 and filled > 0:
+            s.rows[q, :filled] = s.rows[r].take(order[:filled])
+            s.member_of[q], s.row_length[q], s.recent[q], s.row_of[slot] = slot, filled, s.recent[r], q
+            q += 1
+    s.member_of[q:] = -1
+    s.counts[ROWS], s.counts[HAND] = q, 0
+
+
+def without_rows(s: Expansion) -> Expansion:
+    """The same expansion with an empty row cache; the arrays of the members are shared."""
+    counts = s.counts.copy()
+    counts[ROWS] = counts[HAND] = 0
+    s = s._replace(counts=counts, row_of=np.full_like(s.row_of, -1))
+    return _with_rows(s, np.zeros((MIN_ROWS, s.alpha.shape[0]), np.float32))
+
+
+# ----------------------------------------------------------------------------------------------------------- snapshots
+
+
+def dump(s: Expansion, n_features: int) -> dict[str, np.ndarray]:
+    """The arrays from which `restore` makes an equal expansion: slots with their holes, but no cached rows."""
+    n = int(s.counts[SLOTS])
+    features = s.bits if is_binary(s) else s.columns
+    return {
+        **{name: getattr(s, name)[:n].copy() for name in PER_SLOT},
+        "features": features[:n_features, :n].copy(),
+        "counts": s.counts.copy(),
+        "extremes": s.extremes.copy(),
+    }
+
+
+def restore(arrays: dict[str, np.ndarray], cache_bytes: int) -> Expansion:
+    """An expansion from the arrays of `dump`."""
+    features = arrays["features"]
+    D, n = features.shape
+    s = empty(cache_bytes, _slots_for(n), _doubled(MIN_FEATURES, D))
+    for name in PER_SLOT:
+        getattr(s, name)[:n] = arrays[name]
+    if features.dtype != np.uint8:
+        s = s._replace(columns=np.zeros(s.bits.shape, np.float32), bits=np.zeros((0, 0), np.uint8))
+    (s.bits if is_binary(s) else s.columns)[:D, :n] = features
+    s.counts[:] = arrays["counts"]
+    s.counts[ROWS] = s.counts[HAND] = 0
+    s.counts[CACHE_BYTES] = cache_bytes
+    s.extremes[:] = arrays["extremes"]
+    return s

@@ -1,0 +1,204 @@
+"""Slow, obvious twins of the compiled functions: plain NumPy in float64, written from the formulas."""
+
+import numpy as np
+
+from streamsvm.kernels import LINEAR_KIND, POLYNOMIAL_KIND, RBF_KIND
+from streamsvm.online.lasvm import EVICTION_PERIOD, MAX_ONE_CLASS, MAX_REPROCESS
+
+NO_CURVATURE = 1e-12
+
+
+# -------------------------------------------------------------------------------------------------------------- kernels
+
+
+def kernel_value(kernel, x, z):
+    """k(x, z) for two vectors."""
+    if kernel.kind == RBF_KIND:
+        return np.exp(-kernel.gamma * np.sum((x - z) ** 2))
+    if kernel.kind == LINEAR_KIND:
+        return x @ z
+    if kernel.kind == POLYNOMIAL_KIND:
+        return (kernel.gamma * (x @ z) + kernel.coef0) ** kernel.degree
+    return np.tanh(kernel.gamma * (x @ z) + kernel.coef0)
+
+
+def gram(kernel, X, Z):
+    """k(x, z) for every row of X and of Z, shape (len(X), len(Z))."""
+    return np.array([[kernel_value(kernel, x, z) for z in Z] for x in X]).reshape(len(X), len(Z))
+
+
+def compress(x, columns):
+    """The non-zero features of a query as {column: float32 value}, in order, and its squared norm.
+
+    `columns` (d,) has the column of each input, -1 if it is unknown: it then counts in the norm only.
+    """
+    x = np.float32(x)
+    known = {int(columns[d]): x[d] for d in np.argsort(columns) if columns[d] >= 0 and x[d] != 0}
+    return known, np.sum(np.float64(x) ** 2)
+
+
+# ----------------------------------------------------------------------------------------------------- the dual problem
+
+
+def dual(alpha, y, K):
+    """W(alpha) = sum_s alpha_s y_s - 1/2 sum_rs alpha_r alpha_s K_rs."""
+    return alpha @ y - 0.5 * alpha @ K @ alpha
+
+
+def gradient(alpha, y, K):
+    """g_s = y_s - sum_r alpha_r K_rs."""
+    return y - K @ alpha
+
+
+def extremes(alpha, g, lo, hi):
+    """Slots of the largest g that may rise and of the smallest g that may fall; None where there is none."""
+    rise, fall = np.flatnonzero(alpha < hi), np.flatnonzero(alpha > lo)
+    return (
+        int(rise[np.argmax(g[rise])]) if len(rise) else None,
+        int(fall[np.argmin(g[fall])]) if len(fall) else None,
+    )
+
+
+def violation(alpha, g, lo, hi):
+    """g_i - g_j of the most violating pair; minus infinity without a pair."""
+    i, j = extremes(alpha, g, lo, hi)
+    return -np.inf if i is None or j is None else g[i] - g[j]
+
+
+def midpoint(alpha, g, lo, hi):
+    """The bias: half-way between the extremes; the only one if there is one; 0 without members."""
+    found = [g[slot] for slot in extremes(alpha, g, lo, hi) if slot is not None]
+    return float(np.mean(found)) if found else 0.0
+
+
+def second_order_partner(alpha, g, lo, i, diagonal, K_i):
+    """The member j that may fall with the largest gain (g_i - g_j)^2 / curvature; None if no g_j < g_i."""
+    curvature = np.maximum(diagonal[i] + diagonal - 2.0 * K_i, NO_CURVATURE)
+    gain = np.where((alpha > lo) & (g < g[i]), (g[i] - g) ** 2 / curvature, 0.0)
+    return int(np.argmax(gain)) if gain.max(initial=0.0) > 0 else None
+
+
+def pair_step(alpha, g, lo, hi, i, j, diagonal, K_i, K_j):
+    """The best step along (i, j), in place; a bound that is reached is assigned."""
+    room_i, room_j = hi[i] - alpha[i], alpha[j] - lo[j]
+    curvature = diagonal[i] + diagonal[j] - 2.0 * K_i[j]
+    newton = (g[i] - g[j]) / curvature if curvature > NO_CURVATURE else np.inf
+    step = min(room_i, room_j, newton)
+    alpha[i] = hi[i] if step == room_i else alpha[i] + step
+    alpha[j] = lo[j] if step == room_j else alpha[j] - step
+    g -= step * (K_i - K_j)
+
+
+def solve(K, y, lo, hi, tol, max_steps=200_000):
+    """SMO with the most violating pair, from alpha = 0 until no pair violates by more than tol; return alpha and g."""
+    alpha, g = np.zeros(len(y)), np.array(y, float)
+    for _ in range(max_steps):
+        if not violation(alpha, g, lo, hi) > tol:
+            return alpha, g
+        i, j = extremes(alpha, g, lo, hi)
+        pair_step(alpha, g, lo, hi, i, j, np.diag(K), K[i], K[j])
+    raise AssertionError(f"no solution after {max_steps} steps")
+
+
+# --------------------------------------------------------------------------------------------------------------- LASVM
+
+
+class NaiveLASVM:
+    """The online rules of `streamsvm.online.lasvm`, on the kernel matrix K of a whole stream.
+
+    A step that no bound cuts makes g_i and g_j equal, so what LASVM does next hangs on their last bits.  So K is
+    given, `dot` as well, and slots stay where they are in the engine: the twin then agrees bit for bit, or not at all.
+    """
+
+    def __init__(self, K, diagonal, rule, C=1.0, pos_weight=1.0, dot=np.dot):
+        self.K, self.diagonal, self.rule = K, diagonal, rule
+        self.C, self.pos_weight, self.dot = C, pos_weight, dot
+        self.examples, self.ids = np.empty(0, int), np.empty(0, int)
+        self.y, self.alpha, self.g, self.lo, self.hi = (np.empty(0) for _ in range(5))  # by slot; a hole has y = 0
+        self.n_seen = self.since_eviction = 0
+        self.margins = []  # margin and sign of each example that the sigmoid learns from
+
+    def learn(self, y, w=1.0, id=None):
+        """Learn the stream's next example, of sign y; return its margin before."""
+        if 4 * np.sum(self.y == 0) > len(self.y) + 256:
+            self._retain(self.y != 0)
+        x, self.n_seen = self.n_seen, self.n_seen + 1
+        f = self.dot(self.alpha, self.K[x, self.examples])
+        margin = f + midpoint(*self._problem)
+        box = self.C * w * (self.pos_weight if y > 0 else 1.0)
+        if box > 0 and not (id is not None and id in self.ids[self.y != 0]):
+            if None not in extremes(*self._problem):
+                self.margins.append((margin, y))
+            self._process(x, y, y - f, box, x if id is None else id)
+            self._reprocess()
+            self.since_eviction += 1
+            if self.since_eviction == EVICTION_PERIOD:
+                self.since_eviction = 0
+                self._evict()
+        return margin
+
+    @property
+    def _problem(self):
+        return self.alpha, self.g, self.lo, self.hi
+
+    def _process(self, x, y, g, box, number):
+        up, down = extremes(*self._problem)
+        partner = down if y > 0 else up
+        if partner is None and len(self.y) >= MAX_ONE_CLASS:
+            return
+        if partner is not None and not y * (g - self.g[partner]) > self.rule.tau:
+            return
+        joined = {"examples": x, "ids": number, "y": y, "alpha": 0.0, "g": g}
+        for name, value in (joined | {"lo": min(0.0, box * y), "hi": max(0.0, box * y)}).items():
+            setattr(self, name, np.append(getattr(self, name), value))
+        if partner is not None:
+            k = len(self.y) - 1
+            self._step(*((k, partner) if y > 0 else (partner, k)))
+
+    def _row(self, slot):
+        return np.float64(self.K[self.examples[slot], self.examples])
+
+    def _step(self, i, j):
+        pair_step(*self._problem, i, j, self.diagonal[self.examples], self._row(i), self._row(j))
+
+    def _reprocess(self):
+        adaptive = self.rule.reprocess < 0
+        at_least = 1 if adaptive else self.rule.reprocess
+        for steps in range(MAX_REPROCESS):
+            delta = violation(*self._problem)
+            if not delta > self.rule.tau or (steps >= at_least and not delta > self.rule.delta_max):
+                return
+            i, j = extremes(*self._problem)
+            if adaptive and steps >= 1:
+                diagonal = self.diagonal[self.examples]
+                j = second_order_partner(self.alpha, self.g, self.lo, i, diagonal, self._row(i))
+            self._step(i, j)
+
+    def _evict(self):
+        i, j = extremes(*self._problem)
+        if i is None or j is None:
+            return
+        slack = self.rule.slack
+        useless = np.where(self.y < 0, self.g >= self.g[i] + slack, self.g <= self.g[j] - slack)
+        useless &= (self.alpha == 0) & (self.y != 0)
+        useless[[i, j]] = False
+        for a in (self.y, self.alpha, self.lo, self.hi):
+            a[useless] = 0.0
+
+    def _retain(self, slots):
+        for name in ("examples", "ids", "y", "alpha", "g", "lo", "hi"):
+            setattr(self, name, getattr(self, name)[slots])
+
+
+# -------------------------------------------------------------------------------------------------------------- sigmoid
+
+
+def slopes(margins, memory=0.999, smallest=0.05, largest=50.0, clip=10.0):
+    """The slopes for negative and for positive margins after (margin, sign) pairs, by damped Newton steps."""
+    slope, curvature = {False: 2.0, True: 2.0}, {False: 1.0, True: 1.0}
+    for margin, y in margins:
+        side, f = bool(margin > 0), float(np.clip(margin, -clip, clip))
+        p = 1 / (1 + np.exp(-slope[side] * f))
+        curvature[side] = memory * curvature[side] + f * f * p * (1 - p) + 1e-6
+        slope[side] = float(np.clip(slope[side] + ((y > 0) - p) * f / curvature[side], smallest, largest))
+    return slope[False], slope[True]

@@ -1,0 +1,17 @@
+"""The examples run as they stand, from any folder, without a warning."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+EXAMPLES = sorted((Path(__file__).parents[1] / "examples").glob("*.py"))
+
+
+@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.name)
+def test_an_example_runs(path, tmp_path):
+    script = [sys.executable, "-W", "error", str(path)]
+    answer = subprocess.run(script, capture_output=True, text=True, cwd=tmp_path, timeout=300)
+    assert answer.returncode == 0, answer.stderr
+    assert answer.stdout
