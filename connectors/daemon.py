@@ -189,7 +189,7 @@ class Daemon:
             return
         rows = [item.x for item in decoded]
         margins = state.model.decision_function_many(rows)
-        scores = state.model.predict_proba_many(rows)[:, 1]
+        scores = state.model.probability(margins)
         version = ModelVersion(state.counters.learned, state.offset)
         for item, margin, score in zip(decoded, margins.tolist(), scores.tolist(), strict=True):
             self._emit(item, margin, score, version)

@@ -147,6 +147,7 @@ class Settings:
         values = {
             f"{name}.{key}": sections[name][key] for name in ("model", "features", "label") for key in sections[name]
         }
+        del values["model.cache_mb"]  # memory, not meaning
         return {**values, "features.names": list(self.features.names), "log.topic": self.log.topic}
 
 

@@ -85,7 +85,7 @@ class State:
         parts = _split(checkpoint.arrays)
         blobs = checkpoint.blobs
         return cls(
-            model=LASVM.from_bytes(blobs["model"]),
+            model=LASVM.from_bytes(blobs["model"], cache_mb=settings.model.cache_mb),
             scaler=WarmupScaler.from_bytes(blobs["scaler"]) if "scaler" in blobs else None,
             metrics=Prequential.from_arrays(parts["metrics"], settings.daemon.window),
             history=History.from_arrays(parts["history"]),

@@ -1,6 +1,6 @@
 """The engine as river classifiers.
 
-Here and in `_features`, names become columns and labels become signs; everything below works on arrays.
+Here and in `features`, names become columns and labels become signs; everything below works on arrays.
 """
 
 import hashlib
@@ -15,9 +15,9 @@ from river import base
 from river.utils import dataframe
 
 from streamsvm import blocks, snapshot, storage
-from streamsvm._features import FeatureTable, n_rows, not_finite
 from streamsvm.expansion import CACHE_BYTES, EVALUATIONS, HAND, ROWS, SLOTS, is_binary
-from streamsvm.kernels import make_kernel
+from streamsvm.features import FeatureTable, n_rows, not_finite
+from streamsvm.kernels import LARGEST_KERNEL_VALUE, largest_self_product, make_kernel
 from streamsvm.online import lasvm
 from streamsvm.online.finish import finish
 from streamsvm.online.sigmoid import new_sigmoid, probabilities
@@ -161,6 +161,8 @@ class LASVM(base.MiniBatchClassifier):
             status, _ = lasvm.learn_example(self._expansion, *arguments)
         if status == lasvm.NOT_FINITE:
             raise _culprit(x)
+        if status == lasvm.OVERFLOW:
+            raise self._overflow(self._n_seen)
         self._n_seen += 1
 
     def _reserve(self, values: np.ndarray) -> None:
@@ -199,6 +201,8 @@ class LASVM(base.MiniBatchClassifier):
         numbers = np.arange(self._n_seen, self._n_seen + n) if ids is None else _ids(ids, n)
         margins = np.empty(n)
         for rows, q in self._features.batches(X, learning=True):
+            if largest_self_product(self._kernel, q.sq) > LARGEST_KERNEL_VALUE:
+                raise self._overflow(rows.start + int(np.argmax(q.sq)))
             self._expansion, margins[rows] = lasvm.learn(
                 self._expansion,
                 self._kernel,
@@ -213,6 +217,10 @@ class LASVM(base.MiniBatchClassifier):
             )
             self._n_seen += len(q.sq)
         return margins
+
+    def _overflow(self, row: int) -> ValueError:
+        limit = f"{LARGEST_KERNEL_VALUE:g}"
+        return ValueError(f"the {self.kernel} kernel of example {row} with itself is above {limit}; scale the features")
 
     def _box(self, y: Any, w: float) -> float:
         if not (w >= 0.0 and math.isfinite(w)):
@@ -244,8 +252,12 @@ class LASVM(base.MiniBatchClassifier):
 
     def predict_proba_one(self, x: dict, **kwargs: Any) -> dict:
         """Probabilities of both labels, from a sigmoid fitted online to margins of examples not yet learned."""
-        p = float(probabilities(self._sigmoid, np.array(self.decision_function_one(x))))
+        p = float(self.probability(np.array(self.decision_function_one(x))))
         return {False: 1.0 - p, True: p}
+
+    def probability(self, margins: np.ndarray) -> np.ndarray:
+        """The probability of True for margins that a decision function has given, of the same shape."""
+        return probabilities(self._sigmoid, margins)
 
     def _decide_many(self, X: Any) -> np.ndarray:
         margins = np.empty(n_rows(X))
@@ -264,7 +276,7 @@ class LASVM(base.MiniBatchClassifier):
 
     def predict_proba_many(self, X: Any) -> Any:
         """Probabilities of False and True: a frame of the kind given, else an array (n, 2)."""
-        p = probabilities(self._sigmoid, self._decide_many(X))
+        p = self.probability(self._decide_many(X))
         if _is_frame(X):
             return dataframe.to_native_frame({False: 1.0 - p, True: p}, like=dataframe.into_frame(X))
         return np.column_stack([1.0 - p, p])
@@ -309,8 +321,15 @@ class LASVM(base.MiniBatchClassifier):
         return snapshot.pack(type(self).__name__, meta, arrays)
 
     @classmethod
-    def from_bytes(cls, data: bytes) -> "LASVM":
+    def from_bytes(cls, data: bytes, cache_mb: float | None = None) -> "LASVM":
         """The model that `to_bytes` stored; it goes on bit for bit as the stored one would.
+
+        Parameters
+        ----------
+        data
+            A snapshot.
+        cache_mb
+            Another size of the row cache than the stored one.
 
         Raises
         ------
@@ -318,7 +337,8 @@ class LASVM(base.MiniBatchClassifier):
             If the data are damaged, of another kind, or from a newer format.
         """
         meta, arrays = snapshot.unpack(data, cls.__name__)
-        model = cls(**meta["parameters"])
+        parameters = meta["parameters"] if cache_mb is None else {**meta["parameters"], "cache_mb": cache_mb}
+        model = cls(**parameters)
         model._n_seen = meta["n_seen"]
         model._features = FeatureTable.of_names(meta["features"])
         model._sigmoid = arrays["sigmoid"]

@@ -106,6 +106,7 @@ P0, P1, P2 = np.float32(5.0000001201e-1), np.float32(1.6666665459e-1), np.float3
 P3, P4, P5 = np.float32(8.3334519073e-3), np.float32(1.3981999507e-3), np.float32(1.9875691500e-4)
 EXP_MIN = np.float32(-87.0)  # e^-87 is still a normal number; smaller arguments are rounded up to it
 ONE, TWO = np.float32(1.0), np.float32(2.0)
+LARGEST_KERNEL_VALUE = 1e30  # of an example with itself; sums of such values are far from overflow in float64
 TANH_MAX = np.float32(10.0)  # tanh is 1 in float32 beyond
 
 
@@ -146,6 +147,18 @@ def map_row(kernel, row, sq, sq_x):
             z = gamma * row[s] + coef0
             z = fmax(-TANH_MAX, -fmax(-TANH_MAX, -z))
             row[s] = ONE - TWO / (exp32(z + z) + ONE)
+
+
+def largest_self_product(kernel: Kernel, sq: np.ndarray) -> float:
+    """The largest |k(x, x)| among examples of these squared norms; it bounds every kernel value between them."""
+    if kernel.kind == LINEAR_KIND:
+        return float(np.max(sq, initial=0.0))
+    if kernel.kind == POLYNOMIAL_KIND:
+        with np.errstate(over="ignore"):
+            return float(
+                np.max(np.abs((kernel.gamma * sq.astype(np.float64) + kernel.coef0) ** kernel.degree), initial=0.0)
+            )
+    return 1.0
 
 
 @inner_fma

@@ -10,7 +10,7 @@ from river import base
 from river.utils import dataframe
 
 from streamsvm import snapshot
-from streamsvm._features import FeatureTable
+from streamsvm.features import FeatureTable
 
 KINDS = ("standard", "minmax")
 

@@ -115,13 +115,13 @@ class NaiveLASVM:
         self.C, self.pos_weight, self.dot = C, pos_weight, dot
         self.examples, self.ids = np.empty(0, int), np.empty(0, int)
         self.y, self.alpha, self.g, self.lo, self.hi = (np.empty(0) for _ in range(5))  # by slot; a hole has y = 0
-        self.n_seen = self.since_eviction = 0
+        self.n_seen = self.n_squeezed = self.since_eviction = 0
         self.margins = []  # margin and sign of each example that the sigmoid learns from
 
     def learn(self, y, w=1.0, id=None):
         """Learn the stream's next example, of sign y; return its margin before."""
         if 4 * np.sum(self.y == 0) > len(self.y) + 256:
-            self._retain(self.y != 0)
+            self._squeeze()
         x, self.n_seen = self.n_seen, self.n_seen + 1
         f = self.dot(self.alpha, self.K[x, self.examples])
         margin = f + midpoint(*self._problem)
@@ -185,9 +185,11 @@ class NaiveLASVM:
         for a in (self.y, self.alpha, self.lo, self.hi):
             a[useless] = 0.0
 
-    def _retain(self, slots):
+    def _squeeze(self):
+        self.n_squeezed += 1
+        live = self.y != 0
         for name in ("examples", "ids", "y", "alpha", "g", "lo", "hi"):
-            setattr(self, name, getattr(self, name)[slots])
+            setattr(self, name, getattr(self, name)[live])
 
 
 # -------------------------------------------------------------------------------------------------------------- sigmoid

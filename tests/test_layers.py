@@ -18,11 +18,11 @@ EVERYTHING = PRODUCT + sorted(
 LEVELS = [
     {"snapshot"},
     {"kernels"},
-    {"blocks", "expansion"},
+    {"blocks", "expansion", "storage"},
     {"online"},
     {"batch"},
     {"validation", "active"},
-    {"estimators", "sklearn_api", "metrics"},
+    {"features", "preprocessing", "estimators", "sklearn_api", "metrics"},
     {"streamsvm"},  # the package itself, which names what is public
     {"connectors"},
 ]
@@ -32,7 +32,7 @@ RESERVED = {
     "numba": {"_jit", "_simd"},
     "llvmlite": {"_simd"},
     "cupy": {"blocks"},
-    "river": {"estimators", "metrics", "connectors"},
+    "river": {"features", "preprocessing", "estimators", "metrics", "connectors"},
     "sklearn": {"sklearn_api"},
     "kafka": {"connectors/kafka_log"},
     "matplotlib": {"connectors/report"},

@@ -72,7 +72,7 @@ from streamsvm.expansion import (
     too_many_holes,
     wants_rows,
 )
-from streamsvm.kernels import Kernel, map_row
+from streamsvm.kernels import LARGEST_KERNEL_VALUE, Kernel, map_row, self_product
 from streamsvm.online.sigmoid import note_margin
 from streamsvm.storage import reserve
 
@@ -335,18 +335,20 @@ def learn_query(s, kernel, rule, indices, values, sq, lo, hi, id, own_id, from_r
     return margin, slot
 
 
-LEARNED, NO_ROOM, NOT_FINITE = range(3)
+LEARNED, NO_ROOM, NOT_FINITE, OVERFLOW = range(4)
 
 
 @compiled
 def learn_example(s, kernel, rule, columns, x, lo, hi, id, own_id, sigmoid):
     """Learn one example, features x (float64) in these columns; return a status and its margin before.
 
-    Nothing has happened if the status is NO_ROOM (call `reserve`, then again) or NOT_FINITE.
+    Nothing has happened if the status is NO_ROOM (call `reserve`, then again), NOT_FINITE, or OVERFLOW (of the kernel).
     """
     nnz, sq = compress_example(s, columns, x)
     if not np.isfinite(sq):
         return NOT_FINITE, 0.0
+    if abs(self_product(kernel, sq)) > LARGEST_KERNEL_VALUE:
+        return OVERFLOW, 0.0
     indices, values = s.member_indices[:nnz], s.member_values[:nnz]
     n = s.counts[SLOTS]
     if (

@@ -27,6 +27,7 @@ class FeatureTable:
         self.columns: dict[Hashable, int] = {}
         self._names: tuple[Hashable, ...] = ()  # of the last example, and its columns: most examples have the same
         self._columns = np.empty(0, np.int64)
+        self._known = True  # whether all of them have a column
 
     def __len__(self) -> int:
         return len(self.columns)
@@ -43,7 +44,7 @@ class FeatureTable:
         """The column of each name, -1 if it has none."""
         if names != self._names or len(names) != len(self._columns):
             self._columns = np.fromiter((self.columns.get(name, -1) for name in names), np.int64, len(names))
-            self._names = names
+            self._names, self._known = names, bool((self._columns >= 0).all())
         return self._columns
 
     # ------------------------------------------------------------------------------------------------------ examples
@@ -54,7 +55,7 @@ class FeatureTable:
         values = np.array(list(x.values()))
         if values.dtype.kind not in "fiub":
             values = _numbers(x)
-        if learning and names != self._names:
+        if learning and not (names == self._names and self._known):
             self.add(names)
         return self.lookup(names), values.astype(np.float64)
 
