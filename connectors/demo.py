@@ -63,7 +63,7 @@ def run(folder: Path, n_records: int | None, stop: daemon.Stop) -> None:
     print("Preparing the engine, which is compiled once per installation ...", flush=True)
     streamsvm.warmup()
     print(f"To see it resume: kill -9 {os.getpid()}, then the same command again.")
-    states, notes = {}, []
+    states, drawn = {}, []
     for name, stream in STREAMS.items():
         config = folder / f"{name}.toml"
         config.write_text(_CONFIG.format(name=name, C=stream.C, gamma=stream.gamma), encoding="utf-8")
@@ -74,8 +74,10 @@ def run(folder: Path, n_records: int | None, stop: daemon.Stop) -> None:
             print("Stopped; the same command goes on from here.")
             return
         states[name] = state
-        notes.append(f"{name}: settings {config}, picture {_picture(settings, state, folder / f'{name}.png')}")
-    print(report.table(states), *notes, sep="\n")
+        drawn.append((name, config, settings))
+    print(report.table(states))  # before the pictures, whose decision values would count as kernel evaluations
+    for name, config, settings in drawn:
+        print(f"{name}: settings {config}, picture {_picture(settings, states[name], folder / f'{name}.png')}")
 
 
 def _fill(folder: Path, topic: str, events: Iterator[tuple[dict[str, float], bool]]) -> None:

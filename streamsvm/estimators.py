@@ -79,8 +79,12 @@ class LASVM(base.MiniBatchClassifier):
     Every example has an id, by which `support_ids` tells which examples the model rests on.  Without `id`, the
     examples are numbered from 0.  An example with an `id` that is a member already is not learned again.
 
-    References ---------- [^1]: Bordes, A., Ertekin, S., Weston, J., Bottou, L., 2005. Fast kernel classifiers with
-    online and active learning. Journal of Machine Learning Research 6, 1579-1619.
+    One model is for one thread at a time: prediction uses the model's scratch memory.
+
+    References
+    ----------
+    [^1]: Bordes, A., Ertekin, S., Weston, J., Bottou, L., 2005. Fast kernel classifiers with online and active
+    learning. Journal of Machine Learning Research 6, 1579-1619.
 
     Examples
     --------
@@ -148,9 +152,9 @@ class LASVM(base.MiniBatchClassifier):
             If a feature is not a finite number, or the label or weight is none.  The model is then as before.
         """
         positive, box = _label(y), self._box(y, w)
+        own_id, n_features = id is not None, len(self._features)
+        number = int(_ids([id], 1)[0]) if own_id else self._n_seen
         columns, values = self._features.example(x, learning=True)
-        own_id = id is not None
-        number = self._n_seen if id is None else int(id)
         lo, hi = (0.0, box) if positive else (-box, 0.0)
         arguments = (self._kernel, self._rule, columns, values, lo, hi, number, own_id, self._sigmoid)
         if len(self._features) > len(self._expansion.member_indices):
@@ -159,10 +163,9 @@ class LASVM(base.MiniBatchClassifier):
         if status == lasvm.NO_ROOM:
             self._reserve(values)
             status, _ = lasvm.learn_example(self._expansion, *arguments)
-        if status == lasvm.NOT_FINITE:
-            raise _culprit(x)
-        if status == lasvm.OVERFLOW:
-            raise self._overflow(self._n_seen)
+        if status != lasvm.LEARNED:
+            self._features.truncate(n_features)
+            raise _culprit(x) if status == lasvm.NOT_FINITE else self._overflow(self._n_seen)
         self._n_seen += 1
 
     def _reserve(self, values: np.ndarray) -> None:
@@ -200,8 +203,10 @@ class LASVM(base.MiniBatchClassifier):
         lo, hi = np.where(positive, 0.0, -box), np.where(positive, box, 0.0)
         numbers = np.arange(self._n_seen, self._n_seen + n) if ids is None else _ids(ids, n)
         margins = np.empty(n)
+        n_features = len(self._features)
         for rows, q in self._features.batches(X, learning=True):
             if largest_self_product(self._kernel, q.sq) > LARGEST_KERNEL_VALUE:
+                self._features.truncate(n_features)
                 raise self._overflow(rows.start + int(np.argmax(q.sq)))
             self._expansion, margins[rows] = lasvm.learn(
                 self._expansion,
@@ -216,6 +221,7 @@ class LASVM(base.MiniBatchClassifier):
                 self._sigmoid,
             )
             self._n_seen += len(q.sq)
+            n_features = len(self._features)
         return margins
 
     def _overflow(self, row: int) -> ValueError:
@@ -230,7 +236,7 @@ class LASVM(base.MiniBatchClassifier):
     def finish(self, tol: float | None = None) -> None:
         """Optimise over the members until no pair of them violates by more than `tol` (default `tau`).
 
-        Call it after the stream, or now and then.  Members that end with coefficient 0 leave; learning may go on.
+        Call it after the stream, or now and then.  Members that have become useless leave; learning may go on.
         """
         tol = self.tau if tol is None else tol
         _require_positive("tol", tol)
@@ -434,6 +440,8 @@ def _ids(ids: Any, n: int) -> np.ndarray:
     numbers = np.asarray(ids)
     if numbers.shape != (n,) or numbers.dtype.kind not in "iu":
         raise ValueError(f"ids has shape {numbers.shape} and dtype {numbers.dtype}; {n} integers are needed")
+    if numbers.dtype == np.uint64 and (numbers > np.iinfo(np.int64).max).any():
+        raise ValueError(f"ids holds {numbers.max()}; ids are signed 64-bit integers, at most {np.iinfo(np.int64).max}")
     return numbers.astype(np.int64)
 
 

@@ -40,6 +40,12 @@ class FeatureTable:
         if new:
             self._names = ()
 
+    def truncate(self, n: int) -> None:
+        """Take back the columns from the n-th on, which an example that was refused had been given."""
+        while len(self.columns) > n:
+            self.columns.popitem()
+            self._known, self._names = False, ()
+
     def lookup(self, names: tuple[Hashable, ...]) -> np.ndarray:
         """The column of each name, -1 if it has none."""
         if names != self._names or len(names) != len(self._columns):
@@ -82,12 +88,15 @@ class FeatureTable:
         )
 
     def _dense_batches(self, X: np.ndarray, names: tuple, learning: bool) -> Iterator[tuple[slice, Queries]]:
+        n_features = len(self)
         if learning:
             self.add(names)
         columns = self.lookup(names)
         for b in range(0, len(X), blocks.BLOCK):
             q = blocks.from_dense(X[b : b + blocks.BLOCK], columns)
             if not np.isfinite(q.sq).all():
+                if b == 0:
+                    self.truncate(n_features)
                 t, d = np.argwhere(~_representable(X[b : b + blocks.BLOCK]))[0]
                 raise not_finite(names[d], X[b + t, d], b + t)
             yield slice(b, b + len(q.sq)), q
@@ -99,21 +108,23 @@ class FeatureTable:
             inputs = X.indices[starts[0] : starts[-1]]
             values = data[starts[0] : starts[-1]]
             used, compact = np.unique(inputs, return_inverse=True)
-            names = tuple(used.tolist())
+            names, n_features = tuple(used.tolist()), len(self)
             if learning:
                 self.add(names)
             q = blocks.from_sparse(starts - starts[0], compact, values, self.lookup(names))
             if not np.isfinite(q.sq).all():
+                self.truncate(n_features)
                 p = int(np.flatnonzero(~_representable(values))[0])
                 row = b + int(np.searchsorted(starts - starts[0], p, side="right")) - 1
                 raise not_finite(int(inputs[p]), values[p], row)
             yield slice(b, b + len(q.sq)), q
 
     def _of_dicts(self, rows: Sequence[Mapping[Hashable, Any]], first: int, learning: bool) -> Queries:
-        parts = []
+        parts, n_features = [], len(self)
         for t, x in enumerate(rows):
             columns, values = self.example(x, learning)
             if not _representable(values).all():
+                self.truncate(n_features)
                 name = next(name for name, value in x.items() if not _representable(np.array(value, np.float64)))
                 raise not_finite(name, x[name], first + t)
             parts.append((columns, values))
@@ -143,6 +154,7 @@ class FeatureTable:
 
 def not_finite(name: Hashable, value: Any, row: int | None = None) -> ValueError:
     """The error for a feature that is NaN, infinite, or too large for float32."""
+    value = value.item() if isinstance(value, np.generic) else value
     where = f" in row {row}" if row is not None else ""
     return ValueError(
         f"feature {name!r}{where} is {value!r}; features must be finite numbers whose squares fit into float32"

@@ -197,8 +197,9 @@ def _newton_step(s: Expansion, kernel: Kernel, F: np.ndarray, K_F: np.ndarray) -
 
 
 def finish(s: Expansion, kernel: Kernel, tol: float) -> tuple[Expansion, int]:
-    """Solve over the members of the expansion until delta <= tol, then drop those with alpha = 0.
+    """Solve over the members of the expansion until delta <= tol, then evict.
 
+    Those that eviction leaves with alpha = 0 hold an extreme of the gradient, and with it the bias.
     Returns the expansion, its slots without holes, and the number of pair steps.
     """
     evict(s, 0.0)
@@ -215,5 +216,6 @@ def finish(s: Expansion, kernel: Kernel, tol: float) -> tuple[Expansion, int]:
             active.grow_back(kernel)
     active.grow_back(kernel)
     s = active.s
-    s = keep(s, np.flatnonzero(s.alpha[: s.counts[SLOTS]]))
+    evict(s, 0.0)
+    s = keep(s, live_slots(s))
     return row_width(s, s.alpha.shape[0], int(s.counts[ROWS])), steps
