@@ -94,6 +94,7 @@ def fit_counted(data, task, cache_mb: float) -> dict:
     for rows, q in model._features.batches(data.X, learning=True):
         s = storage.reserve(s, len(q.sq), len(model._features), expansion.is_binary(s) and bool((q.values == 1).all()))
         lasvm.append_block(s, model._kernel, *q, np.minimum(box[rows], 0), np.maximum(box[rows], 0))
+    storage.find_extremes(s)
     n = int(s.counts[expansion.SLOTS])
     s = storage.row_width(s, n, n)
     s.counts[expansion.EVALUATIONS] = 0

@@ -153,7 +153,7 @@ class LASVM(base.MiniBatchClassifier):
         """
         positive, box = _label(y), self._box(y, w)
         own_id, n_features = id is not None, len(self._features)
-        number = int(_ids([id], 1)[0]) if own_id else self._n_seen
+        number = self._n_seen if id is None else _id(id)
         columns, values = self._features.example(x, learning=True)
         lo, hi = (0.0, box) if positive else (-box, 0.0)
         arguments = (self._kernel, self._rule, columns, values, lo, hi, number, own_id, self._sigmoid)
@@ -434,6 +434,12 @@ def _weights(w: Any, n: int) -> np.ndarray:
             f"w holds {weights[~(np.isfinite(weights) & (weights >= 0))][0]}; weights are finite and at least 0"
         )
     return weights
+
+
+def _id(id: Any) -> int:
+    if not isinstance(id, int | np.integer) or not -(2**63) <= id < 2**63:
+        raise ValueError(f"id={id!r} must be a signed 64-bit integer")
+    return int(id)
 
 
 def _ids(ids: Any, n: int) -> np.ndarray:

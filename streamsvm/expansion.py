@@ -147,18 +147,6 @@ def bury(s, i):
         s.recent[r] = 0
 
 
-@compiled
-def find_extremes(s):
-    """The most violating pair from scratch: largest g that may rise, smallest g that may fall."""
-    s.extremes[G_UP], s.extremes[G_DOWN] = -FORBIDDEN, FORBIDDEN
-    s.counts[SLOT_UP] = s.counts[SLOT_DOWN] = -1
-    for t in range(s.counts[SLOTS]):
-        if s.y[t] != 0 and s.up[t] == 0.0 and s.g[t] > s.extremes[G_UP]:
-            s.extremes[G_UP], s.counts[SLOT_UP] = s.g[t], t
-        if s.y[t] != 0 and s.down[t] == 0.0 and s.g[t] < s.extremes[G_DOWN]:
-            s.extremes[G_DOWN], s.counts[SLOT_DOWN] = s.g[t], t
-
-
 # --------------------------------------------------------------------------------------------------------- kernel rows
 
 
@@ -216,16 +204,18 @@ def _add_bits(bits, indices, sums, begin, end, out):
                 o[t] += np.float32(total[t])
 
 
-@inner_fma
+@inner
 def _add_scaled_bits(bits, indices, values, begin, end, out):
-    """out = <x, x_s> for a real-valued query and binary members (prediction only: learning widens the storage)."""
-    o = out[begin:end]
-    for t in range(o.shape[0]):
-        o[t] = np.float32(0.0)
-    for k in range(indices.shape[0]):
-        v, b = values[k], bits[indices[k], begin:end]
-        for t in range(o.shape[0]):
-            o[t] += v * np.float32(b[t])
+    """out = <x, x_s> for a real-valued query and binary members.
+
+    For prediction only, and rare: learning such an example would widen the storage.
+    """
+    for t in range(begin, end):
+        total = np.float32(0.0)
+        for k in range(indices.shape[0]):
+            if bits[indices[k], t] != 0:
+                total += values[k]
+        out[t] = total
 
 
 @inner

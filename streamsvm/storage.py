@@ -8,13 +8,17 @@ import numpy as np
 from streamsvm.expansion import (
     CACHE_BYTES,
     COUNTS,
+    FORBIDDEN,
+    G_DOWN,
+    G_UP,
     HAND,
     HOLES,
     MIN_ROWS,
     ROWS,
+    SLOT_DOWN,
+    SLOT_UP,
     SLOTS,
     Expansion,
-    find_extremes,
     is_binary,
     shift_rows,
     too_many_holes,
@@ -50,6 +54,20 @@ def empty(cache_bytes: int, n_slots: int = MIN_SLOTS, n_features: int = MIN_FEAT
     s.counts[CACHE_BYTES] = cache_bytes
     find_extremes(s)
     return s
+
+
+def find_extremes(s: Expansion) -> None:
+    """The most violating pair from scratch: largest g that may rise, smallest g that may fall."""
+    n = int(s.counts[SLOTS])
+    rising, falling = np.flatnonzero(s.up[:n] == 0.0), np.flatnonzero(s.down[:n] == 0.0)
+    s.extremes[:] = -FORBIDDEN, FORBIDDEN
+    s.counts[SLOT_UP] = s.counts[SLOT_DOWN] = -1
+    if len(rising):
+        s.counts[SLOT_UP] = i = rising[np.argmax(s.g[rising])]
+        s.extremes[G_UP] = s.g[i]
+    if len(falling):
+        s.counts[SLOT_DOWN] = j = falling[np.argmin(s.g[falling])]
+        s.extremes[G_DOWN] = s.g[j]
 
 
 def n_members(s: Expansion) -> int:

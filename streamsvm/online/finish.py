@@ -30,17 +30,17 @@ from streamsvm.expansion import (
     G_DOWN,
     G_UP,
     ROWS,
+    SLOT_UP,
     SLOTS,
     Expansion,
-    find_extremes,
     gather,
     kernel_row,
     member_row,
     set_penalties,
 )
 from streamsvm.kernels import Kernel
-from streamsvm.online.lasvm import delta, evict, second_order_step
-from streamsvm.storage import keep, live_slots, row_width
+from streamsvm.online.lasvm import delta, evict, take_step
+from streamsvm.storage import find_extremes, keep, live_slots, row_width
 
 MIN_CHUNK = 200  # pair steps between two looks at what may be shrunk
 JITTER = 1e-7  # on the diagonal, of the size of the rounding in float32 kernel values
@@ -54,7 +54,7 @@ def solve_active(s, kernel, tol, max_steps):
     for step in range(max_steps):
         if not delta(s) > tol:
             return step
-        second_order_step(s, kernel)
+        take_step(s, kernel, s.counts[SLOT_UP], -1, -1)
     return max_steps
 
 

@@ -63,7 +63,6 @@ from streamsvm.expansion import (
     all_ones,
     append,
     bury,
-    find_extremes,
     is_binary,
     kernel_row,
     member_row,
@@ -198,17 +197,6 @@ def pair_step(s, i, j, K_i, K_j):
 
 
 @inner
-def take_step(s, kernel, i, j, current):
-    """A step along (i, j) with rows from the cache, or from `scratch` for the example that has just arrived."""
-    n = s.counts[SLOTS]
-    r_i = -1 if i == current else member_row(s, kernel, i, -1)
-    r_j = -1 if j == current else member_row(s, kernel, j, r_i)
-    K_i = s.scratch[:n] if r_i < 0 else s.rows[r_i, :n]
-    K_j = s.scratch[:n] if r_j < 0 else s.rows[r_j, :n]
-    pair_step(s, i, j, K_i, K_j)
-
-
-@inner
 def second_order_partner(g, down, self_k, i, K_i):
     """The member j that may fall with the largest gain (g_i - g_j)^2 / curvature along (i, j); -1 if no g_j < g_i."""
     n = g.shape[0]
@@ -233,57 +221,58 @@ def second_order_partner(g, down, self_k, i, K_i):
 
 
 @inner
-def second_order_step(s, kernel):
-    """A step along the member with the largest gradient that may rise, and its second-order partner."""
+def take_step(s, kernel, i, j, current):
+    """A step along (i, j), or along i and its second-order partner if j is -1.
+
+    Rows come from the cache, or from `scratch` for the example that has just arrived.
+    """
     n = s.counts[SLOTS]
-    i = s.counts[SLOT_UP]
-    r_i = member_row(s, kernel, i, -1)
-    j = second_order_partner(s.g[:n], s.down[:n], s.self_k[:n], i, s.rows[r_i, :n])
+    r_i = -1 if i == current else member_row(s, kernel, i, -1)
+    K_i = s.scratch[:n] if r_i < 0 else s.rows[r_i, :n]
+    if j < 0:
+        j = second_order_partner(s.g[:n], s.down[:n], s.self_k[:n], i, K_i)
     if j < 0:
         j = s.counts[SLOT_DOWN]
-    r_j = member_row(s, kernel, j, r_i)
-    pair_step(s, i, j, s.rows[r_i, :n], s.rows[r_j, :n])
+    r_j = -1 if j == current else member_row(s, kernel, j, r_i)
+    K_j = s.scratch[:n] if r_j < 0 else s.rows[r_j, :n]
+    pair_step(s, i, j, K_i, K_j)
 
 
 @inner
 def process(s, kernel, rule, indices, values, sq, lo, hi, id, f):
-    """PROCESS: keep the example whose row is in `scratch` if it violates with some member; return its slot or -1."""
+    """PROCESS up to its step: keep the example whose row is in `scratch` if it violates with some member.
+
+    Returns its slot (-1: not kept) and the pair (i, j) to step along (i is -1 if there is none yet).
+    """
     y = 1.0 if hi > 0.0 else -1.0
     g = y - f
-    if y > 0.0:
-        partner, gap = s.counts[SLOT_DOWN], g - s.extremes[G_DOWN]
-    else:
-        partner, gap = s.counts[SLOT_UP], s.extremes[G_UP] - g
-    if partner >= 0 and not gap > rule.tau:
-        return -1
-    if partner < 0 and s.counts[SLOTS] >= MAX_ONE_CLASS:
-        return -1
+    partner = s.counts[SLOT_DOWN] if y > 0.0 else s.counts[SLOT_UP]
+    violation = g - s.extremes[G_DOWN] if y > 0.0 else s.extremes[G_UP] - g
+    if (partner >= 0 and not violation > rule.tau) or (partner < 0 and s.counts[SLOTS] >= MAX_ONE_CLASS):
+        return -1, -1, -1
     k = append(s, kernel, indices, values, sq, lo, hi, id, g)
     s.scratch[k] = np.float32(s.self_k[k])
     if partner >= 0:
-        take_step(s, kernel, k if y > 0.0 else partner, partner if y > 0.0 else k, k)
-    elif y > 0.0 and g > s.extremes[G_UP]:
+        return k, (k if y > 0.0 else partner), (partner if y > 0.0 else k)
+    if y > 0.0 and g > s.extremes[G_UP]:
         s.extremes[G_UP], s.counts[SLOT_UP] = g, k
-    elif y < 0.0 and g < s.extremes[G_DOWN]:
+    if y < 0.0 and g < s.extremes[G_DOWN]:
         s.extremes[G_DOWN], s.counts[SLOT_DOWN] = g, k
-    return k
+    return k, -1, -1
 
 
 @inner
-def reprocess(s, kernel, rule, current):
-    """REPROCESS as often as the rule says; return the number of steps."""
+def reprocess(counts, extremes, rule, steps):
+    """REPROCESS up to its step: the next pair (i, j) after so many steps; i is -1 when it is enough.
+
+    j is -1 for the second-order partner of i.
+    """
     at_least = rule.reprocess if rule.reprocess >= 0 else 1
-    steps = 0
-    while steps < MAX_REPROCESS:
-        violation = _delta(s.counts, s.extremes)
-        if not violation > rule.tau or (steps >= at_least and not violation > rule.delta_max):
-            break
-        if rule.reprocess < 0 and steps >= 1:
-            second_order_step(s, kernel)
-        else:
-            take_step(s, kernel, s.counts[SLOT_UP], s.counts[SLOT_DOWN], current)
-        steps += 1
-    return steps
+    violation = _delta(counts, extremes)
+    if not violation > rule.tau or (steps >= at_least and not violation > rule.delta_max) or steps >= MAX_REPROCESS:
+        return -1, -1
+    second_order = rule.reprocess < 0 and steps >= 1
+    return counts[SLOT_UP], -1 if second_order else counts[SLOT_DOWN]
 
 
 @compiled
@@ -324,10 +313,17 @@ def learn_query(s, kernel, rule, indices, values, sq, lo, hi, id, own_id, from_r
     if lo < hi and not (own_id and is_member(s.ids[:n], s.y[:n], id)):
         if s.counts[SLOT_UP] >= 0 and s.counts[SLOT_DOWN] >= 0:
             note_margin(sigmoid, hi > 0.0, margin)
-        slot = process(s, kernel, rule, indices, values, sq, lo, hi, id, f)
+        slot, i, j = process(s, kernel, rule, indices, values, sq, lo, hi, id, f)
         if slot >= 0 and from_row:
             store_row(s, slot)
-        reprocess(s, kernel, rule, slot)
+        steps = 0
+        while True:
+            if i >= 0:
+                take_step(s, kernel, i, j, slot)
+            i, j = reprocess(s.counts, s.extremes, rule, steps)
+            if i < 0:
+                break
+            steps += 1
         s.counts[SINCE_EVICTION] += 1
         if s.counts[SINCE_EVICTION] >= EVICTION_PERIOD:
             s.counts[SINCE_EVICTION] = 0
@@ -406,12 +402,11 @@ def _learn_block(s, kernel, rule, indptr, indices, values, sq, lo, hi, ids, own_
 
 @compiled
 def append_block(s, kernel, indptr, indices, values, sq, lo, hi):
-    """Make members of a block of examples as they are, with alpha = 0; for solving over all of them with `finish`."""
+    """Make members of a block of examples with alpha = 0, to solve over all; `find_extremes` must follow."""
     for t in range(sq.shape[0]):
         begin, end = indptr[t], indptr[t + 1]
         y = 1.0 if hi[t] > 0.0 else -1.0
         append(s, kernel, indices[begin:end], values[begin:end], sq[t], lo[t], hi[t], s.counts[SLOTS], y)
-    find_extremes(s)
 
 
 @compiled
