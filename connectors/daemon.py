@@ -217,7 +217,7 @@ class Daemon:
         for record in batch:
             try:
                 event = self._codec.decode(record.value)
-                decoded.append(Decoded(record, event, _scale(state.scaler, event.x)))
+                decoded.append(Decoded(record, event, _usable(state, event.x)))
             except BadRecord as error:
                 self._refuse(record, error)
                 state.counters.bad += 1
@@ -260,15 +260,18 @@ class Daemon:
         state.sequence += 1
 
 
-def _scale(scaler: WarmupScaler | None, x: dict[str, float]) -> dict[str, float]:
-    if scaler is None:
-        return x
-    scaled = scaler.transform_one(x)
+def _usable(state: State, x: dict[str, float]) -> dict[str, float]:
+    """The features in the model's coordinates, if the model can learn from them."""
+    scaled = state.scaler.transform_one(x) if state.scaler else x
     for name, value in scaled.items():
         if not -MAX_MAGNITUDE < value < MAX_MAGNITUDE:
             raise BadRecord(
                 "bad-feature", f"feature {name!r} is {x[name]!r}, far outside the scale of the first events"
             )
+    try:
+        state.model.validate_one(scaled)
+    except ValueError as error:
+        raise BadRecord("bad-feature", str(error)) from error
     return scaled
 
 

@@ -16,7 +16,7 @@ from river.utils import dataframe
 
 from streamsvm import blocks, snapshot, storage
 from streamsvm.expansion import CACHE_BYTES, EVALUATIONS, HAND, ROWS, SLOTS, is_binary
-from streamsvm.features import FeatureTable, n_rows, not_finite
+from streamsvm.features import LARGEST_FEATURE, FeatureTable, n_rows, not_finite
 from streamsvm.kernels import LARGEST_KERNEL_VALUE, largest_self_product, make_kernel
 from streamsvm.online import lasvm
 from streamsvm.online.finish import finish
@@ -171,6 +171,15 @@ class LASVM(base.MiniBatchClassifier):
     def _reserve(self, values: np.ndarray) -> None:
         binary = is_binary(self._expansion) and bool(np.isin(values, (0.0, 1.0)).all())
         self._expansion = storage.reserve(self._expansion, 1, len(self._features), binary)
+
+    def validate_one(self, x: dict) -> None:
+        """Raise the ValueError or TypeError that `learn_one` would raise for these features; learn nothing."""
+        _, values = self._features.example(x, learning=False)
+        sq = np.square(values).sum(keepdims=True)
+        if not (np.abs(values) < LARGEST_FEATURE).all():
+            raise _culprit(x)
+        if largest_self_product(self._kernel, sq) > LARGEST_KERNEL_VALUE:
+            raise self._overflow(self._n_seen)
 
     def learn_many(self, X: Any, y: Any, w: Any = None, ids: Any = None) -> None:
         """Learn a batch of examples, in sequence.
@@ -453,7 +462,7 @@ def _ids(ids: Any, n: int) -> np.ndarray:
 
 def _culprit(x: Mapping[Hashable, Any]) -> ValueError:
     """The error for the feature that made an example's squared norm overflow or vanish."""
-    name = next((name for name, value in x.items() if not abs(float(value)) < 1e18), None)
+    name = next((name for name, value in x.items() if not abs(float(value)) < LARGEST_FEATURE), None)
     if name is None:
         return ValueError("the example's squared norm does not fit into float32; scale the features")
     return not_finite(name, x[name])

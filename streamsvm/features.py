@@ -17,7 +17,7 @@ from streamsvm import blocks
 from streamsvm.blocks import Queries
 from streamsvm.snapshot import SnapshotError
 
-LARGEST_NUMBERED = 1 << 24  # columns of an array or a sparse matrix beyond which names go through the dict
+LARGEST_FEATURE = 1e18  # squares and their sums stay far below float32's 3e38
 
 
 class FeatureTable:
@@ -167,7 +167,7 @@ def n_rows(X: Any) -> int:
 
 
 def _representable(values: np.ndarray) -> np.ndarray:
-    return np.abs(values) < 1e18  # false for NaN; squares and their sums stay far below float32's 3e38
+    return np.abs(values) < LARGEST_FEATURE  # false for NaN
 
 
 def _numbers(x: Mapping[Hashable, Any]) -> np.ndarray:

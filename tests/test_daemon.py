@@ -568,3 +568,13 @@ def test_any_transport_will_do(tmp_path, uninterrupted):
     with LocalLog(settings.log.dir) as log, CheckpointStore(settings.daemon.state_dir, 3) as store:
         state = Daemon(settings, Narrow(log), store, lambda: False).run()
     assert outcome(settings, state) == uninterrupted
+
+
+def test_a_record_that_overflows_the_kernel_is_refused(tmp_path):
+    settings = configure(tmp_path, model={"kernel": "poly", "degree": 9}, features={"scale": "none"})
+    events = [{"id": i, "x": {"a": float(i % 3)}, "y": i % 2} for i in range(20)]
+    events[5]["x"]["a"] = 1e9
+    fill(settings, events)
+    state = daemon.run(settings)
+    assert state.counters.bad == 1
+    assert state.counters.learned == 19
