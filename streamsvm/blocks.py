@@ -29,6 +29,7 @@ from streamsvm.kernels import Kernel, map_row
 
 BLOCK = 256  # queries per block
 MIN_FEATURES = 32  # below, a matrix product gains nothing over vector additions
+LARGEST_SQUARED_NORM = 1e36  # of a query: far enough from float32's 3e38 for twice a sum of two
 MIN_DENSITY = 0.5  # of non-zero features, likewise
 
 

@@ -16,7 +16,7 @@ from river.utils import dataframe
 
 from streamsvm import blocks, snapshot, storage
 from streamsvm.expansion import CACHE_BYTES, EVALUATIONS, HAND, ROWS, SLOTS, is_binary
-from streamsvm.features import LARGEST_FEATURE, FeatureTable, n_rows, not_finite
+from streamsvm.features import FeatureTable, culprit, n_rows, not_finite, too_large
 from streamsvm.kernels import LARGEST_KERNEL_VALUE, largest_self_product, make_kernel
 from streamsvm.online import lasvm
 from streamsvm.online.finish import finish
@@ -165,7 +165,7 @@ class LASVM(base.MiniBatchClassifier):
             status, _ = lasvm.learn_example(self._expansion, *arguments)
         if status != lasvm.LEARNED:
             self._features.truncate(n_features)
-            raise _culprit(x) if status == lasvm.NOT_FINITE else self._overflow(self._n_seen)
+            raise self._too_large(x) if status == lasvm.NOT_FINITE else self._overflow(self._n_seen)
         self._n_seen += 1
 
     def _reserve(self, values: np.ndarray) -> None:
@@ -176,8 +176,8 @@ class LASVM(base.MiniBatchClassifier):
         """Raise the ValueError or TypeError that `learn_one` would raise for these features; learn nothing."""
         _, values = self._features.example(x, learning=False)
         sq = np.square(values).sum(keepdims=True)
-        if not (np.abs(values) < LARGEST_FEATURE).all():
-            raise _culprit(x)
+        if too_large(sq):
+            raise self._too_large(x)
         if largest_self_product(self._kernel, sq) > LARGEST_KERNEL_VALUE:
             raise self._overflow(self._n_seen)
 
@@ -233,6 +233,10 @@ class LASVM(base.MiniBatchClassifier):
             n_features = len(self._features)
         return margins
 
+    def _too_large(self, x: Mapping[Hashable, Any]) -> ValueError:
+        name = list(x)[culprit(self._features.example(x, learning=False)[1])]
+        return not_finite(name, x[name])
+
     def _overflow(self, row: int) -> ValueError:
         limit = f"{LARGEST_KERNEL_VALUE:g}"
         return ValueError(f"the {self.kernel} kernel of example {row} with itself is above {limit}; scale the features")
@@ -258,7 +262,7 @@ class LASVM(base.MiniBatchClassifier):
         columns, values = self._features.example(x, learning=False)
         margin = lasvm.decide_example(self._expansion, self._kernel, columns, values)
         if math.isnan(margin):
-            raise _culprit(x)
+            raise self._too_large(x)
         return margin
 
     def predict_one(self, x: dict, **kwargs: Any) -> bool:
@@ -458,14 +462,6 @@ def _ids(ids: Any, n: int) -> np.ndarray:
     if numbers.dtype == np.uint64 and (numbers > np.iinfo(np.int64).max).any():
         raise ValueError(f"ids holds {numbers.max()}; ids are signed 64-bit integers, at most {np.iinfo(np.int64).max}")
     return numbers.astype(np.int64)
-
-
-def _culprit(x: Mapping[Hashable, Any]) -> ValueError:
-    """The error for the feature that made an example's squared norm overflow or vanish."""
-    name = next((name for name, value in x.items() if not abs(float(value)) < LARGEST_FEATURE), None)
-    if name is None:
-        return ValueError("the example's squared norm does not fit into float32; scale the features")
-    return not_finite(name, x[name])
 
 
 def _is_frame(X: Any) -> bool:

@@ -6,6 +6,7 @@ A feature that is not known counts in the squared norm of a query (it is a dista
 else.
 """
 
+import itertools
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -16,8 +17,6 @@ from river.utils import dataframe
 from streamsvm import blocks
 from streamsvm.blocks import Queries
 from streamsvm.snapshot import SnapshotError
-
-LARGEST_FEATURE = 1e18  # squares and their sums stay far below float32's 3e38
 
 
 class FeatureTable:
@@ -58,8 +57,11 @@ class FeatureTable:
     def example(self, x: Mapping[Hashable, Any], learning: bool) -> tuple[np.ndarray, np.ndarray]:
         """The columns and values (float64, not yet checked to be finite) of one example."""
         names = tuple(x)
-        values = np.array(list(x.values()))
-        if values.dtype.kind not in "fiub":
+        try:
+            values = np.array(list(x.values()))
+        except ValueError:  # sequences among the values
+            values = np.empty((0, 0))
+        if values.ndim != 1 or values.dtype.kind not in "fiub":
             values = _numbers(x)
         if learning and not (names == self._names and self._known):
             self.add(names)
@@ -68,64 +70,85 @@ class FeatureTable:
     # -------------------------------------------------------------------------------------------------------- batches
 
     def batches(self, X: Any, learning: bool) -> Iterator[tuple[slice, Queries]]:
-        """X in blocks of at most `blocks.BLOCK` queries, each with its place in X."""
-        n = n_rows(X)
+        """X in blocks of at most `blocks.BLOCK` queries, each with its place in X.
+
+        A block that is refused leaves no new columns.
+        """
+        blocks_of_X = self._blocks_of(X, learning)
+        while True:
+            n_features = len(self)
+            try:
+                block = next(blocks_of_X, None)
+            except (TypeError, ValueError):
+                self.truncate(n_features)
+                raise
+            if block is None:
+                return
+            yield block
+
+    def _blocks_of(self, X: Any, learning: bool) -> Iterator[tuple[slice, Queries]]:
         if sp.issparse(X):
-            X = sp.csr_matrix(X)
-        elif not isinstance(X, np.ndarray | list | tuple):
-            frame = dataframe.into_frame(X)
-            names, X = tuple(frame.columns), _frame_values(frame)
-            return self._dense_batches(X, names, learning)
-        if sp.issparse(X):
-            return self._sparse_batches(X, learning)
+            return self._sparse_batches(sp.csr_matrix(X), learning)
         if isinstance(X, np.ndarray):
             if X.ndim != 2:
                 raise ValueError(f"X has shape {X.shape}; a batch is a 2-D array (examples, features)")
             return self._dense_batches(_float_array(X), tuple(range(X.shape[1])), learning)
-        return (
-            (slice(b, min(b + blocks.BLOCK, n)), self._of_dicts(X[b : b + blocks.BLOCK], b, learning))
-            for b in range(0, n, blocks.BLOCK)
-        )
+        if isinstance(X, list | tuple):
+            return self._dict_batches(X, learning)
+        frame = dataframe.into_frame(X)
+        return self._dense_batches(_frame_values(frame), tuple(frame.columns), learning)
 
     def _dense_batches(self, X: np.ndarray, names: tuple, learning: bool) -> Iterator[tuple[slice, Queries]]:
-        n_features = len(self)
         if learning:
             self.add(names)
         columns = self.lookup(names)
         for b in range(0, len(X), blocks.BLOCK):
             q = blocks.from_dense(X[b : b + blocks.BLOCK], columns)
-            if not np.isfinite(q.sq).all():
-                if b == 0:
-                    self.truncate(n_features)
-                t, d = np.argwhere(~_representable(X[b : b + blocks.BLOCK]))[0]
+            if too_large(q.sq):
+                t = int(np.argmax(~(q.sq < blocks.LARGEST_SQUARED_NORM)))
+                d = culprit(X[b + t])
                 raise not_finite(names[d], X[b + t, d], b + t)
             yield slice(b, b + len(q.sq)), q
 
     def _sparse_batches(self, X: sp.csr_matrix, learning: bool) -> Iterator[tuple[slice, Queries]]:
+        X.sum_duplicates()
         data = _float_array(X.data)
         for b in range(0, X.shape[0], blocks.BLOCK):
             starts = X.indptr[b : b + blocks.BLOCK + 1].astype(np.int64)
-            inputs = X.indices[starts[0] : starts[-1]]
-            values = data[starts[0] : starts[-1]]
-            used, compact = np.unique(inputs, return_inverse=True)
-            names, n_features = tuple(used.tolist()), len(self)
+            inputs, values = X.indices[starts[0] : starts[-1]], data[starts[0] : starts[-1]]
+            starts -= starts[0]
+            used, first, compact = np.unique(inputs, return_index=True, return_inverse=True)
+            names = tuple(used.tolist())
             if learning:
-                self.add(names)
-            q = blocks.from_sparse(starts - starts[0], compact, values, self.lookup(names))
-            if not np.isfinite(q.sq).all():
-                self.truncate(n_features)
-                p = int(np.flatnonzero(~_representable(values))[0])
-                row = b + int(np.searchsorted(starts - starts[0], p, side="right")) - 1
-                raise not_finite(int(inputs[p]), values[p], row)
+                self._add_by_row(names, np.searchsorted(starts, first, side="right"))
+            q = blocks.from_sparse(starts, compact, values, self.lookup(names))
+            if too_large(q.sq):
+                t = int(np.argmax(~(q.sq < blocks.LARGEST_SQUARED_NORM)))
+                p = int(starts[t]) + culprit(values[starts[t] : starts[t + 1]])
+                raise not_finite(int(inputs[p]), values[p], b + t)
+            yield slice(b, b + len(q.sq)), q
+
+    def _add_by_row(self, names: tuple, rows: np.ndarray) -> None:
+        """Give columns to new names in the order of the rows they first occur in, as example after example would."""
+        new = [t for t, name in enumerate(names) if name not in self.columns]
+        for _, group in itertools.groupby(sorted(new, key=lambda t: rows[t]), key=lambda t: rows[t]):
+            self.add([names[t] for t in group])
+
+    def _dict_batches(self, X: Sequence[Mapping[Hashable, Any]], learning: bool) -> Iterator[tuple[slice, Queries]]:
+        for b in range(0, len(X), blocks.BLOCK):
+            q = self._of_dicts(X[b : b + blocks.BLOCK], b, learning)
             yield slice(b, b + len(q.sq)), q
 
     def _of_dicts(self, rows: Sequence[Mapping[Hashable, Any]], first: int, learning: bool) -> Queries:
-        parts, n_features = [], len(self)
+        parts = []
         for t, x in enumerate(rows):
+            if not isinstance(x, Mapping):
+                raise TypeError(
+                    f"X[{first + t}] is {x!r}; a batch is a frame, a 2-D array, a sparse matrix or a list of dicts"
+                )
             columns, values = self.example(x, learning)
-            if not _representable(values).all():
-                self.truncate(n_features)
-                name = next(name for name, value in x.items() if not _representable(np.array(value, np.float64)))
+            if too_large(values @ values):
+                name = list(x)[culprit(values)]
                 raise not_finite(name, x[name], first + t)
             parts.append((columns, values))
         starts = np.cumsum([0] + [len(columns) for columns, _ in parts])
@@ -166,19 +189,30 @@ def n_rows(X: Any) -> int:
     return int(X.shape[0]) if hasattr(X, "shape") else len(X)
 
 
-def _representable(values: np.ndarray) -> np.ndarray:
-    return np.abs(values) < LARGEST_FEATURE  # false for NaN
+def too_large(sq: Any) -> bool:
+    """Whether a squared norm is NaN, infinite, or too large for kernel values in float32."""
+    return not np.all(sq < blocks.LARGEST_SQUARED_NORM)
+
+
+def culprit(values: np.ndarray) -> int:
+    """The place of the value that makes an example too large: the first NaN, or the largest."""
+    sizes = np.abs(values)
+    return int(np.argmax(np.where(np.isnan(sizes), np.inf, sizes)))
 
 
 def _numbers(x: Mapping[Hashable, Any]) -> np.ndarray:
-    """The values of a dict that numpy found no number type for: name the culprit, or convert (Decimal, Fraction)."""
+    """The values of a dict that numpy found no number type for (Decimal, Fraction); the culprit is named."""
+    numbers = []
     for name, value in x.items():
-        if value is None or isinstance(value, str | bytes) or np.ndim(value) != 0:
+        if isinstance(value, str | bytes | np.datetime64 | np.timedelta64) or np.ndim(value) != 0:
             raise TypeError(f"feature {name!r} is {value!r} ({type(value).__name__}); features must be numbers")
-    try:
-        return np.array([float(value) for value in x.values()])
-    except (TypeError, ValueError) as error:
-        raise TypeError(f"features must be numbers: {error}") from error
+        try:
+            numbers.append(float(value))
+        except TypeError as error:
+            raise TypeError(
+                f"feature {name!r} is {value!r} ({type(value).__name__}); features must be numbers"
+            ) from error
+    return np.array(numbers)
 
 
 def _float_array(X: np.ndarray) -> np.ndarray:
@@ -188,11 +222,7 @@ def _float_array(X: np.ndarray) -> np.ndarray:
 
 
 def _frame_values(frame: Any) -> np.ndarray:
-    values = dataframe.to_numpy(frame)
-    if values.dtype.kind in "fiub":
-        return _float_array(values)
-    for name in frame.columns:
-        column = frame[name].to_numpy()
-        if column.dtype.kind not in "fiub":
-            raise TypeError(f"column {name!r} has dtype {column.dtype}; features must be numbers")
-    return values.astype(np.float64)
+    for column in frame.iter_columns():
+        if not (column.dtype.is_numeric() or str(column.dtype) == "Boolean"):
+            raise TypeError(f"column {column.name!r} has dtype {column.dtype}; features must be numbers")
+    return _float_array(dataframe.to_numpy(frame))

@@ -88,6 +88,9 @@ def make_kernel(name: str, gamma: float = 1.0, degree: int = 3, coef0: float = 0
     """
     if name not in NAMES:
         raise ValueError(f"kernel={name!r} is unknown; use one of {', '.join(map(repr, NAMES))}")
+    for parameter, value in (("gamma", gamma), ("degree", degree), ("coef0", coef0)):
+        if not isinstance(value, int | float | np.number):
+            raise TypeError(f"{parameter}={value!r} must be a number")
     if not (math.isfinite(gamma) and gamma > 0):
         raise ValueError(f"gamma={gamma!r} must be a positive finite number")
     if degree != int(degree) or degree < 1:

@@ -73,7 +73,11 @@ def test_the_solution_is_that_of_slow_smo(kernel, C):
     assert naive.dual(finished, signs, K) == pytest.approx(expected, abs=closed * np.abs(alpha).sum())
     if kernel != "sigmoid":  # which is not positive definite: other solutions are as good
         f = model.decision_function_many(X[members])
-        np.testing.assert_allclose(f, K @ alpha + naive.midpoint(alpha, g, lo, hi), rtol=0, atol=20 * closed)
+        np.testing.assert_allclose(f - model.bias, K @ alpha, rtol=0, atol=20 * closed)
+        extremes = [
+            g[slot] for slot in naive.extremes(alpha, g, lo, hi)
+        ]  # without free members any bias between is best
+        assert min(extremes) - 20 * closed <= model.bias <= max(extremes) + 20 * closed
 
 
 @settings(max_examples=25)
@@ -94,7 +98,7 @@ def test_no_pair_violates_by_more_than_the_tolerance(seed, n, kernel, C, tol, ga
     alpha, lo, hi = s.alpha[:n], s.lo[:n], s.hi[:n]
     assert s.counts[SLOTS] == n
     assert s.counts[HOLES] == 0
-    assert abs(alpha.sum()) <= 1e-12 * max(1.0, np.abs(alpha).sum())
+    assert abs(alpha.sum()) <= 1e-9 * max(1.0, np.abs(alpha).sum())  # a Newton step keeps it up to rounding
     assert ((lo <= alpha) & (alpha <= hi)).all()
     assert delta(s) <= tol
     found, float32 = gap(model, X, y)
@@ -183,20 +187,29 @@ def test_a_bad_tolerance_is_named(tol):
 
 
 STUBBORN = """
+import warnings
 import numpy as np
 from streamsvm import LASVM
 rng = np.random.default_rng(0)
-X = 10 * rng.normal(size=(600, 2))
+X = 10 * rng.normal(size=(100, 2))
+y = X[:, 0] + X[:, 1] ** 2 / 10 + 10 * rng.normal(size=100) > 7
 model = LASVM(C=10.0, kernel="poly", degree=5)
-model.learn_many(X, X[:, 0] + X[:, 1] ** 2 / 10 + 10 * rng.normal(size=600) > 7)
-model.finish()
+model.learn_many(X, y)
+warnings.simplefilter("error")
+try:
+    model.finish()
+except RuntimeWarning as warning:
+    print(warning)
+assert len(model._expansion.rows) == len(model._expansion.member_of)
+model.learn_many(X, ~y)
 assert np.isfinite(model.decision_function_many(X)).all()
 """
 
 
-def test_finish_ends_where_float32_cannot_reach_the_tolerance():
-    """Kernel values of 1e13 are rounded to 1e6; steps cannot close a gap of tau then, and must not go on for ever."""
-    subprocess.run([sys.executable, "-c", STUBBORN], check=True, timeout=30)
+def test_finish_gives_up_where_float32_cannot_reach_the_tolerance():
+    """Kernel values of 1e13 are rounded to 1e6, so no steps close a gap of tau.  Who makes errors of warnings goes on."""
+    answer = subprocess.run([sys.executable, "-c", STUBBORN], check=True, timeout=30, capture_output=True, text=True)
+    assert "finish stopped" in answer.stdout
 
 
 # ------------------------------------------------------------------------------------------ agreement with scikit-learn

@@ -9,11 +9,11 @@ from numba import njit
 
 from streamsvm import LASVM
 from streamsvm.blocks import expansion_sum, from_dense
-from streamsvm.expansion import FORBIDDEN, G_DOWN, G_UP, HOLES, SLOT_DOWN, SLOT_UP, SLOTS, find_extremes, kernel_row
+from streamsvm.expansion import FORBIDDEN, G_DOWN, G_UP, HOLES, SLOT_DOWN, SLOT_UP, SLOTS, kernel_row
 from streamsvm.kernels import NAMES, make_kernel
 from streamsvm.online import lasvm
 from streamsvm.online.lasvm import append_block, delta, pair_step, second_order_partner, slot_of, update_and_scan
-from streamsvm.storage import empty, live_slots, reserve
+from streamsvm.storage import empty, find_extremes, live_slots, reserve
 
 SIZES = [1, 7, 511, 512, 513, 1100]  # around the blocks in which gradients are scanned
 
@@ -52,6 +52,7 @@ def candidates(X, y, kernel, C=1.0):
     q = from_dense(X, np.arange(d))
     s = reserve(empty(1 << 20), n, d, bool(np.isin(X, (0, 1)).all()))
     append_block(s, kernel, *q, np.where(y, 0.0, -C), np.where(y, C, 0.0))
+    find_extremes(s)
     K = np.empty((n, n), np.float32)
     all_rows(s, kernel, q, K)
     np.fill_diagonal(K, s.self_k[:n])
@@ -252,6 +253,22 @@ def test_the_state_is_consistent_and_the_dual_never_falls(configuration, stream,
         learn(model, X[t : t + 1], y[t : t + 1])
         dual = consistent_dual(model, y, K)
         assert dual >= best - rounding(model, K) * max(1.0, np.abs(model.dual_coef).sum())
+        best = dual
+
+
+@pytest.mark.parametrize("kernel", NAMES)
+@pytest.mark.parametrize("cut", [8, 100, 300])
+def test_the_state_is_consistent_after_blocks_with_matrix_products(kernel, cut):
+    """Whose rows are put together from products with old members and within the block."""
+    X, y = problem(10, 300, 40)
+    model = LASVM(C=1.0, kernel=kernel, gamma=0.02, degree=2, coef0=0.5)
+    K, best = naive.gram(model._kernel, X, X), 0.0
+    for b in range(0, 300, cut):
+        old = model.decision_function_many(X[b : b + 1])
+        margins = model._learn_many(X[b : b + cut], y[b : b + cut], None, None)
+        assert margins[0] == pytest.approx(old[0], abs=1e-4)
+        dual = consistent_dual(model, y, K)
+        assert dual > best
         best = dual
 
 

@@ -22,6 +22,8 @@ Source: Fan, Chen, Lin, "Working set selection using second order information", 
 shrinking rule is section 4 of Chang, Lin, "LIBSVM: a library for support vector machines".  The Newton step is our own.
 """
 
+import warnings
+
 import numpy as np
 
 from streamsvm._jit import compiled
@@ -44,6 +46,7 @@ from streamsvm.storage import find_extremes, keep, live_slots, row_width
 
 MIN_CHUNK = 200  # pair steps between two looks at what may be shrunk
 JITTER = 1e-7  # on the diagonal, of the size of the rounding in float32 kernel values
+MAX_STEPS = 10_000  # per member, beyond which rounding is all that moves
 MAX_TRIES = 5  # Newton steps in a row, each without the members that met a bound in the one before
 MAX_NEWTON = 1500  # free members beyond which a linear system costs more than the steps it saves
 
@@ -192,6 +195,8 @@ def _newton_step(s: Expansion, kernel: Kernel, F: np.ndarray, K_F: np.ndarray) -
     goal = s.alpha[F] + length * z
     at_bound = room <= length
     goal[at_bound] = np.where(z > 0.0, s.hi[F], s.lo[F])[at_bound]  # met exactly, not up to rounding
+    freest = int(np.argmax(np.minimum(s.hi[F] - goal, goal - s.lo[F])))
+    goal[freest] -= (goal - s.alpha[F]).sum()  # the sum is kept exactly, however ill-conditioned the system
     _move_free(s, kernel, F, goal)
     return not at_bound.any()
 
@@ -206,7 +211,8 @@ def finish(s: Expansion, kernel: Kernel, tol: float) -> tuple[Expansion, int]:
     s = keep(s, live_slots(s))
     active, newton, steps = _ActiveSet(s), _Newton(), 0
     active.set_active(int(s.counts[SLOTS]))
-    while delta(active.s) > tol:
+    limit = MAX_STEPS * max(100, int(s.counts[SLOTS]))
+    while delta(active.s) > tol and steps < limit:
         done = solve_active(active.s, kernel, tol, max(MIN_CHUNK, int(active.s.counts[SLOTS]) // 2))
         steps += done
         if delta(active.s) > tol:
@@ -216,6 +222,13 @@ def finish(s: Expansion, kernel: Kernel, tol: float) -> tuple[Expansion, int]:
             active.grow_back(kernel)
     active.grow_back(kernel)
     s = active.s
+    if delta(s) > tol:
+        warnings.warn(
+            f"finish stopped after {steps} steps with a violation of {delta(s):.3g}, above tol={tol:g}: "
+            "kernel values in single precision allow no more; scale the features or raise tol",
+            RuntimeWarning,
+            stacklevel=3,
+        )
     evict(s, 0.0)
     s = keep(s, live_slots(s))
     return row_width(s, s.alpha.shape[0], int(s.counts[ROWS])), steps

@@ -41,6 +41,7 @@ import numpy as np
 from streamsvm._jit import compiled, inner
 from streamsvm._simd import fmax, fmin
 from streamsvm.blocks import (
+    LARGEST_SQUARED_NORM,
     NO_PRODUCTS,
     Queries,
     compress_example,
@@ -341,7 +342,7 @@ def learn_example(s, kernel, rule, columns, x, lo, hi, id, own_id, sigmoid):
     Nothing has happened if the status is NO_ROOM (call `reserve`, then again), NOT_FINITE, or OVERFLOW (of the kernel).
     """
     nnz, sq = compress_example(s, columns, x)
-    if not np.isfinite(sq):
+    if not sq < LARGEST_SQUARED_NORM:  # true for NaN as well
         return NOT_FINITE, 0.0
     if abs(self_product(kernel, sq)) > LARGEST_KERNEL_VALUE:
         return OVERFLOW, 0.0
@@ -414,7 +415,7 @@ def decide_example(s, kernel, columns, x):
     """f(x) + b for one query, features x (float64) in these columns; NaN if a feature is not finite."""
     n = s.counts[SLOTS]
     nnz, sq = compress_example(s, columns, x)
-    if not np.isfinite(sq):
+    if not sq < LARGEST_SQUARED_NORM:
         return np.nan
     kernel_row(s, kernel, s.member_indices[:nnz], s.member_values[:nnz], sq, 0, n, s.scratch)
     return expansion_sum(s.alpha[:n], s.scratch[:n]) + _bias(s.counts, s.extremes)
@@ -439,8 +440,9 @@ def learn(
     """
     margins = np.empty(len(lo))
     done = 0
+    block = q
     while done < len(lo):
-        rest, q = slice(done, None), q.rest(done)
+        rest, q = slice(done, None), block.rest(done)
         s = reserve(s, len(q.sq), n_features, is_binary(s) and is_binary_block(q))
         P, G = inner_products(s, q, within=True) if prefers_product(s, q) else (NO_PRODUCTS, NO_PRODUCTS)
         boxes = lo[rest], hi[rest]

@@ -1,0 +1,25 @@
+"""Every check that river has for a classifier and a transformer, with none left out."""
+
+import pytest
+from river import checks
+
+from streamsvm import LASVM, WarmupScaler
+
+MODELS = {
+    "LASVM": (LASVM(), 50),
+    "LASVM, polynomial": (LASVM(C=10.0, kernel="poly", degree=2, gamma=0.5, coef0=1.0), 50),
+    "LASVM, linear, one REPROCESS": (LASVM(kernel="linear", reprocess=1, pos_weight=2.0), 50),
+    "WarmupScaler": (WarmupScaler(), 28),
+    "WarmupScaler, min-max": (WarmupScaler("minmax", warmup=10), 28),
+}
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_every_check_of_river_passes(name):
+    """The checks hold generators of examples, so they are collected anew for each run."""
+    model, n_checks = MODELS[name]
+    assert model._unit_test_skips() == set()
+    collected = list(checks.yield_checks(model))
+    assert len(collected) == n_checks
+    for check in collected:
+        check(model.clone())
