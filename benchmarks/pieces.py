@@ -68,7 +68,7 @@ def _rows(s, kernel, indices, values, sq, n):
 @njit(nogil=True)
 def _updates(g, up, down, row):
     for _ in range(REPEATS):
-        lasvm.update_and_scan(g, up, down, 0.0, row, row)
+        lasvm.update_and_scan(g, up, down, 0.0, row, row, 0.0)
 
 
 @njit(nogil=True)

@@ -6,6 +6,7 @@ Here and in `features`, names become columns and labels become signs; everything
 import hashlib
 import itertools
 import math
+import warnings
 from collections.abc import Hashable, Mapping
 from pathlib import Path
 from typing import Any
@@ -242,7 +243,7 @@ class LASVM(base.MiniBatchClassifier):
         return ValueError(f"the {self.kernel} kernel of example {row} with itself is above {limit}; scale the features")
 
     def _box(self, y: Any, w: float) -> float:
-        if not (w >= 0.0 and math.isfinite(w)):
+        if not isinstance(w, int | float | np.number) or not (w >= 0.0 and math.isfinite(w)):
             raise ValueError(f"w={w!r} must be a finite number, at least 0")
         return self.C * w * (self.pos_weight if y == 1 else 1.0)
 
@@ -253,7 +254,15 @@ class LASVM(base.MiniBatchClassifier):
         """
         tol = self.tau if tol is None else tol
         _require_positive("tol", tol)
-        self._expansion, _ = finish(self._expansion, self._kernel, tol)
+        self._expansion, steps = finish(self._expansion, self._kernel, tol)
+        left = lasvm.delta(self._expansion)
+        if left > tol:
+            warnings.warn(
+                f"finish stopped after {steps} steps with a violation of {left:.3g}, above tol={tol:g}: kernel values in "
+                "single precision allow no more; scale the features or raise tol",
+                RuntimeWarning,
+                stacklevel=2,
+            )
 
     # ----------------------------------------------------------------------------------------------------- prediction
 
@@ -381,7 +390,8 @@ class LASVM(base.MiniBatchClassifier):
         return hashlib.sha256(snapshot.pack(type(self).__name__, meta, arrays)).hexdigest()
 
     def _state(self) -> tuple[dict, dict[str, np.ndarray]]:
-        meta = {"parameters": self._get_params(), "n_seen": self._n_seen, "features": self._features.names()}
+        parameters = {name: _plain(value) for name, value in self._get_params().items()}
+        meta = {"parameters": parameters, "n_seen": self._n_seen, "features": self._features.names()}
         return meta, {**storage.dump(self._expansion, len(self._features)), "sigmoid": self._sigmoid}
 
     def __getstate__(self) -> dict:
@@ -435,17 +445,17 @@ def _labels(y: Any, n: int) -> np.ndarray:
 
 
 def _weights(w: Any, n: int) -> np.ndarray:
-    weights = (
-        np.broadcast_to(np.asarray(1.0 if w is None else w, np.float64), (n,))
-        if np.ndim(w) == 0
-        else np.asarray(w, float)
-    )
+    """Weights as an array (n,)."""
+    try:
+        weights = np.asarray(1.0 if w is None else w, np.float64)
+    except (TypeError, ValueError) as error:
+        raise TypeError(f"w is {w!r}; weights must be numbers") from error
+    weights = np.broadcast_to(weights, (n,)) if weights.ndim == 0 else weights
     if weights.shape != (n,):
         raise ValueError(f"w has shape {weights.shape} for {n} rows of X; one weight, or one for each row, is needed")
-    if not (np.isfinite(weights) & (weights >= 0)).all():
-        raise ValueError(
-            f"w holds {weights[~(np.isfinite(weights) & (weights >= 0))][0]}; weights are finite and at least 0"
-        )
+    bad = ~(np.isfinite(weights) & (weights >= 0))
+    if bad.any():
+        raise ValueError(f"w holds {weights[bad][0]}; weights are finite and at least 0")
     return weights
 
 
@@ -462,6 +472,11 @@ def _ids(ids: Any, n: int) -> np.ndarray:
     if numbers.dtype == np.uint64 and (numbers > np.iinfo(np.int64).max).any():
         raise ValueError(f"ids holds {numbers.max()}; ids are signed 64-bit integers, at most {np.iinfo(np.int64).max}")
     return numbers.astype(np.int64)
+
+
+def _plain(value: Any) -> Any:
+    """A parameter as JSON can hold it: numpy's numbers as Python's."""
+    return value.item() if isinstance(value, np.generic) else value
 
 
 def _is_frame(X: Any) -> bool:

@@ -93,7 +93,7 @@ def make_kernel(name: str, gamma: float = 1.0, degree: int = 3, coef0: float = 0
             raise TypeError(f"{parameter}={value!r} must be a number")
     if not (math.isfinite(gamma) and gamma > 0):
         raise ValueError(f"gamma={gamma!r} must be a positive finite number")
-    if degree != int(degree) or degree < 1:
+    if not (degree >= 1 and math.isfinite(degree) and degree == int(degree)):
         raise ValueError(f"degree={degree!r} must be an integer of at least 1")
     if not math.isfinite(coef0):
         raise ValueError(f"coef0={coef0!r} must be a finite number")

@@ -1,6 +1,7 @@
 """A scaler that stops moving."""
 
 import math
+import numbers
 from collections.abc import Hashable
 from pathlib import Path
 from typing import Any
@@ -70,7 +71,7 @@ class WarmupScaler(base.MiniBatchTransformer):
         if self.frozen:
             return
         for name, value in x.items():
-            if not math.isfinite(value):
+            if not isinstance(value, numbers.Real | np.bool_) or not math.isfinite(float(value)):
                 raise ValueError(f"feature {name!r} is {value!r}; features must be finite numbers")
         self._n_seen += 1
         for name, value in x.items():
@@ -90,7 +91,7 @@ class WarmupScaler(base.MiniBatchTransformer):
         shift, width = (
             (mean, math.sqrt(deviations / count)) if self.kind == "standard" else (smallest, largest - smallest)
         )
-        return shift, 1.0 / width if width > 1e-12 * max(1.0, abs(shift)) else 1.0
+        return shift, 1.0 / width if width > 1e-12 * abs(shift) else 1.0
 
     def transform_one(self, x: dict) -> dict:
         """The example with its known features scaled; a new dict."""

@@ -135,7 +135,7 @@ def row_width(s: Expansion, width: int, n_rows: int) -> Expansion:
 
     In place: memory that was never touched costs more than the arithmetic on it.
     """
-    R, old_width, rows = _allowed_rows(s, width, n_rows), s.rows.shape[1], s.rows
+    R, old_width, rows = _allowed_rows(s, width, n_rows), s.rows.shape[1], _own(s.rows)
     used = min(int(s.counts[ROWS]), R)
     dropped = s.member_of[used : s.counts[ROWS]]
     s.row_of[dropped[dropped >= 0]] = -1
@@ -153,9 +153,14 @@ def _allowed_rows(s: Expansion, width: int, n_rows: int) -> int:
 
 
 def _more_rows(s: Expansion, n_rows: int) -> Expansion:
-    width = s.rows.shape[1]
-    s.rows.resize((_allowed_rows(s, width, n_rows), width), refcheck=False)  # grows in place; nobody else looks at it
-    return _with_rows(s, s.rows)
+    rows, width = _own(s.rows), s.rows.shape[1]
+    rows.resize((_allowed_rows(s, width, n_rows), width), refcheck=False)  # grows in place; nobody else looks at it
+    return _with_rows(s, rows)
+
+
+def _own(rows: np.ndarray) -> np.ndarray:
+    """The rows in memory of their own, which can be resized: unpickled arrays may borrow theirs."""
+    return rows if rows.flags.owndata else rows.copy()
 
 
 def _with_rows(s: Expansion, rows: np.ndarray) -> Expansion:
@@ -193,6 +198,7 @@ def keep(s: Expansion, order: np.ndarray) -> Expansion:
     Cached rows move along.  After a permutation, only those that were complete can.
     """
     n, m = int(s.counts[SLOTS]), len(order)
+    extremes = np.searchsorted(order, s.counts[[SLOT_UP, SLOT_DOWN]]) if _rising(order) else None
     _move_rows(s, order, n)
     for name in PER_SLOT:
         a = getattr(s, name)
@@ -203,13 +209,20 @@ def keep(s: Expansion, order: np.ndarray) -> Expansion:
         column[:m] = column[order]
         column[m:n] = 0
     s.counts[SLOTS], s.counts[HOLES] = m, 0
-    find_extremes(s)
+    if extremes is None:
+        find_extremes(s)
+    else:
+        s.counts[[SLOT_UP, SLOT_DOWN]] = np.where(s.counts[[SLOT_UP, SLOT_DOWN]] >= 0, extremes, -1)
     return s
+
+
+def _rising(order: np.ndarray) -> bool:
+    return bool(np.all(np.diff(order) > 0))
 
 
 def _move_rows(s: Expansion, order: np.ndarray, n: int) -> None:
     """Let slot order[t] be slot t in the cached rows, and leave no gap between rows."""
-    in_order = bool(np.all(np.diff(order) > 0))
+    in_order = _rising(order)
     new_slot = np.full(s.alpha.shape[0], -1, np.int32)
     new_slot[order] = np.arange(len(order), dtype=np.int32)
     s.row_of[:] = -1

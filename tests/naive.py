@@ -3,7 +3,7 @@
 import numpy as np
 
 from streamsvm.kernels import LINEAR_KIND, POLYNOMIAL_KIND, RBF_KIND
-from streamsvm.online.lasvm import EVICTION_PERIOD, MAX_ONE_CLASS, MAX_REPROCESS
+from streamsvm.online.lasvm import BLOCK, EVICTION_PERIOD, MAX_ONE_CLASS, MAX_REPROCESS, ROUNDING
 
 NO_CURVATURE = 1e-12
 
@@ -50,13 +50,22 @@ def gradient(alpha, y, K):
     return y - K @ alpha
 
 
-def extremes(alpha, g, lo, hi):
-    """Slots of the largest g that may rise and of the smallest g that may fall; None where there is none."""
-    rise, fall = np.flatnonzero(alpha < hi), np.flatnonzero(alpha > lo)
-    return (
-        int(rise[np.argmax(g[rise])]) if len(rise) else None,
-        int(fall[np.argmin(g[fall])]) if len(fall) else None,
-    )
+def extremes(alpha, g, lo, hi, tie=0.0):
+    """Slots of the largest g that may rise and of the smallest g that may fall; None where there is none.
+
+    What is equal up to `tie` goes to the first slot (of the first block of slots, which the engine scans one by one).
+    """
+    return first_largest(g, alpha < hi, tie), first_largest(-g, alpha > lo, tie)
+
+
+def first_largest(g, allowed, tie):
+    largest, found = -np.inf, None
+    for begin in range(0, len(g), BLOCK):
+        block = begin + np.flatnonzero(allowed[begin : begin + BLOCK])
+        if len(block) and g[block].max() > largest + tie:
+            largest = g[block].max()
+            found = int(block[np.abs(g[block] - largest) <= tie][0])
+    return found
 
 
 def violation(alpha, g, lo, hi):
@@ -79,7 +88,7 @@ def second_order_partner(alpha, g, lo, i, diagonal, K_i):
 
 
 def pair_step(alpha, g, lo, hi, i, j, diagonal, K_i, K_j):
-    """The best step along (i, j), in place; a bound that is reached is assigned."""
+    """The best step along (i, j), in place; a bound that is reached is assigned.  Returns its rounding."""
     room_i, room_j = hi[i] - alpha[i], alpha[j] - lo[j]
     curvature = diagonal[i] + diagonal[j] - 2.0 * K_i[j]
     newton = (g[i] - g[j]) / curvature if curvature > NO_CURVATURE else np.inf
@@ -87,6 +96,7 @@ def pair_step(alpha, g, lo, hi, i, j, diagonal, K_i, K_j):
     alpha[i] = hi[i] if step == room_i else alpha[i] + step
     alpha[j] = lo[j] if step == room_j else alpha[j] - step
     g -= step * (K_i - K_j)
+    return ROUNDING * step * (abs(diagonal[i]) + abs(diagonal[j]))
 
 
 def solve(K, y, lo, hi, tol, max_steps=200_000):
@@ -106,8 +116,8 @@ def solve(K, y, lo, hi, tol, max_steps=200_000):
 class NaiveLASVM:
     """The online rules of `streamsvm.online.lasvm`, on the kernel matrix K of a whole stream.
 
-    A step that no bound cuts makes g_i and g_j equal, so what LASVM does next hangs on their last bits.  So K is
-    given, `dot` as well, and slots stay where they are in the engine: the twin then agrees bit for bit, or not at all.
+    K is given, `dot` as well, and slots stay where they are in the engine: the twin then agrees bit for bit, or not
+    at all.  `pair` is the most violating pair, up to the rounding of the step that led to it.
     """
 
     def __init__(self, K, diagonal, rule, C=1.0, pos_weight=1.0, dot=np.dot):
@@ -116,6 +126,7 @@ class NaiveLASVM:
         self.examples, self.ids = np.empty(0, int), np.empty(0, int)
         self.y, self.alpha, self.g, self.lo, self.hi = (np.empty(0) for _ in range(5))  # by slot; a hole has y = 0
         self.n_seen = self.n_squeezed = self.since_eviction = 0
+        self.pair = None, None
         self.margins = []  # margin and sign of each example that the sigmoid learns from
 
     def learn(self, y, w=1.0, id=None):
@@ -124,10 +135,11 @@ class NaiveLASVM:
             self._squeeze()
         x, self.n_seen = self.n_seen, self.n_seen + 1
         f = self.dot(self.alpha, self.K[x, self.examples])
-        margin = f + midpoint(*self._problem)
+        found = [self.g[slot] for slot in self.pair if slot is not None]
+        margin = f + (float(np.mean(found)) if found else 0.0)
         box = self.C * w * (self.pos_weight if y > 0 else 1.0)
         if box > 0 and not (id is not None and id in self.ids[self.y != 0]):
-            if None not in extremes(*self._problem):
+            if None not in self.pair:
                 self.margins.append((margin, y))
             self._process(x, y, y - f, box, x if id is None else id)
             self._reprocess()
@@ -142,7 +154,7 @@ class NaiveLASVM:
         return self.alpha, self.g, self.lo, self.hi
 
     def _process(self, x, y, g, box, number):
-        up, down = extremes(*self._problem)
+        up, down = self.pair
         partner = down if y > 0 else up
         if partner is None and len(self.y) >= MAX_ONE_CLASS:
             return
@@ -154,28 +166,31 @@ class NaiveLASVM:
         if partner is not None:
             k = len(self.y) - 1
             self._step(*((k, partner) if y > 0 else (partner, k)))
+        else:
+            self.pair = extremes(*self._problem)
 
     def _row(self, slot):
         return np.float64(self.K[self.examples[slot], self.examples])
 
     def _step(self, i, j):
-        pair_step(*self._problem, i, j, self.diagonal[self.examples], self._row(i), self._row(j))
+        tie = pair_step(*self._problem, i, j, self.diagonal[self.examples], self._row(i), self._row(j))
+        self.pair = extremes(*self._problem, tie)
 
     def _reprocess(self):
         adaptive = self.rule.reprocess < 0
         at_least = 1 if adaptive else self.rule.reprocess
         for steps in range(MAX_REPROCESS):
-            delta = violation(*self._problem)
+            i, j = self.pair
+            delta = -np.inf if None in self.pair else self.g[i] - self.g[j]
             if not delta > self.rule.tau or (steps >= at_least and not delta > self.rule.delta_max):
                 return
-            i, j = extremes(*self._problem)
             if adaptive and steps >= 1:
                 diagonal = self.diagonal[self.examples]
                 j = second_order_partner(self.alpha, self.g, self.lo, i, diagonal, self._row(i))
             self._step(i, j)
 
     def _evict(self):
-        i, j = extremes(*self._problem)
+        i, j = self.pair
         if i is None or j is None:
             return
         slack = self.rule.slack
@@ -188,6 +203,7 @@ class NaiveLASVM:
     def _squeeze(self):
         self.n_squeezed += 1
         live = self.y != 0
+        self.pair = tuple(None if slot is None else int(np.sum(live[:slot])) for slot in self.pair)
         for name in ("examples", "ids", "y", "alpha", "g", "lo", "hi"):
             setattr(self, name, getattr(self, name)[live])
 

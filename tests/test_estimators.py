@@ -73,10 +73,11 @@ def test_learn_many_is_a_loop_of_learn_one_bit_for_bit(form, cut):
 @given(st.integers(0, 10**6), st.lists(st.integers(1, 1000), max_size=8), st.sampled_from([0, 500]))
 def test_batches_may_be_cut_anywhere(seed, cuts, first_real):
     """Although holes are squeezed out and features become real-valued in the middle of a batch."""
-    X = np.random.default_rng(seed).normal(size=(4000, 3))
-    y = X[:, 0] > 0
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(4000, 12))
+    y = (X.sum(axis=1) > 0) ^ (rng.random(4000) < 0.01)
     X[:first_real] = X[:first_real] > 0.5
-    pieces, whole = (LASVM(C=10.0, gamma=0.3, reprocess=1) for _ in range(2))
+    pieces, whole = (LASVM(C=30.0, gamma=0.02, reprocess=1) for _ in range(2))
     with mock.patch.object(storage, "keep", wraps=storage.keep) as squeezed:
         for begin, end in itertools.pairwise([0, *np.minimum(np.cumsum(cuts), 4000), 4000]):
             pieces.learn_many(X[begin:end], y[begin:end])

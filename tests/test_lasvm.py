@@ -12,7 +12,7 @@ from streamsvm.blocks import expansion_sum, from_dense
 from streamsvm.expansion import FORBIDDEN, G_DOWN, G_UP, HOLES, SLOT_DOWN, SLOT_UP, SLOTS, kernel_row
 from streamsvm.kernels import NAMES, make_kernel
 from streamsvm.online import lasvm
-from streamsvm.online.lasvm import append_block, delta, pair_step, second_order_partner, slot_of, update_and_scan
+from streamsvm.online.lasvm import append_block, delta, first_slot, pair_step, second_order_partner, update_and_scan
 from streamsvm.storage import empty, find_extremes, live_slots, reserve
 
 SIZES = [1, 7, 511, 512, 513, 1100]  # around the blocks in which gradients are scanned
@@ -20,8 +20,8 @@ SIZES = [1, 7, 511, 512, 513, 1100]  # around the blocks in which gradients are 
 
 @njit
 def scanned(g, up, down, step, K_i, K_j):
-    top, top_block, bottom, bottom_block = update_and_scan(g, up, down, step, K_i, K_j)
-    return top, slot_of(top, g, up, top_block), bottom, slot_of(bottom, g, down, bottom_block)
+    top, top_block, bottom, bottom_block = update_and_scan(g, up, down, step, K_i, K_j, 0.0)
+    return top, first_slot(top, g, up, top_block, 0.0), bottom, first_slot(bottom, g, down, bottom_block, 0.0)
 
 
 @njit
@@ -117,12 +117,13 @@ def test_pair_steps_are_those_of_the_twin(kernel, C):
     X, y = problem(1, 60, 4)
     s, K = candidates(X, y, kernel, C)
     alpha, g, lo, hi, diagonal = (getattr(s, name)[:60].copy() for name in ("alpha", "g", "lo", "hi", "self_k"))
+    tie = 0.0
     for _ in range(100):
-        i, j = naive.extremes(alpha, g, lo, hi)
+        i, j = naive.extremes(alpha, g, lo, hi, tie)
         assert (s.counts[SLOT_UP], s.counts[SLOT_DOWN]) == (i, j)
         assert (s.extremes[G_UP], s.extremes[G_DOWN]) == (g[i], g[j])
         stepped(s, i, j, K[i], K[j])
-        naive.pair_step(alpha, g, lo, hi, i, j, diagonal, np.float64(K[i]), np.float64(K[j]))
+        tie = naive.pair_step(alpha, g, lo, hi, i, j, diagonal, np.float64(K[i]), np.float64(K[j]))
         np.testing.assert_array_equal(s.alpha[:60], alpha)
         np.testing.assert_array_equal(s.g[:60], g)
 
@@ -229,9 +230,10 @@ def consistent_dual(model, y, K):
     np.testing.assert_array_equal(s.down[live] == 0, alpha > lo)
     signs, K = np.where(y[members], 1.0, -1.0), K[np.ix_(members, members)]
     np.testing.assert_allclose(s.g[live], naive.gradient(alpha, signs, K), rtol=0, atol=rounding(model, K))
-    cached = s.counts[[SLOT_UP, SLOT_DOWN]].tolist(), s.extremes.tolist()
+    slots, cached = s.counts[[SLOT_UP, SLOT_DOWN]], s.extremes.copy()
+    np.testing.assert_array_equal(cached[slots >= 0], s.g[slots[slots >= 0]])
     find_extremes(s)
-    assert cached == (s.counts[[SLOT_UP, SLOT_DOWN]].tolist(), s.extremes.tolist())
+    np.testing.assert_allclose(s.extremes, cached, rtol=0, atol=rounding(model, K))
     return naive.dual(alpha, signs, K)
 
 

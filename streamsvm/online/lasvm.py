@@ -31,6 +31,8 @@ section 3 (PROCESS, REPROCESS, FINISH).  Deviations:
 - The source's extremes are far apart (delta is 5 on banana at C = 316), so that its eviction spares what may yet be
   needed. When REPROCESS is repeated they are close, and evicting right beyond them costs 0.4 points of error on
   banana: small expansions spare members within `slack`.
+- A step that no bound cuts makes g_i and g_j equal, so that the next extreme would hang on rounding.  Extremes that are
+  equal up to the rounding of the step go to the first slot: two ways of computing a kernel value give one model.
 - The extremes i, j, g_i, g_j are by-products of every gradient update: one pass over g updates it and finds both.
 """
 
@@ -82,6 +84,7 @@ LARGE = 3000  # members beyond which there are candidates enough without slack, 
 MAX_REPROCESS = 1000  # steps on one example, which bounds the time of one call; the next example goes on
 BLOCK = 512  # slots scanned before the running extremes are compared
 NO_CURVATURE = 1e-12
+ROUNDING = 1e-6  # of float32 kernel values, with some room
 
 
 class Rule(NamedTuple):
@@ -104,11 +107,10 @@ class Rule(NamedTuple):
 
 
 @inner
-def update_and_scan(g, up, down, step, K_i, K_j):
-    """g -= step (K_i - K_j); return the extremes of the new g and the blocks of slots they are in.
+def update_and_scan(g, up, down, step, K_i, K_j, tie):
+    """g -= step (K_i - K_j); return the extremes of the new g and the blocks of slots they are in, up to `tie`.
 
-    One pass does both.  It keeps the extremes of a block only: that vectorises, and their slots are looked up
-    afterwards.
+    One pass does both.  It keeps a block's extremes only: that vectorises, and their slots are looked up afterwards.
     """
     top, bottom, top_block, bottom_block = -FORBIDDEN, FORBIDDEN, 0, 0
     for b in range(0, g.shape[0], BLOCK):
@@ -120,36 +122,32 @@ def update_and_scan(g, up, down, step, K_i, K_j):
             gb[t] = v
             largest = fmax(largest, v + up_b[t])
             smallest = fmin(smallest, v + down_b[t])
-        if largest > top:
+        if largest > top + tie:
             top, top_block = largest, b
-        if smallest < bottom:
+        if smallest < bottom - tie:
             bottom, bottom_block = smallest, b
     return top, top_block, bottom, bottom_block
 
 
 @inner
-def slot_of(extreme, g, penalty, block):
-    """The first slot in the block where g + penalty is the extreme."""
+def first_slot(extreme, g, penalty, block, tie):
+    """The first slot in the block where g + penalty is the extreme, up to `tie`."""
     for t in range(block, min(block + BLOCK, g.shape[0])):
-        if g[t] + penalty[t] == extreme:
+        if abs(g[t] + penalty[t] - extreme) <= tie:
             return t
     return -1
 
 
 @inner
-def step_gradient(s, step, K_i, K_j):
+def step_gradient(s, step, K_i, K_j, tie):
     """g -= step (K_i - K_j), and note the new most violating pair."""
     n = s.counts[SLOTS]
     g, up, down = s.g[:n], s.up[:n], s.down[:n]
-    top, top_block, bottom, bottom_block = update_and_scan(g, up, down, step, K_i, K_j)
-    if top > -FORBIDDEN / 2:
-        s.extremes[G_UP], s.counts[SLOT_UP] = top, slot_of(top, g, up, top_block)
-    else:
-        s.extremes[G_UP], s.counts[SLOT_UP] = -FORBIDDEN, -1
-    if bottom < FORBIDDEN / 2:
-        s.extremes[G_DOWN], s.counts[SLOT_DOWN] = bottom, slot_of(bottom, g, down, bottom_block)
-    else:
-        s.extremes[G_DOWN], s.counts[SLOT_DOWN] = FORBIDDEN, -1
+    top, top_block, bottom, bottom_block = update_and_scan(g, up, down, step, K_i, K_j, tie)
+    i = first_slot(top, g, up, top_block, tie) if top > -FORBIDDEN / 2 else -1
+    j = first_slot(bottom, g, down, bottom_block, tie) if bottom < FORBIDDEN / 2 else -1
+    s.counts[SLOT_UP], s.extremes[G_UP] = i, g[i] if i >= 0 else -FORBIDDEN
+    s.counts[SLOT_DOWN], s.extremes[G_DOWN] = j, g[j] if j >= 0 else FORBIDDEN
 
 
 @inner
@@ -194,7 +192,7 @@ def pair_step(s, i, j, K_i, K_j):
     s.alpha[j] = s.lo[j] if step == room_j else s.alpha[j] - step
     set_penalties(s.alpha, s.lo, s.hi, s.up, s.down, i)
     set_penalties(s.alpha, s.lo, s.hi, s.up, s.down, j)
-    step_gradient(s, step, K_i, K_j)
+    step_gradient(s, step, K_i, K_j, ROUNDING * step * (abs(s.self_k[i]) + abs(s.self_k[j])))
 
 
 @inner
