@@ -258,8 +258,8 @@ class LASVM(base.MiniBatchClassifier):
         left = lasvm.delta(self._expansion)
         if left > tol:
             warnings.warn(
-                f"finish stopped after {steps} steps with a violation of {left:.3g}, above tol={tol:g}: kernel values in "
-                "single precision allow no more; scale the features or raise tol",
+                f"finish stopped after {steps} steps with a violation of {left:.3g}, above tol={tol:g}: "
+                "kernel values in single precision allow no more; scale the features or raise tol",
                 RuntimeWarning,
                 stacklevel=2,
             )
