@@ -92,7 +92,8 @@ def fit_counted(data, task, cache_mb: float) -> dict:
     s = model._expansion
     box = task.C * data.y.astype(float)
     for rows, q in model._features.batches(data.X, learning=True):
-        s = storage.reserve(s, len(q.sq), len(model._features), expansion.is_binary(s) and bool((q.values == 1).all()))
+        binary = expansion.is_binary(s) and bool((q.values == 1).all())
+        s = storage.reserve(s, len(q.sq), len(model._features), binary, len(q.indices))
         lasvm.append_block(s, model._kernel, *q, np.minimum(box[rows], 0), np.maximum(box[rows], 0))
     storage.find_extremes(s)
     n = int(s.counts[expansion.SLOTS])

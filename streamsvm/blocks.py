@@ -24,7 +24,7 @@ import numpy as np
 from threadpoolctl import ThreadpoolController
 
 from streamsvm._jit import compiled, inner, inner_sum
-from streamsvm.expansion import EVALUATIONS, SLOTS, Expansion, is_binary, kernel_row
+from streamsvm.expansion import COLUMNS, EVALUATIONS, SLOTS, STORAGE, Expansion, kernel_row
 from streamsvm.kernels import Kernel, map_row
 
 BLOCK = 256  # queries per block
@@ -156,7 +156,7 @@ def _dense(q: Queries, n_features: int) -> np.ndarray:
 
 def prefers_product(s: Expansion, q: Queries) -> bool:
     """Whether a matrix product is the faster way to the inner products of these queries."""
-    if is_binary(s) or q.sq.shape[0] < 8:
+    if s.counts[STORAGE] != COLUMNS or q.sq.shape[0] < 8:
         return False
     used = int(q.indices.max(initial=-1)) + 1
     return used >= MIN_FEATURES and len(q.indices) >= MIN_DENSITY * used * q.sq.shape[0]

@@ -171,7 +171,8 @@ class LASVM(base.MiniBatchClassifier):
 
     def _reserve(self, values: np.ndarray) -> None:
         binary = is_binary(self._expansion) and bool(np.isin(values, (0.0, 1.0)).all())
-        self._expansion = storage.reserve(self._expansion, 1, len(self._features), binary)
+        nnz = int(np.count_nonzero(values))
+        self._expansion = storage.reserve(self._expansion, 1, len(self._features), binary, nnz)
 
     def validate_one(self, x: dict) -> None:
         """Raise the ValueError or TypeError that `learn_one` would raise for these features; learn nothing."""

@@ -8,7 +8,8 @@ squeezed out when there are too many.  So no cached row ever moves a column whil
 Features are stored *feature-major*: the inner products of a query with all members are then a few long vector
 additions, one for each feature the query has, and a block of queries is one matrix product.  While every feature
 value seen is 0 or 1 they are bytes, added as bytes (16 to 64 at a time); the first other value turns them into
-float32.
+float32.  When that matrix becomes large and is mostly empty (text), the members are *compressed* once and for all:
+only their non-zero features are kept, slot after slot.  See `is_wide`.
 
 Kernel rows are cached in at most `cache_bytes`, and *extended lazily*: a row ends at the slot count of the time when it
 was last used, and its missing end is computed when it is used again.  A cached row is always computed by
@@ -25,8 +26,11 @@ up, down   penalty: 0 if alpha may rise (fall), else -/+ FORBIDDEN (N,)     floa
 y          label, -1 or +1; 0 marks a hole                         (N,)     int8, `append`, `bury`
 ids        the user's id                                           (N,)     int64, `append`
 sq, self_k squared norm, k(x, x)                                   (N,)     float32 and float64, `append`
-columns    features, real-valued; empty while all are 0 or 1       (D, N)   float32, `append`
-bits       features, all 0 or 1; empty otherwise                   (D, N)   uint8, `append`
+columns    features, real-valued; empty in another storage         (D, N)   float32, `append`
+bits       features, all 0 or 1; empty in another storage          (D, N)   uint8, `append`
+starts     slot s has the non-zero features starts[s]..starts[s+1] (N+1,)   int64, `append`; right in every storage
+sparse_... those features, compressed; empty in another storage    (M,)     int32 and float32, `append`
+query      0, but for the query while its row is computed          (D,)     float32; empty unless compressed
 rows       cached kernel rows                                      (R, N)   float32, `member_row`
 row_of     the cached row of a slot, or -1                         (N,)     int32, `member_row`
 member_of  the slot of a cached row, or -1                         (R,)     int32, `member_row`
@@ -35,7 +39,7 @@ recent     used since the clock hand passed (second chance)        (R,)     uint
 scratch    row of the incoming example                             (N,)     float32
 sums       byte sums of `bits`                                     (N,)     uint8
 member_... the features of one member, gathered                    (D,)     int32 and float32, `gather`
-counts     see the names below                                     (9,)     int64
+counts     see the names below                                     (12,)    int64
 extremes   largest g over up, smallest g over down                 (2,)     float64, learner
 ========== ======================================================= ======== ===========================================
 """
@@ -49,13 +53,17 @@ from streamsvm.kernels import map_row, self_product
 
 FORBIDDEN = 1e30  # larger than any gradient, small enough that adding a gradient to it is harmless
 
-# counts
-SLOTS, HOLES, ROWS, HAND, EVALUATIONS, SLOT_UP, SLOT_DOWN, SINCE_EVICTION, CACHE_BYTES, COUNTS = range(10)
+# counts; WIDTH: features that members have had, WIDE: entries beyond which a sparse matrix is compressed
+SLOTS, HOLES, ROWS, HAND, EVALUATIONS, SLOT_UP, SLOT_DOWN, SINCE_EVICTION, CACHE_BYTES = range(9)
+STORAGE, WIDTH, WIDE, COUNTS = range(9, 13)
+# counts[STORAGE]
+BITS, COLUMNS, COMPRESSED = range(3)
 # extremes
 G_UP, G_DOWN = range(2)
 
 BLOCK = 2048  # slots whose partial sums stay in the first-level cache
 MIN_ROWS = 16  # of the row cache, however small its bytes
+SPARSE = 16  # compressed: at most one entry in so many is non-zero
 
 
 class Expansion(NamedTuple):
@@ -73,6 +81,10 @@ class Expansion(NamedTuple):
     self_k: np.ndarray
     columns: np.ndarray
     bits: np.ndarray
+    starts: np.ndarray
+    sparse_indices: np.ndarray
+    sparse_values: np.ndarray
+    query: np.ndarray
     rows: np.ndarray
     row_of: np.ndarray
     member_of: np.ndarray
@@ -88,7 +100,7 @@ class Expansion(NamedTuple):
 
 def is_binary(s: Expansion) -> bool:
     """Whether features are still stored as bits."""
-    return s.columns.size == 0
+    return bool(s.counts[STORAGE] == BITS)
 
 
 # ----------------------------------------------------------------------------------------------------- compiled editing
@@ -98,6 +110,24 @@ def is_binary(s: Expansion) -> bool:
 def too_many_holes(counts):
     """Whether holes cost more than squeezing them out: above a quarter of the slots."""
     return counts[HOLES] * 4 > counts[SLOTS] + 256
+
+
+@compiled
+def is_wide(counts, n_slots, width, nnz):
+    """Whether a feature-major matrix of so many slots and features, `nnz` of them non-zero, is to be compressed.
+
+    Compressed rows round differently, so the moment must not depend on memory or on how a stream is cut: it is decided
+    before each example, from the slots in use and the features that members have had.
+    """
+    entries = n_slots * width
+    return counts[STORAGE] != COMPRESSED and entries > counts[WIDE] and SPARSE * nnz < entries
+
+
+@compiled
+def needs_reserve(s):
+    """Whether slots have run out, holes are to be squeezed out, or features to be compressed."""
+    n = s.counts[SLOTS]
+    return n == s.alpha.shape[0] or too_many_holes(s.counts) or is_wide(s.counts, n, s.counts[WIDTH], s.starts[n])
 
 
 @compiled
@@ -116,6 +146,24 @@ def set_penalties(alpha, lo, hi, up, down, i):
 
 
 @inner
+def _store_features(s, k, indices, values):
+    """Make these the features of slot k, the last one."""
+    nnz, begin = indices.shape[0], s.starts[k]
+    s.starts[k + 1] = begin + nnz
+    if nnz > 0:
+        s.counts[WIDTH] = max(s.counts[WIDTH], indices[nnz - 1] + 1)
+    if s.counts[STORAGE] == COLUMNS:
+        for t in range(nnz):
+            s.columns[indices[t], k] = values[t]
+    elif s.counts[STORAGE] == BITS:
+        for t in range(nnz):
+            s.bits[indices[t], k] = 1
+    else:
+        for t in range(nnz):
+            s.sparse_indices[begin + t], s.sparse_values[begin + t] = indices[t], values[t]
+
+
+@inner
 def append(s, kernel, indices, values, sq, lo, hi, id, g):
     """Give an example a slot, with alpha = 0; return the slot.  Room must have been reserved."""
     k = s.counts[SLOTS]
@@ -125,12 +173,7 @@ def append(s, kernel, indices, values, sq, lo, hi, id, g):
     s.ids[k], s.sq[k] = id, sq
     s.self_k[k] = self_product(kernel, sq)
     set_penalties(s.alpha, s.lo, s.hi, s.up, s.down, k)
-    if s.columns.size == 0:
-        for t in range(indices.shape[0]):
-            s.bits[indices[t], k] = 1
-    else:
-        for t in range(indices.shape[0]):
-            s.columns[indices[t], k] = values[t]
+    _store_features(s, k, indices, values)
     return k
 
 
@@ -218,6 +261,28 @@ def _add_scaled_bits(bits, indices, values, begin, end, out):
         out[t] = total
 
 
+@inner_fma
+def _add_compressed(starts, member_indices, member_values, query, indices, values, begin, end, out):
+    """out = <x, x_s> from compressed members: the query is scattered, each member adds up in four chains."""
+    for t in range(indices.shape[0]):
+        query[indices[t]] = values[t]
+    for s in range(begin, end):
+        a = b = c = d = np.float32(0.0)
+        k, last = starts[s], starts[s + 1]
+        while k + 4 <= last:
+            a += member_values[k] * query[member_indices[k]]
+            b += member_values[k + 1] * query[member_indices[k + 1]]
+            c += member_values[k + 2] * query[member_indices[k + 2]]
+            d += member_values[k + 3] * query[member_indices[k + 3]]
+            k += 4
+        while k < last:
+            a += member_values[k] * query[member_indices[k]]
+            k += 1
+        out[s] = (a + b) + (c + d)
+    for t in range(indices.shape[0]):
+        query[indices[t]] = np.float32(0.0)
+
+
 @inner
 def all_ones(values):
     """Whether every value is 1."""
@@ -230,8 +295,10 @@ def all_ones(values):
 @inner
 def kernel_row(s, kernel, indices, values, sq, begin, end, out):
     """out[begin:end] = k(x, x_s) for a query given by the indices and values of its non-zero features, in order."""
-    if s.columns.size > 0:
+    if s.counts[STORAGE] == COLUMNS:
         _add_columns(s.columns, indices, values, begin, end, out)
+    elif s.counts[STORAGE] == COMPRESSED:
+        _add_compressed(s.starts, s.sparse_indices, s.sparse_values, s.query, indices, values, begin, end, out)
     elif all_ones(values):
         _add_bits(s.bits, indices, s.sums, begin, end, out)
     else:
@@ -244,7 +311,11 @@ def kernel_row(s, kernel, indices, values, sq, begin, end, out):
 def gather(s, i):
     """Copy the non-zero features of slot i to `member_indices` and `member_values`, in order; return their number."""
     nnz = 0
-    if s.columns.size == 0:
+    if s.counts[STORAGE] == COMPRESSED:
+        for k in range(s.starts[i], s.starts[i + 1]):
+            s.member_indices[nnz], s.member_values[nnz] = s.sparse_indices[k], s.sparse_values[k]
+            nnz += 1
+    elif s.counts[STORAGE] == BITS:
         for d in range(s.bits.shape[0]):
             if s.bits[d, i] != 0:
                 s.member_indices[nnz], s.member_values[nnz] = d, np.float32(1.0)

@@ -88,7 +88,7 @@ class FeatureTable:
 
     def _blocks_of(self, X: Any, learning: bool) -> Iterator[tuple[slice, Queries]]:
         if sp.issparse(X):
-            return self._sparse_batches(sp.csr_matrix(X), learning)
+            return self._sparse_batches(_canonical(sp.csr_matrix(X)), learning)
         if isinstance(X, np.ndarray):
             if X.ndim != 2:
                 raise ValueError(f"X has shape {X.shape}; a batch is a 2-D array (examples, features)")
@@ -111,7 +111,6 @@ class FeatureTable:
             yield slice(b, b + len(q.sq)), q
 
     def _sparse_batches(self, X: sp.csr_matrix, learning: bool) -> Iterator[tuple[slice, Queries]]:
-        X.sum_duplicates()
         data = _float_array(X.data)
         for b in range(0, X.shape[0], blocks.BLOCK):
             starts = X.indptr[b : b + blocks.BLOCK + 1].astype(np.int64)
@@ -198,6 +197,14 @@ def culprit(values: np.ndarray) -> int:
     """The place of the value that makes an example too large: the first NaN, or the largest."""
     sizes = np.abs(values)
     return int(np.argmax(np.where(np.isnan(sizes), np.inf, sizes)))
+
+
+def _canonical(X: sp.csr_matrix) -> sp.csr_matrix:
+    """The matrix with each entry once: SciPy lets entries of one place add up."""
+    if not X.has_canonical_format:
+        X = X.copy()
+        X.sum_duplicates()
+    return X
 
 
 def _numbers(x: Mapping[Hashable, Any]) -> np.ndarray:

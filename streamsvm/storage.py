@@ -7,6 +7,8 @@ import numpy as np
 
 from streamsvm.expansion import (
     CACHE_BYTES,
+    COLUMNS,
+    COMPRESSED,
     COUNTS,
     FORBIDDEN,
     G_DOWN,
@@ -18,14 +20,19 @@ from streamsvm.expansion import (
     SLOT_DOWN,
     SLOT_UP,
     SLOTS,
+    STORAGE,
+    WIDE,
+    WIDTH,
     Expansion,
     is_binary,
+    is_wide,
     shift_rows,
     too_many_holes,
     wants_rows,
 )
 
 MIN_SLOTS, MIN_FEATURES = 64, 4
+WIDE_BYTES = 64 << 20  # of a feature-major float32 matrix, from which on it is compressed if it is sparse
 PER_SLOT = ("alpha", "g", "lo", "hi", "up", "down", "y", "ids", "sq", "self_k")
 
 
@@ -39,6 +46,10 @@ def empty(cache_bytes: int, n_slots: int = MIN_SLOTS, n_features: int = MIN_FEAT
         sq=np.zeros(N, np.float32),
         columns=np.zeros((0, 0), np.float32),
         bits=np.zeros((D, N), np.uint8),
+        starts=np.zeros(N + 1, np.int64),
+        sparse_indices=np.zeros(0, np.int32),
+        sparse_values=np.zeros(0, np.float32),
+        query=np.zeros(0, np.float32),
         rows=np.zeros((R, N), np.float32),
         row_of=np.full(N, -1, np.int32),
         member_of=np.full(R, -1, np.int32),
@@ -51,7 +62,7 @@ def empty(cache_bytes: int, n_slots: int = MIN_SLOTS, n_features: int = MIN_FEAT
         counts=np.zeros(COUNTS, np.int64),
         extremes=np.zeros(2),
     )
-    s.counts[CACHE_BYTES] = cache_bytes
+    s.counts[CACHE_BYTES], s.counts[WIDE] = cache_bytes, WIDE_BYTES // 4
     find_extremes(s)
     return s
 
@@ -83,21 +94,38 @@ def live_slots(s: Expansion) -> np.ndarray:
 # ------------------------------------------------------------------------------------------------ room for new members
 
 
-def reserve(s: Expansion, n_new: int, n_features: int, binary: bool) -> Expansion:
-    """Make room for `n_new` more slots and `n_features` features; squeeze holes, widen storage, let the cache grow.
+def block_slots(s: Expansion, n_new: int, n_features: int, nnz: int) -> int:
+    """How many slots to reserve for a block: one for each example, or fewer if that takes a matrix that is wide.
 
-    Everything that allocates or moves memory happens here, between two calls of compiled code.
+    The members may then be compressed before the slots are used.
+    """
+    n = int(s.counts[SLOTS])
+    if is_wide(s.counts, n + n_new, n_features, s.starts[n] + nnz):
+        return min(n_new, max(1, int(s.counts[WIDE]) // n_features - n))
+    return n_new
+
+
+def reserve(s: Expansion, n_new: int, n_features: int, binary: bool, nnz: int) -> Expansion:
+    """Make room for `n_new` more slots with `nnz` non-zero features and for `n_features` features in all.
+
+    Squeezes holes, widens or compresses the features (no longer `binary`, or too wide), lets the cache grow: everything
+    that allocates or moves memory happens here, between two calls of compiled code.
     """
     n = int(s.counts[SLOTS])
     if too_many_holes(s.counts):
         s = keep(s, live_slots(s))
         n = int(s.counts[SLOTS])
+    if is_wide(s.counts, n, s.counts[WIDTH], s.starts[n]):
+        s = _compress(s)
+    if not binary and is_binary(s):
+        s.counts[STORAGE] = COLUMNS
+        s = s._replace(columns=s.bits.astype(np.float32), bits=np.zeros((0, 0), np.uint8))
     if n + n_new > s.alpha.shape[0]:
         s = _more_slots(s, _slots_for(n + n_new))
     if n_features > s.member_indices.shape[0]:
         s = _more_features(s, _doubled(s.member_indices.shape[0], n_features))
-    if not binary and is_binary(s):
-        s = s._replace(columns=s.bits.astype(np.float32), bits=np.zeros((0, 0), np.uint8))
+    if s.counts[STORAGE] == COMPRESSED and s.starts[n] + nnz > s.sparse_indices.shape[0]:
+        s = _more_nonzeros(s, int(s.starts[n] + nnz) * 3 // 2)
     if wants_rows(s.counts, s.rows) or s.counts[ROWS] + n_new > s.rows.shape[0]:
         s = _more_rows(s, max(s.rows.shape[0] * 5 // 4, int(s.counts[ROWS]) + n_new))
     return s
@@ -115,14 +143,15 @@ def _slots_for(needed: int) -> int:
 
 
 def _more_slots(s: Expansion, N: int) -> Expansion:
-    def longer(a: np.ndarray, fill: int = 0) -> np.ndarray:
-        out = np.full((*a.shape[:-1], N), fill, a.dtype)
+    def longer(a: np.ndarray, fill: int = 0, size: int = N) -> np.ndarray:
+        out = np.full((*a.shape[:-1], size), fill, a.dtype)
         out[..., : a.shape[-1]] = a
         return out
 
     s = s._replace(
         **{name: longer(getattr(s, name)) for name in PER_SLOT},
-        **{name: longer(getattr(s, name)) for name in ("columns", "bits") if getattr(s, name).size},
+        **_grown_features(s, s.member_indices.shape[0], N),
+        starts=longer(s.starts, size=N + 1),
         row_of=longer(s.row_of, -1),
         scratch=np.zeros(N, np.float32),
         sums=np.zeros(N, np.uint8),
@@ -180,16 +209,52 @@ def _with_rows(s: Expansion, rows: np.ndarray) -> Expansion:
 
 
 def _more_features(s: Expansion, D: int) -> Expansion:
-    def taller(a: np.ndarray) -> np.ndarray:
-        out = np.zeros((D, a.shape[1]), a.dtype)
-        out[: a.shape[0]] = a
-        return out
-
     return s._replace(
-        **{name: taller(getattr(s, name)) for name in ("columns", "bits") if getattr(s, name).size},
+        **_grown_features(s, D, s.alpha.shape[0]),
         member_indices=np.zeros(D, np.int32),
         member_values=np.zeros(D, np.float32),
+        query=np.zeros(D if s.query.size else 0, np.float32),
     )
+
+
+def _grown_features(s: Expansion, D: int, N: int) -> dict[str, np.ndarray]:
+    """The feature-major matrix with another shape.  Memory that no member has used is not touched, and so not taken."""
+    if s.counts[STORAGE] == COMPRESSED:
+        return {}
+    a, used = _features(s), np.s_[: s.counts[WIDTH], : s.counts[SLOTS]]
+    out = np.zeros((D, N), a.dtype)
+    out[used] = a[used]
+    return {"bits" if is_binary(s) else "columns": out}
+
+
+def _more_nonzeros(s: Expansion, M: int) -> Expansion:
+    def longer(a: np.ndarray) -> np.ndarray:
+        out = np.empty(M, a.dtype)
+        out[: len(a)] = a
+        return out
+
+    return s._replace(sparse_indices=longer(s.sparse_indices), sparse_values=longer(s.sparse_values))
+
+
+def _compress(s: Expansion) -> Expansion:
+    """Keep only the non-zero features.  Cached rows go: another order of summation has other rounding."""
+    features = _features(s)[: s.counts[WIDTH], : s.counts[SLOTS]]
+    d, slot = np.nonzero(features)
+    order = np.argsort(slot, kind="stable")
+    s = without_rows(s)
+    s.counts[STORAGE] = COMPRESSED
+    return s._replace(
+        columns=np.zeros((0, 0), np.float32),
+        bits=np.zeros((0, 0), np.uint8),
+        sparse_indices=d[order].astype(np.int32),
+        sparse_values=features[d, slot][order].astype(np.float32),
+        query=np.zeros(s.member_indices.shape[0], np.float32),
+    )
+
+
+def _features(s: Expansion) -> np.ndarray:
+    """The feature-major matrix."""
+    return s.bits if is_binary(s) else s.columns
 
 
 def keep(s: Expansion, order: np.ndarray) -> Expansion:
@@ -204,10 +269,7 @@ def keep(s: Expansion, order: np.ndarray) -> Expansion:
         a = getattr(s, name)
         a[:m] = a[order]
         a[m:n] = 0
-    features = s.bits if is_binary(s) else s.columns
-    for column in features:
-        column[:m] = column[order]
-        column[m:n] = 0
+    _move_features(s, order, n)
     s.counts[SLOTS], s.counts[HOLES] = m, 0
     if extremes is None:
         find_extremes(s)
@@ -218,6 +280,20 @@ def keep(s: Expansion, order: np.ndarray) -> Expansion:
 
 def _rising(order: np.ndarray) -> bool:
     return bool(np.all(np.diff(order) > 0))
+
+
+def _move_features(s: Expansion, order: np.ndarray, n: int) -> None:
+    """Let the features of slot order[t] be those of slot t."""
+    m, begins, lengths = len(order), s.starts[order], np.diff(s.starts[: n + 1])[order]
+    s.starts[1 : m + 1] = np.cumsum(lengths)
+    if s.counts[STORAGE] == COMPRESSED:
+        source = np.repeat(begins - s.starts[:m], lengths) + np.arange(s.starts[m])
+        for a in (s.sparse_indices, s.sparse_values):
+            a[: len(source)] = a[source]
+        return
+    for column in _features(s):
+        column[:m] = column[order]
+        column[m:n] = 0
 
 
 def _move_rows(s: Expansion, order: np.ndarray, n: int) -> None:
@@ -253,27 +329,44 @@ def without_rows(s: Expansion) -> Expansion:
 def dump(s: Expansion, n_features: int) -> dict[str, np.ndarray]:
     """The arrays from which `restore` makes an equal expansion: slots with their holes, but no cached rows."""
     n = int(s.counts[SLOTS])
-    features = s.bits if is_binary(s) else s.columns
-    return {
+    arrays = {
         **{name: getattr(s, name)[:n].copy() for name in PER_SLOT},
-        "features": features[:n_features, :n].copy(),
+        "n_features": np.array([n_features]),
+        "starts": s.starts[: n + 1].copy(),
         "counts": s.counts.copy(),
         "extremes": s.extremes.copy(),
     }
+    if s.counts[STORAGE] == COMPRESSED:
+        return arrays | {name: getattr(s, name)[: s.starts[n]].copy() for name in ("sparse_indices", "sparse_values")}
+    return arrays | {"features": _features(s)[:n_features, :n].copy()}
 
 
 def restore(arrays: dict[str, np.ndarray], cache_bytes: int) -> Expansion:
     """An expansion from the arrays of `dump`."""
-    features = arrays["features"]
-    D, n = features.shape
+    D, n = int(arrays["n_features"][0]), len(arrays["y"])
     s = empty(cache_bytes, _slots_for(n), _doubled(MIN_FEATURES, D))
     for name in PER_SLOT:
         getattr(s, name)[:n] = arrays[name]
-    if features.dtype != np.uint8:
-        s = s._replace(columns=np.zeros(s.bits.shape, np.float32), bits=np.zeros((0, 0), np.uint8))
-    (s.bits if is_binary(s) else s.columns)[:D, :n] = features
+    s.starts[: n + 1] = arrays["starts"]
     s.counts[:] = arrays["counts"]
+    s = _with_features(s, arrays)
     s.counts[ROWS] = s.counts[HAND] = 0
     s.counts[CACHE_BYTES] = cache_bytes
     s.extremes[:] = arrays["extremes"]
+    return s
+
+
+def _with_features(s: Expansion, arrays: dict[str, np.ndarray]) -> Expansion:
+    """The expansion with the stored features, in the storage that its counts tell."""
+    D, N = s.bits.shape
+    if s.counts[STORAGE] == COMPRESSED:
+        return s._replace(
+            bits=np.zeros((0, 0), np.uint8),
+            query=np.zeros(D, np.float32),
+            **{name: arrays[name].copy() for name in ("sparse_indices", "sparse_values")},
+        )
+    if s.counts[STORAGE] == COLUMNS:
+        s = s._replace(columns=np.zeros((D, N), np.float32), bits=np.zeros((0, 0), np.uint8))
+    d, n = arrays["features"].shape
+    _features(s)[:d, :n] = arrays["features"]
     return s

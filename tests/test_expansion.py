@@ -83,7 +83,7 @@ def queries(X):
 def add(s, X, kernel=KERNEL, first_id=0):
     """Append the rows of X, with boxes and gradients that tell their ids."""
     q = queries(X)
-    s = reserve(s, len(q.sq), np.shape(X)[-1], is_binary(s) and bool(np.isin(X, (0, 1)).all()))
+    s = reserve(s, len(q.sq), np.shape(X)[-1], is_binary(s) and bool(np.isin(X, (0, 1)).all()), len(q.indices))
     for t, number in enumerate(range(first_id, first_id + len(q.sq))):
         lo, hi = (0.0, 1.0 + number) if number % 2 else (-1.0 - number, 0.0)
         append_query(s, kernel, q, t, lo, hi, number, np.sin(number))
@@ -308,7 +308,7 @@ def test_the_cache_grows_up_to_its_bytes():
     for _ in range(3):
         for i in range(200):
             if wants_rows(s.counts, s.rows):
-                s = reserve(s, 0, 3, False)
+                s = reserve(s, 0, 3, False, 0)
             row_of_member(s, KERNEL, i, -1)
     assert s.rows.nbytes == cache_bytes
     assert s.counts[ROWS] == 40
@@ -337,12 +337,12 @@ def test_restore_gives_back_what_dump_took(binary, n):
 def test_a_copy_without_rows_can_grow_its_cache():
     s = filled(data(np.random.default_rng(8), 100, 3, False))
     for i in range(100):
-        s = reserve(s, 0, 3, False)
+        s = reserve(s, 0, 3, False, 0)
         row_of_member(s, KERNEL, i, -1)
     bare = without_rows(s)
     assert bare.counts[ROWS] == 0
     for i in range(100):
-        bare = reserve(bare, 0, 3, False)
+        bare = reserve(bare, 0, 3, False, 0)
         row_of_member(bare, KERNEL, i, -1)
     np.testing.assert_array_equal(bare.rows[bare.row_of[99], :100], s.rows[s.row_of[99], :100])
     assert s.counts[ROWS] == 100

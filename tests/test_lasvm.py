@@ -50,7 +50,7 @@ def candidates(X, y, kernel, C=1.0):
     """All examples as members with alpha = 0, and the engine's kernel matrix of them."""
     n, d = X.shape
     q = from_dense(X, np.arange(d))
-    s = reserve(empty(1 << 20), n, d, bool(np.isin(X, (0, 1)).all()))
+    s = reserve(empty(1 << 20), n, d, bool(np.isin(X, (0, 1)).all()), len(q.indices))
     append_block(s, kernel, *q, np.where(y, 0.0, -C), np.where(y, C, 0.0))
     find_extremes(s)
     K = np.empty((n, n), np.float32)

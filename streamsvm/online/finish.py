@@ -202,8 +202,8 @@ def _newton_step(s: Expansion, kernel: Kernel, F: np.ndarray, K_F: np.ndarray) -
 def finish(s: Expansion, kernel: Kernel, tol: float) -> tuple[Expansion, int]:
     """Solve over the members of the expansion until delta <= tol, then evict.
 
-    It gives up after `MAX_STEPS` per member; delta tells.  Members that eviction leaves with alpha = 0 hold an extreme of
-    the gradient, and with it the bias.
+    It gives up after `MAX_STEPS` per member; delta tells.  Members that eviction leaves with alpha = 0 hold an
+    extreme of the gradient, and with it the bias.
     Returns the expansion, its slots without holes, and the number of pair steps.
     """
     evict(s, 0.0)

@@ -53,6 +53,8 @@ from streamsvm.blocks import (
     prefers_product,
 )
 from streamsvm.expansion import (
+    BITS,
+    COMPRESSED,
     EVALUATIONS,
     FORBIDDEN,
     G_DOWN,
@@ -62,6 +64,7 @@ from streamsvm.expansion import (
     SLOT_DOWN,
     SLOT_UP,
     SLOTS,
+    STORAGE,
     Expansion,
     all_ones,
     append,
@@ -69,14 +72,14 @@ from streamsvm.expansion import (
     is_binary,
     kernel_row,
     member_row,
+    needs_reserve,
     set_penalties,
     store_row,
-    too_many_holes,
     wants_rows,
 )
 from streamsvm.kernels import LARGEST_KERNEL_VALUE, Kernel, map_row, self_product
 from streamsvm.online.sigmoid import note_margin
-from streamsvm.storage import reserve
+from streamsvm.storage import block_slots, reserve
 
 EVICTION_PERIOD = 10
 MAX_ONE_CLASS = 300  # members kept while only one class has been seen: all have the same gradient, more say nothing new
@@ -347,10 +350,10 @@ def learn_example(s, kernel, rule, columns, x, lo, hi, id, own_id, sigmoid):
     indices, values = s.member_indices[:nnz], s.member_values[:nnz]
     n = s.counts[SLOTS]
     if (
-        n == s.alpha.shape[0]
-        or too_many_holes(s.counts)
+        needs_reserve(s)
         or wants_rows(s.counts, s.rows)
-        or (s.columns.size == 0 and not all_ones(values))
+        or (s.counts[STORAGE] == BITS and not all_ones(values))
+        or (s.counts[STORAGE] == COMPRESSED and s.starts[n] + nnz > s.sparse_indices.shape[0])
     ):
         return NO_ROOM, 0.0
     kernel_row(s, kernel, indices, values, sq, 0, n, s.scratch)
@@ -378,13 +381,13 @@ def _block_row(s, kernel, P, G, arrivals, t, first, sq):
 def _learn_block(s, kernel, rule, indptr, indices, values, sq, lo, hi, ids, own_ids, P, G, sigmoid, margins):
     """Learn a block of examples in sequence, from rows or from the products P and G; room has been reserved.
 
-    Stops early when there are too many holes; returns how many examples were learned.  So holes are squeezed out at the
-    same examples however a stream is cut into blocks, and sums are made in the same order.
+    Stops early when `reserve` is needed; returns how many examples were learned.  So holes are squeezed out and
+    features compressed at the same examples however a stream is cut into blocks, and sums are made in the same order.
     """
     first = s.counts[SLOTS]
     arrivals = np.empty(sq.shape[0], np.int64)
     for t in range(sq.shape[0]):
-        if too_many_holes(s.counts):
+        if needs_reserve(s):
             return t
         x_indices, x_values = indices[indptr[t] : indptr[t + 1]], values[indptr[t] : indptr[t + 1]]
         if G.shape[0] > 0:
@@ -438,11 +441,12 @@ def learn(
     """
     margins = np.empty(len(lo))
     done = 0
-    block = q
     while done < len(lo):
-        rest, q = slice(done, None), block.rest(done)
-        s = reserve(s, len(q.sq), n_features, is_binary(s) and is_binary_block(q))
-        P, G = inner_products(s, q, within=True) if prefers_product(s, q) else (NO_PRODUCTS, NO_PRODUCTS)
+        rest, part = slice(done, None), q.rest(done)
+        nnz = len(part.indices)
+        n_new = block_slots(s, len(part.sq), n_features, nnz)
+        s = reserve(s, n_new, n_features, is_binary(s) and is_binary_block(part), nnz)
+        P, G = inner_products(s, part, within=True) if prefers_product(s, part) else (NO_PRODUCTS, NO_PRODUCTS)
         boxes = lo[rest], hi[rest]
-        done += _learn_block(s, kernel, rule, *q, *boxes, ids[rest], own_ids, P, G, sigmoid, margins[rest])
+        done += _learn_block(s, kernel, rule, *part, *boxes, ids[rest], own_ids, P, G, sigmoid, margins[rest])
     return s, margins

@@ -1,0 +1,312 @@
+"""Wide, sparse features: compressed members take the place of the feature-major matrix, and nothing else changes."""
+
+import naive
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from streamsvm import LASVM, storage
+from streamsvm.blocks import from_dense, prefers_product
+from streamsvm.expansion import (
+    BITS,
+    COLUMNS,
+    COMPRESSED,
+    SLOTS,
+    STORAGE,
+    WIDE,
+    WIDTH,
+    is_binary,
+    is_wide,
+)
+from streamsvm.kernels import NAMES
+from streamsvm.online.lasvm import bias
+
+D = 600
+
+
+@pytest.fixture
+def narrow_limit(monkeypatch):
+    """Compress members from 20 000 entries on: these streams get there after some 40 members."""
+    monkeypatch.setattr(storage, "WIDE_BYTES", 80_000)
+
+
+def stream(n, d=D, nnz=12, binary=False, seed=0):
+    """Sparse examples as dicts, some names common and most rare, and labels that follow the common ones."""
+    rng = np.random.default_rng(seed)
+    direction = rng.normal(size=d) * np.exp(-np.arange(d) / 30)
+    rows, y = [], []
+    for _ in range(n):
+        columns = np.unique((d * rng.random(nnz) ** 3).astype(int))
+        values = np.ones(len(columns)) if binary else rng.normal(size=len(columns))
+        rows.append({f"w{c}": float(v) for c, v in zip(columns, values, strict=True)})
+        y.append(bool(values @ direction[columns] + 0.1 * rng.normal() > 0))
+    return rows, y
+
+
+def learned(rows, y, cut=None, **parameters):
+    model = LASVM(**{"C": 10.0, "gamma": 0.02, **parameters})
+    for b in range(0, len(rows), cut or len(rows)):
+        model.learn_many(rows[b : b + (cut or len(rows))], y[b : b + (cut or len(rows))])
+    return model
+
+
+def kind(model):
+    return int(model._expansion.counts[STORAGE])
+
+
+def members(s):
+    """The features of all slots, whatever their storage."""
+    n, width = int(s.counts[SLOTS]), int(s.counts[WIDTH])
+    if s.counts[STORAGE] != COMPRESSED:
+        return (s.bits if is_binary(s) else s.columns)[:width, :n].T.astype(np.float32)
+    end = s.starts[n]
+    return sp.csr_array((s.sparse_values[:end], s.sparse_indices[:end], s.starts[: n + 1]), (n, width)).toarray()
+
+
+# ----------------------------------------------------------------------------------------------------------- the switch
+
+
+def test_the_rule_looks_at_size_and_emptiness():
+    s = storage.empty(0)
+    assert s.counts[WIDE] == 1 << 24
+    assert not is_wide(s.counts, 1 << 10, 1 << 14, 0)
+    assert is_wide(s.counts, (1 << 10) + 1, 1 << 14, 1 << 20)
+    assert not is_wide(s.counts, (1 << 10) + 1, 1 << 14, (1 << 20) + (1 << 10))
+    s.counts[STORAGE] = COMPRESSED
+    assert not is_wide(s.counts, 1 << 20, 1 << 20, 0)
+
+
+@pytest.mark.parametrize("binary", [True, False])
+def test_members_are_the_same_before_and_after(narrow_limit, binary):
+    """The switch comes with the first example that finds too many entries, and keeps every feature."""
+    rows, y = stream(120, binary=binary)
+    model, kinds = LASVM(C=10.0, gamma=0.02), []
+    for x, label in zip(rows, y, strict=True):
+        before = members(model._expansion)
+        entries = int(model._expansion.counts[SLOTS] * model._expansion.counts[WIDTH])
+        model.learn_one(x, label)
+        after = members(model._expansion)
+        np.testing.assert_array_equal(after[: len(before), : before.shape[1]], before)
+        assert (kind(model) == COMPRESSED) == (entries > 20_000)
+        kinds.append(kind(model))
+    assert kinds == [BITS if binary else COLUMNS] * kinds.index(COMPRESSED) + [COMPRESSED] * kinds.count(COMPRESSED)
+    assert 20 < kinds.count(COMPRESSED) < 100
+
+
+def test_dense_features_are_never_compressed(narrow_limit):
+    X = np.random.default_rng(0).normal(size=(500, 100)) * (np.random.default_rng(1).random((500, 100)) < 0.1)
+    model = LASVM()
+    model.learn_many(X, np.arange(500) % 2 == 0)
+    assert model._expansion.counts[SLOTS] * 100 > model._expansion.counts[WIDE]
+    assert kind(model) == COLUMNS
+
+
+# ---------------------------------------------------------------------------------------------------------- same values
+
+
+@pytest.mark.parametrize("kernel", NAMES)
+@pytest.mark.parametrize("binary", [True, False])
+def test_the_decision_is_the_sum_over_the_members(narrow_limit, kernel, binary):
+    rows, y = stream(250, binary=binary)
+    model = learned(rows, y, kernel=kernel, degree=2, coef0=0.5, C=1.0)
+    s = model._expansion
+    assert kind(model) == COMPRESSED
+    queries = [*rows[:40], {"w1": 0.5, "w2": -2.0, "never seen": 3.0}, {}]
+    names = list(model._features.columns)
+    X = np.array([[x.get(name, 0.0) for name in [*names, "never seen"]] for x in queries])
+    Z = np.pad(members(s), ((0, 0), (0, len(names) + 1 - s.counts[WIDTH])))
+    expected = naive.gram(model._kernel, X, Z) @ s.alpha[: s.counts[SLOTS]] + bias(s)
+    tolerance = 1e-5 * max(1.0, np.abs(s.alpha).sum() * np.abs(s.self_k).max())
+    np.testing.assert_allclose(model.decision_function_many(queries), expected, atol=tolerance)
+    np.testing.assert_allclose([model.decision_function_one(x) for x in queries], expected, atol=tolerance)
+
+
+@pytest.mark.parametrize("binary", [True, False])
+def test_a_compressed_model_learns_what_a_feature_major_one_does(monkeypatch, binary):
+    """Sums of 0/1 features are exact in both storages; other models differ until they are finished."""
+    rows, y = stream(400, binary=binary)
+    wide = learned(rows, y, gamma=0.5)
+    monkeypatch.setattr(storage, "WIDE_BYTES", 80_000)
+    compressed = learned(rows, y, gamma=0.5)
+    assert (kind(wide), kind(compressed)) == (BITS if binary else COLUMNS, COMPRESSED)
+    if binary:
+        np.testing.assert_array_equal(compressed.dual_coef, wide.dual_coef)
+    compressed.finish(1e-5)
+    wide.finish(1e-5)
+    np.testing.assert_array_equal(compressed.support_ids, wide.support_ids)
+    np.testing.assert_allclose(compressed.dual_coef, wide.dual_coef, rtol=1e-3, atol=1e-3)
+    np.testing.assert_array_equal(members(compressed._expansion), members(wide._expansion))
+
+
+# --------------------------------------------------------------------------------------------------------- same history
+
+
+@pytest.fixture(scope="module")
+def whole():
+    """A stream long enough for evictions after the switch, the digest of its model, and where it switched."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(storage, "WIDE_BYTES", 80_000)
+        rows, y = stream(900, seed=1)
+        model, switch = LASVM(C=10.0, gamma=0.02), None
+        for t, (x, label) in enumerate(zip(rows, y, strict=True)):
+            model.learn_one(x, label)
+            if switch is None and kind(model) == COMPRESSED:
+                switch = t
+        assert model.n_members < 0.8 * len(rows)
+        return rows, y, model.digest(), switch
+
+
+@pytest.mark.parametrize("cut", [1, 7, 64, 256, 900])
+def test_how_the_stream_is_cut_does_not_matter(narrow_limit, whole, cut):
+    rows, y, digest, _ = whole
+    assert learned(rows, y, cut).digest() == digest
+
+
+@pytest.mark.parametrize("cache_mb", [0.001, 64.0])
+def test_the_size_of_the_cache_does_not_matter(narrow_limit, whole, cache_mb):
+    rows, y, digest, _ = whole
+    model = learned(rows, y, 100, cache_mb=cache_mb)
+    assert model.digest() == digest
+    model.finish()
+    other = learned(rows, y, 100, cache_mb=1.0)
+    other.finish()
+    assert model.digest() == other.digest()
+
+
+@pytest.mark.parametrize("offset", [-20, -1, 0, 1, 2, 150, 400])
+def test_a_restored_model_goes_on_alike(narrow_limit, whole, offset):
+    """Saved around the switch, and long after it."""
+    rows, y, digest, switch = whole
+    t = switch + offset
+    first = learned(rows[:t], y[:t], 50)
+    model = LASVM.from_bytes(first.to_bytes())
+    assert kind(model) == kind(first) == (COMPRESSED if offset >= 1 else COLUMNS)
+    assert model.digest() == first.digest()
+    model.learn_many(rows[t:], y[t:])
+    assert model.digest() == digest
+
+
+@settings(max_examples=15)
+@given(
+    st.lists(st.tuples(st.integers(1, 80), st.sampled_from(["go on", "restore", "finish", "one by one"])), max_size=6)
+)
+def test_any_cut_and_any_restoring_end_alike(steps):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(storage, "WIDE_BYTES", 60_000)
+        rows, y = stream(480, nnz=8, seed=2)
+        model, twin, t = LASVM(C=5.0, gamma=0.2), LASVM(C=5.0, gamma=0.2, cache_mb=0.01), 0
+        for n, what in steps:
+            part = slice(t, t + n)
+            if what == "one by one":
+                for x, label in zip(rows[part], y[part], strict=True):
+                    model.learn_one(x, label)
+            else:
+                model.learn_many(rows[part], y[part])
+            twin.learn_many(rows[part], y[part])
+            if what == "restore":
+                model = LASVM.from_bytes(model.to_bytes())
+            if what == "finish":
+                model.finish()
+                twin.finish()
+            t += n
+        assert model.digest() == twin.digest()
+
+
+def test_a_compressed_model_is_finished_to_its_optimum(narrow_limit):
+    rows, y = stream(500)
+    model = learned(rows, y, tau=1e-4)
+    model.finish()
+    s = model._expansion
+    n = int(s.counts[SLOTS])
+    signs = np.where(s.y[:n] > 0, 1.0, -1.0)
+    K = naive.gram(model._kernel, members(s), members(s))
+    np.testing.assert_allclose(s.g[:n], naive.gradient(s.alpha[:n], signs, K), atol=1e-4)
+    assert kind(model) == COMPRESSED
+    assert np.diff(s.starts[: n + 1]).min() > 0
+    model.learn_many(rows[:50], y[:50])
+
+
+# ----------------------------------------------------------------------------------------------------------- any input
+
+
+@pytest.mark.parametrize("form", ["dicts", "csr", "frame"])
+def test_every_kind_of_batch_is_learned(narrow_limit, form):
+    rows, y = stream(200)
+    names = [f"w{c}" for c in range(D)]
+    X = np.array([[x.get(name, 0.0) for name in names] for x in rows])
+    batch = {"dicts": rows, "csr": sp.csr_array(X), "frame": pytest.importorskip("pandas").DataFrame(X, columns=names)}
+    model = LASVM(C=10.0, gamma=0.02)
+    model.learn_many(batch[form], y)
+    assert kind(model) == COMPRESSED
+    reference = learned(rows, y)
+    model.finish(1e-5)
+    reference.finish(1e-5)
+    margins = np.asarray(model.decision_function_many(batch[form]))
+    np.testing.assert_allclose(margins, reference.decision_function_many(rows), atol=1e-3)
+
+
+def test_names_that_come_after_the_switch_get_room(narrow_limit):
+    rows, y = stream(200)
+    model = learned(rows, y)
+    model.learn_many([{f"late{t}": 1.0, f"later{t}": 0.5} for t in range(2000)], np.arange(2000) % 2 == 0)
+    assert model.decision_function_one({"late3": 1.0, "w1": 1.0}) == pytest.approx(
+        model.decision_function_many([{"w1": 1.0, "late3": 1.0}])[0]
+    )
+    assert members(model._expansion).shape[1] > 4000
+
+
+# -------------------------------------------------------------------------------------------------------------- memory
+
+
+def nbytes(s):
+    """Of everything but the cached rows."""
+    return sum(a.nbytes for name, a in s._asdict().items() if name != "rows")
+
+
+def test_memory_follows_the_non_zero_features():
+    """2000 members of 50 non-zeros among 50 000 features would be 400 MB feature-major."""
+    rng = np.random.default_rng(0)
+    indices = np.sort(rng.integers(0, 50_000, (2000, 50)), axis=1)
+    X = sp.csr_array((rng.normal(size=100_000), indices.ravel(), np.arange(0, 100_001, 50)), (2000, 50_000))
+    model = LASVM(C=1.0, gamma=0.01, cache_mb=1.0)
+    largest = 0
+    for b in range(0, 2000, 100):
+        model.learn_many(X[b : b + 100], rng.random(100) < 0.5)
+        largest = max(largest, nbytes(model._expansion))
+    assert model.n_members > 1900
+    assert kind(model) == COMPRESSED
+    assert nbytes(model._expansion) < 20e6
+    assert largest < 4 * storage.WIDE_BYTES
+    assert nbytes(LASVM.from_bytes(model.to_bytes())._expansion) < 20e6
+
+
+def test_half_a_million_names_in_one_batch_do_not_exhaust_memory():
+    rows = [{f"{t}:{k}": 1.5 for k in range(4000)} for t in range(125)]
+    model = LASVM(cache_mb=1.0)
+    model.learn_many(rows, np.arange(125) % 2 == 0)
+    assert kind(model) == COMPRESSED
+    assert nbytes(model._expansion) < 30e6
+
+
+def test_the_scattered_query_is_wiped(narrow_limit):
+    rows, y = stream(300)
+    model = learned(rows, y)
+    model.predict_many(rows[:10])
+    assert not model._expansion.query.any()
+
+
+def test_a_dense_block_of_queries_takes_no_product(narrow_limit):
+    model = learned(*stream(300))
+    assert not prefers_product(model._expansion, from_dense(np.ones((20, 64)), np.arange(64)))
+
+
+def test_entries_of_one_place_add_up():
+    """SciPy lets a matrix have them; compressed members must not."""
+    twice = sp.csr_array((np.array([1.0, 2.0, 4.0]), np.array([3, 3, 0]), np.array([0, 2, 3])), (2, 5))
+    model, once = LASVM(kernel="linear"), LASVM(kernel="linear")
+    model.learn_many(twice, [True, False])
+    once.learn_many(sp.csr_array(twice.toarray()), [True, False])
+    assert model.digest() == once.digest()
+    assert twice.nnz == 3
