@@ -258,7 +258,7 @@ def run_with(settings, fuse, monkeypatch):
             (CheckpointStore, ["load", "save"]),
             (os, ["fsync", "replace"]),
             (State, ["to_checkpoint"]),
-            (daemon, ["_scale"]),
+            (daemon, ["_usable"]),
         ):
             for name in names:
                 patch.setattr(owner, name, fuse.around(getattr(owner, name)))

@@ -3,7 +3,7 @@
 import naive
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from numba import njit
 
@@ -268,7 +268,9 @@ class Rehearsal:
 OPERATIONS = st.tuples(st.sampled_from(["add", "bury", "row", "row", "squeeze", "permute", "save"]), st.integers(0, 15))
 
 
-@settings(max_examples=80)
+@settings(max_examples=120)
+@example([("bury", 5)], False, 1 << 20)
+@example([("bury", 2), ("squeeze", 0), ("row", 4), ("permute", 1), ("row", 4)], True, 0)
 @given(st.lists(OPERATIONS, max_size=50), st.booleans(), st.sampled_from([0, 1 << 14, 1 << 20]))
 def test_cached_rows_are_never_stale(operations, binary, cache_bytes):
     """Whatever joins, leaves, moves or is evicted from the cache, in any order."""

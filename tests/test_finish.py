@@ -14,7 +14,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
 from streamsvm import LASVM
-from streamsvm.expansion import HOLES, SLOTS
+from streamsvm.expansion import HOLES, SLOT_DOWN, SLOT_UP, SLOTS
 from streamsvm.kernels import NAMES
 from streamsvm.online import finish as finishing
 from streamsvm.online.lasvm import delta
@@ -100,6 +100,8 @@ def test_no_pair_violates_by_more_than_the_tolerance(seed, n, kernel, C, tol, ga
     assert s.counts[HOLES] == 0
     assert abs(alpha.sum()) <= 1e-9 * max(1.0, np.abs(alpha).sum())  # a Newton step keeps it up to rounding
     assert ((lo <= alpha) & (alpha <= hi)).all()
+    for slot, extreme in zip(s.counts[[SLOT_UP, SLOT_DOWN]], s.extremes, strict=True):
+        assert slot < 0 or (slot < n and s.g[slot] == extreme)
     assert delta(s) <= tol
     found, float32 = gap(model, X, y)
     assert found <= tol + 30 * float32
