@@ -137,7 +137,7 @@ def _run(arguments: argparse.Namespace) -> int:
         logger.info("engine ready after %.1f seconds", streamsvm.warmup())
         state = daemon.run(settings, stop)
     if state is None:
-        print("nothing learned yet")
+        print(f"no event of topic {settings.log.topic!r} in {settings.log.dir} was consumed yet")
         return OK
     print(table({settings.log.topic: state}))
     print(f"model digest: {state.model.digest()}")
@@ -158,7 +158,8 @@ def _produce(arguments: argparse.Namespace) -> int:
         for value in events("writing", n_records):
             target.produce(topic, value)
         target.flush()
-    print(f"{n_records} records from {arguments.file} are in topic {topic} of {log.dir}")
+        total = target.end_offsets(topic).get(0, 0)
+    print(f"appended {n_records} records from {arguments.file} to topic {topic} of {log.dir}, which now has {total}")
     return OK
 
 

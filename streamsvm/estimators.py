@@ -209,7 +209,7 @@ class LASVM(base.MiniBatchClassifier):
     def _learn_many(self, X: Any, y: Any, w: Any, ids: Any) -> np.ndarray:
         n = n_rows(X)
         self._y_name = getattr(y, "name", None)
-        positive = _labels(y, n)
+        positive = _labels(X, y, n)
         box = self.C * _weights(w, n) * np.where(positive, self.pos_weight, 1.0)
         lo, hi = np.where(positive, 0.0, -box), np.where(positive, box, 0.0)
         numbers = np.arange(self._n_seen, self._n_seen + n) if ids is None else _ids(ids, n)
@@ -430,13 +430,18 @@ def _label(y: Any) -> bool:
     raise ValueError(f"y={y!r} is not a binary label; use True and False (or 1 and 0, or 1 and -1)")
 
 
-def _labels(y: Any, n: int) -> np.ndarray:
+def _labels(X: Any, y: Any, n: int) -> np.ndarray:
+    if getattr(X, "ndim", 2) != 2:
+        raise ValueError(f"X has shape {X.shape}; a batch is a 2-D array (examples, features)")
     labels = np.asarray(y)
     if labels.shape != (n,):
         raise ValueError(f"y has shape {labels.shape} for {n} rows of X; one label for each row is needed")
     if labels.dtype.kind == "b":
         return labels
     if labels.dtype.kind == "O":
+        for row, label in enumerate(labels):
+            if not isinstance(label, bool | np.bool_ | int | float | np.number):
+                raise ValueError(f"y holds {label!r} in row {row}; labels must be True and False, 1 and 0, or 1 and -1")
         return np.fromiter((_label(label) for label in labels), bool, n)
     values = set(np.unique(labels).tolist())
     if labels.dtype.kind in "fiu" and (values <= {-1, 1} or values <= {0, 1}):

@@ -56,6 +56,8 @@ class FeatureTable:
 
     def example(self, x: Mapping[Hashable, Any], learning: bool) -> tuple[np.ndarray, np.ndarray]:
         """The columns and values (float64, not yet checked to be finite) of one example."""
+        if not isinstance(x, Mapping):
+            raise TypeError(f"x={x!r} must be a dict of features")
         names = tuple(x)
         try:
             values = np.array(list(x.values()))

@@ -3,7 +3,7 @@
 import numpy as np
 
 from streamsvm.kernels import LINEAR_KIND, POLYNOMIAL_KIND, RBF_KIND
-from streamsvm.online.lasvm import BLOCK, EVICTION_PERIOD, MAX_ONE_CLASS, MAX_REPROCESS, ROUNDING
+from streamsvm.online.lasvm import BLOCK, EVICTION_PERIOD, MAX_ONE_CLASS, MAX_REPROCESS, ROUNDING, SPARED
 
 NO_CURVATURE = 1e-12
 
@@ -193,9 +193,11 @@ class NaiveLASVM:
         i, j = self.pair
         if i is None or j is None:
             return
-        slack = self.rule.slack
-        useless = np.where(self.y < 0, self.g >= self.g[i] + slack, self.g <= self.g[j] - slack)
-        useless &= (self.alpha == 0) & (self.y != 0)
+        beyond = np.where(self.y < 0, self.g - self.g[i], self.g[j] - self.g)
+        candidate = (self.alpha == 0) & (self.y != 0)
+        near = np.sum(candidate & (beyond >= 0) & (beyond < self.rule.slack))
+        slack = 0.0 if near > SPARED * np.sum(self.y != 0) else self.rule.slack
+        useless = candidate & (beyond >= slack)
         useless[[i, j]] = False
         for a in (self.y, self.alpha, self.lo, self.hi):
             a[useless] = 0.0

@@ -162,7 +162,9 @@ def test_the_fingerprint_is_all_that_a_model_depends_on(tmp_path):
     for section in ("model", "features", "label"):
         names = {f"{section}.{item.name}" for item in fields(SECTIONS[section])}
         assert names - {"model.cache_mb"} <= set(before)
-    assert load(path, {}, ["daemon.batch=1", "log.dir=x", "daemon.keep=9", "model.cache_mb=1.0"]).fingerprint() == before
+    assert (
+        load(path, {}, ["daemon.batch=1", "log.dir=x", "daemon.keep=9", "model.cache_mb=1.0"]).fingerprint() == before
+    )
     assert load(path, {}, ["log.topic=other"]).fingerprint() != before
 
 

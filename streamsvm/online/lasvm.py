@@ -30,7 +30,7 @@ section 3 (PROCESS, REPROCESS, FINISH).  Deviations:
   every one: the scan costs as much as a step.
 - The source's extremes are far apart (delta is 5 on banana at C = 316), so that its eviction spares what may yet be
   needed. When REPROCESS is repeated they are close, and evicting right beyond them costs 0.4 points of error on
-  banana: small expansions spare members within `slack`.
+  banana: members within `slack` are spared while they are few.
 - A step that no bound cuts makes g_i and g_j equal, so that the next extreme would hang on rounding.  Extremes that are
   equal up to the rounding of the step go to the first slot: two ways of computing a kernel value give one model.
 - The extremes i, j, g_i, g_j are by-products of every gradient update: one pass over g updates it and finds both.
@@ -83,7 +83,7 @@ from streamsvm.storage import block_slots, reserve
 
 EVICTION_PERIOD = 10
 MAX_ONE_CLASS = 300  # members kept while only one class has been seen: all have the same gradient, more say nothing new
-LARGE = 3000  # members beyond which there are candidates enough without slack, and each costs time
+SPARED = 0.1  # share of the members that eviction leaves for the slack: more would cost more than they are worth
 MAX_REPROCESS = 1000  # steps on one example, which bounds the time of one call; the next example goes on
 BLOCK = 512  # slots scanned before the running extremes are compared
 NO_CURVATURE = 1e-12
@@ -279,16 +279,23 @@ def reprocess(counts, extremes, rule, steps):
 
 @compiled
 def evict(s, slack):
-    """Bury the members with alpha = 0 whose gradient is more than `slack` away from being part of a violating pair."""
-    g_up, g_down = s.extremes[G_UP], s.extremes[G_DOWN]
+    """Bury the members with alpha = 0 that cannot be part of a violating pair.
+
+    Those within `slack` of it are spared while they are few.
+    """
     i, j = s.counts[SLOT_UP], s.counts[SLOT_DOWN]
     if i < 0 or j < 0:
         return
-    if s.counts[SLOTS] - s.counts[HOLES] > LARGE:
+    g_up, g_down, near = s.extremes[G_UP], s.extremes[G_DOWN], 0
+    for t in range(s.counts[SLOTS]):
+        beyond = s.g[t] - g_up if s.y[t] < 0 else g_down - s.g[t]
+        if s.y[t] != 0 and s.alpha[t] == 0.0 and 0.0 <= beyond < slack:
+            near += 1
+    if near > SPARED * (s.counts[SLOTS] - s.counts[HOLES]):
         slack = 0.0
     for t in range(s.counts[SLOTS]):
-        useless = (s.y[t] < 0 and s.g[t] >= g_up + slack) or (s.y[t] > 0 and s.g[t] <= g_down - slack)
-        if useless and s.alpha[t] == 0.0 and t != i and t != j:
+        beyond = s.g[t] - g_up if s.y[t] < 0 else g_down - s.g[t]
+        if s.y[t] != 0 and s.alpha[t] == 0.0 and beyond >= slack and t != i and t != j:
             bury(s, t)
 
 
