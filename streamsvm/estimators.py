@@ -177,7 +177,8 @@ class LASVM(base.MiniBatchClassifier):
     def validate_one(self, x: dict) -> None:
         """Raise the ValueError or TypeError that `learn_one` would raise for these features; learn nothing."""
         _, values = self._features.example(x, learning=False)
-        sq = np.square(values).sum(keepdims=True)
+        with np.errstate(over="ignore", invalid="ignore"):
+            sq = np.square(values).sum(keepdims=True)
         if too_large(sq):
             raise self._too_large(x)
         if largest_self_product(self._kernel, sq) > LARGEST_KERNEL_VALUE:
@@ -210,7 +211,10 @@ class LASVM(base.MiniBatchClassifier):
         n = n_rows(X)
         self._y_name = getattr(y, "name", None)
         positive = _labels(X, y, n)
-        box = self.C * _weights(w, n) * np.where(positive, self.pos_weight, 1.0)
+        with np.errstate(over="ignore"):
+            box = self.C * _weights(w, n) * np.where(positive, self.pos_weight, 1.0)
+        if not np.isfinite(box).all():
+            raise ValueError(f"w is too large: with C={self.C!r} the bound on a coefficient is infinite")
         lo, hi = np.where(positive, 0.0, -box), np.where(positive, box, 0.0)
         numbers = np.arange(self._n_seen, self._n_seen + n) if ids is None else _ids(ids, n)
         margins = np.empty(n)
@@ -246,7 +250,10 @@ class LASVM(base.MiniBatchClassifier):
     def _box(self, y: Any, w: float) -> float:
         if not isinstance(w, int | float | np.number) or not (w >= 0.0 and math.isfinite(w)):
             raise ValueError(f"w={w!r} must be a finite number, at least 0")
-        return self.C * w * (self.pos_weight if y == 1 else 1.0)
+        box = self.C * w * (self.pos_weight if y == 1 else 1.0)
+        if not math.isfinite(box):
+            raise ValueError(f"w={w!r} is too large: with C={self.C!r} the bound on the coefficient is infinite")
+        return box
 
     def finish(self, tol: float | None = None) -> None:
         """Optimise over the members until no pair of them violates by more than `tol` (default `tau`).

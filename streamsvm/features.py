@@ -148,7 +148,9 @@ class FeatureTable:
                     f"X[{first + t}] is {x!r}; a batch is a frame, a 2-D array, a sparse matrix or a list of dicts"
                 )
             columns, values = self.example(x, learning)
-            if too_large(values @ values):
+            with np.errstate(over="ignore", invalid="ignore"):
+                sq = values @ values
+            if too_large(sq):
                 name = list(x)[culprit(values)]
                 raise not_finite(name, x[name], first + t)
             parts.append((columns, values))
@@ -217,6 +219,8 @@ def _numbers(x: Mapping[Hashable, Any]) -> np.ndarray:
             raise TypeError(f"feature {name!r} is {value!r} ({type(value).__name__}); features must be numbers")
         try:
             numbers.append(float(value))
+        except OverflowError as error:
+            raise not_finite(name, value) from error
         except TypeError as error:
             raise TypeError(
                 f"feature {name!r} is {value!r} ({type(value).__name__}); features must be numbers"

@@ -3,7 +3,7 @@
 import numpy as np
 
 from streamsvm.kernels import LINEAR_KIND, POLYNOMIAL_KIND, RBF_KIND
-from streamsvm.online.lasvm import BLOCK, EVICTION_PERIOD, MAX_ONE_CLASS, MAX_REPROCESS, ROUNDING, SPARED
+from streamsvm.online.lasvm import BLOCK, EVICTION_PERIOD, LARGE, MAX_ONE_CLASS, MAX_REPROCESS, ROUNDING, SPARED
 
 NO_CURVATURE = 1e-12
 
@@ -196,7 +196,8 @@ class NaiveLASVM:
         beyond = np.where(self.y < 0, self.g - self.g[i], self.g[j] - self.g)
         candidate = (self.alpha == 0) & (self.y != 0)
         near = np.sum(candidate & (beyond >= 0) & (beyond < self.rule.slack))
-        slack = 0.0 if near > SPARED * np.sum(self.y != 0) else self.rule.slack
+        members = np.sum(self.y != 0)
+        slack = 0.0 if near > SPARED * members or members > LARGE else self.rule.slack
         useless = candidate & (beyond >= slack)
         useless[[i, j]] = False
         for a in (self.y, self.alpha, self.lo, self.hi):

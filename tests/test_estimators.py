@@ -440,6 +440,15 @@ def test_a_bad_weight_or_id_is_named(arguments):
     loop(model, *problem(20, 5))  # and it goes on
 
 
+def test_a_weight_whose_box_overflows_is_refused():
+    model = LASVM(C=1e10)
+    with pytest.raises(ValueError, match=r"w=1e\+308"):
+        model.learn_one({"a": 1.0}, True, w=1e308)
+    with pytest.raises(ValueError, match=r"w holds 1e\+308"):
+        model.learn_many([{"a": 1.0}], [True], w=[1e308])
+    assert model.digest() == LASVM(C=1e10).digest()
+
+
 @pytest.mark.parametrize("kernel", [{"kernel": "linear"}, {"kernel": "poly", "degree": 5}])
 def test_an_example_whose_kernel_overflows_is_refused(kernel):
     model = LASVM(**kernel)

@@ -83,10 +83,12 @@ from streamsvm.storage import block_slots, reserve
 
 EVICTION_PERIOD = 10
 MAX_ONE_CLASS = 300  # members kept while only one class has been seen: all have the same gradient, more say nothing new
+LARGE = 3000  # members beyond which there are candidates enough without slack, and each costs time
 SPARED = 0.1  # share of the members that eviction leaves for the slack: more would cost more than they are worth
 MAX_REPROCESS = 1000  # steps on one example, which bounds the time of one call; the next example goes on
 BLOCK = 512  # slots scanned before the running extremes are compared
 NO_CURVATURE = 1e-12
+NEARLY = 1e-2  # violation, from a matrix product, that is looked at again with a row of its own
 ROUNDING = 1e-6  # of float32 kernel values, with some room
 
 
@@ -281,7 +283,7 @@ def reprocess(counts, extremes, rule, steps):
 def evict(s, slack):
     """Bury the members with alpha = 0 that cannot be part of a violating pair.
 
-    Those within `slack` of it are spared while they are few.
+    Those within `slack` of it are spared while they are few, in an expansion that is not large.
     """
     i, j = s.counts[SLOT_UP], s.counts[SLOT_DOWN]
     if i < 0 or j < 0:
@@ -291,7 +293,8 @@ def evict(s, slack):
         beyond = s.g[t] - g_up if s.y[t] < 0 else g_down - s.g[t]
         if s.y[t] != 0 and s.alpha[t] == 0.0 and 0.0 <= beyond < slack:
             near += 1
-    if near > SPARED * (s.counts[SLOTS] - s.counts[HOLES]):
+    members = s.counts[SLOTS] - s.counts[HOLES]
+    if near > SPARED * members or members > LARGE:
         slack = 0.0
     for t in range(s.counts[SLOTS]):
         beyond = s.g[t] - g_up if s.y[t] < 0 else g_down - s.g[t]
@@ -309,12 +312,8 @@ def is_member(ids, y, id):
 
 
 @inner
-def learn_query(s, kernel, rule, indices, values, sq, lo, hi, id, own_id, from_row, sigmoid):
-    """Learn the example whose kernel row is in `scratch`; return its margin before, and its slot or -1.
-
-    Only a row that `kernel_row` computed may be cached, not one from a matrix product: the two differ in rounding,
-    and what is in the cache must not change results.
-    """
+def learn_query(s, kernel, rule, indices, values, sq, lo, hi, id, own_id, sigmoid):
+    """Learn the example whose kernel row is in `scratch`; return its margin before, and its slot or -1."""
     n = s.counts[SLOTS]
     f = expansion_sum(s.alpha[:n], s.scratch[:n])
     margin = f + _bias(s.counts, s.extremes)
@@ -323,7 +322,7 @@ def learn_query(s, kernel, rule, indices, values, sq, lo, hi, id, own_id, from_r
         if s.counts[SLOT_UP] >= 0 and s.counts[SLOT_DOWN] >= 0:
             note_margin(sigmoid, hi > 0.0, margin)
         slot, i, j = process(s, kernel, rule, indices, values, sq, lo, hi, id, f)
-        if slot >= 0 and from_row:
+        if slot >= 0:
             store_row(s, slot)
         steps = 0
         while True:
@@ -364,8 +363,17 @@ def learn_example(s, kernel, rule, columns, x, lo, hi, id, own_id, sigmoid):
     ):
         return NO_ROOM, 0.0
     kernel_row(s, kernel, indices, values, sq, 0, n, s.scratch)
-    margin, _ = learn_query(s, kernel, rule, indices, values, sq, lo, hi, id, own_id, True, sigmoid)
+    margin, _ = learn_query(s, kernel, rule, indices, values, sq, lo, hi, id, own_id, sigmoid)
     return LEARNED, margin
+
+
+@inner
+def may_violate(s, y, f):
+    """Whether an example with this f(x) - b, up to rounding, forms a violating pair or has no partner yet."""
+    g = y - f
+    if y > 0.0:
+        return s.counts[SLOT_DOWN] < 0 or g - s.extremes[G_DOWN] > -NEARLY
+    return s.counts[SLOT_UP] < 0 or s.extremes[G_UP] - g > -NEARLY
 
 
 @inner
@@ -397,12 +405,13 @@ def _learn_block(s, kernel, rule, indptr, indices, values, sq, lo, hi, ids, own_
         if needs_reserve(s):
             return t
         x_indices, x_values = indices[indptr[t] : indptr[t + 1]], values[indptr[t] : indptr[t + 1]]
+        n, y = s.counts[SLOTS], 1.0 if hi[t] > 0.0 else -1.0
         if G.shape[0] > 0:
             _block_row(s, kernel, P, G, arrivals, t, first, sq[t])
-        else:
-            kernel_row(s, kernel, x_indices, x_values, sq[t], 0, s.counts[SLOTS], s.scratch)
+        if G.shape[0] == 0 or may_violate(s, y, expansion_sum(s.alpha[:n], s.scratch[:n])):
+            kernel_row(s, kernel, x_indices, x_values, sq[t], 0, n, s.scratch)
         margins[t], slot = learn_query(
-            s, kernel, rule, x_indices, x_values, sq[t], lo[t], hi[t], ids[t], own_ids, G.shape[0] == 0, sigmoid
+            s, kernel, rule, x_indices, x_values, sq[t], lo[t], hi[t], ids[t], own_ids, sigmoid
         )
         if slot >= 0:
             arrivals[slot - first] = t
