@@ -211,10 +211,14 @@ class LASVM(base.MiniBatchClassifier):
         n = n_rows(X)
         self._y_name = getattr(y, "name", None)
         positive = _labels(X, y, n)
+        weights = _weights(w, n)
         with np.errstate(over="ignore"):
-            box = self.C * _weights(w, n) * np.where(positive, self.pos_weight, 1.0)
+            box = self.C * weights * np.where(positive, self.pos_weight, 1.0)
         if not np.isfinite(box).all():
-            raise ValueError(f"w is too large: with C={self.C!r} the bound on a coefficient is infinite")
+            largest = weights.max().item()
+            raise ValueError(
+                f"w holds {largest!r}, too large: with C={self.C!r} the bound on a coefficient is infinite"
+            )
         lo, hi = np.where(positive, 0.0, -box), np.where(positive, box, 0.0)
         numbers = np.arange(self._n_seen, self._n_seen + n) if ids is None else _ids(ids, n)
         margins = np.empty(n)
