@@ -28,6 +28,7 @@ def warmup() -> float:
         model.learn_one(dict(enumerate(X[0])), bool(y[0]))
         model.predict_one(dict(enumerate(X[0])))
         model.predict_many(X)
+        model.predict_many(X.astype(np.float32))
         model.predict_many(sp.csr_matrix(X[:, :2]))
         model.finish()
     return _time.perf_counter() - start
