@@ -16,7 +16,7 @@ from numba import njit
 
 import streamsvm
 from streamsvm import blocks, expansion
-from streamsvm.online import lasvm
+from streamsvm.online import arrival, lasvm
 
 REPEATS = 256
 
@@ -48,7 +48,7 @@ def latency() -> None:
         def learn_engine(t, model=model, X=X, y=y, columns=columns, engine=engine):
             box = (0.0, 1.0) if y[t] else (-1.0, 0.0)
             status, _ = lasvm.learn_example(model._expansion, *engine, columns, X[t], *box, t, False, model._sigmoid)
-            if status == lasvm.NO_ROOM:
+            if status == arrival.NO_ROOM:
                 model._reserve(X[t])
 
         print(f"{'predict_one: ' + title:44} {timed(lambda t, m=model, r=rows: m.predict_one(r[t]), fresh)}")

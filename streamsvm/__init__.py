@@ -4,10 +4,14 @@ import time as _time
 
 from streamsvm._version import __version__ as __version__
 from streamsvm.estimators import LASVM as LASVM
+from streamsvm.estimators import LASVMG as LASVMG
+from streamsvm.estimators import LASVMI as LASVMI
+from streamsvm.estimators import LASVMNC as LASVMNC
+from streamsvm.estimators import FullSVM as FullSVM
 from streamsvm.preprocessing import WarmupScaler as WarmupScaler
 from streamsvm.snapshot import SnapshotError as SnapshotError
 
-__all__ = ["LASVM", "SnapshotError", "WarmupScaler", "warmup"]
+__all__ = ["LASVM", "LASVMG", "LASVMI", "LASVMNC", "FullSVM", "SnapshotError", "WarmupScaler", "warmup"]
 
 
 def warmup() -> float:

@@ -3,7 +3,7 @@
 A block of queries is held in compressed rows (`Queries`): without explicit zeros, feature numbers rising.  For
 queries with mostly non-zero features the inner products with all members come from one float32 matrix product; for
 others the expansion's long vector additions are faster (from about one non-zero feature in two, measured), and no
-product is formed.
+product is formed.  Both give the same bits, so a model does not depend on how a stream is cut into blocks.
 
 ========  ============================================  =======  ================
 symbol    name                                          shape    dtype
@@ -21,13 +21,13 @@ G         inner products within the block               (B, B)   float32
 from typing import NamedTuple
 
 import numpy as np
-from threadpoolctl import ThreadpoolController
 
-from streamsvm._jit import compiled, inner, inner_sum
+from streamsvm._jit import compiled, inner, inner_fma, inner_sum
 from streamsvm.expansion import COLUMNS, EVALUATIONS, SLOTS, STORAGE, Expansion, kernel_row
 from streamsvm.kernels import Kernel, map_row
 
 BLOCK = 256  # queries per block
+SLOTS_AT_ONCE = 2048  # whose inner products with four queries stay in the cache
 MIN_FEATURES = 32  # below, a matrix product gains nothing over vector additions
 LARGEST_SQUARED_NORM = 1e36  # of a query: far enough from float32's 3e38 for twice a sum of two
 MIN_DENSITY = 0.5  # of non-zero features, likewise
@@ -138,18 +138,45 @@ def is_binary_block(q: Queries) -> bool:
 
 
 NO_PRODUCTS = np.empty((0, 0), np.float32)
-_threads: list[ThreadpoolController] = []
 
 
-def one_thread():
-    """One BLAS thread: blocks are too small for more, and one thread gives the same sums on every machine load."""
-    if not _threads:
-        _threads.append(ThreadpoolController())
-    return _threads[0].limit(limits=1, user_api="blas")
+@inner_fma
+def _add_four_by_four(V, c0, c1, c2, c3, o0, o1, o2, o3):
+    """Add four features (values V of four queries, columns c) to the inner products o of the queries."""
+    a0, a1, a2, a3 = V[0, 0], V[0, 1], V[0, 2], V[0, 3]
+    b0, b1, b2, b3 = V[1, 0], V[1, 1], V[1, 2], V[1, 3]
+    d0, d1, d2, d3 = V[2, 0], V[2, 1], V[2, 2], V[2, 3]
+    e0, e1, e2, e3 = V[3, 0], V[3, 1], V[3, 2], V[3, 3]
+    for t in range(o0.shape[0]):
+        x0, x1, x2, x3 = c0[t], c1[t], c2[t], c3[t]
+        o0[t] = (((o0[t] + a0 * x0) + a1 * x1) + a2 * x2) + a3 * x3
+        o1[t] = (((o1[t] + b0 * x0) + b1 * x1) + b2 * x2) + b3 * x3
+        o2[t] = (((o2[t] + d0 * x0) + d1 * x1) + d2 * x2) + d3 * x3
+        o3[t] = (((o3[t] + e0 * x0) + e1 * x1) + e2 * x2) + e3 * x3
+
+
+@compiled
+def products(X, columns, out):
+    """out[t, s] = <X[t], columns[:, s]>; the numbers of queries and of features are multiples of four.
+
+    Bit for bit what `kernel_row` adds up for one query; 0.7 to 0.85 times as fast as BLAS, which adds in another order.
+    """
+    for b in range(0, out.shape[1], SLOTS_AT_ONCE):
+        e = min(b + SLOTS_AT_ONCE, out.shape[1])
+        for t in range(0, X.shape[0], 4):
+            o0, o1, o2, o3 = out[t, b:e], out[t + 1, b:e], out[t + 2, b:e], out[t + 3, b:e]
+            for k in range(0, X.shape[1], 4):
+                c0, c1, c2, c3 = columns[k, b:e], columns[k + 1, b:e], columns[k + 2, b:e], columns[k + 3, b:e]
+                _add_four_by_four(X[t : t + 4, k : k + 4], c0, c1, c2, c3, o0, o1, o2, o3)
+
+
+def _by_fours(n: int) -> int:
+    return -(-n // 4) * 4
 
 
 def _dense(q: Queries, n_features: int) -> np.ndarray:
-    X = np.zeros((q.sq.shape[0], n_features), np.float32)
+    """The queries as a matrix, with zeros up to multiples of four."""
+    X = np.zeros((_by_fours(q.sq.shape[0]), n_features), np.float32)
     X[np.repeat(np.arange(q.sq.shape[0]), np.diff(q.indptr)), q.indices] = q.values
     return X
 
@@ -164,11 +191,13 @@ def prefers_product(s: Expansion, q: Queries) -> bool:
 
 def inner_products(s: Expansion, q: Queries, within: bool) -> tuple[np.ndarray, np.ndarray]:
     """P and, if `within`, G for a block of queries; G is empty otherwise."""
-    used = int(q.indices.max(initial=-1)) + 1
-    X = _dense(q, used)
-    with one_thread():
-        P = X @ s.columns[:used, : s.counts[SLOTS]]
-        G = X @ X.T if within else NO_PRODUCTS
+    X = _dense(q, _by_fours(int(q.indices.max(initial=-1)) + 1))
+    P = np.zeros((X.shape[0], int(s.counts[SLOTS])), np.float32)
+    products(X, s.columns, P)
+    if not within:
+        return P, NO_PRODUCTS
+    G = np.zeros((X.shape[0], X.shape[0]), np.float32)
+    products(X, np.ascontiguousarray(X.T), G)
     return P, G
 
 
@@ -196,10 +225,10 @@ def _decide_rows(s, kernel, indptr, indices, values, sq, b, out):
 @compiled
 def _decide_products(s, kernel, P, sq, b, out):
     n = P.shape[1]
-    for t in range(P.shape[0]):
+    for t in range(sq.shape[0]):
         map_row(kernel, P[t], s.sq[:n], sq[t])
         out[t] = expansion_sum(s.alpha[:n], P[t]) + b
-    s.counts[EVALUATIONS] += P.size
+    s.counts[EVALUATIONS] += sq.shape[0] * n
 
 
 def decide(s: Expansion, kernel: Kernel, q: Queries, b: float) -> np.ndarray:

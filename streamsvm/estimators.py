@@ -1,33 +1,20 @@
-"""The engine as river classifiers.
+"""The engine's algorithms as river classifiers."""
 
-Here and in `features`, names become columns and labels become signs; everything below works on arrays.
-"""
-
-import hashlib
-import itertools
 import math
-import warnings
-from collections.abc import Hashable, Mapping
-from pathlib import Path
-from typing import Any
 
-import numpy as np
-from river import base
-from river.utils import dataframe
-
-from streamsvm import blocks, snapshot, storage
-from streamsvm.expansion import CACHE_BYTES, EVALUATIONS, HAND, ROWS, SLOTS, is_binary
-from streamsvm.features import FeatureTable, culprit, n_rows, not_finite, too_large
-from streamsvm.kernels import LARGEST_KERNEL_VALUE, largest_self_product, make_kernel
-from streamsvm.online import lasvm
-from streamsvm.online.finish import finish
-from streamsvm.online.sigmoid import new_sigmoid, probabilities
+from streamsvm import arguments
+from streamsvm.classifier import OnlineSVM
+from streamsvm.expansion import GAP, REPROCESSED
+from streamsvm.online import gap, lasvm
+from streamsvm.online.cccp import sparsify
+from streamsvm.online.finish import WithoutBias, finish, finish_without_bias
 
 DEFAULT_DELTA_MAX = 2.0  # an example then enters the expansion if y f(x) < 2: the margin is 2 wide
 SLACK = 0.5  # see `lasvm.Rule`; from 0.25 to 1 the error on banana is within 0.25 points of a batch solution
+DEFAULT_RAMP_S = -1.0
 
 
-class LASVM(base.MiniBatchClassifier):
+class LASVM(OnlineSVM):
     """Online kernel support vector machine with a bias.
 
     LASVM goes through the stream once.  An example that violates the margin joins the kernel expansion, and a few
@@ -96,6 +83,9 @@ class LASVM(base.MiniBatchClassifier):
     Accuracy: ...%
     """
 
+    _learn_example = staticmethod(lasvm.learn_example)
+    _learn_block = staticmethod(lasvm.learn_block)
+
     def __init__(
         self,
         C: float = 1.0,
@@ -110,154 +100,15 @@ class LASVM(base.MiniBatchClassifier):
         delta_max: float | None = None,
         seed: int | None = None,
     ) -> None:
-        self.C = C
-        self.kernel = kernel
-        self.gamma = gamma
-        self.degree = degree
-        self.coef0 = coef0
-        self.pos_weight = pos_weight
-        self.tau = tau
-        self.cache_mb = cache_mb
+        super().__init__(C, kernel, gamma, degree, coef0, pos_weight, tau, cache_mb, seed)
         self.reprocess = reprocess
         self.delta_max = delta_max
-        self.seed = seed
-        for name in ("C", "pos_weight", "tau", "cache_mb"):
-            _require_positive(name, getattr(self, name))
-        self._kernel = make_kernel(kernel, gamma, degree, coef0)
         self._rule = _rule(tau, reprocess, delta_max)
-        self._expansion = storage.empty(int(cache_mb * 2**20))
-        self._features = FeatureTable()
-        self._sigmoid = new_sigmoid()
-        self._n_seen = 0
-        self._y_name: Any = None
 
-    # ------------------------------------------------------------------------------------------------------- learning
-
-    def learn_one(self, x: dict, y: Any, w: float = 1.0, id: int | None = None) -> None:
-        """Learn one example.
-
-        Parameters
-        ----------
-        x
-            Features by name; those that are missing are 0.
-        y
-            Label: True or False (or 1 and 0, or 1 and -1).
-        w
-            Weight, a factor on the example's C; 0 leaves it out.
-        id
-            64-bit id of the example; default: its number, from 0.
-
-        Raises
-        ------
-        ValueError, TypeError
-            If a feature is not a finite number, or the label or weight is none.  The model is then as before.
-        """
-        positive, box = _label(y), self._box(y, w)
-        own_id, n_features = id is not None, len(self._features)
-        number = self._n_seen if id is None else _id(id)
-        columns, values = self._features.example(x, learning=True)
-        lo, hi = (0.0, box) if positive else (-box, 0.0)
-        arguments = (self._kernel, self._rule, columns, values, lo, hi, number, own_id, self._sigmoid)
-        if len(self._features) > len(self._expansion.member_indices):
-            self._reserve(values)
-        status, _ = lasvm.learn_example(self._expansion, *arguments)
-        if status == lasvm.NO_ROOM:
-            self._reserve(values)
-            status, _ = lasvm.learn_example(self._expansion, *arguments)
-        if status != lasvm.LEARNED:
-            self._features.truncate(n_features)
-            raise self._too_large(x) if status == lasvm.NOT_FINITE else self._overflow(self._n_seen)
-        self._n_seen += 1
-
-    def _reserve(self, values: np.ndarray) -> None:
-        binary = is_binary(self._expansion) and bool(np.isin(values, (0.0, 1.0)).all())
-        nnz = int(np.count_nonzero(values))
-        self._expansion = storage.reserve(self._expansion, 1, len(self._features), binary, nnz)
-
-    def validate_one(self, x: dict) -> None:
-        """Raise the ValueError or TypeError that `learn_one` would raise for these features; learn nothing."""
-        _, values = self._features.example(x, learning=False)
-        with np.errstate(over="ignore", invalid="ignore"):
-            sq = np.square(values).sum(keepdims=True)
-        if too_large(sq):
-            raise self._too_large(x)
-        if largest_self_product(self._kernel, sq) > LARGEST_KERNEL_VALUE:
-            raise self._overflow(self._n_seen)
-
-    def learn_many(self, X: Any, y: Any, w: Any = None, ids: Any = None) -> None:
-        """Learn a batch of examples, in sequence.
-
-        Parameters
-        ----------
-        X
-            Examples as rows: a pandas, polars or other dataframe (features by column name), a 2-D array or a SciPy
-            sparse matrix (features named 0, 1, 2, ...), or a list of dicts.
-        y
-            Labels, one for each row.
-        w
-            Weights, one number for all or one for each row.
-        ids
-            Ids, one for each row; default: the examples' numbers.
-
-        Raises
-        ------
-        ValueError, TypeError
-            If a feature is not a finite number, a label is none, or lengths differ.  Blocks of rows before the one
-            with the fault have been learned.
-        """
-        self._learn_many(X, y, w, ids)
-
-    def _learn_many(self, X: Any, y: Any, w: Any, ids: Any) -> np.ndarray:
-        n = n_rows(X)
-        self._y_name = getattr(y, "name", None)
-        positive = _labels(X, y, n)
-        weights = _weights(w, n)
-        with np.errstate(over="ignore"):
-            box = self.C * weights * np.where(positive, self.pos_weight, 1.0)
-        if not np.isfinite(box).all():
-            largest = weights.max().item()
-            raise ValueError(
-                f"w holds {largest!r}, too large: with C={self.C!r} the bound on a coefficient is infinite"
-            )
-        lo, hi = np.where(positive, 0.0, -box), np.where(positive, box, 0.0)
-        numbers = np.arange(self._n_seen, self._n_seen + n) if ids is None else _ids(ids, n)
-        margins = np.empty(n)
-        n_features = len(self._features)
-        for rows, q in self._features.batches(X, learning=True):
-            if largest_self_product(self._kernel, q.sq) > LARGEST_KERNEL_VALUE:
-                self._features.truncate(n_features)
-                raise self._overflow(rows.start + int(np.argmax(q.sq)))
-            self._expansion, margins[rows] = lasvm.learn(
-                self._expansion,
-                self._kernel,
-                self._rule,
-                q,
-                lo[rows],
-                hi[rows],
-                numbers[rows],
-                ids is not None,
-                len(self._features),
-                self._sigmoid,
-            )
-            self._n_seen += len(q.sq)
-            n_features = len(self._features)
-        return margins
-
-    def _too_large(self, x: Mapping[Hashable, Any]) -> ValueError:
-        name = list(x)[culprit(self._features.example(x, learning=False)[1])]
-        return not_finite(name, x[name])
-
-    def _overflow(self, row: int) -> ValueError:
-        limit = f"{LARGEST_KERNEL_VALUE:g}"
-        return ValueError(f"the {self.kernel} kernel of example {row} with itself is above {limit}; scale the features")
-
-    def _box(self, y: Any, w: float) -> float:
-        if not isinstance(w, int | float | np.number) or not (w >= 0.0 and math.isfinite(w)):
-            raise ValueError(f"w={w!r} must be a finite number, at least 0")
-        box = self.C * w * (self.pos_weight if y == 1 else 1.0)
-        if not math.isfinite(box):
-            raise ValueError(f"w={w!r} is too large: with C={self.C!r} the bound on the coefficient is infinite")
-        return box
+    @property
+    def bias(self) -> float:
+        """The constant term of the decision function."""
+        return lasvm.midpoint(self._expansion.counts, self._expansion.extremes)
 
     def finish(self, tol: float | None = None) -> None:
         """Optimise over the members until no pair of them violates by more than `tol` (default `tau`).
@@ -265,167 +116,15 @@ class LASVM(base.MiniBatchClassifier):
         Call it after the stream, or now and then.  Members that have become useless leave; learning may go on.
         """
         tol = self.tau if tol is None else tol
-        _require_positive("tol", tol)
+        arguments.require_positive("tol", tol)
         self._expansion, steps = finish(self._expansion, self._kernel, tol)
         left = lasvm.delta(self._expansion)
-        if left > tol:
-            warnings.warn(
-                f"finish stopped after {steps} steps with a violation of {left:.3g}, above tol={tol:g}: "
-                "kernel values in single precision allow no more; scale the features or raise tol",
-                RuntimeWarning,
-                stacklevel=2,
-            )
-
-    # ----------------------------------------------------------------------------------------------------- prediction
-
-    def decision_function_one(self, x: dict) -> float:
-        """f(x): positive for the positive class; the margin of the model is at -1 and 1."""
-        columns, values = self._features.example(x, learning=False)
-        margin = lasvm.decide_example(self._expansion, self._kernel, columns, values)
-        if math.isnan(margin):
-            raise self._too_large(x)
-        return margin
-
-    def predict_one(self, x: dict, **kwargs: Any) -> bool:
-        """The label of the more probable class; False before anything was learned."""
-        return self.decision_function_one(x) > 0.0
-
-    def predict_proba_one(self, x: dict, **kwargs: Any) -> dict:
-        """Probabilities of both labels, from a sigmoid fitted online to margins of examples not yet learned."""
-        p = float(self.probability(np.array(self.decision_function_one(x))))
-        return {False: 1.0 - p, True: p}
-
-    def probability(self, margins: np.ndarray) -> np.ndarray:
-        """The probability of True for margins that a decision function has given, of the same shape."""
-        return probabilities(self._sigmoid, margins)
-
-    def _decide_many(self, X: Any) -> np.ndarray:
-        margins = np.empty(n_rows(X))
-        b = lasvm.bias(self._expansion)
-        for rows, q in self._features.batches(X, learning=False):
-            margins[rows] = blocks.decide(self._expansion, self._kernel, q, b)
-        return margins
-
-    def decision_function_many(self, X: Any) -> Any:
-        """f(x) for each row; a series of the frame's kind for a frame, else an array (n,)."""
-        return _series_like(X, self._decide_many(X), None)
-
-    def predict_many(self, X: Any) -> Any:
-        """Labels; a series of the frame's kind for a frame, else an array (n,) of bool."""
-        return _series_like(X, self._decide_many(X) > 0.0, self._y_name)
-
-    def predict_proba_many(self, X: Any) -> Any:
-        """Probabilities of False and True: a frame of the kind given, else an array (n, 2)."""
-        p = self.probability(self._decide_many(X))
-        if _is_frame(X):
-            return dataframe.to_native_frame({False: 1.0 - p, True: p}, like=dataframe.into_frame(X))
-        return np.column_stack([1.0 - p, p])
-
-    # ------------------------------------------------------------------------------------------------ what was learned
-
-    @property
-    def n_members(self) -> int:
-        """Examples in the expansion, support vectors and candidates."""
-        return storage.n_members(self._expansion)
-
-    @property
-    def n_support(self) -> int:
-        """Support vectors: members with a coefficient other than 0."""
-        return int(np.count_nonzero(self._expansion.alpha[: self._expansion.counts[SLOTS]]))
-
-    @property
-    def support_ids(self) -> np.ndarray:
-        """Ids of the support vectors, (n_support,) int64."""
-        return self._expansion.ids[np.flatnonzero(self._expansion.alpha)]
-
-    @property
-    def dual_coef(self) -> np.ndarray:
-        """Signed coefficients of the support vectors, (n_support,) float64, in the order of `support_ids`."""
-        return self._expansion.alpha[np.flatnonzero(self._expansion.alpha)]
-
-    @property
-    def bias(self) -> float:
-        """The constant term of the decision function."""
-        return float(lasvm.bias(self._expansion))
-
-    @property
-    def kernel_evaluations(self) -> int:
-        """Kernel values computed so far, in learning and prediction."""
-        return int(self._expansion.counts[EVALUATIONS])
-
-    # ------------------------------------------------------------------------------------------------------- snapshots
-
-    def to_bytes(self) -> bytes:
-        """The model as a snapshot; see `streamsvm.snapshot` for the format."""
-        meta, arrays = self._state()
-        return snapshot.pack(type(self).__name__, meta, arrays)
-
-    @classmethod
-    def from_bytes(cls, data: bytes, cache_mb: float | None = None) -> "LASVM":
-        """The model that `to_bytes` stored; it goes on bit for bit as the stored one would.
-
-        Parameters
-        ----------
-        data
-            A snapshot.
-        cache_mb
-            Another size of the row cache than the stored one.
-
-        Raises
-        ------
-        SnapshotError
-            If the data are damaged, of another kind, or from a newer format.
-        """
-        meta, arrays = snapshot.unpack(data, cls.__name__)
-        parameters = meta["parameters"] if cache_mb is None else {**meta["parameters"], "cache_mb": cache_mb}
-        model = cls(**parameters)
-        model._n_seen = meta["n_seen"]
-        model._features = FeatureTable.of_names(meta["features"])
-        model._sigmoid = arrays["sigmoid"]
-        model._expansion = storage.restore(arrays, int(model.cache_mb * 2**20))
-        return model
-
-    def save(self, path: str | Path) -> None:
-        """Write the snapshot to a file, atomically."""
-        snapshot.write_atomic(path, self.to_bytes())
-
-    @classmethod
-    def load(cls, path: str | Path) -> "LASVM":
-        """The model in a file that `save` wrote."""
-        return cls.from_bytes(snapshot.read(path))
-
-    def digest(self) -> str:
-        """SHA-256 of what was learned; equal for models that continue alike, whatever their caches and counters."""
-        meta, arrays = self._state()
-        arrays["counts"][[EVALUATIONS, ROWS, HAND, CACHE_BYTES]] = 0
-        meta["parameters"].pop("cache_mb")
-        return hashlib.sha256(snapshot.pack(type(self).__name__, meta, arrays)).hexdigest()
-
-    def _state(self) -> tuple[dict, dict[str, np.ndarray]]:
-        parameters = {name: _plain(value) for name, value in self._get_params().items()}
-        meta = {"parameters": parameters, "n_seen": self._n_seen, "features": self._features.names()}
-        return meta, {**storage.dump(self._expansion, len(self._features)), "sigmoid": self._sigmoid}
-
-    def __getstate__(self) -> dict:
-        """Everything but the cached rows, which can be computed again."""
-        return {**self.__dict__, "_expansion": storage.without_rows(self._expansion)}
-
-    @property
-    def _mutable_attributes(self) -> set[str]:
-        return set()
-
-
-# ---------------------------------------------------------------------------------------------- checking what is given
-
-
-def _require_positive(name: str, value: Any) -> None:
-    if not isinstance(value, int | float | np.number) or not (math.isfinite(value) and value > 0):
-        raise ValueError(f"{name}={value!r} must be a positive finite number")
+        self._warn_unless_reached(tol, left, steps)
 
 
 def _rule(tau: float, reprocess: str | int, delta_max: float | None) -> lasvm.Rule:
     if delta_max is not None:
-        _require_positive("delta_max", delta_max)
+        arguments.require_positive("delta_max", delta_max)
     if reprocess == "adaptive":
         return lasvm.Rule(float(tau), -1, DEFAULT_DELTA_MAX if delta_max is None else float(delta_max), SLACK)
     if isinstance(reprocess, int) and not isinstance(reprocess, bool) and reprocess >= 0:
@@ -433,72 +132,344 @@ def _rule(tau: float, reprocess: str | int, delta_max: float | None) -> lasvm.Ru
     raise ValueError(f'reprocess={reprocess!r} must be "adaptive" or a number of steps, at least 0')
 
 
-def _label(y: Any) -> bool:
-    if isinstance(y, bool | np.bool_):
-        return bool(y)
-    if isinstance(y, int | float | np.number) and y in (0, 1, -1):
-        return bool(y == 1)
-    raise ValueError(f"y={y!r} is not a binary label; use True and False (or 1 and 0, or 1 and -1)")
+class GapSVM(OnlineSVM):
+    """What LASVM-G, LASVM-NC, LASVM-I and FULL share; see `streamsvm.online.gap`."""
+
+    _learn_example = staticmethod(gap.learn_example)
+    _learn_block = staticmethod(gap.learn_block)
+    _rule: gap.Rule
+
+    def _set_rule(
+        self,
+        steps: str,
+        clean_every: int = 0,
+        max_non_sv: int = 0,
+        ramp: int = gap.CONVEX,
+        ramp_s: float = DEFAULT_RAMP_S,
+        ramp_warmup: int = 0,
+    ) -> None:
+        if steps not in ("pair", "single"):
+            raise ValueError(f'steps={steps!r} must be "pair" or "single"')
+        arguments.require_count("max_non_sv", max_non_sv, 0)
+        arguments.require_finite("ramp_s", ramp_s)
+        arguments.require_count("ramp_warmup", ramp_warmup, 0)
+        self._rule = gap.Rule(
+            tau=float(self.tau),
+            C=float(self.C),
+            joint=steps == "pair",
+            clean_every=clean_every,
+            max_non_sv=int(max_non_sv),
+            ramp=ramp,
+            ramp_s=float(ramp_s),
+            ramp_warmup=int(ramp_warmup),
+        )
+
+    @property
+    def bias(self) -> float:
+        """The constant term of the decision function: none."""
+        return 0.0
+
+    @property
+    def gap(self) -> float:
+        """The primal less the dual over the members: the dual is at most so far below its optimum."""
+        return float(self._expansion.losses[GAP])
+
+    @property
+    def n_reprocess(self) -> int:
+        """REPROCESS steps so far."""
+        return int(self._expansion.counts[REPROCESSED])
+
+    @property
+    def _members_to_keep(self) -> int | None:
+        return self._rule.max_non_sv if self._rule.clean_every else None
+
+    def finish(self, tol: float | None = None) -> None:
+        """Optimise over the members until none of them violates by more than `tol` (default `tau`).
+
+        Call it after the stream, or now and then.  Members that have become useless leave; learning may go on.
+        """
+        tol = self.tau if tol is None else tol
+        arguments.require_positive("tol", tol)
+        self._expansion, steps = finish_without_bias(self._expansion, self._kernel, tol, self._members_to_keep)
+        self._warn_unless_reached(tol, WithoutBias().violation(self._expansion), steps)
+
+    def sparsify(self, ramp_s: float | None = None, tol: float | None = None) -> None:
+        """Finish, then give up the support vectors that the ramp loss does not need.
+
+        Members with y f(x) < `ramp_s` get the box of the ramp's concave part, the model is optimised again, and so on
+        until nothing changes (CCCP).  On noisy data that removes half of the support vectors or more, with
+        the accuracy as it was.  Learning may go on.
+
+        Parameters
+        ----------
+        ramp_s
+            Where the ramp begins; default: the model's own, or -1 if it has none.
+        tol
+            The violation that may remain, default `tau`.
+
+        Raises
+        ------
+        ValueError
+            If a parameter is out of its range.
+        """
+        ramp_s = getattr(self, "ramp_s", DEFAULT_RAMP_S) if ramp_s is None else ramp_s
+        tol = self.tau if tol is None else tol
+        arguments.require_finite("ramp_s", ramp_s)
+        arguments.require_positive("tol", tol)
+        self._expansion, steps, _ = sparsify(self._expansion, self._kernel, tol, self._members_to_keep, float(ramp_s))
+        self._warn_unless_reached(tol, WithoutBias().violation(self._expansion), steps)
 
 
-def _labels(X: Any, y: Any, n: int) -> np.ndarray:
-    if getattr(X, "ndim", 2) != 2:
-        raise ValueError(f"X has shape {X.shape}; a batch is a 2-D array (examples, features)")
-    labels = np.asarray(y)
-    if labels.shape != (n,):
-        raise ValueError(f"y has shape {labels.shape} for {n} rows of X; one label for each row is needed")
-    if labels.dtype.kind == "b":
-        return labels
-    if labels.dtype.kind == "O":
-        for row, label in enumerate(labels):
-            if not isinstance(label, bool | np.bool_ | int | float | np.number):
-                raise ValueError(f"y holds {label!r} in row {row}; labels must be True and False, 1 and 0, or 1 and -1")
-        return np.fromiter((_label(label) for label in labels), bool, n)
-    values = set(np.unique(labels).tolist())
-    if labels.dtype.kind in "fiu" and (values <= {-1, 1} or values <= {0, 1}):
-        return labels == 1
-    shown = ", ".join(map(repr, itertools.islice(sorted(values, key=str), 5)))
-    raise ValueError(f"y holds {shown}; labels must be True and False, 1 and 0, or 1 and -1")
+class LASVMG(GapSVM):
+    """LASVM-G: an online kernel support vector machine without a bias that works until the primal-dual gap is small.
+
+    Every example becomes a member of the kernel expansion and takes a step; then the members that violate most are
+    re-balanced until the gap between the primal and the dual is no larger than the noise in it.  Every so often the
+    members with coefficient 0 that are farthest from mattering are forgotten.  It does more work than `LASVM` on an
+    example, and needs `finish` less.
+
+    Without a bias, f(x) goes to 0 far away from all examples: best with the RBF kernel, or with centred features.
+
+    Parameters
+    ----------
+    C, kernel, gamma, degree, coef0, pos_weight, tau, cache_mb, seed
+        As in `LASVM`.
+    clean_every
+        Forget useless members after so many examples that became members; at least 1.
+    max_non_sv
+        How many members with coefficient 0 are then left: candidates that may become support vectors; at least 0.
+    steps
+        ``"pair"``: two members move in one step; ``"single"``: one, as in the paper, with the same result after many
+        more steps when C is large.
+
+    Raises
+    ------
+    ValueError
+        If a parameter is out of its range; the message names it.
+
+    References
+    ----------
+    [^1]: Ertekin, S., Bottou, L., Giles, C. L., 2011. Nonconvex online support vector machines. IEEE Transactions on
+    Pattern Analysis and Machine Intelligence 33(2), 368-381.
+
+    Examples
+    --------
+    >>> from river import datasets, evaluate, metrics
+    >>> from streamsvm import LASVMG, WarmupScaler
+    >>> model = WarmupScaler() | LASVMG(C=10, gamma=1.0)
+    >>> evaluate.progressive_val_score(datasets.Bananas().take(2000), model, metrics.Accuracy())
+    Accuracy: ...%
+    """
+
+    def __init__(
+        self,
+        C: float = 1.0,
+        kernel: str = "rbf",
+        gamma: float = 1.0,
+        degree: int = 3,
+        coef0: float = 0.0,
+        pos_weight: float = 1.0,
+        tau: float = 1e-3,
+        cache_mb: float = 256.0,
+        clean_every: int = 300,
+        max_non_sv: int = 300,
+        steps: str = "pair",
+        seed: int | None = None,
+    ) -> None:
+        super().__init__(C, kernel, gamma, degree, coef0, pos_weight, tau, cache_mb, seed)
+        self.clean_every = clean_every
+        self.max_non_sv = max_non_sv
+        self.steps = steps
+        arguments.require_count("clean_every", clean_every, 1)
+        self._set_rule(steps, int(clean_every), max_non_sv)
 
 
-def _weights(w: Any, n: int) -> np.ndarray:
-    """Weights as an array (n,)."""
-    try:
-        weights = np.asarray(1.0 if w is None else w, np.float64)
-    except (TypeError, ValueError) as error:
-        raise TypeError(f"w is {w!r}; weights must be numbers") from error
-    weights = np.broadcast_to(weights, (n,)) if weights.ndim == 0 else weights
-    if weights.shape != (n,):
-        raise ValueError(f"w has shape {weights.shape} for {n} rows of X; one weight, or one for each row, is needed")
-    bad = ~(np.isfinite(weights) & (weights >= 0))
-    if bad.any():
-        raise ValueError(f"w holds {weights[bad][0]}; weights are finite and at least 0")
-    return weights
+class LASVMNC(GapSVM):
+    """LASVM-NC: LASVM-G with the ramp loss, which noise cannot pull at without limit.
+
+    An example that the model puts far on the wrong side, y f(x) < `ramp_s`, is taken for noise: its coefficient gets
+    the box of the ramp's concave part, in which it does not become a support vector.  On noisy data the model is a
+    fraction of the size of LASVM-G's, and no less accurate.  On clean data it is the same.
+
+    Parameters
+    ----------
+    C, kernel, gamma, degree, coef0, pos_weight, tau, cache_mb, seed
+        As in `LASVM`.
+    clean_every, max_non_sv, steps
+        As in `LASVMG`.
+    ramp_s
+        Where the ramp begins: the loss is 1 - y f(x), at most 1 - ramp_s.  Lower is closer to LASVM-G.
+    ramp_warmup
+        So many examples must have become members, and there must be support vectors of both classes, before the ramp
+        is active; at least 0.
+
+    Raises
+    ------
+    ValueError
+        If a parameter is out of its range; the message names it.
+
+    Notes
+    -----
+    Where the concept changes, its first new examples look like noise.  Prefer `LASVMG` with a forgetting window there.
+
+    References
+    ----------
+    [^1]: Ertekin, S., Bottou, L., Giles, C. L., 2011. Nonconvex online support vector machines. IEEE Transactions on
+    Pattern Analysis and Machine Intelligence 33(2), 368-381.
+
+    Examples
+    --------
+    >>> from river import datasets
+    >>> from streamsvm import LASVMG, LASVMNC
+    >>> convex, ramp = LASVMG(C=10), LASVMNC(C=10)
+    >>> for x, y in datasets.Bananas().take(2000):
+    ...     convex.learn_one(x, y)
+    ...     ramp.learn_one(x, y)
+    >>> ramp.n_support < 0.8 * convex.n_support
+    True
+    """
+
+    def __init__(
+        self,
+        C: float = 1.0,
+        kernel: str = "rbf",
+        gamma: float = 1.0,
+        degree: int = 3,
+        coef0: float = 0.0,
+        pos_weight: float = 1.0,
+        tau: float = 1e-3,
+        cache_mb: float = 256.0,
+        clean_every: int = 300,
+        max_non_sv: int = 300,
+        steps: str = "pair",
+        ramp_s: float = DEFAULT_RAMP_S,
+        ramp_warmup: int = 300,
+        seed: int | None = None,
+    ) -> None:
+        super().__init__(C, kernel, gamma, degree, coef0, pos_weight, tau, cache_mb, seed)
+        self.clean_every = clean_every
+        self.max_non_sv = max_non_sv
+        self.steps = steps
+        self.ramp_s = ramp_s
+        self.ramp_warmup = ramp_warmup
+        arguments.require_count("clean_every", clean_every, 1)
+        self._set_rule(steps, int(clean_every), max_non_sv, gap.CONCAVE, ramp_s, ramp_warmup)
 
 
-def _id(id: Any) -> int:
-    if not isinstance(id, int | np.integer) or not -(2**63) <= id < 2**63:
-        raise ValueError(f"id={id!r} must be a signed 64-bit integer")
-    return int(id)
+class LASVMI(GapSVM):
+    """LASVM-I: LASVM-G that ignores what it knows already, and what looks like noise.
+
+    An example on the flat parts of the ramp loss, y f(x) > 1 or y f(x) < `ramp_s`, is ignored before any other work.
+    Its support vectors are about as many as those of `LASVMNC`, and it computes the fewest kernel values of all.
+
+    Parameters
+    ----------
+    C, kernel, gamma, degree, coef0, pos_weight, tau, cache_mb, seed
+        As in `LASVM`.
+    clean_every, max_non_sv, steps
+        As in `LASVMG`.
+    ramp_s, ramp_warmup
+        As in `LASVMNC`.  Examples with y f(x) > 1 are ignored from the start.
+
+    Raises
+    ------
+    ValueError
+        If a parameter is out of its range; the message names it.
+
+    Notes
+    -----
+    Where the concept changes, its first new examples look like noise.  Prefer `LASVMG` with a forgetting window there.
+
+    References
+    ----------
+    [^1]: Ertekin, S., Bottou, L., Giles, C. L., 2011. Nonconvex online support vector machines. IEEE Transactions on
+    Pattern Analysis and Machine Intelligence 33(2), 368-381.
+
+    Examples
+    --------
+    >>> from river import datasets
+    >>> from streamsvm import LASVMG, LASVMI
+    >>> convex, ignoring = LASVMG(C=10), LASVMI(C=10)
+    >>> for x, y in datasets.Bananas().take(2000):
+    ...     convex.learn_one(x, y)
+    ...     ignoring.learn_one(x, y)
+    >>> ignoring.kernel_evaluations < 0.8 * convex.kernel_evaluations
+    True
+    """
+
+    def __init__(
+        self,
+        C: float = 1.0,
+        kernel: str = "rbf",
+        gamma: float = 1.0,
+        degree: int = 3,
+        coef0: float = 0.0,
+        pos_weight: float = 1.0,
+        tau: float = 1e-3,
+        cache_mb: float = 256.0,
+        clean_every: int = 300,
+        max_non_sv: int = 300,
+        steps: str = "pair",
+        ramp_s: float = DEFAULT_RAMP_S,
+        ramp_warmup: int = 300,
+        seed: int | None = None,
+    ) -> None:
+        super().__init__(C, kernel, gamma, degree, coef0, pos_weight, tau, cache_mb, seed)
+        self.clean_every = clean_every
+        self.max_non_sv = max_non_sv
+        self.steps = steps
+        self.ramp_s = ramp_s
+        self.ramp_warmup = ramp_warmup
+        arguments.require_count("clean_every", clean_every, 1)
+        self._set_rule(steps, int(clean_every), max_non_sv, gap.IGNORE, ramp_s, ramp_warmup)
 
 
-def _ids(ids: Any, n: int) -> np.ndarray:
-    numbers = np.asarray(ids)
-    if numbers.shape != (n,) or numbers.dtype.kind not in "iu":
-        raise ValueError(f"ids has shape {numbers.shape} and dtype {numbers.dtype}; {n} integers are needed")
-    if numbers.dtype == np.uint64 and (numbers > np.iinfo(np.int64).max).any():
-        raise ValueError(f"ids holds {numbers.max()}; ids are signed 64-bit integers, at most {np.iinfo(np.int64).max}")
-    return numbers.astype(np.int64)
+class FullSVM(GapSVM):
+    """FULL: LASVM-G that never forgets a member, the reference for the others.
 
+    Its memory grows with every example, and its time per example too.
 
-def _plain(value: Any) -> Any:
-    """A parameter as JSON can hold it: numpy's numbers as Python's."""
-    return value.item() if isinstance(value, np.generic) else value
+    Parameters
+    ----------
+    C, kernel, gamma, degree, coef0, pos_weight, tau, cache_mb, seed
+        As in `LASVM`.
+    steps
+        As in `LASVMG`.
 
+    Raises
+    ------
+    ValueError
+        If a parameter is out of its range; the message names it.
 
-def _is_frame(X: Any) -> bool:
-    return not isinstance(X, np.ndarray | list | tuple) and hasattr(X, "columns")
+    References
+    ----------
+    [^1]: Ertekin, S., Bottou, L., Giles, C. L., 2011. Nonconvex online support vector machines. IEEE Transactions on
+    Pattern Analysis and Machine Intelligence 33(2), 368-381.
 
+    Examples
+    --------
+    >>> from river import datasets
+    >>> from streamsvm import FullSVM
+    >>> model = FullSVM(C=10)
+    >>> for x, y in datasets.Bananas().take(1000):
+    ...     model.learn_one(x, y)
+    >>> model.n_members
+    1000
+    """
 
-def _series_like(X: Any, values: np.ndarray, name: Any) -> Any:
-    return dataframe.to_native_series(values, name=name, like=dataframe.into_frame(X)) if _is_frame(X) else values
+    def __init__(
+        self,
+        C: float = 1.0,
+        kernel: str = "rbf",
+        gamma: float = 1.0,
+        degree: int = 3,
+        coef0: float = 0.0,
+        pos_weight: float = 1.0,
+        tau: float = 1e-3,
+        cache_mb: float = 256.0,
+        steps: str = "pair",
+        seed: int | None = None,
+    ) -> None:
+        super().__init__(C, kernel, gamma, degree, coef0, pos_weight, tau, cache_mb, seed)
+        self.steps = steps
+        self._set_rule(steps)

@@ -21,7 +21,7 @@ symbol     name                                                    shape    dtyp
 ========== ======================================================= ======== ===========================================
 alpha      signed coefficient, alpha_s in [lo_s, hi_s]             (N,)     float64, learner
 g          gradient y - sum alpha K, without the bias              (N,)     float64, learner
-lo, hi     box: min(0, C_s y_s) and max(0, C_s y_s)                (N,)     float64, `append`
+lo, hi     box: min(0, C_s y_s) and max(0, C_s y_s), less beta y_s  (N,)     float64, `append`
 up, down   penalty: 0 if alpha may rise (fall), else -/+ FORBIDDEN (N,)     float64, learner
 y          label, -1 or +1; 0 marks a hole                         (N,)     int8, `append`, `bury`
 ids        the user's id                                           (N,)     int64, `append`
@@ -39,8 +39,9 @@ recent     used since the clock hand passed (second chance)        (R,)     uint
 scratch    row of the incoming example                             (N,)     float32
 sums       byte sums of `bits`                                     (N,)     uint8
 member_... the features of one member, gathered                    (D,)     int32 and float32, `gather`
-counts     see the names below                                     (12,)    int64
+counts     see the names below                                     (17,)    int64
 extremes   largest g over up, smallest g over down                 (2,)     float64, learner
+losses     sums over the members, see `online.scan`                (3,)     float64, learners without a bias
 ========== ======================================================= ======== ===========================================
 """
 
@@ -55,11 +56,15 @@ FORBIDDEN = 1e30  # larger than any gradient, small enough that adding a gradien
 
 # counts; WIDTH: features that members have had, WIDE: entries beyond which a sparse matrix is compressed
 SLOTS, HOLES, ROWS, HAND, EVALUATIONS, SLOT_UP, SLOT_DOWN, SINCE_EVICTION, CACHE_BYTES = range(9)
-STORAGE, WIDTH, WIDE, COUNTS = range(9, 13)
+STORAGE, WIDTH, WIDE = range(9, 12)
+# kept by learners without a bias: support vectors of each class, members ever, REPROCESS steps ever
+POSITIVE, NEGATIVE, ADMITTED, REPROCESSED, COUNTS = range(12, 17)
 # counts[STORAGE]
 BITS, COLUMNS, COMPRESSED = range(3)
 # extremes
 G_UP, G_DOWN = range(2)
+# losses
+GAP, LOSS, SQUARED_LOSS = range(3)
 
 BLOCK = 2048  # slots whose partial sums stay in the first-level cache
 MIN_ROWS = 16  # of the row cache, however small its bytes
@@ -96,6 +101,7 @@ class Expansion(NamedTuple):
     member_values: np.ndarray
     counts: np.ndarray
     extremes: np.ndarray
+    losses: np.ndarray
 
 
 def is_binary(s: Expansion) -> bool:
@@ -164,12 +170,12 @@ def _store_features(s, k, indices, values):
 
 
 @inner
-def append(s, kernel, indices, values, sq, lo, hi, id, g):
+def append(s, kernel, indices, values, sq, y, lo, hi, id, g):
     """Give an example a slot, with alpha = 0; return the slot.  Room must have been reserved."""
     k = s.counts[SLOTS]
     s.counts[SLOTS] = k + 1
     s.alpha[k], s.g[k], s.lo[k], s.hi[k] = 0.0, g, lo, hi
-    s.y[k] = 1 if hi > 0.0 else -1
+    s.y[k] = np.int8(y)
     s.ids[k], s.sq[k] = id, sq
     s.self_k[k] = self_product(kernel, sq)
     set_penalties(s.alpha, s.lo, s.hi, s.up, s.down, k)
@@ -195,7 +201,11 @@ def bury(s, i):
 
 @inner_fma
 def _add_columns(columns, indices, values, begin, end, out):
-    """out = <x, x_s> for the slots begin..end, from real-valued features; four features at a time."""
+    """out = <x, x_s> for the slots begin..end, from real-valued features; four features at a time.
+
+    Each sum is one chain over the features in their order, to which a feature that is 0 adds nothing: it is the same
+    however features are grouped and whether zeros are left out, here and in `blocks.products`.
+    """
     nnz = indices.shape[0]
     for b in range(begin, end, BLOCK):
         e = min(b + BLOCK, end)
@@ -208,7 +218,7 @@ def _add_columns(columns, indices, values, begin, end, out):
             c0, c1 = columns[indices[k], b:e], columns[indices[k + 1], b:e]
             c2, c3 = columns[indices[k + 2], b:e], columns[indices[k + 3], b:e]
             for t in range(o.shape[0]):
-                o[t] += v0 * c0[t] + v1 * c1[t] + v2 * c2[t] + v3 * c3[t]
+                o[t] = (((o[t] + v0 * c0[t]) + v1 * c1[t]) + v2 * c2[t]) + v3 * c3[t]
             k += 4
         while k < nnz:
             v0 = values[k]

@@ -61,6 +61,7 @@ def empty(cache_bytes: int, n_slots: int = MIN_SLOTS, n_features: int = MIN_FEAT
         member_values=np.zeros(D, np.float32),
         counts=np.zeros(COUNTS, np.int64),
         extremes=np.zeros(2),
+        losses=np.zeros(3),
     )
     s.counts[CACHE_BYTES], s.counts[WIDE] = cache_bytes, WIDE_BYTES // 4
     find_extremes(s)
@@ -335,6 +336,7 @@ def dump(s: Expansion, n_features: int) -> dict[str, np.ndarray]:
         "starts": s.starts[: n + 1].copy(),
         "counts": s.counts.copy(),
         "extremes": s.extremes.copy(),
+        "losses": s.losses.copy(),
     }
     if s.counts[STORAGE] == COMPRESSED:
         return arrays | {name: getattr(s, name)[: s.starts[n]].copy() for name in ("sparse_indices", "sparse_values")}
@@ -348,7 +350,8 @@ def restore(arrays: dict[str, np.ndarray], cache_bytes: int) -> Expansion:
     for name in PER_SLOT:
         getattr(s, name)[:n] = arrays[name]
     s.starts[: n + 1] = arrays["starts"]
-    s.counts[:] = arrays["counts"]
+    s.counts[: len(arrays["counts"])] = arrays["counts"]  # snapshots of 0.1 have fewer, and no losses
+    s.losses[:] = arrays.get("losses", 0.0)
     s = _with_features(s, arrays)
     s.counts[ROWS] = s.counts[HAND] = 0
     s.counts[CACHE_BYTES] = cache_bytes

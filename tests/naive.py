@@ -3,7 +3,8 @@
 import numpy as np
 
 from streamsvm.kernels import LINEAR_KIND, POLYNOMIAL_KIND, RBF_KIND
-from streamsvm.online.lasvm import BLOCK, EVICTION_PERIOD, LARGE, MAX_ONE_CLASS, MAX_REPROCESS, ROUNDING, SPARED
+from streamsvm.online.lasvm import EVICTION_PERIOD, LARGE, MAX_ONE_CLASS, MAX_REPROCESS, ROUNDING, SPARED
+from streamsvm.online.scan import BLOCK
 
 NO_CURVATURE = 1e-12
 
@@ -95,7 +96,7 @@ def pair_step(alpha, g, lo, hi, i, j, diagonal, K_i, K_j):
     step = min(room_i, room_j, newton)
     alpha[i] = hi[i] if step == room_i else alpha[i] + step
     alpha[j] = lo[j] if step == room_j else alpha[j] - step
-    g -= step * (K_i - K_j)
+    g -= step * K_i - step * K_j
     return ROUNDING * step * (abs(diagonal[i]) + abs(diagonal[j]))
 
 

@@ -48,7 +48,9 @@ D = 6
 @njit
 def append_query(s, kernel, q, t, lo, hi, id, g):
     begin, end = q.indptr[t], q.indptr[t + 1]
-    return append(s, kernel, q.indices[begin:end], q.values[begin:end], q.sq[t], lo, hi, id, g)
+    return append(
+        s, kernel, q.indices[begin:end], q.values[begin:end], q.sq[t], 1.0 if hi > 0.0 else -1.0, lo, hi, id, g
+    )
 
 
 @njit

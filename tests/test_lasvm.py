@@ -12,7 +12,8 @@ from streamsvm.blocks import expansion_sum, from_dense
 from streamsvm.expansion import FORBIDDEN, G_DOWN, G_UP, HOLES, SLOT_DOWN, SLOT_UP, SLOTS, kernel_row
 from streamsvm.kernels import NAMES, make_kernel
 from streamsvm.online import lasvm
-from streamsvm.online.lasvm import append_block, delta, first_slot, pair_step, second_order_partner, update_and_scan
+from streamsvm.online.lasvm import append_block, delta, pair_step, second_order_partner, update_and_scan
+from streamsvm.online.scan import first_slot
 from streamsvm.storage import empty, find_extremes, live_slots, reserve
 
 SIZES = [1, 7, 511, 512, 513, 1100]  # around the blocks in which gradients are scanned

@@ -22,7 +22,7 @@ LEVELS = [
     {"online"},
     {"batch"},
     {"validation", "active"},
-    {"features", "preprocessing", "estimators", "sklearn_api", "metrics"},
+    {"arguments", "classifier", "features", "preprocessing", "estimators", "sklearn_api", "metrics"},
     {"streamsvm"},  # the package itself, which names what is public
     {"connectors"},
 ]
@@ -32,7 +32,7 @@ RESERVED = {
     "numba": {"_jit", "_simd"},
     "llvmlite": {"_simd"},
     "cupy": {"blocks"},
-    "river": {"features", "preprocessing", "estimators", "metrics", "connectors"},
+    "river": {"classifier", "features", "preprocessing", "metrics", "connectors"},
     "sklearn": {"sklearn_api"},
     "kafka": {"connectors/kafka_log"},
     "matplotlib": {"connectors/report"},

@@ -1,10 +1,10 @@
-"""FINISH: REPROCESS until no pair of members is tau-violating, which is SMO over the expansion.
+"""FINISH: REPROCESS until no member violates, which is SMO over the expansion, with a bias and without.
 
 Three things make it fast; none changes where it ends.
 
-- *Second-order working sets*: i is the member with the largest gradient that may rise, j the one that promises the
-  largest gain (g_i - g_j)^2 / (K_ii + K_jj - 2 K_ij) among those that may fall.
-- *Shrinking*: members at a bound that cannot be part of a violating pair now are moved behind the active ones, and
+- *Working sets of two*.  With a bias: i is the member with the largest gradient that may rise, j the one that promises
+  the largest gain (g_i - g_j)^2 / (K_ii + K_jj - 2 K_ij) among those that may fall.  Without: both extremes at once.
+- *Shrinking*: members at a bound that cannot be part of a violation now are moved behind the active ones, and
   steps pass over the active prefix only.  Before the end their gradients are rebuilt from the coefficients that
   changed.
 - *Newton steps on the free set*: with the bounded members fixed, the free coefficients solve a linear system; a step
@@ -15,20 +15,24 @@ symbol    name                                                     shape, dtype
 ========= ======================================================== ================
 F         free members, lo < alpha < hi                            (m,) int64
 K_F       kernel among the free members                            (m, m) float64
-z         Newton direction on F, sum z = 0                         (m,) float64
+z         Newton direction on F; with a bias, sum z = 0            (m,) float64
 ========= ======================================================== ================
 
 Source: Fan, Chen, Lin, "Working set selection using second order information", JMLR 6 (2005), equations 11 and 12; the
 shrinking rule is section 4 of Chang, Lin, "LIBSVM: a library for support vector machines".  The Newton step is our own.
 """
 
+from typing import Protocol
+
 import numpy as np
+from threadpoolctl import ThreadpoolController
 
 from streamsvm._jit import compiled
-from streamsvm.blocks import one_thread
 from streamsvm.expansion import (
     G_DOWN,
     G_UP,
+    NEGATIVE,
+    POSITIVE,
     ROWS,
     SLOT_UP,
     SLOTS,
@@ -39,7 +43,7 @@ from streamsvm.expansion import (
     set_penalties,
 )
 from streamsvm.kernels import Kernel
-from streamsvm.online.lasvm import delta, evict, take_step
+from streamsvm.online import gap, lasvm
 from streamsvm.storage import find_extremes, keep, live_slots, row_width
 
 MIN_CHUNK = 200  # pair steps between two looks at what may be shrunk
@@ -49,14 +53,86 @@ MAX_TRIES = 5  # Newton steps in a row, each without the members that met a boun
 MAX_NEWTON = 1500  # free members beyond which a linear system costs more than the steps it saves
 
 
+class Problem(Protocol):
+    """What differs between the problems with and without a bias."""
+
+    def violation(self, s: Expansion) -> float:
+        """The largest violation among the active members."""
+
+    def solve(self, s: Expansion, kernel: Kernel, tol: float, max_steps: int) -> int:
+        """Steps until the violation is at most `tol` or `max_steps` are done; how many."""
+
+    def may_move(self, s: Expansion) -> np.ndarray:
+        """Which of the active members can be part of a violation before others have changed, (n,) bool."""
+
+    def direction(self, K_F: np.ndarray, g_F: np.ndarray) -> np.ndarray:
+        """The change of the free coefficients that solves for them."""
+
+    def restore_sum(self, goal: np.ndarray, change: float, room: np.ndarray) -> None:
+        """Undo the rounding of a step of the free coefficients, where their sum is fixed; `room` to their bounds."""
+
+    def note(self, s: Expansion) -> None:
+        """Note anew what depends on the coefficients and the gradient."""
+
+
 @compiled
 def solve_active(s, kernel, tol, max_steps):
     """Second-order pair steps over the active members until delta <= tol or `max_steps` are done; return how many."""
     for step in range(max_steps):
-        if not delta(s) > tol:
+        if not lasvm.delta(s) > tol:
             return step
-        take_step(s, kernel, s.counts[SLOT_UP], -1, -1)
+        lasvm.take_step(s, kernel, s.counts[SLOT_UP], -1, -1)
     return max_steps
+
+
+class WithBias:
+    """sum alpha = 0: a pair violates."""
+
+    def violation(self, s: Expansion) -> float:
+        return float(lasvm.delta(s))
+
+    def solve(self, s: Expansion, kernel: Kernel, tol: float, max_steps: int) -> int:
+        return solve_active(s, kernel, tol, max_steps)
+
+    def may_move(self, s: Expansion) -> np.ndarray:
+        n = int(s.counts[SLOTS])
+        may_rise = (s.up[:n] == 0.0) & (s.g[:n] >= s.extremes[G_DOWN])
+        return may_rise | ((s.down[:n] == 0.0) & (s.g[:n] <= s.extremes[G_UP]))
+
+    def direction(self, K_F: np.ndarray, g_F: np.ndarray) -> np.ndarray:
+        to_zero, to_shift = np.linalg.solve(K_F, np.stack([g_F, np.ones(len(g_F))], axis=1)).T
+        return to_zero - to_zero.sum() / to_shift.sum() * to_shift
+
+    def restore_sum(self, goal: np.ndarray, change: float, room: np.ndarray) -> None:
+        goal[int(np.argmax(room))] -= change
+
+    def note(self, s: Expansion) -> None:
+        find_extremes(s)
+
+
+class WithoutBias:
+    """Every member violates by itself."""
+
+    def violation(self, s: Expansion) -> float:
+        return float(max(s.extremes[G_UP], -s.extremes[G_DOWN]))
+
+    def solve(self, s: Expansion, kernel: Kernel, tol: float, max_steps: int) -> int:
+        return gap.optimise_active(s, kernel, tol, max_steps)
+
+    def may_move(self, s: Expansion) -> np.ndarray:
+        n, largest = int(s.counts[SLOTS]), self.violation(s)
+        return ((s.up[:n] == 0.0) & (s.g[:n] >= -largest)) | ((s.down[:n] == 0.0) & (s.g[:n] <= largest))
+
+    def direction(self, K_F: np.ndarray, g_F: np.ndarray) -> np.ndarray:
+        return np.linalg.solve(K_F, g_F)
+
+    def restore_sum(self, goal: np.ndarray, change: float, room: np.ndarray) -> None:
+        """There is no sum to keep."""
+
+    def note(self, s: Expansion) -> None:
+        support = s.y[: s.counts[SLOTS]][s.alpha[: s.counts[SLOTS]] != 0.0]
+        s.counts[[POSITIVE, NEGATIVE]] = np.count_nonzero(support > 0), np.count_nonzero(support < 0)
+        gap.rescan(s)
 
 
 @compiled
@@ -74,17 +150,14 @@ def add_to_gradient(s, kernel, slots, change, begin, end):
 class _ActiveSet:
     """The active prefix of an expansion that is being finished, and what is needed to undo the shrinking."""
 
-    def __init__(self, s: Expansion) -> None:
-        self.s = s
+    def __init__(self, s: Expansion, problem: Problem) -> None:
+        self.s, self.problem = s, problem
         self.outer: list[tuple[int, np.ndarray]] = []  # slots before each shrinking, and alpha at that time
 
     def shrink(self) -> None:
         """Move the members that cannot be part of a violating pair behind the others, if they are many."""
         s, n = self.s, int(self.s.counts[SLOTS])
-        g = s.g[:n]
-        may_rise = (s.up[:n] == 0.0) & (g >= s.extremes[G_DOWN])
-        may_fall = (s.down[:n] == 0.0) & (g <= s.extremes[G_UP])
-        active = may_rise | may_fall
+        active = self.problem.may_move(s)
         if np.count_nonzero(active) > 0.8 * n:
             return
         order = np.concatenate([np.flatnonzero(active), np.flatnonzero(~active)])
@@ -109,7 +182,7 @@ class _ActiveSet:
         """Let the first n slots be the active ones."""
         self.s.counts[SLOTS] = n
         self.s = row_width(self.s, n, n)
-        find_extremes(self.s)
+        self.problem.note(self.s)
 
 
 @compiled
@@ -136,12 +209,14 @@ def _move_free(s, kernel, F, goal):
         set_penalties(s.alpha, s.lo, s.hi, s.up, s.down, i)
 
 
-def _direction(K_F: np.ndarray, g_F: np.ndarray) -> np.ndarray:
-    """The change of the free coefficients that solves for them, with their sum kept."""
-    ones = np.ones(len(g_F))
-    with one_thread():
-        to_zero, to_shift = np.linalg.solve(K_F, np.stack([g_F, ones], axis=1)).T
-    return to_zero - to_zero.sum() / to_shift.sum() * to_shift
+_threads: list[ThreadpoolController] = []
+
+
+def _one_thread():
+    """One BLAS thread: the systems are too small for more, and it gives the same sums on every machine load."""
+    if not _threads:
+        _threads.append(ThreadpoolController())
+    return _threads[0].limit(limits=1, user_api="blas")
 
 
 class _Newton:
@@ -150,7 +225,8 @@ class _Newton:
     `patience` is the factor on that cost: it doubles after a step that a bound cut short, and halves after a full one.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, problem: Problem) -> None:
+        self.problem = problem
         self.patience = 1.0
         self.work = 0.0
 
@@ -167,21 +243,22 @@ class _Newton:
         K_F[np.diag_indices_from(K_F)] = s.self_k[F] * (1.0 + JITTER) + JITTER
         full, tries = False, 0
         while not full and tries < MAX_TRIES and len(F) >= 2:
-            full = _newton_step(s, kernel, F, K_F)
+            full = _newton_step(s, kernel, self.problem, F, K_F)
             free = (s.up[F] == 0.0) & (s.down[F] == 0.0)
             F, K_F, tries = F[free], K_F[np.ix_(free, free)], tries + 1
             if free.all():
                 break
-        find_extremes(s)
+        self.problem.note(s)
         self.work = -(tries - 1) * cost
         self.patience = min(max(self.patience * (0.5 if full else 2.0), 0.25), 64.0)
 
 
-def _newton_step(s: Expansion, kernel: Kernel, F: np.ndarray, K_F: np.ndarray) -> bool:
+def _newton_step(s: Expansion, kernel: Kernel, problem: Problem, F: np.ndarray, K_F: np.ndarray) -> bool:
     """Move the free coefficients towards their solution, as far as the first bound; whether that was the full way."""
     g_F = s.g[F]
     try:
-        z = _direction(K_F, g_F)
+        with _one_thread():
+            z = problem.direction(K_F, g_F)
     except np.linalg.LinAlgError:  # singular in spite of the jitter: pair steps go on without help
         return False
     ascent, curvature = float(g_F @ z), float(z @ K_F @ z)
@@ -193,34 +270,52 @@ def _newton_step(s: Expansion, kernel: Kernel, F: np.ndarray, K_F: np.ndarray) -
     goal = s.alpha[F] + length * z
     at_bound = room <= length
     goal[at_bound] = np.where(z > 0.0, s.hi[F], s.lo[F])[at_bound]  # met exactly, not up to rounding
-    freest = int(np.argmax(np.minimum(s.hi[F] - goal, goal - s.lo[F])))
-    goal[freest] -= (goal - s.alpha[F]).sum()  # the sum is kept exactly, however ill-conditioned the system
+    room = np.minimum(s.hi[F] - goal, goal - s.lo[F])
+    problem.restore_sum(goal, (goal - s.alpha[F]).sum(), room)  # exactly, however ill-conditioned the system
     _move_free(s, kernel, F, goal)
     return not at_bound.any()
 
 
-def finish(s: Expansion, kernel: Kernel, tol: float) -> tuple[Expansion, int]:
-    """Solve over the members of the expansion until delta <= tol, then evict.
+def optimise(s: Expansion, kernel: Kernel, problem: Problem, tol: float) -> tuple[Expansion, int]:
+    """Solve over the members of the expansion until the violation is at most `tol`.
 
-    It gives up after `MAX_STEPS` per member; delta tells.  Members that eviction leaves with alpha = 0 hold an
-    extreme of the gradient, and with it the bias.
-    Returns the expansion, its slots without holes, and the number of pair steps.
+    It gives up after `MAX_STEPS` per member; the violation tells.  Returns the expansion, its slots without holes, and
+    the number of steps.
     """
-    evict(s, 0.0)
-    s = keep(s, live_slots(s))
-    active, newton, steps = _ActiveSet(s), _Newton(), 0
-    active.set_active(int(s.counts[SLOTS]))
-    limit = MAX_STEPS * max(100, int(s.counts[SLOTS]))
-    while delta(active.s) > tol and steps < limit:
-        done = solve_active(active.s, kernel, tol, max(MIN_CHUNK, int(active.s.counts[SLOTS]) // 2))
+    active, newton, steps = _ActiveSet(keep(s, live_slots(s)), problem), _Newton(problem), 0
+    active.set_active(int(active.s.counts[SLOTS]))
+    limit = MAX_STEPS * max(100, int(active.s.counts[SLOTS]))
+    while problem.violation(active.s) > tol and steps < limit:
+        done = problem.solve(active.s, kernel, tol, max(MIN_CHUNK, int(active.s.counts[SLOTS]) // 2))
         steps += done
-        if delta(active.s) > tol:
+        if problem.violation(active.s) > tol:
             active.shrink()
             newton.after(active.s, kernel, done)
-        if not delta(active.s) > tol:
+        if not problem.violation(active.s) > tol:
             active.grow_back(kernel)
     active.grow_back(kernel)
-    s = active.s
-    evict(s, 0.0)
+    return active.s, steps
+
+
+def finish(s: Expansion, kernel: Kernel, tol: float) -> tuple[Expansion, int]:
+    """Solve with a bias until delta <= tol, and evict before and after.
+
+    Members that eviction leaves with alpha = 0 hold an extreme of the gradient, and with it the bias.
+    """
+    lasvm.evict(s, 0.0)
+    s, steps = optimise(s, kernel, WithBias(), tol)
+    lasvm.evict(s, 0.0)
+    return _squeezed(s), steps
+
+
+def finish_without_bias(s: Expansion, kernel: Kernel, tol: float, max_non_sv: int | None) -> tuple[Expansion, int]:
+    """Solve without a bias until no member violates by more than `tol`, then CLEAN (None: all members stay)."""
+    s, steps = optimise(s, kernel, WithoutBias(), tol)
+    if max_non_sv is not None:
+        gap.clean(s, max_non_sv)
+    return _squeezed(s), steps
+
+
+def _squeezed(s: Expansion) -> Expansion:
     s = keep(s, live_slots(s))
-    return row_width(s, s.alpha.shape[0], int(s.counts[ROWS])), steps
+    return row_width(s, s.alpha.shape[0], int(s.counts[ROWS]))

@@ -41,21 +41,9 @@ from typing import NamedTuple
 import numpy as np
 
 from streamsvm._jit import compiled, inner
-from streamsvm._simd import fmax, fmin
-from streamsvm.blocks import (
-    LARGEST_SQUARED_NORM,
-    NO_PRODUCTS,
-    Queries,
-    compress_example,
-    expansion_sum,
-    inner_products,
-    is_binary_block,
-    prefers_product,
-)
+from streamsvm._simd import fmax
+from streamsvm.blocks import expansion_sum
 from streamsvm.expansion import (
-    BITS,
-    COMPRESSED,
-    EVALUATIONS,
     FORBIDDEN,
     G_DOWN,
     G_UP,
@@ -64,31 +52,23 @@ from streamsvm.expansion import (
     SLOT_DOWN,
     SLOT_UP,
     SLOTS,
-    STORAGE,
-    Expansion,
-    all_ones,
     append,
     bury,
-    is_binary,
-    kernel_row,
     member_row,
     needs_reserve,
     set_penalties,
     store_row,
-    wants_rows,
 )
-from streamsvm.kernels import LARGEST_KERNEL_VALUE, Kernel, map_row, self_product
+from streamsvm.online.arrival import LEARNED, arrive, is_member, row_of_block
+from streamsvm.online.scan import BLOCK, note_extremes, update_block
 from streamsvm.online.sigmoid import note_margin
-from streamsvm.storage import block_slots, reserve
 
 EVICTION_PERIOD = 10
 MAX_ONE_CLASS = 300  # members kept while only one class has been seen: all have the same gradient, more say nothing new
 LARGE = 3000  # members beyond which there are candidates enough without slack, and each costs time
 SPARED = 0.1  # share of the members that eviction leaves for the slack: more would cost more than they are worth
 MAX_REPROCESS = 1000  # steps on one example, which bounds the time of one call; the next example goes on
-BLOCK = 512  # slots scanned before the running extremes are compared
 NO_CURVATURE = 1e-12
-NEARLY = 1e-2  # violation, from a matrix product, that is looked at again with a row of its own
 ROUNDING = 1e-6  # of float32 kernel values, with some room
 
 
@@ -113,20 +93,11 @@ class Rule(NamedTuple):
 
 @inner
 def update_and_scan(g, up, down, step, K_i, K_j, tie):
-    """g -= step (K_i - K_j); return the extremes of the new g and the blocks of slots they are in, up to `tie`.
-
-    One pass does both.  It keeps a block's extremes only: that vectorises, and their slots are looked up afterwards.
-    """
+    """g -= step (K_i - K_j); return the extremes of the new g and the blocks of slots they are in, up to `tie`."""
     top, bottom, top_block, bottom_block = -FORBIDDEN, FORBIDDEN, 0, 0
     for b in range(0, g.shape[0], BLOCK):
         e = min(b + BLOCK, g.shape[0])
-        gb, up_b, down_b, k_i, k_j = g[b:e], up[b:e], down[b:e], K_i[b:e], K_j[b:e]
-        largest, smallest = -FORBIDDEN, FORBIDDEN
-        for t in range(gb.shape[0]):
-            v = gb[t] - step * (np.float64(k_i[t]) - np.float64(k_j[t]))
-            gb[t] = v
-            largest = fmax(largest, v + up_b[t])
-            smallest = fmin(smallest, v + down_b[t])
+        largest, smallest = update_block(g[b:e], up[b:e], down[b:e], step, -step, K_i[b:e], K_j[b:e])
         if largest > top + tie:
             top, top_block = largest, b
         if smallest < bottom - tie:
@@ -135,28 +106,17 @@ def update_and_scan(g, up, down, step, K_i, K_j, tie):
 
 
 @inner
-def first_slot(extreme, g, penalty, block, tie):
-    """The first slot in the block where g + penalty is the extreme, up to `tie`."""
-    for t in range(block, min(block + BLOCK, g.shape[0])):
-        if abs(g[t] + penalty[t] - extreme) <= tie:
-            return t
-    return -1
-
-
-@inner
 def step_gradient(s, step, K_i, K_j, tie):
     """g -= step (K_i - K_j), and note the new most violating pair."""
     n = s.counts[SLOTS]
     g, up, down = s.g[:n], s.up[:n], s.down[:n]
     top, top_block, bottom, bottom_block = update_and_scan(g, up, down, step, K_i, K_j, tie)
-    i = first_slot(top, g, up, top_block, tie) if top > -FORBIDDEN / 2 else -1
-    j = first_slot(bottom, g, down, bottom_block, tie) if bottom < FORBIDDEN / 2 else -1
-    s.counts[SLOT_UP], s.extremes[G_UP] = i, g[i] if i >= 0 else -FORBIDDEN
-    s.counts[SLOT_DOWN], s.extremes[G_DOWN] = j, g[j] if j >= 0 else FORBIDDEN
+    note_extremes(s.counts, s.extremes, g, up, down, top, top_block, bottom, bottom_block, tie)
 
 
-@inner
-def _bias(counts, extremes):
+@compiled
+def midpoint(counts, extremes):
+    """b, half-way between the extremes; with one class only, the gradient of that class."""
     if counts[SLOT_UP] >= 0 and counts[SLOT_DOWN] >= 0:
         return 0.5 * (extremes[G_UP] + extremes[G_DOWN])
     if counts[SLOT_UP] >= 0:
@@ -171,12 +131,6 @@ def _delta(counts, extremes):
     if counts[SLOT_UP] < 0 or counts[SLOT_DOWN] < 0:
         return -np.inf
     return extremes[G_UP] - extremes[G_DOWN]
-
-
-@compiled
-def bias(s):
-    """b, half-way between the extremes; with one class only, the gradient of that class."""
-    return _bias(s.counts, s.extremes)
 
 
 @compiled
@@ -254,7 +208,7 @@ def process(s, kernel, rule, indices, values, sq, lo, hi, id, f):
     violation = g - s.extremes[G_DOWN] if y > 0.0 else s.extremes[G_UP] - g
     if (partner >= 0 and not violation > rule.tau) or (partner < 0 and s.counts[SLOTS] >= MAX_ONE_CLASS):
         return -1, -1, -1
-    k = append(s, kernel, indices, values, sq, lo, hi, id, g)
+    k = append(s, kernel, indices, values, sq, y, lo, hi, id, g)
     s.scratch[k] = np.float32(s.self_k[k])
     if partner >= 0:
         return k, (k if y > 0.0 else partner), (partner if y > 0.0 else k)
@@ -303,20 +257,11 @@ def evict(s, slack):
 
 
 @inner
-def is_member(ids, y, id):
-    """Whether a live member has this id."""
-    for t in range(ids.shape[0]):
-        if ids[t] == id and y[t] != 0:
-            return True
-    return False
-
-
-@inner
 def learn_query(s, kernel, rule, indices, values, sq, lo, hi, id, own_id, sigmoid):
     """Learn the example whose kernel row is in `scratch`; return its margin before, and its slot or -1."""
     n = s.counts[SLOTS]
     f = expansion_sum(s.alpha[:n], s.scratch[:n])
-    margin = f + _bias(s.counts, s.extremes)
+    margin = f + midpoint(s.counts, s.extremes)
     slot = -1
     if lo < hi and not (own_id and is_member(s.ids[:n], s.y[:n], id)):
         if s.counts[SLOT_UP] >= 0 and s.counts[SLOT_DOWN] >= 0:
@@ -339,77 +284,27 @@ def learn_query(s, kernel, rule, indices, values, sq, lo, hi, id, own_id, sigmoi
     return margin, slot
 
 
-LEARNED, NO_ROOM, NOT_FINITE, OVERFLOW = range(4)
-
-
 @compiled
 def learn_example(s, kernel, rule, columns, x, lo, hi, id, own_id, sigmoid):
-    """Learn one example, features x (float64) in these columns; return a status and its margin before.
-
-    Nothing has happened if the status is NO_ROOM (call `reserve`, then again), NOT_FINITE, or OVERFLOW (of the kernel).
-    """
-    nnz, sq = compress_example(s, columns, x)
-    if not sq < LARGEST_SQUARED_NORM:  # true for NaN as well
-        return NOT_FINITE, 0.0
-    if abs(self_product(kernel, sq)) > LARGEST_KERNEL_VALUE:
-        return OVERFLOW, 0.0
+    """Learn one example, features x (float64) in these columns; return the status of its arrival, its margin before."""
+    status, nnz, sq = arrive(s, kernel, columns, x)
+    if status != LEARNED:
+        return status, 0.0
     indices, values = s.member_indices[:nnz], s.member_values[:nnz]
-    n = s.counts[SLOTS]
-    if (
-        needs_reserve(s)
-        or wants_rows(s.counts, s.rows)
-        or (s.counts[STORAGE] == BITS and not all_ones(values))
-        or (s.counts[STORAGE] == COMPRESSED and s.starts[n] + nnz > s.sparse_indices.shape[0])
-    ):
-        return NO_ROOM, 0.0
-    kernel_row(s, kernel, indices, values, sq, 0, n, s.scratch)
     margin, _ = learn_query(s, kernel, rule, indices, values, sq, lo, hi, id, own_id, sigmoid)
     return LEARNED, margin
 
 
-@inner
-def may_violate(s, y, f):
-    """Whether an example with this f(x) - b, up to rounding, forms a violating pair or has no partner yet."""
-    g = y - f
-    if y > 0.0:
-        return s.counts[SLOT_DOWN] < 0 or g - s.extremes[G_DOWN] > -NEARLY
-    return s.counts[SLOT_UP] < 0 or s.extremes[G_UP] - g > -NEARLY
-
-
-@inner
-def _block_row(s, kernel, P, G, arrivals, t, first, sq):
-    """scratch = kernel row of the block's t-th example, from inner products made in advance.
-
-    Those with the first slots are in P; members that joined during the block are examples of the block (`arrivals` says
-    which), theirs are in G.
-    """
-    n = s.counts[SLOTS]
-    for k in range(first):
-        s.scratch[k] = P[t, k]
-    for k in range(first, n):
-        s.scratch[k] = G[t, arrivals[k - first]]
-    map_row(kernel, s.scratch[:n], s.sq[:n], sq)
-    s.counts[EVALUATIONS] += n
-
-
 @compiled
-def _learn_block(s, kernel, rule, indptr, indices, values, sq, lo, hi, ids, own_ids, P, G, sigmoid, margins):
-    """Learn a block of examples in sequence, from rows or from the products P and G; room has been reserved.
-
-    Stops early when `reserve` is needed; returns how many examples were learned.  So holes are squeezed out and
-    features compressed at the same examples however a stream is cut into blocks, and sums are made in the same order.
-    """
+def learn_block(s, kernel, rule, indptr, indices, values, sq, lo, hi, ids, own_ids, P, G, sigmoid, margins):
+    """Learn a block of examples in sequence, as far as room has been reserved; return how many. See `arrival.learn`."""
     first = s.counts[SLOTS]
     arrivals = np.empty(sq.shape[0], np.int64)
     for t in range(sq.shape[0]):
         if needs_reserve(s):
             return t
         x_indices, x_values = indices[indptr[t] : indptr[t + 1]], values[indptr[t] : indptr[t + 1]]
-        n, y = s.counts[SLOTS], 1.0 if hi[t] > 0.0 else -1.0
-        if G.shape[0] > 0:
-            _block_row(s, kernel, P, G, arrivals, t, first, sq[t])
-        if G.shape[0] == 0 or may_violate(s, y, expansion_sum(s.alpha[:n], s.scratch[:n])):
-            kernel_row(s, kernel, x_indices, x_values, sq[t], 0, n, s.scratch)
+        row_of_block(s, kernel, x_indices, x_values, sq[t], P, G, arrivals, t, first)
         margins[t], slot = learn_query(
             s, kernel, rule, x_indices, x_values, sq[t], lo[t], hi[t], ids[t], own_ids, sigmoid
         )
@@ -424,45 +319,4 @@ def append_block(s, kernel, indptr, indices, values, sq, lo, hi):
     for t in range(sq.shape[0]):
         begin, end = indptr[t], indptr[t + 1]
         y = 1.0 if hi[t] > 0.0 else -1.0
-        append(s, kernel, indices[begin:end], values[begin:end], sq[t], lo[t], hi[t], s.counts[SLOTS], y)
-
-
-@compiled
-def decide_example(s, kernel, columns, x):
-    """f(x) + b for one query, features x (float64) in these columns; NaN if a feature is not finite."""
-    n = s.counts[SLOTS]
-    nnz, sq = compress_example(s, columns, x)
-    if not sq < LARGEST_SQUARED_NORM:
-        return np.nan
-    kernel_row(s, kernel, s.member_indices[:nnz], s.member_values[:nnz], sq, 0, n, s.scratch)
-    return expansion_sum(s.alpha[:n], s.scratch[:n]) + _bias(s.counts, s.extremes)
-
-
-def learn(
-    s: Expansion,
-    kernel: Kernel,
-    rule: Rule,
-    q: Queries,
-    lo: np.ndarray,
-    hi: np.ndarray,
-    ids: np.ndarray,
-    own_ids: bool,
-    n_features: int,
-    sigmoid: np.ndarray,
-) -> tuple[Expansion, np.ndarray]:
-    """Learn a block of examples in sequence; return the expansion and f(x) of each before it was learned.
-
-    `lo` and `hi` (B,) are the examples' boxes, `ids` (B,) their ids.  With `own_ids`, an example whose id is a
-    member's is not learned again.  `n_features` is how many features there are so far.
-    """
-    margins = np.empty(len(lo))
-    done = 0
-    while done < len(lo):
-        rest, part = slice(done, None), q.rest(done)
-        nnz = len(part.indices)
-        n_new = block_slots(s, len(part.sq), n_features, nnz)
-        s = reserve(s, n_new, n_features, is_binary(s) and is_binary_block(part), nnz)
-        P, G = inner_products(s, part, within=True) if prefers_product(s, part) else (NO_PRODUCTS, NO_PRODUCTS)
-        boxes = lo[rest], hi[rest]
-        done += _learn_block(s, kernel, rule, *part, *boxes, ids[rest], own_ids, P, G, sigmoid, margins[rest])
-    return s, margins
+        append(s, kernel, indices[begin:end], values[begin:end], sq[t], y, lo[t], hi[t], s.counts[SLOTS], y)

@@ -1,0 +1,107 @@
+"""What users give besides features: parameters, labels, weights and ids, checked and in the engine's form."""
+
+import itertools
+import math
+from typing import Any
+
+import numpy as np
+
+
+def require_positive(name: str, value: Any) -> None:
+    """Raise a ValueError that names the parameter unless it is a positive finite number."""
+    if not isinstance(value, int | float | np.number) or not (math.isfinite(value) and value > 0):
+        raise ValueError(f"{name}={value!r} must be a positive finite number")
+
+
+def require_finite(name: str, value: Any) -> None:
+    """Raise a ValueError that names the parameter unless it is a finite number."""
+    if not isinstance(value, int | float | np.number) or not math.isfinite(value):
+        raise ValueError(f"{name}={value!r} must be a finite number")
+
+
+def require_count(name: str, value: Any, minimum: int) -> None:
+    """Raise a ValueError that names the parameter unless it is a whole number from `minimum` on."""
+    if not isinstance(value, int | np.integer) or isinstance(value, bool) or value < minimum:
+        raise ValueError(f"{name}={value!r} must be a whole number, at least {minimum}")
+
+
+def label_of(y: Any) -> bool:
+    """Whether this is the label of the positive class."""
+    if isinstance(y, bool | np.bool_):
+        return bool(y)
+    if isinstance(y, int | float | np.number) and y in (0, 1, -1):
+        return bool(y == 1)
+    raise ValueError(f"y={y!r} is not a binary label; use True and False (or 1 and 0, or 1 and -1)")
+
+
+def labels_of(X: Any, y: Any, n: int) -> np.ndarray:
+    """Labels as an array (n,) of bool."""
+    if getattr(X, "ndim", 2) != 2:
+        raise ValueError(f"X has shape {X.shape}; a batch is a 2-D array (examples, features)")
+    labels = np.asarray(y)
+    if labels.shape != (n,):
+        raise ValueError(f"y has shape {labels.shape} for {n} rows of X; one label for each row is needed")
+    if labels.dtype.kind == "b":
+        return labels
+    if labels.dtype.kind == "O":
+        for row, label in enumerate(labels):
+            if not isinstance(label, bool | np.bool_ | int | float | np.number):
+                raise ValueError(f"y holds {label!r} in row {row}; labels must be True and False, 1 and 0, or 1 and -1")
+        return np.fromiter((label_of(label) for label in labels), bool, n)
+    values = set(np.unique(labels).tolist())
+    if labels.dtype.kind in "fiu" and (values <= {-1, 1} or values <= {0, 1}):
+        return labels == 1
+    shown = ", ".join(map(repr, itertools.islice(sorted(values, key=str), 5)))
+    raise ValueError(f"y holds {shown}; labels must be True and False, 1 and 0, or 1 and -1")
+
+
+def weights_of(w: Any, n: int) -> np.ndarray:
+    """Weights as an array (n,)."""
+    try:
+        weights = np.asarray(1.0 if w is None else w, np.float64)
+    except (TypeError, ValueError) as error:
+        raise TypeError(f"w is {w!r}; weights must be numbers") from error
+    weights = np.broadcast_to(weights, (n,)) if weights.ndim == 0 else weights
+    if weights.shape != (n,):
+        raise ValueError(f"w has shape {weights.shape} for {n} rows of X; one weight, or one for each row, is needed")
+    bad = ~(np.isfinite(weights) & (weights >= 0))
+    if bad.any():
+        raise ValueError(f"w holds {weights[bad][0]}; weights are finite and at least 0")
+    return weights
+
+
+def box_of(C: float, weight: Any, factor: float) -> float:
+    """The bound on the coefficient of one example."""
+    if not isinstance(weight, int | float | np.number) or not (weight >= 0.0 and math.isfinite(weight)):
+        raise ValueError(f"w={weight!r} must be a finite number, at least 0")
+    box = C * weight * factor
+    if not math.isfinite(box):
+        raise ValueError(f"w={weight!r} is too large: with C={C!r} the bound on the coefficient is infinite")
+    return box
+
+
+def boxes_of(C: float, weights: np.ndarray, factors: np.ndarray) -> np.ndarray:
+    """The bounds on the coefficients of a batch, (n,)."""
+    with np.errstate(over="ignore"):
+        boxes = C * weights * factors
+    if not np.isfinite(boxes).all():
+        largest = weights.max().item()
+        raise ValueError(f"w holds {largest!r}, too large: with C={C!r} the bound on a coefficient is infinite")
+    return boxes
+
+
+def id_of(id: Any) -> int:
+    """One id."""
+    if not isinstance(id, int | np.integer) or not -(2**63) <= id < 2**63:
+        raise ValueError(f"id={id!r} must be a signed 64-bit integer")
+    return int(id)
+
+
+def ids_of(ids: Any, n: int) -> np.ndarray:
+    """Ids as an array (n,) int64."""
+    numbers = np.asarray(ids)
+    if numbers.shape != (n,) or numbers.dtype.kind not in "iu":
+        raise ValueError(f"ids has shape {numbers.shape} and dtype {numbers.dtype}; {n} integers are needed")
+    if numbers.dtype == np.uint64 and (numbers > np.iinfo(np.int64).max).any():
+        raise ValueError(f"ids holds {numbers.max()}; ids are signed 64-bit integers, at most {np.iinfo(np.int64).max}")
+    return numbers.astype(np.int64)

@@ -1,0 +1,344 @@
+"""What all online classifiers share: learning, prediction, looking inside, snapshots.
+
+Here and in `features`, names become columns and labels become signs; everything below works on arrays.
+"""
+
+import hashlib
+import math
+import warnings
+from abc import abstractmethod
+from collections.abc import Callable, Hashable, Mapping
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+from river import base
+from river.utils import dataframe
+
+from streamsvm import arguments, blocks, snapshot, storage
+from streamsvm.expansion import CACHE_BYTES, EVALUATIONS, HAND, ROWS, SLOTS, is_binary
+from streamsvm.features import FeatureTable, culprit, n_rows, not_finite, too_large
+from streamsvm.kernels import LARGEST_KERNEL_VALUE, largest_self_product, make_kernel
+from streamsvm.online import arrival
+from streamsvm.online.sigmoid import new_sigmoid, probabilities
+
+
+class OnlineSVM(base.MiniBatchClassifier):
+    """A river classifier over a kernel expansion.  `streamsvm.estimators` has the algorithms.
+
+    An algorithm names two compiled functions of one signature, `learn_example` and `learn_block` (see `online.lasvm`),
+    makes their rule, and says what its bias is and how it finishes.
+    """
+
+    _learn_example: Callable[..., tuple[int, float]]
+    _learn_block: Callable[..., int]
+    _rule: tuple
+
+    def __init__(
+        self,
+        C: float,
+        kernel: str,
+        gamma: float,
+        degree: int,
+        coef0: float,
+        pos_weight: float,
+        tau: float,
+        cache_mb: float,
+        seed: int | None,
+    ) -> None:
+        self.C = C
+        self.kernel = kernel
+        self.gamma = gamma
+        self.degree = degree
+        self.coef0 = coef0
+        self.pos_weight = pos_weight
+        self.tau = tau
+        self.cache_mb = cache_mb
+        self.seed = seed
+        for name in ("C", "pos_weight", "tau", "cache_mb"):
+            arguments.require_positive(name, getattr(self, name))
+        self._kernel = make_kernel(kernel, gamma, degree, coef0)
+        self._expansion = storage.empty(int(cache_mb * 2**20))
+        self._features = FeatureTable()
+        self._sigmoid = new_sigmoid()
+        self._n_seen = 0
+        self._y_name: Any = None
+
+    @property
+    @abstractmethod
+    def bias(self) -> float:
+        """The constant term of the decision function."""
+
+    @abstractmethod
+    def finish(self, tol: float | None = None) -> None:
+        """Optimise over the members until no violation is above `tol` (default `tau`)."""
+
+    # ------------------------------------------------------------------------------------------------------- learning
+
+    def learn_one(self, x: dict, y: Any, w: float = 1.0, id: int | None = None) -> None:
+        """Learn one example.
+
+        Parameters
+        ----------
+        x
+            Features by name; those that are missing are 0.
+        y
+            Label: True or False (or 1 and 0, or 1 and -1).
+        w
+            Weight, a factor on the example's C; 0 leaves it out.
+        id
+            64-bit id of the example; default: its number, from 0.
+
+        Raises
+        ------
+        ValueError, TypeError
+            If a feature is not a finite number, or the label or weight is none.  The model is then as before.
+        """
+        positive = arguments.label_of(y)
+        box = arguments.box_of(self.C, w, self.pos_weight if positive else 1.0)
+        own_id, n_features = id is not None, len(self._features)
+        number = self._n_seen if id is None else arguments.id_of(id)
+        columns, values = self._features.example(x, learning=True)
+        lo, hi = (0.0, box) if positive else (-box, 0.0)
+        example = (self._kernel, self._rule, columns, values, lo, hi, number, own_id, self._sigmoid)
+        if len(self._features) > len(self._expansion.member_indices):
+            self._reserve(values)
+        status, _ = self._learn_example(self._expansion, *example)
+        if status == arrival.NO_ROOM:
+            self._reserve(values)
+            status, _ = self._learn_example(self._expansion, *example)
+        if status != arrival.LEARNED:
+            self._features.truncate(n_features)
+            raise self._too_large(x) if status == arrival.NOT_FINITE else self._overflow(self._n_seen)
+        self._n_seen += 1
+
+    def _reserve(self, values: np.ndarray) -> None:
+        binary = is_binary(self._expansion) and bool(np.isin(values, (0.0, 1.0)).all())
+        nnz = int(np.count_nonzero(values))
+        self._expansion = storage.reserve(self._expansion, 1, len(self._features), binary, nnz)
+
+    def validate_one(self, x: dict) -> None:
+        """Raise the ValueError or TypeError that `learn_one` would raise for these features; learn nothing."""
+        _, values = self._features.example(x, learning=False)
+        with np.errstate(over="ignore", invalid="ignore"):
+            sq = np.square(values).sum(keepdims=True)
+        if too_large(sq):
+            raise self._too_large(x)
+        if largest_self_product(self._kernel, sq) > LARGEST_KERNEL_VALUE:
+            raise self._overflow(self._n_seen)
+
+    def learn_many(self, X: Any, y: Any, w: Any = None, ids: Any = None) -> None:
+        """Learn a batch of examples, in sequence.
+
+        Parameters
+        ----------
+        X
+            Examples as rows: a pandas, polars or other dataframe (features by column name), a 2-D array or a SciPy
+            sparse matrix (features named 0, 1, 2, ...), or a list of dicts.
+        y
+            Labels, one for each row.
+        w
+            Weights, one number for all or one for each row.
+        ids
+            Ids, one for each row; default: the examples' numbers.
+
+        Raises
+        ------
+        ValueError, TypeError
+            If a feature is not a finite number, a label is none, or lengths differ.  Blocks of rows before the one
+            with the fault have been learned.
+        """
+        self._learn_many(X, y, w, ids)
+
+    def _learn_many(self, X: Any, y: Any, w: Any, ids: Any) -> np.ndarray:
+        n = n_rows(X)
+        self._y_name = getattr(y, "name", None)
+        positive = arguments.labels_of(X, y, n)
+        box = arguments.boxes_of(self.C, arguments.weights_of(w, n), np.where(positive, self.pos_weight, 1.0))
+        lo, hi = np.where(positive, 0.0, -box), np.where(positive, box, 0.0)
+        numbers = np.arange(self._n_seen, self._n_seen + n) if ids is None else arguments.ids_of(ids, n)
+        margins = np.empty(n)
+        n_features = len(self._features)
+        for rows, q in self._features.batches(X, learning=True):
+            if largest_self_product(self._kernel, q.sq) > LARGEST_KERNEL_VALUE:
+                self._features.truncate(n_features)
+                raise self._overflow(rows.start + int(np.argmax(q.sq)))
+            self._expansion, margins[rows] = arrival.learn(
+                self._learn_block,
+                self._expansion,
+                self._kernel,
+                self._rule,
+                q,
+                lo[rows],
+                hi[rows],
+                numbers[rows],
+                ids is not None,
+                len(self._features),
+                self._sigmoid,
+            )
+            self._n_seen += len(q.sq)
+            n_features = len(self._features)
+        return margins
+
+    def _too_large(self, x: Mapping[Hashable, Any]) -> ValueError:
+        name = list(x)[culprit(self._features.example(x, learning=False)[1])]
+        return not_finite(name, x[name])
+
+    def _overflow(self, row: int) -> ValueError:
+        limit = f"{LARGEST_KERNEL_VALUE:g}"
+        return ValueError(f"the {self.kernel} kernel of example {row} with itself is above {limit}; scale the features")
+
+    # ----------------------------------------------------------------------------------------------------- prediction
+
+    def decision_function_one(self, x: dict) -> float:
+        """f(x): positive for the positive class; the margin of the model is at -1 and 1."""
+        columns, values = self._features.example(x, learning=False)
+        margin = arrival.decide_example(self._expansion, self._kernel, columns, values, self.bias)
+        if math.isnan(margin):
+            raise self._too_large(x)
+        return margin
+
+    def predict_one(self, x: dict, **kwargs: Any) -> bool:
+        """The label of the more probable class; False before anything was learned."""
+        return self.decision_function_one(x) > 0.0
+
+    def predict_proba_one(self, x: dict, **kwargs: Any) -> dict:
+        """Probabilities of both labels, from a sigmoid fitted online to margins of examples not yet learned."""
+        p = float(self.probability(np.array(self.decision_function_one(x))))
+        return {False: 1.0 - p, True: p}
+
+    def probability(self, margins: np.ndarray) -> np.ndarray:
+        """The probability of True for margins that a decision function has given, of the same shape."""
+        return probabilities(self._sigmoid, margins)
+
+    def _decide_many(self, X: Any) -> np.ndarray:
+        margins = np.empty(n_rows(X))
+        b = self.bias
+        for rows, q in self._features.batches(X, learning=False):
+            margins[rows] = blocks.decide(self._expansion, self._kernel, q, b)
+        return margins
+
+    def decision_function_many(self, X: Any) -> Any:
+        """f(x) for each row; a series of the frame's kind for a frame, else an array (n,)."""
+        return _series_like(X, self._decide_many(X), None)
+
+    def predict_many(self, X: Any) -> Any:
+        """Labels; a series of the frame's kind for a frame, else an array (n,) of bool."""
+        return _series_like(X, self._decide_many(X) > 0.0, self._y_name)
+
+    def predict_proba_many(self, X: Any) -> Any:
+        """Probabilities of False and True: a frame of the kind given, else an array (n, 2)."""
+        p = self.probability(self._decide_many(X))
+        if _is_frame(X):
+            return dataframe.to_native_frame({False: 1.0 - p, True: p}, like=dataframe.into_frame(X))
+        return np.column_stack([1.0 - p, p])
+
+    # ------------------------------------------------------------------------------------------------ what was learned
+
+    @property
+    def n_members(self) -> int:
+        """Examples in the expansion, support vectors and candidates."""
+        return storage.n_members(self._expansion)
+
+    @property
+    def n_support(self) -> int:
+        """Support vectors: members with a coefficient other than 0."""
+        return int(np.count_nonzero(self._expansion.alpha[: self._expansion.counts[SLOTS]]))
+
+    @property
+    def support_ids(self) -> np.ndarray:
+        """Ids of the support vectors, (n_support,) int64."""
+        return self._expansion.ids[np.flatnonzero(self._expansion.alpha)]
+
+    @property
+    def dual_coef(self) -> np.ndarray:
+        """Signed coefficients of the support vectors, (n_support,) float64, in the order of `support_ids`."""
+        return self._expansion.alpha[np.flatnonzero(self._expansion.alpha)]
+
+    @property
+    def kernel_evaluations(self) -> int:
+        """Kernel values computed so far, in learning and prediction."""
+        return int(self._expansion.counts[EVALUATIONS])
+
+    # ------------------------------------------------------------------------------------------------------- snapshots
+
+    def to_bytes(self) -> bytes:
+        """The model as a snapshot; see `streamsvm.snapshot` for the format."""
+        meta, arrays = self._state()
+        return snapshot.pack(type(self).__name__, meta, arrays)
+
+    @classmethod
+    def from_bytes(cls, data: bytes, cache_mb: float | None = None) -> Self:
+        """The model that `to_bytes` stored; it goes on bit for bit as the stored one would.
+
+        Parameters
+        ----------
+        data
+            A snapshot.
+        cache_mb
+            Another size of the row cache than the stored one.
+
+        Raises
+        ------
+        SnapshotError
+            If the data are damaged, of another kind, or from a newer format.
+        """
+        meta, arrays = snapshot.unpack(data, cls.__name__)
+        parameters = meta["parameters"] if cache_mb is None else {**meta["parameters"], "cache_mb": cache_mb}
+        model = cls(**parameters)
+        model._n_seen = meta["n_seen"]
+        model._features = FeatureTable.of_names(meta["features"])
+        model._sigmoid = arrays["sigmoid"]
+        model._expansion = storage.restore(arrays, int(model.cache_mb * 2**20))
+        return model
+
+    def save(self, path: str | Path) -> None:
+        """Write the snapshot to a file, atomically."""
+        snapshot.write_atomic(path, self.to_bytes())
+
+    @classmethod
+    def load(cls, path: str | Path) -> Self:
+        """The model in a file that `save` wrote."""
+        return cls.from_bytes(snapshot.read(path))
+
+    def digest(self) -> str:
+        """SHA-256 of what was learned; equal for models that continue alike, whatever their caches and counters."""
+        meta, arrays = self._state()
+        arrays["counts"][[EVALUATIONS, ROWS, HAND, CACHE_BYTES]] = 0
+        meta["parameters"].pop("cache_mb")
+        return hashlib.sha256(snapshot.pack(type(self).__name__, meta, arrays)).hexdigest()
+
+    def _state(self) -> tuple[dict, dict[str, np.ndarray]]:
+        parameters = {name: _plain(value) for name, value in self._get_params().items()}
+        meta = {"parameters": parameters, "n_seen": self._n_seen, "features": self._features.names()}
+        return meta, {**storage.dump(self._expansion, len(self._features)), "sigmoid": self._sigmoid}
+
+    def __getstate__(self) -> dict:
+        """Everything but the cached rows, which can be computed again."""
+        return {**self.__dict__, "_expansion": storage.without_rows(self._expansion)}
+
+    @property
+    def _mutable_attributes(self) -> set[str]:
+        return set()
+
+    def _warn_unless_reached(self, tol: float, left: float, steps: int) -> None:
+        if left > tol:
+            warnings.warn(
+                f"finish stopped after {steps} steps with a violation of {left:.3g}, above tol={tol:g}: "
+                "kernel values in single precision allow no more; scale the features or raise tol",
+                RuntimeWarning,
+                stacklevel=3,
+            )
+
+
+def _plain(value: Any) -> Any:
+    """A parameter as JSON can hold it: numpy's numbers as Python's."""
+    return value.item() if isinstance(value, np.generic) else value
+
+
+def _is_frame(X: Any) -> bool:
+    return not isinstance(X, np.ndarray | list | tuple) and hasattr(X, "columns")
+
+
+def _series_like(X: Any, values: np.ndarray, name: Any) -> Any:
+    return dataframe.to_native_series(values, name=name, like=dataframe.into_frame(X)) if _is_frame(X) else values

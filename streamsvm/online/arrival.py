@@ -1,0 +1,142 @@
+"""What happens to an example on its way into a learner, whichever it is: checks, its kernel row, blocks of examples.
+
+======== ============================================================ ================
+symbol   name                                                         shape, dtype
+======== ============================================================ ================
+x        features of one example, in the order of `columns`           (d,) float64
+lo, hi   boxes of the examples                                        (B,) float64
+P, G     inner products with the members, and within the block        see `blocks`
+arrivals the example of the block that is in slot first + k           (B,) int64
+margins  f(x) of each example before it was learned                   (B,) float64
+======== ============================================================ ================
+"""
+
+from collections.abc import Callable
+
+import numpy as np
+
+from streamsvm._jit import compiled, inner
+from streamsvm.blocks import (
+    LARGEST_SQUARED_NORM,
+    NO_PRODUCTS,
+    Queries,
+    compress_example,
+    expansion_sum,
+    inner_products,
+    is_binary_block,
+    prefers_product,
+)
+from streamsvm.expansion import (
+    BITS,
+    COMPRESSED,
+    EVALUATIONS,
+    SLOTS,
+    STORAGE,
+    Expansion,
+    all_ones,
+    is_binary,
+    kernel_row,
+    needs_reserve,
+    wants_rows,
+)
+from streamsvm.kernels import LARGEST_KERNEL_VALUE, Kernel, map_row, self_product
+from streamsvm.storage import block_slots, reserve
+
+LEARNED, NO_ROOM, NOT_FINITE, OVERFLOW = range(4)
+
+
+@inner
+def arrive(s, kernel, columns, x):
+    """Compress one example into the member buffers, and put its kernel row into `scratch`.
+
+    Returns a status, the number of its non-zero features and its squared norm.  Nothing has happened if the status is
+    NO_ROOM (call `reserve`, then again), NOT_FINITE, or OVERFLOW (of the kernel); LEARNED: the example can be learned.
+    """
+    nnz, sq = compress_example(s, columns, x)
+    if not sq < LARGEST_SQUARED_NORM:  # true for NaN as well
+        return NOT_FINITE, nnz, sq
+    if abs(self_product(kernel, sq)) > LARGEST_KERNEL_VALUE:
+        return OVERFLOW, nnz, sq
+    indices, values = s.member_indices[:nnz], s.member_values[:nnz]
+    n = s.counts[SLOTS]
+    if (
+        needs_reserve(s)
+        or wants_rows(s.counts, s.rows)
+        or (s.counts[STORAGE] == BITS and not all_ones(values))
+        or (s.counts[STORAGE] == COMPRESSED and s.starts[n] + nnz > s.sparse_indices.shape[0])
+    ):
+        return NO_ROOM, nnz, sq
+    kernel_row(s, kernel, indices, values, sq, 0, n, s.scratch)
+    return LEARNED, nnz, sq
+
+
+@inner
+def is_member(ids, y, id):
+    """Whether a live member has this id."""
+    for t in range(ids.shape[0]):
+        if ids[t] == id and y[t] != 0:
+            return True
+    return False
+
+
+@inner
+def row_of_block(s, kernel, indices, values, sq, P, G, arrivals, t, first):
+    """scratch = kernel row of the block's t-th example, from the products if there are any.
+
+    Those with the slots before `first` are in P; members that joined during the block are examples of the block,
+    theirs are in G.  Without products, the row is added up; the bits are the same.
+    """
+    n = s.counts[SLOTS]
+    if G.shape[0] == 0:
+        kernel_row(s, kernel, indices, values, sq, 0, n, s.scratch)
+        return
+    for k in range(first):
+        s.scratch[k] = P[t, k]
+    for k in range(first, n):
+        s.scratch[k] = G[t, arrivals[k - first]]
+    map_row(kernel, s.scratch[:n], s.sq[:n], sq)
+    s.counts[EVALUATIONS] += n
+
+
+@compiled
+def decide_example(s, kernel, columns, x, b):
+    """f(x) + b for one query, features x (float64) in these columns; NaN if a feature is not finite."""
+    n = s.counts[SLOTS]
+    nnz, sq = compress_example(s, columns, x)
+    if not sq < LARGEST_SQUARED_NORM:
+        return np.nan
+    kernel_row(s, kernel, s.member_indices[:nnz], s.member_values[:nnz], sq, 0, n, s.scratch)
+    return expansion_sum(s.alpha[:n], s.scratch[:n]) + b
+
+
+def learn(
+    learn_block: Callable[..., int],
+    s: Expansion,
+    kernel: Kernel,
+    rule: tuple,
+    q: Queries,
+    lo: np.ndarray,
+    hi: np.ndarray,
+    ids: np.ndarray,
+    own_ids: bool,
+    n_features: int,
+    sigmoid: np.ndarray,
+) -> tuple[Expansion, np.ndarray]:
+    """Learn a block of examples in sequence; return the expansion and f(x) of each before it was learned.
+
+    `learn_block` is the learner's: it stops early when `reserve` is needed, and returns how many examples it has
+    learned.  So holes are squeezed out and features compressed at the same examples however a stream is cut into
+    blocks, and sums are made in the same order.  With `own_ids`, an example whose id is a member's is not learned
+    again.  `n_features` is how many features there are so far.
+    """
+    margins = np.empty(len(lo))
+    done = 0
+    while done < len(lo):
+        rest, part = slice(done, None), q.rest(done)
+        nnz = len(part.indices)
+        n_new = block_slots(s, len(part.sq), n_features, nnz)
+        s = reserve(s, n_new, n_features, is_binary(s) and is_binary_block(part), nnz)
+        P, G = inner_products(s, part, within=True) if prefers_product(s, part) else (NO_PRODUCTS, NO_PRODUCTS)
+        boxes = lo[rest], hi[rest]
+        done += learn_block(s, kernel, rule, *part, *boxes, ids[rest], own_ids, P, G, sigmoid, margins[rest])
+    return s, margins

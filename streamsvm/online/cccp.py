@@ -1,0 +1,49 @@
+"""The CCCP polish of a model: fewer support vectors at equal accuracy, by the ramp loss.
+
+The ramp loss is a convex loss less another one.  The concave-convex procedure fixes the slope beta of the part that is
+subtracted, solves the convex problem that remains, and repeats until beta stays:
+
+    beta_i = C_i if y_i f(x_i) < s, else 0,     alpha_i in [min(0, C_i y_i) - beta_i y_i, max(0, C_i y_i) - beta_i y_i]
+
+While examples stream in, beta is fixed at arrival (LASVM-NC): re-estimating it in a young model destroys the model.
+From a converged one it is safe, for any member of the family.
+
+Source: Collobert, Sinz, Weston, Bottou, "Trading convexity for scalability", ICML 2006, algorithm 1.
+"""
+
+import numpy as np
+
+from streamsvm.expansion import FORBIDDEN, SLOTS, Expansion
+from streamsvm.kernels import Kernel
+from streamsvm.online.finish import add_to_gradient, finish_without_bias
+
+MAX_ROUNDS = 20
+
+
+def sparsify(
+    s: Expansion, kernel: Kernel, tol: float, max_non_sv: int | None, ramp_s: float
+) -> tuple[Expansion, int, bool]:
+    """Repeat FINISH and new boxes until the boxes stay; the expansion, the number of steps, and whether they stayed."""
+    steps, rounds, settled = 0, 0, False
+    while not settled and rounds < MAX_ROUNDS:
+        s, more = finish_without_bias(s, kernel, tol, None)
+        settled = not _new_boxes(s, kernel, ramp_s)
+        steps, rounds = steps + more, rounds + 1
+    s, more = finish_without_bias(s, kernel, tol, max_non_sv)
+    return s, steps + more, settled
+
+
+def _new_boxes(s: Expansion, kernel: Kernel, ramp_s: float) -> bool:
+    """Give every member the box of its y f(x), and clip its coefficient into it; whether any box has changed."""
+    n = int(s.counts[SLOTS])
+    y = s.y[:n].astype(np.float64)
+    C = s.hi[:n] - s.lo[:n]
+    beta = np.where(y * (y - s.g[:n]) < ramp_s, C, 0.0)
+    lo, hi = np.minimum(0.0, C * y) - beta * y, np.maximum(0.0, C * y) - beta * y
+    changed = bool((lo != s.lo[:n]).any() or (hi != s.hi[:n]).any())
+    alpha = np.clip(s.alpha[:n], lo, hi)
+    moved = np.flatnonzero(alpha != s.alpha[:n])
+    add_to_gradient(s, kernel, moved, alpha[moved] - s.alpha[moved], 0, n)
+    s.lo[:n], s.hi[:n], s.alpha[:n] = lo, hi, alpha
+    s.up[:n], s.down[:n] = np.where(alpha < hi, 0.0, -FORBIDDEN), np.where(alpha > lo, 0.0, FORBIDDEN)
+    return changed

@@ -1,0 +1,421 @@
+"""The gap family: online support vector machines without a bias, which work until the primal-dual gap is small.
+
+    maximise  W(alpha) = sum_s alpha_s y_s - 1/2 sum_rs alpha_r alpha_s k(x_r, x_s)
+    subject to  lo_s <= alpha_s <= hi_s
+
+over the members of the expansion, while examples arrive and members leave.  Without a bias there is no sum to keep, so
+every coefficient can move on its own: member s violates if alpha_s may rise and g_s > tau, or may fall and g_s < -tau.
+
+PROCESS makes the example a member and moves its coefficient; REPROCESS moves the members that violate most, one that
+may rise and one that may fall, until gap <= max(C, target); CLEAN forgets, every so often, the members with alpha = 0
+that are farthest from being able to move.  The four learners are:
+
+- LASVM-G: as said.
+- LASVM-NC: the ramp loss, which counts an example on the wrong side no more than 1 - s.  An example with y f(x) < s at
+  its arrival gets the box that the concave part of the ramp leaves it (online CCCP): beta = C, otherwise 0.
+- LASVM-I: an example with y f(x) < s is ignored, and one with y f(x) > 1 too, before any other work.
+- FULL: LASVM-G without CLEAN.
+
+======== ============================================================ ================
+symbol   name                                                         shape, dtype
+======== ============================================================ ================
+alpha, g coefficients and gradient y - f(x), see `expansion`          (N,) float64
+lo, hi   box: min(0, C y) - beta y and max(0, C y) - beta y           (N,) float64
+K_i, K_j kernel rows of the members that move                         (n,) float32
+d_i, d_j by how much they move                                        float64
+gap      primal minus dual: sum max(lo g, hi g) - alpha g             float64
+h        loss of a member: max(lo g, hi g)                            (n,) float64
+target   spread of the primal, sqrt(sum h^2 - (sum h)^2 / l)          float64
+l        number of support vectors                                    int64
+s        where the ramp begins, `ramp_s`                              float64
+======== ============================================================ ================
+
+Source: Ertekin, Bottou, Giles, "Nonconvex online support vector machines", IEEE TPAMI 33 (2011), sections 4 to 6;
+the ramp loss is that of Collobert, Sinz, Weston, Bottou, "Trading convexity for scalability", ICML 2006.
+Deviations, of which the first six are corrections:
+
+- PROCESS, for g >= 0: the step is min(hi - alpha, g / K); the source prints max.
+- REPROCESS moves the member that it has chosen; the source prints i in both branches.
+- REPROCESS ends when no member violates by itself.  The source asks whether two members form a violating pair, as if
+  there were a bias: all g = 1/2 passes that test, and its loop would not end.
+- The gap is sum max(lo g, hi g) - alpha g, which uses the shifted boxes; the source's equation 9 has wrong signs for
+  y = -1, and with C y g in place of the boxes the gap of members with beta = C never closes.
+- The target's terms are the losses max(lo g, hi g), and the maximum with 0 is taken inside the root.
+- CLEAN sorts by the distance from being able to move; the source's |g| would drop a violator first.
+- `joint`: if both extremes violate, REPROCESS moves both by the best joint step, and PROCESS moves the example and the
+  extreme that goes the other way.  A step along one coordinate is at most |g| / K, so that at C = 100 a bounded support
+  vector takes a hundred of them: joint steps are 20 times fewer.
+- The ramp is not active before `ramp_warmup` examples were admitted and both classes have support vectors.  f(x) says
+  nothing at first, and what is ignored then never comes back: NC loses 1 % of AUC, and s >= 0 learns nothing at all.
+- An example ends after `MAX_REPROCESS` steps at the latest, which bounds the time of one call.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from streamsvm._jit import compiled, inner
+from streamsvm.blocks import expansion_sum
+from streamsvm.expansion import (
+    ADMITTED,
+    FORBIDDEN,
+    G_DOWN,
+    G_UP,
+    GAP,
+    LOSS,
+    NEGATIVE,
+    POSITIVE,
+    REPROCESSED,
+    SINCE_EVICTION,
+    SLOT_DOWN,
+    SLOT_UP,
+    SLOTS,
+    SQUARED_LOSS,
+    append,
+    bury,
+    member_row,
+    needs_reserve,
+    set_penalties,
+    store_row,
+)
+from streamsvm.online.arrival import LEARNED, arrive, is_member, row_of_block
+from streamsvm.online.scan import BLOCK, note_extremes, sum_losses, update_block
+from streamsvm.online.sigmoid import note_margin
+
+MAX_REPROCESS = 1000
+NO_CURVATURE = 1e-12
+SINGULAR = 1e-6  # of K_ii K_jj: a smaller determinant is the rounding of a float32 kernel value
+
+CONVEX, CONCAVE, IGNORE = range(3)  # what is done with an example on the wrong side of the ramp
+
+
+class Rule(NamedTuple):
+    """What an algorithm of the family does.
+
+    tau
+        A member is worth a step if it violates by more than this.
+    C
+        The gap that is always good enough.
+    joint
+        Whether REPROCESS moves two members at a time.
+    clean_every, max_non_sv
+        CLEAN after so many admitted examples (0: never), and how many members with alpha = 0 it leaves.
+    ramp, ramp_s, ramp_warmup
+        CONVEX: no ramp; CONCAVE: y f(x) < ramp_s gets the concave box; IGNORE: it is ignored, as is y f(x) > 1.
+        After so many admitted examples.
+    """
+
+    tau: float
+    C: float
+    joint: bool
+    clean_every: int
+    max_non_sv: int
+    ramp: int
+    ramp_s: float
+    ramp_warmup: int
+
+
+# ------------------------------------------------------------------------------------------------------------ one pass
+
+
+@inner
+def scan(s, c_i, c_j, K_i, K_j):
+    """g -= c_i K_i + c_j K_j; note the extremes of g, the gap and the sums of the losses."""
+    n = s.counts[SLOTS]
+    g, up, down, alpha, lo, hi = s.g[:n], s.up[:n], s.down[:n], s.alpha[:n], s.lo[:n], s.hi[:n]
+    top, bottom, top_block, bottom_block = -FORBIDDEN, FORBIDDEN, 0, 0
+    gap, loss, squares = 0.0, 0.0, 0.0
+    for b in range(0, n, BLOCK):
+        e = min(b + BLOCK, n)
+        largest, smallest = update_block(g[b:e], up[b:e], down[b:e], c_i, c_j, K_i[b:e], K_j[b:e])
+        if largest > top:
+            top, top_block = largest, b
+        if smallest < bottom:
+            bottom, bottom_block = smallest, b
+        block_gap, block_loss, block_squares = sum_losses(g[b:e], alpha[b:e], lo[b:e], hi[b:e])
+        gap, loss, squares = gap + block_gap, loss + block_loss, squares + block_squares
+    note_extremes(s.counts, s.extremes, g, up, down, top, top_block, bottom, bottom_block, 0.0)
+    s.losses[GAP], s.losses[LOSS], s.losses[SQUARED_LOSS] = gap, loss, squares
+
+
+@compiled
+def rescan(s):
+    """Note extremes, gap and losses anew, after members have left or coefficients were set from outside."""
+    n = s.counts[SLOTS]
+    scan(s, 0.0, 0.0, s.scratch[:n], s.scratch[:n])
+
+
+@inner
+def gap_target(counts, losses):
+    """The spread of the primal's terms: a gap below it is not worth work."""
+    support = counts[POSITIVE] + counts[NEGATIVE]
+    if support == 0:
+        return 0.0
+    return np.sqrt(max(0.0, losses[SQUARED_LOSS] - losses[LOSS] * losses[LOSS] / support))
+
+
+# --------------------------------------------------------------------------------------------------------------- steps
+
+
+@inner
+def best_move(g, K, lowest, highest):
+    """The d in [lowest, highest] with the largest g d - K d^2 / 2; 0 lies between the ends."""
+    if g > 0.0:
+        return min(highest, g / K) if K > NO_CURVATURE else highest
+    if g < 0.0:
+        return max(lowest, g / K) if K > NO_CURVATURE else lowest
+    return 0.0
+
+
+@inner
+def gain(d_i, d_j, g_i, g_j, K_ii, K_jj, K_ij):
+    """How much the dual grows."""
+    return g_i * d_i + g_j * d_j - 0.5 * (K_ii * d_i * d_i + K_jj * d_j * d_j) - K_ij * d_i * d_j
+
+
+@inner
+def best_joint_move(g_i, g_j, K_ii, K_jj, K_ij, low_i, high_i, low_j, high_j):
+    """The best (d_i, d_j) in the box: the stationary point if it is inside, otherwise the best of the four edges."""
+    determinant = K_ii * K_jj - K_ij * K_ij
+    if determinant > SINGULAR * K_ii * K_jj:
+        d_i, d_j = (K_jj * g_i - K_ij * g_j) / determinant, (K_ii * g_j - K_ij * g_i) / determinant
+        if low_i <= d_i <= high_i and low_j <= d_j <= high_j:
+            return d_i, d_j
+    best_i, best_j = best_move(g_i, K_ii, low_i, high_i), 0.0
+    best = gain(best_i, best_j, g_i, g_j, K_ii, K_jj, K_ij)
+    for edge in range(4):
+        if edge < 2:
+            d_i = low_i if edge == 0 else high_i
+            d_j = best_move(g_j - K_ij * d_i, K_jj, low_j, high_j)
+        else:
+            d_j = low_j if edge == 2 else high_j
+            d_i = best_move(g_i - K_ij * d_j, K_ii, low_i, high_i)
+        gained = gain(d_i, d_j, g_i, g_j, K_ii, K_jj, K_ij)
+        if gained > best:
+            best_i, best_j, best = d_i, d_j, gained
+    return best_i, best_j
+
+
+@inner
+def move(s, i, d, lowest, highest):
+    """alpha_i += d; a bound that is reached is met exactly."""
+    old = s.alpha[i]
+    new = s.hi[i] if d == highest else s.lo[i] if d == lowest else min(max(old + d, s.lo[i]), s.hi[i])
+    s.alpha[i] = new
+    set_penalties(s.alpha, s.lo, s.hi, s.up, s.down, i)
+    s.counts[POSITIVE if s.y[i] > 0 else NEGATIVE] += (new != 0.0) - (old != 0.0)
+
+
+@inner
+def take_step(s, kernel, i, j, current):
+    """Move member i, and j with it unless it is -1, to where the dual is largest.
+
+    Rows come from the cache, or from `scratch` for the example that has just arrived.
+    """
+    n = s.counts[SLOTS]
+    r_i = -1 if i == current else member_row(s, kernel, i, -1)
+    K_i = s.scratch[:n] if r_i < 0 else s.rows[r_i, :n]
+    K_j, d_j = K_i, 0.0
+    low_i, high_i = s.lo[i] - s.alpha[i], s.hi[i] - s.alpha[i]
+    if j < 0:
+        d_i = best_move(s.g[i], s.self_k[i], low_i, high_i)
+    else:
+        r_j = -1 if j == current else member_row(s, kernel, j, r_i)
+        K_j = s.scratch[:n] if r_j < 0 else s.rows[r_j, :n]
+        low_j, high_j = s.lo[j] - s.alpha[j], s.hi[j] - s.alpha[j]
+        K_ii, K_jj, K_ij = s.self_k[i], s.self_k[j], np.float64(K_i[j])
+        d_i, d_j = best_joint_move(s.g[i], s.g[j], K_ii, K_jj, K_ij, low_i, high_i, low_j, high_j)
+        move(s, j, d_j, low_j, high_j)
+    move(s, i, d_i, low_i, high_i)
+    scan(s, d_i, d_j, K_i, K_j)
+
+
+@inner
+def violators(counts, extremes, tau, joint):
+    """The members that a step should move: i, or i and j; -1 for none."""
+    rise, fall = extremes[G_UP], -extremes[G_DOWN]
+    i, j = counts[SLOT_UP], counts[SLOT_DOWN]
+    if not (rise > tau or fall > tau):
+        return -1, -1
+    if joint and rise > tau and fall > tau and i != j:
+        return i, j
+    return (i if rise >= fall else j), -1
+
+
+# ------------------------------------------------------------------------------------------- PROCESS, REPROCESS, CLEAN
+
+
+@inner
+def process(s, kernel, rule, indices, values, sq, y, lo, hi, id, f):
+    """PROCESS up to its step: make the example whose row is in `scratch` a member.
+
+    Returns its slot k and the members (i, j) to move: k and the extreme that moves the other way, if that violates;
+    (-1, -1) if k cannot move.  It then changes nothing but, perhaps, an extreme, as max(lo g, hi g) is 0.
+    """
+    g = y - f
+    k = append(s, kernel, indices, values, sq, y, lo, hi, id, g)
+    s.scratch[k] = np.float32(s.self_k[k])
+    s.counts[ADMITTED] += 1
+    if g > 0.0 and hi > 0.0:
+        store_row(s, k)
+        return k, k, s.counts[SLOT_DOWN] if rule.joint and -s.extremes[G_DOWN] > rule.tau else -1
+    if g < 0.0 and lo < 0.0:
+        store_row(s, k)
+        return k, k, s.counts[SLOT_UP] if rule.joint and s.extremes[G_UP] > rule.tau else -1
+    if hi > 0.0 and g > s.extremes[G_UP]:
+        s.extremes[G_UP], s.counts[SLOT_UP] = g, k
+    if lo < 0.0 and g < s.extremes[G_DOWN]:
+        s.extremes[G_DOWN], s.counts[SLOT_DOWN] = g, k
+    return k, -1, -1
+
+
+@inner
+def reprocess(counts, extremes, losses, rule, enough, steps):
+    """REPROCESS up to its step: the next members to move after so many steps; i is -1 when the gap is small enough."""
+    if not losses[GAP] > enough or steps >= MAX_REPROCESS:
+        return -1, -1
+    return violators(counts, extremes, rule.tau, rule.joint)
+
+
+@inner
+def distance(s, t):
+    """How far the gradient of a member with alpha = 0 is from letting it move; infinite for all others."""
+    if s.y[t] == 0 or s.alpha[t] != 0.0:
+        return np.inf
+    return max(0.0, -s.g[t] if s.hi[t] > 0.0 else s.g[t])
+
+
+@inner
+def select(a, n):
+    """The n-th smallest of `a`, from 0, which is reordered: Hoare's FIND (numba's sort takes seconds to compile)."""
+    low, high = 0, a.shape[0] - 1
+    while low < high:
+        pivot, i, j = a[(low + high) // 2], low, high
+        while i <= j:
+            while a[i] < pivot:
+                i += 1
+            while a[j] > pivot:
+                j -= 1
+            if i <= j:
+                a[i], a[j] = a[j], a[i]
+                i += 1
+                j -= 1
+        if n <= j:
+            high = j
+        elif n >= i:
+            low = i
+        else:
+            return a[n]
+    return a[n]
+
+
+@compiled
+def clean(s, max_non_sv):
+    """Bury the members with alpha = 0 beyond `max_non_sv`, those first that are farthest from being able to move.
+
+    Of equals the younger ones go; one that violates never does.
+    """
+    n = s.counts[SLOTS]
+    away, idle = np.empty(n), 0
+    for t in range(n):
+        d = distance(s, t)
+        if d < np.inf:
+            away[idle] = d
+            idle += 1
+    if idle <= max_non_sv:
+        return
+    limit = select(away[:idle], max_non_sv)  # the nearest of those that are too many
+    room = max_non_sv
+    for t in range(idle):
+        room -= away[t] < limit
+    for t in range(n):
+        d = distance(s, t)
+        if d == limit:
+            room -= 1
+        if 0.0 < d < np.inf and (d > limit or (d == limit and room < 0)):
+            bury(s, t)
+    rescan(s)
+
+
+@inner
+def ramp_is_active(counts, rule):
+    """Whether f(x) can be trusted enough to give an example up."""
+    return (
+        rule.ramp != CONVEX and counts[ADMITTED] >= rule.ramp_warmup and counts[POSITIVE] > 0 and counts[NEGATIVE] > 0
+    )
+
+
+# ------------------------------------------------------------------------------------------------------------ learning
+
+
+@inner
+def learn_query(s, kernel, rule, indices, values, sq, lo, hi, id, own_id, sigmoid):
+    """Learn the example whose kernel row is in `scratch`; return its margin before, and its slot or -1."""
+    n = s.counts[SLOTS]
+    f = expansion_sum(s.alpha[:n], s.scratch[:n])
+    if not lo < hi or (own_id and is_member(s.ids[:n], s.y[:n], id)):
+        return f, -1
+    y = 1.0 if hi > 0.0 else -1.0
+    if s.counts[POSITIVE] > 0 and s.counts[NEGATIVE] > 0:
+        note_margin(sigmoid, y > 0.0, f)
+    beyond = y * f < rule.ramp_s and ramp_is_active(s.counts, rule)
+    if rule.ramp == IGNORE and (beyond or y * f > 1.0):
+        return f, -1
+    if rule.ramp == CONCAVE and beyond:
+        lo, hi = lo - y * (hi - lo), hi - y * (hi - lo)
+    enough = max(rule.C, gap_target(s.counts, s.losses))
+    slot, i, j = process(s, kernel, rule, indices, values, sq, y, lo, hi, id, f)
+    steps = 0
+    while True:
+        if i >= 0:
+            take_step(s, kernel, i, j, slot)
+        i, j = reprocess(s.counts, s.extremes, s.losses, rule, enough, steps)
+        if i < 0:
+            break
+        steps += 1
+    s.counts[REPROCESSED] += steps
+    s.counts[SINCE_EVICTION] += 1
+    if s.counts[SINCE_EVICTION] == rule.clean_every:
+        s.counts[SINCE_EVICTION] = 0
+        clean(s, rule.max_non_sv)
+    return f, slot
+
+
+@compiled
+def learn_example(s, kernel, rule, columns, x, lo, hi, id, own_id, sigmoid):
+    """Learn one example, features x (float64) in these columns; return the status of its arrival, its margin before."""
+    status, nnz, sq = arrive(s, kernel, columns, x)
+    if status != LEARNED:
+        return status, 0.0
+    indices, values = s.member_indices[:nnz], s.member_values[:nnz]
+    margin, _ = learn_query(s, kernel, rule, indices, values, sq, lo, hi, id, own_id, sigmoid)
+    return LEARNED, margin
+
+
+@compiled
+def learn_block(s, kernel, rule, indptr, indices, values, sq, lo, hi, ids, own_ids, P, G, sigmoid, margins):
+    """Learn a block of examples in sequence, as far as room has been reserved; return how many. See `arrival.learn`."""
+    first = s.counts[SLOTS]
+    arrivals = np.empty(sq.shape[0], np.int64)
+    for t in range(sq.shape[0]):
+        if needs_reserve(s):
+            return t
+        x_indices, x_values = indices[indptr[t] : indptr[t + 1]], values[indptr[t] : indptr[t + 1]]
+        row_of_block(s, kernel, x_indices, x_values, sq[t], P, G, arrivals, t, first)
+        margins[t], slot = learn_query(
+            s, kernel, rule, x_indices, x_values, sq[t], lo[t], hi[t], ids[t], own_ids, sigmoid
+        )
+        if slot >= 0:
+            arrivals[slot - first] = t
+    return sq.shape[0]
+
+
+@compiled
+def optimise_active(s, kernel, tol, max_steps):
+    """REPROCESS over the active members until none violates by more than `tol`, at most `max_steps`; how many."""
+    for step in range(max_steps):
+        i, j = violators(s.counts, s.extremes, tol, True)
+        if i < 0:
+            return step
+        take_step(s, kernel, i, j, -1)
+    return max_steps
