@@ -58,7 +58,7 @@ def gap(model, X, y):
 # --------------------------------------------------------------------------------------------------------- the solution
 
 
-@pytest.mark.parametrize("kernel", NAMES)
+@pytest.mark.parametrize("kernel", sorted(set(NAMES) - {"sigmoid"}))  # not positive definite: it has many solutions
 @pytest.mark.parametrize("C", [0.01, 1.0, 100.0])
 def test_the_solution_is_that_of_slow_smo(kernel, C):
     X, y = problem(0, 150, 3)
@@ -71,13 +71,10 @@ def test_the_solution_is_that_of_slow_smo(kernel, C):
     closed = 1e-5 + 10 * noise(alpha, K)  # the gap of both solutions, and what it leaves open in the dual
     expected = naive.dual(alpha, signs, K)
     assert naive.dual(finished, signs, K) == pytest.approx(expected, abs=closed * np.abs(alpha).sum())
-    if kernel != "sigmoid":  # which is not positive definite: other solutions are as good
-        f = model.decision_function_many(X[members])
-        np.testing.assert_allclose(f - model.bias, K @ alpha, rtol=0, atol=20 * closed)
-        extremes = [
-            g[slot] for slot in naive.extremes(alpha, g, lo, hi)
-        ]  # without free members any bias between is best
-        assert min(extremes) - 20 * closed <= model.bias <= max(extremes) + 20 * closed
+    f = model.decision_function_many(X[members])
+    np.testing.assert_allclose(f - model.bias, K @ alpha, rtol=0, atol=20 * closed)
+    ends = [g[slot] for slot in naive.extremes(alpha, g, lo, hi)]  # without free members any bias between is best
+    assert min(ends) - 20 * closed <= model.bias <= max(ends) + 20 * closed
 
 
 @settings(max_examples=25)

@@ -21,7 +21,6 @@ from streamsvm.expansion import (
     is_wide,
 )
 from streamsvm.kernels import NAMES
-from streamsvm.online.lasvm import bias
 
 D = 600
 
@@ -117,7 +116,7 @@ def test_the_decision_is_the_sum_over_the_members(narrow_limit, kernel, binary):
     names = list(model._features.columns)
     X = np.array([[x.get(name, 0.0) for name in [*names, "never seen"]] for x in queries])
     Z = np.pad(members(s), ((0, 0), (0, len(names) + 1 - s.counts[WIDTH])))
-    expected = naive.gram(model._kernel, X, Z) @ s.alpha[: s.counts[SLOTS]] + bias(s)
+    expected = naive.gram(model._kernel, X, Z) @ s.alpha[: s.counts[SLOTS]] + model.bias
     tolerance = 1e-5 * max(1.0, np.abs(s.alpha).sum() * np.abs(s.self_k).max())
     np.testing.assert_allclose(model.decision_function_many(queries), expected, atol=tolerance)
     np.testing.assert_allclose([model.decision_function_one(x) for x in queries], expected, atol=tolerance)
