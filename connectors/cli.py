@@ -134,7 +134,7 @@ def _run(arguments: argparse.Namespace) -> int:
         return OK
     set_up_logging()
     with daemon.stop_on_signals() as stop, logging_redirect_tqdm():
-        logger.info("engine ready after %.1f seconds", streamsvm.warmup())
+        logger.info("engine ready after %.1f seconds", streamsvm.warmup(settings.model.implementation))
         state = daemon.run(settings, stop)
     if state is None:
         print(f"no event of topic {settings.log.topic!r} in {settings.log.dir} was consumed yet")

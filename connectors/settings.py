@@ -4,14 +4,26 @@
 Relative folders are relative to the file.  Everything that is wrong is reported at once.
 """
 
+import inspect
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
+from streamsvm import LASVM, LASVMG, LASVMI, LASVMNC, FullSVM
+
 from .layers import Check, collect
 from .transport import TOPIC_NAME
+
+Algorithm = type[LASVM] | type[LASVMG] | type[LASVMNC] | type[LASVMI] | type[FullSVM]
+ALGORITHMS: dict[str, Algorithm] = {
+    "lasvm": LASVM,
+    "lasvm-g": LASVMG,
+    "lasvm-nc": LASVMNC,
+    "lasvm-i": LASVMI,
+    "full": FullSVM,
+}
 
 
 class ConfigError(ValueError):
@@ -67,9 +79,12 @@ class LogSettings:
 
 @dataclass(frozen=True)
 class ModelSettings:
-    """The algorithm and its parameters, with the names and defaults of the class that implements it."""
+    """The algorithm and its parameters, with the names and defaults of the class that implements it.
 
-    algorithm: str = _key("lasvm", _one_of("lasvm"))
+    Those that not every algorithm has are None unless they are given.
+    """
+
+    algorithm: str = _key("lasvm", _one_of(*ALGORITHMS))
     C: float = _key(1.0, _positive)
     kernel: str = _key("rbf", _one_of("rbf", "linear", "poly", "sigmoid"))
     gamma: float = _key(1.0, _positive)
@@ -78,8 +93,29 @@ class ModelSettings:
     pos_weight: float = _key(1.0, _positive)
     tau: float = _key(1e-3, _positive)
     cache_mb: float = _key(256.0, _positive)
-    reprocess: str | int = _key("adaptive", _adaptive_or_count)
+    reprocess: str | int | None = _key(None, _adaptive_or_count)
     delta_max: float | None = _key(None, _positive)
+    clean_every: int | None = _key(None, _at_least(1))
+    max_non_sv: int | None = _key(None, _at_least(0))
+    steps: str | None = _key(None, _one_of("pair", "single"))
+    ramp_s: float | None = _key(None, _finite)
+    ramp_warmup: int | None = _key(None, _at_least(0))
+
+    @property
+    def implementation(self) -> Algorithm:
+        """The class of the algorithm."""
+        return ALGORITHMS[self.algorithm]
+
+    def parameters(self) -> dict[str, Any]:
+        """What the class is made with."""
+        given = {name: value for name, value in asdict(self).items() if value is not None}
+        known = inspect.signature(self.implementation).parameters
+        return {name: given.get(name, known[name].default) for name in known if name != "seed"}
+
+    def superfluous(self) -> list[str]:
+        """Names of settings that are given although the algorithm has no such parameter."""
+        known = inspect.signature(self.implementation).parameters
+        return [name for name, value in asdict(self).items() if value is not None and name not in {"algorithm", *known}]
 
 
 @dataclass(frozen=True)
@@ -143,10 +179,12 @@ class Settings:
 
     def fingerprint(self) -> dict[str, Any]:
         """What a checkpoint depends on, by dotted name: a model cannot go on under another value of any of these."""
-        sections = asdict(self)
-        values = {
-            f"{name}.{key}": sections[name][key] for name in ("model", "features", "label") for key in sections[name]
+        sections = {
+            "model": {"algorithm": self.model.algorithm, **self.model.parameters()},
+            "features": asdict(self.features),
+            "label": asdict(self.label),
         }
+        values = {f"{name}.{key}": value for name, section in sections.items() for key, value in section.items()}
         del values["model.cache_mb"]  # memory, not meaning
         return {**values, "features.names": list(self.features.names), "log.topic": self.log.topic}
 
@@ -195,6 +233,7 @@ def _contradictions(settings: Settings) -> list[str]:
         problems.append("log.topic, log.predictions and log.dlq must be three different topics")
     if (label.positive is None) != (label.negative is None) or (label.positive and label.positive == label.negative):
         problems.append("label.positive and label.negative must both be given, and differ")
+    problems += [f"model.{name} is no setting of {settings.model.algorithm!r}" for name in settings.model.superfluous()]
     repeated = sorted({name for name in names if names.count(name) > 1})
     if repeated:
         problems.append(f"features.names repeats {', '.join(map(repr, repeated))}")

@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from streamsvm import LASVM, WarmupScaler
+from streamsvm import WarmupScaler
+from streamsvm.classifier import OnlineSVM
 
 from .checkpoint import Checkpoint
 from .observe import History, Prequential
@@ -58,7 +59,7 @@ class Counters:
 class State:
     """Everything that changes while the daemon runs."""
 
-    model: LASVM
+    model: OnlineSVM
     scaler: WarmupScaler | None
     metrics: Prequential
     history: History
@@ -70,9 +71,8 @@ class State:
     @classmethod
     def new(cls, settings: Settings, scaler: WarmupScaler | None) -> "State":
         """The state before the first record."""
-        arguments = {name: value for name, value in asdict(settings.model).items() if name != "algorithm"}
         return cls(
-            model=LASVM(**arguments),
+            model=settings.model.implementation(**settings.model.parameters()),
             scaler=scaler,
             metrics=Prequential(settings.daemon.window),
             history=History(),
@@ -85,7 +85,7 @@ class State:
         parts = _split(checkpoint.arrays)
         blobs = checkpoint.blobs
         return cls(
-            model=LASVM.from_bytes(blobs["model"], cache_mb=settings.model.cache_mb),
+            model=settings.model.implementation.from_bytes(blobs["model"], cache_mb=settings.model.cache_mb),
             scaler=WarmupScaler.from_bytes(blobs["scaler"]) if "scaler" in blobs else None,
             metrics=Prequential.from_arrays(parts["metrics"], settings.daemon.window),
             history=History.from_arrays(parts["history"]),

@@ -3,6 +3,7 @@
 import time as _time
 
 from streamsvm._version import __version__ as __version__
+from streamsvm.classifier import OnlineSVM as _OnlineSVM
 from streamsvm.estimators import LASVM as LASVM
 from streamsvm.estimators import LASVMG as LASVMG
 from streamsvm.estimators import LASVMI as LASVMI
@@ -14,10 +15,16 @@ from streamsvm.snapshot import SnapshotError as SnapshotError
 __all__ = ["LASVM", "LASVMG", "LASVMI", "LASVMNC", "FullSVM", "SnapshotError", "WarmupScaler", "warmup"]
 
 
-def warmup() -> float:
+def warmup(*algorithms: type[_OnlineSVM]) -> float:
     """Compile everything ahead of its first use, into the disk cache; return the seconds it took.
 
     Use it when an image is built, or before a daemon subscribes, so that no first record waits for the compiler.
+
+    Parameters
+    ----------
+    algorithms
+        The classes that will be used, such as ``LASVM``; default: all.  LASVMG, LASVMNC, LASVMI and FullSVM share
+        their compiled code.
     """
     import numpy as np
     import scipy.sparse as sp
@@ -26,13 +33,14 @@ def warmup() -> float:
     rng = np.random.default_rng(0)
     for X in (rng.normal(size=(600, 2)), rng.normal(size=(64, 40)), 1.0 * (rng.random((400, 9)) < 0.5)):
         y = X.sum(axis=1) + rng.normal(size=len(X)) > 0
-        model = LASVM(C=100.0, gamma=1.0, cache_mb=0.01)
-        model.learn_many(X, y)
-        model.learn_many(sp.csr_matrix(X), y)
-        model.learn_one(dict(enumerate(X[0])), bool(y[0]))
-        model.predict_one(dict(enumerate(X[0])))
-        model.predict_many(X)
-        model.predict_many(X.astype(np.float32))
-        model.predict_many(sp.csr_matrix(X[:, :2]))
-        model.finish()
+        for algorithm in algorithms or (LASVM, LASVMG):
+            model = algorithm(C=100.0, cache_mb=0.01)  # type: ignore[call-arg] # every algorithm has its own signature
+            model.learn_many(X, y)
+            model.learn_many(sp.csr_matrix(X), y)
+            model.learn_one(dict(enumerate(X[0])), bool(y[0]))
+            model.predict_one(dict(enumerate(X[0])))
+            model.predict_many(X)
+            model.predict_many(X.astype(np.float32))
+            model.predict_many(sp.csr_matrix(X[:, :2]))
+            model.finish()
     return _time.perf_counter() - start

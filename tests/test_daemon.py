@@ -21,6 +21,7 @@ from streamsvm.connectors.daemon import Daemon, run, stop_on_signals
 from streamsvm.connectors.folders import AlreadyInUse
 from streamsvm.connectors.local_log import LocalLog
 from streamsvm.connectors.settings import (
+    ALGORITHMS,
     ConfigError,
     DaemonSettings,
     FeatureSettings,
@@ -108,6 +109,21 @@ def uninterrupted(tmp_path_factory):
     settings = configure(tmp_path_factory.mktemp("uninterrupted"))
     fill_all(settings)
     return outcome(settings, run(settings))
+
+
+@pytest.mark.parametrize("algorithm", ["lasvm-g", "lasvm-nc", "lasvm-i", "full"])
+def test_every_algorithm_learns_and_goes_on_from_a_checkpoint(tmp_path, algorithm):
+    whole = configure(tmp_path / "whole", model={"algorithm": algorithm})
+    parts = configure(tmp_path / "parts", model={"algorithm": algorithm})
+    fill(whole, some_events(200))
+    expected = outcome(whole, run(whole))
+    fill(parts, list(some_events(200))[:128])
+    run(parts)
+    fill(parts, list(some_events(200))[128:])
+    state = run(parts)
+    assert type(state.model) is ALGORITHMS[algorithm]
+    assert outcome(parts, state) == expected
+    assert expected["metrics"][0].error < 0.45
 
 
 # --- one run ----------------------------------------------------------------------------------------------------------

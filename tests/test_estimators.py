@@ -1,4 +1,4 @@
-"""LASVM as a river classifier: batches, copies and caches change nothing, and neither does input that is refused."""
+"""The algorithms as river classifiers: batches, copies, caches and input that is refused change nothing."""
 
 import copy
 import itertools
@@ -17,8 +17,12 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from river import datasets, metrics
 
-from streamsvm import LASVM, SnapshotError, WarmupScaler, snapshot, storage
+from streamsvm import LASVM, LASVMG, LASVMI, LASVMNC, FullSVM, SnapshotError, WarmupScaler, snapshot, storage
 from streamsvm.expansion import ROWS, SLOTS
+from streamsvm.online import arrival
+
+ALGORITHMS = {"LASVM": LASVM, "G": LASVMG, "NC": LASVMNC, "I": LASVMI, "FULL": FullSVM}
+every_algorithm = pytest.mark.parametrize("algorithm", ALGORITHMS.values(), ids=ALGORITHMS.keys())
 
 
 def problem(seed=0, n=500, d=5):
@@ -36,8 +40,8 @@ def loop(model, X, y, w=None, ids=None):
     return model
 
 
-def model_of(X, y, **parameters):
-    model = LASVM(**{"C": 10.0, "gamma": 0.3} | parameters)
+def model_of(X, y, algorithm=LASVM, **parameters):
+    model = algorithm(**{"C": 10.0, "gamma": 0.3} | parameters)
     model.learn_many(X, y)
     return model
 
@@ -56,13 +60,14 @@ FORMS = {
 }
 
 
+@every_algorithm
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("cut", [1, 37, 256, 257, 500])
-def test_learn_many_is_a_loop_of_learn_one_bit_for_bit(form, cut):
+def test_learn_many_is_a_loop_of_learn_one_bit_for_bit(algorithm, form, cut):
     X, y = problem()
     w, ids = np.random.default_rng(1).uniform(0.0, 2.0, 500), np.random.default_rng(2).permutation(500) // 2
-    expected = loop(LASVM(C=10.0, gamma=0.3), X, y, w, ids)
-    model = LASVM(C=10.0, gamma=0.3)
+    expected = loop(algorithm(C=10.0, gamma=0.3), X, y, w, ids)
+    model = algorithm(C=10.0, gamma=0.3)
     for b in range(0, 500, cut):
         e = b + cut
         model.learn_many(FORMS[form](X[b:e]), y[b:e], w[b:e], ids[b:e])
@@ -86,18 +91,21 @@ def test_batches_may_be_cut_anywhere(seed, cuts, first_real):
     assert pieces.digest() == whole.digest()
 
 
+@every_algorithm
 @pytest.mark.parametrize("kernel", ["rbf", "poly"])
-@pytest.mark.parametrize("cut", [8, 100, 256])
-def test_matrix_products_give_the_members_and_coefficients_of_rows(kernel, cut):
-    """Up to the rounding of a float32 kernel value."""
-    X, y = problem(3, 400, 40)
+@pytest.mark.parametrize("cut", [8, 101, 256])
+def test_matrix_products_give_the_bits_of_rows(algorithm, kernel, cut):
+    """With as many features as are needed for products, some of them 0, and blocks that do not fill a tile."""
+    X, y = problem(3, 400, 41)
+    X[np.random.default_rng(0).random(X.shape) < 0.2] = 0.0
     parameters = {"C": 1.0, "kernel": kernel, "gamma": 0.02, "degree": 2, "coef0": 1.0}
-    model, rows = LASVM(**parameters), loop(LASVM(**parameters), X, y)
-    for b in range(0, 400, cut):
-        model.learn_many(X[b : b + cut], y[b : b + cut])
-    assert model.n_members == rows.n_members
-    assert coefficients(model) == pytest.approx(coefficients(rows), abs=1e-4)
-    np.testing.assert_allclose(model.decision_function_many(X), rows.decision_function_many(X), atol=1e-3)
+    model, rows = algorithm(**parameters), loop(algorithm(**parameters), X, y)
+    with mock.patch.object(arrival, "inner_products", wraps=arrival.inner_products) as products:
+        for b in range(0, 400, cut):
+            model.learn_many(X[b : b + cut], y[b : b + cut])
+    assert products.call_count > 0
+    assert model.digest() == rows.digest()
+    np.testing.assert_array_equal(model.decision_function_many(X), rows.decision_function_many(X))
 
 
 def test_margins_are_those_of_prediction():
@@ -112,25 +120,27 @@ def test_margins_are_those_of_prediction():
 
 @pytest.mark.parametrize("d", [5, 40])
 def test_predicting_many_is_predicting_one_by_one(d):
+    """With 40 features it is a matrix product."""
     X, y = problem(5, 300, d)
     model, rows = model_of(X, y), [dict(enumerate(x)) for x in X]
     f = np.array([model.decision_function_one(x) for x in rows])
-    tolerance = 0.0 if d == 5 else 1e-4  # with 40 features it is a matrix product
-    np.testing.assert_allclose(model.decision_function_many(X), f, rtol=0, atol=tolerance)
+    np.testing.assert_array_equal(model.decision_function_many(X), f)
     np.testing.assert_array_equal(model.predict_many(rows), f > 0)
     assert [model.predict_one(x) for x in rows] == (f > 0).tolist()
     p = np.array([[q[False], q[True]] for q in map(model.predict_proba_one, rows)])
-    np.testing.assert_allclose(model.predict_proba_many(rows), p, rtol=0, atol=tolerance)
+    np.testing.assert_array_equal(model.predict_proba_many(rows), p)
 
 
 # ----------------------------------------------------------------------------------------- what must not change results
 
 
+@every_algorithm
 @pytest.mark.parametrize("d", [3, 40])
 @pytest.mark.parametrize("finish_at", [None, 400])
-def test_the_size_of_the_row_cache_changes_nothing(d, finish_at):
+def test_the_size_of_the_row_cache_changes_nothing(algorithm, d, finish_at):
     X, y = problem(6, 600, d)
-    models = [LASVM(C=30.0, gamma=1 / d, cache_mb=mb, delta_max=0.1) for mb in (1e-6, 0.05, 256.0)]
+    more = {"delta_max": 0.1} if algorithm is LASVM else {}
+    models = [algorithm(C=30.0, gamma=1 / d, cache_mb=mb, **more) for mb in (1e-6, 0.05, 256.0)]
     for model in models:
         loop(model, X[:400], y[:400])
         if finish_at:
@@ -142,19 +152,21 @@ def test_the_size_of_the_row_cache_changes_nothing(d, finish_at):
 
 
 COPIES = {
-    "bytes": lambda model: LASVM.from_bytes(model.to_bytes()),
+    "bytes": lambda model: type(model).from_bytes(model.to_bytes()),
     "pickle 4": lambda model: pickle.loads(pickle.dumps(model, protocol=4)),  # noqa: S301
     "pickle 5": lambda model: pickle.loads(pickle.dumps(model, protocol=5)),  # noqa: S301
     "deep copy": copy.deepcopy,
 }
 
 
+@every_algorithm
 @pytest.mark.parametrize("how", COPIES)
 @pytest.mark.parametrize("at", [0, 1, 60, 150, 299])
 @pytest.mark.parametrize("d", [3, 40])
-def test_a_copy_continues_as_the_original_does(how, at, d):
+def test_a_copy_continues_as_the_original_does(algorithm, how, at, d):
     X, y = problem(7, 300, d)
-    model = loop(LASVM(C=10.0, gamma=1 / d, delta_max=0.1), X[:at], y[:at])
+    more = {LASVM: {"delta_max": 0.1}, FullSVM: {}}.get(algorithm, {"clean_every": 20, "max_non_sv": 10})
+    model = loop(algorithm(C=10.0, gamma=1 / d, **more), X[:at], y[:at])
     other = COPIES[how](model)
     assert other.digest() == model.digest()
     loop(model, X[at:], y[at:])
@@ -178,44 +190,49 @@ def test_a_file_continues_as_the_original_does(tmp_path):
     assert LASVM.from_bytes(model.to_bytes(), cache_mb=1.0).digest() == model.digest()
 
 
-def test_predicting_changes_nothing():
+@every_algorithm
+def test_predicting_changes_nothing(algorithm):
     X, y = problem(9)
-    model = model_of(X, y)
-    digest, data = model.digest(), snapshot.unpack(model.to_bytes(), "LASVM")[1]
+    model = model_of(X, y, algorithm)
+    digest, data = model.digest(), snapshot.unpack(model.to_bytes(), algorithm.__name__)[1]
     for x in ({0: 1.0}, {"unknown": 3.0}, {}):
         model.predict_one(x)
         model.predict_proba_one(x)
     model.predict_many(X)
     model.predict_proba_many(sp.csr_matrix(X))
     assert model.digest() == digest
-    for name, array in snapshot.unpack(model.to_bytes(), "LASVM")[1].items():
+    for name, array in snapshot.unpack(model.to_bytes(), algorithm.__name__)[1].items():
         if name != "counts":
             np.testing.assert_array_equal(array, data[name])
 
 
-def test_the_digest_tells_models_apart():
+@every_algorithm
+def test_the_digest_tells_models_apart(algorithm):
     X, y = problem(10, 100)
-    digests = {model_of(X, y).digest(), model_of(X, y, C=11.0).digest(), model_of(X[:99], y[:99]).digest()}
-    assert len(digests | {LASVM().digest()}) == 4
-    assert model_of(X, y, cache_mb=1.0).digest() in digests
+    models = [model_of(X, y, algorithm), model_of(X, y, algorithm, C=11.0), model_of(X[:99], y[:99], algorithm)]
+    digests = {model.digest() for model in models}
+    assert len(digests | {algorithm().digest()}) == 4
+    assert model_of(X, y, algorithm, cache_mb=1.0).digest() in digests
 
 
 # -------------------------------------------------------------------------------------------------------------- the ids
 
 
-def test_examples_are_numbered_from_0():
+@every_algorithm
+def test_examples_are_numbered_from_0(algorithm):
     X, y = problem(11, 100)
-    model = model_of(X[:50], y[:50])
+    model = model_of(X[:50], y[:50], algorithm)
     loop(model, X[50:], y[50:])
     np.testing.assert_array_equal(y[model.support_ids], model.dual_coef > 0)
     assert model.support_ids.dtype == np.int64
     assert set(model.support_ids) <= set(range(100))
 
 
-def test_a_member_is_not_learned_twice():
+@every_algorithm
+def test_a_member_is_not_learned_twice(algorithm):
     X, y = problem(12, 200)
     ids = 10**12 + np.arange(200)
-    model = LASVM(C=10.0)
+    model = algorithm(C=10.0)
     model.learn_many(X, y, ids=ids)
     members = set(model._expansion.ids[model._expansion.y != 0].tolist())
     inside = np.isin(ids, sorted(members))
@@ -271,17 +288,19 @@ def test_a_weight_for_all_is_a_weight_for_each():
     assert np.abs(models[0].dual_coef).max() == 0.25
 
 
-def test_pos_weight_is_a_weight_of_the_positive_class():
+@every_algorithm
+def test_pos_weight_is_a_weight_of_the_positive_class(algorithm):
     X, y = problem(15, 200)
-    weighted, expected = LASVM(C=2.0, pos_weight=3.0), LASVM(C=2.0)
+    weighted, expected = algorithm(C=2.0, pos_weight=3.0), algorithm(C=2.0)
     weighted.learn_many(X, y)
     expected.learn_many(X, y, np.where(y, 3.0, 1.0))
     assert coefficients(weighted) == coefficients(expected)
 
 
+@every_algorithm
 @pytest.mark.parametrize("X", [np.empty((0, 3)), sp.csr_matrix((0, 3)), [], pd.DataFrame({"a": []})])
-def test_a_batch_without_rows_does_nothing(X):
-    model = model_of(*problem(16, 50))
+def test_a_batch_without_rows_does_nothing(algorithm, X):
+    model = model_of(*problem(16, 50), algorithm)
     members = coefficients(model)
     model.learn_many(X, [])
     model.learn_many(X, np.empty(0, bool), ids=np.empty(0, int))
@@ -313,8 +332,9 @@ def test_a_pandas_frame_keeps_its_index():
         np.testing.assert_array_equal(answer.index, frame.index)
 
 
-def test_before_learning_every_answer_is_open():
-    model = LASVM()
+@every_algorithm
+def test_before_learning_every_answer_is_open(algorithm):
+    model = algorithm()
     assert model.predict_one({"a": 1.0}) is False
     assert model.predict_proba_one({"a": 1.0}) == {False: 0.5, True: 0.5}
     assert model.decision_function_one({}) == 0.0
@@ -355,6 +375,24 @@ def test_a_bad_parameter_is_named(name, values):
     for value in values:
         with pytest.raises((ValueError, TypeError), match=f"{name}={value!r}"):
             LASVM(**{name: value})
+
+
+@pytest.mark.parametrize(
+    ("name", "values"),
+    {
+        "clean_every": [0, -1, 1.5, True, "300", None],
+        "max_non_sv": [-1, 1.5, False, "300", None],
+        "steps": ["triple", None, 2],
+        "ramp_s": [NAN, INF, "1", None],
+        "ramp_warmup": [-1, 0.5, True, None],
+    }.items(),
+)
+def test_a_bad_parameter_of_the_gap_family_is_named(name, values):
+    for value in values:
+        with pytest.raises(ValueError, match=f"{name}={value!r}"):
+            LASVMNC(**{name: value})
+        with pytest.raises(ValueError, match=f"{name}={value!r}"):
+            LASVMI(**{name: value})
 
 
 @pytest.mark.parametrize("numbers", [(1, 2), (np.float32(1.0), np.int64(2)), (np.int64(1), np.int8(2))])
@@ -495,7 +533,7 @@ CHECKED = """
 import numpy as np
 import scipy.sparse as sp
 from river import datasets
-from streamsvm import LASVM
+from streamsvm import LASVM, LASVMG, LASVMI, LASVMNC, FullSVM
 
 rng = np.random.default_rng(0)
 model = LASVM(C=316.0, gamma=0.5, cache_mb=0.1)
@@ -518,6 +556,16 @@ model = LASVM.from_bytes(model.to_bytes())
 model.learn_many(X, y)
 model.finish()
 model.predict_many(np.pad(X, ((0, 0), (0, 200)), constant_values=1.0))
+
+for algorithm in (LASVMG, LASVMNC, LASVMI, FullSVM):
+    model = algorithm(C=10.0, gamma=0.1, cache_mb=0.1, **({} if algorithm is FullSVM else {"clean_every": 30}))
+    model.learn_many(X > 0, y)
+    model.learn_many(X, y)
+    model.learn_one({0: 1.0, 77: -1.0}, False)
+    model.predict_one({0: 1.0})
+    model.sparsify()
+    model.learn_many(X[:50], y[:50])
+    model.finish()
 """
 
 

@@ -3,12 +3,20 @@
 import pytest
 from river import checks
 
-from streamsvm import LASVM, WarmupScaler
+from streamsvm import LASVM, LASVMG, LASVMI, LASVMNC, FullSVM, WarmupScaler
 
 MODELS = {
     "LASVM": (LASVM(), 50),
     "LASVM, polynomial": (LASVM(C=10.0, kernel="poly", degree=2, gamma=0.5, coef0=1.0), 50),
     "LASVM, linear, one REPROCESS": (LASVM(kernel="linear", reprocess=1, pos_weight=2.0), 50),
+    "LASVM-G": (LASVMG(), 50),
+    "LASVM-G, polynomial, single steps": (LASVMG(kernel="poly", degree=2, gamma=0.5, coef0=1.0, steps="single"), 50),
+    "LASVM-NC": (LASVMNC(C=10.0), 50),
+    "LASVM-NC, ramp from the start": (LASVMNC(ramp_s=0.0, ramp_warmup=20, clean_every=20, max_non_sv=10), 50),
+    "LASVM-I": (LASVMI(C=10.0), 50),
+    "LASVM-I, ramp from the start": (LASVMI(ramp_s=0.0, ramp_warmup=20, clean_every=20, max_non_sv=10), 50),
+    "FULL": (FullSVM(), 50),
+    "FULL, linear": (FullSVM(kernel="linear", pos_weight=2.0), 50),
     "WarmupScaler": (WarmupScaler(), 28),
     "WarmupScaler, min-max": (WarmupScaler("minmax", warmup=10), 28),
 }

@@ -9,6 +9,8 @@ import pytest
 
 from streamsvm.connectors.settings import SECTIONS, ConfigError, load
 
+GAP_FAMILY = ("clean_every", "max_non_sv", "steps", "ramp_s", "ramp_warmup")  # settings that lasvm has not
+
 
 def write(tmp_path, text):
     path = tmp_path / "app.toml"
@@ -161,11 +163,41 @@ def test_the_fingerprint_is_all_that_a_model_depends_on(tmp_path):
     before = load(path, {}).fingerprint()
     for section in ("model", "features", "label"):
         names = {f"{section}.{item.name}" for item in fields(SECTIONS[section])}
-        assert names - {"model.cache_mb"} <= set(before)
+        assert names - {"model.cache_mb"} - {f"model.{name}" for name in GAP_FAMILY} <= set(before)
+    of_nc = load(path, {}, ["model.algorithm=lasvm-nc"]).fingerprint()
+    assert {f"model.{name}": of_nc[f"model.{name}"] for name in GAP_FAMILY} == {
+        "model.clean_every": 300,
+        "model.max_non_sv": 300,
+        "model.steps": "pair",
+        "model.ramp_s": -1.0,
+        "model.ramp_warmup": 300,
+    }
+    assert load(path, {}, ["model.algorithm=lasvm-nc", "model.ramp_s=-1"]).fingerprint() == of_nc
     assert (
         load(path, {}, ["daemon.batch=1", "log.dir=x", "daemon.keep=9", "model.cache_mb=1.0"]).fingerprint() == before
     )
     assert load(path, {}, ["log.topic=other"]).fingerprint() != before
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "given", "wrong"),
+    [
+        ("lasvm", {"ramp_s": 0, "delta_max": 1, "steps": "single"}, ["ramp_s", "steps"]),
+        ("lasvm-g", {"reprocess": 1, "clean_every": 9, "ramp_warmup": 9}, ["reprocess", "ramp_warmup"]),
+        ("lasvm-nc", {"delta_max": 1, "ramp_s": -2, "max_non_sv": 0}, ["delta_max"]),
+        ("full", {"clean_every": 9, "steps": "single"}, ["clean_every"]),
+    ],
+)
+def test_settings_of_another_algorithm_are_refused_by_name(tmp_path, algorithm, given, wrong):
+    overrides = [f"model.{name}={value}" for name, value in {"algorithm": algorithm, **given}.items()]
+    found = problems(write(tmp_path, ""), overrides=overrides)
+    assert sorted(found) == sorted(f"model.{name} is no setting of {algorithm!r}" for name in wrong)
+    right = [text for text in overrides if not any(text.startswith(f"model.{name}=") for name in wrong)]
+    model = load(write(tmp_path, ""), {}, right).model
+    made = model.implementation(**model.parameters())
+    assert {name: getattr(made, name) for name in given if name not in wrong} == {
+        name: value for name, value in given.items() if name not in wrong
+    }
 
 
 def test_absolute_folders_stay(tmp_path):
