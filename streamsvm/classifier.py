@@ -16,7 +16,7 @@ from river import base
 from river.utils import dataframe
 
 from streamsvm import arguments, blocks, snapshot, storage
-from streamsvm.expansion import CACHE_BYTES, EVALUATIONS, HAND, ROWS, SLOTS, is_binary
+from streamsvm.expansion import CACHE_BYTES, EVALUATIONS, HAND, LISTED, ROWS, SLOTS, is_binary
 from streamsvm.features import FeatureTable, culprit, n_rows, not_finite, too_large
 from streamsvm.kernels import LARGEST_KERNEL_VALUE, largest_self_product, make_kernel
 from streamsvm.online import arrival
@@ -304,7 +304,7 @@ class OnlineSVM(base.MiniBatchClassifier):
     def digest(self) -> str:
         """SHA-256 of what was learned; equal for models that continue alike, whatever their caches and counters."""
         meta, arrays = self._state()
-        arrays["counts"][[EVALUATIONS, ROWS, HAND, CACHE_BYTES]] = 0
+        arrays["counts"][[EVALUATIONS, ROWS, HAND, CACHE_BYTES, LISTED]] = 0
         meta["parameters"].pop("cache_mb")
         return hashlib.sha256(snapshot.pack(type(self).__name__, meta, arrays)).hexdigest()
 

@@ -9,7 +9,11 @@ Features are stored *feature-major*: the inner products of a query with all memb
 additions, one for each feature the query has, and a block of queries is one matrix product.  While every feature
 value seen is 0 or 1 they are bytes, added as bytes (16 to 64 at a time); the first other value turns them into
 float32.  When that matrix becomes large and is mostly empty (text), the members are *compressed* once and for all:
-only their non-zero features are kept, slot after slot.  See `is_wide`.
+only their non-zero features are kept, slot after slot, and for all but the youngest slots feature after feature too: a
+kernel row then visits the members that share a feature with the query, and no others.  See `is_wide`.
+
+An inner product is one chain of additions over the features in their order, to which a feature that is 0 adds nothing.
+So its bits are the same in every storage, and for a block of queries as for one.
 
 Kernel rows are cached in at most `cache_bytes`, and *extended lazily*: a row ends at the slot count of the time when it
 was last used, and its missing end is computed when it is used again.  A cached row is always computed by
@@ -30,6 +34,8 @@ columns    features, real-valued; empty in another storage         (D, N)   floa
 bits       features, all 0 or 1; empty in another storage          (D, N)   uint8, `append`
 starts     slot s has the non-zero features starts[s]..starts[s+1] (N+1,)   int64, `append`; right in every storage
 sparse_... those features, compressed; empty in another storage    (M,)     int32 and float32, `append`
+lists      feature d is non-zero in slots lists[d]..lists[d+1] of  (D+1,)   int64, of the slots before counts[LISTED]
+list_...   these slots, rising, and the feature's values           (L,)     int32 and float32
 query      0, but for the query while its row is computed          (D,)     float32; empty unless compressed
 rows       cached kernel rows                                      (R, N)   float32, `member_row`
 row_of     the cached row of a slot, or -1                         (N,)     int32, `member_row`
@@ -39,7 +45,7 @@ recent     used since the clock hand passed (second chance)        (R,)     uint
 scratch    row of the incoming example                             (N,)     float32
 sums       byte sums of `bits`                                     (N,)     uint8
 member_... the features of one member, gathered                    (D,)     int32 and float32, `gather`
-counts     see the names below                                     (17,)    int64
+counts     see the names below                                     (18,)    int64
 extremes   largest g over up, smallest g over down                 (2,)     float64, learner
 losses     sums over the members, see `online.scan`                (3,)     float64, learners without a bias
 ========== ======================================================= ======== ===========================================
@@ -58,7 +64,8 @@ FORBIDDEN = 1e30  # larger than any gradient, small enough that adding a gradien
 SLOTS, HOLES, ROWS, HAND, EVALUATIONS, SLOT_UP, SLOT_DOWN, SINCE_EVICTION, CACHE_BYTES = range(9)
 STORAGE, WIDTH, WIDE = range(9, 12)
 # kept by learners without a bias: support vectors of each class, members ever, REPROCESS steps ever
-POSITIVE, NEGATIVE, ADMITTED, REPROCESSED, COUNTS = range(12, 17)
+POSITIVE, NEGATIVE, ADMITTED, REPROCESSED = range(12, 16)
+LISTED, COUNTS = range(16, 18)  # LISTED: slots that the lists of a compressed expansion cover
 # counts[STORAGE]
 BITS, COLUMNS, COMPRESSED = range(3)
 # extremes
@@ -68,7 +75,7 @@ GAP, LOSS, SQUARED_LOSS = range(3)
 
 BLOCK = 2048  # slots whose partial sums stay in the first-level cache
 MIN_ROWS = 16  # of the row cache, however small its bytes
-SPARSE = 16  # compressed: at most one entry in so many is non-zero
+SPARSE = 32  # compressed: at most one entry in so many is non-zero; otherwise long vector additions are faster
 
 
 class Expansion(NamedTuple):
@@ -89,6 +96,9 @@ class Expansion(NamedTuple):
     starts: np.ndarray
     sparse_indices: np.ndarray
     sparse_values: np.ndarray
+    lists: np.ndarray
+    list_slots: np.ndarray
+    list_values: np.ndarray
     query: np.ndarray
     rows: np.ndarray
     row_of: np.ndarray
@@ -122,18 +132,29 @@ def too_many_holes(counts):
 def is_wide(counts, n_slots, width, nnz):
     """Whether a feature-major matrix of so many slots and features, `nnz` of them non-zero, is to be compressed.
 
-    Compressed rows round differently, so the moment must not depend on memory or on how a stream is cut: it is decided
-    before each example, from the slots in use and the features that members have had.
+    The moment must not depend on memory or on how a stream is cut, so that snapshots do not: it is decided before each
+    example, from the slots in use and the features that members have had.
     """
     entries = n_slots * width
     return counts[STORAGE] != COMPRESSED and entries > counts[WIDE] and SPARSE * nnz < entries
 
 
 @compiled
+def many_unlisted(counts):
+    """Whether it is time to list the features of the youngest slots of a compressed expansion."""
+    return counts[STORAGE] == COMPRESSED and (counts[SLOTS] - counts[LISTED]) * 8 > counts[LISTED] + 512
+
+
+@compiled
 def needs_reserve(s):
-    """Whether slots have run out, holes are to be squeezed out, or features to be compressed."""
+    """Whether slots have run out, holes are to be squeezed out, features to be compressed or listed."""
     n = s.counts[SLOTS]
-    return n == s.alpha.shape[0] or too_many_holes(s.counts) or is_wide(s.counts, n, s.counts[WIDTH], s.starts[n])
+    return (
+        n == s.alpha.shape[0]
+        or too_many_holes(s.counts)
+        or is_wide(s.counts, n, s.counts[WIDTH], s.starts[n])
+        or many_unlisted(s.counts)
+    )
 
 
 @compiled
@@ -201,11 +222,7 @@ def bury(s, i):
 
 @inner_fma
 def _add_columns(columns, indices, values, begin, end, out):
-    """out = <x, x_s> for the slots begin..end, from real-valued features; four features at a time.
-
-    Each sum is one chain over the features in their order, to which a feature that is 0 adds nothing: it is the same
-    however features are grouped and whether zeros are left out, here and in `blocks.products`.
-    """
+    """out = <x, x_s> for the slots begin..end, from real-valued features; four features at a time."""
     nnz = indices.shape[0]
     for b in range(begin, end, BLOCK):
         e = min(b + BLOCK, end)
@@ -272,23 +289,28 @@ def _add_scaled_bits(bits, indices, values, begin, end, out):
 
 
 @inner_fma
+def _add_lists(lists, list_slots, list_values, indices, values, begin, end, out):
+    """out += <x, x_s> for the slots begin..end, from the slots that each feature of the query is in."""
+    for t in range(indices.shape[0]):
+        d, v = indices[t], values[t]
+        k, last = lists[d], lists[d + 1]
+        if begin > 0:
+            k += np.searchsorted(list_slots[k:last], begin)
+        while k < last and list_slots[k] < end:
+            out[list_slots[k]] += v * list_values[k]
+            k += 1
+
+
+@inner_fma
 def _add_compressed(starts, member_indices, member_values, query, indices, values, begin, end, out):
-    """out = <x, x_s> from compressed members: the query is scattered, each member adds up in four chains."""
+    """out += <x, x_s> for the slots begin..end, from the features of each slot; the query is scattered."""
     for t in range(indices.shape[0]):
         query[indices[t]] = values[t]
     for s in range(begin, end):
-        a = b = c = d = np.float32(0.0)
-        k, last = starts[s], starts[s + 1]
-        while k + 4 <= last:
+        a = out[s]
+        for k in range(starts[s], starts[s + 1]):
             a += member_values[k] * query[member_indices[k]]
-            b += member_values[k + 1] * query[member_indices[k + 1]]
-            c += member_values[k + 2] * query[member_indices[k + 2]]
-            d += member_values[k + 3] * query[member_indices[k + 3]]
-            k += 4
-        while k < last:
-            a += member_values[k] * query[member_indices[k]]
-            k += 1
-        out[s] = (a + b) + (c + d)
+        out[s] = a
     for t in range(indices.shape[0]):
         query[indices[t]] = np.float32(0.0)
 
@@ -308,7 +330,13 @@ def kernel_row(s, kernel, indices, values, sq, begin, end, out):
     if s.counts[STORAGE] == COLUMNS:
         _add_columns(s.columns, indices, values, begin, end, out)
     elif s.counts[STORAGE] == COMPRESSED:
-        _add_compressed(s.starts, s.sparse_indices, s.sparse_values, s.query, indices, values, begin, end, out)
+        listed = s.counts[LISTED]
+        out[begin:end] = np.float32(0.0)
+        if begin < listed:
+            _add_lists(s.lists, s.list_slots, s.list_values, indices, values, begin, end, out)
+        if end > listed:
+            young = max(begin, listed)
+            _add_compressed(s.starts, s.sparse_indices, s.sparse_values, s.query, indices, values, young, end, out)
     elif all_ones(values):
         _add_bits(s.bits, indices, s.sums, begin, end, out)
     else:

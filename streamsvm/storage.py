@@ -4,6 +4,7 @@ Everything that allocates or moves memory is here, in plain numpy, and runs betw
 """
 
 import numpy as np
+import scipy.sparse as sp
 
 from streamsvm.expansion import (
     CACHE_BYTES,
@@ -15,6 +16,7 @@ from streamsvm.expansion import (
     G_UP,
     HAND,
     HOLES,
+    LISTED,
     MIN_ROWS,
     ROWS,
     SLOT_DOWN,
@@ -26,13 +28,14 @@ from streamsvm.expansion import (
     Expansion,
     is_binary,
     is_wide,
+    many_unlisted,
     shift_rows,
     too_many_holes,
     wants_rows,
 )
 
 MIN_SLOTS, MIN_FEATURES = 64, 4
-WIDE_BYTES = 64 << 20  # of a feature-major float32 matrix, from which on it is compressed if it is sparse
+WIDE_BYTES = 4 << 20  # of a feature-major float32 matrix, from which on it is compressed if it is sparse
 PER_SLOT = ("alpha", "g", "lo", "hi", "up", "down", "y", "ids", "sq", "self_k")
 
 
@@ -49,6 +52,9 @@ def empty(cache_bytes: int, n_slots: int = MIN_SLOTS, n_features: int = MIN_FEAT
         starts=np.zeros(N + 1, np.int64),
         sparse_indices=np.zeros(0, np.int32),
         sparse_values=np.zeros(0, np.float32),
+        lists=np.zeros(1, np.int64),
+        list_slots=np.zeros(0, np.int32),
+        list_values=np.zeros(0, np.float32),
         query=np.zeros(0, np.float32),
         rows=np.zeros((R, N), np.float32),
         row_of=np.full(N, -1, np.int32),
@@ -125,8 +131,11 @@ def reserve(s: Expansion, n_new: int, n_features: int, binary: bool, nnz: int) -
         s = _more_slots(s, _slots_for(n + n_new))
     if n_features > s.member_indices.shape[0]:
         s = _more_features(s, _doubled(s.member_indices.shape[0], n_features))
-    if s.counts[STORAGE] == COMPRESSED and s.starts[n] + nnz > s.sparse_indices.shape[0]:
-        s = _more_nonzeros(s, int(s.starts[n] + nnz) * 3 // 2)
+    if s.counts[STORAGE] == COMPRESSED:
+        if s.starts[n] + nnz > s.sparse_indices.shape[0]:
+            s = _more_nonzeros(s, int(s.starts[n] + nnz) * 3 // 2)
+        if many_unlisted(s.counts) or len(s.lists) <= n_features:
+            s = _list_features(s)
     if wants_rows(s.counts, s.rows) or s.counts[ROWS] + n_new > s.rows.shape[0]:
         s = _more_rows(s, max(s.rows.shape[0] * 5 // 4, int(s.counts[ROWS]) + n_new))
     return s
@@ -238,18 +247,33 @@ def _more_nonzeros(s: Expansion, M: int) -> Expansion:
 
 
 def _compress(s: Expansion) -> Expansion:
-    """Keep only the non-zero features.  Cached rows go: another order of summation has other rounding."""
+    """Keep only the non-zero features."""
     features = _features(s)[: s.counts[WIDTH], : s.counts[SLOTS]]
     d, slot = np.nonzero(features)
     order = np.argsort(slot, kind="stable")
-    s = without_rows(s)
     s.counts[STORAGE] = COMPRESSED
+    return _list_features(
+        s._replace(
+            columns=np.zeros((0, 0), np.float32),
+            bits=np.zeros((0, 0), np.uint8),
+            sparse_indices=d[order].astype(np.int32),
+            sparse_values=features[d, slot][order].astype(np.float32),
+            query=np.zeros(s.member_indices.shape[0], np.float32),
+        )
+    )
+
+
+def _list_features(s: Expansion) -> Expansion:
+    """Make the lists of a compressed expansion anew, for all its slots."""
+    n, D = int(s.counts[SLOTS]), s.member_indices.shape[0]
+    nnz = s.starts[n]
+    rows = sp.csr_matrix((s.sparse_values[:nnz], s.sparse_indices[:nnz], s.starts[: n + 1]), shape=(n, D), copy=False)
+    by_feature = rows.tocsc()
+    s.counts[LISTED] = n
     return s._replace(
-        columns=np.zeros((0, 0), np.float32),
-        bits=np.zeros((0, 0), np.uint8),
-        sparse_indices=d[order].astype(np.int32),
-        sparse_values=features[d, slot][order].astype(np.float32),
-        query=np.zeros(s.member_indices.shape[0], np.float32),
+        lists=by_feature.indptr.astype(np.int64),
+        list_slots=by_feature.indices.astype(np.int32, copy=False),
+        list_values=by_feature.data,
     )
 
 
@@ -272,6 +296,8 @@ def keep(s: Expansion, order: np.ndarray) -> Expansion:
         a[m:n] = 0
     _move_features(s, order, n)
     s.counts[SLOTS], s.counts[HOLES] = m, 0
+    if s.counts[STORAGE] == COMPRESSED:
+        s = _list_features(s)
     if extremes is None:
         find_extremes(s)
     else:
@@ -363,10 +389,12 @@ def _with_features(s: Expansion, arrays: dict[str, np.ndarray]) -> Expansion:
     """The expansion with the stored features, in the storage that its counts tell."""
     D, N = s.bits.shape
     if s.counts[STORAGE] == COMPRESSED:
-        return s._replace(
-            bits=np.zeros((0, 0), np.uint8),
-            query=np.zeros(D, np.float32),
-            **{name: arrays[name].copy() for name in ("sparse_indices", "sparse_values")},
+        return _list_features(
+            s._replace(
+                bits=np.zeros((0, 0), np.uint8),
+                query=np.zeros(D, np.float32),
+                **{name: arrays[name].copy() for name in ("sparse_indices", "sparse_values")},
+            )
         )
     if s.counts[STORAGE] == COLUMNS:
         s = s._replace(columns=np.zeros((D, N), np.float32), bits=np.zeros((0, 0), np.uint8))

@@ -163,7 +163,7 @@ class _ActiveSet:
         order = np.concatenate([np.flatnonzero(active), np.flatnonzero(~active)])
         for _, alpha in self.outer:
             alpha[:n] = alpha[order]
-        keep(s, order)
+        self.s = s = keep(s, order)
         self.outer.append((n, s.alpha.copy()))
         self.set_active(int(np.count_nonzero(active)))
 
