@@ -59,7 +59,7 @@ class LASVM(OnlineSVM):
 
     Notes
     -----
-    `learn_many` gives what a loop of `learn_one` gives, up to the rounding of a float32 kernel value.
+    `learn_many` gives what a loop of `learn_one` gives, bit for bit.
 
     An example with weight `w` has its box scaled: it may count w times as much.  Labels are ``True``/``False``; 1 and
     0 or 1 and -1 are taken as well.

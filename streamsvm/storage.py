@@ -376,7 +376,7 @@ def restore(arrays: dict[str, np.ndarray], cache_bytes: int) -> Expansion:
     for name in PER_SLOT:
         getattr(s, name)[:n] = arrays[name]
     s.starts[: n + 1] = arrays["starts"]
-    s.counts[: len(arrays["counts"])] = arrays["counts"]  # snapshots of 0.1 have fewer, and no losses
+    s.counts[: len(arrays["counts"])] = arrays["counts"]  # the first snapshots have fewer, and no losses
     s.losses[:] = arrays.get("losses", 0.0)
     s = _with_features(s, arrays)
     s.counts[ROWS] = s.counts[HAND] = 0

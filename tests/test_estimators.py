@@ -190,6 +190,15 @@ def test_a_file_continues_as_the_original_does(tmp_path):
     assert LASVM.from_bytes(model.to_bytes(), cache_mb=1.0).digest() == model.digest()
 
 
+def test_a_snapshot_without_the_later_counters_is_read():
+    X, y = problem(8)
+    model = model_of(X, y)
+    meta, arrays = snapshot.unpack(model.to_bytes(), "LASVM")
+    arrays["counts"] = arrays["counts"][:12]
+    del arrays["losses"]
+    assert LASVM.from_bytes(snapshot.pack("LASVM", meta, arrays)).digest() == model.digest()
+
+
 @every_algorithm
 def test_predicting_changes_nothing(algorithm):
     X, y = problem(9)
