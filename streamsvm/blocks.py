@@ -2,7 +2,7 @@
 
 A block of queries is held in compressed rows (`Queries`): without explicit zeros, feature numbers rising.  For
 queries with mostly non-zero features the inner products with all members come from one float32 matrix product; for
-others the expansion's long vector additions are faster (from about one non-zero feature in two, measured), and no
+others the expansion's long vector additions are faster (where three features in ten are 0, measured), and no
 product is formed.  Both give the same bits, so a model does not depend on how a stream is cut into blocks.
 
 ========  ============================================  =======  ================
@@ -28,9 +28,9 @@ from streamsvm.kernels import Kernel, map_row
 
 BLOCK = 256  # queries per block
 SLOTS_AT_ONCE = 2048  # whose inner products with four queries stay in the cache
-MIN_FEATURES = 32  # below, a matrix product gains nothing over vector additions
+MIN_FEATURES = 16  # below, a matrix product gains nothing over vector additions
 LARGEST_SQUARED_NORM = 1e36  # of a query: far enough from float32's 3e38 for twice a sum of two
-MIN_DENSITY = 0.5  # of non-zero features, likewise
+MIN_DENSITY = 0.7  # of non-zero features, likewise
 
 
 class Queries(NamedTuple):

@@ -284,7 +284,39 @@ class LASVMG(GapSVM):
         self._set_rule(steps, int(clean_every), max_non_sv)
 
 
-class LASVMNC(GapSVM):
+class RampSVM(GapSVM):
+    """What LASVM-NC and LASVM-I share: the parameters of the ramp."""
+
+    _ramp: int
+
+    def __init__(
+        self,
+        C: float = 1.0,
+        kernel: str = "rbf",
+        gamma: float = 1.0,
+        degree: int = 3,
+        coef0: float = 0.0,
+        pos_weight: float = 1.0,
+        tau: float = 1e-3,
+        cache_mb: float = 256.0,
+        clean_every: int = 300,
+        max_non_sv: int = 300,
+        steps: str = "pair",
+        ramp_s: float = DEFAULT_RAMP_S,
+        ramp_warmup: int = 300,
+        seed: int | None = None,
+    ) -> None:
+        super().__init__(C, kernel, gamma, degree, coef0, pos_weight, tau, cache_mb, seed)
+        self.clean_every = clean_every
+        self.max_non_sv = max_non_sv
+        self.steps = steps
+        self.ramp_s = ramp_s
+        self.ramp_warmup = ramp_warmup
+        arguments.require_count("clean_every", clean_every, 1)
+        self._set_rule(steps, int(clean_every), max_non_sv, self._ramp, ramp_s, ramp_warmup)
+
+
+class LASVMNC(RampSVM):
     """LASVM-NC: LASVM-G with the ramp loss, which noise cannot pull at without limit.
 
     An example that the model puts far on the wrong side, y f(x) < `ramp_s`, is taken for noise: its coefficient gets
@@ -329,34 +361,10 @@ class LASVMNC(GapSVM):
     True
     """
 
-    def __init__(
-        self,
-        C: float = 1.0,
-        kernel: str = "rbf",
-        gamma: float = 1.0,
-        degree: int = 3,
-        coef0: float = 0.0,
-        pos_weight: float = 1.0,
-        tau: float = 1e-3,
-        cache_mb: float = 256.0,
-        clean_every: int = 300,
-        max_non_sv: int = 300,
-        steps: str = "pair",
-        ramp_s: float = DEFAULT_RAMP_S,
-        ramp_warmup: int = 300,
-        seed: int | None = None,
-    ) -> None:
-        super().__init__(C, kernel, gamma, degree, coef0, pos_weight, tau, cache_mb, seed)
-        self.clean_every = clean_every
-        self.max_non_sv = max_non_sv
-        self.steps = steps
-        self.ramp_s = ramp_s
-        self.ramp_warmup = ramp_warmup
-        arguments.require_count("clean_every", clean_every, 1)
-        self._set_rule(steps, int(clean_every), max_non_sv, gap.CONCAVE, ramp_s, ramp_warmup)
+    _ramp = gap.CONCAVE
 
 
-class LASVMI(GapSVM):
+class LASVMI(RampSVM):
     """LASVM-I: LASVM-G that ignores what it knows already, and what looks like noise.
 
     An example on the flat parts of the ramp loss, y f(x) > 1 or y f(x) < `ramp_s`, is ignored before any other work.
@@ -397,31 +405,7 @@ class LASVMI(GapSVM):
     True
     """
 
-    def __init__(
-        self,
-        C: float = 1.0,
-        kernel: str = "rbf",
-        gamma: float = 1.0,
-        degree: int = 3,
-        coef0: float = 0.0,
-        pos_weight: float = 1.0,
-        tau: float = 1e-3,
-        cache_mb: float = 256.0,
-        clean_every: int = 300,
-        max_non_sv: int = 300,
-        steps: str = "pair",
-        ramp_s: float = DEFAULT_RAMP_S,
-        ramp_warmup: int = 300,
-        seed: int | None = None,
-    ) -> None:
-        super().__init__(C, kernel, gamma, degree, coef0, pos_weight, tau, cache_mb, seed)
-        self.clean_every = clean_every
-        self.max_non_sv = max_non_sv
-        self.steps = steps
-        self.ramp_s = ramp_s
-        self.ramp_warmup = ramp_warmup
-        arguments.require_count("clean_every", clean_every, 1)
-        self._set_rule(steps, int(clean_every), max_non_sv, gap.IGNORE, ramp_s, ramp_warmup)
+    _ramp = gap.IGNORE
 
 
 class FullSVM(GapSVM):

@@ -32,7 +32,7 @@ section 3 (PROCESS, REPROCESS, FINISH).  Deviations:
   needed. When REPROCESS is repeated they are close, and evicting right beyond them costs 0.4 points of error on
   banana: members within `slack` are spared while they are few.
 - A step that no bound cuts makes g_i and g_j equal, so that the next extreme would hang on rounding.  Extremes that are
-  equal up to the rounding of the step go to the first slot: two ways of computing a kernel value give one model.
+  equal up to the rounding of the step go to the first slot: another processor's kernel values give the same model.
 - The extremes i, j, g_i, g_j are by-products of every gradient update: one pass over g updates it and finds both.
 """
 
