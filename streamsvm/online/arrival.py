@@ -1,5 +1,8 @@
 """What happens to an example on its way into a learner, whichever it is: checks, its kernel row, blocks of examples.
 
+Each learner has a `learn_example` and a `learn_block` of its own around its `learn_query`: numba cannot cache a
+function that is given another one.
+
 ======== ============================================================ ================
 symbol   name                                                         shape, dtype
 ======== ============================================================ ================
