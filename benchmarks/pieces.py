@@ -49,7 +49,7 @@ def latency() -> None:
             box = (0.0, 1.0) if y[t] else (-1.0, 0.0)
             status, _ = lasvm.learn_example(model._expansion, *engine, columns, X[t], *box, t, False, model._sigmoid)
             if status == arrival.NO_ROOM:
-                model._reserve(X[t])
+                model._make_room(X[t], binary=False)
 
         print(f"{'predict_one: ' + title:44} {timed(lambda t, m=model, r=rows: m.predict_one(r[t]), fresh)}")
         print(f"{'learn, engine alone: ' + title:44} {timed(learn_engine, fresh)}")

@@ -42,6 +42,10 @@ def _finite(value: float) -> str | None:
     return None if math.isfinite(value) else "a finite number"
 
 
+def _at_most_1(value: float) -> str | None:
+    return None if value <= 1 and math.isfinite(value) else "a finite number, at most 1"
+
+
 def _fraction(value: float) -> str | None:
     return None if 0 <= value <= 1 else "a fraction between 0 and 1"
 
@@ -98,7 +102,7 @@ class ModelSettings:
     clean_every: int | None = _key(None, _at_least(1))
     max_non_sv: int | None = _key(None, _at_least(0))
     steps: str | None = _key(None, _one_of("pair", "single"))
-    ramp_s: float | None = _key(None, _finite)
+    ramp_s: float | None = _key(None, _at_most_1)
     ramp_warmup: int | None = _key(None, _at_least(0))
 
     @property

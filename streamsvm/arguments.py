@@ -13,15 +13,15 @@ def require_positive(name: str, value: Any) -> None:
         raise ValueError(f"{name}={value!r} must be a positive finite number")
 
 
-def require_finite(name: str, value: Any) -> None:
-    """Raise a ValueError that names the parameter unless it is a finite number."""
-    if not isinstance(value, int | float | np.number) or not math.isfinite(value):
-        raise ValueError(f"{name}={value!r} must be a finite number")
+def require_at_most_1(name: str, value: Any) -> None:
+    """Raise a ValueError that names the parameter unless it is a finite number, at most 1."""
+    if not isinstance(value, int | float | np.number) or not (math.isfinite(value) and value <= 1):
+        raise ValueError(f"{name}={value!r} must be a finite number, at most 1")
 
 
 def require_count(name: str, value: Any, minimum: int) -> None:
-    """Raise a ValueError that names the parameter unless it is a whole number from `minimum` on."""
-    if not isinstance(value, int | np.integer) or isinstance(value, bool) or value < minimum:
+    """Raise a ValueError that names the parameter unless it is a whole number from `minimum` on, of 63 bits."""
+    if not isinstance(value, int | np.integer) or isinstance(value, bool) or not minimum <= value < 2**63:
         raise ValueError(f"{name}={value!r} must be a whole number, at least {minimum}")
 
 

@@ -7,7 +7,8 @@ import hashlib
 import math
 import warnings
 from abc import abstractmethod
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Self
 
@@ -16,7 +17,8 @@ from river import base
 from river.utils import dataframe
 
 from streamsvm import arguments, blocks, snapshot, storage
-from streamsvm.expansion import CACHE_BYTES, EVALUATIONS, HAND, LISTED, ROWS, SLOTS, is_binary
+from streamsvm.blocks import Queries
+from streamsvm.expansion import CACHE_BYTES, EVALUATIONS, HAND, LISTED, ROWS, SLOTS, Expansion, is_binary
 from streamsvm.features import FeatureTable, culprit, n_rows, not_finite, too_large
 from streamsvm.kernels import LARGEST_KERNEL_VALUE, largest_self_product, make_kernel
 from streamsvm.online import arrival
@@ -102,20 +104,33 @@ class OnlineSVM(base.MiniBatchClassifier):
         lo, hi = (0.0, box) if positive else (-box, 0.0)
         example = (self._kernel, self._rule, columns, values, lo, hi, number, own_id, self._sigmoid)
         if len(self._features) > len(self._expansion.member_indices):
-            self._reserve(values)
+            self._make_room(values, is_binary(self._expansion))  # it may still be refused: its storage stays
         status, _ = self._learn_example(self._expansion, *example)
         if status == arrival.NO_ROOM:
-            self._reserve(values)
+            self._make_room(values, is_binary(self._expansion) and bool(np.isin(values, (0.0, 1.0)).all()))
             status, _ = self._learn_example(self._expansion, *example)
         if status != arrival.LEARNED:
             self._features.truncate(n_features)
             raise self._too_large(x) if status == arrival.NOT_FINITE else self._overflow(self._n_seen)
         self._n_seen += 1
 
-    def _reserve(self, values: np.ndarray) -> None:
-        binary = is_binary(self._expansion) and bool(np.isin(values, (0.0, 1.0)).all())
+    def _make_room(self, values: np.ndarray, binary: bool) -> None:
         nnz = int(np.count_nonzero(values))
-        self._expansion = storage.reserve(self._expansion, 1, len(self._features), binary, nnz)
+        with self._interruptible():
+            self._expansion = storage.reserve(self._expansion, 1, len(self._features), binary, nnz)
+
+    @contextmanager
+    def _interruptible(self) -> Iterator[None]:
+        """Whatever ends the block early (Ctrl-C) leaves the expansion that was there: only its rows may be spoiled.
+
+        What is compiled is never interrupted, and `storage` moves the arrays of members in copies.
+        """
+        try:
+            yield
+        except BaseException:
+            self._features.truncate(len(self._expansion.member_indices))
+            self._expansion = storage.without_rows(self._expansion)
+            raise
 
     def validate_one(self, x: dict) -> None:
         """Raise the ValueError or TypeError that `learn_one` would raise for these features; learn nothing."""
@@ -163,22 +178,23 @@ class OnlineSVM(base.MiniBatchClassifier):
             if largest_self_product(self._kernel, q.sq) > LARGEST_KERNEL_VALUE:
                 self._features.truncate(n_features)
                 raise self._overflow(rows.start + int(np.argmax(q.sq)))
-            self._expansion, margins[rows] = arrival.learn(
-                self._learn_block,
-                self._expansion,
-                self._kernel,
-                self._rule,
-                q,
-                lo[rows],
-                hi[rows],
-                numbers[rows],
-                ids is not None,
-                len(self._features),
-                self._sigmoid,
-            )
-            self._n_seen += len(q.sq)
+            self._learn_queries(q, lo[rows], hi[rows], numbers[rows], ids is not None, margins[rows])
             n_features = len(self._features)
         return margins
+
+    def _learn_queries(
+        self, q: Queries, lo: np.ndarray, hi: np.ndarray, ids: np.ndarray, own_ids: bool, margins: np.ndarray
+    ) -> None:
+        done = 0
+        while done < len(q.sq):
+            with self._interruptible():
+                part, rest = q.rest(done), slice(done, None)
+                self._expansion = arrival.make_room(self._expansion, part, len(self._features))
+                P, G = arrival.block_products(self._expansion, part)
+            given = (*part, lo[rest], hi[rest], ids[rest], own_ids, P, G, self._sigmoid, margins[rest])
+            learned = self._learn_block(self._expansion, self._kernel, self._rule, *given)
+            self._n_seen += learned
+            done += learned
 
     def _too_large(self, x: Mapping[Hashable, Any]) -> ValueError:
         name = list(x)[culprit(self._features.example(x, learning=False)[1])]
@@ -194,8 +210,9 @@ class OnlineSVM(base.MiniBatchClassifier):
         """f(x): positive for the positive class; the margin of the model is at -1 and 1."""
         columns, values = self._features.example(x, learning=False)
         margin = arrival.decide_example(self._expansion, self._kernel, columns, values, self.bias)
-        if math.isnan(margin):
-            raise self._too_large(x)
+        if not math.isfinite(margin):
+            self.validate_one(x)
+            raise ValueError(f"x={x!r}: the {self.kernel} kernel is too large for single precision; scale the features")
         return margin
 
     def predict_one(self, x: dict, **kwargs: Any) -> bool:
@@ -216,6 +233,11 @@ class OnlineSVM(base.MiniBatchClassifier):
         b = self.bias
         for rows, q in self._features.batches(X, learning=False):
             margins[rows] = blocks.decide(self._expansion, self._kernel, q, b)
+        if not np.isfinite(margins).all():
+            row = int(np.argmin(np.isfinite(margins)))
+            raise ValueError(
+                f"X[{row}]: the {self.kernel} kernel is too large for single precision; scale the features"
+            )
         return margins
 
     def decision_function_many(self, X: Any) -> Any:
@@ -320,6 +342,12 @@ class OnlineSVM(base.MiniBatchClassifier):
     @property
     def _mutable_attributes(self) -> set[str]:
         return set()
+
+    def _solve(self, solver: Callable[[Expansion], tuple[Expansion, int]]) -> int:
+        """Put the solution in the place of the expansion; return the number of steps."""
+        with self._interruptible():
+            self._expansion, steps = solver(storage.copy(self._expansion))
+        return steps
 
     def _warn_unless_reached(self, tol: float, left: float, steps: int) -> None:
         if left > tol:

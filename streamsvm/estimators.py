@@ -117,7 +117,7 @@ class LASVM(OnlineSVM):
         """
         tol = self.tau if tol is None else tol
         arguments.require_positive("tol", tol)
-        self._expansion, steps = finish(self._expansion, self._kernel, tol)
+        steps = self._solve(lambda s: finish(s, self._kernel, tol))
         left = lasvm.delta(self._expansion)
         self._warn_unless_reached(tol, left, steps)
 
@@ -151,11 +151,10 @@ class GapSVM(OnlineSVM):
         if steps not in ("pair", "single"):
             raise ValueError(f'steps={steps!r} must be "pair" or "single"')
         arguments.require_count("max_non_sv", max_non_sv, 0)
-        arguments.require_finite("ramp_s", ramp_s)
+        arguments.require_at_most_1("ramp_s", ramp_s)
         arguments.require_count("ramp_warmup", ramp_warmup, 0)
         self._rule = gap.Rule(
             tau=float(self.tau),
-            C=float(self.C),
             joint=steps == "pair",
             clean_every=clean_every,
             max_non_sv=int(max_non_sv),
@@ -186,11 +185,12 @@ class GapSVM(OnlineSVM):
     def finish(self, tol: float | None = None) -> None:
         """Optimise over the members until none of them violates by more than `tol` (default `tau`).
 
-        Call it after the stream, or now and then.  Members that have become useless leave; learning may go on.
+        Call it after the stream, or now and then; learning may go on.  Members that have become useless leave, except
+        in `FullSVM`.  Steps are always of two members.
         """
         tol = self.tau if tol is None else tol
         arguments.require_positive("tol", tol)
-        self._expansion, steps = finish_without_bias(self._expansion, self._kernel, tol, self._members_to_keep)
+        steps = self._solve(lambda s: finish_without_bias(s, self._kernel, tol, self._members_to_keep))
         self._warn_unless_reached(tol, WithoutBias().violation(self._expansion), steps)
 
     def sparsify(self, ramp_s: float | None = None, tol: float | None = None) -> None:
@@ -203,7 +203,7 @@ class GapSVM(OnlineSVM):
         Parameters
         ----------
         ramp_s
-            Where the ramp begins; default: the model's own, or -1 if it has none.
+            Where the ramp begins, below 1 to be of use; default: the model's own, or -1 if it has none.
         tol
             The violation that may remain, default `tau`.
 
@@ -214,9 +214,9 @@ class GapSVM(OnlineSVM):
         """
         ramp_s = getattr(self, "ramp_s", DEFAULT_RAMP_S) if ramp_s is None else ramp_s
         tol = self.tau if tol is None else tol
-        arguments.require_finite("ramp_s", ramp_s)
+        arguments.require_at_most_1("ramp_s", ramp_s)
         arguments.require_positive("tol", tol)
-        self._expansion, steps, _ = sparsify(self._expansion, self._kernel, tol, self._members_to_keep, float(ramp_s))
+        steps = self._solve(lambda s: sparsify(s, self._kernel, tol, self._members_to_keep, float(ramp_s)))
         self._warn_unless_reached(tol, WithoutBias().violation(self._expansion), steps)
 
 
@@ -330,7 +330,8 @@ class LASVMNC(RampSVM):
     clean_every, max_non_sv, steps
         As in `LASVMG`.
     ramp_s
-        Where the ramp begins: the loss is 1 - y f(x), at most 1 - ramp_s.  Lower is closer to LASVM-G.
+        Where the ramp begins: the loss is 1 - y f(x), at most 1 - ramp_s.  Lower is closer to LASVM-G; at most 1, where
+        nothing more is learned once the ramp is active.
     ramp_warmup
         So many examples must have become members, and there must be support vectors of both classes, before the ramp
         is active; at least 0.
@@ -342,7 +343,7 @@ class LASVMNC(RampSVM):
 
     Notes
     -----
-    Where the concept changes, its first new examples look like noise.  Prefer `LASVMG` with a forgetting window there.
+    Where the concept changes, its first new examples look like noise: prefer `LASVMG` there.
 
     References
     ----------
@@ -386,7 +387,7 @@ class LASVMI(RampSVM):
 
     Notes
     -----
-    Where the concept changes, its first new examples look like noise.  Prefer `LASVMG` with a forgetting window there.
+    Where the concept changes, its first new examples look like noise: prefer `LASVMG` there.
 
     References
     ----------

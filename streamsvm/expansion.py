@@ -47,7 +47,7 @@ sums       byte sums of `bits`                                     (N,)     uint
 member_... the features of one member, gathered                    (D,)     int32 and float32, `gather`
 counts     see the names below                                     (18,)    int64
 extremes   largest g over up, smallest g over down                 (2,)     float64, learner
-losses     sums over the members, see `online.scan`                (3,)     float64, learners without a bias
+losses     sums over the members, see `online.scan`                (4,)     float64, learners without a bias
 ========== ======================================================= ======== ===========================================
 """
 
@@ -71,7 +71,7 @@ BITS, COLUMNS, COMPRESSED = range(3)
 # extremes
 G_UP, G_DOWN = range(2)
 # losses
-GAP, LOSS, SQUARED_LOSS = range(3)
+GAP, LOSS, SQUARED_LOSS, BOXES = range(4)
 
 BLOCK = 2048  # slots whose partial sums stay in the first-level cache
 MIN_ROWS = 16  # of the row cache, however small its bytes

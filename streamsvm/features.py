@@ -101,6 +101,8 @@ class FeatureTable:
         return self._dense_batches(_frame_values(frame), tuple(frame.columns), learning)
 
     def _dense_batches(self, X: np.ndarray, names: tuple, learning: bool) -> Iterator[tuple[slice, Queries]]:
+        if len(X) == 0:
+            return
         if learning:
             self.add(names)
         columns = self.lookup(names)

@@ -91,12 +91,12 @@ def make_kernel(name: str, gamma: float = 1.0, degree: int = 3, coef0: float = 0
     for parameter, value in (("gamma", gamma), ("degree", degree), ("coef0", coef0)):
         if not isinstance(value, int | float | np.number):
             raise TypeError(f"{parameter}={value!r} must be a number")
-    if not (math.isfinite(gamma) and gamma > 0):
-        raise ValueError(f"gamma={gamma!r} must be a positive finite number")
+    if not 0 < gamma <= LARGEST_PARAMETER:
+        raise ValueError(f"gamma={gamma!r} must be a positive finite number, at most {LARGEST_PARAMETER:g}")
     if not (degree >= 1 and math.isfinite(degree) and degree == int(degree)):
         raise ValueError(f"degree={degree!r} must be an integer of at least 1")
-    if not math.isfinite(coef0):
-        raise ValueError(f"coef0={coef0!r} must be a finite number")
+    if not abs(coef0) <= LARGEST_PARAMETER:
+        raise ValueError(f"coef0={coef0!r} must be a finite number, of size {LARGEST_PARAMETER:g} at most")
     return Kernel(NAMES.index(name), float(gamma), float(coef0), int(degree))
 
 
@@ -110,6 +110,7 @@ P3, P4, P5 = np.float32(8.3334519073e-3), np.float32(1.3981999507e-3), np.float3
 EXP_MIN = np.float32(-87.0)  # e^-87 is still a normal number; smaller arguments are rounded up to it
 ONE, TWO = np.float32(1.0), np.float32(2.0)
 LARGEST_KERNEL_VALUE = 1e30  # of an example with itself; sums of such values are far from overflow in float64
+LARGEST_PARAMETER = 1e30  # of a kernel: finite in float32
 TANH_MAX = np.float32(10.0)  # tanh is 1 in float32 beyond
 
 

@@ -67,7 +67,7 @@ def empty(cache_bytes: int, n_slots: int = MIN_SLOTS, n_features: int = MIN_FEAT
         member_values=np.zeros(D, np.float32),
         counts=np.zeros(COUNTS, np.int64),
         extremes=np.zeros(2),
-        losses=np.zeros(3),
+        losses=np.zeros(4),
     )
     s.counts[CACHE_BYTES], s.counts[WIDE] = cache_bytes, WIDE_BYTES // 4
     find_extremes(s)
@@ -116,12 +116,13 @@ def reserve(s: Expansion, n_new: int, n_features: int, binary: bool, nnz: int) -
     """Make room for `n_new` more slots with `nnz` non-zero features and for `n_features` features in all.
 
     Squeezes holes, widens or compresses the features (no longer `binary`, or too wide), lets the cache grow: everything
-    that allocates or moves memory happens here, between two calls of compiled code.
+    that allocates or moves memory happens here, between two calls of compiled code.  All but the cached rows of `s`
+    is as before.
     """
-    n = int(s.counts[SLOTS])
+    s = s._replace(counts=s.counts.copy())
     if too_many_holes(s.counts):
-        s = keep(s, live_slots(s))
-        n = int(s.counts[SLOTS])
+        s = keep(copy(s), live_slots(s))
+    n = int(s.counts[SLOTS])
     if is_wide(s.counts, n, s.counts[WIDTH], s.starts[n]):
         s = _compress(s)
     if not binary and is_binary(s):
@@ -340,6 +341,12 @@ def _move_rows(s: Expansion, order: np.ndarray, n: int) -> None:
             q += 1
     s.member_of[q:] = -1
     s.counts[ROWS], s.counts[HAND] = q, 0
+
+
+def copy(s: Expansion) -> Expansion:
+    """A copy that may be worked on while `s` stays as it is, but for its cached rows: they are shared."""
+    own = {name: array.copy() for name, array in s._asdict().items() if name != "rows"}
+    return s._replace(**own)
 
 
 def without_rows(s: Expansion) -> Expansion:

@@ -3,6 +3,8 @@
 import numpy as np
 
 from streamsvm.kernels import LINEAR_KIND, POLYNOMIAL_KIND, RBF_KIND
+from streamsvm.online.gap import CONCAVE, CONVEX, IGNORE, SINGULAR
+from streamsvm.online.gap import MAX_REPROCESS as MAX_GAP_REPROCESS
 from streamsvm.online.lasvm import EVICTION_PERIOD, LARGE, MAX_ONE_CLASS, MAX_REPROCESS, ROUNDING, SPARED
 from streamsvm.online.scan import BLOCK
 
@@ -111,14 +113,14 @@ def solve(K, y, lo, hi, tol, max_steps=200_000):
     raise AssertionError(f"no solution after {max_steps} steps")
 
 
-# --------------------------------------------------------------------------------------------------------------- LASVM
+# ---------------------------------------------------------------------------------------------------------- expansions
 
 
-class NaiveLASVM:
-    """The online rules of `streamsvm.online.lasvm`, on the kernel matrix K of a whole stream.
+class NaiveExpansion:
+    """The members of a twin by slot, on the kernel matrix K of a whole stream.
 
-    K is given, `dot` as well, and slots stay where they are in the engine: the twin then agrees bit for bit, or not
-    at all.  `pair` is the most violating pair, up to the rounding of the step that led to it.
+    K is given, `dot` as well, and slots stay where they are in the engine: a twin then agrees bit for bit, or not at
+    all.
     """
 
     def __init__(self, K, diagonal, rule, C=1.0, pos_weight=1.0, dot=np.dot):
@@ -127,19 +129,58 @@ class NaiveLASVM:
         self.examples, self.ids = np.empty(0, int), np.empty(0, int)
         self.y, self.alpha, self.g, self.lo, self.hi = (np.empty(0) for _ in range(5))  # by slot; a hole has y = 0
         self.n_seen = self.n_squeezed = self.since_eviction = 0
-        self.pair = None, None
+        self.pair = None, None  # slots of the largest g that may rise and of the smallest that may fall
         self.margins = []  # margin and sign of each example that the sigmoid learns from
 
-    def learn(self, y, w=1.0, id=None):
-        """Learn the stream's next example, of sign y; return its margin before."""
+    @property
+    def _problem(self):
+        return self.alpha, self.g, self.lo, self.hi
+
+    def _arrive(self):
+        """The stream's next example and its f(x), after the squeeze that may be due."""
         if 4 * np.sum(self.y == 0) > len(self.y) + 256:
             self._squeeze()
         x, self.n_seen = self.n_seen, self.n_seen + 1
-        f = self.dot(self.alpha, self.K[x, self.examples])
+        return x, self.dot(self.alpha, self.K[x, self.examples])
+
+    def _box(self, y, w):
+        return self.C * w * (self.pos_weight if y > 0 else 1.0)
+
+    def _is_member(self, id):
+        return id is not None and id in self.ids[self.y != 0]
+
+    def _join(self, **member):
+        for name, value in ({"alpha": 0.0} | member).items():
+            setattr(self, name, np.append(getattr(self, name), value))
+
+    def _row(self, slot):
+        return np.float64(self.K[self.examples[slot], self.examples])
+
+    def _bury(self, gone):
+        for a in (self.y, self.alpha, self.lo, self.hi):
+            a[gone] = 0.0
+
+    def _squeeze(self):
+        self.n_squeezed += 1
+        live = self.y != 0
+        self.pair = tuple(None if slot is None else int(np.sum(live[:slot])) for slot in self.pair)
+        for name in ("examples", "ids", "y", "alpha", "g", "lo", "hi"):
+            setattr(self, name, getattr(self, name)[live])
+
+
+# --------------------------------------------------------------------------------------------------------------- LASVM
+
+
+class NaiveLASVM(NaiveExpansion):
+    """The online rules of `streamsvm.online.lasvm`.  `pair` is known up to the rounding of the step that led to it."""
+
+    def learn(self, y, w=1.0, id=None):
+        """Learn the stream's next example, of sign y; return its margin before."""
+        x, f = self._arrive()
         found = [self.g[slot] for slot in self.pair if slot is not None]
         margin = f + (float(np.mean(found)) if found else 0.0)
-        box = self.C * w * (self.pos_weight if y > 0 else 1.0)
-        if box > 0 and not (id is not None and id in self.ids[self.y != 0]):
+        box = self._box(y, w)
+        if box > 0 and not self._is_member(id):
             if None not in self.pair:
                 self.margins.append((margin, y))
             self._process(x, y, y - f, box, x if id is None else id)
@@ -150,10 +191,6 @@ class NaiveLASVM:
                 self._evict()
         return margin
 
-    @property
-    def _problem(self):
-        return self.alpha, self.g, self.lo, self.hi
-
     def _process(self, x, y, g, box, number):
         up, down = self.pair
         partner = down if y > 0 else up
@@ -161,17 +198,12 @@ class NaiveLASVM:
             return
         if partner is not None and not y * (g - self.g[partner]) > self.rule.tau:
             return
-        joined = {"examples": x, "ids": number, "y": y, "alpha": 0.0, "g": g}
-        for name, value in (joined | {"lo": min(0.0, box * y), "hi": max(0.0, box * y)}).items():
-            setattr(self, name, np.append(getattr(self, name), value))
+        self._join(examples=x, ids=number, y=y, g=g, lo=min(0.0, box * y), hi=max(0.0, box * y))
         if partner is not None:
             k = len(self.y) - 1
             self._step(*((k, partner) if y > 0 else (partner, k)))
         else:
             self.pair = extremes(*self._problem)
-
-    def _row(self, slot):
-        return np.float64(self.K[self.examples[slot], self.examples])
 
     def _step(self, i, j):
         tie = pair_step(*self._problem, i, j, self.diagonal[self.examples], self._row(i), self._row(j))
@@ -201,15 +233,196 @@ class NaiveLASVM:
         slack = 0.0 if near > SPARED * members or members > LARGE else self.rule.slack
         useless = candidate & (beyond >= slack)
         useless[[i, j]] = False
-        for a in (self.y, self.alpha, self.lo, self.hi):
-            a[useless] = 0.0
+        self._bury(useless)
 
-    def _squeeze(self):
-        self.n_squeezed += 1
-        live = self.y != 0
-        self.pair = tuple(None if slot is None else int(np.sum(live[:slot])) for slot in self.pair)
-        for name in ("examples", "ids", "y", "alpha", "g", "lo", "hi"):
-            setattr(self, name, getattr(self, name)[live])
+
+# ------------------------------------------------------------------------------------------------------ without a bias
+
+
+def primal(alpha, y, K, lo, hi):
+    """1/2 ||w||^2 + the sum of the members' losses max(lo_s g_s, hi_s g_s)."""
+    g = gradient(alpha, y, K)
+    return 0.5 * alpha @ K @ alpha + np.maximum(lo * g, hi * g).sum()
+
+
+def loss_sums(g, alpha, lo, hi):
+    """Sums of the gap's terms, of the losses, of their squares, and of the boxes."""
+    h = np.maximum(lo * g, hi * g)
+    return np.sum(h - alpha * g), np.sum(h), np.sum(h * h), np.sum(hi - lo)
+
+
+def box_violation(alpha, g, lo, hi):
+    """How much the member that violates most violates by itself; 0 if none does."""
+    return max(np.max(g[alpha < hi], initial=0.0), np.max(-g[alpha > lo], initial=0.0))
+
+
+def best_move(g, curvature, low, high):
+    """The d in [low, high] with the largest g d - curvature d^2 / 2; without curvature, as far as g points."""
+    if g == 0.0:
+        return 0.0
+    return float(np.clip(g / curvature if curvature > NO_CURVATURE else np.copysign(np.inf, g), low, high))
+
+
+def solve_box(K, y, lo, hi, tol, max_steps=200_000):
+    """Projected coordinate ascent: from alpha = 0 the move with the largest gain, until no member violates by more
+    than tol; return alpha and g.
+    """
+    alpha, g, curvature = np.zeros(len(y)), np.array(y, float), np.maximum(np.diag(K), NO_CURVATURE)
+    for _ in range(max_steps):
+        if box_violation(alpha, g, lo, hi) <= tol:
+            return alpha, g
+        d = np.clip(g / curvature, lo - alpha, hi - alpha)
+        i = int(np.argmax(g * d - 0.5 * curvature * d * d))
+        alpha[i] = np.clip(alpha[i] + d[i], lo[i], hi[i])
+        g -= d[i] * K[i]
+    raise AssertionError(f"no solution after {max_steps} steps")
+
+
+def gain(d, g, K):
+    """How much the dual grows when two members move by d: g'd - 1/2 d'Kd."""
+    return g[0] * d[0] + g[1] * d[1] - 0.5 * (K[0, 0] * d[0] * d[0] + K[1, 1] * d[1] * d[1]) - K[0, 1] * d[0] * d[1]
+
+
+def best_moves(g, K, low, high):
+    """The d of two members with the largest gain: where its gradient is 0, or the best point of the box's edges.
+
+    On an edge one member moves to a bound and the other as far as is then best.  g, low, high are (2,), K is (2, 2).
+    """
+    determinant = K[0, 0] * K[1, 1] - K[0, 1] * K[0, 1]
+    if determinant > SINGULAR * K[0, 0] * K[1, 1]:
+        d = (np.diag(K)[::-1] * g - K[0, 1] * g[::-1]) / determinant
+        if (low <= d).all() and (d <= high).all():
+            return d
+    points = [(best_move(g[0], K[0, 0], low[0], high[0]), 0.0)]
+    points += [(end[0], best_move(g[1] - K[0, 1] * end[0], K[1, 1], low[1], high[1])) for end in (low, high)]
+    points += [(best_move(g[0] - K[0, 1] * end[1], K[0, 0], low[0], high[0]), end[1]) for end in (low, high)]
+    return np.array(points[int(np.argmax([gain(d, g, K) for d in points]))])
+
+
+def joint_partner(alpha, g, lo, hi, i, diagonal, K_i):
+    """The member whose joint step with i, if it is cut by no bound, gains most over that of i alone; None if none does.
+
+    Its move has the sign of K_ii g_j - K_ij g_i, and must be one that it may make.
+    """
+    product = diagonal[i] * diagonal
+    determinant = np.maximum(product - K_i * K_i, SINGULAR * product + NO_CURVATURE)
+    d = diagonal[i] * g - K_i * g[i]
+    may_move = np.where(d > 0, alpha < hi, alpha > lo)
+    gains = np.where(may_move, d * d / determinant, 0.0)
+    j = int(np.argmax(gains))
+    return j if gains[j] > 0 and j != i else None
+
+
+def distances(alpha, g, lo, hi):
+    """How far each gradient is from letting its member move in the direction that its box allows."""
+    to_rise = np.where(alpha < hi, np.maximum(0.0, -g), np.inf)
+    to_fall = np.where(alpha > lo, np.maximum(0.0, g), np.inf)
+    return np.minimum(to_rise, to_fall)
+
+
+class NaiveGap(NaiveExpansion):
+    """The online rules of `streamsvm.online.gap`.  `sums` adds up the losses of a block of slots."""
+
+    def __init__(self, *args, sums=loss_sums, **kwargs):
+        super().__init__(*args, **kwargs)
+        self.sums = sums
+        self.gap = self.loss = self.squares = self.boxes = 0.0
+        self.n_admitted = self.n_reprocess = self.n_cleaned = 0
+
+    def learn(self, y, w=1.0, id=None):
+        """Learn the stream's next example, of sign y; return its margin before."""
+        x, f = self._arrive()
+        C = self._box(y, w)
+        if not C > 0 or self._is_member(id):
+            return f
+        support = self.y[self.alpha != 0]
+        both = bool((support > 0).any() and (support < 0).any())
+        if both:
+            self.margins.append((f, y))
+        active = self.rule.ramp != CONVEX and both and self.n_admitted >= self.rule.ramp_warmup
+        noise = active and y * f < self.rule.ramp_s
+        if self.rule.ramp == IGNORE and (noise or y * f > 1):
+            return f
+        beta = C if noise and self.rule.ramp == CONCAVE else 0.0
+        members = np.sum(self.y != 0)
+        enough = max(self.boxes / members if members else C, self._target(len(support)))
+        lo, hi = min(0.0, C * y) - beta * y, max(0.0, C * y) - beta * y
+        self._join(examples=x, ids=x if id is None else id, y=y, g=y - f, lo=lo, hi=hi)
+        self.n_admitted += 1
+        self._process(len(self.y) - 1)
+        self._reprocess(enough)
+        self.since_eviction += 1
+        if self.since_eviction == self.rule.clean_every:
+            self.since_eviction = 0
+            self._clean()
+        return f
+
+    def _target(self, n_support):
+        if n_support == 0:
+            return 0.0
+        return np.sqrt(max(0.0, self.squares - self.loss * self.loss / n_support))
+
+    def _process(self, k):
+        g = self.g[k]
+        if (g > 0 and self.hi[k] > 0) or (g < 0 and self.lo[k] < 0):
+            self._step(k)
+        else:
+            self.boxes += self.hi[k] - self.lo[k]
+            self.pair = extremes(*self._problem)
+
+    def _reprocess(self, enough):
+        for _ in range(MAX_GAP_REPROCESS):
+            i = self._violator()
+            if i is None or not self.gap > enough:
+                return
+            self._step(i)
+            self.n_reprocess += 1
+
+    def _violator(self):
+        """The member that may move and whose gradient is farthest from 0; None if it is within tau."""
+        up, down = self.pair
+        rise = -np.inf if up is None else self.g[up]
+        fall = -np.inf if down is None else -self.g[down]
+        return None if max(rise, fall) <= self.rule.tau else up if rise >= fall else down
+
+    def _step(self, i):
+        diagonal, K_i = self.diagonal[self.examples], self._row(i)
+        j = joint_partner(*self._problem, i, diagonal, K_i) if self.rule.joint else None
+        low, high = self.lo - self.alpha, self.hi - self.alpha
+        if j is None:
+            d = best_move(self.g[i], diagonal[i], low[i], high[i])
+            self._move(i, d, low[i], high[i])
+            self.g -= d * K_i
+        else:
+            pair = np.array([i, j])
+            K = np.array([[diagonal[i], K_i[j]], [K_i[j], diagonal[j]]])
+            d = best_moves(self.g[pair], K, low[pair], high[pair])
+            for slot, change in zip(pair, d, strict=True):
+                self._move(slot, change, low[slot], high[slot])
+            self.g -= d[0] * K_i + d[1] * self._row(j)
+        self._note()
+
+    def _move(self, i, d, low, high):
+        """alpha_i += d; a bound that is reached is assigned."""
+        inside = np.clip(self.alpha[i] + d, self.lo[i], self.hi[i])
+        self.alpha[i] = self.hi[i] if d == high else self.lo[i] if d == low else inside
+
+    def _note(self):
+        self.pair = extremes(*self._problem)
+        blocks = [slice(begin, begin + BLOCK) for begin in range(0, len(self.g), BLOCK)]
+        sums = [self.sums(self.g[b], self.alpha[b], self.lo[b], self.hi[b]) for b in blocks]
+        self.gap, self.loss, self.squares, self.boxes = (sum(terms) for terms in zip(*sums, strict=True))
+
+    def _clean(self):
+        idle = np.flatnonzero((self.alpha == 0) & (self.y != 0))
+        if len(idle) <= self.rule.max_non_sv:
+            return
+        away = distances(*self._problem)
+        nearest_first = idle[np.argsort(away[idle], kind="stable")]
+        too_many = nearest_first[self.rule.max_non_sv :]
+        self._bury(too_many[away[too_many] > 0])
+        self._note()
+        self.n_cleaned += 1
 
 
 # -------------------------------------------------------------------------------------------------------------- sigmoid

@@ -4,6 +4,7 @@ import copy
 import itertools
 import os
 import pickle
+import re
 import subprocess
 import sys
 from unittest import mock
@@ -20,6 +21,7 @@ from river import datasets, metrics
 from streamsvm import LASVM, LASVMG, LASVMI, LASVMNC, FullSVM, SnapshotError, WarmupScaler, snapshot, storage
 from streamsvm.expansion import ROWS, SLOTS
 from streamsvm.online import arrival
+from streamsvm.online import finish as finishing
 
 ALGORITHMS = {"LASVM": LASVM, "G": LASVMG, "NC": LASVMNC, "I": LASVMI, "FULL": FullSVM}
 every_algorithm = pytest.mark.parametrize("algorithm", ALGORITHMS.values(), ids=ALGORITHMS.keys())
@@ -372,9 +374,9 @@ NAN, INF = float("nan"), float("inf")
         "pos_weight": [0, -1.0, NAN, INF, "1", None],
         "tau": [0, -1.0, NAN, INF, "1", None],
         "cache_mb": [0, -1.0, NAN, INF, "1", None],
-        "gamma": [0, -1.0, NAN, INF, "1", None],
+        "gamma": [0, -1.0, NAN, INF, "1", None, 1e39],
         "degree": [0, -1, 2.5, NAN, "three", None],
-        "coef0": [NAN, INF, "1", None],
+        "coef0": [NAN, INF, "1", None, -1e39],
         "delta_max": [0, -1.0, NAN, INF, "1"],
         "reprocess": [-1, 1.5, True, "often", None],
         "kernel": ["gaussian", None, 3],
@@ -382,17 +384,17 @@ NAN, INF = float("nan"), float("inf")
 )
 def test_a_bad_parameter_is_named(name, values):
     for value in values:
-        with pytest.raises((ValueError, TypeError), match=f"{name}={value!r}"):
+        with pytest.raises((ValueError, TypeError), match=re.escape(f"{name}={value!r}")):
             LASVM(**{name: value})
 
 
 @pytest.mark.parametrize(
     ("name", "values"),
     {
-        "clean_every": [0, -1, 1.5, True, "300", None],
-        "max_non_sv": [-1, 1.5, False, "300", None],
+        "clean_every": [0, -1, 1.5, True, "300", None, 10**30],
+        "max_non_sv": [-1, 1.5, False, "300", None, 10**30],
         "steps": ["triple", None, 2],
-        "ramp_s": [NAN, INF, "1", None],
+        "ramp_s": [NAN, INF, -INF, "1", None, 1.001],
         "ramp_warmup": [-1, 0.5, True, None],
     }.items(),
 )
@@ -534,6 +536,100 @@ def test_a_damaged_file_is_named(tmp_path):
     path.write_bytes(LASVM().to_bytes()[:-1])
     with pytest.raises(SnapshotError, match=r"model\.svm"):
         LASVM.load(path)
+
+
+# ------------------------------------------------------------------------------------------------- what is interrupted
+
+
+@every_algorithm
+@pytest.mark.parametrize("calls", [1, 2, 3])
+def test_an_interrupted_finish_changes_nothing(algorithm, calls, monkeypatch):
+    X, y = problem(23, 600, 3)
+    model = model_of(X, y, algorithm, C=1e3)
+    expected = copy.deepcopy(model)
+    kept = []
+
+    def interrupt(s, order):
+        kept.append(order)
+        if len(kept) == calls:
+            raise KeyboardInterrupt
+        return keep(s, order)
+
+    keep = storage.keep
+    with monkeypatch.context() as patch:
+        patch.setattr(finishing, "keep", interrupt)
+        patch.setattr(finishing, "MIN_CHUNK", 20)  # few steps between two looks at what may be shrunk
+        with pytest.raises(KeyboardInterrupt):
+            model.finish(1e-7)
+    assert model.digest() == expected.digest()
+    learned = copy.deepcopy(model)
+    for m in (model, learned):
+        m.learn_many(X[:100], ~y[:100])
+        m.finish()
+    assert model.digest() == learned.digest()
+
+
+@every_algorithm
+@pytest.mark.parametrize("place", ["make_room", "block_products"])
+def test_an_interrupted_batch_was_learned_up_to_a_block(algorithm, place, monkeypatch):
+    X, y = problem(24, 700, 20)
+    model, expected, real, calls = model_of(X[:50], y[:50], algorithm), model_of(X[:50], y[:50], algorithm), {}, []
+    real = getattr(arrival, place)
+
+    def interrupt(*arguments):
+        calls.append(arguments)
+        made = real(*arguments)
+        if len(calls) == 3:
+            raise KeyboardInterrupt
+        return made
+
+    monkeypatch.setattr(arrival, place, interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        model.learn_many(np.pad(X[50:], ((0, 0), (0, 100))), y[50:])
+    n = model._n_seen
+    assert 50 < n < 700
+    expected.learn_many(np.pad(X[50:n], ((0, 0), (0, 100))), y[50:n])
+    assert model.digest() == expected.digest()
+    model.predict_many(np.ones((30, 500)))
+    for m in (model, expected):
+        m.learn_many(X[n:], y[n:])
+    assert model.digest() == expected.digest()
+
+
+@every_algorithm
+def test_a_prediction_that_overflows_is_refused_and_spoils_nothing(algorithm):
+    X, y = problem(25, 300, 2)
+    parameters = {"kernel": "poly", "degree": 3, "gamma": 1.0, "coef0": 1.0, "C": 0.1}
+    model, expected = model_of(X, y, algorithm, **parameters), model_of(X, y, algorithm, **parameters)
+    for call in (model.decision_function_one, model.predict_one, model.predict_proba_one):
+        with pytest.raises(ValueError, match="scale the features"):
+            call({0: 1e17, 1: 1e17})
+    with pytest.raises(ValueError, match=r"X\[1\].*scale the features"):
+        model.predict_many(np.array([[1.0, 1.0], [1e17, 1e17]]))
+    for m in (model, expected):
+        m.finish(0.1)
+    assert model.digest() == expected.digest()
+
+
+@every_algorithm
+def test_a_batch_of_columns_without_rows_makes_no_columns(algorithm):
+    X, y = problem(26, 60, 3)
+    model = model_of(X, y, algorithm)
+    digest = model.digest()
+    model.learn_many(np.empty((0, 5000)), np.empty(0, bool))
+    assert model.digest() == digest
+    model.predict_one(dict.fromkeys(range(5000), 1.0))
+    model.predict_many(np.ones((20, 5000)))
+
+
+@every_algorithm
+def test_a_refused_example_with_new_features_leaves_the_model_as_it_was(algorithm):
+    X = np.random.default_rng(0).random((40, 3)) < 0.5
+    model = model_of(X, X[:, 0], algorithm)
+    digest = model.digest()
+    with pytest.raises(ValueError, match="finite"):
+        model.learn_one({0: 1.0, 1: 1e30, **{f"n{k}": 0.5 for k in range(10)}}, True)
+    assert model.digest() == digest
 
 
 # --------------------------------------------------------------------------------------------------------------- memory

@@ -1,5 +1,9 @@
 """What happens to an example on its way into a learner, whichever it is: checks, its kernel row, blocks of examples.
 
+A learner's `learn_block` stops early when room must be made, and returns how many examples it has learned.  So holes
+are squeezed out and features compressed at the same examples however a stream is cut into blocks, and sums are made in
+the same order.
+
 Each learner has a `learn_example` and a `learn_block` of its own around its `learn_query`: numba cannot cache a
 function that is given another one.
 
@@ -13,8 +17,6 @@ arrivals the example of the block that is in slot first + k           (B,) int64
 margins  f(x) of each example before it was learned                   (B,) float64
 ======== ============================================================ ================
 """
-
-from collections.abc import Callable
 
 import numpy as np
 
@@ -42,7 +44,7 @@ from streamsvm.expansion import (
     needs_reserve,
     wants_rows,
 )
-from streamsvm.kernels import LARGEST_KERNEL_VALUE, Kernel, map_row, self_product
+from streamsvm.kernels import LARGEST_KERNEL_VALUE, map_row, self_product
 from streamsvm.storage import block_slots, reserve
 
 LEARNED, NO_ROOM, NOT_FINITE, OVERFLOW = range(4)
@@ -112,34 +114,13 @@ def decide_example(s, kernel, columns, x, b):
     return expansion_sum(s.alpha[:n], s.scratch[:n]) + b
 
 
-def learn(
-    learn_block: Callable[..., int],
-    s: Expansion,
-    kernel: Kernel,
-    rule: tuple,
-    q: Queries,
-    lo: np.ndarray,
-    hi: np.ndarray,
-    ids: np.ndarray,
-    own_ids: bool,
-    n_features: int,
-    sigmoid: np.ndarray,
-) -> tuple[Expansion, np.ndarray]:
-    """Learn a block of examples in sequence; return the expansion and f(x) of each before it was learned.
+def make_room(s: Expansion, q: Queries, n_features: int) -> Expansion:
+    """Room for the first of these examples at least, `n_features` being how many features there are so far."""
+    nnz = len(q.indices)
+    n_new = block_slots(s, len(q.sq), n_features, nnz)
+    return reserve(s, n_new, n_features, is_binary(s) and is_binary_block(q), nnz)
 
-    `learn_block` is the learner's: it stops early when `reserve` is needed, and returns how many examples it has
-    learned.  So holes are squeezed out and features compressed at the same examples however a stream is cut into
-    blocks, and sums are made in the same order.  With `own_ids`, an example whose id is a member's is not learned
-    again.  `n_features` is how many features there are so far.
-    """
-    margins = np.empty(len(lo))
-    done = 0
-    while done < len(lo):
-        rest, part = slice(done, None), q.rest(done)
-        nnz = len(part.indices)
-        n_new = block_slots(s, len(part.sq), n_features, nnz)
-        s = reserve(s, n_new, n_features, is_binary(s) and is_binary_block(part), nnz)
-        P, G = inner_products(s, part, within=True) if prefers_product(s, part) else (NO_PRODUCTS, NO_PRODUCTS)
-        boxes = lo[rest], hi[rest]
-        done += learn_block(s, kernel, rule, *part, *boxes, ids[rest], own_ids, P, G, sigmoid, margins[rest])
-    return s, margins
+
+def block_products(s: Expansion, q: Queries) -> tuple[np.ndarray, np.ndarray]:
+    """P and G for a block of examples; both empty where rows are faster."""
+    return inner_products(s, q, within=True) if prefers_product(s, q) else (NO_PRODUCTS, NO_PRODUCTS)

@@ -15,22 +15,24 @@ import numpy as np
 
 from streamsvm.expansion import FORBIDDEN, SLOTS, Expansion
 from streamsvm.kernels import Kernel
-from streamsvm.online.finish import add_to_gradient, finish_without_bias
+from streamsvm.online.finish import WithoutBias, add_to_gradient, finish_without_bias
 
 MAX_ROUNDS = 20
 
 
-def sparsify(
-    s: Expansion, kernel: Kernel, tol: float, max_non_sv: int | None, ramp_s: float
-) -> tuple[Expansion, int, bool]:
-    """Repeat FINISH and new boxes until the boxes stay; the expansion, the number of steps, and whether they stayed."""
-    steps, rounds, settled = 0, 0, False
-    while not settled and rounds < MAX_ROUNDS:
+def sparsify(s: Expansion, kernel: Kernel, tol: float, max_non_sv: int | None, ramp_s: float) -> tuple[Expansion, int]:
+    """Repeat FINISH and new boxes until the boxes stay; return the expansion and the number of steps.
+
+    It gives up after `MAX_ROUNDS`, and when a FINISH does: the violation tells.  Every round lowers the ramp loss.
+    """
+    steps, left = 0, tol
+    for _ in range(MAX_ROUNDS):
         s, more = finish_without_bias(s, kernel, tol, None)
-        settled = not _new_boxes(s, kernel, ramp_s)
-        steps, rounds = steps + more, rounds + 1
-    s, more = finish_without_bias(s, kernel, tol, max_non_sv)
-    return s, steps + more, settled
+        steps, left = steps + more, max(tol, WithoutBias().violation(s))
+        if left > tol or not _new_boxes(s, kernel, ramp_s):
+            break
+    s, more = finish_without_bias(s, kernel, left, max_non_sv)
+    return s, steps + more
 
 
 def _new_boxes(s: Expansion, kernel: Kernel, ramp_s: float) -> bool:

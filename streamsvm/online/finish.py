@@ -3,7 +3,7 @@
 Three things make it fast; none changes where it ends.
 
 - *Working sets of two*.  With a bias: i is the member with the largest gradient that may rise, j the one that promises
-  the largest gain (g_i - g_j)^2 / (K_ii + K_jj - 2 K_ij) among those that may fall.  Without: both extremes at once.
+  the largest gain (g_i - g_j)^2 / (K_ii + K_jj - 2 K_ij) among those that may fall.  Without: see `gap`.
 - *Shrinking*: members at a bound that cannot be part of a violation now are moved behind the active ones, and
   steps pass over the active prefix only.  Before the end their gradients are rebuilt from the coefficients that
   changed.
@@ -142,6 +142,8 @@ def add_to_gradient(s, kernel, slots, change, begin, end):
         i = slots[c]
         nnz = gather(s, i)
         kernel_row(s, kernel, s.member_indices[:nnz], s.member_values[:nnz], s.sq[i], begin, end, s.scratch)
+        if begin <= i < end:
+            s.scratch[i] = np.float32(s.self_k[i])  # as in every cached row
         g, row, a = s.g[begin:end], s.scratch[begin:end], change[c]
         for t in range(g.shape[0]):
             g[t] -= a * np.float64(row[t])
@@ -264,7 +266,7 @@ def _newton_step(s: Expansion, kernel: Kernel, problem: Problem, F: np.ndarray, 
     ascent, curvature = float(g_F @ z), float(z @ K_F @ z)
     if not (np.isfinite(z).all() and ascent > 0.0 and curvature > 0.0):
         return False
-    with np.errstate(divide="ignore"):
+    with np.errstate(divide="ignore", over="ignore"):
         room = np.where(z > 0.0, s.hi[F] - s.alpha[F], s.alpha[F] - s.lo[F]) / np.abs(z)
     length = min(1.0, ascent / curvature, float(room.min()))
     goal = s.alpha[F] + length * z
@@ -313,7 +315,9 @@ def finish_without_bias(s: Expansion, kernel: Kernel, tol: float, max_non_sv: in
     s, steps = optimise(s, kernel, WithoutBias(), tol)
     if max_non_sv is not None:
         gap.clean(s, max_non_sv)
-    return _squeezed(s), steps
+    s = _squeezed(s)
+    gap.rescan(s)  # over slots without holes: the sums of a finished model are those of finishing it again
+    return s, steps
 
 
 def _squeezed(s: Expansion) -> Expansion:

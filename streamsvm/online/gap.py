@@ -23,7 +23,7 @@ alpha, g coefficients and gradient y - f(x), see `expansion`          (N,) float
 lo, hi   box: min(0, C y) - beta y and max(0, C y) - beta y           (N,) float64
 K_i, K_j kernel rows of the members that move                         (n,) float32
 d_i, d_j by how much they move                                        float64
-gap      primal minus dual: sum max(lo g, hi g) - alpha g             float64
+gap      primal minus dual: sum max((lo - alpha) g, (hi - alpha) g)   float64
 h        loss of a member: max(lo g, hi g)                            (n,) float64
 target   spread of the primal, sqrt(sum h^2 - (sum h)^2 / l)          float64
 l        number of support vectors                                    int64
@@ -40,7 +40,8 @@ Deviations, of which the first six are corrections:
   there were a bias: all g = 1/2 passes that test, and its loop would not end.
 - The gap is sum max(lo g, hi g) - alpha g, which uses the shifted boxes; the source's equation 9 has wrong signs for
   y = -1, and with C y g in place of the boxes the gap of members with beta = C never closes.
-- The target's terms are the losses max(lo g, hi g), and the maximum with 0 is taken inside the root.
+- The target's terms are the losses max(lo g, hi g), and the maximum with 0 is taken inside the root.  The C of
+  max(C, target) is the mean box of the members, C where there are no weights.
 - CLEAN sorts by the distance from being able to move; the source's |g| would drop a violator first.
 - `joint`: the source moves one coefficient at a time, by at most |g| / K, so that at C = 100 a bounded support vector
   takes a hundred steps.  Here a step moves two, jointly and exactly: on a9a at C = 100 REPROCESS is 30 times rarer, and
@@ -60,10 +61,12 @@ from streamsvm._simd import fmax
 from streamsvm.blocks import expansion_sum
 from streamsvm.expansion import (
     ADMITTED,
+    BOXES,
     FORBIDDEN,
     G_DOWN,
     G_UP,
     GAP,
+    HOLES,
     LOSS,
     NEGATIVE,
     POSITIVE,
@@ -96,8 +99,6 @@ class Rule(NamedTuple):
 
     tau
         A member is worth a step if it violates by more than this.
-    C
-        The gap that is always good enough.
     joint
         Whether a step moves two members.
     clean_every, max_non_sv
@@ -108,7 +109,6 @@ class Rule(NamedTuple):
     """
 
     tau: float
-    C: float
     joint: bool
     clean_every: int
     max_non_sv: int
@@ -126,7 +126,7 @@ def scan(s, c_i, c_j, K_i, K_j):
     n = s.counts[SLOTS]
     g, up, down, alpha, lo, hi = s.g[:n], s.up[:n], s.down[:n], s.alpha[:n], s.lo[:n], s.hi[:n]
     top, bottom, top_block, bottom_block = -FORBIDDEN, FORBIDDEN, 0, 0
-    gap, loss, squares = 0.0, 0.0, 0.0
+    gap, loss, squares, boxes = 0.0, 0.0, 0.0, 0.0
     for b in range(0, n, BLOCK):
         e = min(b + BLOCK, n)
         largest, smallest = update_block(g[b:e], up[b:e], down[b:e], c_i, c_j, K_i[b:e], K_j[b:e])
@@ -134,26 +134,33 @@ def scan(s, c_i, c_j, K_i, K_j):
             top, top_block = largest, b
         if smallest < bottom:
             bottom, bottom_block = smallest, b
-        block_gap, block_loss, block_squares = sum_losses(g[b:e], alpha[b:e], lo[b:e], hi[b:e])
-        gap, loss, squares = gap + block_gap, loss + block_loss, squares + block_squares
+        of_block = sum_losses(g[b:e], alpha[b:e], lo[b:e], hi[b:e])
+        gap, loss, squares, boxes = gap + of_block[0], loss + of_block[1], squares + of_block[2], boxes + of_block[3]
     note_extremes(s.counts, s.extremes, g, up, down, top, top_block, bottom, bottom_block, 0.0)
-    s.losses[GAP], s.losses[LOSS], s.losses[SQUARED_LOSS] = gap, loss, squares
+    s.losses[GAP], s.losses[LOSS], s.losses[SQUARED_LOSS], s.losses[BOXES] = gap, loss, squares, boxes
 
 
 @compiled
 def rescan(s):
     """Note extremes, gap and losses anew, after members have left or coefficients were set from outside."""
-    n = s.counts[SLOTS]
-    scan(s, 0.0, 0.0, s.scratch[:n], s.scratch[:n])
+    zeros = s.scratch[: s.counts[SLOTS]]
+    zeros[:] = np.float32(0.0)  # what a query left there may be infinite
+    scan(s, 0.0, 0.0, zeros, zeros)
 
 
 @inner
-def gap_target(counts, losses):
-    """The spread of the primal's terms: a gap below it is not worth work."""
-    support = counts[POSITIVE] + counts[NEGATIVE]
-    if support == 0:
-        return 0.0
-    return np.sqrt(max(0.0, losses[SQUARED_LOSS] - losses[LOSS] * losses[LOSS] / support))
+def small_gap(counts, losses, box):
+    """The gap that is not worth work: the spread of the primal's terms, at least the mean box of the members.
+
+    Without members, the box of the example.
+    """
+    support, members = counts[POSITIVE] + counts[NEGATIVE], counts[SLOTS] - counts[HOLES]
+    if members == 0:
+        return box
+    target = 0.0
+    if support > 0:
+        target = np.sqrt(max(0.0, losses[SQUARED_LOSS] - losses[LOSS] * losses[LOSS] / support))
+    return max(losses[BOXES] / members, target)
 
 
 # --------------------------------------------------------------------------------------------------------------- steps
@@ -179,7 +186,7 @@ def gain(d_i, d_j, g_i, g_j, K_ii, K_jj, K_ij):
 def best_joint_move(g_i, g_j, K_ii, K_jj, K_ij, low_i, high_i, low_j, high_j):
     """The best (d_i, d_j) in the box: the stationary point if it is inside, otherwise the best of the four edges."""
     determinant = K_ii * K_jj - K_ij * K_ij
-    if determinant > SINGULAR * K_ii * K_jj:
+    if K_ii > 0.0 and determinant > SINGULAR * K_ii * K_jj:
         d_i, d_j = (K_jj * g_i - K_ij * g_j) / determinant, (K_ii * g_j - K_ij * g_i) / determinant
         if low_i <= d_i <= high_i and low_j <= d_j <= high_j:
             return d_i, d_j
@@ -237,8 +244,9 @@ def partner_gain(g_i, K_ii, g_j, K_jj, K_ij, up_j, down_j):
     product = K_ii * K_jj
     determinant = fmax(product - K_ij * K_ij, SINGULAR * product + NO_CURVATURE)
     d_j = K_ii * g_j - K_ij * g_i
-    d_j = fmax(d_j + up_j, 0.0) + fmax(-d_j - down_j, 0.0)
-    return d_j * d_j / determinant
+    allowed = fmax(d_j, 0.0) if up_j == 0.0 else 0.0
+    allowed += fmax(-d_j, 0.0) if down_j == 0.0 else 0.0
+    return allowed * allowed / determinant
 
 
 @inner
@@ -283,7 +291,7 @@ def violator(counts, extremes, tau):
 def process(s, kernel, rule, indices, values, sq, y, lo, hi, id, f):
     """PROCESS up to its step: make the example whose row is in `scratch` a member; its slot, and whether it moves.
 
-    A member that cannot move changes nothing but, perhaps, an extreme, as max(lo g, hi g) is 0.
+    A member that cannot move changes no more than the sum of the boxes and, perhaps, an extreme: max(lo g, hi g) is 0.
     """
     g = y - f
     k = append(s, kernel, indices, values, sq, y, lo, hi, id, g)
@@ -292,6 +300,7 @@ def process(s, kernel, rule, indices, values, sq, y, lo, hi, id, f):
     if (g > 0.0 and hi > 0.0) or (g < 0.0 and lo < 0.0):
         store_row(s, k)
         return k, True
+    s.losses[BOXES] += hi - lo
     if hi > 0.0 and g > s.extremes[G_UP]:
         s.extremes[G_UP], s.counts[SLOT_UP] = g, k
     if lo < 0.0 and g < s.extremes[G_DOWN]:
@@ -393,7 +402,7 @@ def learn_query(s, kernel, rule, indices, values, sq, lo, hi, id, own_id, sigmoi
         return f, -1
     if rule.ramp == CONCAVE and beyond:
         lo, hi = lo - y * (hi - lo), hi - y * (hi - lo)
-    enough = max(rule.C, gap_target(s.counts, s.losses))
+    enough = small_gap(s.counts, s.losses, hi - lo)
     slot, moves = process(s, kernel, rule, indices, values, sq, y, lo, hi, id, f)
     i, steps = slot if moves else -1, 0
     while True:
@@ -424,7 +433,7 @@ def learn_example(s, kernel, rule, columns, x, lo, hi, id, own_id, sigmoid):
 
 @compiled
 def learn_block(s, kernel, rule, indptr, indices, values, sq, lo, hi, ids, own_ids, P, G, sigmoid, margins):
-    """Learn a block of examples in sequence, as far as room has been reserved; return how many. See `arrival.learn`."""
+    """Learn a block of examples in sequence, as far as room has been reserved; return how many.  See `arrival`."""
     first = s.counts[SLOTS]
     arrivals = np.empty(sq.shape[0], np.int64)
     for t in range(sq.shape[0]):

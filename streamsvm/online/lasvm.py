@@ -297,7 +297,7 @@ def learn_example(s, kernel, rule, columns, x, lo, hi, id, own_id, sigmoid):
 
 @compiled
 def learn_block(s, kernel, rule, indptr, indices, values, sq, lo, hi, ids, own_ids, P, G, sigmoid, margins):
-    """Learn a block of examples in sequence, as far as room has been reserved; return how many. See `arrival.learn`."""
+    """Learn a block of examples in sequence, as far as room has been reserved; return how many.  See `arrival`."""
     first = s.counts[SLOTS]
     arrivals = np.empty(sq.shape[0], np.int64)
     for t in range(sq.shape[0]):

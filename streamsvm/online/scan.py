@@ -5,7 +5,7 @@
 The pass goes block by block.  Of each block it keeps the extremes only, which vectorises; their slots are looked up
 afterwards.  For learners that stop by the primal-dual gap, the sums over a block are made while it is in the cache:
 
-    gap = sum_s [max(lo_s g_s, hi_s g_s) - alpha_s g_s],     h_s = max(lo_s g_s, hi_s g_s)
+    gap = sum_s max((lo_s - alpha_s) g_s, (hi_s - alpha_s) g_s),     h_s = max(lo_s g_s, hi_s g_s)
 
 ======== ============================================================ =============
 symbol   name                                                         shape, dtype
@@ -41,14 +41,15 @@ def update_block(g, up, down, c_i, c_j, K_i, K_j):
 
 @inner_sum
 def sum_losses(g, alpha, lo, hi):
-    """Sums over a block: gap, h, h squared."""
-    gap, loss, squares = 0.0, 0.0, 0.0
+    """Sums over a block: gap, whose terms are never negative, h, h squared, and the boxes hi - lo."""
+    gap, loss, squares, boxes = 0.0, 0.0, 0.0, 0.0
     for t in range(g.shape[0]):
         h = fmax(lo[t] * g[t], hi[t] * g[t])
-        gap += h - alpha[t] * g[t]
+        gap += fmax((lo[t] - alpha[t]) * g[t], (hi[t] - alpha[t]) * g[t])
         loss += h
         squares += h * h
-    return gap, loss, squares
+        boxes += hi[t] - lo[t]
+    return gap, loss, squares, boxes
 
 
 @inner
