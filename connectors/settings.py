@@ -230,6 +230,11 @@ def load(
     return settings
 
 
+def _having(parameter: str) -> str:
+    having = (name for name, made in ALGORITHMS.items() if parameter in inspect.signature(made).parameters)
+    return ", ".join(map(repr, having))
+
+
 def _contradictions(settings: Settings) -> list[str]:
     problems = []
     log, label, names = settings.log, settings.label, settings.features.names
@@ -237,7 +242,10 @@ def _contradictions(settings: Settings) -> list[str]:
         problems.append("log.topic, log.predictions and log.dlq must be three different topics")
     if (label.positive is None) != (label.negative is None) or (label.positive and label.positive == label.negative):
         problems.append("label.positive and label.negative must both be given, and differ")
-    problems += [f"model.{name} is no setting of {settings.model.algorithm!r}" for name in settings.model.superfluous()]
+    problems += [
+        f"model.{name} is no setting of {settings.model.algorithm!r}; it belongs to {_having(name)}"
+        for name in settings.model.superfluous()
+    ]
     repeated = sorted({name for name in names if names.count(name) > 1})
     if repeated:
         problems.append(f"features.names repeats {', '.join(map(repr, repeated))}")

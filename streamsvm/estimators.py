@@ -50,7 +50,7 @@ class LASVM(OnlineSVM):
     delta_max
         The largest violation left after an example; default 2 when adaptive.  Smaller is more exact and slower.
     seed
-        LASVM draws no random numbers; the parameter is there because river looks for it.
+        Not used, as nothing is random here; the parameter is there because river looks for it.
 
     Raises
     ------
@@ -170,12 +170,16 @@ class GapSVM(OnlineSVM):
 
     @property
     def gap(self) -> float:
-        """The primal less the dual over the members: the dual is at most so far below its optimum."""
+        """The primal less the dual of the problem over the members, in the boxes that they have now.
+
+        In units of the objective, 1/2 ||w||² plus the sum of C_i times each member's loss: it grows with C and with the
+        members.  The objective is at most so far from its optimum; `finish` closes the gap.
+        """
         return float(self._expansion.losses[GAP])
 
     @property
     def n_reprocess(self) -> int:
-        """REPROCESS steps so far."""
+        """How many steps on members learning has taken, beside those of the new examples and of `finish`."""
         return int(self._expansion.counts[REPROCESSED])
 
     @property
@@ -198,12 +202,13 @@ class GapSVM(OnlineSVM):
 
         Members with y f(x) < `ramp_s` get the box of the ramp's concave part, the model is optimised again, and so on
         until nothing changes (CCCP).  On noisy data that removes half of the support vectors or more, with
-        the accuracy as it was.  Learning may go on.
+        the accuracy as it was; models that learned with a ramp lose some too.  Learning may go on, but what was given
+        up does not come back: `save` first.
 
         Parameters
         ----------
         ramp_s
-            Where the ramp begins, below 1 to be of use; default: the model's own, or -1 if it has none.
+            Where the ramp begins; of use from -1 to 0; default: the model's own, or -1 if it has none.
         tol
             The violation that may remain, default `tau`.
 
@@ -228,7 +233,8 @@ class LASVMG(GapSVM):
     members with coefficient 0 that are farthest from mattering are forgotten.  It does more work than `LASVM` on an
     example, and needs `finish` less.
 
-    Without a bias, f(x) goes to 0 far away from all examples: best with the RBF kernel, or with centred features.
+    There is no bias: f(x) goes to 0 far away from all examples.  It is for the RBF kernel, or for centred features; the
+    linear kernel on features far from 0 needs `LASVM`.
 
     Parameters
     ----------
@@ -321,7 +327,8 @@ class LASVMNC(RampSVM):
 
     An example that the model puts far on the wrong side, y f(x) < `ramp_s`, is taken for noise: its coefficient gets
     the box of the ramp's concave part, in which it does not become a support vector.  On noisy data the model is a
-    fraction of the size of LASVM-G's, and no less accurate.  On clean data it is the same.
+    fraction of the size of LASVM-G's, and no less accurate.  On clean data it is the same.  There is no bias: see
+    `LASVMG`.
 
     Parameters
     ----------
@@ -330,8 +337,8 @@ class LASVMNC(RampSVM):
     clean_every, max_non_sv, steps
         As in `LASVMG`.
     ramp_s
-        Where the ramp begins: the loss is 1 - y f(x), at most 1 - ramp_s.  Lower is closer to LASVM-G; at most 1, where
-        nothing more is learned once the ramp is active.
+        Where the ramp begins: the loss is 1 - y f(x), at most 1 - ramp_s.  Of use from -1 to 0: lower is closer to
+        LASVM-G, higher costs accuracy; at most 1, where nothing more is learned once the ramp is active.
     ramp_warmup
         So many examples must have become members, and there must be support vectors of both classes, before the ramp
         is active; at least 0.
@@ -369,7 +376,8 @@ class LASVMI(RampSVM):
     """LASVM-I: LASVM-G that ignores what it knows already, and what looks like noise.
 
     An example on the flat parts of the ramp loss, y f(x) > 1 or y f(x) < `ramp_s`, is ignored before any other work.
-    Its support vectors are about as many as those of `LASVMNC`, and it computes the fewest kernel values of all.
+    Its support vectors are about as many as those of `LASVMNC`, and it computes the fewest kernel values of all.  There
+    is no bias: see `LASVMG`.
 
     Parameters
     ----------
@@ -412,7 +420,7 @@ class LASVMI(RampSVM):
 class FullSVM(GapSVM):
     """FULL: LASVM-G that never forgets a member, the reference for the others.
 
-    Its memory grows with every example, and its time per example too.
+    Its memory grows with every example, and its time per example too.  There is no bias: see `LASVMG`.
 
     Parameters
     ----------
