@@ -289,7 +289,7 @@ def best_moves(g, K, low, high):
     On an edge one member moves to a bound and the other as far as is then best.  g, low, high are (2,), K is (2, 2).
     """
     determinant = K[0, 0] * K[1, 1] - K[0, 1] * K[0, 1]
-    if determinant > SINGULAR * K[0, 0] * K[1, 1]:
+    if K[0, 0] > 0 and determinant > SINGULAR * K[0, 0] * K[1, 1]:
         d = (np.diag(K)[::-1] * g - K[0, 1] * g[::-1]) / determinant
         if (low <= d).all() and (d <= high).all():
             return d

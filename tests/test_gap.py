@@ -265,8 +265,8 @@ def test_a_joint_move_within_the_box_ends_both_gradients(seed):
 def test_without_positive_curvature_a_move_still_gains():
     """The sigmoid kernel may be negative even between an example and itself."""
     rng = np.random.default_rng(0)
-    for _ in range(300):
-        K = np.diag([-rng.random(), rng.uniform(-1, 1)]) + rng.uniform(1, 2) * (1 - np.eye(2))
+    for _ in range(1000):
+        K = np.diag(rng.uniform(-1, 1, size=2)) + rng.uniform(-1.5, 1.5) * (1 - np.eye(2))
         low, high = boxes(rng)
         g = rng.normal(size=2)
         d = np.array(moved_jointly(g, K, low, high))
@@ -305,6 +305,17 @@ def test_the_partner_is_the_member_whose_free_step_gains_most():
                 gains[j] = naive.gain(d, s.g[[i, j]], K[pair])
         found = partner(s, n, i, np.float32(K[i]))
         assert found == (int(np.argmax(gains)) if gains.max() > -np.inf else -1)
+
+
+def test_a_partner_may_move_however_large_the_kernel_is():
+    """Kernel values up to 1e30 are learned; gradients are then as large."""
+    s = members(700, 3)
+    s.self_k[:700] *= 1e28
+    s.g[:700] *= 1e26
+    K_i = np.float32(1e28 * np.random.default_rng(4).random(700))
+    for i in range(0, 700, 7):
+        expected = naive.joint_partner(*state(s), i, s.self_k[:700], np.float64(K_i))
+        assert partner(s, 700, i, K_i) == (-1 if expected is None else expected)
 
 
 @given(st.lists(st.one_of(st.sampled_from([0.0, 1.0, np.inf]), st.floats(0, 10)), min_size=1, max_size=60))
@@ -479,7 +490,7 @@ def consistent_dual(model, y, K, w=1.0):
     dual = naive.dual(alpha, signs, K)
     between = naive.primal(alpha, signs, K, lo, hi) - dual
     assert model.gap == pytest.approx(between, rel=1e-9, abs=float32 * (hi - lo).sum())
-    assert model.gap >= -1e-12 * np.abs(alpha * g).sum()
+    assert model.gap >= 0
     return dual
 
 
