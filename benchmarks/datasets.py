@@ -3,6 +3,9 @@
 A folder holds NAME/NAME.npz with dense X, y (and X_test, y_test), or compressed rows data, indices, indptr, shape, y
 (and the same with _test).  Without a folder, the sets that OpenML has are fetched by scikit-learn and split by a
 fixed permutation.
+
+`TASKS` are those of the LASVM paper, `GAP_TASKS` those of the paper on the gap family; the same data set may be in both
+with other hyper-parameters.
 """
 
 from pathlib import Path
@@ -19,23 +22,38 @@ class Task(NamedTuple):
     C: float
     gamma: float
     positive: str  # the class taken as positive, as text
-    prepare: str  # "as is", "standard", "pixels" (divided by 255) or "unit rows"
-    n_train: int | None  # split by permutation; None: the published split
+    prepare: str  # "as is", "standard", "pixels" (divided by 255), "unit rows" or "mean square", see `_prepared`
+    n_train: int | None  # split by permutation, or so many of the published training part; None: the published split
     openml: str | None  # data set name on OpenML
+    openml_positive: str | None = None  # the positive class there, if it has another name
+    stored: str | None = None  # the data set's name in the folder, if it has another than the task
+    anew: bool = False  # the whole set is split by another permutation for each seed
+    noise: float = 0.0  # share of the training labels that are flipped
 
 
-TASKS = {
-    task.name: task
-    for task in (
-        Task("banana", 316.0, 0.5, "1", "as is", 4000, "banana"),
-        Task("waveform", 1.0, 0.05, "0", "standard", 4000, "waveform-5000"),
-        Task("letter", 10.0, 0.01, "0", "as is", 16000, "letter"),
-        Task("usps", 1000.0, 2.0, "8", "unit rows", None, "USPS"),
-        Task("a9a", 100.0, 0.005, "1", "as is", None, "a9a"),
-        Task("mnist", 1000.0, 0.02, "8", "pixels", None, "mnist_784"),
-    )
-}
-OPENML_POSITIVE = {"banana": "1", "letter": "A", "usps": "9", "mnist": "8", "a9a": "1", "waveform": "0"}
+def _by_name(*tasks: Task) -> dict[str, Task]:
+    return {task.name: task for task in tasks}
+
+
+TASKS = _by_name(
+    Task("banana", 316.0, 0.5, "1", "as is", 4000, "banana"),
+    Task("waveform", 1.0, 0.05, "0", "standard", 4000, "waveform-5000"),
+    Task("letter", 10.0, 0.01, "0", "as is", 16000, "letter", "A"),
+    Task("usps", 1000.0, 2.0, "8", "unit rows", None, "USPS", "9"),
+    Task("a9a", 100.0, 0.005, "1", "as is", None, "a9a"),
+    Task("mnist", 1000.0, 0.02, "8", "pixels", None, "mnist_784"),
+)
+_USPS = Task("usps", 2.0, 2.0, "0", "mean square", 7329, "USPS", "1", anew=True)
+_MNIST = Task("mnist", 100.0, 0.001, "8", "pixels", None, "mnist_784")
+GAP_TASKS = _by_name(
+    Task("banana", 10.0, 1.0, "1", "as is", 4000, "banana", anew=True),
+    Task("a9a", 100.0, 0.005, "1", "as is", None, "a9a"),
+    _USPS,
+    _USPS._replace(name="usps+N", stored="usps", noise=0.1),
+    Task("reuters", 1.0, 0.5, "1", "as is", None, None, stored="reuters_moneyfx"),
+    _MNIST._replace(name="mnist-20k", stored="mnist", n_train=20000),
+    _MNIST,
+)
 
 
 class Data(NamedTuple):
@@ -47,18 +65,21 @@ class Data(NamedTuple):
     y_test: np.ndarray
 
 
-def load(name: str, folder: Path | None, seed: int = 0) -> Data:
-    """The task's data, its training part in the order that `seed` gives."""
-    task = TASKS[name]
+def load(task: str | Task, folder: Path | None, seed: int = 0) -> Data:
+    """The data of a task, or of the one in `TASKS` with this name; the training part in the order that `seed` gives."""
+    task = TASKS[task] if isinstance(task, str) else task
     X, y, X_test, y_test = _from_folder(task, folder) if folder else _from_openml(task)
     rng = np.random.default_rng(seed)
+    if task.anew and X_test is not None:
+        X, y, X_test, y_test = np.concatenate([X, X_test]), np.concatenate([y, y_test]), None, None
     if X_test is None:
-        order = np.random.default_rng(0).permutation(X.shape[0])
+        order = np.random.default_rng(seed if task.anew else 0).permutation(X.shape[0])
         n = task.n_train or int(0.8 * X.shape[0])
         X, y, X_test, y_test = X[order[:n]], y[order[:n]], X[order[n:]], y[order[n:]]
     X, X_test = _prepared(X, X_test, task.prepare)
-    order = rng.permutation(X.shape[0])
-    return Data(X[order], y[order], X_test, y_test)
+    order = rng.permutation(X.shape[0])[: task.n_train]
+    flipped = rng.random(len(order)) < task.noise
+    return Data(X[order], np.where(flipped, -y[order], y[order]), X_test, y_test)
 
 
 def _signs(y: np.ndarray, positive: str) -> np.ndarray:
@@ -66,7 +87,8 @@ def _signs(y: np.ndarray, positive: str) -> np.ndarray:
 
 
 def _from_folder(task: Task, folder: Path):
-    z = np.load(folder / task.name / f"{task.name}.npz", allow_pickle=False)
+    name = task.stored or task.name
+    z = np.load(folder / name / f"{name}.npz", allow_pickle=False)
 
     def part(suffix: str):
         if "y" + suffix not in z.files:
@@ -85,14 +107,19 @@ def _from_folder(task: Task, folder: Path):
 def _from_openml(task: Task):
     from sklearn.datasets import fetch_openml
 
+    if task.openml is None:
+        raise FileNotFoundError(f"{task.name} is not on OpenML: it needs a folder")
     bunch = fetch_openml(task.openml, version=1, as_frame=False, parser="liac-arff")
     X = bunch.data.astype(np.float32)
-    return X, _signs(np.asarray(bunch.target), OPENML_POSITIVE[task.name]), None, None
+    return X, _signs(np.asarray(bunch.target), task.openml_positive or task.positive), None, None
 
 
 def _prepared(X, X_test, how: str):
     if how == "pixels":
         return X / np.float32(255), X_test / np.float32(255)
+    if how == "mean square":  # [0, 1] / 16: so that |x - z|^2 is the mean squared difference of 16 x 16 pixels
+        low, high = X.min(), X.max()
+        return tuple((part - low) / (16 * (high - low)) for part in (X, X_test))
     if how == "unit rows":
         return tuple(part / np.linalg.norm(part, axis=1, keepdims=True) for part in (X, X_test))
     if how == "standard":
