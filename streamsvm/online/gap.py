@@ -250,16 +250,15 @@ def partner_gain(g_i, K_ii, g_j, K_jj, K_ij, up_j, down_j):
 
 
 @inner
-def take_step(s, kernel, i, j, joint, current):
-    """Move member i to where the dual is largest, and j with it if `joint`; the second-order partner of i if j is -1.
+def take_step(s, kernel, i, joint, current):
+    """Move member i to where the dual is largest, and with it, if `joint`, its second-order partner j.
 
     Rows come from the cache, or from `scratch` for the example that has just arrived.
     """
     n = s.counts[SLOTS]
     r_i = -1 if i == current else member_row(s, kernel, i, -1)
     K_i = s.scratch[:n] if r_i < 0 else s.rows[r_i, :n]
-    if joint and j < 0:
-        j = second_order_partner(s.g[:n], s.up[:n], s.down[:n], s.self_k[:n], i, K_i)
+    j = second_order_partner(s.g[:n], s.up[:n], s.down[:n], s.self_k[:n], i, K_i) if joint else -1
     K_j, d_j = K_i, 0.0
     low_i, high_i = s.lo[i] - s.alpha[i], s.hi[i] - s.alpha[i]
     if j < 0:
@@ -407,7 +406,7 @@ def learn_query(s, kernel, rule, indices, values, sq, lo, hi, id, own_id, sigmoi
     i, steps = slot if moves else -1, 0
     while True:
         if i >= 0:
-            take_step(s, kernel, i, -1, rule.joint, slot)
+            take_step(s, kernel, i, rule.joint, slot)
         i = reprocess(s.counts, s.extremes, s.losses, rule, enough, steps)
         if i < 0:
             break
@@ -456,5 +455,5 @@ def optimise_active(s, kernel, tol, max_steps):
         i = violator(s.counts, s.extremes, tol)
         if i < 0:
             return step
-        take_step(s, kernel, i, -1, True, -1)
+        take_step(s, kernel, i, True, -1)
     return max_steps
