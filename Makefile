@@ -4,16 +4,20 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 DEMO_ARGS ?=
+KAFKA_ARGS ?=
 BENCH_ARGS ?= --quick
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint bench wheel-test clean
+.PHONY: help demo kafka test lint bench wheel-test clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
 
 demo: $(VENV)/.plot ## learn two real streams through the daemon, with a table and pictures at the end
 	$(BIN)/streamsvm demo $(DEMO_ARGS)
+
+kafka: ## an Apache Kafka broker at 127.0.0.1:9092 until Ctrl-C (KAFKA_ARGS="--dir DIR"; else ~/.cache/streamsvm)
+	@$(PYTHON) tests/kafka/broker.py $(KAFKA_ARGS)
 
 test: lint ## every check: lint, types, tests, documentation examples, the built wheel
 	$(BIN)/pytest

@@ -8,6 +8,7 @@ import logging
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -15,13 +16,20 @@ import numpy as np
 
 from streamsvm import snapshot
 
-from .folders import lock_folder
+from . import journal
+from .folders import sync_folder
+from .journal import Cut, Journal
 from .settings import ConfigError
+from .transport import TakenOver
 
 logger = logging.getLogger(__name__)
 
 _KIND = "checkpoint"
-_NAME = re.compile(r"checkpoint-(\d{10})\.ssvm")
+Number = tuple[int, int]  # of a checkpoint: the epoch of its owner, and its place in the sequence
+
+_NONE = (0, 0)  # number of the checkpoint before the first
+
+_NAME = re.compile(r"(?:checkpoint|journal)-(\d{6})-(\d{10})\.(?:ssvm|log)")
 
 
 class CheckpointError(ValueError):
@@ -74,7 +82,11 @@ class Checkpoint:
 
 
 class CheckpointStore:
-    """The checkpoints in a folder, which one process at a time may use.
+    """The checkpoints of one partition, and the journal of what was taken since, in a folder of their own.
+
+    Whoever opens the folder last owns it: each owner claims a higher *epoch*, which is part of every file's name, and
+    the files of the highest epoch count.  So a process that was given up for dead, and wakes up, cannot replace the
+    state of its successor, even if it does not know of it.
 
     Parameters
     ----------
@@ -82,54 +94,106 @@ class CheckpointStore:
         Made if it does not exist.
     keep
         Number of checkpoints that are kept.
-
-    Raises
-    ------
-    AlreadyInUse
-        If another process uses the folder.
     """
 
     def __init__(self, folder: Path, keep: int) -> None:
-        self._folder = folder
+        self.folder = folder
         self._keep = keep
-        self._lock = lock_folder(folder, "this daemon's state")
+        self.epoch = _claim(folder)
+        for path in folder.glob(".*.tmp"):  # of owners that were killed while they wrote
+            path.unlink(missing_ok=True)
+        self._loaded = _NONE  # epoch and sequence number of the checkpoint that was
+        self._journal: Journal | None = None
 
-    def save(self, checkpoint: Checkpoint) -> None:
-        """Write a checkpoint, durably, and remove those that are too old."""
-        snapshot.write_atomic(self._folder / f"checkpoint-{checkpoint.sequence:010d}.ssvm", checkpoint.to_bytes())
-        for path in checkpoint_files(self._folder)[self._keep :]:
-            path.unlink()
+    def load(self, wanted: Number | None = None) -> Checkpoint | None:
+        """The newest checkpoint that is whole, or the one of the `wanted` epoch and sequence number."""
+        found = load_newest(self.folder, wanted)
+        if found is not None:
+            self._loaded = found[0]
+        return found[1] if found else None
 
-    def load(self) -> Checkpoint | None:
-        return load_newest(self._folder)
+    def roll_back(self, committed: Number | None) -> None:
+        """Remove the checkpoints after the `committed` one; None: all but the first, which is before the first record.
+
+        Of a log with transactions, the outputs that led to the others never were.
+        """
+        paths = checkpoint_files(self.folder)
+        last = committed or min(map(_number, paths), key=itemgetter(1), default=(0, 0))
+        for path in paths:
+            if _number(path) > last:
+                path.unlink()
+
+    def begin_journal(self) -> tuple[Journal, list[Cut], Cut | None]:
+        """The journal of what follows the loaded checkpoint, the cuts to take again, and perhaps a suspect among them.
+
+        See `journal.judge`.
+        """
+        cuts: list[Cut] = []
+        n_tries = 0
+        if self._loaded != _NONE:  # or else nothing was taken before, and journals are of checkpoints moved away
+            for path in _journals_since(self.folder, self._loaded):
+                more, n_tries = journal.read(path)
+                cuts += more
+        cuts, n_tries, suspect = journal.judge(cuts, n_tries)
+        self._journal = Journal(self._path("journal", self._loaded[1], "log"), cuts, n_tries)
+        return self._journal, cuts, suspect
+
+    def save(self, checkpoint: bytes, sequence: int) -> Journal:
+        """Write a checkpoint, durably, remove those that are too old, and begin the journal of what follows.
+
+        Raises
+        ------
+        TakenOver
+            If another process owns the folder by now.
+        """
+        if _newest_epoch(self.folder) > self.epoch:
+            raise TakenOver(f"{self.folder} belongs to another process by now")
+        snapshot.write_atomic(self._path("checkpoint", sequence, "ssvm"), checkpoint)
+        self.close()
+        self._journal = Journal(self._path("journal", sequence, "log"))
+        self._remove_old()
+        return self._journal
 
     def close(self) -> None:
-        self._lock.close()
+        if self._journal is not None:
+            self._journal.close()
 
-    def __enter__(self) -> "CheckpointStore":
-        return self
+    def _path(self, kind: str, sequence: int, suffix: str) -> Path:
+        return self.folder / f"{kind}-{self.epoch:06d}-{sequence:010d}.{suffix}"
 
-    def __exit__(self, *_: object) -> None:
-        self.close()
+    def _remove_old(self) -> None:
+        kept = checkpoint_files(self.folder)[: self._keep]
+        oldest = min(map(_number, kept))
+        for path in self.folder.glob("*-*-*"):
+            if _NAME.fullmatch(path.name) and path not in kept and _number(path) < oldest:
+                path.unlink(missing_ok=True)
 
 
 def checkpoint_files(folder: Path) -> list[Path]:
-    """The checkpoints in a folder, newest first."""
-    return sorted((path for path in folder.glob("checkpoint-*") if _NAME.fullmatch(path.name)), reverse=True)
+    """The checkpoints in a folder, newest first, without those of owners that had been replaced by then."""
+    files = {_number(path): path for path in folder.glob("checkpoint-*") if _NAME.fullmatch(path.name)}
+    journals = [_number(path) for path in folder.glob("journal-*") if _NAME.fullmatch(path.name)]
+    return [
+        files[epoch, sequence]
+        for epoch, sequence in sorted(files, reverse=True)
+        if not any(later > epoch and origin < sequence for later, origin in journals)
+    ]
 
 
-def load_newest(folder: Path) -> Checkpoint | None:
-    """Read the newest checkpoint that is whole; None if there are no checkpoints.
+def load_newest(folder: Path, wanted: Number | None = None) -> tuple[Number, Checkpoint] | None:
+    """Read the newest checkpoint that is whole, or the `wanted` one; None if there are no checkpoints.
 
     Raises
     ------
     CheckpointError
-        If there are some and none can be read.
+        If there are some and none can be read, or the wanted one is not among them.
     """
-    paths = checkpoint_files(folder)
+    paths = [path for path in checkpoint_files(folder) if wanted is None or _number(path) == wanted]
+    if wanted is not None and not paths:
+        raise CheckpointError(f"{folder}: there is no checkpoint {wanted[1]} of epoch {wanted[0]}, which was committed")
     for path in paths:
         try:
-            return Checkpoint.from_bytes(snapshot.read(path))
+            return _number(path), Checkpoint.from_bytes(snapshot.read(path))
         except snapshot.SnapshotError as error:
             logger.warning("passing over a checkpoint: %s", error)
     if paths:
@@ -137,6 +201,45 @@ def load_newest(folder: Path) -> Checkpoint | None:
             f"{folder}: none of {len(paths)} checkpoints can be read; move them away to begin again with an empty model"
         )
     return None
+
+
+def _claim(folder: Path) -> int:
+    """Take a folder over: an epoch that nobody had before."""
+    folder.mkdir(parents=True, exist_ok=True)
+    epoch = _newest_epoch(folder)
+    while True:
+        epoch += 1
+        try:
+            (folder / f"epoch-{epoch:06d}").touch(exist_ok=False)
+        except FileExistsError:
+            continue
+        sync_folder(folder)
+        for path in folder.glob("epoch-*"):
+            if int(path.name[6:]) < epoch:
+                path.unlink(missing_ok=True)
+        return epoch
+
+
+def _newest_epoch(folder: Path) -> int:
+    return max((int(path.name[6:]) for path in folder.glob("epoch-*")), default=0)
+
+
+def _number(path: Path) -> Number:
+    found = _NAME.fullmatch(path.name)
+    assert found
+    return int(found[1]), int(found[2])
+
+
+def _journals_since(folder: Path, loaded: Number) -> list[Path]:
+    """The journals that follow a checkpoint, without those of owners that had been replaced by then."""
+    journals = {_number(path): path for path in folder.glob("journal-*") if _NAME.fullmatch(path.name)}
+    epoch, chosen = loaded[0], []
+    for sequence in sorted({number[1] for number in journals if number[1] >= loaded[1]}):
+        newest = max(number[0] for number in journals if number[1] == sequence)
+        if newest >= epoch:
+            epoch = newest
+            chosen.append(journals[newest, sequence])
+    return chosen
 
 
 def check_fingerprint(checkpoint: Checkpoint, fingerprint: Mapping[str, Any], folder: Path) -> None:

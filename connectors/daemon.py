@@ -1,13 +1,13 @@
-"""The daemon: read events from a log, predict, learn, and forget nothing when it is killed.
+"""The trainer: read events from a log, predict, learn, and forget nothing when it is killed.
 
-The state after any record is a pure function of the log up to there and of the settings:
+It has a share of the topic's partitions, each with a state of its own (see `partition`).  A partition's checkpoint
+holds the model together with the offsets of what comes next, and everything in it is a function of the order in which
+records were taken, which is in the journal.  So a daemon that is killed goes on from its last checkpoint and ends with
+the very model of one that never was.  Outputs made after that checkpoint are made again: readers tell repetitions by
+``src``.
 
-- batches are cut at multiples of the batch size in the topic's offsets, not by what a poll happens to bring;
-- the scaler is fitted on the first events of the log, which are then consumed from the start with the frozen scale;
-- a checkpoint holds the model together with the offset of the next record.
-
-So a daemon that is killed goes on from its last checkpoint and ends with the very model of one that never was.  Outputs
-made after that checkpoint are made again, with the same bytes: readers tell repetitions by ``src``.
+A cycle is: poll; consume cuts; when a checkpoint is due, flush the outputs, write it, and only then commit the offsets,
+which nothing of ours depends on.
 """
 
 import logging
@@ -15,39 +15,65 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from itertools import islice
-from typing import NamedTuple
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from typing import Protocol, TypeVar
 
-import numpy as np
-
-from streamsvm import WarmupScaler
-
-from .checkpoint import CheckpointStore, check_fingerprint
+from . import topics
+from .checkpoint import CheckpointStore, checkpoint_files
+from .folders import lock_folder
 from .local_log import LocalLog
-from .observe import Progress, Snapshot
+from .observe import Progress
+from .partition import Partition
+from .publish import Place, Publisher, Shelf, read_newest
+from .serve import Health, Metrics, Server
 from .settings import Settings
-from .state import Breaker, State
-from .transport import Record, Transport
-from .wire import MAX_MAGNITUDE, BadRecord, Codec, Event, ModelVersion, dead_letter_headers
+from .state import State
+from .telemetry import Telemetry
+from .transport import Committed, PositionRefused, TopicMismatch, Transport, Unavailable
+from .watchdog import Watchdog
 
 logger = logging.getLogger(__name__)
 
 POLL_SECONDS = 0.2  # a signal is noticed at least this often
+_POLL_RECORDS = 500
+_LOADING_SECONDS = 600.0  # for checkpoints and published models to be read
 
 Stop = Callable[[], bool]
+Result = TypeVar("Result", covariant=True)
 
 
-class Decoded(NamedTuple):
-    """A record that is an event, with its features in the model's coordinates."""
+class Loop(Protocol[Result]):
+    """What consumes a log until it is told to stop."""
 
-    record: Record
-    event: Event
-    x: dict[str, float]
+    def run(self) -> Result: ...
 
 
-def run(settings: Settings, stop: Stop = lambda: False) -> State | None:
-    """Consume the local log of a configuration; see `Daemon`.
+def open_log(
+    settings: Settings, stop: Stop, tell: Callable[[str], None] = logger.warning, group: str | None = None
+) -> AbstractContextManager[Transport]:
+    """The log of a configuration: Kafka's if there is a [kafka] section, otherwise the embedded one.
+
+    Parameters
+    ----------
+    settings
+        The configuration.
+    stop
+        Asked while a broker is waited for; `Unavailable` is raised once it says True.
+    tell
+        Called with the reason while there is no broker.
+    group
+        Of consumers; default: that of the trainers.
+    """
+    group = group or settings.group.id
+    if not settings.kafka:
+        return LocalLog(settings.log.dir, int(settings.log.segment_mb * 2**20), group)
+    from .kafka_log import KafkaLog  # half a second, for those who use it
+
+    return KafkaLog.connect(settings, group, stop, tell)
+
+
+def run(settings: Settings, stop: Stop = lambda: False) -> dict[int, State]:
+    """Consume the events of a configuration; see `Daemon`.
 
     Parameters
     ----------
@@ -58,8 +84,8 @@ def run(settings: Settings, stop: Stop = lambda: False) -> State | None:
 
     Returns
     -------
-    State or None
-        As of the last record; None if there was not one event.
+    dict
+        The state of each partition as of its last record; without those that had no event.
 
     Raises
     ------
@@ -67,19 +93,58 @@ def run(settings: Settings, stop: Stop = lambda: False) -> State | None:
         If the checkpoint belongs to other settings.
     AlreadyInUse
         If another daemon uses the state folder or writes to the output topics.
-    LogCorruption, OffsetOutOfRange, CheckpointError, TooManyBadRecords
+    LogCorruption, OffsetOutOfRange, TopicMismatch, CheckpointError, TooManyBadRecords
         If the log or the checkpoints cannot be used.
+    AccessDenied, Unavailable, OutputsLost, TakenOver
+        By a log that is elsewhere.
     """
-    segment_bytes = int(settings.log.segment_mb * 2**20)
-    with (
-        CheckpointStore(settings.daemon.state_dir, settings.daemon.keep) as store,
-        LocalLog(settings.log.dir, segment_bytes) as log,
-    ):
-        return Daemon(settings, log, store, stop).run()
+    with ExitStack() as stack:
+        if not settings.kafka or settings.group.assign:  # no group sees to it that nobody else has our partitions
+            stack.enter_context(lock_folder(settings.daemon.state_dir, "this daemon's state"))
+        states = operate(Daemon, settings, stop, settings.group.id)
+    return states or {}
+
+
+def operate(
+    loop: Callable[[Settings, Transport, Stop, Health, Metrics, Watchdog], Loop[Result]],
+    settings: Settings,
+    stop: Stop,
+    group: str,
+) -> Result | None:
+    """Run a loop over a log, with its metrics served and a watchdog beside it.
+
+    Parameters
+    ----------
+    loop
+        Made with the arguments of `Daemon`.
+    settings
+        The configuration.
+    stop
+        Asked between cycles.
+    group
+        Of consumers.
+
+    Returns
+    -------
+    object
+        What the loop returns; None if it was stopped before there was a broker.
+    """
+    health, metrics = Health(), Metrics()
+    with ExitStack() as stack:
+        if settings.http.port:
+            stack.enter_context(Server(health, metrics, host=settings.http.host, port=settings.http.port))
+        try:
+            log = stack.enter_context(open_log(settings, stop, health.set_unready, group))
+        except Unavailable:
+            if stop():
+                return None
+            raise
+        watchdog = stack.enter_context(Watchdog(settings.daemon.watchdog_seconds))
+        return loop(settings, log, stop, health, metrics, watchdog).run()
 
 
 class Daemon:
-    """The loop over one partition of one topic.
+    """The loop over this process's share of the partitions: an `Ownership` of them.
 
     Parameters
     ----------
@@ -87,196 +152,199 @@ class Daemon:
         The configuration.
     log
         Where events come from and predictions go.
-    store
-        Where checkpoints go.
     stop
-        Asked between batches; the daemon ends cleanly once it says True.
+        Asked between cycles; the daemon ends cleanly once it says True.
+    health, metrics
+        What is shown while it runs.
+    watchdog
+        What is told that it runs.
     """
 
-    def __init__(self, settings: Settings, log: Transport, store: CheckpointStore, stop: Stop) -> None:
+    def __init__(
+        self, settings: Settings, log: Transport, stop: Stop, health: Health, metrics: Metrics, watchdog: Watchdog
+    ) -> None:
         self._settings = settings
         self._log = log
-        self._store = store
         self._stop = stop
-        self._codec = Codec(settings.features.names, settings.label.positive, settings.label.negative)
-        self._end = None if settings.daemon.follow else log.end_offsets(settings.log.topic).get(0, 0)
+        self._health = health
+        self._watchdog = watchdog
+        self._telemetry = Telemetry(metrics)
+        self._codec = settings.codec()
+        self._publisher = Publisher(log, settings.log.model) if settings.log.model else None
+        self._published_at = time.monotonic()
+        self._partitions: dict[int, Partition] = {}
+        self._was_assigned = False  # any partition, ever
+        self._polled_at = 0.0
+        self._is_busy = True  # the last cycle had something to do
 
-    def run(self) -> State | None:
-        """Go on from the newest checkpoint, or from the start, to the end of the log or until stopped."""
-        state = self._restore() or self._begin()
-        if state is None:
-            return None
-        saved_offset, saved_at = state.offset, time.monotonic()
-        with self._progress(state) as progress:
-            for batch in self._batches(state.offset):
-                started = time.perf_counter()
-                self._consume(batch, state)
-                state.offset = batch[-1].offset + 1
-                state.counters.seconds += time.perf_counter() - started
-                self._observe(state, progress, len(batch))
-                if self._is_due(state.offset - saved_offset, time.monotonic() - saved_at):
-                    self._save(state)
-                    saved_offset, saved_at = state.offset, time.monotonic()
-        if state.offset > saved_offset:
-            self._save(state)
-        return state
+    def run(self) -> dict[int, State]:
+        """Go on from the newest checkpoints, or from the start, to the end of the log or until stopped."""
+        self._health.set_unready("no partition is assigned yet")
+        topic = self._settings.log.topic
+        try:
+            topics.check(self._settings, topics.of_trainers(self._settings.log))
+            self._log.subscribe(topic, self)
+            before = 0 if self._settings.daemon.follow else sum(self._log.start_offsets(topic).values())
+            total = None if self._settings.daemon.follow else sum(self._log.end_offsets(topic).values()) - before
+            with Progress(topic, total, max(0, self._n_done() - before)) as progress:
+                while not self._stop() and not self._is_finished():
+                    self._cycle(progress)
+            self._save(list(self._partitions.values()))
+            if self._publisher:
+                self._publish(self._publisher)
+            return {number: partition.state for number, partition in self._partitions.items() if partition.state}
+        finally:
+            self._drop(list(self._partitions))
 
-    # --- beginning ----------------------------------------------------------------------------------------------------
+    # --- ownership ----------------------------------------------------------------------------------------------------
 
-    def _restore(self) -> State | None:
-        checkpoint = self._store.load()
-        if checkpoint is None:
-            return None
-        check_fingerprint(checkpoint, self._settings.fingerprint(), self._settings.daemon.state_dir)
-        state = State.from_checkpoint(checkpoint, self._settings)
-        logger.info("going on from checkpoint %d at offset %d", state.sequence, state.offset)
-        return state
+    def assigned(self, partitions: list[int]) -> None:
+        """Take partitions over, with the state in which their last owner left them."""
+        with self._watchdog.allow(_LOADING_SECONDS):
+            if self._publisher:
+                self._publisher.resume(self._places())
+            for number in partitions:
+                if number not in self._partitions:  # if it is told again, after the log did not answer
+                    self._partitions[number] = self._open(number)
+        self._was_assigned = self._is_busy = True
+        self._telemetry.rebalanced(self._partitions.values())
+        self._health.set_ready()
+        logger.info("assigned partitions %s", partitions)
 
-    def _begin(self) -> State | None:
-        """The state before the first record; None if not even the scale can be fitted."""
-        if self._settings.features.scale == "none":
-            return State.new(self._settings, None)
-        scaler = self._fit_scaler()
-        return None if scaler is None else State.new(self._settings, scaler)
+    def revoked(self, partitions: list[int]) -> None:
+        """Hand partitions over."""
+        logger.info("revoked partitions %s", partitions)
+        self._save([self._partitions[number] for number in partitions if number in self._partitions])
+        self._drop(partitions)
 
-    def _fit_scaler(self) -> WarmupScaler | None:
-        """Fit the scale on the first events; None if there is no event yet."""
-        features = self._settings.features
-        examples = [event.x for event in islice(self._first_events(), features.warmup)]
-        if not examples or (len(examples) < features.warmup and self._stop()):
-            return None
-        if len(examples) < features.warmup:
-            logger.warning("the scale is fitted on %d events, for the log has no more", len(examples))
-        scaler = WarmupScaler(kind=features.scale, warmup=len(examples))
-        for x in examples:
-            scaler.learn_one(x)
-        return scaler
+    def lost(self, partitions: list[int]) -> None:
+        """Forget partitions that have another owner by now, who began at their last checkpoint."""
+        logger.warning("lost partitions %s", partitions)
+        self._drop(partitions)
 
-    def _first_events(self) -> Iterator[Event]:
-        """Events from the start of the log, which are consumed later."""
-        breaker = Breaker(self._settings.daemon.max_bad)
-        for batch in self._batches(0):
-            for record in batch:
-                try:
-                    event = self._codec.decode(record.value)
-                except BadRecord:
-                    breaker.observe(True)
-                else:
-                    breaker.observe(False)
-                    yield event
-
-    # --- the loop's parts ---------------------------------------------------------------------------------------------
-
-    def _batches(self, offset: int) -> Iterator[list[Record]]:
-        """Records from `offset` on, cut at multiples of the batch size; the last batch may be short if the log ends."""
-        size, topic = self._settings.daemon.batch, self._settings.log.topic
-        self._log.seek(topic, 0, offset)
-        while self._end is None or offset < self._end:
-            cut = (offset // size + 1) * size
-            cut = cut if self._end is None else min(cut, self._end)
-            batch: list[Record] = []
-            while offset < cut:
-                if self._stop():
-                    return
-                batch += self._log.poll(POLL_SECONDS, cut - offset)
-                offset = batch[-1].offset + 1 if batch else offset
-            yield batch
-
-    def _consume(self, batch: list[Record], state: State) -> None:
-        """Predict every event of a batch, then learn those that have a label."""
-        decoded = self._decode_batch(batch, state)
-        if not decoded:
-            return
-        rows = [item.x for item in decoded]
-        margins = state.model.decision_function_many(rows)
-        scores = state.model.probability(margins)
-        version = ModelVersion(state.counters.learned, state.offset)
-        for item, margin, score in zip(decoded, margins.tolist(), scores.tolist(), strict=True):
-            self._emit(item, margin, score, version)
-        self._learn(decoded, margins, state)
-        state.counters.predicted += len(decoded)
-
-    def _learn(self, decoded: list[Decoded], margins: np.ndarray, state: State) -> None:
-        labelled = [i for i, item in enumerate(decoded) if item.event.y is not None]
-        if not labelled:
-            return
-        events = [decoded[i].event for i in labelled]
-        y = np.array([event.y for event in events], dtype=bool)
-        state.metrics.update(y, margins[labelled])
-        state.model.learn_many(
-            [decoded[i].x for i in labelled],
-            y,
-            w=np.array([event.w for event in events]),
-            ids=np.array([event.key for event in events], dtype=np.int64),
-        )
-        state.counters.learned += len(labelled)
-
-    def _decode_batch(self, batch: list[Record], state: State) -> list[Decoded]:
-        """The events of a batch in the model's coordinates; what is none goes to the dead-letter topic."""
-        decoded = []
-        for record in batch:
-            try:
-                event = self._codec.decode(record.value)
-                decoded.append(Decoded(record, event, _usable(state, event.x)))
-            except BadRecord as error:
-                self._refuse(record, error)
-                state.counters.bad += 1
-                state.breaker.observe(True)
-            else:
-                state.breaker.observe(False)
-        return decoded
-
-    def _refuse(self, record: Record, error: BadRecord) -> None:
-        headers = [*record.headers, *dead_letter_headers(record, "decode", error)]
-        self._log.produce(self._settings.log.dlq, record.value, key=record.key, headers=headers)
-
-    def _emit(self, item: Decoded, margin: float, score: float, version: ModelVersion) -> None:
-        src = f"{item.record.topic}-{item.record.partition}-{item.record.offset}"
-        value = self._codec.encode(item.event, score=score, margin=margin, model=version, src=src)
-        self._log.produce(self._settings.log.predictions, value, key=item.record.key)
-
-    # --- watching and saving ------------------------------------------------------------------------------------------
-
-    def _progress(self, state: State) -> Progress:
-        return Progress(self._settings.log.topic, total=self._end, done=state.offset)
-
-    def _observe(self, state: State, progress: Progress, n_records: int) -> None:
-        if not state.history.is_due(state.offset):
-            progress.advance(n_records)
-            return
-        metrics, n_support = state.metrics, state.model.n_support
-        error, g_mean = metrics.rolling_error(), metrics.rolling_g_mean()
-        state.history.add(Snapshot(state.offset, error, g_mean, n_support, state.counters.seconds))
-        progress.advance(n_records, error=f"{error:.1%}", support_vectors=n_support)
-
-    def _is_due(self, n_records: int, seconds: float) -> bool:
-        daemon = self._settings.daemon
-        return n_records >= daemon.checkpoint_records or seconds >= daemon.checkpoint_seconds
-
-    def _save(self, state: State) -> None:
-        """Outputs become durable before the checkpoint that says their inputs are done."""
-        self._log.flush()
-        self._store.save(state.to_checkpoint(self._settings))
-        state.sequence += 1
-
-
-def _usable(state: State, x: dict[str, float]) -> dict[str, float]:
-    """The features in the model's coordinates, if the model can learn from them."""
-    scaled = state.scaler.transform_one(x) if state.scaler else x
-    for name, value in scaled.items():
-        if not -MAX_MAGNITUDE < value < MAX_MAGNITUDE:
-            raise BadRecord(
-                "bad-feature", f"feature {name!r} is {x[name]!r}, far outside the scale of the first events"
+    def _open(self, number: int) -> Partition:
+        settings = self._settings
+        store = CheckpointStore(settings.daemon.state_dir / f"p{number}", settings.daemon.keep)
+        committed = self._log.committed(settings.log.topic).get(number)
+        wanted = parse_note(committed.note) if committed else None
+        if settings.kafka and wanted and not checkpoint_files(store.folder):
+            raise TopicMismatch(
+                f"partition {number} was learned up to offset {committed.offset if committed else 0}, but "
+                f"{store.folder} has no checkpoint: all trainers of group {settings.group.id!r} must share "
+                "daemon.state_dir. To begin again with an empty model, choose another group.id"
             )
-    try:
-        state.model.validate_one(scaled)
-    except ValueError as error:
-        raise BadRecord("bad-feature", str(error)) from error
-    return scaled
+        if settings.daemon.exactly_once:
+            store.roll_back(wanted)
+        return Partition(number, settings, self._codec, self._log, store)
+
+    def _drop(self, partitions: list[int]) -> None:
+        for number in partitions:
+            if number in self._partitions:
+                partition = self._partitions.pop(number)
+                self._telemetry.forget(partition)
+                partition.close()
+        if not self._partitions:
+            self._health.set_unready("no partition is assigned")
+
+    # --- a cycle ------------------------------------------------------------------------------------------------------
+
+    def _cycle(self, progress: Progress) -> None:
+        self._health.beat()
+        self._watchdog.beat()
+        now = time.monotonic()
+        if now - self._polled_at >= POLL_SECONDS or any(part.wants_records for part in self._partitions.values()):
+            self._polled_at = now
+            self._poll()
+        n_records = 0
+        for partition in list(self._partitions.values()):
+            started = time.perf_counter()
+            n_taken = partition.step()
+            if n_taken:
+                self._telemetry.took(n_taken, time.perf_counter() - started)
+            n_records += n_taken
+        self._is_busy = n_records > 0
+        progress.advance(n_records)
+        self._save([partition for partition in self._partitions.values() if partition.is_due])
+        if self._publisher and time.monotonic() - self._published_at >= self._settings.daemon.publish_seconds:
+            self._publish(self._publisher)
+        if self._telemetry.is_due:
+            self._telemetry.collect(self._partitions.values())
+            progress.show(**self._telemetry.summary(self._partitions.values()))
+
+    def _poll(self) -> None:
+        try:
+            records = self._log.poll(0.0 if self._is_busy else POLL_SECONDS, _POLL_RECORDS)
+        except PositionRefused as error:
+            logger.warning("%s", error)
+            for partition in self._partitions.values():
+                partition.check_positions()
+            return
+        except Unavailable as error:
+            if self._health.unready != str(error):
+                logger.warning("%s", error)
+            self._health.set_unready(str(error))
+            time.sleep(POLL_SECONDS)
+            return
+        if self._partitions:
+            self._health.set_ready()
+        for record in records:
+            owner = self._partitions.get(record.partition)
+            if owner is not None:
+                owner.offer(record)
+
+    def _is_finished(self) -> bool:
+        if self._settings.daemon.follow or self._is_busy or not self._was_assigned:
+            return False
+        return all(partition.is_finished for partition in self._partitions.values())
+
+    def _n_done(self) -> int:
+        return sum(partition.state.offset for partition in self._partitions.values() if partition.state)
+
+    # --- saving -------------------------------------------------------------------------------------------------------
+
+    def _save(self, partitions: list[Partition]) -> None:
+        """Write checkpoints: outputs become durable before a checkpoint says that their inputs are done."""
+        if self._settings.daemon.exactly_once and partitions:
+            partitions = list(self._partitions.values())  # they share the transaction
+        partitions = [partition for partition in partitions if partition.can_save]
+        if not partitions:
+            return
+        if not self._settings.daemon.exactly_once:
+            try:
+                self._log.flush()
+            except Unavailable as error:
+                self._health.set_unready(str(error))
+                logger.warning("no checkpoint, for outputs are not durable yet: %s", error)
+                return
+        offsets: dict[tuple[str, int], Committed] = {}
+        for partition in partitions:
+            with self._telemetry.saving(partition):
+                partition.save()
+            offsets |= partition.committed
+        self._log.commit(offsets)
+        self._health.set_ready()
+
+    def _publish(self, publisher: Publisher) -> None:
+        self._published_at = time.monotonic()
+        for partition in self._partitions.values():
+            self._telemetry.published(partition.publish(publisher))
+
+    def _places(self) -> dict[str, Place]:
+        """Where in the topic of models the publications of earlier owners are."""
+        shelf = Shelf()
+        with open_log(self._settings, self._stop) as reader:
+            read_newest(reader, self._settings.log.model, time.monotonic() + _LOADING_SECONDS, shelf)
+        return shelf.places()
+
+
+def parse_note(note: str) -> tuple[int, int] | None:
+    """Which checkpoint a commit belongs to: its epoch and sequence number, as `Partition.committed` writes them."""
+    epoch, colon, sequence = note.partition(":")
+    return (int(epoch), int(sequence)) if colon and epoch.isdecimal() and sequence.isdecimal() else None
 
 
 @contextmanager
-def stop_on_signals() -> Iterator[Stop]:
+def stop_on_signals(on_signal: Callable[[], None] = lambda: None) -> Iterator[Stop]:
     """A `stop` that is true after SIGTERM or SIGINT; a second signal ends the process at once."""
     requested = threading.Event()
     previous = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
@@ -285,6 +353,7 @@ def stop_on_signals() -> Iterator[Stop]:
         for number in previous:
             signal.signal(number, signal.SIG_DFL)
         requested.set()
+        on_signal()
 
     for number in previous:
         signal.signal(number, handle)

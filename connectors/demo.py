@@ -69,7 +69,7 @@ def run(folder: Path, n_records: int | None, stop: daemon.Stop) -> None:
         config.write_text(_CONFIG.format(name=name, C=stream.C, gamma=stream.gamma), encoding="utf-8")
         settings = load(config, {})
         _fill(settings.log.dir, name, islice(stream.dataset(), n_records))
-        state = daemon.run(settings, stop)
+        state = daemon.run(settings, stop).get(0)
         if state is None or stop():
             print("Stopped; the same command goes on from here.")
             return

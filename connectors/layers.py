@@ -5,7 +5,7 @@ value should have been, or None if it is right.
 """
 
 import tomllib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields
 from difflib import get_close_matches
 from pathlib import Path
@@ -26,16 +26,24 @@ _TYPE_NAMES = {
 
 
 def collect(
-    sections: Sections, path: Path, environment: Mapping[str, str], overrides: Sequence[str]
+    sections: Sections, path: Path, environment: Mapping[str, str], overrides: Sequence[str], verbatim: str
 ) -> tuple[dict[str, dict[str, Any]], list[str]]:
-    """Values by section and key, converted and checked, and a line for everything that is wrong."""
+    """Values by section and key, converted and checked, and a line for everything that is wrong.
+
+    The section `verbatim` has any keys: they are another program's.  Its values are `Given`, neither converted nor
+    checked.
+    """
     problems: list[str] = []
-    values: dict[str, dict[str, Any]] = {name: {} for name in sections}
+    known = [*sections, verbatim]
+    values: dict[str, dict[str, Any]] = {name: {} for name in known}
     for given in (
-        *_from_file(sections, path, problems),
-        *_from_environment(sections, environment),
-        *_from_flags(sections, overrides, problems),
+        *_from_file(known, path, problems),
+        *_from_environment(known, environment),
+        *_from_flags(known, overrides, problems),
     ):
+        if given.section == verbatim:
+            values[verbatim][given.key] = given
+            continue
         try:
             key, value = _interpret(sections[given.section], given)
             values[given.section][key] = value
@@ -47,7 +55,7 @@ def collect(
 # --- where values come from -------------------------------------------------------------------------------------------
 
 
-class _Given(NamedTuple):
+class Given(NamedTuple):
     """One value of one key, as it was found."""
 
     section: str
@@ -60,7 +68,7 @@ class _Given(NamedTuple):
         return ValueError(f"{self.origin}: {self.section}.{self.key} = {self.value!r} {what}")
 
 
-def _from_file(sections: Sections, path: Path, problems: list[str]) -> Iterator[_Given]:
+def _from_file(sections: Sequence[str], path: Path, problems: list[str]) -> Iterator[Given]:
     try:
         with open(path, "rb") as file:
             content = tomllib.load(file)
@@ -75,31 +83,31 @@ def _from_file(sections: Sections, path: Path, problems: list[str]) -> Iterator[
             problems.append(f"{path}: unknown section [{section}]{_suggest(section, sections)}")
             continue
         for key, value in keys.items():
-            yield _Given(section, key, value, str(path), is_text=False)
+            yield Given(section, key, value, str(path), is_text=False)
 
 
-def _from_environment(sections: Sections, environment: Mapping[str, str]) -> Iterator[_Given]:
+def _from_environment(sections: Sequence[str], environment: Mapping[str, str]) -> Iterator[Given]:
     for variable, value in sorted(environment.items()):
         prefix, _, rest = variable.partition("_")
         section, _, key = rest.lower().partition("_")
         if prefix == "STREAMSVM" and section in sections:
-            yield _Given(section, key, value, variable, is_text=True)
+            yield Given(section, key, value, variable, is_text=True)
 
 
-def _from_flags(sections: Sections, overrides: Sequence[str], problems: list[str]) -> Iterator[_Given]:
+def _from_flags(sections: Sequence[str], overrides: Sequence[str], problems: list[str]) -> Iterator[Given]:
     for flag in overrides:
         name, equals, value = flag.partition("=")
         section, dot, key = name.strip().partition(".")
         if not equals or not dot or section not in sections:
             problems.append(f"--set {flag}: expected section.key=value{_suggest(section, sections)}")
             continue
-        yield _Given(section, key, value.strip(), f"--set {flag}", is_text=True)
+        yield Given(section, key, value.strip(), f"--set {flag}", is_text=True)
 
 
 # --- what values mean -------------------------------------------------------------------------------------------------
 
 
-def _interpret(section: Any, given: _Given) -> tuple[str, Any]:
+def _interpret(section: Any, given: Given) -> tuple[str, Any]:
     """The key and its checked value; raises ValueError with the problem."""
     known = {item.name: item for item in fields(section)}
     key = next((name for name in known if name.lower() == given.key.lower()), given.key) if given.is_text else given.key
@@ -114,11 +122,11 @@ def _interpret(section: Any, given: _Given) -> tuple[str, Any]:
     return key, value
 
 
-def _convert(given: _Given, hint: Any) -> Any:
+def _convert(given: Given, hint: Any) -> Any:
     options = get_args(hint) if isinstance(hint, UnionType) else (hint,)
     value = given.value
     if given.is_text and not set(options) <= {str, Path, NoneType}:
-        value = _parse_text(value)
+        value = parse_text(value)
     for option in options:
         if get_origin(option) is tuple and isinstance(value, list) and all(isinstance(item, str) for item in value):
             return tuple(value)
@@ -131,7 +139,7 @@ def _convert(given: _Given, hint: Any) -> Any:
     raise given.problem(f"must be {' or '.join(_TYPE_NAMES[option] for option in options if option in _TYPE_NAMES)}")
 
 
-def _parse_text(text: str) -> Any:
+def parse_text(text: str) -> Any:
     """Text as TOML would read it; a bare word is a string."""
     try:
         return tomllib.loads(f"value = {text}")["value"]
@@ -139,7 +147,7 @@ def _parse_text(text: str) -> Any:
         return text
 
 
-def _suggest(name: str, known: Mapping[str, Any]) -> str:
+def _suggest(name: str, known: Iterable[str]) -> str:
     close = get_close_matches(name.lower(), [other.lower() for other in known], n=1)
     found = next((other for other in known if close and other.lower() == close[0]), None)
     return f"; did you mean {found!r}?" if found else f"; there are {', '.join(known)}"

@@ -1,14 +1,20 @@
 """The embedded log: a folder of topics, read and written without a broker.
 
 ``DIR/TOPIC/PARTITION/`` holds a partition as `segments` describes it.  Any number of processes may read, one may write.
+There are no groups: every consumer has all partitions.
 """
 
+import json
 import os
 import time
+from collections.abc import Mapping
 from pathlib import Path
+from zlib import crc32
 
-from .segments import Appender, Cursor, end
-from .transport import TOPIC_NAME, Headers, Record
+from streamsvm import snapshot
+
+from .segments import Appender, Cursor, begin, end
+from .transport import TOPIC_NAME, Committed, Headers, Ownership, Record
 
 _POLL_INTERVAL = 0.02  # seconds between two looks at the end of the log
 
@@ -22,6 +28,8 @@ class LocalLog:
         Where the topics are; made when the first record is produced.
     segment_bytes
         Size at which a new segment is begun.
+    group
+        Under which name offsets are committed.
 
     Raises
     ------
@@ -31,15 +39,35 @@ class LocalLog:
         By `produce`, if another process writes to the topic.
     """
 
-    def __init__(self, folder: str | os.PathLike[str], segment_bytes: int = 16 << 20) -> None:
+    def __init__(self, folder: str | os.PathLike[str], segment_bytes: int = 16 << 20, group: str = "streamsvm") -> None:
         self._folder = Path(folder)
         self._segment_bytes = segment_bytes
+        self._group = group
         self._cursors: dict[tuple[str, int], Cursor] = {}
+        self._paused: set[tuple[str, int]] = set()
+        self._at_end: set[tuple[str, int]] = set()  # whose end the last poll has met
         self._appenders: dict[tuple[str, int], Appender] = {}
+        self._n_partitions: dict[str, int] = {}  # of topics that are written
+
+    def create(self, topic: str, n_partitions: int) -> None:
+        """Make a topic, or give it more partitions; otherwise a topic has one, made by its first record."""
+        for partition in range(n_partitions):
+            self._partition(topic, partition).mkdir(parents=True, exist_ok=True)
+        self._n_partitions.pop(topic, None)
+
+    def subscribe(self, topic: str, ownership: Ownership) -> None:
+        ownership.assigned(sorted(self._folders(topic)) or [0])
 
     def seek(self, topic: str, partition: int, offset: int) -> None:
-        self._drop_cursor(topic, partition)
+        self.release(topic, partition)
         self._cursors[topic, partition] = Cursor(self._partition(topic, partition), offset)
+
+    def release(self, topic: str, partition: int) -> None:
+        cursor = self._cursors.pop((topic, partition), None)
+        if cursor is not None:
+            cursor.close()
+        self._paused.discard((topic, partition))
+        self._at_end.discard((topic, partition))
 
     def poll(self, timeout: float, limit: int) -> list[Record]:
         deadline = time.monotonic() + timeout
@@ -47,10 +75,30 @@ class LocalLog:
             time.sleep(_POLL_INTERVAL)
         return records
 
+    def position(self, topic: str, partition: int) -> int:
+        return self._cursors[topic, partition].offset
+
+    def known_end(self, topic: str, partition: int) -> int:
+        return self.position(topic, partition) + ((topic, partition) not in self._at_end)
+
+    def pause(self, topic: str, partition: int) -> None:
+        self._paused.add((topic, partition))
+
+    def resume(self, topic: str, partition: int) -> None:
+        self._paused.discard((topic, partition))
+
     def produce(
-        self, topic: str, value: bytes, *, key: bytes | None = None, headers: Headers = (), partition: int = 0
+        self,
+        topic: str,
+        value: bytes | None,
+        *,
+        key: bytes | None = None,
+        headers: Headers = (),
+        partition: int | None = None,
     ) -> None:
         """Append a record; other processes see it at once, `flush` makes it durable."""
+        if partition is None:
+            partition = 0 if key is None else crc32(key) % self._partitions_of(topic)
         appender = self._appenders.get((topic, partition))
         if appender is None:
             appender = Appender(self._partition(topic, partition), self._segment_bytes)
@@ -61,14 +109,29 @@ class LocalLog:
         for appender in self._appenders.values():
             appender.sync()
 
+    def commit(self, offsets: Mapping[tuple[str, int], Committed]) -> None:
+        for (topic, partition), committed in offsets.items():
+            path = self._partition(topic, partition) / f"committed-{self._group}.json"
+            path.parent.mkdir(parents=True, exist_ok=True)
+            snapshot.write_atomic(path, json.dumps(committed).encode())
+
+    def committed(self, topic: str) -> dict[int, Committed]:
+        name = f"committed-{self._group}.json"
+        return {
+            partition: Committed(*json.loads((folder / name).read_bytes()))
+            for partition, folder in self._folders(topic).items()
+            if (folder / name).exists()
+        }
+
+    def start_offsets(self, topic: str) -> dict[int, int]:
+        return {partition: begin(folder) for partition, folder in self._folders(topic).items()}
+
     def end_offsets(self, topic: str) -> dict[int, int]:
-        self._partition(topic, 0)  # a topic's name is checked even if there is no such folder
-        folders = (self._folder / topic).glob("[0-9]*")
-        return {int(folder.name): end(folder)[0] for folder in folders}
+        return {partition: end(folder)[0] for partition, folder in self._folders(topic).items()}
 
     def close(self) -> None:
         for key in list(self._cursors):
-            self._drop_cursor(*key)
+            self.release(*key)
         for appender in self._appenders.values():
             appender.close()
         self._appenders.clear()
@@ -84,13 +147,21 @@ class LocalLog:
             raise ValueError(f"topic {topic!r} must be 1 to 200 letters, digits, '.', '_' or '-'")
         return self._folder / topic / str(partition)
 
+    def _folders(self, topic: str) -> dict[int, Path]:
+        parent = self._partition(topic, 0).parent  # which checks the name
+        return {int(folder.name): folder for folder in parent.glob("[0-9]*")}
+
+    def _partitions_of(self, topic: str) -> int:
+        if topic not in self._n_partitions:
+            self._n_partitions[topic] = len(self._folders(topic)) or 1
+        return self._n_partitions[topic]
+
     def _take(self, limit: int) -> list[Record]:
         records: list[Record] = []
-        for (topic, partition), cursor in self._cursors.items():
-            records += cursor.take(topic, partition, limit - len(records))
+        for key, cursor in self._cursors.items():
+            room = limit - len(records)
+            if room and key not in self._paused:
+                taken = cursor.take(*key, room)
+                (self._at_end.add if len(taken) < room else self._at_end.discard)(key)
+                records += taken
         return records
-
-    def _drop_cursor(self, topic: str, partition: int) -> None:
-        cursor = self._cursors.pop((topic, partition), None)
-        if cursor is not None:
-            cursor.close()

@@ -3,9 +3,7 @@
 Prequential: every labelled event is predicted before it is learned, so each prediction is an honest one.
 """
 
-import logging
 import math
-import sys
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
@@ -17,6 +15,8 @@ from streamsvm.metrics import PRBEP, prbep_score
 
 _BINS = 2048  # of the histogram of margins, on a scale where infinity is 1
 _HISTORY_LENGTH = 1024
+_DRIFT_RATE = 1 / 256  # weight of the newest event in the running mean
+_DRIFT_FEATURES = 1000  # the first so many are watched
 
 Arrays = dict[str, np.ndarray]
 
@@ -166,25 +166,40 @@ class History:
         return self
 
 
+class Drift:
+    """How far the features are from where they were when their scale was fitted: a running mean of some events."""
+
+    def __init__(self) -> None:
+        self._means: dict[str, float] = {}
+
+    def observe(self, x: Mapping[str, float]) -> None:
+        """Look at an event's features, whose mean was 0 and deviation 1 at first."""
+        for name, value in x.items():
+            if name in self._means or len(self._means) < _DRIFT_FEATURES:
+                mean = self._means.get(name, 0.0)
+                self._means[name] = mean + (value - mean) * _DRIFT_RATE
+
+    def largest(self) -> float:
+        """The largest shift of a mean, in deviations."""
+        return max(map(abs, self._means.values()), default=0.0)
+
+
 class Progress:
     """A progress bar on a terminal, silent elsewhere."""
 
     def __init__(self, description: str, total: int | None, done: int) -> None:
         self._bar = tqdm(desc=description, total=total, initial=done, unit=" records", disable=None, dynamic_ncols=True)
 
-    def advance(self, n: int, **postfix: Any) -> None:
-        """Count `n` more records, and show values beside the bar."""
-        if postfix:
-            self._bar.set_postfix(postfix, refresh=False)
+    def advance(self, n: int) -> None:
+        """Count `n` more records."""
         self._bar.update(n)
+
+    def show(self, **values: Any) -> None:
+        """Show values beside the bar."""
+        self._bar.set_postfix(values, refresh=False)
 
     def __enter__(self) -> "Progress":
         return self
 
     def __exit__(self, *_: object) -> None:
         self._bar.close()
-
-
-def set_up_logging() -> None:
-    """Log as text on standard error."""
-    logging.basicConfig(level=logging.INFO, stream=sys.stderr, format="%(asctime)s %(levelname)s %(name)s: %(message)s")

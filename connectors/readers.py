@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from .transport import Record
 from .wire import LABELS, BadRecord, Codec
 
 SUFFIXES = {
@@ -104,7 +105,7 @@ def read_events(path: Path, file_format: str = "auto", columns: Columns | None =
         for where, event in FORMATS[_format(path, file_format)](path, columns):
             value = json.dumps(event, separators=(",", ":")).encode()
             try:
-                codec.decode(value)
+                codec.decode(Record("", 0, 0, 0, None, value, ()))
             except BadRecord as error:
                 raise FileError(f"{where}: {error.detail}") from None
             yield value

@@ -10,7 +10,7 @@ import numpy as np
 from .local_log import LocalLog
 from .settings import Settings
 from .state import State
-from .wire import BadRecord, Codec, Event
+from .wire import BadRecord, Event
 
 Axes = Any  # matplotlib's, which is imported where it is used
 
@@ -38,10 +38,10 @@ def _line(name: str, state: State) -> tuple[str, ...]:
         name,
         f"{state.offset:,}",
         *("-" if math.isnan(score) else f"{score:.2%}" for score in scores[1:]),
-        f"{state.model.n_support:,}",
-        f"{state.model.kernel_evaluations:,}",
+        f"{sum(model.n_support for model in state.models.in_memory()):,}",
+        f"{sum(model.kernel_evaluations for model in state.models.in_memory()):,}",
         f"{state.counters.seconds:.2f}",
-        state.model.digest()[:12],
+        state.models.digest()[:12],
     )
 
 
@@ -87,13 +87,13 @@ def draw(settings: Settings, state: State, path: Path) -> None:
 
 
 def _newest_events(settings: Settings, end: int) -> Iterator[Event]:
-    codec = Codec(settings.features.names, settings.label.positive, settings.label.negative)
+    codec = settings.codec()
     start = max(0, end - N_READ)
     with LocalLog(settings.log.dir) as log:
         log.seek(settings.log.topic, 0, start)
         for record in log.poll(0, end - start):
             try:
-                yield codec.decode(record.value)
+                yield codec.decode(record)
             except BadRecord:
                 continue  # the daemon has put it aside already
 

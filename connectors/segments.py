@@ -5,7 +5,7 @@ A record, all integers little-endian::
     uint32   length of the body
     uint32   crc32 of the body
     uint32   crc32 of the eight bytes above
-    body     int64 offset, int64 timestamp, int32 length of the key (-1: none), uint32 length of the value,
+    body     int64 offset, int64 timestamp, int32 length of the key, int32 length of the value (-1: none),
              uint16 number of headers; the key; the value; per header uint16 and uint32 lengths, name, value
 
 The second checksum tells a record that is not whole (it reaches past the end of the file: a write cut short, or still
@@ -28,7 +28,7 @@ from .transport import Headers, OffsetOutOfRange, Record
 logger = logging.getLogger(__name__)
 
 _FRAME = struct.Struct("<III")
-_BODY = struct.Struct("<qqiIH")
+_BODY = struct.Struct("<qqiiH")
 _HEADER = struct.Struct("<HI")
 _BLOCK = 1 << 20  # bytes read at once
 
@@ -62,6 +62,11 @@ class Cursor:
         except BaseException:
             self.close()
             raise
+
+    @property
+    def offset(self) -> int:
+        """Of the next record."""
+        return self._offset
 
     def take(self, topic: str, partition: int, limit: int) -> list[Record]:
         records: list[Record] = []
@@ -160,6 +165,11 @@ def _segment_path(folder: Path, base: int) -> Path:
     return folder / f"{base:020d}.log"
 
 
+def begin(folder: Path) -> int:
+    """The first offset of a partition."""
+    return min(_segments(folder), default=0)
+
+
 def end(folder: Path) -> tuple[int, int]:
     """The next offset of a partition, and its position in the last segment."""
     cursor = Cursor(folder, max(_segments(folder), default=0))
@@ -176,8 +186,11 @@ def _decode(topic: str, partition: int, body: bytes) -> Record:
     if key_length >= 0:
         key = body[at : at + key_length]
         at += key_length
-    value = body[at : at + value_length]
-    headers = tuple(_headers(body, at + value_length, n_headers)) if n_headers else ()
+    value = None
+    if value_length >= 0:
+        value = body[at : at + value_length]
+        at += value_length
+    headers = tuple(_headers(body, at, n_headers)) if n_headers else ()
     return Record(topic, partition, offset, timestamp, key, value, headers)
 
 
@@ -206,7 +219,7 @@ class Appender:
             self._lock.close()
             raise
 
-    def append(self, timestamp: int, key: bytes | None, value: bytes, headers: Headers) -> None:
+    def append(self, timestamp: int, key: bytes | None, value: bytes | None, headers: Headers) -> None:
         frame = _encode(self._offset, timestamp, key, value, headers)
         if self._size and self._size + len(frame) > self._segment_bytes:
             self._roll()
@@ -244,9 +257,9 @@ class Appender:
         self._file = open(path, "ab", buffering=0)  # noqa: SIM115 - closed by close()
 
 
-def _encode(offset: int, timestamp: int, key: bytes | None, value: bytes, headers: Headers) -> bytes:
-    key_length = -1 if key is None else len(key)
-    parts = [_BODY.pack(offset, timestamp, key_length, len(value), len(headers)), key or b"", value]
+def _encode(offset: int, timestamp: int, key: bytes | None, value: bytes | None, headers: Headers) -> bytes:
+    key_length, value_length = (-1 if content is None else len(content) for content in (key, value))
+    parts = [_BODY.pack(offset, timestamp, key_length, value_length, len(headers)), key or b"", value or b""]
     for name, content in headers:
         encoded = name.encode()
         parts += [_HEADER.pack(len(encoded), len(content)), encoded, content]

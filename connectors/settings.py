@@ -13,8 +13,9 @@ from typing import Any
 
 from streamsvm import LASVM, LASVMG, LASVMI, LASVMNC, FullSVM
 
-from .layers import Check, collect
+from .layers import Check, Given, collect
 from .transport import TOPIC_NAME
+from .wire import FORMATS, Codec
 
 Algorithm = type[LASVM] | type[LASVMG] | type[LASVMNC] | type[LASVMI] | type[FullSVM]
 ALGORITHMS: dict[str, Algorithm] = {
@@ -38,6 +39,10 @@ def _positive(value: float) -> str | None:
     return None if value > 0 and math.isfinite(value) else "a positive number"
 
 
+def _not_negative(value: float) -> str | None:
+    return None if value >= 0 and math.isfinite(value) else "a number, at least 0"
+
+
 def _finite(value: float) -> str | None:
     return None if math.isfinite(value) else "a finite number"
 
@@ -58,6 +63,26 @@ def _topic(value: str) -> str | None:
     return None if TOPIC_NAME.fullmatch(value) else "1 to 200 letters, digits, '.', '_' or '-'"
 
 
+def _optional_topic(value: str) -> str | None:
+    return None if value == "" else _topic(value)
+
+
+def _partitions(value: str) -> str | None:
+    try:
+        return None if parse_partitions(value) else 'numbers and ranges such as "0-3,7"'
+    except ValueError:
+        return 'numbers and ranges such as "0-3,7"'
+
+
+def parse_partitions(text: str) -> list[int]:
+    """``"0-3,7"`` as numbers; raises ValueError if it is anything else."""
+    numbers: set[int] = set()
+    for part in text.split(","):
+        first, _, last = part.partition("-")
+        numbers |= set(range(int(first), int(last or first) + 1))
+    return sorted(numbers)
+
+
 def _at_least(minimum: int) -> Check:
     return lambda value: None if value >= minimum else f"at least {minimum}"
 
@@ -72,13 +97,42 @@ def _key(default: Any, check: Check) -> Any:
 
 @dataclass(frozen=True)
 class LogSettings:
-    """The record log: its folder, the topics in it, and the size at which a new segment file is begun."""
+    """The topics, and for the embedded log (the one that is used without [kafka]) its folder and segment size.
+
+    Parameters
+    ----------
+    dir, segment_mb
+        Of the embedded log: its folder, and the size at which a new segment file is begun.
+    topic
+        Events.
+    labels
+        Labels that come on their own, joined with the events by id; empty: labels come with the events.
+    predictions, dlq
+        What the trainer made of events, and the records it refused.
+    model
+        Compacted topic of the snapshots that scorers serve; empty: none are published.
+    scores
+        What scorers made of events.
+    format
+        Of events: ``"json"``, ``"float32"`` or ``"avro"``.
+    schemas
+        Folder of Avro schemas ``ID.avsc``, if the format is Avro.
+    """
 
     dir: Path = Path("log")
+    segment_mb: float = _key(16.0, _positive)
     topic: str = _key("events", _topic)
+    labels: str = _key("", _optional_topic)
     predictions: str = _key("predictions", _topic)
     dlq: str = _key("dlq", _topic)
-    segment_mb: float = _key(16.0, _positive)
+    model: str = _key("", _optional_topic)
+    scores: str = _key("scores", _topic)
+    format: str = _key("json", _one_of(*FORMATS))
+    schemas: Path = Path("schemas")
+
+    def topics(self) -> list[str]:
+        """Those that are used."""
+        return [name for name in (self.topic, self.labels, self.predictions, self.dlq, self.model, self.scores) if name]
 
 
 @dataclass(frozen=True)
@@ -140,17 +194,81 @@ class LabelSettings:
 
 
 @dataclass(frozen=True)
+class JoinSettings:
+    """How events and labels that come on their own are brought together.
+
+    Parameters
+    ----------
+    ttl_seconds
+        How long an event waits for its label, and a label for its event, in the time that the events tell.
+    pending_mb
+        Memory for what waits; the oldest is dropped when it is full.
+    max_skew_seconds
+        How far an event's own time may be from that of its record before it is not believed.
+    """
+
+    ttl_seconds: float = _key(7 * 86400.0, _positive)
+    pending_mb: float = _key(64.0, _positive)
+    max_skew_seconds: float = _key(86400.0, _positive)
+
+
+@dataclass(frozen=True)
+class GroupSettings:
+    """How trainers (and, apart from them, scorers) share a topic on Kafka.
+
+    Parameters
+    ----------
+    id
+        Name of the trainers' consumer group; that of the scorers is ``ID-score``.
+    instance
+        A name of this process that outlives it, such as its host's: its partitions then wait for its restart.
+    assign
+        Take these partitions, such as ``"0-3"``, without any group.
+    """
+
+    id: str = _key("streamsvm", _topic)
+    instance: str | None = _key(None, _topic)
+    assign: str | None = _key(None, _partitions)
+
+
+@dataclass(frozen=True)
+class HttpSettings:
+    """Where metrics and health are served; port 0: nowhere."""
+
+    host: str = "127.0.0.1"
+    port: int = _key(0, _at_least(0))
+
+
+@dataclass(frozen=True)
 class DaemonSettings:
     """The loop.
 
     Parameters
     ----------
+    per
+        One model for each ``"partition"``, or one for each record ``"key"``.
+    max_models
+        How many models of keys stay in memory; the others wait on disk.
     batch
-        Records predicted, then learned, together; cut at multiples of it, so 1 learns each record at once.
+        The most records that are predicted, then learned, together; 1 learns each record at once.
     state_dir
-        Folder of the checkpoints; one daemon at a time may use it.
+        Folder of the checkpoints.
+    start
+        Where a partition without a checkpoint begins: at the ``"earliest"`` or ``"latest"`` record.
+    on_data_loss
+        What to do when records were removed before they were read: ``"fail"``, or ``"skip"`` and count them.
     checkpoint_records, checkpoint_seconds
         A checkpoint is written after so many records, or so much time, whichever is first.
+    publish_seconds
+        Time between two snapshots on the topic log.model.
+    exactly_once
+        Outputs and offsets in Kafka transactions, for readers that read committed records only (experimental).
+    log_format
+        ``"text"``, or ``"json"`` with one object per line.
+    watchdog_seconds
+        End the process if nothing moves for so long; 0: never.
+    shutdown_seconds
+        End the process this long after SIGTERM at the latest.
     keep
         Number of checkpoints kept.
     window
@@ -161,14 +279,23 @@ class DaemonSettings:
         Wait for more records at the end of the log; otherwise stop there.
     """
 
+    per: str = _key("partition", _one_of("partition", "key"))
+    max_models: int = _key(1000, _at_least(1))
     batch: int = _key(64, _at_least(1))
     state_dir: Path = Path("state")
+    start: str = _key("earliest", _one_of("earliest", "latest"))
+    on_data_loss: str = _key("fail", _one_of("fail", "skip"))
     checkpoint_records: int = _key(2000, _at_least(1))
     checkpoint_seconds: float = _key(30.0, _positive)
     keep: int = _key(3, _at_least(1))
     window: int = _key(1000, _at_least(1))
     max_bad: float = _key(0.1, _fraction)
     follow: bool = True
+    publish_seconds: float = _key(30.0, _positive)
+    exactly_once: bool = False
+    log_format: str = _key("text", _one_of("text", "json"))
+    watchdog_seconds: float = _key(300.0, _not_negative)
+    shutdown_seconds: float = _key(20.0, _positive)
 
 
 @dataclass(frozen=True)
@@ -179,7 +306,18 @@ class Settings:
     model: ModelSettings = field(default_factory=ModelSettings)
     features: FeatureSettings = field(default_factory=FeatureSettings)
     label: LabelSettings = field(default_factory=LabelSettings)
+    join: JoinSettings = field(default_factory=JoinSettings)
     daemon: DaemonSettings = field(default_factory=DaemonSettings)
+    group: GroupSettings = field(default_factory=GroupSettings)
+    http: HttpSettings = field(default_factory=HttpSettings)
+    kafka: Mapping[str, Any] = field(default_factory=dict, repr=False)  # may hold secrets; empty: the embedded log
+
+    def codec(self) -> Codec:
+        """What reads the events and writes the predictions."""
+        label = self.label
+        return Codec(
+            self.features.names, label.positive, label.negative, format=self.log.format, schemas=self.log.schemas
+        )
 
     def fingerprint(self) -> dict[str, Any]:
         """What a checkpoint depends on, by dotted name: a model cannot go on under another value of any of these."""
@@ -190,10 +328,12 @@ class Settings:
         }
         values = {f"{name}.{key}": value for name, section in sections.items() for key, value in section.items()}
         del values["model.cache_mb"]  # memory, not meaning
-        return {**values, "features.names": list(self.features.names), "log.topic": self.log.topic}
+        values |= {"log.topic": self.log.topic, "log.labels": self.log.labels, "daemon.per": self.daemon.per}
+        return {**values, "features.names": list(self.features.names)}
 
 
-SECTIONS: dict[str, Any] = {section.name: section.default_factory for section in fields(Settings)}
+SECTIONS: dict[str, Any] = {part.name: part.default_factory for part in fields(Settings) if part.name != "kafka"}
+_FOLDERS = (("log", "dir"), ("log", "schemas"), ("daemon", "state_dir"))
 
 
 def load(
@@ -217,17 +357,31 @@ def load(
     ConfigError
         With every problem found.
     """
-    values, problems = collect(SECTIONS, path, environment, overrides)
+    values, problems = collect(SECTIONS, path, environment, overrides, verbatim="kafka")
     parts = {name: section(**values[name]) for name, section in SECTIONS.items()}
-    for name, key in (("log", "dir"), ("daemon", "state_dir")):
+    for name, key in _FOLDERS:
         parts[name] = replace(parts[name], **{key: path.parent / getattr(parts[name], key)})
-    settings = Settings(**parts)
+    settings = Settings(**parts, kafka=_client_options(values["kafka"], path.parent, problems))
     problems += _contradictions(settings)
-    if log_must_exist and not settings.log.dir.is_dir():
+    if log_must_exist and not settings.kafka and not settings.log.dir.is_dir():
         problems.append(f"log.dir = {str(settings.log.dir)!r}: there is no such folder")
     if problems:
         raise ConfigError(problems)
     return settings
+
+
+def _client_options(given: Mapping[str, Given], folder: Path, problems: list[str]) -> dict[str, Any]:
+    """The [kafka] section as the client takes it: ``KEY_file = FILE`` is KEY with the file's content, for secrets."""
+    options = {}
+    for key, item in given.items():
+        if key.endswith("_file"):
+            try:
+                options[key.removesuffix("_file")] = (folder / str(item.value)).read_text(encoding="utf-8").strip()
+            except (OSError, UnicodeError) as error:
+                problems.append(f"{item.origin}: kafka.{key} = {item.value!r} cannot be read: {error}")
+        else:
+            options[key] = item.value
+    return options
 
 
 def _having(parameter: str) -> str:
@@ -238,8 +392,27 @@ def _having(parameter: str) -> str:
 def _contradictions(settings: Settings) -> list[str]:
     problems = []
     log, label, names = settings.log, settings.label, settings.features.names
-    if len({log.topic, log.predictions, log.dlq}) < 3:
-        problems.append("log.topic, log.predictions and log.dlq must be three different topics")
+    repeated = sorted({name for name in log.topics() if log.topics().count(name) > 1})
+    if repeated:
+        problems.append(f"the topics of [log] must differ; there is more than one {', '.join(map(repr, repeated))}")
+    problems += [
+        f"{name} needs a [kafka] section: the embedded log has {lack}"
+        for name, given, lack in (
+            ("group.instance", settings.group.instance, "no groups"),
+            ("group.assign", settings.group.assign, "no groups"),
+            ("daemon.exactly_once", settings.daemon.exactly_once, "no transactions"),
+        )
+        if given and not settings.kafka
+    ]
+    if settings.daemon.exactly_once and settings.group.assign:
+        problems.append(
+            "daemon.exactly_once needs a group, whose offsets are part of each transaction, not group.assign"
+        )
+    if settings.daemon.exactly_once and settings.daemon.keep < 2:
+        problems.append(
+            "daemon.exactly_once needs daemon.keep = 2 or more: the newest checkpoint may belong to a transaction that "
+            "was given up"
+        )
     if (label.positive is None) != (label.negative is None) or (label.positive and label.positive == label.negative):
         problems.append("label.positive and label.negative must both be given, and differ")
     problems += [

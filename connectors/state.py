@@ -1,4 +1,4 @@
-"""What the daemon knows between two batches, and how it goes into a checkpoint and comes back."""
+"""What the daemon knows of a partition between two cuts, and how it goes into a checkpoint and comes back."""
 
 from collections import deque
 from collections.abc import Iterable
@@ -10,7 +10,9 @@ import numpy as np
 from streamsvm import WarmupScaler
 from streamsvm.classifier import OnlineSVM
 
-from .checkpoint import Checkpoint
+from .checkpoint import Checkpoint, CheckpointStore
+from .join import Join
+from .models import KeyedModels, SingleModel, new_model, read_model
 from .observe import History, Prequential
 from .settings import Settings
 
@@ -52,6 +54,7 @@ class Counters:
     predicted: int = 0
     learned: int = 0
     bad: int = 0
+    lost: int = 0  # records that were removed before they were read
     seconds: float = 0.0  # of work, not of waiting
 
 
@@ -59,55 +62,79 @@ class Counters:
 class State:
     """Everything that changes while the daemon runs."""
 
-    model: OnlineSVM
+    models: SingleModel | KeyedModels
     scaler: WarmupScaler | None
+    join: Join
     metrics: Prequential
     history: History
     breaker: Breaker
-    offset: int = 0  # of the next record
+    offset: int = 0  # of the next event
+    labels_offset: int = 0  # of the next record of the topic of labels
     sequence: int = 0  # of the last checkpoint
     counters: Counters = field(default_factory=Counters)
 
+    @property
+    def model(self) -> OnlineSVM:
+        """The model, where there is one for the whole partition."""
+        assert isinstance(self.models, SingleModel)
+        return self.models.model
+
     @classmethod
-    def new(cls, settings: Settings, scaler: WarmupScaler | None) -> "State":
+    def new(cls, settings: Settings, store: CheckpointStore, scaler: WarmupScaler | None) -> "State":
         """The state before the first record."""
         return cls(
-            model=settings.model.implementation(**settings.model.parameters()),
+            models=SingleModel(new_model(settings.model))
+            if settings.daemon.per == "partition"
+            else _keyed(settings, store),
             scaler=scaler,
+            join=Join(*_limits(settings)),
             metrics=Prequential(settings.daemon.window),
             history=History(),
             breaker=Breaker(settings.daemon.max_bad),
         )
 
     @classmethod
-    def from_checkpoint(cls, checkpoint: Checkpoint, settings: Settings) -> "State":
+    def from_checkpoint(cls, checkpoint: Checkpoint, settings: Settings, store: CheckpointStore) -> "State":
         """The state at the time of a checkpoint, whose fingerprint must be the settings'."""
         parts = _split(checkpoint.arrays)
         blobs = checkpoint.blobs
+        models: SingleModel | KeyedModels
+        if settings.daemon.per == "partition":
+            models = SingleModel(read_model(settings.model, blobs["model"]))
+        else:
+            models = _keyed(settings, store)
+            models.restore(parts["models"])
         return cls(
-            model=settings.model.implementation.from_bytes(blobs["model"], cache_mb=settings.model.cache_mb),
+            models=models,
             scaler=WarmupScaler.from_bytes(blobs["scaler"]) if "scaler" in blobs else None,
+            join=Join.from_arrays(parts["join"], *_limits(settings)),
             metrics=Prequential.from_arrays(parts["metrics"], settings.daemon.window),
             history=History.from_arrays(parts["history"]),
             breaker=Breaker(settings.daemon.max_bad, parts["breaker"]["recent"].tolist()),
-            offset=checkpoint.offsets[_position_name(settings)],
+            offset=checkpoint.offsets["events"],
+            labels_offset=checkpoint.offsets["labels"],
             sequence=checkpoint.sequence,
             counters=Counters(**checkpoint.counters),
         )
 
     def to_checkpoint(self, settings: Settings) -> Checkpoint:
         """Everything, under the next sequence number."""
-        blobs = {"model": self.model.to_bytes()}
-        if self.scaler is not None:
-            blobs["scaler"] = self.scaler.to_bytes()
+        blobs = {}
         parts = {
+            "join": self.join.to_arrays(),
             "metrics": self.metrics.to_arrays(),
             "history": self.history.to_arrays(),
             "breaker": {"recent": self.breaker.to_array()},
         }
+        if isinstance(self.models, SingleModel):
+            blobs["model"] = self.models.model.to_bytes()
+        else:
+            parts["models"] = self.models.save()
+        if self.scaler is not None:
+            blobs["scaler"] = self.scaler.to_bytes()
         return Checkpoint(
             sequence=self.sequence + 1,
-            offsets={_position_name(settings): self.offset},
+            offsets={"events": self.offset, "labels": self.labels_offset},
             fingerprint=settings.fingerprint(),
             counters=asdict(self.counters),
             blobs=blobs,
@@ -115,8 +142,12 @@ class State:
         )
 
 
-def _position_name(settings: Settings) -> str:
-    return f"{settings.log.topic}-0"
+def _keyed(settings: Settings, store: CheckpointStore) -> KeyedModels:
+    return KeyedModels(settings.model, store.folder, store.epoch, settings.daemon.max_models, settings.daemon.keep)
+
+
+def _limits(settings: Settings) -> tuple[int, int]:
+    return int(1000 * settings.join.ttl_seconds), int(settings.join.pending_mb * 2**20)
 
 
 def _split(arrays: dict[str, np.ndarray]) -> dict[str, dict[str, np.ndarray]]:

@@ -2,10 +2,13 @@
 
 A topic is an append-only sequence of records per partition, numbered by offsets.  Keys, values and headers are bytes:
 decoding them is `wire`'s business, so that no transport ever fails on a strange record.
+
+Which partitions are this process's own is told through `Ownership`; where to begin in them is decided here, by `seek`,
+never by the log.
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple, Protocol
 
 TOPIC_NAME = re.compile(r"(?!\.\.?$)[A-Za-z0-9._-]{1,200}")  # Kafka's rule, a little shorter
@@ -20,28 +23,140 @@ class Record(NamedTuple):
     offset: int
     timestamp: int  # milliseconds since the epoch, as told by the producer; never trusted
     key: bytes | None
-    value: bytes
+    value: bytes | None  # None: a tombstone
     headers: Headers
+
+
+class Committed(NamedTuple):
+    """What a consumer tells others about its progress in a partition."""
+
+    offset: int  # of the next record
+    note: str = ""  # for the consumer itself, after a restart
 
 
 class OffsetOutOfRange(ValueError):  # noqa: N818 - named for the condition, as in Kafka
     """A position that the log does not have: its records were removed, or it is another log than before."""
 
 
+class PositionRefused(OffsetOutOfRange):
+    """By `poll`: a partition that is being read has no record at its position any more."""
+
+
+class TopicMismatch(ValueError):  # noqa: N818 - named for the condition
+    """A topic does not exist, or has not the shape that the configuration needs."""
+
+
+class AccessDenied(RuntimeError):  # noqa: N818 - named for the condition
+    """The log refuses us: wrong credentials, or rights that are missing. Trying again would not help."""
+
+
+class Unavailable(RuntimeError):  # noqa: N818 - named for the condition
+    """The log cannot be reached, or does not answer in time. Trying again may help."""
+
+
+class Stalled(RuntimeError):  # noqa: N818 - named for the condition
+    """The client of the log does nothing any more. Only a new process may help."""
+
+
+class OutputsLost(RuntimeError):  # noqa: N818 - named for the condition
+    """Something that was produced will never be durable: what it came from has to be consumed again."""
+
+
+class TakenOver(RuntimeError):  # noqa: N818 - named for the condition
+    """Another process owns by now what this one was about to write."""
+
+
+class Ownership(Protocol):
+    """What a consumer is told about its partitions, from inside `poll` or `close`."""
+
+    def assigned(self, partitions: list[int]) -> None:
+        """These are ours from now on."""
+
+    def revoked(self, partitions: list[int]) -> None:
+        """These are ours until this returns: the time to save and to commit."""
+
+    def lost(self, partitions: list[int]) -> None:
+        """These have been somebody else's for a while: nothing about them may be written any more."""
+
+
 class Transport(Protocol):
     """Verbs of a record log."""
+
+    def subscribe(self, topic: str, ownership: Ownership) -> None:
+        """Have a share of the topic's partitions, as told to `ownership` during `poll`."""
 
     def seek(self, topic: str, partition: int, offset: int) -> None:
         """Read this partition from `offset` on; raises `OffsetOutOfRange` if the log does not reach there."""
 
-    def poll(self, timeout: float, limit: int) -> list[Record]:
-        """Up to `limit` records in offset order, or none if `timeout` seconds bring none."""
+    def release(self, topic: str, partition: int) -> None:
+        """Read this partition no more."""
 
-    def produce(self, topic: str, value: bytes, *, key: bytes | None = None, headers: Headers = ()) -> None:
-        """Append a record; it is durable only after `flush`."""
+    def poll(self, timeout: float, limit: int) -> list[Record]:
+        """Up to `limit` records, each partition's in offset order, or none if `timeout` seconds bring none.
+
+        Raises
+        ------
+        PositionRefused
+            If records were removed before they were polled; those of other partitions can be polled all the same.
+        Unavailable
+            If nothing can be read for the time being.
+        """
+
+    def position(self, topic: str, partition: int) -> int:
+        """The next offset to come: all records below it have been polled."""
+
+    def known_end(self, topic: str, partition: int) -> int:
+        """The end of the partition as last heard of, without asking."""
+
+    def pause(self, topic: str, partition: int) -> None:
+        """Let `poll` pass over this partition until `resume`."""
+
+    def resume(self, topic: str, partition: int) -> None:
+        """Undo `pause`."""
+
+    def produce(
+        self,
+        topic: str,
+        value: bytes | None,
+        *,
+        key: bytes | None = None,
+        headers: Headers = (),
+        partition: int | None = None,
+    ) -> None:
+        """Append a record, to the partition of its key unless told; it is durable only after `flush`."""
 
     def flush(self) -> None:
-        """Return when everything produced so far is durable."""
+        """Return when everything produced so far is durable.
+
+        Raises
+        ------
+        Unavailable
+            If it is not yet.
+        OutputsLost
+            If it never will be.
+        """
+
+    def commit(self, offsets: Mapping[tuple[str, int], Committed]) -> None:
+        """Say how far this consumer is; failing is no error, for nothing of ours depends on it.
+
+        Of a log with transactions, this ends one, and outputs and offsets count together or not at all; then
+
+        Raises
+        ------
+        TakenOver
+            If another process writes in our place by now.
+        OutputsLost
+            If the transaction had to be given up.
+        """
+
+    def committed(self, topic: str) -> dict[int, Committed]:
+        """What was committed last for this consumer's group, per partition."""
+
+    def start_offsets(self, topic: str) -> dict[int, int]:
+        """The first offset there is, per partition; empty for a topic that does not exist."""
 
     def end_offsets(self, topic: str) -> dict[int, int]:
         """The offset of the next record, per partition; empty for a topic that does not exist."""
+
+    def close(self) -> None:
+        """Leave; what was not flushed may be lost."""

@@ -1,25 +1,45 @@
-"""Bytes on a topic <-> events and predictions.
+"""Bytes on a topic <-> events, labels and predictions.
 
-An event is a JSON object ``{"id": ..., "x": {name: number, ...}, "y": ..., "w": ..., "ts": ...}``.  Only id and x are
-required, x may be a list of numbers instead, and other fields are ignored.  A prediction is a pure function of the
-event, its place in the log and the model, so that one repeated after a crash has the same bytes.
+An event has an ``id``, features ``x`` and, optionally, a label ``y``, a weight ``w`` and a time ``ts``, in one of the
+`FORMATS`.  In JSON it is ``{"id": ..., "x": {name: number, ...}, "y": ..., "w": ..., "ts": ...}``; x may be a list of
+numbers instead, and other fields are ignored.
+
+A label that comes later is JSON, ``{"id": ..., "y": ..., "weight": ..., "ts": ..., "source": ..., "rev": ...}``.  Only
+id and y are required, or only id if there is ``"op": "retract"``, which takes a label back.
+
+A prediction is JSON, too.  It is a pure function of the event, its place in the log and the model, so that one repeated
+after a crash has the same bytes.
 """
 
 import json
 import math
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from hashlib import blake2b
+from pathlib import Path
+from struct import Struct
 from types import NoneType
 from typing import Any, NamedTuple
 
+import orjson
+
+from .avro_format import AvroFormat
+from .float32_format import Float32Format
+from .formats import BadRecord as BadRecord  # callers have it from here
+from .formats import Fields, Format, show
+from .json_format import JsonFormat, read_json
 from .transport import Headers, Record
 
+FORMATS = ("json", "float32", "avro")
 MAX_BYTES = 1 << 20  # Kafka's own default for the largest record
 MAX_MAGNITUDE = 1e15  # sums of squares stay far inside float32, in which kernel values are computed
 LABELS: Mapping[Any, bool] = {1: True, 0: False, -1: False}  # Python: True == 1 == 1.0 and False == 0
+DEAD_LETTER = "sv-dlq-"  # before the names of the headers that say why a record was refused
+PREDICTION_HEADERS: Headers = (("sv-schema", b"prediction:1"), ("content-type", b"application/json"))
 
 _MIN_INT64, _MAX_INT64 = -(1 << 63), (1 << 63) - 1
-_encode = json.JSONEncoder(separators=(",", ":"), allow_nan=False).encode
+_MAX_DETAIL = 1000
+_int64 = Struct("<q").unpack
 
 
 class Event(NamedTuple):
@@ -33,6 +53,19 @@ class Event(NamedTuple):
     ts: str | int | float | None
 
 
+class Label(NamedTuple):
+    """One decoded label: what somebody says, or takes back, about an event."""
+
+    id: str | int
+    key: int  # as the event's
+    y: bool | None  # None: the label is taken back
+    w: float | None  # in place of the event's weight, if given
+    ts: str | int | float | None
+    rev: int  # of two labels for an event, that of the higher revision holds
+    op: str  # "set" or "retract"
+    source: str | None
+
+
 class ModelVersion(NamedTuple):
     """Which model made a prediction: the one that had learned `ver` examples, from records before `offset`."""
 
@@ -40,17 +73,8 @@ class ModelVersion(NamedTuple):
     offset: int
 
 
-class BadRecord(ValueError):  # noqa: N818 - names the thing that goes to the dead-letter topic
-    """A record that is no event: a short fixed `reason` for machines, a `detail` for people."""
-
-    def __init__(self, reason: str, detail: str) -> None:
-        super().__init__(f"{reason}: {detail}")
-        self.reason = reason
-        self.detail = detail
-
-
 class Codec:
-    """Reads events and writes predictions.
+    """Reads events and labels, and writes predictions.
 
     Parameters
     ----------
@@ -58,40 +82,69 @@ class Codec:
         The features every event must have, no more and no less; empty: whatever an event brings.
     positive, negative
         Names of the two labels, accepted beside true/false, 0/1 and -1/+1, and used in predictions.
+    format
+        Of events, one of `FORMATS`; labels and predictions are JSON always.
+    schemas
+        For the format "avro": the folder of its schemas.
+
+    Raises
+    ------
+    ValueError
+        If the format is unknown, or is "avro" and there are no schemas.
+    AvroMissing
+        If the format is "avro" and fastavro is not installed.
+    SchemaError
+        If the format is "avro" and the schemas cannot be used.
     """
 
-    def __init__(self, names: Sequence[str] = (), positive: str | None = None, negative: str | None = None) -> None:
+    def __init__(
+        self,
+        names: Sequence[str] = (),
+        positive: str | None = None,
+        negative: str | None = None,
+        *,
+        format: str = "json",
+        schemas: Path | None = None,
+    ) -> None:
         self._names = tuple(names)
         self._expected = frozenset(names)
         self._labels = dict(LABELS)
         self._outputs: tuple[bool | str, bool | str] = (False, True)
+        named: dict[str, bool] = {}
         if positive is not None and negative is not None:
-            self._labels |= {positive: True, negative: False}
+            named = {positive: True, negative: False}
             self._outputs = (negative, positive)
+        self._labels |= named
+        self._format = _make_format(format, named, schemas)
 
-    def decode(self, value: bytes) -> Event:
+    def decode(self, record: Record) -> Event:
         """Read an event.
 
         Raises
         ------
         BadRecord
-            If the bytes are not exactly what the module describes; the detail names the field.
+            If the record is not exactly what its format describes; the detail names the field.
         """
-        fields = _parse(value)
-        if "id" not in fields or "x" not in fields:
-            raise BadRecord("missing-field", f"the record has no {'x' if 'id' in fields else 'id'!r}")
-        label = fields.get("y")
-        return Event(
-            id=fields["id"],
-            key=_key(fields["id"]),
-            x=self._features(fields["x"]),
-            y=None if label is None else self._label(label),
-            w=_weight(fields["w"]) if "w" in fields else 1.0,
-            ts=_timestamp(fields["ts"]) if "ts" in fields else None,
-        )
+        return self._format.read(_value(record), record.headers, self._to_event)
+
+    def features(self, value: bytes) -> dict[str, float]:
+        """The features of an event that was decoded before, from the value of its record alone."""
+        return self._named(self._format.features(value))
+
+    def decode_label(self, record: Record) -> Label:
+        """Read a label.
+
+        Raises
+        ------
+        BadRecord
+            If the record is not exactly what the module describes; the detail names the field.
+        """
+        return read_json(_value(record), self._to_label)
 
     def encode(self, event: Event, *, score: float, margin: float, model: ModelVersion, src: str) -> bytes:
         """Write the prediction for an event; `src` says which record it answers and is the same at every repetition."""
+        if not (math.isfinite(score) and math.isfinite(margin)):
+            raise ValueError(f"score and margin must be finite, got {score!r} and {margin!r}")
         fields = {
             "id": event.id,
             "label": self._outputs[margin > 0],
@@ -102,110 +155,164 @@ class Codec:
         }
         if event.ts is not None:
             fields["ts"] = event.ts
-        return _encode(fields).encode()
+        try:
+            return orjson.dumps(fields)
+        except orjson.JSONEncodeError:  # an id or time of more than 64 bits
+            return json.dumps(fields, separators=(",", ":"), ensure_ascii=False, allow_nan=False).encode()
+
+    # --- fields -------------------------------------------------------------------------------------------------------
+
+    def _to_event(self, fields: Fields) -> Event:
+        if "id" not in fields or "x" not in fields:
+            raise BadRecord("missing-field", f"the record has no {'x' if 'id' in fields else 'id'!r}")
+        label = fields.get("y")
+        return Event(
+            fields["id"],
+            _key(fields["id"]),
+            self._features(fields["x"]),
+            None if label is None else self._label(label),
+            _weight(fields["w"], "w") if "w" in fields else 1.0,
+            _timestamp(fields["ts"]) if "ts" in fields else None,
+        )
+
+    def _to_label(self, fields: Fields) -> Label:
+        if "id" not in fields:
+            raise BadRecord("missing-field", "the record has no 'id'")
+        op = fields.get("op", "set")
+        if op not in ("set", "retract"):
+            raise BadRecord("bad-op", f"op must be 'set' or 'retract', got {show(op)}")
+        return Label(
+            id=fields["id"],
+            key=_key(fields["id"]),
+            y=self._label(fields.get("y")) if op == "set" else None,
+            w=_weight(fields["weight"], "weight") if "weight" in fields else None,
+            ts=_timestamp(fields["ts"]) if "ts" in fields else None,
+            rev=_revision(fields.get("rev", 0)),
+            op=op,
+            source=_source(fields.get("source")),
+        )
 
     def _features(self, x: Any) -> dict[str, float]:
         if type(x) is list:
-            if self._names and len(x) != len(self._names):
-                raise BadRecord("bad-features", f"x has {len(x)} numbers, expected {len(self._names)}")
-            x = dict(zip(self._names or map(str, range(len(x))), x, strict=True))
+            x = self._named(x)
         elif type(x) is not dict:
-            raise BadRecord("bad-features", f"x must be an object or a list of numbers, got {_show(x)}")
+            raise BadRecord("bad-features", f"x must be an object or a list of numbers, got {show(x)}")
         elif self._names and x.keys() != self._expected:
             raise BadRecord("bad-features", _difference(x, self._names))
+        low, high = -MAX_MAGNITUDE, MAX_MAGNITUDE
         for name, number in x.items():
-            if type(number) not in (float, int) or not -MAX_MAGNITUDE < number < MAX_MAGNITUDE:
+            kind = type(number)
+            if (kind is not float and kind is not int) or not low < number < high:
                 raise BadRecord(
-                    "bad-feature", f"feature {name!r} must be a number below 1e15 in size, got {_show(number)}"
+                    "bad-feature", f"feature {name!r} must be a number below 1e15 in size, got {show(number)}"
                 )
         return x
+
+    def _named(self, x: Any) -> dict[str, float]:
+        if type(x) is not list:
+            return x
+        if self._names and len(x) != len(self._names):
+            raise BadRecord("bad-features", f"x has {len(x)} numbers, expected {len(self._names)}")
+        return dict(zip(self._names or _positions(len(x)), x, strict=True))
 
     def _label(self, label: Any) -> bool:
         known = self._labels.get(label) if type(label) in (bool, int, float, str) else None
         if known is None:
             names = "" if self._outputs[1] is True else f", {self._outputs[1]!r}/{self._outputs[0]!r}"
-            raise BadRecord("bad-label", f"y must be true/false, 0/1, -1/+1{names}, got {_show(label)}")
+            raise BadRecord("bad-label", f"y must be true/false, 0/1, -1/+1{names}, got {show(label)}")
         return known
 
 
-def dead_letter_headers(record: Record, stage: str, error: BadRecord) -> Headers:
-    """Where a refused record came from and why, for the headers of its copy on the dead-letter topic."""
+def dead_letter_headers(record: Record, stage: str, error: BadRecord, app: str, attempts: int = 1) -> Headers:
+    """Where a refused record came from and why, for the headers of its copy on the dead-letter topic.
+
+    Parameters
+    ----------
+    record
+        The record.
+    stage
+        What was being done with it.
+    error
+        What is wrong with it.
+    app
+        Who refuses it.
+    attempts
+        How often it was tried.
+    """
     content = {
         "topic": record.topic,
         "partition": record.partition,
         "offset": record.offset,
+        "timestamp": record.timestamp,
         "stage": stage,
         "reason": error.reason,
-        "error": error.detail,
+        "error": error.detail[:_MAX_DETAIL],
+        "attempts": attempts,
+        "app": app,
     }
-    return [(f"sv-dlq-{name}", str(value).encode()) for name, value in content.items()]
+    return [(f"{DEAD_LETTER}{name}", str(value).encode()) for name, value in content.items()]
 
 
-# --- strict JSON ------------------------------------------------------------------------------------------------------
-
-
-def _parse(value: bytes) -> dict[str, Any]:
-    if len(value) > MAX_BYTES:
-        raise BadRecord("too-large", f"the record has {len(value)} bytes, at most {MAX_BYTES} are read")
-    try:
-        text = value.decode("utf-8")
-        fields = _decode(text)
-        if "\\u" in text:
-            _encode_strictly(fields)
-    except UnicodeError as error:
-        raise BadRecord("not-utf8", str(error)) from None
-    except RecursionError:
-        raise BadRecord("not-json", "objects or lists are nested too deeply") from None
-    except BadRecord:
-        raise
-    except ValueError as error:
-        raise BadRecord("not-json", str(error)) from None
-    if type(fields) is not dict:
-        raise BadRecord("not-an-object", f"a record must be a JSON object, got {_show(fields)}")
-    return fields
-
-
-def _refuse_constant(name: str) -> Any:
-    raise BadRecord("not-json", f"{name} is not JSON")
-
-
-def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    result = dict(pairs)
-    if len(result) != len(pairs):
-        names = [name for name, _ in pairs]
-        raise BadRecord("duplicate-field", f"{max(names, key=names.count)!r} appears more than once")
-    return result
-
-
-_decode = json.JSONDecoder(parse_constant=_refuse_constant, object_pairs_hook=_object).decode
-
-
-def _encode_strictly(fields: Any) -> None:
-    """Half a surrogate pair is legal in JSON's escapes but is no text: nothing could write it out again."""
-    json.dumps(fields, ensure_ascii=False).encode("utf-8")
+def _make_format(name: str, labels: Mapping[str, bool], schemas: Path | None) -> Format:
+    if name == "json":
+        return JsonFormat()
+    if name == "float32":
+        return Float32Format(labels)
+    if name != "avro":
+        raise ValueError(f"format must be one of {', '.join(map(repr, FORMATS))}, got {name!r}")
+    if schemas is None:
+        raise ValueError("schemas must be given for the format 'avro'")
+    return AvroFormat(schemas)
 
 
 # --- fields -----------------------------------------------------------------------------------------------------------
+
+
+def _value(record: Record) -> bytes:
+    value = record.value
+    if value is None:
+        raise BadRecord("null-value", "the record has no value")
+    if len(value) > MAX_BYTES:
+        raise BadRecord("too-large", f"the record has {len(value)} bytes, at most {MAX_BYTES} are read")
+    return value
+
+
+@lru_cache(maxsize=8)
+def _positions(n_features: int) -> tuple[str, ...]:
+    return tuple(map(str, range(n_features)))
 
 
 def _key(id_: Any) -> int:
     if type(id_) is int and _MIN_INT64 <= id_ <= _MAX_INT64:
         return id_
     if type(id_) not in (str, int) or id_ == "":
-        raise BadRecord("bad-id", f"id must be a string or an integer, got {_show(id_)}")
-    return int.from_bytes(blake2b(str(id_).encode(), digest_size=8).digest(), "little", signed=True)
+        raise BadRecord("bad-id", f"id must be a string or an integer, got {show(id_)}")
+    key: int = _int64(blake2b(str(id_).encode(), digest_size=8).digest())[0]
+    return key
 
 
-def _weight(weight: Any) -> float:
+def _weight(weight: Any, name: str) -> float:
     if type(weight) not in (int, float) or not 0 < weight < MAX_MAGNITUDE:
-        raise BadRecord("bad-weight", f"w must be a positive number below 1e15, got {_show(weight)}")
+        raise BadRecord("bad-weight", f"{name} must be a positive number below 1e15, got {show(weight)}")
     return float(weight)
 
 
 def _timestamp(ts: Any) -> str | int | float | None:
-    if type(ts) not in (str, int, float, NoneType) or ts in (math.inf, -math.inf):
-        raise BadRecord("bad-ts", f"ts must be a string or a number, got {_show(ts)}")
+    if type(ts) not in (str, int, float, NoneType) or (type(ts) is float and not math.isfinite(ts)):
+        raise BadRecord("bad-ts", f"ts must be a string or a number, got {show(ts)}")
     return ts
+
+
+def _revision(rev: Any) -> int:
+    if type(rev) is not int or not 0 <= rev <= _MAX_INT64:
+        raise BadRecord("bad-rev", f"rev must be an integer from 0 to 2**63 - 1, got {show(rev)}")
+    return rev
+
+
+def _source(source: Any) -> str | None:
+    if type(source) not in (str, NoneType):
+        raise BadRecord("bad-source", f"source must be a string, got {show(source)}")
+    return source
 
 
 def _difference(x: Mapping[str, Any], names: Sequence[str]) -> str:
@@ -214,8 +321,3 @@ def _difference(x: Mapping[str, Any], names: Sequence[str]) -> str:
     parts = [f"lacks {', '.join(map(repr, missing[:5]))}"] if missing else []
     parts += [f"has unknown {', '.join(map(repr, unknown[:5]))}"] if unknown else []
     return f"x {' and '.join(parts)}"
-
-
-def _show(value: Any) -> str:
-    text = repr(value) if not isinstance(value, float) or math.isfinite(value) else "a number too large for a float"
-    return text if len(text) <= 60 else f"{text[:57]}..."

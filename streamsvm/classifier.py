@@ -142,6 +142,12 @@ class OnlineSVM(base.MiniBatchClassifier):
         if largest_self_product(self._kernel, sq) > LARGEST_KERNEL_VALUE:
             raise self._overflow(self._n_seen)
 
+    def validate_many(self, X: Any) -> None:
+        """Raise the ValueError or TypeError that `learn_many` would raise for these features; learn nothing."""
+        for rows, q in self._features.batches(X, learning=False):
+            if largest_self_product(self._kernel, q.sq) > LARGEST_KERNEL_VALUE:
+                raise self._overflow(rows.start + int(np.argmax(q.sq)))
+
     def learn_many(self, X: Any, y: Any, w: Any = None, ids: Any = None) -> None:
         """Learn a batch of examples, in sequence.
 

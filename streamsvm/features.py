@@ -143,6 +143,14 @@ class FeatureTable:
             yield slice(b, b + len(q.sq)), q
 
     def _of_dicts(self, rows: Sequence[Mapping[Hashable, Any]], first: int, learning: bool) -> Queries:
+        table = _table_of(rows)
+        if table is not None:
+            names, values = table
+            if learning:
+                self.add(names)
+            starts = np.arange(0, values.size + 1, len(names))
+            columns = np.tile(self.lookup(names), len(values))
+            return blocks.from_sparse(starts, np.arange(values.size), values.ravel(), columns)
         parts = []
         for t, x in enumerate(rows):
             if not isinstance(x, Mapping):
@@ -211,6 +219,25 @@ def _canonical(X: sp.csr_matrix) -> sp.csr_matrix:
         X = X.copy()
         X.sum_duplicates()
     return X
+
+
+def _table_of(rows: Sequence[Any]) -> tuple[tuple[Hashable, ...], np.ndarray] | None:
+    """Names and values of dicts with the same features in the same order; None for others, or if a value is no good.
+
+    Most batches are of this kind, and one conversion of all their numbers takes a tenth of the time of many small ones.
+    """
+    names = tuple(rows[0]) if type(rows[0]) is dict else ()
+    if not names or not all(type(x) is dict and tuple(x) == names for x in rows):
+        return None
+    try:
+        values = np.array([list(x.values()) for x in rows])
+    except ValueError:  # sequences among the values
+        return None
+    if values.ndim != 2 or values.dtype.kind not in "fiub":
+        return None
+    values = values.astype(np.float64)
+    with np.errstate(over="ignore", invalid="ignore"):
+        return None if too_large(np.einsum("ij,ij->i", values, values)) else (names, values)
 
 
 def _numbers(x: Mapping[Hashable, Any]) -> np.ndarray:

@@ -2,11 +2,18 @@
 
 import logging
 import os
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, closing
+from dataclasses import replace
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import settings as hypothesis_settings
+from hypothesis import strategies as st
 
 from streamsvm import snapshot
+from streamsvm.connectors import checkpoint as checkpoint_module
 from streamsvm.connectors.checkpoint import (
     Checkpoint,
     CheckpointError,
@@ -15,14 +22,15 @@ from streamsvm.connectors.checkpoint import (
     checkpoint_files,
     load_newest,
 )
-from streamsvm.connectors.folders import AlreadyInUse
+from streamsvm.connectors.journal import Cut, Kind
 from streamsvm.connectors.settings import ConfigError
+from streamsvm.connectors.transport import TakenOver
 
 
 def checkpoint(sequence):
     return Checkpoint(
         sequence=sequence,
-        offsets={"events-0": 64 * sequence},
+        offsets={"events": 64 * sequence, "labels": 8},
         fingerprint={"model.C": 1.0, "features.names": ["a"]},
         counters={"learned": sequence, "seconds": 0.5},
         blobs={"model": b"\x00model" * sequence, "scaler": b""},
@@ -30,12 +38,29 @@ def checkpoint(sequence):
     )
 
 
+def save(store, sequence, owner=""):
+    """Write a checkpoint that tells by whom."""
+    counters = {"learned": sequence, "owner": owner}
+    return store.save(replace(checkpoint(sequence), counters=counters).to_bytes(), sequence)
+
+
 @pytest.fixture
-def store(tmp_path):
-    with CheckpointStore(tmp_path / "state", keep=3) as store:
-        for sequence in (1, 2, 3, 4):
-            store.save(checkpoint(sequence))
-        yield store
+def open_store(tmp_path):
+    """Opens the folder again and again, as one process after another does."""
+    with ExitStack() as stack:
+
+        def open_store(keep=3):
+            return stack.enter_context(closing(CheckpointStore(tmp_path / "state", keep)))
+
+        yield open_store
+
+
+@pytest.fixture
+def store(open_store):
+    store = open_store()
+    for sequence in (1, 2, 3, 4):
+        save(store, sequence)
+    return store
 
 
 def test_a_checkpoint_comes_back_as_it_was():
@@ -52,9 +77,8 @@ def test_the_newest_is_loaded_and_the_last_few_are_kept(store, tmp_path):
     assert [path.name[-9:-5] for path in checkpoint_files(tmp_path / "state")] == ["0004", "0003", "0002"]
 
 
-def test_no_checkpoint_is_no_error(tmp_path):
-    with CheckpointStore(tmp_path / "new", keep=1) as store:
-        assert store.load() is None
+def test_no_checkpoint_is_no_error(open_store, tmp_path):
+    assert open_store().load() is None
     assert load_newest(tmp_path / "nothing") is None
 
 
@@ -67,7 +91,7 @@ def test_a_damaged_checkpoint_is_passed_over_with_a_warning(store, tmp_path, cap
     with caplog.at_level(logging.WARNING):
         assert store.load().sequence == 3
     assert newest.name in caplog.text
-    store.save(checkpoint(4))
+    save(store, 4)
     assert store.load().sequence == 4
 
 
@@ -79,7 +103,7 @@ def test_only_damaged_checkpoints_stop_the_daemon(store, tmp_path):
 
 
 @pytest.mark.parametrize("step", ["write", "fsync", "replace"])
-def test_a_crash_while_writing_leaves_the_previous_one(store, tmp_path, monkeypatch, step):
+def test_a_crash_while_writing_leaves_the_previous_one(store, open_store, tmp_path, monkeypatch, step):
     class Crash(BaseException):
         pass
 
@@ -87,16 +111,18 @@ def test_a_crash_while_writing_leaves_the_previous_one(store, tmp_path, monkeypa
         raise Crash
 
     if step == "write":
-        monkeypatch.setattr(snapshot, "pack", crash)
+        monkeypatch.setattr(snapshot, "write_atomic", crash)
     else:
         monkeypatch.setattr(os, step, crash)
     with pytest.raises(Crash):
-        store.save(checkpoint(5))
+        save(store, 5)
     monkeypatch.undo()
     assert store.load().sequence == 4
-    store.save(checkpoint(5))
-    assert store.load().sequence == 5
+    following = open_store()
+    assert following.load().sequence == 4
     assert not list((tmp_path / "state").glob(".*.tmp"))
+    save(following, 5)
+    assert following.load().sequence == 5
 
 
 def test_other_settings_are_refused_by_name(tmp_path):
@@ -110,8 +136,163 @@ def test_other_settings_are_refused_by_name(tmp_path):
     assert not any("features.names" in problem for problem in problems)
 
 
-def test_a_state_folder_has_one_daemon(store, tmp_path):
-    with pytest.raises(AlreadyInUse, match=rf"this daemon's state is in use by process {os.getpid()}"):
-        CheckpointStore(tmp_path / "state", keep=1)
-    store.close()
-    CheckpointStore(tmp_path / "state", keep=1).close()
+# --- one owner after another ------------------------------------------------------------------------------------------
+
+
+def test_who_opens_the_folder_last_owns_it(open_store):
+    first = open_store()
+    save(first, 1)
+    second = open_store()
+    assert second.epoch > first.epoch
+    with pytest.raises(TakenOver, match="belongs to another process"):
+        save(first, 2)
+    assert second.load().sequence == 1
+    save(second, 2)
+    save(second, 3)
+
+
+def test_each_owner_has_an_epoch_of_its_own(tmp_path):
+    with ThreadPoolExecutor(8) as pool:
+        stores = list(pool.map(lambda _: CheckpointStore(tmp_path / "state", 3), range(40)))
+    assert len({store.epoch for store in stores}) == 40
+    assert [path.name for path in tmp_path.glob("state/epoch-*")] == ["epoch-000040"]
+
+
+def write_unnoticed(monkeypatch, store, sequence, owner):
+    """A checkpoint of an owner that looked for a successor just before there was one."""
+    with monkeypatch.context() as patch:
+        patch.setattr(checkpoint_module, "_newest_epoch", lambda _: store.epoch)
+        return save(store, sequence, owner)
+
+
+@pytest.mark.parametrize("n_late", [1, 5])
+@pytest.mark.parametrize("n_saved", [0, 1, 2])
+def test_what_a_replaced_owner_writes_does_not_count(open_store, monkeypatch, n_saved, n_late):
+    first = open_store()
+    save(first, 1, "first")
+    second = open_store()
+    second.load()
+    journal, _, _ = second.begin_journal()
+    for sequence in range(2, 2 + n_saved):
+        journal = save(second, sequence, "second")
+    journal.append(Cut(Kind.CUT, 500, 5))
+    for sequence in range(2, 2 + n_late):
+        write_unnoticed(monkeypatch, first, sequence, "first").append(Cut(Kind.CUT, 300, 3))
+    third = open_store()
+    found = third.load()
+    assert (found.counters["owner"], found.sequence) == ("second" if n_saved else "first", 1 + n_saved)
+    assert third.begin_journal()[1] == [Cut(Kind.CUT, 500, 5)]
+
+
+def test_a_replaced_owner_removes_nothing_of_its_successor(open_store, monkeypatch, tmp_path):
+    first = open_store(keep=1)
+    save(first, 1)
+    second = open_store(keep=1)
+    second.load()
+    second.begin_journal()
+    save(second, 2)
+    files = {path.name for path in tmp_path.glob("state/*-000002-*")}
+    for sequence in (2, 3, 4):
+        write_unnoticed(monkeypatch, first, sequence, "first")
+    assert files <= {path.name for path in tmp_path.glob("state/*")}
+
+
+def test_the_wanted_checkpoint_is_loaded(open_store):
+    store = open_store()
+    for sequence in (1, 2, 3):
+        save(store, sequence).append(Cut(Kind.CUT, 100 * sequence, 0))
+    following = open_store()
+    assert following.load((store.epoch, 2)).sequence == 2
+    cuts = following.begin_journal()[1]
+    assert cuts == [Cut(Kind.CUT, 200, 0), Cut(Kind.CUT, 300, 0)]  # also what was taken after it
+
+
+@pytest.mark.parametrize("wanted", [(1, 9), (9, 4)])
+def test_a_wanted_checkpoint_that_is_gone_is_no_fresh_beginning(store, wanted):
+    with pytest.raises(CheckpointError, match=f"no checkpoint {wanted[1]} of epoch {wanted[0]}"):
+        store.load(wanted)
+
+
+# --- the journals since a checkpoint ----------------------------------------------------------------------------------
+
+
+def cuts_of(store):
+    store.load()
+    return store.begin_journal()[1]
+
+
+def cut(number):
+    return Cut(Kind.CUT, number, 0)
+
+
+def test_a_journal_begins_with_every_checkpoint(open_store):
+    store = open_store()
+    store.load()
+    journal, cuts, suspect = store.begin_journal()
+    assert (cuts, suspect) == ([], None)
+    journal.append(cut(1))
+    save(store, 1).append(cut(2))
+    assert cuts_of(open_store()) == [cut(2)]
+
+
+def test_what_is_taken_again_is_in_the_journal_again(open_store):
+    store = open_store()
+    save(store, 1).append(cut(1))
+    for number in (2, 3, 4):
+        following = open_store()
+        assert cuts_of(following) == [cut(i) for i in range(1, number)]
+        following._journal.append(cut(number))
+
+
+def test_a_damaged_checkpoint_costs_nothing_but_time(open_store, tmp_path):
+    """Two journals in a row lead from the checkpoint before it to where the owner was."""
+    store = open_store()
+    save(store, 1).append(cut(1))
+    save(store, 2).append(cut(2))
+    newest = checkpoint_files(tmp_path / "state")[0]
+    newest.write_bytes(newest.read_bytes()[:-1])
+    for _ in range(2):  # the one who takes them again may be killed, too
+        assert cuts_of(open_store()) == [cut(1), cut(2)]
+    following = open_store()
+    assert cuts_of(following) == [cut(1), cut(2)]
+    following._journal.append(cut(3))
+    save(following, 2).append(cut(4))
+    assert cuts_of(open_store()) == [cut(4)]
+
+
+@hypothesis_settings(max_examples=50)
+@given(steps=st.lists(st.sampled_from("csk"), max_size=30), damaged=st.integers(0, 2))
+def test_whatever_happened_nothing_is_taken_twice_or_left_out(tmp_path_factory, steps, damaged):
+    """Cuts, saves and kills in any order: a checkpoint and the cuts to take again are all that was ever taken."""
+    folder = tmp_path_factory.mktemp("state")
+    with ExitStack() as stack:
+
+        def begin():
+            store = stack.enter_context(closing(CheckpointStore(folder, 3)))
+            found = store.load()
+            journal, cuts, _ = store.begin_journal()
+            return store, journal, found, [cut.events for cut in cuts]
+
+        def write(sequence):
+            return store.save(replace(checkpoint(sequence), offsets={"events": n_taken}).to_bytes(), sequence)
+
+        n_taken, sequence = 0, 1
+        store, *_ = begin()
+        journal = write(sequence)  # before anything is taken
+        is_whole = True
+        for step in [*steps, "k"]:
+            if step == "c":
+                n_taken += 1
+                journal.append(cut(n_taken))
+                journal.done()
+            elif step == "s":
+                sequence += 1
+                journal = write(sequence)
+            else:
+                if is_whole and len(checkpoint_files(folder)) > damaged:
+                    is_whole = False
+                    for path in checkpoint_files(folder)[:damaged]:
+                        path.write_bytes(b"")
+                store, journal, found, again = begin()
+                sequence = found.sequence
+                assert [*range(1, found.offsets["events"] + 1), *again] == list(range(1, n_taken + 1))

@@ -8,6 +8,7 @@ import sys
 import pytest
 
 from streamsvm.connectors.cli import main
+from streamsvm.connectors.folders import lock_folder
 from streamsvm.connectors.local_log import LocalLog
 from streamsvm.connectors.state import State
 
@@ -106,8 +107,8 @@ def test_run_ends_with_a_table_and_the_digest(tmp_path, config, call):
     code, out, _ = call("run", config)
     assert code == 0
     assert out[0].split()[:3] == ["stream", "records", "error"]
-    assert out[1].split()[:2] == ["events", "100"]
-    digest = re.fullmatch(r"model digest: ([0-9a-f]{64})", out[-1]).group(1)
+    assert out[1].split()[:2] == ["events-0", "100"]
+    digest = re.fullmatch(r"model digest of events-0: ([0-9a-f]{64})", out[-1]).group(1)
     assert out[1].split()[-1] == digest[:12]
     assert call("run", config)[1] == out
     assert len(records(tmp_path / "log", "predictions")) == 100
@@ -162,9 +163,7 @@ def test_an_empty_log_is_no_error(config, call):
 
 
 def test_a_busy_state_is_exit_code_1(tmp_path, config, call):
-    from streamsvm.connectors.checkpoint import CheckpointStore
-
-    with CheckpointStore(tmp_path / "state", 3):
+    with lock_folder(tmp_path / "state", "a test"):
         code, _, err = call("run", config)
     assert code == 1
     assert "in use by process" in err[-1]
@@ -173,6 +172,8 @@ def test_a_busy_state_is_exit_code_1(tmp_path, config, call):
 def test_a_fault_of_ours_keeps_its_traceback(config, monkeypatch):
     monkeypatch.setattr(State, "new", lambda *_: 1 / 0)
     config.write_text(CONFIG.replace("warmup = 20", 'scale = "none"'))
+    with LocalLog(config.parent / "log") as log:
+        log.produce("events", b'{"id": 1, "x": {"a": 1}}')
     with pytest.raises(ZeroDivisionError):
         main(["run", str(config)])
 
@@ -187,8 +188,11 @@ def test_dlq_lists_what_was_refused(tmp_path, config, call):
     assert call("run", config)[0] == 0
     code, out, _ = call("dlq", config)
     assert (code, len(out)) == (0, 2)
-    assert out[0].startswith("1\tnot-json: ")
-    assert out[1] == '2\tbad-label: y must be true/false, 0/1, -1/+1, got 7\tb\'{"id": 2, "x": {"a": 1}, "y": 7}\''
+    assert out[0].startswith("0\tevents-0-1\tnot-json: ")
+    assert (
+        out[1]
+        == '1\tevents-0-2\tbad-label: y must be true/false, 0/1, -1/+1, got 7\tb\'{"id": 2, "x": {"a": 1}, "y": 7}\''
+    )
     assert max(map(len, out)) < 200
 
 

@@ -288,3 +288,18 @@ def test_columns_that_are_no_numbers_are_named():
         LASVM().learn_many(frame, [True, False])
     with pytest.raises(TypeError, match="X has dtype <U4"):
         LASVM().learn_many(frame[["town"]].to_numpy(str), [True, False])
+
+
+@pytest.mark.parametrize("bad", [NAN, 1e19, "high", [1.0], None])
+def test_a_batch_is_validated_as_it_would_be_learned(bad):
+    """Rows with the same names are looked at together, others one by one; the verdict is the same."""
+    rows = [{"a": float(i), "b": 1} for i in range(5)]
+    for spoiled in ([*rows, {"a": 1.0, "b": bad}], [*rows, {"b": bad}]):
+        model = LASVM()
+        model.validate_many(rows)
+        with pytest.raises((ValueError, TypeError)) as validated:
+            model.validate_many(spoiled)
+        with pytest.raises((ValueError, TypeError)) as learned:
+            model.learn_many(spoiled, [True, False] * 3)
+        assert str(validated.value) == str(learned.value)
+        assert model.n_members == 0

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from streamsvm.connectors.folders import AlreadyInUse
 from streamsvm.connectors.local_log import LocalLog
 from streamsvm.connectors.segments import LogCorruption
-from streamsvm.connectors.transport import OffsetOutOfRange
+from streamsvm.connectors.transport import Committed, OffsetOutOfRange
 
 
 def fill(folder, n, segment_bytes=16 << 20, topic="events"):
@@ -46,7 +46,7 @@ def damage(path, position, xor=0x10):
     records=st.lists(
         st.tuples(
             st.none() | st.binary(max_size=20),
-            st.binary(max_size=300),
+            st.none() | st.binary(max_size=300),
             st.lists(st.tuples(st.text(max_size=5), st.binary(max_size=5)), max_size=3).map(tuple),
         ),
         max_size=30,
@@ -118,6 +118,106 @@ def test_a_reader_follows_a_writer(tmp_path):
             writer.produce("events", b"%d" % i)
             assert [r.value for r in reader.poll(0, 10)] == [b"%d" % i]
             assert reader.poll(0, 10) == []
+
+
+@pytest.mark.parametrize("n_partitions", [1, 3, 8])
+def test_a_key_has_one_partition_and_keys_have_many(tmp_path, n_partitions):
+    with LocalLog(tmp_path) as log:
+        log.create("events", n_partitions)
+        for i in range(200):
+            log.produce("events", b"", key=b"%d" % (i % 50))
+        assert log.end_offsets("events").keys() == set(range(n_partitions))
+        for number in range(n_partitions):
+            log.seek("events", number, 0)
+        homes = {}
+        for record in log.poll(0, 1000):
+            homes.setdefault(record.key, set()).add(record.partition)
+    assert all(len(home) == 1 for home in homes.values())
+    assert len(set().union(*homes.values())) == n_partitions
+
+
+def test_a_topic_that_is_made_is_empty_and_keeps_what_it_has(tmp_path):
+    with LocalLog(tmp_path) as log:
+        assert log.end_offsets("events") == log.start_offsets("events") == {}
+        log.create("events", 2)
+        assert log.end_offsets("events") == log.start_offsets("events") == {0: 0, 1: 0}
+        log.produce("events", b"", partition=1)
+        log.create("events", 3)
+        assert log.end_offsets("events") == {0: 0, 1: 1, 2: 0}
+
+
+class Owner:
+    """Takes note of what it is told."""
+
+    def __init__(self):
+        self.told = []
+
+    def assigned(self, partitions):
+        self.told.append(partitions)
+
+
+def test_a_subscriber_has_all_partitions(tmp_path):
+    owner = Owner()
+    with LocalLog(tmp_path) as log:
+        log.subscribe("events", owner)  # before there is a topic
+        log.create("events", 11)
+        log.subscribe("events", owner)
+    assert owner.told == [[0], list(range(11))]
+
+
+def test_a_paused_partition_is_passed_over(tmp_path):
+    with LocalLog(tmp_path) as log:
+        for number in (0, 1):
+            for i in range(4):
+                log.produce("events", b"%d" % i, partition=number)
+            log.seek("events", number, 0)
+        log.pause("events", 0)
+        assert {record.partition for record in log.poll(0, 3)} == {1}
+        log.resume("events", 0)
+        assert [record[1:3] for record in log.poll(0, 100)] == [(0, 0), (0, 1), (0, 2), (0, 3), (1, 3)]
+        log.pause("events", 0)
+        log.seek("events", 0, 2)  # which begins anew
+        assert [record[1:3] for record in log.poll(0, 100)] == [(0, 2), (0, 3)]
+        log.release("events", 0)
+        log.produce("events", b"", partition=0)
+        assert log.poll(0, 100) == []
+
+
+def test_a_position_follows_and_the_end_is_known_once_it_was_met(tmp_path):
+    fill(tmp_path, 5)
+    with LocalLog(tmp_path) as log:
+        log.seek("events", 0, 1)
+        assert log.position("events", 0) == 1 < log.known_end("events", 0)
+        assert len(log.poll(0, 2)) == 2
+        assert log.position("events", 0) == 3 < log.known_end("events", 0)
+        assert len(log.poll(0, 10)) == 2
+        assert log.position("events", 0) == log.known_end("events", 0) == 5
+        fill(tmp_path, 1)
+        log.poll(0, 10)
+        assert log.position("events", 0) == log.known_end("events", 0) == 6
+
+
+def test_commits_are_kept_by_group_and_partition(tmp_path):
+    with LocalLog(tmp_path, group="one") as log, LocalLog(tmp_path, group="two") as other:
+        log.create("events", 3)
+        assert log.committed("events") == log.committed("nothing") == {}
+        log.commit({("events", 0): Committed(7, "3:4"), ("events", 2): Committed(1)})
+        log.commit({("events", 0): Committed(9, "3:5")})
+        other.commit({("events", 0): Committed(1, "")})
+        assert log.committed("events") == {0: Committed(9, "3:5"), 2: Committed(1, "")}
+        assert other.committed("events") == {0: Committed(1, "")}
+        assert log.end_offsets("events") == {0: 0, 1: 0, 2: 0}
+
+
+def test_a_log_begins_where_its_first_segment_does(tmp_path):
+    fill(tmp_path, 100, segment_bytes=1000)
+    paths = segments(tmp_path)
+    paths[0].unlink()
+    with LocalLog(tmp_path) as log:
+        assert log.start_offsets("events") == {0: int(paths[1].stem)}
+        assert log.end_offsets("events") == {0: 100}
+        log.seek("events", 0, int(paths[1].stem))
+        assert len(log.poll(0, 1000)) == 100 - int(paths[1].stem)
 
 
 def test_poll_waits_for_a_record_until_its_timeout(tmp_path):

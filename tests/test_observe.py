@@ -122,7 +122,8 @@ def test_progress_is_shown_on_a_terminal_only(monkeypatch, terminal):
     monkeypatch.setattr(sys, "stderr", stream)
     with Progress("events", total=200, done=100) as progress:
         progress.advance(50)
-        progress.advance(50, error="1.0%")
+        progress.show(error="1.0%")
+        progress.advance(50)
     if terminal:
         assert "200/200" in stream.getvalue()
         assert "error=1.0%" in stream.getvalue()

@@ -6,8 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from streamsvm.connectors import report
-from streamsvm.connectors.daemon import run
+from streamsvm.connectors import daemon, report
 from streamsvm.connectors.local_log import LocalLog
 from streamsvm.connectors.settings import DaemonSettings, FeatureSettings, LogSettings, Settings
 
@@ -28,7 +27,7 @@ def finished(folder, names, n=200, scale="standard"):
             pairs = ", ".join(f'"{name}": {value}' for name, value in zip(names, x, strict=True))
             log.produce("events", f'{{"id": {i}, "x": {{{pairs}}}, "y": {str(x[0] > 100).lower()}}}'.encode())
         log.produce("events", b"bad")
-    return settings, run(settings)
+    return settings, daemon.run(settings)[0]
 
 
 @pytest.mark.parametrize("names", [["a"], ["x1", "x2"], ["a", "b", "c"]])
@@ -69,7 +68,7 @@ def test_without_matplotlib_the_message_says_what_to_install(tmp_path, monkeypat
 def test_the_table_is_aligned_and_leaves_unknown_numbers_out(tmp_path):
     _, state = finished(tmp_path / "a", ["a"])
     settings, _ = finished(tmp_path / "b", ["a"])
-    one_class = run(replace(settings, daemon=replace(settings.daemon, state_dir=tmp_path / "other")))
+    one_class = daemon.run(replace(settings, daemon=replace(settings.daemon, state_dir=tmp_path / "other")))[0]
     one_class.metrics = type(one_class.metrics)(10)
     lines = report.table({"points": state, "a long name": one_class}).splitlines()
     assert len({len(line) for line in lines}) == 1

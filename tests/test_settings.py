@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from streamsvm.connectors.settings import SECTIONS, ConfigError, load
+from streamsvm.connectors.settings import SECTIONS, ConfigError, load, parse_partitions
 
 GAP_FAMILY = ("clean_every", "max_non_sv", "steps", "ramp_s", "ramp_warmup")  # settings that lasvm has not
 
@@ -35,10 +35,12 @@ def test_an_empty_file_gives_the_defaults(tmp_path):
 def test_the_example_shows_every_setting_with_its_default(tmp_path):
     text = (Path(__file__).parents[1] / "examples" / "app.toml").read_text()
     assert load(write(tmp_path, text), {}) == load(write(tmp_path, ""), {})
-    shown = re.sub(r"^# (?=\w+ = )", "", text, flags=re.MULTILINE)
+    shown = re.sub(r"^# (?=\w+ = |\[)", "", text, flags=re.MULTILINE)
     keys = tomllib.loads(shown)
+    assert keys.keys() - {"kafka"} == SECTIONS.keys()
     for name, section in SECTIONS.items():
         assert set(keys[name]) == {item.name for item in fields(section)}
+    assert keys["kafka"].keys() >= {"bootstrap_servers", "security_protocol", "sasl_plain_password_file"}
 
 
 def test_file_then_environment_then_flags(tmp_path):
@@ -119,18 +121,53 @@ def test_every_problem_is_reported_at_once(tmp_path):
         ("features.names", "[1]"),
         ("features.names", '["a", "a"]'),
         ("log.topic", '"a/b"'),
-        ("log.topic", '"dlq"'),
         ("log.segment_mb", "0"),
         ("daemon.batch", "1.5"),
         ("daemon.max_bad", "1.1"),
         ("daemon.follow", "1"),
         ("daemon.state_dir", "3"),
+        ("daemon.per", '"user"'),
+        ("daemon.max_models", "0"),
+        ("daemon.start", '"now"'),
+        ("daemon.on_data_loss", '"ignore"'),
+        ("daemon.exactly_once", "1"),
+        ("daemon.log_format", '"xml"'),
+        ("daemon.watchdog_seconds", "-1"),
+        ("daemon.shutdown_seconds", "0"),
+        ("daemon.publish_seconds", "0"),
+        ("log.labels", '"a/b"'),
+        ("log.format", '"xml"'),
+        ("join.ttl_seconds", "0"),
+        ("join.ttl_seconds", "inf"),
+        ("join.pending_mb", "0"),
+        ("join.max_skew_seconds", "nan"),
+        ("group.id", '""'),
+        ("group.instance", '"a b"'),
+        ("group.instance", '"host-1"'),
+        ("group.assign", '"3-1"'),
+        ("group.assign", '"a"'),
+        ("group.assign", '"0"'),
+        ("http.port", "-1"),
+        ("http.port", '"9100"'),
     ],
 )
 def test_wrong_values_are_refused_by_name(tmp_path, key, value):
     section, name = key.split(".")
     (problem,) = problems(write(tmp_path, f"[{section}]\n{name} = {value}\n"))
     assert key in problem
+
+
+@pytest.mark.parametrize(("key", "value"), [("topic", "dlq"), ("labels", "events"), ("model", "scores")])
+def test_topics_must_differ(tmp_path, key, value):
+    (problem,) = problems(write(tmp_path, f"[log]\n{key} = '{value}'\n"))
+    assert f"the topics of [log] must differ; there is more than one {value!r}" in problem
+
+
+def test_transactions_need_a_group_and_a_checkpoint_to_go_back_to(tmp_path):
+    text = "[daemon]\nexactly_once = true\nkeep = 1\n[group]\nassign = '0'\n[kafka]\nbootstrap_servers = 'x:1'\n"
+    found = problems(write(tmp_path, text))
+    assert len(found) == 2
+    assert all("daemon.exactly_once needs" in problem for problem in found)
 
 
 def test_equal_label_names_are_refused(tmp_path):
@@ -176,7 +213,8 @@ def test_the_fingerprint_is_all_that_a_model_depends_on(tmp_path):
     assert (
         load(path, {}, ["daemon.batch=1", "log.dir=x", "daemon.keep=9", "model.cache_mb=1.0"]).fingerprint() == before
     )
-    assert load(path, {}, ["log.topic=other"]).fingerprint() != before
+    for other in ("log.topic=other", "log.labels=labels", "daemon.per=key"):
+        assert load(path, {}, [other]).fingerprint() != before
 
 
 @pytest.mark.parametrize(
@@ -205,3 +243,64 @@ def test_settings_of_another_algorithm_are_refused_by_name(tmp_path, algorithm, 
 
 def test_absolute_folders_stay(tmp_path):
     assert load(write(tmp_path, "[log]\ndir = '/var/log'\n"), {}).log.dir == Path("/var/log")
+
+
+# --- [kafka] ----------------------------------------------------------------------------------------------------------
+
+
+def test_kafka_options_are_passed_on_as_they_are(tmp_path):
+    path = write(tmp_path, "[kafka]\nbootstrap_servers = ['a:1', 'b:2']\nretries = 3\nBrand_New = 1.5\n")
+    assert load(path, {}).kafka == {"bootstrap_servers": ["a:1", "b:2"], "retries": 3, "Brand_New": 1.5}
+    assert load(write(tmp_path, ""), {}).kafka == {}
+
+
+def test_kafka_options_have_the_same_layers(tmp_path):
+    path = write(tmp_path, "[kafka]\nbootstrap_servers = 'file:1'\nclient_rack = 'file'\nacks = 'all'\n")
+    environment = {"STREAMSVM_KAFKA_BOOTSTRAP_SERVERS": "env:1", "STREAMSVM_KAFKA_CLIENT_RACK": "env"}
+    settings = load(path, environment, ["kafka.client_rack=flag"])
+    assert settings.kafka == {"bootstrap_servers": "env:1", "client_rack": "flag", "acks": "all"}
+    assert load(write(tmp_path, ""), environment).kafka["bootstrap_servers"] == "env:1"
+
+
+@pytest.mark.parametrize("layer", ["file", "environment", "flag"])
+def test_a_secret_comes_from_a_file(tmp_path, layer):
+    folder = tmp_path / "secrets"
+    folder.mkdir()
+    (folder / "password").write_text("hunter2\n")
+    line = "sasl_plain_password_file = 'secrets/password'"  # relative to the configuration
+    path = write(tmp_path, f"[kafka]\nbootstrap_servers = 'a:1'\n{line if layer == 'file' else ''}\n")
+    environment = {"STREAMSVM_KAFKA_SASL_PLAIN_PASSWORD_FILE": "secrets/password"} if layer == "environment" else {}
+    flags = ["kafka.sasl_plain_password_file=secrets/password"] if layer == "flag" else []
+    settings = load(path, environment, flags)
+    assert settings.kafka == {"bootstrap_servers": "a:1", "sasl_plain_password": "hunter2"}
+    (tmp_path / "mounted").write_text("of the environment")
+    mounted = {"STREAMSVM_KAFKA_SASL_PLAIN_PASSWORD_FILE": str(tmp_path / "mounted")}
+    if layer == "file":
+        assert load(path, mounted).kafka == {**settings.kafka, "sasl_plain_password": "of the environment"}
+
+
+@pytest.mark.parametrize("content", [None, b"\xff"])
+def test_a_secret_that_cannot_be_read_is_a_problem_like_others(tmp_path, content):
+    if content:
+        (tmp_path / "password").write_bytes(content)
+    path = write(tmp_path, "[model]\nC = 0\n[kafka]\nsasl_plain_password_file = 'password'\n")
+    found = problems(path)
+    assert len(found) == 2
+    assert any("kafka.sasl_plain_password_file = 'password' cannot be read" in problem for problem in found)
+
+
+def test_secrets_are_shown_nowhere(tmp_path):
+    (tmp_path / "password").write_text("hunter2")
+    text = "[kafka]\nbootstrap_servers = 'a:1'\nsasl_plain_password_file = 'password'\nssl_password = 'hunter2'\n"
+    settings = load(write(tmp_path, text), {})
+    assert "hunter2" not in f"{settings!r} {settings}"
+    assert "hunter2" not in repr(settings.fingerprint())
+    assert settings.fingerprint() == load(write(tmp_path, ""), {}).fingerprint()
+    (problem,) = problems(write(tmp_path, text + "[model]\nC = 0\n"))
+    assert "hunter2" not in problem
+
+
+def test_with_kafka_there_need_be_no_folder_of_a_log(tmp_path):
+    path = write(tmp_path, "[kafka]\nbootstrap_servers = 'a:1'\n[group]\ninstance = 'host-1'\nassign = '0-3,7'\n")
+    settings = load(path, {}, log_must_exist=True)
+    assert parse_partitions(settings.group.assign) == [0, 1, 2, 3, 7]

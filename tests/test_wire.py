@@ -1,4 +1,4 @@
-"""Bytes to events and predictions: strict, total, and the same every time."""
+"""Bytes to events, labels and predictions: strict, total, and the same every time."""
 
 import json
 import math
@@ -8,7 +8,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from streamsvm.connectors.transport import Record
-from streamsvm.connectors.wire import MAX_BYTES, BadRecord, Codec, Event, ModelVersion, dead_letter_headers
+from streamsvm.connectors.wire import (
+    MAX_BYTES,
+    PREDICTION_HEADERS,
+    BadRecord,
+    Codec,
+    Event,
+    Label,
+    ModelVersion,
+    dead_letter_headers,
+)
 
 plain = Codec()
 spam = Codec(positive="spam", negative="ham")
@@ -19,9 +28,25 @@ def event(**fields):
     return json.dumps({"id": "e1", "x": {"a": 1.0}} | fields).encode()
 
 
-def reason(value, codec=plain):
+def label(**fields):
+    return json.dumps({"id": "e1", "y": True} | fields).encode()
+
+
+def record(value):
+    return Record("events", 3, 1042, 1_700_000_000_000, None, value, ())
+
+
+def decode(value, codec=plain):
+    return codec.decode(record(value))
+
+
+def decode_label(value, codec=plain):
+    return codec.decode_label(record(value))
+
+
+def reason(value, codec=plain, read=decode):
     with pytest.raises(BadRecord) as caught:
-        codec.decode(value)
+        read(value, codec)
     assert str(caught.value) == f"{caught.value.reason}: {caught.value.detail}"
     return caught.value.reason, caught.value.detail
 
@@ -30,50 +55,73 @@ def reason(value, codec=plain):
 
 
 def test_a_whole_event():
-    decoded = plain.decode(b'{"id": 7, "x": {"a": 1, "b": -2.5}, "y": true, "w": 2, "ts": "2026-11-20", "more": [1]}')
+    decoded = decode(b'{"id": 7, "x": {"a": 1, "b": -2.5}, "y": true, "w": 2, "ts": "2026-11-20", "more": [1]}')
     assert decoded == Event(id=7, key=7, x={"a": 1, "b": -2.5}, y=True, w=2.0, ts="2026-11-20")
 
 
 def test_only_id_and_features_are_required():
-    assert plain.decode(b'{"id": 7, "x": {}}') == Event(id=7, key=7, x={}, y=None, w=1.0, ts=None)
-    assert plain.decode(event(y=None)).y is None
+    assert decode(b'{"id": 7, "x": {}}') == Event(id=7, key=7, x={}, y=None, w=1.0, ts=None)
+    assert decode(event(y=None)).y is None
 
 
 @pytest.mark.parametrize(
     ("label", "meaning"), [(True, True), (False, False), (1, True), (0, False), (-1, False), (1.0, True), (-1.0, False)]
 )
 def test_labels(label, meaning):
-    assert plain.decode(event(y=label)).y is meaning
-    assert spam.decode(event(y=label)).y is meaning
+    assert decode(event(y=label)).y is meaning
+    assert decode(event(y=label), spam).y is meaning
 
 
 def test_named_labels():
-    assert spam.decode(event(y="spam")).y is True
-    assert spam.decode(event(y="ham")).y is False
+    assert decode(event(y="spam"), spam).y is True
+    assert decode(event(y="ham"), spam).y is False
 
 
 def test_a_list_of_numbers_is_named_by_position_or_by_the_configured_names():
-    assert plain.decode(event(x=[5, 6])).x == {"0": 5, "1": 6}
-    assert fixed.decode(event(x=[5, 6])).x == {"a": 5, "b": 6}
+    assert decode(event(x=[5, 6])).x == {"0": 5, "1": 6}
+    assert decode(event(x=[5, 6]), fixed).x == {"a": 5, "b": 6}
 
 
 def test_integer_ids_are_their_own_key_and_others_are_hashed():
-    assert plain.decode(event(id=-(2**63))).key == -(2**63)
-    big, text = plain.decode(event(id=2**63)), plain.decode(event(id="user-1"))
+    assert decode(event(id=-(2**63))).key == -(2**63)
+    big, text = decode(event(id=2**63)), decode(event(id="user-1"))
     assert text.key == -8583321985082544998
-    assert len({big.key, text.key, plain.decode(event(id="user-2")).key}) == 3
+    assert len({big.key, text.key, decode(event(id="user-2")).key}) == 3
     assert all(-(2**63) <= e.key < 2**63 for e in (big, text))
 
 
 def test_text_beyond_ascii_survives():
-    decoded = plain.decode('{"id": "é😀\\ud83d\\ude00", "x": {"größe": 1}}'.encode())
+    decoded = decode('{"id": "é😀\\ud83d\\ude00", "x": {"größe": 1}}'.encode())
     assert decoded.id == "é😀😀"
     assert decoded.x == {"größe": 1}
+
+
+def test_deep_fields_are_ignored_up_to_a_fixed_depth():
+    assert decode(b'{"id": 1, "x": {}, "more": ' + b"[" * 99 + b"]" * 99 + b"}").id == 1
+    assert decode(b'{"id": 1, "x": {}, "more": [' + b"[]," * 200 + b"0]}").id == 1
+
+
+def test_large_integers_stay_integers():
+    assert type(decode(event(id=2**64)).id) is int
+    assert decode(event(ts=10**30)).ts == 10**30
+    assert type(decode(event(ts=10**30)).ts) is int
+    assert decode(event(more=10**400)).id == "e1"
+
+
+@pytest.mark.parametrize("x", [{"b": 1, "a": -2.5, "c": -0.0}, [1, 2.5], {}])
+def test_features_of_a_value_are_those_of_its_event(x):
+    value = event(x=x)
+    assert repr(plain.features(value)) == repr(decode(value).x)
+
+
+def test_features_of_a_value_that_only_the_strict_parser_reads():
+    assert plain.features(b'{"id": 1, "x": {"a": 2}, "more": 1e999}') == {"a": 2}
 
 
 # --- bad records ------------------------------------------------------------------------------------------------------
 
 BAD = {
+    "tombstone": (None, "null-value"),
     "empty": (b"", "not-json"),
     "text": (b"hello", "not-json"),
     "two objects": (event() + event(), "not-json"),
@@ -87,12 +135,16 @@ BAD = {
     "Infinity": (b'{"id": 1, "x": {"a": -Infinity}}', "not-json"),
     "deep": (b"[" * 100_000, "not-json"),
     "deep object": (b'{"a":' * 100_000, "not-json"),
+    "deeper than allowed": (b'{"id": 1, "x": {}, "more": ' + b"[" * 100 + b"]" * 100 + b"}", "not-json"),
     "huge integer": (b'{"id": 1, "x": {"a": ' + b"9" * 5000 + b"}}", "not-json"),
     "huge": (b" " * MAX_BYTES + event(), "too-large"),
     "list": (b"[1, 2]", "not-an-object"),
     "number": (b"3", "not-an-object"),
     "repeated field": (b'{"id": 1, "id": 2, "x": {}}', "duplicate-field"),
     "repeated feature": (b'{"id": 1, "x": {"a": 1, "a": 2}}', "duplicate-field"),
+    "repeated ignored field": (b'{"id": 1, "x": {}, "more": {"a": 1, "a": 2}}', "duplicate-field"),
+    "repeated field by escape": (b'{"id": "a:b", "\\u0069d": 2, "x": {}}', "duplicate-field"),
+    "repeated field behind an escaped colon": (b'{"id": 1, "id": "\\u003A", "x": {}}', "duplicate-field"),
     "no id": (b'{"x": {"a": 1}}', "missing-field"),
     "no features": (b'{"id": 1}', "missing-field"),
     "null id": (event(id=None), "bad-id"),
@@ -143,10 +195,11 @@ def test_bad_records_are_refused_with_a_reason(name):
 )
 def test_no_bytes_at_all_do_anything_but_decode_or_be_refused(codec, value):
     try:
-        decoded = codec.decode(value)
+        decoded = decode(value, codec)
     except BadRecord:
         return
     assert all(math.isfinite(number) for number in decoded.x.values())
+    assert repr(codec.features(value)) == repr(decoded.x)
 
 
 def test_messages_name_the_feature_and_its_value():
@@ -165,11 +218,71 @@ def test_unconfigured_label_names_are_refused():
     assert "'spam'/'ham'" in reason(event(y="eggs"), spam)[1]
 
 
+# --- labels -----------------------------------------------------------------------------------------------------------
+
+
+def test_a_whole_label():
+    value = label(id=7, y="spam", weight=2, ts="2026-11-20T10:11:12Z", source="human", rev=3, op="set", annotator="ann")
+    expected = Label(id=7, key=7, y=True, w=2.0, ts="2026-11-20T10:11:12Z", rev=3, op="set", source="human")
+    assert decode_label(value, spam) == expected
+
+
+def test_only_id_and_label_are_required():
+    key = decode(event()).key
+    assert decode_label(label()) == Label("e1", key, y=True, w=None, ts=None, rev=0, op="set", source=None)
+
+
+def test_a_retraction_has_no_label():
+    assert decode_label(b'{"id": 7, "op": "retract"}') == Label(7, 7, None, None, None, 0, "retract", None)
+    assert decode_label(label(op="retract")).y is None
+
+
+def test_labels_are_json_in_every_format():
+    assert decode_label(label(), Codec(format="float32")) == decode_label(label())
+
+
+BAD_LABELS = {
+    "tombstone": (None, "null-value"),
+    "text": (b"yes", "not-json"),
+    "huge": (b" " * MAX_BYTES + label(), "too-large"),
+    "list": (b"[1, 2]", "not-an-object"),
+    "repeated field": (b'{"id": 1, "y": 1, "y": 0}', "duplicate-field"),
+    "no id": (b'{"y": 1}', "missing-field"),
+    "null id": (label(id=None), "bad-id"),
+    "no label": (b'{"id": 1}', "bad-label"),
+    "null label": (label(y=None), "bad-label"),
+    "label 2": (label(y=2), "bad-label"),
+    "weight zero": (label(weight=0), "bad-weight"),
+    "weight null": (label(weight=None), "bad-weight"),
+    "time boolean": (label(ts=True), "bad-ts"),
+    "revision negative": (label(rev=-1), "bad-rev"),
+    "revision too large": (label(rev=2**63), "bad-rev"),
+    "revision beyond 64 bits": (label(rev=2**70), "bad-rev"),
+    "revision real": (label(rev=1.0), "bad-rev"),
+    "revision boolean": (label(rev=True), "bad-rev"),
+    "revision null": (label(rev=None), "bad-rev"),
+    "operation unknown": (label(op="delete"), "bad-op"),
+    "operation null": (label(op=None), "bad-op"),
+    "operation list": (label(op=["set"]), "bad-op"),
+    "source number": (label(source=1), "bad-source"),
+}
+
+
+@pytest.mark.parametrize("name", BAD_LABELS)
+def test_bad_labels_are_refused_with_a_reason(name):
+    value, expected = BAD_LABELS[name]
+    assert reason(value, read=decode_label)[0] == expected
+
+
+def test_the_largest_revision():
+    assert decode_label(label(rev=2**63 - 1)).rev == 2**63 - 1
+
+
 # --- predictions ------------------------------------------------------------------------------------------------------
 
 
 def test_a_prediction():
-    decoded = plain.decode(event(ts=12))
+    decoded = decode(event(ts=12))
     value = plain.encode(decoded, score=0.75, margin=0.5, model=ModelVersion(40, 64), src="events-0-70")
     assert value == (
         b'{"id":"e1","label":true,"score":0.75,"margin":0.5,"model":{"ver":40,"offset":64},"src":"events-0-70","ts":12}'
@@ -177,21 +290,61 @@ def test_a_prediction():
 
 
 def test_predictions_use_the_configured_names():
-    def label(margin):
-        value = spam.encode(spam.decode(event()), score=0.5, margin=margin, model=ModelVersion(0, 0), src="s")
+    def predicted(margin):
+        value = spam.encode(decode(event(), spam), score=0.5, margin=margin, model=ModelVersion(0, 0), src="s")
         return json.loads(value)["label"]
 
-    assert (label(0.1), label(-0.1)) == ("spam", "ham")
+    assert (predicted(0.1), predicted(-0.1)) == ("spam", "ham")
+
+
+def test_predictions_keep_ids_and_times_beyond_64_bits_and_beyond_ascii():
+    value = plain.encode(
+        decode(event(id="größe😀", ts=2**70)), score=0.5, margin=1e-7, model=ModelVersion(0, 0), src="s"
+    )
+    fields = json.loads(value)
+    assert (fields["id"], fields["ts"], fields["margin"]) == ("größe😀", 2**70, 1e-7)
+
+
+@pytest.mark.parametrize("bad", [math.nan, math.inf, -math.inf])
+def test_predictions_must_be_finite(bad):
+    decoded = decode(event())
+    with pytest.raises(ValueError, match="must be finite"):
+        plain.encode(decoded, score=0.5, margin=bad, model=ModelVersion(0, 0), src="s")
+    with pytest.raises(ValueError, match="must be finite"):
+        plain.encode(decoded, score=bad, margin=0.5, model=ModelVersion(0, 0), src="s")
+
+
+def test_headers_say_what_a_prediction_is():
+    assert dict(PREDICTION_HEADERS) == {"sv-schema": b"prediction:1", "content-type": b"application/json"}
 
 
 def test_dead_letter_headers_say_where_from_and_why():
-    record = Record("events", 3, 1042, 0, None, b"{", ())
-    headers = dict(dead_letter_headers(record, "decode", BadRecord("not-json", "it is cut")))
+    error = BadRecord("not-json", "it is cut")
+    headers = dict(dead_letter_headers(record(b"{"), "decode", error, "app-1", attempts=2))
     assert headers == {
         "sv-dlq-topic": b"events",
         "sv-dlq-partition": b"3",
         "sv-dlq-offset": b"1042",
+        "sv-dlq-timestamp": b"1700000000000",
         "sv-dlq-stage": b"decode",
         "sv-dlq-reason": b"not-json",
         "sv-dlq-error": b"it is cut",
+        "sv-dlq-attempts": b"2",
+        "sv-dlq-app": b"app-1",
     }
+
+
+def test_dead_letter_headers_are_bounded():
+    value = json.dumps({"id": 1, "x": {"a" * 100_000: None}}).encode()
+    with pytest.raises(BadRecord) as caught:
+        decode(value)
+    headers = dict(dead_letter_headers(record(value), "decode", caught.value, "app"))
+    assert len(headers["sv-dlq-error"]) == 1000
+    assert headers["sv-dlq-attempts"] == b"1"
+
+
+def test_unknown_formats_and_missing_schemas_are_refused():
+    with pytest.raises(ValueError, match="format must be one of 'json', 'float32', 'avro', got 'xml'"):
+        Codec(format="xml")
+    with pytest.raises(ValueError, match="schemas must be given"):
+        Codec(format="avro")

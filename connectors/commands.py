@@ -1,0 +1,459 @@
+"""What the command line does with a log beside running it: its topics, its consumers, its dead letters, its past."""
+
+import json
+import logging
+import time
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, closing
+from dataclasses import replace
+from datetime import datetime
+from pathlib import Path
+from typing import Any, NamedTuple, cast
+
+from tqdm import tqdm
+
+from streamsvm import snapshot
+
+from . import topics
+from .daemon import Daemon, Stop, open_log, operate
+from .folders import lock_folder
+from .settings import ConfigError, Settings, load
+from .state import State
+from .topics import Severity, Shape, plural
+from .transport import Committed, Headers, Record, TopicMismatch, Transport, Unavailable
+from .wire import DEAD_LETTER
+
+logger = logging.getLogger(__name__)
+
+_POLL_SECONDS = 0.2
+_POLL_RECORDS = 500
+_FLUSH_SECONDS = 60.0
+_SHOWN_BYTES = 80  # of a dead letter
+
+Moment = int | datetime | None  # an offset, a time, or the default
+
+
+# --- what they share --------------------------------------------------------------------------------------------------
+
+
+def open_once(settings: Settings, group: str | None = None) -> AbstractContextManager[Transport]:
+    """The log of a configuration, without waiting for a broker, and without transactions of our own."""
+    kafka = settings.kafka
+    if settings.daemon.exactly_once:
+        kafka = {"isolation_level": "read_committed", **kafka}
+    plain = replace(settings, kafka=kafka, daemon=replace(settings.daemon, exactly_once=False))
+    return open_log(plain, lambda: True, lambda _: None, group)
+
+
+def read(
+    log: Transport, topic: str, starts: Mapping[int, int], ends: Mapping[int, int]
+) -> Generator[Record, None, None]:
+    """The records of a topic between two offsets of each partition, one partition after the other."""
+    for partition, start in starts.items():
+        log.seek(topic, partition, start)
+        try:
+            while log.position(topic, partition) < ends[partition]:
+                records = log.poll(_POLL_SECONDS, _POLL_RECORDS)
+                yield from (record for record in records if record.offset < ends[partition])
+        finally:
+            log.release(topic, partition)
+
+
+def flush(log: Transport) -> None:
+    """Make durable what was produced; a broker may take its time."""
+    until = time.monotonic() + _FLUSH_SECONDS
+    while True:
+        try:
+            return log.flush()
+        except Unavailable:
+            if time.monotonic() > until:
+                raise
+
+
+def grid(header: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
+    """Rows as a table, numbers to the right."""
+    lines = [list(header), *([f"{cell:,}" if isinstance(cell, int) else str(cell) for cell in row] for row in rows)]
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    numbers = [bool(rows) and all(isinstance(row[i], int) or row[i] == "-" for row in rows) for i in range(len(header))]
+    return "\n".join(
+        "  ".join(
+            cell.rjust(width) if is_number else cell.ljust(width)
+            for cell, width, is_number in zip(line, widths, numbers, strict=True)
+        ).rstrip()
+        for line in lines
+    )
+
+
+# --- topics -----------------------------------------------------------------------------------------------------------
+
+
+def show_topics(settings: Settings) -> bool:
+    """Print what the topics are like; return whether they are as they should be."""
+    names = topics.used(settings.log)
+    found = topics.describe(settings, names)
+    header = ("topic", "partitions", "cleanup", "retention", "max.message.bytes")
+    print(grid(header, [_topic_row(name, found.get(name)) for name in names]))
+    findings = topics.examine(settings, names, found)
+    for finding in findings:
+        print(f"{'note' if finding.severity == Severity.NOTE else 'wrong'}: {finding.text}")
+    wrong = [finding for finding in findings if finding.severity != Severity.NOTE]
+    if wrong and not found.keys() >= set(names):
+        print(topics.REMEDY)
+    return not wrong
+
+
+def _topic_row(name: str, shape: Shape | None) -> tuple[object, ...]:
+    if shape is None:
+        return name, "-", "missing", "-", "-"
+    compacts_only = shape.cleanup == "compact"
+    retention = "-" if shape.retention_ms is None or compacts_only else _duration(shape.retention_ms)
+    return (
+        name,
+        shape.n_partitions,
+        shape.cleanup or "-",
+        retention,
+        "-" if shape.max_bytes is None else shape.max_bytes,
+    )
+
+
+def _duration(milliseconds: int) -> str:
+    if milliseconds < 0:
+        return "for ever"
+    days, hours = milliseconds / 86_400_000, milliseconds / 3_600_000
+    return f"{days:g} d" if days >= 1 else f"{hours:.3g} h"
+
+
+# --- lag --------------------------------------------------------------------------------------------------------------
+
+
+class Lag(NamedTuple):
+    """How far a group of consumers is in a partition."""
+
+    group: str
+    topic: str
+    partition: int
+    committed: int | None  # None: it has not begun
+    end: int
+    lag: int
+
+
+def lags(settings: Settings) -> list[Lag]:
+    """Of the trainers, and of the scorers if there are models for them."""
+    log = settings.log
+    readers = {settings.group.id: [log.topic, *([log.labels] if log.labels else [])]}
+    if log.model:
+        readers[f"{settings.group.id}-score"] = [log.topic]
+    return [lag for group, names in readers.items() for lag in _lags(settings, group, names)]
+
+
+def _lags(settings: Settings, group: str, names: Sequence[str]) -> Iterator[Lag]:
+    with open_once(settings, group) as log:
+        for name in names:
+            committed, starts = log.committed(name), log.start_offsets(name)
+            for partition, end in sorted(log.end_offsets(name).items()):
+                at = committed[partition].offset if partition in committed else None
+                yield Lag(group, name, partition, at, end, end - (starts.get(partition, 0) if at is None else at))
+
+
+def show_lag(settings: Settings, *, as_json: bool) -> None:
+    """Print how far the consumers are."""
+    found = lags(settings)
+    if as_json:
+        print(json.dumps([lag._asdict() for lag in found]))
+        return
+    print(grid(Lag._fields, [["-" if cell is None else cell for cell in lag] for lag in found]))
+
+
+# --- dead letters -----------------------------------------------------------------------------------------------------
+
+
+class DeadLetter(NamedTuple):
+    """A record that was refused, and why."""
+
+    record: Record
+    why: dict[str, str]  # by name, see wire.dead_letter_headers
+
+    @classmethod
+    def read(cls, record: Record) -> "DeadLetter":
+        prefix = len(DEAD_LETTER)
+        ours = [header for header in record.headers if header[0].startswith(DEAD_LETTER)]
+        return cls(record, {name[prefix:]: value.decode(errors="replace") for name, value in ours})
+
+    @property
+    def reason(self) -> str:
+        return self.why.get("reason", "?")
+
+    @property
+    def home(self) -> tuple[str, int]:
+        """The topic and the partition that it comes from."""
+        partition = self.why.get("partition", "")
+        return self.why.get("topic", "?"), int(partition) if partition.isdecimal() else -1
+
+    def __str__(self) -> str:
+        where = "-".join(self.why.get(name, "?") for name in ("topic", "partition", "offset"))
+        what = f"{self.reason}: {self.why.get('error', '?')}"
+        return f"{self.record.offset}\t{where}\t{what}\t{(self.record.value or b'')[:_SHOWN_BYTES]!r}"
+
+
+def list_dead_letters(settings: Settings, reason: str | None, first: int | None) -> None:
+    """Print the dead letters, each with its offset, where it comes from, why it was refused, and how it begins."""
+    with open_once(settings) as log:
+        topic = settings.log.dlq
+        ends = log.end_offsets(topic)
+        starts = {
+            number: min(max(start, first or 0), ends[number]) for number, start in log.start_offsets(topic).items()
+        }
+        for letter in map(DeadLetter.read, read(log, topic, starts, ends)):
+            if reason in (None, letter.reason):
+                print(letter)
+
+
+class Replayed(NamedTuple):
+    """Up to where the dead letters of a partition were replayed."""
+
+    offset: int
+    by_reason: dict[str, int]  # farther, for some reasons
+
+    @classmethod
+    def from_commit(cls, committed: Committed | None) -> "Replayed":
+        return cls(committed.offset, json.loads(committed.note or "{}")) if committed else cls(0, {})
+
+    def to_commit(self) -> Committed:
+        return Committed(self.offset, json.dumps({name: at for name, at in self.by_reason.items() if at > self.offset}))
+
+    def covers(self, letter: DeadLetter) -> bool:
+        return letter.record.offset < max(self.offset, self.by_reason.get(letter.reason, 0))
+
+    def up_to(self, offset: int, reason: str | None) -> "Replayed":
+        if reason is None:
+            return self._replace(offset=max(self.offset, offset))
+        return self._replace(by_reason={**self.by_reason, reason: max(self.by_reason.get(reason, 0), offset)})
+
+
+def replay_dead_letters(settings: Settings, reason: str | None, first: int | None, *, is_dry: bool) -> None:
+    """Put dead letters back where they come from, each once.
+
+    How far that has gone is committed for the group ``ID-dlq``, after each few hundred: if this process is killed, so
+    many may be put back twice.
+
+    Parameters
+    ----------
+    settings
+        The configuration.
+    reason
+        Only those that were refused for this reason.
+    first
+        Begin at this offset, whatever was replayed before.
+    is_dry
+        Only say what would be done.
+    """
+    topic, group = settings.log.dlq, f"{settings.group.id}-dlq"
+    with open_once(settings, group) as log:
+        homes = {
+            (name, number)
+            for name in (settings.log.topic, settings.log.labels)
+            if name
+            for number in log.start_offsets(name)
+        }
+        committed, ends = log.committed(topic), log.end_offsets(topic)
+        n_replayed = n_homeless = 0
+        for number, start in log.start_offsets(topic).items():
+            replayed = Replayed.from_commit(committed.get(number))
+            start = min(max(start, replayed.offset if first is None else first), ends[number])
+            n_waiting = 0
+            letters = tqdm(
+                read(log, topic, {number: start}, ends), "replaying", total=ends[number] - start, disable=None
+            )
+            for letter in map(DeadLetter.read, letters):
+                if reason not in (None, letter.reason) or (first is None and replayed.covers(letter)):
+                    continue
+                if letter.home not in homes:
+                    n_homeless += 1
+                    logger.warning("%s-%d-%d comes from no topic that we read", topic, number, letter.record.offset)
+                    continue
+                n_replayed += 1
+                if is_dry:
+                    print(letter)
+                    continue
+                _put_back(log, letter)
+                n_waiting += 1
+                if n_waiting == _POLL_RECORDS:
+                    _commit(settings, group, log, number, replayed.up_to(letter.record.offset + 1, reason))
+                    n_waiting = 0
+            if not is_dry:
+                _commit(settings, group, log, number, replayed.up_to(ends[number], reason))
+    print(f"{'would put' if is_dry else 'put'} {plural(n_replayed, 'record')} back", end="")
+    print(f", and passed over {n_homeless} from elsewhere" if n_homeless else "")
+
+
+def _put_back(log: Transport, letter: DeadLetter) -> None:
+    """Append it to where it comes from, as it was; its headers tell how often it was refused."""
+    record = letter.record
+    own = [header for header in record.headers if not header[0].startswith(DEAD_LETTER)]
+    ours: Headers = [
+        (f"{DEAD_LETTER}replayed", str(record.offset).encode()),
+        (f"{DEAD_LETTER}attempts", letter.why.get("attempts", "1").encode()),
+    ]
+    topic, partition = letter.home
+    log.produce(topic, record.value, key=record.key, headers=[*own, *ours], partition=partition)
+
+
+def _commit(settings: Settings, group: str, log: Transport, partition: int, replayed: Replayed) -> None:
+    flush(log)
+    offsets = {(settings.log.dlq, partition): replayed.to_commit()}
+    if settings.kafka:
+        from .kafka_log import commit_offsets  # the log's own commits are for members of a group
+
+        commit_offsets(settings, group, offsets)
+    else:
+        log.commit(offsets)
+
+
+# --- replay -----------------------------------------------------------------------------------------------------------
+
+_Spans = dict[str, dict[int, tuple[int, int]]]  # of offsets, by topic and partition
+
+
+class Excerpt:
+    """A log of which some topics are seen in part; everything else is the log's own.
+
+    Parameters
+    ----------
+    log
+        A `Transport`, which this then is, too.
+    spans
+        First offset and end of each partition.
+    """
+
+    def __init__(self, log: Transport, spans: _Spans) -> None:
+        self._log = log
+        self._spans = spans
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._log, name)
+
+    def start_offsets(self, topic: str) -> dict[int, int]:
+        starts = self._log.start_offsets(topic)  # which may have moved on
+        return {
+            number: max(starts[number], start) for number, (start, _) in self._spans.get(topic, {}).items()
+        } or starts
+
+    def end_offsets(self, topic: str) -> dict[int, int]:
+        ends = {number: end for number, (_, end) in self._spans.get(topic, {}).items()}
+        return ends or self._log.end_offsets(topic)
+
+
+def replay_settings(path: Path, environment: Mapping[str, str], overrides: Sequence[str], app: str) -> Settings:
+    """A configuration under another name, which touches nothing of the original's.
+
+    Raises
+    ------
+    ConfigError
+        If it would.
+    """
+    original = load(path, environment, log_must_exist=True)
+    outputs = {name: getattr(original.log, name) for name in ("predictions", "dlq", "model", "scores")}
+    renamed = [f"log.{name}={topic}-{app}" for name, topic in outputs.items() if topic]
+    state_dir = original.daemon.state_dir.resolve()
+    fixed = ["daemon.follow=false", "daemon.start=earliest", "daemon.exactly_once=false", f"group.id={app}"]
+    given = [*renamed, f"daemon.state_dir={state_dir}-{app}", "http.port=0", *overrides, *fixed]
+    settings = load(path, environment, given)
+    written = [settings.log.predictions, settings.log.dlq, settings.log.model, settings.log.scores]
+    problems = [f"topic {name!r} belongs to the original" for name in written if name and name in original.log.topics()]
+    if settings.daemon.state_dir.resolve() == state_dir:
+        problems.append(f"daemon.state_dir = {str(state_dir)!r} belongs to the original")
+    if app == original.group.id:
+        problems.append(f"--app {app} is the original: choose another name")
+    if problems:
+        raise ConfigError(problems)
+    return settings
+
+
+def replay(settings: Settings, first: Moment, last: Moment, stop: Stop) -> dict[int, State]:
+    """Train over a range of the log.
+
+    Events are taken from `first` on and before `last`, in each partition; labels from their beginning to their end, for
+    those of the events may come at any time.  A replay that was interrupted goes on with the same range.
+
+    Parameters
+    ----------
+    settings
+        From `replay_settings`.
+    first, last
+        Offsets, or times, of events; default: all that there are.
+    stop
+        Asked between batches.
+
+    Returns
+    -------
+    dict
+        As `daemon.run`.
+    """
+    log = settings.log
+    if not topics.describe(settings, [log.topic]):
+        raise TopicMismatch(f"there is no topic {log.topic!r}")
+    with lock_folder(settings.daemon.state_dir, "this replay's state"):
+        topics.create(settings, names=[name for name in (log.predictions, log.dlq, log.model) if name])
+        spans = _remembered_spans(settings, first, last)
+        if settings.kafka and not settings.group.assign:  # this process does it all
+            numbers = ",".join(map(str, spans[log.topic]))
+            settings = replace(settings, group=replace(settings.group, assign=numbers))
+
+        def loop(settings: Settings, log: Transport, *others: Any) -> Daemon:
+            return Daemon(settings, cast(Transport, Excerpt(log, spans)), *others)
+
+        return operate(loop, settings, stop, settings.group.id) or {}
+
+
+def _remembered_spans(settings: Settings, first: Moment, last: Moment) -> _Spans:
+    """The range as it was when this replay began."""
+    path = settings.daemon.state_dir / "replay.json"
+    asked = {"from": _show(first, "earliest"), "to": _show(last, "the end")}
+    if path.exists():
+        stored = json.loads(path.read_bytes())
+        if stored["asked"] != asked:
+            raise ConfigError(
+                [
+                    f"{settings.daemon.state_dir}: {settings.group.id} replays from {stored['asked']['from']} to "
+                    f"{stored['asked']['to']}; for another range choose another --app"
+                ]
+            )
+        return {topic: {int(n): (a, b) for n, (a, b) in span.items()} for topic, span in stored["spans"].items()}
+    spans = _spans(settings, first, last)
+    snapshot.write_atomic(path, json.dumps({"asked": asked, "spans": spans}).encode())
+    return spans
+
+
+def _show(moment: Moment, default: str) -> str:
+    return default if moment is None else str(moment)
+
+
+def _spans(settings: Settings, first: Moment, last: Moment) -> _Spans:
+    events, labels = settings.log.topic, settings.log.labels
+    with open_once(settings) as log:
+        starts, ends = log.start_offsets(events), log.end_offsets(events)
+        begins = starts if first is None else _offsets_at(settings, log, first)
+        stops = ends if last is None else _offsets_at(settings, log, last)
+        spans = {events: {number: (begins[number], max(begins[number], stops[number])) for number in sorted(starts)}}
+        if labels:
+            starts, ends = log.start_offsets(labels), log.end_offsets(labels)
+            spans[labels] = {number: (starts[number], ends[number]) for number in sorted(starts)}
+    return spans
+
+
+def _offsets_at(settings: Settings, log: Transport, moment: int | datetime) -> dict[int, int]:
+    """Where a moment is in each partition of the events."""
+    topic = settings.log.topic
+    starts, ends = log.start_offsets(topic), log.end_offsets(topic)
+    if isinstance(moment, int):
+        return {number: min(max(moment, start), ends[number]) for number, start in starts.items()}
+    time_ms = int(1000 * moment.timestamp())
+    if settings.kafka:
+        from .kafka_log import offsets_at
+
+        return {**ends, **offsets_at(settings, topic, starts, time_ms)}
+    found = {}
+    for number, start in starts.items():
+        with closing(read(log, topic, {number: start}, ends)) as records:
+            found[number] = next((record.offset for record in records if record.timestamp >= time_ms), ends[number])
+    return found

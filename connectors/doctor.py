@@ -1,0 +1,332 @@
+"""What may be wrong with an installation, its configuration, its state and its log, and what to do about it."""
+
+import logging
+import os
+import platform
+import shutil
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from importlib.metadata import version
+from importlib.util import find_spec
+from pathlib import Path
+from typing import NamedTuple
+
+from numba.core.dispatcher import Dispatcher
+
+from . import topics
+from .avro_format import AvroMissing, SchemaError
+from .checkpoint import CheckpointError, check_fingerprint, checkpoint_files, load_newest
+from .commands import Replayed, lags, open_once, read
+from .join import event_time
+from .segments import LogCorruption
+from .settings import ConfigError, Settings
+from .topics import plural
+from .transport import AccessDenied, OffsetOutOfRange, Record, Transport, Unavailable
+from .wire import BadRecord, Event, Label
+
+OK, WARNING, PROBLEM = "ok", "warning", "problem"
+
+_PACKAGES = ("numpy", "scipy", "numba", "river", "orjson", "kafka-python")
+_GIB = 1 << 30
+_FEW_BYTES, _TOO_FEW_BYTES = _GIB, _GIB // 10  # of free space
+_SAMPLE = 500  # newest records of each partition
+_AHEAD_MS = 300_000  # of our clock, before another's is called wrong
+_FOREVER_MS = 10**15
+_UNREACHABLE = (
+    "see kafka.bootstrap_servers and, if a broker does run there, kafka.security_protocol, the user and the password"
+)
+
+
+class Finding(NamedTuple):
+    """What a check has found, and what to do about it."""
+
+    level: str
+    text: str
+    remedy: str = ""
+
+
+Findings = Iterator[Finding]
+
+
+def examine(settings: Settings | None) -> bool:
+    """Make all checks, or those that need no configuration, and print them; return whether there is no problem."""
+    checks: list[tuple[str, Callable[[], Findings]]] = [("python", _python), ("compile cache", _compile_cache)]
+    if settings is not None:
+        checks += [
+            ("packages", lambda: _extras(settings)),
+            ("state", lambda: _state(settings)),
+            ("log", lambda: _log(settings)),
+        ]
+    n_problems = 0
+    for name, check in checks:
+        for finding in check():
+            n_problems += finding.level == PROBLEM
+            print(f"{finding.level:8} {name}: {finding.text}" + (f"\n{'':9}{finding.remedy}" if finding.remedy else ""))
+    return n_problems == 0
+
+
+# --- this machine -----------------------------------------------------------------------------------------------------
+
+
+def _python() -> Findings:
+    versions = ", ".join(f"{name} {version(name)}" for name in ("streamsvm", *_PACKAGES))
+    yield Finding(OK, f"Python {platform.python_version()} on {platform.system()} {platform.machine()}, {versions}")
+
+
+def _compile_cache() -> Findings:
+    if os.environ.get("STREAMSVM_CACHE", "1") == "0":
+        yield Finding(WARNING, "STREAMSVM_CACHE=0: every process compiles for a minute", "unset STREAMSVM_CACHE")
+        return
+    modules = [module for name, module in list(sys.modules.items()) if name.startswith("streamsvm.")]
+    compiled = {item for module in modules for item in vars(module).values() if isinstance(item, Dispatcher)}
+    caches = [item._cache for item in compiled if hasattr(item._cache, "_cache_file")]  # type: ignore[attr-defined]
+    if not caches:
+        yield Finding(
+            WARNING,
+            "there is no folder to keep compiled code in: every process compiles for a minute",
+            "set NUMBA_CACHE_DIR to a folder that can be written",
+        )
+        return
+    n_warm = sum(bool(cache._cache_file._load_index()) for cache in caches)
+    folder = caches[0].cache_path
+    if n_warm:
+        yield Finding(OK, f"{folder} has compiled code of this version")
+    else:
+        yield Finding(
+            WARNING,
+            f"{folder} has no code of this version: the first process compiles for a minute",
+            "streamsvm warmup",
+        )
+
+
+def _extras(settings: Settings) -> Findings:
+    if not settings.kafka:
+        return
+    if find_spec("crc32c"):
+        yield Finding(OK, "crc32c is installed")
+    else:
+        yield Finding(
+            WARNING,
+            "crc32c IS NOT INSTALLED: reading from Kafka takes six times as long",
+            "pip install 'streamsvm[crc]'",
+        )
+    missing = [package for package in ("lz4", "zstandard") if not find_spec(package)]
+    if missing:
+        yield Finding(
+            WARNING,
+            f"{' and '.join(missing)} not installed: topics whose producers compress so cannot be read",
+            f"pip install {' '.join(missing)}",
+        )
+
+
+# --- state ------------------------------------------------------------------------------------------------------------
+
+
+def _state(settings: Settings) -> Findings:
+    folder = settings.daemon.state_dir
+    existing = next(path for path in (folder, *folder.absolute().parents) if path.exists())
+    if not os.access(existing, os.W_OK):
+        yield Finding(PROBLEM, f"{existing} cannot be written", "choose another daemon.state_dir, or another user")
+    free = shutil.disk_usage(existing).free
+    level = OK if free > _FEW_BYTES else WARNING if free > _TOO_FEW_BYTES else PROBLEM
+    yield Finding(level, f"{existing} has {free / _GIB:,.1f} GiB free", "make room" if level != OK else "")
+    partitions = sorted(folder.glob("p[0-9]*"), key=lambda path: (len(path.name), path.name))
+    if not partitions:
+        yield Finding(OK, "there are no checkpoints yet")
+    for path in partitions:
+        yield _checkpoint(path, settings)
+
+
+def _checkpoint(folder: Path, settings: Settings) -> Finding:
+    try:
+        found = load_newest(folder)
+        if found is None:
+            return Finding(OK, f"{folder.name} has no checkpoint yet")
+        (epoch, sequence), checkpoint = found
+        check_fingerprint(checkpoint, settings.fingerprint(), folder)
+    except CheckpointError as error:
+        return Finding(PROBLEM, str(error))
+    except ConfigError as error:
+        return Finding(PROBLEM, *error.problems[-2:])
+    newest = checkpoint_files(folder)[0]
+    age = time.time() - newest.stat().st_mtime
+    text = f"checkpoint {sequence} of {folder.name} is readable, {age:,.0f} seconds old"
+    if newest.name != f"checkpoint-{epoch:06d}-{sequence:010d}.ssvm":
+        return Finding(WARNING, f"{text}, and not the newest", f"{newest} is damaged; the next checkpoint replaces it")
+    return Finding(OK, text)
+
+
+# --- the log ----------------------------------------------------------------------------------------------------------
+
+
+def _log(settings: Settings) -> Findings:
+    if not settings.kafka and not settings.log.dir.is_dir():
+        yield Finding(PROBLEM, f"there is no folder {settings.log.dir}", "`streamsvm produce` makes it, or see log.dir")
+        return
+    started = time.perf_counter()
+    try:
+        with _quiet(), open_once(settings) as log:
+            if settings.kafka:
+                yield _connected(settings, time.perf_counter() - started)
+            for check in (_topics, _groups, _dead_letters, _samples):
+                yield from check(settings, log)
+    except AccessDenied as error:
+        yield Finding(PROBLEM, str(error), "see the user and the password in [kafka], and the user's rights")
+    except Unavailable as error:
+        yield Finding(PROBLEM, f"{error}; topics and groups were not looked at", _UNREACHABLE)
+    except (LogCorruption, OffsetOutOfRange, AvroMissing, SchemaError) as error:
+        yield Finding(PROBLEM, str(error))
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Without the client's own words about what is reported here."""
+    client = logging.getLogger("kafka")
+    level = client.level
+    client.setLevel(logging.CRITICAL)
+    try:
+        yield
+    finally:
+        client.setLevel(level)
+
+
+def _connected(settings: Settings, seconds: float) -> Finding:
+    user = settings.kafka.get("sasl_plain_username")
+    who = f"as {user!r}" if user else "without a user"
+    where = settings.kafka.get("bootstrap_servers", "localhost:9092")
+    return Finding(OK, f"connected to {where} {who} in {1000 * seconds:,.0f} ms")
+
+
+def _topics(settings: Settings, _: Transport) -> Findings:
+    names = topics.used(settings.log)
+    found = topics.describe(settings, names)
+    findings = topics.examine(settings, names, found)
+    for finding in findings:
+        level = {topics.Severity.STOP: PROBLEM, topics.Severity.WRONG: WARNING}.get(finding.severity, OK)
+        yield Finding(level, finding.text, topics.REMEDY if level != OK and finding.topic not in found else "")
+    if not findings:
+        yield Finding(OK, f"{plural(len(names), 'topic')} as they should be")
+
+
+def _groups(settings: Settings, _: Transport) -> Findings:
+    waiting: Counter[str] = Counter()
+    for lag in lags(settings):
+        waiting[lag.group] += lag.lag
+    for group, n_records in waiting.items():
+        text = f"group {group!r} is {plural(n_records, 'record')} behind"
+        if settings.kafka:
+            from .kafka_log import describe_group
+
+            state, n_members = describe_group(settings, group)
+            text += ", and was never used" if state == "Dead" else f", {state.lower()}, {plural(n_members, 'member')}"
+        yield Finding(OK, text)
+
+
+def _dead_letters(settings: Settings, _: Transport) -> Findings:
+    topic = settings.log.dlq
+    with open_once(settings, f"{settings.group.id}-dlq") as log:
+        committed, starts = log.committed(topic), log.start_offsets(topic)
+        n_waiting = sum(
+            max(0, end - max(starts[number], Replayed.from_commit(committed.get(number)).offset))
+            for number, end in log.end_offsets(topic).items()
+        )
+    if n_waiting:
+        yield Finding(
+            WARNING,
+            f"{plural(n_waiting, 'dead letter')} not put back",
+            "`streamsvm dlq list` says why they were refused, `streamsvm dlq replay` puts them back",
+        )
+
+
+# --- the newest records -----------------------------------------------------------------------------------------------
+
+
+def _samples(settings: Settings, log: Transport) -> Findings:
+    events = _newest(log, settings.log.topic)
+    labels = _newest(log, settings.log.labels) if settings.log.labels else []
+    yield from _clocks(settings, events, labels)
+    if len(log.start_offsets(settings.log.topic)) > 1:
+        yield from _keys(settings, events, labels)
+
+
+def _newest(log: Transport, topic: str) -> list[Record]:
+    ends = log.end_offsets(topic)
+    starts = {number: max(start, ends[number] - _SAMPLE) for number, start in log.start_offsets(topic).items()}
+    return list(read(log, topic, starts, ends))
+
+
+def _clocks(settings: Settings, events: list[Record], labels: list[Record]) -> Findings:
+    now = time.time() * 1000
+    ahead = [record for record in (*events, *labels) if record.timestamp > now + _AHEAD_MS]
+    if ahead:
+        seconds = (max(record.timestamp for record in ahead) - now) / 1000
+        yield Finding(
+            WARNING,
+            f"{plural(len(ahead), 'record')} of {len(events) + len(labels)} from the future, up to {seconds:,.0f} "
+            "seconds: events and labels are taken in the order of their times",
+            "set the clocks of the producers, or this one",
+        )
+    codec = settings.codec()
+    skew = int(1000 * settings.join.max_skew_seconds)
+    n_apart = sum(_is_clamped(record, codec.decode, skew) for record in events)
+    n_apart += sum(_is_clamped(record, codec.decode_label, skew) for record in labels)
+    if n_apart:
+        yield Finding(
+            WARNING,
+            f"{plural(n_apart, 'record')} of {len(events) + len(labels)} with a ts that is not believed, for it is "
+            "farther than join.max_skew_seconds from the time of the record",
+            "for old data, raise join.max_skew_seconds; otherwise set the clocks of the producers",
+        )
+    if not ahead and not n_apart:
+        yield Finding(OK, f"the times of {plural(len(events) + len(labels), 'record')} agree with this clock")
+
+
+def _is_clamped(record: Record, decode: Callable[[Record], Event | Label], max_skew: int) -> bool:
+    try:
+        ts = decode(record).ts
+    except BadRecord:
+        return False
+    return event_time(ts, record.timestamp, max_skew) != event_time(ts, record.timestamp, _FOREVER_MS)
+
+
+def _keys(settings: Settings, events: list[Record], labels: list[Record]) -> Findings:
+    """A label has to be in the partition of its event, which a key sees to if all producers place keys alike."""
+    keyless = sum(record.key is None for record in labels)
+    if keyless:
+        yield Finding(
+            PROBLEM,
+            f"{keyless} of {plural(len(labels), 'label')} without a key: they are in any partition, and meet their "
+            "events by chance",
+            "give each label the key of its event",
+        )
+    places = {record.key: record.partition for record in events if record.key is not None}
+    apart = sum(places.get(record.key, record.partition) != record.partition for record in labels if record.key)
+    if apart:
+        yield Finding(
+            PROBLEM,
+            f"{apart} of {plural(len(labels), 'label')} in another partition than events with the same key",
+            "make the producers of events and labels place keys alike (librdkafka: partitioner=murmur2_random)",
+        )
+    if settings.kafka:
+        yield from _partitioners(settings, {settings.log.topic: events, settings.log.labels: labels})
+
+
+def _partitioners(settings: Settings, samples: dict[str, list[Record]]) -> Findings:
+    from .kafka_log import partition_of
+
+    counts = {name: shape.n_partitions for name, shape in topics.describe(settings, filter(None, samples)).items()}
+    for topic, records in samples.items():
+        keyed = [record for record in records if record.key is not None]
+        astray = sum(partition_of(record.key or b"", counts[topic]) != record.partition for record in keyed)
+        if astray:
+            yield Finding(
+                WARNING,
+                f"{astray} of {plural(len(keyed), 'record')} of topic {topic!r} are not where Kafka's own partitioner "
+                "puts their keys",
+                "make all producers place keys alike (librdkafka: partitioner=murmur2_random)",
+            )
+        elif keyed:
+            yield Finding(OK, f"the keys of topic {topic!r} are where Kafka's own partitioner puts them")

@@ -1,0 +1,368 @@
+"""Events and labels, which come on two topics in any order, paired by id.
+
+The rules, whose outcome depends on nothing but the sequence of calls:
+
+Time
+    The clock is the largest time seen so far, of events and labels alike.  An entry stays until the clock is more than
+    the ttl beyond what it was when the entry came.  So a record that is late still waits, and one from the future ends
+    the wait of what is here, but not of what comes after it: until the other records have caught up, nothing expires.
+Events
+    An event without a label waits for one.  When it is learned it stays, for corrections, until its time is over.  A
+    second event with the same id is a duplicate and changes nothing; once the first is forgotten, it is a new event.
+Labels
+    A label whose event has not come waits for it, a retraction like any other; when the event comes, its own wait
+    begins.  Of two labels with the same id the newer one holds, by revision, then by offset.  The other is stale,
+    whichever came first, or a duplicate if it has the same revision and the same y (its weight does not count).  The y
+    of an event is a label of revision 0 before all offsets, older than any other.  A label's weight, if it has one,
+    replaces the event's.
+Lessons
+    The newest label is learned if its event is here, unless it says what was learned last.  The first lesson from an
+    event is marked, the others are corrections.  A retraction before the first lesson prevents it, until a newer label
+    comes; one after it is only counted, for what was learned stays in the model.
+Memory
+    Above the limit the oldest entries are dropped, learned or not.  One that is larger than the limit by itself is not
+    kept, and costs no other its place.  What was dropped is forgotten as if its time were over.
+
+All that can be lost is counted.  Every event ends as matched, expired, dropped or a duplicate; every label, the y of
+events that are no duplicates included, as matched, corrected, confirmed, stale, a duplicate, retracted, not undone or
+unmatched.
+"""
+
+import math
+from collections import OrderedDict
+from collections.abc import Mapping
+from dataclasses import astuple, dataclass
+from datetime import UTC, datetime
+from operator import attrgetter
+from typing import NamedTuple
+
+import numpy as np
+
+from .wire import Label
+
+_OVERHEAD = 512  # bytes of an entry beside its payload: the objects in it and its place in the table
+_INLINE = (0, -1)  # revision and offset of the label in an event
+_NEVER = -(1 << 63)  # before all times, revisions and offsets
+_ABSENT = -1  # in a checkpoint: a label or a length that there is not
+
+
+class Lesson(NamedTuple):
+    """Learn this event with this label."""
+
+    key: int
+    value: bytes  # the event as it was added
+    y: bool
+    w: float
+    margin: float  # predicted when the event came, before anything was learned from it
+    entity: bytes | None
+    is_first: bool  # False: a correction of what was learned before
+
+
+@dataclass
+class JoinCounters:
+    """What became of events and labels, as the module says, since the first of them."""
+
+    matched: int = 0  # events that were learned
+    expired: int = 0  # events whose time ended before they were learned
+    dropped: int = 0  # events that made room for others before they were learned
+    duplicate_events: int = 0
+    corrected: int = 0  # labels that were learned after another one
+    confirmed: int = 0  # newer labels that said what had been learned
+    stale: int = 0  # labels older than one that is known
+    duplicate_labels: int = 0
+    retracted: int = 0  # retractions before the event was learned
+    not_undone: int = 0  # retractions after it
+    unmatched: int = 0  # labels and retractions whose event did not come in time
+
+
+@dataclass(slots=True)
+class _Entry:
+    """An event, or a label that waits for its event and has no value."""
+
+    since: int  # the clock when it came
+    value: bytes | None
+    entity: bytes | None
+    w: float | None  # the event's, or the waiting label's
+    margin: float
+    rev: int  # this and the next two: the newest label
+    offset: int
+    y: bool | None  # None: no label yet, or a retraction
+    taught: tuple[bool, float] | None = None  # y and w of the last lesson
+
+
+class Join:
+    """Pairs events with labels.
+
+    Parameters
+    ----------
+    ttl_ms
+        How long events wait for labels, labels for events, and learned events for corrections.
+    max_bytes
+        Limit of the memory for all of them.
+    """
+
+    def __init__(self, ttl_ms: int, max_bytes: int) -> None:
+        self._ttl = ttl_ms
+        self._max_bytes = max_bytes
+        # By key, oldest first: every new entry goes to the end, and the clock never goes back.  A dict would do, but
+        # finding its first item takes time in proportion to the items that were removed before it.
+        self._entries: OrderedDict[int, _Entry] = OrderedDict()
+        self._bytes = 0
+        self._clock = _NEVER
+        self.counters = JoinCounters()
+
+    @property
+    def n_entries(self) -> int:
+        """Number of events, learned or not, and of labels without an event, that are kept."""
+        return len(self._entries)
+
+    @property
+    def nbytes(self) -> int:
+        """Memory for them, as far as it is counted: never above `max_bytes`."""
+        return self._bytes
+
+    def add_event(
+        self,
+        key: int,
+        value: bytes,
+        *,
+        y: bool | None,
+        w: float,
+        margin: float,
+        entity: bytes | None,
+        time: int,
+    ) -> Lesson | None:
+        """Enter an event, with its label if it has one itself.
+
+        Parameters
+        ----------
+        key
+            Its id as 64 bits.
+        value
+            Its payload, kept until it is forgotten.
+        y, w
+            Its own label, if any, and weight.
+        margin
+            What was predicted for it.
+        entity
+            Key of its record.
+        time
+            In milliseconds.
+
+        Returns
+        -------
+        What is to be learned now, if anything.
+        """
+        if time > self._clock:
+            self._advance(time)
+        waiting = self._entries.get(key)
+        if waiting is not None and waiting.value is not None:
+            self.counters.duplicate_events += 1
+            return None
+        entry = _Entry(self._clock, value, entity, w, margin, _NEVER, _NEVER, None)
+        lesson = None
+        if waiting is not None:
+            if y is not None:
+                self._is_newer(waiting, *_INLINE, y)  # it is not, and is counted
+            self._remove(key)
+            entry.rev, entry.offset = waiting.rev, waiting.offset
+            lesson = self._decide(key, entry, waiting.y, waiting.w)
+        elif y is not None:
+            entry.rev, entry.offset = _INLINE
+            lesson = self._decide(key, entry, y, w)
+        self._insert(key, entry)
+        return lesson
+
+    def add_label(self, label: Label, offset: int, time: int) -> Lesson | None:
+        """Enter a label, a correction or a retraction.
+
+        Parameters
+        ----------
+        label
+            What was read from the topic.
+        offset
+            Of its record: among equal revisions the later one holds.
+        time
+            In milliseconds.
+
+        Returns
+        -------
+        What is to be learned now, if anything.
+        """
+        if time > self._clock:
+            self._advance(time)
+        key, rev = label.key, label.rev
+        y = label.y if label.op == "set" else None
+        entry = self._entries.get(key)
+        if entry is None:
+            self._insert(key, _Entry(self._clock, None, None, label.w, 0.0, rev, offset, y))
+            return None
+        if not self._is_newer(entry, rev, offset, y):
+            return None
+        entry.rev, entry.offset = rev, offset
+        if entry.value is not None:
+            return self._decide(key, entry, y, label.w)
+        self.counters.stale += 1  # the label that waited until now
+        entry.since, entry.y, entry.w = self._clock, y, label.w
+        self._entries.move_to_end(key)
+        return None
+
+    def _is_newer(self, entry: _Entry, rev: int, offset: int, y: bool | None) -> bool:
+        """Whether this label holds from now on; one that does not is counted."""
+        if rev == entry.rev and y == entry.y:
+            entry.offset = max(entry.offset, offset)
+            self.counters.duplicate_labels += 1
+            return False
+        if (rev, offset) <= (entry.rev, entry.offset):
+            self.counters.stale += 1
+            return False
+        return True
+
+    def _decide(self, key: int, entry: _Entry, y: bool | None, w: float | None) -> Lesson | None:
+        """What the newest label of an event means for the model."""
+        entry.y = y
+        taught = entry.taught
+        if y is None:
+            if taught is None:
+                self.counters.retracted += 1
+            else:
+                self.counters.not_undone += 1
+            return None
+        assert entry.value is not None
+        assert entry.w is not None
+        lesson = (y, entry.w if w is None else w)
+        if lesson == taught:
+            self.counters.confirmed += 1
+            return None
+        if taught is None:
+            self.counters.matched += 1
+        else:
+            self.counters.corrected += 1
+        entry.taught = lesson
+        return Lesson(key, entry.value, *lesson, entry.margin, entry.entity, taught is None)
+
+    # --- what is kept -------------------------------------------------------------------------------------------------
+
+    def _advance(self, time: int) -> None:
+        self._clock = time
+        while self._entries and next(iter(self._entries.values())).since < time - self._ttl:
+            self.counters.expired += self._forget_oldest()
+
+    def _insert(self, key: int, entry: _Entry) -> None:
+        size = _size(entry)
+        if size > self._max_bytes:
+            self.counters.dropped += self._count_lost(entry)
+            return
+        self._entries[key] = entry
+        self._bytes += size
+        self._shrink()
+
+    def _shrink(self) -> None:
+        while self._bytes > self._max_bytes:
+            self.counters.dropped += self._forget_oldest()
+
+    def _remove(self, key: int) -> None:
+        self._bytes -= _size(self._entries.pop(key))
+
+    def _forget_oldest(self) -> int:
+        _, entry = self._entries.popitem(last=False)
+        self._bytes -= _size(entry)
+        return self._count_lost(entry)
+
+    def _count_lost(self, entry: _Entry) -> int:
+        """Number of events, 1 or 0, that go without ever being learned; a label that goes is counted here."""
+        if entry.value is None:
+            self.counters.unmatched += 1
+            return 0
+        return int(entry.taught is None)
+
+    # --- checkpoints --------------------------------------------------------------------------------------------------
+
+    def to_arrays(self) -> dict[str, np.ndarray]:
+        """The state, for a checkpoint."""
+        entries = list(self._entries.values())
+
+        def column(name: str, dtype: type) -> np.ndarray:
+            return np.fromiter(map(attrgetter(name), entries), dtype, len(entries))
+
+        taught = [(_ABSENT, 0.0) if entry.taught is None else entry.taught for entry in entries]
+        return {
+            "clock": np.array(self._clock),
+            "counters": np.array(astuple(self.counters)),
+            "key": np.fromiter(self._entries, np.int64, len(entries)),
+            **{name: column(name, np.int64) for name in ("since", "rev", "offset")},
+            "margin": column("margin", np.float64),
+            "w": np.array([np.nan if entry.w is None else entry.w for entry in entries], dtype=np.float64),
+            "y": np.array([_ABSENT if entry.y is None else entry.y for entry in entries], dtype=np.int8),
+            "taught_y": np.array([y for y, _ in taught], dtype=np.int8),
+            "taught_w": np.array([w for _, w in taught], dtype=np.float64),
+            **_pack("value", [entry.value for entry in entries]),
+            **_pack("entity", [entry.entity for entry in entries]),
+        }
+
+    @classmethod
+    def from_arrays(cls, arrays: Mapping[str, np.ndarray], ttl_ms: int, max_bytes: int) -> "Join":
+        """Continue, possibly with other limits."""
+        self = cls(ttl_ms, max_bytes)
+        self.counters = JoinCounters(*arrays["counters"].tolist())
+        columns = [arrays[name].tolist() for name in ("key", "since", "rev", "offset", "margin", "w", "y")]
+        taught = zip(arrays["taught_y"].tolist(), arrays["taught_w"].tolist(), strict=True)
+        rows = zip(*columns, taught, _unpack("value", arrays), _unpack("entity", arrays), strict=True)
+        for key, since, rev, offset, margin, w, y, (taught_y, taught_w), value, entity in rows:
+            weight = None if math.isnan(w) else w
+            label = None if y == _ABSENT else bool(y)
+            lesson = None if taught_y == _ABSENT else (bool(taught_y), taught_w)
+            self._entries[key] = _Entry(since, value, entity, weight, margin, rev, offset, label, lesson)
+        self._bytes = sum(map(_size, self._entries.values()))
+        self._advance(int(arrays["clock"]))
+        self._shrink()
+        return self
+
+
+def event_time(ts: str | int | float | None, stamp: int, max_skew: int) -> int:
+    """When something happened, in milliseconds.
+
+    Parameters
+    ----------
+    ts
+        What the record itself says: a number of seconds since 1970, or from 1e11 on of milliseconds, or a time as in
+        ISO 8601, in UTC unless it says otherwise.
+    stamp
+        The log's timestamp of the record, which counts if `ts` is missing or cannot be read.
+    max_skew
+        How far from `stamp` the result may be, in milliseconds.
+    """
+    if ts is None:
+        return stamp
+    try:
+        if isinstance(ts, str):
+            when = datetime.fromisoformat(ts)
+            time = round((when if when.tzinfo else when.replace(tzinfo=UTC)).timestamp() * 1000)
+        else:
+            time = round(ts if ts >= 1e11 else ts * 1000)
+    except (ValueError, OverflowError):  # no time, or infinitely far away
+        return stamp
+    return min(max(time, stamp - max_skew), stamp + max_skew)
+
+
+def _size(entry: _Entry) -> int:
+    return _OVERHEAD + len(entry.value or b"") + len(entry.entity or b"")
+
+
+# --- bytes in a checkpoint --------------------------------------------------------------------------------------------
+
+
+def _pack(name: str, items: list[bytes | None]) -> dict[str, np.ndarray]:
+    """Byte strings, end to end, and their lengths."""
+    return {
+        name: np.frombuffer(b"".join(item for item in items if item), dtype=np.uint8),
+        f"{name}_length": np.array([_ABSENT if item is None else len(item) for item in items], dtype=np.int64),
+    }
+
+
+def _unpack(name: str, arrays: Mapping[str, np.ndarray]) -> list[bytes | None]:
+    data = arrays[name].tobytes()
+    lengths = arrays[f"{name}_length"]
+    ends = np.maximum(lengths, 0).cumsum()
+    spans = zip(lengths.tolist(), ends.tolist(), strict=True)
+    return [None if length == _ABSENT else data[end - length : end] for length, end in spans]

@@ -1,0 +1,57 @@
+"""Logs on standard error: text for people, or a line of JSON for each event."""
+
+import json
+import logging
+import math
+import sys
+from datetime import UTC, datetime
+from typing import Any
+
+import numpy as np
+
+# What every record has; anything else came in through `extra`.
+_STANDARD = {*vars(logging.makeLogRecord({})), "message", "asctime", "taskName"}
+
+
+def set_up_logging(format: str) -> None:
+    """Log to standard error, from level INFO.
+
+    Parameters
+    ----------
+    format
+        "text", or "json" for one line per event with ``time`` (ISO 8601, UTC), ``level``, ``logger``, ``message``,
+        ``exception`` if there is one, and the fields of `extra` beside them, which cannot replace these.
+    """
+    handler = logging.StreamHandler(sys.stderr)
+    text = logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s")
+    handler.setFormatter(JSONFormatter() if format == "json" else text)
+    logging.basicConfig(level=logging.INFO, handlers=[handler])
+
+
+class JSONFormatter(logging.Formatter):
+    """A record as one line of JSON, in ASCII."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        fixed = {
+            "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
+            "level": record.levelname,
+            "logger": record.name,
+            "message": record.getMessage(),
+        }
+        if record.exc_info:
+            fixed["exception"] = self.formatException(record.exc_info)
+        extra = {name: _plain(value) for name, value in vars(record).items() if name not in _STANDARD}
+        return json.dumps(fixed | extra | fixed)  # in this order, and fixed fields win
+
+
+def _plain(value: Any) -> Any:
+    """`value` as JSON can say it: no NaN, and a string for what JSON does not know."""
+    if isinstance(value, np.generic | np.ndarray):
+        value = value.tolist()
+    if isinstance(value, dict):
+        return {str(key): _plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in value]
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    return value if value is None or isinstance(value, bool | int | str) else str(value)

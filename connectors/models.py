@@ -1,0 +1,224 @@
+"""The models of a partition: a single one, or one for each record key.
+
+Models by key are many.  The most recently used stay in memory; the others wait in files.  Each checkpoint puts those
+that have changed into a new one, and no file is ever changed, so every checkpoint that is kept finds its own versions.
+A file of which less than half is in use is emptied into the next, and removed when no checkpoint needs it.
+"""
+
+import os
+from collections import Counter, OrderedDict, deque
+from collections.abc import Iterator, Mapping
+from hashlib import blake2b
+from pathlib import Path
+from typing import IO, NamedTuple, Protocol
+
+import numpy as np
+
+from streamsvm.classifier import OnlineSVM
+
+from .settings import ModelSettings
+
+Arrays = dict[str, np.ndarray]
+
+
+def new_model(settings: ModelSettings) -> OnlineSVM:
+    """A model that has learned nothing."""
+    return settings.implementation(**settings.parameters())
+
+
+def read_model(settings: ModelSettings, blob: bytes) -> OnlineSVM:
+    """A model that goes on learning."""
+    return settings.implementation.from_bytes(blob, cache_mb=settings.cache_mb)
+
+
+class Models(Protocol):
+    """What a partition asks of its models; `key` is that of a record."""
+
+    def to_predict(self, key: bytes | None) -> OnlineSVM: ...
+
+    def to_learn(self, key: bytes | None) -> OnlineSVM: ...
+
+    def in_memory(self) -> Iterator[OnlineSVM]: ...
+
+    def digest(self) -> str: ...
+
+    def changed(self) -> Iterator[tuple[bytes | None, OnlineSVM]]:
+        """Those that have learned since the last call."""
+
+
+class SingleModel:
+    """One model for all records."""
+
+    def __init__(self, model: OnlineSVM) -> None:
+        self.model = model
+        self._has_changed = True
+
+    def to_predict(self, key: bytes | None) -> OnlineSVM:
+        return self.model
+
+    def to_learn(self, key: bytes | None) -> OnlineSVM:
+        self._has_changed = True
+        return self.model
+
+    def in_memory(self) -> Iterator[OnlineSVM]:
+        yield self.model
+
+    def digest(self) -> str:
+        return self.model.digest()
+
+    def changed(self) -> Iterator[tuple[bytes | None, OnlineSVM]]:
+        if self._has_changed:
+            yield None, self.model
+        self._has_changed = False
+
+
+class _Place(NamedTuple):
+    """Where the newest version of a model that is not in memory is kept."""
+
+    file: str
+    start: int
+    length: int
+
+
+class KeyedModels:
+    """One model for each key; records without a key share one.
+
+    Parameters
+    ----------
+    settings
+        Of every model.
+    folder
+        Of the files.
+    epoch
+        Of the owner; it is part of the files' names, so that two owners never write the same one.
+    max_models
+        How many stay in memory.
+    keep
+        How many checkpoints are kept.
+    """
+
+    def __init__(self, settings: ModelSettings, folder: Path, epoch: int, max_models: int, keep: int) -> None:
+        self._settings = settings
+        self._folder = folder
+        self._epoch = epoch
+        self._max_models = max_models
+        self._live: OrderedDict[bytes, OnlineSVM] = OrderedDict()
+        self._unsaved: set[bytes] = set()
+        self._unpublished: set[bytes] = set()
+        self._places: dict[bytes, _Place] = {}
+        self._n_files = 0  # written by this owner
+        self._needed: deque[set[str]] = deque([{path.name for path in folder.glob("models-*")}], maxlen=keep + 1)
+        self._file: IO[bytes] | None = None
+
+    def to_predict(self, key: bytes | None) -> OnlineSVM:
+        key = key or b""
+        model = self._live.get(key)
+        if model is None:
+            place = self._places.get(key)
+            model = new_model(self._settings) if place is None else read_model(self._settings, self._read(place))
+            self._live[key] = model
+            self._evict()
+        self._live.move_to_end(key)
+        return model
+
+    def to_learn(self, key: bytes | None) -> OnlineSVM:
+        self._unsaved.add(key or b"")
+        self._unpublished.add(key or b"")
+        return self.to_predict(key)
+
+    def in_memory(self) -> Iterator[OnlineSVM]:
+        yield from self._live.values()
+
+    def changed(self) -> Iterator[tuple[bytes | None, OnlineSVM]]:
+        keys, self._unpublished = self._unpublished, set()
+        for key in sorted(keys):
+            yield key, self.to_predict(key)
+
+    def __len__(self) -> int:
+        return len(self._places.keys() | self._unsaved)
+
+    def digest(self) -> str:
+        """Over all models that have learned, in memory or not."""
+        total = blake2b(digest_size=16)
+        for key in sorted(self._places.keys() | self._unsaved):
+            total.update(key + b"\0" + self.to_predict(key).digest().encode())
+        return total.hexdigest()
+
+    def save(self) -> Arrays:
+        """Put what has changed into files, durably; return where every model is, for the checkpoint."""
+        for key in sorted(self._unsaved & self._live.keys()):
+            self._write(key, self._live[key].to_bytes())
+        self._unsaved.clear()
+        self._empty_sparse_files()
+        if self._file is not None:
+            self._file.flush()
+            os.fsync(self._file.fileno())
+            self.close()
+        return self._to_arrays()
+
+    def close(self) -> None:
+        """Give up what was not saved."""
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+
+    def restore(self, arrays: Mapping[str, np.ndarray]) -> None:
+        """Go on from a checkpoint's arrays."""
+        names = arrays["names"].tobytes().decode().split()
+        text, ends = arrays["keys"].tobytes(), arrays["key_ends"].tolist()
+        keys = [text[start:end] for start, end in zip([0, *ends], ends, strict=False)]
+        places = (_Place(names[number], start, length) for number, start, length in arrays["places"].tolist())
+        self._places = dict(zip(keys, places, strict=True))
+        self._unpublished = {key for key, is_new in zip(keys, arrays["unpublished"].tolist(), strict=True) if is_new}
+
+    def remove_old(self) -> None:
+        """Remove files that no kept checkpoint needs; called after a checkpoint was written."""
+        self._needed.append({place.file for place in self._places.values()})
+        kept = set().union(*self._needed)
+        for path in self._folder.glob("models-*"):
+            if path.name not in kept and path.name < f"models-{self._epoch + 1:06d}":  # later ones are a successor's
+                path.unlink(missing_ok=True)
+
+    def _to_arrays(self) -> Arrays:
+        keys = list(self._places)
+        names = sorted({place.file for place in self._places.values()})
+        numbers = {name: number for number, name in enumerate(names)}
+        places = [(numbers[place.file], place.start, place.length) for place in self._places.values()]
+        return {
+            "names": np.frombuffer(" ".join(names).encode(), dtype=np.uint8),
+            "keys": np.frombuffer(b"".join(keys), dtype=np.uint8),
+            "key_ends": np.cumsum([len(key) for key in keys], dtype=np.int64),
+            "places": np.array(places, dtype=np.int64).reshape(-1, len(_Place._fields)),
+            "unpublished": np.array([key in self._unpublished for key in keys], dtype=bool),
+        }
+
+    def _evict(self) -> None:
+        while len(self._live) > self._max_models:
+            key, model = self._live.popitem(last=False)
+            if key in self._unsaved:
+                self._unsaved.discard(key)
+                self._write(key, model.to_bytes())
+
+    def _write(self, key: bytes, blob: bytes) -> None:
+        if self._file is None:
+            self._n_files += 1
+            name = f"models-{self._epoch:06d}-{self._n_files:010d}"
+            self._file = open(self._folder / name, "wb")  # noqa: SIM115 - closed by save()
+        self._places[key] = _Place(Path(self._file.name).name, self._file.tell(), len(blob))
+        self._file.write(blob)
+
+    def _read(self, place: _Place) -> bytes:
+        if self._file is not None:
+            self._file.flush()
+        with open(self._folder / place.file, "rb") as file:
+            file.seek(place.start)
+            return file.read(place.length)
+
+    def _empty_sparse_files(self) -> None:
+        used: Counter[str] = Counter()
+        for place in self._places.values():
+            used[place.file] += place.length
+        sparse = {name for name, n_bytes in used.items() if n_bytes < (self._folder / name).stat().st_size / 2}
+        for key, place in list(self._places.items()):
+            if place.file in sparse:
+                self._write(key, self._read(place))

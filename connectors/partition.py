@@ -1,0 +1,519 @@
+"""One partition of the stream: what was polled and not yet taken, its state, and its checkpoints.
+
+Records are taken in *cuts*: at most `batch` records, those with the earliest timestamps of the two topics, events
+before labels of the same time; first all events of the cut are consumed, then its labels.  While more records are known
+to be in the log a cut is always full, so the cuts are a function of the log.  Where the partition has caught up, what
+there is makes a cut at once, and the journal remembers it.
+"""
+
+import logging
+import time
+from collections import deque
+from collections.abc import Mapping
+from hashlib import blake2b
+from itertools import islice
+
+from streamsvm import WarmupScaler
+
+from .checkpoint import Checkpoint, CheckpointStore, check_fingerprint
+from .journal import Cut, Kind
+from .models import KeyedModels
+from .observe import Snapshot
+from .publish import Publisher, pack_model
+from .settings import Settings
+from .state import Breaker, State
+from .training import Training
+from .transport import Committed, OffsetOutOfRange, Record, Transport
+from .wire import BadRecord, Codec
+
+logger = logging.getLogger(__name__)
+
+_BUFFERED = 4000  # records that are polled ahead of one topic, or two cuts if that is more
+
+
+def key_name(key: bytes) -> str:
+    """Under which name the model of a record key is published."""
+    return f"k-{blake2b(key, digest_size=16).hexdigest()}"
+
+
+class RecordsLost(OffsetOutOfRange):
+    """Records were removed from the log before they were read."""
+
+    def __init__(self, where: str, offset: int, start: int) -> None:
+        super().__init__(
+            f"{where} begins at offset {start}, and {offset} is next: {start - offset} records were removed before "
+            'they were read. daemon.on_data_loss = "skip" goes on without them'
+        )
+        self.start = start
+
+
+class Input:
+    """Records of one topic of the partition that were polled and not yet taken.
+
+    Parameters
+    ----------
+    log, topic, number
+        Where they come from.
+    limit
+        How many are polled ahead.
+    end
+        Where to stop reading; None: never.
+    """
+
+    def __init__(self, log: Transport, topic: str, number: int, limit: int, end: int | None) -> None:
+        self.topic = topic
+        self.limit = limit
+        self._log = log
+        self._number = number
+        self._end = end
+        self.records: deque[Record] = deque()
+
+    def begin(self, offset: int) -> None:
+        """Poll from `offset` on.
+
+        Raises
+        ------
+        RecordsLost
+            If the log begins after it.
+        OffsetOutOfRange
+            If the log ends before it.
+        """
+        start = self._log.start_offsets(self.topic).get(self._number, 0)
+        end = self._log.end_offsets(self.topic).get(self._number, 0)
+        if offset > end:
+            raise OffsetOutOfRange(
+                f"{self.topic}-{self._number} ends at offset {end}, before {offset}, which was read before: it was "
+                "deleted and made again, or cut. Choose another daemon.state_dir to begin with what is there now"
+            )
+        if offset < start:
+            raise RecordsLost(f"{self.topic}-{self._number}", offset, start)
+        self._log.seek(self.topic, self._number, offset)
+
+    def offer(self, record: Record) -> None:
+        if self._end is None or record.offset < self._end:
+            self.records.append(record)
+        if len(self.records) >= self.limit:
+            self._log.pause(self.topic, self._number)
+
+    @property
+    def position(self) -> int:
+        """The offset of the next record that is polled."""
+        return self._log.position(self.topic, self._number)
+
+    def has_all_below(self, offset: int) -> bool:
+        """Whether every record before `offset` was polled."""
+        return self.position >= offset
+
+    @property
+    def is_exhausted(self) -> bool:
+        """Whether there is nothing in the log, as far as is known, that was not polled."""
+        if self._end is None:
+            return self.has_all_below(self._log.known_end(self.topic, self._number))
+        return self.is_at_end
+
+    @property
+    def lag(self) -> int:
+        """How many records are known to wait."""
+        behind = self._log.known_end(self.topic, self._number) - self.position
+        return len(self.records) + max(0, behind)
+
+    @property
+    def is_at_end(self) -> bool:
+        """Whether everything up to `end` was polled."""
+        return self._end is not None and self.has_all_below(self._end)
+
+    def reach(self, offset: int) -> bool:
+        """Whether every record before `offset` was polled; if not, there is room for more of them."""
+        if self.has_all_below(offset):
+            return True
+        self.widen(self.limit if len(self.records) >= self.limit else 0)
+        return False
+
+    def widen(self, n: int) -> None:
+        """Poll `n` more records ahead."""
+        self.limit += n
+        self._log.resume(self.topic, self._number)
+
+    def take(self, offset: int) -> list[Record]:
+        """The records before `offset`."""
+        taken = []
+        while self.records and self.records[0].offset < offset:
+            taken.append(self.records.popleft())
+        if len(self.records) < self.limit // 2:
+            self._log.resume(self.topic, self._number)
+        return taken
+
+
+class WarmUp:
+    """Fits the scale on the first events, which are consumed afterwards."""
+
+    def __init__(self, settings: Settings, codec: Codec) -> None:
+        self._kind = settings.features.scale
+        self._length = settings.features.warmup
+        self._codec = codec
+        self._breaker = Breaker(settings.daemon.max_bad)
+        self._examples: list[dict[str, float]] = []
+        self._n_seen = 0
+
+    def fit(self, events: Input) -> WarmupScaler | None:
+        """Look at the events that have come since the last call; None while there are not enough."""
+        for record in islice(events.records, self._n_seen, None):
+            self._n_seen += 1
+            try:
+                self._examples.append(self._codec.decode(record).x)
+            except BadRecord:
+                self._breaker.observe(True)
+            else:
+                self._breaker.observe(False)
+            if len(self._examples) == self._length:
+                return self._scaler()
+        if events.is_at_end and self._examples:
+            logger.warning("the scale is fitted on %d events, for the log has no more", len(self._examples))
+            return self._scaler()
+        if len(events.records) >= events.limit:
+            events.widen(self._length)
+        return None
+
+    def _scaler(self) -> WarmupScaler:
+        scaler = WarmupScaler(kind=self._kind, warmup=len(self._examples))
+        for x in self._examples:
+            scaler.learn_one(x)
+        return scaler
+
+
+class Partition:
+    """One partition of the stream, whose state this process owns.
+
+    Parameters
+    ----------
+    number
+        Of the partition.
+    settings
+        The configuration.
+    codec
+        Reads its records.
+    log
+        Where they come from, and outputs go.
+    store
+        Its checkpoints.
+    wanted
+        The checkpoint to go on from: its epoch and sequence number; None: the newest.
+
+    Raises
+    ------
+    ConfigError
+        If the checkpoint belongs to other settings.
+    OffsetOutOfRange
+        If the log does not have what comes next.
+    CheckpointError
+        If there are checkpoints that cannot be read.
+    """
+
+    def __init__(
+        self,
+        number: int,
+        settings: Settings,
+        codec: Codec,
+        log: Transport,
+        store: CheckpointStore,
+        wanted: tuple[int, int] | None = None,
+    ) -> None:
+        self.number = number
+        self.store = store
+        self.state: State | None = None
+        self._settings = settings
+        self._log = log
+        self._training = Training(settings, codec, log)
+        self._warm_up = WarmUp(settings, codec)
+        self.checkpoint_bytes = 0
+        self._is_whole = True  # no cut is half consumed
+        self.n_lost = 0  # records that were gone before they were read, since the beginning of this process
+        self._events = self._input(settings.log.topic)
+        self._labels = self._input(settings.log.labels) if settings.log.labels else None
+        self._begin(*self._restore(store.load(wanted)))
+        self._journal, again, self._suspect = store.begin_journal()
+        self._again = deque(again)  # cuts that were taken before, and are taken again
+        self._note_saved()
+
+    # --- beginning and going on ---------------------------------------------------------------------------------------
+
+    def _input(self, topic: str) -> Input:
+        end = None if self._settings.daemon.follow else self._log.end_offsets(topic).get(self.number, 0)
+        return Input(self._log, topic, self.number, max(_BUFFERED, 2 * self._settings.daemon.batch), end)
+
+    def _restore(self, checkpoint: Checkpoint | None) -> tuple[int, int]:
+        """Take over a checkpoint; return where to begin in both topics."""
+        if checkpoint is None:
+            self._origin = self._first_offset(self._events), self._first_offset(self._labels)
+            return self._origin
+        check_fingerprint(checkpoint, self._settings.fingerprint(), self.store.folder)
+        self.state = State.from_checkpoint(checkpoint, self._settings, self.store)
+        logger.info(
+            "partition %d: going on from checkpoint %d at offset %d",
+            self.number,
+            self.state.sequence,
+            self.state.offset,
+        )
+        return self.state.offset, self.state.labels_offset
+
+    def _first_offset(self, item: Input | None) -> int:
+        if item is None:
+            return 0
+        is_latest = self._settings.daemon.start == "latest"
+        offsets = self._log.end_offsets(item.topic) if is_latest else self._log.start_offsets(item.topic)
+        return offsets.get(self.number, 0)
+
+    def _begin(self, events: int, labels: int) -> None:
+        self._begin_input(self._events, events)
+        if self._labels:
+            self._begin_input(self._labels, labels)
+
+    def _begin_input(self, item: Input, offset: int) -> None:
+        try:
+            item.begin(offset)
+        except RecordsLost as error:
+            if self._settings.daemon.on_data_loss == "fail":
+                raise
+            logger.error("partition %d: %s", self.number, error)
+            self._count_lost(item, offset, error.start)
+            item.begin(error.start)
+
+    def _count_lost(self, item: Input, offset: int, start: int) -> None:
+        """Count the records from `offset` to `start`, and go on behind them unless there are some to consume before."""
+        self.n_lost += start - offset
+        if self.state is None:
+            return
+        self.state.counters.lost += start - offset
+        if item is self._events and not item.records:
+            self.state.offset = start
+        elif not item.records:
+            self.state.labels_offset = start
+
+    def check_positions(self) -> None:
+        """After the log has refused a position: go on behind what was removed, or raise `RecordsLost`."""
+        self._begin(self._events.position, self._labels.position if self._labels else 0)
+
+    def _prepare(self) -> State | None:
+        """The state; None as long as the first events, which give the scale, are not there."""
+        if self.state is None:
+            scaler = None
+            if self._settings.features.scale != "none":
+                scaler = self._warm_up.fit(self._events)
+                if scaler is None:
+                    return None
+            elif not self._events.records:
+                return None
+            self.state = State.new(self._settings, self.store, scaler)
+            self.state.offset, self.state.labels_offset = self._origin
+            self.state.counters.lost = self.n_lost
+            self.save()  # what comes next is counted from here, wherever the log begins by then
+        return self.state
+
+    # --- cuts ---------------------------------------------------------------------------------------------------------
+
+    def offer(self, record: Record) -> None:
+        """Keep a record that was polled."""
+        if record.topic == self._events.topic:
+            self._events.offer(record)
+        elif self._labels:
+            self._labels.offer(record)
+
+    def step(self) -> int:
+        """Consume a cut, if there is one; return the number of its records."""
+        state = self._prepare()
+        cut = self._next_cut(state) if state else None
+        if state is None or cut is None:
+            return 0
+        started = time.perf_counter()
+        self._is_whole = False
+        try:
+            n_records = self._consume(cut, state)
+        except Exception:
+            self._journal.done()  # this was no crash
+            raise
+        self._is_whole = True
+        if not self._again:
+            self._journal.done()
+        state.counters.seconds += time.perf_counter() - started
+        self._remember(state)
+        return n_records
+
+    @property
+    def wants_records(self) -> bool:
+        """Whether the next cut has to be polled first."""
+        if self.state is None or self._again:
+            return True
+        batch = self._settings.daemon.batch
+        return any(len(item.records) < batch and not item.is_at_end for item in self._inputs())
+
+    @property
+    def is_finished(self) -> bool:
+        """Whether all records are consumed that there were at the beginning, for a daemon that does not follow."""
+        return all(item.is_at_end and (not item.records or self.state is None) for item in self._inputs())
+
+    @property
+    def lag(self) -> dict[str, int]:
+        """How many records are known to wait, by topic."""
+        return {item.topic: item.lag for item in self._inputs()}
+
+    @property
+    def refused(self) -> Mapping[str, int]:
+        """How many records were put aside since the beginning of this process, by reason."""
+        return self._training.refused
+
+    @property
+    def drift(self) -> float:
+        """See `observe.Drift`."""
+        return self._training.drift.largest()
+
+    def _inputs(self) -> list[Input]:
+        return [self._events, self._labels] if self._labels else [self._events]
+
+    def _next_cut(self, state: State) -> Cut | None:
+        """What to take next, which is in the journal by then; None if more has to be polled first."""
+        if self._again:
+            cut = self._again[0]
+            if not self._events.reach(cut.events) or (self._labels and not self._labels.reach(cut.labels)):
+                return None  # of the daemon before, whose batch may have been larger
+            self._again.popleft()
+            if not self._again:
+                self._journal.retry()
+            return cut
+        taken = self._earliest(1 if self._suspect else self._settings.daemon.batch)
+        if not taken:
+            return None
+        offsets = {record.topic: record.offset + 1 for record in taken}
+        cut = Cut(
+            Kind.ONE if self._suspect else Kind.CUT,
+            offsets.get(self._events.topic, state.offset),
+            offsets.get(self._settings.log.labels, state.labels_offset),
+        )
+        self._journal.append(cut)
+        if self._suspect and cut.events >= self._suspect.events and cut.labels >= self._suspect.labels:
+            self._suspect = None
+        return cut
+
+    def _earliest(self, limit: int) -> list[Record]:
+        """The records with the earliest timestamps; none if an earlier one may be in the log still."""
+        if not self._labels:
+            taken = list(islice(self._events.records, limit))
+            return taken if len(taken) == limit or self._events.is_exhausted else []
+        events, labels = iter(self._events.records), iter(self._labels.records)
+        event, label = next(events, None), next(labels, None)
+        taken = []
+        while len(taken) < limit:
+            if not (event or self._events.is_exhausted) or not (label or self._labels.is_exhausted):
+                return []
+            if event is None and label is None:
+                break
+            if label is None or (event is not None and event.timestamp <= label.timestamp):
+                assert event is not None
+                taken.append(event)
+                event = next(events, None)
+            else:
+                taken.append(label)
+                label = next(labels, None)
+        return taken
+
+    def _consume(self, cut: Cut, state: State) -> int:
+        events = self._events.take(cut.events)
+        labels = self._labels.take(cut.labels) if self._labels else []
+        if cut.kind == Kind.SKIP:
+            error = BadRecord("killed-the-process", "the process did not survive this record")
+            for record in (*events, *labels):
+                logger.error("passing over %s-%d-%d, which killed the process", *record[:3])
+                self._training.refuse(record, "learn", error, state)
+        else:
+            self._training.consume(events, labels, state)
+        state.offset = max(state.offset, cut.events)  # a cut that is taken again may lie before what was lost
+        state.labels_offset = max(state.labels_offset, cut.labels)
+        return len(events) + len(labels)
+
+    def _remember(self, state: State) -> None:
+        if state.history.is_due(state.offset):
+            metrics, models = state.metrics, state.models.in_memory()
+            n_support = sum(model.n_support for model in models)
+            error, g_mean = metrics.rolling_error(), metrics.rolling_g_mean()
+            state.history.add(Snapshot(state.offset, error, g_mean, n_support, state.counters.seconds))
+
+    # --- checkpoints --------------------------------------------------------------------------------------------------
+
+    @property
+    def is_due(self) -> bool:
+        """Whether it is time for a checkpoint."""
+        if not self.can_save:
+            return False
+        daemon = self._settings.daemon
+        is_late = time.monotonic() - self._saved_at >= daemon.checkpoint_seconds
+        return self._n_unsaved >= daemon.checkpoint_records or (is_late and self._n_unsaved > 0)
+
+    @property
+    def can_save(self) -> bool:
+        """Whether there is anything new to save: a state between two cuts, and none that are to be taken again."""
+        return self.state is not None and self._is_whole and not self._again and self._n_unsaved > 0
+
+    def save(self) -> None:
+        """Write a checkpoint; outputs must be durable by now.
+
+        Raises
+        ------
+        TakenOver
+            If the partition belongs to another process by now.
+        """
+        assert self.state
+        checkpoint = self.state.to_checkpoint(self._settings).to_bytes()
+        self._journal = self.store.save(checkpoint, self.state.sequence + 1)
+        self.checkpoint_bytes = len(checkpoint)
+        self.state.sequence += 1
+        if isinstance(self.state.models, KeyedModels):
+            self.state.models.remove_old()
+        self._note_saved()
+
+    @property
+    def committed(self) -> dict[tuple[str, int], Committed]:
+        """What to tell others after a checkpoint; the note names it."""
+        assert self.state
+        note = f"{self.store.epoch}:{self.state.sequence}"
+        offsets = (self.state.offset, self.state.labels_offset)
+        return {
+            (item.topic, self.number): Committed(offset, note)
+            for item, offset in zip(self._inputs(), offsets, strict=False)
+        }
+
+    def publish(self, publisher: Publisher) -> int:
+        """Publish the models that have changed; return their number."""
+        if self.state is None:
+            return 0
+        n_models = 0
+        for key, model in self.state.models.changed():
+            name = f"p{self.number}" if key is None else key_name(key)
+            meta = {
+                "epoch": self.store.epoch,
+                "ver": self.state.counters.learned,
+                "offset": self.state.offset,
+                "created": time.time(),
+            }
+            publisher.publish(name, pack_model(model, self.state.scaler, {}), meta)
+            n_models += 1
+        return n_models
+
+    def _note_saved(self) -> None:
+        self._saved_at = time.monotonic()
+        self._saved_offsets = self._offsets
+
+    @property
+    def _offsets(self) -> int:
+        """Records of both topics so far, for counting."""
+        return self.state.offset + self.state.labels_offset if self.state else 0
+
+    @property
+    def _n_unsaved(self) -> int:
+        return self._offsets - self._saved_offsets
+
+    def close(self) -> None:
+        """Give the partition up; what was not saved is consumed again by its next owner."""
+        for item in self._inputs():
+            self._log.release(item.topic, self.number)
+        if self.state and isinstance(self.state.models, KeyedModels):
+            self.state.models.close()
+        self.store.close()

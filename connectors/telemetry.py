@@ -1,0 +1,134 @@
+"""What the trainer tells about itself: the state of its partitions as metrics, once a second."""
+
+import time
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict
+from typing import Any
+
+from .partition import Partition
+from .serve import Metrics
+
+_SECONDS = 1.0  # between two looks at the partitions
+
+
+class Telemetry:
+    """Keeps `Metrics` up to date.
+
+    Counters count since the process began, whatever the checkpoints that it began with say.
+    """
+
+    def __init__(self, metrics: Metrics) -> None:
+        self._metrics = metrics
+        self._counted: dict[int, Counter[tuple[str, str]]] = {}
+        self._looked_at = 0.0
+
+    # --- events -------------------------------------------------------------------------------------------------------
+
+    def took(self, n_records: int, seconds: float) -> None:
+        """A cut was consumed."""
+        self._metrics.add("streamsvm_records_total", n_records)
+        self._metrics.observe("streamsvm_cut_seconds", seconds)
+
+    def rebalanced(self, partitions: Iterable[Partition]) -> None:
+        """There are other partitions than before."""
+        self._metrics.add("streamsvm_rebalances_total")
+        for partition in partitions:
+            if partition.number not in self._counted:
+                counts = _counts(partition)
+                del counts["streamsvm_lost_records_total", ""]  # what is gone was missed only now
+                self._counted[partition.number] = counts
+
+    def forget(self, partition: Partition) -> None:
+        """A partition is ours no more."""
+        self._count(partition)
+        self._counted.pop(partition.number)
+        self._metrics.drop(partition=partition.number)
+
+    @contextmanager
+    def saving(self, partition: Partition) -> Iterator[None]:
+        """A checkpoint is written."""
+        started = time.perf_counter()
+        yield
+        saved_at = time.monotonic()
+        self._metrics.add("streamsvm_checkpoints_total")
+        self._metrics.observe("streamsvm_checkpoint_seconds", time.perf_counter() - started)
+        self._metrics.set("streamsvm_checkpoint_bytes", partition.checkpoint_bytes, partition=partition.number)
+        self._metrics.set(
+            "streamsvm_checkpoint_age_seconds", lambda: time.monotonic() - saved_at, partition=partition.number
+        )
+
+    def published(self, n_models: int) -> None:
+        """Models went to the topic for scorers."""
+        self._metrics.add("streamsvm_published_total", n_models)
+
+    # --- once a second ------------------------------------------------------------------------------------------------
+
+    @property
+    def is_due(self) -> bool:
+        """Whether the last look at the partitions is long enough ago."""
+        return time.monotonic() - self._looked_at >= _SECONDS
+
+    def collect(self, partitions: Iterable[Partition]) -> None:
+        """Look at all partitions."""
+        self._looked_at = time.monotonic()
+        for partition in partitions:
+            self._count(partition)
+            self._measure(partition)
+
+    def _count(self, partition: Partition) -> None:
+        counts = _counts(partition)
+        for (name, label), n in (counts - self._counted.get(partition.number, Counter())).items():
+            labels = {"outcome": label} if name == "streamsvm_labels_total" else {"reason": label} if label else {}
+            self._metrics.add(name, n, **labels)
+        self._counted[partition.number] = counts
+
+    def _measure(self, partition: Partition) -> None:
+        state, number = partition.state, partition.number
+        for topic, lag in partition.lag.items():
+            self._metrics.set("streamsvm_lag_records", lag, topic=topic, partition=number)
+        if state is None:
+            return
+        scores = state.metrics.rolling()
+        models = list(state.models.in_memory())
+        gauges = {
+            "pending_events": state.join.n_entries,
+            "pending_bytes": state.join.nbytes,
+            "support_vectors": sum(model.n_support for model in models),
+            "members": sum(model.n_members for model in models),
+            "rolling_error": scores.error,
+            "rolling_g_mean": scores.g_mean,
+            "rolling_auc": scores.auc,
+            "rolling_prbep": scores.prbep,
+            "feature_drift": partition.drift,
+        }
+        for name, value in gauges.items():
+            self._metrics.set(f"streamsvm_{name}", value, partition=number)
+
+    def summary(self, partitions: Iterable[Partition]) -> dict[str, Any]:
+        """For the status line."""
+        states = [partition.state for partition in partitions if partition.state]
+        n_support = sum(model.n_support for state in states for model in state.models.in_memory())
+        errors = [state.metrics.rolling_error() for state in states if state.metrics.n]
+        shown = {"error": f"{sum(errors) / len(errors):.1%}"} if errors else {}
+        return {**shown, "support_vectors": n_support}
+
+
+def _counts(partition: Partition) -> Counter[tuple[str, str]]:
+    """Everything countable about a partition, by the metric's name and a label."""
+    counts: Counter[tuple[str, str]] = Counter()
+    state = partition.state
+    if state is None:
+        return counts
+    counts["streamsvm_predictions_total", ""] = state.counters.predicted
+    counts["streamsvm_learned_total", ""] = state.counters.learned
+    counts["streamsvm_lost_records_total", ""] = partition.n_lost
+    counts["streamsvm_kernel_evaluations_total", ""] = sum(
+        model.kernel_evaluations for model in state.models.in_memory()
+    )
+    for outcome, n in asdict(state.join.counters).items():
+        counts["streamsvm_labels_total", outcome] = n
+    for reason, n in partition.refused.items():
+        counts["streamsvm_bad_records_total", reason] = n
+    return counts

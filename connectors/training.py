@@ -1,0 +1,239 @@
+"""What is done with the records of a cut: predict its events, join them with labels, and learn what is complete.
+
+The state afterwards, and the outputs, are a function of the state before and of the records alone.
+"""
+
+from collections import Counter
+from typing import NamedTuple
+
+import numpy as np
+
+from streamsvm import WarmupScaler
+from streamsvm.classifier import OnlineSVM
+
+from .join import Lesson, event_time
+from .observe import Drift
+from .settings import Settings
+from .state import State
+from .transport import Record, Transport
+from .wire import (
+    DEAD_LETTER,
+    PREDICTION_HEADERS,
+    BadRecord,
+    Codec,
+    Event,
+    Label,
+    ModelVersion,
+    dead_letter_headers,
+)
+
+Features = dict[str, float]
+
+
+class Decoded(NamedTuple):
+    """A record that is an event, with its features in the model's coordinates."""
+
+    record: Record
+    event: Event
+    x: Features
+    entity: bytes | None  # whose model is concerned; None if there is but one
+
+
+class Task(NamedTuple):
+    """A lesson and the features to learn, in the model's coordinates."""
+
+    lesson: Lesson
+    x: Features
+
+
+class Training:
+    """Consumes cuts.
+
+    Parameters
+    ----------
+    settings
+        The configuration.
+    codec
+        Reads events and labels.
+    log
+        Where predictions and refused records go.
+    """
+
+    def __init__(self, settings: Settings, codec: Codec, log: Transport) -> None:
+        self._settings = settings
+        self._codec = codec
+        self._log = log
+        self._joins = bool(settings.log.labels)
+        self._is_keyed = settings.daemon.per == "key"
+        self._max_skew = int(1000 * settings.join.max_skew_seconds)
+        self.refused: Counter[str] = Counter()  # by reason
+        self.drift = Drift()
+
+    def consume(self, events: list[Record], labels: list[Record], state: State) -> None:
+        """Predict all events, then learn from them and from the labels, in order."""
+        decoded = self._decode_events(events, state)
+        if decoded and self._settings.features.scale == "standard":
+            self.drift.observe(decoded[0].x)  # one of each cut will do
+        margins = self._predict(decoded, state)
+        if self._joins:
+            tasks = self._join(decoded, margins, labels, state)
+        else:
+            tasks = [task for item, margin in zip(decoded, margins, strict=True) if (task := _own_label(item, margin))]
+        self._learn(tasks, state)
+
+    def refuse(self, record: Record, stage: str, error: BadRecord, state: State) -> None:
+        """Put a record aside, with the reason."""
+        own = [header for header in record.headers if not header[0].startswith(DEAD_LETTER)]
+        why = dead_letter_headers(record, stage, error, self._settings.group.id, n_refusals(record) + 1)
+        headers = [*own, *why]
+        self._log.produce(self._settings.log.dlq, record.value, key=record.key, headers=headers)
+        state.counters.bad += 1
+        self.refused[error.reason] += 1
+
+    # --- the parts, in order ------------------------------------------------------------------------------------------
+
+    def _decode_events(self, records: list[Record], state: State) -> list[Decoded]:
+        """The events in the model's coordinates; what is none is put aside."""
+        events: dict[int, Event] = {}  # by place in the cut
+        refused: dict[int, BadRecord] = {}
+        for i, record in enumerate(records):
+            try:
+                events[i] = self._codec.decode(record)
+            except BadRecord as error:
+                refused[i] = error
+        rows: dict[int, Features] = {}
+        places = list(events)
+        for entity, chosen in _by_entity([self._entity(records[i]) for i in places]).items():
+            own = [places[j] for j in chosen]
+            answers = usable_many([events[i].x for i in own], state.scaler, state.models.to_predict(entity))
+            for i, answer in zip(own, answers, strict=True):
+                if isinstance(answer, BadRecord):
+                    refused[i] = answer
+                else:
+                    rows[i] = answer
+        for i, record in enumerate(records):
+            if i in refused:
+                self.refuse(record, "decode", refused[i], state)
+            state.breaker.observe(i in refused)
+        return [Decoded(records[i], events[i], x, self._entity(records[i])) for i, x in sorted(rows.items())]
+
+    def _entity(self, record: Record) -> bytes | None:
+        return record.key if self._is_keyed else None
+
+    def _decode_label(self, record: Record, state: State) -> Label | None:
+        try:
+            label = self._codec.decode_label(record)
+        except BadRecord as error:
+            self.refuse(record, "decode", error, state)
+            state.breaker.observe(True)
+            return None
+        state.breaker.observe(False)
+        return label
+
+    def _predict(self, decoded: list[Decoded], state: State) -> list[float]:
+        """Margins, after the predictions are on their way."""
+        margins = np.empty(len(decoded))
+        scores = np.empty(len(decoded))
+        for entity, chosen in _by_entity([item.entity for item in decoded]).items():
+            model = state.models.to_predict(entity)
+            margins[chosen] = model.decision_function_many([decoded[i].x for i in chosen])
+            scores[chosen] = model.probability(margins[chosen])
+        version = ModelVersion(state.counters.learned, state.offset)
+        for item, margin, score in zip(decoded, margins.tolist(), scores.tolist(), strict=True):
+            value = self._codec.encode(item.event, score=score, margin=margin, model=version, src=source(item.record))
+            send_prediction(self._log, self._settings.log.predictions, item.record, value)
+        state.counters.predicted += len(decoded)
+        return margins.tolist()
+
+    def _join(self, decoded: list[Decoded], margins: list[float], labels: list[Record], state: State) -> list[Task]:
+        """What can be learned by now, from events whose label is known and from labels whose event is."""
+        tasks = []
+        for item, margin in zip(decoded, margins, strict=True):
+            event, value = item.event, item.record.value
+            assert value is not None  # or it would be no event
+            time = self._time(event.ts, item.record)
+            lesson = state.join.add_event(
+                event.key, value, y=event.y, w=event.w, margin=margin, entity=item.entity, time=time
+            )
+            if lesson:
+                tasks.append(Task(lesson, item.x))
+        at_hand = {item.record.value: item.x for item in decoded}
+        for record in labels:
+            label = self._decode_label(record, state)
+            lesson = label and state.join.add_label(label, record.offset, self._time(label.ts, record))
+            if lesson:
+                tasks.append(Task(lesson, at_hand.get(lesson.value) or self._features(lesson.value, state)))
+        return tasks
+
+    def _features(self, value: bytes, state: State) -> Features:
+        """Those of an event that was decoded before."""
+        x = self._codec.features(value)
+        return state.scaler.transform_one(x) if state.scaler else x
+
+    def _learn(self, tasks: list[Task], state: State) -> None:
+        first = [lesson for lesson, _ in tasks if lesson.is_first]
+        if first:
+            y = np.array([lesson.y for lesson in first], dtype=bool)
+            state.metrics.update(y, np.array([lesson.margin for lesson in first]))
+        for entity, chosen in _by_entity([lesson.entity for lesson, _ in tasks]).items():
+            lessons = [tasks[i].lesson for i in chosen]
+            state.models.to_learn(entity).learn_many(
+                [tasks[i].x for i in chosen],
+                np.array([lesson.y for lesson in lessons], dtype=bool),
+                w=np.array([lesson.w for lesson in lessons]),
+                ids=np.array([lesson.key for lesson in lessons], dtype=np.int64),
+            )
+        state.counters.learned += len(tasks)
+
+    def _time(self, ts: str | int | float | None, record: Record) -> int:
+        return event_time(ts, record.timestamp, self._max_skew)
+
+
+def _own_label(item: Decoded, margin: float) -> Task | None:
+    """What can be learned from an event alone."""
+    event = item.event
+    if event.y is None:
+        return None
+    return Task(Lesson(event.key, b"", event.y, event.w, margin, item.entity, is_first=True), item.x)
+
+
+def _by_entity(entities: list[bytes | None]) -> dict[bytes | None, list[int]]:
+    """Places by entity, in order."""
+    places: dict[bytes | None, list[int]] = {}
+    for i, entity in enumerate(entities):
+        places.setdefault(entity, []).append(i)
+    return places
+
+
+def n_refusals(record: Record) -> int:
+    """How often a record was refused before, according to the headers that came back with it."""
+    text = dict(record.headers).get(f"{DEAD_LETTER}attempts", b"")
+    return int(text) if text.isdigit() and len(text) < 10 else 0
+
+
+def source(record: Record) -> str:
+    """Which record a prediction answers; equal for all repetitions of it."""
+    return f"{record.topic}-{record.partition}-{record.offset}"
+
+
+def send_prediction(log: Transport, topic: str, record: Record, value: bytes) -> None:
+    """Produce the prediction for an event, to the partition that the event has in its own topic."""
+    log.produce(topic, value, key=record.key, headers=PREDICTION_HEADERS, partition=record.partition)
+
+
+def usable_many(rows: list[Features], scaler: WarmupScaler | None, model: OnlineSVM) -> list[Features | BadRecord]:
+    """The features in the model's coordinates, or why the model cannot learn from them; for each event."""
+    scaled = [scaler.transform_one(x) for x in rows] if scaler else rows
+    try:
+        model.validate_many(scaled)
+    except ValueError:
+        return [_usable(x, model) for x in scaled]
+    return [*scaled]
+
+
+def _usable(x: Features, model: OnlineSVM) -> Features | BadRecord:
+    try:
+        model.validate_one(x)
+    except ValueError as error:
+        return BadRecord("bad-feature", f"in units of the first events' scale, {error}")
+    return x

@@ -1,0 +1,59 @@
+"""Kills a daemon in the midst of its work, for the tests of what is left."""
+
+import os
+from collections.abc import Callable
+
+from streamsvm.connectors import daemon, training
+from streamsvm.connectors.checkpoint import CheckpointStore
+from streamsvm.connectors.journal import Journal
+from streamsvm.connectors.local_log import LocalLog
+from streamsvm.connectors.models import KeyedModels
+from streamsvm.connectors.state import State
+
+EFFECTS: tuple[tuple[object, list[str]], ...] = (
+    (LocalLog, ["seek", "produce", "flush", "commit"]),  # not poll: how often depends on the time
+    (CheckpointStore, ["load", "save"]),
+    (os, ["fsync", "replace"]),
+    (State, ["to_checkpoint"]),
+    (Journal, ["append", "retry", "done"]),
+    (KeyedModels, ["_write", "remove_old"]),
+    (training, ["usable_many"]),
+)
+
+
+class Killed(BaseException):
+    """As a kill: nothing catches it, and nothing is flushed on its way out."""
+
+
+class Fuse:
+    """Counts steps, and blows at one of them."""
+
+    def __init__(self, blows_at: int | None = None) -> None:
+        self.steps = 0
+        self.blows_at = blows_at
+        self.is_safe = False  # while somebody else is at work
+
+    def __call__(self) -> None:
+        if self.is_safe:
+            return
+        self.steps += 1
+        if self.steps == self.blows_at:
+            raise Killed
+
+    def around(self, function: Callable) -> Callable:
+        def fused(*arguments, **options):
+            self()
+            result = function(*arguments, **options)
+            self()
+            return result
+
+        return fused
+
+
+def run_with(settings, fuse, monkeypatch, stop=lambda: False):
+    """A run that may be killed before and after every effect on the world, and within the model."""
+    with monkeypatch.context() as patch:
+        for owner, names in EFFECTS:
+            for name in names:
+                patch.setattr(owner, name, fuse.around(getattr(owner, name)))
+        return daemon.run(settings, stop)

@@ -1,0 +1,173 @@
+"""A trainer or scorer as its users run it: a process of its own, with a configuration file."""
+
+import json
+import re
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+
+import numpy as np
+
+from streamsvm.connectors.checkpoint import checkpoint_files
+
+WAIT_SECONDS = 60
+
+
+class App:
+    """A configuration, and the processes that were started with it.
+
+    Parameters
+    ----------
+    folder
+        Of the configuration and the state.
+    kafka
+        The [kafka] section.
+    sections
+        The others: names to keys and values.
+    """
+
+    def __init__(self, folder, kafka, **sections):
+        folder.mkdir(parents=True, exist_ok=True)
+        self.folder = folder
+        self.config = folder / "app.toml"
+        sections = {"kafka": kafka, **sections}
+        lines = []
+        for name, keys in sections.items():
+            lines += [f"[{name}]", *(f"{key} = {json.dumps(value)}" for key, value in keys.items())]
+        self.config.write_text("\n".join(lines))
+        self.processes = []
+
+    def start(self, *overrides, command="run"):
+        """Start a process; it logs to `output`, in its own process group."""
+        flags = [part for override in overrides for part in ("--set", override)]
+        process = Process(self, command, flags)
+        self.processes.append(process)
+        return process
+
+    def run(self, *overrides, command="run"):
+        """Start a process and wait until it ends well; return what it said."""
+        process = self.start(*overrides, command=command)
+        assert process.wait() == 0, process.said
+        return process.said
+
+    def newest(self, partition=0):
+        """Name of the newest checkpoint; an empty string if there is none."""
+        files = checkpoint_files(self.folder / "state" / f"p{partition}")
+        return files[0].name if files else ""
+
+    def end(self):
+        for process in self.processes:
+            process.end()
+
+
+class Process:
+    """A running command."""
+
+    def __init__(self, app, command, flags):
+        self.output = app.folder / f"output-{len(app.processes)}"
+        self.port = free_port()
+        arguments = [sys.executable, "-c", "import sys; from streamsvm.connectors.cli import main; sys.exit(main())"]
+        flags = [*flags, "--set", f"http.port={self.port}"]
+        with open(self.output, "wb") as file:
+            self.popen = subprocess.Popen(
+                [*arguments, command, str(app.config), *flags], stdout=file, stderr=subprocess.STDOUT
+            )
+
+    @property
+    def said(self):
+        return self.output.read_text()
+
+    @property
+    def is_alive(self):
+        return self.popen.poll() is None
+
+    def signal(self, number):
+        self.popen.send_signal(number)
+
+    def wait(self, seconds=WAIT_SECONDS):
+        """The exit code."""
+        return self.popen.wait(seconds)
+
+    def end(self):
+        if self.is_alive:
+            self.signal(signal.SIGCONT)
+            self.popen.kill()
+        self.popen.wait()
+
+    def wait_for(self, text, seconds=WAIT_SECONDS):
+        """Wait until the process has said something that matches."""
+        self.wait_until(lambda: re.search(text, self.said), seconds)
+
+    def wait_until(self, condition, seconds=WAIT_SECONDS):
+        until = time.monotonic() + seconds
+        while not condition():
+            assert self.is_alive, self.said
+            assert time.monotonic() < until, self.said
+            time.sleep(0.01)
+
+    def get(self, path):
+        """Status and text of an answer over HTTP; (0, "") if nothing listens yet."""
+        try:
+            with urllib.request.urlopen(f"http://127.0.0.1:{self.port}{path}", timeout=5) as answer:
+                return answer.status, answer.read().decode()
+        except urllib.error.HTTPError as error:
+            with error:
+                return error.code, error.read().decode()
+        except OSError:
+            return 0, ""
+
+    def metric(self, name):
+        """The sum of a metric over its labels."""
+        found = re.findall(rf"^streamsvm_{name}(?:{{.*}})? (\S+)$", self.get("/metrics")[1], flags=re.MULTILINE)
+        return sum(map(float, found))
+
+
+def free_port():
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        return listener.getsockname()[1]
+
+
+def digest(said, partition=0):
+    """The model's, from what a finished trainer said."""
+    return re.search(rf"model digest of \S+-{partition}: (\w+)", said)[1]
+
+
+def some_stream(n, seed=0, n_keys=1):
+    """Events and labels, as records for `Topics.produce`, in the order and with the times they are produced.
+
+    One label in five comes twice, one in seven late, one in eleven is corrected, a few come early or never.
+    """
+    rng = np.random.default_rng(seed)
+    x = rng.normal(size=(n, 3)).round(6)
+    y = (x[:, 0] ** 2 + x[:, 1] ** 2 > 1.4) ^ (rng.random(n) < 0.02)
+    start = int(time.time() * 1000) - 10 * n
+    events, labels = [], []
+    for i in range(n):
+        key = f"key-{i % n_keys}".encode()
+        at = start + 10 * i
+        event = {"id": f"id-{i}", "x": dict(zip("abc", x[i].tolist(), strict=True)), "ts": at}
+        events.append((key, json.dumps(event).encode(), [], at))
+        if rng.random() < 0.03:
+            continue  # never labelled
+        delay = rng.choice([-200, 50, 500, 5000], p=[0.02, 0.7, 0.14, 0.14])
+        label = {"id": f"id-{i}", "y": bool(y[i]), "ts": int(at + delay)}
+        labels.append((at + delay, key, label))
+        if i % 5 == 0:
+            labels.append((at + delay + rng.integers(0, 3000), key, label))
+        if i % 11 == 0:
+            corrected = {**label, "y": not label["y"], "rev": 1}
+            labels.append((at + delay + rng.integers(0, 3000), key, corrected))
+    labels.sort(key=lambda item: item[0])
+    return events, [(key, json.dumps(label).encode(), [], int(at)) for at, key, label in labels]
+
+
+def settings_of(topics, partitions=1, **names):
+    """A [log] section with fresh topics."""
+    made = {name: topics.create(name, partitions) for name in ("topic", "labels", "predictions", "scores")}
+    made["dlq"] = topics.create("dlq", max_message_bytes=16 << 20)
+    made["model"] = topics.create("model", cleanup_policy="compact")
+    return {**made, **names}

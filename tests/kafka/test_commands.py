@@ -1,0 +1,130 @@
+"""The commands beside the daemon, on a real broker."""
+
+import json
+import os
+import time
+from datetime import UTC, datetime
+
+import pytest
+
+from streamsvm.connectors import daemon
+from streamsvm.connectors.cli import main
+from streamsvm.connectors.settings import load
+
+from .app import some_stream
+
+NAMES = {"topic": "events", "labels": "labels", "predictions": "predictions", "dlq": "dlq"}
+NAMES |= {"model": "model", "scores": "scores"}
+
+
+@pytest.fixture
+def app(tmp_path, broker):
+    """A configuration whose topics do not exist yet, and the beginning of their names."""
+    prefix = f"commands-{os.getpid()}-{time.time_ns()}"
+    path = tmp_path / "app.toml"
+    names = "\n".join(f'{key} = "{prefix}-{name}"' for key, name in NAMES.items())
+    path.write_text(
+        f'[log]\n{names}\n[model]\nC = 10.0\ngamma = 0.5\n[features]\nwarmup = 20\n[group]\nid = "{prefix}"\n'
+        f'[daemon]\nfollow = false\n[kafka]\nbootstrap_servers = "{broker.bootstrap}"\n'
+    )
+    return path, prefix
+
+
+@pytest.fixture
+def call(capsys):
+    """Run a command; return its exit code and the lines of its output."""
+
+    def call(*arguments):
+        code = main([str(argument) for argument in arguments])
+        return code, capsys.readouterr().out.splitlines()
+
+    return call
+
+
+def test_topics_are_made_and_looked_at(topics, app, call):
+    path, prefix = app
+    code, out = call("topics", path)
+    assert code == 4
+    assert sum(f"wrong: there is no topic '{prefix}" in line for line in out) == 6
+    assert call("run", path)[0] == 4
+    assert call("lag", path)[0] == 0
+
+    code, out = call("topics", path, "--create", "--partitions", 3, "--replication", 1)
+    assert code == 0
+    rows = {line.split()[0].removeprefix(f"{prefix}-"): " ".join(line.split()[1:]) for line in out[-6:]}
+    assert rows == {
+        **dict.fromkeys(("events", "labels", "predictions", "scores"), "3 delete 7 d 1,048,588"),
+        "dlq": "1 delete 30 d 16,777,216",
+        "model": "1 compact - 1,048,588",
+    }
+    assert call("topics", path, "--create") == (0, out[-7:])
+
+    other = topics.create("other", 2)
+    code, out = call("topics", path, *[f"--set=log.{key}={other}" for key in ("labels",)], f"--set=log.model={prefix}")
+    assert code == 4
+    assert f"wrong: topic '{other}' has 2 partitions, but '{prefix}-events' has 3: make it again with as many" in out
+    code, out = call("topics", path, f"--set=log.topic={other}")
+    assert f"note: topic '{other}' has the broker's defaults, as if its first record had made it: 2 partitions" in str(
+        out
+    )
+
+
+def test_dead_letters_lag_replay_and_doctor(topics, app, call):
+    path, prefix = app
+    assert call("topics", path, "--create", "--partitions", 2)[0] == 0
+    events, labels = some_stream(300, n_keys=5)
+    topics.produce(f"{prefix}-events", events)
+    topics.produce(f"{prefix}-labels", labels)
+    end = events[-1][3]
+    poison = [(b"key-1", b'{"id": 1}', [("trace", b"7")], end + 60_000), (b"key-2", b"{", [], end + 60_000)]
+    topics.produce(f"{prefix}-events", poison)
+    settings = load(path, {}, ["daemon.max_bad=1"])
+    original = daemon.run(settings)
+
+    code, out = call("lag", path, "--json")
+    lags = json.loads(out[0])
+    assert code == 0
+    assert sum(row["lag"] for row in lags if row["group"] == prefix) == 0
+    assert sum(row["lag"] for row in lags if row["group"] == f"{prefix}-score") == 302
+
+    assert [line.split("\t")[2].split(":")[0] for line in call("dlq", path)[1]] in (
+        ["missing-field", "not-json"],
+        ["not-json", "missing-field"],
+    )
+    assert call("dlq", "replay", path, "--reason", "not-json") == (0, ["put 1 record back"])
+    assert call("dlq", "replay", path) == (0, ["put 1 record back"])
+    assert call("dlq", "replay", path) == (0, ["put 0 records back"])
+    back = [record for record in topics.read_all(f"{prefix}-events") if "sv-dlq-replayed" in dict(record.headers)]
+    assert {(record.key, record.value) for record in back} == {(key, value) for key, value, *_ in poison}
+    first = {record.value: record.partition for record in reversed(topics.read_all(f"{prefix}-events"))}
+    assert all(record.partition == first[record.value] for record in back)
+    daemon.run(settings)
+    again = topics.read_all(f"{prefix}-dlq")[2:]
+    assert [dict(record.headers)["sv-dlq-attempts"] for record in again] == [b"2", b"2"]
+
+    # a replay up to a time before that of the poison ends as the original, which has learned nothing from it
+    until = datetime.fromtimestamp(end / 1000 + 30, UTC).isoformat()
+    code, out = call("replay", path, "--app", f"{prefix}-b", "--to", until, "--set", "log.model=")
+    assert code == 0
+    digests = [line.split()[-1] for line in out if line.startswith("model digest")]
+    assert digests == [original[number].models.digest() for number in sorted(original)]
+    assert len(topics.read_all(f"{prefix}-predictions-{prefix}-b")) == 300
+    assert (len(topics.read_all(f"{prefix}-dlq")), len(topics.read_all(f"{prefix}-dlq-{prefix}-b"))) == (4, 0)
+
+    topics.produce(f"{prefix}-labels", [(b"key-1", b'{"id": "id-1", "y": 1}')], partition=0)
+    topics.produce(f"{prefix}-labels", [(b"key-1", b'{"id": "id-1", "y": 1}')], partition=1)
+    code, out = call("doctor", path)
+    assert code == 1
+    text = "\n".join(out)
+    assert "connected to" in text
+    assert f"group '{prefix}' is 2 records behind, empty, 0 members" in text
+    assert "labels in another partition than events with the same key" in text
+    assert "are not where Kafka's own partitioner puts their keys" in text
+    assert f"the keys of topic '{prefix}-events' are where Kafka's own partitioner puts them" in text
+    assert "2 dead letters not put back" in text
+
+
+def test_doctor_without_a_broker(app, call):
+    code, out = call("doctor", app[0], "--set", "kafka.bootstrap_servers=127.0.0.1:1")
+    assert code == 1
+    assert out[-2].startswith("problem  log: no broker answers at 127.0.0.1:1")

@@ -1,0 +1,184 @@
+"""What goes wrong around a trainer: brokers that are away, poison, refused credentials, records that are gone."""
+
+import json
+import signal
+import time
+
+import pytest
+from kafka import KafkaProducer, TopicPartition
+
+from .app import settings_of, some_stream
+from .broker import Broker
+from .conftest import EXTERNAL
+
+
+def test_a_broker_that_is_away_for_a_while(private_broker, topics_of, start_app):
+    topics = topics_of(private_broker.bootstrap)
+    log = settings_of(topics, model="")
+    events, labels = some_stream(1000)
+    app = start_app("outage", bootstrap=private_broker.bootstrap, log=log, daemon={"checkpoint_seconds": 0.5})
+    topics.produce(log["topic"], events[:500])
+    topics.produce(log["labels"], labels[:500])
+    process = app.start()
+    process.wait_until(lambda: process.metric("predictions_total") == 500)
+    assert process.get("/readyz")[0] == 200
+    private_broker.stop()
+    process.wait_until(lambda: process.get("/readyz") == (503, f"no broker answers at {private_broker.bootstrap}\n"))
+    assert process.get("/healthz")[0] == 200
+    time.sleep(20)
+    private_broker.start()
+    again = topics_of(private_broker.bootstrap)
+    again.produce(log["topic"], events[500:])
+    again.produce(log["labels"], labels[500:])
+    process.wait_until(lambda: process.metric("predictions_total") == 1000)
+    assert process.get("/readyz")[0] == 200
+    process.signal(signal.SIGTERM)
+    assert process.wait(20) == 0
+    ids = [json.loads(record.value)["id"] for record in again.read_all(log["predictions"])]
+    assert sorted(ids) == sorted(f"id-{i}" for i in range(1000))
+
+
+def test_sigterm_while_the_broker_is_away(private_broker, topics_of, start_app):
+    topics = topics_of(private_broker.bootstrap)
+    log = settings_of(topics, labels="", model="")
+    app = start_app("left", bootstrap=private_broker.bootstrap, log=log)
+    topics.produce(log["topic"], some_stream(500)[0])
+    process = app.start()
+    process.wait_until(lambda: process.metric("predictions_total") == 500)
+    private_broker.kill()
+    started = time.monotonic()
+    process.signal(signal.SIGTERM)
+    assert process.wait(25) in (0, 70, 75), process.said
+    assert time.monotonic() - started < 21
+
+
+def test_no_broker_at_the_start(runnable, tmp_path, topics_of, start_app):
+    if EXTERNAL:
+        pytest.skip("STREAMSVM_TEST_BOOTSTRAP names a broker that is there")
+    broker = Broker(tmp_path / "broker")
+    app = start_app("early", bootstrap=broker.bootstrap, log={"topic": "events"}, daemon={"start": "earliest"})
+    process = app.start()
+    process.wait_until(lambda: process.get("/readyz") == (503, f"no broker answers at {broker.bootstrap}\n"))
+    process.wait_for("no broker answers at .*; waiting for it")
+    assert process.said.count("no broker answers") == 1
+    broker.start()
+    try:
+        code = process.wait(30)  # there is one now, but no topic
+        assert code == 4, process.said
+        assert "there is no topic 'events'" in process.said
+    finally:
+        broker.stop()
+
+
+def test_nobody_waits_for_a_broker_after_sigterm(start_app):
+    process = start_app("impatient", bootstrap="127.0.0.1:1", log={"topic": "events"}).start()
+    process.wait_for("waiting for it")
+    process.signal(signal.SIGTERM)
+    assert process.wait(5) == 0
+
+
+# --- poison -----------------------------------------------------------------------------------------------------------
+
+POISON = [
+    ("not-utf8", b'{"id": "\xff\xfe", "x": {"a": 1, "b": 2, "c": 3}}'),
+    ("not-json", b'{"id": "nan", "x": {"a": NaN, "b": 2, "c": 3}}'),
+    ("bad-features", b'{"id": "narrow", "x": {"a": 1}}'),
+    ("too-large", b'{"id": "' + b"x" * (5 << 20) + b'", "x": {"a": 1, "b": 2, "c": 3}}'),
+    ("null-value", None),
+    ("not-json", b'{"id": "deep", "x": ' + b"[" * 100_000 + b"]" * 100_000 + b"}"),
+    ("missing-field", b'{"x": {"a": 1, "b": 2, "c": 3}}'),
+]
+
+
+def test_poison_goes_aside_with_its_bytes_and_a_reason(topics, start_app):
+    log = settings_of(topics, labels="", model="", topic=topics.create("events", max_message_bytes=10 << 20))
+    events, _ = some_stream(300)
+    with KafkaProducer(bootstrap_servers=topics.bootstrap, max_request_size=10 << 20) as producer:
+        for i, (key, value, *_) in enumerate(events):
+            producer.send(log["topic"], value, key)
+            if i % 40 == 20 and i // 40 < len(POISON):
+                producer.send(log["topic"], POISON[i // 40][1], b"poison", [("trace", b"1")])
+        producer.flush(30)
+    app = start_app("poison", log=log, features={"names": ["a", "b", "c"], "warmup": 50})
+    app.run("daemon.follow=false")
+    refused = topics.read_all(log["dlq"], max_partition_fetch_bytes=10 << 20)
+    headers = [{name: value.decode() for name, value in record.headers} for record in refused]
+    assert [(h["sv-dlq-reason"], record.value) for h, record in zip(headers, refused, strict=True)] == POISON
+    assert {record.key for record in refused} == {b"poison"}
+    assert all(h["trace"] == "1" and h["sv-dlq-topic"] == log["topic"] for h in headers)
+    assert [int(h["sv-dlq-offset"]) for h in headers] == [21 + 41 * i for i in range(len(POISON))]
+    assert len(topics.read_all(log["predictions"])) == len(events)
+
+
+def test_too_much_poison_stops_the_trainer(topics, start_app):
+    log = settings_of(topics, labels="", model="")
+    topics.produce(log["topic"], [(None, b"poison")] * 200)
+    process = start_app("breaker", log=log, daemon={"max_bad": 0.1}, features={"scale": "none"}).start()
+    assert process.wait() == 4
+    assert "101 of the last 101 records are bad" in process.said
+
+
+# --- credentials ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("security", ["sasl", "tls"])
+def test_a_secure_broker(secure_broker, topics, start_app, security, tmp_path):
+    log = settings_of(topics, labels="", model="")
+    topics.produce(log["topic"], some_stream(100)[0])
+    options = dict(getattr(secure_broker, security))
+    if security == "sasl":
+        (tmp_path / "sasl").mkdir()
+        (tmp_path / "sasl" / "secret").write_text(options.pop("sasl_plain_password") + "\n")
+        options["sasl_plain_password_file"] = "secret"  # noqa: S105 - the file's name
+    app = start_app(security, log=log, kafka=options)
+    app.run("daemon.follow=false")
+    assert len(topics.read_all(log["predictions"])) == 100
+
+
+def test_a_wrong_password_ends_it_at_once(secure_broker, start_app):
+    options = {**secure_broker.sasl, "sasl_plain_password": "wrong"}
+    app = start_app("wrong", log={"topic": "events"}, kafka=options)
+    process = app.start()
+    assert process.wait(60) == 3, process.said
+    assert "the broker refuses us" in process.said
+    assert "wrong" not in process.said
+    assert len(process.said.splitlines()) < 10
+
+
+def test_an_unknown_authority_ends_it_at_once(secure_broker, start_app):
+    options = {key: value for key, value in secure_broker.tls.items() if key != "ssl_cafile"}
+    process = start_app("authority", log={"topic": "events"}, kafka=options).start()
+    assert process.wait(60) == 3, process.said
+    assert "CERTIFICATE_VERIFY_FAILED" in process.said
+
+
+# --- records that are gone --------------------------------------------------------------------------------------------
+
+
+def test_records_removed_before_they_were_read(topics, start_app):
+    log = settings_of(topics, labels="", model="")
+    events, _ = some_stream(1000)
+    topics.produce(log["topic"], events[:400])
+    app = start_app("gone", log=log)
+    app.run("daemon.follow=false")
+    topics.produce(log["topic"], events[400:])
+    topics.admin.delete_records({TopicPartition(log["topic"], 0): 700})
+    process = app.start("daemon.follow=false")
+    assert process.wait() == 4
+    assert "begins at offset 700, and 400 is next: 300 records were removed" in process.said
+    process = app.start("daemon.on_data_loss=skip")
+    process.wait_until(lambda: process.metric("predictions_total") == 300)
+    assert process.metric("lost_records_total") == 300
+
+
+def test_a_topic_that_was_made_again(topics, start_app):
+    log = settings_of(topics, labels="", model="")
+    topics.produce(log["topic"], some_stream(100)[0])
+    app = start_app("new", log=log)
+    app.run("daemon.follow=false")
+    topics.admin.delete_topics([log["topic"]])
+    time.sleep(1)
+    topics.admin.create_topics({log["topic"]: {"num_partitions": 1, "replication_factor": 1}}, wait_for_metadata=True)
+    process = app.start("daemon.follow=false")
+    assert process.wait() == 4
+    assert "ends at offset 0, before 100" in process.said

@@ -1,0 +1,201 @@
+"""The trainer on a real broker: killed, joined, left, stopped, cut off, fed with poison."""
+
+import json
+import random
+import signal
+import threading
+import time
+from types import SimpleNamespace
+
+from streamsvm.connectors.checkpoint import load_newest
+from streamsvm.connectors.settings import load
+from streamsvm.connectors.state import State
+
+from .app import digest, settings_of, some_stream
+
+
+def by_src(records):
+    """Predictions by the record they answer; repeated ones must be the same to the byte."""
+    found = {}
+    for record in records:
+        value = json.loads(record.value)
+        assert found.setdefault(value["src"], record.value) == record.value
+    return found
+
+
+def test_killed_twenty_times_it_ends_with_the_same_model(topics, start_app):
+    n = 20_000
+    log = settings_of(topics)
+    events, labels = some_stream(n)
+    topics.produce(log["topic"], events)
+    topics.produce(log["labels"], labels)
+
+    def trainer(name, predictions):
+        daemon = {"checkpoint_records": 1000}
+        return start_app(
+            name,
+            log={**log, "predictions": predictions, "model": ""},
+            daemon=daemon,
+            group={"id": f"{log['topic']}-{name}", "instance": "a"},
+        )
+
+    expected = trainer("whole", topics.create("whole")).run("daemon.follow=false")
+
+    app, rng = trainer("killed", log["predictions"]), random.Random(5)
+    for _ in range(20):
+        before = app.newest()
+        process = app.start()
+        process.wait_until(lambda: app.newest() > before)  # noqa: B023 - called at once
+        time.sleep(0.1 * rng.random())
+        process.signal(signal.SIGKILL)
+        assert process.wait() == -signal.SIGKILL
+    said = app.run("daemon.follow=false")
+    assert digest(said) == digest(expected)
+    predictions = topics.read_all(log["predictions"])
+    assert {json.loads(value)["id"] for value in by_src(predictions).values()} == {f"id-{i}" for i in range(n)}
+    assert len(predictions) > n  # some were made again
+
+
+def state_of(app, partition=0):
+    """The newest state of a partition."""
+    settings = load(app.config, {})
+    folder = app.folder / "state" / f"p{partition}"
+    _, checkpoint = load_newest(folder)
+    return State.from_checkpoint(checkpoint, settings, SimpleNamespace(folder=folder, epoch=0))
+
+
+# --- together ---------------------------------------------------------------------------------------------------------
+
+
+def test_trainers_that_join_and_leave_lose_nothing_and_learn_nothing_twice(topics, start_app):
+    n, n_partitions = 12_000, 4
+    log = settings_of(topics, n_partitions, model="")
+    events, labels = some_stream(n, n_keys=50)
+    app = start_app("team", log=log, kafka={"session_timeout_ms": 6000}, daemon={"checkpoint_records": 300})
+    producer = threading.Thread(target=produce_slowly, args=(topics, log, events, labels, 25.0))
+    producer.start()
+    try:
+        first = app.start()
+        first.wait_for(r"assigned partitions \[0, 1, 2, 3\]")
+        second = app.start()
+        second.wait_for("assigned partitions")
+        third = app.start()
+        third.wait_for("assigned partitions")
+        second.signal(signal.SIGTERM)
+        assert second.wait(20) == 0
+        third.signal(signal.SIGKILL)
+        fourth = app.start()
+        fourth.wait_for("assigned partitions")
+    finally:
+        producer.join()
+    wait_until_read(topics, app, log, [first, fourth])
+    for process in (first, fourth):
+        process.signal(signal.SIGTERM)
+        assert process.wait(20) == 0, process.said
+    check_all_was_learned_once(topics, app, log, n_partitions, labels)
+
+
+def test_a_trainer_that_was_stopped_for_long_does_not_overwrite_its_successor_s_state(topics, start_app):
+    n = 4000
+    log = settings_of(topics, model="")
+    events, labels = some_stream(n)
+    app = start_app(
+        "zombie",
+        log=log,
+        kafka={"session_timeout_ms": 3000, "heartbeat_interval_ms": 1000},
+        daemon={"checkpoint_seconds": 0.5},
+    )
+    topics.produce(log["topic"], events[:2000])
+    topics.produce(log["labels"], labels[:2000])
+    zombie = app.start()
+    zombie.wait_until(lambda: app.newest() and state_of(app).offset >= 1500)
+    zombie.signal(signal.SIGSTOP)
+    heir = app.start()
+    heir.wait_for(r"assigned partitions \[0\]")
+    topics.produce(log["topic"], events[2000:])
+    topics.produce(log["labels"], labels[2000:])
+    zombie.signal(signal.SIGCONT)
+    wait_until_read(topics, app, log, [heir])
+    zombie.signal(signal.SIGTERM)
+    assert zombie.wait(20) in (0, 75), zombie.said
+    heir.signal(signal.SIGTERM)
+    assert heir.wait(20) == 0, heir.said
+    assert "checkpoint-000002" in app.newest()
+    check_all_was_learned_once(topics, app, log, 1, labels)
+
+
+def produce_slowly(topics, log, events, labels, seconds, n_lumps=50):
+    """Events and labels in lumps, each label some lumps after its event or, seldom, before."""
+    for i in range(n_lumps):
+        for name, records in (("topic", events), ("labels", labels)):
+            size = -(-len(records) // n_lumps)
+            topics.produce(log[name], records[i * size : (i + 1) * size])
+        time.sleep(seconds / n_lumps)
+
+
+def wait_until_read(topics, app, log, processes):
+    """Wait until a trainer has consumed all that is there now."""
+    ends = {topic: count(topics, topic) for topic in (log["topic"], log["labels"])}
+    until = time.monotonic() + 60
+
+    def consumed():
+        states = [state_of(app, number) for number in range(len(list((app.folder / "state").glob("p*"))))]
+        return {
+            log["topic"]: sum(state.offset for state in states),
+            log["labels"]: sum(state.labels_offset for state in states),
+        }
+
+    while consumed() != ends:
+        assert all(process.is_alive for process in processes)
+        assert time.monotonic() < until, (consumed(), ends, [process.said for process in processes])
+        time.sleep(0.3)
+
+
+def count(topics, topic):
+    return len(topics.read_all(topic))
+
+
+def check_all_was_learned_once(topics, app, log, n_partitions, labels):
+    """The counters are part of the state: a record that was left out, or consumed twice, would show in them."""
+    events = topics.read_all(log["topic"])
+    labelled = {json.loads(value)["id"] for _, value, *_ in labels}
+    for partition in range(n_partitions):
+        ours = [json.loads(record.value)["id"] for record in events if record.partition == partition]
+        state = state_of(app, partition)
+        assert state.counters.predicted == len(ours)
+        assert state.join.counters.duplicate_events == 0
+        assert state.join.counters.matched == len(labelled & set(ours))
+        assert state.counters.learned == state.join.counters.matched + state.join.counters.corrected
+    predicted = {json.loads(record.value)["id"] for record in topics.read_all(log["predictions"])}
+    assert predicted == {json.loads(record.value)["id"] for record in events}
+
+
+# --- exactly once -----------------------------------------------------------------------------------------------------
+
+
+def test_with_transactions_committed_readers_see_each_prediction_once(topics, start_app):
+    n = 4000
+    log = settings_of(topics, model="")
+    events, labels = some_stream(n)
+    topics.produce(log["topic"], events)
+    topics.produce(log["labels"], labels)
+
+    def trainer(name, **options):
+        daemon = {"checkpoint_records": 500, **options}
+        group = {"id": f"{log['topic']}-{name}", "instance": "a"}
+        return start_app(name, log={**log, "predictions": topics.create(name)}, daemon=daemon, group=group)
+
+    plain = trainer("plain").run("daemon.follow=false")
+    app, rng = trainer("exact", exactly_once=True), random.Random(3)
+    predictions = load(app.config, {}).log.predictions
+    for _ in range(5):
+        before = app.newest()
+        process = app.start()
+        process.wait_until(lambda: app.newest() > before)  # noqa: B023 - called at once
+        time.sleep(0.05 * rng.random())
+        process.signal(signal.SIGKILL)
+        process.wait()
+    assert digest(app.run("daemon.follow=false")) == digest(plain)
+    committed = topics.read_all(predictions, isolation_level="read_committed")
+    assert [json.loads(record.value)["id"] for record in committed] == [f"id-{i}" for i in range(n)]
+    assert len(topics.read_all(predictions)) > n  # those of aborted transactions

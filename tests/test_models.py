@@ -1,0 +1,260 @@
+"""Models by key: as a dict of them would be, whatever waits on disk, is saved, or is read again."""
+
+import os
+from contextlib import closing
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given
+from hypothesis import settings as hypothesis_settings
+from hypothesis import strategies as st
+
+from streamsvm.connectors.models import KeyedModels, SingleModel, new_model, read_model
+from streamsvm.connectors.settings import ModelSettings
+
+SETTINGS = ModelSettings(C=10.0)
+KEYS = [None, b"a", b"b", b"c", b"with space\n", b"\xff\0"]
+
+
+@pytest.fixture(autouse=True)
+def _no_waiting_for_the_disk(monkeypatch):
+    monkeypatch.setattr(os, "fsync", lambda _: None)
+
+
+def teach(model, n, seed=0):
+    rng = np.random.default_rng(seed)
+    for i in range(n):
+        x = {"a": float(rng.normal()), "b": float(rng.normal())}
+        model.learn_many([x], np.array([x["a"] * x["b"] > 0]), w=np.ones(1), ids=np.array([i]))
+
+
+class Owner:
+    """A process that has the folder, and saves as a partition does."""
+
+    def __init__(self, folder, epoch=1, max_models=2, keep=2, arrays=None):
+        self.models = KeyedModels(SETTINGS, folder, epoch, max_models, keep)
+        if arrays is not None:
+            self.models.restore(arrays)
+
+    def save(self):
+        arrays = self.models.save()
+        self.models.remove_old()
+        return {name: array.copy() for name, array in arrays.items()}
+
+    def close(self):
+        self.models.close()
+
+
+@pytest.fixture
+def open_owner(tmp_path):
+    owners = []
+
+    def open_owner(**options):
+        owners.append(Owner(tmp_path, **options))
+        return owners[-1]
+
+    yield open_owner
+    for owner in owners:
+        owner.close()
+
+
+def files(folder):
+    return {path.name: path.stat().st_size for path in sorted(folder.glob("models-*"))}
+
+
+# --- against a dict ---------------------------------------------------------------------------------------------------
+
+keys = st.sampled_from(KEYS)
+steps = st.lists(
+    st.tuples(st.just("learn"), keys, st.integers(1, 3))
+    | st.tuples(st.just("predict"), keys)
+    | st.tuples(st.sampled_from(["save", "kill", "digest", "changed"])),
+    max_size=40,
+)
+
+
+@hypothesis_settings(max_examples=150, suppress_health_check=[HealthCheck.too_slow])
+@given(steps=steps, max_models=st.integers(1, 4), keep=st.integers(1, 3))
+def test_they_are_a_dict(tmp_path_factory, steps, max_models, keep):
+    """After a kill, that of the last save; what was not published by then has changed for the next owner, too."""
+    folder = tmp_path_factory.mktemp("models")
+    expected, saved, unpublished = {}, {}, set()
+    arrays, epoch, changed = None, 1, set()
+    owner = Owner(folder, epoch, max_models, keep)
+    probe = {"a": 0.5, "b": -0.5}
+    for number, (action, *arguments) in enumerate(steps):
+        if action == "learn":
+            key, n = arguments
+            blob = expected.get(key or b"")
+            model = read_model(SETTINGS, blob) if blob else new_model(SETTINGS)
+            teach(model, n, number)
+            teach(owner.models.to_learn(key), n, number)
+            expected[key or b""] = model.to_bytes()
+            changed.add(key or b"")
+        elif action == "predict":
+            blob = expected.get(arguments[0] or b"")
+            model = read_model(SETTINGS, blob) if blob else new_model(SETTINGS)
+            assert owner.models.to_predict(arguments[0]).decision_function_one(probe) == (
+                model.decision_function_one(probe)
+            )
+        elif action == "save":
+            arrays, saved, unpublished = owner.save(), dict(expected), set(changed)
+        elif action == "changed":
+            found = {key: model.digest() for key, model in owner.models.changed()}
+            assert found == {key: read_model(SETTINGS, expected[key]).digest() for key in changed}
+            changed = set()
+        elif action == "kill":
+            owner.close()
+            epoch, expected, changed = epoch + 1, dict(saved), set(unpublished)
+            owner = Owner(folder, epoch, max_models, keep, arrays)
+        assert len(owner.models) == len(expected)
+        assert len(list(owner.models.in_memory())) <= max_models
+    whole = Owner(folder, epoch + 1, 100, keep)
+    for key, blob in expected.items():
+        whole.models._live[key] = read_model(SETTINGS, blob)
+        whole.models._unsaved.add(key)
+    assert owner.models.digest() == whole.models.digest()
+    owner.close()
+
+
+# --- files ------------------------------------------------------------------------------------------------------------
+
+
+def test_what_has_not_changed_is_not_written_again(open_owner, tmp_path):
+    owner = open_owner(max_models=10)
+    for key in (b"a", b"b"):
+        teach(owner.models.to_learn(key), 5)
+    owner.save()
+    before = files(tmp_path)
+    owner.models.to_predict(b"a")
+    owner.models.to_predict(b"never seen")
+    owner.save()
+    assert files(tmp_path) == before
+    teach(owner.models.to_learn(b"a"), 1)
+    owner.save()
+    (added,) = files(tmp_path).keys() - before.keys()
+    assert files(tmp_path)[added] < sum(before.values())
+
+
+def test_no_file_is_ever_changed(open_owner, tmp_path):
+    """So that an older checkpoint finds what it had."""
+    owner = open_owner(max_models=1, keep=100)
+    seen, checkpoints = {}, []
+    for number in range(12):
+        for key in (b"a", b"b", b"c"):
+            teach(owner.models.to_learn(key), 1, number)
+        checkpoints.append((owner.save(), owner.models.digest()))
+        for path in tmp_path.glob("models-*"):
+            assert seen.setdefault(path.name, path.read_bytes()) == path.read_bytes()
+    for epoch, (arrays, digest) in enumerate(checkpoints, 2):
+        assert open_owner(epoch=epoch, arrays=arrays, keep=100).models.digest() == digest
+
+
+@pytest.mark.parametrize("keep", [1, 3])
+def test_the_kept_checkpoints_have_their_files_and_others_none(open_owner, tmp_path, keep):
+    owner = open_owner(max_models=1, keep=keep)
+    checkpoints = []
+    for number in range(10):
+        for key in (b"a", b"b"):
+            teach(owner.models.to_learn(key), 2, number)
+        checkpoints.append((owner.save(), owner.models.digest()))
+    assert len(files(tmp_path)) == keep + 1  # one more than needed, for a checkpoint that is just being replaced
+    for epoch, (arrays, digest) in enumerate(checkpoints[-keep:], 2):
+        with closing(Owner(tmp_path, epoch, keep=keep, arrays=arrays)) as other:
+            assert other.models.digest() == digest
+
+
+def test_what_an_owner_finds_is_removed_once_no_checkpoint_needs_it(open_owner, tmp_path):
+    (tmp_path / "models-000001-0000000009").write_bytes(b"of one that was killed")
+    owner = open_owner(epoch=2, keep=1)
+    for number in range(2):
+        assert "models-000001-0000000009" in files(tmp_path)
+        teach(owner.models.to_learn(b"a"), 1, number)
+        owner.save()
+    assert "models-000001-0000000009" not in files(tmp_path)
+
+
+def test_an_owner_removes_nothing_of_its_successor(open_owner, tmp_path):
+    """It may not know yet that it has one."""
+    first = open_owner(epoch=1, keep=1)
+    teach(first.models.to_learn(b"a"), 2)
+    arrays = first.save()
+    second = open_owner(epoch=2, keep=1, arrays=arrays)
+    teach(second.models.to_learn(b"b"), 2)
+    second.save()
+    for number in range(4):
+        teach(first.models.to_learn(b"c"), 2, number)
+        first.save()
+    assert any(name.startswith("models-000002-") for name in files(tmp_path))
+    digest = second.models.digest()
+    second.models._live.clear()
+    assert second.models.digest() == digest
+
+
+def test_a_sparse_file_is_emptied_and_removed(open_owner, tmp_path):
+    """One key of many goes on; the others are carried along when little else is left in their file."""
+    owner = open_owner(max_models=100, keep=1)
+    for number in range(20):
+        teach(owner.models.to_learn(b"%d" % number), 5, number)
+    owner.save()
+    (first,) = files(tmp_path)
+    for number in range(9):
+        teach(owner.models.to_learn(b"%d" % number), 5, number + 50)
+        owner.save()
+        assert first in files(tmp_path)
+    for number in range(9, 12):
+        teach(owner.models.to_learn(b"%d" % number), 5, number + 50)
+        owner.save()
+    digest = owner.models.digest()
+    owner.save()
+    arrays = owner.save()
+    assert first not in files(tmp_path)
+    with closing(Owner(tmp_path, 2, arrays=arrays)) as other:
+        assert other.models.digest() == digest
+
+
+@pytest.mark.parametrize("max_models", [1, 100])
+def test_files_stay_within_a_few_times_of_what_they_hold(open_owner, tmp_path, max_models):
+    owner = open_owner(max_models=max_models, keep=1)
+    rng = np.random.default_rng(0)
+    for number in range(60):
+        for key in rng.integers(12, size=6):
+            teach(owner.models.to_learn(b"%d" % key), 1, number)
+        owner.save()
+    held = sum(len(owner.models.to_predict(b"%d" % key).to_bytes()) for key in range(12))
+    assert sum(files(tmp_path).values()) < 8 * held
+
+
+def test_a_kill_in_the_midst_of_a_file_costs_nothing(open_owner, tmp_path):
+    owner = open_owner(max_models=1)
+    for key in (b"a", b"b"):
+        teach(owner.models.to_learn(key), 5)
+    arrays, digest = owner.save(), owner.models.digest()
+    for key in (b"a", b"b", b"c"):
+        teach(owner.models.to_learn(key), 5, 1)  # two of them are in a file already, the third in memory
+    owner.close()
+    newest = max(tmp_path.glob("models-*"))
+    newest.write_bytes(newest.read_bytes()[:-10])
+    assert open_owner(epoch=2, arrays=arrays).models.digest() == digest
+
+
+def test_no_models_at_all_can_be_saved(open_owner, tmp_path):
+    arrays = open_owner().save()
+    assert not files(tmp_path)
+    other = open_owner(epoch=2, arrays=arrays)
+    assert len(other.models) == 0
+    assert other.models.digest() == open_owner(epoch=3).models.digest()
+
+
+# --- what has changed -------------------------------------------------------------------------------------------------
+
+
+def test_a_single_model_says_whether_it_has_learned():
+    models = SingleModel(new_model(SETTINGS))
+    assert [key for key, _ in models.changed()] == [None]  # nobody has it yet
+    assert list(models.changed()) == []
+    models.to_predict(b"any")
+    assert list(models.changed()) == []
+    assert models.to_learn(b"any") is models.model
+    assert list(models.changed()) == [(None, models.model)]
+    assert models.digest() == models.model.digest()
