@@ -1,8 +1,8 @@
 """What a record costs the trainer: CPU microseconds by stage, and records per second, on a real broker.
 
-The stream has 20 features and a label for each event on a topic of its own.  The model begins with 0, 500 or 5000 support
-vectors and keeps them: the events are easy, so that none is learned into the model, and each costs one row of kernel values
-to predict and one to learn.
+The stream has 20 features and a label for each event on a topic of its own; both are records.  The model begins with
+0, 500 or 5000 support vectors and nearly keeps them, for most events are easy: predicting one, and learning it, costs a
+row of kernel values each.
 
     python benchmarks/daemon.py --bootstrap 127.0.0.1:9092      # `make kafka` starts such a broker
 """
@@ -12,25 +12,29 @@ import json
 import tempfile
 import time
 from collections import Counter
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from importlib.util import find_spec
 from pathlib import Path
 from unittest import mock
 
 import numpy as np
-from kafka import KafkaAdminClient, KafkaProducer
+from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer, TopicPartition
 
 from streamsvm import LASVM, warmup
 from streamsvm.classifier import OnlineSVM
 from streamsvm.connectors import daemon
+from streamsvm.connectors.cli import settle_memory
 from streamsvm.connectors.kafka_log import KafkaLog
+from streamsvm.connectors.partition import Partition
 from streamsvm.connectors.settings import load
 from streamsvm.connectors.training import Training
 
 N_FEATURES = 20
 NAMES = [f"feature-{i}" for i in range(N_FEATURES)]
-STAGES = ("fetch", "decode", "join", "model", "learn", "output", "loop", "client's threads")
+STAGES = ("fetch", "decode", "join", "model", "learn", "output", "checkpoint", "rest", "client's threads")
 SUPPORT_VECTORS = (0, 500, 5000)
+
+LARGE = {"max.message.bytes": str(16 << 20)}  # for the dead-letter topic
 
 CONFIG = """
 [kafka]
@@ -59,6 +63,8 @@ class Stages:
 
     def __init__(self):
         self.seconds = Counter()
+        self.n_records = 0
+        self.first = self.last = None  # by the clocks of `now`, at the first cut and after the last
         self._stack = []
 
     def around(self, stage, function):
@@ -84,9 +90,34 @@ class Stages:
             ("output", KafkaLog, ["flush"]),
             ("join", Training, ["_join"]),
             ("learn", Training, ["_learn"]),
+            ("checkpoint", Partition, ["save"]),
         ):
             for name in names:
                 yield mock.patch.object(owner, name, self.around(stage, getattr(owner, name)))
+        yield mock.patch.object(Partition, "step", self.counted(Partition.step))
+
+    def counted(self, step):
+        """Partition.step, which notes how many records were consumed, and when."""
+
+        def noting(partition):
+            if self.first is None:
+                self.first = self.last = self.now()
+                self.seconds.clear()
+            n = step(partition)
+            if n:
+                self.n_records += n
+                self.last = self.now()
+            return n
+
+        return noting
+
+    @staticmethod
+    def now():
+        return time.process_time(), time.thread_time(), time.perf_counter()
+
+    def total(self):
+        """Number of records, CPU seconds of the process and of its main thread, and seconds by the clock."""
+        return self.n_records, *(last - first for first, last in zip(self.first, self.last, strict=True))
 
 
 def stream(n, n_noisy, seed=0):
@@ -114,51 +145,75 @@ def fill(producer, name, x, y, form, first=0):
 def measure(arguments, n_support, form, folder):
     """Run the trainer over the noise, then measure it over the rest."""
     name = f"bench-{time.time_ns()}"
-    admin = KafkaAdminClient(bootstrap_servers=arguments.bootstrap)
-    topics = [f"{name}-{topic}" for topic in ("events", "labels", "predictions", "dlq")]
-    admin.create_topics({topic: {"num_partitions": 1, "replication_factor": 1} for topic in topics})
-    config = folder / f"{name}.toml"
-    config.write_text(CONFIG.format(bootstrap=arguments.bootstrap, name=name, folder=folder / name, format=form))
-    settings = load(config, {})
-    x, y = stream(arguments.records, n_support)
-    producer = KafkaProducer(bootstrap_servers=arguments.bootstrap, linger_ms=5, batch_size=65536)
-    n_first = n_support + 2000
-    fill(producer, name, x[:n_first], y[:n_first], form)
-    daemon.run(settings)
-    fill(producer, name, x[n_first:], y[n_first:], form, n_first)
-    producer.close()
-    stages = Stages()
-    with ExitStack() as stack:
-        for patch in stages.patches():
-            stack.enter_context(patch)
-        process, thread, clock = time.process_time(), time.thread_time(), time.perf_counter()
-        state = daemon.run(settings)[0]
-        process, thread, clock = time.process_time() - process, time.thread_time() - thread, time.perf_counter() - clock
-    admin.delete_topics(topics)
-    admin.close()
-    n = len(x) - n_first
-    stages.seconds["loop"] = thread - sum(stages.seconds.values())
-    stages.seconds["client's threads"] = process - thread
-    report(state.model.n_support, form, n, clock, process, stages.seconds)
+    with closing(KafkaAdminClient(bootstrap_servers=arguments.bootstrap)) as admin:
+        topics = [f"{name}-{topic}" for topic in ("events", "labels", "predictions", "dlq", "copies")]
+        options = {"num_partitions": 1, "replication_factor": 1}
+        admin.create_topics(dict.fromkeys(topics, options) | {topics[3]: {**options, "configs": LARGE}})
+        config = folder / f"{name}.toml"
+        config.write_text(CONFIG.format(bootstrap=arguments.bootstrap, name=name, folder=folder / name, format=form))
+        settings = load(config, {})
+        x, y = stream(arguments.records // 2, n_support)
+        n_first = n_support + 2000
+        with closing(KafkaProducer(bootstrap_servers=arguments.bootstrap, linger_ms=5, batch_size=65536)) as producer:
+            fill(producer, name, x[:n_first], y[:n_first], form)
+            daemon.run(settings)
+            fill(producer, name, x[n_first:], y[n_first:], form, n_first)
+        stages = Stages()
+        with ExitStack() as stack:
+            for patch in stages.patches():
+                stack.enter_context(patch)
+            state = daemon.run(settings)[0]
+        client = 1e6 * alone(arguments.bootstrap, name, n_first) / (2 * (len(x) - n_first))
+        report(state.model.n_support, form, stages, client)
+        admin.delete_topics(topics)
 
 
-def report(n_support, form, n, clock, process, seconds):
+def alone(bootstrap, name, n_first):
+    """CPU seconds of the client by itself: the same records are read, and as many predictions written."""
+    value = b"x" * 150
+    wanted = [TopicPartition(f"{name}-{topic}", 0) for topic in ("events", "labels")]
+    with (
+        closing(KafkaConsumer(bootstrap_servers=bootstrap, enable_auto_commit=False)) as consumer,
+        closing(KafkaProducer(bootstrap_servers=bootstrap, linger_ms=5, batch_size=65536)) as producer,
+    ):
+        consumer.assign(wanted)
+        ends = consumer.end_offsets(wanted)
+        for partition in wanted:
+            consumer.seek(partition, n_first)
+        producer.partitions_for(f"{name}-copies")
+        started = time.process_time()
+        while any(consumer.position(partition) < end for partition, end in ends.items()):
+            for partition, batch in consumer.poll(timeout_ms=200, max_records=500).items():
+                if partition == wanted[0]:
+                    for record in batch:
+                        producer.send(f"{name}-copies", value, key=record.key, partition=0)
+        producer.flush()
+        return time.process_time() - started
+
+
+def report(n_support, form, stages, client):
+    n, process, thread, clock = stages.total()
+    seconds = dict(stages.seconds)
+    seconds["rest"] = thread - sum(seconds.values())
+    seconds["client's threads"] = process - thread
     micro = {stage: 1e6 * value / n for stage, value in seconds.items()}
     overhead = 1e6 * process / n - micro["model"]
-    parts = "  ".join(f"{stage} {micro.get(stage, 0.0):.1f}" for stage in STAGES)
+    parts = ", ".join(f"{stage} {micro.get(stage, 0.0):.1f}" for stage in STAGES)
     print(
-        f"{n_support:6} support vectors, {form:8} {n / clock:8.0f} records/s  CPU {1e6 * process / n:6.1f} us/record, "
-        f"model {micro['model'] / (1e4 * process / n):3.0f} %, overhead {overhead:5.1f}:  {parts}"
+        f"{n_support:5} support vectors, {form}: {n / clock:.0f} records/s; CPU us per record {1e6 * process / n:.1f}, "
+        f"of which the model {micro['model']:.1f} ({micro['model'] / (1e4 * process / n):.0f} %), "
+        f"overhead {overhead:.1f} (the client alone: {client:.1f})\n      {parts}"
     )
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--bootstrap", default="127.0.0.1:9092", help="address of a broker")
-    parser.add_argument("--records", type=int, default=30_000)
+    parser.add_argument("--records", type=int, default=60_000, help="events and labels")
     parser.add_argument("--formats", nargs="+", default=["json", "float32"], choices=["json", "float32"])
     arguments = parser.parse_args()
     warmup(LASVM)
+    settle_memory()
     print("crc32c:", "installed" if find_spec("crc32c") else "missing, so the client's part is several times as large")
     with tempfile.TemporaryDirectory() as folder:
         for form in arguments.formats:

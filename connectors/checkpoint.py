@@ -105,9 +105,9 @@ class CheckpointStore:
         self._loaded = _NONE  # epoch and sequence number of the checkpoint that was
         self._journal: Journal | None = None
 
-    def load(self, wanted: Number | None = None) -> Checkpoint | None:
-        """The newest checkpoint that is whole, or the one of the `wanted` epoch and sequence number."""
-        found = load_newest(self.folder, wanted)
+    def load(self) -> Checkpoint | None:
+        """The newest checkpoint that is whole; see `load_newest`."""
+        found = load_newest(self.folder)
         if found is not None:
             self._loaded = found[0]
         return found[1] if found else None
@@ -116,8 +116,17 @@ class CheckpointStore:
         """Remove the checkpoints after the `committed` one; None: all but the first, which is before the first record.
 
         Of a log with transactions, the outputs that led to the others never were.
+
+        Raises
+        ------
+        CheckpointError
+            If the committed one is not there.
         """
         paths = checkpoint_files(self.folder)
+        if committed and committed not in map(_number, paths):
+            raise CheckpointError(
+                f"{self.folder}: there is no checkpoint {committed[1]} of epoch {committed[0]}, which was committed"
+            )
         last = committed or min(map(_number, paths), key=itemgetter(1), default=(0, 0))
         for path in paths:
             if _number(path) > last:
@@ -180,17 +189,15 @@ def checkpoint_files(folder: Path) -> list[Path]:
     ]
 
 
-def load_newest(folder: Path, wanted: Number | None = None) -> tuple[Number, Checkpoint] | None:
-    """Read the newest checkpoint that is whole, or the `wanted` one; None if there are no checkpoints.
+def load_newest(folder: Path) -> tuple[Number, Checkpoint] | None:
+    """Read the newest checkpoint that is whole; None if there are no checkpoints.
 
     Raises
     ------
     CheckpointError
-        If there are some and none can be read, or the wanted one is not among them.
+        If there are some and none can be read.
     """
-    paths = [path for path in checkpoint_files(folder) if wanted is None or _number(path) == wanted]
-    if wanted is not None and not paths:
-        raise CheckpointError(f"{folder}: there is no checkpoint {wanted[1]} of epoch {wanted[0]}, which was committed")
+    paths = checkpoint_files(folder)
     for path in paths:
         try:
             return _number(path), Checkpoint.from_bytes(snapshot.read(path))
@@ -206,12 +213,13 @@ def load_newest(folder: Path, wanted: Number | None = None) -> tuple[Number, Che
 def _claim(folder: Path) -> int:
     """Take a folder over: an epoch that nobody had before."""
     folder.mkdir(parents=True, exist_ok=True)
-    epoch = _newest_epoch(folder)
     while True:
-        epoch += 1
+        epoch = _newest_epoch(folder) + 1
         try:
             (folder / f"epoch-{epoch:06d}").touch(exist_ok=False)
         except FileExistsError:
+            continue
+        if _newest_epoch(folder) > epoch:  # it had been somebody's, who was replaced already
             continue
         sync_folder(folder)
         for path in folder.glob("epoch-*"):

@@ -5,6 +5,7 @@ checkpoints that cannot be used, 70 nothing moved any more, 75 something that a 
 """
 
 import argparse
+import gc
 import logging
 import os
 import sys
@@ -240,7 +241,18 @@ def _working(settings: Settings) -> Iterator[daemon.Stop]:
         logging_redirect_tqdm(),
     ):
         logger.info("engine ready after %.1f seconds", streamsvm.warmup(settings.model.implementation))
+        settle_memory()
         yield stop
+
+
+def settle_memory() -> None:
+    """Let the garbage collector alone with what stays for ever, and look for cycles, of which we make few, less often.
+
+    Otherwise it takes an eighth of the daemon's time.
+    """
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(50_000, 20, 100)
 
 
 def _run(arguments: argparse.Namespace) -> int:

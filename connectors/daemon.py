@@ -35,7 +35,7 @@ from .watchdog import Watchdog
 logger = logging.getLogger(__name__)
 
 POLL_SECONDS = 0.2  # a signal is noticed at least this often
-_POLL_RECORDS = 500
+_POLL_RECORDS = 2000
 _LOADING_SECONDS = 600.0  # for checkpoints and published models to be read
 
 Stop = Callable[[], bool]
@@ -226,15 +226,15 @@ class Daemon:
         settings = self._settings
         store = CheckpointStore(settings.daemon.state_dir / f"p{number}", settings.daemon.keep)
         committed = self._log.committed(settings.log.topic).get(number)
-        wanted = parse_note(committed.note) if committed else None
-        if settings.kafka and wanted and not checkpoint_files(store.folder):
+        checkpoint = parse_note(committed.note) if committed else None
+        if settings.kafka and checkpoint and not checkpoint_files(store.folder):
             raise TopicMismatch(
                 f"partition {number} was learned up to offset {committed.offset if committed else 0}, but "
                 f"{store.folder} has no checkpoint: all trainers of group {settings.group.id!r} must share "
                 "daemon.state_dir. To begin again with an empty model, choose another group.id"
             )
         if settings.daemon.exactly_once:
-            store.roll_back(wanted)
+            store.roll_back(checkpoint)
         return Partition(number, settings, self._codec, self._log, store)
 
     def _drop(self, partitions: list[int]) -> None:

@@ -56,6 +56,7 @@ class Lesson(NamedTuple):
     margin: float  # predicted when the event came, before anything was learned from it
     entity: bytes | None
     is_first: bool  # False: a correction of what was learned before
+    waited: int = 0  # milliseconds that the event has waited, by the clock of the join
 
 
 @dataclass
@@ -239,7 +240,7 @@ class Join:
         else:
             self.counters.corrected += 1
         entry.taught = lesson
-        return Lesson(key, entry.value, *lesson, entry.margin, entry.entity, taught is None)
+        return Lesson(key, entry.value, *lesson, entry.margin, entry.entity, taught is None, self._clock - entry.since)
 
     # --- what is kept -------------------------------------------------------------------------------------------------
 

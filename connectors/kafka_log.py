@@ -14,7 +14,7 @@ import threading
 import time
 import uuid
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
 from difflib import get_close_matches
 from importlib.util import find_spec
@@ -62,7 +62,8 @@ _DEFAULTS: dict[str, Any] = {
     "allow_auto_create_topics": False,
     "bootstrap_timeout_ms": 5000,
     "reconnect_backoff_max_ms": 1000,
-    "linger_ms": 5,
+    "linger_ms": 50,
+    "metrics_enabled": False,  # nobody reads them, and we have our own
     "batch_size": 65536,
     "max_request_size": 16 << 20,  # what could be read, can be put aside
     "delivery_timeout_ms": 2**31 - 1,  # a broker that is away is waited for: what was produced is never given up
@@ -196,7 +197,9 @@ class KafkaLog:
         with _translated():
             batches = self._reader.poll(timeout_ms=int(1000 * timeout), max_records=limit)
         records = [
-            Record(r.topic, r.partition, r.offset, r.timestamp, r.key, r.value, [(k, v or b"") for k, v in r.headers])
+            Record(
+                r.topic, r.partition, r.offset, r.timestamp, r.key, r.value, _headers(r.headers) if r.headers else ()
+            )
             for batch in batches.values()
             for r in batch
         ]
@@ -712,6 +715,11 @@ def _retried(ask: Callable[[], Any]) -> Any:
             return ask()
         time.sleep(_IDLE_SECONDS)
     return ask()
+
+
+def _headers(headers: Sequence[tuple[str, bytes | None]]) -> Headers:
+    """A header may be null on Kafka, and is empty then for us."""
+    return [(name, value or b"") for name, value in headers]
 
 
 def _numbers(partitions: Iterable[TopicPartition]) -> list[int]:

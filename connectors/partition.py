@@ -162,9 +162,9 @@ class WarmUp:
             try:
                 self._examples.append(self._codec.decode(record).x)
             except BadRecord:
-                self._breaker.observe(True)
+                self._breaker.observe([True])
             else:
-                self._breaker.observe(False)
+                self._breaker.observe([False])
             if len(self._examples) == self._length:
                 return self._scaler()
         if events.is_at_end and self._examples:
@@ -196,8 +196,6 @@ class Partition:
         Where they come from, and outputs go.
     store
         Its checkpoints.
-    wanted
-        The checkpoint to go on from: its epoch and sequence number; None: the newest.
 
     Raises
     ------
@@ -216,7 +214,6 @@ class Partition:
         codec: Codec,
         log: Transport,
         store: CheckpointStore,
-        wanted: tuple[int, int] | None = None,
     ) -> None:
         self.number = number
         self.store = store
@@ -230,7 +227,7 @@ class Partition:
         self.n_lost = 0  # records that were gone before they were read, since the beginning of this process
         self._events = self._input(settings.log.topic)
         self._labels = self._input(settings.log.labels) if settings.log.labels else None
-        self._begin(*self._restore(store.load(wanted)))
+        self._begin(*self._restore(store.load()))
         self._journal, again, self._suspect = store.begin_journal()
         self._again = deque(again)  # cuts that were taken before, and are taken again
         self._note_saved()
@@ -360,6 +357,11 @@ class Partition:
     def refused(self) -> Mapping[str, int]:
         """How many records were put aside since the beginning of this process, by reason."""
         return self._training.refused
+
+    def take_waits(self) -> list[float]:
+        """Seconds from events to their labels, of those that came since the last call."""
+        waits, self._training.waits = self._training.waits, []
+        return waits
 
     @property
     def drift(self) -> float:

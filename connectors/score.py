@@ -16,6 +16,7 @@ import math
 import time
 from typing import NamedTuple
 
+from . import topics
 from .committee import Committee, KeyModels, Models, ModelTopic, PartitionModels, Prediction, unpack
 from .daemon import POLL_SECONDS, Stop, operate
 from .observe import Progress
@@ -123,6 +124,7 @@ class Scorer:
     def run(self) -> int:
         """Predict what was not predicted before, to the end of the log or until stopped; return the number."""
         settings = self._settings
+        topics.check(settings, topics.of_scorers(settings.log))
         self._ends = self._log.end_offsets(settings.log.topic)
         self._load()
         if self._stop():

@@ -285,7 +285,7 @@ class DaemonSettings:
     state_dir: Path = Path("state")
     start: str = _key("earliest", _one_of("earliest", "latest"))
     on_data_loss: str = _key("fail", _one_of("fail", "skip"))
-    checkpoint_records: int = _key(2000, _at_least(1))
+    checkpoint_records: int = _key(20_000, _at_least(1))
     checkpoint_seconds: float = _key(30.0, _positive)
     keep: int = _key(3, _at_least(1))
     window: int = _key(1000, _at_least(1))

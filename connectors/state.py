@@ -1,7 +1,7 @@
 """What the daemon knows of a partition between two cuts, and how it goes into a checkpoint and comes back."""
 
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -31,17 +31,21 @@ class Breaker:
         self._recent = deque(recent, maxlen=_BREAKER_WINDOW)
         self._bad = sum(self._recent)
 
-    def observe(self, is_bad: bool) -> None:
-        """Count a record; raises `TooManyBadRecords` at a bad one above the limit."""
-        if len(self._recent) == _BREAKER_WINDOW:
-            self._bad -= self._recent[0]
-        self._recent.append(is_bad)
-        self._bad += is_bad
-        if is_bad and self._bad > self._limit:
-            raise TooManyBadRecords(
-                f"{self._bad} of the last {len(self._recent)} records are bad, more than daemon.max_bad allows; "
-                "the dead-letter topic says why, and a larger daemon.max_bad gets past them"
-            )
+    def observe(self, are_bad: Sequence[bool]) -> None:
+        """Count records; raises `TooManyBadRecords` at a bad one above the limit."""
+        if not self._bad and not any(are_bad):
+            self._recent.extend(are_bad)
+            return
+        for is_bad in are_bad:
+            if len(self._recent) == _BREAKER_WINDOW:
+                self._bad -= self._recent[0]
+            self._recent.append(is_bad)
+            self._bad += is_bad
+            if is_bad and self._bad > self._limit:
+                raise TooManyBadRecords(
+                    f"{self._bad} of the last {len(self._recent)} records are bad, more than daemon.max_bad allows; "
+                    "the dead-letter topic says why, and a larger daemon.max_bad gets past them"
+                )
 
     def to_array(self) -> np.ndarray:
         return np.array(self._recent, dtype=bool)

