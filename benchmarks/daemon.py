@@ -48,8 +48,6 @@ format = "{format}"
 [model]
 C = 1.0
 gamma = 0.05
-[features]
-scale = "none"
 [daemon]
 state_dir = "{folder}/state"
 follow = false

@@ -235,13 +235,17 @@ def _demo(arguments: argparse.Namespace) -> int:
 def _working(settings: Settings) -> Iterator[daemon.Stop]:
     """Logs as configured, the engine ready, and an end in time after SIGTERM or SIGINT, whatever hangs."""
     set_up_logging(settings.daemon.log_format)
+    logger.info(
+        "preparing the engine, which takes a minute if it has to be compiled (`streamsvm warmup` does it ahead)"
+    )
+    seconds = streamsvm.warmup(settings.model.implementation)  # a signal ends the process at once: nothing is lost yet
+    logger.info("engine ready after %.1f seconds", seconds)
+    settle_memory()
     with (
         Watchdog(0) as watchdog,
         daemon.stop_on_signals(lambda: watchdog.deadline(settings.daemon.shutdown_seconds)) as stop,
         logging_redirect_tqdm(),
     ):
-        logger.info("engine ready after %.1f seconds", streamsvm.warmup(settings.model.implementation))
-        settle_memory()
         yield stop
 
 

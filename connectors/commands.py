@@ -149,6 +149,8 @@ def lags(settings: Settings) -> list[Lag]:
 def _lags(settings: Settings, group: str, names: Sequence[str]) -> Iterator[Lag]:
     with open_once(settings, group) as log:
         for name in names:
+            if not log.start_offsets(name) and settings.kafka:
+                raise TopicMismatch(f"there is no topic {name!r}; `streamsvm topics CONFIG.toml` shows what there is")
             committed, starts = log.committed(name), log.start_offsets(name)
             for partition, end in sorted(log.end_offsets(name).items()):
                 at = committed[partition].offset if partition in committed else None
@@ -184,13 +186,18 @@ class DeadLetter(NamedTuple):
         return self.why.get("reason", "?")
 
     @property
+    def source(self) -> tuple[str, ...]:
+        """Topic, partition and offset of the record that was refused."""
+        return tuple(self.why.get(name, "?") for name in ("topic", "partition", "offset"))
+
+    @property
     def home(self) -> tuple[str, int]:
         """The topic and the partition that it comes from."""
         partition = self.why.get("partition", "")
         return self.why.get("topic", "?"), int(partition) if partition.isdecimal() else -1
 
     def __str__(self) -> str:
-        where = "-".join(self.why.get(name, "?") for name in ("topic", "partition", "offset"))
+        where = "-".join(self.source)
         what = f"{self.reason}: {self.why.get('error', '?')}"
         return f"{self.record.offset}\t{where}\t{what}\t{(self.record.value or b'')[:_SHOWN_BYTES]!r}"
 
@@ -257,6 +264,7 @@ def replay_dead_letters(settings: Settings, reason: str | None, first: int | Non
         }
         committed, ends = log.committed(topic), log.end_offsets(topic)
         n_replayed = n_homeless = 0
+        seen: set[tuple[str, ...]] = set()  # a trainer that was ended by poison refuses the same records again
         for number, start in log.start_offsets(topic).items():
             replayed = Replayed.from_commit(committed.get(number))
             start = min(max(start, replayed.offset if first is None else first), ends[number])
@@ -267,6 +275,9 @@ def replay_dead_letters(settings: Settings, reason: str | None, first: int | Non
             for letter in map(DeadLetter.read, letters):
                 if reason not in (None, letter.reason) or (first is None and replayed.covers(letter)):
                     continue
+                if letter.source in seen:
+                    continue
+                seen.add(letter.source)
                 if letter.home not in homes:
                     n_homeless += 1
                     logger.warning("%s-%d-%d comes from no topic that we read", topic, number, letter.record.offset)

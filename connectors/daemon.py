@@ -16,6 +16,8 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
+from itertools import groupby
+from operator import attrgetter
 from typing import Protocol, TypeVar
 
 from . import topics
@@ -26,7 +28,7 @@ from .observe import Progress
 from .partition import Partition
 from .publish import Place, Publisher, Shelf, read_newest
 from .serve import Health, Metrics, Server
-from .settings import Settings
+from .settings import ConfigError, Settings
 from .state import State
 from .telemetry import Telemetry
 from .transport import Committed, PositionRefused, TopicMismatch, Transport, Unavailable
@@ -132,7 +134,7 @@ def operate(
     health, metrics = Health(), Metrics()
     with ExitStack() as stack:
         if settings.http.port:
-            stack.enter_context(Server(health, metrics, host=settings.http.host, port=settings.http.port))
+            stack.enter_context(_serve(settings, health, metrics))
         try:
             log = stack.enter_context(open_log(settings, stop, health.set_unready, group))
         except Unavailable:
@@ -141,6 +143,15 @@ def operate(
             raise
         watchdog = stack.enter_context(Watchdog(settings.daemon.watchdog_seconds))
         return loop(settings, log, stop, health, metrics, watchdog).run()
+
+
+def _serve(settings: Settings, health: Health, metrics: Metrics) -> Server:
+    try:
+        return Server(health, metrics, host=settings.http.host, port=settings.http.port)
+    except OSError as error:
+        raise ConfigError(
+            [f"http.port = {settings.http.port}: {error}; each process needs a port of its own, or 0 for none"]
+        ) from None
 
 
 class Daemon:
@@ -184,6 +195,10 @@ class Daemon:
         try:
             topics.check(self._settings, topics.of_trainers(self._settings.log))
             self._log.subscribe(topic, self)
+            if not self._was_assigned:
+                logger.info(
+                    "waiting for a share of the partitions; those of a trainer that was killed come with its end"
+                )
             before = 0 if self._settings.daemon.follow else sum(self._log.start_offsets(topic).values())
             total = None if self._settings.daemon.follow else sum(self._log.end_offsets(topic).values()) - before
             with Progress(topic, total, max(0, self._n_done() - before)) as progress:
@@ -200,6 +215,7 @@ class Daemon:
 
     def assigned(self, partitions: list[int]) -> None:
         """Take partitions over, with the state in which their last owner left them."""
+        self._health.beat(_LOADING_SECONDS)
         with self._watchdog.allow(_LOADING_SECONDS):
             if self._publisher:
                 self._publisher.resume(self._places())
@@ -286,11 +302,13 @@ class Daemon:
             time.sleep(POLL_SECONDS)
             return
         if self._partitions:
+            if self._health.unready:
+                logger.info("reading again")
             self._health.set_ready()
-        for record in records:
-            owner = self._partitions.get(record.partition)
+        for (topic, number), batch in groupby(records, attrgetter("topic", "partition")):
+            owner = self._partitions.get(number)
             if owner is not None:
-                owner.offer(record)
+                owner.offer(topic, batch)
 
     def _is_finished(self) -> bool:
         if self._settings.daemon.follow or self._is_busy or not self._was_assigned:

@@ -4,7 +4,6 @@ import logging
 import os
 import platform
 import shutil
-import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -14,10 +13,9 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import NamedTuple
 
-from numba.core.dispatcher import Dispatcher
+from streamsvm._jit import cache_state
 
 from . import topics
-from .avro_format import AvroMissing, SchemaError
 from .checkpoint import CheckpointError, check_fingerprint, checkpoint_files, load_newest
 from .commands import Replayed, lags, open_once, read
 from .join import event_time
@@ -80,19 +78,15 @@ def _compile_cache() -> Findings:
     if os.environ.get("STREAMSVM_CACHE", "1") == "0":
         yield Finding(WARNING, "STREAMSVM_CACHE=0: every process compiles for a minute", "unset STREAMSVM_CACHE")
         return
-    modules = [module for name, module in list(sys.modules.items()) if name.startswith("streamsvm.")]
-    compiled = {item for module in modules for item in vars(module).values() if isinstance(item, Dispatcher)}
-    caches = [item._cache for item in compiled if hasattr(item._cache, "_cache_file")]  # type: ignore[attr-defined]
-    if not caches:
+    folder, is_warm = cache_state()
+    if folder is None:
         yield Finding(
             WARNING,
             "there is no folder to keep compiled code in: every process compiles for a minute",
             "set NUMBA_CACHE_DIR to a folder that can be written",
         )
         return
-    n_warm = sum(bool(cache._cache_file._load_index()) for cache in caches)
-    folder = caches[0].cache_path
-    if n_warm:
+    if is_warm:
         yield Finding(OK, f"{folder} has compiled code of this version")
     else:
         yield Finding(
@@ -177,7 +171,7 @@ def _log(settings: Settings) -> Findings:
         yield Finding(PROBLEM, str(error), "see the user and the password in [kafka], and the user's rights")
     except Unavailable as error:
         yield Finding(PROBLEM, f"{error}; topics and groups were not looked at", _UNREACHABLE)
-    except (LogCorruption, OffsetOutOfRange, AvroMissing, SchemaError) as error:
+    except (LogCorruption, OffsetOutOfRange) as error:
         yield Finding(PROBLEM, str(error))
 
 

@@ -256,7 +256,8 @@ class Join:
             return
         self._entries[key] = entry
         self._bytes += size
-        self._shrink()
+        if self._bytes > self._max_bytes:
+            self._shrink()
 
     def _shrink(self) -> None:
         while self._bytes > self._max_bytes:

@@ -55,7 +55,7 @@ _OURS = {
     "group_id": "group.id",
     "group_instance_id": "group.instance",
     "transactional_id": "daemon.exactly_once",
-    "enable_auto_commit": None,
+    "enable_auto_commit": "always off",
     "auto_offset_reset": "daemon.start",
 }
 _DEFAULTS: dict[str, Any] = {
@@ -68,6 +68,8 @@ _DEFAULTS: dict[str, Any] = {
     "max_request_size": 16 << 20,  # what could be read, can be put aside
     "delivery_timeout_ms": 2**31 - 1,  # a broker that is away is waited for: what was produced is never given up
 }
+# Not every attempt with a wrong password learns that it is wrong: in so much time, one does.
+_SASL_DEFAULTS = {"bootstrap_timeout_ms": 10_000}
 _STATIC_SESSION_MS = 10_000  # a named member comes back at once, so its partitions need not wait long for another
 _COMPRESSIONS = {"zstd": "zstandard", "lz4": "lz4"}  # best first, with the package that is needed
 _MEMBERSHIP_MS = 500  # for one look at the group
@@ -87,6 +89,7 @@ _REFUSALS = (
 _WAITS = (1.0, 2.0, 5.0, 10.0)  # seconds between attempts to reach a broker
 _QUIET_SECONDS = 5.0  # without a record, before it is asked whether there is a broker at all
 _ASK_SECONDS = 1.0
+_MISSING_SECONDS = 5.0
 _STALL_SECONDS = 60.0  # with records to read and none that come, before the client is built anew
 _MAX_REBUILDS = 3  # one after the other
 
@@ -126,6 +129,7 @@ class KafkaLog:
         self._moved_at = time.monotonic()  # a record came, or none was there
         self._asked_at = 0.0  # whether there is a broker
         self._is_away = False
+        self._missing: dict[str, float] = {}  # topics that the broker does not know, and since when
         self._n_rebuilds = 0
         self._backlog = 0
         self._failure: Exception | None = None  # of something that was produced
@@ -314,6 +318,8 @@ class KafkaLog:
 
     def close(self) -> None:
         """Leave the group, unless as a named member, which is expected back."""
+        for notice in self._untold:
+            notice.answered.success(None)
         if self._member is not None:
             self._member.close()
         with suppress(kafka.errors.KafkaError):
@@ -401,6 +407,8 @@ class KafkaLog:
         if now - self._moved_at > _QUIET_SECONDS and now - self._asked_at > _ASK_SECONDS:
             self._asked_at = now
             self._is_away = not _answers(self._settings.kafka)
+            if not self._is_away:
+                self._look_for_topics(now)
         if self._is_away:
             self._moved_at = now - _QUIET_SECONDS  # which is no stall of ours
             raise Unavailable(f"no broker answers at {', '.join(_servers(self._settings.kafka))}")
@@ -408,6 +416,14 @@ class KafkaLog:
             self._moved_at = max(self._moved_at, now - 2 * _QUIET_SECONDS)
         elif now - self._moved_at > _STALL_SECONDS:
             self._rebuild_reader()
+
+    def _look_for_topics(self, now: float) -> None:
+        """Notice a topic that was deleted; a broker that has just started may not know it for a moment."""
+        missing = {topic for topic in {tp.topic for tp in self._reader.assignment()} if not self._partitions(topic)}
+        self._missing = {topic: self._missing.get(topic, now) for topic in missing}
+        for topic, since in self._missing.items():
+            if now - since > _MISSING_SECONDS:
+                raise TopicMismatch(f"topic {topic!r} is there no more: it was deleted while it was read")
 
     def _rebuild_reader(self) -> None:
         """Begin again with a new client, where the old one was."""
@@ -510,6 +526,8 @@ class _Member(AsyncConsumerRebalanceListener):
 
     def close(self) -> None:
         self._is_closing.set()
+        while not self._notices.empty():
+            self._notices.get().answered.success(None)
         self._thread.join(2 * _CLOSE_SECONDS)
 
     # --- on the thread ------------------------------------------------------------------------------------------------
@@ -666,12 +684,16 @@ def _administrator(settings: Settings) -> Iterator[KafkaAdminClient]:
 
 def option_problems(options: Mapping[str, Any]) -> list[str]:
     """What is wrong with a [kafka] section, one line each."""
-    known = KafkaConsumer.DEFAULT_CONFIG.keys() | KafkaProducer.DEFAULT_CONFIG.keys()
+    known = {
+        key
+        for key in KafkaConsumer.DEFAULT_CONFIG.keys() | KafkaProducer.DEFAULT_CONFIG.keys()
+        if not key.endswith("serializer")
+    }
     problems = []
     for key in options:
         if key in _OURS:
             problems.append(f"kafka.{key} cannot be set: it is {_OURS[key]}")
-        elif key not in known or key.endswith("serializer"):
+        elif key not in known:
             close = get_close_matches(key, known, n=1)
             problems.append(
                 f"kafka.{key} is no option of kafka-python{f'; did you mean {close[0]!r}?' if close else ''}"
@@ -682,7 +704,8 @@ def option_problems(options: Mapping[str, Any]) -> list[str]:
 def _client_options(given: Mapping[str, Any], client: Any) -> dict[str, Any]:
     """The options that a client knows; text becomes what its default is."""
     options = {}
-    for key, value in {**_DEFAULTS, **given}.items():
+    defaults = _DEFAULTS | (_SASL_DEFAULTS if str(given.get("security_protocol")).startswith("SASL") else {})
+    for key, value in {**defaults, **given}.items():
         if key in client.DEFAULT_CONFIG:
             default = client.DEFAULT_CONFIG[key]
             options[key] = parse_text(value) if isinstance(value, str) and isinstance(default, int | float) else value
@@ -751,7 +774,10 @@ def _refusals() -> Iterator[None]:
     except kafka.errors.KafkaTimeoutError:
         if handler.found:
             raise AccessDenied(f"the broker refuses us: {handler.found}") from None
-        raise
+        raise Unavailable(
+            "something listens there, but does not answer as a Kafka broker should: see kafka.bootstrap_servers and "
+            "kafka.security_protocol"
+        ) from None
     finally:
         _client_logger.setLevel(level)
         _client_logger.propagate = True
@@ -765,9 +791,11 @@ def _translated() -> Iterator[None]:
         yield
     except (kafka.errors.OffsetOutOfRangeError, kafka.errors.LogTruncationError) as error:
         raise PositionRefused(str(error)) from None
+    except kafka.errors.FencedInstanceIdError:
+        raise TakenOver("another process has the same group.instance") from None
     except _REFUSALS as error:
         raise AccessDenied(f"the broker refuses us: {error}") from None
     except kafka.errors.KafkaConfigurationError as error:
         raise ConfigError([f"kafka: {error}"]) from None
     except kafka.errors.KafkaError as error:
-        raise Unavailable(f"{type(error).__name__}: {error}") from None
+        raise Unavailable(str(error)) from None

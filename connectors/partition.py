@@ -9,7 +9,7 @@ there is makes a cut at once, and the journal remembers it.
 import logging
 import time
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from hashlib import blake2b
 from itertools import islice
 
@@ -89,9 +89,9 @@ class Input:
             raise RecordsLost(f"{self.topic}-{self._number}", offset, start)
         self._log.seek(self.topic, self._number, offset)
 
-    def offer(self, record: Record) -> None:
-        if self._end is None or record.offset < self._end:
-            self.records.append(record)
+    def offer(self, records: Iterable[Record]) -> None:
+        """Keep what was polled, but for what lies behind the end."""
+        self.records.extend(record for record in records if self._end is None or record.offset < self._end)
         if len(self.records) >= self.limit:
             self._log.pause(self.topic, self._number)
 
@@ -122,6 +122,10 @@ class Input:
         """Whether everything up to `end` was polled."""
         return self._end is not None and self.has_all_below(self._end)
 
+    def times(self, limit: int) -> list[int]:
+        """Timestamps of the first `limit` records."""
+        return [record.timestamp for record in islice(self.records, limit)]
+
     def reach(self, offset: int) -> bool:
         """Whether every record before `offset` was polled; if not, there is room for more of them."""
         if self.has_all_below(offset):
@@ -136,9 +140,9 @@ class Input:
 
     def take(self, offset: int) -> list[Record]:
         """The records before `offset`."""
-        taken = []
-        while self.records and self.records[0].offset < offset:
-            taken.append(self.records.popleft())
+        records, taken = self.records, []
+        while records and records[0].offset < offset:
+            taken.append(records.popleft())
         if len(self.records) < self.limit // 2:
             self._log.resume(self.topic, self._number)
         return taken
@@ -308,12 +312,11 @@ class Partition:
 
     # --- cuts ---------------------------------------------------------------------------------------------------------
 
-    def offer(self, record: Record) -> None:
-        """Keep a record that was polled."""
-        if record.topic == self._events.topic:
-            self._events.offer(record)
-        elif self._labels:
-            self._labels.offer(record)
+    def offer(self, topic: str, records: Iterable[Record]) -> None:
+        """Keep records that were polled from one topic."""
+        for item in self._inputs():
+            if item.topic == topic:
+                item.offer(records)
 
     def step(self) -> int:
         """Consume a cut, if there is one; return the number of its records."""
@@ -381,41 +384,37 @@ class Partition:
             if not self._again:
                 self._journal.retry()
             return cut
-        taken = self._earliest(1 if self._suspect else self._settings.daemon.batch)
-        if not taken:
+        n_events, n_labels = self._earliest(1 if self._suspect else self._settings.daemon.batch)
+        if n_events + n_labels == 0:
             return None
-        offsets = {record.topic: record.offset + 1 for record in taken}
         cut = Cut(
             Kind.ONE if self._suspect else Kind.CUT,
-            offsets.get(self._events.topic, state.offset),
-            offsets.get(self._settings.log.labels, state.labels_offset),
+            self._events.records[n_events - 1].offset + 1 if n_events else state.offset,
+            self._labels.records[n_labels - 1].offset + 1 if self._labels and n_labels else state.labels_offset,
         )
         self._journal.append(cut)
         if self._suspect and cut.events >= self._suspect.events and cut.labels >= self._suspect.labels:
             self._suspect = None
         return cut
 
-    def _earliest(self, limit: int) -> list[Record]:
-        """The records with the earliest timestamps; none if an earlier one may be in the log still."""
+    def _earliest(self, limit: int) -> tuple[int, int]:
+        """How many events and labels have the earliest timestamps; none if an earlier one may be in the log still."""
         if not self._labels:
-            taken = list(islice(self._events.records, limit))
-            return taken if len(taken) == limit or self._events.is_exhausted else []
-        events, labels = iter(self._events.records), iter(self._labels.records)
-        event, label = next(events, None), next(labels, None)
-        taken = []
-        while len(taken) < limit:
-            if not (event or self._events.is_exhausted) or not (label or self._labels.is_exhausted):
-                return []
-            if event is None and label is None:
+            n_events = min(len(self._events.records), limit)
+            return (n_events, 0) if n_events == limit or self._events.is_exhausted else (0, 0)
+        events, labels = self._events.times(limit), self._labels.times(limit)
+        n_events = n_labels = 0
+        while n_events + n_labels < limit:
+            has_event, has_label = n_events < len(events), n_labels < len(labels)
+            if not (has_event or self._events.is_exhausted) or not (has_label or self._labels.is_exhausted):
+                return 0, 0
+            if not has_event and not has_label:
                 break
-            if label is None or (event is not None and event.timestamp <= label.timestamp):
-                assert event is not None
-                taken.append(event)
-                event = next(events, None)
+            if not has_label or (has_event and events[n_events] <= labels[n_labels]):
+                n_events += 1
             else:
-                taken.append(label)
-                label = next(labels, None)
-        return taken
+                n_labels += 1
+        return n_events, n_labels
 
     def _consume(self, cut: Cut, state: State) -> int:
         events = self._events.take(cut.events)

@@ -278,10 +278,13 @@ class Scorer:
                 self._begin(number, self._next[number])
             return []
         except Unavailable as error:
+            if self._cannot_read is None:
+                logger.warning("%s", error)
             self._cannot_read = str(error)
-            logger.warning("%s", error)
             time.sleep(POLL_SECONDS)
             return []
+        if self._cannot_read is not None:
+            logger.info("reading again")
         self._cannot_read = None
         events = []
         for record in records:

@@ -13,6 +13,7 @@ from typing import Any
 
 from streamsvm import LASVM, LASVMG, LASVMI, LASVMNC, FullSVM
 
+from .avro_format import AvroMissing, SchemaError
 from .layers import Check, Given, collect
 from .transport import TOPIC_NAME
 from .wire import FORMATS, Codec
@@ -363,8 +364,19 @@ def load(
         parts[name] = replace(parts[name], **{key: path.parent / getattr(parts[name], key)})
     settings = Settings(**parts, kafka=_client_options(values["kafka"], path.parent, problems))
     problems += _contradictions(settings)
+    if settings.kafka:
+        from .kafka_log import option_problems  # half a second, for those who use it
+
+        problems += option_problems(settings.kafka)
+        if "bootstrap_servers" not in settings.kafka:
+            problems.append("kafka.bootstrap_servers is missing: the address of a broker, such as 'localhost:9092'")
+    try:
+        settings.codec()
+    except (AvroMissing, SchemaError) as error:
+        problems.append(f"log.format = {settings.log.format!r}: {error}")
     if log_must_exist and not settings.kafka and not settings.log.dir.is_dir():
-        problems.append(f"log.dir = {str(settings.log.dir)!r}: there is no such folder")
+        folder = str(settings.log.dir)
+        problems.append(f"log.dir = {folder!r}: there is no such folder; without [kafka], the embedded log is meant")
     if problems:
         raise ConfigError(problems)
     return settings

@@ -99,9 +99,10 @@ class Training:
         rows = self._coordinates(records, events, state)
         decoded = []
         for record, event, x in zip(records, events, rows, strict=True):
-            if isinstance(x, BadRecord) or isinstance(event, BadRecord):
+            if isinstance(x, BadRecord):
                 self.refuse(record, "decode", x, state)
             else:
+                assert isinstance(event, Event)
                 decoded.append(Decoded(record, event, x, record.key if self._is_keyed else None))
         state.breaker.observe([isinstance(x, BadRecord) for x in rows])
         return decoded
@@ -126,15 +127,18 @@ class Training:
                 rows[i] = x
         return rows
 
-    def _decode_label(self, record: Record, state: State) -> Label | None:
-        try:
-            label = self._codec.decode_label(record)
-        except BadRecord as error:
-            self.refuse(record, "decode", error, state)
-            state.breaker.observe([True])
-            return None
-        state.breaker.observe([False])
-        return label
+    def _decode_labels(self, records: list[Record], state: State) -> list[tuple[Record, Label]]:
+        """The labels, with their records; what is none is put aside."""
+        decoded = []
+        are_bad = [False] * len(records)
+        for i, record in enumerate(records):
+            try:
+                decoded.append((record, self._codec.decode_label(record)))
+            except BadRecord as error:
+                self.refuse(record, "decode", error, state)
+                are_bad[i] = True
+        state.breaker.observe(are_bad)
+        return decoded
 
     def _predict(self, decoded: list[Decoded], state: State) -> list[float]:
         """Margins, after the predictions are on their way."""
@@ -154,19 +158,18 @@ class Training:
     def _join(self, decoded: list[Decoded], margins: list[float], labels: list[Record], state: State) -> list[Task]:
         """What can be learned by now, from events whose label is known and from labels whose event is."""
         tasks = []
-        for item, margin in zip(decoded, margins, strict=True):
-            event, value = item.event, item.record.value
-            assert value is not None  # or it would be no event
-            time = self._time(event.ts, item.record)
+        at_hand = {}
+        for (record, event, x, entity), margin in zip(decoded, margins, strict=True):
+            assert record.value is not None  # or it would be no event
+            at_hand[record.value] = x
+            time = self._time(event.ts, record)
             lesson = state.join.add_event(
-                event.key, value, y=event.y, w=event.w, margin=margin, entity=item.entity, time=time
+                event.key, record.value, y=event.y, w=event.w, margin=margin, entity=entity, time=time
             )
             if lesson:
-                tasks.append(Task(lesson, item.x))
-        at_hand = {item.record.value: item.x for item in decoded}
-        for record in labels:
-            label = self._decode_label(record, state)
-            lesson = label and state.join.add_label(label, record.offset, self._time(label.ts, record))
+                tasks.append(Task(lesson, x))
+        for record, label in self._decode_labels(labels, state):
+            lesson = state.join.add_label(label, record.offset, self._time(label.ts, record))
             if lesson:
                 tasks.append(Task(lesson, at_hand.get(lesson.value) or self._features(lesson.value, state)))
         return tasks
@@ -178,22 +181,20 @@ class Training:
 
     def _learn(self, tasks: list[Task], state: State) -> None:
         first = [lesson for lesson, _ in tasks if lesson.is_first]
-        self.waits += [lesson.waited / 1000 for lesson in first if self._joins]
+        self.waits += [lesson.waited / 1000 for lesson in first if lesson.waited]
         if first:
             y = np.array([lesson.y for lesson in first], dtype=bool)
             state.metrics.update(y, np.array([lesson.margin for lesson in first]))
         for entity, chosen in _by_entity([lesson.entity for lesson, _ in tasks]).items():
-            lessons = [tasks[i].lesson for i in chosen]
+            lessons, xs = zip(*[tasks[i] for i in chosen], strict=True)
+            keys, _, ys, ws, *_ = zip(*lessons, strict=True)
             state.models.to_learn(entity).learn_many(
-                [tasks[i].x for i in chosen],
-                np.array([lesson.y for lesson in lessons], dtype=bool),
-                w=np.array([lesson.w for lesson in lessons]),
-                ids=np.array([lesson.key for lesson in lessons], dtype=np.int64),
+                list(xs), np.array(ys, dtype=bool), w=np.array(ws), ids=np.array(keys, dtype=np.int64)
             )
         state.counters.learned += len(tasks)
 
     def _time(self, ts: str | int | float | None, record: Record) -> int:
-        return event_time(ts, record.timestamp, self._max_skew)
+        return record.timestamp if ts is None else event_time(ts, record.timestamp, self._max_skew)
 
 
 def _own_label(item: Decoded, margin: float) -> Task | None:
@@ -232,7 +233,7 @@ def send_prediction(log: Transport, topic: str, record: Record, value: bytes) ->
 
 def usable_many(rows: list[Features], scaler: WarmupScaler | None, model: OnlineSVM) -> list[Features | BadRecord]:
     """The features in the model's coordinates, or why the model cannot learn from them; for each event."""
-    scaled = [scaler.transform_one(x) for x in rows] if scaler else rows
+    scaled = scaler.transform_many(rows) if scaler else rows
     try:
         model.validate_many(scaled)
     except ValueError:

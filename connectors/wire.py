@@ -182,14 +182,14 @@ class Codec:
         if op not in ("set", "retract"):
             raise BadRecord("bad-op", f"op must be 'set' or 'retract', got {show(op)}")
         return Label(
-            id=fields["id"],
-            key=_key(fields["id"]),
-            y=self._label(fields.get("y")) if op == "set" else None,
-            w=_weight(fields["weight"], "weight") if "weight" in fields else None,
-            ts=_timestamp(fields["ts"]) if "ts" in fields else None,
-            rev=_revision(fields.get("rev", 0)),
-            op=op,
-            source=_source(fields.get("source")),
+            fields["id"],
+            _key(fields["id"]),
+            self._label(fields.get("y")) if op == "set" else None,
+            _weight(fields["weight"], "weight") if "weight" in fields else None,
+            _timestamp(fields["ts"]) if "ts" in fields else None,
+            _revision(fields["rev"]) if "rev" in fields else 0,
+            op,
+            _source(fields["source"]) if "source" in fields else None,
         )
 
     def _features(self, x: Any) -> dict[str, float]:

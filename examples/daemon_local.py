@@ -25,7 +25,7 @@ with LocalLog(settings.log.dir) as log:
     log.produce("events", b"this is not JSON")
     log.flush()
 
-state = run(settings)  # once more, and it goes on from the checkpoint: there is nothing left to do
+state = run(settings)[0]  # of the only partition; once more, and it goes on: there is nothing left to do
 print(state.metrics.rolling())
 print(f"{state.counters.learned} learned, {state.counters.bad} refused, digest {state.model.digest()[:12]}")
 

@@ -44,6 +44,19 @@ class _StampedImpl(CompileResultCacheImpl):
 class _StampedCache(FunctionCache):
     _impl_class = _StampedImpl
 
+    def is_warm(self) -> bool:
+        """Whether it has code of this version."""
+        return bool(self._cache_file._load_index())
+
+
+_caches: list[_StampedCache] = []
+
+
+def cache_state() -> tuple[str | None, bool]:
+    """The folder of the disk cache, None if there is none, and whether it has code of this version."""
+    folder = _caches[0].cache_path if _caches else None
+    return folder, any(cache.is_warm() for cache in _caches)
+
 
 def _compile(py_func: F, fastmath: set[str], entry: bool) -> F:
     dispatcher = njit(
@@ -57,6 +70,7 @@ def _compile(py_func: F, fastmath: set[str], entry: bool) -> F:
     if os.environ.get("STREAMSVM_CACHE", "1") != "0" and hasattr(dispatcher, "_cache"):
         try:
             dispatcher._cache = _StampedCache(py_func)
+            _caches.append(dispatcher._cache)
         except RuntimeError as error:  # numba: "no locator available"
             logging.getLogger("streamsvm").debug("no compile cache for %s: %s", py_func.__name__, error)
     return dispatcher

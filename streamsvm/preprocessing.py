@@ -3,6 +3,7 @@
 import math
 import numbers
 from collections.abc import Hashable
+from operator import mul, sub
 from pathlib import Path
 from typing import Any
 
@@ -107,13 +108,27 @@ class WarmupScaler(base.MiniBatchTransformer):
             self.learn_one(row)
 
     def transform_many(self, X: Any) -> Any:
-        """The dataframe with its known columns scaled, of the kind given."""
+        """The dataframe with its known columns scaled, of the kind given; or a list of dicts, each as alone."""
+        if isinstance(X, list):
+            return self._transform_dicts(X)
         frame = dataframe.into_frame(X)
         columns = {}
         for name in frame.columns:
             shift, factor = self._scales.get(name, (0.0, 1.0))
             columns[name] = (frame[name].to_numpy() - shift) * factor
         return dataframe.to_native_frame(columns, like=frame)
+
+    def _transform_dicts(self, rows: list[dict]) -> list[dict]:
+        """As `transform_one` for each, several times faster for those with all features in the order of the first."""
+        names = list(self._scales)
+        shifts = [shift for shift, _ in self._scales.values()]
+        factors = [factor for _, factor in self._scales.values()]
+        return [
+            dict(zip(x, map(mul, map(sub, x.values(), shifts), factors), strict=True))
+            if list(x) == names
+            else self.transform_one(x)
+            for x in rows
+        ]
 
     def to_bytes(self) -> bytes:
         """The scaler as a snapshot."""

@@ -119,6 +119,18 @@ def test_frames_are_learned_and_scaled_as_rows_are(kind, library, warmup):
     np.testing.assert_array_equal(scaled.to_numpy(), [list(x.values()) for x in one_by_one])
 
 
+@pytest.mark.parametrize("kind", KINDS)
+def test_dicts_are_scaled_as_each_is_alone(kind):
+    rng = np.random.default_rng(3)
+    scaler = learned([dict(zip("abc", row, strict=True)) for row in rng.normal(3, 100, (9, 3)).tolist()], kind)
+    rows = [dict(zip("abc", row, strict=True)) for row in rng.normal(0, 1e9, (5, 3)).tolist()]
+    rows += [{"c": 0.1, "b": 0.2, "a": 0.3}, {"b": 7}, {}, {"a": 1, "b": -0.0, "c": 3, "new": 4.5}]
+    scaled = scaler.transform_many(rows)
+    assert repr(scaled) == repr([scaler.transform_one(x) for x in rows])
+    assert WarmupScaler().transform_many(rows) == rows
+    assert not any(x is row for x, row in zip(scaled, rows, strict=True))
+
+
 def test_a_pandas_frame_keeps_its_index():
     frame = pd.DataFrame({"a": [1.0, 2.0]}, index=[7, 9])
     assert list(WarmupScaler().transform_many(frame).index) == [7, 9]

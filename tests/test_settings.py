@@ -249,8 +249,8 @@ def test_absolute_folders_stay(tmp_path):
 
 
 def test_kafka_options_are_passed_on_as_they_are(tmp_path):
-    path = write(tmp_path, "[kafka]\nbootstrap_servers = ['a:1', 'b:2']\nretries = 3\nBrand_New = 1.5\n")
-    assert load(path, {}).kafka == {"bootstrap_servers": ["a:1", "b:2"], "retries": 3, "Brand_New": 1.5}
+    path = write(tmp_path, "[kafka]\nbootstrap_servers = ['a:1', 'b:2']\nretries = 3\nlinger_ms = 1.5\n")
+    assert load(path, {}).kafka == {"bootstrap_servers": ["a:1", "b:2"], "retries": 3, "linger_ms": 1.5}
     assert load(write(tmp_path, ""), {}).kafka == {}
 
 
@@ -304,3 +304,18 @@ def test_with_kafka_there_need_be_no_folder_of_a_log(tmp_path):
     path = write(tmp_path, "[kafka]\nbootstrap_servers = 'a:1'\n[group]\ninstance = 'host-1'\nassign = '0-3,7'\n")
     settings = load(path, {}, log_must_exist=True)
     assert parse_partitions(settings.group.assign) == [0, 1, 2, 3, 7]
+
+
+def test_options_of_the_kafka_client_are_checked(tmp_path):
+    path = write(tmp_path, '[kafka]\nbootstrap_server = "x:1"\ngroup_id = "mine"\nvalue_deserializer = "x"\n')
+    assert problems(path) == [
+        "kafka.bootstrap_server is no option of kafka-python; did you mean 'bootstrap_servers'?",
+        "kafka.group_id cannot be set: it is group.id",
+        "kafka.value_deserializer is no option of kafka-python",
+        "kafka.bootstrap_servers is missing: the address of a broker, such as 'localhost:9092'",
+    ]
+
+
+def test_schemas_that_cannot_be_used_are_a_problem_of_the_configuration(tmp_path):
+    (problem,) = problems(write(tmp_path, "[log]\nformat = 'avro'\n"))
+    assert problem.startswith("log.format = 'avro': ")

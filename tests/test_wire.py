@@ -315,7 +315,7 @@ def test_predictions_must_be_finite(bad):
 
 
 def test_headers_say_what_a_prediction_is():
-    assert dict(PREDICTION_HEADERS) == {"sv-schema": b"prediction:1", "content-type": b"application/json"}
+    assert dict(PREDICTION_HEADERS) == {"sv-schema": b"prediction:1"}
 
 
 def test_dead_letter_headers_say_where_from_and_why():

@@ -13,7 +13,7 @@ import numpy as np
 
 from streamsvm.connectors.checkpoint import checkpoint_files
 
-WAIT_SECONDS = 60
+WAIT_SECONDS = 120
 
 
 class App:

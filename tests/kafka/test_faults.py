@@ -182,3 +182,13 @@ def test_a_topic_that_was_made_again(topics, start_app):
     process = app.start("daemon.follow=false")
     assert process.wait() == 4
     assert "ends at offset 0, before 100" in process.said
+
+
+def test_a_topic_that_is_deleted_while_it_is_read(topics, start_app):
+    log = settings_of(topics, labels="", model="")
+    topics.produce(log["topic"], some_stream(100)[0])
+    process = start_app("deleted", log=log).start()
+    process.wait_until(lambda: process.metric("predictions_total") == 100)
+    topics.admin.delete_topics([log["topic"]])
+    assert process.wait(60) == 4, process.said
+    assert "is there no more: it was deleted" in process.said

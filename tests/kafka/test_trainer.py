@@ -136,7 +136,7 @@ def produce_slowly(topics, log, events, labels, seconds, n_lumps=50):
 def wait_until_read(topics, app, log, processes):
     """Wait until a trainer has consumed all that is there now."""
     ends = {topic: count(topics, topic) for topic in (log["topic"], log["labels"])}
-    until = time.monotonic() + 60
+    until = time.monotonic() + 120
 
     def consumed():
         states = [state_of(app, number) for number in range(len(list((app.folder / "state").glob("p*"))))]
