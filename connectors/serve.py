@@ -71,7 +71,6 @@ METRICS = (
     Metric("streamsvm_published_total", "counter", "Models published."),
     Metric("streamsvm_refused_snapshots_total", "counter", "Published models, or parts of them, that were of no use."),
     Metric("streamsvm_model_age_seconds", "gauge", "Time since the model in use was published."),
-    Metric("streamsvm_client_rebuilds_total", "counter", "Times that the client of the log was built anew."),
     Metric("streamsvm_cut_seconds", "histogram", "Time that a cut of the stream took.", _SHORT),
     Metric("streamsvm_label_delay_seconds", "histogram", "Event time from an event to its label.", _LONG),
     Metric("streamsvm_feature_drift", "gauge", "Largest shift of a feature's mean, in deviations of the warm-up."),
