@@ -25,6 +25,7 @@ from kafka import AsyncConsumerRebalanceListener, KafkaAdminClient, KafkaConsume
 from kafka.admin import ConfigResource, ConfigResourceType
 from kafka.coordinator.assignors.cooperative_sticky import CooperativeStickyAssignor
 from kafka.future import Future
+from kafka.net.transport import KafkaSSLTransport, KafkaTCPTransport
 from kafka.partitioner.default import murmur2
 from kafka.structs import OffsetAndMetadata
 
@@ -68,8 +69,6 @@ _DEFAULTS: dict[str, Any] = {
     "max_request_size": 16 << 20,  # what could be read, can be put aside
     "delivery_timeout_ms": 2**31 - 1,  # a broker that is away is waited for: what was produced is never given up
 }
-# Not every attempt with a wrong password learns that it is wrong: in so much time, one does.
-_SASL_DEFAULTS = {"bootstrap_timeout_ms": 10_000}
 _STATIC_SESSION_MS = 10_000  # a named member comes back at once, so its partitions need not wait long for another
 _COMPRESSIONS = {"zstd": "zstandard", "lz4": "lz4"}  # best first, with the package that is needed
 _MEMBERSHIP_MS = 500  # for one look at the group
@@ -704,8 +703,7 @@ def option_problems(options: Mapping[str, Any]) -> list[str]:
 def _client_options(given: Mapping[str, Any], client: Any) -> dict[str, Any]:
     """The options that a client knows; text becomes what its default is."""
     options = {}
-    defaults = _DEFAULTS | (_SASL_DEFAULTS if str(given.get("security_protocol")).startswith("SASL") else {})
-    for key, value in {**defaults, **given}.items():
+    for key, value in {**_DEFAULTS, **given}.items():
         if key in client.DEFAULT_CONFIG:
             default = client.DEFAULT_CONFIG[key]
             options[key] = parse_text(value) if isinstance(value, str) and isinstance(default, int | float) else value
@@ -760,6 +758,25 @@ class _Refusals(logging.Handler):
         for item in record.args if isinstance(record.args, tuple) else ():
             if isinstance(item, _REFUSALS) or "CERTIFICATE_VERIFY_FAILED" in str(item):
                 self.found = str(item)
+
+
+def _deliver_last_words(transport: Any) -> None:
+    """Let a transport of the client hand on what a broker said before it closed the connection.
+
+    kafka-python 3.0.12 throws away what it reads together with the end of the connection: mostly why it was refused.
+    The end is still there when it reads again.
+    """
+    receive = transport._sock_recv
+
+    def receive_all(self: Any) -> tuple[bytes, Exception | None]:
+        data, error = receive(self)
+        return data, None if data else error
+
+    transport._sock_recv = receive_all
+
+
+_deliver_last_words(KafkaTCPTransport)
+_deliver_last_words(KafkaSSLTransport)
 
 
 @contextmanager
