@@ -110,6 +110,11 @@ class LASVM(OnlineSVM):
         """The constant term of the decision function."""
         return lasvm.midpoint(self._expansion.counts, self._expansion.extremes)
 
+    @property
+    def delta(self) -> float:
+        """The largest violation among the members: how far apart the gradients of a pair are; 0 if none violates."""
+        return max(0.0, float(lasvm.delta(self._expansion)))
+
     def finish(self, tol: float | None = None) -> None:
         """Optimise over the members until no pair of them violates by more than `tol` (default `tau`).
 
@@ -176,6 +181,11 @@ class GapSVM(OnlineSVM):
         members.  The objective is at most so far from its optimum; `finish` closes the gap.
         """
         return float(self._expansion.losses[GAP])
+
+    @property
+    def delta(self) -> float:
+        """The largest violation among the members: how far the gradient of one points out of its box; 0 if none."""
+        return max(0.0, WithoutBias().violation(self._expansion))
 
     @property
     def n_reprocess(self) -> int:

@@ -437,3 +437,53 @@ def slopes(margins, memory=0.999, smallest=0.05, largest=50.0, clip=10.0):
         curvature[side] = memory * curvature[side] + f * f * p * (1 - p) + 1e-6
         slope[side] = float(np.clip(slope[side] + ((y > 0) - p) * f / curvature[side], smallest, largest))
     return slope[False], slope[True]
+
+
+# ---------------------------------------------------------------------------------------------------- active selection
+
+
+def closest(keys, decide):
+    """The key with the smallest |f|, the first of equals, and its f: one after the other."""
+    best = None
+    for key in keys:
+        f = decide(key)
+        if best is None or abs(f) < abs(best[1]):
+            best = key, f
+    return best
+
+
+def auto_active(keys, decide, delta, within):
+    """AUTOACTIVE over candidates as they are drawn: the closest key, its f, and how many were looked at."""
+    looked_at, near = [], 0
+    for key in keys:
+        looked_at.append(key)
+        near += abs(decide(key)) <= 1.0 + delta / 2.0
+        if near == within:
+            break
+    return *closest(looked_at, decide), len(looked_at)
+
+
+def most_wrong(keys, decide, labels):
+    """GRADIENT: the key with the smallest y f, the first of equals, and its f."""
+    best, least = None, np.inf
+    for key in keys:
+        f = decide(key)
+        if best is None or (f if labels[key] else -f) < least:
+            best, least = (key, f), f if labels[key] else -f
+    return best
+
+
+def margin_exhausted(answers, pool):
+    """How far `MarginExhausted` is after these answers, of (margin, y, reason): outside in a row, audited."""
+    outside = audited = 0
+    for margin, y, reason in answers:
+        auditing = outside >= pool
+        inside = reason == "boundary" and abs(margin) < 1
+        contradicts = auditing and reason in ("explore", "audit") and (margin if y else -margin) < 1
+        if inside or contradicts:
+            outside = audited = 0
+        elif auditing:
+            audited += reason in ("explore", "audit")
+        else:
+            outside += reason == "boundary"
+    return outside, audited

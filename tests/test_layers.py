@@ -16,13 +16,13 @@ EVERYTHING = PRODUCT + sorted(
 
 # From the bottom up; a room imports from its own level and below. Modules that begin with an underscore are the bottom.
 LEVELS = [
-    {"snapshot"},
+    {"snapshot", "arguments"},
     {"kernels"},
     {"blocks", "expansion", "storage"},
     {"online"},
     {"batch"},
     {"validation", "active"},
-    {"arguments", "classifier", "features", "preprocessing", "estimators", "sklearn_api", "metrics"},
+    {"classifier", "features", "preprocessing", "estimators", "sklearn_api", "metrics"},
     {"streamsvm"},  # the package itself, which names what is public
     {"connectors"},
 ]
@@ -32,7 +32,7 @@ RESERVED = {
     "numba": {"_jit", "_simd"},
     "llvmlite": {"_simd"},
     "cupy": {"blocks"},
-    "river": {"classifier", "features", "preprocessing", "metrics", "connectors"},
+    "river": {"active", "classifier", "features", "preprocessing", "metrics", "connectors"},
     "sklearn": {"sklearn_api"},
     "kafka": {"connectors/kafka_log"},
     "matplotlib": {"connectors/report"},

@@ -1,0 +1,326 @@
+"""Learning from a pool in memory, with all five learners."""
+
+from collections import Counter
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+import scipy.sparse as sp
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from streamsvm import LASVM, LASVMG, LASVMI, LASVMNC, FullSVM, WarmupScaler
+from streamsvm.active import (
+    ActiveSelection,
+    Ask,
+    AutoActiveSelection,
+    GradientSelection,
+    MarginExhausted,
+    MaxLabels,
+    Question,
+    RandomSelection,
+    Refuse,
+    Retract,
+    SetLabel,
+    SupportStable,
+    Withdraw,
+    carry_out,
+    label_pool,
+)
+
+LEARNERS = [LASVM, LASVMG, LASVMNC, LASVMI, FullSVM]
+
+
+def rings(n=600, d=3, seed=0):
+    """Two classes, one inside the other."""
+    X = np.random.default_rng(seed).normal(size=(n, d))
+    return X, np.linalg.norm(X, axis=1) > np.sqrt(d)
+
+
+X, Y = rings()
+
+
+def run(model, X=X, y=Y, **options):
+    return list(label_pool(model, X, lambda key: y[key], **{"stopping": MaxLabels(40)} | options))
+
+
+# --- what is learned --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("learner", LEARNERS)
+def test_the_model_is_the_one_that_learned_the_same_labels_in_the_same_order(learner):
+    model = learner(C=10.0, gamma=0.3)
+    steps = run(model, initial=[5, 3, 9])
+    keys = np.array([step.key for step in steps])
+    assert len(set(keys.tolist())) == len(keys) == 43
+    assert [step.y for step in steps] == Y[keys].tolist()
+    assert [step.n_labels for step in steps] == list(range(1, 44))
+    again = learner(C=10.0, gamma=0.3)
+    for step in steps:
+        row = X[step.key : step.key + 1]
+        assert again.decision_function_many(row)[0] == step.margin
+        again.learn_many(row, [step.y], ids=[step.key])
+        assert again.n_support == step.n_support
+    assert model.digest() == again.digest()
+
+
+def test_a_run_is_a_function_of_the_seed():
+    runs = [run(LASVM(gamma=0.3), seed=seed) for seed in (1, 1, 2)]
+    assert runs[0] == runs[1]
+    assert runs[0] != runs[2]
+
+
+def test_initial_rows_come_first_in_their_order_and_cost_nothing():
+    steps = run(LASVM(gamma=0.3), initial=iter([7, 599, 0]), stopping=MaxLabels(2))
+    assert [(step.key, step.reason) for step in steps[:3]] == [(7, "initial"), (599, "initial"), (0, "initial")]
+    assert len(steps) == 5
+    assert not {7, 599, 0} & {step.key for step in steps[3:]}
+
+
+@pytest.mark.parametrize("form", [sp.csr_matrix, pd.DataFrame, "polars", "dicts", "list of lists"])
+def test_every_kind_of_pool(form):
+    names = ["a", "b", "c"]
+    forms = {
+        "polars": lambda X: pl.DataFrame(X, schema=names),
+        "dicts": lambda X: [dict(zip(names, row, strict=True)) for row in X.tolist()],
+    }
+    if form == "list of lists":
+        with pytest.raises(TypeError, match="is \\["):
+            run(LASVM(), X.tolist())
+        return
+    assert run(LASVM(gamma=0.3), forms.get(form, form)(X)) == run(LASVM(gamma=0.3))
+
+
+@pytest.mark.parametrize("form", ["array", "sparse", "frame", "dicts"])
+def test_a_pipeline_learns_as_a_whole(form):
+    names = ["a", "b", "c"] if form == "frame" else [0, 1, 2]
+    dicts = [dict(zip(names, row, strict=True)) for row in X.tolist()]
+    forms = {"array": X, "sparse": sp.csr_matrix(X), "frame": pd.DataFrame(X, columns=names), "dicts": dicts}
+    model = WarmupScaler(warmup=20) | LASVM(C=10.0, gamma=0.3)
+    steps = run(model, forms[form], weights=2.0)
+    again = WarmupScaler(warmup=20) | LASVM(C=10.0, gamma=0.3)
+    for step in steps:
+        again.learn_one(dicts[step.key], step.y, w=2.0, id=step.key)
+    assert model["LASVM"].digest() == again["LASVM"].digest()
+    assert model["WarmupScaler"].frozen
+
+
+def test_weights_reach_the_model():
+    weights = np.where(Y, 1.0, 0.0)
+    model = LASVM(gamma=0.3)
+    steps = run(model, weights=weights)
+    assert sum(step.y for step in steps) == model.n_members < len(steps)
+    with pytest.raises(ValueError, match="w has shape"):
+        run(LASVM(), weights=[1.0, 2.0])
+
+
+@pytest.mark.parametrize("labels", [(True, False), (1, 0), (1, -1), (np.True_, np.float32(0))])
+def test_labels_in_every_usual_form(labels):
+    steps = run(LASVM(gamma=0.3), y=[labels[0] if y else labels[1] for y in Y])
+    assert steps == run(LASVM(gamma=0.3))
+    assert {type(step.y) for step in steps} == {bool}
+
+
+def test_what_is_no_label_is_refused():
+    with pytest.raises(ValueError, match="y=2 is not a binary label"):
+        run(LASVM(), y=[2] * len(X))
+
+
+def test_a_row_that_is_skipped_costs_nothing():
+    asked = Counter()
+
+    def oracle(key):
+        asked[key] += 1
+        return None if key % 2 else Y[key]
+
+    steps = list(label_pool(LASVM(gamma=0.3), X, oracle, stopping=MaxLabels(50), initial=[1, 2, 3]))
+    assert [step.key for step in steps[:1]] == [2]
+    assert len(steps) == 51
+    assert not any(step.key % 2 for step in steps)
+    assert max(asked.values()) == 1
+
+
+def test_a_pool_may_be_asked_to_the_end():
+    steps = run(LASVM(gamma=0.3), X[:50], stopping=None)
+    assert sorted(step.key for step in steps) == list(range(50))
+
+
+# --- any learner, any selection, any labels ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("learner", LEARNERS)
+@pytest.mark.parametrize("y", [False, True])
+@pytest.mark.parametrize("selection", [ActiveSelection(), ActiveSelection(None), AutoActiveSelection()])
+def test_a_single_class_never_crashes(learner, y, selection):
+    model = learner(C=10.0)
+    steps = run(model, X[:70], [y] * 70, selection=selection, stopping=MaxLabels(69), seeds=0)
+    assert len(steps) == 69
+    model.finish()
+    assert np.isfinite(model.decision_function_many(X)).all()
+
+
+@pytest.mark.parametrize("learner", LEARNERS)
+@pytest.mark.parametrize("seeds", [0, 1, 5])
+def test_the_other_class_may_come_late(learner, seeds):
+    y = np.zeros(len(X), bool)
+    y[: len(X) // 50] = True
+    model = learner(C=10.0, gamma=0.3)
+    steps = run(model, y=y, seeds=seeds, stopping=MaxLabels(400), seed=1)
+    if seeds:
+        reasons = [step.reason for step in steps]
+        n_seeds = reasons.count("seed")
+        assert reasons[:n_seeds] == ["seed"] * n_seeds
+        assert sum(step.y for step in steps[:n_seeds]) == seeds
+        assert steps[n_seeds - 1].y
+    assert np.isfinite(model.decision_function_many(X)).all()
+
+
+@given(
+    st.lists(st.sampled_from([True, False, None]), min_size=1, max_size=30),
+    st.sampled_from(LEARNERS),
+    st.sampled_from([ActiveSelection(3), ActiveSelection(None), AutoActiveSelection(2, 5), RandomSelection()]),
+    st.sampled_from([0.0, 0.5, 1.0]),
+    st.integers(0, 2),
+)
+@settings(max_examples=40, deadline=None)
+def test_every_row_is_asked_about_once_whatever_the_answers(y, learner, selection, explore, seeds):
+    asked = []
+
+    def oracle(key):
+        asked.append(key)
+        return y[key]
+
+    rows = X[: len(y)]
+    steps = list(label_pool(learner(), rows, oracle, selection=selection, explore=explore, seeds=seeds))
+    assert sorted(asked) == list(range(len(y)))
+    assert [step.key for step in steps] == [key for key in asked if y[key] is not None]
+
+
+# --- whether it is any good -------------------------------------------------------------------------------------------
+
+
+def rare(n=6000, seed=0):
+    """One percent of positives, in a corner where there are negatives too."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, 4))
+    y = np.zeros(n, bool)
+    y[: n // 100] = True
+    X[y] = 0.3 * X[y] + 1.5
+    return X, y
+
+
+@pytest.mark.parametrize("learner", LEARNERS)
+def test_rare_positives_are_found(learner):
+    """Of 60 positives in 6000, 400 random labels would find 4."""
+    X, y = rare()
+    steps = run(learner(C=10.0, gamma=0.2), X, y, stopping=MaxLabels(400))
+    assert sum(step.y for step in steps) > 20
+
+
+def test_active_labels_are_worth_more_than_random_ones():
+    X, y = rings(4000)
+    wrong = {}
+    for name, selection in {"active": ActiveSelection(), "random": RandomSelection()}.items():
+        model = LASVM(C=100.0, gamma=0.3)
+        run(model, X, y, stopping=MaxLabels(200), selection=selection)
+        model.finish()
+        wrong[name] = np.mean(model.predict_many(X) != y)
+    assert wrong["active"] < 0.5 * wrong["random"]
+
+
+def test_it_stops_when_the_rule_says_so_and_the_rule_can_say_why():
+    X, y = rings(3000, 2)
+    y = X[:, 0] > 0  # easy
+    rule = MarginExhausted() | MaxLabels(2000)
+    model = LASVM(C=100.0, gamma=0.5)
+    steps = run(model, X, y, stopping=rule, explore=0.0)
+    assert rule.verdict().stop
+    assert "random examples agree" in rule.verdict().why
+    assert len(steps) < 1000
+    audit = steps[-59:]
+    assert {step.reason for step in audit} == {"audit"}
+    assert all((step.margin > 0) == step.y and abs(step.margin) >= 1 for step in audit)
+    assert all(step.reason == "boundary" and abs(step.margin) >= 1 for step in steps[-118:-59])
+    assert np.mean(model.predict_many(X) == y) > 0.99
+
+
+def test_the_rule_sees_the_support_vectors():
+    rule = SupportStable()
+    steps = run(LASVM(C=100.0, gamma=0.5), X, X[:, 0] > 0, stopping=rule)
+    assert len(steps) < len(X)
+    assert rule.verdict().why.startswith(f"{steps[-2].n_support} support vectors; they changed by no more than")
+
+
+def test_a_selection_that_knows_the_labels():
+    steps = run(LASVM(gamma=0.3), selection=GradientSelection(Y, 10), stopping=MaxLabels(100))
+    wrong = [step for step in steps if step.reason == "boundary" and (step.margin > 0) != step.y]
+    assert len(wrong) > 15
+
+
+def test_one_label_costs_one_query_and_one_example():
+    class Counting:
+        """A model that learns nothing."""
+
+        n_support = 1
+        n_queries = n_rows = n_learned = 0
+
+        def decision_function_many(self, X):
+            self.n_queries += 1
+            self.n_rows += len(X)
+            return X[:, 0]
+
+        def learn_many(self, X, y, w, ids):
+            self.n_learned += len(X)
+
+    model = Counting()
+    assert len(run(model, stopping=MaxLabels(200))) == 200
+    assert (model.n_queries, model.n_learned) == (200, 200)
+    assert model.n_rows <= 200 * 59
+
+
+# --- corrections and retractions --------------------------------------------------------------------------------------
+
+
+class Forgetful(LASVM):
+    """A learner that can take out what it has learned; here it only notes that."""
+
+    def relabel(self, ids, y):
+        self.noted = ("relabel", ids, y)
+
+    def forget(self, ids):
+        self.noted = ("forget", ids)
+
+
+@pytest.mark.parametrize("wrap", [lambda model: model, lambda model: WarmupScaler() | model])
+def test_what_can_be_undone_is(wrap):
+    learner = Forgetful()
+    model = wrap(learner)
+    assert carry_out(SetLabel(7, True, "ann", False), model, [{"a": 1.0}]) is None
+    assert learner.n_members == 1
+    assert carry_out(SetLabel(7, False, "bob", True), model, [{"a": 1.0}]) is None
+    assert learner.noted == ("relabel", [7], [False])
+    assert carry_out(Retract(7, "bob"), model) is None
+    assert learner.noted == ("forget", [7])
+    assert learner.n_members == 1
+
+
+def test_what_cannot_be_undone_is_said():
+    model = LASVM()
+    carry_out(SetLabel(7, True, "ann", False), model, X[:1])
+    said = carry_out(SetLabel(7, False, "bob", True), model, X[:1], 2.0)
+    assert said == "LASVM cannot relabel: example 7 was learned again, beside its old label"
+    said = carry_out(Retract(7, "bob"), model)
+    assert said == "LASVM cannot forget: what was learned from example 7 stays in the model"
+    again = LASVM()
+    again.learn_many(X[[0, 0]], [True, False], w=[1.0, 2.0], ids=[7, 7])
+    assert model.digest() == again.digest()
+
+
+def test_other_actions_change_no_model():
+    model = LASVM()
+    before = model.digest()
+    question = Question("id", 7, "seed", 0.0, 0, 1)
+    for action in (Ask(question), Withdraw(question, "why"), Refuse(7, "why")):
+        assert carry_out(action, model, X[:1]) is None
+    assert model.digest() == before
