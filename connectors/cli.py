@@ -1,4 +1,4 @@
-"""The command line: ``streamsvm demo | run | score | produce | topics | lag | dlq | replay | doctor | warmup``.
+"""The command line: ``streamsvm demo | run | score | label | produce | topics | lag | dlq | replay | doctor | warmup``.
 
 Exit codes: 0 done, 1 anything else, 2 a wrong configuration or wrong arguments, 3 the broker refuses us, 4 a log or
 checkpoints that cannot be used, 70 nothing moved any more, 75 something that a restart may mend.
@@ -7,10 +7,11 @@ checkpoints that cannot be used, 70 nothing moved any more, 75 something that a 
 import argparse
 import gc
 import logging
+import math
 import os
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -87,7 +88,9 @@ def _parser() -> argparse.ArgumentParser:
 
     command = subcommands.add_parser("demo", help="learn two real streams and draw what was learned")
     command.add_argument("--dir", type=Path, default=Path("streamsvm-demo"), help="folder of the log and the results")
-    command.add_argument("--records", type=_count, help="how much of each stream (all)")
+    what = command.add_mutually_exclusive_group()
+    what.add_argument("--records", type=_count, help="how much of each stream (all)")
+    what.add_argument("--label", action="store_true", help="label handwritten digits on a page instead")
     command.set_defaults(run=_demo)
 
     command = subcommands.add_parser("run", help="consume a topic: predict, learn, checkpoint")
@@ -98,6 +101,8 @@ def _parser() -> argparse.ArgumentParser:
     command = subcommands.add_parser("score", help="predict events with the models that trainers publish")
     _add_config(command)
     command.set_defaults(run=_score)
+
+    _add_label(subcommands.add_parser("label", help="answer the questions that trainers ask: a page, a terminal, ..."))
 
     _add_produce(subcommands.add_parser("produce", help="put the records of a file into a topic"))
     _add_topics(subcommands.add_parser("topics", help="show the topics and what is wrong with them, or make them"))
@@ -140,6 +145,30 @@ def _add_produce(command: argparse.ArgumentParser) -> None:
     command.add_argument("--id", metavar="COLUMN", help="column of the id (NAME:LINE)")
     command.add_argument("--positive", metavar="VALUE", help="label of the positive class; all others are negative")
     command.set_defaults(run=_produce)
+
+
+def _add_label(command: argparse.ArgumentParser) -> None:
+    command.description = (
+        "Show the events whose label a trainer asks for, on a page in the browser unless another way is chosen. "
+        "Labels go to the topic log.labels; one is written before it is acknowledged. SIGTERM and Ctrl-C end it."
+    )
+    _add_config(command)
+    ways = command.add_mutually_exclusive_group()
+    ways.add_argument("--terminal", action="store_true", help="ask in this terminal, or answer lines of a pipe")
+    ways.add_argument("--truth", type=Path, metavar="FILE", help="answer from a file, CSV or JSON lines, of id and y")
+    ways.add_argument("--field", metavar="NAME", help="answer from this field of the events")
+    ways.add_argument("--label-studio", metavar="URL", help="ask in a project of Label Studio")
+    command.add_argument("--train", action="store_true", help="run the trainer as well, as `streamsvm run` does")
+    command.add_argument("--annotator", metavar="NAME", help="of --terminal: who answers (the user)")
+    command.add_argument("--no-browser", action="store_true", help="of the page: open no browser")
+    command.add_argument("--delay", type=_seconds, metavar="SECONDS", help="of --truth, --field: for each answer (0)")
+    command.add_argument("--noise", type=_share, metavar="SHARE", help="of --truth, --field: of wrong answers (0)")
+    command.add_argument("--project", type=_count, metavar="N", help="of --label-studio: the project's number")
+    command.add_argument("--token-file", type=Path, metavar="FILE", help="of --label-studio: holds an access token")
+    command.add_argument(
+        "--auth-file", type=Path, metavar="FILE", help="of --label-studio: holds USER:PASSWORD that it must give us"
+    )
+    command.set_defaults(run=_label)
 
 
 def _add_topics(command: argparse.ArgumentParser) -> None:
@@ -195,6 +224,24 @@ def _count(text: str) -> int:
     return int(text)
 
 
+def _seconds(text: str) -> float:
+    return _number(text, 0, math.inf, "a number of seconds")
+
+
+def _share(text: str) -> float:
+    return _number(text, 0, 1, "a share from 0 to 1")
+
+
+def _number(text: str, low: float, high: float, what: str) -> float:
+    try:
+        number = float(text)
+    except ValueError:
+        number = math.nan
+    if not (low <= number <= high and math.isfinite(number)):
+        raise argparse.ArgumentTypeError(f"{text!r} must be {what}")
+    return number
+
+
 def _topic(text: str) -> str:
     if not TOPIC_NAME.fullmatch(text):
         raise argparse.ArgumentTypeError(f"{text!r} must be 1 to 200 letters, digits, '.', '_' or '-'")
@@ -223,11 +270,21 @@ def _moment(text: str) -> commands.Moment:
 
 
 def _demo(arguments: argparse.Namespace) -> int:
+    if arguments.label:
+        return _demo_label(arguments.dir)
     from . import demo  # brings river's datasets and, with them, half of scikit-learn
 
     set_up_logging("text")
     with daemon.stop_on_signals() as stop, logging_redirect_tqdm():
         demo.run(arguments.dir, arguments.records, stop)
+    return OK
+
+
+def _demo_label(folder: Path) -> int:
+    from . import demo_labelling
+
+    with _working(load(demo_labelling.prepare(folder), {})) as stop:
+        demo_labelling.run(folder, stop)
     return OK
 
 
@@ -241,10 +298,16 @@ def _working(settings: Settings) -> Iterator[daemon.Stop]:
     seconds = streamsvm.warmup(settings.model.implementation)  # a signal ends the process at once: nothing is lost yet
     logger.info("engine ready after %.1f seconds", seconds)
     settle_memory()
+    with _stopping(settings) as stop, logging_redirect_tqdm():
+        yield stop
+
+
+@contextmanager
+def _stopping(settings: Settings) -> Iterator[daemon.Stop]:
+    """An end in time after SIGTERM or SIGINT, whatever hangs."""
     with (
         Watchdog(0) as watchdog,
         daemon.stop_on_signals(lambda: watchdog.deadline(settings.daemon.shutdown_seconds)) as stop,
-        logging_redirect_tqdm(),
     ):
         yield stop
 
@@ -285,6 +348,26 @@ def _score(arguments: argparse.Namespace) -> int:
     with _working(settings) as stop:
         n_predictions = score.run(settings, stop)
     print(f"predicted {topics.plural(n_predictions, 'event')} of topic {settings.log.topic!r}")
+    return OK
+
+
+def _label(arguments: argparse.Namespace) -> int:
+    from . import label  # servers and clients that no other command needs
+
+    settings = load(arguments.config, os.environ, arguments.set, log_must_exist=True)
+    label.check(settings, train=arguments.train)
+    desk = label.choose(settings, arguments)
+    with ExitStack() as stack:
+        if arguments.train and arguments.terminal:
+            stack.enter_context(label.logs_aside(settings))
+        if arguments.train:
+            stop = stack.enter_context(_working(settings))
+        else:
+            set_up_logging(settings.daemon.log_format)
+            stop = stack.enter_context(_stopping(settings))
+        states = label.run(settings, desk, stop, train=arguments.train)
+    if states is not None:
+        _show_states(settings.log.topic, states)
     return OK
 
 

@@ -366,7 +366,13 @@ def replay_settings(path: Path, environment: Mapping[str, str], overrides: Seque
     outputs = {name: getattr(original.log, name) for name in ("predictions", "dlq", "model", "scores")}
     renamed = [f"log.{name}={topic}-{app}" for name, topic in outputs.items() if topic]
     state_dir = original.daemon.state_dir.resolve()
-    fixed = ["daemon.follow=false", "daemon.start=earliest", "daemon.exactly_once=false", f"group.id={app}"]
+    fixed = [
+        "log.questions=",
+        "daemon.follow=false",
+        "daemon.start=earliest",
+        "daemon.exactly_once=false",
+        f"group.id={app}",
+    ]
     given = [*renamed, f"daemon.state_dir={state_dir}-{app}", "http.port=0", *overrides, *fixed]
     settings = load(path, environment, given)
     written = [settings.log.predictions, settings.log.dlq, settings.log.model, settings.log.scores]

@@ -122,6 +122,16 @@ class Join:
         """Memory for them, as far as it is counted: never above `max_bytes`."""
         return self._bytes
 
+    @property
+    def clock(self) -> int:
+        """The largest time so far, in milliseconds."""
+        return self._clock
+
+    def awaiting(self, key: int) -> bytes | None:
+        """The payload of an event that is here and was not learned yet; None for any other key."""
+        entry = self._entries.get(key)
+        return entry.value if entry is not None and entry.taught is None else None
+
     def add_event(
         self,
         key: int,

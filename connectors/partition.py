@@ -224,7 +224,7 @@ class Partition:
         self.state: State | None = None
         self._settings = settings
         self._log = log
-        self._training = Training(settings, codec, log)
+        self._training = Training(settings, codec, log, number)
         self._warm_up = WarmUp(settings, codec)
         self.checkpoint_bytes = 0
         self._is_whole = True  # no cut is half consumed
@@ -248,7 +248,7 @@ class Partition:
             self._origin = self._first_offset(self._events), self._first_offset(self._labels)
             return self._origin
         check_fingerprint(checkpoint, self._settings.fingerprint(), self.store.folder)
-        self.state = State.from_checkpoint(checkpoint, self._settings, self.store)
+        self.state = State.from_checkpoint(checkpoint, self._settings, self.store, self.number)
         logger.info(
             "partition %d: going on from checkpoint %d at offset %d",
             self.number,
@@ -304,7 +304,7 @@ class Partition:
                     return None
             elif not self._events.records:
                 return None
-            self.state = State.new(self._settings, self.store, scaler)
+            self.state = State.new(self._settings, self.store, scaler, self.number)
             self.state.offset, self.state.labels_offset = self._origin
             self.state.counters.lost = self.n_lost
             self.save()  # what comes next is counted from here, wherever the log begins by then

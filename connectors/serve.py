@@ -53,6 +53,8 @@ METRICS = (
     Metric("streamsvm_bad_records_total", "counter", "Records that were refused, by reason."),
     Metric("streamsvm_lost_records_total", "counter", "Records that were gone from the log before they were read."),
     Metric("streamsvm_labels_total", "counter", "Labels, by what became of them."),
+    Metric("streamsvm_questions_total", "counter", "Questions for labels, by what became of them."),
+    Metric("streamsvm_open_questions", "gauge", "Questions that wait for an answer."),
     Metric("streamsvm_pending_events", "gauge", "Events and labels kept by the join."),
     Metric("streamsvm_pending_bytes", "gauge", "Memory that the join takes."),
     Metric("streamsvm_support_vectors", "gauge", "Support vectors of the model."),

@@ -114,6 +114,8 @@ class LogSettings:
         Compacted topic of the snapshots that scorers serve; empty: none are published.
     scores
         What scorers made of events.
+    questions
+        Compacted topic of the events whose label is asked for; see [labelling]. Empty: nobody is asked.
     format
         Of events: ``"json"``, ``"float32"`` or ``"avro"``.
     schemas
@@ -128,12 +130,14 @@ class LogSettings:
     dlq: str = _key("dlq", _topic)
     model: str = _key("", _optional_topic)
     scores: str = _key("scores", _topic)
+    questions: str = _key("", _optional_topic)
     format: str = _key("json", _one_of(*FORMATS))
     schemas: Path = Path("schemas")
 
     def topics(self) -> list[str]:
         """Those that are used."""
-        return [name for name in (self.topic, self.labels, self.predictions, self.dlq, self.model, self.scores) if name]
+        names = (self.topic, self.labels, self.predictions, self.dlq, self.model, self.scores, self.questions)
+        return [name for name in names if name]
 
 
 @dataclass(frozen=True)
@@ -211,6 +215,62 @@ class JoinSettings:
     ttl_seconds: float = _key(7 * 86400.0, _positive)
     pending_mb: float = _key(64.0, _positive)
     max_skew_seconds: float = _key(86400.0, _positive)
+
+
+@dataclass(frozen=True)
+class LabellingSettings:
+    """Which events the trainer has labelled, and how they are shown to people; see `streamsvm.active`.
+
+    Numbers of questions and labels count for each partition by itself, which has its own model.
+
+    Parameters
+    ----------
+    selection
+        ``"active"``: of a few random events the one closest to the boundary; ``"auto"``: of as many as it takes;
+        ``"all"``: of everything in the reservoir; ``"random"``.
+    pool
+        How many are "a few".
+    explore
+        Share of the questions that are chosen at random all the same, which find what the model does not suspect.
+    seeds
+        Until so many examples of each class have a label, questions are chosen at random.
+    open
+        How many questions may wait for an answer.
+    reservoir
+        How many unlabelled events are kept to choose from.
+    expires_seconds
+        A question without an answer is withdrawn after so much of the events' time.
+    stop
+        When to stop asking: ``"margin"`` (nothing is left near the boundary, and a random audit agrees), ``"support"``
+        (the support vectors have stopped growing), ``"either"``, or ``"never"``.
+    max_labels
+        The most answers that are asked for; 0: no limit.
+    max_fraction
+        Likewise, as a fraction of the unlabelled events; 0: no limit.
+    lease_seconds
+        So long a question belongs to whom it is shown to.
+    host, port
+        Where the page is; port 0: any that is free.
+    text, image, series
+        Fields of an event that the page shows beside the features: a text, the address of an image, a list of numbers.
+    """
+
+    selection: str = _key("active", _one_of("active", "auto", "all", "random"))
+    pool: int = _key(59, _at_least(1))
+    explore: float = _key(0.1, _fraction)
+    seeds: int = _key(1, _at_least(0))
+    open: int = _key(4, _at_least(1))
+    reservoir: int = _key(10_000, _at_least(1))
+    expires_seconds: float = _key(86400.0, _positive)
+    stop: str = _key("margin", _one_of("margin", "support", "either", "never"))
+    max_labels: int = _key(0, _at_least(0))
+    max_fraction: float = _key(0.0, _fraction)
+    lease_seconds: float = _key(120.0, _positive)
+    host: str = "127.0.0.1"
+    port: int = _key(8765, _at_least(0))
+    text: str = "text"
+    image: str = "image"
+    series: str = "series"
 
 
 @dataclass(frozen=True)
@@ -308,6 +368,7 @@ class Settings:
     features: FeatureSettings = field(default_factory=FeatureSettings)
     label: LabelSettings = field(default_factory=LabelSettings)
     join: JoinSettings = field(default_factory=JoinSettings)
+    labelling: LabellingSettings = field(default_factory=LabellingSettings)
     daemon: DaemonSettings = field(default_factory=DaemonSettings)
     group: GroupSettings = field(default_factory=GroupSettings)
     http: HttpSettings = field(default_factory=HttpSettings)
@@ -415,6 +476,14 @@ def _contradictions(settings: Settings) -> list[str]:
             ("daemon.exactly_once", settings.daemon.exactly_once, "no transactions"),
         )
         if given and not settings.kafka
+    ]
+    problems += [
+        f"log.questions needs {need}"
+        for is_wrong, need in (
+            (not log.labels, "log.labels, the topic of the answers"),
+            (settings.daemon.per == "key", 'daemon.per = "partition": a model of each key would need its own labels'),
+        )
+        if log.questions and is_wrong
     ]
     if settings.daemon.exactly_once and settings.group.assign:
         problems.append(

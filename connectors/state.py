@@ -10,6 +10,7 @@ import numpy as np
 from streamsvm import WarmupScaler
 from streamsvm.classifier import OnlineSVM
 
+from .candidates import Labelling
 from .checkpoint import Checkpoint, CheckpointStore
 from .join import Join
 from .models import KeyedModels, SingleModel, new_model, read_model
@@ -72,6 +73,7 @@ class State:
     metrics: Prequential
     history: History
     breaker: Breaker
+    labelling: Labelling | None = None
     offset: int = 0  # of the next event
     labels_offset: int = 0  # of the next record of the topic of labels
     sequence: int = 0  # of the last checkpoint
@@ -84,22 +86,26 @@ class State:
         return self.models.model
 
     @classmethod
-    def new(cls, settings: Settings, store: CheckpointStore, scaler: WarmupScaler | None) -> "State":
-        """The state before the first record."""
+    def new(cls, settings: Settings, store: CheckpointStore, scaler: WarmupScaler | None, number: int) -> "State":
+        """The state of a partition before the first record."""
+        join = Join(*_limits(settings))
         return cls(
             models=SingleModel(new_model(settings.model))
             if settings.daemon.per == "partition"
             else _keyed(settings, store),
             scaler=scaler,
-            join=Join(*_limits(settings)),
+            join=join,
             metrics=Prequential(settings.daemon.window),
             history=History(),
             breaker=Breaker(settings.daemon.max_bad),
+            labelling=Labelling(settings, join, scaler, number) if settings.log.questions else None,
         )
 
     @classmethod
-    def from_checkpoint(cls, checkpoint: Checkpoint, settings: Settings, store: CheckpointStore) -> "State":
-        """The state at the time of a checkpoint, whose fingerprint must be the settings'."""
+    def from_checkpoint(
+        cls, checkpoint: Checkpoint, settings: Settings, store: CheckpointStore, number: int
+    ) -> "State":
+        """The state of a partition at the time of a checkpoint, whose fingerprint must be the settings'."""
         parts = _split(checkpoint.arrays)
         blobs = checkpoint.blobs
         models: SingleModel | KeyedModels
@@ -108,13 +114,19 @@ class State:
         else:
             models = _keyed(settings, store)
             models.restore(parts["models"])
+        scaler = WarmupScaler.from_bytes(blobs["scaler"]) if "scaler" in blobs else None
+        join = Join.from_arrays(parts["join"], *_limits(settings))
+        labelling = Labelling(settings, join, scaler, number) if settings.log.questions else None
+        if labelling and "labelling" in blobs:
+            labelling.restore(blobs["labelling"])
         return cls(
             models=models,
-            scaler=WarmupScaler.from_bytes(blobs["scaler"]) if "scaler" in blobs else None,
-            join=Join.from_arrays(parts["join"], *_limits(settings)),
+            scaler=scaler,
+            join=join,
             metrics=Prequential.from_arrays(parts["metrics"], settings.daemon.window),
             history=History.from_arrays(parts["history"]),
             breaker=Breaker(settings.daemon.max_bad, parts["breaker"]["recent"].tolist()),
+            labelling=labelling,
             offset=checkpoint.offsets["events"],
             labels_offset=checkpoint.offsets["labels"],
             sequence=checkpoint.sequence,
@@ -136,6 +148,8 @@ class State:
             parts["models"] = self.models.save()
         if self.scaler is not None:
             blobs["scaler"] = self.scaler.to_bytes()
+        if self.labelling is not None:
+            blobs["labelling"] = self.labelling.to_bytes()
         return Checkpoint(
             sequence=self.sequence + 1,
             offsets={"events": self.offset, "labels": self.labels_offset},

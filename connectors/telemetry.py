@@ -11,6 +11,7 @@ from .partition import Partition
 from .serve import Metrics
 
 _SECONDS = 1.0  # between two looks at the partitions
+_BY_OUTCOME = ("streamsvm_labels_total", "streamsvm_questions_total")
 
 
 class Telemetry:
@@ -80,7 +81,7 @@ class Telemetry:
     def _count(self, partition: Partition) -> None:
         counts = _counts(partition)
         for (name, label), n in (counts - self._counted.get(partition.number, Counter())).items():
-            labels = {"outcome": label} if name == "streamsvm_labels_total" else {"reason": label} if label else {}
+            labels = {"outcome": label} if name in _BY_OUTCOME else {"reason": label} if label else {}
             self._metrics.add(name, n, **labels)
         self._counted[partition.number] = counts
 
@@ -104,6 +105,8 @@ class Telemetry:
             "rolling_prbep": scores.prbep,
             "feature_drift": partition.drift,
         }
+        if state.labelling:
+            gauges["open_questions"] = state.labelling.loop.counts.n_open
         for name, value in gauges.items():
             self._metrics.set(f"streamsvm_{name}", value, partition=number)
 
@@ -130,6 +133,9 @@ def _counts(partition: Partition) -> Counter[tuple[str, str]]:
     )
     for outcome, n in asdict(state.join.counters).items():
         counts["streamsvm_labels_total", outcome] = n
+    if state.labelling:
+        for outcome, n in state.labelling.outcomes().items():
+            counts["streamsvm_questions_total", outcome] = n
     for reason, n in partition.refused.items():
         counts["streamsvm_bad_records_total", reason] = n
     return counts

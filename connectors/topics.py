@@ -45,7 +45,7 @@ class Finding(NamedTuple):
 
 def of_trainers(log: LogSettings) -> list[str]:
     """The topics that a trainer reads and writes."""
-    return [name for name in (log.topic, log.labels, log.predictions, log.dlq, log.model) if name]
+    return [name for name in (log.topic, log.labels, log.predictions, log.dlq, log.model, log.questions) if name]
 
 
 def of_scorers(log: LogSettings) -> list[str]:
@@ -94,6 +94,8 @@ def wanted(settings: Settings, n_partitions: int, largest_record: int = 0) -> di
     shapes[log.dlq] = Shape(1, "delete", 30 * _DAY_MS, max(_DEAD_LETTER_BYTES, largest_record + _HEADER_BYTES))
     if log.model:
         shapes[log.model] = Shape(1, "compact")
+    if log.questions:
+        shapes[log.questions] = Shape(n_partitions, "compact")
     return shapes
 
 
@@ -190,7 +192,7 @@ def _embedded(log: LogSettings, names: Iterable[str], shapes: Mapping[str, Shape
 def _counts(log: LogSettings, shapes: Mapping[str, Shape]) -> Iterator[Finding]:
     """Each event's label and predictions belong in the partition that the event has."""
     events = shapes.get(log.topic)
-    for name in (log.labels, log.predictions, log.scores):
+    for name in (log.labels, log.predictions, log.scores, log.questions):
         shape = shapes.get(name)
         if events and shape and shape.n_partitions != events.n_partitions:
             yield Finding(Severity.STOP, name, _other_count(name, shape, log.topic, events))
@@ -213,14 +215,15 @@ def _other_count(name: str, shape: Shape, topic: str, events: Shape) -> str:
 def _policies(log: LogSettings, shapes: Mapping[str, Shape]) -> Iterator[Finding]:
     for name, shape in shapes.items():
         policies = (shape.cleanup or "").split(",")
-        if name == log.model and shape.cleanup and policies != ["compact"]:
+        if name in (log.model, log.questions) and shape.cleanup and policies != ["compact"]:
+            what = "models" if name == log.model else "questions"
             yield Finding(
                 Severity.WRONG,
                 name,
-                f"topic {name!r} has cleanup.policy={shape.cleanup}, so the newest models will be removed one day, and "
+                f"topic {name!r} has cleanup.policy={shape.cleanup}, so the newest {what} will be removed one day, and "
                 "old ones kept till then: set it to compact",
             )
-        if name != log.model and "compact" in policies:
+        if name not in (log.model, log.questions) and "compact" in policies:
             yield Finding(
                 Severity.WRONG,
                 name,

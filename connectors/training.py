@@ -11,6 +11,7 @@ import numpy as np
 from streamsvm import WarmupScaler
 from streamsvm.classifier import OnlineSVM
 
+from .asking import Asking
 from .join import Lesson, event_time
 from .observe import Drift
 from .settings import Settings
@@ -56,16 +57,19 @@ class Training:
     codec
         Reads events and labels.
     log
-        Where predictions and refused records go.
+        Where predictions, refused records and questions go.
+    number
+        Of the partition.
     """
 
-    def __init__(self, settings: Settings, codec: Codec, log: Transport) -> None:
+    def __init__(self, settings: Settings, codec: Codec, log: Transport, number: int) -> None:
         self._settings = settings
         self._codec = codec
         self._log = log
         self._joins = bool(settings.log.labels)
         self._is_keyed = settings.daemon.per == "key"
         self._max_skew = int(1000 * settings.join.max_skew_seconds)
+        self._asking = Asking(settings, codec, log, number) if settings.log.questions else None
         self.refused: Counter[str] = Counter()  # by reason
         self.waits: list[float] = []  # seconds from events to their labels, until somebody takes them
         self.drift = Drift()
@@ -76,11 +80,14 @@ class Training:
         if decoded and self._settings.features.scale == "standard":
             self.drift.observe(decoded[0].x)  # one of each cut will do
         margins = self._predict(decoded, state)
-        if self._joins:
-            tasks = self._join(decoded, margins, labels, state)
-        else:
+        if not self._joins:
             tasks = [task for item, margin in zip(decoded, margins, strict=True) if (task := _own_label(item, margin))]
-        self._learn(tasks, state)
+            self._learn(tasks, state)
+            return
+        answers = self._decode_labels(labels, state)
+        self._learn(self._join(decoded, margins, answers, state), state)
+        if self._asking and state.labelling:
+            self._asking.step([item.event for item in decoded], answers, state, state.labelling)
 
     def refuse(self, record: Record, stage: str, error: BadRecord, state: State) -> None:
         """Put a record aside, with the reason."""
@@ -155,7 +162,9 @@ class Training:
         state.counters.predicted += len(decoded)
         return margins.tolist()
 
-    def _join(self, decoded: list[Decoded], margins: list[float], labels: list[Record], state: State) -> list[Task]:
+    def _join(
+        self, decoded: list[Decoded], margins: list[float], labels: list[tuple[Record, Label]], state: State
+    ) -> list[Task]:
         """What can be learned by now, from events whose label is known and from labels whose event is."""
         tasks = []
         at_hand = {}
@@ -168,7 +177,9 @@ class Training:
             )
             if lesson:
                 tasks.append(Task(lesson, x))
-        for record, label in self._decode_labels(labels, state):
+        for record, label in labels:
+            if label.op not in ("set", "retract"):
+                continue  # an answer without a label
             lesson = state.join.add_label(label, record.offset, self._time(label.ts, record))
             if lesson:
                 tasks.append(Task(lesson, at_hand.get(lesson.value) or self._features(lesson.value, state)))

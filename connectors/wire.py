@@ -5,7 +5,8 @@ An event has an ``id``, features ``x`` and, optionally, a label ``y``, a weight 
 numbers instead, and other fields are ignored.
 
 A label that comes later is JSON, ``{"id": ..., "y": ..., "weight": ..., "ts": ..., "source": ..., "rev": ...}``.  Only
-id and y are required, or only id if there is ``"op": "retract"``, which takes a label back.
+id and y are required, or only id if there is an ``op``: ``"retract"`` takes a label back; ``"skip"`` and ``"ignore"``
+answer a question (see `asking`) without a label.
 
 A prediction is JSON, too.  It is a pure function of the event, its place in the log and the model, so that one repeated
 after a crash has the same bytes.
@@ -34,6 +35,7 @@ FORMATS = ("json", "float32", "avro")
 MAX_BYTES = 1 << 20  # Kafka's own default for the largest record
 MAX_MAGNITUDE = 1e15  # sums of squares stay far inside float32, in which kernel values are computed
 LABELS: Mapping[Any, bool] = {1: True, 0: False, -1: False}  # Python: True == 1 == 1.0 and False == 0
+OPERATIONS = ("set", "retract", "skip", "ignore")  # of a label
 DEAD_LETTER = "sv-dlq-"  # before the names of the headers that say why a record was refused
 PREDICTION_HEADERS: Headers = (("sv-schema", b"prediction:1"),)  # each one costs 3 microseconds to send
 
@@ -54,15 +56,15 @@ class Event(NamedTuple):
 
 
 class Label(NamedTuple):
-    """One decoded label: what somebody says, or takes back, about an event."""
+    """One decoded label: what somebody says, takes back, or does not say about an event."""
 
     id: str | int
     key: int  # as the event's
-    y: bool | None  # None: the label is taken back
+    y: bool | None  # None: the label is taken back, or there is none
     w: float | None  # in place of the event's weight, if given
     ts: str | int | float | None
     rev: int  # of two labels for an event, that of the higher revision holds
-    op: str  # "set" or "retract"
+    op: str  # one of `OPERATIONS`
     source: str | None
 
 
@@ -179,8 +181,8 @@ class Codec:
         if "id" not in fields:
             raise BadRecord("missing-field", "the record has no 'id'")
         op = fields.get("op", "set")
-        if op not in ("set", "retract"):
-            raise BadRecord("bad-op", f"op must be 'set' or 'retract', got {show(op)}")
+        if op not in OPERATIONS:
+            raise BadRecord("bad-op", f"op must be one of {', '.join(map(repr, OPERATIONS))}, got {show(op)}")
         return Label(
             fields["id"],
             _key(fields["id"]),

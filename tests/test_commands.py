@@ -131,13 +131,14 @@ RIGHT = {
     "scores": Shape(3, "delete", 7 * DAY, 1 << 20),
     "dlq": Shape(1, "delete", 30 * DAY, 16 << 20),
     "model": Shape(1, "compact", -1, 1 << 20),
+    "questions": Shape(3, "compact", -1, 1 << 20),
 }
 
 
 @pytest.fixture
 def with_broker(config):
     """Settings with a broker, which nobody asks for anything."""
-    flags = ["kafka.bootstrap_servers=nowhere:1", "log.labels=labels", "log.model=model"]
+    flags = ["kafka.bootstrap_servers=nowhere:1", "log.labels=labels", "log.model=model", "log.questions=questions"]
     return load(config, {}, flags)
 
 
@@ -159,6 +160,8 @@ def test_topics_as_they_are_made_are_right(with_broker):
         ("model", Shape(1, "compact,delete", 7 * DAY), "wrong", "cleanup.policy=compact,delete"),
         ("model", Shape(1, "compact", -1, 500_000), "wrong", "max.message.bytes=500000, and needs at least 916384"),
         ("labels", Shape(3, "compact", -1), "wrong", "of each key only the last record stays"),
+        ("questions", Shape(3, "delete", 7 * DAY), "wrong", "the newest questions will be removed one day"),
+        ("questions", Shape(1, "compact", -1), "stop", "'questions' has 1 partition, but 'events' has 3"),
         ("dlq", Shape(1, "delete", DAY, 1 << 20), "wrong", "max.message.bytes=1048576, and needs at least 1064960"),
         ("events", Shape(3, "delete", DAY, 1 << 20, is_default=True), "note", "3 partitions, so 3 trainers at most"),
     ],

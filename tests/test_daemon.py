@@ -370,7 +370,7 @@ def test_a_killed_process_goes_on_where_it_was(tmp_path):
         assert finished(process) == -signal.SIGKILL
     assert finished(start(tmp_path)) == 0
     store = CheckpointStore(settings.daemon.state_dir / "p0", 3)
-    state = State.from_checkpoint(newest(settings), settings, store)
+    state = State.from_checkpoint(newest(settings), settings, store, 0)
     assert outcome(settings, state) == expected
     assert len(read(settings, "predictions")) >= len(expected["predictions"])
 

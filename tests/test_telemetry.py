@@ -90,6 +90,20 @@ def test_a_run_is_counted_to_its_last_record(tmp_path):
     assert "streamsvm_lost_records_total" not in found or found["streamsvm_lost_records_total"] == 0
 
 
+def test_questions_are_counted_by_what_became_of_them(tmp_path):
+    settings = configure(tmp_path)
+    settings = replace(
+        settings,
+        log=replace(settings.log, questions="questions"),
+        labelling=replace(settings.labelling, open=3, stop="never"),
+    )
+    fill(settings, 100)
+    states, found = run(settings)
+    outcomes = {name: found.get(f'streamsvm_questions_total{{outcome="{name}"}}', 0) for name in ("asked", "answered")}
+    assert outcomes == {"asked": states[0].labelling.loop.counts.n_asked, "answered": outcomes["answered"]}
+    assert 0 < outcomes["answered"] < outcomes["asked"]
+
+
 def test_counters_begin_with_the_process_and_gauges_with_the_checkpoint(tmp_path):
     settings = configure(tmp_path)
     fill(settings, 100)

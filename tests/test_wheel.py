@@ -50,7 +50,7 @@ def product_files():
     if listing.returncode == 0:
         return {name for name in listing.stdout.splitlines() if (ROOT / name).exists()}
     paths = [*(ROOT / "streamsvm").rglob("*"), *(ROOT / "connectors").rglob("*")]
-    return {path.relative_to(ROOT).as_posix() for path in paths if path.suffix in {".py", ".typed"}}
+    return {path.relative_to(ROOT).as_posix() for path in paths if path.suffix in {".html", ".npz", ".py", ".typed"}}
 
 
 @pytest.fixture(scope="module")

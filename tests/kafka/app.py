@@ -40,10 +40,10 @@ class App:
         self.config.write_text("\n".join(lines))
         self.processes = []
 
-    def start(self, *overrides, command="run"):
+    def start(self, *overrides, command="run", flags=()):
         """Start a process; it logs to `output`, in its own process group."""
-        flags = [part for override in overrides for part in ("--set", override)]
-        process = Process(self, command, flags)
+        given = [part for override in overrides for part in ("--set", override)]
+        process = Process(self, command, [*flags, *given])
         self.processes.append(process)
         return process
 

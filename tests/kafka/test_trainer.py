@@ -61,7 +61,7 @@ def state_of(app, partition=0):
     settings = load(app.config, {})
     folder = app.folder / "state" / f"p{partition}"
     _, checkpoint = load_newest(folder)
-    return State.from_checkpoint(checkpoint, settings, SimpleNamespace(folder=folder, epoch=0))
+    return State.from_checkpoint(checkpoint, settings, SimpleNamespace(folder=folder, epoch=0), 0)
 
 
 # --- together ---------------------------------------------------------------------------------------------------------

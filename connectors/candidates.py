@@ -1,0 +1,167 @@
+"""What a partition's labelling loop is made of: the unlabelled events it chooses from, and the rules it follows."""
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+from streamsvm import WarmupScaler
+from streamsvm.active import (
+    ActiveSelection,
+    AnyOf,
+    AutoActiveSelection,
+    LabellingLoop,
+    MarginExhausted,
+    MaxFraction,
+    MaxLabels,
+    RandomSelection,
+    Selection,
+    StoppingRule,
+    StreamPool,
+    SupportStable,
+)
+
+from .join import Join
+from .settings import LabellingSettings, Settings
+from .wire import Codec, Event
+
+EventId = str | int
+
+
+class Candidates(StreamPool):
+    """Unlabelled events; what is kept of each is its payload.
+
+    Parameters
+    ----------
+    capacity
+        How many are kept.
+    codec
+        Reads events.
+    scaler
+        Gives the coordinates of the model.
+    """
+
+    def __init__(self, capacity: int, codec: Codec, scaler: WarmupScaler | None) -> None:
+        super().__init__(capacity)
+        self._codec = codec
+        self._scaler = scaler
+
+    def rows(self, keys: Sequence[int]) -> list[dict[str, float]]:
+        """The features in the coordinates of the model."""
+        rows = [self._codec.features(value) for value in super().rows(keys)]
+        return self._scaler.transform_many(rows) if self._scaler else rows
+
+
+class Labelling:
+    """The labelling of a partition's events, as far as it changes.
+
+    Parameters
+    ----------
+    settings
+        The configuration.
+    join
+        Where events wait for their labels: those that it has forgotten are not asked about.
+    scaler
+        Gives the coordinates of the model.
+    number
+        Of the partition.
+    """
+
+    def __init__(self, settings: Settings, join: Join, scaler: WarmupScaler | None, number: int) -> None:
+        labelling = settings.labelling
+        self._join = join
+        self._candidates = Candidates(labelling.reservoir, settings.codec(), scaler)
+        self._ids: dict[int, EventId] = {}  # of the candidates and the open questions, and some that were
+        self._max_ids = 2 * (labelling.reservoir + labelling.open)
+        self._stopping = _stopping(labelling)
+        self.loop = LabellingLoop(
+            self._candidates,
+            selection=_selection(labelling),
+            stopping=self._stopping,
+            explore=labelling.explore,
+            seeds=labelling.seeds,
+            n_open=labelling.open,
+            expiry=int(1000 * labelling.expires_seconds),
+            name=f"{settings.group.id}/{settings.log.topic}-{number}",
+            seed=number,
+            is_alive=lambda key: join.awaiting(key) is not None,
+        )
+
+    def offer(self, event: Event, now: int) -> None:
+        """Keep an event as a candidate, if its label is not known yet."""
+        value = self._join.awaiting(event.key)
+        if value is not None and self.loop.offer(event.key, value, now):
+            self._ids[event.key] = event.id
+            if len(self._ids) > self._max_ids:
+                self._forget()
+
+    def _forget(self) -> None:
+        """Keep the ids that are needed."""
+        asked = {question.key for question in self.loop.open_questions()}
+        self._ids = {key: id_ for key, id_ in self._ids.items() if key in asked or key in self._candidates}
+
+    def id_of(self, key: int) -> EventId:
+        """The id of an event with an open question, as the event has it."""
+        return self._ids[key]
+
+    def value_of(self, key: int) -> bytes:
+        """The payload of an event that was just asked about."""
+        value = self._join.awaiting(key)
+        assert value is not None  # or the question would not be open
+        return value
+
+    def outcomes(self) -> dict[str, int]:
+        """How many questions were asked, and what became of them."""
+        counts = self.loop.counts
+        return {
+            "asked": counts.n_asked,
+            "answered": counts.n_answered,
+            **{name: getattr(counts, name) for name in ("skipped", "ignored", "expired", "withdrawn")},
+        }
+
+    def to_bytes(self) -> bytes:
+        """The state, for a checkpoint; the payloads are in that of the join."""
+        self._forget()
+        return json.dumps({"loop": self.loop.state(), "ids": list(self._ids.items())}).encode()
+
+    def restore(self, data: bytes) -> None:
+        """Go on from `to_bytes`, with a join that was restored."""
+        state = json.loads(data)
+        self._ids = dict(state["ids"])
+        loop = state["loop"]
+        self.loop.restore({**loop, "stopping": self._going_on(loop)}, self._join.awaiting)
+
+    def _going_on(self, loop: dict[str, Any]) -> dict[str, Any] | None:
+        """The state of the stopping rules, of which some may be new; what was spent counts for a new budget, too."""
+        if self._stopping is None:
+            return None
+        known = {part["rule"]: part for part in loop["stopping"]["rules"]} if loop["stopping"] else {}
+        spent = {"spent": loop["counts"]["n_answered"], "offered": loop["counts"]["n_offered"]}
+        fresh = self._stopping.state()
+        parts = [
+            known.get(part["rule"], {name: spent.get(name, value) for name, value in part.items()})
+            for part in fresh["rules"]
+        ]
+        return {**fresh, "rules": parts}
+
+
+def _selection(labelling: LabellingSettings) -> Selection:
+    selections: dict[str, Selection] = {
+        "active": ActiveSelection(labelling.pool),
+        "auto": AutoActiveSelection(),
+        "all": ActiveSelection(None),
+        "random": RandomSelection(),
+    }
+    return selections[labelling.selection]
+
+
+def _stopping(labelling: LabellingSettings) -> AnyOf | None:
+    rules: list[StoppingRule] = []
+    if labelling.stop in ("margin", "either"):
+        rules.append(MarginExhausted(labelling.pool))
+    if labelling.stop in ("support", "either"):
+        rules.append(SupportStable())
+    if labelling.max_labels:
+        rules.append(MaxLabels(labelling.max_labels))
+    if labelling.max_fraction:
+        rules.append(MaxFraction(labelling.max_fraction))
+    return AnyOf(*rules) if rules else None

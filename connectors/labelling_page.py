@@ -1,0 +1,426 @@
+"""The page on which people answer questions: a small HTTP server, and one HTML file without anything from elsewhere.
+
+========================  ==============================================================================================
+``GET /?token=...``       The page, and a cookie that stands for the token from then on.
+``GET /api/next``         ``{"question": {...} or null, "stats": {...}, "labels": [positive, negative], "seen": N}``;
+                          with ``?wait=S&seen=N``, once anything is new since N, or after S seconds.
+``GET /api/stats``        The stats alone.
+``POST /api/answer``      ``{"query_id": ..., "label": one of the labels}``: 200 when the answer is durable.
+``POST /api/skip``        ``{"query_id": ...}``: the person cannot tell.
+``POST /api/ignore``      ``{"query_id": ...}``: the record is of no use.
+``POST /api/undo``        ``{}``: take the last label back; says of which question, or 404.
+========================  ==============================================================================================
+
+The header X-Tab says which tab asks, so that two of them get different questions, and X-Annotator (percent-encoded) who
+sits in front of it.  An error is ``{"error": "..."}``.  403 is a wrong token, 503 means: ask again.  Whoever heard no
+reply asks again as well, for the same answer twice counts once.
+
+Other pages in the same browser must neither answer nor read: they have no cookie (SameSite), are refused by their
+Origin, and cannot pretend to be this host by a name of their own, since only the host's address, ``localhost`` and the
+configured name are believed.  The token stays the same when the server is started again, so that open pages go on.
+"""
+
+import base64
+import hashlib
+import hmac
+import http.server
+import importlib.resources
+import ipaddress
+import json
+import logging
+import math
+import re
+import secrets
+import select
+import socket
+import socketserver
+import sys
+import threading
+import time
+from collections.abc import Callable, Mapping
+from http import HTTPStatus
+from http.cookies import CookieError, SimpleCookie
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qs, unquote, urlsplit
+
+from streamsvm import __version__
+
+from .labelling import LabellingService, Shown, UnknownQuestion
+from .settings import LabellingSettings, Settings
+from .transport import Unavailable
+
+logger = logging.getLogger(__name__)
+
+MAX_BODY = 4096  # bytes of a request
+MAX_WAIT = 20.0  # seconds for a question to come
+
+_POLL_SECONDS = 0.1  # until the end of the block is noticed, at most
+_CLIENT_SECONDS = 10  # for a client to send its request and to take the answer
+_CLOSING_SECONDS = 0.5  # for a request that waits to notice the end of the block
+_MAX_NAME = 40
+_TAB = re.compile(r"[0-9A-Za-z]{1,32}")
+_WILDCARDS = ("", "0.0.0.0", "::")  # noqa: S104 - recognised, not chosen
+_TOKEN_FILE = "page-token"  # noqa: S105 - a file's name
+
+
+class LabellingPage:
+    """Serves the page, inside a ``with`` block or between `start` and `close`.
+
+    Parameters
+    ----------
+    service
+        Has the questions, takes the answers; inside its own ``with`` block.
+    settings
+        The configuration: labelling.host and labelling.port, the fields to show, the names of the labels.  The token
+        lies in daemon.state_dir, readable by its owner only.
+
+    Raises
+    ------
+    OSError
+        If the address cannot be had, or the token can neither be read nor written.
+    """
+
+    def __init__(self, service: LabellingService, settings: Settings) -> None:
+        token = _token(settings.daemon.state_dir)
+        host, port = settings.labelling.host, settings.labelling.port
+        try:
+            self._server = _Server(service, settings, token)
+        except OSError as error:
+            raise OSError(f"cannot listen on {host}, port {port}: {error}") from error
+        shown = "127.0.0.1" if host in _WILDCARDS else f"[{host}]" if ":" in host else host
+        self.url = f"http://{shown}:{self._server.server_address[1]}/?token={token}"
+        self._thread = threading.Thread(
+            target=self._server.serve_forever, args=(_POLL_SECONDS,), name="page", daemon=True
+        )
+
+    def start(self) -> None:
+        """Serve, on a thread of its own."""
+        self._thread.start()
+        logger.info("serving the labelling page on %s, port %d", *self._server.server_address[:2])
+
+    def close(self) -> None:
+        """Stop; what was acknowledged is durable."""
+        self._server.closing.set()
+        if self._thread.is_alive():
+            self._server.shutdown()
+        self._server.server_close()
+
+    def __enter__(self) -> "LabellingPage":
+        self.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def _token(folder: Path) -> str:
+    """The token of this folder, which is made the first time."""
+    path = folder / _TOKEN_FILE
+    if path.exists():
+        token = path.read_text(encoding="ascii").strip()
+        if len(token) >= 32:
+            return token
+    token = secrets.token_urlsafe(24)
+    folder.mkdir(parents=True, exist_ok=True)
+    path.touch(mode=0o600)
+    path.chmod(0o600)
+    path.write_text(token + "\n", encoding="ascii")
+    return token
+
+
+def _page() -> tuple[bytes, str]:
+    """The page, and a policy under which it can run nothing but its own script and load nothing but images."""
+    text = importlib.resources.files(__package__).joinpath("labelling_page.html").read_text(encoding="utf-8")
+    script, style = (
+        f"'sha256-{_digest(text.partition(f'<{tag}>')[2].partition(f'</{tag}>')[0])}'" for tag in ("script", "style")
+    )
+    rules = {
+        "default-src": "'none'",
+        "script-src": script,
+        "style-src": style,
+        "img-src": "http: https: data:",
+        "connect-src": "'self'",
+        "base-uri": "'none'",
+        "form-action": "'none'",
+        "frame-ancestors": "'none'",
+        "require-trusted-types-for": "'script'",
+    }
+    return text.encode(), "; ".join(f"{name} {value}" for name, value in rules.items())
+
+
+def _digest(text: str) -> str:
+    return base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+
+
+def question(shown: Shown, labelling: LabellingSettings) -> dict[str, Any]:
+    """A question as the page's script takes it: numbers and texts only, each of the kind that it expects."""
+    text, image, series = (shown.event.get(name) for name in (labelling.text, labelling.image, labelling.series))
+    return {
+        "query_id": shown.query_id,
+        "id": str(shown.id),  # JavaScript would round a large number
+        "x": dict(shown.x),
+        "text": text if isinstance(text, str) and text else None,
+        "image": image if isinstance(image, str) and image else None,
+        "series": series if _is_series(series) else None,
+        "margin": shown.margin,
+        "score": shown.score,
+        "reason": shown.reason,
+        "unusual": dict(shown.unusual),
+    }
+
+
+def _is_series(value: Any) -> bool:
+    return isinstance(value, list) and bool(value) and all(type(number) in (int, float) for number in value)
+
+
+class _Server(socketserver.ThreadingTCPServer):  # that of http.server asks the name service for its own name first
+    allow_reuse_address = True
+    daemon_threads = True
+    request_queue_size = 50
+
+    def __init__(self, service: LabellingService, settings: Settings, token: str) -> None:
+        host, port = settings.labelling.host, settings.labelling.port
+        self.address_family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        self.service = service
+        self.labelling = settings.labelling
+        # The positive class first: it is mostly the rare one, and the one that is looked for.
+        self.labels = {settings.label.positive or "positive": True, settings.label.negative or "negative": False}
+        self.token = token
+        self.page, self.policy = _page()
+        self.closing = threading.Event()
+        self._lock = threading.Lock()
+        self._sitting: dict[str, str] = {}  # by tab
+        super().__init__((host, port), _Handler)
+
+    def arrive(self, tab: str, who: str) -> str:
+        """Whoever sits in front of a tab now; the question of somebody who sat there before is free again."""
+        with self._lock:
+            before, self._sitting[tab] = self._sitting.get(tab, who), who
+        if before != who:
+            self.service.release(before)
+        return who
+
+    @property
+    def cookie(self) -> str:
+        """Name of the cookie; cookies do not tell ports apart."""
+        return f"streamsvm-{self.server_address[1]}"
+
+    def handle_error(self, request: object, client_address: object) -> None:
+        if not isinstance(sys.exception(), OSError):  # which is a client that went away
+            logger.exception("a request failed")
+
+
+class _Refused(Exception):  # noqa: N818 - never seen outside
+    """A request that is answered by an error."""
+
+    def __init__(self, status: HTTPStatus, reason: str) -> None:
+        super().__init__(reason)
+        self.status = status
+
+
+class _Handler(http.server.BaseHTTPRequestHandler):
+    server: _Server
+    server_version = f"streamsvm/{__version__}"
+    sys_version = ""
+    timeout = _CLIENT_SECONDS
+
+    # --- what is there ------------------------------------------------------------------------------------------------
+
+    def do_GET(self) -> None:
+        routes = {"/api/next": self._next, "/api/stats": self._stats}
+        parts = urlsplit(self.path)
+        if parts.path == "/":
+            self._guarded(self._show_page)
+        elif parts.path in routes:
+            self._guarded(lambda: self._send_json(HTTPStatus.OK, routes[parts.path]()))
+        else:
+            self._guarded(self._not_found)
+
+    def do_POST(self) -> None:
+        routes = {
+            "/api/answer": self._answer,
+            "/api/skip": lambda body: self._without_label(self.server.service.skip, body),
+            "/api/ignore": lambda body: self._without_label(self.server.service.ignore, body),
+            "/api/undo": self._undo,
+        }
+        route = routes.get(self.path)
+        if route is None:
+            self._guarded(self._not_found)
+        else:
+            self._guarded(lambda: self._send_json(HTTPStatus.OK, route(self._body())))
+
+    def _show_page(self) -> None:
+        cookie = f"{self.server.cookie}={self.server.token}; HttpOnly; SameSite=Strict; Path=/"
+        self._send(HTTPStatus.OK, self.server.page, "text/html; charset=utf-8", {"Set-Cookie": cookie})
+
+    def _next(self) -> dict[str, Any]:
+        who, service = self._who(), self.server.service
+        patience = min(MAX_WAIT, self.server.labelling.lease_seconds / 3)  # each look prolongs the lease
+        deadline, seen = time.monotonic() + self._number("wait", patience), int(self._number("seen"))
+        while service.wait(0) == seen and not self.server.closing.is_set() and time.monotonic() < deadline:
+            service.wait(min(deadline - time.monotonic(), _CLOSING_SECONDS), seen)
+        self._check_connection()
+        seen = service.wait(0)  # before the rest, of which nothing may be missed
+        shown = service.next(who)
+        return {
+            "question": None if shown is None else question(shown, self.server.labelling),
+            "stats": service.stats(),
+            "labels": list(self.server.labels),
+            "seen": seen,
+        }
+
+    def _check_connection(self) -> None:
+        """A page that waits no more must not get a question: it would be kept from others."""
+        if select.select([self.connection], [], [], 0)[0] and not self.connection.recv(1, socket.MSG_PEEK):
+            raise ConnectionAbortedError("the client went away")
+
+    def _stats(self) -> dict[str, Any]:
+        return self.server.service.stats()
+
+    def _answer(self, body: Mapping[str, Any]) -> dict[str, Any]:
+        label = body.get("label")
+        if not isinstance(label, str) or label not in self.server.labels:
+            known = ", ".join(map(repr, self.server.labels))
+            raise _Refused(HTTPStatus.BAD_REQUEST, f"label must be one of {known}, got {label!r:.100}")
+        y = self.server.labels[label]
+        return {"outcome": self.server.service.answer(_query_id(body), y, self._who())}
+
+    def _without_label(self, say: Callable[[str, str], str], body: Mapping[str, Any]) -> dict[str, Any]:
+        return {"outcome": say(_query_id(body), self._who())}
+
+    def _undo(self, _: Mapping[str, Any]) -> dict[str, Any]:
+        query_id = self.server.service.undo(self._who())
+        if query_id is None:
+            raise _Refused(HTTPStatus.NOT_FOUND, "there is no answer of the last minute, or somebody has changed it")
+        return {"query_id": query_id}
+
+    def _not_found(self) -> None:
+        raise _Refused(HTTPStatus.NOT_FOUND, "there is nothing here")
+
+    # --- what is asked ------------------------------------------------------------------------------------------------
+
+    def _who(self) -> str:
+        tab = self.headers.get("X-Tab", "")
+        if not _TAB.fullmatch(tab):
+            raise _Refused(HTTPStatus.BAD_REQUEST, "the header X-Tab must be 1 to 32 letters or digits")
+        name = unquote(self.headers.get("X-Annotator", ""), errors="replace")
+        name = "".join(character for character in name if character.isprintable()).strip()[:_MAX_NAME]
+        return self.server.arrive(tab, f"page:{name}#{tab[:8]}")
+
+    def _number(self, name: str, most: float = math.inf) -> float:
+        """A parameter of the address; -1 if there is none, and never above `most`."""
+        given = parse_qs(urlsplit(self.path).query).get(name, ["-1"])[0]
+        if not re.fullmatch(r"-1|\d{1,9}", given):
+            raise _Refused(HTTPStatus.BAD_REQUEST, f"{name} must be a whole number, got {given!r:.100}")
+        return min(float(given), most)
+
+    def _body(self) -> dict[str, Any]:
+        if self.headers.get_content_type() != "application/json":
+            raise _Refused(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, "Content-Type must be application/json")
+        length = self.headers.get("Content-Length", "")
+        if not length.isascii() or not length.isdecimal():
+            raise _Refused(HTTPStatus.LENGTH_REQUIRED, "Content-Length must say how long the body is")
+        if len(length) > 9 or int(length) > MAX_BODY:
+            raise _Refused(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"a body may have {MAX_BODY} bytes")
+        try:
+            body = json.loads(self.rfile.read(int(length)))
+        except (ValueError, RecursionError):
+            body = None
+        if not isinstance(body, dict):
+            raise _Refused(HTTPStatus.BAD_REQUEST, "the body must be a JSON object")
+        return body
+
+    # --- who may ask --------------------------------------------------------------------------------------------------
+
+    def _guarded(self, respond: Callable[[], None]) -> None:
+        try:
+            self._check_sender()
+            respond()
+        except _Refused as refusal:
+            self._send_error(refusal.status, str(refusal))
+        except UnknownQuestion as error:
+            self._send_error(HTTPStatus.NOT_FOUND, str(error))
+        except Unavailable as error:
+            self._send_error(HTTPStatus.SERVICE_UNAVAILABLE, str(error))
+        except OSError:
+            raise  # the client went away
+        except Exception as error:
+            logger.exception("a request failed")
+            self._send_error(HTTPStatus.INTERNAL_SERVER_ERROR, f"the server failed: {type(error).__name__}")
+
+    def _check_sender(self) -> None:
+        host = self.headers.get("Host", "")
+        if not _is_ours(host, self.server.labelling.host):
+            raise _Refused(HTTPStatus.FORBIDDEN, "this server is not known by that name: use its address")
+        origin = self.headers.get("Origin")
+        if origin is not None and origin not in (f"http://{host}", f"https://{host}"):
+            raise _Refused(HTTPStatus.FORBIDDEN, "another page must not ask")
+        if not self._has_token():
+            raise _Refused(HTTPStatus.FORBIDDEN, "the token is missing or wrong: open the address that was printed")
+
+    def _has_token(self) -> bool:
+        url = urlsplit(self.path)
+        given = parse_qs(url.query).get("token", []) if url.path == "/" else []
+        given.append(self.headers.get("Authorization", "").removeprefix("Bearer "))
+        try:
+            cookie = SimpleCookie(self.headers.get("Cookie", "")).get(self.server.cookie)
+        except CookieError:
+            cookie = None
+        given += [cookie.value] if cookie else []
+        return any(hmac.compare_digest(token.encode(errors="replace"), self.server.token.encode()) for token in given)
+
+    # --- replies ------------------------------------------------------------------------------------------------------
+
+    def _send_json(self, status: HTTPStatus, content: Mapping[str, Any]) -> None:
+        self._send(status, json.dumps(content, ensure_ascii=True).encode(), "application/json")
+
+    def _send_error(self, status: HTTPStatus, reason: str) -> None:
+        if self.path.startswith("/api/"):
+            self._send_json(status, {"error": reason})
+        else:
+            self._send(status, f"{reason}\n".encode(errors="replace"), "text/plain; charset=utf-8")
+
+    def _send(
+        self, status: HTTPStatus, body: bytes, content_type: str, headers: Mapping[str, str] | None = None
+    ) -> None:
+        self.send_response(status)
+        fixed = {
+            "Content-Type": content_type,
+            "Content-Length": str(len(body)),
+            "Content-Security-Policy": self.server.policy,
+            "Cache-Control": "no-store",
+            "Referrer-Policy": "no-referrer",  # images come from elsewhere
+            "X-Content-Type-Options": "nosniff",
+            "Cross-Origin-Opener-Policy": "same-origin",
+            "Cross-Origin-Resource-Policy": "same-origin",
+        }
+        for name, value in (fixed | dict(headers or {})).items():
+            self.send_header(name, value)
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_: object) -> None:
+        """Requests are not logged: the first has the token."""
+
+
+def _query_id(body: Mapping[str, Any]) -> str:
+    query_id = body.get("query_id")
+    if not isinstance(query_id, str) or not 0 < len(query_id) <= 200:
+        raise _Refused(HTTPStatus.BAD_REQUEST, f"query_id must be the id of a question, got {query_id!r:.100}")
+    return query_id
+
+
+def _is_ours(host: str, configured: str) -> bool:
+    """Whether a Host header is an address, which no foreign name service can point here, or a name of our own."""
+    try:
+        name = urlsplit(f"//{host}").hostname or ""
+    except ValueError:
+        return False
+    if name in ("localhost", configured.lower()):
+        return True
+    try:
+        ipaddress.ip_address(name)
+    except ValueError:
+        return False
+    return True

@@ -1,0 +1,395 @@
+"""People label: keys, undo, skip, reload, two tabs at once, and servers that die in between."""
+
+import json
+import os
+import socket
+import subprocess
+import sys
+
+from asked import Trainer, configure
+from playwright.sync_api import expect
+
+from streamsvm.connectors.labelling_page import LabellingPage
+
+from .conftest import press, shown, wait_for
+
+IDENT, SAID, TROUBLE = "#ident", "#said", "#trouble"
+
+# A page in a process of its own, which dies at the first answer: before it is durable, or before the reply.  Each line
+# of input is one such process, begun as a fork since imports take seconds.
+NURSERY = """
+import os, sys, time
+from pathlib import Path
+from streamsvm.connectors.labelling import LabellingService
+from streamsvm.connectors.labelling_page import LabellingPage
+from streamsvm.connectors.settings import load
+
+def serve(folder, port, death):
+    class Dying(LabellingService):
+        def answer(self, *arguments):
+            if death == "before":
+                os._exit(9)
+            outcome = super().answer(*arguments)
+            if death == "after":
+                os._exit(9)
+            return outcome
+
+    settings = load(Path(folder) / "app.toml", {}, [f"labelling.port={port}"])
+    with Dying(settings) as service, LabellingPage(service, settings) as page:
+        print(page.url, flush=True)
+        time.sleep(60)
+
+for line in sys.stdin:
+    child = os.fork()
+    if not child:
+        serve(*line.split())
+    print(child, os.waitpid(child, 0)[1], flush=True)
+"""
+
+
+def free_port():
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        return server.getsockname()[1]
+
+
+def test_thirty_questions(office, visitor):
+    for number in range(30):
+        office.trainer.ask(number)
+    page = visitor.open(office.url)
+    given = {}
+    for _ in range(30):
+        event = shown(page)
+        given[event] = int(event[1:]) % 3 == 0
+        press(page, "1" if given[event] else "2", event)
+    assert len(given) == 30
+    expect(page.locator("#rest")).to_be_visible()
+    answers = office.trainer.answers()
+    assert {answer["id"]: answer["y"] for answer in answers} == given
+    assert len(answers) == 30
+    assert {answer["op"] for answer in answers} == {"set"}
+    own = f"http://127.0.0.1:{office.url.split(':')[2].split('/')[0]}/"
+    assert all(url.startswith((own, "data:")) for url in visitor.requests)
+
+
+def test_the_address_loses_its_token(office, visitor):
+    page = visitor.open(office.url)
+    expect(page.locator("#rest")).to_be_visible()
+    assert "token" not in page.url
+    page.reload()
+    expect(page.locator("#rest-title")).to_contain_text("Waiting")
+
+
+def test_undo(office, visitor):
+    office.trainer.ask(1)
+    office.trainer.ask(2)
+    page = visitor.open(office.url)
+    assert shown(page) == "e1"
+    expect(page.locator("#undo")).to_have_attribute("aria-disabled", "true")
+    press(page, "1", "e1")
+    assert shown(page) == "e2"
+    page.get_by_role("button", name="Undo: fraud").click()
+    expect(page.locator(IDENT)).to_have_text("record e1")
+    expect(page.locator(SAID)).to_have_text("Taken back: fraud, for record e1. Here it is again.")
+    press(page, "2", "e1")
+    assert shown(page) == "e2"
+    press(page, "1", "e2")
+    page.keyboard.press("u")  # also where no question is left
+    assert shown(page) == "e2"
+    press(page, "2", "e2")
+    assert [answer["op"] for answer in office.trainer.answers()] == ["set", "retract", "set", "set", "retract", "set"]
+    assert office.trainer.labels() == {"e1": False, "e2": False}
+
+
+def test_an_undo_survives_a_reload_but_not_a_minute(office, visitor):
+    for number in (1, 2):
+        office.trainer.ask(number)
+    context = visitor.context()
+    context.clock.install()
+    page = visitor.open(office.url, context)
+    press(page, "1", shown(page))
+    page.reload()
+    expect(page.get_by_role("button", name="Undo: fraud")).to_have_attribute("aria-disabled", "false")
+    context.clock.fast_forward(61_000)
+    expect(page.locator("#undo")).to_have_attribute("aria-disabled", "true")
+    page.keyboard.press("u")
+    page.wait_for_timeout(50)
+    assert office.trainer.labels() == {"e1": True}
+
+
+def test_skip_and_ignore(office, visitor):
+    for number in range(3):
+        office.trainer.ask(number)
+    page = visitor.open(office.url)
+    first = shown(page)
+    press(page, "s", first)
+    expect(page.locator(SAID)).to_have_text(f"Skipped: record {first}.")
+    second = shown(page)
+    press(page, "i", second)
+    third = shown(page)
+    page.reload()
+    assert shown(page) == third
+    assert [(answer["id"], answer["op"]) for answer in office.trainer.answers()] == [
+        (first, "skip"),
+        (second, "ignore"),
+    ]
+
+
+def test_a_reload_shows_the_same_question(office, visitor):
+    for number in range(5):
+        office.trainer.ask(number)
+    page = visitor.open(office.url)
+    press(page, "1", shown(page))
+    event = shown(page)
+    page.reload()
+    assert shown(page) == event
+
+
+def test_two_tabs_share_the_work(office, visitor):
+    for number in range(10):
+        office.trainer.ask(number)
+    context = visitor.context()
+    tabs = [visitor.open(office.url, context) for _ in range(2)]
+    tabs[0].get_by_label("Your name").fill("Zoë 12")  # whose digits are no answers
+    tabs[0].keyboard.press("Enter")
+    for _ in range(5):
+        events = [shown(tab) for tab in tabs]
+        assert events[0] != events[1]
+        for tab, event in zip(tabs, events, strict=True):
+            press(tab, "1", event)
+    answers = office.trainer.answers()
+    assert sorted(answer["id"] for answer in answers) == sorted(f"e{number}" for number in range(10))
+    sources = {answer["source"] for answer in answers}
+    assert len(sources) == 2
+    assert sum(source.startswith("page:Zoë 12#") for source in sources) == 1
+
+
+def test_who_goes_away_loses_the_question(make_office, visitor):
+    office = make_office("labelling.lease_seconds=1.0")
+    office.trainer.ask(1)
+    context = visitor.context()
+    context.clock.install()
+    first = visitor.open(office.url, context)
+    assert shown(first) == "e1"
+    second = visitor.open(office.url)
+    expect(second.locator("#rest-text")).to_contain_text("with somebody else")
+    second.wait_for_timeout(1500)  # which is longer than the lease, but it is prolonged
+    expect(second.locator("#rest-text")).to_contain_text("with somebody else")
+    context.clock.fast_forward(61_000)
+    assert shown(second) == "e1"
+    press(second, "2", "e1")
+    first.mouse.move(50, 50)
+    expect(first.locator("#rest")).to_be_visible()
+    assert office.trainer.labels() == {"e1": False}
+
+
+def test_a_duplicated_tab_gets_a_question_of_its_own(office, visitor):
+    for number in range(2):
+        office.trainer.ask(number)
+    page = visitor.open(office.url)
+    event = shown(page)
+    with page.expect_popup() as popup:
+        page.evaluate("window.open('/')")  # which copies what the tab remembers
+    wait_for(popup.value, "!isBusy && shown && shown.id !== known", event)
+    assert shown(page) == event
+
+
+def test_a_lost_reply_is_asked_for_again(office, visitor):
+    for number in range(2):
+        office.trainer.ask(number)
+    page = visitor.open(office.url)
+    first, lost = shown(page), []
+
+    def lose(route):
+        lost.append(route.request.post_data_json)
+        if len(lost) <= 2:
+            route.fetch()
+            route.abort()
+        else:
+            route.continue_()
+
+    page.route("**/api/answer", lose)
+    page.keyboard.press("1")
+    expect(page.locator(TROUBLE)).to_contain_text("Your answer is kept here")
+    for key in "2siu":  # what is on its way is on its way
+        page.keyboard.press(key)
+    page.get_by_role("button", name="Try now").click()
+    expect(page.locator(IDENT)).not_to_have_text(f"record {first}")
+    expect(page.locator("#banner")).to_be_hidden()
+    assert lost == [{"query_id": first.replace("e", "q"), "label": "fraud"}] * 3
+    assert office.trainer.labels() == {first: True}
+    assert len(office.trainer.answers()) == 1
+    assert page.evaluate("kept()") == []
+    forgive(visitor, "net::ERR_FAILED")
+
+
+def forgive(visitor, *texts):
+    """What the browser may complain of when a server is gone."""
+    left = [text for text in visitor.complaints if not any(known in text for known in texts)]
+    assert left == []
+    visitor.complaints.clear()
+
+
+def test_the_server_is_killed_between_answer_and_reply(visitor, tmp_path, request):
+    """Before the answer is durable, then after: it counts once, and the page goes on with the next server."""
+    settings = configure(tmp_path)
+    trainer = Trainer(settings)
+    request.addfinalizer(trainer.close)
+    for number in range(3):
+        trainer.ask(number)
+    port = free_port()
+    command = [sys.executable, "-c", NURSERY]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1) as nursery:
+
+        def serve(death):
+            nursery.stdin.write(f"{tmp_path} {port} {death}\n")
+            return nursery.stdout.readline().strip()
+
+        def died():
+            return os.waitstatus_to_exitcode(int(nursery.stdout.readline().split()[1])) == 9
+
+        page = visitor.open(serve("before"))
+        first = shown(page)
+        page.keyboard.press("1")
+        assert died()
+        expect(page.locator(TROUBLE)).to_contain_text("The server does not answer. Your answer is kept here")
+        assert trainer.labels() == {}
+        serve("after")
+        assert died()  # of the answer that was sent again
+        assert trainer.labels() == {first: True}
+        expect(page.locator("#banner")).to_be_visible()
+        serve("never")
+        page.get_by_role("button", name="Try now").click()
+        expect(page.locator("#banner")).to_be_hidden()
+        second = shown(page)
+        assert second != first
+        press(page, "2", second)
+        page.close()
+        nursery.kill()
+    assert [(answer["id"], answer["y"]) for answer in trainer.answers()] == [(first, True), (second, False)]
+    forgive(visitor, "net::ERR_")
+
+
+def test_an_answer_outlives_its_page(office, visitor):
+    """The server is away, the tab is closed, the server comes back with another token: the answer was kept."""
+    office.trainer.ask(1)
+    context = visitor.context()
+    page = visitor.open(office.url, context)
+    event = shown(page)
+    office.page.close()
+    page.keyboard.press("1")
+    expect(page.locator(TROUBLE)).to_contain_text("Your answer is kept here")
+    page.close()
+    assert office.trainer.answers() == []
+    (office.settings.daemon.state_dir / "page-token").unlink()
+    port = int(office.url.split(":")[2].split("/")[0])
+    again = configure(office.settings.log.dir.parent, f"labelling.port={port}")
+    with LabellingPage(office.service, again) as new:
+        assert new.url != office.url
+        page = visitor.open(new.url, context)
+        expect(page.locator(SAID)).to_contain_text("is saved now")
+        assert office.trainer.labels() == {event: True}
+        page.close()
+    forgive(visitor, "net::ERR_")
+
+
+def test_a_page_with_an_old_token_says_so(office, visitor):
+    office.trainer.ask(1)
+    page = visitor.open(office.url)
+    shown(page)
+    office.page._server.token = "another"  # noqa: S105
+    page.keyboard.press("1")
+    expect(page.locator(TROUBLE)).to_contain_text("open the address that it printed. Your answer is kept here")
+    office.page._server.token = office.url.partition("token=")[2]
+    expect(page.locator("#rest")).to_be_visible()
+    assert office.trainer.labels() == {"e1": True}
+    forgive(visitor, "403 (Forbidden)")
+
+
+def test_a_question_that_is_withdrawn_makes_room(office, visitor):
+    for number in range(2):
+        office.trainer.ask(number)
+    page = visitor.open(office.url)
+    assert shown(page) == "e0"
+    office.trainer.withdraw(0)
+    expect(page.locator(IDENT)).to_have_text("record e1")
+    expect(page.locator(SAID)).to_contain_text("not needed any more: here is another one")
+
+
+def test_a_key_that_comes_too_late_does_not_answer_another_question(office, visitor):
+    for number in range(2):
+        office.trainer.ask(number)
+    page = visitor.open(office.url)
+    assert shown(page) == "e0"
+    page.evaluate(
+        """new MutationObserver(() => {
+          if (document.getElementById("ident").textContent === "record e1")
+            document.body.dispatchEvent(new KeyboardEvent("keydown", { key: "1", bubbles: true }));
+        }).observe(document.getElementById("ident"), { childList: true })"""
+    )
+    office.trainer.withdraw(0)
+    expect(page.locator(IDENT)).to_have_text("record e1")
+    page.wait_for_timeout(100)
+    assert office.trainer.answers() == []
+
+
+def test_what_it_says_when_there_is_nothing_to_ask(office, visitor):
+    page = visitor.open(office.url)
+    title, text = page.locator("#rest-title"), page.locator("#rest-text")
+    expect(title).to_have_text("Waiting for the next question")
+    trap = "59 answers in a row lay outside the margin, and an audit agreed; a cluster nobody saw may be missed"
+    office.trainer.status(verdict={"stop": True, "audit": True, "why": trap}, labels=70, answered=70, remaining=30)
+    expect(title).to_have_text("That is enough")
+    expect(text).to_have_text(trap + ".")
+    expect(page.locator("#budget")).to_have_text("Budget: 30 more.")
+    office.trainer.ask(5)
+    assert shown(page) == "e5"
+
+
+def test_before_any_trainer(tmp_path, visitor, request):
+    from streamsvm.connectors.labelling import LabellingService
+
+    settings = configure(tmp_path)
+    with LabellingService(settings) as service, LabellingPage(service, settings) as desk:
+        page = visitor.open(desk.url)
+        expect(page.locator("#rest-title")).to_have_text("No trainer has been heard yet")
+        trainer = Trainer(settings)
+        request.addfinalizer(trainer.close)
+        trainer.ask(1)
+        assert shown(page) == "e1"
+        page.close()
+
+
+def test_progress(office, visitor):
+    curve = [[n, n // 2, 0.7 + n / 100, None if n < 4 else 0.5] for n in range(1, 20)]
+    office.trainer.status(labels=19, positive=4, negative=15, answered=19, not_undone=2, curve=curve)
+    page = visitor.open(office.url)
+    expect(page.locator("#n-pos")).to_have_text("fraud: 4 (21 %)")
+    expect(page.locator("#n-neg")).to_have_text("genuine: 15 (79 %)")
+    expect(page.locator("#efficiency svg")).to_have_attribute(
+        "aria-label", "Agreement on random questions 89 %, on chosen ones 50 %"
+    )
+    expect(page.locator("#efficiency path")).to_have_count(2)
+    expect(page.locator("#support svg")).to_have_attribute("aria-label", "Support vectors: 9")
+    expect(page.locator("#not-undone")).to_contain_text("on top of the mistake: 2")
+    expect(page.locator("#budget")).to_have_text("There is no budget.")
+    expect(page.locator("#verdict-why")).to_have_text("7 of the 59 answers in a row that it takes.")
+
+
+def test_json_of_the_page_is_what_the_browser_reads(office, visitor):
+    """Nothing in a record can leave its place: not markup, not an address, not a name."""
+    evil = "<img src=x onerror='window.hacked=1'><script>window.hacked=1</script>"
+    image = "javascript:window.hacked=1"
+    office.trainer.ask(
+        1, id=evil, x={evil: 1.5, "__proto__": 2.0}, unusual={evil: -4.0}, reason=evil,
+        event={"text": evil, "image": image, "series": [1, "2"]},
+    )  # fmt: skip
+    page = visitor.open(office.url)
+    expect(page.locator(IDENT)).to_have_text("record " + evil)
+    expect(page.locator("#text")).to_have_text(evil)
+    expect(page.locator("#reason")).to_have_text(evil)
+    expect(page.locator("#features th").first).to_have_text(evil)
+    expect(page.locator("#features .badge")).to_have_text("▼ 4 σ below the mean")
+    expect(page.locator("#no-image")).to_have_text("This image cannot be shown: " + image)
+    expect(page.locator("#series-block")).to_be_hidden()
+    assert page.evaluate("window.hacked") is None
+    assert json.loads(page.evaluate("JSON.stringify(Object.keys(shown.x))")) == [evil, "__proto__"]

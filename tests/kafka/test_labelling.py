@@ -1,0 +1,89 @@
+"""The labelling loop on a real broker: a slow, noisy oracle, and everything killed now and then."""
+
+import json
+import random
+import signal
+import time
+
+from streamsvm import LASVM
+from streamsvm.connectors.settings import load
+from streamsvm.connectors.wire import Codec
+
+from .app import WAIT_SECONDS, settings_of
+from .test_trainer import state_of
+
+N_EVENTS, N_LABELS = 400, 50
+
+
+def test_a_slow_and_noisy_oracle_through_kills_on_both_sides(topics, start_app):
+    log = settings_of(topics, model="", questions=topics.create("questions", cleanup_policy="compact"))
+    rng = random.Random(3)
+    truth = {f"id-{i}": rng.random() < 0.15 for i in range(N_EVENTS)}
+    events = {id_: {name: rng.gauss(2.0 * y, 0.8) for name in "ab"} for id_, y in truth.items()}
+    topics.produce(
+        log["topic"],
+        [(b"k", json.dumps({"id": id_, "x": x, "truth": truth[id_]}).encode()) for id_, x in events.items()],
+    )
+    app = start_app(
+        "labelled",
+        log=log,
+        labelling={"stop": "never", "open": 6},
+        daemon={"checkpoint_records": 10},
+        group={"id": log["topic"], "instance": "a"},
+    )
+    oracle = ("--field", "truth", "--delay", "0.05", "--noise", "0.1")
+    trainer, desk = app.start(), app.start(command="label", flags=oracle)
+    for wanted, process in ((12, "desk"), (24, "trainer"), (36, "both"), (N_LABELS, "none")):
+        wait_for_answers(wanted, topics, log, trainer)
+        time.sleep(0.2 * rng.random())
+        if process in ("desk", "both"):
+            kill(desk)
+            desk = app.start(command="label", flags=oracle)
+        if process in ("trainer", "both"):
+            kill(trainer)
+            trainer = app.start()
+    for running in (desk, trainer):
+        running.signal(signal.SIGTERM)
+        assert running.wait(20) == 0, running.said
+    app.run("daemon.follow=false")
+
+    answers = answers_of(topics, log)
+    asked = [json.loads(record.value)["id"] for record in questions_of(topics, log)]
+    assert {answer.id for answer in answers} <= set(asked)
+    assert any(truth[answer.id] != answer.y for answer in answers), "the oracle is noisy"
+    state = state_of(app)
+    assert state.labelling.loop.counts.n_answered == len({answer.id for answer in answers})
+    assert state.model.digest() == retrained(app, state, events, answers).digest()
+
+
+def kill(process):
+    process.signal(signal.SIGKILL)
+    assert process.wait() == -signal.SIGKILL
+
+
+def wait_for_answers(n, topics, log, trainer):
+    until = time.monotonic() + WAIT_SECONDS
+    while len(answers_of(topics, log)) < n:
+        assert trainer.is_alive, trainer.said
+        assert time.monotonic() < until, trainer.said
+        time.sleep(1.0)  # a look takes time that the others need
+
+
+def answers_of(topics, log):
+    return [Codec().decode_label(record) for record in topics.read_all(log["labels"])]
+
+
+def questions_of(topics, log):
+    """Every record that asks."""
+    return [record for record in topics.read_all(log["questions"]) if record.key != b"status" and record.value]
+
+
+def retrained(app, state, events, answers):
+    """A model that was taught the answers in their order."""
+    model = LASVM(**load(app.config, {}).model.parameters())
+    taught = {}
+    for answer in answers:
+        if taught.get(answer.id) != answer.y:
+            taught[answer.id] = answer.y
+            model.learn_one(state.scaler.transform_one(events[answer.id]), answer.y, id=answer.key)
+    return model

@@ -1,0 +1,339 @@
+"""The trainer asks and hears: questions on a topic, answers among the labels, through kills and restarts."""
+
+import contextlib
+import json
+import os
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from fuse import Fuse, Killed, run_with
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from streamsvm import LASVM
+from streamsvm.connectors import daemon
+from streamsvm.connectors.local_log import LocalLog
+from streamsvm.connectors.segments import Appender
+from streamsvm.connectors.settings import (
+    ConfigError,
+    DaemonSettings,
+    FeatureSettings,
+    LabellingSettings,
+    LogSettings,
+    ModelSettings,
+    Settings,
+    load,
+)
+
+START = 1_700_000_000_000
+MINUTE = 60_000
+
+
+@pytest.fixture(autouse=True)
+def _no_waiting_for_the_disk(monkeypatch):
+    monkeypatch.setattr(os, "fsync", lambda _: None)
+
+
+def configure(folder, **labelling):
+    return Settings(
+        log=LogSettings(dir=folder / "log", labels="labels", questions="questions"),
+        model=ModelSettings(C=10.0, gamma=0.5, cache_mb=1.0),
+        features=FeatureSettings(warmup=20),
+        labelling=LabellingSettings(**{"stop": "never", **labelling}),
+        daemon=DaemonSettings(batch=8, state_dir=folder / "state", checkpoint_records=40, follow=False),
+    )
+
+
+class World:
+    """The events, what they really are, and the people who are asked."""
+
+    def __init__(self, conf, n=150, seed=0, share=0.2):
+        rng = np.random.default_rng(seed)
+        self.settings = conf
+        self.truth = {f"e{i}": bool(rng.random() < share) for i in range(n)}
+        self.clock = START
+        self.n_labels = 0
+        with self.appending("events") as append:
+            for id_, y in self.truth.items():
+                a, b = rng.normal(2.0 if y else 0.0, 0.8, 2)
+                append({"id": id_, "x": {"a": a, "b": b}, "text": f"I am {id_}"})
+
+    @contextlib.contextmanager
+    def appending(self, topic):
+        """Append records, a minute apart."""
+        folder = self.settings.log.dir / topic / "0"
+        folder.mkdir(parents=True, exist_ok=True)
+        with contextlib.closing(Appender(folder, 1 << 20)) as appender:
+
+            def append(value):
+                self.clock += MINUTE
+                appender.append(self.clock, None, json.dumps(value).encode(), ())
+
+            yield append
+
+    def answer(self, *answers):
+        with self.appending("labels") as append:
+            for answer in answers:
+                append(answer)
+        self.n_labels += len(answers)
+
+    def right(self, question):
+        return {"id": question["id"], "y": self.truth[question["id"]], "source": "truth"}
+
+    def read(self, topic):
+        with LocalLog(self.settings.log.dir) as log:
+            log.seek(topic, 0, 0)
+            return list(iter_all(log))
+
+    def questions(self):
+        """All that were ever asked, in order, by id."""
+        return {r.key.decode(): json.loads(r.value) for r in self.read("questions") if r.key != b"status" and r.value}
+
+    def open(self):
+        """Those that wait for an answer."""
+        found = {}
+        for record in self.read("questions"):
+            if record.key != b"status":
+                found.pop(record.key, None)
+                if record.value:
+                    found[record.key] = json.loads(record.value)
+        return list(found.values())
+
+    def status(self):
+        return [json.loads(r.value)["status"] for r in self.read("questions") if r.key == b"status"][-1]
+
+    def run(self):
+        return daemon.run(self.settings)[0]
+
+
+def iter_all(log):
+    while records := log.poll(0.0, 10_000):
+        yield from records
+
+
+def retrained(state, world):
+    """A model that was taught the answers in the order in which they were given."""
+    scaler, events = state.scaler, {e["id"]: e for e in map(json.loads, (r.value for r in world.read("events")))}
+    model = LASVM(**world.settings.model.parameters())
+    taught = {}
+    for record in world.read("labels"):
+        label = world.settings.codec().decode_label(record)
+        if label.op == "set" and taught.get(label.id) != label.y:
+            taught[label.id] = label.y
+            model.learn_one(scaler.transform_one(events[label.id]["x"]), label.y, id=label.key)
+    return model
+
+
+# --- questions --------------------------------------------------------------------------------------------------------
+
+
+def test_a_question_says_what_a_person_needs(tmp_path):
+    world = World(configure(tmp_path))
+    world.run()
+    questions = world.open()
+    assert len(questions) == 4
+    for question in questions:
+        id_ = question["id"]
+        assert question["event"] == {"text": f"I am {id_}"}
+        assert question["x"].keys() == {"a", "b"}
+        assert question["reason"] == "seed"
+        assert (question["margin"], question["score"]) == (0.0, 0.5)
+        assert question["model"] == {"ver": 0, "n_support": 0}
+        assert question["asked_at"] < question["expires_at"] == question["asked_at"] + 86_400_000
+    status = world.status()
+    assert (status["asked"], status["open"], status["labels"], status["remaining"]) == (4, 4, 0, None)
+    assert status["offered"] <= len(world.truth)
+
+
+def test_unusual_features_are_marked(tmp_path):
+    world = World(configure(tmp_path, reservoir=1, open=1), n=60)
+    with world.appending("events") as append:
+        append({"id": "strange", "x": {"a": 1000.0, "b": 0.0}})
+    world.truth["strange"] = True
+    for _ in range(3):
+        world.run()
+        world.answer(*map(world.right, world.open()))
+    strange = next(question for question in world.questions().values() if question["id"] == "strange")
+    assert list(strange["unusual"]) == ["a"]
+    assert strange["unusual"]["a"] > 100
+
+
+def test_an_answer_closes_the_question_and_the_next_is_asked(tmp_path):
+    world = World(configure(tmp_path))
+    world.run()
+    first, *others = world.open()
+    world.answer(world.right(first))
+    state = world.run()
+    still = world.open()
+    assert [question["query_id"] for question in still[:3]] == [question["query_id"] for question in others]
+    assert len(still) == 4
+    assert state.counters.learned == 1
+    assert world.status()["answered"] == 1
+
+
+def test_nothing_is_asked_twice_and_rare_events_are_found(tmp_path):
+    world = World(configure(tmp_path, open=8), n=300, share=0.06)
+    for _ in range(12):
+        world.run()
+        world.answer(*map(world.right, world.open()))
+    world.run()
+    ids = [question["id"] for question in world.questions().values()]
+    assert len(ids) == len(set(ids))
+    n_positive = sum(world.truth.values())
+    assert world.status()["positive"] > 0.6 * n_positive
+    assert world.status()["labels"] < 0.4 * len(world.truth)
+    assert {question["reason"] for question in world.questions().values()} == {"seed", "boundary", "explore"}
+
+
+def test_skipped_ignored_and_retracted(tmp_path):
+    world = World(configure(tmp_path))
+    world.run()
+    first, second, third, fourth = world.open()
+    world.answer(
+        {"id": first["id"], "op": "skip", "source": "page:ann"},
+        {"id": second["id"], "op": "ignore"},
+        world.right(third),
+        {"id": third["id"], "op": "retract"},
+        {"id": fourth["id"], "op": "retract"},
+    )
+    state = world.run()
+    status = world.status()
+    assert (status["skipped"], status["ignored"], status["retracted"], status["labels"]) == (1, 1, 1, 0)
+    assert (state.counters.learned, status["not_undone"]) == (1, 1), "the label was learned at once"
+    assert fourth["query_id"] in {question["query_id"] for question in world.open()}
+    assert len(world.open()) == 4
+
+
+def test_labels_from_elsewhere_are_not_asked_for(tmp_path):
+    conf = configure(tmp_path)
+    world = World(conf, n=40)
+    world.answer(*({"id": id_, "y": y} for id_, y in list(world.truth.items())[:36]))
+    with world.appending("events") as append:
+        append({"id": "own", "x": {"a": 0.0, "b": 0.0}, "y": False})
+    world.run()
+    last = {f"e{i}" for i in range(36, 40)}
+    assert {question["id"] for question in world.open()} <= last
+    assert world.status()["labels"] == 37
+
+
+def test_the_budget_ends_it(tmp_path):
+    world = World(configure(tmp_path, max_labels=10))
+    for _ in range(6):
+        world.run()
+        world.answer(*map(world.right, world.open()))
+    world.run()
+    status = world.status()
+    assert (status["asked"], status["answered"], status["remaining"]) == (10, 10, 0)
+    assert status["verdict"]["stop"] is True
+    assert "10" in status["verdict"]["why"]
+    assert world.open() == []
+
+
+def test_questions_expire_in_the_time_of_the_events(tmp_path):
+    world = World(configure(tmp_path, expires_seconds=3600.0), n=60)
+    world.run()
+    before = {question["query_id"] for question in world.open()}
+    with world.appending("events") as append:
+        for i in range(70):
+            append({"id": f"later{i}", "x": {"a": 0.0, "b": 0.0}})
+    world.run()
+    assert world.status()["expired"] >= 4
+    assert not before & {question["query_id"] for question in world.open()}
+
+
+def test_an_event_that_the_join_has_forgotten_is_not_asked_about(tmp_path):
+    conf = configure(tmp_path)
+    conf = replace(conf, join=replace(conf.join, ttl_seconds=600.0))  # ten events
+    world = World(conf, n=100)
+    world.run()
+    newest = {f"e{i}" for i in range(88, 100)}
+    assert {question["id"] for question in world.open()} <= newest
+
+
+def test_a_large_event_is_shown_without_its_fields(tmp_path):
+    world = World(configure(tmp_path), n=0)
+    with world.appending("events") as append:
+        for i in range(25):
+            append({"id": i, "x": {"a": float(i), "b": 0.0}, "text": "long " * 120_000})
+    world.run()
+    assert [question["event"] for question in world.open()] == [{}] * 4
+
+
+@pytest.mark.parametrize("lacking", ['labels = ""', 'labels = "labels"\n[daemon]\nper = "key"'])
+def test_what_questions_need(tmp_path, lacking):
+    path = tmp_path / "app.toml"
+    path.write_text(f'[log]\nquestions = "questions"\n{lacking}\n')
+    with pytest.raises(ConfigError, match=r"log\.questions needs"):
+        load(path, {})
+
+
+def test_the_rules_may_change_between_runs(tmp_path):
+    world = World(configure(tmp_path))
+    for _ in range(3):
+        world.run()
+        world.answer(*map(world.right, world.open()))
+    for rules, remaining in (({"max_labels": 15}, 3), ({"stop": "margin"}, None), ({"max_labels": 13}, 1), ({}, None)):
+        world.settings = configure(tmp_path, **rules)
+        with world.appending("events") as append:
+            append({"id": f"for {rules}", "x": {"a": 0.0, "b": 0.0}})
+        state = world.run()
+        assert state.labelling.loop.remaining() == remaining
+        assert state.labelling.loop.counts.n_answered == 12
+        assert len(world.open()) == (4 if remaining is None else remaining)
+
+
+# --- restarts ---------------------------------------------------------------------------------------------------------
+
+
+def a_noisy_person(world, rng, n):
+    """Answer up to `n` of the open questions in any order: some wrongly, some twice, some not; correct an old one."""
+    answers = []
+    open_ = world.open()
+    for place in rng.permutation(len(open_))[:n]:
+        answer = world.right(open_[place])
+        kind = rng.integers(10)
+        if kind == 0:
+            answer = {"id": answer["id"], "op": "skip"}
+        elif kind == 1:
+            answer["y"] = not answer["y"]
+        answers += [answer] * (1 + (kind == 2))
+    asked = list(world.questions().values())
+    if rng.random() < 0.3:
+        answers.append(world.right(asked[rng.integers(len(asked))]))  # late, or a correction
+    world.answer(*answers)
+
+
+@settings(max_examples=10, deadline=None)
+@given(seed=st.integers(0, 10_000))
+def test_the_model_is_that_of_the_answers_in_their_order(tmp_path_factory, seed):
+    rng = np.random.default_rng(seed)
+    world = World(configure(tmp_path_factory.mktemp("loop")), n=60, seed=seed)
+    for _ in range(8):
+        world.run()
+        a_noisy_person(world, rng, 4)
+    state = world.run()
+    assert state.counters.learned > 5
+    assert state.model.digest() == retrained(state, world).digest()
+
+
+def test_killed_at_any_step_it_asks_and_learns_the_same(tmp_path, monkeypatch):
+    def whole(folder, blows_at):
+        """Two rounds of answers; the second run is killed."""
+        world, fuse = World(configure(folder, open=3), n=60), Fuse(blows_at)
+        world.run()
+        world.answer(*map(world.right, world.open()))
+        world.run()
+        world.answer(*map(world.right, world.open()), {"id": world.open()[0]["id"], "op": "skip"})
+        with world.appending("events") as append:
+            for i in range(60):
+                append({"id": f"more{i}", "x": {"a": 0.1 * i, "b": 0.0}})
+        with contextlib.suppress(Killed):
+            run_with(world.settings, fuse, monkeypatch)
+        state = world.run()
+        return fuse.steps, (state.model.digest(), world.open(), list(world.questions()), world.status())
+
+    steps, expected = whole(tmp_path / "whole", None)
+    assert steps > 50
+    for place in range(1, steps + 1, 3):
+        assert whole(tmp_path / str(place), place)[1] == expected, place
