@@ -92,8 +92,8 @@ def test_a_random_example_before_the_audit_says_nothing():
 
 def test_the_reason_says_what_was_seen_and_what_cannot_be_excluded():
     rule = MarginExhausted(3)
-    assert "the last 0 selected examples lay outside the margin; after 3 in a row" in rule.verdict().why
-    assert "the last 2 selected" in told(rule, [OUTSIDE] * 2).verdict().why
+    assert "0 selected examples in a row lay outside the margin; after 3, random" in rule.verdict().why
+    assert "2 selected examples in a row" in told(rule, [OUTSIDE] * 2).verdict().why
     during = told(rule, [OUTSIDE, AGREES]).verdict().why
     assert "1 of 3 agree" in during
     assert "groups that lie far from the boundary" in during

@@ -176,8 +176,8 @@ class MarginExhausted(StoppingRule):
             return Verdict(
                 False,
                 False,
-                f"the last {self._outside} selected examples lay outside the margin; "
-                f"after {self.pool} in a row, random ones are checked{so_far}",
+                f"{self._outside} selected examples in a row lay outside the margin; "
+                f"after {self.pool}, random ones are checked{so_far}",
             )
         if self._audited < self.pool:
             return Verdict(
