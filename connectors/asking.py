@@ -11,30 +11,40 @@ x has the features as they came, event what else a JSON event has, unusual the f
 A record without a value takes the question back, or says that it is answered.  The record with the key "status" says
 how far the labelling is.  An answer is a label, or has one of the other operations in `wire`.
 
-What to learn is the join's business alone: the loop is told of all labels, whoever gave them, and only what it says of
-questions is carried out.
+Which label holds, and what is learned, is the join's business alone: the loop is told which label of an event holds
+whenever that may have changed, whoever gave it, and only what it says of questions is carried out.
 """
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from streamsvm.active import Action, Answer, Ask, Question, SetLabel, Status, Withdraw
+from streamsvm.active import (
+    Action,
+    Answer,
+    Ask,
+    CurvePoint,
+    LabellingLoop,
+    LoopCounts,
+    Question,
+    SetLabel,
+    Withdraw,
+)
 
-from .candidates import Labelling
+from .candidates import MAX_QUESTION_BYTES, Labelling
+from .join import Join
 from .settings import Settings
 from .state import State
-from .transport import Record, Transport
-from .wire import MAX_BYTES, Codec, Event, Label
+from .transport import Transport
+from .wire import Codec, Event
 
 STATUS = b"status"  # key of the record that is no question
 
 _UNUSUAL = 3.0  # standard deviations of the warm-up
 _OWN_FIELDS = ("id", "x", "y", "w")
-_STATUS_OF: Mapping[str, Status] = {"set": "label", "retract": "retract", "skip": "skip", "ignore": "ignore"}
 
 
 class Asking:
@@ -59,43 +69,68 @@ class Asking:
         self._codec = codec
         self._log = log
         self._number = number
+        self._heard: list[Answer] = []  # in this cut; all of the same time, so that the last holds, as in the join
 
-    def step(
-        self, events: Iterable[Event], answers: Iterable[tuple[Record, Label]], state: State, labelling: Labelling
-    ) -> None:
-        """Hear the answers of a cut, offer its events, and ask.
+    def hear(self, key: int, operation: str, who: str, join: Join) -> None:
+        """Note what the join has just made of a record: which label of the event holds now, if any does.
 
         Parameters
         ----------
-        events, answers
-            What the cut had, learned by now as far as possible.
+        key
+            Of the event.
+        operation
+            One of those in `wire`; that of an event is "set".
+        who
+            Says so.
+        join
+            After the record.
+        """
+        if operation in ("skip", "ignore"):
+            self._heard.append(Answer(key, "skip" if operation == "skip" else "ignore", None, who, 0))
+            return
+        y = join.label_of(key)
+        if y is not None:
+            self._heard.append(Answer(key, "label", y, who, 0))
+        elif operation == "retract":
+            self._heard.append(Answer(key, "retract", None, who, 0))
+
+    def step(self, events: Iterable[Event], state: State, labelling: Labelling) -> None:
+        """Tell the loop what was heard, offer the events of a cut, and ask.
+
+        Parameters
+        ----------
+        events
+            Of the cut; what was complete has been learned.
         state
             Of the partition, afterwards.
         labelling
             The state's.
         """
         loop, now = labelling.loop, state.join.clock
-        before = replace(loop.counts)
-        self._hear(answers, state, labelling)
+        before = self._shown(loop)
+        n_labels = loop.counts.n_labels
         for event in events:
-            if event.y is not None:
-                loop.answer(Answer(event.key, "label", event.y, "", 0), state.model.n_support, now)  # older than others
             labelling.offer(event, now)
+        self._tell(state, labelling)
         is_any_gone = any(state.join.awaiting(question.key) is None for question in loop.open_questions())
-        if is_any_gone or loop.counts.n_labels != before.n_labels:  # which takes time
+        if is_any_gone or loop.counts.n_labels != n_labels:  # which takes time
             self._execute(loop.refresh(state.model), state, labelling)
         self._execute(loop.choose(state.model, now), state, labelling)
-        if loop.counts != replace(before, n_offered=loop.counts.n_offered):
-            self._publish(STATUS, {"status": status(state, labelling)})
+        if self._shown(loop) != before:
+            self._publish(STATUS, _dump({"status": status(state, labelling)}))
 
-    def _hear(self, answers: Iterable[tuple[Record, Label]], state: State, labelling: Labelling) -> None:
+    def _shown(self, loop: LabellingLoop) -> LoopCounts:
+        """The counts whose change is news; labels from elsewhere alone are none."""
+        return replace(loop.counts, n_offered=0, n_positive=0, n_negative=0, elsewhere=0, refused=0, gone=0)
+
+    def _tell(self, state: State, labelling: Labelling) -> None:
+        heard, self._heard = self._heard, []
         n_support, now = state.model.n_support, state.join.clock
-        for record, label in answers:
-            is_open = {question.key: question.id for question in labelling.loop.open_questions()}
-            answer = Answer(label.key, _STATUS_OF[label.op], label.y, label.source or "", label.rev or record.timestamp)
+        for answer in heard:
+            asked = labelling.loop.open_question(answer.key)
             actions = labelling.loop.answer(answer, n_support, now)
-            if any(isinstance(action, SetLabel) for action in actions) and label.key in is_open:
-                self._publish(is_open[label.key].encode(), None)
+            if asked and any(isinstance(action, SetLabel) for action in actions):
+                self._publish(asked.id.encode(), None)
             self._execute(actions, state, labelling)
 
     def _execute(self, actions: Iterable[Action], state: State, labelling: Labelling) -> None:
@@ -105,20 +140,18 @@ class Asking:
             elif isinstance(action, Withdraw):
                 self._publish(action.question.id.encode(), None)
 
-    def _publish(self, key: bytes, value: dict[str, Any] | None) -> None:
-        data = None if value is None else json.dumps(value, ensure_ascii=False, allow_nan=False).encode()
-        self._log.produce(self._topic, data, key=key, partition=self._number)
+    def _publish(self, key: bytes, value: bytes | None) -> None:
+        self._log.produce(self._topic, value, key=key, partition=self._number)
 
     # --- what is said -------------------------------------------------------------------------------------------------
 
-    def _question(self, question: Question, state: State, labelling: Labelling) -> dict[str, Any]:
+    def _question(self, question: Question, state: State, labelling: Labelling) -> bytes:
         value = labelling.value_of(question.key)
         x = self._codec.features(value)
-        return {
+        fields = {
             "query_id": question.id,
             "id": labelling.id_of(question.key),
             "x": x,
-            "event": self._other_fields(value),
             "margin": question.margin,
             "score": float(state.model.probability(np.array(question.margin))),
             "reason": question.reason,
@@ -127,10 +160,15 @@ class Asking:
             "unusual": self._unusual(x, state),
             "model": {"ver": state.counters.learned, "n_support": state.model.n_support},
         }
+        try:
+            whole = _dump({**fields, "event": self._other_fields(value)})
+        except ValueError:  # infinity, as 1e999 is read
+            return _dump({**fields, "event": {}})
+        return whole if len(whole) <= MAX_QUESTION_BYTES else _dump({**fields, "event": {}, "unusual": {}})
 
     def _other_fields(self, value: bytes) -> dict[str, Any]:
-        """What a JSON event has for people; nothing of one so large that the question would be too large."""
-        if not self._is_json or len(value) > MAX_BYTES // 2:
+        """What a JSON event has for people."""
+        if not self._is_json:
             return {}
         return {name: field for name, field in json.loads(value).items() if name not in _OWN_FIELDS}
 
@@ -139,6 +177,10 @@ class Asking:
         if not self._is_standard or state.scaler is None:
             return {}
         return {name: round(z, 1) for name, z in state.scaler.transform_one(x).items() if abs(z) >= _UNUSUAL}
+
+
+def _dump(value: dict[str, Any]) -> bytes:
+    return json.dumps(value, ensure_ascii=False, allow_nan=False).encode()
 
 
 def status(state: State, labelling: Labelling) -> dict[str, Any]:
@@ -157,5 +199,10 @@ def status(state: State, labelling: Labelling) -> dict[str, Any]:
         "not_undone": state.join.counters.not_undone,
         "remaining": loop.remaining(),
         "verdict": verdict._asdict(),
-        "curve": loop.curve(),
+        "curve": _thinned(loop.curve()),
     }
+
+
+def _thinned(points: list[CurvePoint]) -> list[CurvePoint]:
+    """At most 64 of them, with the last."""
+    return points[:: -(-len(points) // 64) or 1][:-1] + points[-1:]

@@ -4,6 +4,8 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
+import orjson
+
 from streamsvm import WarmupScaler
 from streamsvm.active import (
     ActiveSelection,
@@ -22,9 +24,13 @@ from streamsvm.active import (
 
 from .join import Join
 from .settings import LabellingSettings, Settings
-from .wire import Codec, Event
+from .wire import MAX_BYTES, Codec, Event
+
+MAX_QUESTION_BYTES = MAX_BYTES - (64 << 10)  # Kafka's default for a record, less what comes around it
 
 EventId = str | int
+
+_LARGE = MAX_BYTES // 16  # an event that is smaller makes a question that is small enough, however numbers are written
 
 
 class Candidates(StreamPool):
@@ -81,15 +87,18 @@ class Labelling:
             seeds=labelling.seeds,
             n_open=labelling.open,
             expiry=int(1000 * labelling.expires_seconds),
-            name=f"{settings.group.id}/{settings.log.topic}-{number}",
+            name=f"{settings.log.topic}-{number}",
             seed=number,
             is_alive=lambda key: join.awaiting(key) is not None,
         )
+        join.when_forgotten = self._candidates.discard
 
     def offer(self, event: Event, now: int) -> None:
-        """Keep an event as a candidate, if its label is not known yet."""
+        """Keep an event as a candidate, if its label is not known yet and a question can hold its features."""
         value = self._join.awaiting(event.key)
-        if value is not None and self.loop.offer(event.key, value, now):
+        if value is None or _is_huge(event, value):
+            return
+        if self.loop.offer(event.key, value, now):
             self._ids[event.key] = event.id
             if len(self._ids) > self._max_ids:
                 self._forget()
@@ -121,12 +130,13 @@ class Labelling:
     def to_bytes(self) -> bytes:
         """The state, for a checkpoint; the payloads are in that of the join."""
         self._forget()
-        return json.dumps({"loop": self.loop.state(), "ids": list(self._ids.items())}).encode()
+        ids = json.dumps(list(self._ids.items()))  # which may be integers of any size
+        return orjson.dumps({"loop": self.loop.state(), "ids": ids})
 
     def restore(self, data: bytes) -> None:
         """Go on from `to_bytes`, with a join that was restored."""
-        state = json.loads(data)
-        self._ids = dict(state["ids"])
+        state = orjson.loads(data)
+        self._ids = dict(json.loads(state["ids"]))
         loop = state["loop"]
         self.loop.restore({**loop, "stopping": self._going_on(loop)}, self._join.awaiting)
 
@@ -142,6 +152,10 @@ class Labelling:
             for part in fresh["rules"]
         ]
         return {**fresh, "rules": parts}
+
+
+def _is_huge(event: Event, value: bytes) -> bool:
+    return len(value) > _LARGE and len(json.dumps(event.x)) > MAX_QUESTION_BYTES // 2
 
 
 def _selection(labelling: LabellingSettings) -> Selection:

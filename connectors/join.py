@@ -30,7 +30,7 @@ unmatched.
 
 import math
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import astuple, dataclass
 from datetime import UTC, datetime
 from operator import attrgetter
@@ -111,6 +111,7 @@ class Join:
         self._bytes = 0
         self._clock = _NEVER
         self.counters = JoinCounters()
+        self.when_forgotten: Callable[[int], object] = lambda key: None  # called with the key of each event that goes
 
     @property
     def n_entries(self) -> int:
@@ -131,6 +132,11 @@ class Join:
         """The payload of an event that is here and was not learned yet; None for any other key."""
         entry = self._entries.get(key)
         return entry.value if entry is not None and entry.taught is None else None
+
+    def label_of(self, key: int) -> bool | None:
+        """The label that holds of an event that is here; None for any other key."""
+        entry = self._entries.get(key)
+        return entry.y if entry is not None and entry.value is not None else None
 
     def add_event(
         self,
@@ -277,8 +283,10 @@ class Join:
         self._bytes -= _size(self._entries.pop(key))
 
     def _forget_oldest(self) -> int:
-        _, entry = self._entries.popitem(last=False)
+        key, entry = self._entries.popitem(last=False)
         self._bytes -= _size(entry)
+        if entry.value is not None:
+            self.when_forgotten(key)
         return self._count_lost(entry)
 
     def _count_lost(self, entry: _Entry) -> int:

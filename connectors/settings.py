@@ -84,8 +84,12 @@ def parse_partitions(text: str) -> list[int]:
     return sorted(numbers)
 
 
-def _at_least(minimum: int) -> Check:
-    return lambda value: None if value >= minimum else f"at least {minimum}"
+def _at_least(minimum: float) -> Check:
+    return lambda value: None if value >= minimum and math.isfinite(value) else f"at least {minimum}"
+
+
+def _port(value: int) -> str | None:
+    return None if 0 <= value <= 65535 else "a port: a number from 0 to 65535"
 
 
 def _one_of(*choices: str) -> Check:
@@ -261,13 +265,13 @@ class LabellingSettings:
     seeds: int = _key(1, _at_least(0))
     open: int = _key(4, _at_least(1))
     reservoir: int = _key(10_000, _at_least(1))
-    expires_seconds: float = _key(86400.0, _positive)
+    expires_seconds: float = _key(86400.0, _at_least(0.001))
     stop: str = _key("margin", _one_of("margin", "support", "either", "never"))
     max_labels: int = _key(0, _at_least(0))
     max_fraction: float = _key(0.0, _fraction)
-    lease_seconds: float = _key(120.0, _positive)
+    lease_seconds: float = _key(120.0, _at_least(0.001))
     host: str = "127.0.0.1"
-    port: int = _key(8765, _at_least(0))
+    port: int = _key(8765, _port)
     text: str = "text"
     image: str = "image"
     series: str = "series"
@@ -297,7 +301,7 @@ class HttpSettings:
     """Where metrics and health are served; port 0: nowhere."""
 
     host: str = "127.0.0.1"
-    port: int = _key(0, _at_least(0))
+    port: int = _key(0, _port)
 
 
 @dataclass(frozen=True)

@@ -84,10 +84,9 @@ class Training:
             tasks = [task for item, margin in zip(decoded, margins, strict=True) if (task := _own_label(item, margin))]
             self._learn(tasks, state)
             return
-        answers = self._decode_labels(labels, state)
-        self._learn(self._join(decoded, margins, answers, state), state)
+        self._learn(self._join(decoded, margins, self._decode_labels(labels, state), state), state)
         if self._asking and state.labelling:
-            self._asking.step([item.event for item in decoded], answers, state, state.labelling)
+            self._asking.step([item.event for item in decoded], state, state.labelling)
 
     def refuse(self, record: Record, stage: str, error: BadRecord, state: State) -> None:
         """Put a record aside, with the reason."""
@@ -175,12 +174,16 @@ class Training:
             lesson = state.join.add_event(
                 event.key, record.value, y=event.y, w=event.w, margin=margin, entity=entity, time=time
             )
+            if self._asking:
+                self._asking.hear(event.key, "set", "", state.join)
             if lesson:
                 tasks.append(Task(lesson, x))
         for record, label in labels:
-            if label.op not in ("set", "retract"):
-                continue  # an answer without a label
-            lesson = state.join.add_label(label, record.offset, self._time(label.ts, record))
+            lesson = None
+            if label.op in ("set", "retract"):
+                lesson = state.join.add_label(label, record.offset, self._time(label.ts, record))
+            if self._asking:
+                self._asking.hear(label.key, label.op, label.source or "", state.join)
             if lesson:
                 tasks.append(Task(lesson, at_hand.get(lesson.value) or self._features(lesson.value, state)))
         return tasks

@@ -607,6 +607,7 @@ class Machine(RuleBasedStateMachine):
         self.answered = []  # keys of questions, as they were answered first
         self.late = 0
         self.said = {}  # by key: all labels and retractions, as they came
+        self.dismissed = set()  # without having been asked about
         self.offered = set()
         self.taught = {}  # labels by the actions
         self.gone = 0
@@ -631,7 +632,7 @@ class Machine(RuleBasedStateMachine):
     def offer(self, key, x, revives):
         if revives:
             self.alive.add(key)
-        known = key in self.asked or key in self.said or key in self.loop._pool
+        known = key in self.asked or key in self.said or key in self.dismissed or key in self.loop._pool
         if not known:
             self.xs[key] = x
             self.offered.add(key)
@@ -673,6 +674,7 @@ class Machine(RuleBasedStateMachine):
         assert question.key in self.offered
         assert question.key not in self.asked
         assert question.key not in self.said
+        assert question.key not in self.dismissed
         assert question.key in self.alive
         assert question.margin == factor * self.xs[question.key]
         assert (question.asked, question.expires) == (self.now, self.now + EXPIRY)
@@ -723,6 +725,8 @@ class Machine(RuleBasedStateMachine):
         if key in self.open():
             self.ended[key] = {"skip": "skipped", "ignore": "ignored"}[status]
             expected = [Withdraw(self.asked[key], f"{self.ended[key]} by bob")]
+        elif key not in self.asked:
+            self.dismissed.add(key)
         expected += self.expired()
         assert self.call("answer", Answer(key, status, None, "bob", self.now), 5, self.now) == expected
 
@@ -761,7 +765,7 @@ class Machine(RuleBasedStateMachine):
     def the_pool_has_only_what_was_never_looked_at(self):
         keys = set(self.loop._pool.keys())
         assert keys <= self.offered
-        assert not keys & (self.asked.keys() | self.said.keys())
+        assert not keys & (self.asked.keys() | self.said.keys() | self.dismissed)
 
 
 TestMachine = Machine.TestCase

@@ -331,3 +331,14 @@ def test_what_was_lost_is_left_out():
 def test_a_bad_parameter_is_named(arguments, message):
     with pytest.raises(ValueError, match=message):
         StreamPool(**arguments)
+
+
+def test_a_smaller_pool_takes_the_newest_of_a_larger_one():
+    rng = np.random.default_rng(0)
+    large, small = StreamPool(10), StreamPool(4)
+    for key in range(10):
+        large.add(key, float(key), key, rng)
+    small.restore(large.state(), float)
+    left = small.keys()
+    assert sorted(left) == [6, 7, 8, 9]
+    assert small.rows(left) == [float(key) for key in left]

@@ -255,9 +255,101 @@ def test_a_large_event_is_shown_without_its_fields(tmp_path):
     world = World(configure(tmp_path), n=0)
     with world.appending("events") as append:
         for i in range(25):
-            append({"id": i, "x": {"a": float(i), "b": 0.0}, "text": "long " * 120_000})
+            append({"id": i, "x": {"a": float(i), "b": 0.0}, "text": "long " * 200_000})
     world.run()
     assert [question["event"] for question in world.open()] == [{}] * 4
+
+
+def test_what_json_cannot_hold_is_left_out(tmp_path):
+    world = World(configure(tmp_path), n=0)
+    with world.appending("events") as append:
+        for i in range(25):
+            append({"id": i, "x": {"a": float(i), "b": 0.0}, "text": "kept"})
+    folder = world.settings.log.dir / "events" / "0"
+    with contextlib.closing(Appender(folder, 1 << 20)) as appender:
+        for i in range(25, 50):
+            appender.append(world.clock + i, None, b'{"id": %d, "x": {"a": 1.0, "b": 2.0}, "odd": [1e999]}' % i, ())
+    for _ in range(8):
+        state = world.run()
+        world.answer(*({"id": question["id"], "y": question["id"] % 2 == 0} for question in world.open()))
+    events = {question["id"]: question["event"] for question in world.questions().values()}
+    assert all(event == ({"text": "kept"} if id_ < 25 else {}) for id_, event in events.items())
+    assert max(events) >= 25
+    assert state.counters.predicted == 50
+
+
+def test_an_event_too_large_for_a_question_is_not_asked_about(tmp_path):
+    conf = replace(configure(tmp_path), features=FeatureSettings(scale="none"))
+    world = World(conf, n=0)
+    with world.appending("events") as append:
+        append({"id": "huge", "x": {f"feature{i}": 1e14 for i in range(30_000)}})
+        append({"id": "small", "x": {"feature0": 1.0}})
+    world.run()
+    assert [question["id"] for question in world.open()] == ["small"]
+    assert all(len(record.value or b"") < 1 << 20 for record in world.read("questions"))
+
+
+def test_events_that_have_their_label_change_no_question(tmp_path):
+    world = World(configure(tmp_path, expires_seconds=3600.0), n=30)
+    world.run()
+    asked = world.open()[0]
+    with world.appending("events") as append:
+        append({"id": asked["id"], "x": {"a": 0.0, "b": 0.0}, "y": True})  # a duplicate
+    state = world.run()
+    assert (state.join.counters.duplicate_events, state.counters.learned) == (1, 0)
+    assert (world.status()["answered"], len(world.open())) == (0, 4)
+    world.clock += 7_200_000
+    with world.appending("events") as append:
+        append({"id": "with its label", "x": {"a": 0.0, "b": 0.0}, "y": True})
+    world.run()
+    status = world.status()
+    assert (status["expired"], status["open"], len(world.open())) == (4, 4, 4)
+
+
+def test_the_loop_sees_the_labels_that_the_join_holds(tmp_path):
+    world = World(configure(tmp_path), n=40)
+    world.run()
+    first, second, *_ = world.open()
+    world.answer(
+        {"id": first["id"], "op": "retract", "rev": 5},
+        {"id": first["id"], "y": True},  # older than the retraction
+        {"id": second["id"], "y": True},
+        {"id": second["id"], "y": False, "rev": 1},
+    )
+    state = world.run()
+    status = world.status()
+    assert (state.join.counters.stale, state.counters.learned) == (1, 2)
+    assert (status["answered"], status["labels"], status["negative"], status["corrected"]) == (1, 1, 1, 1)
+
+
+def test_labelled_streams_are_not_news(tmp_path):
+    world = World(configure(tmp_path), n=30)
+    with world.appending("events") as append:
+        for i in range(400):
+            append({"id": f"labelled{i}", "x": {"a": 0.1 * i, "b": 0.0}, "y": i % 2 == 0})
+    world.run()
+    assert sum(record.key == b"status" for record in world.read("questions")) < 10
+
+
+@pytest.mark.parametrize("operation", ["skip", "ignore"])
+def test_what_was_skipped_before_it_was_asked_is_not_asked(tmp_path, operation):
+    world = World(configure(tmp_path), n=0)
+    world.answer(*({"id": i, "op": operation} for i in range(20)))
+    with world.appending("events") as append:
+        for i in range(24):
+            append({"id": i, "x": {"a": float(i), "b": 0.0}})
+    world.run()
+    assert {question["id"] for question in world.questions().values()} == {20, 21, 22, 23}
+
+
+def test_a_smaller_reservoir_keeps_the_newest(tmp_path):
+    world = World(configure(tmp_path), n=100)
+    world.run()
+    world.settings = configure(tmp_path, reservoir=10)
+    with world.appending("events") as append:
+        append({"id": "one more", "x": {"a": 0.0, "b": 0.0}})
+    state = world.run()
+    assert len(json.loads(json.dumps(state.labelling.loop.state()["pool"]["keys"]))) <= 10
 
 
 @pytest.mark.parametrize("lacking", ['labels = ""', 'labels = "labels"\n[daemon]\nper = "key"'])
@@ -319,8 +411,10 @@ def test_the_model_is_that_of_the_answers_in_their_order(tmp_path_factory, seed)
 
 def test_killed_at_any_step_it_asks_and_learns_the_same(tmp_path, monkeypatch):
     def whole(folder, blows_at):
-        """Two rounds of answers; the second run is killed."""
-        world, fuse = World(configure(folder, open=3), n=60), Fuse(blows_at)
+        """Two rounds of answers; the second run is killed, while events are forgotten, evicted and drawn."""
+        conf = configure(folder, open=3, expires_seconds=600.0, reservoir=15)
+        conf = replace(conf, join=replace(conf.join, ttl_seconds=1800.0))  # thirty records
+        world, fuse = World(conf, n=60), Fuse(blows_at)
         world.run()
         world.answer(*map(world.right, world.open()))
         world.run()
@@ -331,6 +425,7 @@ def test_killed_at_any_step_it_asks_and_learns_the_same(tmp_path, monkeypatch):
         with contextlib.suppress(Killed):
             run_with(world.settings, fuse, monkeypatch)
         state = world.run()
+        assert state.labelling.loop.counts.n_asked > 10
         return fuse.steps, (state.model.digest(), world.open(), list(world.questions()), world.status())
 
     steps, expected = whole(tmp_path / "whole", None)

@@ -707,3 +707,32 @@ def test_any_time_is_a_whole_number_near_the_log_s(ts, stamp, max_skew):
     result = event_time(ts, stamp, max_skew)
     assert type(result) is int
     assert abs(result - stamp) <= max_skew
+
+
+# --- what is told to those who ask ------------------------------------------------------------------------------------
+
+
+def test_it_tells_what_waits_and_which_label_holds(join):
+    assert (join.awaiting(1), join.label_of(1)) == (None, None)
+    add_label(join, True, 0)
+    assert (join.awaiting(1), join.label_of(1)) == (None, None), "there is no event yet"
+    add_event(join)
+    assert (join.awaiting(1), join.label_of(1)) == (None, True)
+    add_event(join, key=2)
+    assert (join.awaiting(2), join.label_of(2)) == (b"payload", None)
+    add_label(join, False, 1, key=2)
+    add_label(join, None, 2, key=2)
+    assert (join.awaiting(2), join.label_of(2)) == (None, None), "it was learned, and its label taken back"
+
+
+def test_it_tells_which_events_it_forgets():
+    forgotten = []
+    join = Join(TTL, 3 * (OVERHEAD + len(b"payloadentity")))
+    join.when_forgotten = forgotten.append
+    for key in range(4):
+        add_event(join, key=key)
+    assert forgotten == [0]
+    add_label(join, True, 0, key=7)
+    assert forgotten == [0, 1], "the label needs its place"
+    add_event(join, key=9, time=TTL + 1)
+    assert forgotten == [0, 1, 2, 3], "the label that waited is no event"

@@ -193,6 +193,25 @@ class Desk:
         card.y, card.by = y, who
         return outcome
 
+    def newest(self, who: str, now: int, within: int = 60_000) -> Given | None:
+        """Somebody's newest answer that was not taken back, whether it still holds or not.
+
+        Parameters
+        ----------
+        who
+            The person.
+        now
+            The time, in milliseconds.
+        within
+            How old the answer may be, in milliseconds.
+
+        Returns
+        -------
+        The answer; None if there is none, or it is too old.
+        """
+        given = self._given.get(who)
+        return given[-1] if given and now - given[-1].time <= within else None
+
     def undo(self, who: str, now: int, within: int = 60_000) -> Given | None:
         """Take back somebody's newest answer.
 
@@ -210,10 +229,10 @@ class Desk:
         What is taken back: its question is in front of them again.  None if there is no answer, it is too old, somebody
         else has changed it, or it is forgotten.
         """
-        given = self._given.get(who)
-        if not given or now - given[-1].time > within:
+        newest = self.newest(who, now, within)
+        if newest is None:
             return None
-        question_id = given[-1].question_id
+        question_id = newest.question_id
         card = self._left.get(question_id)
         if card is None or card.by != who:
             return None
@@ -221,7 +240,7 @@ class Desk:
         self.release(who)
         self._waiting[question_id] = _Card(card.asked)
         self._lend(question_id, who, now)
-        return given.pop()
+        return self._given[who].pop()
 
     def _find(self, question_id: str) -> _Card | None:
         return self._waiting.get(question_id) or self._left.get(question_id)

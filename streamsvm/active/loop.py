@@ -451,6 +451,8 @@ class LabellingLoop:
     def _dismiss(self, answer: Answer, status: str) -> Action:
         record = self._open.get(answer.key)
         if record is None:
+            if self._find(answer.key) is None:
+                self._add_elsewhere(answer.key)
             return self._refuse(answer.key, "there is no open question about it")
         return self._end(record, status, f"{status} by {answer.annotator}")
 
@@ -529,6 +531,11 @@ class LabellingLoop:
     def open_questions(self) -> list[Question]:
         """The questions that wait for an answer, oldest first."""
         return [record.question for record in self._open.values() if record.question is not None]
+
+    def open_question(self, key: int) -> Question | None:
+        """The question about this example that waits for an answer; None if there is none."""
+        record = self._open.get(key)
+        return None if record is None else record.question
 
     def row(self, key: int) -> Any:
         """The example of an open question, as the pool's `rows` gave it; None if it was lost in a restart.

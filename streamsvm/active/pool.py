@@ -255,7 +255,8 @@ class StreamPool:
         state
             What `state` gave.
         x_of
-            The features that belong to a key; None if they are lost: the example is then left out.
+            The features that belong to a key; None if they are lost: the example is then left out.  So are the oldest
+            of more than the capacity.
         """
         self._keys, self._xs, self._slot, self._times = [], [], {}, OrderedDict()
         for key in state["keys"]:
@@ -263,6 +264,8 @@ class StreamPool:
             if x is not None:
                 self._append(key, x, 0)
         self._times = OrderedDict((key, time) for key, time in state["times"] if key in self._slot)
+        for key in list(self._times)[: max(0, len(self) - self.capacity)]:
+            self.discard(key)
 
 
 def _places(n: int, wanted: int, rng: np.random.Generator) -> np.ndarray:
