@@ -4,8 +4,8 @@ A folder holds NAME/NAME.npz with dense X, y (and X_test, y_test), or compressed
 (and the same with _test).  Without a folder, the sets that OpenML has are fetched by scikit-learn and split by a
 fixed permutation.
 
-`TASKS` are those of the LASVM paper, `GAP_TASKS` those of the paper on the gap family; the same data set may be in both
-with other hyper-parameters.
+`TASKS` are those of the LASVM paper, `GAP_TASKS` those of the paper on the gap family, `ACTIVE_TASKS` those of the
+paper on active learning with imbalanced classes; the same data set may be in several with other hyper-parameters.
 """
 
 from pathlib import Path
@@ -45,14 +45,26 @@ TASKS = _by_name(
 )
 _USPS = Task("usps", 2.0, 2.0, "0", "mean square", 7329, "USPS", "1", anew=True)
 _MNIST = Task("mnist", 100.0, 0.001, "8", "pixels", None, "mnist_784")
+_A9A = Task("a9a", 100.0, 0.005, "1", "as is", None, "a9a")
 GAP_TASKS = _by_name(
     Task("banana", 10.0, 1.0, "1", "as is", 4000, "banana", anew=True),
-    Task("a9a", 100.0, 0.005, "1", "as is", None, "a9a"),
+    _A9A,
     _USPS,
     _USPS._replace(name="usps+N", stored="usps", noise=0.1),
     Task("reuters", 1.0, 0.5, "1", "as is", None, None, stored="reuters_moneyfx"),
     _MNIST._replace(name="mnist-20k", stored="mnist", n_train=20000),
     _MNIST,
+)
+ACTIVE_TASKS = _by_name(
+    _USPS._replace(C=1000.0),
+    Task("letter", 10.0, 0.01, "0", "as is", 16000, "letter", "A", anew=True),
+    Task("reuters", 1.0, 1.0, "1", "as is", None, None, stored="reuters_moneyfx"),
+    Task("spambase", 10.0, 0.005, "1", "standard", 3680, "spambase", anew=True),
+    Task("mnist-10k", 1000.0, 0.02, "8", "pixels", 10000, "mnist_784", stored="mnist"),
+    Task("abalone", 100.0, 0.01, "7", "standard", 3341, "abalone", anew=True),  # eight features
+    _A9A,
+    _A9A._replace(name="a9a-10k", stored="a9a", n_train=10000),
+    Task("waveform", 1.0, 0.05, "0", "standard", 4000, "waveform-5000", anew=True),
 )
 
 
