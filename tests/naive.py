@@ -487,3 +487,92 @@ def margin_exhausted(answers, pool):
         else:
             outside += reason == "boundary"
     return outside, audited
+
+
+# --------------------------------------------------------------------------------------------------------- batch solver
+
+
+class NaivePlanner:
+    """SMO with second-order working sets and planned steps, on a kernel matrix: `streamsvm.batch.steps` step by step.
+
+    A working set is (i, j) with its direction e_i - e_j.  `history` holds the sets of all steps, `planned` how many
+    were planned; the last planned step is kept as the set that was to follow, and its size relative to the Newton step.
+    """
+
+    def __init__(self, K, y, lower, upper, planning, over_step=1.0):
+        self.K, self.y, self.lower, self.upper = K, y, lower, upper
+        self.planning, self.over_step = planning, over_step
+        self.beta, self.g = np.zeros(len(y)), np.array(y, float)
+        self.history, self.planned = [], 0
+        self.to_follow, self.ratio, self.free = None, 1.0, False
+
+    @property
+    def violation(self):
+        return violation(self.beta, self.g, self.lower, self.upper)
+
+    def curvature(self, i, j):
+        return max(self.K[i, i] + self.K[j, j] - 2.0 * self.K[i, j], NO_CURVATURE)
+
+    def room(self, i, j):
+        return min(self.upper[i] - self.beta[i], self.beta[j] - self.lower[j])
+
+    def gain(self, i, j, exact):
+        """Twice the gain of the best step along (i, j): with the bounds or, not `exact`, without."""
+        w, q = self.g[i] - self.g[j], self.curvature(i, j)
+        mu = min(w / q, self.room(i, j))
+        return mu * (2.0 * w - q * mu) if exact else w * w / q
+
+    def working_set(self):
+        i, _ = extremes(self.beta, self.g, self.lower, self.upper)
+        exact = self.to_follow is not None and abs(self.ratio - 1.0) > 0.9
+        may_fall = (self.beta > self.lower) & (self.g < self.g[i])
+        gains = [self.gain(i, j, exact) if may_fall[j] else 0.0 for j in range(len(self.y))]
+        j = int(np.argmax(gains))
+        if self.to_follow is not None:
+            a, b = self.to_follow if self.g[self.to_follow[0]] >= self.g[self.to_follow[1]] else self.to_follow[::-1]
+            if self.room(a, b) > 0 and self.gain(a, b, exact) > gains[j]:
+                return a, b
+        return i, j
+
+    def plan(self, i, j):
+        """The recent set to follow and the step before it that is best for both together; None if bounds disturb."""
+        v = np.zeros(len(self.y))
+        v[i], v[j] = 1.0, -1.0
+        best = None
+        for a, b in self.history[::-1][: self.planning]:
+            v_2 = np.zeros(len(self.y))
+            v_2[a], v_2[b] = 1.0, -1.0
+            V = np.array([v, v_2])
+            Q = np.array([[self.curvature(i, j), v @ self.K @ v_2], [0.0, self.curvature(a, b)]])
+            Q[1, 0] = Q[0, 1]
+            if not np.linalg.det(Q) > 1e-12 * Q[0, 0] * Q[1, 1]:
+                continue
+            mu = np.linalg.solve(Q, V @ self.g)  # the best of the plane that both directions span
+            first, both = self.beta + mu[0] * v, self.beta + mu @ V
+            ends = [first[[i, j]], both[[a, b]]]
+            boxes = [(self.lower[s], self.upper[s]) for s in ([i, j], [a, b])]
+            inside = all((lo < end).all() and (end < hi).all() for end, (lo, hi) in zip(ends, boxes, strict=True))
+            gained = mu @ V @ self.g - 0.5 * mu @ Q @ mu
+            if inside and (best is None or gained > best[0]):
+                best = gained, mu[0], (a, b)
+        return best
+
+    def step(self):
+        i, j = self.working_set()
+        w, q, room = self.g[i] - self.g[j], self.curvature(i, j), self.room(i, j)
+        best = self.plan(i, j) if self.free else None
+        mu, self.to_follow = (min(self.over_step * w / q, room), None) if best is None else best[1:]
+        self.ratio, self.free = mu * q / w, best is None and mu < room
+        self.planned += best is not None
+        reached_i, reached_j = mu >= self.upper[i] - self.beta[i], mu >= self.beta[j] - self.lower[j]
+        self.beta[i] = self.upper[i] if reached_i else self.beta[i] + mu
+        self.beta[j] = self.lower[j] if reached_j else self.beta[j] - mu
+        self.g -= mu * (self.K[i] - self.K[j])
+        self.history.append((i, j))
+
+
+def newton_direction(K_F, g_F):
+    """d with K_F d = g_F - mu 1 and sum d = 0, from the bordered system."""
+    m = len(g_F)
+    A = np.block([[K_F, np.ones((m, 1))], [np.ones((1, m)), np.zeros((1, 1))]])
+    return np.linalg.lstsq(A, np.append(g_F, 0.0), rcond=None)[0][:m]

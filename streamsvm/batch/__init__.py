@@ -1,0 +1,6 @@
+"""Solvers over a fixed set of examples."""
+
+from streamsvm.batch import smo as smo
+from streamsvm.batch.rows import RowStore as RowStore
+
+__all__ = ["RowStore", "smo"]

@@ -1,0 +1,143 @@
+"""Newton steps on the free set: they remove the long tail that pair steps have when C is large.
+
+With the bounded coefficients fixed, the free ones solve a linear system.  The step towards its solution,
+
+    K_F z_1 = g_F,   K_F z_2 = 1,   d = z_1 - (1'z_1 / 1'z_2) z_2        (so that sum d = 0)
+    t = min(1, g_F'd / d'K_F d, first bound),   beta_F += t d
+
+never lowers the dual objective, so that pair steps converge with it as without it.  Where a bound cuts the step short,
+that coefficient is fixed as well and the rest solved again, at most MAX_TRIES times.
+
+========= ================================================================ ================
+symbol    name                                                             shape, dtype
+========= ================================================================ ================
+F         places of the free active examples, lower < beta < upper         (m,) int64
+K_F       kernel among them                                                (m, m) float64
+g_F       their gradient                                                   (m,) float64
+d         direction                                                        (m,) float64
+patience  work to be done between two tries, in units of a try's cost      float
+========= ================================================================ ================
+
+The step is our own.  It is paid for: a try is due when pair steps have cost as much as it will, times a patience that
+doubles after a try that was cut short and halves after one that was not.
+"""
+
+import numpy as np
+from scipy.linalg import lapack
+from threadpoolctl import ThreadpoolController
+
+from streamsvm.batch.rows import Store
+from streamsvm.batch.steps import View, kernel_among, penalties, subtract_rows
+
+MAX_FREE = 1500  # beyond which a system costs more than the steps it saves
+MAX_TRIES = 5
+MIN_WAIT = 20  # pair steps between two tries
+JITTER = 1e-10  # on the diagonal, relative to it
+MIN_PATIENCE, MAX_PATIENCE = 0.25, 64.0
+
+_threads: list[ThreadpoolController] = []
+
+
+def _one_thread():
+    """One BLAS thread: the systems are too small for more, and it gives the same sums on every machine load."""
+    if not _threads:
+        _threads.append(ThreadpoolController())
+    return _threads[0].limit(limits=1, user_api="blas")
+
+
+def direction(K_F: np.ndarray, g_F: np.ndarray) -> np.ndarray | None:
+    """d for the free set; None if the kernel among it is not positive definite even with the jitter."""
+    m = len(g_F)
+    A = K_F.copy()
+    A[np.diag_indices(m)] += JITTER * (1.0 + np.abs(K_F.diagonal()))
+    _, z, failed = lapack.dposv(A, np.stack([g_F, np.ones(m)], axis=1), overwrite_a=True)
+    if failed:
+        return None
+    d = z[:, 0] - z[:, 0].sum() / z[:, 1].sum() * z[:, 1]
+    return d if np.isfinite(d).all() else None
+
+
+def free_step(beta, g_F, K_F, lower, upper) -> tuple[int, float, bool]:
+    """Change the free coefficients and their gradient in place; how many systems it took, their cost, all the way?"""
+    inside, cost = np.arange(len(beta)), 0.0
+    for tries in range(1, MAX_TRIES + 1):
+        cost += _system(len(inside))
+        K = K_F if len(inside) == len(beta) else K_F[np.ix_(inside, inside)]
+        d = direction(K, g_F[inside])
+        if d is None:
+            return tries, cost, False
+        ascent, curvature = float(g_F[inside] @ d), float(d @ K @ d)
+        if not (ascent > 0.0 and curvature > 0.0):
+            return tries, cost, False
+        old = beta[inside]
+        with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
+            room = np.where(d > 0.0, upper[inside] - old, old - lower[inside]) / np.abs(d)
+        room[d == 0.0] = np.inf
+        t = min(1.0, ascent / curvature, float(room.min()))
+        new, met = old + t * d, room <= t
+        new[met] = np.where(d > 0.0, upper[inside], lower[inside])[met]  # exactly, not up to rounding
+        widest = int(np.argmax(np.minimum(upper[inside] - new, new - lower[inside])))
+        new[widest] -= (new - old).sum()  # the sum stays what it is, however ill-conditioned the system
+        np.clip(new, lower[inside], upper[inside], out=new)
+        beta[inside] = new
+        g_F -= K_F[:, inside] @ (new - old)
+        if not met.any():
+            return tries, cost, True
+        inside = inside[(lower[inside] < new) & (new < upper[inside])]
+        if len(inside) < 2:
+            break
+    return tries, cost, False
+
+
+class Newton:
+    """Newton steps, taken when they are due."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._work, self._patience = 0.0, 1.0
+        self.steps = 0
+
+    def wait(self, view: View) -> int:
+        """How many pair steps from now a try is due; none is, ever, if the free set is too large or too small."""
+        m, n = int(np.count_nonzero(_free(view))), len(view.g)
+        rows = self._store.cache.rows if view.whole else view.short.rows
+        if not 2 <= m <= min(MAX_FREE, len(rows)):
+            return 2**31
+        return max(MIN_WAIT, int((self._patience * _cost(m, n) - self._work) / (3.0 * n)))
+
+    def after(self, view: View, steps: int) -> None:
+        """Note the pair steps done, and take a Newton step if it is due."""
+        self._work += 3.0 * len(view.g) * steps
+        F = np.flatnonzero(_free(view))
+        rows = self._store.cache.rows if view.whole else view.short.rows
+        if not 2 <= len(F) <= min(MAX_FREE, len(rows)):
+            return
+        if steps < MIN_WAIT or self._work < 0.999 * self._patience * _cost(len(F), len(view.g)):
+            return
+        K_F = np.empty((len(F), len(F)))
+        kernel_among(self._store, view, F, K_F)
+        beta = view.beta[F]
+        with _one_thread():
+            tries, cost, full = free_step(beta, view.g[F], K_F, view.lower[F], view.upper[F])
+        change = beta - view.beta[F]
+        moved = change != 0.0
+        subtract_rows(self._store, view, F[moved], change[moved])
+        view.beta[F] = beta
+        view.up[F], view.down[F] = penalties(beta, view.lower[F], view.upper[F])
+        self.steps += tries
+        self._work = _system(len(F)) - cost  # the first system was waited for, the others were not
+        self._patience = min(max(self._patience * (0.5 if full else 2.0), MIN_PATIENCE), MAX_PATIENCE)
+
+
+def _free(view: View) -> np.ndarray:
+    return (view.up == 0.0) & (view.down == 0.0)
+
+
+def _cost(m: int, n: int) -> float:
+    """Of a try, in units of a third of what a pair step costs per active example."""
+    return _system(m) + 3.0 * m * n
+
+
+def _system(m: int) -> float:
+    """Of one linear system, in the same units: measured."""
+    return m**3 / 12 + 4.0 * m * m

@@ -1,0 +1,496 @@
+"""Kernel rows on demand: computed when a solver first asks for them, kept while they fit, shared by all problems.
+
+A row K_i = (k(x_i, x_1), .., k(x_i, x_n)) depends on the examples and on the kernel, but not on labels, boxes or folds.
+One `RowStore` therefore serves every problem over the same examples and kernel: all folds of a cross-validation, all
+values of C along a path.  Rows are float64: float32 ones put a floor of 6e-8 sum |beta| under the accuracy of every
+decision value, which at C = 1e6 is far above any tolerance.
+
+========= ================================================================ ================
+symbol    name                                                             shape, dtype
+========= ================================================================ ================
+columns   features of dense examples, feature-major, zeros up to 4 | D     (D, N) float64
+starts    where the non-zero features of a sparse example begin            (n+1,) int64
+indices,  their numbers (rising) and values                                (nnz,) int32,
+values                                                                     float64
+lists     where the examples with a feature begin in the two below         (D+1,) int64
+list_*    those examples and their values, feature after feature           (nnz,) int32, float64
+sq        squared norms <x_i, x_i>                                         (n,) float64
+diagonal  k(x_i, x_i)                                                      (n,) float64
+rows      the rows that are kept                                           (R, n) float64
+row_of    where in `rows` an example's row is, -1: nowhere                 (n,) int64
+member_of whose row it is                                                  (R,) int64
+used      when a row was last asked for                                    (R,) int64
+========= ================================================================ ================
+
+An inner product is one chain of fused additions in the order of the features, for one row as for a block of them and
+for a squared norm: the distance between equal examples is then exactly 0, and a row does not depend on how it was
+computed.
+When the bytes are used up, the row that has not been asked for the longest goes.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+
+from streamsvm._jit import compiled, inner, inner_fma, inner_sum
+from streamsvm._simd import fmax
+from streamsvm.blocks import products
+from streamsvm.kernels import (
+    LARGEST_KERNEL_VALUE,
+    POLYNOMIAL_KIND,
+    RBF_KIND,
+    SIGMOID_KIND,
+    Kernel,
+    largest_self_product,
+)
+
+MIN_ROWS = 4  # a step needs two at a time
+MIN_DENSITY = 0.15  # of non-zero features, below which lists of them are faster than columns
+FEATURES_FOR_PRODUCT, ROWS_FOR_PRODUCT = 8, 8  # below, a product of blocks gains nothing over single rows
+DENSITY_FOR_PRODUCT = 0.5  # below, single rows, which skip zeros, are faster
+ROWS_AT_ONCE = 64  # of a product
+SLOTS = 512  # of a row that stay in the cache while features are added up
+
+FILLED, CLOCK, COMPUTED, COUNTS = 0, 1, 2, 3
+NOBODY = np.int64(-1)  # a literal -1 would have everything compiled twice
+
+
+class Cache(NamedTuple):
+    """Rows and who they belong to; the symbol table is in the module's docstring."""
+
+    rows: np.ndarray
+    row_of: np.ndarray
+    member_of: np.ndarray
+    used: np.ndarray
+    counts: np.ndarray
+
+
+class Store(NamedTuple):
+    """What compiled code needs to find or compute a row."""
+
+    kernel: Kernel
+    columns: np.ndarray
+    starts: np.ndarray
+    indices: np.ndarray
+    values: np.ndarray
+    lists: np.ndarray
+    list_slots: np.ndarray
+    list_values: np.ndarray
+    sq: np.ndarray
+    diagonal: np.ndarray
+    cache: Cache
+
+
+# --------------------------------------------------------------------------------------------------------- e^x, float64
+
+
+LOG2_E = 1.4426950408889634
+LN2_HIGH, LN2_LOW = 6.93145751953125e-1, 1.42860682030941723212e-6  # few bits, so that k * LN2_HIGH is exact
+ROUND = 6755399441055744.0  # 1.5 * 2^52: adding it rounds to an integer in the low bits
+EXP_MIN = -708.0  # e^-708 is still a normal number; smaller arguments are rounded up to it
+TANH_MAX = 20.0  # tanh is 1 in float64 beyond
+# e^f = 1 + f + f^2 P(f) on |f| <= ln(2)/2: Taylor's series, whose remainder is below 1e-17
+E2, E3, E4, E5, E6, E7 = 1 / 2, 1 / 6, 1 / 24, 1 / 120, 1 / 720, 1 / 5040
+E8, E9, E10, E11, E12, E13 = 1 / 40320, 1 / 362880, 1 / 3628800, 1 / 39916800, 1 / 479001600, 1 / 6227020800
+
+
+@inner_fma
+def exp64(x):
+    """e^x in float64 for x in [-708, 708], as plain arithmetic that vectorises."""
+    x = fmax(x, EXP_MIN)
+    k = x * LOG2_E + ROUND
+    f = x - (k - ROUND) * LN2_HIGH
+    f = f - (k - ROUND) * LN2_LOW
+    p = E13 * f + E12
+    p = p * f + E11
+    p = p * f + E10
+    p = p * f + E9
+    p = p * f + E8
+    p = p * f + E7
+    p = p * f + E6
+    p = p * f + E5
+    p = p * f + E4
+    p = p * f + E3
+    p = p * f + E2
+    e = p * f * f + f + 1.0
+    return np.int64(np.float64(e).view(np.int64) + (np.float64(k).view(np.int64) << 52)).view(np.float64)
+
+
+@inner_fma
+def map_products(kernel, row, sq, sq_x):
+    """Turn inner products <x, x_s> into kernel values k(x, x_s), in place."""
+    gamma, coef0 = kernel.gamma, kernel.coef0
+    if kernel.kind == RBF_KIND:
+        for s in range(row.shape[0]):
+            row[s] = exp64(-gamma * fmax(sq_x + sq[s] - 2.0 * row[s], 0.0))
+    elif kernel.kind == POLYNOMIAL_KIND:
+        for s in range(row.shape[0]):
+            base = gamma * row[s] + coef0
+            power = base
+            for _ in range(kernel.degree - 1):
+                power = power * base
+            row[s] = power
+    elif kernel.kind == SIGMOID_KIND:
+        for s in range(row.shape[0]):
+            z = gamma * row[s] + coef0
+            z = fmax(-TANH_MAX, -fmax(-TANH_MAX, -z))
+            row[s] = 1.0 - 2.0 / (exp64(z + z) + 1.0)
+
+
+# ---------------------------------------------------------------------------------------------------------------- a row
+
+
+@inner_fma
+def _add_columns(columns, indices, values, out):
+    """out = <x, x_s> for all s, from dense examples; four features at a time."""
+    nnz, n = indices.shape[0], out.shape[0]
+    for b in range(0, n, SLOTS):
+        e = min(b + SLOTS, n)
+        o = out[b:e]
+        for t in range(o.shape[0]):
+            o[t] = 0.0
+        k = 0
+        while k + 4 <= nnz:
+            v0, v1, v2, v3 = values[k], values[k + 1], values[k + 2], values[k + 3]
+            c0, c1 = columns[indices[k], b:e], columns[indices[k + 1], b:e]
+            c2, c3 = columns[indices[k + 2], b:e], columns[indices[k + 3], b:e]
+            for t in range(o.shape[0]):
+                o[t] = (((o[t] + v0 * c0[t]) + v1 * c1[t]) + v2 * c2[t]) + v3 * c3[t]
+            k += 4
+        while k < nnz:
+            v0 = values[k]
+            c0 = columns[indices[k], b:e]
+            for t in range(o.shape[0]):
+                o[t] += v0 * c0[t]
+            k += 1
+
+
+@inner_fma
+def _add_lists(lists, list_slots, list_values, indices, values, out):
+    """out = <x, x_s> for all s, from the examples that each feature of x is in."""
+    for s in range(out.shape[0]):
+        out[s] = 0.0
+    for t in range(indices.shape[0]):
+        v = values[t]
+        for k in range(lists[indices[t]], lists[indices[t] + 1]):
+            out[list_slots[k]] += v * list_values[k]
+
+
+@inner_fma
+def _squared_norm(values):
+    """<x, x>, added up as `_add_columns` and `_add_lists` do."""
+    total = 0.0
+    for t in range(values.shape[0]):
+        total += values[t] * values[t]
+    return total
+
+
+@inner
+def query_row(store, indices, values, sq, out):
+    """out = k(x, x_s) for all s, for an x given by its non-zero features in order."""
+    if store.columns.shape[0] > 0:
+        _add_columns(store.columns, indices, values, out)
+    else:
+        _add_lists(store.lists, store.list_slots, store.list_values, indices, values, out)
+    map_products(store.kernel, out, store.sq, sq)
+
+
+@inner
+def compute_row(store, i, out):
+    """out = k(x_i, x_s) for all s."""
+    begin, end = store.starts[i], store.starts[i + 1]
+    query_row(store, store.indices[begin:end], store.values[begin:end], store.sq[i], out)
+    store.cache.counts[COMPUTED] += 1
+
+
+@inner
+def find_row(cache, i, pinned):
+    """Where the row of i is or is to be put, and whether it must be filled.  The row `pinned` stays."""
+    cache.counts[CLOCK] += 1
+    r = cache.row_of[i]
+    if r >= 0:
+        cache.used[r] = cache.counts[CLOCK]
+        return r, False
+    if cache.counts[FILLED] < cache.rows.shape[0]:
+        r = cache.counts[FILLED]
+        cache.counts[FILLED] += 1
+    else:
+        oldest = cache.counts[CLOCK]
+        for q in range(cache.rows.shape[0]):
+            if cache.used[q] < oldest and q != pinned:
+                r, oldest = q, cache.used[q]
+        cache.row_of[cache.member_of[r]] = -1
+    cache.row_of[i], cache.member_of[r], cache.used[r] = r, i, cache.counts[CLOCK]
+    return r, True
+
+
+@inner
+def stored_row(store, i, pinned):
+    """Where in the store's rows the row of i is, computed if it is missing."""
+    r, missing = find_row(store.cache, i, pinned)
+    if missing:
+        compute_row(store, i, store.cache.rows[r])
+    return r
+
+
+# --------------------------------------------------------------------------------------------------- called from Python
+
+
+@compiled
+def _self_products(kernel, starts, values, sq, diagonal):
+    """Squared norms and k(x_i, x_i), with the rounding of the rows."""
+    for i in range(sq.shape[0]):
+        sq[i] = _squared_norm(values[starts[i] : starts[i + 1]])
+        diagonal[i] = 1.0 if kernel.kind == RBF_KIND else sq[i]
+    if kernel.kind != RBF_KIND:
+        map_products(kernel, diagonal, sq, 0.0)
+
+
+@compiled
+def _compute_rows(store, ids):
+    """Have the rows of `ids` in the cache, one after the other."""
+    for i in ids:
+        stored_row(store, i, NOBODY)
+
+
+@compiled
+def _keep_products(store, ids, P):
+    """Have the rows of `ids` in the cache, from their inner products P with all examples."""
+    for t in range(ids.shape[0]):
+        r, missing = find_row(store.cache, ids[t], NOBODY)
+        if missing:
+            map_products(store.kernel, P[t], store.sq, store.sq[ids[t]])
+            store.cache.rows[r, :] = P[t]
+            store.cache.counts[COMPUTED] += 1
+
+
+@compiled
+def _copy_rows(store, ids, out):
+    for t in range(ids.shape[0]):
+        out[t, :] = store.cache.rows[stored_row(store, ids[t], NOBODY)]
+
+
+@inner_sum
+def _dot(a, row):
+    total = 0.0
+    for t in range(a.shape[0]):
+        total += a[t] * row[t]
+    return total
+
+
+@compiled
+def _expand(store, starts, indices, values, sq, beta, out):
+    """out_t = sum_s beta_s k(x_t, x_s) for new examples x_t."""
+    row = np.empty(beta.shape[0])
+    for t in range(sq.shape[0]):
+        query_row(store, indices[starts[t] : starts[t + 1]], values[starts[t] : starts[t + 1]], sq[t], row)
+        out[t] = _dot(beta, row)
+
+
+def empty_cache(rows: np.ndarray, n: int) -> Cache:
+    """A cache over these rows for n members, none of whose rows it has."""
+    R = len(rows)
+    return Cache(
+        rows, np.full(n, -1, np.int64), np.zeros(R, np.int64), np.zeros(R, np.int64), np.zeros(COUNTS, np.int64)
+    )
+
+
+NO_ROWS = empty_cache(np.empty((0, 0)), 0)
+
+
+class RowStore:
+    """The kernel rows of n examples, at most `cache_mb` megabytes of them at a time.
+
+    Not for several threads at once.  A copy by pickle has the examples, but no rows yet.
+
+    Parameters
+    ----------
+    X
+        Examples as rows: a 2-D array, a SciPy sparse matrix, a frame of numbers or a list of dicts.
+    kernel
+        As `streamsvm.kernels.make_kernel` makes it.
+    cache_mb
+        Megabytes for rows.  A third of them is for the shortened rows of a solver that has shrunk its problem.
+
+    Raises
+    ------
+    ValueError
+        If `X` has not two dimensions, holds NaN or infinity, or numbers whose kernel values are too large.
+    TypeError
+        If `X` does not hold numbers.
+    """
+
+    def __init__(self, X: Any, kernel: Kernel, cache_mb: float = 256.0) -> None:
+        matrix, self._names = _matrix_of(X)
+        self.kernel = kernel
+        self.shape = matrix.shape
+        n, D = matrix.shape
+        csr = _canonical(matrix)
+        starts, sq, diagonal = csr.indptr.astype(np.int64), np.empty(n), np.empty(n)
+        _self_products(kernel, starts, csr.data, sq, diagonal)
+        _require_small(sq, kernel)
+        dense = csr.nnz >= MIN_DENSITY * n * D
+        self._multiplies = D >= FEATURES_FOR_PRODUCT and csr.nnz >= DENSITY_FOR_PRODUCT * n * D
+        lists, list_slots, list_values = _lists(csr[:0] if dense else csr)
+        self._floats = int(cache_mb * 2**20) // 8
+        self._workspace = np.empty(0)
+        self.data = Store(
+            kernel=kernel,
+            columns=_feature_major(matrix) if dense else np.zeros((0, 0)),
+            starts=starts,
+            indices=csr.indices.astype(np.int32),
+            values=csr.data,
+            lists=lists,
+            list_slots=list_slots,
+            list_values=list_values,
+            sq=sq,
+            diagonal=diagonal,
+            cache=self._no_rows(),
+        )
+
+    def _no_rows(self) -> Cache:
+        n = len(self)
+        R = max(MIN_ROWS, min(n, self._floats * 2 // 3 // max(n, 1)))
+        return empty_cache(np.empty((R, n)), n)  # memory that no row has used is not taken
+
+    def __getstate__(self) -> dict[str, Any]:
+        return self.__dict__ | {"data": self.data._replace(cache=NO_ROWS), "_workspace": np.empty(0)}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self.data = self.data._replace(cache=self._no_rows())
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    @property
+    def diagonal(self) -> np.ndarray:
+        """k(x_i, x_i), (n,)."""
+        return self.data.diagonal
+
+    @property
+    def rows_computed(self) -> int:
+        """How many rows have been computed so far."""
+        return int(self.data.cache.counts[COMPUTED])
+
+    @property
+    def kernel_evaluations(self) -> int:
+        """How many kernel values have been computed so far."""
+        return self.rows_computed * len(self)
+
+    @property
+    def capacity(self) -> int:
+        """How many rows it can keep."""
+        return len(self.data.cache.rows)
+
+    def fill(self, ids: Any) -> None:
+        """Have the rows of these examples at hand, as many as it can keep; many cost less together than one by one."""
+        ids = np.unique(ids).astype(np.int64)
+        there = self.data.cache.row_of[ids] >= 0
+        _compute_rows(self.data, ids[there])  # asked for again, so that they stay
+        missing = ids[~there][: max(0, self.capacity - np.count_nonzero(there))]
+        if len(missing) < ROWS_FOR_PRODUCT or not self._multiplies:
+            _compute_rows(self.data, missing)
+            return
+        columns = self.data.columns
+        for b in range(0, len(missing), ROWS_AT_ONCE):
+            block = missing[b : b + ROWS_AT_ONCE]
+            queries = np.zeros((_by_fours(len(block)), len(columns)))
+            queries[: len(block)] = columns[:, block].T
+            P = np.zeros((len(queries), len(self)))
+            products(queries, columns, P)
+            _keep_products(self.data, block, P)
+
+    def rows(self, ids: np.ndarray) -> np.ndarray:
+        """A copy of the rows of these examples, (len(ids), n)."""
+        ids = np.asarray(ids, np.int64)
+        self.fill(ids)
+        out = np.empty((len(ids), len(self)))
+        _copy_rows(self.data, ids, out)
+        return out
+
+    def expand(self, X: Any, beta: np.ndarray) -> np.ndarray:
+        """sum_s beta_s k(x, x_s) for each row x of X, which has the features that the store's examples have."""
+        matrix, names = _matrix_of(X, self._names)
+        unknown = matrix.shape[1] - self.shape[1]
+        if names is None and unknown:
+            raise ValueError(f"X has {matrix.shape[1]} features; the examples of the solution have {self.shape[1]}")
+        csr = _canonical(matrix)
+        starts, sq, out = csr.indptr.astype(np.int64), np.empty(csr.shape[0]), np.empty(csr.shape[0])
+        _self_products(self.kernel, starts, csr.data, sq, out)
+        _require_small(sq, self.kernel)
+        known = csr[:, : self.shape[1]] if unknown else csr
+        _expand(self.data, known.indptr.astype(np.int64), known.indices.astype(np.int32), known.data, sq, beta, out)
+        return out
+
+    def short_rows(self, m: int) -> Cache:
+        """An empty cache for rows of m values each; there is one at a time."""
+        if len(self._workspace) == 0:
+            self._workspace = np.empty(max(self._floats // 3, MIN_ROWS * len(self)))
+        R = min(m, len(self._workspace) // m)
+        return empty_cache(self._workspace[: R * m].reshape(R, m), m)
+
+
+# ---------------------------------------------------------------------------------------------------------------- input
+
+
+def _by_fours(n: int) -> int:
+    return -(-n // 4) * 4
+
+
+def _feature_major(matrix: Any) -> np.ndarray:
+    """(D, N) with D a multiple of four, and N an odd one of 64: features of one example must not share a cache set."""
+    n, D = matrix.shape
+    columns = np.zeros((max(_by_fours(D), 4), (n // 64 + 1 | 1) * 64))
+    columns[:D, :n] = matrix.T.toarray() if sp.issparse(matrix) else matrix.T
+    return columns
+
+
+def _lists(csr: sp.csr_matrix) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    by_feature = csr.tocsc()
+    return by_feature.indptr.astype(np.int64), by_feature.indices.astype(np.int32), by_feature.data
+
+
+def _canonical(matrix: Any) -> sp.csr_matrix:
+    """The matrix in compressed rows: float64, each entry once, no zeros, the features in order."""
+    csr = sp.csr_matrix(matrix, dtype=np.float64, copy=sp.issparse(matrix))
+    csr.sum_duplicates()
+    csr.eliminate_zeros()
+    csr.sort_indices()
+    return csr
+
+
+def _matrix_of(X: Any, names: dict | None = None) -> tuple[Any, dict | None]:
+    """X as a matrix of numbers, dense or sparse; for dicts also the column of each feature, which may go on `names`."""
+    if isinstance(X, list | tuple) and all(isinstance(x, Mapping) for x in X):
+        return _matrix_of_dicts(X, {} if names is None else dict(names))
+    matrix = X if sp.issparse(X) else np.asarray(X)
+    if matrix.ndim != 2:
+        raise ValueError(f"X has shape {matrix.shape}; examples are the rows of a 2-D array (examples, features)")
+    if matrix.dtype.kind not in "fiub":
+        raise TypeError(f"X has dtype {matrix.dtype}; features must be numbers")
+    return (sp.csr_matrix(matrix) if sp.issparse(matrix) else matrix), None
+
+
+def _matrix_of_dicts(X: Sequence[Mapping], columns: dict) -> tuple[sp.csr_matrix, dict]:
+    starts, indices, values = [0], [], []
+    for row, x in enumerate(X):
+        for name, value in x.items():
+            if isinstance(value, str | bytes) or np.ndim(value) != 0:
+                raise TypeError(f"feature {name!r} in row {row} is {value!r}; features must be numbers")
+            indices.append(columns.setdefault(name, len(columns)))
+            values.append(float(value))
+        starts.append(len(indices))
+    return sp.csr_matrix((np.array(values, float), indices, starts), shape=(len(X), len(columns))), columns
+
+
+def _require_small(sq: np.ndarray, kernel: Kernel) -> None:
+    """Refuse features that are not finite or make kernel values too large to be added up."""
+    bad = ~np.isfinite(sq)
+    if bad.any():
+        raise ValueError(f"X holds NaN, infinity or a number too large to be squared in row {int(np.argmax(bad))}")
+    largest = largest_self_product(kernel, sq)
+    if not largest <= LARGEST_KERNEL_VALUE:
+        raise ValueError(f"X holds a row whose kernel value with itself is {largest:.3g}; scale the features")
