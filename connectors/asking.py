@@ -16,6 +16,7 @@ whenever that may have changed, whoever gave it, and only what it says of questi
 """
 
 import json
+import logging
 from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
@@ -40,6 +41,8 @@ from .settings import Settings
 from .state import State
 from .transport import Transport
 from .wire import Codec, Event
+
+logger = logging.getLogger(__name__)
 
 STATUS = b"status"  # key of the record that is no question
 
@@ -69,6 +72,7 @@ class Asking:
         self._codec = codec
         self._log = log
         self._number = number
+        self._has_stopped: bool | None = None
         self._heard: list[Answer] = []  # in this cut; all of the same time, so that the last holds, as in the join
 
     def hear(self, key: int, operation: str, who: str, join: Join) -> None:
@@ -94,7 +98,7 @@ class Asking:
         elif operation == "retract":
             self._heard.append(Answer(key, "retract", None, who, 0))
 
-    def step(self, events: Iterable[Event], state: State, labelling: Labelling) -> None:
+    def step(self, events: Iterable[Event], state: State, labelling: Labelling) -> bool:
         """Tell the loop what was heard, offer the events of a cut, and ask.
 
         Parameters
@@ -105,6 +109,10 @@ class Asking:
             Of the partition, afterwards.
         labelling
             The state's.
+
+        Returns
+        -------
+        Whether any question was asked, answered or taken back.
         """
         loop, now = labelling.loop, state.join.clock
         before = self._shown(loop)
@@ -116,8 +124,18 @@ class Asking:
         if is_any_gone or loop.counts.n_labels != n_labels:  # which takes time
             self._execute(loop.refresh(state.model), state, labelling)
         self._execute(loop.choose(state.model, now), state, labelling)
-        if self._shown(loop) != before:
+        is_news = self._shown(loop) != before
+        if is_news:
             self._publish(STATUS, _dump({"status": status(state, labelling)}))
+            self._log_verdict(loop)
+        return is_news
+
+    def _log_verdict(self, loop: LabellingLoop) -> None:
+        verdict = loop.verdict()
+        if verdict.stop is not self._has_stopped:
+            what = "enough is labelled" if verdict.stop else "asking for labels"
+            logger.info("partition %d: %s: %s", self._number, what, verdict.why)
+        self._has_stopped = verdict.stop
 
     def _shown(self, loop: LabellingLoop) -> LoopCounts:
         """The counts whose change is news; labels from elsewhere alone are none."""

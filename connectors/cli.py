@@ -9,6 +9,7 @@ import gc
 import logging
 import math
 import os
+import signal
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
@@ -295,11 +296,22 @@ def _working(settings: Settings) -> Iterator[daemon.Stop]:
     logger.info(
         "preparing the engine, which takes a minute if it has to be compiled (`streamsvm warmup` does it ahead)"
     )
-    seconds = streamsvm.warmup(settings.model.implementation)  # a signal ends the process at once: nothing is lost yet
+    with _killable():
+        seconds = streamsvm.warmup(settings.model.implementation)
     logger.info("engine ready after %.1f seconds", seconds)
     settle_memory()
     with _stopping(settings) as stop, logging_redirect_tqdm():
         yield stop
+
+
+@contextmanager
+def _killable() -> Iterator[None]:
+    """Let Ctrl-C end the process at once, since nothing is lost yet: the compiler swallows what Python makes of it."""
+    handler = signal.signal(signal.SIGINT, signal.SIG_DFL)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, handler)
 
 
 @contextmanager

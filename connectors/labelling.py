@@ -324,20 +324,24 @@ class LabellingService:
             If it cannot be written now: ask again.
         """
         with self._writing:
+            if self._tried:  # which of their answers is the last depends on what becomes of these
+                self._flush()
             with self._changed:
-                taken = self._desk.undo(who, self._now(), 1000 * UNDO_SECONDS)
-            if taken is None:
+                now = self._now()
+                newest = self._desk.newest(who, now, 1000 * UNDO_SECONDS)
+            if newest is None:
                 return None
-            query_id, y, given_at = taken
-            try:
+            query_id, y, given_at = newest
+            word = self.last_word(query_id)
+            if word == ("set", y, who):
                 self._say_locked(query_id, "retract", None, who, None, None)
-            except (Unavailable, UnknownQuestion):
-                with self._changed:
-                    self._desk.answered(query_id, who, y, given_at)
-                raise
-            with self._changed:
-                self._reopen(query_id)
-                self._back.add(query_id)
+            elif word != ("retract", None, who):  # which is an undo that somebody else's flush has made durable
+                return None
+            with self._changed:  # the question is there for everybody: put it in front of them
+                self._desk.answered(query_id, who, y, given_at)
+                self._desk.undo(who, now, 1000 * UNDO_SECONDS)
+                if query_id not in self._open:  # it was closed so long ago that it cannot be shown
+                    self._desk.withdraw(query_id)
                 self._tell()
             return query_id
 
@@ -354,20 +358,29 @@ class LabellingService:
             if not self._is_loaded:
                 raise Unavailable("the questions are still being read")
             place = self._place(query_id, place)
+        self._settle(query_id, op, y, who)
+        with self._changed:
             last, now = self._given.get(query_id), self._now()
         if last is not None and last.says(op, y, who):
             return "repeated"
         if last is not None and (_is_void(op, last) or (at is not None and at <= last.rev)):
             return "stale"
-        tried = self._tried.get(query_id)
-        if tried is None or (tried.op, tried.y, tried.who) != (op, y, who):
-            earliest = max((given.rev + 1 for given in (last, tried) if given), default=0)
-            given = _Given(op, y, who, max(now if at is None else at, earliest), place)
-            self._produce(query_id, given)
-        else:
-            given = tried
+        if query_id not in self._tried:
+            earliest = 0 if last is None else last.rev + 1
+            self._produce(query_id, _Given(op, y, who, max(now if at is None else at, earliest), place))
         self._flush()
         return "first" if last is None or last.op == "retract" else "changed"
+
+    def _settle(self, query_id: str, op: str, y: bool | None, who: str) -> None:
+        """Wait for what was appended about this question, unless it is this: what may be said depends on it."""
+        tried = self._tried.get(query_id)
+        if tried is None or (tried.op, tried.y, tried.who) == (op, y, who):
+            return
+        before = self.last_word(query_id)
+        self._flush()
+        is_theirs = self.last_word(query_id) == ("set", tried.y, who) and (before is None or before[0] != "set")
+        if is_theirs and op in ("skip", "ignore"):  # instead of the label, which they do not know to be there
+            self._say_locked(query_id, "retract", None, who, None, tried.place)
 
     def _place(self, query_id: str, place: Place | None) -> Place:
         shown = self._open.get(query_id) or self._closed.get(query_id)
@@ -618,11 +631,9 @@ class LabellingService:
         last = self._given.get(query_id)
         if last is None or last.rev < given.rev:
             self._note(query_id, given)
-            if label.op == "retract":
-                self._reopen(query_id)
 
     def _note(self, query_id: str, given: _Given) -> None:
-        """Remember an answer that is in the log."""
+        """Remember an answer that is in the log; the question of one that was taken back is open again."""
         last = self._given.pop(query_id, None)
         voices = dict(last.voices) if last is not None and given.op != "retract" else {}
         if given.y is not None:
@@ -633,6 +644,7 @@ class LabellingService:
         self._back.discard(query_id)
         if given.op == "retract":
             self._unheard.pop(query_id, None)
+            self._reopen(query_id)
             return
         if query_id in self._asked:
             self._unheard[query_id] = self._clock()
@@ -653,6 +665,7 @@ class LabellingService:
         shown = self._closed.pop(query_id, None)
         if shown is not None:
             self._open[query_id] = shown
+            self._back.add(query_id)
             self._desk.add(query_id, shown.asked_at)
 
     def _tell(self) -> None:

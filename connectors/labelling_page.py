@@ -42,7 +42,7 @@ from http import HTTPStatus
 from http.cookies import CookieError, SimpleCookie
 from pathlib import Path
 from typing import Any
-from urllib.parse import parse_qs, unquote, urlsplit
+from urllib.parse import SplitResult, parse_qs, unquote, urlsplit
 
 from streamsvm import __version__
 
@@ -59,6 +59,7 @@ _POLL_SECONDS = 0.1  # until the end of the block is noticed, at most
 _CLIENT_SECONDS = 10  # for a client to send its request and to take the answer
 _CLOSING_SECONDS = 0.5  # for a request that waits to notice the end of the block
 _MAX_NAME = 40
+_MAX_TABS = 1000  # of which it is known who sits there
 _TAB = re.compile(r"[0-9A-Za-z]{1,32}")
 _WILDCARDS = ("", "0.0.0.0", "::")  # noqa: S104 - recognised, not chosen
 _TOKEN_FILE = "page-token"  # noqa: S105 - a file's name
@@ -88,7 +89,8 @@ class LabellingPage:
             self._server = _Server(service, settings, token)
         except OSError as error:
             raise OSError(f"cannot listen on {host}, port {port}: {error}") from error
-        shown = "127.0.0.1" if host in _WILDCARDS else f"[{host}]" if ":" in host else host
+        shown = _own_address(self._server.address_family) if host in _WILDCARDS else host
+        shown = f"[{shown}]" if ":" in shown else shown
         self.url = f"http://{shown}:{self._server.server_address[1]}/?token={token}"
         self._thread = threading.Thread(
             target=self._server.serve_forever, args=(_POLL_SECONDS,), name="page", daemon=True
@@ -112,6 +114,20 @@ class LabellingPage:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+def _own_address(family: int) -> str:
+    """The address of this machine on its network, for a server that listens on all; without a network, its own only.
+
+    Connecting a datagram socket sends nothing; it asks for the way to an address, here one of the documentation's.
+    """
+    there, loopback = ("2001:db8::1", "::1") if family == socket.AF_INET6 else ("192.0.2.1", "127.0.0.1")
+    with socket.socket(family, socket.SOCK_DGRAM) as probe:
+        try:
+            probe.connect((there, 9))
+        except OSError:
+            return loopback
+        return str(probe.getsockname()[0])
 
 
 def _token(folder: Path) -> str:
@@ -171,7 +187,12 @@ def question(shown: Shown, labelling: LabellingSettings) -> dict[str, Any]:
 
 
 def _is_series(value: Any) -> bool:
-    return isinstance(value, list) and bool(value) and all(type(number) in (int, float) for number in value)
+    return isinstance(value, list) and bool(value) and all(map(_is_number, value))
+
+
+def _is_number(value: Any) -> bool:
+    """Whether it is one to JavaScript too, which knows floats only and takes no NaN from JSON."""
+    return type(value) in (int, float) and abs(value) <= sys.float_info.max
 
 
 class _Server(socketserver.ThreadingTCPServer):  # that of http.server asks the name service for its own name first
@@ -190,13 +211,15 @@ class _Server(socketserver.ThreadingTCPServer):  # that of http.server asks the 
         self.page, self.policy = _page()
         self.closing = threading.Event()
         self._lock = threading.Lock()
-        self._sitting: dict[str, str] = {}  # by tab
+        self._sitting: dict[str, str] = {}  # by tab, the one that asked last at the end
         super().__init__((host, port), _Handler)
 
     def arrive(self, tab: str, who: str) -> str:
         """Whoever sits in front of a tab now; the question of somebody who sat there before is free again."""
         with self._lock:
-            before, self._sitting[tab] = self._sitting.get(tab, who), who
+            before, self._sitting[tab] = self._sitting.pop(tab, who), who
+            if len(self._sitting) > _MAX_TABS:
+                del self._sitting[next(iter(self._sitting))]
         if before != who:
             self.service.release(before)
         return who
@@ -228,14 +251,17 @@ class _Handler(http.server.BaseHTTPRequestHandler):
     # --- what is there ------------------------------------------------------------------------------------------------
 
     def do_GET(self) -> None:
+        self._guarded(self._get)
+
+    def _get(self) -> None:
         routes = {"/api/next": self._next, "/api/stats": self._stats}
-        parts = urlsplit(self.path)
-        if parts.path == "/":
-            self._guarded(self._show_page)
-        elif parts.path in routes:
-            self._guarded(lambda: self._send_json(HTTPStatus.OK, routes[parts.path]()))
+        path = self._address().path
+        if path == "/":
+            self._show_page()
+        elif path in routes:
+            self._send_json(HTTPStatus.OK, routes[path]())
         else:
-            self._guarded(self._not_found)
+            self._not_found()
 
     def do_POST(self) -> None:
         routes = {
@@ -308,9 +334,15 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         name = "".join(character for character in name if character.isprintable()).strip()[:_MAX_NAME]
         return self.server.arrive(tab, f"page:{name}#{tab[:8]}")
 
+    def _address(self) -> SplitResult:
+        try:
+            return urlsplit(self.path)
+        except ValueError:
+            raise _Refused(HTTPStatus.BAD_REQUEST, "this is no address") from None
+
     def _number(self, name: str, most: float = math.inf) -> float:
         """A parameter of the address; -1 if there is none, and never above `most`."""
-        given = parse_qs(urlsplit(self.path).query).get(name, ["-1"])[0]
+        given = parse_qs(self._address().query).get(name, ["-1"])[0]
         if not re.fullmatch(r"-1|\d{1,9}", given):
             raise _Refused(HTTPStatus.BAD_REQUEST, f"{name} must be a whole number, got {given!r:.100}")
         return min(float(given), most)
@@ -360,7 +392,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
             raise _Refused(HTTPStatus.FORBIDDEN, "the token is missing or wrong: open the address that was printed")
 
     def _has_token(self) -> bool:
-        url = urlsplit(self.path)
+        url = self._address()
         given = parse_qs(url.query).get("token", []) if url.path == "/" else []
         given.append(self.headers.get("Authorization", "").removeprefix("Bearer "))
         try:

@@ -6,6 +6,7 @@ import os
 import re
 import select
 import shutil
+import sys
 import termios
 import textwrap
 import tty
@@ -75,7 +76,7 @@ class _Terminal:
         self._target = target
         self._names = class_names(settings)
         self._is_done = False
-        self._is_waiting = False  # and has said so
+        self._said: list[str] = []  # about the waiting
         self._n_labels = 0
 
     def run(self) -> int:
@@ -84,7 +85,7 @@ class _Terminal:
             if shown is None:
                 self._wait()
                 continue
-            self._is_waiting = False
+            self._said = []
             self._keys.forget()
             self._say(picture(shown, self._settings, self._service.stats(), self._size()))
             self._await_answer(shown)
@@ -98,9 +99,11 @@ class _Terminal:
         if not stats["loaded"]:
             self._service.wait(POLL_SECONDS)
             return
-        if not self._is_waiting:
-            self._is_waiting = True
-            self._say("\n".join(["", *_progress(stats, self._names), "waiting for a question; q ends"]))
+        waiting = "that is enough; q ends" if stats["verdict"]["stop"] else "waiting for a question; q ends"
+        words = ["", *_progress(stats, self._names), waiting]
+        if words != self._said:  # the trainer hears the last answer a little later
+            self._said = words
+            self._say("\n".join(words))
         if self._keys.is_ended:
             self._is_done = True
         elif self._keys.first in ("q", "u"):
@@ -130,7 +133,7 @@ class _Terminal:
         self._say("nothing to take back" if taken is None else "your last answer is taken back")
         if taken is not None:
             self._n_labels -= 1
-            self._is_waiting = False
+            self._said = []
         return taken is not None
 
     def _answer(self, shown: Shown, key: str) -> bool:
@@ -314,16 +317,20 @@ def _fields(shown: Shown, settings: Settings, width: int) -> list[str]:
 
 
 def _bars(value: Any, width: int) -> str | None:
-    """A list of numbers as a row of bars; None if it is anything else."""
+    """A list of numbers as a row of bars; None if it is anything else, or so large that floats cannot tell."""
     if not isinstance(value, list) or not value:
         return None
-    if not all(type(item) in (int, float) and math.isfinite(item) for item in value):
+    if not all(type(item) in (int, float) and abs(item) <= sys.float_info.max for item in value):
         return None
-    step = -(-len(value) // width)
-    means = [sum(part) / len(part) for part in (value[i : i + step] for i in range(0, len(value), step))]
-    low, high = min(means), max(means)
-    scale = (len(_BARS) - 1) / (high - low) if high > low else 0.0
-    return f"{''.join(_BARS[round((mean - low) * scale)] for mean in means)} {min(value):g} to {max(value):g}"
+    numbers = [float(item) for item in value]
+    step = -(-len(numbers) // width)
+    means = [sum(part) / len(part) for part in (numbers[i : i + step] for i in range(0, len(numbers), step))]
+    low = min(means)
+    span = max(means) - low or 1.0
+    if not math.isfinite(span):
+        return None
+    bars = "".join(_BARS[round((mean - low) / span * (len(_BARS) - 1))] for mean in means)
+    return f"{bars} {min(numbers):g} to {max(numbers):g}"
 
 
 def _progress(stats: Mapping[str, Any], names: tuple[str, str]) -> list[str]:

@@ -72,11 +72,12 @@ def answer_with(
     if not (delay >= 0 and 0 <= noise <= 1):
         raise ValueError(f"delay must be at least 0 and noise from 0 to 1, got {delay!r} and {noise!r}")
     rng = np.random.default_rng(seed)
-    n_labels = 0
+    n_labels, seen, verdict = 0, -1, ""
     while not stop():
         shown = patiently(service, stop, lambda: service.next(who))
         if shown is None:
-            service.wait(POLL_SECONDS)
+            if seen != (seen := service.wait(POLL_SECONDS, seen)):
+                verdict = _tell_verdict(service, verdict)
             continue
         y = oracle(shown)
         if y is not None and noise and rng.random() < noise:
@@ -87,6 +88,15 @@ def answer_with(
         if not stop():
             n_labels += patiently(service, stop, partial(_tell_label, service, shown.query_id, y, who)) or 0
     return n_labels
+
+
+def _tell_verdict(service: LabellingService, told: str) -> str:
+    """Say that the trainer asks for no more, unless that was the last that was told."""
+    verdict = service.stats()["verdict"]
+    why: str = verdict["why"] if verdict["stop"] else ""
+    if why and why != told:
+        logger.info("enough is labelled: %s", why)
+    return why
 
 
 def _tell_label(service: LabellingService, query_id: str, y: bool | None, who: str) -> int:
@@ -147,9 +157,12 @@ def truth_from_file(path: Path, labels: LabelSettings) -> Oracle:
             y = read_label(fields.get("y", fields.get("label")), labels)
             if y is None or fields.get("id") in (None, ""):
                 raise FileError(f"{where}: needs an 'id' and a label 'y' of {label_names(labels)}")
-            truth[str(fields["id"])] = y
+            if truth.setdefault(str(fields["id"]), y) != y:
+                raise FileError(f"{where}: id {fields['id']!r} had the other label before")
     except (UnicodeDecodeError, csv.Error) as error:
         raise FileError(f"{path}: {error}") from None
+    if not truth:
+        raise FileError(f"{path} has no labels")
     return lambda shown: truth.get(str(shown.id))
 
 

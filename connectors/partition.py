@@ -228,6 +228,7 @@ class Partition:
         self._warm_up = WarmUp(settings, codec)
         self.checkpoint_bytes = 0
         self._is_whole = True  # no cut is half consumed
+        self._has_asked = False  # questions without a record, which no checkpoint has
         self.n_lost = 0  # records that were gone before they were read, since the beginning of this process
         self._events = self._input(settings.log.topic)
         self._labels = self._input(settings.log.labels) if settings.log.labels else None
@@ -249,6 +250,7 @@ class Partition:
             return self._origin
         check_fingerprint(checkpoint, self._settings.fingerprint(), self.store.folder)
         self.state = State.from_checkpoint(checkpoint, self._settings, self.store, self.number)
+        self._has_asked = self._training.resume(self.state)
         logger.info(
             "partition %d: going on from checkpoint %d at offset %d",
             self.number,
@@ -446,12 +448,13 @@ class Partition:
             return False
         daemon = self._settings.daemon
         is_late = time.monotonic() - self._saved_at >= daemon.checkpoint_seconds
-        return self._n_unsaved >= daemon.checkpoint_records or (is_late and self._n_unsaved > 0)
+        return self._n_unsaved >= daemon.checkpoint_records or is_late
 
     @property
     def can_save(self) -> bool:
         """Whether there is anything new to save: a state between two cuts, and none that are to be taken again."""
-        return self.state is not None and self._is_whole and not self._again and self._n_unsaved > 0
+        is_new = self._n_unsaved > 0 or self._has_asked
+        return self.state is not None and self._is_whole and not self._again and is_new
 
     def save(self) -> None:
         """Write a checkpoint; outputs must be durable by now.
@@ -466,6 +469,7 @@ class Partition:
         self._journal = self.store.save(checkpoint, self.state.sequence + 1)
         self.checkpoint_bytes = len(checkpoint)
         self.state.sequence += 1
+        self._has_asked = False
         if isinstance(self.state.models, KeyedModels):
             self.state.models.remove_old()
         self._note_saved()

@@ -88,6 +88,12 @@ class Training:
         if self._asking and state.labelling:
             self._asking.step([item.event for item in decoded], state, state.labelling)
 
+    def resume(self, state: State) -> bool:
+        """Ask what may be asked after a restart, under settings that may be new; whether there was anything."""
+        if self._asking and state.labelling:
+            return self._asking.step([], state, state.labelling)
+        return False
+
     def refuse(self, record: Record, stage: str, error: BadRecord, state: State) -> None:
         """Put a record aside, with the reason."""
         own = [header for header in record.headers if not header[0].startswith(DEAD_LETTER)]

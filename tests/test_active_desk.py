@@ -155,6 +155,22 @@ def test_undo_takes_back_one_answer_after_the_other():
     assert it.undo("ann", 36) == Given("a", True, 35)
 
 
+def test_the_newest_answer_is_told_without_taking_it_back():
+    it = make("a", "b")
+    assert it.newest("ann", 0) is None
+    it.answered("a", "ann", True, 0)
+    it.answered("b", "ann", False, 10)
+    assert [it.newest("ann", now) for now in (20, 60_010, 60_011)] == [
+        Given("b", False, 10),
+        Given("b", False, 10),
+        None,
+    ]
+    assert it.newest("ann", 20, within=9) is None
+    it.answered("b", "bob", True, 30)
+    assert it.newest("ann", 40) == Given("b", False, 10)  # though it does not hold any more
+    assert len(it) == 0
+
+
 def test_undo_lets_go_of_the_question_that_was_next():
     it = make("a", "b")
     it.hand_out("ann", 0)

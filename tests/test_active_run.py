@@ -324,3 +324,18 @@ def test_other_actions_change_no_model():
     for action in (Ask(question), Withdraw(question, "why"), Refuse(7, "why")):
         assert carry_out(action, model, X[:1]) is None
     assert model.digest() == before
+
+
+@pytest.mark.parametrize(
+    ("initial", "what"), [([0, 99], r"initial\[1\]=99 must be the number of a row"), ([3, 3], "not repeat")]
+)
+def test_initial_rows_are_rows(initial, what):
+    with pytest.raises(ValueError, match=what):
+        label_pool(LASVM(), np.eye(5), lambda row: True, initial=initial)
+
+
+def test_a_fault_in_the_features_is_found_under_its_own_number():
+    X = np.eye(100)
+    X[7, 3] = np.nan
+    with pytest.raises(ValueError, match="row 7"):
+        label_pool(LASVM(), X, lambda row: True)

@@ -97,6 +97,25 @@ def answers(settings, partition=0):
         return [json.loads(record.value) for record in log.poll(0, 10**6)]
 
 
+def tell(service, name, **fields):
+    """Write an answer as another desk does, which the embedded log would not allow beside this one."""
+    value = {"id": f"event-{name}", "op": "set", "query_id": name, **fields}
+    service._log.produce("labels", json.dumps(value).encode(), partition=0)
+    service._log.flush()
+
+
+@contextmanager
+def unacknowledged(monkeypatch):
+    """What is written arrives, but nobody says so."""
+
+    def flush(self):
+        raise Unavailable("no acknowledgement within 5 seconds")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(LocalLog, "flush", flush)
+        yield
+
+
 def ids(shown):
     return [question.query_id for question in shown]
 
@@ -264,6 +283,107 @@ def test_nobody_undoes_what_somebody_else_has_changed(settings, trainer):
         assert service.undo("bob") == "q"
 
 
+def test_nobody_undoes_what_was_changed_at_another_desk(settings, trainer):
+    trainer.ask("q1", "q2")
+    with opened(settings, clock=lambda: 1000.0) as service:
+        service.answer("q1", True, "ann")
+        service.next("ann")
+        tell(service, "q1", y=False, rev=1_000_500, source="bob")
+        until(lambda: service.last_word("q1") == ("set", False, "bob"))
+        assert service.undo("ann") is None
+        assert service.last_word("q1") == ("set", False, "bob")
+        assert ids(service.open()) == ["q2"]
+        assert service.next("bob") is None  # ann has it still
+
+
+def test_a_question_whose_answer_was_taken_back_stays_whatever_the_trainer_says(settings, trainer):
+    """It closes the question when it hears of the answer, perhaps before it hears that it was taken back."""
+    trainer.ask("q1", "q2", "q3")
+    with opened(settings, clock=lambda: 1000.0) as service:
+        service.answer("q1", True, "ann")
+        assert service.undo("ann") == "q1"
+        service.answer("q2", True, "ann")
+        service.retract("q2", "ann")  # as Label Studio does
+        service.answer("q3", True, "ann")
+        tell(service, "q3", op="retract", rev=1_000_500, source="bob")
+        until(lambda: ids(service.open()) == ["q1", "q2", "q3"])
+        for name in ("q1", "q2", "q3"):
+            trainer.withdraw(name)
+        trainer.ask("q4")
+        until(lambda: service.stats()["waiting"] == 4)
+        assert [service.next(who).query_id for who in ("ann", "bob", "cem")] == ["q1", "q4", "q2"]
+        assert service.answer("q1", True, "ann") == "first"
+        assert service.answer("q2", True, "bob") == "first"
+        assert service.answer("q3", True, "cem") == "first"
+        assert ids(service.open()) == ["q4"]
+
+
+def test_an_undo_that_nobody_repeats_opens_the_question_once_it_is_durable(settings, trainer, monkeypatch):
+    trainer.ask("q1", "q2", "q3")
+    with opened(settings) as service:
+        service.answer("q1", True, "ann")
+        with unacknowledged(monkeypatch), pytest.raises(Unavailable):
+            service.undo("ann")
+        assert ids(service.open()) == ["q2", "q3"]
+        service.answer("q2", True, "bob")
+        assert service.last_word("q1") == ("retract", None, "ann")
+        assert ids(service.open()) == ["q1", "q3"]
+        assert service.next("bob").query_id == "q1"
+        assert service.answer("q1", False, "bob") == "first"
+        assert service.undo("ann") is None
+
+
+def test_an_undo_that_is_repeated_takes_back_one_answer(settings, trainer, monkeypatch):
+    trainer.ask("q1", "q2", "q3")
+    with opened(settings) as service:
+        service.answer("q1", True, "ann")
+        service.answer("q2", True, "ann")
+        with unacknowledged(monkeypatch), pytest.raises(Unavailable):
+            service.undo("ann")
+        service.answer("q3", True, "bob")  # makes it durable
+        assert service.undo("ann") == "q2"
+        assert service.next("ann").query_id == "q2"
+        assert service.next("bob") is None
+        assert [(label["op"], label["query_id"]) for label in answers(settings)] == [
+            ("set", "q1"),
+            ("set", "q2"),
+            ("retract", "q2"),
+            ("set", "q3"),
+        ]
+        assert service.undo("ann") == "q1"
+
+
+def test_undo_takes_back_an_answer_that_was_not_acknowledged(settings, trainer, monkeypatch):
+    trainer.ask("q1", "q2")
+    with opened(settings) as service:
+        service.answer("q1", True, "ann")
+        with unacknowledged(monkeypatch):
+            for say in (lambda: service.answer("q2", True, "ann"), lambda: service.undo("ann")):
+                with pytest.raises(Unavailable):
+                    say()
+        assert service.undo("ann") == "q2"
+        assert ids(service.open()) == ["q2"]
+    assert [(label["op"], label["query_id"]) for label in answers(settings)] == [
+        ("set", "q1"),
+        ("set", "q2"),
+        ("retract", "q2"),
+    ]
+
+
+def test_an_undo_of_a_question_that_cannot_be_shown_any_more_holds_nobody_up(settings, trainer, monkeypatch):
+    monkeypatch.setattr(labelling, "_KEPT_QUESTIONS", 2)
+    trainer.ask(*"abcdef")
+    with opened(settings) as service:
+        service.answer("a", True, "ann")
+        for name in "bcd":
+            service.answer(name, True, "bot")
+        assert service.undo("ann") == "a"
+        assert service.last_word("a") == ("retract", None, "ann")
+        assert service.next("ann").query_id == "e"
+        assert service.next("bob").query_id == "f"
+        assert service.undo("ann") is None
+
+
 def test_an_answer_of_another_time_holds_only_if_it_is_the_latest(settings, trainer):
     trainer.ask("q")
     with opened(settings, clock=lambda: 1000.0) as service:
@@ -372,6 +492,43 @@ def test_an_answer_that_waits_for_the_broker_is_not_appended_twice(settings, tra
         slow[0] = False
         service.answer("q", True, "ann")
     assert len(answers(settings)) == 1
+
+
+def test_a_skip_takes_the_place_of_a_label_that_was_not_acknowledged(settings, trainer, monkeypatch):
+    trainer.ask("q1", "q2", "q3")
+    with opened(settings) as service:
+        with unacknowledged(monkeypatch), pytest.raises(Unavailable):
+            service.answer("q1", True, "ann")
+        assert service.skip("q1", "ann") == "first"
+        assert [label["op"] for label in answers(settings)] == ["set", "retract", "skip"]
+        with unacknowledged(monkeypatch):
+            for say in (lambda: service.answer("q2", True, "ann"), lambda: service.skip("q2", "bob")):
+                with pytest.raises(Unavailable):
+                    say()
+        assert service.skip("q2", "bob") == "stale"  # it is not his to take back
+        service.answer("q3", True, "bob")
+        with unacknowledged(monkeypatch), pytest.raises(Unavailable):
+            service.answer("q3", False, "ann")
+        assert service.skip("q3", "ann") == "stale"  # it was a label before
+    assert [label["op"] for label in answers(settings)] == ["set", "retract", "skip", "set", "set", "set"]
+    assert [label["rev"] for label in answers(settings)[:3]] == sorted(
+        {label["rev"] for label in answers(settings)[:3]}
+    )
+
+
+def test_what_was_not_acknowledged_is_not_forgotten_when_what_was_before_is_said_again(settings, trainer, monkeypatch):
+    trainer.ask("q1", "q2")
+    with opened(settings) as service:
+        service.answer("q1", True, "ann")
+        with unacknowledged(monkeypatch), pytest.raises(Unavailable):
+            service.undo("ann")
+        assert service.answer("q1", True, "ann") == "first"
+        service.answer("q2", True, "ann")
+        with unacknowledged(monkeypatch), pytest.raises(Unavailable):
+            service.answer("q2", False, "ann")
+        assert service.answer("q2", True, "ann") == "changed"
+    told = [(label["op"], label.get("y")) for label in answers(settings)]
+    assert told == [("set", True), ("retract", None), ("set", True), ("set", True), ("set", False), ("set", True)]
 
 
 def test_another_writer_of_labels_is_named(settings, trainer):
@@ -532,6 +689,9 @@ def test_the_truth_may_be_in_a_file(tmp_path, settings, trainer, name, content):
         ("truth.jsonl", "{\n", "line 1: Expecting"),
         ("truth.csv", "id,y\n\xff,1\n", "codec can't decode"),
         ("truth.npz", "", "must be a file .csv or .jsonl"),
+        ("truth.csv", "id,y\n", "has no labels"),
+        ("truth.jsonl", "", "has no labels"),
+        ("truth.csv", "id,y\n1,spam\n1,ham\n", "line 3: id '1' had the other label before"),
     ],
 )
 def test_a_file_that_is_wrong_says_where(tmp_path, name, content, what):

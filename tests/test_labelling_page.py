@@ -189,6 +189,26 @@ def test_a_configured_name(desk, tmp_path):
         assert Client(page).ask("GET", "/")[0] == 200
 
 
+@pytest.mark.parametrize(("host", "address"), [("0.0.0.0", "127.0.0.1"), ("::", "[::1]")])  # noqa: S104
+def test_a_server_on_all_addresses_tells_one_that_others_can_use(host, address, desk, tmp_path, monkeypatch):
+    if host == "::" and not Path("/proc/net/if_inet6").exists():
+        pytest.skip("this machine has no IPv6")
+    settings = configure(tmp_path, f"labelling.host={host}")
+    with LabellingPage(desk, settings) as page:
+        assert Client(page).ask("GET", "/", headers={"Host": page.url.split("/")[2]})[0] == 200
+    monkeypatch.setattr(labelling_page, "_own_address", lambda family: {2: "192.168.1.7"}.get(family, "fd00::7"))
+    with LabellingPage(desk, settings) as page:
+        assert page.url.startswith(("http://192.168.1.7:", "http://[fd00::7]:"))
+    monkeypatch.undo()
+
+    def unreachable(self, _):
+        raise OSError("network is unreachable")
+
+    monkeypatch.setattr(socket.socket, "connect", unreachable)
+    with LabellingPage(desk, settings) as page:
+        assert page.url.startswith(f"http://{address}:")
+
+
 def test_origins(client, desk):
     own = f"http://127.0.0.1:{client.port}"
     body = {"query_id": "q1", "label": "fraud"}
@@ -264,6 +284,8 @@ def test_a_question(client, desk):
         ({"text": "", "image": "", "series": []}, {}),
         ({"text": None, "image": {}, "series": [1, None]}, {}),
         ({"series": [True, 1]}, {}),
+        ({"series": [1.0, float("nan")]}, {}),
+        ({"series": [10**400, 1]}, {}),
         ({"note": "n"}, {}),
     ],
 )
@@ -301,6 +323,13 @@ def test_answers(client, desk):
         ("answer", "q1", True, zoe), ("skip", "q2", nobody), ("ignore", "q3", nobody), ("undo", nobody),
     ]  # fmt: skip
     assert desk.released == [zoe]  # whose place somebody else has taken
+
+
+def test_who_sat_at_a_tab_long_ago_is_forgotten(client, desk, monkeypatch):
+    monkeypatch.setattr(labelling_page, "_MAX_TABS", 2)
+    for tab, name in [("a", "ann"), ("b", "bob"), ("a", "ann"), ("c", "cem"), ("b", "bea"), ("c", "cleo")]:
+        client.json("POST", "/api/skip", {"query_id": "q1"}, {"X-Tab": tab, "X-Annotator": name})
+    assert desk.released == ["page:cem#c"]  # bob was forgotten before bea came
 
 
 def test_nothing_to_undo(client):
@@ -349,6 +378,12 @@ def test_requests_that_are_refused(path, body, headers, status, reason, client, 
 @pytest.mark.parametrize("path", ["/other", "/api/answer", "/../etc/passwd", "/index.html"])
 def test_addresses_that_are_not_there(path, client):
     assert client.ask("GET", path)[0] == 404
+
+
+@pytest.mark.parametrize(("cookie", "method"), [(True, "GET"), (False, "GET"), (True, "POST")])
+def test_an_address_that_is_none(cookie, method, client, caplog):
+    assert client.ask(method, "http://[", {}, {"Host": "localhost"}, cookie)[0] == 400
+    assert not caplog.records
 
 
 @pytest.mark.parametrize("query", ["wait=x", "wait=-2", "seen=1.5", "wait=9999999999"])

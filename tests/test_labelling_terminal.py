@@ -141,9 +141,16 @@ def test_a_long_record_is_cut(settings):
     assert "  and 292 more features\n" in text
 
 
-@pytest.mark.parametrize("series", [[], ["a"], [1.0, float("nan")], "abc", {"a": 1}])
+@pytest.mark.parametrize("series", [[], ["a"], [1.0, float("nan")], [10**400, 1], [1e308, -1e308], "abc", {"a": 1}])
 def test_a_series_that_is_none_is_shown_as_it_is(settings, series):
-    assert "series: " in picture(shown(event={"series": series}), settings, STATS, (80, 24))
+    text = picture(shown(event={"series": series}), settings, STATS, (80, 24))
+    assert "series: " in text
+    assert not any(bar in text for bar in "▁▂▃▄▅▆▇█")
+
+
+@pytest.mark.parametrize(("series", "bars"), [([5, 5], "▁▁ 5 to 5"), ([0, 5e-324], "▁█ 0 to 4.94066e-324")])
+def test_a_series_that_hardly_moves(settings, series, bars):
+    assert f"series: {bars}\n" in picture(shown(event={"series": series}), settings, STATS, (80, 24))
 
 
 def test_an_event_cannot_command_the_terminal(settings):

@@ -46,6 +46,8 @@ class ActiveLearner(base.Wrapper, base.Classifier):
     random, is uniform, so it is among the nearest `budget` with probability `budget`.  Where that asks less, because
     the model grows more certain, the share rises by what is left of the budget, spread over 300 examples.
 
+    river's `progressive_val_score` knows nothing of `ask` and learns every label: write the loop, as below.
+
     `ask` has to see every example once, those that it will not be asked about too.  It does not learn; a label may
     come late, or never.
 

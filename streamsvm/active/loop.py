@@ -313,6 +313,8 @@ class LabellingLoop:
         return allowed - len(self._open)
 
     def _ask(self, model: Any, audit: bool, now: int) -> Question | None:
+        if not len(self._pool):
+            return None  # nothing is drawn for nothing: to ask again changes nothing
         reason = self._reason(audit)
         choice = self._choice(model, self._selection if reason == "boundary" else _RANDOM)
         if choice is None:

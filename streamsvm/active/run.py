@@ -69,7 +69,8 @@ def label_pool(
     oracle
         Gives the label of a row by its number: True and False (or 1 and 0, or 1 and -1), or None to skip it.
     selection, stopping, explore, seeds, seed
-        As in `LabellingLoop`.  The rule can be asked afterwards why it stopped: `stopping.verdict().why`.
+        As in `LabellingLoop`.  The rule can be asked afterwards why it stopped: `stopping.verdict().why`.  A rule
+        remembers what it has seen: it takes a new one for each call.
     initial
         Rows to learn first, in this order.  They cost nothing of the budget.
     weights
@@ -97,10 +98,22 @@ def label_pool(
     >>> len(steps), float(np.mean(model.predict_many(X) == y)) > 0.97
     (100, True)
     """
+    if hasattr(model, "validate_many"):
+        model.validate_many(X)  # or a fault would be found in some batch of candidates, under another number
     pool = ArrayPool(X)
     loop = LabellingLoop(pool, selection=selection, stopping=stopping, explore=explore, seeds=seeds, seed=seed)
     w = arguments.weights_of(weights, len(pool))
-    return _steps(model, loop, pool, oracle, initial, w)
+    return _steps(model, loop, pool, oracle, _checked(initial, len(pool)), w)
+
+
+def _checked(initial: Iterable[int], n: int) -> list[int]:
+    rows = list(initial)
+    for place, row in enumerate(rows):
+        if not isinstance(row, int | np.integer) or not 0 <= row < n:
+            raise ValueError(f"initial[{place}]={row!r} must be the number of a row of X, from 0 to {n - 1}")
+    if len(set(rows)) < len(rows):
+        raise ValueError(f"initial={rows!r} must not repeat a row")
+    return rows
 
 
 def _steps(
