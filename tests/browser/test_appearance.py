@@ -146,13 +146,14 @@ def test_every_control_has_a_name_and_is_reached_in_order(office, visitor):
 def test_a_screen_reader_hears_what_happens(office, visitor):
     ask_everything(office)
     page = visitor.open(office.url)
+    expect(page.locator("#question")).to_be_visible()
     expect(page.get_by_role("status")).to_have_text("")
+    for image in page.get_by_role("img").all():  # before the question gives way to the next, or to none
+        assert image.get_attribute("aria-label") or image.get_attribute("alt")
     page.get_by_role("button", name="fraud (key 1)").click()
     expect(page.get_by_role("status")).to_have_text("Saved: fraud, for record e1.")
     expect(page.locator("#banner")).to_have_attribute("role", "alert")
     assert page.locator("html").get_attribute("lang") == "en"
-    for image in page.get_by_role("img").all():
-        assert image.get_attribute("aria-label") or image.get_attribute("alt")
 
 
 def test_keys_can_be_turned_off(office, visitor):
