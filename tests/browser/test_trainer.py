@@ -7,6 +7,7 @@ import threading
 from asked import until
 from playwright.sync_api import expect
 
+import streamsvm
 from streamsvm.connectors import daemon
 from streamsvm.connectors.labelling import LabellingService
 from streamsvm.connectors.labelling_page import LabellingPage
@@ -44,6 +45,7 @@ def test_twenty_labels(tmp_path, visitor):
             log.produce("events", json.dumps(event).encode())
     (tmp_path / "app.toml").write_text(CONFIG)
     settings = load(tmp_path / "app.toml", {})
+    streamsvm.warmup(settings.model.implementation)  # or a first run would compile while the page waits
     stop, states = threading.Event(), []
     trainer = threading.Thread(target=lambda: states.append(daemon.run(settings, stop.is_set)))
     trainer.start()
