@@ -576,3 +576,79 @@ def newton_direction(K_F, g_F):
     m = len(g_F)
     A = np.block([[K_F, np.ones((m, 1))], [np.ones((1, m)), np.zeros((1, 1))]])
     return np.linalg.lstsq(A, np.append(g_F, 0.0), rcond=None)[0][:m]
+
+
+# ------------------------------------------------------------------------------------------------------------ seeding
+
+
+def shift(beta, lower, upper, amount):
+    """clip(beta + theta, lower, upper) with the sum grown by `amount` or as much as can be: theta by bisection."""
+    low, high = (lower - beta).min() - 1.0, (upper - beta).max() + 1.0
+    for _ in range(200):
+        theta = 0.5 * (low + high)
+        if (np.clip(beta + theta, lower, upper) - beta).sum() < amount:
+            low = theta
+        else:
+            high = theta
+    return np.clip(beta + high, lower, upper)
+
+
+def forced_steps(beta, y, K, lower, upper, leaving):
+    """Empty the leaving coefficients in pair steps, each with the best change of the objective per unit moved."""
+    beta = beta.copy()
+    while beta[leaving].any():
+        r = max(leaving, key=lambda i: abs(beta[i]))
+        g, sign = gradient(beta, y, K), np.sign(beta[r])
+        best, where, step = -np.inf, None, 0.0
+        for j in range(len(beta)):
+            room = upper[j] - beta[j] if sign > 0 else beta[j] - lower[j]
+            if room > 0.0 and lower[j] < upper[j]:
+                delta = min(abs(beta[r]), room)
+                gained = sign * (g[j] - g[r]) - delta / 2 * (K[r, r] + K[j, j] - 2 * K[r, j])
+                if gained > best:
+                    best, where, step = gained, j, delta
+        old = beta[r], beta[where]
+        beta[r] = 0.0 if step == abs(old[0]) else old[0] - sign * step
+        beta[where] = np.clip(old[1] + sign * step, lower[where], upper[where])
+    return beta
+
+
+def follow(beta, y, K, lower, upper, mu, leaving, jitter, tol):
+    """The path on which the leaving coefficients go to 0, solved anew at each event; beta at its end and the events.
+
+    A gradient is one of the margin when it is within tol of mu: (above, below).
+    """
+    beta, above, below = beta.copy(), *tol
+    box = lower < upper
+    M = [i for i in np.flatnonzero(box) if lower[i] < beta[i] < upper[i]]
+    events = 0
+    while True:
+        g, m = gradient(beta, y, K), len(M)
+        d = -beta[leaving]
+        A = np.block([[np.zeros((1, 1)), np.ones((1, m))], [np.ones((m, 1)), K[np.ix_(M, M)] + jitter * np.eye(m)]])
+        x = -np.linalg.solve(A, np.append(d.sum(), K[np.ix_(M, leaving)] @ d))
+        x += np.linalg.solve(A, np.append(0.0, jitter * x[1:]))  # what the jitter has left of the equations
+        change = np.zeros(len(beta))
+        change[leaving], change[M] = d, x[1:]
+        rate = -K @ change
+        t, who = 1.0, None
+        for i in np.flatnonzero(box):
+            if i in M:
+                room = upper[i] - beta[i] if change[i] > 0 else beta[i] - lower[i]
+                speed = abs(change[i])
+            elif beta[i] <= lower[i]:
+                room, speed = mu + above - g[i], rate[i] - x[0]
+            else:
+                room, speed = g[i] - mu + below, x[0] - rate[i]
+            if speed > 1e-10 and room / speed < t:
+                t, who = room / speed, i
+        beta += t * change
+        mu += t * x[0]
+        if who is None:
+            return beta, events
+        events += 1
+        if who in M:
+            M.remove(who)
+            beta[who] = upper[who] if change[who] > 0 else lower[who]
+        else:
+            M.append(who)

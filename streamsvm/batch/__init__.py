@@ -1,6 +1,7 @@
 """Solvers over a fixed set of examples."""
 
+from streamsvm.batch import seeding as seeding
 from streamsvm.batch import smo as smo
 from streamsvm.batch.rows import RowStore as RowStore
 
-__all__ = ["RowStore", "smo"]
+__all__ = ["RowStore", "seeding", "smo"]

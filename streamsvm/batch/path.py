@@ -1,0 +1,394 @@
+"""The exact path from the solution of one problem to that of another: examples leave and enter by degrees.
+
+While the examples that leave are driven to 0, and those that enter to their bounds, the solution is a piecewise linear
+function of how far they have come.  Along a piece, the free examples and the bias keep their conditions,
+
+    [ 0   1'           ] [d_mu    ]       [ h   ]
+    [ 1   K_MM + eps I ] [d_beta_M]  =  - [ k_M ],      h = sum_D d_i,   k = K_D d,   d_i = target_i - beta_i
+    d_g = -(k + K_M d_beta_M)
+
+and a piece ends where something changes: a free coefficient reaches its bound, the gradient of a bounded one reaches
+the bias, or that of an entering one does.  This is an *event*; M changes by one example, and the inverse P of the
+matrix by a bordering or a contraction.  At the end there is nothing left to be optimised.
+
+========= ================================================================ ================
+symbol    name                                                             shape, dtype
+========= ================================================================ ================
+beta, g   coefficients and gradient, see `smo`                             (n,) float64
+place     OUT (no box, or leaving), FREE, AT_LOWER, AT_UPPER or DRIVEN     (n,) int8
+members   the free examples M, in the order of P                           (m,) int64
+P         inverse of the bordered matrix; its first row is the bias's      (m+1, m+1) float64
+mu        the bias: what the gradients of M have in common                 float
+above,    how far gradients were from mu in the solution: the tolerance    float
+below     to which it was solved, within which nothing is an event
+driven, d examples that are driven, and what is left of their way          (D,) int64, float64
+t         length of a piece, as a share of what is left                    float
+left      what is left of the whole way, 1 .. 0                            float
+eps       jitter, 1e-5 / C                                                 float
+========= ================================================================ ================
+
+Sources: the multiple incremental and decremental path of Karasuyama and Takeuchi, as in Wen et al., "Improving
+Efficiency of SVM k-fold Cross-validation by Alpha Seeding", equations (9) and (10) (ATO).  Deviations:
+
+- (10) is printed without the row of the bias, which leaves a matrix that is not square; above it is bordered.
+- Only entering examples that violate their conditions are driven; the others are optimal at 0 from the start.
+- It is followed to its end.  The source's ATO takes one step and adjusts the rest, which is no better than nothing.
+- *Singular matrices* (equal examples): eps in P only, g stays with the true kernel.  What eps leaves of the equations,
+  eps d_beta <= 1e-5, is solved for once more; a violation of exactly tol would otherwise become one above it.
+- *Events of length 0* would cycle for ever: an example that took part in one may not become free again before something
+  has moved.
+- *A coefficient that is set to its bound or target* changes g as well, as any change does.
+- *No free example* (not treated in the source): if the driven ones need a counterpart, the bias moves to where the
+  first of the others may become one.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from scipy.linalg import lapack
+
+from streamsvm._jit import compiled, inner, inner_fma
+from streamsvm.batch.newton import _one_thread
+from streamsvm.batch.rows import NOBODY, stored_row
+
+OUT, FREE, AT_LOWER, AT_UPPER, DRIVEN = np.int8(0), np.int8(1), np.int8(2), np.int8(3), np.int8(4)
+COMPLETE, TOO_LONG, SINGULAR, STUCK = 0, 1, 2, 3
+END, MET_BOUND, BECAME_FREE, ENTERED = 0, 1, 2, 3
+
+JITTER = 1e-5
+NO_COMPLEMENT = 1e-10  # of an example that is to join M: it adds nothing that M has not got
+NO_LENGTH = 1e-13
+NO_RATE = 1e-10  # a gradient that changes by less over the whole way reaches nothing
+NO_MASS = 1e-14  # of the driven ones, relative to their coefficients
+
+
+class Inverse(NamedTuple):
+    """What all paths from one solution begin with; the symbol table is in the module's docstring."""
+
+    P: np.ndarray
+    members: np.ndarray
+    jitter: float
+    above: float
+    below: float
+    workspace: np.ndarray  # for the P of a path that is not long
+
+    def copy(self, size: int) -> tuple[np.ndarray, np.ndarray]:
+        """P and the members with room for as many; the next copy may overwrite them."""
+        m = len(self.members)
+        P = self.workspace if size <= len(self.workspace) else np.empty((size, size))
+        members = np.zeros(len(P), np.int64)
+        P[: m + 1, : m + 1], members[:m] = self.P, self.members
+        return P, members
+
+
+def bordered_inverse(K_M: np.ndarray, jitter: float) -> np.ndarray | None:
+    """The inverse of [[0, 1'], [1, K_M + jitter I]]; None if the kernel is not positive definite even so."""
+    m = len(K_M)
+    P = np.zeros((m + 1, m + 1))
+    if m == 0:
+        return P
+    A = K_M.copy()
+    A[np.diag_indices(m)] += jitter
+    with _one_thread():
+        L, failed = lapack.dpotrf(A, lower=True)
+        if failed:
+            return None
+        A, _ = lapack.dpotri(L, lower=True)
+    A = np.tril(A) + np.tril(A, -1).T
+    z = A.sum(axis=1)
+    total = z.sum()
+    if not (np.isfinite(total) and total > 0.0):
+        return None
+    P[0, 0], P[0, 1:], P[1:, 0] = -1.0 / total, z / total, z / total
+    P[1:, 1:] = A - np.outer(z, z / total)
+    return P
+
+
+# ------------------------------------------------------------------------------------------------------------------- P
+
+
+@inner_fma
+def _add(out, a, row):
+    """out += a row."""
+    for t in range(out.shape[0]):
+        out[t] += a * row[t]
+
+
+@inner
+def contract(P, members, m, p):
+    """Take the p-th of m members, counted from 1, out of P; the last one takes its place.  Whether it was possible."""
+    place = m  # number of the last row and column
+    if m == 1:
+        return True
+    pivot = P[p, p]
+    if not pivot > 0.0:
+        return False
+    for i in range(m + 1):
+        if i != p and P[i, p] != 0.0:
+            _add(P[i, : m + 1], -P[i, p] / pivot, P[p, : m + 1])
+    if p != place:
+        P[p, : m + 1] = P[place, : m + 1]
+        for i in range(m):
+            P[i, p] = P[i, place]
+        members[p - 1] = members[m - 1]
+    return True
+
+
+@inner
+def border(P, members, m, s, row, diagonal):
+    """Add example s, with this kernel row and this diagonal entry, to P.  Whether it was possible."""
+    if m == 0:
+        P[0, 0], P[0, 1], P[1, 0], P[1, 1] = -diagonal, 1.0, 1.0, 0.0
+        members[0] = s
+        return True
+    v, w = np.ones(m + 1), np.zeros(m + 1)
+    for p in range(m):
+        v[p + 1] = row[members[p]]
+    _add_product(P, m + 1, v, w)
+    complement = diagonal - w[0]
+    for p in range(m):
+        complement -= row[members[p]] * w[p + 1]
+    if not complement > NO_COMPLEMENT:
+        return False
+    for i in range(m + 1):
+        _add(P[i, : m + 1], w[i] / complement, w)
+        P[i, m + 1] = P[m + 1, i] = -w[i] / complement
+    P[m + 1, m + 1] = 1.0 / complement
+    members[m] = s
+    return True
+
+
+# -------------------------------------------------------------------------------------------------------------- a piece
+
+
+@inner_fma
+def _add_four(out, a, b, c, d, row_a, row_b, row_c, row_d):
+    for s in range(out.shape[0]):
+        out[s] += ((a * row_a[s] + b * row_b[s]) + c * row_c[s]) + d * row_d[s]
+
+
+@inner
+def _add_product(P, size, v, out):
+    """out += P v, of the first `size` rows of P and values of v."""
+    i = 0
+    out = out[:size]
+    while i + 4 <= size:
+        rows = P[i, :size], P[i + 1, :size], P[i + 2, :size], P[i + 3, :size]
+        _add_four(out, v[i], v[i + 1], v[i + 2], v[i + 3], rows[0], rows[1], rows[2], rows[3])
+        i += 4
+    while i < size:
+        _add(out, v[i], P[i, :size])
+        i += 1
+
+
+@inner
+def _directions(P, members, m, h, k, jitter, change, v):
+    """[d_mu; d_beta_M] = -P [h; k_M], and once more for what the jitter has left, -eps d_beta_M."""
+    v[0] = -h
+    for p in range(m):
+        v[p + 1] = -k[members[p]]
+    change[: m + 1] = 0.0
+    _add_product(P, m + 1, v, change)
+    v[0] = 0.0
+    for p in range(1, m + 1):
+        v[p] = jitter * change[p]
+    _add_product(P, m + 1, v, change)
+
+
+@inner
+def _take(store, g, i, change):
+    """Bring g up to date with a change of beta_i."""
+    _add(g, -change, store.cache.rows[stored_row(store, i, NOBODY)])
+
+
+@inner
+def _rates(store, members, m, change, k, rate):
+    """d_g = -(k + K_M d_beta_M)."""
+    rows, row_of = store.cache.rows, store.cache.row_of
+    for s in range(k.shape[0]):
+        rate[s] = -k[s]
+    p = 0
+    while p < m:
+        if p + 4 <= m:
+            a, b = row_of[members[p]], row_of[members[p + 1]]
+            c, d = row_of[members[p + 2]], row_of[members[p + 3]]
+            if min(a, b, c, d) >= 0:
+                w = change[p + 1 : p + 5]
+                _add_four(rate, -w[0], -w[1], -w[2], -w[3], rows[a], rows[b], rows[c], rows[d])
+                p += 4
+                continue
+        _take(store, rate, members[p], change[p + 1])
+        p += 1
+
+
+@inner
+def _first_bound(beta, lower, upper, members, m, change):
+    """The free example that reaches its bound first, by its place in P, and after what share of the way."""
+    share, first = 1.0, -1
+    for p in range(1, m + 1):
+        i, rate = members[p - 1], change[p]
+        if rate != 0.0:
+            room = upper[i] - beta[i] if rate > 0.0 else beta[i] - lower[i]
+            if room < share * abs(rate):
+                share, first = max(room, 0.0) / abs(rate), p
+    return share, first
+
+
+@inner
+def _first_gradient(g, rate, place, tabu, mu, d_mu, above, below, share):
+    """The bounded or driven example whose gradient reaches the bias before this share of the way; -1 if none."""
+    first = -1
+    for i in range(g.shape[0]):
+        if place[i] == AT_LOWER and not tabu[i]:
+            speed, room = rate[i] - d_mu, mu + above - g[i]
+        elif place[i] == AT_UPPER and not tabu[i]:
+            speed, room = d_mu - rate[i], g[i] - mu + below
+        else:
+            continue
+        if speed > NO_RATE and room < share * speed:
+            share, first = max(room, 0.0) / speed, i
+    return share, first
+
+
+@inner
+def _first_entering(g, rate, driven, d, place, tabu, mu, d_mu, above, below, share):
+    """The entering example whose conditions are met before this share of the way, by its place in `driven`; else -1."""
+    first = -1
+    for c in range(driven.shape[0]):
+        i = driven[c]
+        if place[i] != DRIVEN or tabu[i]:
+            continue
+        speed, room = (d_mu - rate[i], g[i] - mu - above) if d[c] > 0.0 else (rate[i] - d_mu, mu - below - g[i])
+        if speed > NO_RATE and room < share * speed:
+            share, first = max(room, 0.0) / speed, c
+    return share, first
+
+
+@inner
+def _counterpart(g, place, tabu, rises):
+    """With no free example: the first that may rise (fall) when the bias comes down (up); -1 if there is none."""
+    first = -1
+    for i in range(g.shape[0]):
+        if place[i] != (AT_LOWER if rises else AT_UPPER) or tabu[i]:
+            continue
+        if first < 0 or (g[i] > g[first] if rises else g[i] < g[first]):
+            first = i
+    return first
+
+
+@inner
+def _next_event(g, beta, lower, upper, place, tabu, members, m, driven, d, change, rate, mu, above, below):
+    """After what share of what is left of the way something changes, what, and who: a place in P or `driven`, or i."""
+    t, first = _first_bound(beta, lower, upper, members, m, change)
+    what, who = (MET_BOUND, first) if first >= 0 else (END, -1)
+    if m > 0:
+        t, first = _first_gradient(g, rate, place, tabu, mu, change[0], above, below, t)
+        if first >= 0:
+            what, who = BECAME_FREE, first
+        t, first = _first_entering(g, rate, driven, d, place, tabu, mu, change[0], above, below, t)
+        if first >= 0:
+            what, who = ENTERED, first
+    return t, what, who
+
+
+# ------------------------------------------------------------------------------------------------------------- the path
+
+
+@inner
+def _take_leave(P, members, m, driven):
+    """Take the driven examples out of M; how many remain, -1 if it was not possible."""
+    for i in driven:
+        for p in range(1, m + 1):
+            if members[p - 1] == i:
+                if not contract(P, members, m, p):
+                    return -1
+                m -= 1
+                break
+    return m
+
+
+@inner
+def _go(g, beta, members, m, driven, d, change, rate, k, t):
+    """Go this share of what is left of the way."""
+    for p in range(m):
+        beta[members[p]] += t * change[p + 1]
+    _add(g, t, rate)
+    for c in range(driven.shape[0]):
+        beta[driven[c]] += t * d[c]
+        d[c] *= 1.0 - t
+    for i in range(k.shape[0]):
+        k[i] *= 1.0 - t
+
+
+@inner
+def _assign(store, g, beta, i, value):
+    """Have beta_i exactly so, and g with it."""
+    if beta[i] != value:
+        _take(store, g, i, value - beta[i])
+        beta[i] = value
+
+
+@compiled
+def follow(store, beta, g, lower, upper, place, driven, target, P, members, m, mu, above, below, jitter, limit):
+    """Follow the path to its end, in place; how that went, and the number of events."""
+    n = g.shape[0]
+    d, k, rate = target - beta[driven], np.zeros(n), np.empty(n)
+    change, residual = np.empty(P.shape[0]), np.empty(P.shape[0])
+    tabu, any_tabu = np.zeros(n, np.bool_), False
+    mass, left, events = np.abs(d).sum(), 1.0, 0
+    for c in range(driven.shape[0]):
+        _take(store, k, driven[c], -d[c])
+    m = _take_leave(P, members, m, driven)
+    if m < 0:
+        return SINGULAR, 0
+    while True:
+        h = d.sum()
+        if m == 0 and abs(h) > NO_MASS * mass:
+            s = _counterpart(g, place, tabu, h < 0.0)
+            if s < 0:
+                return STUCK, events
+            events += 1
+            border(P, members, 0, s, g, store.diagonal[s] + jitter)
+            place[s], mu, m = FREE, g[s], 1
+        _directions(P, members, m, h, k, jitter, change, residual)
+        _rates(store, members, m, change, k, rate)
+        t, what, who = _next_event(
+            g, beta, lower, upper, place, tabu, members, m, driven, d, change, rate, mu, above, below
+        )
+        _go(g, beta, members, m, driven, d, change, rate, k, t)
+        mu += t * change[0]
+        if what == END:
+            break
+        events += 1
+        if events > limit:
+            return TOO_LONG, events
+        if t * left > NO_LENGTH and any_tabu:
+            tabu[:] = False
+            any_tabu = False
+        if what == MET_BOUND:
+            i, rises = members[who - 1], change[who] > 0.0
+            _assign(store, g, beta, i, upper[i] if rises else lower[i])
+            place[i] = AT_UPPER if rises else AT_LOWER
+            if not contract(P, members, m, who):
+                return SINGULAR, events
+            m -= 1
+        else:
+            i = who
+            if what == ENTERED:
+                i = driven[who]
+                _take(store, k, i, d[who])
+                d[who] = 0.0
+            if m + 2 > P.shape[0]:
+                return TOO_LONG, events
+            row = store.cache.rows[stored_row(store, i, NOBODY)]
+            if not border(P, members, m, i, row, store.diagonal[i] + jitter):
+                return SINGULAR, events
+            place[i] = FREE
+            m += 1
+        if t * left <= NO_LENGTH:
+            tabu[i] = any_tabu = True
+        left *= 1.0 - t
+    for c in range(driven.shape[0]):
+        if place[driven[c]] == OUT or place[driven[c]] == DRIVEN:
+            _assign(store, g, beta, driven[c], target[c])
+    return COMPLETE, events

@@ -1,0 +1,12 @@
+"""Cross-validation and the choice of parameters for the batch solver."""
+
+from streamsvm.validation import folds as folds
+from streamsvm.validation.crossval import Comparison as Comparison
+from streamsvm.validation.crossval import Result as Result
+from streamsvm.validation.crossval import compare as compare
+from streamsvm.validation.crossval import cross_validate as cross_validate
+from streamsvm.validation.crossval import leave_one_out as leave_one_out
+from streamsvm.validation.search import Search as Search
+from streamsvm.validation.search import grid_search as grid_search
+
+__all__ = ["Comparison", "Result", "Search", "compare", "cross_validate", "folds", "grid_search", "leave_one_out"]

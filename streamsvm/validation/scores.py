@@ -1,0 +1,133 @@
+"""One number from labels and decision values: by name, by a metric of scikit-learn or of river, or by any function.
+
+Labels are bool here, True for the positive class.  Metrics that need probabilities get 1 / (1 + exp(-f)), which has the
+order of the decision values f, but is not calibrated: good for areas under curves, not for a log loss.
+"""
+
+import inspect
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+
+DECISIONS = {"y_score", "scores", "pred_decision", "decision_values"}  # names of a second argument that takes them
+PROBABILITIES = {"y_prob", "y_proba"}
+TAKES_PROBABILITIES = {
+    "log_loss",
+    "brier_score_loss",
+    "d2_log_loss_score",
+    "d2_brier_score",
+}  # as "y_pred", some of them
+LOSS_ENDINGS = ("_loss", "_error")  # scikit-learn's convention for functions of which less is better
+
+
+def measure(metric: Any, y: np.ndarray, f: np.ndarray) -> float:
+    """The value of a metric.
+
+    Parameters
+    ----------
+    metric
+        ``"accuracy"`` or ``"g_mean"`` (of the recalls of both classes); a metric of river or its class; a scorer of
+        scikit-learn (``get_scorer("roc_auc")``); or a function of labels and predictions, or of labels and decision
+        values if its second argument is called ``y_score``, as scikit-learn's are.
+    y
+        Labels, (n,) bool.
+    f
+        Decision values, (n,).
+
+    Raises
+    ------
+    TypeError, ValueError
+        If it is none of these.
+
+    Examples
+    --------
+    >>> measure("accuracy", np.array([True, True, False]), np.array([0.3, -2.0, -1.0]))
+    0.667
+    """
+    if isinstance(metric, str):
+        if metric not in BY_NAME:
+            known = ", ".join(map(repr, BY_NAME))
+            raise ValueError(f"metric={metric!r} is unknown; use {known}, or sklearn.metrics.get_scorer({metric!r})")
+        return BY_NAME[metric](y, f > 0.0)
+    if _is_rivers(metric):
+        return _by_river(metric, y, f)
+    if not callable(metric):
+        raise TypeError(f"metric={metric!r} is no name, no metric of river, no scorer and no function")
+    names = _names_of_arguments(metric)
+    if names[:1] == ["estimator"]:
+        return float(metric(_Answers(f), np.arange(len(f))[:, None], y))
+    second = names[1] if len(names) > 1 else ""
+    if second in PROBABILITIES or getattr(metric, "__name__", "") in TAKES_PROBABILITIES:
+        return float(metric(y, probabilities(f)))
+    return float(metric(y, f if second in DECISIONS else f > 0.0))
+
+
+def greater_is_better(metric: Any) -> bool:
+    """Whether more of a metric is better: a metric of river says so, a function by its name."""
+    if _is_rivers(metric):
+        return bool(metric().bigger_is_better if isinstance(metric, type) else metric.bigger_is_better)
+    return not getattr(metric, "__name__", "").endswith(LOSS_ENDINGS)
+
+
+def probabilities(f: np.ndarray) -> np.ndarray:
+    """1 / (1 + exp(-f))."""
+    return 0.5 * (1.0 + np.tanh(0.5 * f))
+
+
+def accuracy(y: np.ndarray, predicted: np.ndarray) -> float:
+    """The share of right predictions."""
+    return float(np.mean(y == predicted))
+
+
+def g_mean(y: np.ndarray, predicted: np.ndarray) -> float:
+    """The geometric mean of the recalls of both classes; of the one there is, if the other is missing."""
+    recalls = [np.mean(predicted[y == label] == label) for label in (False, True) if (y == label).any()]
+    return float(np.prod(recalls) ** (1.0 / len(recalls)))
+
+
+BY_NAME = {"accuracy": accuracy, "g_mean": g_mean}
+
+
+def _is_rivers(metric: Any) -> bool:
+    return hasattr(metric, "update") and hasattr(metric, "get")
+
+
+def _by_river(metric: Any, y: np.ndarray, f: np.ndarray) -> float:
+    metric = metric() if isinstance(metric, type) else metric.clone()
+    if getattr(metric, "requires_labels", True):
+        for label, predicted in zip(y.tolist(), (f > 0.0).tolist(), strict=True):
+            metric.update(label, predicted)
+    else:
+        for label, p in zip(y.tolist(), probabilities(f).tolist(), strict=True):
+            metric.update(label, {False: 1.0 - p, True: p})
+    return float(metric.get())
+
+
+def _names_of_arguments(metric: Any) -> list[str]:
+    try:
+        return list(inspect.signature(metric).parameters)
+    except (TypeError, ValueError):  # compiled functions have none
+        return []
+
+
+class _Answers:
+    """What a scorer of scikit-learn asks of an estimator, answered from decision values that are known."""
+
+    classes_ = np.array([False, True])
+
+    def __init__(self, f: np.ndarray) -> None:
+        self._f = f
+
+    def __sklearn_tags__(self) -> SimpleNamespace:
+        return SimpleNamespace(estimator_type="classifier")
+
+    def predict(self, X: np.ndarray) -> np.ndarray:
+        return np.asarray(self._f[X[:, 0]] > 0.0)
+
+    def decision_function(self, X: np.ndarray) -> np.ndarray:
+        return np.asarray(self._f[X[:, 0]])
+
+    def predict_proba(self, X: np.ndarray) -> np.ndarray:
+        p = probabilities(self._f[X[:, 0]])
+        return np.column_stack([1.0 - p, p])
