@@ -49,7 +49,7 @@ from scipy.linalg import lapack
 
 from streamsvm._jit import compiled, inner, inner_fma
 from streamsvm.batch.newton import _one_thread
-from streamsvm.batch.rows import NOBODY, stored_row
+from streamsvm.batch.rows import NOBODY, add_four, stored_row
 
 OUT, FREE, AT_LOWER, AT_UPPER, DRIVEN = np.int8(0), np.int8(1), np.int8(2), np.int8(3), np.int8(4)
 COMPLETE, TOO_LONG, SINGULAR, STUCK = 0, 1, 2, 3
@@ -161,12 +161,6 @@ def border(P, members, m, s, row, diagonal):
 # -------------------------------------------------------------------------------------------------------------- a piece
 
 
-@inner_fma
-def _add_four(out, a, b, c, d, row_a, row_b, row_c, row_d):
-    for s in range(out.shape[0]):
-        out[s] += ((a * row_a[s] + b * row_b[s]) + c * row_c[s]) + d * row_d[s]
-
-
 @inner
 def _add_product(P, size, v, out):
     """out += P v, of the first `size` rows of P and values of v."""
@@ -174,7 +168,7 @@ def _add_product(P, size, v, out):
     out = out[:size]
     while i + 4 <= size:
         rows = P[i, :size], P[i + 1, :size], P[i + 2, :size], P[i + 3, :size]
-        _add_four(out, v[i], v[i + 1], v[i + 2], v[i + 3], rows[0], rows[1], rows[2], rows[3])
+        add_four(out, v[i], v[i + 1], v[i + 2], v[i + 3], rows[0], rows[1], rows[2], rows[3])
         i += 4
     while i < size:
         _add(out, v[i], P[i, :size])
@@ -214,7 +208,7 @@ def _rates(store, members, m, change, k, rate):
             c, d = row_of[members[p + 2]], row_of[members[p + 3]]
             if min(a, b, c, d) >= 0:
                 w = change[p + 1 : p + 5]
-                _add_four(rate, -w[0], -w[1], -w[2], -w[3], rows[a], rows[b], rows[c], rows[d])
+                add_four(rate, -w[0], -w[1], -w[2], -w[3], rows[a], rows[b], rows[c], rows[d])
                 p += 4
                 continue
         _take(store, rate, members[p], change[p + 1])

@@ -89,7 +89,7 @@ class Store(NamedTuple):
 LOG2_E = 1.4426950408889634
 LN2_HIGH, LN2_LOW = 6.93145751953125e-1, 1.42860682030941723212e-6  # few bits, so that k * LN2_HIGH is exact
 ROUND = 6755399441055744.0  # 1.5 * 2^52: adding it rounds to an integer in the low bits
-EXP_MIN = -708.0  # e^-708 is still a normal number; smaller arguments are rounded up to it
+EXP_MIN = -600.0  # below, e^x counts as 0: its products with coefficients would be denormal, which is slow
 TANH_MAX = 20.0  # tanh is 1 in float64 beyond
 # e^f = 1 + f + f^2 P(f) on |f| <= ln(2)/2: Taylor's series, whose remainder is below 1e-17
 E2, E3, E4, E5, E6, E7 = 1 / 2, 1 / 6, 1 / 24, 1 / 120, 1 / 720, 1 / 5040
@@ -98,10 +98,10 @@ E8, E9, E10, E11, E12, E13 = 1 / 40320, 1 / 362880, 1 / 3628800, 1 / 39916800, 1
 
 @inner_fma
 def exp64(x):
-    """e^x in float64 for x in [-708, 708], as plain arithmetic that vectorises."""
-    x = fmax(x, EXP_MIN)
-    k = x * LOG2_E + ROUND
-    f = x - (k - ROUND) * LN2_HIGH
+    """e^x in float64 for x up to 708, as plain arithmetic that vectorises."""
+    z = fmax(x, EXP_MIN)
+    k = z * LOG2_E + ROUND
+    f = z - (k - ROUND) * LN2_HIGH
     f = f - (k - ROUND) * LN2_LOW
     p = E13 * f + E12
     p = p * f + E11
@@ -115,7 +115,8 @@ def exp64(x):
     p = p * f + E3
     p = p * f + E2
     e = p * f * f + f + 1.0
-    return np.int64(np.float64(e).view(np.int64) + (np.float64(k).view(np.int64) << 52)).view(np.float64)
+    e = np.int64(np.float64(e).view(np.int64) + (np.float64(k).view(np.int64) << 52)).view(np.float64)
+    return e if x > EXP_MIN else 0.0
 
 
 @inner_fma
@@ -203,6 +204,13 @@ def compute_row(store, i, out):
     begin, end = store.starts[i], store.starts[i + 1]
     query_row(store, store.indices[begin:end], store.values[begin:end], store.sq[i], out)
     store.cache.counts[COMPUTED] += 1
+
+
+@inner_fma
+def add_four(out, a, b, c, d, row_a, row_b, row_c, row_d):
+    """out += a row_a + b row_b + c row_c + d row_d."""
+    for s in range(out.shape[0]):
+        out[s] += ((a * row_a[s] + b * row_b[s]) + c * row_c[s]) + d * row_d[s]
 
 
 @inner
@@ -387,9 +395,12 @@ class RowStore:
 
     def fill(self, ids: Any) -> None:
         """Have the rows of these examples at hand, as many as it can keep; many cost less together than one by one."""
-        ids = np.unique(ids).astype(np.int64)
-        there = self.data.cache.row_of[ids] >= 0
-        _compute_rows(self.data, ids[there])  # asked for again, so that they stay
+        ids, cache = np.unique(ids).astype(np.int64), self.data.cache
+        there = cache.row_of[ids] >= 0
+        cache.counts[CLOCK] += 1
+        cache.used[cache.row_of[ids[there]]] = cache.counts[CLOCK]  # so that they stay
+        if there.all():
+            return
         missing = ids[~there][: max(0, self.capacity - np.count_nonzero(there))]
         if len(missing) < ROWS_FOR_PRODUCT or not self._multiplies:
             _compute_rows(self.data, missing)

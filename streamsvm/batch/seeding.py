@@ -567,9 +567,10 @@ def solve_from(
 
 
 SECONDS_PER_PRODUCT = 0.25e-9  # of a path's matrices with vectors; as all of these, measured
-SECONDS_PER_ELEMENT = 2e-9  # of a pair step, per active example
+SECONDS_PER_ELEMENT = 1e-9  # of a pair step, per active example
 ACTIVE = 1.5  # examples for each support vector
-SECONDS_PER_PATH, SECONDS_PER_TRAINING = 1e-4, 6e-4  # whatever the size, the seed included
+SECONDS_PER_COLD, SECONDS_PER_PATH, SECONDS_PER_BEST = 1e-4, 1e-4, 3e-4  # whatever the size
+FORCED_STEP, SHARED = 3e-9, 0.4e-9  # of GREEDY and AVG, per leaving and per free support vector and per example
 WORTHLESS = 4  # folds, up to which a seed saves nothing
 FOLDS = (2.0, 5.0, 10.0, 100.0, 1000.0)
 SHARES = (0.9, 0.9, 0.75, 0.4, 0.2)  # of the steps, that a seed leaves to be done
@@ -583,8 +584,9 @@ class Choice(NamedTuple):
     ----------
     seed
         "cold", "path" or "best".
-    path_seconds, seeded_seconds
-        What a fold is expected to cost with the path and with BEST, within a factor of two.
+    cold_seconds, path_seconds, best_seconds
+        What a fold is expected to cost from 0, with the path and with BEST, within a factor of two; the full solution,
+        if it is yet to be computed, is shared among the folds.
     max_events
         Twice the events that the path is expected to have, to be given to `path`.
     reason
@@ -592,42 +594,53 @@ class Choice(NamedTuple):
     """
 
     seed: str
+    cold_seconds: float
     path_seconds: float
-    seeded_seconds: float
+    best_seconds: float
     max_events: int
     reason: str
 
 
-def choose(full: Solution, folds: Sequence[np.ndarray]) -> Choice:
-    """Which seed from the full solution the folds are solved with soonest.
+def effective_folds(n: int, folds: Sequence[np.ndarray]) -> float:
+    """As many folds as there would be of this size; a seed is worth as much as it would be with these."""
+    return n / max(1.0, sum(len(fold) for fold in folds) / max(1, len(folds)))
+
+
+def choose(known: Solution, folds: Sequence[np.ndarray]) -> Choice:
+    """Which seed from the full solution the folds are solved with soonest, if any.
 
     A path of E events costs 0.25 ns E (2 m^2 + 2 n m), and each fold its share of the inverse, m^3; it has about two
-    events for each support vector that leaves.  A seeded training costs a share s of what the full one did; s falls
-    from 0.9 for 5 folds to 0.2 for single examples.
+    events for each support vector that leaves.  A seeded training costs a share s of a cold one; s falls from 0.9 for
+    5 folds to 0.2 for single examples.
 
     Parameters
     ----------
-    full
-        The solution with all examples.
+    known
+        The full solution; or that of one of the folds, if the full one is yet to be computed.
     folds
         Numbers of the examples that each fold leaves out.
     """
-    n, m, k = len(full.beta), int(np.count_nonzero(full.free)), len(folds)
-    mass = full.beta != 0.0
-    r = sum(int(np.count_nonzero(mass[fold])) for fold in folds) / max(1, k)
-    sizes = sum(len(fold) for fold in folds) / max(1, k)
+    n, m, k = len(known.beta), int(np.count_nonzero(known.free)), max(1, len(folds))
+    trained = int(np.count_nonzero(known.lower < known.upper))
+    support = int(np.count_nonzero(known.beta))
+    effective = effective_folds(n, folds)
+    r = support / max(1, trained) * n / effective
     events = max(EVENTS_OF_ONE, 2.0 * r)
-    path_seconds = SECONDS_PER_PATH + SECONDS_PER_PRODUCT * (events * (2.0 * m * m + 2.0 * n * m) + m**3 / max(1, k))
-    effective = n / max(1.0, sizes)  # as many folds as there would be of this size
+    active = min(float(n), ACTIVE * support)
+    newton = known.newton_steps * (m**3 / 12 + 4.0 * m * m + 3.0 * m * active) / 3.0
+    steps = SECONDS_PER_ELEMENT * (known.iterations * active + newton)
     share = float(np.interp(np.log(effective), np.log(FOLDS), SHARES))
-    active = min(float(n), ACTIVE * int(np.count_nonzero(mass)))
-    newton = full.newton_steps * (m**3 / 12 + 4.0 * m * m + 3.0 * m * active) / 3.0
-    seeded_seconds = SECONDS_PER_TRAINING + SECONDS_PER_ELEMENT * share * (full.iterations * active + newton)
-    costs = f"path {path_seconds:.2g} s a fold, seeded steps {seeded_seconds:.2g} s (n={n}, free={m}, leaving={r:.3g})"
+    full = share * steps / k if trained < n else 0.0
+    cold = SECONDS_PER_COLD + steps
+    path = full + SECONDS_PER_PATH + SECONDS_PER_PRODUCT * (events * (2.0 * m * m + 2.0 * n * m) + m**3 / k)
+    best = full + SECONDS_PER_BEST + n * (FORCED_STEP * r + SHARED * m) + share * steps
+    costs = f"seconds a fold: cold {cold:.2g}, path {path:.2g}, best {best:.2g} (n={n}, free={m}, leaving={r:.3g})"
     if effective <= WORTHLESS + 0.5:
         seed, why = "cold", f"with {effective:.0f} folds a seed saves less than the full solution costs"
-    elif path_seconds < seeded_seconds and m + 2 <= full.store.capacity:
-        seed, why = "path", "the exact path is cheaper than steps"
+    elif path < min(cold, best) and m + 2 <= known.store.capacity:
+        seed, why = "path", "the exact path is the cheapest start"
+    elif best < cold:
+        seed, why = "best", "a seed saves more steps than it costs, and a path costs more"
     else:
-        seed, why = "best", "steps are cheaper than the exact path"
-    return Choice(seed, path_seconds, seeded_seconds, int(2 * events) + 50, f"{why}: {costs}")
+        seed, why = "cold", "steps from 0 cost less than a seed"
+    return Choice(seed, cold, path, best, int(2 * events) + 50, f"{why}; {costs}")

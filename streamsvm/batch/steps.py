@@ -44,7 +44,7 @@ import numpy as np
 
 from streamsvm._jit import compiled, inner
 from streamsvm._simd import fmax, fmin
-from streamsvm.batch.rows import CLOCK, NOBODY, Cache, find_row, stored_row
+from streamsvm.batch.rows import CLOCK, NOBODY, Cache, add_four, find_row, stored_row
 
 FORBIDDEN = 1e300  # larger than any gradient
 NO_CURVATURE = 1e-12
@@ -346,11 +346,20 @@ def iterate(store, view, rule, max_steps, tally):
 def subtract_rows(store, view, places, change):
     """g -= sum_c change_c K_c over the active examples, for the active examples in these places."""
     g, rows, row_of = view.g, view_cache(store, view).rows, view_cache(store, view).row_of
-    for c in range(places.shape[0]):
+    c = 0
+    while c < places.shape[0]:
+        if c + 4 <= places.shape[0]:
+            i, j, k, h = row_of[places[c]], row_of[places[c + 1]], row_of[places[c + 2]], row_of[places[c + 3]]
+            if min(i, j, k, h) >= 0:
+                w = change[c : c + 4]
+                add_four(g, -w[0], -w[1], -w[2], -w[3], rows[i], rows[j], rows[k], rows[h])
+                c += 4
+                continue
         i, a = places[c], change[c]
         row = rows[row_of[i] if row_of[i] >= 0 else view_row(store, view, i, NOBODY)]
         for t in range(g.shape[0]):
             g[t] -= a * row[t]
+        c += 1
 
 
 @compiled

@@ -37,6 +37,7 @@ from streamsvm.validation import folds as kinds
 from streamsvm.validation.scores import greater_is_better, measure
 
 CERTAIN = 10.0  # tolerances by which a bound must hold before it decides a sign
+MANY_FOLDS = 30  # of the size from which a seed always pays
 DUST = 1e-13  # of a box: what the rounding of sums leaves
 
 CHAINS = ("reuse", "sir", "mir", "ato")  # from the fold before
@@ -252,42 +253,83 @@ class Plan(NamedTuple):
     inverse: Inverse | None  # for "path"
     max_events: int | None
     values: bool
+    first: Fold | None  # the outcome of the first split, if that is known
 
 
 def plan_of(
-    problem: Problem, folds: kinds.Folds, full: smo.Solution | None, seeding: str, values: bool = True
+    problem: Problem,
+    folds: kinds.Folds,
+    full: smo.Solution | None,
+    seeding: str,
+    values: bool = True,
+    first: Fold | None = None,
+    choice: seeds.Choice | None = None,
 ) -> tuple[Plan, str]:
-    """The plan, and the reason why its seeding was picked."""
+    """The plan, and the reason why its seeding was picked; "auto" needs the full solution."""
     reason, max_events, inverse = "as asked for", None, None
-    if full is None and seeding == "auto":
-        seeding, reason = "none", f"splits leave out {_share(folds):.0%} of the examples: no seed is better than 0 then"
     if full is not None and seeding == "auto":
-        choice = seeds.choose(full, folds.left_out)
+        choice = seeds.choose(full, folds.left_out) if choice is None else choice
         seeding, reason, max_events = choice.seed, choice.reason, choice.max_events
         seeding = "skip" if seeding == "cold" else seeding  # the full solution is there
     if full is not None and seeding == "path":
         inverse = seeds.inverse_of(full)
         if inverse is None:
             seeding, reason = "best", f"{reason}; but no path can begin at this solution"
-    return Plan(problem, folds, full, seeding, inverse, max_events, values), reason
+    return Plan(problem, folds, full, seeding, inverse, max_events, values, first), reason
 
 
-def needs_full(seeding: str, folds: kinds.Folds) -> bool:
-    """Whether the solution over all examples is to be computed first."""
+def prepared(problem: Problem, folds: kinds.Folds, seeding: str, values: bool) -> tuple[Plan, Fold | None, str]:
+    """The plan, what its full solution took, and the reason why its seeding was picked."""
+    require_seeding(seeding)
+    effective = seeds.effective_folds(folds.n, folds.left_out)
+    if seeding == "auto" and effective <= seeds.WORTHLESS + 0.5:
+        reason = f"splits leave out {1.0 / effective:.0%} of the examples: no seed is better than 0 then"
+        return plan_of(problem, folds, None, "none", values)[0], None, reason
+    known, outcome, choice = None, None, None
+    if seeding == "auto" and effective < MANY_FOLDS:
+        known, outcome = _first_split(problem, folds)
+        choice = seeds.choose(known, folds.left_out)
+        if choice.seed == "cold":
+            return plan_of(problem, folds, None, "none", values, outcome)[0], None, choice.reason
+    full, took = (None, None) if seeding in ("none", *CHAINS) else full_of(problem, known)
+    plan, reason = plan_of(problem, folds, full, seeding, values, outcome, choice)
+    return plan, took, reason
+
+
+def _first_split(problem: Problem, folds: kinds.Folds) -> tuple[smo.Solution, Fold]:
+    """The first split from 0: it shows whether a seed will pay, and costs nothing if none does."""
+    begin = time.perf_counter()
+    solution = problem.solve(folds.left_out[0])
+    outcome = outcome_of(solution, folds.tests[0], "cold", solution.rows_computed)
+    return solution, outcome._replace(seconds=time.perf_counter() - begin)
+
+
+def full_of(problem: Problem, known: smo.Solution | None = None) -> tuple[smo.Solution, Fold]:
+    """The solution over all examples, from that of a split if one is known, and what it took."""
+    begin, rows = time.perf_counter(), problem.store.rows_computed
+    if known is None:
+        start, full = "cold", problem.solve(NOBODY)
+    else:
+        entering = np.flatnonzero((known.lower == known.upper) & (problem.lower < problem.upper))
+        reused = seeds.reuse(known, NOBODY, entering, problem.lower, problem.upper)
+        start, full = "reuse", solved_from(known, reused, problem.lower, problem.upper, problem.options)
+    took = outcome_of(full, NOBODY, start, problem.store.rows_computed - rows)
+    return full, took._replace(seconds=time.perf_counter() - begin)
+
+
+def require_seeding(seeding: str) -> None:
+    """Raise a ValueError if there is no such seeding."""
     if seeding not in SEEDINGS:
         raise ValueError(f"seeding={seeding!r} is unknown; use one of {', '.join(map(repr, SEEDINGS))}")
-    return seeding in FROM_FULL or (seeding == "auto" and _share(folds) * (seeds.WORTHLESS + 0.5) < 1.0)
-
-
-def _share(folds: kinds.Folds) -> float:
-    """The share of the examples that a split leaves out on average."""
-    return float(np.mean([len(out) for out in folds.left_out])) / folds.n
 
 
 def run(plan: Plan, splits: range) -> Iterator[Fold]:
     """Solve some of the splits, one after the other."""
     previous: smo.Solution | None = None
     for i in splits:
+        if i == 0 and plan.first is not None:
+            yield plan.first
+            continue
         test, out = plan.folds.tests[i], plan.folds.left_out[i]
         begin, before = time.perf_counter(), plan.problem.store.rows_computed
         outcome = _without_training(plan, test, out)
@@ -536,7 +578,8 @@ def cross_validate(
     seeding        start of a fold
     ============== ==================================================================================================
     ``"auto"``     ``"none"`` if splits leave out more than two ninths of the examples, as up to four folds do; else
-                   ``"path"`` or ``"best"``, by what `streamsvm.batch.seeding.choose` expects them to cost
+                   ``"none"``, ``"path"`` or ``"best"``, by what `streamsvm.batch.seeding.choose` expects them to cost
+                   when it has seen the first split solved
     ``"none"``     0, and the full solution is not computed
     ``"skip"``     0
     ``"avg"``      the full solution; what leaves is shared equally among the free examples
@@ -568,20 +611,11 @@ def cross_validate(
     positive = problem.y > 0.0
     splits = kinds.stratified(positive, k, seed=seed) if folds is None else kinds.folds_of(folds, positive)
     splits.require_both_classes(positive, problem.upper > problem.lower)
-    full, first = full_of(problem) if needs_full(seeding, splits) else (None, None)
-    plan, reason = plan_of(problem, splits, full, seeding, bool(values))
+    plan, first, reason = prepared(problem, splits, seeding, bool(values))
     per_fold = list(with_progress(_outcomes(plan, n_jobs), len(splits), "folds", progress))
     warn_unless(sum(not part.converged for part in per_fold), len(per_fold), "folds")
     seconds = time.perf_counter() - begin
-    return Result(positive, classes, splits, per_fold, full, first, plan.seeding, reason, seconds)
-
-
-def full_of(problem: Problem) -> tuple[smo.Solution, Fold]:
-    """The solution over all examples, and what it took."""
-    begin = time.perf_counter()
-    full = problem.solve(NOBODY)
-    took = outcome_of(full, NOBODY, "cold", full.rows_computed)
-    return full, took._replace(seconds=time.perf_counter() - begin)
+    return Result(positive, classes, splits, per_fold, plan.full, first, plan.seeding, reason, seconds)
 
 
 def leave_one_out(X: Any, y: Any, *, C: float, **others: Any) -> Result:

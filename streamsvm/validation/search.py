@@ -27,7 +27,6 @@ from streamsvm.validation.scores import greater_is_better
 OTHER_NAMES = {"single": "pairwise", "multiple": "averaged"}
 WARM_STARTS = ("auto", "none", "single", "multiple", *seeds.C_SEEDS)
 STOPPED = "no coefficient at its bound"  # the start of what was not trained
-MANY_FOLDS = 30  # of the size that pays to start from the full solution
 
 
 @dataclass(frozen=True, eq=False)
@@ -354,9 +353,9 @@ def _chosen(X: Any, kernel: str, gammas: list[float], warm_start: str) -> str:
 
 def _chosen_seeding(seeding: str, folds: kinds.Folds) -> str:
     """Whether folds start from the full solution: by "auto", if they are many and small."""
-    if not crossval.needs_full(seeding, folds):
-        if seeding in crossval.CHAINS:
-            raise ValueError(f"seeding={seeding!r} leads from fold to fold, but along C every fold has its own start")
-        return "none"
-    sizes = float(np.mean([len(out) for out in folds.left_out]))
-    return "none" if seeding == "auto" and folds.n < MANY_FOLDS * sizes else seeding
+    crossval.require_seeding(seeding)
+    if seeding in crossval.CHAINS:
+        raise ValueError(f"seeding={seeding!r} leads from fold to fold, but along C every fold has its own start")
+    if seeding == "auto":
+        return "auto" if seeds.effective_folds(folds.n, folds.left_out) >= crossval.MANY_FOLDS else "none"
+    return seeding
