@@ -71,6 +71,7 @@ from streamsvm.kernels import make_kernel
 
 MIN_CHUNK, MAX_CHUNK = 200, 1000  # pair steps between two looks at what may be shrunk
 WORTH_SHRINKING = 0.8  # the share of active examples up to which it pays to move them together
+DUST = 1e-13  # of a box: what the rounding of sums leaves
 MAX_STEPS = 20_000  # per example, beyond which rounding is all that moves
 
 
@@ -230,6 +231,20 @@ class _Training:
         self.outer.clear()
         self.view = self._view_of_all()
 
+    def _settle(self) -> None:
+        """Put coefficients that rounding has left beside a bound there.
+
+        Where all others are at their bounds, one of them would be the only free one and decide on the bias.
+        """
+        near = DUST * (self.upper - self.lower)
+        settled = np.where(self.upper - self.beta <= near, self.upper, self.beta)
+        settled = np.where(settled - self.lower <= near, self.lower, settled)
+        if np.array_equal(settled, self.beta):
+            return
+        self.beta[:] = settled
+        self.view = view = self._view_of_all()
+        view.extremes[[TOP, BOTTOM]] = (self.g + view.up).max(), (self.g + view.down).min()
+
     def run(self) -> bool:
         """Solve; whether the tolerance was reached."""
         tol, planning, over_step, newton, shrinking, limit = self.options
@@ -244,6 +259,7 @@ class _Training:
             done_since += done
             if not self.violation > tol:
                 if self.view.whole:
+                    self._settle()
                     return True
                 self.grow_back()
                 continue

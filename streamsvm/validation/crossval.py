@@ -38,7 +38,6 @@ from streamsvm.validation.scores import greater_is_better, measure
 
 CERTAIN = 10.0  # tolerances by which a bound must hold before it decides a sign
 MANY_FOLDS = 30  # of the size from which a seed always pays
-DUST = 1e-13  # of a box: what the rounding of sums leaves
 
 CHAINS = ("reuse", "sir", "mir", "ato")  # from the fold before
 FROM_FULL = ("skip", "avg", "top", "greedy", "best", "path")  # from the full solution
@@ -312,7 +311,7 @@ def full_of(problem: Problem, known: smo.Solution | None = None) -> tuple[smo.So
     else:
         entering = np.flatnonzero((known.lower == known.upper) & (problem.lower < problem.upper))
         reused = seeds.reuse(known, NOBODY, entering, problem.lower, problem.upper)
-        start, full = "reuse", solved_from(known, reused, problem.lower, problem.upper, problem.options)
+        start, full = "reuse", seeds.solve_from(known, reused, problem.lower, problem.upper, problem.options)
     took = outcome_of(full, NOBODY, start, problem.store.rows_computed - rows)
     return full, took._replace(seconds=time.perf_counter() - begin)
 
@@ -351,7 +350,7 @@ def _trained(plan: Plan, out: np.ndarray, before: smo.Solution | None) -> tuple[
         return "cold", 0, problem.solve(out)
     else:
         start = _seeded(plan, source, lower, upper)
-    return start.seed, start.events, solved_from(source, start, lower, upper, problem.options)
+    return start.seed, start.events, seeds.solve_from(source, start, lower, upper, problem.options)
 
 
 def _seeded(plan: Plan, source: smo.Solution, lower: np.ndarray, upper: np.ndarray) -> seeds.Start:
@@ -360,27 +359,6 @@ def _seeded(plan: Plan, source: smo.Solution, lower: np.ndarray, upper: np.ndarr
     if plan.inverse is not None:
         return seeds.path(source, leaving, entering, lower, upper, plan.inverse, plan.max_events)
     return seeds.SEEDS[plan.seeding](source, leaving, entering, lower, upper)
-
-
-def solved_from(
-    source: smo.Solution, start: seeds.Start, lower: np.ndarray, upper: np.ndarray, options: smo.Options
-) -> smo.Solution:
-    """The solution from a start; a coefficient that rounding has left beside its bound is put there.
-
-    It would be the only free one where all others are at their bounds, and decide on a bias that is not determined.
-    """
-    solution = seeds.solve_from(source, start, lower, upper, options)
-    dust, beta = DUST * (upper - lower), solution.beta
-    clean = np.where(upper - beta <= dust, upper, np.where(beta - lower <= dust, lower, beta))
-    if not solution.converged or np.array_equal(clean, beta):
-        return solution
-    again = seeds.solve_from(source, start._replace(beta=clean, g=solution.g), lower, upper, options)
-    return replace(
-        again,
-        iterations=again.iterations + solution.iterations,
-        planned=again.planned + solution.planned,
-        newton_steps=again.newton_steps + solution.newton_steps,
-    )
 
 
 def outcome_of(solution: smo.Solution, test: np.ndarray, start: str, rows: int) -> Fold:

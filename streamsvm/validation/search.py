@@ -175,7 +175,7 @@ def _next(problem: Problem, before: smo.Solution | None, out: np.ndarray, warm: 
         return STOPPED, same
     seed = seeds.C_SEEDS[_picked(before) if warm == "auto" else warm]
     start = seed(before, lower, upper)
-    return start.seed, crossval.solved_from(before, start, lower, upper, problem.options)
+    return start.seed, seeds.solve_from(before, start, lower, upper, problem.options)
 
 
 def _picked(before: smo.Solution) -> str:
