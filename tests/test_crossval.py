@@ -449,8 +449,6 @@ def test_predictions_have_the_names_of_the_classes(labels):
         ({"weights": -1.0}, "w holds -1"),
         ({"weights": [1.0, 2.0]}, "w has shape"),
         ({"folds": folds.v_fold(7, 2)}, "those of 7 examples; there are 8"),
-        ({"folds": [0, 0, 0, 1, 1, 1, 1, 1]}, "split 0 leaves out 3 of 8 examples and trains on one class only"),
-        ({"folds": [0, 1] * 4, "weights": [1, 0, 1, 0, 1, 1, 1, 1]}, "split 0 leaves out 4 of 8"),
     ],
     ids=str,
 )
@@ -463,10 +461,25 @@ def test_bad_arguments_are_named(bad, message):
 def test_one_class_is_refused():
     with pytest.raises(ValueError, match="examples of two classes"):
         cross_validate(np.eye(4), [True] * 4, C=1.0, k=2)
-    with pytest.raises(ValueError, match="trains on one class only"):
-        leave_one_out(np.eye(4), [True, False, False, False], C=1.0)
     with pytest.raises(TypeError, match="takes no k"):
         leave_one_out(np.eye(4), [True, False] * 2, C=1.0, k=3)
+
+
+@pytest.mark.parametrize("seeding", SEEDINGS)
+@pytest.mark.parametrize("C", [0.1, 100.0])
+def test_a_split_that_trains_on_one_class_predicts_it(seeding, C):
+    X, y = noisy(30)
+    rare = np.arange(30) == 7
+    with pytest.warns(RuntimeWarning, match=r"1 of 30 splits, the first being split 7, train on one class only"):
+        result = leave_one_out(X, rare, C=C, seeding=seeding)
+    assert result.predictions[7] == 0
+    assert result.decision_values[7] == pytest.approx(-1.0)
+    order = np.argsort(y, kind="stable")
+    with pytest.warns(RuntimeWarning, match="1 of 2 splits"):
+        result = cross_validate(X, y, C=C, folds=[(order[5:], order[:5]), (order[:5], order[5:])], seeding=seeding)
+    assert not result.per_fold[1].predictions.any()
+    with pytest.warns(RuntimeWarning, match="1 of 30 splits, the first being split 3"):  # the others have no weight
+        leave_one_out(X, np.arange(30) < 4, C=C, weights=np.arange(30) > 2, seeding=seeding)
 
 
 def test_one_class_in_a_test_part_is_no_trouble():

@@ -215,8 +215,8 @@ def test_bad_folds_are_refused(make, message):
         make()
 
 
-def test_one_class_only_in_a_training_part_is_refused():
+def test_splits_that_train_on_one_class_are_found():
     y = np.array([True, False, False, False])
-    with pytest.raises(ValueError, match="split 0 leaves out 1 of 4 examples and trains on one class only"):
-        folds.leave_one_out(4).require_both_classes(y)
-    folds.Folds(4, [[1], [2]]).require_both_classes(y)
+    assert folds.leave_one_out(4).of_one_class(y) == [0]
+    assert folds.Folds(4, [[1], [2]]).of_one_class(y) == []
+    assert folds.Folds(4, [[1], [2, 3]]).of_one_class(y, np.array([True, False, True, True])) == [1]

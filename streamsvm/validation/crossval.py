@@ -548,7 +548,7 @@ def cross_validate(
     Raises
     ------
     ValueError, TypeError
-        If an argument is out of its range, or a split would train on one class only.
+        If an argument is out of its range, or all examples are of one class.
 
     Notes
     -----
@@ -588,7 +588,7 @@ def cross_validate(
     problem, classes = problem_of(X, y, C, gamma, kernel, degree, coef0, weights, tol, cache_mb)
     positive = problem.y > 0.0
     splits = kinds.stratified(positive, k, seed=seed) if folds is None else kinds.folds_of(folds, positive)
-    splits.require_both_classes(positive, problem.upper > problem.lower)
+    warn_of_one_class(splits, problem)
     plan, first, reason = prepared(problem, splits, seeding, bool(values))
     per_fold = list(with_progress(_outcomes(plan, n_jobs), len(splits), "folds", progress))
     warn_unless(sum(not part.converged for part in per_fold), len(per_fold), "folds")
@@ -660,6 +660,18 @@ def warn_unless(count: int, of: int, what: str) -> None:
     if count:
         warnings.warn(
             f"the solver gave up on {count} of {of} {what}; scale the features, or use a larger tol or a smaller C",
+            RuntimeWarning,
+            stacklevel=3,
+        )
+
+
+def warn_of_one_class(folds: kinds.Folds, problem: Problem) -> None:
+    """Warn of splits that train on one class only, which they then predict."""
+    alone = folds.of_one_class(problem.y > 0.0, problem.upper > problem.lower)
+    if alone:
+        warnings.warn(
+            f"{len(alone)} of {len(folds)} splits, the first being split {alone[0]}, train on one class only and "
+            "predict it; use stratified folds, fewer of them, or more examples of the smaller class",
             RuntimeWarning,
             stacklevel=3,
         )

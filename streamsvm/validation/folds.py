@@ -99,8 +99,8 @@ class Folds:
         """Whether every split leaves out one example."""
         return all(len(out) == 1 for out in self.left_out)
 
-    def require_both_classes(self, y: np.ndarray, used: np.ndarray | None = None) -> None:
-        """Raise a ValueError that names the split unless every split trains on both classes.
+    def of_one_class(self, y: np.ndarray, used: np.ndarray | None = None) -> list[int]:
+        """Numbers of the splits that train on one class only, or on nobody.
 
         Parameters
         ----------
@@ -112,13 +112,11 @@ class Folds:
         used = np.ones(len(y), bool) if used is None else used
         positives, negatives = used & y, used & ~y
         totals = np.count_nonzero(positives), np.count_nonzero(negatives)
-        for i, out in enumerate(self.left_out):
-            left = [total - np.count_nonzero(of[out]) for total, of in zip(totals, (positives, negatives), strict=True)]
-            if min(left) <= 0:
-                raise ValueError(
-                    f"split {i} leaves out {len(out)} of {len(y)} examples and trains on one class only; "
-                    "use stratified folds, fewer of them, or more examples of the smaller class"
-                )
+        return [
+            i
+            for i, out in enumerate(self.left_out)
+            if totals[0] == np.count_nonzero(positives[out]) or totals[1] == np.count_nonzero(negatives[out])
+        ]
 
 
 def _numbers(ids: Any, n: int, what: str) -> np.ndarray:

@@ -274,7 +274,7 @@ def grid_search(
     Raises
     ------
     ValueError, TypeError
-        If an argument is out of its range, or a split would train on one class only.
+        If an argument is out of its range, or all examples are of one class.
 
     Examples
     --------
@@ -295,7 +295,7 @@ def grid_search(
     problem, classes = crossval.problem_of(X, y, values[-1], widths[0], kernel, degree, coef0, weights, tol, cache_mb)
     positive = problem.y > 0.0
     splits = kinds.stratified(positive, k, seed=seed) if folds is None else kinds.folds_of(folds, positive)
-    splits.require_both_classes(positive, problem.upper > problem.lower)
+    crossval.warn_of_one_class(splits, problem)
     seeded = _chosen_seeding(seeding, splits)
     w = arguments.weights_of(weights, len(positive))
     setting = _Setting(X, problem.y, w, kernel, degree, coef0, problem.options, cache_mb)
