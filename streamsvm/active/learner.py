@@ -51,8 +51,8 @@ class ActiveLearner(base.Wrapper, base.Classifier):
     `ask` has to see every example once, those that it will not be asked about too.  It does not learn; a label may
     come late, or never.
 
-    Where the unlabelled examples can be kept, choosing among 59 of them (`streamsvm.active.ActiveSelection`) needs
-    fewer labels than deciding about each as it passes.
+    Where the unlabelled examples can be kept, `streamsvm.active.ActiveSelection` chooses among 59 of them for each
+    question, instead of deciding about each as it passes.
 
     References
     ----------
