@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Sequence
-from typing import Any
 
 import orjson
 
@@ -21,6 +20,7 @@ from streamsvm.active import (
     StreamPool,
     SupportStable,
 )
+from streamsvm.active.stopping import inherited_state
 
 from .join import Join
 from .settings import LabellingSettings, Settings
@@ -138,20 +138,12 @@ class Labelling:
         state = orjson.loads(data)
         self._ids = dict(json.loads(state["ids"]))
         loop = state["loop"]
-        self.loop.restore({**loop, "stopping": self._going_on(loop)}, self._join.awaiting)
-
-    def _going_on(self, loop: dict[str, Any]) -> dict[str, Any] | None:
-        """The state of the stopping rules, of which some may be new; what was spent counts for a new budget, too."""
         if self._stopping is None:
-            return None
-        known = {part["rule"]: part for part in loop["stopping"]["rules"]} if loop["stopping"] else {}
-        spent = {"spent": loop["counts"]["n_answered"], "offered": loop["counts"]["n_offered"]}
-        fresh = self._stopping.state()
-        parts = [
-            known.get(part["rule"], {name: spent.get(name, value) for name, value in part.items()})
-            for part in fresh["rules"]
-        ]
-        return {**fresh, "rules": parts}
+            stopping = None
+        else:
+            counts = loop["counts"]
+            stopping = inherited_state(self._stopping, loop["stopping"], counts["n_answered"], counts["n_offered"])
+        self.loop.restore({**loop, "stopping": stopping}, self._join.awaiting)
 
 
 def _is_huge(event: Event, value: bytes) -> bool:

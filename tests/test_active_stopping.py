@@ -22,6 +22,7 @@ from streamsvm.active import (
     RandomSelection,
     SupportStable,
 )
+from streamsvm.active.stopping import inherited_state
 
 REASONS = ["seed", "boundary", "explore", "audit"]
 ANSWERS = st.lists(
@@ -292,6 +293,29 @@ def test_the_state_of_another_rule_is_refused():
             rule.restore(other.state())
     with pytest.raises(ValueError, match="the state is one of 2 rules, these are 3"):
         AnyOf(MaxLabels(1), MaxLabels(2), MaxLabels(3)).restore(AnyOf(MaxLabels(1), MaxLabels(2)).state())
+
+
+@given(ANSWERS, ANSWERS)
+def test_other_rules_inherit_what_was_known_and_spent(before, after):
+    """What was there goes on, also with another parameter; a new budget knows what was spent; the rest begins anew."""
+    old = told(AnyOf(MarginExhausted(2), MaxLabels(5)), before)
+    n, offered = len(before), 100 + 3 * len(before)
+    new = AnyOf(MaxLabels(9), SupportStable(0.3, 0.4, 5), MaxFraction(0.1), MarginExhausted(2))
+    new.restore(inherited_state(new, json.loads(json.dumps(old.state())), n, offered))
+    heard = [told(rule, before) for rule in (MaxLabels(9), MaxFraction(0.1), MarginExhausted(2))]
+    heard[1].offered(offered)
+    expected = AnyOf(heard[0], SupportStable(0.3, 0.4, 5), heard[1], heard[2])
+    for k in range(len(after) + 1):
+        assert new.verdict() == expected.verdict()
+        assert new.remaining() == expected.remaining()
+        told(new, after[k : k + 1])
+        told(expected, after[k : k + 1])
+
+
+def test_the_first_rules_inherit_what_was_spent():
+    new = AnyOf(MaxLabels(9), MaxFraction(0.5), MarginExhausted(2))
+    new.restore(inherited_state(new, None, 4, 10))
+    assert [rule.remaining() for rule in new.rules] == [5, 1, None]
 
 
 @pytest.mark.parametrize(

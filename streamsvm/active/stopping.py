@@ -384,3 +384,32 @@ class AllOf(_Combined):
     def remaining(self) -> int | None:
         budgets = [rule.remaining() for rule in self.rules]
         return None if None in budgets else max(left for left in budgets if left is not None)
+
+
+def inherited_state(rules: AnyOf, before: Mapping[str, Any] | None, n_answered: int, n_offered: int) -> dict[str, Any]:
+    """The state with which `rules` go on where others have been followed until now.
+
+    A rule that was among them goes on from its own state, whatever its parameters are now.  One that is new begins
+    anew, but a budget counts what was spent before.
+
+    Parameters
+    ----------
+    rules
+        The rules from now on, as they were made.
+    before
+        The state of those until now, of an `AnyOf` too; None: there were none.
+    n_answered
+        Questions that were answered until now.
+    n_offered
+        Examples that were offered until now.
+
+    Returns
+    -------
+    dict
+        What `rules.restore` takes.
+    """
+    known = {part["rule"]: part for part in before["rules"]} if before else {}
+    spent = {"spent": n_answered, "offered": n_offered}
+    fresh = rules.state()
+    parts = [known.get(part["rule"], {name: spent.get(name, part[name]) for name in part}) for part in fresh["rules"]]
+    return {**fresh, "rules": parts}
