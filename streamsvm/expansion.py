@@ -73,7 +73,7 @@ G_UP, G_DOWN = range(2)
 # losses
 GAP, LOSS, SQUARED_LOSS, BOXES = range(4)
 
-BLOCK = 2048  # slots whose partial sums stay in the first-level cache
+BLOCK = 2048  # slots whose partial sums, in float32, stay in the first-level cache
 MIN_ROWS = 16  # of the row cache, however small its bytes
 SPARSE = 32  # compressed: at most one entry in so many is non-zero; otherwise long vector additions are faster
 
@@ -221,14 +221,15 @@ def bury(s, i):
 
 
 @inner_fma
-def _add_columns(columns, indices, values, begin, end, out):
-    """out = <x, x_s> for the slots begin..end, from real-valued features; four features at a time."""
+def add_columns(columns, indices, values, begin, end, out):
+    """out = <x, x_s> for the slots begin..end, from real-valued features; four at a time, in the precision of `out`."""
     nnz = indices.shape[0]
-    for b in range(begin, end, BLOCK):
-        e = min(b + BLOCK, end)
+    block = BLOCK * 4 // out.itemsize
+    for b in range(begin, end, block):
+        e = min(b + block, end)
         o = out[b:e]
         for t in range(o.shape[0]):
-            o[t] = np.float32(0.0)
+            o[t] = 0.0
         k = 0
         while k + 4 <= nnz:
             v0, v1, v2, v3 = values[k], values[k + 1], values[k + 2], values[k + 3]
@@ -328,7 +329,7 @@ def all_ones(values):
 def kernel_row(s, kernel, indices, values, sq, begin, end, out):
     """out[begin:end] = k(x, x_s) for a query given by the indices and values of its non-zero features, in order."""
     if s.counts[STORAGE] == COLUMNS:
-        _add_columns(s.columns, indices, values, begin, end, out)
+        add_columns(s.columns, indices, values, begin, end, out)
     elif s.counts[STORAGE] == COMPRESSED:
         listed = s.counts[LISTED]
         out[begin:end] = np.float32(0.0)

@@ -37,6 +37,7 @@ import scipy.sparse as sp
 from streamsvm._jit import compiled, inner, inner_fma, inner_sum
 from streamsvm._simd import fmax
 from streamsvm.blocks import products
+from streamsvm.expansion import add_columns
 from streamsvm.kernels import (
     LARGEST_KERNEL_VALUE,
     POLYNOMIAL_KIND,
@@ -51,7 +52,6 @@ MIN_DENSITY = 0.15  # of non-zero features, below which lists of them are faster
 FEATURES_FOR_PRODUCT, ROWS_FOR_PRODUCT = 8, 8  # below, a product of blocks gains nothing over single rows
 DENSITY_FOR_PRODUCT = 0.5  # below, single rows, which skip zeros, are faster
 ROWS_AT_ONCE = 64  # of a product
-SLOTS = 512  # of a row that stay in the cache while features are added up
 
 FILLED, CLOCK, COMPUTED, COUNTS = 0, 1, 2, 3
 NOBODY = np.int64(-1)  # a literal -1 would have everything compiled twice
@@ -144,31 +144,6 @@ def map_products(kernel, row, sq, sq_x):
 
 
 @inner_fma
-def _add_columns(columns, indices, values, out):
-    """out = <x, x_s> for all s, from dense examples; four features at a time."""
-    nnz, n = indices.shape[0], out.shape[0]
-    for b in range(0, n, SLOTS):
-        e = min(b + SLOTS, n)
-        o = out[b:e]
-        for t in range(o.shape[0]):
-            o[t] = 0.0
-        k = 0
-        while k + 4 <= nnz:
-            v0, v1, v2, v3 = values[k], values[k + 1], values[k + 2], values[k + 3]
-            c0, c1 = columns[indices[k], b:e], columns[indices[k + 1], b:e]
-            c2, c3 = columns[indices[k + 2], b:e], columns[indices[k + 3], b:e]
-            for t in range(o.shape[0]):
-                o[t] = (((o[t] + v0 * c0[t]) + v1 * c1[t]) + v2 * c2[t]) + v3 * c3[t]
-            k += 4
-        while k < nnz:
-            v0 = values[k]
-            c0 = columns[indices[k], b:e]
-            for t in range(o.shape[0]):
-                o[t] += v0 * c0[t]
-            k += 1
-
-
-@inner_fma
 def _add_lists(lists, list_slots, list_values, indices, values, out):
     """out = <x, x_s> for all s, from the examples that each feature of x is in."""
     for s in range(out.shape[0]):
@@ -181,7 +156,7 @@ def _add_lists(lists, list_slots, list_values, indices, values, out):
 
 @inner_fma
 def _squared_norm(values):
-    """<x, x>, added up as `_add_columns` and `_add_lists` do."""
+    """<x, x>, added up as `add_columns` and `_add_lists` do."""
     total = 0.0
     for t in range(values.shape[0]):
         total += values[t] * values[t]
@@ -192,7 +167,7 @@ def _squared_norm(values):
 def query_row(store, indices, values, sq, out):
     """out = k(x, x_s) for all s, for an x given by its non-zero features in order."""
     if store.columns.shape[0] > 0:
-        _add_columns(store.columns, indices, values, out)
+        add_columns(store.columns, indices, values, 0, out.shape[0], out)
     else:
         _add_lists(store.lists, store.list_slots, store.list_values, indices, values, out)
     map_products(store.kernel, out, store.sq, sq)
