@@ -22,13 +22,9 @@ task it is.  A question that is withdrawn takes its task along, unless somebody 
 import base64
 import hmac
 import http.client
-import http.server
 import json
 import logging
 import math
-import socket
-import socketserver
-import sys
 import threading
 import time
 import urllib.error
@@ -45,6 +41,7 @@ from streamsvm import __version__
 from .daemon import POLL_SECONDS, Stop
 from .labelling import LabellingService, Place, Shown, UnknownQuestion
 from .oracles import read_label
+from .serve import Handler, HTTPServer
 from .settings import ConfigError, LabelSettings, Settings
 from .transport import AccessDenied, Unavailable
 
@@ -57,8 +54,6 @@ EXAMPLE = """<View><Table name="record" value="$x"/>
 _SYNC_SECONDS = 300.0
 _RETRY_SECONDS = 5.0
 _REQUEST_SECONDS = 30.0
-_CLIENT_SECONDS = 10  # for a client to send its request and to take the answer
-_SERVER_POLL_SECONDS = 0.1
 _PAGE = 100  # tasks
 _MAX_BODY = 16 << 20
 _LOOPBACK = ("127.0.0.1", "localhost", "::1")
@@ -216,7 +211,7 @@ class LabelStudio:
     @property
     def port(self) -> int:
         """Where Label Studio finds us."""
-        return int(self._server.server_address[1])
+        return self._server.port
 
     def run(self, stop: Stop) -> None:
         """Push questions and hear answers until `stop` says True.
@@ -228,13 +223,11 @@ class LabelStudio:
         AccessDenied
             If Label Studio refuses us.
         """
-        thread = threading.Thread(target=self._server.serve_forever, args=(_SERVER_POLL_SECONDS,), daemon=True)
-        thread.start()
+        self._server.start()
         try:
             self._work(stop)
         finally:
-            self._server.shutdown()
-            self._server.server_close()
+            self._server.close()
 
     def _work(self, stop: Stop) -> None:
         complaint = None
@@ -555,31 +548,17 @@ def _meaning(text: str, labels: LabelSettings) -> bool | None:
 # --- the server -------------------------------------------------------------------------------------------------------
 
 
-class _Server(socketserver.ThreadingTCPServer):
-    allow_reuse_address = True
-    daemon_threads = True
-
+class _Server(HTTPServer):
     def __init__(self, desk: LabelStudio, host: str, port: int, auth: str | None) -> None:
-        self.address_family = socket.AF_INET6 if ":" in host else socket.AF_INET
         self.desk = desk
         self.auth = None if auth is None else b"Basic " + base64.b64encode(auth.encode())
-        try:
-            super().__init__((host, port), _Handler)
-        except OSError as error:
-            raise OSError(f"cannot listen on {host}, port {port}: {error}") from error
-
-    def handle_error(self, request: object, client_address: object) -> None:
-        if not isinstance(sys.exception(), OSError):  # which is a client that went away
-            logger.exception("a request failed")
+        super().__init__(host, port, _Handler)
 
 
-class _Handler(http.server.BaseHTTPRequestHandler):
+class _Handler(Handler):
     server: _Server
-    server_version = f"streamsvm/{__version__}"
-    sys_version = ""
-    timeout = _CLIENT_SECONDS
 
-    def do_GET(self) -> None:
+    def do_GET(self) -> None:  # noqa: N802 - a name of http.server's
         if not self._is_welcome():
             return
         if self.path.partition("?")[0] in ("/", "/health"):
@@ -587,7 +566,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         else:
             self._answer(HTTPStatus.NOT_FOUND, {"error": "there are /health, /setup, /predict and /webhook"})
 
-    def do_POST(self) -> None:
+    def do_POST(self) -> None:  # noqa: N802 - a name of http.server's
         desk = self.server.desk
         routes: dict[str, Callable[[Mapping[str, Any]], Any]] = {
             "/setup": desk.setup,
@@ -641,6 +620,3 @@ class _Handler(http.server.BaseHTTPRequestHandler):
             self.send_header("WWW-Authenticate", 'Basic realm="streamsvm"')
         self.end_headers()
         self.wfile.write(body)
-
-    def log_message(self, *_: object) -> None:
-        """Requests are not logged."""

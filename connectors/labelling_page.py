@@ -23,7 +23,6 @@ configured name are believed.  The token stays the same when the server is start
 import base64
 import hashlib
 import hmac
-import http.server
 import importlib.resources
 import ipaddress
 import json
@@ -33,7 +32,6 @@ import re
 import secrets
 import select
 import socket
-import socketserver
 import sys
 import threading
 import time
@@ -44,9 +42,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import SplitResult, parse_qs, unquote, urlsplit
 
-from streamsvm import __version__
-
 from .labelling import LabellingService, Shown, UnknownQuestion
+from .serve import Handler, HTTPServer
 from .settings import LabellingSettings, Settings
 from .transport import Unavailable
 
@@ -55,8 +52,6 @@ logger = logging.getLogger(__name__)
 MAX_BODY = 4096  # bytes of a request
 MAX_WAIT = 20.0  # seconds for a question to come
 
-_POLL_SECONDS = 0.1  # until the end of the block is noticed, at most
-_CLIENT_SECONDS = 10  # for a client to send its request and to take the answer
 _CLOSING_SECONDS = 0.5  # for a request that waits to notice the end of the block
 _MAX_NAME = 40
 _MAX_TABS = 1000  # of which it is known who sits there
@@ -84,29 +79,21 @@ class LabellingPage:
 
     def __init__(self, service: LabellingService, settings: Settings) -> None:
         token = _token(settings.daemon.state_dir)
-        host, port = settings.labelling.host, settings.labelling.port
-        try:
-            self._server = _Server(service, settings, token)
-        except OSError as error:
-            raise OSError(f"cannot listen on {host}, port {port}: {error}") from error
+        self._server = _Server(service, settings, token)
+        host = settings.labelling.host
         shown = _own_address(self._server.address_family) if host in _WILDCARDS else host
         shown = f"[{shown}]" if ":" in shown else shown
-        self.url = f"http://{shown}:{self._server.server_address[1]}/?token={token}"
-        self._thread = threading.Thread(
-            target=self._server.serve_forever, args=(_POLL_SECONDS,), name="page", daemon=True
-        )
+        self.url = f"http://{shown}:{self._server.port}/?token={token}"
 
     def start(self) -> None:
         """Serve, on a thread of its own."""
-        self._thread.start()
+        self._server.start()
         logger.info("serving the labelling page on %s, port %d", *self._server.server_address[:2])
 
     def close(self) -> None:
         """Stop; what was acknowledged is durable."""
         self._server.closing.set()
-        if self._thread.is_alive():
-            self._server.shutdown()
-        self._server.server_close()
+        self._server.close()
 
     def __enter__(self) -> "LabellingPage":
         self.start()
@@ -195,14 +182,10 @@ def _is_number(value: Any) -> bool:
     return type(value) in (int, float) and abs(value) <= sys.float_info.max
 
 
-class _Server(socketserver.ThreadingTCPServer):  # that of http.server asks the name service for its own name first
-    allow_reuse_address = True
-    daemon_threads = True
+class _Server(HTTPServer):
     request_queue_size = 50
 
     def __init__(self, service: LabellingService, settings: Settings, token: str) -> None:
-        host, port = settings.labelling.host, settings.labelling.port
-        self.address_family = socket.AF_INET6 if ":" in host else socket.AF_INET
         self.service = service
         self.labelling = settings.labelling
         # The positive class first: it is mostly the rare one, and the one that is looked for.
@@ -212,7 +195,7 @@ class _Server(socketserver.ThreadingTCPServer):  # that of http.server asks the 
         self.closing = threading.Event()
         self._lock = threading.Lock()
         self._sitting: dict[str, str] = {}  # by tab, the one that asked last at the end
-        super().__init__((host, port), _Handler)
+        super().__init__(settings.labelling.host, settings.labelling.port, _Handler)
 
     def arrive(self, tab: str, who: str) -> str:
         """Whoever sits in front of a tab now; the question of somebody who sat there before is free again."""
@@ -227,11 +210,7 @@ class _Server(socketserver.ThreadingTCPServer):  # that of http.server asks the 
     @property
     def cookie(self) -> str:
         """Name of the cookie; cookies do not tell ports apart."""
-        return f"streamsvm-{self.server_address[1]}"
-
-    def handle_error(self, request: object, client_address: object) -> None:
-        if not isinstance(sys.exception(), OSError):  # which is a client that went away
-            logger.exception("a request failed")
+        return f"streamsvm-{self.port}"
 
 
 class _Refused(Exception):  # noqa: N818 - never seen outside
@@ -242,15 +221,12 @@ class _Refused(Exception):  # noqa: N818 - never seen outside
         self.status = status
 
 
-class _Handler(http.server.BaseHTTPRequestHandler):
+class _Handler(Handler):
     server: _Server
-    server_version = f"streamsvm/{__version__}"
-    sys_version = ""
-    timeout = _CLIENT_SECONDS
 
     # --- what is there ------------------------------------------------------------------------------------------------
 
-    def do_GET(self) -> None:
+    def do_GET(self) -> None:  # noqa: N802 - a name of http.server's
         self._guarded(self._get)
 
     def _get(self) -> None:
@@ -263,7 +239,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         else:
             self._not_found()
 
-    def do_POST(self) -> None:
+    def do_POST(self) -> None:  # noqa: N802 - a name of http.server's
         routes = {
             "/api/answer": self._answer,
             "/api/skip": lambda body: self._without_label(self.server.service.skip, body),
@@ -431,9 +407,6 @@ class _Handler(http.server.BaseHTTPRequestHandler):
             self.send_header(name, value)
         self.end_headers()
         self.wfile.write(body)
-
-    def log_message(self, *_: object) -> None:
-        """Requests are not logged: the first has the token."""
 
 
 def _query_id(body: Mapping[str, Any]) -> str:

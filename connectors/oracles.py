@@ -6,7 +6,6 @@ with a delay, and with some of them turned round.
 """
 
 import csv
-import json
 import logging
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -19,7 +18,7 @@ import numpy as np
 
 from .daemon import POLL_SECONDS, Stop
 from .labelling import LabellingService, Shown, UnknownQuestion
-from .readers import SUFFIXES, FileError
+from .readers import SUFFIXES, FileError, parse_object
 from .settings import LabelSettings
 from .transport import Unavailable
 from .wire import LABELS
@@ -177,17 +176,7 @@ def _rows(path: Path) -> Iterator[tuple[str, Mapping[str, Any]]]:
             return
         for number, line in enumerate(file, 1):
             if line.strip():
-                yield f"{path}, line {number}", _parse_object(line, f"{path}, line {number}")
-
-
-def _parse_object(line: str, where: str) -> Mapping[str, Any]:
-    try:
-        fields = json.loads(line)
-    except (ValueError, RecursionError) as error:
-        raise FileError(f"{where}: {error}") from None
-    if not isinstance(fields, dict):
-        raise FileError(f"{where}: not a JSON object")
-    return fields
+                yield f"{path}, line {number}", parse_object(line, f"{path}, line {number}")
 
 
 def read_label(value: Any, labels: LabelSettings) -> bool | None:

@@ -184,7 +184,7 @@ def _read_jsonl(path: Path, columns: Columns) -> Located:
             if not line.strip():
                 continue
             where = f"{path}, line {number}"
-            fields = _parse_line(line, where)
+            fields = parse_object(line, where)
             event = fields if isinstance(fields.get("x"), dict | list) else _from_flat(fields, where, columns)
             event.setdefault("id", f"{path.stem}:{number}")
             if event.get("y") is not None:
@@ -192,7 +192,8 @@ def _read_jsonl(path: Path, columns: Columns) -> Located:
             yield where, event
 
 
-def _parse_line(line: str, where: str) -> dict[str, Any]:
+def parse_object(line: str, where: str) -> dict[str, Any]:
+    """The JSON object that a line is; FileError, which says where, if it is none."""
     try:
         fields = json.loads(line)
     except (ValueError, RecursionError) as error:

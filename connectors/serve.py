@@ -27,7 +27,7 @@ logger = logging.getLogger(__name__)
 Kind = Literal["counter", "gauge", "histogram"]
 Labels = tuple[tuple[str, str], ...]  # names and values, sorted
 
-_POLL_SECONDS = 0.1  # until the end of the block is noticed, at most
+_POLL_SECONDS = 0.1  # until the end of serving is noticed, at most
 _CLIENT_SECONDS = 10  # for a client to send its request and to take the answer
 
 
@@ -213,6 +213,66 @@ def _number(value: float) -> str:
     return repr(int(value)) if isinstance(value, int | np.integer) else repr(float(value))
 
 
+class Handler(http.server.BaseHTTPRequestHandler):
+    """Answers the requests to an `HTTPServer`."""
+
+    server_version = f"streamsvm/{__version__}"
+    sys_version = ""
+    timeout = _CLIENT_SECONDS
+
+    def log_message(self, *_: object) -> None:
+        """Requests are not logged: an address may have a token."""
+
+
+class HTTPServer(socketserver.ThreadingTCPServer):  # that of http.server asks the name service for its own name first
+    """An HTTP server on a thread of its own, with another one for each request.
+
+    Parameters
+    ----------
+    host
+        Address to listen on.
+    port
+        0 for one that is free, see `port`.
+    handler
+        Answers requests.
+
+    Raises
+    ------
+    OSError
+        If the address cannot be had; the message names it.
+    """
+
+    allow_reuse_address = True
+    daemon_threads = True
+
+    def __init__(self, host: str, port: int, handler: type[Handler]) -> None:
+        self.address_family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        try:
+            super().__init__((host, port), handler)
+        except OSError as error:
+            raise OSError(f"cannot listen on {host}, port {port}: {error}") from error
+        self._thread = threading.Thread(target=self.serve_forever, args=(_POLL_SECONDS,), name="http", daemon=True)
+
+    @property
+    def port(self) -> int:
+        """The port that is listened on."""
+        return int(self.server_address[1])
+
+    def start(self) -> None:
+        """Begin to serve."""
+        self._thread.start()
+
+    def close(self) -> None:
+        """Serve no more, and give the address back."""
+        if self._thread.is_alive():
+            self.shutdown()
+        self.server_close()
+
+    def handle_error(self, request: object, client_address: object) -> None:
+        if not isinstance(sys.exception(), OSError):  # which is a client that went away
+            logger.exception("a request failed")
+
+
 class Server:
     """``/metrics``, ``/healthz`` and ``/readyz`` over HTTP, inside a ``with`` block.
 
@@ -241,50 +301,32 @@ class Server:
         metrics.set("streamsvm_build_info", 1, version=__version__, python=platform.python_version())
         metrics.set("streamsvm_up", lambda: health.alive(limit_seconds))
         metrics.set("streamsvm_ready", lambda: health.unready is None)
-        try:
-            self._server = _HTTPServer(health, metrics, host, port, limit_seconds)
-        except OSError as error:
-            raise OSError(f"cannot listen on {host}, port {port}: {error}") from error
-        self._thread = threading.Thread(
-            target=self._server.serve_forever, args=(_POLL_SECONDS,), name="http", daemon=True
-        )
+        self._server = _HealthServer(health, metrics, host, port, limit_seconds)
 
     @property
     def port(self) -> int:
         """The port that is listened on."""
-        return int(self._server.server_address[1])
+        return self._server.port
 
     def __enter__(self) -> "Server":
-        self._thread.start()
+        self._server.start()
         logger.info("serving /metrics, /healthz and /readyz on %s, port %d", *self._server.server_address[:2])
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._server.shutdown()
-        self._server.server_close()
+        self._server.close()
 
 
-class _HTTPServer(socketserver.ThreadingTCPServer):  # that of http.server asks the name service for its own name first
-    allow_reuse_address = True
-    daemon_threads = True
-
+class _HealthServer(HTTPServer):
     def __init__(self, health: Health, metrics: Metrics, host: str, port: int, limit_seconds: float) -> None:
-        self.address_family = socket.AF_INET6 if ":" in host else socket.AF_INET
         self.health = health
         self.metrics = metrics
         self.limit_seconds = limit_seconds
-        super().__init__((host, port), _Handler)
-
-    def handle_error(self, request: object, client_address: object) -> None:
-        if not isinstance(sys.exception(), OSError):  # which is a client that went away
-            logger.exception("a request failed")
+        super().__init__(host, port, _Handler)
 
 
-class _Handler(http.server.BaseHTTPRequestHandler):
-    server: _HTTPServer
-    server_version = f"streamsvm/{__version__}"
-    sys_version = ""
-    timeout = _CLIENT_SECONDS
+class _Handler(Handler):
+    server: _HealthServer
 
     def parse_request(self) -> bool:
         if not super().parse_request():
@@ -322,6 +364,3 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         self.end_headers()
         if self.command != "HEAD":
             self.wfile.write(body)
-
-    def log_message(self, *_: object) -> None:
-        """Requests are not logged."""

@@ -16,7 +16,7 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
-from streamsvm.connectors import label_studio, labelling
+from streamsvm.connectors import label_studio, labelling, serve
 from streamsvm.connectors.label_studio import Api, Interface, LabelStudio
 from streamsvm.connectors.labelling import LabellingService
 from streamsvm.connectors.local_log import LocalLog
@@ -37,7 +37,7 @@ def _haste(monkeypatch):
     monkeypatch.setattr(labelling, "_LOOK_SECONDS", 0.05)
     monkeypatch.setattr(label_studio, "POLL_SECONDS", 0.02)
     monkeypatch.setattr(label_studio, "_RETRY_SECONDS", 0.05)
-    monkeypatch.setattr(label_studio, "_SERVER_POLL_SECONDS", 0.02)
+    monkeypatch.setattr(serve, "_POLL_SECONDS", 0.02)
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from asked import STATUS, Trainer, configure, until
 
-from streamsvm.connectors import labelling_page
+from streamsvm.connectors import labelling_page, serve
 from streamsvm.connectors.labelling import LabellingService, Shown, UnknownQuestion
 from streamsvm.connectors.labelling_page import MAX_BODY, LabellingPage
 from streamsvm.connectors.transport import Unavailable
@@ -112,7 +112,7 @@ class Client:
 
 @pytest.fixture(autouse=True)
 def _quick_end(monkeypatch):
-    monkeypatch.setattr(labelling_page, "_POLL_SECONDS", 0.01)
+    monkeypatch.setattr(serve, "_POLL_SECONDS", 0.01)
 
 
 @pytest.fixture
