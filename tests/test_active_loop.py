@@ -136,6 +136,15 @@ def test_nothing_is_asked_twice_and_an_empty_pool_ends_the_questions():
     assert not loop.open_questions()
 
 
+def test_to_ask_again_when_nothing_is_left_changes_nothing():
+    """How often a loop is asked depends on how a stream is cut; what it asks later must not."""
+    loop = make([0.5], explore=0.5, n_open=2)
+    ask(loop)
+    before = loop.state()
+    assert loop.choose(MODEL, 0) == []
+    assert loop.state() == before
+
+
 def test_an_id_is_a_function_of_the_name_and_the_key():
     ids = {
         (name, question.key): question.id

@@ -13,6 +13,8 @@ from hypothesis import strategies as st
 
 from streamsvm import LASVM
 from streamsvm.connectors import daemon
+from streamsvm.connectors.candidates import Labelling
+from streamsvm.connectors.join import Join
 from streamsvm.connectors.local_log import LocalLog
 from streamsvm.connectors.segments import Appender
 from streamsvm.connectors.settings import (
@@ -25,6 +27,7 @@ from streamsvm.connectors.settings import (
     Settings,
     load,
 )
+from streamsvm.connectors.transport import Record
 
 START = 1_700_000_000_000
 MINUTE = 60_000
@@ -249,6 +252,35 @@ def test_an_event_that_the_join_has_forgotten_is_not_asked_about(tmp_path):
     world.run()
     newest = {f"e{i}" for i in range(88, 100)}
     assert {question["id"] for question in world.open()} <= newest
+
+
+def test_events_that_the_join_has_forgotten_take_no_room(tmp_path):
+    conf = configure(tmp_path, reservoir=15, open=1)
+    conf = replace(conf, join=replace(conf.join, ttl_seconds=600.0))  # ten events
+    state = World(conf, n=150).run()
+    loop = state.labelling.loop
+    assert len(loop.state()["pool"]["keys"]) + loop.counts.n_open == state.join.n_entries
+
+
+def test_ids_of_events_long_gone_are_forgotten(tmp_path):
+    conf = configure(tmp_path, reservoir=5, open=1)
+    join, codec, keys = Join(1 << 40, 1 << 20), conf.codec(), []
+    labelling = Labelling(conf, join, None, 0)
+    for i in range(100):
+        value = b'{"id": "e%d", "x": {"a": %d}}' % (i, i)
+        event = codec.decode(Record("events", 0, i, i, None, value, ()))
+        join.add_event(event.key, value, y=None, w=1.0, margin=0.0, entity=None, time=i)
+        labelling.offer(event, i)
+        keys.append(event.key)
+
+    def is_known(i):
+        with contextlib.suppress(KeyError):
+            return labelling.id_of(keys[i]) == f"e{i}"
+        return False
+
+    known = {keys[i] for i in range(100) if is_known(i)}
+    assert set(labelling.loop.state()["pool"]["keys"]) <= known
+    assert len(known) <= 2 * (5 + 1)
 
 
 def test_a_large_event_is_shown_without_its_fields(tmp_path):
