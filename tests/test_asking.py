@@ -4,6 +4,8 @@ import contextlib
 import json
 import os
 from dataclasses import replace
+from itertools import pairwise
+from operator import itemgetter
 
 import numpy as np
 import pytest
@@ -152,14 +154,15 @@ def test_a_question_says_what_a_person_needs(tmp_path):
 def test_unusual_features_are_marked(tmp_path):
     world = World(configure(tmp_path, reservoir=1, open=1), n=60)
     with world.appending("events") as append:
-        append({"id": "strange", "x": {"a": 1000.0, "b": 0.0}})
+        append({"id": "strange", "x": {"a": 1000.0, "b": -1000.0, "c": 0.0}})
     world.truth["strange"] = True
     for _ in range(3):
         world.run()
         world.answer(*map(world.right, world.open()))
     strange = next(question for question in world.questions().values() if question["id"] == "strange")
-    assert list(strange["unusual"]) == ["a"]
+    assert list(strange["unusual"]) == ["a", "b"]
     assert strange["unusual"]["a"] > 100
+    assert strange["unusual"]["b"] < -100
 
 
 def test_an_answer_closes_the_question_and_the_next_is_asked(tmp_path):
@@ -175,6 +178,21 @@ def test_an_answer_closes_the_question_and_the_next_is_asked(tmp_path):
     assert world.status()["answered"] == 1
 
 
+def test_a_question_is_withdrawn_when_others_have_made_the_model_sure(tmp_path):
+    """Also one that was asked before a restart."""
+    world = World(configure(tmp_path, open=8, explore=0.0), n=100)
+    for _ in range(6):
+        world.run()
+        world.answer(*map(world.right, world.open()[:2]))
+    asked = world.open()[2:]
+    state = world.run()
+    f = state.model.decision_function_many([state.scaler.transform_one(question["x"]) for question in asked])
+    still = {question["query_id"] for question in world.open()}
+    assert [question["query_id"] in still for question in asked] == (np.abs(f) < 1.0).tolist()
+    assert {question["reason"] for question in asked} == {"boundary"}
+    assert world.status()["withdrawn"] > 0
+
+
 def test_nothing_is_asked_twice_and_rare_events_are_found(tmp_path):
     world = World(configure(tmp_path, open=8), n=300, share=0.06)
     for _ in range(12):
@@ -187,6 +205,11 @@ def test_nothing_is_asked_twice_and_rare_events_are_found(tmp_path):
     assert world.status()["positive"] > 0.6 * n_positive
     assert world.status()["labels"] < 0.4 * len(world.truth)
     assert {question["reason"] for question in world.questions().values()} == {"seed", "boundary", "explore"}
+    assert 2 <= world.status()["curve"][-1][1] < world.status()["labels"], "support vectors"
+    told = [(q["model"]["ver"], q["margin"], q["score"]) for q in world.questions().values()]
+    assert all(low[2] <= high[2] for low, high in pairwise(sorted(told)) if low[0] == high[0])
+    assert min(told, key=itemgetter(1))[2] < 0.3
+    assert max(told, key=itemgetter(1))[2] > 0.5
 
 
 def test_skipped_ignored_and_retracted(tmp_path):
@@ -403,6 +426,19 @@ def test_the_rules_may_change_between_runs(tmp_path):
         assert state.labelling.loop.remaining() == remaining
         assert state.labelling.loop.counts.n_answered == 12
         assert len(world.open()) == (4 if remaining is None else remaining)
+
+
+def test_the_rules_remember_answers_through_restarts(tmp_path):
+    """One answer in each run, and it takes three in a row outside the margin, then three random ones that agree."""
+    world = World(configure(tmp_path, stop="margin", pool=3, open=1), n=60)
+    for _ in range(40):
+        if world.run().labelling.loop.verdict().stop:
+            break
+        world.answer(*map(world.right, world.open()))
+    status = world.status()
+    assert status["verdict"]["stop"]
+    assert 6 < status["answered"] == world.n_labels
+    assert world.open() == []
 
 
 # --- restarts ---------------------------------------------------------------------------------------------------------
