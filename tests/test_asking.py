@@ -256,6 +256,27 @@ def test_the_budget_ends_it(tmp_path):
     assert world.open() == []
 
 
+def test_the_budget_may_be_a_share_of_the_events(tmp_path):
+    world = World(configure(tmp_path, max_fraction=0.05, open=20))
+    world.run()
+    status = world.status()
+    assert 0 < status["remaining"] == int(0.05 * status["offered"]) == len(world.open())
+
+
+@pytest.mark.parametrize(
+    ("stop", "said"),
+    [("margin", ["outside the margin"]), ("support", ["support vectors"]), ("never", [])],
+)
+def test_the_rule_that_was_chosen_is_followed(tmp_path, stop, said):
+    world = World(configure(tmp_path, stop=stop), n=60, share=0.5)
+    for _ in range(3):
+        world.run()
+        world.answer(*map(world.right, world.open()))
+    world.run()
+    why = world.status()["verdict"]["why"]
+    assert [words for words in ("outside the margin", "support vectors") if words in why] == said
+
+
 def test_questions_expire_in_the_time_of_the_events(tmp_path):
     world = World(configure(tmp_path, expires_seconds=3600.0), n=60)
     world.run()
