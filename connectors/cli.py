@@ -1,4 +1,4 @@
-"""The command line: ``streamsvm demo | run | score | label | produce | topics | lag | dlq | replay | doctor | warmup``.
+"""The command line, ``streamsvm COMMAND``; `_parser` has the commands.
 
 Exit codes: 0 done, 1 anything else, 2 a wrong configuration or wrong arguments, 3 the broker refuses us, 4 a log or
 checkpoints that cannot be used, 70 nothing moved any more, 75 something that a restart may mend.
@@ -7,13 +7,10 @@ checkpoints that cannot be used, 70 nothing moved any more, 75 something that a 
 import argparse
 import gc
 import logging
-import math
 import os
-import signal
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from datetime import UTC, datetime
 from pathlib import Path
 
 from tqdm import tqdm
@@ -21,7 +18,7 @@ from tqdm.contrib.logging import logging_redirect_tqdm
 
 import streamsvm
 
-from . import commands, daemon, doctor, score, topics
+from . import commands, daemon, doctor, option_types, score, topics
 from .checkpoint import CheckpointError
 from .folders import AlreadyInUse
 from .logs import set_up_logging
@@ -31,7 +28,6 @@ from .segments import LogCorruption
 from .settings import ConfigError, LogSettings, Settings, load
 from .state import State, TooManyBadRecords
 from .transport import (
-    TOPIC_NAME,
     AccessDenied,
     OffsetOutOfRange,
     OutputsLost,
@@ -45,6 +41,10 @@ from .watchdog import Watchdog
 logger = logging.getLogger(__name__)
 
 OK, FAILED, BAD_CONFIG, DENIED, BAD_DATA, STALLED, TEMPORARY = 0, 1, 2, 3, 4, 70, 75
+# What the batch solver knows, which is imported by its commands only.
+_FOLDS = ["stratified", "v-fold", "grouped", "hold-out", "leave-one-out", "leave-p-out"]
+_SEEDINGS = ["auto", "none", "reuse", "sir", "mir", "ato", "skip", "avg", "top", "greedy", "best", "path"]
+_METRICS = "accuracy, g_mean, roc_auc, prbep, f1, precision, recall, balanced_accuracy, mcc"
 _BAD_DATA = (
     LogCorruption,
     OffsetOutOfRange,
@@ -90,7 +90,7 @@ def _parser() -> argparse.ArgumentParser:
     command = subcommands.add_parser("demo", help="learn two real streams and draw what was learned")
     command.add_argument("--dir", type=Path, default=Path("streamsvm-demo"), help="folder of the log and the results")
     what = command.add_mutually_exclusive_group()
-    what.add_argument("--records", type=_count, help="how much of each stream (all)")
+    what.add_argument("--records", type=option_types.count, help="how much of each stream (all)")
     what.add_argument("--label", action="store_true", help="label handwritten digits on a page instead")
     command.set_defaults(run=_demo)
 
@@ -116,6 +116,9 @@ def _parser() -> argparse.ArgumentParser:
     _add_dlq(subcommands.add_parser("dlq", help="list the records that were refused, or put them back"))
     _add_replay(subcommands.add_parser("replay", help="train another model over a part of the log"))
 
+    _add_crossval(subcommands.add_parser("crossval", help="test a setting on examples that it has not seen"))
+    _add_search(subcommands.add_parser("search", help="find C and gamma by cross-validation on a grid"))
+
     command = subcommands.add_parser("doctor", help="look for problems, from Python to the broker")
     _add_config(command, nargs="?")
     command.set_defaults(run=_doctor)
@@ -140,7 +143,7 @@ def _add_produce(command: argparse.ArgumentParser) -> None:
     where = command.add_mutually_exclusive_group(required=True)
     where.add_argument("--dir", type=Path, help="folder of the log")
     where.add_argument("--config", type=Path, metavar="CONFIG.toml", help="configuration that names the log")
-    command.add_argument("--topic", type=_topic, help="topic (that of the configuration, else 'events')")
+    command.add_argument("--topic", type=option_types.topic, help="topic (that of the configuration, else 'events')")
     command.add_argument("--format", choices=["auto", *FORMATS], default="auto")
     command.add_argument("--label", metavar="COLUMN", help="column of the label; without it events have none")
     command.add_argument("--id", metavar="COLUMN", help="column of the id (NAME:LINE)")
@@ -162,9 +165,15 @@ def _add_label(command: argparse.ArgumentParser) -> None:
     command.add_argument("--train", action="store_true", help="run the trainer as well, as `streamsvm run` does")
     command.add_argument("--annotator", metavar="NAME", help="of --terminal: who answers (the user)")
     command.add_argument("--no-browser", action="store_true", help="of the page: open no browser")
-    command.add_argument("--delay", type=_seconds, metavar="SECONDS", help="of --truth, --field: for each answer (0)")
-    command.add_argument("--noise", type=_share, metavar="SHARE", help="of --truth, --field: of wrong answers (0)")
-    command.add_argument("--project", type=_count, metavar="N", help="of --label-studio: the project's number")
+    command.add_argument(
+        "--delay", type=option_types.seconds, metavar="SECONDS", help="of --truth, --field: for each answer (0)"
+    )
+    command.add_argument(
+        "--noise", type=option_types.share, metavar="SHARE", help="of --truth, --field: of wrong answers (0)"
+    )
+    command.add_argument(
+        "--project", type=option_types.count, metavar="N", help="of --label-studio: the project's number"
+    )
     command.add_argument("--token-file", type=Path, metavar="FILE", help="of --label-studio: holds an access token")
     command.add_argument(
         "--auth-file", type=Path, metavar="FILE", help="of --label-studio: holds USER:PASSWORD that it must give us"
@@ -176,9 +185,14 @@ def _add_topics(command: argparse.ArgumentParser) -> None:
     _add_config(command)
     command.add_argument("--create", action="store_true", help="make those that are missing")
     command.add_argument(
-        "--partitions", type=_count, metavar="N", help="of events and what goes with them (those of the events, or 1)"
+        "--partitions",
+        type=option_types.count,
+        metavar="N",
+        help="of events and what goes with them (those of the events, or 1)",
     )
-    command.add_argument("--replication", type=_count, metavar="R", help="brokers that keep a topic (theirs to say)")
+    command.add_argument(
+        "--replication", type=option_types.count, metavar="R", help="brokers that keep a topic (theirs to say)"
+    )
     command.set_defaults(run=_topics)
 
 
@@ -193,7 +207,7 @@ def _add_dlq(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--from",
         dest="first",
-        type=_offset,
+        type=option_types.offset,
         metavar="OFFSET",
         help="begin here (list: at the first; replay: at the first that was not put back yet)",
     )
@@ -209,62 +223,111 @@ def _add_replay(command: argparse.ArgumentParser) -> None:
         "of the records."
     )
     _add_config(command)
-    command.add_argument("--app", type=_topic, required=True, metavar="NAME", help="the new name")
+    command.add_argument("--app", type=option_types.topic, required=True, metavar="NAME", help="the new name")
     command.add_argument(
-        "--from", dest="first", type=_moment, metavar="OFFSET|TIME", help="first event, in each partition (earliest)"
+        "--from",
+        dest="first",
+        type=option_types.moment,
+        metavar="OFFSET|TIME",
+        help="first event, in each partition (earliest)",
     )
     command.add_argument(
-        "--to", dest="last", type=_moment, metavar="OFFSET|TIME", help="first event that is left out (none)"
+        "--to", dest="last", type=option_types.moment, metavar="OFFSET|TIME", help="first event that is left out (none)"
     )
     command.set_defaults(run=_replay)
 
 
-def _count(text: str) -> int:
-    if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} must be a number, at least 1")
-    return int(text)
+def _add_crossval(command: argparse.ArgumentParser) -> None:
+    command.description = (
+        "Train on all examples of a file but a few, test these, and so on for every part (fold) of the file. Folds are "
+        "not trained from nothing, but start from a solution that is known, and share kernel values. The line 'total' "
+        "has the scores over all tests together, 'mean' and 'deviation' those over the folds."
+    )
+    _add_examples(command)
+    command.add_argument("--C", type=option_types.positive, default=1.0, help="penalty of an error (1)")
+    command.add_argument("--gamma", type=option_types.positive, default=1.0, help="of the kernel (1)")
+    _add_kernel(command)
+    folds = command.add_argument_group("folds")
+    folds.add_argument("--folds", choices=_FOLDS, help="kind; stratified: equal shares of both classes (the default)")
+    folds.add_argument("-k", type=option_types.count, metavar="N", help="number of folds (10)")
+    folds.add_argument(
+        "--group", metavar="COLUMN", help="whose an example is: a group is in one fold (--folds grouped)"
+    )
+    folds.add_argument(
+        "--test", type=option_types.test_size, metavar="SHARE|N", help="of hold-out: how many are tested (0.25)"
+    )
+    folds.add_argument("-p", type=option_types.count, metavar="N", help="of leave-p-out: how many are left out (2)")
+    folds.add_argument("--repeat", type=option_types.count, metavar="N", help="deal the folds out N times anew (1)")
+    folds.add_argument("--seed", type=option_types.offset, default=0, metavar="N", help="of the dealing out (0)")
+    command.add_argument(
+        "--seeding",
+        choices=_SEEDINGS,
+        default="auto",
+        help="where the training of a fold starts, which changes the time and not the result (auto)",
+    )
+    command.add_argument(
+        "--metric", default="accuracy,g_mean", metavar="NAMES", help=f"one or several of {_METRICS} (accuracy,g_mean)"
+    )
+    command.add_argument(
+        "--compare",
+        type=option_types.setting,
+        metavar="SETTING",
+        help="another setting on the same folds, such as C=10,gamma=0.1; which is better on average, and by folds won",
+    )
+    command.add_argument("--out", type=Path, metavar="FILE", help="prediction of each example, as .csv or .jsonl")
+    command.set_defaults(run=_crossval)
 
 
-def _seconds(text: str) -> float:
-    return _number(text, 0, math.inf, "a number of seconds")
+def _add_search(command: argparse.ArgumentParser) -> None:
+    command.description = (
+        "Cross-validate every C with every gamma. Values are a list, 0.1,1,10, or a range START:STOP:FACTOR, "
+        "2^-5:2^15:2^2. All folds and all C of one gamma share kernel values, and C rises from solution to solution."
+    )
+    _add_examples(command)
+    command.add_argument(
+        "--C", type=option_types.values, default="2^-5:2^15:2^2", metavar="VALUES", help="penalties (2^-5:2^15:2^2)"
+    )
+    command.add_argument("--gamma", type=option_types.values, metavar="VALUES", help="of the kernel (2^-15:2^3:2^2)")
+    _add_kernel(command)
+    command.add_argument("-k", type=option_types.count, default=3, metavar="N", help="number of stratified folds (3)")
+    command.add_argument("--seed", type=option_types.offset, default=0, metavar="N", help="of their dealing out (0)")
+    command.add_argument("--metric", default="accuracy", metavar="NAME", help=f"one of {_METRICS} (accuracy)")
+    command.add_argument("--out", type=Path, metavar="FILE", help="scores and costs of all settings, as .csv or .jsonl")
+    command.add_argument("--plot", type=Path, metavar="FILE", help="a heat map of the scores: .png, .pdf or .svg")
+    command.set_defaults(run=_search)
 
 
-def _share(text: str) -> float:
-    return _number(text, 0, 1, "a share from 0 to 1")
+def _add_examples(command: argparse.ArgumentParser) -> None:
+    command.add_argument(
+        "file",
+        type=Path,
+        help="CSV with a header, JSON lines, LIBSVM format, or npz; a feature that an example lacks is 0",
+    )
+    command.add_argument("--format", choices=["auto", *FORMATS], default="auto")
+    command.add_argument("--label", metavar="COLUMN", help="column of the label (CSV, flat JSON lines)")
+    command.add_argument("--id", metavar="COLUMN", help="column of the id (NAME:LINE), which is no feature")
+    command.add_argument("--positive", metavar="VALUE", help="label of the positive class; all others are negative")
+    command.add_argument(
+        "--scale",
+        choices=["none", "standard", "minmax"],
+        default="none",
+        help="standard: to mean 0 and deviation 1; minmax: to 0..1. By the statistics of all examples, tested ones "
+        "included, because all folds share one kernel; labels play no part (none)",
+    )
 
 
-def _number(text: str, low: float, high: float, what: str) -> float:
-    try:
-        number = float(text)
-    except ValueError:
-        number = math.nan
-    if not (low <= number <= high and math.isfinite(number)):
-        raise argparse.ArgumentTypeError(f"{text!r} must be {what}")
-    return number
-
-
-def _topic(text: str) -> str:
-    if not TOPIC_NAME.fullmatch(text):
-        raise argparse.ArgumentTypeError(f"{text!r} must be 1 to 200 letters, digits, '.', '_' or '-'")
-    return text
-
-
-def _offset(text: str) -> int:
-    if not text.isdecimal():
-        raise argparse.ArgumentTypeError(f"{text!r} must be an offset: 0 or more")
-    return int(text)
-
-
-def _moment(text: str) -> commands.Moment:
-    if text == "earliest":
-        return None
-    if text.isdecimal():
-        return int(text)
-    try:
-        time = datetime.fromisoformat(text)
-    except ValueError:
-        raise argparse.ArgumentTypeError(f"{text!r} must be an offset or a time such as 2026-05-31T12:00") from None
-    return time if time.tzinfo else time.replace(tzinfo=UTC)
+def _add_kernel(command: argparse.ArgumentParser) -> None:
+    kernel = command.add_argument_group("kernel and solver")
+    kernel.add_argument("--kernel", choices=["rbf", "linear", "poly", "sigmoid"], default="rbf", help="(rbf)")
+    kernel.add_argument("--degree", type=option_types.count, default=3, metavar="N", help="of poly (3)")
+    kernel.add_argument("--coef0", type=float, default=0.0, metavar="X", help="of poly and sigmoid (0)")
+    kernel.add_argument("--tol", type=option_types.positive, default=1e-3, help="of the optimality conditions (1e-3)")
+    kernel.add_argument(
+        "--jobs", type=int, default=1, metavar="N", help="processes, each with a cache of its own; -1: one per core (1)"
+    )
+    kernel.add_argument(
+        "--cache-mb", type=option_types.positive, default=256.0, metavar="MB", help="memory for kernel values (256)"
+    )
 
 
 # --- commands ---------------------------------------------------------------------------------------------------------
@@ -296,22 +359,12 @@ def _working(settings: Settings) -> Iterator[daemon.Stop]:
     logger.info(
         "preparing the engine, which takes a minute if it has to be compiled (`streamsvm warmup` does it ahead)"
     )
-    with _killable():
+    with daemon.killable():
         seconds = streamsvm.warmup(settings.model.implementation)
     logger.info("engine ready after %.1f seconds", seconds)
     settle_memory()
     with _stopping(settings) as stop, logging_redirect_tqdm():
         yield stop
-
-
-@contextmanager
-def _killable() -> Iterator[None]:
-    """Let Ctrl-C end the process at once, since nothing is lost yet: the compiler swallows what Python makes of it."""
-    handler = signal.signal(signal.SIGINT, signal.SIG_DFL)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, handler)
 
 
 @contextmanager
@@ -432,6 +485,20 @@ def _replay(arguments: argparse.Namespace) -> int:
     with _working(settings) as stop:
         states = commands.replay(settings, arguments.first, arguments.last, stop)
     _show_states(settings.log.topic, states)
+    return OK
+
+
+def _crossval(arguments: argparse.Namespace) -> int:
+    from . import crossval  # brings the batch solver, which no daemon needs
+
+    crossval.crossval(arguments)
+    return OK
+
+
+def _search(arguments: argparse.Namespace) -> int:
+    from . import search
+
+    search.search(arguments)
     return OK
 
 

@@ -17,6 +17,7 @@ from streamsvm import snapshot
 from . import topics
 from .daemon import Daemon, Stop, open_log, operate
 from .folders import lock_folder
+from .option_types import Moment
 from .settings import ConfigError, Settings, load
 from .state import State
 from .topics import Severity, Shape, plural
@@ -29,8 +30,6 @@ _POLL_SECONDS = 0.2
 _POLL_RECORDS = 500
 _FLUSH_SECONDS = 60.0
 _SHOWN_BYTES = 80  # of a dead letter
-
-Moment = int | datetime | None  # an offset, a time, or the default
 
 
 # --- what they share --------------------------------------------------------------------------------------------------

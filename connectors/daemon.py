@@ -362,6 +362,16 @@ def parse_note(note: str) -> tuple[int, int] | None:
 
 
 @contextmanager
+def killable() -> Iterator[None]:
+    """Let Ctrl-C end the process at once, since nothing is lost yet: the compiler swallows what Python makes of it."""
+    handler = signal.signal(signal.SIGINT, signal.SIG_DFL)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, handler)
+
+
+@contextmanager
 def stop_on_signals(on_signal: Callable[[], None] = lambda: None) -> Iterator[Stop]:
     """A `stop` that is true after SIGTERM or SIGINT; a second signal ends the process at once."""
     requested = threading.Event()

@@ -61,7 +61,7 @@ def run(folder: Path, n_records: int | None, stop: daemon.Stop) -> None:
     """
     folder.mkdir(parents=True, exist_ok=True)
     print("Preparing the engine, which is compiled once per installation ...", flush=True)
-    streamsvm.warmup()
+    streamsvm.warmup(streamsvm.LASVM)
     print(f"To see it resume: kill -9 {os.getpid()}, then the same command again.")
     states, drawn = {}, []
     for name, stream in STREAMS.items():

@@ -1,4 +1,4 @@
-"""Files as events: CSV, JSON lines, LIBSVM format and npz.
+"""Files as events or labelled examples: CSV, JSON lines, LIBSVM format and npz.
 
 Events come out as the bytes that `wire` describes, in file order; from all formats but npz in constant memory.
 Everything that is wrong with a file raises `FileError`, which names the line and the column.
@@ -12,12 +12,12 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from .transport import Record
-from .wire import LABELS, BadRecord, Codec
+from .wire import LABELS, BadRecord, Codec, Event
 
 SUFFIXES = {
     ".csv": "csv",
@@ -50,13 +50,22 @@ class Columns:
         Column or field of the id; None: ids are ``NAME:LINE``.
     positive
         Label of the positive class, all others being negative; None: labels are two of 0/1, -1/+1, true/false.
+    group
+        Column or field that says whose an example is; it is no feature.
     """
 
     label: str | None = None
     id: str | None = None
     positive: str | None = None
+    group: str | None = None
     _seen: set[str] = field(default_factory=set, init=False)
     _found_positive: bool = field(default=False, init=False)
+
+    @property
+    def special(self) -> dict[str, str]:
+        """The columns that are no features, by their part in an event."""
+        parts = {"id": self.id, "y": self.label, "group": self.group}
+        return {part: name for part, name in parts.items() if name is not None}
 
     def to_bool(self, label: Any, where: str) -> bool:
         """Read a label: numbers compare by value, so that +1 is 1.0; refuse a third one unless `positive` is given."""
@@ -99,16 +108,48 @@ def read_events(path: Path, file_format: str = "auto", columns: Columns | None =
     OSError
         If the file cannot be read.
     """
+    for _, _, value, _ in _checked(path, file_format, columns or Columns()):
+        yield value
+
+
+class Example(NamedTuple):
+    """A labelled event, and whose it is if the columns say where that stands."""
+
+    event: Event
+    group: str | None
+
+
+def read_examples(path: Path, file_format: str = "auto", columns: Columns | None = None) -> Iterator[Example]:
+    """Read a file as labelled examples.
+
+    Parameters
+    ----------
+    path, file_format, columns
+        As for `read_events`.
+
+    Raises
+    ------
+    FileError, OSError
+        As by `read_events`; and if an example has no label.
+    """
     columns = columns or Columns()
+    for where, fields, _, event in _checked(path, file_format, columns):
+        if event.y is None:
+            raise FileError(f"{where}: no label; --label names its column or field")
+        yield Example(event, None if columns.group is None else str(fields["group"]))
+
+
+def _checked(path: Path, file_format: str, columns: Columns) -> Iterator[tuple[str, dict[str, Any], bytes, Event]]:
+    """Where an event stands, its fields, its bytes, and what they are read as."""
     codec = Codec()
     try:
-        for where, event in FORMATS[_format(path, file_format)](path, columns):
-            value = json.dumps(event, separators=(",", ":")).encode()
+        for where, fields in FORMATS[_format(path, file_format)](path, columns):
+            value = json.dumps(fields, separators=(",", ":")).encode()
             try:
-                codec.decode(Record("", 0, 0, 0, None, value, ()))
+                event = codec.decode(Record("", 0, 0, 0, None, value, ()))
             except BadRecord as error:
                 raise FileError(f"{where}: {error.detail}") from None
-            yield value
+            yield where, fields, value, event
     except (UnicodeDecodeError, csv.Error) as error:
         raise FileError(f"{path}: {error}") from None
     columns.check_positive(path)
@@ -161,15 +202,18 @@ def _check_header(path: Path, header: list[str], columns: Columns) -> None:
     repeated = [name for name in header if header.count(name) > 1]
     if repeated:
         raise FileError(f"{path}, line 1: column {repeated[0]!r} appears more than once")
-    for name in (columns.label, columns.id):
-        if name is not None and name not in header:
+    for name in columns.special.values():
+        if name not in header:
             raise FileError(f"{path}, line 1: no column {name!r}; there are {', '.join(map(repr, header))}")
 
 
 def _from_row(cells: dict[str, str], where: str, columns: Columns, default_id: str) -> dict[str, Any]:
-    event: dict[str, Any] = {"id": cells.pop(columns.id) if columns.id else default_id}
+    special = columns.special
+    event: dict[str, Any] = {"id": default_id} | {part: cells[name] for part, name in special.items()}
     if columns.label:
-        event["y"] = columns.to_bool(cells.pop(columns.label), f"{where}, column {columns.label!r}")
+        event["y"] = columns.to_bool(event["y"], f"{where}, column {columns.label!r}")
+    for name in set(special.values()):
+        del cells[name]
     event["x"] = {name: _number(cell, f"{where}, column {name!r}") for name, cell in cells.items()}
     return event
 
@@ -185,7 +229,10 @@ def _read_jsonl(path: Path, columns: Columns) -> Located:
                 continue
             where = f"{path}, line {number}"
             fields = parse_object(line, where)
-            event = fields if isinstance(fields.get("x"), dict | list) else _from_flat(fields, where, columns)
+            if isinstance(fields.get("x"), dict | list):
+                event = fields | _named(fields, where, {"group": columns.group} if columns.group else {})
+            else:
+                event = _from_flat(fields, where, columns)
             event.setdefault("id", f"{path.stem}:{number}")
             if event.get("y") is not None:
                 event["y"] = columns.to_bool(event["y"], where)
@@ -204,13 +251,16 @@ def parse_object(line: str, where: str) -> dict[str, Any]:
 
 
 def _from_flat(fields: dict[str, Any], where: str, columns: Columns) -> dict[str, Any]:
-    event: dict[str, Any] = {}
-    for target, name in (("id", columns.id), ("y", columns.label)):
-        if name is not None and name not in fields:
+    event = _named(fields, where, columns.special)
+    names = set(columns.special.values())
+    return {**event, "x": {name: value for name, value in fields.items() if name not in names}}
+
+
+def _named(fields: dict[str, Any], where: str, names: dict[str, str]) -> dict[str, Any]:
+    for name in names.values():
+        if name not in fields:
             raise FileError(f"{where}: no field {name!r}")
-        if name is not None:
-            event[target] = fields.pop(name)
-    return {**event, "x": fields}
+    return {part: fields[name] for part, name in names.items()}
 
 
 # --- LIBSVM -----------------------------------------------------------------------------------------------------------
@@ -239,8 +289,8 @@ def _pair(pair: str, where: str) -> tuple[str, float]:
 
 
 def _refuse_columns(path: Path, columns: Columns) -> None:
-    if columns.label is not None or columns.id is not None:
-        raise FileError(f"{path}: label and id columns can be chosen in CSV and JSON lines only")
+    if columns.special:
+        raise FileError(f"{path}: columns of label, id and group can be chosen in CSV and JSON lines only")
 
 
 # --- npz --------------------------------------------------------------------------------------------------------------

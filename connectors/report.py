@@ -1,11 +1,14 @@
-"""The outcome of a run: a table, and a picture of the learning curve, the support vectors and a 2-D boundary."""
+"""Outcomes for people: of a run, a table and a picture of curve and boundary; of a grid search, a heat map."""
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+
+from streamsvm.validation import Search
 
 from .local_log import LocalLog
 from .settings import Settings
@@ -23,9 +26,13 @@ POSITIVE, NEGATIVE = "#c44e52", "#4c72b0"
 def table(states: Mapping[str, State]) -> str:
     """One line per stream: what was read, how well it was predicted, and what the model is now."""
     header = ("stream", "records", "error", "g-mean", "AUC", "PRBEP", "SVs", "kernel evals", "seconds", "model digest")
-    lines = [header, *(_line(name, state) for name, state in states.items())]
-    first, *others = (max(map(len, column)) for column in zip(*lines, strict=True))
-    return "\n".join(f"{line[0]:{first}}" + "".join(map(_cell, line[1:], others)) for line in lines)
+    return aligned([header, *(_line(name, state) for name, state in states.items())])
+
+
+def aligned(lines: Sequence[Sequence[str]]) -> str:
+    """Lines of cells as a table, the first column to the left and the others to the right; cells at the end may lack."""
+    first, *others = (max(map(len, column)) for column in zip_longest(*lines, fillvalue=""))
+    return "\n".join((f"{line[0]:{first}}" + "".join(map(_cell, line[1:], others))).rstrip() for line in lines)
 
 
 def _cell(text: str, width: int) -> str:
@@ -66,17 +73,11 @@ def draw(settings: Settings, state: State, path: Path) -> None:
     PlotMissing
         If matplotlib is not installed.
     """
-    try:
-        from matplotlib.backends.backend_agg import FigureCanvasAgg
-        from matplotlib.figure import Figure
-    except ImportError:
-        raise PlotMissing("pictures need matplotlib: pip install 'streamsvm[plot]'") from None
-
+    figure = _figure()
     events = list(_newest_events(settings, state.offset))
     features = sorted({name for event in events for name in event.x})
     n_panels = 3 if len(features) == 2 else 2
-    figure = Figure(figsize=(5 * n_panels, 4.2), layout="constrained")
-    FigureCanvasAgg(figure)
+    figure.set_size_inches(5 * n_panels, 4.2)
     panels = figure.subplots(1, n_panels)
     _draw_curve(panels[0], state, settings.daemon.window)
     _draw_support(panels[1], state)
@@ -84,6 +85,18 @@ def draw(settings: Settings, state: State, path: Path) -> None:
         _draw_boundary(panels[2], state, events, features)
     figure.suptitle(f"{settings.log.topic}: {state.offset} records")
     figure.savefig(path, dpi=120)
+
+
+def _figure() -> Any:
+    """An empty figure of matplotlib, away from any screen."""
+    try:
+        from matplotlib.backends.backend_agg import FigureCanvasAgg
+        from matplotlib.figure import Figure
+    except ImportError:
+        raise PlotMissing("pictures need matplotlib: pip install 'streamsvm[plot]'") from None
+    figure = Figure(layout="constrained")
+    FigureCanvasAgg(figure)
+    return figure
 
 
 def _newest_events(settings: Settings, end: int) -> Iterator[Event]:
@@ -137,3 +150,83 @@ def _draw_boundary(axes: Axes, state: State, events: list[Event], features: list
 
 def _points(events: list[Event], features: list[str]) -> np.ndarray:
     return np.array([[event.x.get(name, 0.0) for name in features] for event in events]).reshape(-1, len(features))
+
+
+# --- grids ------------------------------------------------------------------------------------------------------------
+
+
+def require_picture(path: Path) -> None:
+    """Raise `PlotMissing` without matplotlib, and a ValueError if it knows no format of this suffix."""
+    formats = _figure().canvas.get_supported_filetypes()
+    if path.suffix[1:].lower() not in formats:
+        raise ValueError(f"{path}: the suffix {path.suffix!r} is no format of pictures; use .png, .pdf or .svg")
+
+
+def draw_grid(search: Search, path: Path | str, metric: str = "score") -> None:
+    """Draw the scores of a grid search as a heat map into a file, whose suffix chooses the format.
+
+    The brighter, the better; the best setting has a frame.
+
+    Parameters
+    ----------
+    search
+        What `streamsvm.validation.grid_search` returned.
+    path
+        The file, which is replaced.
+    metric
+        What the scores are called.
+
+    Raises
+    ------
+    PlotMissing
+        If matplotlib is not installed.
+    """
+    figure = _figure()
+    figure.set_size_inches(2.2 + 0.62 * len(search.gammas), 1.3 + 0.36 * len(search.Cs))
+    axes = figure.add_subplot()
+    shown = np.ma.masked_invalid(search.scores)
+    colors = "viridis" if search.greater_is_better else "viridis_r"  # in order for the colour-blind, and in grey
+    image = axes.imshow(shown, cmap=colors, origin="lower", aspect="auto")
+    axes.set_facecolor("lightgrey")  # of cells without a score
+    axes.set_xticks(range(len(search.gammas)), axis_labels(search.gammas, "${}^{{{}}}$"))
+    axes.set_yticks(range(len(search.Cs)), axis_labels(search.Cs, "${}^{{{}}}$"))
+    axes.set(xlabel="gamma", ylabel="C")
+    _write_scores(axes, image, search)
+    _frame(axes, search)
+    figure.colorbar(image, label=f"{metric}, mean of the folds")
+    figure.savefig(path, dpi=120)
+
+
+def _write_scores(axes: Axes, image: Any, search: Search) -> None:
+    """Each score in its cell, in black or white, whichever can be read there."""
+    for (row, column), score in np.ndenumerate(search.scores):
+        red, green, blue, _ = image.to_rgba(score)
+        is_bright = 0.2126 * red + 0.7152 * green + 0.0722 * blue > 0.4 or math.isnan(score)
+        text = "-" if math.isnan(score) else f"{score:.3f}"
+        axes.text(column, row, text, ha="center", va="center", fontsize=8, color="black" if is_bright else "white")
+
+
+def _frame(axes: Axes, search: Search) -> None:
+    """Two frames around the best cell, so that one of them is seen on any colour."""
+    row, column = search.Cs.index(search.best.C), search.gammas.index(search.best.gamma)
+    x, y = column + np.array([-1, 1, 1, -1, -1]) / 2, row + np.array([-1, -1, 1, 1, -1]) / 2
+    for color, width in (("white", 5), ("black", 2.5)):
+        axes.plot(x, y, color=color, linewidth=width, solid_joinstyle="miter", clip_on=False)
+
+
+def axis_labels(values: Sequence[float], power: str = "{}^{}") -> list[str]:
+    """The values as text: as powers of 2 or of 10, written as `power` says, if all of them are such.
+
+    Parameters
+    ----------
+    values
+        Positive numbers.
+    power
+        A format of base and exponent.
+    """
+    if len(values) > 1:
+        for base in (2, 10):
+            exponents = [math.log(value, base) for value in values]
+            if all(abs(exponent - round(exponent)) < 1e-9 for exponent in exponents):
+                return [power.format(base, round(exponent)) for exponent in exponents]
+    return [f"{value:.4g}" for value in values]

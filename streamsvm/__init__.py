@@ -23,8 +23,8 @@ def warmup(*algorithms: type[_OnlineSVM]) -> float:
     Parameters
     ----------
     algorithms
-        The classes that will be used, such as ``LASVM``; default: all.  LASVMG, LASVMNC, LASVMI and FullSVM share
-        their compiled code.
+        The classes that will be used, such as ``LASVM``; default: all, and cross-validation.  LASVMG, LASVMNC, LASVMI
+        and FullSVM share their compiled code.
     """
     import numpy as np
     import scipy.sparse as sp
@@ -43,4 +43,8 @@ def warmup(*algorithms: type[_OnlineSVM]) -> float:
             model.predict_many(X.astype(np.float32))
             model.predict_many(sp.csr_matrix(X[:, :2]))
             model.finish()
+    if not algorithms:
+        from streamsvm.validation.ahead import compile_ahead
+
+        compile_ahead()
     return _time.perf_counter() - start

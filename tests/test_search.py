@@ -162,6 +162,16 @@ def test_the_best_cell():
     assert best_of([nothing, *cells], False) is cells[0]
 
 
+@pytest.mark.parametrize("greater", [True, False])
+def test_rounding_decides_on_no_best_cell(greater):
+    """The scores of the folds are the same, in another order."""
+    means = [float(np.mean(scores)) for scores in ([0.80, 0.83, 0.82], [0.81, 0.80, 0.84])]
+    assert 0 < abs(means[1] - means[0]) < 1e-15
+    for scores in (means, means[::-1]):
+        cells = [Cell(C, 0.1, score, 0.0, None) for C, score in zip([1.0, 2.0], scores, strict=True)]
+        assert best_of(cells, greater) is cells[0]
+
+
 def test_it_may_be_chosen_by_any_metric():
     X, y = noisy()
     by_area = grid_search(X, y, Cs=CS, gammas=GAMMAS, metric=of_sklearn.roc_auc_score)

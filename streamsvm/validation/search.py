@@ -103,9 +103,12 @@ class Search:
 
 
 def best_of(table: list[Cell], greater: bool) -> Cell:
-    """The first cell with the best score; one without a score is never better."""
+    """The first cell with the best score; one without a score is never better.
+
+    The same scores of folds in another order have another mean in the last digits, which is to decide nothing.
+    """
     sign = 1.0 if greater else -1.0
-    return max(table, key=lambda cell: -np.inf if np.isnan(cell.score) else sign * cell.score)
+    return max(table, key=lambda cell: -np.inf if np.isnan(cell.score) else round(sign * cell.score, 12))
 
 
 # ------------------------------------------------------------------------------------------------------------- the path

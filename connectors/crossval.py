@@ -1,0 +1,184 @@
+"""The command ``streamsvm crossval``: how well a setting does on examples that it has not seen."""
+
+import argparse
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from streamsvm.validation import Result, compare, cross_validate, folds
+from streamsvm.validation.crossval import Fold
+
+from . import report
+from .settings import ConfigError
+from .topics import plural
+from .training_set import TrainingSet
+from .validate import arguments_refused, metric_of, number, prepare, read, require_table, score, write_table
+
+MOST_SHOWN = 20  # folds in a table; more of them are summed up by their start
+
+_SETTING = ("C", "gamma", "kernel", "degree", "coef0")
+_COSTS = ("iterations", "rows_computed", "kernel_evaluations")
+_FOLD_OPTIONS = {  # and the kinds of folds that have them
+    "k": ("stratified", "v-fold", "grouped"),
+    "group": ("grouped",),
+    "test": ("hold-out",),
+    "p": ("leave-p-out",),
+    "repeat": ("stratified", "v-fold", "hold-out"),
+}
+_FOLD_DEFAULTS: dict[str, Any] = {"k": 10, "test": 0.25, "p": 2, "repeat": 1}
+
+
+def crossval(arguments: argparse.Namespace) -> None:
+    """Cross-validate the examples of a file, and print a table.
+
+    Parameters
+    ----------
+    arguments
+        Those of the command line.
+
+    Raises
+    ------
+    ConfigError
+        If options are wrong, or do not go together.
+    FileError, OSError
+        If the file cannot be used, or the output not be written.
+    """
+    kind = _kind_of_folds(arguments)
+    chosen = {name: metric_of(name) for name in arguments.metric.split(",")}
+    require_table(arguments.out)
+    first = {name: getattr(arguments, name) for name in _SETTING}
+    examples = read(arguments, arguments.group)
+    with arguments_refused():
+        splits = _folds(kind, arguments, examples)
+    prepare()
+    with arguments_refused():
+        result = _validated(examples, splits, first, arguments)
+    _show_result(first, result, chosen)
+    if arguments.compare:
+        second = first | arguments.compare
+        with arguments_refused():
+            other = _validated(examples, splits, second, arguments)
+        _show_result(second, other, chosen)
+        _show_comparison(result, other, chosen)
+    if arguments.out:
+        write_table(arguments.out, _tests(examples, result))
+
+
+def _kind_of_folds(arguments: argparse.Namespace) -> str:
+    """The kind of folds; ConfigError if an option belongs to another kind."""
+    kind = arguments.folds or ("stratified" if arguments.group is None else "grouped")
+    problems = [
+        f"{'--' if len(name) > 1 else '-'}{name} goes with --folds {' or '.join(homes)} only"
+        for name, homes in _FOLD_OPTIONS.items()
+        if getattr(arguments, name) is not None and kind not in homes
+    ]
+    if kind == "grouped" and arguments.group is None:
+        problems.append("--folds grouped needs --group, the column or field that says whose an example is")
+    if problems:
+        raise ConfigError(problems)
+    return kind
+
+
+def _folds(kind: str, arguments: argparse.Namespace, examples: TrainingSet) -> folds.Folds:
+    n, y = len(examples.y), examples.y
+    given = {name: getattr(arguments, name) for name in _FOLD_DEFAULTS}
+    k, test, p, repeat = (default if given[name] is None else given[name] for name, default in _FOLD_DEFAULTS.items())
+    if kind == "grouped":
+        return folds.grouped(examples.groups, k)
+    if kind == "leave-one-out":
+        return folds.leave_one_out(n)
+    if kind == "leave-p-out":
+        return folds.leave_p_out(n, p)
+    make: Callable[[int], folds.Folds] = {
+        "stratified": lambda seed: folds.stratified(y, k, seed=seed),
+        "v-fold": lambda seed: folds.v_fold(n, k, seed=seed),
+        "hold-out": lambda seed: folds.hold_out(n, test, y=y, seed=seed),
+    }[kind]
+    return folds.repeated(make, repeat, seed=arguments.seed)
+
+
+def _validated(
+    examples: TrainingSet, splits: folds.Folds, setting: dict[str, Any], arguments: argparse.Namespace
+) -> Result:
+    return cross_validate(
+        examples.X,
+        examples.y,
+        **setting,
+        weights=examples.w,
+        folds=splits,
+        seeding=arguments.seeding,
+        tol=arguments.tol,
+        n_jobs=arguments.jobs,
+        cache_mb=arguments.cache_mb,
+        progress=True,
+    )
+
+
+def _show_result(setting: dict[str, Any], result: Result, chosen: Mapping[str, Any]) -> None:
+    """A line for each fold, or, of many, for each start; and what they come to together."""
+    parts = result.per_fold
+    print(f"\n{_title(setting)}; {plural(len(parts), 'fold')}; seeding {result.seeding}: {result.reason}")
+    header = ("fold", "tested", "start", "SVs", "iterations", "rows", "kernel evals", "seconds", *chosen)
+    full = [] if result.first is None else [result.first]
+    lines: list[tuple[str, ...]] = [header] + [_line("full", full, full[0].start) for _ in full]
+    scores = {name: result.scores(metric) for name, metric in chosen.items()}
+    if len(parts) <= MOST_SHOWN:
+        for i, part in enumerate(parts):
+            lines.append(_line(str(i + 1), [part], part.start, [values[i] for values in scores.values()]))
+    else:
+        for start, count in Counter(part.start for part in parts).most_common():
+            lines.append(_line(f"{count:,} folds", [part for part in parts if part.start == start], start))
+    lines.append(_line("total", parts + full, "", [result.score(metric) for metric in chosen.values()], result.seconds))
+    if len(parts) > 1 and any(len(part.test) > 1 for part in parts):
+        for name, of in (("mean", np.mean), ("deviation", np.std)):
+            lines.append((name, *[""] * 7, *(score(float(of(values))) for values in scores.values())))
+    print(report.aligned(lines))
+
+
+def _line(
+    name: str, parts: Sequence[Fold], start: str, scores: Sequence[float] = (), seconds: float | None = None
+) -> tuple[str, ...]:
+    """Some folds as a line of the table: sums, but for the mean number of support vectors."""
+    costs = (sum(getattr(part, cost) for part in parts) for cost in _COSTS)
+    return (
+        name,
+        f"{sum(len(part.test) for part in parts):,}",
+        start,
+        f"{np.mean([part.n_support for part in parts]):,.0f}",
+        *(f"{cost:,}" for cost in costs),
+        f"{sum(part.seconds for part in parts) if seconds is None else seconds:.3f}",
+        *map(score, scores),
+    )
+
+
+def _title(setting: dict[str, Any]) -> str:
+    kernel = setting["kernel"]
+    shown = ["C"] + ["gamma"] * (kernel != "linear") + ["degree"] * (kernel == "poly")
+    shown += ["coef0"] * (kernel in ("poly", "sigmoid"))
+    return ", ".join([f"{kernel} kernel", *(f"{name} = {number(setting[name])}" for name in shown)])
+
+
+def _show_comparison(first: Result, second: Result, chosen: Mapping[str, Any]) -> None:
+    lines = [("metric", "first", "second", "better on average", "folds won", "lost", "tied", "better by votes")]
+    for name, metric in chosen.items():
+        both = compare(first, second, metric)
+        winners = (both.by_averaging or "neither", *map(str, both.wins), both.by_voting or "neither")
+        lines.append((name, *map(score, both.means), *winners))
+    print(f"\n{report.aligned(lines)}")
+
+
+def _tests(examples: TrainingSet, result: Result) -> list[dict[str, Any]]:
+    """A row for each test of an example, in the order of the file."""
+    tests = [
+        (i, fold, f, predicted)
+        for fold, part in enumerate(result.per_fold, 1)
+        for i, f, predicted in zip(
+            part.test.tolist(), part.decision_values.tolist(), part.predictions.tolist(), strict=True
+        )
+    ]
+    return [
+        {"id": examples.ids[i], "fold": fold, "y": bool(examples.y[i]), "prediction": predicted, "decision_value": f}
+        for i, fold, f, predicted in sorted(tests)
+    ]

@@ -1,0 +1,111 @@
+"""What options of the command line accept: from their text to a value, or to an error that says what is right."""
+
+import argparse
+import math
+from datetime import UTC, datetime
+
+from .transport import TOPIC_NAME
+
+Moment = int | datetime | None  # an offset, a time, or the default
+
+SETTING = {"C": float, "gamma": float, "kernel": str, "degree": int, "coef0": float}
+_TOLERANCE = 1e-9  # of a range's length, in steps
+
+
+def count(text: str) -> int:
+    """A whole number from 1 on."""
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} must be a number, at least 1")
+    return int(text)
+
+
+def seconds(text: str) -> float:
+    """A number of seconds."""
+    return _number(text, 0, math.inf, "a number of seconds")
+
+
+def share(text: str) -> float:
+    """A number from 0 to 1."""
+    return _number(text, 0, 1, "a share from 0 to 1")
+
+
+def test_size(text: str) -> int | float:
+    """How many examples are held out: a whole number, or a share."""
+    return int(text) if text.isdecimal() else _number(text, 0, 1, "a share between 0 and 1, or a whole number")
+
+
+def positive(text: str) -> float:
+    """A positive number, which may be written as a power such as ``2^-5``."""
+    base, caret, exponent = text.partition("^")
+    try:
+        number = float(base) ** float(exponent) if caret else float(base)
+    except (ValueError, OverflowError, ZeroDivisionError):
+        number = math.nan
+    if isinstance(number, complex) or not (0 < number < math.inf):
+        raise argparse.ArgumentTypeError(f"{text!r} must be a positive number, such as 0.5 or 2^-5")
+    return number
+
+
+def values(text: str) -> list[float]:
+    """Positive numbers: ``0.1,1,10``, or a range ``START:STOP:FACTOR`` with its ends."""
+    parts = text.split(":")
+    if len(parts) == 1:
+        return [positive(part) for part in text.split(",")]
+    if len(parts) != 3:
+        raise argparse.ArgumentTypeError(f"{text!r} must be a list such as 0.1,1,10 or a range such as 2^-5:2^15:2^2")
+    start, stop, factor = map(positive, parts)
+    if factor <= 1 or stop < start:
+        raise argparse.ArgumentTypeError(f"{text!r} must rise: START:STOP:FACTOR with a factor above 1")
+    steps = math.floor(math.log(stop / start) / math.log(factor) + _TOLERANCE)
+    return [start * factor**i for i in range(steps + 1)]
+
+
+def setting(text: str) -> dict[str, int | float | str]:
+    """Parameters of a model, such as ``C=10,gamma=0.1``."""
+    found: dict[str, int | float | str] = {}
+    for part in text.split(","):
+        name, _, value = (item.strip() for item in part.partition("="))
+        try:
+            found[name] = positive(value) if name in ("C", "gamma") else SETTING[name](value)
+        except (KeyError, ValueError):
+            raise argparse.ArgumentTypeError(
+                f"{part!r} must be one of {', '.join(f'{key}=...' for key in SETTING)}"
+            ) from None
+    return found
+
+
+def topic(text: str) -> str:
+    """The name of a topic."""
+    if not TOPIC_NAME.fullmatch(text):
+        raise argparse.ArgumentTypeError(f"{text!r} must be 1 to 200 letters, digits, '.', '_' or '-'")
+    return text
+
+
+def offset(text: str) -> int:
+    """A whole number from 0 on."""
+    if not text.isdecimal():
+        raise argparse.ArgumentTypeError(f"{text!r} must be an offset: 0 or more")
+    return int(text)
+
+
+def moment(text: str) -> Moment:
+    """An offset, a time, or ``earliest``."""
+    if text == "earliest":
+        return None
+    if text.isdecimal():
+        return int(text)
+    try:
+        time = datetime.fromisoformat(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} must be an offset or a time such as 2026-05-31T12:00") from None
+    return time if time.tzinfo else time.replace(tzinfo=UTC)
+
+
+def _number(text: str, low: float, high: float, what: str) -> float:
+    try:
+        number = float(text)
+    except ValueError:
+        number = math.nan
+    if not (low <= number <= high and math.isfinite(number)):
+        raise argparse.ArgumentTypeError(f"{text!r} must be {what}")
+    return number

@@ -1,0 +1,148 @@
+"""What the commands ``streamsvm crossval`` and ``streamsvm search`` share."""
+
+import argparse
+import csv
+import io
+import json
+import math
+import sys
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from river import metrics
+from scipy.stats import rankdata
+
+from streamsvm.metrics import prbep_score
+from streamsvm.snapshot import write_atomic
+from streamsvm.validation.ahead import compile_ahead
+
+from .daemon import killable
+from .readers import Columns, FileError
+from .settings import ConfigError
+from .topics import plural
+from .training_set import TrainingSet, read_training_set, uneven
+
+
+def roc_auc(y: np.ndarray, y_score: np.ndarray) -> float:
+    """The area under the ROC curve; NaN if there is one class only."""
+    n_positive = np.count_nonzero(y)
+    n_pairs = n_positive * (len(y) - n_positive)
+    if n_pairs == 0:
+        return math.nan
+    return float((rankdata(y_score)[y].sum() - n_positive * (n_positive + 1) / 2) / n_pairs)
+
+
+def prbep(y: np.ndarray, y_score: np.ndarray) -> float:
+    """The precision-recall break-even point."""
+    return prbep_score(y, y_score)
+
+
+METRICS: Mapping[str, Any] = {  # as `streamsvm.validation.scores.measure` takes them; more is better in all of them
+    "accuracy": "accuracy",
+    "g_mean": "g_mean",
+    "roc_auc": roc_auc,
+    "prbep": prbep,
+    "f1": metrics.F1,
+    "precision": metrics.Precision,
+    "recall": metrics.Recall,
+    "balanced_accuracy": metrics.BalancedAccuracy,
+    "mcc": metrics.MCC,
+}
+
+
+def metric_of(name: str) -> Any:
+    """The metric of this name; ConfigError if there is none."""
+    if name not in METRICS:
+        raise ConfigError([f"--metric: {name!r} is unknown; use one of {', '.join(METRICS)}"])
+    return METRICS[name]
+
+
+def prepare() -> None:
+    """Have the engine compiled; say so if somebody is looking."""
+    if sys.stderr.isatty():
+        print("preparing the engine, which takes minutes if it has to be compiled ...", file=sys.stderr)
+    with killable(), plain_warnings():
+        compile_ahead()
+
+
+def read(arguments: argparse.Namespace, group: str | None = None) -> TrainingSet:
+    """The examples of the file that the arguments name; print what they are, and warn of what is unwise."""
+    columns = Columns(arguments.label, arguments.id, arguments.positive, group)
+    examples = read_training_set(arguments.file, arguments.format, columns, arguments.scale)
+    n, n_features = examples.X.shape
+    scaled = "" if arguments.scale == "none" else f"; scaled ({arguments.scale}) by the statistics of all of them"
+    print(f"{plural(n, 'example')}, {np.count_nonzero(examples.y)} positive, {plural(n_features, 'feature')}{scaled}")
+    warning = uneven(examples) if arguments.scale == "none" else None
+    if warning:
+        _say(warning)
+    return examples
+
+
+def _say(text: str) -> None:
+    print(f"streamsvm: {text}", file=sys.stderr)
+
+
+@contextmanager
+def arguments_refused() -> Iterator[None]:
+    """What the engine refuses, as a wrong configuration; its warnings as lines for people."""
+    try:
+        with plain_warnings():
+            yield
+    except (ValueError, ImportError) as error:
+        raise ConfigError([str(error)]) from error
+
+
+@contextmanager
+def plain_warnings() -> Iterator[None]:
+    """Warnings as one line each on standard error, without their place in the source."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", RuntimeWarning)
+        yield
+    for text in dict.fromkeys(str(item.message) for item in caught):
+        _say(text)
+
+
+def number(value: float) -> str:
+    """A parameter as text."""
+    return f"{value:.12g}"
+
+
+def score(value: float) -> str:
+    """The value of a metric as text."""
+    return "-" if math.isnan(value) else f"{value:.4f}"
+
+
+# --- files that are written -------------------------------------------------------------------------------------------
+
+
+def require_folder(path: Path | None) -> None:
+    """Refuse a file that cannot be written, before the work is done."""
+    if path is not None and not path.parent.is_dir():
+        raise FileError(f"{path}: there is no folder {str(path.parent)!r}")
+
+
+def require_table(path: Path | None) -> None:
+    """Refuse what `write_table` could not write, before the work is done."""
+    if path is not None and path.suffix not in (".csv", ".jsonl"):
+        raise ConfigError([f"--out {path}: the name must end with .csv or .jsonl"])
+    require_folder(path)
+
+
+def write_table(path: Path, rows: Sequence[dict[str, Any]]) -> None:
+    """Write rows with the same keys as CSV or JSON lines, and say so."""
+    text = "".join(json.dumps(row) + "\n" for row in rows) if path.suffix == ".jsonl" else _as_csv(rows)
+    write_atomic(path, text.encode())
+    print(f"wrote {plural(len(rows), 'row')} to {path}")
+
+
+def _as_csv(rows: Sequence[dict[str, Any]]) -> str:
+    file = io.StringIO()
+    writer = csv.DictWriter(file, list(rows[0]), lineterminator="\n")
+    writer.writeheader()
+    for row in rows:
+        writer.writerow({name: int(value) if isinstance(value, bool) else value for name, value in row.items()})
+    return file.getvalue()
