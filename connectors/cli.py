@@ -318,9 +318,9 @@ def _add_examples(command: argparse.ArgumentParser) -> None:
 
 def _add_kernel(command: argparse.ArgumentParser) -> None:
     kernel = command.add_argument_group("kernel and solver")
-    kernel.add_argument("--kernel", choices=["rbf", "linear", "poly", "sigmoid"], default="rbf", help="(rbf)")
+    kernel.add_argument("--kernel", choices=option_types.KERNELS, default="rbf", help="(rbf)")
     kernel.add_argument("--degree", type=option_types.count, default=3, metavar="N", help="of poly (3)")
-    kernel.add_argument("--coef0", type=float, default=0.0, metavar="X", help="of poly and sigmoid (0)")
+    kernel.add_argument("--coef0", type=option_types.number, default=0.0, metavar="X", help="of poly and sigmoid (0)")
     kernel.add_argument("--tol", type=option_types.positive, default=1e-3, help="of the optimality conditions (1e-3)")
     kernel.add_argument(
         "--jobs", type=int, default=1, metavar="N", help="processes, each with a cache of its own; -1: one per core (1)"

@@ -2,13 +2,14 @@
 
 import argparse
 import math
+from collections.abc import Callable
 from datetime import UTC, datetime
 
 from .transport import TOPIC_NAME
 
 Moment = int | datetime | None  # an offset, a time, or the default
 
-SETTING = {"C": float, "gamma": float, "kernel": str, "degree": int, "coef0": float}
+KERNELS = ("rbf", "linear", "poly", "sigmoid")
 _TOLERANCE = 1e-9  # of a range's length, in steps
 
 
@@ -46,6 +47,11 @@ def positive(text: str) -> float:
     return number
 
 
+def number(text: str) -> float:
+    """A finite number."""
+    return _number(text, -math.inf, math.inf, "a finite number")
+
+
 def values(text: str) -> list[float]:
     """Positive numbers: ``0.1,1,10``, or a range ``START:STOP:FACTOR`` with its ends."""
     parts = text.split(":")
@@ -65,13 +71,26 @@ def setting(text: str) -> dict[str, int | float | str]:
     found: dict[str, int | float | str] = {}
     for part in text.split(","):
         name, _, value = (item.strip() for item in part.partition("="))
-        try:
-            found[name] = positive(value) if name in ("C", "gamma") else SETTING[name](value)
-        except (KeyError, ValueError):
-            raise argparse.ArgumentTypeError(
-                f"{part!r} must be one of {', '.join(f'{key}=...' for key in SETTING)}"
-            ) from None
+        if name not in _PARAMETERS:
+            known = ", ".join(f"{parameter}=..." for parameter in _PARAMETERS)
+            raise argparse.ArgumentTypeError(f"{part!r} must be one of {known}")
+        found[name] = _PARAMETERS[name](value)
     return found
+
+
+def _kernel(text: str) -> str:
+    if text not in KERNELS:
+        raise argparse.ArgumentTypeError(f"{text!r} must be one of {', '.join(KERNELS)}")
+    return text
+
+
+_PARAMETERS: dict[str, Callable[[str], int | float | str]] = {
+    "C": positive,
+    "gamma": positive,
+    "kernel": _kernel,
+    "degree": count,
+    "coef0": number,
+}
 
 
 def topic(text: str) -> str:

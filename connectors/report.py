@@ -30,7 +30,7 @@ def table(states: Mapping[str, State]) -> str:
 
 
 def aligned(lines: Sequence[Sequence[str]]) -> str:
-    """Lines of cells as a table, the first column to the left and the others to the right; cells at the end may lack."""
+    """Lines of cells as a table, the first column to the left and the others to the right; the last ones may lack."""
     first, *others = (max(map(len, column)) for column in zip_longest(*lines, fillvalue=""))
     return "\n".join((f"{line[0]:{first}}" + "".join(map(_cell, line[1:], others))).rstrip() for line in lines)
 

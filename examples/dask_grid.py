@@ -1,0 +1,28 @@
+"""A grid search on a Dask cluster: joblib hands the trainings to its workers; here they are two processes of this machine.
+
+Elsewhere: `Client("tcp://SCHEDULER:8786")` instead of the LocalCluster, and streamsvm installed where the workers are.
+"""
+# ruff: noqa: T201 - an example answers by printing
+
+import numpy as np
+from distributed import Client, LocalCluster
+from joblib import parallel_config
+
+from streamsvm.validation import cross_validate, grid_search
+
+
+def main() -> None:
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(400, 2))
+    y = (X**2).sum(axis=1) + 0.3 * rng.normal(size=400) < 1.4
+
+    cluster = LocalCluster(n_workers=2, threads_per_worker=1, host="127.0.0.1", dashboard_address=None)
+    with cluster, Client(cluster), parallel_config(backend="dask"):
+        search = grid_search(X, y, Cs=[0.1, 1.0, 10.0, 100.0], gammas=[0.01, 0.1, 1.0], n_jobs=-1)
+        result = cross_validate(X, y, C=search.best.C, gamma=search.best.gamma, n_jobs=-1)
+    print(search.scores.round(3))
+    print(f"C = {search.best.C:g}, gamma = {search.best.gamma:g}: 10-fold accuracy {result.accuracy:.3f}")
+
+
+if __name__ == "__main__":  # the workers import this file
+    main()
