@@ -2,7 +2,7 @@
 
 import argparse
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -117,34 +117,42 @@ def _validated(
 
 
 def _show_result(setting: dict[str, Any], result: Result, chosen: Mapping[str, Any]) -> None:
-    """A line for each fold, or, of many, for each start; and what they come to together."""
-    parts = result.per_fold
-    print(f"\n{_title(setting)}; {plural(len(parts), 'fold')}; seeding {result.seeding}: {result.reason}")
+    parts, full = result.per_fold, [] if result.first is None else [result.first]
+    scores = np.array([result.scores(metric) for metric in chosen.values()])
+    together = [result.score(metric) for metric in chosen.values()]
     header = ("fold", "tested", "start", "SVs", "iterations", "rows", "kernel evals", "seconds", *chosen)
-    full = [] if result.first is None else [result.first]
-    lines: list[tuple[str, ...]] = [header] + [_line("full", full, full[0].start) for _ in full]
-    scores = {name: result.scores(metric) for name, metric in chosen.items()}
-    if len(parts) <= MOST_SHOWN:
-        for i, part in enumerate(parts):
-            lines.append(_line(str(i + 1), [part], part.start, [values[i] for values in scores.values()]))
-    else:
-        for start, count in Counter(part.start for part in parts).most_common():
-            lines.append(_line(f"{count:,} folds", [part for part in parts if part.start == start], start))
-    lines.append(_line("total", parts + full, "", [result.score(metric) for metric in chosen.values()], result.seconds))
+    lines: list[tuple[str, ...]] = [header]
+    lines += [_line("full", [part], part.start) for part in full]
+    lines += _fold_lines(parts, scores)
+    lines.append(_line("total", parts + full, "", together, result.seconds))
     if len(parts) > 1 and any(len(part.test) > 1 for part in parts):
-        for name, of in (("mean", np.mean), ("deviation", np.std)):
-            lines.append((name, *[""] * 7, *(score(float(of(values))) for values in scores.values())))
+        empty = [""] * 7
+        lines.append(("mean", *empty, *map(score, scores.mean(axis=1))))
+        lines.append(("deviation", *empty, *map(score, scores.std(axis=1))))
+    print(f"\n{_title(setting)}; {plural(len(parts), 'fold')}; seeding {result.seeding}: {result.reason}")
     print(report.aligned(lines))
 
 
+def _fold_lines(parts: Sequence[Fold], scores: np.ndarray) -> list[tuple[str, ...]]:
+    """A line for each fold; of many folds, one for each start."""
+    if len(parts) <= MOST_SHOWN:
+        return [_line(str(i + 1), [part], part.start, scores[:, i]) for i, part in enumerate(parts)]
+    counts = Counter(part.start for part in parts)
+    return [
+        _line(f"{count:,} folds", [part for part in parts if part.start == start], start)
+        for start, count in counts.most_common()
+    ]
+
+
 def _line(
-    name: str, parts: Sequence[Fold], start: str, scores: Sequence[float] = (), seconds: float | None = None
+    name: str, parts: Sequence[Fold], start: str, scores: Iterable[float] = (), seconds: float | None = None
 ) -> tuple[str, ...]:
     """Some folds as a line of the table: sums, but for the mean number of support vectors."""
+    n_tested = sum(len(part.test) for part in parts)
     costs = (sum(getattr(part, cost) for part in parts) for cost in _COSTS)
     return (
         name,
-        f"{sum(len(part.test) for part in parts):,}",
+        f"{n_tested:,}" if n_tested else "-",
         start,
         f"{np.mean([part.n_support for part in parts]):,.0f}",
         *(f"{cost:,}" for cost in costs),
@@ -161,7 +169,8 @@ def _title(setting: dict[str, Any]) -> str:
 
 
 def _show_comparison(first: Result, second: Result, chosen: Mapping[str, Any]) -> None:
-    lines = [("metric", "first", "second", "better on average", "folds won", "lost", "tied", "better by votes")]
+    header = ("metric", "first", "second", "better on average", "folds won", "lost", "tied", "better by votes")
+    lines: list[tuple[str, ...]] = [header]
     for name, metric in chosen.items():
         both = compare(first, second, metric)
         winners = (both.by_averaging or "neither", *map(str, both.wins), both.by_voting or "neither")

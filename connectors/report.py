@@ -182,7 +182,7 @@ def draw_grid(search: Search, path: Path | str, metric: str = "score") -> None:
         If matplotlib is not installed.
     """
     figure = _figure()
-    figure.set_size_inches(2.2 + 0.62 * len(search.gammas), 1.3 + 0.36 * len(search.Cs))
+    figure.set_size_inches(2.2 + 0.62 * len(search.gammas), max(2.6, 1.3 + 0.36 * len(search.Cs)))
     axes = figure.add_subplot()
     shown = np.ma.masked_invalid(search.scores)
     colors = "viridis" if search.greater_is_better else "viridis_r"  # in order for the colour-blind, and in grey
@@ -193,7 +193,7 @@ def draw_grid(search: Search, path: Path | str, metric: str = "score") -> None:
     axes.set(xlabel="gamma", ylabel="C")
     _write_scores(axes, image, search)
     _frame(axes, search)
-    figure.colorbar(image, label=f"{metric}, mean of the folds")
+    figure.colorbar(image, label=f"mean {metric}")
     figure.savefig(path, dpi=120)
 
 

@@ -1,14 +1,17 @@
-"""The table and the picture."""
+"""The table, the picture of a run, and that of a grid."""
 
+import itertools
 import sys
 from dataclasses import replace
 
 import numpy as np
 import pytest
+from river import metrics
 
 from streamsvm.connectors import daemon, report
 from streamsvm.connectors.local_log import LocalLog
 from streamsvm.connectors.settings import DaemonSettings, FeatureSettings, LogSettings, Settings
+from streamsvm.validation import grid_search
 
 PNG = b"\x89PNG\r\n\x1a\n"
 
@@ -75,3 +78,80 @@ def test_the_table_is_aligned_and_leaves_unknown_numbers_out(tmp_path):
     assert lines[1].split()[:2] == ["points", "201"]
     assert lines[1].split()[-1] == state.model.digest()[:12]
     assert lines[2].split()[4:8] == ["-"] * 4
+
+
+# --- grids ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def axes(monkeypatch):
+    """The axes that are drawn on, as a list."""
+    from matplotlib.figure import Figure
+
+    drawn, real = [], Figure.add_subplot
+    monkeypatch.setattr(Figure, "add_subplot", lambda *a, **k: drawn.append(real(*a, **k)) or drawn[-1])
+    return drawn
+
+
+def grid(Cs, gammas, **others):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60, 2))
+    return grid_search(X, X[:, 0] * X[:, 1] > 0, Cs=Cs, gammas=gammas, refit=False, **others)
+
+
+@pytest.mark.parametrize(
+    ("Cs", "gammas"),
+    [
+        (10.0 ** np.arange(-3, 7), 10.0 ** np.arange(-3, 2)),
+        (2.0 ** np.arange(-5, 16, 2), 2.0 ** np.arange(-15, 4, 2)),
+        ([1.0, 3.0], [0.5]),
+        ([1.0], [1.0]),
+    ],
+    ids=["10x5", "11x10", "2x1", "1x1"],
+)
+def test_a_heat_map_has_a_number_in_each_cell_and_overlaps_nowhere(tmp_path, axes, Cs, gammas):
+    search = grid(Cs, gammas)
+    report.draw_grid(search, tmp_path / "grid.png", "accuracy")
+    assert (tmp_path / "grid.png").read_bytes().startswith(PNG)
+    cells = {tuple(text.get_position()): text.get_text() for text in axes[0].texts}
+    assert cells == {(c, r): f"{score:.3f}" for (r, c), score in np.ndenumerate(search.scores)}
+    renderer = axes[0].figure.canvas.get_renderer()
+    for texts in (axes[0].get_xticklabels(), axes[0].get_yticklabels(), axes[0].texts):
+        boxes = [text.get_window_extent(renderer) for text in texts]
+        assert not any(one.overlaps(other) for one, other in itertools.combinations(boxes, 2))
+    frame = axes[0].lines[0]
+    assert np.mean(frame.get_xdata()[:4]) == search.gammas.index(search.best.gamma)
+    assert np.mean(frame.get_ydata()[:4]) == search.Cs.index(search.best.C)
+
+
+def test_brighter_is_better_also_of_a_loss(tmp_path, axes):
+    for metric in ("accuracy", metrics.LogLoss):
+        search = grid([1.0, 10.0], [0.1, 1.0], metric=metric)
+        report.draw_grid(search, tmp_path / "grid.svg")
+        image = axes[-1].images[0]
+        brightness = image.to_rgba(search.scores)[:, :, :3].sum(axis=-1)
+        assert brightness.max() == brightness[search.Cs.index(search.best.C), search.gammas.index(search.best.gamma)]
+
+
+def test_cells_without_a_score_are_drawn(tmp_path, axes):
+    some = iter([np.nan, 0.5, 0.6] * 4)
+    search = grid([1.0, 10.0], [0.1, 1.0], metric=lambda y, p: next(some), k=2)
+    report.draw_grid(search, str(tmp_path / "grid.pdf"))
+    assert {text.get_text() for text in axes[0].texts} == {"-", "0.550"}
+    none = grid([1.0, 10.0], [0.1, 1.0], metric=lambda y, p: np.nan)
+    report.draw_grid(none, tmp_path / "none.png")
+    assert {text.get_text() for text in axes[1].texts} == {"-"}
+
+
+@pytest.mark.parametrize(
+    ("values", "labels"),
+    [
+        ([0.001, 1.0, 10.0], ["10^-3", "10^0", "10^1"]),
+        ([2**-15, 0.5, 8], ["2^-15", "2^-1", "2^3"]),
+        ([1e-3 * 10**i for i in range(3)], ["10^-3", "10^-2", "10^-1"]),
+        ([1.0, 3.0], ["1", "3"]),
+        ([1000.0], ["1000"]),
+    ],
+)
+def test_powers_are_labelled_as_powers(values, labels):
+    assert report.axis_labels(values) == labels
