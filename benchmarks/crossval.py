@@ -21,9 +21,9 @@ Rows of a table:
 
 Each set is measured in a process of its own with one thread (`OMP_NUM_THREADS=1` and the like), after compiled code was
 loaded by a small problem.  Methods take turns, in each of which they run once or for a fifth of a second; the fastest
-run counts.  Seconds are CPU seconds of the process and those of the wall clock.  One that exceeds `--max-seconds` is
-cut off ("-"); the two that train fold by fold without sharing anything are then measured on some of the folds, LIBSVM's
-on one training, and multiplied ("~").
+run counts.  Seconds are CPU seconds of the process and those of the wall clock.  One that exceeds `--max-seconds` of CPU
+time is cut off ("-"); the two that train fold by fold without sharing anything are measured on as many of the folds as
+that allows, LIBSVM's on one training if need be, and multiplied ("~").
 
 "differ": predictions that are not scikit-learn's among the examples with |f| > 0.01, of which there are "of".
 
@@ -96,6 +96,9 @@ class Outcome(NamedTuple):
     note: str = ""
 
 
+Method = Callable[[Setting, folds.Folds], Outcome]
+
+
 class TooSlowError(Exception):
     """A method has used up its seconds."""
 
@@ -121,7 +124,7 @@ def scored(setting: Setting, splits: folds.Folds) -> Outcome:
     return Outcome(accuracy=100 * float(np.average(scores, weights=[len(test) for test in splits.tests])))
 
 
-def seeded(seeding: str, values: bool = True) -> Callable[[Setting, folds.Folds], Outcome]:
+def seeded(seeding: str, values: bool = True) -> Method:
     """This project's, from one of its starts."""
 
     def method(setting: Setting, splits: folds.Folds) -> Outcome:
@@ -144,7 +147,7 @@ def seeded(seeding: str, values: bool = True) -> Callable[[Setting, folds.Folds]
     return method
 
 
-def libsvm(setting: Setting) -> Callable[[Setting, folds.Folds], Outcome] | None:
+def libsvm(setting: Setting) -> Method | None:
     """LIBSVM's `-v`, its data converted beforehand; None if it is not installed."""
     try:
         from libsvm.svmutil import svm_problem, svm_train
@@ -176,17 +179,17 @@ def libsvm_once(setting: Setting, k: int) -> float:
 
 @contextlib.contextmanager
 def limit(seconds: float) -> Iterator[None]:
-    """Raise TooSlowError when the time is over."""
+    """Raise TooSlowError when so much CPU time is over."""
 
     def stop(*_: Any) -> None:
         raise TooSlowError
 
-    signal.signal(signal.SIGALRM, stop)
-    signal.setitimer(signal.ITIMER_REAL, seconds)
+    signal.signal(signal.SIGPROF, stop)
+    signal.setitimer(signal.ITIMER_PROF, seconds)
     try:
         yield
     finally:
-        signal.setitimer(signal.ITIMER_REAL, 0.0)
+        signal.setitimer(signal.ITIMER_PROF, 0.0)
 
 
 def timed(work: Callable[[], Any]) -> tuple[Any, float, float]:
@@ -199,39 +202,47 @@ def timed(work: Callable[[], Any]) -> tuple[Any, float, float]:
 class Run:
     """A method on one set and one kind of folds."""
 
-    def __init__(self, name: str, method: Callable, setting: Setting, splits: folds.Folds, share: float = 1.0) -> None:
+    def __init__(self, name: str, method: Method, setting: Setting, splits: folds.Folds, most: float = 0.0) -> None:
         self.name, self.method, self.setting, self.splits = name, method, setting, splits
-        self.share = share  # of the folds that are trained
+        self.share = 1.0  # of the folds that are trained
+        self.most = most  # CPU seconds of a run after which it is cut off; 0: none
         self.cpu: list[float] = []
         self.wall: list[float] = []
         self.outcome: Outcome | None = None
-        self.spent, self.cut = 0.0, False
+        self.cut = False
 
-    def turn(self, max_seconds: float) -> None:
+    def thin(self, seconds: float) -> "Run":
+        """Train on so many of the folds as that takes, at least three."""
+        few = min(3, len(self.splits))
+        _, cpu, _ = timed(lambda: self.method(self.setting, thinned(self.splits, few)))
+        affordable = max(few, int(few * seconds / cpu))
+        if affordable < len(self.splits):
+            self.share = affordable / len(self.splits)
+            self.splits = thinned(self.splits, affordable)
+        return self
+
+    def turn(self) -> None:
         """Run it once, or again and again if it is fast."""
-        begin = time.perf_counter()
-        while not self.cut and self.spent < ENOUGH:
-            self._run(max_seconds)
-            if time.perf_counter() - begin > TURN:
-                return
+        begin = sum(self.cpu)
+        while not self.cut and sum(self.cpu) < begin + TURN and sum(self.cpu) < ENOUGH:
+            self._run()
 
-    def _run(self, max_seconds: float) -> None:
+    def _run(self) -> None:
         try:
-            with limit(max_seconds):
+            with limit(self.most):
                 self.outcome, cpu, wall = timed(lambda: self.method(self.setting, self.splits))
         except TooSlowError:
             self.cut = True
             return
-        self.spent += wall
-        self.cpu.append(cpu / self.share)
-        self.wall.append(wall / self.share)
+        self.cpu.append(cpu)
+        self.wall.append(wall)
 
     def figures(self, reference: np.ndarray) -> dict:
         """As the tables need them."""
         found: dict[str, Any] = {"method": self.name, "share": self.share, "runs": len(self.cpu)}
         if self.outcome is None:
             return found
-        found |= {"cpu": min(self.cpu), "wall": min(self.wall)}
+        found |= {"cpu": min(self.cpu) / self.share, "wall": min(self.wall) / self.share}
         found |= {key: getattr(self.outcome, key) for key in ("accuracy", "iterations", "newton", "rows", "note")}
         if self.outcome.iterations is not None:
             found["iterations"] = round(self.outcome.iterations / self.share)
@@ -259,16 +270,6 @@ def thinned(splits: folds.Folds, count: int) -> folds.Folds:
     return folds.Folds(splits.n, [splits.tests[i] for i in some], [splits.left_out[i] for i in some])
 
 
-def fold_by_fold(name: str, method: Callable, setting: Setting, splits: folds.Folds, max_seconds: float) -> Run:
-    """On as many of the folds as there is time for."""
-    few = min(3, len(splits))
-    _, _, wall = timed(lambda: method(setting, thinned(splits, few)))
-    affordable = max(few, int(few * max_seconds / wall))
-    if affordable >= len(splits):
-        return Run(name, method, setting, splits)
-    return Run(name, method, setting, thinned(splits, affordable), affordable / len(splits))
-
-
 def splits_of(kind: str, y: np.ndarray) -> folds.Folds | None:
     """The folds; None if there are too few examples."""
     if kind == LEAVE_ONE_OUT:
@@ -276,7 +277,7 @@ def splits_of(kind: str, y: np.ndarray) -> folds.Folds | None:
     return folds.stratified(y, int(kind)) if int(kind) <= min((y > 0).sum(), (y < 0).sum()) else None
 
 
-def methods_of(kind: str, seedings: tuple[str, ...]) -> dict[str, Callable]:
+def methods_of(kind: str, seedings: tuple[str, ...]) -> dict[str, Method]:
     """This project's methods."""
     named = {seeding: seeded(seeding) for seeding in seedings}
     if kind == LEAVE_ONE_OUT:
@@ -289,19 +290,20 @@ def compare(setting: Setting, kind: str, options: argparse.Namespace) -> dict | 
     splits = splits_of(kind, setting.y)
     if splits is None:
         return None
-    baseline = fold_by_fold(REFERENCE, refitted, setting, splits, options.max_seconds)
-    runs = [baseline, fold_by_fold("cross_val_score", scored, setting, splits, options.max_seconds)]
-    runs += [Run(name, method, setting, splits) for name, method in methods_of(kind, options.seedings).items()]
+    most = options.max_seconds
+    baseline = Run(REFERENCE, refitted, setting, splits).thin(most)
+    runs = [baseline, Run("cross_val_score", scored, setting, splits).thin(most)]
+    runs += [Run(name, method, setting, splits, most) for name, method in methods_of(kind, options.seedings).items()]
     peer, guess = libsvm(setting), None
     if peer is not None:
         guess = libsvm_once(setting, len(splits))
-        if guess <= options.max_seconds:
+        if guess <= most:
             runs.insert(2, Run(LIBSVM, peer, setting, splits))
     for _ in range(options.repeats):
         for run in runs:
-            run.turn(options.max_seconds)
+            run.turn()
     rows = [run.figures(baseline.outcome.f) for run in runs]
-    if guess is not None and guess > options.max_seconds:
+    if guess is not None and guess > most:
         rows.insert(2, {"method": LIBSVM, "share": 1 / len(splits), "runs": 1, "cpu": guess})
     task = setting.task
     about = {"set": task.name, "n": len(setting.y), "d": setting.X.shape[1], "C": task.C, "gamma": task.gamma}
