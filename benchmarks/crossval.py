@@ -21,9 +21,9 @@ Rows of a table:
 
 Each set is measured in a process of its own with one thread (`OMP_NUM_THREADS=1` and the like), after compiled code was
 loaded by a small problem.  Methods take turns, in each of which they run once or for a fifth of a second; the fastest
-run counts.  Seconds are CPU seconds of the process and those of the wall clock.  One that exceeds `--max-seconds` of CPU
-time is cut off ("-"); the two that train fold by fold without sharing anything are measured on as many of the folds as
-that allows, LIBSVM's on one training if need be, and multiplied ("~").
+run counts.  Seconds are CPU seconds of the process and those of the wall clock.  One that exceeds `--max-seconds` of
+CPU time is cut off ("-"); the two that train fold by fold without sharing anything are measured on as many of the folds
+as that allows, LIBSVM's on one training if need be, and multiplied ("~").
 
 "differ": predictions that are not scikit-learn's among the examples with |f| > 0.01, of which there are "of".
 
@@ -244,6 +244,9 @@ class Run:
             return found
         found |= {"cpu": min(self.cpu) / self.share, "wall": min(self.wall) / self.share}
         found |= {key: getattr(self.outcome, key) for key in ("accuracy", "iterations", "newton", "rows", "note")}
+        if self.share < 1:
+            found["note"] = f"{len(self.splits)} folds"
+            found["accuracy"] = None
         if self.outcome.iterations is not None:
             found["iterations"] = round(self.outcome.iterations / self.share)
         if self.outcome.predictions is not None:
@@ -310,9 +313,8 @@ def compare(setting: Setting, kind: str, options: argparse.Namespace) -> dict | 
     return about | {"folds": kind, "k": len(splits), "libsvm": peer is not None, "rows": rows}
 
 
-def setting_of(task: Task, folder: Path | None) -> Setting:
-    """The data of a task."""
-    X, y = load_first(task, folder)
+def setting_of(task: Task, X: np.ndarray | sp.csr_matrix, y: np.ndarray) -> Setting:
+    """The task with its data, for SVC in the form in which one training is faster."""
     setting = Setting(task, X, y, X)
     if not sp.issparse(X):
         return setting
@@ -522,7 +524,8 @@ def show_end(results: dict) -> None:
 
 def measure_here(options: argparse.Namespace) -> None:
     """Measure one set in this process, a line of JSON for each part."""
-    setting = setting_of(VALIDATION_TASKS[options.sets[0]], options.data)
+    task = VALIDATION_TASKS[options.sets[0]]
+    setting = setting_of(task, *load_first(task, options.data))
     warm_up(setting, tuple(options.seedings))
     for tol in (1e-3, 1e-6):
         print(json.dumps({"equality": equality(setting, tol)}), flush=True)

@@ -6,7 +6,8 @@ fixed permutation.
 
 `TASKS` are those of the LASVM paper, `GAP_TASKS` those of the paper on the gap family, `ACTIVE_TASKS` those of the
 paper on active learning with imbalanced classes, `VALIDATION_TASKS` those of the paper on alpha seeding and of the
-papers around it; the same data set may be in several with other hyper-parameters.
+papers around it, `SEARCH_TASKS` random parts of large sets for a grid of C and gamma; the same data set may be in
+several with other hyper-parameters.
 """
 
 from pathlib import Path
@@ -89,6 +90,10 @@ VALIDATION_TASKS = _by_name(
     _BANANA._replace(name="banana", n_train=5300),
     _ADULT._replace(name="a9a-5000", n_train=5000),
     _WEB._replace(name="w8a-5000", n_train=5000),
+)
+SEARCH_TASKS = _by_name(  # C and gamma in the middle of the grid
+    Task("ijcnn1-3000", 8.0, 0.5, "1", "as is", 3000, "ijcnn", stored="ijcnn1"),
+    Task("w8a-3000", 8.0, 0.5, "1", "as is", 3000, "w8a", stored="w8a"),
 )
 
 
