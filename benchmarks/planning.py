@@ -1,0 +1,305 @@
+"""Planning ahead, over-steps and Newton steps beside plain steps, as in Table 2 of the source of planning ahead.
+
+    python benchmarks/planning.py --data DIR                       # every set, 10 permutations (fewer of the slow ones)
+    python benchmarks/planning.py --data DIR --permutations 100 --out FILE.json
+    python benchmarks/planning.py --sets twonorm chess-board-1000  # those that are generated need no folder
+
+Source: Glasmachers, "The Planning-Ahead SMO Algorithm", whose figures are means over permutations of the examples as
+well.  Each set is solved in a process of its own with one thread.  There every permutation is solved by each kind of
+step in turn, with shrinking and without, so that what disturbs the machine disturbs all alike.  Seconds are CPU seconds
+of one training with its kernel rows; compiled code is loaded before.  Ratios are of means; `*` marks those whose pairs
+differ by Wilcoxon's signed-rank test at 0.05, which needs at least six permutations.  Iterations are pair steps.
+"""
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+from tqdm import tqdm
+
+THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
+PLAIN = {"planning": 0, "over_step": 1.0, "newton": False}
+KINDS = {
+    "plain": PLAIN,
+    "planning 1": PLAIN | {"planning": 1},
+    "planning 2": PLAIN | {"planning": 2},
+    "planning 3": PLAIN | {"planning": 3},
+    "over-step 1.1": PLAIN | {"over_step": 1.1},
+    "Newton": PLAIN | {"newton": True},
+    "Newton + planning 2": PLAIN | {"newton": True, "planning": 2},
+}
+SHRINKING = {"with shrinking": True, "without shrinking": False}
+TOL = 1e-3
+SIGNIFICANT = 0.05
+
+Problem = tuple[np.ndarray, np.ndarray]  # X, and y as bool
+
+
+# ----------------------------------------------------------------------------------------------------------------- sets
+
+
+def _two_normals(n: int, shift: float, deviation: float) -> Problem:
+    """N(-shift a, deviation^2 I) against N(a, I) in 20 dimensions, a = (2, .., 2) / sqrt(20)."""
+    rng = np.random.default_rng(0)
+    y, Z, a = rng.random(n) < 0.5, rng.standard_normal((n, 20)), 2 / 20**0.5
+    return np.where(y[:, None], a + Z, deviation * Z - shift * a), y
+
+
+def twonorm() -> Problem:
+    """Breiman 1996."""
+    return _two_normals(7400, 1.0, 1.0)
+
+
+def ringnorm() -> Problem:
+    """Breiman 1996, with the constant of the DELVE archive."""
+    return _two_normals(7400, 0.0, 2.0)
+
+
+def waveform() -> Problem:
+    """Breiman et al. 1984: mixtures of two of three triangles, plus noise; the first class against the other two."""
+    rng, t = np.random.default_rng(0), np.arange(1, 22)
+    h = np.array([np.maximum(6 - abs(t - centre), 0) for centre in (11, 15, 7)])
+    kind, u = rng.integers(0, 3, 5000), rng.random((5000, 1))
+    X = u * h[[1, 0, 0]][kind] + (1 - u) * h[[2, 2, 1]][kind]
+    return X + rng.standard_normal(X.shape), kind == 0
+
+
+def chess_board(n: int) -> Problem:
+    """A board of 4 x 4 fields, the points uniform on it: no noise, and an infinitely sharp border."""
+    X = np.random.default_rng(0).uniform(0, 4, size=(n, 2))
+    return X, np.floor(X).sum(axis=1) % 2 == 0
+
+
+def board_values(X: np.ndarray) -> np.ndarray:
+    """Tic-tac-toe as stored, 0 blank, 1 o, 2 x, as 0, -1, 1: gives the support vectors that the source counts."""
+    return np.array([0.0, -1.0, 1.0])[X]
+
+
+class Set(NamedTuple):
+    """A data set with the source's parameters, if they are known to us."""
+
+    C: float
+    gamma: float
+    stored: str | None = None  # its name in the folder
+    positive: tuple[int, ...] = (1,)
+    standard: bool = False  # whether features get mean 0 and variance 1
+    make: Callable[[], Problem] | None = None
+    prepare: Callable[[np.ndarray], np.ndarray] | None = None
+    ours: bool = False  # C and gamma, or the two classes, are our choice
+    most: int = 1000  # permutations of a slow one
+    always_shrinks: bool = False  # it takes too long without
+
+
+SETS = {
+    "banana": Set(100, 0.25, "banana"),
+    "breast-cancer": Set(0.6, 0.1, "breast_cancer", standard=True, ours=True),
+    "diabetis": Set(0.5, 0.05, "pima", standard=True),
+    "german": Set(1, 0.05, "german", standard=True),
+    "heart": Set(1, 0.005, "heart", standard=True),
+    "image": Set(100, 0.1, "segment", (1, 2, 3), standard=True, ours=True),
+    "ringnorm": Set(2, 0.1, make=ringnorm),
+    "splice": Set(10, 0.01, "splice", (0, 1), standard=True, ours=True),
+    "thyroid": Set(500, 0.05, "thyroid", standard=True, ours=True),
+    "titanic": Set(1000, 0.1, "titanic"),
+    "twonorm": Set(0.5, 0.02, make=twonorm),
+    "waveform": Set(1, 0.05, make=waveform),
+    "chess-board-1000": Set(1e6, 0.5, make=lambda: chess_board(1000)),
+    "chess-board-10000": Set(1e6, 0.5, make=lambda: chess_board(10_000), most=3, always_shrinks=True),
+    "tic-tac-toe": Set(200, 0.02, "tictactoe", prepare=board_values),
+    "ionosphere": Set(3, 0.4, "ionosphere"),
+    "spambase": Set(10, 0.005, "spambase", standard=True),
+}
+
+
+class Source(NamedTuple):
+    """What we know of the source's Table 2: mean iterations of plain steps, and the share that planning takes."""
+
+    iterations: int | None = None
+    planning: float | None = None
+
+
+SOURCE = {
+    "banana": Source(planning=0.85),
+    "diabetis": Source(iterations=361),
+    "german": Source(iterations=908),
+    "heart": Source(iterations=113),
+    "ringnorm": Source(planning=0.98),
+    "titanic": Source(planning=0.49),
+    "twonorm": Source(planning=1.00),
+    "waveform": Source(planning=0.96),
+    "chess-board-1000": Source(planning=0.63),
+    "chess-board-10000": Source(planning=0.78),
+    "tic-tac-toe": Source(planning=0.94),
+    "ionosphere": Source(iterations=411),
+}
+
+
+def load(name: str, folder: Path | None) -> Problem:
+    """The examples of a set in their first order."""
+    s = SETS[name]
+    if s.make:
+        return s.make()
+    with np.load(folder / s.stored / f"{s.stored}.npz", allow_pickle=False) as stored:
+        X, y = stored["X"], np.isin(stored["y"], s.positive)
+    X = s.prepare(X) if s.prepare else X.astype(float)
+    if s.standard:
+        X = X[:, X.std(axis=0) > 0]
+        X = (X - X.mean(axis=0)) / X.std(axis=0)
+    return X, y
+
+
+# ------------------------------------------------------------------------------------------------------------ measuring
+
+
+def train(X: np.ndarray, y: np.ndarray, **parameters) -> dict:
+    """One training, rows included."""
+    from streamsvm.batch import smo
+
+    start = time.process_time()
+    s = smo.solve(X, y, tol=TOL, **parameters)
+    seconds = time.process_time() - start
+    return {
+        "iterations": s.iterations,
+        "seconds": seconds,
+        "objective": s.objective,
+        "support": len(s.support),
+        "newton_steps": s.newton_steps,
+    }
+
+
+def measure(arguments: argparse.Namespace) -> None:
+    """All trainings of one set in this process; prints, for each way to train, its figures for each permutation."""
+    X, y = load(arguments.set, arguments.data)
+    s = SETS[arguments.set]
+    ways = [(kind, how) for how in SHRINKING for kind in KINDS if SHRINKING[how] or not s.always_shrinks]
+    for kind, how in ways:  # load compiled code, and what a first Newton step loads
+        train(*chess_board(300), C=1e4, gamma=0.5, shrinking=SHRINKING[how], **KINDS[kind])
+    runs: dict[str, dict[str, list[dict]]] = {how: {kind: [] for kind in KINDS} for how in SHRINKING}
+    for permutation in range(min(arguments.permutations, s.most)):
+        order = np.random.default_rng(permutation).permutation(len(y))
+        X_p, y_p = np.ascontiguousarray(X[order]), y[order]
+        first = permutation % len(ways)  # nobody is always the first
+        for kind, how in ways[first:] + ways[:first]:
+            figures = train(X_p, y_p, C=s.C, gamma=s.gamma, shrinking=SHRINKING[how], **KINDS[kind])
+            runs[how][kind].append(figures)
+    print(json.dumps({"n": len(y), "runs": runs}))
+
+
+def elsewhere(name: str, arguments: argparse.Namespace) -> dict | None:
+    """Measure one set in a process of its own; None if that failed, which is said."""
+    command = [sys.executable, __file__, "--set", name, "--permutations", str(arguments.permutations)]
+    command += ["--data", str(arguments.data)] if arguments.data else []
+    done = subprocess.run(command, env=os.environ | dict.fromkeys(THREADS, "1"), capture_output=True, text=True)
+    if done.returncode != 0:
+        tqdm.write(f"{name} not measured: {done.stderr.strip().splitlines()[-1]}", file=sys.stderr)
+        return None
+    return json.loads(done.stdout.strip().splitlines()[-1])
+
+
+# --------------------------------------------------------------------------------------------------------------- tables
+
+
+def values(runs: list[dict], key: str) -> np.ndarray:
+    """One figure of each permutation."""
+    return np.array([run[key] for run in runs], float)
+
+
+def differ(a: np.ndarray, b: np.ndarray) -> bool:
+    """Whether pairs differ significantly."""
+    from scipy.stats import wilcoxon
+
+    return bool((a != b).any()) and wilcoxon(a, b).pvalue < SIGNIFICANT
+
+
+def ratio(runs: dict[str, list[dict]], kind: str, key: str) -> str:
+    """The mean relative to that of plain steps, and whether it differs."""
+    ours, plain = values(runs[kind], key), values(runs["plain"], key)
+    return f"{ours.mean() / plain.mean():.2f}{'*' if differ(ours, plain) else ''}"
+
+
+def largest_difference(found: dict) -> tuple[float, float]:
+    """Of the objectives of one permutation, relative to that of plain steps: largest difference, largest loss."""
+    plain = values(found["runs"]["with shrinking"]["plain"], "objective")
+    every = [values(runs, "objective") for kinds in found["runs"].values() for runs in kinds.values() if runs]
+    change = (np.array(every) - plain) / np.abs(plain)
+    return float(np.abs(change).max()), max(0.0, float(-change.min()))
+
+
+def row(cells: list[str]) -> str:
+    """A row of a Markdown table."""
+    return f"| {' | '.join(cells)} |"
+
+
+def iterations_table(results: dict[str, dict], how: str) -> list[str]:
+    """Iterations, with the source's figures beside those that it has."""
+    titles = ["set", "plain", "source", "planning 1", "source", *list(KINDS)[2:]]
+    lines = [f"Iterations relative to plain steps, {how}", "", row(titles), row(["---"] * len(titles))]
+    for name, found in results.items():
+        runs, source = found["runs"][how], SOURCE.get(name, Source())
+        if not runs["plain"]:
+            continue
+        cells = [name, f"{values(runs['plain'], 'iterations').mean():.0f}", str(source.iterations or "-")]
+        cells += [ratio(runs, "planning 1", "iterations")]
+        cells += [f"{source.planning:.2f}" if source.planning else "-"]
+        cells += [ratio(runs, kind, "iterations") for kind in list(KINDS)[2:]]
+        lines.append(row(cells))
+    return lines
+
+
+def seconds_table(results: dict[str, dict], how: str) -> list[str]:
+    """Seconds."""
+    titles = ["set", "plain, s", *list(KINDS)[1:]]
+    lines = [f"Seconds relative to plain steps, {how}", "", row(titles), row(["---"] * len(titles))]
+    for name, found in results.items():
+        runs = found["runs"][how]
+        if not runs["plain"]:
+            continue
+        cells = [name, f"{values(runs['plain'], 'seconds').mean():.4f}"]
+        lines.append(row(cells + [ratio(runs, kind, "seconds") for kind in list(KINDS)[1:]]))
+    return lines
+
+
+def problems_table(results: dict[str, dict]) -> list[str]:
+    """The problems, and what the objectives differ by."""
+    titles = ["set", "n", "C", "gamma", "support", "permutations", "objective differs by", "falls by"]
+    lines = ["Problems; `+`: C, gamma or the two classes are our choice", "", row(titles), row(["---"] * len(titles))]
+    for name, found in results.items():
+        s, plain = SETS[name], found["runs"]["with shrinking"]["plain"]
+        difference, loss = largest_difference(found)
+        cells = [name + "+" * s.ours, str(found["n"]), f"{s.C:g}", f"{s.gamma:g}"]
+        cells += [f"{values(plain, 'support').mean():.0f}", str(len(plain)), f"{difference:.1e}", f"{loss:.1e}"]
+        lines.append(row(cells))
+    return lines
+
+
+def main() -> None:
+    """Parse the command line and run."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--data", type=Path, help="folder of npz files; default: only the sets that are generated")
+    parser.add_argument("--sets", nargs="+", default=list(SETS), choices=list(SETS))
+    parser.add_argument("--permutations", type=int, default=10)
+    parser.add_argument("--out", type=Path, help="file for the figures of every training, as JSON")
+    parser.add_argument("--set", choices=list(SETS), help=argparse.SUPPRESS)
+    arguments = parser.parse_args()
+    if arguments.set:
+        measure(arguments)
+        return
+    there = [name for name in arguments.sets if arguments.data or SETS[name].make]
+    found = {name: elsewhere(name, arguments) for name in tqdm(there)}
+    results = {name: figures for name, figures in found.items() if figures}
+    tables = [problems_table(results)]
+    tables += [iterations_table(results, how) for how in SHRINKING] + [seconds_table(results, how) for how in SHRINKING]
+    print("\n\n".join("\n".join(table) for table in tables))
+    if arguments.out:
+        arguments.out.write_text(json.dumps(results))
+
+
+if __name__ == "__main__":
+    main()
