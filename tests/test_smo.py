@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from river import datasets
 from sklearn.datasets import (
@@ -24,7 +24,7 @@ from sklearn.metrics.pairwise import pairwise_kernels
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
-from streamsvm.batch import RowStore, smo
+from streamsvm.batch import RowStore, newton, smo
 from streamsvm.batch.newton import direction, free_step
 from streamsvm.batch.steps import TOP, Rule, iterate
 from streamsvm.kernels import NAMES, RBF, make_kernel
@@ -77,6 +77,8 @@ def check(s, X, kernel):
         assert min(ends) - rounding <= s.bias <= max(ends) + rounding
     if s.free.any():
         assert s.bias == pytest.approx(g[s.free].mean(), abs=rounding)
+    elif ends:
+        assert s.bias == pytest.approx(np.mean(ends), abs=rounding)
     objective = naive.dual(s.beta, s.y, K)
     assert s.objective == pytest.approx(objective, abs=rounding * (1.0 + np.abs(s.beta).sum()))
     return Checked(found, objective, K @ s.beta + s.bias, rounding)
@@ -228,13 +230,18 @@ def test_the_solution_is_optimal_and_that_of_slow_smo(seed, n, kernel, C, tol, h
 @pytest.mark.parametrize("planning", [0, 1, 2, 3])
 @pytest.mark.parametrize("over_step", [1.0, 1.1])
 def test_each_step_is_that_of_the_formulas(planning, over_step):
-    """The slow twin gets to the same points, for as long as rounding does not decide which of two is the largest."""
+    """The slow twin gets to the same points, for as long as rounding does not decide which of two is the largest.
+
+    In the last four problems a bound disturbs a plan whose two working sets share an example.
+    """
     compared = planned = 0
-    for seed, C in ((3, 100.0), (5, 10.0), (6, 1000.0), (7, 100.0)):
-        X, y = problem(seed, 60, 2)
+    problems = [(3, 60, 100.0), (5, 60, 10.0), (6, 60, 1000.0), (7, 60, 100.0)]
+    problems += [(17, 12, 10.0), (30, 12, 100.0), (37, 12, 10.0), (19, 12, 100.0)]
+    for seed, n, C in problems:
+        X, y = problem(seed, n, 2)
         signs, store = np.where(y, 1.0, -1.0), RowStore(X, RBF(1.0))
         lower, upper = np.minimum(0, signs * C), np.maximum(0, signs * C)
-        twin = naive.NaivePlanner(store.rows(range(60)), signs, lower, upper, planning, over_step)
+        twin = naive.NaivePlanner(store.rows(range(n)), signs, lower, upper, planning, over_step)
         for steps in range(1, 151):
             largest = np.sort(twin.g[twin.beta < upper])[::-1]
             if not twin.violation > 1e-3 or (steps > 1 and largest[0] - largest[1] < 1e-9):
@@ -382,19 +389,57 @@ def test_shrinking_and_newton_steps_are_met(monkeypatch):
     assert s.planned > 100
 
 
-def test_only_examples_that_violate_with_nobody_are_left_out():
-    X, y = problem(1, 400, 2)
+def begun(n, C, steps):
+    """A problem after so many plain steps, that is far from solved."""
+    X, y = problem(1, n, 2)
     store, signs = RowStore(X, RBF(1.0)), np.where(y, 1.0, -1.0)
     training = smo._Training(
-        store, np.minimum(0, signs), np.maximum(0, signs), np.zeros(400), signs.copy(), smo.Options()
+        store, np.minimum(0, C * signs), np.maximum(0, C * signs), np.zeros(n), signs.copy(), smo.Options()
     )
-    iterate(store.data, training.view, Rule(1e-3, 0, 1.0), 250, training.tally)
+    iterate(store.data, training.view, Rule(1e-6, 0, 1.0), steps, training.tally)
+    assert training.violation > 0.1
+    return training, signs
+
+
+def test_only_examples_that_violate_with_nobody_are_left_out():
+    training, _ = begun(400, 1.0, 50)
     g, up, down = training.g.copy(), training.beta < training.upper, training.beta > training.lower
     violates = up[:, None] & down[None, :] & (g[:, None] >= g[None, :])
     training.shrink()
     np.testing.assert_array_equal(training.view.members, np.flatnonzero(violates.any(axis=0) | violates.any(axis=1)))
     assert 20 < len(training.view.members) < 320
     np.testing.assert_array_equal(training.view.g, g[training.view.members])
+
+
+def test_nothing_is_lost_by_shrinking_twice_and_growing_back():
+    training, signs = begun(500, 10.0, 75)
+    beta = training.beta.copy()
+    for _ in range(2):
+        size = len(training.view.members)
+        training.shrink()
+        view = training.view
+        assert len(view.members) < size
+        np.testing.assert_array_equal(view.beta, beta[view.members])
+        iterate(training.store.data, view, Rule(1e-6, 0, 1.0), 25, training.tally)
+        assert (view.beta != beta[view.members]).any()
+        beta[view.members] = view.beta
+    training.grow_back()
+    np.testing.assert_array_equal(training.beta, beta)
+    K = training.store.rows(range(500))
+    np.testing.assert_allclose(training.g, naive.gradient(beta, signs, K), rtol=0, atol=1e-9)
+
+
+def test_a_bound_that_is_met_is_assigned():
+    """Were it missed by a rounding, the example would be taken for a free one."""
+    X, y = problem(0, 400, 2, noise=5.0)
+    rng = np.random.default_rng(0)
+    w, alpha0 = rng.uniform(0.1, 1.0, (2, 400))
+    alpha0 *= 0.4 * w
+    alpha0[y] *= alpha0[~y].sum() / alpha0[y].sum()
+    s = smo.solve(X, y, C=1.0, weights=w, alpha0=alpha0, **PLAIN)
+    to_bound = np.minimum(s.beta - s.lower, s.upper - s.beta)
+    assert ((to_bound == 0) | (to_bound > 1e-9)).all()
+    assert np.count_nonzero(s.alpha == w) > 100
 
 
 @pytest.mark.parametrize("parameters", [{"C": 1.0}, {"C": 300.0}, {"C": 300.0, "newton": False}], ids=str)
@@ -412,6 +457,14 @@ def test_the_solution_as_a_start_takes_no_step(parameters):
     np.testing.assert_array_equal(resumed.g, s.g)
 
 
+def test_a_start_that_rounding_has_left_outside_is_cut_to_its_box():
+    X, y = problem(2, 300, 3)
+    s = smo.solve(X, y, C=1.0)
+    assert (s.alpha == 1.0).any()
+    again = smo.solve(X, y, C=1.0, alpha0=s.alpha * (1 + 1e-12))
+    assert again.alpha.max() == 1.0
+
+
 @settings(max_examples=20)
 @given(st.integers(0, 10**6), st.floats(0.0, 1.0), st.booleans())
 def test_any_feasible_start_ends_in_the_solution(seed, share, known):
@@ -421,10 +474,10 @@ def test_any_feasible_start_ends_in_the_solution(seed, share, known):
     cold = smo.solve(X, y, C=10.0, tol=1e-5)
     other = smo.solve(X, y, C=3.0, gamma=5.0)
     beta = share * other.beta
-    before = beta.copy()
     g = naive.gradient(beta, cold.y, cold.store.rows(range(80))) if known else None
+    before = np.copy((beta, g) if known else beta)
     s = smo.train(cold.store, cold.y, cold.lower, cold.upper, beta, g, smo.Options(tol=1e-5))
-    np.testing.assert_array_equal(beta, before)  # the start is not written to
+    np.testing.assert_array_equal((beta, g) if known else beta, before)  # the start is not written to
     check(s, X, RBF(1.0))
     np.testing.assert_allclose(s.decision_values, cold.decision_values, rtol=0, atol=5e-3)
 
@@ -559,12 +612,14 @@ def test_a_kernel_that_is_not_positive_definite_still_ends():
 # --------------------------------------------------------------------------------------------------------------- Newton
 
 
-@settings(max_examples=30)
-@given(st.integers(0, 10**6), st.integers(2, 30), st.sampled_from([0.1, 10.0, 1e6]))
-def test_a_newton_step_goes_up_and_stays_inside(seed, m, C):
+@settings(max_examples=60)
+@given(st.integers(0, 10**6), st.integers(2, 30), st.sampled_from([0.1, 10.0, 1e6]), st.sampled_from(["rbf", "linear"]))
+@example(3, 10, 10.0, "rbf")  # rounding misses a bound that is met
+@example(0, 20, 0.1, "linear")  # of rank 2: the direction's sum is far from 0, and must not be followed blindly
+def test_a_newton_step_goes_up_and_stays_inside(seed, m, C, kernel):
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(m, 2))
-    K, y = naive.gram(RBF(0.5), X, X), np.sign(rng.normal(size=m))
+    K, y = naive.gram(make_kernel(kernel, gamma=0.5), X, X), np.sign(rng.normal(size=m))
     lower, upper = np.minimum(0.0, C * y), np.maximum(0.0, C * y)
     beta = rng.uniform(0.1, 0.9, m) * (lower + upper)
     g = naive.gradient(beta, y, K)
@@ -580,8 +635,60 @@ def test_a_newton_step_goes_up_and_stays_inside(seed, m, C):
     before, after = naive.dual(old_beta, y, K), naive.dual(beta, y, K)
     assert after >= before - 1e-12 * (1 + abs(before))
     free = (lower < beta) & (beta < upper)
-    if full and C < 1e6 and free.any():
+    if kernel == "rbf" and full and C < 1e6 and free.any():
         assert np.ptp(g[free]) <= 1e-3 * max(1.0, np.ptp(old_g))
+
+
+def test_a_newton_step_that_no_bound_cuts_short_solves_the_free_set():
+    rng = np.random.default_rng(0)
+    K, y, beta = naive.gram(RBF(0.5), *[3.0 * rng.normal(size=(20, 6))] * 2), np.sign(rng.normal(size=20)), np.zeros(20)
+    g = y.copy()
+    tries, _, full = free_step(beta, g, K, np.full(20, -10.0), np.full(20, 10.0))
+    assert (tries, full) == (1, True)
+    assert np.ptp(g) < 1e-6
+
+
+def free_everywhere(cache_mb):
+    """A problem with about as many free examples as there are."""
+    X, y = problem(0, 200, 3)
+    store, signs = RowStore(X, RBF(10.0), cache_mb), np.where(y, 1.0, -1.0)
+    training = smo._Training(
+        store, np.minimum(0, 10 * signs), np.maximum(0, 10 * signs), np.zeros(200), signs.copy(), smo.Options()
+    )
+    iterate(store.data, training.view, Rule(1e-6, 0, 1.0), 200, training.tally)
+    return training
+
+
+def test_a_newton_step_is_taken_when_pair_steps_have_cost_as_much(monkeypatch):
+    """And sooner or later the next time, if a bound did not or did cut it short; every linear system is charged."""
+    training = free_everywhere(64.0)
+    view, m = training.view, np.count_nonzero((training.lower < training.beta) & (training.beta < training.upper))
+    assert m > 100
+    system = newton._system(m) / (3 * 200)  # in pair steps
+    for systems, full, factor in ((1, True, 0.5), (1, False, 2.0), (4, False, 2.0)):
+        steps = newton.Newton(training.store.data)
+        result = systems, systems * newton._system(m), full
+        monkeypatch.setattr(newton, "free_step", lambda *_, result=result: result)
+        wait = steps.wait(view)
+        assert wait > system > 100
+        steps.after(view, wait - 30)
+        steps.after(view, 20)
+        assert steps.steps == 0
+        steps.after(view, 19)  # due, but at least 20 pair steps go before
+        assert steps.steps == 0
+        steps.after(view, 20)
+        assert steps.steps == systems
+        assert steps.wait(view) == pytest.approx(factor * wait + (systems - 1) * system, abs=2)
+
+
+def test_no_newton_step_is_taken_when_the_rows_of_the_free_set_do_not_fit():
+    training = free_everywhere(50 * 200 * 8 * 1.5 / 2**20)
+    assert training.store.capacity == 50
+    computed = training.store.rows_computed
+    assert training.newton.wait(training.view) > 10**9
+    training.newton.after(training.view, 10**9)
+    assert training.newton.steps == 0
+    assert training.store.rows_computed == computed
 
 
 def test_the_direction_solves_the_bordered_system():
@@ -628,6 +735,9 @@ def test_a_small_cache_costs_rows_not_accuracy():
     assert small.store.data.cache.rows.nbytes <= 0.1 * 2**20 * 2 / 3
     assert small.rows_computed > large.rows_computed
     np.testing.assert_allclose(small.decision_values, large.decision_values, atol=1e-2)
+    some = smo.solve(X, y, C=10.0, cache_mb=40 * 300 * 8 * 1.5 / 2**20, **PLAIN)
+    assert some.store.capacity == 40
+    assert some.rows_computed < 370  # 342; those that are used again stay
 
 
 # ------------------------------------------------------------------------------------------------------------ arguments
@@ -707,6 +817,23 @@ def test_giving_up_is_said():
     assert s.iterations == 7
     assert s.violation > 1e-3
     check(s, X, RBF(1.0))
+
+
+def test_giving_up_on_a_shrunk_problem_is_said_of_the_whole():
+    X, y = problem(1, 500, 2)
+    with pytest.warns(RuntimeWarning, match="stopped after 1250 steps"):
+        s = smo.solve(X, y, C=1000.0, max_iterations=1250, tol=1e-5, **PLAIN | {"shrinking": True})
+    assert s.iterations == 1250
+    assert not s.converged
+    check(s, X, RBF(1.0))
+
+
+def test_when_only_rounding_moves_it_stops():
+    X, y = problem(0, 30, 2)
+    with pytest.warns(RuntimeWarning, match="tol=1e-20"):
+        s = smo.solve(X, y, C=10.0, tol=1e-20)
+    assert s.violation < 1e-13
+    assert s.iterations < 10_000
 
 
 def test_extremes_are_those_of_the_whole_problem_after_shrinking():
