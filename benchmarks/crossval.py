@@ -307,7 +307,7 @@ def compare(setting: Setting, kind: str, options: argparse.Namespace) -> dict | 
             run.turn()
     rows = [run.figures(baseline.outcome.f) for run in runs]
     if guess is not None and guess > most:
-        rows.insert(2, {"method": LIBSVM, "share": 1 / len(splits), "runs": 1, "cpu": guess})
+        rows.insert(2, {"method": LIBSVM, "share": 1 / len(splits), "cpu": guess, "note": "one training"})
     task = setting.task
     about = {"set": task.name, "n": len(setting.y), "d": setting.X.shape[1], "C": task.C, "gamma": task.gamma}
     return about | {"folds": kind, "k": len(splits), "libsvm": peer is not None, "rows": rows}
@@ -571,7 +571,7 @@ def main() -> None:
     parser.add_argument("--folds", nargs="+", default=list(FOLDS), choices=FOLDS)
     parser.add_argument("--seedings", nargs="+", default=list(SEEDINGS), choices=SEEDINGS)
     parser.add_argument("--repeats", type=int, default=5, help="turns of each method")
-    parser.add_argument("--max-seconds", type=float, default=60.0, help="for one run of a method")
+    parser.add_argument("--max-seconds", type=float, default=20.0, help="for one run of a method")
     parser.add_argument(
         "--quick", action="store_true", help="the small sets, 10 folds and leave-one-out, in three turns"
     )
@@ -580,7 +580,7 @@ def main() -> None:
     parser.add_argument("--here", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.quick:
-        options.sets, options.folds, options.repeats, options.max_seconds = QUICK, ("10", LEAVE_ONE_OUT), 3, 20.0
+        options.sets, options.folds, options.repeats = QUICK, ("10", LEAVE_ONE_OUT), 3
     if options.here:
         measure_here(options)
     elif options.report:

@@ -90,8 +90,8 @@ def warm_up(setting: Setting) -> None:
         method()
 
 
-def compare(setting: Setting, repeats: int, picture: Path | None) -> dict:
-    """All methods on one set, taking turns."""
+def compare(setting: Setting, repeats: int) -> tuple[dict, Search]:
+    """All methods on one set, taking turns, and what "auto" found."""
     splits = folds.stratified(setting.y, FOLDS)
     methods, outcomes, spent = methods_of(setting, splits), {}, {}
     for _ in range(repeats):
@@ -104,11 +104,10 @@ def compare(setting: Setting, repeats: int, picture: Path | None) -> dict:
         cpu, wall = np.min(spent[name], axis=0).tolist()
         row = {"method": name, "cpu": None if name.endswith(IN_PARALLEL) else cpu, "wall": wall}
         rows.append(row | figures(outcome, reference))
-    if picture is not None:
-        draw(outcomes["auto"], picture)
     task = setting.task
     right = {f"{C:g} {gamma:g}": int(counts.sum()) for (C, gamma), counts in reference.items()}
-    return {"set": task.name, "n": len(setting.y), "d": setting.X.shape[1], "right": right, "rows": rows}
+    about = {"set": task.name, "n": len(setting.y), "d": setting.X.shape[1]}
+    return about | {"right": right, "rows": rows}, outcomes["auto"]
 
 
 def figures(outcome: Table | Search, reference: Table) -> dict:
@@ -191,19 +190,21 @@ def measure_here(options: argparse.Namespace) -> None:
     data = load(task, options.data)
     setting = setting_of(task, data.X.astype(np.float64), data.y)
     warm_up(setting)
-    picture = options.pictures / f"search-{task.name}.png" if options.pictures else None
-    print(json.dumps(compare(setting, options.repeats, picture)), flush=True)
+    found, search = compare(setting, options.repeats)
+    print(json.dumps(found), flush=True)
+    if options.pictures:
+        draw(search, options.pictures / f"search-{task.name}.png")
 
 
 def measure_elsewhere(options: argparse.Namespace, name: str) -> dict | None:
-    """One set, measured in a process with one thread; None if it failed, which it says itself."""
+    """One set, measured in a process with one thread; None if that failed."""
     command = [sys.executable, __file__, "--here", "--sets", name, "--repeats", str(options.repeats)]
     for option in ("data", "pictures"):
         value = getattr(options, option)
         command += [f"--{option}", str(value)] if value else []
     environment = {**os.environ, **dict.fromkeys(THREADS, "1")}
     done = subprocess.run(command, env=environment, stdout=subprocess.PIPE, text=True)
-    return json.loads(done.stdout) if done.returncode == 0 else None
+    return json.loads(done.stdout) if done.stdout else None
 
 
 def measure_all(options: argparse.Namespace) -> list[dict]:
