@@ -263,7 +263,8 @@ def _add_crossval(command: argparse.ArgumentParser) -> None:
         "--seeding",
         choices=_SEEDINGS,
         default="auto",
-        help="where the training of a fold starts, which changes the time and not the result (auto)",
+        help="where the training of a fold starts, which changes the time and not the result. none: at 0; reuse, sir, "
+        "mir, ato: at the fold before; the others: at the solution over all examples (auto)",
     )
     command.add_argument(
         "--metric", default="accuracy,g_mean", metavar="NAMES", help=f"one or several of {_METRICS} (accuracy,g_mean)"
@@ -303,7 +304,7 @@ def _add_examples(command: argparse.ArgumentParser) -> None:
         type=Path,
         help="CSV with a header, JSON lines, LIBSVM format, or npz; a feature that an example lacks is 0",
     )
-    command.add_argument("--format", choices=["auto", *FORMATS], default="auto")
+    command.add_argument("--format", choices=["auto", *FORMATS], default="auto", help="of the file (by its suffix)")
     command.add_argument("--label", metavar="COLUMN", help="column of the label (CSV, flat JSON lines)")
     command.add_argument("--id", metavar="COLUMN", help="column of the id (NAME:LINE), which is no feature")
     command.add_argument("--positive", metavar="VALUE", help="label of the positive class; all others are negative")
@@ -318,7 +319,7 @@ def _add_examples(command: argparse.ArgumentParser) -> None:
 
 def _add_kernel(command: argparse.ArgumentParser) -> None:
     kernel = command.add_argument_group("kernel and solver")
-    kernel.add_argument("--kernel", choices=option_types.KERNELS, default="rbf", help="(rbf)")
+    kernel.add_argument("--kernel", choices=option_types.KERNELS, default="rbf", help="function (rbf)")
     kernel.add_argument("--degree", type=option_types.count, default=3, metavar="N", help="of poly (3)")
     kernel.add_argument("--coef0", type=option_types.number, default=0.0, metavar="X", help="of poly and sigmoid (0)")
     kernel.add_argument("--tol", type=option_types.positive, default=1e-3, help="of the optimality conditions (1e-3)")

@@ -452,7 +452,7 @@ def test_every_option_is_explained(command, call):
         assert name in text
     assert all(metric in text for metric in validate.METRICS)
     parser = cli._parser()._subparsers._group_actions[0].choices[command]
-    assert all(action.help or action.dest == "format" for action in parser._actions)
+    assert all(action.help for action in parser._actions)
 
 
 def test_options_know_what_the_engine_knows():
