@@ -32,6 +32,8 @@ class TrainingSet(NamedTuple):
         Whose the examples are; None if that was not asked for.
     features
         Names of the columns: as they first occur in the file, or by number if all are numbers.
+    n_complete
+        How many examples have all features.
     """
 
     X: sp.csr_matrix
@@ -40,6 +42,7 @@ class TrainingSet(NamedTuple):
     ids: list[str | int]
     groups: list[str] | None
     features: list[str]
+    n_complete: int
 
 
 def read_training_set(path: Path, file_format: str, columns: Columns, scale: str) -> TrainingSet:
@@ -77,6 +80,7 @@ def read_training_set(path: Path, file_format: str, columns: Columns, scale: str
         [event.id for event in events],
         _groups(examples),
         features,
+        sum(len(x) == len(features) for x in rows),
     )
 
 
@@ -108,8 +112,22 @@ def _matrix(rows: list[dict[str, float]], features: list[str]) -> sp.csr_matrix:
     return matrix
 
 
-def uneven(examples: TrainingSet) -> str | None:
-    """A warning that features are of very different sizes, if they are: the largest then decides on every distance."""
+def advice(examples: TrainingSet, scale: str) -> str | None:
+    """What is unwise about the way the examples are scaled, if anything is."""
+    return _uneven(examples) if scale == "none" else _sparse(examples)
+
+
+def _sparse(examples: TrainingSet) -> str | None:
+    if examples.n_complete == len(examples.y):
+        return None
+    return (
+        f"{len(examples.y) - examples.n_complete} examples lack features; these stay 0, and the others are scaled by "
+        "what is there, as by the daemon: leave --scale out if the file leaves out zeros"
+    )
+
+
+def _uneven(examples: TrainingSet) -> str | None:
+    """The largest feature decides on every distance."""
     sizes = abs(examples.X).max(axis=0).toarray().ravel()
     used = np.flatnonzero(sizes)
     if len(used) == 0:

@@ -24,7 +24,7 @@ from .daemon import killable
 from .readers import Columns, FileError
 from .settings import ConfigError
 from .topics import plural
-from .training_set import TrainingSet, read_training_set, uneven
+from .training_set import TrainingSet, advice, read_training_set
 
 
 def roc_auc(y: np.ndarray, y_score: np.ndarray) -> float:
@@ -76,9 +76,9 @@ def read(arguments: argparse.Namespace, group: str | None = None) -> TrainingSet
     n, n_features = examples.X.shape
     scaled = "" if arguments.scale == "none" else f"; scaled ({arguments.scale}) by the statistics of all of them"
     print(f"{plural(n, 'example')}, {np.count_nonzero(examples.y)} positive, {plural(n_features, 'feature')}{scaled}")
-    warning = uneven(examples) if arguments.scale == "none" else None
-    if warning:
-        _say(warning)
+    unwise = advice(examples, arguments.scale)
+    if unwise:
+        _say(unwise)
     return examples
 
 

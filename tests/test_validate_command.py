@@ -12,9 +12,9 @@ import pytest
 import scipy.sparse as sp
 from sklearn import metrics as of_sklearn
 
-from streamsvm.connectors import cli, validate
+from streamsvm.connectors import cli, option_types, validate
 from streamsvm.connectors.readers import Columns, FileError, read_examples
-from streamsvm.connectors.training_set import read_training_set, uneven
+from streamsvm.connectors.training_set import read_training_set
 from streamsvm.metrics import prbep_score
 from streamsvm.validation import compare, cross_validate, folds, grid_search
 from streamsvm.validation.crossval import SEEDINGS
@@ -136,7 +136,16 @@ def test_features_of_very_different_sizes_are_spoken_of(points, tmp_path, call):
     _, out, err = call("crossval", path, "--label", "y", "-k", 2, "--scale", "minmax")
     assert err == []
     assert "scaled (minmax) by the statistics of all of them" in out[0]
-    assert uneven(read_training_set(path, "auto", Columns("y"), "standard")) is None
+
+
+def test_scaling_what_leaves_out_zeros_is_spoken_of(tmp_path, call):
+    path = tmp_path / "d.libsvm"
+    path.write_text("".join(f"{'+-'[i % 2]}1 1:{i % 5 + 1} {i % 3 + 2}:1\n" for i in range(20)))
+    assert call("crossval", path, "-k", 2)[2] == []
+    code, _, err = call("crossval", path, "-k", 2, "--scale", "standard")
+    assert code == 0
+    assert len(err) == 1
+    assert "20 examples lack features" in err[0]
 
 
 def test_an_example_without_a_label_is_refused(tmp_path):
@@ -345,6 +354,21 @@ def test_a_best_setting_at_the_edge_is_spoken_of(points, call):
     _, out, _ = call("search", points, *OPTIONS, "--C", "1e-3,2e-3", "--gamma", "1")
     assert any(text.startswith("this C is at the edge of the grid; smaller ones") for text in out)
     assert not any("this gamma" in text for text in out)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("0.1,1,1e1", [0.1, 1.0, 10.0]),
+        ("2^-5:2^15:2^2", [2.0**e for e in range(-5, 16, 2)]),
+        ("1:9:3", [1.0, 3.0, 9.0]),
+        ("1:8:3", [1.0, 3.0]),
+        ("0.001:1000:10", [10.0**e for e in range(-3, 4)]),
+        ("5:5:2", [5.0]),
+    ],
+)
+def test_lists_and_ranges(text, expected):
+    assert option_types.values(text) == pytest.approx(expected, rel=1e-12)
 
 
 # ---------------------------------------------------------------------------------------------------------- wrong input
