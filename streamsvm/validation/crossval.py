@@ -454,7 +454,7 @@ def joblib_for(n_jobs: int | None) -> Any:
         import joblib
     except ImportError:
         raise ImportError(
-            f"n_jobs={n_jobs!r} needs joblib, which scikit-learn brings: pip install joblib; n_jobs=1 does not"
+            f"n_jobs={n_jobs!r} needs joblib: pip install 'streamsvm[parallel]'; n_jobs=1 does not"
         ) from None
     return joblib
 
