@@ -48,12 +48,13 @@ from typing import NamedTuple
 import numpy as np
 from scipy.linalg import lapack
 
-from streamsvm._jit import compiled
+from streamsvm._jit import compiled, inner
+from streamsvm._simd import fmax, fmin
 from streamsvm.batch import path as exact
 from streamsvm.batch import smo
 from streamsvm.batch.rows import NO_ROWS, NOBODY, ROWS_FOR_PRODUCT, RowStore, stored_row
 from streamsvm.batch.smo import Options, Solution
-from streamsvm.batch.steps import FORBIDDEN, View, kernel_among, subtract_rows
+from streamsvm.batch.steps import BLOCK, FORBIDDEN, View, kernel_among, subtract_rows
 
 
 class Start(NamedTuple):
@@ -242,6 +243,42 @@ def top(previous: Solution, leaving, entering, lower: np.ndarray, upper: np.ndar
     return _moved(previous, repair(beta, [M], lower, upper), "top", rows_before)
 
 
+@inner
+def _gain(sign, mass, g_r, K_rr, g_i, beta_i, lower_i, upper_i, K_ii, K_ri):
+    """What the objective gains per unit that the leaving r gives to i; -FORBIDDEN if i has no room."""
+    room = upper_i - beta_i if sign > 0.0 else beta_i - lower_i
+    gained = sign * (g_i - g_r) - 0.5 * fmin(mass, room) * (K_rr + K_ii - 2.0 * K_ri)
+    return gained if (room > 0.0) & (lower_i < upper_i) else -FORBIDDEN
+
+
+@inner
+def _largest_gain(sign, mass, g_r, K_rr, g, beta, lower, upper, diagonal, K_r):
+    """The largest of a block."""
+    largest = -FORBIDDEN
+    for i in range(g.shape[0]):
+        gained = _gain(sign, mass, g_r, K_rr, g[i], beta[i], lower[i], upper[i], diagonal[i], K_r[i])
+        largest = fmax(largest, gained)
+    return largest
+
+
+@inner
+def _receiver(sign, mass, r, g, beta, lower, upper, diagonal, K_r):
+    """To whom the leaving r gives with the largest gain per unit; -1 if nobody has room."""
+    g_r, K_rr, best, best_block = g[r], diagonal[r], -FORBIDDEN, 0
+    for b in range(0, g.shape[0], BLOCK):
+        e = min(b + BLOCK, g.shape[0])
+        largest = _largest_gain(
+            sign, mass, g_r, K_rr, g[b:e], beta[b:e], lower[b:e], upper[b:e], diagonal[b:e], K_r[b:e]
+        )
+        if largest > best:
+            best, best_block = largest, b
+    if best > -FORBIDDEN:
+        for i in range(best_block, g.shape[0]):
+            if _gain(sign, mass, g_r, K_rr, g[i], beta[i], lower[i], upper[i], diagonal[i], K_r[i]) == best:
+                return i
+    return -1
+
+
 @compiled
 def forced_steps(store, beta, g, lower, upper, leaving):
     """Pair steps that empty the leaving coefficients, each with the best gain per unit moved; whether all are empty."""
@@ -256,18 +293,12 @@ def forced_steps(store, beta, g, lower, upper, leaving):
         sign, mass = np.sign(beta[r]), abs(beta[r])
         at_r = stored_row(store, r, NOBODY)
         K_r = store.cache.rows[at_r]
-        best, j, step = -np.inf, -1, 0.0
-        for i in range(beta.shape[0]):
-            room = upper[i] - beta[i] if sign > 0.0 else beta[i] - lower[i]
-            if lower[i] < upper[i] and room > 0.0:
-                delta = min(mass, room)
-                gained = sign * (g[i] - g[r]) - 0.5 * delta * (diagonal[r] + diagonal[i] - 2.0 * K_r[i])
-                if gained > best:
-                    best, j, step = gained, i, delta
+        j = _receiver(sign, mass, r, g, beta, lower, upper, diagonal, K_r)
         if j < 0:
             return False
         K_j = store.cache.rows[stored_row(store, j, at_r)]
         room = upper[j] - beta[j] if sign > 0.0 else beta[j] - lower[j]
+        step = min(mass, room)
         beta[j] = (upper[j] if sign > 0.0 else lower[j]) if step >= room else beta[j] + sign * step
         beta[r] = 0.0 if step >= mass else beta[r] - sign * step
         for i in range(g.shape[0]):
@@ -567,14 +598,16 @@ def solve_from(
 
 
 SECONDS_PER_PRODUCT = 0.25e-9  # of a path's matrices with vectors; as all of these, measured
-SECONDS_PER_ELEMENT = 1e-9  # of a pair step, per active example
+SECONDS_PER_STEP, SECONDS_PER_ELEMENT = 0.7e-6, 3e-9  # of a pair step, and per active example
+SECONDS_PER_SYSTEM = 8e-12  # of a Newton step, per m^3
 ACTIVE = 1.5  # examples for each support vector
 SECONDS_PER_COLD, SECONDS_PER_PATH, SECONDS_PER_BEST = 1e-4, 1e-4, 3e-4  # whatever the size
-FORCED_STEP, SHARED = 3e-9, 0.4e-9  # of GREEDY and AVG, per leaving and per free support vector and per example
+FORCED_STEP, SHARED = 4e-9, 0.4e-9  # of GREEDY and AVG, per leaving and per free support vector and per example
+WORTH = 0.8  # of the cost from 0, below which a seed is chosen
 WORTHLESS = 4  # folds, up to which a seed saves nothing
 FOLDS = (2.0, 5.0, 10.0, 100.0, 1000.0)
 SHARES = (0.9, 0.9, 0.75, 0.4, 0.2)  # of the steps, that a seed leaves to be done
-EVENTS_OF_ONE = 6.0  # of a path that one example leaves by: 1 to 15
+EVENTS_OF_FREE, EVENTS_OF_BOUNDED = 1.4, 10.0  # per leaving support vector, and per root of the leaving bounded ones
 
 
 class Choice(NamedTuple):
@@ -609,9 +642,10 @@ def effective_folds(n: int, folds: Sequence[np.ndarray]) -> float:
 def choose(known: Solution, folds: Sequence[np.ndarray]) -> Choice:
     """Which seed from the full solution the folds are solved with soonest, if any.
 
-    A path of E events costs 0.25 ns E (2 m^2 + 2 n m), and each fold its share of the inverse, m^3; it has about two
-    events for each support vector that leaves.  A seeded training costs a share s of a cold one; s falls from 0.9 for
-    5 folds to 0.2 for single examples.
+    A path of E events costs 0.25 ns E (2 m^2 + 2 n m), and each fold its share of the inverse, m^3; it has about 1.4
+    events for each free support vector that leaves, and ten for the root of the number of bounded ones.  A seeded
+    training costs a share s of a cold one; s falls from 0.9 for 5 folds to 0.2 for single examples.  A seed has to be
+    expected to save a fifth of the cost, so that what these rules get wrong costs nothing.
 
     Parameters
     ----------
@@ -625,10 +659,11 @@ def choose(known: Solution, folds: Sequence[np.ndarray]) -> Choice:
     support = int(np.count_nonzero(known.beta))
     effective = effective_folds(n, folds)
     r = support / max(1, trained) * n / effective
-    events = max(EVENTS_OF_ONE, 2.0 * r)
+    r_free = m / max(1, support) * r
+    events = EVENTS_OF_FREE * r_free + EVENTS_OF_BOUNDED * np.sqrt(r - r_free)
     active = min(float(n), ACTIVE * support)
-    newton = known.newton_steps * (m**3 / 12 + 4.0 * m * m + 3.0 * m * active) / 3.0
-    steps = SECONDS_PER_ELEMENT * (known.iterations * active + newton)
+    newton = known.newton_steps * (SECONDS_PER_SYSTEM * m**3 + SECONDS_PER_ELEMENT * (m * m + m * active))
+    steps = known.iterations * (SECONDS_PER_STEP + SECONDS_PER_ELEMENT * active) + newton
     share = float(np.interp(np.log(effective), np.log(FOLDS), SHARES))
     full = share * steps / k if trained < n else 0.0
     cold = SECONDS_PER_COLD + steps
@@ -637,10 +672,10 @@ def choose(known: Solution, folds: Sequence[np.ndarray]) -> Choice:
     costs = f"seconds a fold: cold {cold:.2g}, path {path:.2g}, best {best:.2g} (n={n}, free={m}, leaving={r:.3g})"
     if effective <= WORTHLESS + 0.5:
         seed, why = "cold", f"with {effective:.0f} folds a seed saves less than the full solution costs"
-    elif path < min(cold, best) and m + 2 <= known.store.capacity:
+    elif path < min(WORTH * cold, best) and m + 2 <= known.store.capacity:
         seed, why = "path", "the exact path is the cheapest start"
-    elif best < cold:
+    elif best < WORTH * cold:
         seed, why = "best", "a seed saves more steps than it costs, and a path costs more"
     else:
-        seed, why = "cold", "steps from 0 cost less than a seed"
+        seed, why = "cold", "steps from 0 cost hardly more than a seed"
     return Choice(seed, cold, path, best, int(2 * events) + 50, f"{why}; {costs}")
