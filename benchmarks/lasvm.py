@@ -86,6 +86,7 @@ def fit_counted(data, task, cache_mb: float) -> dict:
 
     import streamsvm
     from streamsvm import expansion, storage
+    from streamsvm.batch.steps import Rule
     from streamsvm.online import finish, lasvm
 
     model = streamsvm.LASVM(C=task.C, gamma=task.gamma, cache_mb=200)
@@ -100,7 +101,7 @@ def fit_counted(data, task, cache_mb: float) -> dict:
     s = storage.row_width(s, n, n)
     s.counts[expansion.EVALUATIONS] = 0
     start = time.process_time()
-    steps = finish.solve_active(s, model._kernel, 1e-3, 1 << 40)
+    steps = finish.solve_active(s, model._kernel, Rule(1e-3, 0, 1.0), 1 << 40)
     seconds = time.process_time() - start
     reference = SVC(C=task.C, gamma=task.gamma, shrinking=False).fit(data.X, data.y)
     return {

@@ -19,8 +19,8 @@ LEVELS = [
     {"snapshot", "arguments"},
     {"kernels"},
     {"blocks", "expansion", "storage"},
-    {"online"},
     {"batch"},
+    {"online"},
     {"validation", "active"},
     {"classifier", "features", "preprocessing", "estimators", "sklearn_api", "metrics"},
     {"streamsvm"},  # the package itself, which names what is public

@@ -609,10 +609,9 @@ def test_a_newton_step_updates_held_out_gradients():
         store, np.minimum(0, signs * C), np.maximum(0, signs * C), np.zeros(200), signs.copy(), smo.Options()
     )
     training.run()
-    view = training.view
     before = training.newton.steps
     training.newton._work = np.inf
-    training.newton.after(view, 100)
+    training.newton.after(training, 100)
     assert training.newton.steps > before
     np.testing.assert_allclose(training.g, naive.gradient(training.beta, signs, store.rows(range(200))), atol=1e-9)
 

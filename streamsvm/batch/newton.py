@@ -2,7 +2,7 @@
 
 With the bounded coefficients fixed, the free ones solve a linear system.  The step towards its solution,
 
-    K_F z_1 = g_F,   K_F z_2 = 1,   d = z_1 - (1'z_1 / 1'z_2) z_2        (so that sum d = 0)
+    K_F z_1 = g_F,   K_F z_2 = 1,   d = z_1 - (1'z_1 / 1'z_2) z_2        (so that sum d = 0; without a bias, d = z_1)
     t = min(1, g_F'd / d'K_F d, first bound),   beta_F += t d
 
 never lowers the dual objective, so that pair steps converge with it as without it.  Where a bound cuts the step short,
@@ -22,12 +22,11 @@ The step is our own.  It is paid for: a try is due when pair steps have cost as 
 doubles after a try that was cut short and halves after one that was not.
 """
 
+from typing import Protocol
+
 import numpy as np
 from scipy.linalg import lapack
 from threadpoolctl import ThreadpoolController
-
-from streamsvm.batch.rows import Store
-from streamsvm.batch.steps import View, kernel_among, penalties, subtract_rows
 
 MAX_FREE = 1500  # beyond which a system costs more than the steps it saves
 MAX_TRIES = 5
@@ -45,7 +44,25 @@ def _one_thread():
     return _threads[0].limit(limits=1, user_api="blas")
 
 
-def direction(K_F: np.ndarray, g_F: np.ndarray) -> np.ndarray | None:
+class ActiveSet(Protocol):
+    """The active examples of a problem that is being solved, by their places in its arrays."""
+
+    @property
+    def state(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+        """beta, g, lower and upper."""
+
+    @property
+    def max_free(self) -> int:
+        """How many free examples a Newton step may have."""
+
+    def kernel_among(self, places: np.ndarray) -> np.ndarray:
+        """The kernel among the examples in these places; positive definite, but for rounding in float64."""
+
+    def move(self, places: np.ndarray, beta: np.ndarray) -> None:
+        """Give the examples in these places other coefficients, and all the gradient that goes with them."""
+
+
+def direction(K_F: np.ndarray, g_F: np.ndarray, fixed_sum: bool = True) -> np.ndarray | None:
     """d for the free set; None if the kernel among it is not positive definite even with the jitter."""
     m = len(g_F)
     A = K_F.copy()
@@ -53,17 +70,17 @@ def direction(K_F: np.ndarray, g_F: np.ndarray) -> np.ndarray | None:
     _, z, failed = lapack.dposv(A, np.stack([g_F, np.ones(m)], axis=1), overwrite_a=True)
     if failed:
         return None
-    d = z[:, 0] - z[:, 0].sum() / z[:, 1].sum() * z[:, 1]
+    d = z[:, 0] - z[:, 0].sum() / z[:, 1].sum() * z[:, 1] if fixed_sum else z[:, 0]
     return d if np.isfinite(d).all() else None
 
 
-def free_step(beta, g_F, K_F, lower, upper) -> tuple[int, float, bool]:
+def free_step(beta, g_F, K_F, lower, upper, fixed_sum=True) -> tuple[int, float, bool]:
     """Change the free coefficients and their gradient in place; how many systems it took, their cost, all the way?"""
     inside, cost = np.arange(len(beta)), 0.0
     for tries in range(1, MAX_TRIES + 1):
         cost += _system(len(inside))
         K = K_F if len(inside) == len(beta) else K_F[np.ix_(inside, inside)]
-        d = direction(K, g_F[inside])
+        d = direction(K, g_F[inside], fixed_sum)
         if d is None:
             return tries, cost, False
         ascent, curvature = float(g_F[inside] @ d), float(d @ K @ d)
@@ -76,8 +93,9 @@ def free_step(beta, g_F, K_F, lower, upper) -> tuple[int, float, bool]:
         t = min(1.0, ascent / curvature, float(room.min()))
         new, met = old + t * d, room <= t
         new[met] = np.where(d > 0.0, upper[inside], lower[inside])[met]  # exactly, not up to rounding
-        widest = int(np.argmax(np.minimum(upper[inside] - new, new - lower[inside])))
-        new[widest] -= (new - old).sum()  # the sum stays what it is, however ill-conditioned the system
+        if fixed_sum:  # exactly, however ill-conditioned the system
+            widest = int(np.argmax(np.minimum(upper[inside] - new, new - lower[inside])))
+            new[widest] -= (new - old).sum()
         np.clip(new, lower[inside], upper[inside], out=new)
         beta[inside] = new
         g_F -= K_F[:, inside] @ (new - old)
@@ -90,47 +108,47 @@ def free_step(beta, g_F, K_F, lower, upper) -> tuple[int, float, bool]:
 
 
 class Newton:
-    """Newton steps, taken when they are due."""
+    """Newton steps, taken when they are due.
 
-    def __init__(self, store: Store) -> None:
-        self._store = store
+    Parameters
+    ----------
+    fixed_sum
+        Whether the sum of the coefficients is to stay what it is: in a problem with a bias.
+    """
+
+    def __init__(self, fixed_sum: bool = True) -> None:
+        self._fixed_sum = fixed_sum
         self._work, self._patience = 0.0, 1.0
         self.steps = 0
 
-    def wait(self, view: View) -> int:
+    def wait(self, active: ActiveSet) -> int:
         """How many pair steps from now a try is due; none is, ever, if the free set is too large or too small."""
-        m, n = int(np.count_nonzero(_free(view))), len(view.g)
-        rows = self._store.cache.rows if view.whole else view.short.rows
-        if not 2 <= m <= min(MAX_FREE, len(rows)):
+        m, n = len(_free(active)), len(active.state[0])
+        if not 2 <= m <= active.max_free:
             return 2**31
         return max(MIN_WAIT, int((self._patience * _cost(m, n) - self._work) / (3.0 * n)))
 
-    def after(self, view: View, steps: int) -> None:
+    def after(self, active: ActiveSet, steps: int) -> None:
         """Note the pair steps done, and take a Newton step if it is due."""
-        self._work += 3.0 * len(view.g) * steps
-        F = np.flatnonzero(_free(view))
-        rows = self._store.cache.rows if view.whole else view.short.rows
-        if not 2 <= len(F) <= min(MAX_FREE, len(rows)):
+        beta, g, lower, upper = active.state
+        F, n = _free(active), len(beta)
+        self._work += 3.0 * n * steps
+        if not 2 <= len(F) <= active.max_free:
             return
-        if steps < MIN_WAIT or self._work < 0.999 * self._patience * _cost(len(F), len(view.g)):
+        if steps < MIN_WAIT or self._work < 0.999 * self._patience * _cost(len(F), n):
             return
-        K_F = np.empty((len(F), len(F)))
-        kernel_among(self._store, view, F, K_F)
-        beta = view.beta[F]
+        K_F, beta_F = active.kernel_among(F), beta[F]
         with _one_thread():
-            tries, cost, full = free_step(beta, view.g[F], K_F, view.lower[F], view.upper[F])
-        change = beta - view.beta[F]
-        moved = change != 0.0
-        subtract_rows(self._store, view, F[moved], change[moved])
-        view.beta[F] = beta
-        view.up[F], view.down[F] = penalties(beta, view.lower[F], view.upper[F])
+            tries, cost, full = free_step(beta_F, g[F], K_F, lower[F], upper[F], self._fixed_sum)
+        active.move(F, beta_F)
         self.steps += tries
         self._work = _system(len(F)) - cost  # the first system was waited for, the others were not
         self._patience = min(max(self._patience * (0.5 if full else 2.0), MIN_PATIENCE), MAX_PATIENCE)
 
 
-def _free(view: View) -> np.ndarray:
-    return (view.up == 0.0) & (view.down == 0.0)
+def _free(active: ActiveSet) -> np.ndarray:
+    beta, _, lower, upper = active.state
+    return np.flatnonzero((lower < beta) & (beta < upper))
 
 
 def _cost(m: int, n: int) -> float:

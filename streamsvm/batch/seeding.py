@@ -54,7 +54,8 @@ from streamsvm.batch import path as exact
 from streamsvm.batch import smo
 from streamsvm.batch.rows import NO_ROWS, NOBODY, ROWS_FOR_PRODUCT, RowStore, stored_row
 from streamsvm.batch.smo import Options, Solution
-from streamsvm.batch.steps import BLOCK, FORBIDDEN, View, kernel_among, subtract_rows
+from streamsvm.batch.steps import BLOCK, View, kernel_among, subtract_rows
+from streamsvm.expansion import FORBIDDEN
 
 
 class Start(NamedTuple):

@@ -50,11 +50,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from streamsvm import arguments
-from streamsvm.batch.newton import Newton
+from streamsvm.batch.newton import MAX_FREE, Newton
 from streamsvm.batch.rows import NO_ROWS, Cache, RowStore
 from streamsvm.batch.steps import (
     BOTTOM,
-    FORBIDDEN,
     KINDS,
     MAX_PLANNING,
     PLANNED,
@@ -63,10 +62,12 @@ from streamsvm.batch.steps import (
     Rule,
     View,
     iterate,
+    kernel_among,
     penalties,
     subtract_from,
     subtract_rows,
 )
+from streamsvm.expansion import FORBIDDEN
 from streamsvm.kernels import make_kernel
 
 MIN_CHUNK, MAX_CHUNK = 200, 1000  # pair steps between two looks at what may be shrunk
@@ -183,7 +184,7 @@ class _Training:
         self.lower, self.upper, self.beta, self.g = lower, upper, beta, g
         self.outer: list[tuple[np.ndarray, np.ndarray]] = []  # who left at each shrinking, and beta at that time
         self.tally = np.zeros(KINDS, np.int64)
-        self.newton = Newton(store.data)
+        self.newton = Newton()
         self.view = self._view_of_all()
 
     def _view_of_all(self) -> View:
@@ -201,6 +202,29 @@ class _Training:
     @property
     def violation(self) -> float:
         return float(self.view.extremes[TOP] - self.view.extremes[BOTTOM])
+
+    @property
+    def state(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+        return self.view.beta, self.view.g, self.view.lower, self.view.upper
+
+    @property
+    def max_free(self) -> int:
+        """As many as there are rows for."""
+        cache = self.store.data.cache if self.view.whole else self.view.short
+        return min(MAX_FREE, len(cache.rows))
+
+    def kernel_among(self, places: np.ndarray) -> np.ndarray:
+        K = np.empty((len(places), len(places)))
+        kernel_among(self.store.data, self.view, places, K)
+        return K
+
+    def move(self, places: np.ndarray, beta: np.ndarray) -> None:
+        view = self.view
+        change = beta - view.beta[places]
+        moved = change != 0.0
+        subtract_rows(self.store.data, view, places[moved], change[moved])
+        view.beta[places] = beta
+        view.up[places], view.down[places] = penalties(beta, view.lower[places], view.upper[places])
 
     def shrink(self) -> None:
         """Leave out the active examples that cannot be part of a violating pair, if they are many."""
@@ -275,8 +299,8 @@ class _Training:
                 done_since = 0
             chunk = MAX_CHUNK
             if newton:
-                self.newton.after(self.view, done)
-                chunk = min(chunk, self.newton.wait(self.view))
+                self.newton.after(self, done)
+                chunk = min(chunk, self.newton.wait(self))
 
 
 def _bias(training: _Training) -> float:

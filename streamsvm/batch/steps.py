@@ -45,14 +45,14 @@ import numpy as np
 from streamsvm._jit import compiled, inner
 from streamsvm._simd import fmax, fmin
 from streamsvm.batch.rows import CLOCK, NOBODY, Cache, add_four, find_row, stored_row
+from streamsvm.expansion import FORBIDDEN, set_penalties
 
-FORBIDDEN = 1e300  # larger than any gradient
 NO_CURVATURE = 1e-12
 SINGULAR = 1e-12  # of a determinant, relative to the product of the curvatures: the two sets are as good as one
 ETA = 0.9
 BLOCK = 256  # examples of a pass; the extreme is looked up in one block
 TOP, BOTTOM = 0, 1
-STEPS, PLANNED, AGAIN, EXACT, FREE, KINDS = 0, 1, 2, 3, 4, 5
+STEPS, PLANNED, KINDS = 0, 1, 2
 MAX_PLANNING = 3
 
 
@@ -114,18 +114,11 @@ def view_cache(store, view):
 
 
 @inner
-def set_penalties(beta, lower, upper, up, down, i):
-    """Note whether beta_i may rise or fall."""
-    up[i] = 0.0 if beta[i] < upper[i] else -FORBIDDEN
-    down[i] = 0.0 if beta[i] > lower[i] else FORBIDDEN
-
-
-@inner
 def _update_block(g, up, down, mu, K_i, K_j):
     """Update a block of the gradient; return the largest g that may rise and the smallest that may fall."""
     largest, smallest = -FORBIDDEN, FORBIDDEN
     for t in range(g.shape[0]):
-        v = g[t] - mu * (K_i[t] - K_j[t])
+        v = g[t] - mu * (np.float64(K_i[t]) - np.float64(K_j[t]))  # exact for rows in float32 too
         g[t] = v
         largest = fmax(largest, v + up[t])
         smallest = fmin(smallest, v + down[t])
@@ -263,6 +256,12 @@ def plan(beta, g, lower, upper, planning, recent_i, recent_j, recent_q, i, j, q,
 
 
 @inner
+def no_recent_sets():
+    """Room for the latest working sets: i, j and q of each; i is -1 where there is none yet."""
+    return np.full(MAX_PLANNING + 1, -1), np.full(MAX_PLANNING + 1, -1), np.zeros(MAX_PLANNING + 1)
+
+
+@inner
 def remember(recent_i, recent_j, recent_q, i, j, q):
     """Make (i, j) the latest working set."""
     for k in range(recent_i.shape[0] - 1, 0, -1):
@@ -289,8 +288,7 @@ def iterate(store, view, rule, max_steps, tally):
     rows, row_of, used, counts = cache.rows, cache.row_of, cache.used, cache.counts
     beta, g, lower, upper = view.beta, view.g, view.lower, view.upper
     up, down, diagonal, extremes = view.up, view.down, view.diagonal, view.extremes
-    recent_i, recent_j = np.full(MAX_PLANNING + 1, -1), np.full(MAX_PLANNING + 1, -1)
-    recent_q = np.zeros(MAX_PLANNING + 1)
+    recent_i, recent_j, recent_q = no_recent_sets()
     planned, exact, free = -1, False, False
     i = update(g, up, down, 0.0, g, g, extremes)
     for step in range(max_steps):
@@ -307,7 +305,6 @@ def iterate(store, view, rule, max_steps, tally):
             if gained_again > gained:
                 i, j = a, b
                 r_i = row_of[i] if row_of[i] >= 0 else view_row(store, view, i, NOBODY)
-                tally[AGAIN] += 1
         if j < 0:
             return step
         r_j = row_of[j] if row_of[j] >= 0 else view_row(store, view, j, r_i)
@@ -331,8 +328,6 @@ def iterate(store, view, rule, max_steps, tally):
         remember(recent_i, recent_j, recent_q, i, j, q)
         tally[STEPS] += 1
         tally[PLANNED] += int(planned >= 0)
-        tally[EXACT] += int(exact)
-        tally[FREE] += int(free)
         i = update(g, up, down, mu, K_i, K_j, extremes)
         if not moved and planned < 0:
             return step

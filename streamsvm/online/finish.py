@@ -2,39 +2,49 @@
 
 Three things make it fast; none changes where it ends.
 
-- *Working sets of two*.  With a bias: i is the member with the largest gradient that may rise, j the one that promises
-  the largest gain (g_i - g_j)^2 / (K_ii + K_jj - 2 K_ij) among those that may fall.  Without: see `gap`.
+- *Working sets of two*.  With a bias: those of the batch solver, by second order and planned ahead, see `batch.steps`.
+  Without: see `gap`.
 - *Shrinking*: members at a bound that cannot be part of a violation now are moved behind the active ones, and
   steps pass over the active prefix only.  Before the end their gradients are rebuilt from the coefficients that
   changed.
-- *Newton steps on the free set*: with the bounded members fixed, the free coefficients solve a linear system; a step
-  towards its solution, cut at the first bound, removes the long tail that pair steps have when C is large.
+- *Newton steps on the free set*, those of the batch solver as well, see `batch.newton`.
 
-========= ======================================================== ================
-symbol    name                                                     shape, dtype
-========= ======================================================== ================
-F         free members, lo < alpha < hi                            (m,) int64
-K_F       kernel among the free members                            (m, m) float64
-z         Newton direction on F; with a bias, sum z = 0            (m,) float64
-========= ======================================================== ================
+Source: the LASVM paper, see `lasvm`, and those that `batch.smo` names.  Deviations from the batch solver:
 
-Source: Fan, Chen, Lin, "Working set selection using second order information", JMLR 6 (2005), equations 11 and 12; the
-shrinking rule is section 4 of Chang, Lin, "LIBSVM: a library for support vector machines".  The Newton step is our own.
+- The kernel rows are the expansion's: in float32, many of them known from learning, over the active members only.  Rows
+  in float64 from a `RowStore` over the members take four times as many kernel values when few of them fit.
+- Hence the kernel of a Newton step has a jitter above their rounding on its diagonal, in its curvature too.
+- Members are permuted when they are shrunk, so that a row that is missing ends with the active ones.
+- Whether a Newton step is taken does not depend on how many rows fit: a model is the same whatever its cache.
 """
 
 from typing import Protocol
 
 import numpy as np
-from threadpoolctl import ThreadpoolController
 
 from streamsvm._jit import compiled
+from streamsvm.batch.newton import MAX_FREE, Newton
+from streamsvm.batch.smo import DEFAULTS, WORTH_SHRINKING
+from streamsvm.batch.steps import (
+    ETA,
+    NO_CURVATURE,
+    Rule,
+    again,
+    exact_partner,
+    move,
+    newton_partner,
+    no_recent_sets,
+    plan,
+    remember,
+    room_of,
+    update,
+)
 from streamsvm.expansion import (
     G_DOWN,
     G_UP,
     NEGATIVE,
     POSITIVE,
     ROWS,
-    SLOT_UP,
     SLOTS,
     Expansion,
     gather,
@@ -47,64 +57,93 @@ from streamsvm.online import gap, lasvm
 from streamsvm.storage import find_extremes, keep, live_slots, row_width
 
 MIN_CHUNK = 200  # pair steps between two looks at what may be shrunk
-JITTER = 1e-7  # on the diagonal, of the size of the rounding in float32 kernel values
 MAX_STEPS = 10_000  # per member, beyond which rounding is all that moves
-MAX_TRIES = 5  # Newton steps in a row, each without the members that met a bound in the one before
-MAX_NEWTON = 1500  # free members beyond which a linear system costs more than the steps it saves
+PLANNING = DEFAULTS.planning
+JITTER = 1e-6  # on the diagonal, relative to it: more than the rounding in float32 kernel values
 
 
 class Problem(Protocol):
     """What differs between the problems with and without a bias."""
 
+    fixed_sum: bool
+
     def violation(self, s: Expansion) -> float:
         """The largest violation among the active members."""
 
     def solve(self, s: Expansion, kernel: Kernel, tol: float, max_steps: int) -> int:
-        """Steps until the violation is at most `tol` or `max_steps` are done; how many."""
+        """Steps until the violation is at most `tol` or `max_steps` are done; how many.  Fewer: none moves anything."""
 
     def may_move(self, s: Expansion) -> np.ndarray:
         """Which of the active members can be part of a violation before others have changed, (n,) bool."""
-
-    def direction(self, K_F: np.ndarray, g_F: np.ndarray) -> np.ndarray:
-        """The change of the free coefficients that solves for them."""
-
-    def restore_sum(self, goal: np.ndarray, change: float, room: np.ndarray) -> None:
-        """Undo the rounding of a step of the free coefficients, where their sum is fixed; `room` to their bounds."""
 
     def note(self, s: Expansion) -> None:
         """Note anew what depends on the coefficients and the gradient."""
 
 
 @compiled
-def solve_active(s, kernel, tol, max_steps):
-    """Second-order pair steps over the active members until delta <= tol or `max_steps` are done; return how many."""
+def solve_active(s, kernel, rule, max_steps):
+    """Pair steps over the active members until the extremes differ by at most tol or `max_steps` are done; how many.
+
+    This is `batch.steps.iterate`, but for the rows: functions of what both loops share would take so many arrays that
+    handing them over makes a step over a thousand examples 1.4 times as long.
+    """
+    n, self_k, extremes, rows = s.counts[SLOTS], s.self_k, s.extremes, s.rows
+    alpha, g, lo, hi, up, down = s.alpha[:n], s.g[:n], s.lo, s.hi, s.up[:n], s.down[:n]
+    recent_i, recent_j, recent_q = no_recent_sets()
+    planned, exact, free = -1, False, False
+    i = update(g, up, down, 0.0, g, g, extremes)
     for step in range(max_steps):
-        if not lasvm.delta(s) > tol:
+        if not extremes[G_UP] - extremes[G_DOWN] > rule.tol:
             return step
-        lasvm.take_step(s, kernel, s.counts[SLOT_UP], -1, -1)
+        r_i = member_row(s, kernel, i, -1)
+        if exact:
+            j, gained = exact_partner(alpha, g, lo, hi, self_k, i, rows[r_i])
+        else:
+            j, gained = newton_partner(g, down, self_k, i, rows[r_i])
+        if planned >= 0:
+            k = planned + 1
+            a, b, gained_again = again(alpha, g, lo, hi, recent_i[k], recent_j[k], recent_q[k], exact)
+            if gained_again > gained:
+                i, j = a, b
+                r_i = member_row(s, kernel, i, -1)
+        if j < 0:
+            return step
+        r_j = member_row(s, kernel, j, r_i)
+        K_i, K_j = rows[r_i], rows[r_j]
+        w, room = g[i] - g[j], room_of(alpha, lo, hi, i, j)
+        q = max(self_k[i] + self_k[j] - 2.0 * np.float64(K_i[j]), NO_CURVATURE)
+        planned, mu = -1, min(rule.over_step * w / q, room)
+        if free:
+            planned, mu_planned = plan(alpha, g, lo, hi, rule.planning, recent_i, recent_j, recent_q, i, j, q, K_i, K_j)
+            if planned >= 0:
+                mu = mu_planned
+        exact = planned >= 0 and not abs(mu * q - w) <= ETA * w
+        free = planned < 0 and mu < room
+        moved = move(alpha, lo, hi, i, j, mu, room)
+        set_penalties(alpha, lo, hi, up, down, i)
+        set_penalties(alpha, lo, hi, up, down, j)
+        remember(recent_i, recent_j, recent_q, i, j, q)
+        i = update(g, up, down, mu, K_i, K_j, extremes)
+        if not moved and planned < 0:
+            return step
     return max_steps
 
 
 class WithBias:
     """sum alpha = 0: a pair violates."""
 
+    fixed_sum = True
+
     def violation(self, s: Expansion) -> float:
-        return float(lasvm.delta(s))
+        return float(s.extremes[G_UP] - s.extremes[G_DOWN])
 
     def solve(self, s: Expansion, kernel: Kernel, tol: float, max_steps: int) -> int:
-        return solve_active(s, kernel, tol, max_steps)
+        return solve_active(s, kernel, Rule(tol, PLANNING, 1.0), max_steps)
 
     def may_move(self, s: Expansion) -> np.ndarray:
         n = int(s.counts[SLOTS])
         may_rise = (s.up[:n] == 0.0) & (s.g[:n] >= s.extremes[G_DOWN])
         return may_rise | ((s.down[:n] == 0.0) & (s.g[:n] <= s.extremes[G_UP]))
-
-    def direction(self, K_F: np.ndarray, g_F: np.ndarray) -> np.ndarray:
-        to_zero, to_shift = np.linalg.solve(K_F, np.stack([g_F, np.ones(len(g_F))], axis=1)).T
-        return to_zero - to_zero.sum() / to_shift.sum() * to_shift
-
-    def restore_sum(self, goal: np.ndarray, change: float, room: np.ndarray) -> None:
-        goal[int(np.argmax(room))] -= change
 
     def note(self, s: Expansion) -> None:
         find_extremes(s)
@@ -112,6 +151,8 @@ class WithBias:
 
 class WithoutBias:
     """Every member violates by itself."""
+
+    fixed_sum = False
 
     def violation(self, s: Expansion) -> float:
         return float(max(s.extremes[G_UP], -s.extremes[G_DOWN]))
@@ -122,12 +163,6 @@ class WithoutBias:
     def may_move(self, s: Expansion) -> np.ndarray:
         n, largest = int(s.counts[SLOTS]), self.violation(s)
         return ((s.up[:n] == 0.0) & (s.g[:n] >= -largest)) | ((s.down[:n] == 0.0) & (s.g[:n] <= largest))
-
-    def direction(self, K_F: np.ndarray, g_F: np.ndarray) -> np.ndarray:
-        return np.linalg.solve(K_F, g_F)
-
-    def restore_sum(self, goal: np.ndarray, change: float, room: np.ndarray) -> None:
-        """There is no sum to keep."""
 
     def note(self, s: Expansion) -> None:
         support = s.y[: s.counts[SLOTS]][s.alpha[: s.counts[SLOTS]] != 0.0]
@@ -149,18 +184,62 @@ def add_to_gradient(s, kernel, slots, change, begin, end):
             g[t] -= a * np.float64(row[t])
 
 
+@compiled
+def _kernel_among(s, kernel, members, K):
+    """K = k(x_f, x_h) for these members f, h."""
+    for a in range(members.shape[0]):
+        r = member_row(s, kernel, members[a], -1)
+        for b in range(members.shape[0]):
+            K[a, b] = s.rows[r, members[b]]
+
+
+@compiled
+def _move(s, kernel, members, goal):
+    """Give these members other coefficients, and all active ones the gradient that goes with them."""
+    n = s.counts[SLOTS]
+    for a in range(members.shape[0]):
+        i = members[a]
+        c = goal[a] - s.alpha[i]
+        if c == 0.0:
+            continue
+        r = member_row(s, kernel, i, -1)
+        g, row = s.g[:n], s.rows[r, :n]
+        for t in range(n):
+            g[t] -= c * np.float64(row[t])
+        s.alpha[i] = goal[a]
+        set_penalties(s.alpha, s.lo, s.hi, s.up, s.down, i)
+
+
 class _ActiveSet:
     """The active prefix of an expansion that is being finished, and what is needed to undo the shrinking."""
 
-    def __init__(self, s: Expansion, problem: Problem) -> None:
-        self.s, self.problem = s, problem
+    max_free = MAX_FREE  # whatever the cache, so that the model does not depend on it
+
+    def __init__(self, s: Expansion, kernel: Kernel, problem: Problem) -> None:
+        self.s, self.kernel, self.problem = s, kernel, problem
         self.outer: list[tuple[int, np.ndarray]] = []  # slots before each shrinking, and alpha at that time
+        self.set_active(int(s.counts[SLOTS]))
+
+    @property
+    def state(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+        s, n = self.s, int(self.s.counts[SLOTS])
+        return s.alpha[:n], s.g[:n], s.lo[:n], s.hi[:n]
+
+    def kernel_among(self, places: np.ndarray) -> np.ndarray:
+        K = np.empty((len(places), len(places)))
+        _kernel_among(self.s, self.kernel, places, K)
+        K[np.diag_indices_from(K)] += JITTER * (1.0 + np.abs(K.diagonal()))
+        return K
+
+    def move(self, places: np.ndarray, alpha: np.ndarray) -> None:
+        _move(self.s, self.kernel, places, alpha)
+        self.problem.note(self.s)
 
     def shrink(self) -> None:
         """Move the members that cannot be part of a violating pair behind the others, if they are many."""
         s, n = self.s, int(self.s.counts[SLOTS])
         active = self.problem.may_move(s)
-        if np.count_nonzero(active) > 0.8 * n:
+        if np.count_nonzero(active) > WORTH_SHRINKING * n:
             return
         order = np.concatenate([np.flatnonzero(active), np.flatnonzero(~active)])
         for _, alpha in self.outer:
@@ -169,14 +248,14 @@ class _ActiveSet:
         self.outer.append((n, s.alpha.copy()))
         self.set_active(int(np.count_nonzero(active)))
 
-    def grow_back(self, kernel: Kernel) -> None:
+    def grow_back(self) -> None:
         """Make all members active again, with their gradients brought up to date."""
         while self.outer:
             n, alpha = self.outer.pop()
             s, begin = self.s, int(self.s.counts[SLOTS])
             change = s.alpha - alpha
             moved = np.flatnonzero(change)
-            add_to_gradient(s, kernel, moved, change[moved], begin, n)
+            add_to_gradient(s, self.kernel, moved, change[moved], begin, n)
             s.counts[SLOTS] = n
         self.set_active(int(self.s.counts[SLOTS]))
 
@@ -187,115 +266,26 @@ class _ActiveSet:
         self.problem.note(self.s)
 
 
-@compiled
-def _free_kernel(s, kernel, F, K_F):
-    """K_F = k(x_f, x_h) for the free members f, h."""
-    for a in range(F.shape[0]):
-        r = member_row(s, kernel, F[a], -1)
-        for b in range(F.shape[0]):
-            K_F[a, b] = s.rows[r, F[b]]
-
-
-@compiled
-def _move_free(s, kernel, F, goal):
-    """alpha_F = goal, and the gradient of all active members with it."""
-    n = s.counts[SLOTS]
-    for a in range(F.shape[0]):
-        i = F[a]
-        c = goal[a] - s.alpha[i]
-        r = member_row(s, kernel, i, -1)
-        g, row = s.g[:n], s.rows[r, :n]
-        for t in range(n):
-            g[t] -= c * np.float64(row[t])
-        s.alpha[i] = goal[a]
-        set_penalties(s.alpha, s.lo, s.hi, s.up, s.down, i)
-
-
-_threads: list[ThreadpoolController] = []
-
-
-def _one_thread():
-    """One BLAS thread: the systems are too small for more, and it gives the same sums on every machine load."""
-    if not _threads:
-        _threads.append(ThreadpoolController())
-    return _threads[0].limit(limits=1, user_api="blas")
-
-
-class _Newton:
-    """Newton steps on the free set, taken when pair steps have cost as much as the next try will.
-
-    `patience` is the factor on that cost: it doubles after a step that a bound cut short, and halves after a full one.
-    """
-
-    def __init__(self, problem: Problem) -> None:
-        self.problem = problem
-        self.patience = 1.0
-        self.work = 0.0
-
-    def after(self, s: Expansion, kernel: Kernel, steps: int) -> None:
-        """Note the pair steps done, and take Newton steps if they are due."""
-        n = int(s.counts[SLOTS])
-        F = np.flatnonzero((s.up[:n] == 0.0) & (s.down[:n] == 0.0))
-        cost = len(F) ** 3 / 24 + 3.0 * len(F) * n
-        self.work += 3.0 * n * steps
-        if not 2 <= len(F) <= MAX_NEWTON or self.work < self.patience * cost:
-            return
-        K_F = np.empty((len(F), len(F)))
-        _free_kernel(s, kernel, F, K_F)
-        K_F[np.diag_indices_from(K_F)] = s.self_k[F] * (1.0 + JITTER) + JITTER
-        full, tries = False, 0
-        while not full and tries < MAX_TRIES and len(F) >= 2:
-            full = _newton_step(s, kernel, self.problem, F, K_F)
-            free = (s.up[F] == 0.0) & (s.down[F] == 0.0)
-            F, K_F, tries = F[free], K_F[np.ix_(free, free)], tries + 1
-            if free.all():
-                break
-        self.problem.note(s)
-        self.work = -(tries - 1) * cost
-        self.patience = min(max(self.patience * (0.5 if full else 2.0), 0.25), 64.0)
-
-
-def _newton_step(s: Expansion, kernel: Kernel, problem: Problem, F: np.ndarray, K_F: np.ndarray) -> bool:
-    """Move the free coefficients towards their solution, as far as the first bound; whether that was the full way."""
-    g_F = s.g[F]
-    try:
-        with _one_thread():
-            z = problem.direction(K_F, g_F)
-    except np.linalg.LinAlgError:  # singular in spite of the jitter: pair steps go on without help
-        return False
-    ascent, curvature = float(g_F @ z), float(z @ K_F @ z)
-    if not (np.isfinite(z).all() and ascent > 0.0 and curvature > 0.0):
-        return False
-    with np.errstate(divide="ignore", over="ignore"):
-        room = np.where(z > 0.0, s.hi[F] - s.alpha[F], s.alpha[F] - s.lo[F]) / np.abs(z)
-    length = min(1.0, ascent / curvature, float(room.min()))
-    goal = s.alpha[F] + length * z
-    at_bound = room <= length
-    goal[at_bound] = np.where(z > 0.0, s.hi[F], s.lo[F])[at_bound]  # met exactly, not up to rounding
-    room = np.minimum(s.hi[F] - goal, goal - s.lo[F])
-    problem.restore_sum(goal, (goal - s.alpha[F]).sum(), room)  # exactly, however ill-conditioned the system
-    _move_free(s, kernel, F, goal)
-    return not at_bound.any()
-
-
 def optimise(s: Expansion, kernel: Kernel, problem: Problem, tol: float) -> tuple[Expansion, int]:
     """Solve over the members of the expansion until the violation is at most `tol`.
 
-    It gives up after `MAX_STEPS` per member; the violation tells.  Returns the expansion, its slots without holes, and
-    the number of steps.
+    It gives up after `MAX_STEPS` per member, and where no step moves anything; the violation tells.  Returns the
+    expansion, its slots without holes, and the number of steps.
     """
-    active, newton, steps = _ActiveSet(keep(s, live_slots(s)), problem), _Newton(problem), 0
-    active.set_active(int(active.s.counts[SLOTS]))
+    active, newton, steps = _ActiveSet(keep(s, live_slots(s)), kernel, problem), Newton(problem.fixed_sum), 0
     limit = MAX_STEPS * max(100, int(active.s.counts[SLOTS]))
-    while problem.violation(active.s) > tol and steps < limit:
-        done = problem.solve(active.s, kernel, tol, max(MIN_CHUNK, int(active.s.counts[SLOTS]) // 2))
+    while steps < limit:
+        chunk = max(MIN_CHUNK, int(active.s.counts[SLOTS]) // 2)
+        done = problem.solve(active.s, kernel, tol, chunk)
         steps += done
-        if problem.violation(active.s) > tol:
+        if done == chunk and problem.violation(active.s) > tol:
             active.shrink()
-            newton.after(active.s, kernel, done)
-        if not problem.violation(active.s) > tol:
-            active.grow_back(kernel)
-    active.grow_back(kernel)
+            newton.after(active, done)
+        elif active.outer:
+            active.grow_back()
+        else:
+            break
+    active.grow_back()
     return active.s, steps
 
 
