@@ -21,9 +21,10 @@ Rows of a table:
 
 Each set is measured in a process of its own with one thread (`OMP_NUM_THREADS=1` and the like), after compiled code was
 loaded by a small problem.  Methods take turns, in each of which they run once or for a fifth of a second; the fastest
-run counts.  Seconds are CPU seconds of the process and those of the wall clock.  One that exceeds `--max-seconds` of
-CPU time is cut off ("-"); the two that train fold by fold without sharing anything are measured on as many of the folds
-as that allows, LIBSVM's on one training if need be, and multiplied ("~").
+turn counts, by the mean of its runs, for clocks of CPU time may tick every 4 ms only.  Seconds are CPU seconds of the
+process and those of the wall clock.  One that exceeds `--max-seconds` of CPU time is cut off ("-"); the two that train
+fold by fold without sharing anything are measured on as many of the folds as that allows, LIBSVM's on one training if
+need be, and multiplied ("~").
 
 "differ": predictions that are not scikit-learn's among the examples with |f| > 0.01, of which there are "of".
 
@@ -222,20 +223,21 @@ class Run:
         return self
 
     def turn(self) -> None:
-        """Run it once, or again and again if it is fast."""
-        begin = sum(self.cpu)
-        while not self.cut and sum(self.cpu) < begin + TURN and sum(self.cpu) < ENOUGH:
-            self._run()
-
-    def _run(self) -> None:
-        try:
-            with limit(self.most):
-                self.outcome, cpu, wall = timed(lambda: self.method(self.setting, self.splits))
-        except TooSlowError:
-            self.cut = True
-            return
-        self.cpu.append(cpu)
-        self.wall.append(wall)
+        """Run it once, or again and again if it is fast; a turn counts as the mean of its runs."""
+        cpu: list[float] = []
+        wall: list[float] = []
+        while not self.cut and sum(cpu) < TURN and sum(self.cpu) < ENOUGH:
+            try:
+                with limit(self.most):
+                    self.outcome, *seconds = timed(lambda: self.method(self.setting, self.splits))
+            except TooSlowError:
+                self.cut = True
+                return
+            cpu.append(seconds[0])
+            wall.append(seconds[1])
+        if cpu:
+            self.cpu.append(float(np.mean(cpu)))
+            self.wall.append(float(np.mean(wall)))
 
     def figures(self, reference: np.ndarray) -> dict:
         """As the tables need them."""
