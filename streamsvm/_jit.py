@@ -16,6 +16,7 @@ from typing import Any, TypeVar
 
 from numba import njit
 from numba.core.caching import CompileResultCacheImpl, FunctionCache
+from numba.extending import overload
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -97,3 +98,16 @@ def inner_fma(py_func: F) -> F:
 def inner_sum(py_func: F) -> F:
     """Like `inner_fma`, and a sum may be split over vector lanes (its order then depends on its length only)."""
     return _compile(py_func, {"contract", "reassoc"}, entry=False)
+
+
+def compiled_for(function: Callable[..., Any], kind: type) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Make what is decorated the compiled `function` where its first argument is a named tuple of this class."""
+
+    def register(implementation: Callable[..., Any]) -> Callable[..., Any]:
+        def choose(first: Any, *others: Any) -> Callable[..., Any] | None:
+            return implementation if getattr(first, "instance_class", None) is kind else None
+
+        overload(function, strict=False)(choose)
+        return implementation
+
+    return register

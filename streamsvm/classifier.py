@@ -22,6 +22,8 @@ from streamsvm.expansion import CACHE_BYTES, EVALUATIONS, HAND, LISTED, ROWS, SL
 from streamsvm.features import FeatureTable, culprit, n_rows, not_finite, too_large
 from streamsvm.kernels import LARGEST_KERNEL_VALUE, largest_self_product, make_kernel
 from streamsvm.online import arrival
+from streamsvm.online.finish import Problem
+from streamsvm.online.forget import forget
 from streamsvm.online.sigmoid import new_sigmoid, probabilities
 
 
@@ -70,6 +72,11 @@ class OnlineSVM(base.MiniBatchClassifier):
     @abstractmethod
     def bias(self) -> float:
         """The constant term of the decision function."""
+
+    @property
+    @abstractmethod
+    def _problem(self) -> Problem:
+        """What is optimised over the members."""
 
     @abstractmethod
     def finish(self, tol: float | None = None) -> None:
@@ -187,6 +194,100 @@ class OnlineSVM(base.MiniBatchClassifier):
             self._learn_queries(q, lo[rows], hi[rows], numbers[rows], ids is not None, margins[rows])
             n_features = len(self._features)
         return margins
+
+    # ----------------------------------------------------------------------------------------------------- forgetting
+
+    def forget(self, ids: Any) -> int:
+        """Take examples out of the model, as if it had never kept them.
+
+        The other members' coefficients become what they would be had the model been optimised without these: after
+        `finish` exactly so, up to its tolerance; before it, with violations as large as they were.  What the examples
+        did on their way in stays: which others were kept or dropped, the count of examples seen, the features' order,
+        and the slow averages behind `predict_proba_one`.
+
+        Examples that are no support vectors leave at the cost of a look-up, and ids that no member has cost nothing:
+        the model rests on its members only.
+
+        Parameters
+        ----------
+        ids
+            One id, or several; see `learn_one`.
+
+        Returns
+        -------
+        int
+            How many members have left.
+
+        Raises
+        ------
+        ValueError, TypeError
+            If an id is no 64-bit whole number.
+
+        Examples
+        --------
+        >>> from streamsvm import LASVM
+        >>> model = LASVM()
+        >>> model.learn_many([[0.0], [1.0], [2.0], [3.0]], [False, False, True, True], ids=[10, 11, 12, 13])
+        >>> model.forget([12, 99])
+        1
+        >>> 12 in model.support_ids
+        False
+        """
+        leaving = self._slots_of(ids)
+        if len(leaving):
+            with self._interruptible():
+                s = storage.copy(self._expansion)
+                self._expansion, _ = forget(s, self._kernel, self._problem, leaving, self.tau)
+        return len(leaving)
+
+    def relabel(self, ids: Any, y: Any) -> int:
+        """Correct labels of examples that have been learned: members with another label are forgotten and learned anew.
+
+        Parameters
+        ----------
+        ids
+            One id, or several.
+        y
+            The right label for all of them, or one for each.
+
+        Returns
+        -------
+        int
+            How many of the ids are those of members, whose label is right now.  Of the others the model has kept
+            nothing but what they changed in passing; learn them again if they matter.
+
+        Raises
+        ------
+        ValueError, TypeError
+            If an id is no 64-bit whole number, or a label is none.  Nothing has changed then.
+        """
+        numbers = _numbers(ids)
+        labels = arguments.labels_of(None, np.broadcast_to(y, len(numbers)), len(numbers))
+        found = 0
+        for number, positive in zip(numbers.tolist(), labels.tolist(), strict=True):
+            slots = self._slots_of(number)
+            found += bool(len(slots))
+            if len(slots) and (self._expansion.y[slots[0]] > 0) != positive:
+                self._learn_anew(int(slots[0]), number, positive)
+        return found
+
+    def _learn_anew(self, slot: int, number: int, positive: bool) -> None:
+        """Forget the member in this slot, and learn its example with the other label and the weight it had."""
+        s = self._expansion
+        indices, values = storage.features_of(s, slot)
+        q = Queries(np.array([0, len(indices)]), indices, values, s.sq[slot : slot + 1].copy())
+        factors = (1.0 / self.pos_weight, 1.0) if s.y[slot] > 0 else (1.0, self.pos_weight)
+        box = np.array([(s.hi[slot] - s.lo[slot]) * factors[0] * factors[1]])
+        self.forget(number)
+        lo, hi = (np.zeros(1), box) if positive else (-box, np.zeros(1))
+        self._learn_queries(q, lo, hi, np.array([number]), True, np.empty(1))
+        self._n_seen -= 1
+
+    def _slots_of(self, ids: Any) -> np.ndarray:
+        """The slots of the members that have these ids."""
+        numbers = _numbers(ids)
+        live = storage.live_slots(self._expansion)
+        return live[np.isin(self._expansion.ids[live], numbers)]
 
     def _learn_queries(
         self, q: Queries, lo: np.ndarray, hi: np.ndarray, ids: np.ndarray, own_ids: bool, margins: np.ndarray
@@ -363,6 +464,14 @@ class OnlineSVM(base.MiniBatchClassifier):
                 RuntimeWarning,
                 stacklevel=3,
             )
+
+
+def _numbers(ids: Any) -> np.ndarray:
+    """One id or several, as an array (n,) int64."""
+    if isinstance(ids, int | np.integer):
+        return np.array([arguments.id_of(ids)])
+    given = ids if isinstance(ids, np.ndarray) else list(ids)
+    return arguments.ids_of(given, len(given)) if len(given) else np.zeros(0, np.int64)
 
 
 def _plain(value: Any) -> Any:

@@ -7,7 +7,7 @@ from streamsvm.classifier import OnlineSVM
 from streamsvm.expansion import GAP, REPROCESSED
 from streamsvm.online import gap, lasvm
 from streamsvm.online.cccp import sparsify
-from streamsvm.online.finish import WithoutBias, finish, finish_without_bias
+from streamsvm.online.finish import WithBias, WithoutBias, finish, finish_without_bias
 
 DEFAULT_DELTA_MAX = 2.0  # an example then enters the expansion if y f(x) < 2: the margin is 2 wide
 SLACK = 0.5  # see `lasvm.Rule`; from 0.25 to 1 the error on banana is within 0.25 points of a batch solution
@@ -111,6 +111,10 @@ class LASVM(OnlineSVM):
         return lasvm.midpoint(self._expansion.counts, self._expansion.extremes)
 
     @property
+    def _problem(self) -> WithBias:
+        return WithBias()
+
+    @property
     def delta(self) -> float:
         """The largest violation among the members: how far apart the gradients of a pair are; 0 if none violates."""
         return max(0.0, float(lasvm.delta(self._expansion)))
@@ -172,6 +176,10 @@ class GapSVM(OnlineSVM):
     def bias(self) -> float:
         """The constant term of the decision function: none."""
         return 0.0
+
+    @property
+    def _problem(self) -> WithoutBias:
+        return WithoutBias()
 
     @property
     def gap(self) -> float:

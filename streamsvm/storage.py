@@ -98,6 +98,16 @@ def live_slots(s: Expansion) -> np.ndarray:
     return np.flatnonzero(s.y[: s.counts[SLOTS]])
 
 
+def features_of(s: Expansion, slot: int) -> tuple[np.ndarray, np.ndarray]:
+    """The non-zero features of a member, int32 columns in order and float32 values."""
+    if s.counts[STORAGE] == COMPRESSED:
+        own = slice(int(s.starts[slot]), int(s.starts[slot + 1]))
+        return s.sparse_indices[own].copy(), s.sparse_values[own].copy()
+    column = _features(s)[:, slot]
+    indices = np.flatnonzero(column).astype(np.int32)
+    return indices, column[indices].astype(np.float32)
+
+
 # ------------------------------------------------------------------------------------------------ room for new members
 
 

@@ -11,6 +11,8 @@ and a piece ends where something changes: a free coefficient reaches its bound, 
 the bias, or that of an entering one does.  This is an *event*; M changes by one example, and the inverse P of the
 matrix by a bordering or a contraction.  At the end there is nothing left to be optimised.
 
+In a problem without a bias (the gap family), mu is 0, and the row and the column of the bias are 0 in P.
+
 ========= ================================================================ ================
 symbol    name                                                             shape, dtype
 ========= ================================================================ ================
@@ -49,7 +51,7 @@ from scipy.linalg import lapack
 
 from streamsvm._jit import compiled, inner, inner_fma
 from streamsvm.batch.newton import _one_thread
-from streamsvm.batch.rows import NOBODY, add_four, stored_row
+from streamsvm.batch.rows import NOBODY, add_four, diagonal_of, row_at, row_at_hand, rows_of
 
 OUT, FREE, AT_LOWER, AT_UPPER, DRIVEN = np.int8(0), np.int8(1), np.int8(2), np.int8(3), np.int8(4)
 COMPLETE, TOO_LONG, SINGULAR, STUCK = 0, 1, 2, 3
@@ -81,8 +83,11 @@ class Inverse(NamedTuple):
         return P, members
 
 
-def bordered_inverse(K_M: np.ndarray, jitter: float) -> np.ndarray | None:
-    """The inverse of [[0, 1'], [1, K_M + jitter I]]; None if the kernel is not positive definite even so."""
+def bordered_inverse(K_M: np.ndarray, jitter: float, biased: bool = True) -> np.ndarray | None:
+    """The inverse of [[0, 1'], [1, K_M + jitter I]]; None if the kernel is not positive definite even so.
+
+    Without a bias, that of K_M + jitter I, bordered by zeros.
+    """
     m = len(K_M)
     P = np.zeros((m + 1, m + 1))
     if m == 0:
@@ -95,6 +100,9 @@ def bordered_inverse(K_M: np.ndarray, jitter: float) -> np.ndarray | None:
             return None
         A, _ = lapack.dpotri(L, lower=True)
     A = np.tril(A) + np.tril(A, -1).T
+    if not biased:
+        P[1:, 1:] = A
+        return P if np.isfinite(A).all() else None
     z = A.sum(axis=1)
     total = z.sum()
     if not (np.isfinite(total) and total > 0.0):
@@ -135,10 +143,14 @@ def contract(P, members, m, p):
 
 
 @inner
-def border(P, members, m, s, row, diagonal):
+def border(P, members, m, s, row, diagonal, biased):
     """Add example s, with this kernel row and this diagonal entry, to P.  Whether it was possible."""
     if m == 0:
-        P[0, 0], P[0, 1], P[1, 0], P[1, 1] = -diagonal, 1.0, 1.0, 0.0
+        P[:2, :2] = 0.0
+        if biased:
+            P[0, 0], P[0, 1], P[1, 0] = -diagonal, 1.0, 1.0
+        else:
+            P[1, 1] = 1.0 / diagonal
         members[0] = s
         return True
     v, w = np.ones(m + 1), np.zeros(m + 1)
@@ -192,20 +204,20 @@ def _directions(P, members, m, h, k, jitter, change, v):
 @inner
 def _take(store, g, i, change):
     """Bring g up to date with a change of beta_i."""
-    _add(g, -change, store.cache.rows[stored_row(store, i, NOBODY)])
+    _add(g, -change, rows_of(store)[row_at(store, i, NOBODY)])
 
 
 @inner
 def _rates(store, members, m, change, k, rate):
     """d_g = -(k + K_M d_beta_M)."""
-    rows, row_of = store.cache.rows, store.cache.row_of
+    rows = rows_of(store)
     for s in range(k.shape[0]):
         rate[s] = -k[s]
     p = 0
     while p < m:
         if p + 4 <= m:
-            a, b = row_of[members[p]], row_of[members[p + 1]]
-            c, d = row_of[members[p + 2]], row_of[members[p + 3]]
+            a, b = row_at_hand(store, members[p]), row_at_hand(store, members[p + 1])
+            c, d = row_at_hand(store, members[p + 2]), row_at_hand(store, members[p + 3])
             if min(a, b, c, d) >= 0:
                 w = change[p + 1 : p + 5]
                 add_four(rate, -w[0], -w[1], -w[2], -w[3], rows[a], rows[b], rows[c], rows[d])
@@ -271,11 +283,11 @@ def _counterpart(g, place, tabu, rises):
 
 
 @inner
-def _next_event(g, beta, lower, upper, place, tabu, members, m, driven, d, change, rate, mu, above, below):
+def _next_event(biased, g, beta, lower, upper, place, tabu, members, m, driven, d, change, rate, mu, above, below):
     """After what share of what is left of the way something changes, what, and who: a place in P or `driven`, or i."""
     t, first = _first_bound(beta, lower, upper, members, m, change)
     what, who = (MET_BOUND, first) if first >= 0 else (END, -1)
-    if m > 0:
+    if m > 0 or not biased:
         t, first = _first_gradient(g, rate, place, tabu, mu, change[0], above, below, t)
         if first >= 0:
             what, who = BECAME_FREE, first
@@ -323,7 +335,7 @@ def _assign(store, g, beta, i, value):
 
 
 @compiled
-def follow(store, beta, g, lower, upper, place, driven, target, P, members, m, mu, above, below, jitter, limit):
+def follow(store, biased, beta, g, lower, upper, place, driven, target, P, members, m, mu, above, below, jitter, limit):
     """Follow the path to its end, in place; how that went, and the number of events."""
     n = g.shape[0]
     d, k, rate = target - beta[driven], np.zeros(n), np.empty(n)
@@ -337,17 +349,17 @@ def follow(store, beta, g, lower, upper, place, driven, target, P, members, m, m
         return SINGULAR, 0
     while True:
         h = d.sum()
-        if m == 0 and abs(h) > NO_MASS * mass:
+        if biased and m == 0 and abs(h) > NO_MASS * mass:
             s = _counterpart(g, place, tabu, h < 0.0)
             if s < 0:
                 return STUCK, events
             events += 1
-            border(P, members, 0, s, g, store.diagonal[s] + jitter)
+            border(P, members, 0, s, g, diagonal_of(store)[s] + jitter, biased)
             place[s], mu, m = FREE, g[s], 1
         _directions(P, members, m, h, k, jitter, change, residual)
         _rates(store, members, m, change, k, rate)
         t, what, who = _next_event(
-            g, beta, lower, upper, place, tabu, members, m, driven, d, change, rate, mu, above, below
+            biased, g, beta, lower, upper, place, tabu, members, m, driven, d, change, rate, mu, above, below
         )
         _go(g, beta, members, m, driven, d, change, rate, k, t)
         mu += t * change[0]
@@ -374,8 +386,8 @@ def follow(store, beta, g, lower, upper, place, driven, target, P, members, m, m
                 d[who] = 0.0
             if m + 2 > P.shape[0]:
                 return TOO_LONG, events
-            row = store.cache.rows[stored_row(store, i, NOBODY)]
-            if not border(P, members, m, i, row, store.diagonal[i] + jitter):
+            row = rows_of(store)[row_at(store, i, NOBODY)]
+            if not border(P, members, m, i, row, diagonal_of(store)[i] + jitter, biased):
                 return SINGULAR, events
             place[i] = FREE
             m += 1

@@ -34,7 +34,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
-from streamsvm._jit import compiled, inner, inner_fma, inner_sum
+from streamsvm._jit import compiled, compiled_for, inner, inner_fma, inner_sum
 from streamsvm._simd import fmax
 from streamsvm.blocks import products
 from streamsvm.expansion import add_columns
@@ -216,6 +216,51 @@ def stored_row(store, i, pinned):
     if missing:
         compute_row(store, i, store.cache.rows[r])
     return r
+
+
+# ------------------------------------------------------------------------------------- rows, whoever keeps the examples
+#
+# Paths and forced steps go over the examples of a store, or over the members of an expansion (`online.forget`).
+
+
+def row_at(examples: Any, i: Any, pinned: Any) -> int:
+    """Where in `rows_of` the row of i is, computed if it is missing; the row `pinned` stays where it is."""
+    raise NotImplementedError
+
+
+def row_at_hand(examples: Any, i: Any) -> int:
+    """Where the row of i is, or -1 if it would have to be computed."""
+    raise NotImplementedError
+
+
+def rows_of(examples: Any) -> np.ndarray:
+    """All rows that are kept, (R, at least n)."""
+    raise NotImplementedError
+
+
+def diagonal_of(examples: Any) -> np.ndarray:
+    """k(x_i, x_i), (at least n,)."""
+    raise NotImplementedError
+
+
+@compiled_for(row_at, Store)
+def _row_at(store, i, pinned):
+    return stored_row(store, i, pinned)
+
+
+@compiled_for(row_at_hand, Store)
+def _row_at_hand(store, i):
+    return store.cache.row_of[i]
+
+
+@compiled_for(rows_of, Store)
+def _rows_of(store):
+    return store.cache.rows
+
+
+@compiled_for(diagonal_of, Store)
+def _diagonal_of(store):
+    return store.diagonal
 
 
 # --------------------------------------------------------------------------------------------------- called from Python

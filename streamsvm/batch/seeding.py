@@ -52,7 +52,7 @@ from streamsvm._jit import compiled, inner
 from streamsvm._simd import fmax, fmin
 from streamsvm.batch import path as exact
 from streamsvm.batch import smo
-from streamsvm.batch.rows import NO_ROWS, NOBODY, ROWS_FOR_PRODUCT, RowStore, stored_row
+from streamsvm.batch.rows import NO_ROWS, NOBODY, ROWS_FOR_PRODUCT, RowStore, diagonal_of, row_at, rows_of
 from streamsvm.batch.smo import Options, Solution
 from streamsvm.batch.steps import BLOCK, View, kernel_among, subtract_rows
 from streamsvm.expansion import FORBIDDEN
@@ -283,7 +283,7 @@ def _receiver(sign, mass, r, g, beta, lower, upper, diagonal, K_r):
 @compiled
 def forced_steps(store, beta, g, lower, upper, leaving):
     """Pair steps that empty the leaving coefficients, each with the best gain per unit moved; whether all are empty."""
-    diagonal = store.diagonal
+    diagonal, rows = diagonal_of(store)[: g.shape[0]], rows_of(store)
     for _ in range(leaving.shape[0] + beta.shape[0]):
         r = leaving[0]
         for i in leaving:
@@ -292,12 +292,12 @@ def forced_steps(store, beta, g, lower, upper, leaving):
         if beta[r] == 0.0:
             return True
         sign, mass = np.sign(beta[r]), abs(beta[r])
-        at_r = stored_row(store, r, NOBODY)
-        K_r = store.cache.rows[at_r]
+        at_r = row_at(store, r, NOBODY)
+        K_r = rows[at_r]
         j = _receiver(sign, mass, r, g, beta, lower, upper, diagonal, K_r)
         if j < 0:
             return False
-        K_j = store.cache.rows[stored_row(store, j, at_r)]
+        K_j = rows[row_at(store, j, at_r)]
         room = upper[j] - beta[j] if sign > 0.0 else beta[j] - lower[j]
         step = min(mass, room)
         beta[j] = (upper[j] if sign > 0.0 else lower[j]) if step >= room else beta[j] + sign * step
@@ -423,6 +423,7 @@ def _followed(previous, inverse: exact.Inverse, entering, lower, upper, max_even
         store.fill(driven)
     outcome, events = exact.follow(
         store.data,
+        True,
         beta,
         g,
         lower,
@@ -640,6 +641,11 @@ def effective_folds(n: int, folds: Sequence[np.ndarray]) -> float:
     return n / max(1.0, sum(len(fold) for fold in folds) / max(1, len(folds)))
 
 
+def events_of(r_free: float, r_bounded: float) -> float:
+    """How many events a path is expected to have by which so many free and bounded support vectors leave."""
+    return EVENTS_OF_FREE * r_free + EVENTS_OF_BOUNDED * float(np.sqrt(r_bounded))
+
+
 def choose(known: Solution, folds: Sequence[np.ndarray]) -> Choice:
     """Which seed from the full solution the folds are solved with soonest, if any.
 
@@ -661,7 +667,7 @@ def choose(known: Solution, folds: Sequence[np.ndarray]) -> Choice:
     effective = effective_folds(n, folds)
     r = support / max(1, trained) * n / effective
     r_free = m / max(1, support) * r
-    events = EVENTS_OF_FREE * r_free + EVENTS_OF_BOUNDED * np.sqrt(r - r_free)
+    events = events_of(r_free, r - r_free)
     active = min(float(n), ACTIVE * support)
     newton = known.newton_steps * (SECONDS_PER_SYSTEM * m**3 + SECONDS_PER_ELEMENT * (m * m + m * active))
     steps = known.iterations * (SECONDS_PER_STEP + SECONDS_PER_ELEMENT * active) + newton

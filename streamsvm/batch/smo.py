@@ -64,6 +64,7 @@ from streamsvm.batch.steps import (
     iterate,
     kernel_among,
     penalties,
+    settled,
     subtract_from,
     subtract_rows,
 )
@@ -72,7 +73,6 @@ from streamsvm.kernels import make_kernel
 
 MIN_CHUNK, MAX_CHUNK = 200, 1000  # pair steps between two looks at what may be shrunk
 WORTH_SHRINKING = 0.8  # the share of active examples up to which it pays to move them together
-DUST = 1e-13  # of a box: what the rounding of sums leaves
 MAX_STEPS = 20_000  # per example, beyond which rounding is all that moves
 
 
@@ -260,12 +260,10 @@ class _Training:
 
         Where all others are at their bounds, one of them would be the only free one and decide on the bias.
         """
-        near = DUST * (self.upper - self.lower)
-        settled = np.where(self.upper - self.beta <= near, self.upper, self.beta)
-        settled = np.where(settled - self.lower <= near, self.lower, settled)
-        if np.array_equal(settled, self.beta):
+        beta = settled(self.beta, self.lower, self.upper)
+        if np.array_equal(beta, self.beta):
             return
-        self.beta[:] = settled
+        self.beta[:] = beta
         self.view = view = self._view_of_all()
         view.extremes[[TOP, BOTTOM]] = (self.g + view.up).max(), (self.g + view.down).min()
 

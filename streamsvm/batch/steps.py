@@ -50,6 +50,7 @@ from streamsvm.expansion import FORBIDDEN, set_penalties
 NO_CURVATURE = 1e-12
 SINGULAR = 1e-12  # of a determinant, relative to the product of the curvatures: the two sets are as good as one
 ETA = 0.9
+DUST = 1e-13  # of a box: what the rounding of sums leaves
 BLOCK = 256  # examples of a pass; the extreme is looked up in one block
 TOP, BOTTOM = 0, 1
 STEPS, PLANNED, KINDS = 0, 1, 2
@@ -75,6 +76,13 @@ class View(NamedTuple):
 def penalties(beta: np.ndarray, lower: np.ndarray, upper: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """`up` and `down` of these coefficients."""
     return np.where(beta < upper, 0.0, -FORBIDDEN), np.where(beta > lower, 0.0, FORBIDDEN)
+
+
+def settled(beta: np.ndarray, lower: np.ndarray, upper: np.ndarray) -> np.ndarray:
+    """The coefficients, with those at a bound that rounding has left beside it."""
+    near = DUST * (upper - lower)
+    beta = np.where(upper - beta <= near, upper, beta)
+    return np.where(beta - lower <= near, lower, beta)
 
 
 class Rule(NamedTuple):

@@ -193,8 +193,15 @@ def _kernel_among(s, kernel, members, K):
             K[a, b] = s.rows[r, members[b]]
 
 
+def kernel_among(s: Expansion, kernel: Kernel, members: np.ndarray) -> np.ndarray:
+    """k(x_f, x_h) for these members f, h."""
+    K = np.empty((len(members), len(members)))
+    _kernel_among(s, kernel, members, K)
+    return K
+
+
 @compiled
-def _move(s, kernel, members, goal):
+def move_members(s, kernel, members, goal):
     """Give these members other coefficients, and all active ones the gradient that goes with them."""
     n = s.counts[SLOTS]
     for a in range(members.shape[0]):
@@ -226,13 +233,12 @@ class _ActiveSet:
         return s.alpha[:n], s.g[:n], s.lo[:n], s.hi[:n]
 
     def kernel_among(self, places: np.ndarray) -> np.ndarray:
-        K = np.empty((len(places), len(places)))
-        _kernel_among(self.s, self.kernel, places, K)
+        K = kernel_among(self.s, self.kernel, places)
         K[np.diag_indices_from(K)] += JITTER * (1.0 + np.abs(K.diagonal()))
         return K
 
     def move(self, places: np.ndarray, alpha: np.ndarray) -> None:
-        _move(self.s, self.kernel, places, alpha)
+        move_members(self.s, self.kernel, places, alpha)
         self.problem.note(self.s)
 
     def shrink(self) -> None:
