@@ -155,8 +155,8 @@ def carry_out(action: Action, model: Any, row: Any = None, w: float = 1.0) -> st
     Parameters
     ----------
     action
-        A label is learned under its key as id.  A correction or retraction takes out exactly what was learned if the
-        model can do that (`relabel`, `forget`).  Other actions change no model.
+        A label is learned under its key as id.  A correction or retraction takes out exactly what was learned, if the
+        model can do that (`forget`).  Other actions change no model.
     model
         A learner of ours, or a river pipeline that ends in one.
     row
@@ -177,12 +177,11 @@ def carry_out(action: Action, model: Any, row: Any = None, w: float = 1.0) -> st
     """
     learner = _last_step(model)
     if isinstance(action, SetLabel):
-        if action.is_correction and hasattr(learner, "relabel"):
-            learner.relabel([action.key], [action.y])
-            return None
+        if action.is_correction and hasattr(learner, "forget"):
+            learner.forget([action.key])
         _learn(model, row, action.y, w, action.key)
-        if action.is_correction:
-            return f"{_name(learner)} cannot relabel: example {action.key} was learned again, beside its old label"
+        if action.is_correction and not hasattr(learner, "forget"):
+            return f"{_name(learner)} cannot forget: example {action.key} was learned again, beside its old label"
     if isinstance(action, Retract):
         if not hasattr(learner, "forget"):
             return f"{_name(learner)} cannot forget: what was learned from example {action.key} stays in the model"
