@@ -240,3 +240,23 @@ def test_a_row_store_has_one_gamma_only():
 
 def test_all_starts_along_c_are_known():
     assert set(seeding.C_SEEDS) <= set(WARM_STARTS)
+
+
+def test_a_metric_without_a_value_is_said():
+    X, y = np.random.default_rng(0).normal(size=(20, 2)), np.arange(20) % 3 == 0
+    with pytest.warns(RuntimeWarning, match="no setting has a score"):
+        search = grid_search(X, y, Cs=[1.0, 2.0], folds=folds.leave_one_out(20), metric=lambda y, f: float("nan"))
+    assert search.solution is None
+    with pytest.raises(ValueError, match="no setting has a score"):
+        _ = search.best
+    with pytest.raises(TypeError, match=r"Cs=1.0 must be a list of numbers"):
+        grid_search(X, y, Cs=1.0)
+
+
+def test_a_cell_says_how_its_folds_started():
+    X, y = np.random.default_rng(0).normal(size=(40, 2)), np.arange(40) % 3 == 0
+    search = grid_search(X, y, Cs=[1.0, 50.0], folds=folds.leave_one_out(40))
+    for cell in search.table:
+        assert cell.result.seeding in ("path", "best", "skip")
+        assert "seconds a fold" in cell.result.reason
+        assert "along C" in cell.result.reason

@@ -1,6 +1,8 @@
 """The batch solver: optimal from scratch, whatever the options, the start, the cache and the examples held out."""
 
 import pickle
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
 
 import naive
@@ -23,6 +25,7 @@ from sklearn.datasets import (
 from sklearn.metrics.pairwise import pairwise_kernels
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
+from threadpoolctl import threadpool_info
 
 from streamsvm.batch import RowStore, newton, smo
 from streamsvm.batch.newton import direction, free_step
@@ -874,3 +877,91 @@ def test_extremes_are_those_of_the_whole_problem_after_shrinking():
     assert training.run()
     may_rise = training.beta < training.upper
     assert training.view.extremes[TOP] == training.g[may_rise].max()
+
+
+@pytest.mark.parametrize("kernel", ["poly", "linear"])
+@pytest.mark.parametrize("C", [1.0, 1e6])
+def test_tiny_coefficients_are_no_dust(kernel, C):
+    """Unscaled features: kernel values of 1e12, and coefficients of 1e-12 and less."""
+    X, y = load_breast_cancer(return_X_y=True)
+    X, y = X[:120], y[:120] == 1
+    weights = np.ones(120)
+    weights[3] = 1e8
+    s = smo.solve(X, y, C=C, kernel=kernel, degree=3, weights=weights)
+    scale = float(np.abs(s.decision_values).max())
+    np.testing.assert_allclose(s.decision_function(X), s.decision_values, rtol=0, atol=1e-6 * scale)
+    assert abs(s.beta.sum()) <= 1e-12 * np.abs(s.beta).sum()
+
+
+def test_a_huge_bound_changes_nothing():
+    X = moons()[0]
+    y = X[:, 0] > 0.5
+    s, larger = (smo.solve(X, y, C=C, gamma=50.0) for C in (1e3, 1e14))
+    assert not (np.abs(s.beta) == 1e3).any()
+    np.testing.assert_allclose(larger.decision_values, s.decision_values, atol=3e-3)
+    np.testing.assert_allclose(larger.decision_function(X), larger.decision_values, atol=1e-8)
+
+
+@pytest.mark.parametrize("labels", [[1.0, np.nan, 1.0], [True, None, False], np.array([np.nan, -1.0, 1.0])])
+def test_a_missing_label_is_refused(labels):
+    with pytest.raises(ValueError, match=r"y has no label in row [01]"):
+        smo.solve(np.eye(3), labels, C=1.0)
+
+
+def test_new_examples_come_as_the_old_ones_did():
+    dicts = [{"a": 1.0, "b": 2.0}, {"b": -1.0}, {"a": -2.0}]
+    beta = np.array([1.0, -0.5, -0.5])
+    by_name, by_number = RowStore(dicts, RBF(0.1)), RowStore([[1.0, 2.0], [0.0, -1.0]], RBF(0.1))
+    frame = pd.DataFrame({"a": [1.0, 0.0, -2.0], "b": [2.0, -1.0, 0.0]})
+    of_frame = RowStore(frame, RBF(0.1))
+    np.testing.assert_array_equal(of_frame.expand(frame[["b", "a"]], beta), of_frame.expand(frame, beta))
+    np.testing.assert_array_equal(of_frame.expand(frame.to_numpy(), beta), of_frame.expand(frame, beta))
+    with pytest.raises(ValueError, match=r"X has the columns \['a', 'c'\]; .* have \['a', 'b'\]"):
+        of_frame.expand(frame.rename(columns={"b": "c"}), beta)
+    with pytest.raises(TypeError, match="X is rows of numbers; the examples of the solution were dicts"):
+        by_name.expand([[1.0, 2.0]], beta)
+    with pytest.raises(TypeError, match="X is dicts; the examples of the solution were rows of numbers"):
+        by_number.expand(dicts, beta[:2])
+
+
+def test_rows_that_are_short_take_no_more_than_all_rows():
+    store = RowStore(np.random.default_rng(0).normal(size=(50, 3)), RBF(1.0), cache_mb=1e5)
+    short = store.short_rows(40)
+    assert short.rows.shape == (40, 40)
+    assert store._workspace.size <= 50 * 50
+
+
+def test_a_store_from_read_only_memory_is_a_store_like_any_other():
+    store = RowStore(np.random.default_rng(0).normal(size=(50, 3)), RBF(1.0))
+    state = store.__getstate__()
+    for array in state["data"][:-1]:
+        if isinstance(array, np.ndarray):
+            array.flags.writeable = False
+    again = RowStore.__new__(RowStore)
+    again.__setstate__(state)
+    assert all(array.flags.writeable for array in again.data[:-1] if isinstance(array, np.ndarray))
+    np.testing.assert_array_equal(again.rows([1, 2]), store.rows([1, 2]))
+
+
+def test_threads_leave_the_blas_as_it_was():
+    def limits():
+        return [pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"]
+
+    before, go = limits(), threading.Barrier(4)
+    with newton.one_thread():
+        assert set(limits()) <= {1}
+
+    def work():
+        go.wait()
+        for _ in range(50):
+            with newton.one_thread():
+                pass
+
+    with ThreadPoolExecutor(4) as pool:
+        tasks = [pool.submit(work) for _ in range(4)]
+        for _ in range(50):
+            with newton.one_thread():
+                pass
+        for task in tasks:
+            task.result()
+    assert limits() == before

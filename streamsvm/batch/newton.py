@@ -22,6 +22,9 @@ The step is our own.  It is paid for: a try is due when pair steps have cost as 
 doubles after a try that was cut short and halves after one that was not.
 """
 
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Protocol
 
 import numpy as np
@@ -34,14 +37,23 @@ MIN_WAIT = 20  # pair steps between two tries
 JITTER = 1e-10  # on the diagonal, relative to it
 MIN_PATIENCE, MAX_PATIENCE = 0.25, 64.0
 
-_threads: list[ThreadpoolController] = []
+
+_controllers: list[ThreadpoolController] = []
 
 
-def _one_thread():
-    """One BLAS thread: the systems are too small for more, and it gives the same sums on every machine load."""
-    if not _threads:
-        _threads.append(ThreadpoolController())
-    return _threads[0].limit(limits=1, user_api="blas")
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """One BLAS thread: the systems are too small for more, and it gives the same sums on every machine load.
+
+    In the main thread only.  From another one, OpenBLAS does not take the limit, and would not lift one that it finds.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    if not _controllers:
+        _controllers.append(ThreadpoolController())
+    with _controllers[0].limit(limits=1, user_api="blas"):
+        yield
 
 
 class ActiveSet(Protocol):
@@ -138,7 +150,7 @@ class Newton:
         if steps < MIN_WAIT or self._work < 0.999 * self._patience * _cost(len(F), n):
             return
         K_F, beta_F = active.kernel_among(F), beta[F]
-        with _one_thread():
+        with one_thread():
             tries, cost, full = free_step(beta_F, g[F], K_F, lower[F], upper[F], self._fixed_sum)
         active.move(F, beta_F)
         self.steps += tries

@@ -50,7 +50,7 @@ import numpy as np
 from scipy.linalg import lapack
 
 from streamsvm._jit import compiled, inner, inner_fma
-from streamsvm.batch.newton import _one_thread
+from streamsvm.batch.newton import one_thread
 from streamsvm.batch.rows import NOBODY, add_four, diagonal_of, row_at, row_at_hand, rows_of
 
 OUT, FREE, AT_LOWER, AT_UPPER, DRIVEN = np.int8(0), np.int8(1), np.int8(2), np.int8(3), np.int8(4)
@@ -94,7 +94,7 @@ def bordered_inverse(K_M: np.ndarray, jitter: float, biased: bool = True) -> np.
         return P
     A = K_M.copy()
     A[np.diag_indices(m)] += jitter
-    with _one_thread():
+    with one_thread():
         L, failed = lapack.dpotrf(A, lower=True)
         if failed:
             return None

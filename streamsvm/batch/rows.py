@@ -352,6 +352,7 @@ class RowStore:
 
     def __init__(self, X: Any, kernel: Kernel, cache_mb: float = 256.0) -> None:
         matrix, self._names = _matrix_of(X)
+        self._columns = list(X.columns) if hasattr(X, "columns") else None
         self.kernel = kernel
         self.shape = matrix.shape
         n, D = matrix.shape
@@ -388,7 +389,8 @@ class RowStore:
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
-        self.data = self.data._replace(cache=self._no_rows())
+        own = [np.array(a) if isinstance(a, np.ndarray) and not a.flags.writeable else a for a in self.data]
+        self.data = Store._make(own)._replace(cache=self._no_rows())  # arrays that joblib maps would be compiled for
 
     def __len__(self) -> int:
         return self.shape[0]
@@ -412,6 +414,10 @@ class RowStore:
     def capacity(self) -> int:
         """How many rows it can keep."""
         return len(self.data.cache.rows)
+
+    def drop_rows(self) -> None:
+        """Give the memory of all rows back; they are computed again when they are needed."""
+        self.data, self._workspace = self.data._replace(cache=self._no_rows()), np.empty(0)
 
     def fill(self, ids: Any) -> None:
         """Have the rows of these examples at hand, as many as it can keep; many cost less together than one by one."""
@@ -444,7 +450,10 @@ class RowStore:
 
     def expand(self, X: Any, beta: np.ndarray) -> np.ndarray:
         """sum_s beta_s k(x, x_s) for each row x of X, which has the features that the store's examples have."""
+        X = self._in_order(X)
         matrix, names = _matrix_of(X, self._names)
+        if (names is None) != (self._names is None):
+            raise TypeError(f"X is {_form(names)}; the examples of the solution were {_form(self._names)}")
         unknown = matrix.shape[1] - self.shape[1]
         if names is None and unknown:
             raise ValueError(f"X has {matrix.shape[1]} features; the examples of the solution have {self.shape[1]}")
@@ -456,15 +465,29 @@ class RowStore:
         _expand(self.data, known.indptr.astype(np.int64), known.indices.astype(np.int32), known.data, sq, beta, out)
         return out
 
+    def _in_order(self, X: Any) -> Any:
+        """A frame with the columns of the store's examples in their order; anything else as it is."""
+        if self._columns is None or not hasattr(X, "columns") or list(X.columns) == self._columns:
+            return X
+        missing = [name for name in self._columns if name not in list(X.columns)]
+        if missing or len(X.columns) != len(self._columns):
+            raise ValueError(f"X has the columns {list(X.columns)}; the examples of the solution have {self._columns}")
+        return X[self._columns]
+
     def short_rows(self, m: int) -> Cache:
         """An empty cache for rows of m values each; there is one at a time."""
         if len(self._workspace) == 0:
-            self._workspace = np.empty(max(self._floats // 3, MIN_ROWS * len(self)))
+            enough = min(self._floats // 3, len(self) ** 2)
+            self._workspace = np.empty(max(enough, MIN_ROWS * len(self)))
         R = min(m, len(self._workspace) // m)
         return empty_cache(self._workspace[: R * m].reshape(R, m), m)
 
 
 # ---------------------------------------------------------------------------------------------------------------- input
+
+
+def _form(names: dict | None) -> str:
+    return "rows of numbers" if names is None else "dicts"
 
 
 def _by_fours(n: int) -> int:

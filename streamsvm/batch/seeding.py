@@ -84,6 +84,7 @@ class Start(NamedTuple):
         return 0.5 * float(self.beta @ (y + self.g))
 
 
+ROUNDING = 1e-12  # of the largest coefficient
 ROOM = 80  # for examples that become free on the path of a few leaving ones
 
 Seed = Callable[[Solution, np.ndarray, np.ndarray, np.ndarray, np.ndarray], Start]
@@ -123,12 +124,14 @@ def repair(beta: np.ndarray, groups: Sequence[np.ndarray], lower: np.ndarray, up
         if abs(missing) <= rounding:
             break
         beta[group] = _shift(beta[group], lower[group], upper[group], missing)
-    near = 1e-12 * (upper - lower)  # not even rounding may make an example free
+    near = ROUNDING * np.minimum(upper - lower, np.abs(beta).max(initial=0.0))  # not even this may make one free
     beta = np.where(beta - lower <= near, lower, np.where(upper - beta <= near, upper, beta))
-    rest = float(beta.sum())
-    if abs(rest) > 1e-2 * rounding:  # one coefficient takes it, so that only one row is needed
-        widest = int(np.argmax(np.minimum(upper - beta, beta - lower)))
-        beta[widest] = min(max(beta[widest] - rest, lower[widest]), upper[widest])
+    for only_free in (True, False):  # one coefficient takes the rest, so that only one row is needed
+        rest = float(beta.sum())
+        if abs(rest) > 1e-2 * rounding:
+            up, down = upper - beta, beta - lower
+            widest = int(np.argmax(np.minimum(up, down) if only_free else down if rest > 0.0 else up))
+            beta[widest] = min(max(beta[widest] - rest, lower[widest]), upper[widest])
     return beta
 
 
@@ -320,9 +323,11 @@ def greedy(previous: Solution, leaving, entering, lower: np.ndarray, upper: np.n
 @compiled
 def is_settled(beta, lower, upper):
     """Whether beta needs no repair: inside its box, sum 0, nothing at a bound but for rounding."""
-    total = mass = 0.0
+    total = mass = largest = 0.0
     for i in range(beta.shape[0]):
-        near = 1e-12 * (upper[i] - lower[i])
+        largest = max(largest, abs(beta[i]))
+    for i in range(beta.shape[0]):
+        near = ROUNDING * min(upper[i] - lower[i], largest)
         for bound in (lower[i], upper[i]):
             if beta[i] != bound and abs(beta[i] - bound) <= near:
                 return False

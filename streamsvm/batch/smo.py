@@ -493,6 +493,9 @@ def signs_of(y: Any, n: int) -> np.ndarray:
     labels = np.asarray(y)
     if labels.shape != (n,):
         raise ValueError(f"y has shape {labels.shape} for {n} examples; one label for each is needed")
+    missing = [i for i, label in enumerate(labels.tolist()) if label is None or label != label]
+    if missing:
+        raise ValueError(f"y has no label in row {missing[0]}: {labels[missing[0]]!r}")
     classes = np.unique(labels)
     if len(classes) == 2 and set(classes.tolist()) not in ({-1, 1}, {0, 1}):
         return np.where(labels == classes[1], 1.0, -1.0)

@@ -50,7 +50,7 @@ from streamsvm.expansion import FORBIDDEN, set_penalties
 NO_CURVATURE = 1e-12
 SINGULAR = 1e-12  # of a determinant, relative to the product of the curvatures: the two sets are as good as one
 ETA = 0.9
-DUST = 1e-13  # of a box: what the rounding of sums leaves
+DUST = 1e-13  # of the largest coefficient: what the rounding of sums leaves
 BLOCK = 256  # examples of a pass; the extreme is looked up in one block
 TOP, BOTTOM = 0, 1
 STEPS, PLANNED, KINDS = 0, 1, 2
@@ -80,7 +80,7 @@ def penalties(beta: np.ndarray, lower: np.ndarray, upper: np.ndarray) -> tuple[n
 
 def settled(beta: np.ndarray, lower: np.ndarray, upper: np.ndarray) -> np.ndarray:
     """The coefficients, with those at a bound that rounding has left beside it."""
-    near = DUST * (upper - lower)
+    near = DUST * np.minimum(upper - lower, np.abs(beta).max(initial=0.0))  # a box may be far too large for them all
     beta = np.where(upper - beta <= near, upper, beta)
     return np.where(beta - lower <= near, lower, beta)
 

@@ -4,7 +4,8 @@ The examples that a split leaves out stay in the problem with an empty box, lowe
 their gradient is kept, and f(x_i) = y_i - g_i + bias is the decision value of a model that has not seen them.  So a
 fold costs no matrix of its own and no second pass of the kernel.
 
-Starts, which change how soon a fold is solved, and not where it ends:
+Starts, which change how soon a fold is solved, and not where it ends, if the kernel is positive semi-definite (sigmoid
+kernels are not, and have several optima):
 
 - from the *full* solution, that of all examples (AVG, TOP, GREEDY, BEST, the exact path).  A fold whose left-out
   examples are no support vectors has that very solution, and nothing is trained;
@@ -32,11 +33,12 @@ from streamsvm.batch import seeding as seeds
 from streamsvm.batch import smo
 from streamsvm.batch.path import Inverse
 from streamsvm.batch.rows import RowStore
-from streamsvm.kernels import RBF_KIND, make_kernel
+from streamsvm.kernels import LINEAR_KIND, POLYNOMIAL_KIND, RBF_KIND, Kernel, make_kernel
 from streamsvm.validation import folds as kinds
 from streamsvm.validation.scores import greater_is_better, measure
 
 CERTAIN = 10.0  # tolerances by which a bound must hold before it decides a sign
+DIGITS = 12  # of a score; what is beyond is rounding
 MANY_FOLDS = 30  # of the size from which a seed always pays
 
 CHAINS = ("reuse", "sir", "mir", "ato")  # from the fold before
@@ -388,9 +390,14 @@ def _without_training(plan: Plan, test: np.ndarray, out: np.ndarray) -> Fold | N
     if full.free.any() and not full.beta[out].any():
         f = full.y[test] - full.g[test] + full.bias
         return _untrained(test, f, f > 0.0, "copied", full)
-    if plan.values or len(test) != 1 or len(out) != 1:
+    if plan.values or len(test) != 1 or len(out) != 1 or not _is_positive(plan.problem.store.kernel):
         return None
     return _by_bounds(full, int(test[0]), test, plan)
+
+
+def _is_positive(kernel: Kernel) -> bool:
+    """Whether its matrices are positive semi-definite, as the bounds need."""
+    return kernel.kind in (RBF_KIND, LINEAR_KIND) or (kernel.kind == POLYNOMIAL_KIND and kernel.coef0 >= 0.0)
 
 
 def _by_bounds(full: smo.Solution, i: int, test: np.ndarray, plan: Plan) -> Fold | None:
@@ -527,8 +534,8 @@ def cross_validate(
     seeding
         Where the training of a fold starts, see the table.
     values
-        False, with folds of one example each: where a bound on the full solution tells whether an example is predicted
-        right without it, its decision value is not computed.
+        False, with folds of one example each and a positive semi-definite kernel: where a bound on the full solution
+        tells whether an example is predicted right without it, its decision value is not computed.
     tol
         How much a pair may violate the optimality conditions.
     n_jobs
@@ -557,7 +564,8 @@ def cross_validate(
     ============== ==================================================================================================
     ``"auto"``     ``"none"`` if splits leave out more than two ninths of the examples, as up to four folds do; else
                    ``"none"``, ``"path"`` or ``"best"``, by what `streamsvm.batch.seeding.choose` expects them to cost
-                   when it has seen the first split solved
+                   when it has seen the first split solved; from thirty folds on the full solution is there, and
+                   ``"skip"`` takes the place of ``"none"``
     ``"none"``     0, and the full solution is not computed
     ``"skip"``     0
     ``"avg"``      the full solution; what leaves is shared equally among the free examples
@@ -592,6 +600,8 @@ def cross_validate(
     plan, first, reason = prepared(problem, splits, seeding, bool(values))
     per_fold = list(with_progress(_outcomes(plan, n_jobs), len(splits), "folds", progress))
     warn_unless(sum(not part.converged for part in per_fold), len(per_fold), "folds")
+    if problem.store is not X:
+        problem.store.drop_rows()  # or every result that is kept would keep them
     seconds = time.perf_counter() - begin
     return Result(positive, classes, splits, per_fold, plan.full, first, plan.seeding, reason, seconds)
 
@@ -698,13 +708,16 @@ class Comparison:
 
     @property
     def means(self) -> tuple[float, float]:
-        """The mean score of each setting."""
-        return float(self.first.mean()), float(self.second.mean())
+        """The mean score of each setting, over the splits in which both have one; NaN if there is none."""
+        both = np.isfinite(self.first) & np.isfinite(self.second)
+        if not both.any():
+            return float("nan"), float("nan")
+        return float(self.first[both].mean()), float(self.second[both].mean())
 
     @property
     def wins(self) -> tuple[int, int, int]:
         """In how many splits the first is better, the second is, and neither."""
-        gain = self._gain
+        gain = np.round(self._gain, DIGITS)
         return int(np.sum(gain > 0)), int(np.sum(gain < 0)), int(np.sum(gain == 0))
 
     @property
@@ -716,7 +729,7 @@ class Comparison:
     @property
     def by_averaging(self) -> str | None:
         """``"first"`` or ``"second"``, whose mean score is better; None if they are equal."""
-        gain = float(np.sum(self._gain))
+        gain = round(float(np.sum(self._gain)), DIGITS)
         return None if gain == 0.0 else "first" if gain > 0.0 else "second"
 
     @property

@@ -4,6 +4,7 @@ Labels are bool here, True for the positive class.  Metrics that need probabilit
 order of the decision values f, but is not calibrated: good for areas under curves, not for a log loss.
 """
 
+import functools
 import inspect
 from types import SimpleNamespace
 from typing import Any
@@ -58,7 +59,7 @@ def measure(metric: Any, y: np.ndarray, f: np.ndarray) -> float:
     if names[:1] == ["estimator"]:
         return float(metric(_Answers(f), np.arange(len(f))[:, None], y))
     second = names[1] if len(names) > 1 else ""
-    if second in PROBABILITIES or getattr(metric, "__name__", "") in TAKES_PROBABILITIES:
+    if second in PROBABILITIES or _name_of(metric) in TAKES_PROBABILITIES:
         return float(metric(y, probabilities(f)))
     return float(metric(y, f if second in DECISIONS else f > 0.0))
 
@@ -67,7 +68,14 @@ def greater_is_better(metric: Any) -> bool:
     """Whether more of a metric is better: a metric of river says so, a function by its name."""
     if _is_rivers(metric):
         return bool(metric().bigger_is_better if isinstance(metric, type) else metric.bigger_is_better)
-    return not getattr(metric, "__name__", "").endswith(LOSS_ENDINGS)
+    return not _name_of(metric).endswith(LOSS_ENDINGS)
+
+
+def _name_of(function: Any) -> str:
+    """The name of a function, also of one with some arguments given."""
+    while isinstance(function, functools.partial):
+        function = function.func
+    return str(getattr(function, "__name__", ""))
 
 
 def probabilities(f: np.ndarray) -> np.ndarray:

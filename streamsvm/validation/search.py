@@ -8,6 +8,7 @@ With many small folds it is better to go along C with the solution over all exam
 """
 
 import time
+import warnings
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
@@ -26,6 +27,10 @@ from streamsvm.validation.scores import greater_is_better
 
 OTHER_NAMES = {"single": "pairwise", "multiple": "averaged"}
 WARM_STARTS = ("auto", "none", "single", "multiple", *seeds.C_SEEDS)
+NO_SCORE = (
+    "no setting has a score, since the metric is not defined on some of the folds; use larger or stratified folds, or "
+    "the metric over all tests, result.score(metric) of each cell"
+)
 STOPPED = "no coefficient at its bound"  # the start of what was not trained
 
 
@@ -67,7 +72,7 @@ class Search:
     solution
         The model of the best cell, trained on all examples; None if it was not asked for.
     warm_start, seeding
-        Where trainings started.
+        Where trainings were to start; the `result` of a cell says what was picked.
     seconds
         Of the whole search, by the wall clock.
     """
@@ -106,7 +111,14 @@ def best_of(table: list[Cell], greater: bool) -> Cell:
     """The first cell with the best score; one without a score is never better.
 
     The same scores of folds in another order have another mean in the last digits, which is to decide nothing.
+
+    Raises
+    ------
+    ValueError
+        If no cell has a score.
     """
+    if all(np.isnan(cell.score) for cell in table):
+        raise ValueError(NO_SCORE)
     sign = 1.0 if greater else -1.0
     return max(table, key=lambda cell: -np.inf if np.isnan(cell.score) else round(sign * cell.score, 12))
 
@@ -155,6 +167,8 @@ class _Found(NamedTuple):
     gamma: float
     split: int
     outcome: Fold
+    seeding: str = "none"
+    reason: str = ""
 
 
 def _along(task: _Task, store: RowStore, out: np.ndarray) -> Iterator[tuple[Problem, smo.Solution, Fold]]:
@@ -202,10 +216,10 @@ def _trainings(task: _Task) -> Iterator[_Found]:
 def _from_full(task: _Task, store: RowStore) -> Iterator[_Found]:
     """The full solution along C, and for each C the folds from there."""
     for C, (problem, full, took) in zip(task.Cs, _along(task, store, NOBODY), strict=True):
-        yield _Found(C, task.gamma, -1, took)
-        plan, _ = crossval.plan_of(problem, task.folds, full, task.seeding)
+        plan, reason = crossval.plan_of(problem, task.folds, full, task.seeding)
+        yield _Found(C, task.gamma, -1, took, plan.seeding, reason)
         for i, outcome in zip(task.splits, crossval.run(plan, task.splits), strict=True):
-            yield _Found(C, task.gamma, i, outcome)
+            yield _Found(C, task.gamma, i, outcome, plan.seeding, reason)
 
 
 def _list_of_trainings(task: _Task) -> list[_Found]:
@@ -257,7 +271,7 @@ def grid_search(
         The values to try; for the linear kernel leave `gammas` out.
     kernel, degree, coef0, weights
         As for `streamsvm.batch.smo.solve`.
-    k, folds, seed, tol, n_jobs, progress, cache_mb
+    k, folds, seed, tol, progress, cache_mb
         As for `cross_validate`; the same folds serve every cell.
     metric
         What to choose by: see `streamsvm.validation.scores.measure`.
@@ -268,6 +282,8 @@ def grid_search(
         coefficients at the new bounds; ``"best"``: at the better of these two; ``"pairwise"`` or ``"single"``,
         ``"averaged"`` or ``"multiple"``: with exact steps of the bounded coefficients, pair by pair or of all of them;
         ``"none"``: at 0; ``"auto"``: ``"scaled"`` if most support vectors are at their bounds, else ``"best"``.
+    n_jobs
+        As for `cross_validate`; where folds start from the full solution, only the values of gamma are divided.
     seeding
         ``"none"``: every fold goes along C by itself; another one of `cross_validate` from the full solution: this one
         goes along C, and the folds start from it; ``"auto"``: the latter if splits leave out at most 1 in 30.
@@ -308,21 +324,25 @@ def grid_search(
     tasks = [_Task(setting, splits, gamma, values, part, warm, seeded) for gamma in widths for part in parts]
     total = len(widths) * len(values) * (len(splits) + (seeded != "none"))
     trainings = crossval.with_progress(_all_trainings(tasks, n_jobs, jobs), total, "trainings", progress)
-    outcomes: dict[tuple[float, float], dict[int, Fold]] = {(C, gamma): {} for C in values for gamma in widths}
+    cells: dict[tuple[float, float], dict[int, _Found]] = {(C, gamma): {} for C in values for gamma in widths}
     for found in trainings:
-        outcomes[found.C, found.gamma][found.split] = found.outcome
+        cells[found.C, found.gamma][found.split] = found
     crossval.warn_unless(
-        sum(not one.converged for cell in outcomes.values() for one in cell.values()), total, "trainings"
+        sum(not one.outcome.converged for cell in cells.values() for one in cell.values()), total, "trainings"
     )
-    reason = f"warm start along C: {warm}"
     table = []
-    for (C, gamma), cell in outcomes.items():
-        per_fold = [cell[i] for i in range(len(splits))]
-        seconds = sum(one.seconds for one in cell.values())
-        result = Result(positive, classes, splits, per_fold, None, cell.get(-1), seeded, reason, seconds)
+    for (C, gamma), cell in cells.items():
+        outcomes = {split: one.outcome for split, one in cell.items()}
+        per_fold, first = [outcomes[i] for i in range(len(splits))], outcomes.get(-1)
+        reason = "; ".join(filter(None, [cell[0].reason, f"warm start along C: {warm}"]))
+        seconds = sum(one.seconds for one in outcomes.values())
+        result = Result(positive, classes, splits, per_fold, None, first, cell[0].seeding, reason, seconds)
         scores = result.scores(metric)
         table.append(Cell(C, gamma, float(scores.mean()), float(scores.std()), result))
     up = greater_is_better(metric) if greater is None else greater
+    if all(np.isnan(cell.score) for cell in table):
+        warnings.warn(NO_SCORE, RuntimeWarning, stacklevel=2)
+        refit = False
     solution = _refitted(setting, best_of(table, up)) if refit else None
     return Search(values, widths, table, up, solution, warm, seeded, time.perf_counter() - begin)
 
@@ -333,6 +353,8 @@ def _refitted(setting: _Setting, best: Cell) -> smo.Solution:
 
 def _rising(name: str, values: Iterable[float]) -> list[float]:
     """The values in ascending order."""
+    if not isinstance(values, Iterable):
+        raise TypeError(f"{name}={values!r} must be a list of numbers; for one setting there is cross_validate")
     given = list(values)
     if not given:
         raise ValueError(f"{name} is empty; at least one value is needed")
