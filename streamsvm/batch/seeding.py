@@ -109,14 +109,18 @@ def _shift(beta: np.ndarray, lower: np.ndarray, upper: np.ndarray, amount: float
     return np.clip(beta + (theta[k] + step), lower, upper)
 
 
-def repair(beta: np.ndarray, groups: Sequence[np.ndarray], lower: np.ndarray, upper: np.ndarray) -> np.ndarray:
+def repair(
+    beta: np.ndarray, groups: Sequence[np.ndarray], lower: np.ndarray, upper: np.ndarray, largest: float = 0.0
+) -> np.ndarray:
     """The coefficients cut to their boxes and, group after group, moved by the same amount until they sum to 0.
 
-    Within a group this is the nearest point with the sum.  What the groups cannot take goes to everyone.
+    Within a group this is the nearest point with the sum.  What the groups cannot take goes to everyone.  Rounding is
+    that of the largest coefficient, or of one that there was.
 
     >>> repair(np.array([0.0, 0.5, -1.0]), [np.array([0])], np.array([0, 0, -1.0]), np.array([0.2, 1, 0]))
     array([ 0.2 ,  0.65, -0.85])
     """
+    largest = max(largest, float(np.abs(beta).max(initial=0.0)))
     beta = np.clip(beta, lower, upper)
     rounding = 1e-12 * float(np.abs(beta).sum())
     for group in (*groups, np.flatnonzero(lower < upper)):
@@ -124,7 +128,7 @@ def repair(beta: np.ndarray, groups: Sequence[np.ndarray], lower: np.ndarray, up
         if abs(missing) <= rounding:
             break
         beta[group] = _shift(beta[group], lower[group], upper[group], missing)
-    near = ROUNDING * np.minimum(upper - lower, np.abs(beta).max(initial=0.0))  # not even this may make one free
+    near = ROUNDING * np.minimum(upper - lower, largest)  # not even this may make one free
     beta = np.where(beta - lower <= near, lower, np.where(upper - beta <= near, upper, beta))
     for only_free in (True, False):  # one coefficient takes the rest, so that only one row is needed
         rest = float(beta.sum())
@@ -321,11 +325,9 @@ def greedy(previous: Solution, leaving, entering, lower: np.ndarray, upper: np.n
 
 
 @compiled
-def is_settled(beta, lower, upper):
+def is_settled(beta, lower, upper, largest):
     """Whether beta needs no repair: inside its box, sum 0, nothing at a bound but for rounding."""
-    total = mass = largest = 0.0
-    for i in range(beta.shape[0]):
-        largest = max(largest, abs(beta[i]))
+    total = mass = 0.0
     for i in range(beta.shape[0]):
         near = ROUNDING * min(upper[i] - lower[i], largest)
         for bound in (lower[i], upper[i]):
@@ -340,8 +342,9 @@ def is_settled(beta, lower, upper):
 
 def _settled(previous, beta, g, lower, upper, seed: str, events: int, rows_before: int) -> Start:
     """The start at beta, of which g is the gradient, after the repair of what rounding has left."""
-    if not is_settled(beta, lower, upper):
-        old, beta = beta, repair(beta, [_staying(previous, lower, upper)], lower, upper)
+    largest = float(np.abs(previous.beta).max(initial=0.0))
+    if not is_settled(beta, lower, upper, largest):
+        old, beta = beta, repair(beta, [_staying(previous, lower, upper)], lower, upper, largest)
         ids = np.flatnonzero(beta != old)
         subtract_rows(previous.store.data, _view(previous.store, g), ids, (beta - old)[ids])
     return Start(beta, g, seed, events, previous.store.rows_computed - rows_before)

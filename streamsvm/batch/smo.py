@@ -260,7 +260,7 @@ class _Training:
 
         Where all others are at their bounds, one of them would be the only free one and decide on the bias.
         """
-        beta = settled(self.beta, self.lower, self.upper)
+        beta = settled(self.beta, self.lower, self.upper, np.abs(self.beta).max(initial=0.0))
         if np.array_equal(beta, self.beta):
             return
         self.beta[:] = beta

@@ -78,9 +78,12 @@ def penalties(beta: np.ndarray, lower: np.ndarray, upper: np.ndarray) -> tuple[n
     return np.where(beta < upper, 0.0, -FORBIDDEN), np.where(beta > lower, 0.0, FORBIDDEN)
 
 
-def settled(beta: np.ndarray, lower: np.ndarray, upper: np.ndarray) -> np.ndarray:
-    """The coefficients, with those at a bound that rounding has left beside it."""
-    near = DUST * np.minimum(upper - lower, np.abs(beta).max(initial=0.0))  # a box may be far too large for them all
+def settled(beta: np.ndarray, lower: np.ndarray, upper: np.ndarray, largest: float) -> np.ndarray:
+    """The coefficients, with those at a bound that rounding has left beside it.
+
+    Rounding is that of the largest coefficient there was; a box may be far larger than all of them.
+    """
+    near = DUST * np.minimum(upper - lower, largest)
     beta = np.where(upper - beta <= near, upper, beta)
     return np.where(beta - lower <= near, lower, beta)
 

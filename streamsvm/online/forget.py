@@ -141,7 +141,7 @@ def _follow(s: Expansion, kernel: Kernel, biased: bool, mass: np.ndarray, stays:
     )
     if outcome != path.COMPLETE or not np.isfinite(g).all():
         return False
-    s.alpha[:n], s.g[:n] = settled(alpha, lo, hi), g
+    s.alpha[:n], s.g[:n] = settled(alpha, lo, hi, np.abs(s.alpha[:n]).max()), g
     return True
 
 
