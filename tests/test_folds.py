@@ -1,6 +1,7 @@
 """Folds: the invariants of scikit-learn's splitters, what may be given as folds, and what is refused."""
 
 import math
+import weakref
 
 import numpy as np
 import pytest
@@ -51,7 +52,6 @@ def test_v_fold(n, data, seed):
     sizes = np.bincount(numbers(made, n), minlength=k)
     theirs = [len(test) for _, test in model_selection.KFold(k).split(np.zeros(n))]
     assert sizes.tolist() == theirs
-    assert made.disjoint
     if seed is None:
         same(made, model_selection.KFold(k).split(np.zeros(n)))
 
@@ -61,7 +61,7 @@ def test_stratified(y, data, seed):
     y = np.array(y)
     counts = np.unique(y, return_counts=True)[1]
     if counts.min() < 2:
-        with pytest.raises(ValueError, match="examples of the smallest class"):
+        with pytest.raises(ValueError, match="a class has one example only"):
             folds.stratified(y, 2)
         return
     k = data.draw(st.integers(2, int(counts.min())))
@@ -82,7 +82,7 @@ def test_grouped(groups, data):
     groups = np.array(groups)
     count = len(np.unique(groups))
     if count < 2:
-        with pytest.raises(ValueError, match="1 groups"):
+        with pytest.raises(ValueError, match="all examples are of one group"):
             folds.grouped(groups, 2)
         return
     k = data.draw(st.integers(2, count))
@@ -119,12 +119,10 @@ def test_hold_out_by_class(y, share, seed):
 
 def test_leave_one_out_and_leave_p_out():
     same(folds.leave_one_out(9), model_selection.LeaveOneOut().split(np.zeros(9)))
-    assert folds.leave_one_out(9).leaves_one_out
     for p in (1, 2, 4):
         made = folds.leave_p_out(7, p)
         same(made, model_selection.LeavePOut(p).split(np.zeros(7)))
         assert len(made) == math.comb(7, p)
-        assert made.disjoint == made.leaves_one_out == (p == 1)
 
 
 def test_leaving_one_out_of_many_takes_little_memory():
@@ -138,7 +136,6 @@ def test_repeated():
     made = folds.repeated(lambda seed: folds.stratified(y, 4, seed=seed), 3, seed=5)
     check(made, 40)
     assert len(made) == 12
-    assert not made.disjoint
     for r in range(3):
         same(list(made)[4 * r : 4 * r + 4], folds.stratified(y, 4, seed=5 + r))
     tested = np.bincount(np.concatenate(made.tests))
@@ -169,6 +166,65 @@ def test_numbers_pairs_and_splitters_are_folds_too():
     assert folds.folds_of(made, y) is made
     mask = np.arange(20) < 5
     same(folds.folds_of([(~mask, mask)], y), [(np.arange(5, 20), np.arange(5))])
+
+
+def test_the_pairs_of_a_splitter_are_held_one_at_a_time():
+    """All training parts of n splits are n^2 numbers."""
+    alive, most = weakref.WeakSet(), 0
+
+    class Part(np.ndarray):
+        """An array that can be looked for."""
+
+        __hash__ = object.__hash__
+
+    class Splitter:
+        def split(self, X, y):
+            nonlocal most
+            for train, test in model_selection.LeaveOneOut().split(X):
+                part = train.view(Part)
+                alive.add(part)
+                most = max(most, len(alive))
+                yield part, test
+
+    y = np.arange(30) % 2 == 0
+    splitter = Splitter()
+    same(folds.folds_of(splitter, y), folds.leave_one_out(30))
+    assert most <= 4
+    most = 0
+    same(folds.folds_of(splitter.split(y, y), y), folds.leave_one_out(30))
+    assert most <= 4
+
+
+@pytest.mark.parametrize(
+    ("given_folds", "message"),
+    [
+        (5, r"folds=5 must be Folds, .* for 5 stratified folds use k=5"),
+        (0.5, r"folds=0.5 must be Folds, fold numbers, pairs \(train, test\) or a splitter$"),
+        ("grouped", "folds='grouped' must be Folds"),
+    ],
+)
+def test_what_is_nothing_of_the_kind_is_refused(given_folds, message):
+    with pytest.raises(TypeError, match=message):
+        folds.folds_of(given_folds, np.arange(20) % 2 == 0)
+
+
+@pytest.mark.parametrize("name", ["GroupKFold", "StratifiedGroupKFold", "LeaveOneGroupOut", "GroupShuffleSplit"])
+def test_splitters_of_groups_are_told_where_groups_go(name):
+    with pytest.raises(ValueError, match=r"gets no groups here; use folds\.grouped"):
+        folds.folds_of(getattr(model_selection, name)(), np.arange(20) % 2 == 0)
+
+
+def test_what_another_splitter_refuses_is_its_own_to_say():
+    with pytest.raises(ValueError, match="number of splits"):
+        folds.folds_of(model_selection.KFold(30), np.arange(20) % 2 == 0)
+
+
+def test_a_class_of_one_example_has_other_kinds_of_folds():
+    y = np.arange(20) == 3
+    with pytest.raises(ValueError, match="v_fold, leave_one_out and hold_out do not"):
+        folds.stratified(y, 10)
+    for made in (folds.v_fold(20, 10), folds.leave_one_out(20), folds.hold_out(20, y=y)):
+        check(made, 20)
 
 
 def test_folds_are_a_cv_of_scikit_learn():
@@ -207,6 +263,8 @@ def test_folds_are_a_cv_of_scikit_learn():
         (lambda: folds.Folds(3, [[3]]), "from 0 to 2"),
         (lambda: folds.Folds(3, [[0.5]]), "from 0 to 2"),
         (lambda: folds.folds_of([([0, 1], [1])], np.zeros(3)), "split 0 trains on examples that it tests"),
+        (lambda: folds.folds_of([], np.zeros(3)), "no splits"),
+        (lambda: folds.folds_of([([0, 1], [2]), 3], np.zeros(3)), "split 1 is 3; a pair"),
         (lambda: folds.folds_of(folds.v_fold(4, 2), np.zeros(3)), "those of 4 examples; there are 3"),
     ],
 )

@@ -9,7 +9,7 @@ kind                      splits                                                
 `grouped`                 k parts, every group in one of them                           once
 `leave_one_out`           n, with one example each                                      once
 `leave_p_out`             all n! / (p! (n-p)!) choices of p examples                    often
-`repeated`                any of these, again with other seeds                          often
+`repeated`                those of one of the first three kinds, for several seeds      often
 `from_numbers`            as given                                                      at most once
 ========================= ============================================================= =====================
 
@@ -88,16 +88,6 @@ class Folds:
         chosen = np.ones(self.n, bool)
         chosen[out] = False
         return np.flatnonzero(chosen)
-
-    @property
-    def disjoint(self) -> bool:
-        """Whether no example is tested twice."""
-        return int(np.bincount(np.concatenate(self.tests), minlength=self.n).max()) <= 1
-
-    @property
-    def leaves_one_out(self) -> bool:
-        """Whether every split leaves out one example."""
-        return all(len(out) == 1 for out in self.left_out)
 
     def of_one_class(self, y: np.ndarray, used: np.ndarray | None = None) -> list[int]:
         """Numbers of the splits that train on one class only, or on nobody.
@@ -223,6 +213,11 @@ def stratified(y: Any, k: int = 10, *, seed: int | None = 0) -> Folds:
     n = len(labels)
     classes = _classes(labels, n)
     counts = np.bincount(classes)
+    if counts.min() == 1:
+        raise ValueError(
+            "a class has one example only, and stratified folds need two of each class; "
+            "v_fold, leave_one_out and hold_out do not"
+        )
     _require_folds(k, int(counts.min()), "examples of the smallest class")
     order = _order(n, seed)
     dealt = order[np.argsort(classes[order], kind="stable")]
@@ -251,6 +246,8 @@ def grouped(groups: Any, k: int = 10) -> Folds:
         raise ValueError(f"groups has shape {names.shape}; one value for each example is needed")
     _, group_of = np.unique(names, return_inverse=True)
     sizes = np.bincount(group_of)
+    if len(sizes) == 1:
+        raise ValueError("all examples are of one group; two groups at least are needed")
     _require_folds(k, len(sizes), "groups")
     fold_of, filled = np.zeros(len(sizes), np.int64), np.zeros(k, np.int64)
     for group in np.argsort(-sizes, kind="stable"):
@@ -360,27 +357,54 @@ def folds_of(folds: Any, y: np.ndarray) -> Folds:
     ------
     ValueError
         If they are not folds of n examples.
+    TypeError
+        If they are nothing of the kind.
     """
     n = len(y)
-    if hasattr(folds, "split"):
-        folds = list(folds.split(np.zeros((n, 1)), y))
-    made = folds if isinstance(folds, Folds) else _from_list(list(folds), n)
+    made = folds if isinstance(folds, Folds) else _from_items(_items(folds, y), n)
     if made.n != n:
         raise ValueError(f"the folds are those of {made.n} examples; there are {n}")
     return made
 
 
-def _from_list(items: list[Any], n: int) -> Folds:
-    pairs = all(isinstance(item, tuple | list) and len(item) == 2 for item in items)
-    return _from_pairs(items, n) if pairs else from_numbers(items)
+def _items(folds: Any, y: np.ndarray) -> Iterator[Any]:
+    """Pairs or fold numbers, one after the other."""
+    if isinstance(folds, str) or not (hasattr(folds, "split") or isinstance(folds, Iterable)):
+        hint = f"; for {folds} stratified folds use k={folds}" if isinstance(folds, int | np.integer) else ""
+        raise TypeError(f"folds={folds!r} must be Folds, fold numbers, pairs (train, test) or a splitter{hint}")
+    return _split(folds, y) if hasattr(folds, "split") else iter(folds)
 
 
-def _from_pairs(pairs: list[Any], n: int) -> Folds:
+def _split(splitter: Any, y: np.ndarray) -> Iterator[Any]:
+    try:
+        yield from splitter.split(np.zeros((len(y), 1)), y)
+    except (TypeError, ValueError) as error:
+        if "Group" not in type(splitter).__name__:
+            raise
+        raise ValueError(f"{splitter!r} gets no groups here; use folds.grouped(groups, k)") from error
+
+
+def _from_items(items: Iterator[Any], n: int) -> Folds:
+    first = list(itertools.islice(items, 1))
+    everything = itertools.chain(first, items)
+    return from_numbers(list(everything)) if first and not _is_pair(first[0]) else _from_pairs(everything, n)
+
+
+def _is_pair(item: Any) -> bool:
+    return isinstance(item, tuple | list) and len(item) == 2
+
+
+def _from_pairs(pairs: Iterable[Any], n: int) -> Folds:
+    """Folds of pairs (train, test), of which one at a time is held: all training parts may take n^2 numbers."""
     every = np.arange(n)
-    left_out = []
-    for i, (train, _) in enumerate(pairs):
+    tests, left_out = [], []
+    for i, pair in enumerate(pairs):
+        if not _is_pair(pair):
+            raise ValueError(f"split {i} is {pair!r}; a pair (train, test) is needed")
+        train, test = pair
+        tests.append(test)
         left_out.append(np.setdiff1d(every, _numbers(train, n, f"training part {i}"), assume_unique=True))
-    return Folds(n, [test for _, test in pairs], left_out)
+    return Folds(n, tests, left_out)
 
 
 def _require_n(n: Any) -> None:
