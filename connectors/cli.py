@@ -43,7 +43,8 @@ logger = logging.getLogger(__name__)
 OK, FAILED, BAD_CONFIG, DENIED, BAD_DATA, STALLED, TEMPORARY = 0, 1, 2, 3, 4, 70, 75
 # What the batch solver knows, which is imported by its commands only.
 _FOLDS = ["stratified", "v-fold", "grouped", "hold-out", "leave-one-out", "leave-p-out"]
-_SEEDINGS = ["auto", "none", "reuse", "sir", "mir", "ato", "skip", "avg", "top", "greedy", "best", "path"]
+_SEEDINGS = ["auto", "none", "skip", "avg", "top", "greedy", "best", "path"]
+_CHAINS = ["reuse", "sir", "mir", "ato"]  # seedings that lead from fold to fold, which a search does not know
 _METRICS = "accuracy, g_mean, roc_auc, prbep, f1, precision, recall, balanced_accuracy, mcc"
 _BAD_DATA = (
     LogCorruption,
@@ -239,35 +240,29 @@ def _add_replay(command: argparse.ArgumentParser) -> None:
 
 def _add_crossval(command: argparse.ArgumentParser) -> None:
     command.description = (
-        "Train on all examples of a file but a few, test these, and so on for every part (fold) of the file. Folds are "
-        "not trained from nothing, but start from a solution that is known, and share kernel values. The line 'total' "
-        "has the scores over all tests together, 'mean' and 'deviation' those over the folds."
+        "Train on all examples of a file but a few, test these, and so on for every part (fold) of the file. Folds "
+        "share kernel values, and start from a solution that is known where this pays. The line 'total' has the scores "
+        "over all tests together, 'mean' and 'deviation' those over the folds."
     )
     _add_examples(command)
     command.add_argument("--C", type=option_types.positive, default=1.0, help="penalty of an error (1)")
     command.add_argument("--gamma", type=option_types.positive, default=1.0, help="of the kernel (1)")
     _add_kernel(command)
-    folds = command.add_argument_group("folds")
-    folds.add_argument("--folds", choices=_FOLDS, help="kind; stratified: equal shares of both classes (the default)")
-    folds.add_argument("-k", type=option_types.count, metavar="N", help="number of folds (10)")
-    folds.add_argument(
-        "--group", metavar="COLUMN", help="whose an example is: a group is in one fold (--folds grouped)"
-    )
-    folds.add_argument(
-        "--test", type=option_types.test_size, metavar="SHARE|N", help="of hold-out: how many are tested (0.25)"
-    )
-    folds.add_argument("-p", type=option_types.count, metavar="N", help="of leave-p-out: how many are left out (2)")
-    folds.add_argument("--repeat", type=option_types.count, metavar="N", help="deal the folds out N times anew (1)")
-    folds.add_argument("--seed", type=option_types.offset, default=0, metavar="N", help="of the dealing out (0)")
+    _add_folds(command, 10)
     command.add_argument(
         "--seeding",
-        choices=_SEEDINGS,
+        choices=_SEEDINGS + _CHAINS,
         default="auto",
-        help="where the training of a fold starts, which changes the time and not the result. none: at 0; reuse, sir, "
-        "mir, ato: at the fold before; the others: at the solution over all examples (auto)",
+        help="where the training of a fold starts, which changes the time and not the result. none, skip: at 0; reuse, "
+        "sir, mir, ato: at the fold before; the others: at the solution over all examples; auto: by what the starts "
+        "are expected to cost, at 0 if folds are few (auto)",
     )
     command.add_argument(
-        "--metric", default="accuracy,g_mean", metavar="NAMES", help=f"one or several of {_METRICS} (accuracy,g_mean)"
+        "--metric",
+        type=option_types.names,
+        default="accuracy,g_mean",
+        metavar="NAMES",
+        help=f"one or several of {_METRICS} (accuracy,g_mean)",
     )
     command.add_argument(
         "--compare",
@@ -290,9 +285,18 @@ def _add_search(command: argparse.ArgumentParser) -> None:
     )
     command.add_argument("--gamma", type=option_types.values, metavar="VALUES", help="of the kernel (2^-15:2^3:2^2)")
     _add_kernel(command)
-    command.add_argument("-k", type=option_types.count, default=3, metavar="N", help="number of stratified folds (3)")
-    command.add_argument("--seed", type=option_types.offset, default=0, metavar="N", help="of their dealing out (0)")
-    command.add_argument("--metric", default="accuracy", metavar="NAME", help=f"one of {_METRICS} (accuracy)")
+    _add_folds(command, 3)
+    command.add_argument(
+        "--seeding",
+        choices=_SEEDINGS,
+        default="auto",
+        help="where the training of a fold starts, which changes the time and not the result. none: at the fold's own "
+        "solution for the C before; the others: as of crossval, with a solution over all examples that goes along C; "
+        "auto: none, unless folds are many and small (auto)",
+    )
+    command.add_argument(
+        "--metric", type=str.strip, default="accuracy", metavar="NAME", help=f"one of {_METRICS} (accuracy)"
+    )
     command.add_argument("--out", type=Path, metavar="FILE", help="scores and costs of all settings, as .csv or .jsonl")
     command.add_argument("--plot", type=Path, metavar="FILE", help="a heat map of the scores: .png, .pdf or .svg")
     command.set_defaults(run=_search)
@@ -329,6 +333,21 @@ def _add_kernel(command: argparse.ArgumentParser) -> None:
     kernel.add_argument(
         "--cache-mb", type=option_types.positive, default=256.0, metavar="MB", help="memory for kernel values (256)"
     )
+
+
+def _add_folds(command: argparse.ArgumentParser, k: int) -> None:
+    folds = command.add_argument_group("folds")
+    folds.add_argument("--folds", choices=_FOLDS, help="kind; stratified: equal shares of both classes (the default)")
+    folds.add_argument("-k", type=option_types.count, metavar="N", help=f"number of folds ({k})")
+    folds.add_argument(
+        "--group", metavar="COLUMN", help="whose an example is: a group is in one fold (--folds grouped)"
+    )
+    folds.add_argument(
+        "--test", type=option_types.test_size, metavar="SHARE|N", help="of hold-out: how many are tested (0.25)"
+    )
+    folds.add_argument("-p", type=option_types.count, metavar="N", help="of leave-p-out: how many are left out (2)")
+    folds.add_argument("--repeat", type=option_types.count, metavar="N", help="deal the folds out N times anew (1)")
+    folds.add_argument("--seed", type=option_types.offset, default=0, metavar="N", help="of the dealing out (0)")
 
 
 # --- commands ---------------------------------------------------------------------------------------------------------

@@ -2,7 +2,7 @@
 
 import argparse
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,23 +11,26 @@ from streamsvm.validation import Result, compare, cross_validate, folds
 from streamsvm.validation.crossval import Fold
 
 from . import report
-from .settings import ConfigError
 from .topics import plural
 from .training_set import TrainingSet
-from .validate import arguments_refused, metric_of, number, prepare, read, require_table, score, write_table
+from .validate import (
+    arguments_refused,
+    folds_of,
+    kind_of_folds,
+    metric_of,
+    number,
+    prepare,
+    read,
+    require_table,
+    score,
+    write_table,
+)
 
+K = 10  # folds, unless another number is given
 MOST_SHOWN = 20  # folds in a table; more of them are summed up by their start
 
 _SETTING = ("C", "gamma", "kernel", "degree", "coef0")
 _COSTS = ("iterations", "rows_computed", "kernel_evaluations")
-_FOLD_OPTIONS = {  # and the kinds of folds that have them
-    "k": ("stratified", "v-fold", "grouped"),
-    "group": ("grouped",),
-    "test": ("hold-out",),
-    "p": ("leave-p-out",),
-    "repeat": ("stratified", "v-fold", "hold-out"),
-}
-_FOLD_DEFAULTS: dict[str, Any] = {"k": 10, "test": 0.25, "p": 2, "repeat": 1}
 
 
 def crossval(arguments: argparse.Namespace) -> None:
@@ -45,13 +48,13 @@ def crossval(arguments: argparse.Namespace) -> None:
     FileError, OSError
         If the file cannot be used, or the output not be written.
     """
-    kind = _kind_of_folds(arguments)
-    chosen = {name: metric_of(name) for name in arguments.metric.split(",")}
+    kind = kind_of_folds(arguments)
+    chosen = {name: metric_of(name) for name in arguments.metric}
     require_table(arguments.out)
     first = {name: getattr(arguments, name) for name in _SETTING}
     examples = read(arguments, arguments.group)
     with arguments_refused():
-        splits = _folds(kind, arguments, examples)
+        splits = folds_of(kind, arguments, examples, K)
     prepare()
     with arguments_refused():
         result = _validated(examples, splits, first, arguments)
@@ -64,39 +67,6 @@ def crossval(arguments: argparse.Namespace) -> None:
         _show_comparison(result, other, chosen)
     if arguments.out:
         write_table(arguments.out, _tests(examples, result))
-
-
-def _kind_of_folds(arguments: argparse.Namespace) -> str:
-    """The kind of folds; ConfigError if an option belongs to another kind."""
-    kind = arguments.folds or ("stratified" if arguments.group is None else "grouped")
-    problems = [
-        f"{'--' if len(name) > 1 else '-'}{name} goes with --folds {' or '.join(homes)} only"
-        for name, homes in _FOLD_OPTIONS.items()
-        if getattr(arguments, name) is not None and kind not in homes
-    ]
-    if kind == "grouped" and arguments.group is None:
-        problems.append("--folds grouped needs --group, the column or field that says whose an example is")
-    if problems:
-        raise ConfigError(problems)
-    return kind
-
-
-def _folds(kind: str, arguments: argparse.Namespace, examples: TrainingSet) -> folds.Folds:
-    n, y = len(examples.y), examples.y
-    given = {name: getattr(arguments, name) for name in _FOLD_DEFAULTS}
-    k, test, p, repeat = (default if given[name] is None else given[name] for name, default in _FOLD_DEFAULTS.items())
-    if kind == "grouped":
-        return folds.grouped(examples.groups, k)
-    if kind == "leave-one-out":
-        return folds.leave_one_out(n)
-    if kind == "leave-p-out":
-        return folds.leave_p_out(n, p)
-    make: Callable[[int], folds.Folds] = {
-        "stratified": lambda seed: folds.stratified(y, k, seed=seed),
-        "v-fold": lambda seed: folds.v_fold(n, k, seed=seed),
-        "hold-out": lambda seed: folds.hold_out(n, test, y=y, seed=seed),
-    }[kind]
-    return folds.repeated(make, repeat, seed=arguments.seed)
 
 
 def _validated(

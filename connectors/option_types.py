@@ -20,6 +20,11 @@ def count(text: str) -> int:
     return int(text)
 
 
+def names(text: str) -> list[str]:
+    """What stands between commas, without the space around it."""
+    return [name.strip() for name in text.split(",")]
+
+
 def seconds(text: str) -> float:
     """A number of seconds."""
     return _number(text, 0, math.inf, "a number of seconds")

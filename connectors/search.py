@@ -1,11 +1,15 @@
 """The command ``streamsvm search``: which C and gamma to take, by cross-validation on a grid."""
 
 import argparse
+import math
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from streamsvm.validation import Search, grid_search
+import numpy as np
+
+from streamsvm.validation import Search, folds, grid_search
+from streamsvm.validation.scores import measure
 from streamsvm.validation.search import Cell
 
 from . import option_types, report
@@ -13,6 +17,8 @@ from .settings import ConfigError
 from .topics import plural
 from .validate import (
     arguments_refused,
+    folds_of,
+    kind_of_folds,
     metric_of,
     number,
     prepare,
@@ -23,6 +29,7 @@ from .validate import (
     write_table,
 )
 
+K = 3  # folds, unless another number is given
 GAMMAS = "2^-15:2^3:2^2"  # unless the kernel has none
 
 
@@ -41,11 +48,15 @@ def search(arguments: argparse.Namespace) -> None:
     FileError, OSError
         If the file cannot be used, or the output not be written.
     """
+    kind = kind_of_folds(arguments)
     metric = metric_of(arguments.metric)
     gammas = _gammas(arguments)
     require_table(arguments.out)
     _require_picture(arguments.plot)
-    examples = read(arguments)
+    examples = read(arguments, arguments.group)
+    with arguments_refused():
+        splits = folds_of(kind, arguments, examples, K)
+    _require_scores(arguments.metric, splits, examples.y)
     prepare()
     with arguments_refused():
         found = grid_search(
@@ -57,13 +68,13 @@ def search(arguments: argparse.Namespace) -> None:
             degree=arguments.degree,
             coef0=arguments.coef0,
             weights=examples.w,
-            k=arguments.k,
+            folds=splits,
             metric=metric,
+            seeding=arguments.seeding,
             tol=arguments.tol,
             refit=False,
             n_jobs=arguments.jobs,
             progress=True,
-            seed=arguments.seed,
             cache_mb=arguments.cache_mb,
         )
     _show(found, arguments)
@@ -93,6 +104,14 @@ def _require_picture(path: Path | None) -> None:
         raise ConfigError([f"--plot: {error}"]) from None
 
 
+def _require_scores(name: str, splits: folds.Folds, y: np.ndarray) -> None:
+    """Refuse a metric that some fold has none of, which would leave no setting with a mean, before the work is done."""
+    metric = metric_of(name)
+    for i, test in enumerate(splits.tests, 1):
+        if math.isnan(measure(metric, y[test], np.zeros(len(test)))):
+            raise ConfigError([f"--metric {name}: fold {i} tests one class only and has none; use larger folds"])
+
+
 def _row(cell: Cell, metric: str) -> dict[str, Any]:
     return {
         "C": cell.C,
@@ -108,7 +127,8 @@ def _row(cell: Cell, metric: str) -> dict[str, Any]:
 def _show(found: Search, arguments: argparse.Namespace) -> None:
     best, is_linear = found.best, arguments.kernel == "linear"
     print(
-        f"{plural(len(found.table), 'setting')} of the {arguments.kernel} kernel, {arguments.k} folds each: "
+        f"{plural(len(found.table), 'setting')} of the {arguments.kernel} kernel, "
+        f"{plural(len(best.result.per_fold), 'fold')} each: "
         f"{found.seconds:.3f} seconds, {found.iterations:,} iterations, {found.kernel_evaluations:,} kernel evaluations"
     )
     print(f"\n{arguments.metric}, mean of the folds; * is the best")

@@ -7,7 +7,7 @@ import json
 import math
 import sys
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -18,6 +18,7 @@ from scipy.stats import rankdata
 
 from streamsvm.metrics import prbep_score
 from streamsvm.snapshot import write_atomic
+from streamsvm.validation import folds
 from streamsvm.validation.ahead import compile_ahead
 
 from .daemon import killable
@@ -25,6 +26,14 @@ from .readers import Columns, FileError
 from .settings import ConfigError
 from .topics import plural
 from .training_set import TrainingSet, advice, read_training_set
+
+_FOLD_OPTIONS = {  # and the kinds of folds that have them
+    "k": ("stratified", "v-fold", "grouped"),
+    "group": ("grouped",),
+    "test": ("hold-out",),
+    "p": ("leave-p-out",),
+    "repeat": ("stratified", "v-fold", "hold-out"),
+}
 
 
 def roc_auc(y: np.ndarray, y_score: np.ndarray) -> float:
@@ -114,6 +123,44 @@ def number(value: float) -> str:
 def score(value: float) -> str:
     """The value of a metric as text."""
     return "-" if math.isnan(value) else f"{value:.4f}"
+
+
+# --- folds ------------------------------------------------------------------------------------------------------------
+
+
+def kind_of_folds(arguments: argparse.Namespace) -> str:
+    """The kind of folds; ConfigError if an option belongs to another kind."""
+    kind = arguments.folds or ("stratified" if arguments.group is None else "grouped")
+    problems = [
+        f"{'--' if len(name) > 1 else '-'}{name} goes with --folds {' or '.join(homes)} only"
+        for name, homes in _FOLD_OPTIONS.items()
+        if getattr(arguments, name) is not None and kind not in homes
+    ]
+    if kind == "grouped" and arguments.group is None:
+        problems.append("--folds grouped needs --group, the column or field that says whose an example is")
+    if problems:
+        raise ConfigError(problems)
+    return kind
+
+
+def folds_of(kind: str, arguments: argparse.Namespace, examples: TrainingSet, k: int) -> folds.Folds:
+    """The folds that the arguments ask for, k of them unless they give another number."""
+    n, y = len(examples.y), examples.y
+    defaults: dict[str, Any] = {"k": k, "test": 0.25, "p": 2, "repeat": 1}
+    given = {name: getattr(arguments, name) for name in defaults}
+    k, test, p, repeat = (default if given[name] is None else given[name] for name, default in defaults.items())
+    if kind == "grouped":
+        return folds.grouped(examples.groups, k)
+    if kind == "leave-one-out":
+        return folds.leave_one_out(n)
+    if kind == "leave-p-out":
+        return folds.leave_p_out(n, p)
+    make: Callable[[int], folds.Folds] = {
+        "stratified": lambda seed: folds.stratified(y, k, seed=seed),
+        "v-fold": lambda seed: folds.v_fold(n, k, seed=seed),
+        "hold-out": lambda seed: folds.hold_out(n, test, y=y, seed=seed),
+    }[kind]
+    return folds.repeated(make, repeat, seed=arguments.seed)
 
 
 # --- files that are written -------------------------------------------------------------------------------------------

@@ -17,7 +17,7 @@ from streamsvm.connectors.readers import Columns, FileError, read_examples
 from streamsvm.connectors.training_set import read_training_set
 from streamsvm.metrics import prbep_score
 from streamsvm.validation import compare, cross_validate, folds, grid_search
-from streamsvm.validation.crossval import SEEDINGS
+from streamsvm.validation.crossval import CHAINS, SEEDINGS
 
 PNG = b"\x89PNG\r\n\x1a\n"
 
@@ -264,6 +264,25 @@ def test_metrics_by_name(points, call):
     assert line(out, "fold")[-len(validate.METRICS) :] == list(validate.METRICS)
 
 
+def test_spaces_around_names_of_metrics_do_not_matter(points, call):
+    code, out, err = call("crossval", points, *OPTIONS, "-k", 3, "--metric", " accuracy, f1 ")
+    assert (code, err) == (0, [])
+    assert line(out, "fold")[-2:] == ["accuracy", "f1"]
+    code, out, err = call("search", points, *OPTIONS, "--C", "1,2", "--gamma", 1, "--metric", " f1 ")
+    assert (code, err) == (0, [])
+    assert "f1, mean of the folds; * is the best" in out
+
+
+@pytest.mark.parametrize("command", ["crossval", "search"])
+def test_a_class_of_one_example_is_told_of_other_folds(tmp_path, call, command):
+    path = tmp_path / "d.csv"
+    path.write_text("a,y\n" + "".join(f"{i / 20},{int(i == 7)}\n" for i in range(20)))
+    code, _, err = call(command, path, "--label", "y")
+    assert code == 2
+    assert "a class has one example only" in err[-1]
+    assert "v_fold, leave_one_out and hold_out do not" in err[-1]
+
+
 def test_the_area_under_the_curve():
     rng = np.random.default_rng(0)
     y, f = rng.random(50) < 0.3, rng.integers(0, 6, 50).astype(float)
@@ -336,6 +355,40 @@ def test_the_grid_is_that_of_the_engine(points, tmp_path, call):
     assert "features.scale=standard" in train
     assert any('WarmupScaler("standard") | LASVM(C=' in text for text in out)
     assert (tmp_path / "t.png").read_bytes().startswith(PNG)
+
+
+@pytest.mark.parametrize(
+    ("options", "seeding", "expected"),
+    [
+        ([], "none", lambda y: folds.stratified(y, 3)),
+        (["-k", 4, "--seed", 5], "none", lambda y: folds.stratified(y, 4, seed=5)),
+        (["--group", "who"], "none", lambda y: folds.grouped(GROUPS, 3)),
+        (["--folds", "grouped", "--group", "who", "-k", 4], "none", lambda y: folds.grouped(GROUPS, 4)),
+        (["--folds", "hold-out", "--test", 20], "none", lambda y: folds.hold_out(len(y), 20, y=y)),
+        (["--folds", "leave-one-out"], "auto", lambda y: folds.leave_one_out(len(y))),
+        (["--folds", "leave-p-out", "-p", 1], "auto", lambda y: folds.leave_p_out(len(y), 1)),
+        (
+            ["--folds", "v-fold", "--repeat", 2, "--seeding", "best"],
+            "best",
+            lambda y: folds.repeated(lambda seed: folds.v_fold(len(y), 3, seed=seed), 2),
+        ),
+    ],
+    ids=str,
+)
+def test_a_search_has_all_kinds_of_folds(grouped, tmp_path, call, options, seeding, expected):
+    table = tmp_path / "t.csv"
+    features = ["--C", "0.1,10", "--gamma", "0.5", "--out", table]
+    path = grouped if "--group" in options else grouped.with_name("points.csv")
+    code, out, err = call("search", path, *OPTIONS, *features, *options)
+    assert (code, err) == (0, [])
+    X, y = noisy()
+    made = expected(y)
+    found = grid_search(X, y, Cs=[0.1, 10.0], gammas=[0.5], folds=made, seeding=seeding, refit=False)
+    assert f"{len(made)} fold{'s' * (len(made) > 1)} each: " in out[1]
+    for row, cell in zip(read_csv(table), found.table, strict=True):
+        assert float(row["accuracy"]) == pytest.approx(cell.score, abs=1e-12)
+        assert float(row["deviation"]) == pytest.approx(cell.spread, abs=1e-12)
+        assert int(row["iterations"]) == cell.result.iterations
 
 
 def test_other_kernels(points, call):
@@ -445,6 +498,11 @@ def test_files_that_cannot_be_used(tmp_path, call, command, content, options, me
         (["--kernel", "linear", "--gamma", "1"], 2, "--gamma: the linear kernel has none"),
         (["--metric", "accuracy,f1"], 2, "'accuracy,f1' is unknown"),
         (["-k", 100], 2, "examples of the smallest class"),
+        (["--folds", "grouped"], 2, "--folds grouped needs --group"),
+        (["--group", "nobody"], 1, "no column 'nobody'"),
+        (["--folds", "leave-one-out", "-k", 5], 2, "-k goes with --folds stratified or v-fold or grouped only"),
+        (["--folds", "leave-one-out", "--metric", "roc_auc"], 2, "--metric roc_auc: fold 1 tests one class only"),
+        (["--seeding", "sir"], 2, "invalid choice"),
         (["--plot", "x.bmpx"], 2, "the suffix '.bmpx' is no format of pictures"),
         (["--plot", "nowhere/x.png"], 1, "there is no folder 'nowhere'"),
     ],
@@ -472,7 +530,9 @@ def test_every_option_is_explained(command, call):
     code, out, _ = call(command, "--help")
     assert code == 0
     text = " ".join(" ".join(out).split())
-    for name in ("--label", "--positive", "--scale", "--C", "--gamma", "--kernel", "--jobs", "--metric", "--out"):
+    of_examples = ("--label", "--positive", "--scale", "--group")
+    of_folds = ("--folds", "-k", "--test", "-p", "--repeat", "--seed", "--seeding")
+    for name in (*of_examples, *of_folds, "--C", "--gamma", "--kernel", "--jobs", "--metric", "--out"):
         assert name in text
     assert all(metric in text for metric in validate.METRICS)
     parser = cli._parser()._subparsers._group_actions[0].choices[command]
@@ -480,7 +540,8 @@ def test_every_option_is_explained(command, call):
 
 
 def test_options_know_what_the_engine_knows():
-    assert sorted(cli._SEEDINGS) == sorted(SEEDINGS)
+    assert sorted(cli._SEEDINGS + cli._CHAINS) == sorted(SEEDINGS)
+    assert sorted(cli._CHAINS) == sorted(CHAINS)
     assert cli._METRICS.split(", ") == list(validate.METRICS)
 
 
