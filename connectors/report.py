@@ -165,7 +165,7 @@ def require_picture(path: Path) -> None:
 def draw_grid(search: Search, path: Path | str, metric: str = "score") -> None:
     """Draw the scores of a grid search as a heat map into a file, whose suffix chooses the format.
 
-    The brighter, the better; the best setting has a frame.
+    The brighter, the better; the best setting has a frame, if there is one.
 
     Parameters
     ----------
@@ -192,7 +192,8 @@ def draw_grid(search: Search, path: Path | str, metric: str = "score") -> None:
     axes.set_yticks(range(len(search.Cs)), axis_labels(search.Cs, "${}^{{{}}}$"))
     axes.set(xlabel="gamma", ylabel="C")
     _write_scores(axes, image, search)
-    _frame(axes, search)
+    if not np.isnan(search.scores).all():
+        _frame(axes, search)
     figure.colorbar(image, label=f"mean {metric}")
     figure.savefig(path, dpi=120)
 

@@ -138,7 +138,8 @@ def test_cells_without_a_score_are_drawn(tmp_path, axes):
     search = grid([1.0, 10.0], [0.1, 1.0], metric=lambda y, p: next(some), k=2)
     report.draw_grid(search, str(tmp_path / "grid.pdf"))
     assert {text.get_text() for text in axes[0].texts} == {"-", "0.550"}
-    none = grid([1.0, 10.0], [0.1, 1.0], metric=lambda y, p: np.nan)
+    with pytest.warns(RuntimeWarning, match="no setting has a score"):
+        none = grid([1.0, 10.0], [0.1, 1.0], metric=lambda y, p: np.nan)
     report.draw_grid(none, tmp_path / "none.png")
     assert {text.get_text() for text in axes[1].texts} == {"-"}
 
