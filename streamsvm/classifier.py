@@ -227,7 +227,8 @@ class OnlineSVM(base.MiniBatchClassifier):
         --------
         >>> from streamsvm import LASVM
         >>> model = LASVM()
-        >>> model.learn_many([[0.0], [1.0], [2.0], [3.0]], [False, False, True, True], ids=[10, 11, 12, 13])
+        >>> X = [{"a": 0.0}, {"a": 1.0}, {"a": 2.0}, {"a": 3.0}]
+        >>> model.learn_many(X, [False, False, True, True], ids=[10, 11, 12, 13])
         >>> model.forget([12, 99])
         1
         >>> 12 in model.support_ids

@@ -222,7 +222,6 @@ def test_a_bar_is_for_terminals_only(capfd):
         ({"n_jobs": 0}, "n_jobs=0"),
         ({"tol": 0.0}, "tol=0.0"),
         ({"weights": [1.0]}, "w has shape"),
-        ({"folds": [0, 0, 0, 1, 1, 1, 1, 1]}, "trains on one class only"),
     ],
     ids=str,
 )

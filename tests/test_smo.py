@@ -679,31 +679,31 @@ def free_everywhere(cache_mb):
 def test_a_newton_step_is_taken_when_pair_steps_have_cost_as_much(monkeypatch):
     """And sooner or later the next time, if a bound did not or did cut it short; every linear system is charged."""
     training = free_everywhere(64.0)
-    view, m = training.view, np.count_nonzero((training.lower < training.beta) & (training.beta < training.upper))
+    m = np.count_nonzero((training.lower < training.beta) & (training.beta < training.upper))
     assert m > 100
     system = newton._system(m) / (3 * 200)  # in pair steps
     for systems, full, factor in ((1, True, 0.5), (1, False, 2.0), (4, False, 2.0)):
-        steps = newton.Newton(training.store.data)
+        steps = newton.Newton()
         result = systems, systems * newton._system(m), full
         monkeypatch.setattr(newton, "free_step", lambda *_, result=result: result)
-        wait = steps.wait(view)
+        wait = steps.wait(training)
         assert wait > system > 100
-        steps.after(view, wait - 30)
-        steps.after(view, 20)
+        steps.after(training, wait - 30)
+        steps.after(training, 20)
         assert steps.steps == 0
-        steps.after(view, 19)  # due, but at least 20 pair steps go before
+        steps.after(training, 19)  # due, but at least 20 pair steps go before
         assert steps.steps == 0
-        steps.after(view, 20)
+        steps.after(training, 20)
         assert steps.steps == systems
-        assert steps.wait(view) == pytest.approx(factor * wait + (systems - 1) * system, abs=2)
+        assert steps.wait(training) == pytest.approx(factor * wait + (systems - 1) * system, abs=2)
 
 
 def test_no_newton_step_is_taken_when_the_rows_of_the_free_set_do_not_fit():
     training = free_everywhere(50 * 200 * 8 * 1.5 / 2**20)
     assert training.store.capacity == 50
     computed = training.store.rows_computed
-    assert training.newton.wait(training.view) > 10**9
-    training.newton.after(training.view, 10**9)
+    assert training.newton.wait(training) > 10**9
+    training.newton.after(training, 10**9)
     assert training.newton.steps == 0
     assert training.store.rows_computed == computed
 
