@@ -7,7 +7,7 @@ import hashlib
 import math
 import warnings
 from abc import abstractmethod
-from collections.abc import Callable, Hashable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Self
@@ -263,13 +263,14 @@ class OnlineSVM(base.MiniBatchClassifier):
             If an id is no 64-bit whole number, or a label is none.  Nothing has changed then.
         """
         numbers = _numbers(ids)
-        labels = arguments.labels_of(None, np.broadcast_to(y, len(numbers)), len(numbers))
+        labels = arguments.labels_of(None, np.full(len(numbers), y) if np.ndim(y) == 0 else y, len(numbers))
         found = 0
         for number, positive in zip(numbers.tolist(), labels.tolist(), strict=True):
             slots = self._slots_of(number)
             found += bool(len(slots))
-            if len(slots) and (self._expansion.y[slots[0]] > 0) != positive:
-                self._learn_anew(int(slots[0]), number, positive)
+            wrong = slots[(self._expansion.y[slots] > 0) != positive]
+            if len(wrong):
+                self._learn_anew(int(wrong[0]), number, positive)
         return found
 
     def _learn_anew(self, slot: int, number: int, positive: bool) -> None:
@@ -277,8 +278,8 @@ class OnlineSVM(base.MiniBatchClassifier):
         s = self._expansion
         indices, values = storage.features_of(s, slot)
         q = Queries(np.array([0, len(indices)]), indices, values, s.sq[slot : slot + 1].copy())
-        factors = (1.0 / self.pos_weight, 1.0) if s.y[slot] > 0 else (1.0, self.pos_weight)
-        box = np.array([(s.hi[slot] - s.lo[slot]) * factors[0] * factors[1]])
+        before, after = (self.pos_weight, 1.0) if s.y[slot] > 0 else (1.0, self.pos_weight)
+        box = np.array([(s.hi[slot] - s.lo[slot]) / before * after])
         self.forget(number)
         lo, hi = (np.zeros(1), box) if positive else (-box, np.zeros(1))
         self._learn_queries(q, lo, hi, np.array([number]), True, np.empty(1))
@@ -469,7 +470,7 @@ class OnlineSVM(base.MiniBatchClassifier):
 
 def _numbers(ids: Any) -> np.ndarray:
     """One id or several, as an array (n,) int64."""
-    if isinstance(ids, int | np.integer):
+    if isinstance(ids, str) or not isinstance(ids, Iterable):
         return np.array([arguments.id_of(ids)])
     given = ids if isinstance(ids, np.ndarray) else list(ids)
     return arguments.ids_of(given, len(given)) if len(given) else np.zeros(0, np.int64)

@@ -617,7 +617,7 @@ WORTH = 0.8  # of the cost from 0, below which a seed is chosen
 WORTHLESS = 4  # folds, up to which a seed saves nothing
 FOLDS = (2.0, 5.0, 10.0, 100.0, 1000.0)
 SHARES = (0.9, 0.9, 0.75, 0.4, 0.2)  # of the steps, that a seed leaves to be done
-EVENTS_OF_FREE, EVENTS_OF_BOUNDED = 1.4, 10.0  # per leaving support vector, and per root of the leaving bounded ones
+EVENTS_OF_FREE, EVENTS_OF_BOUNDED = 1.4, 10.0  # per leaving free one, and per root of the leaving bounded ones
 
 
 class Choice(NamedTuple):
