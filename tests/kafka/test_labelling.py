@@ -42,6 +42,7 @@ def test_a_slow_and_noisy_oracle_through_kills_on_both_sides(topics, start_app):
         if process in ("trainer", "both"):
             kill(trainer)
             trainer = app.start()
+    trainer.wait_until(lambda: trainer.get("/metrics")[0] == 200)  # while it prepares, a signal ends it on the spot
     for running in (desk, trainer):
         running.signal(signal.SIGTERM)
         assert running.wait(20) == 0, running.said
