@@ -7,7 +7,7 @@ import hashlib
 import math
 import warnings
 from abc import abstractmethod
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Self
@@ -17,13 +17,16 @@ from river import base
 from river.utils import dataframe
 
 from streamsvm import arguments, blocks, snapshot, storage
-from streamsvm.blocks import Queries
-from streamsvm.expansion import CACHE_BYTES, EVALUATIONS, HAND, LISTED, ROWS, SLOTS, Expansion, is_binary
+from streamsvm.batch.steps import penalties
+from streamsvm.blocks import Queries, is_binary_block
+from streamsvm.expansion import CACHE_BYTES, EVALUATIONS, G_DOWN, G_UP, HAND, LISTED, ROWS, SLOTS, Expansion, is_binary
 from streamsvm.features import FeatureTable, culprit, n_rows, not_finite, too_large
 from streamsvm.kernels import LARGEST_KERNEL_VALUE, largest_self_product, make_kernel
 from streamsvm.online import arrival
 from streamsvm.online.finish import Problem
 from streamsvm.online.forget import forget
+from streamsvm.online.lasvm import append_block
+from streamsvm.online.leave_out import LeaveOut
 from streamsvm.online.sigmoid import new_sigmoid, probabilities
 
 
@@ -291,6 +294,60 @@ class OnlineSVM(base.MiniBatchClassifier):
         live = storage.live_slots(self._expansion)
         return live[np.isin(self._expansion.ids[live], numbers)]
 
+    def leave_out(
+        self, examples: Sequence[Mapping], y: Any, w: Any = None, ids: Any = None
+    ) -> tuple[LeaveOut, np.ndarray]:
+        """Examples that were learned, to be predicted by the model without them; for `validation.streaming`.
+
+        Those that are no members stand beside them with a coefficient of 0, which they may leave if another member is
+        left out.  Those that the model would have to heed already are held out: it does not.
+
+        Parameters
+        ----------
+        examples
+            Features by name.
+        y, w, ids
+            As for `learn_many`; an id that a member has stands for that member.
+
+        Returns
+        -------
+        tuple
+            What answers, and the slots that it has put the examples into.
+        """
+        n = len(examples)
+        positive, numbers = arguments.labels_of(None, y, n), arguments.ids_of(ids, n)
+        box = arguments.boxes_of(self.C, arguments.weights_of(w, n), np.where(positive, self.pos_weight, 1.0))
+        s = storage.copy(storage.without_rows(self._expansion))
+        s = storage.keep(s, storage.live_slots(s))
+        slot_of = {number: slot for slot, number in enumerate(s.ids[: s.counts[SLOTS]].tolist())}
+        new = [i for i, number in enumerate(numbers.tolist()) if number not in slot_of]
+        slot_of |= {int(numbers[i]): len(slot_of) + t for t, i in enumerate(new)}
+        if new:
+            lo, hi = np.where(positive, 0.0, -box)[new], np.where(positive, box, 0.0)[new]
+            s = self._beside_members(s, [examples[i] for i in new], lo, hi, numbers[new])
+        leave_out = LeaveOut(s, self._kernel, self._problem, self.tau)
+        return leave_out, np.array([slot_of[number] for number in numbers.tolist()], np.int64)
+
+    def _beside_members(
+        self, s: Expansion, examples: list[Mapping], lo: np.ndarray, hi: np.ndarray, ids: np.ndarray
+    ) -> Expansion:
+        """The members, and behind them examples with alpha = 0, whose box is empty if they violate."""
+        self._problem.note(s)
+        b, first = self.bias, int(s.counts[SLOTS])
+        top, bottom = max(s.extremes[G_UP], b + self.tau), min(s.extremes[G_DOWN], b - self.tau)
+        margins = self._decide_many(examples)
+        for rows, q in self._features.batches(examples, learning=False):
+            binary = is_binary(s) and is_binary_block(q)
+            s = storage.reserve(s, len(q.sq), len(self._features), binary, len(q.indices))
+            append_block(s, self._kernel, *q, lo[rows], hi[rows])
+        own = slice(first, int(s.counts[SLOTS]))
+        s.ids[own] = ids
+        s.g[own] -= margins - b
+        violates = np.where(s.y[own] > 0, s.g[own] > top, s.g[own] < bottom)
+        s.lo[own][violates] = s.hi[own][violates] = 0.0
+        s.up[own], s.down[own] = penalties(s.alpha[own], s.lo[own], s.hi[own])
+        return s
+
     def _learn_queries(
         self, q: Queries, lo: np.ndarray, hi: np.ndarray, ids: np.ndarray, own_ids: bool, margins: np.ndarray
     ) -> None:
@@ -365,6 +422,11 @@ class OnlineSVM(base.MiniBatchClassifier):
         return np.column_stack([1.0 - p, p])
 
     # ------------------------------------------------------------------------------------------------ what was learned
+
+    @property
+    def n_seen(self) -> int:
+        """Examples learned so far, whether they are members or not; the id of the next one, unless it has its own."""
+        return self._n_seen
 
     @property
     def n_members(self) -> int:

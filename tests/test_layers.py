@@ -21,8 +21,9 @@ LEVELS = [
     {"blocks", "expansion", "storage"},
     {"batch"},
     {"online"},
+    {"metrics"},
     {"validation", "active"},
-    {"classifier", "features", "preprocessing", "estimators", "sklearn_api", "metrics"},
+    {"classifier", "features", "preprocessing", "estimators", "sklearn_api"},
     {"streamsvm"},  # the package itself, which names what is public
     {"connectors"},
 ]
@@ -32,7 +33,7 @@ RESERVED = {
     "numba": {"_jit", "_simd"},
     "llvmlite": {"_simd"},
     "cupy": {"blocks"},
-    "river": {"active", "classifier", "features", "preprocessing", "metrics", "connectors"},
+    "river": {"active", "validation", "classifier", "features", "preprocessing", "metrics", "connectors"},
     "sklearn": {"sklearn_api"},
     "kafka": {"connectors/kafka_log"},
     "matplotlib": {"connectors/report"},

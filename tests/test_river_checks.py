@@ -4,6 +4,24 @@ import pytest
 from river import checks
 
 from streamsvm import LASVM, LASVMG, LASVMI, LASVMNC, FullSVM, WarmupScaler
+from streamsvm.validation import StreamingKFold, StreamingLOO
+
+
+class LeaveOneOut(StreamingLOO):
+    """With the parameter that has no default, which river's checks ask the class for."""
+
+    @classmethod
+    def _unit_test_params(cls):
+        yield {"model": LASVM(), "every": 10, "share": 1e9}
+
+
+class Folds(StreamingKFold):
+    """The same."""
+
+    @classmethod
+    def _unit_test_params(cls):
+        yield {"model": LASVMG(), "every": 10, "share": 1e9}
+
 
 MODELS = {
     "LASVM": (LASVM(), 50),
@@ -17,6 +35,8 @@ MODELS = {
     "LASVM-I, ramp from the start": (LASVMI(ramp_s=0.0, ramp_warmup=20, clean_every=20, max_non_sv=10), 50),
     "FULL": (FullSVM(), 50),
     "FULL, linear": (FullSVM(kernel="linear", pos_weight=2.0), 50),
+    "StreamingLOO": (LeaveOneOut(LASVM(), every=10, share=1e9), 51),
+    "StreamingKFold": (Folds(LASVMG(), every=10, share=1e9), 51),
     "WarmupScaler": (WarmupScaler(), 28),
     "WarmupScaler, min-max": (WarmupScaler("minmax", warmup=10), 28),
 }

@@ -51,7 +51,7 @@ from scipy.linalg import lapack
 
 from streamsvm._jit import compiled, inner, inner_fma
 from streamsvm.batch.newton import one_thread
-from streamsvm.batch.rows import NOBODY, add_four, diagonal_of, row_at, row_at_hand, rows_of
+from streamsvm.batch.rows import NOBODY, add_four, adds_by_four, diagonal_of, places_of, row_at, rows_of
 
 OUT, FREE, AT_LOWER, AT_UPPER, DRIVEN = np.int8(0), np.int8(1), np.int8(2), np.int8(3), np.int8(4)
 COMPLETE, TOO_LONG, SINGULAR, STUCK = 0, 1, 2, 3
@@ -210,20 +210,22 @@ def _take(store, g, i, change):
 @inner
 def _rates(store, members, m, change, k, rate):
     """d_g = -(k + K_M d_beta_M)."""
-    rows = rows_of(store)
+    rows, at, by_four = rows_of(store), places_of(store), adds_by_four(store)
     for s in range(k.shape[0]):
         rate[s] = -k[s]
     p = 0
     while p < m:
-        if p + 4 <= m:
-            a, b = row_at_hand(store, members[p]), row_at_hand(store, members[p + 1])
-            c, d = row_at_hand(store, members[p + 2]), row_at_hand(store, members[p + 3])
+        if by_four and p + 4 <= m:
+            a, b, c, d = at[members[p]], at[members[p + 1]], at[members[p + 2]], at[members[p + 3]]
             if min(a, b, c, d) >= 0:
                 w = change[p + 1 : p + 5]
                 add_four(rate, -w[0], -w[1], -w[2], -w[3], rows[a], rows[b], rows[c], rows[d])
                 p += 4
                 continue
-        _take(store, rate, members[p], change[p + 1])
+        r = at[members[p]]
+        if r < 0:
+            r = row_at(store, members[p], NOBODY)
+        _add(rate, -change[p + 1], rows[r])
         p += 1
 
 

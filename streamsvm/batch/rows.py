@@ -228,8 +228,13 @@ def row_at(examples: Any, i: Any, pinned: Any) -> int:
     raise NotImplementedError
 
 
-def row_at_hand(examples: Any, i: Any) -> int:
-    """Where the row of i is, or -1 if it would have to be computed."""
+def places_of(examples: Any) -> np.ndarray:
+    """Where the rows that were asked for are, (at least n,) integers; -1 where one would have to be computed."""
+    raise NotImplementedError
+
+
+def adds_by_four(examples: Any) -> bool:
+    """Whether rows are added four at a time, where these are at hand: the rounding then depends on which are."""
     raise NotImplementedError
 
 
@@ -248,9 +253,14 @@ def _row_at(store, i, pinned):
     return stored_row(store, i, pinned)
 
 
-@compiled_for(row_at_hand, Store)
-def _row_at_hand(store, i):
-    return store.cache.row_of[i]
+@compiled_for(places_of, Store)
+def _places_of(store):
+    return store.cache.row_of
+
+
+@compiled_for(adds_by_four, Store)
+def _adds_by_four(store):
+    return True
 
 
 @compiled_for(rows_of, Store)

@@ -33,7 +33,7 @@ import numpy as np
 
 from streamsvm._jit import compiled, compiled_for
 from streamsvm.batch import path, seeding
-from streamsvm.batch.rows import diagonal_of, row_at, row_at_hand, rows_of
+from streamsvm.batch.rows import adds_by_four, diagonal_of, places_of, row_at, rows_of
 from streamsvm.batch.steps import penalties, settled
 from streamsvm.expansion import G_DOWN, G_UP, SLOTS, Expansion, bury, member_row
 from streamsvm.kernels import Kernel
@@ -58,9 +58,14 @@ def _row_at(members, i, pinned):
     return member_row(members.s, members.kernel, i, pinned)
 
 
-@compiled_for(row_at_hand, Members)
-def _row_at_hand(members, i):
-    return -1  # row by row, or the order of a sum, and so its rounding, would depend on what is cached
+@compiled_for(places_of, Members)
+def _places_of(members):
+    return members.s.row_of  # complete, if they were asked for since members were added last
+
+
+@compiled_for(adds_by_four, Members)
+def _adds_by_four(members):
+    return False  # or a model would depend on what is cached
 
 
 @compiled_for(rows_of, Members)
@@ -108,7 +113,7 @@ def forget(s: Expansion, kernel: Kernel, problem: Problem, leaving: np.ndarray, 
         how = FOLLOWED if _follow(s, kernel, problem.fixed_sum, mass, stays, tol) else HANDED_BACK
         s.lo[leaving] = s.hi[leaving] = 0.0
         if how == HANDED_BACK:
-            _hand_back(s, kernel, problem.fixed_sum, mass)
+            hand_back(s, kernel, problem.fixed_sum, mass)
         s.up[:n], s.down[:n] = penalties(s.alpha[:n], s.lo[:n], s.hi[:n])
     _bury_all(s, leaving)
     problem.note(s)
@@ -125,7 +130,7 @@ def _follow(s: Expansion, kernel: Kernel, biased: bool, mass: np.ndarray, stays:
     M, limit = np.flatnonzero(free & stays), 4 * len(mass) + 50
     if not _path_pays(n, len(M), free[mass], tol):
         return False
-    above, below, mu = _tolerances(s, alpha, g, lo, hi, biased)
+    above, below, mu = tolerances(s, alpha, g, lo, hi, biased)
     jitter = path.JITTER / float((hi - lo).max()) + JITTER * float(s.self_k[:n].max())
     P = path.bordered_inverse(kernel_among(s, kernel, M), jitter, biased)
     if P is None:
@@ -150,12 +155,17 @@ def _path_pays(n: int, m: int, leaves_free: np.ndarray, tol: float) -> bool:
     r_free, r = int(np.count_nonzero(leaves_free)), len(leaves_free)
     events = seeding.events_of(r_free, r - r_free)
     along = seeding.SECONDS_PER_PRODUCT * events * (2.0 * m * m + 2.0 * n * m) + SECONDS_PER_CUBE * m**3
+    return bool(along < seconds_by_steps(n, m, r, tol))
+
+
+def seconds_by_steps(n: int, m: int, r: int, tol: float) -> float:
+    """What it is expected to take to solve again to `tol` after r of n members have left, with m free ones."""
     digits = max(1.0, -np.log10(tol) / 3.0)
     steps = digits * np.sqrt(r) * (STEPS_OF_ONE + STEPS_PER_FREE * m)
-    return bool(along < steps * (seeding.SECONDS_PER_STEP + seeding.SECONDS_PER_ELEMENT * n))
+    return float(steps * (seeding.SECONDS_PER_STEP + seeding.SECONDS_PER_ELEMENT * n))
 
 
-def _tolerances(s: Expansion, alpha, g, lo, hi, biased: bool) -> tuple[float, float, float]:
+def tolerances(s: Expansion, alpha, g, lo, hi, biased: bool) -> tuple[float, float, float]:
     """How far above the bias a gradient is that might rise, how far below it one that might fall; the bias."""
     if not biased:
         return max(0.0, float(s.extremes[G_UP])), max(0.0, -float(s.extremes[G_DOWN])), 0.0
@@ -163,7 +173,7 @@ def _tolerances(s: Expansion, alpha, g, lo, hi, biased: bool) -> tuple[float, fl
     return (max(0.0, top - mu), max(0.0, mu - bottom), mu) if free else (0.0, 0.0, mu)
 
 
-def _hand_back(s: Expansion, kernel: Kernel, biased: bool, mass: np.ndarray) -> None:
+def hand_back(s: Expansion, kernel: Kernel, biased: bool, mass: np.ndarray) -> None:
     """Have the leaving coefficients 0, at whatever cost to the objective."""
     n = int(s.counts[SLOTS])
     if biased:

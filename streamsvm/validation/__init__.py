@@ -8,5 +8,18 @@ from streamsvm.validation.crossval import cross_validate as cross_validate
 from streamsvm.validation.crossval import leave_one_out as leave_one_out
 from streamsvm.validation.search import Search as Search
 from streamsvm.validation.search import grid_search as grid_search
+from streamsvm.validation.streaming import StreamingKFold as StreamingKFold
+from streamsvm.validation.streaming import StreamingLOO as StreamingLOO
 
-__all__ = ["Comparison", "Result", "Search", "compare", "cross_validate", "folds", "grid_search", "leave_one_out"]
+__all__ = [
+    "Comparison",
+    "Result",
+    "Search",
+    "StreamingKFold",
+    "StreamingLOO",
+    "compare",
+    "cross_validate",
+    "folds",
+    "grid_search",
+    "leave_one_out",
+]

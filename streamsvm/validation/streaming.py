@@ -1,0 +1,617 @@
+"""How well does the running model do?  Leave-one-out and k-fold estimates, while it learns.
+
+A prequential error, that of predictions made before learning, is one of all the models that there have been.  These
+estimates are of the model as it is now, by examples that it was taught, with what they have done to it undone.
+
+`StreamingLOO` predicts each of the remembered examples by the model without it.  What is no support vector is predicted
+as it is; bounds tell the fate of many support vectors; the rest are taken out one by one (`online.leave_out`), in a
+random order, as long as there is time.  For those that no time was left for, an estimate is made from those that were,
+and an interval covers what they might have been.
+
+`StreamingKFold` deals the examples out to k folds by a hash of their ids.  One fold after the other is left out of a
+copy of the model, which then predicts what is remembered of it.
+
+In both, examples that are remembered and are no members may take the place of those that are left out, as they would
+have had these never come.  A model that has kept nothing but its support vectors would miss them: with 400 examples in
+five folds, an error of 10 % would be taken for one of 16 %.
+
+Both remember a bounded number of examples, and work in the intervals of learning for at most a share of its time.
+
+========= ============================================================== ================
+symbol    name                                                           shape, dtype
+========= ============================================================== ================
+f         decision values by the model as it is                          (n,) float64
+m         margins y f                                                    (n,) float64
+low, high what the margin without the example may be                     (n,) float64
+guess     what it probably is: m - r |alpha|                             (n,) float64
+r         how much a margin falls per unit of alpha, as last measured    float
+U, S      undecided by bounds; those of them that were taken out         sets
+========= ============================================================== ================
+
+With the guesses as a control variate, the number of errors in U is estimated by
+
+    sum_U guessed error + |U| / |S| sum_S (error - guessed error),
+
+which is unbiased over the random order whatever the guesses are (Cochran, "Sampling techniques", section 7: the
+difference estimator).
+
+"Never seen" means: not in the kernel expansion.  What an example did on its way in, and which others were dropped for
+it, stays done; see `OnlineSVM.forget`.
+"""
+
+import math
+import time
+from abc import abstractmethod
+from collections import deque
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+import scipy.sparse as sp
+from river import base
+from river.utils import dataframe
+
+from streamsvm import arguments, snapshot
+from streamsvm.metrics import prbep_score
+from streamsvm.online.leave_out import RIGHT, UNCHANGED, UNKNOWN, WRONG
+from streamsvm.validation.memory import Example, Memory, mixed
+from streamsvm.validation.scores import g_mean
+
+TINY = 1e-12  # a margin that is known to be right, or wrong, and no more
+
+__all__ = ["FoldEstimate", "Interval", "LOOEstimate", "StreamingKFold", "StreamingLOO"]
+
+
+class Interval(NamedTuple):
+    """An estimate, and what it is sure to lie between."""
+
+    value: float
+    low: float
+    high: float
+
+
+class LOOEstimate(NamedTuple):
+    """Leave-one-out estimates of a model.
+
+    Attributes
+    ----------
+    n_seen
+        Examples that had been learned.
+    n
+        Examples that were predicted.
+    error, g_mean, prbep
+        Share of wrong predictions; geometric mean of the recalls of both classes; precision-recall break-even point.
+        The intervals cover all that the undecided might be; they are of no width when there are none.  For the
+        break-even point, which needs more than signs, those that bounds decided are undecided as well.
+    n_unchanged, n_bounded, n_removed, n_undecided
+        How many are no support vectors, are decided by bounds, were taken out, and are neither.
+    seconds
+        What it took.
+    """
+
+    n_seen: int
+    n: int
+    error: Interval
+    g_mean: Interval
+    prbep: Interval
+    n_unchanged: int
+    n_bounded: int
+    n_removed: int
+    n_undecided: int
+    seconds: float
+
+
+class FoldEstimate(NamedTuple):
+    """Cross-validated estimates of a model, over the last turn of each fold.
+
+    Attributes
+    ----------
+    n_seen
+        Examples that had been learned.
+    n
+        Predictions that it rests on.
+    error, g_mean, prbep
+        Of all these predictions together.
+    fold_errors
+        The errors of the folds, (at most k,), the latest last: their spread tells how sure the estimate is.
+    seconds
+        What the latest fold took.
+    """
+
+    n_seen: int
+    n: int
+    error: float
+    g_mean: float
+    prbep: float
+    fold_errors: np.ndarray
+    seconds: float
+
+
+class StreamingEstimate(base.Wrapper, base.MiniBatchClassifier):
+    """What both estimates share: a classifier around a model that remembers, and finds the time to estimate."""
+
+    def __init__(self, model: Any, every: int, memory: int, keep: str, share: float, seed: int) -> None:
+        if not hasattr(model, "leave_out"):
+            raise TypeError(
+                f"model={model!r} is none of streamsvm's online classifiers; put other steps of a pipeline around the "
+                f"estimate: scaler | {type(self).__name__}(LASVM())"
+            )
+        arguments.require_count("every", every, 1)
+        if not 0 <= share < math.inf:
+            raise ValueError(f"share={share!r} must be a share of the learning time, at least 0; 0: only when asked")
+        self.model = model
+        self.every = every
+        self.memory = memory
+        self.keep = keep
+        self.share = share
+        self.seed = seed
+        self._memory = Memory(memory, keep, arguments.id_of(seed))
+        self._learning, self._spent, self._expected = 0.0, 0.0, 0.0  # seconds
+        self._n_turns, self._since = 0, 0
+
+    @property
+    def _wrapped_model(self) -> Any:
+        return self.model
+
+    @property
+    def _mutable_attributes(self) -> set[str]:
+        return set()
+
+    @property
+    def seconds(self) -> tuple[float, float]:
+        """Time spent so far on learning and on estimates."""
+        return self._learning, self._spent
+
+    # ------------------------------------------------------------------------------------------------------- learning
+
+    def learn_one(self, x: dict, y: Any, w: float = 1.0, id: int | None = None, **others: Any) -> None:
+        """Have the model learn an example, remember it, and make an estimate if it is time; see `LASVM.learn_one`."""
+        number, begin = self.model.n_seen if id is None else id, time.perf_counter()
+        self.model.learn_one(x, y, w=w, id=id, **others)
+        seconds = time.perf_counter() - begin
+        self.learned([x], [y], [w], [number], seconds)
+
+    def learn_many(self, X: Any, y: Any, w: Any = None, ids: Any = None, **others: Any) -> None:
+        """Have the model learn a batch, remember its examples, and make an estimate if it is time."""
+        begin, first = time.perf_counter(), self.model.n_seen
+        self.model.learn_many(X, y, w=w, ids=ids, **others)
+        seconds, n = time.perf_counter() - begin, self.model.n_seen - first
+        numbers = range(first, first + n) if ids is None else list(ids)
+        self.learned(_rows(X), list(y), np.broadcast_to(1.0 if w is None else w, n).tolist(), numbers, seconds)
+
+    def learned(
+        self, X: Sequence[Mapping], y: Sequence[Any], w: Sequence[float], ids: Sequence[int], seconds: float
+    ) -> Any:
+        """Remember examples that the model has learned, and make an estimate if it is time.
+
+        For those who have the model learn by themselves.
+
+        Parameters
+        ----------
+        X
+            Features by name, for each example.
+        y, w, ids
+            Their labels, weights and ids.
+        seconds
+            How long it took to learn them, of which estimates may take a share.
+
+        Returns
+        -------
+        LOOEstimate, FoldEstimate or None
+            The estimate, if one was made.
+        """
+        for x, label, weight, number in zip(X, y, w, ids, strict=True):
+            if weight > 0.0:
+                self._memory.add(int(number), Example(dict(x), arguments.label_of(label), float(weight)))
+        self._learning += seconds
+        self._since += len(ids)
+        allowance = self.share * self._learning - self._spent
+        if self._since < self.every or allowance <= self._expected:
+            return None
+        return self._estimate(None, allowance)
+
+    def forget(self, ids: Any) -> int:
+        """Have the model and the memory forget examples; see `LASVM.forget`."""
+        n = int(self.model.forget(ids))
+        for number in np.atleast_1d(np.asarray(ids, np.int64)).tolist():
+            self._memory.drop(number)
+        return n
+
+    def relabel(self, ids: Any, y: Any) -> int:
+        """Correct labels in the model and in the memory; see `LASVM.relabel`."""
+        n = int(self.model.relabel(ids, y))
+        numbers = np.atleast_1d(np.asarray(ids, np.int64))
+        for number, label in zip(numbers.tolist(), np.broadcast_to(y, numbers.shape).tolist(), strict=True):
+            self._memory.relabel(number, arguments.label_of(label))
+        return n
+
+    def _estimate(self, removals: int | None, seconds: float | None) -> Any:
+        begin = time.perf_counter()
+        self._since = 0
+        estimate, fixed = self._made(removals, seconds, begin)
+        self._n_turns += 1
+        self._expected = fixed
+        self._spent += time.perf_counter() - begin
+        return estimate
+
+    @abstractmethod
+    def _made(self, removals: int | None, seconds: float | None, begin: float) -> tuple[Any, float]:
+        """The estimate, and how many of its seconds could not have been saved."""
+
+    # ------------------------------------------------------------------------------------------------------ the model's
+
+    def predict_one(self, x: dict, **kwargs: Any) -> Any:
+        """The model's answer."""
+        return self.model.predict_one(x, **kwargs)
+
+    def predict_proba_one(self, x: dict, **kwargs: Any) -> dict:
+        """The model's answer."""
+        return self.model.predict_proba_one(x, **kwargs)
+
+    def predict_many(self, X: Any, **kwargs: Any) -> Any:
+        """The model's answer."""
+        return self.model.predict_many(X, **kwargs)
+
+    def predict_proba_many(self, X: Any, **kwargs: Any) -> Any:
+        """The model's answer."""
+        return self.model.predict_proba_many(X, **kwargs)
+
+    # ------------------------------------------------------------------------------------------------------- snapshots
+
+    def to_bytes(self) -> bytes:
+        """What is remembered, as a snapshot; the model, which is not part of it, has its own."""
+        names, arrays = self._memory.to_arrays()
+        meta = {
+            "parameters": {name: value for name, value in self._get_params().items() if name != "model"},
+            "names": names,
+            "seconds": [self._learning, self._spent, self._expected],
+            "turns": [self._n_turns, self._since],
+            **self._own_state(),
+        }
+        return snapshot.pack(type(self).__name__, meta, arrays)
+
+    @classmethod
+    def from_bytes(cls, data: bytes, model: Any) -> Self:
+        """The estimate that `to_bytes` stored, around the model that was stored with it.
+
+        Raises
+        ------
+        SnapshotError
+            If the data are damaged, of another kind, or from a newer format.
+        """
+        meta, arrays = snapshot.unpack(data, cls.__name__)
+        estimate = cls(model, **meta["parameters"])
+        estimate._memory.restore(meta["names"], arrays)
+        estimate._learning, estimate._spent, estimate._expected = meta["seconds"]
+        estimate._n_turns, estimate._since = meta["turns"]
+        estimate._take_state(meta)
+        return estimate
+
+    def _own_state(self) -> dict[str, Any]:
+        return {}
+
+    def _take_state(self, meta: Mapping[str, Any]) -> None:
+        pass
+
+
+class StreamingLOO(StreamingEstimate):
+    """Leave-one-out estimates of a model, while it learns.
+
+    A classifier around the model: it learns and predicts as the model does, and goes into pipelines in its place.
+
+    Parameters
+    ----------
+    model
+        One of streamsvm's online classifiers.  Scalers and the like go before this one.
+    every
+        Examples between two estimates, at least.  They are made when there is time for them.
+    memory
+        How many examples are remembered, and predicted at each estimate.
+    keep
+        ``"recent"``: the estimate is of what the stream is like now; ``"sample"``, a uniform one: of all that it has
+        been.
+    share
+        The share of the learning time that estimates may take; 0: they are made only when asked for.
+    seed
+        For the order in which the undecided are taken out, and the sample.
+
+    Attributes
+    ----------
+    latest : LOOEstimate or None
+        The last estimate.
+
+    Raises
+    ------
+    ValueError, TypeError
+        If a parameter is out of its range, or the model is another one.
+
+    Notes
+    -----
+    The bounds are about solved problems, and so decide little for a model that is far from its optimum: `LASVM` leaves
+    violations up to `delta_max`.  After `finish`, or with a small `delta_max`, they decide most.
+
+    An estimate of the last 500 predictions is off by what a sample of 500 is off.  The interval does not tell: it
+    covers what was not computed.
+
+    Examples
+    --------
+    >>> from river import datasets
+    >>> from streamsvm import LASVM, WarmupScaler
+    >>> loo = StreamingLOO(LASVM(C=10, gamma=1.0), share=0)
+    >>> model = WarmupScaler() | loo
+    >>> for x, y in datasets.Bananas().take(1000):
+    ...     model.learn_one(x, y)
+    >>> estimate = loo.estimate()
+    >>> estimate.n, estimate.n_undecided, 0.05 < estimate.error.value < 0.15
+    (500, 0, True)
+    """
+
+    def __init__(
+        self,
+        model: Any,
+        every: int = 1000,
+        memory: int = 500,
+        keep: str = "recent",
+        share: float = 0.1,
+        seed: int = 0,
+    ) -> None:
+        super().__init__(model, every, memory, keep, share, seed)
+        self.latest: LOOEstimate | None = None
+        self._slope = 1.0  # r
+
+    def estimate(self, removals: int | None = None, seconds: float | None = None) -> LOOEstimate:
+        """An estimate of the model as it is, now.
+
+        Parameters
+        ----------
+        removals
+            How many support vectors may be taken out; None: all that bounds do not decide.
+        seconds
+            After what time no more are taken out; None: any.
+
+        Raises
+        ------
+        ValueError
+            If nothing is remembered yet.
+        """
+        if not len(self._memory):
+            raise ValueError("there is no example to estimate with: nothing was learned through this object yet")
+        estimate: LOOEstimate = self._estimate(removals, seconds)
+        return estimate
+
+    def _made(self, removals: int | None, seconds: float | None, begin: float) -> tuple[LOOEstimate, float]:
+        ids = self._memory.ids
+        examples = self._memory.of(ids)
+        positive = np.array([e.y for e in examples])
+        y = np.where(positive, 1.0, -1.0)
+        weights = np.array([e.w for e in examples])
+        model, slots = self.model.leave_out([e.x for e in examples], positive, weights, ids)
+        margin, bounds = y * model.decision_values()[slots], model.bounds()[slots]
+        fixed = time.perf_counter() - begin
+        found = np.where(bounds == UNCHANGED, margin, np.nan)
+        undecided = np.flatnonzero(bounds == UNKNOWN)
+        order = np.random.default_rng([self.seed % 2**63, self._n_turns]).permutation(undecided)
+        removed = order[: len(order) if removals is None else removals]
+        model.prepare(len(removed))
+        for t, i in enumerate(removed.tolist()):
+            if seconds is not None and time.perf_counter() - begin > seconds:
+                removed = removed[:t]
+                break
+            found[i] = y[i] * model.without(slots[i : i + 1])[0]
+        alpha = np.abs(model.alpha[slots])
+        if alpha[removed].sum() > 0.0:
+            self._slope = max(0.0, float((margin - found)[removed].sum() / alpha[removed].sum()))
+        score = _Scores(positive, margin, found, bounds, alpha * self._slope, model.slack, removed)
+        self.latest = LOOEstimate(
+            n_seen=self.model.n_seen,
+            n=len(ids),
+            error=score.error(),
+            g_mean=score.g_mean(),
+            prbep=score.prbep(),
+            n_unchanged=int(np.count_nonzero(bounds == UNCHANGED)),
+            n_bounded=int(np.count_nonzero((bounds == WRONG) | (bounds == RIGHT))),
+            n_removed=len(removed),
+            n_undecided=len(undecided) - len(removed),
+            seconds=time.perf_counter() - begin,
+        )
+        return self.latest, fixed
+
+    def _own_state(self) -> dict[str, Any]:
+        return {"slope": self._slope, "latest": _plain(self.latest)}
+
+    def _take_state(self, meta: Mapping[str, Any]) -> None:
+        self._slope = meta["slope"]
+        if meta["latest"]:
+            given = meta["latest"] | {name: Interval(*meta["latest"][name]) for name in ("error", "g_mean", "prbep")}
+            self.latest = LOOEstimate(**given)
+
+
+class _Scores:
+    """Estimates with intervals, from margins that are known, bounded, or guessed."""
+
+    def __init__(self, positive, margin, found, bounds, fall, slack, removed) -> None:
+        self.positive = positive
+        known, wrong, right = ~np.isnan(found), bounds == WRONG, bounds == RIGHT
+        low, high = np.where(right, TINY, -np.inf), np.where(wrong, -TINY, margin + slack)
+        self.low, self.high = np.where(known, found, low), np.where(known, found, high)
+        guess = np.where(wrong, np.minimum(margin - fall, -TINY), margin - fall)
+        guess = np.where(right, np.maximum(guess, TINY), guess)
+        self.guess = np.where(known, found, guess)
+        self.undecided, self.removed = bounds == UNKNOWN, removed
+        self.first_guess = guess
+
+    def _wrong(self, margin: np.ndarray) -> np.ndarray:
+        """Whether margins are of wrong predictions: f > 0 predicts the positive class."""
+        return np.where(self.positive, margin <= 0.0, margin < 0.0)
+
+    def _errors(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Estimated, fewest and most errors of each class, (2,) each."""
+        estimated, fewest, most = (np.empty(2) for _ in range(3))
+        scale = np.count_nonzero(self.undecided) / max(1, len(self.removed))
+        surprise = self._wrong(self.guess)[self.removed].astype(float) - self._wrong(self.first_guess)[self.removed]
+        for c in (0, 1):
+            own = self.positive == bool(c)
+            decided, guessed = self._wrong(self.guess) & own, self._wrong(self.first_guess) & own
+            fewest[c], most[c] = self._wrong(self.high)[own].sum(), self._wrong(self.low)[own].sum()
+            surprises = surprise[own[self.removed]].sum()
+            total = decided[~self.undecided].sum() + guessed[self.undecided].sum() + scale * surprises
+            estimated[c] = np.clip(total, fewest[c], most[c])
+        return estimated, fewest, most
+
+    def error(self) -> Interval:
+        n = len(self.positive)
+        return Interval(*(float(errors.sum()) / n for errors in self._errors()))
+
+    def g_mean(self) -> Interval:
+        sizes = np.array([np.count_nonzero(~self.positive), np.count_nonzero(self.positive)])
+
+        def mean(errors: np.ndarray) -> float:
+            recalls = 1.0 - errors[sizes > 0] / sizes[sizes > 0]
+            return float(np.prod(recalls) ** (1.0 / len(recalls)))
+
+        estimated, fewest, most = self._errors()
+        return Interval(mean(estimated), mean(most), mean(fewest))
+
+    def prbep(self) -> Interval:
+        sign = np.where(self.positive, 1.0, -1.0)
+        value, low, high = (prbep_score(self.positive, sign * m) for m in (self.guess, self.low, self.high))
+        return Interval(min(max(value, low), high), low, high)
+
+
+class StreamingKFold(StreamingEstimate):
+    """k-fold estimates of a model, while it learns.
+
+    A classifier around the model: it learns and predicts as the model does, and goes into pipelines in its place.  An
+    example belongs to the fold that a hash of its id tells.  Each time, one fold is left out of a copy of the model,
+    which predicts the remembered examples of that fold; the next time it is the next fold's turn.
+
+    Parameters
+    ----------
+    model
+        One of streamsvm's online classifiers.  Scalers and the like go before this one.
+    k
+        How many folds there are, at least 2.
+    every, memory, keep, share
+        As for `StreamingLOO`; `memory` is divided among the folds.
+    seed
+        Of the hash.
+
+    Attributes
+    ----------
+    latest : FoldEstimate or None
+        The last estimate.
+
+    Raises
+    ------
+    ValueError, TypeError
+        If a parameter is out of its range, or the model is another one.
+
+    Notes
+    -----
+    The copy has lost one support vector in k, and of what else the model has seen only the remembered examples can take
+    their place: it is worse than the model, and the estimate too high.  More memory and larger k make it better.
+
+    Examples
+    --------
+    >>> from river import datasets
+    >>> from streamsvm import LASVM, WarmupScaler
+    >>> folds = StreamingKFold(LASVM(C=10, gamma=1.0), k=5, share=0)
+    >>> model = WarmupScaler() | folds
+    >>> for x, y in datasets.Bananas().take(1000):
+    ...     model.learn_one(x, y)
+    >>> estimates = [folds.estimate() for _ in range(5)]
+    >>> estimates[-1].n, 0.05 < estimates[-1].error < 0.15
+    (500, True)
+    """
+
+    def __init__(
+        self,
+        model: Any,
+        k: int = 10,
+        every: int = 1000,
+        memory: int = 500,
+        keep: str = "recent",
+        share: float = 0.1,
+        seed: int = 0,
+    ) -> None:
+        super().__init__(model, every, memory, keep, share, seed)
+        arguments.require_count("k", k, 2)
+        self.k = k
+        self.latest: FoldEstimate | None = None
+        self._scored: deque[tuple[list[bool], list[float]]] = deque(maxlen=k)  # labels and decision values
+
+    def fold_of(self, id: int) -> int:
+        """The fold of an example, from 0 to k - 1."""
+        return mixed(id, self.seed) % self.k
+
+    def estimate(self) -> FoldEstimate:
+        """Leave out the fold whose turn it is, and estimate from this one and the last k - 1 before it.
+
+        Raises
+        ------
+        ValueError
+            If nothing is remembered yet.
+        """
+        if not len(self._memory):
+            raise ValueError("there is no example to estimate with: nothing was learned through this object yet")
+        estimate: FoldEstimate = self._estimate(None, None)
+        return estimate
+
+    def _made(self, removals: int | None, seconds: float | None, begin: float) -> tuple[FoldEstimate, float]:
+        fold = self._n_turns % self.k
+        ids = self._memory.ids
+        examples = self._memory.of(ids)
+        positive = np.array([e.y for e in examples], bool)
+        weights = np.array([e.w for e in examples])
+        model, slots = self.model.leave_out([e.x for e in examples], positive, weights, ids)
+        left_out = np.flatnonzero([self.fold_of(number) == fold for number in model.ids.tolist()])
+        model.prepare(1, int(np.count_nonzero(model.alpha[left_out])))
+        f = model.without(left_out)
+        tested = np.isin(slots, left_out)
+        of_slot = dict(zip(left_out.tolist(), f.tolist(), strict=True))
+        self._scored.append((positive[tested].tolist(), [of_slot[slot] for slot in slots[tested].tolist()]))
+        seconds = time.perf_counter() - begin
+        self.latest = self._over_all_folds(seconds)
+        return self.latest, seconds
+
+    def _over_all_folds(self, seconds: float) -> FoldEstimate:
+        y = np.array([label for labels, _ in self._scored for label in labels], bool)
+        f = np.array([value for _, values in self._scored for value in values])
+        errors = [np.mean(np.array(labels) != (np.array(values) > 0.0)) for labels, values in self._scored if labels]
+        return FoldEstimate(
+            n_seen=self.model.n_seen,
+            n=len(y),
+            error=float(np.mean(y != (f > 0.0))) if len(y) else math.nan,
+            g_mean=g_mean(y, f > 0.0) if len(y) else math.nan,
+            prbep=prbep_score(y, f),
+            fold_errors=np.array(errors),
+            seconds=seconds,
+        )
+
+    def _own_state(self) -> dict[str, Any]:
+        return {"scored": [list(item) for item in self._scored], "latest": bool(self.latest)}
+
+    def _take_state(self, meta: Mapping[str, Any]) -> None:
+        self._scored.extend((labels, values) for labels, values in meta["scored"])
+        if meta["latest"]:
+            self.latest = self._over_all_folds(0.0)
+
+
+def _plain(estimate: LOOEstimate | None) -> dict[str, Any] | None:
+    """An estimate as JSON can hold it."""
+    if estimate is None:
+        return None
+    return {name: list(v) if isinstance(v, Interval) else v for name, v in estimate._asdict().items()}
+
+
+def _rows(X: Any) -> list[Mapping]:
+    """The examples of a batch as features by name."""
+    if isinstance(X, list | tuple):
+        return list(X)
+    if sp.issparse(X):
+        rows = sp.csr_matrix(X)
+        bounds = zip(rows.indptr[:-1].tolist(), rows.indptr[1:].tolist(), strict=True)
+        return [dict(zip(rows.indices[a:b].tolist(), rows.data[a:b].tolist(), strict=True)) for a, b in bounds]
+    if isinstance(X, np.ndarray):
+        return [dict(enumerate(row)) for row in X.tolist()]
+    return list(dataframe.into_frame(X).iter_rows(named=True))
