@@ -17,13 +17,14 @@ from tqdm import tqdm
 from tqdm.contrib.logging import logging_redirect_tqdm
 
 import streamsvm
+from streamsvm.validation.ahead import compile_removal
 
 from . import commands, daemon, doctor, option_types, score, topics
 from .checkpoint import CheckpointError
 from .folders import AlreadyInUse
 from .logs import set_up_logging
 from .readers import FORMATS, Columns, FileError, read_events
-from .report import table
+from .report import estimates_of, table
 from .segments import LogCorruption
 from .settings import ConfigError, LogSettings, Settings, load
 from .state import State, TooManyBadRecords
@@ -381,6 +382,8 @@ def _working(settings: Settings) -> Iterator[daemon.Stop]:
     )
     with daemon.killable():
         seconds = streamsvm.warmup(settings.model.implementation)
+        if settings.log.labels or settings.estimates.loo or settings.estimates.folds:  # labels may be taken back
+            compile_removal(settings.model.implementation())
     logger.info("engine ready after %.1f seconds", seconds)
     settle_memory()
     with _stopping(settings) as stop, logging_redirect_tqdm():
@@ -424,6 +427,8 @@ def _show_states(topic: str, states: Mapping[int, State]) -> None:
         return
     named = {f"{topic}-{number}": state for number, state in sorted(states.items())}
     print(table(named))
+    for line in estimates_of(named):
+        print(line)
     for name, state in named.items():
         print(f"model digest of {name}: {state.models.digest()}")
 

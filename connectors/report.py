@@ -10,6 +10,7 @@ import numpy as np
 
 from streamsvm.validation import Search
 
+from .estimates import FOLDS, LOO, Estimates
 from .local_log import LocalLog
 from .settings import Settings
 from .state import State
@@ -116,8 +117,43 @@ def _draw_curve(axes: Axes, state: State, window: int) -> None:
     n = [row.n for row in rows]
     axes.plot(n, [100 * row.error for row in rows], color=POSITIVE, label="error")
     axes.plot(n, [100 * (1 - row.g_mean) for row in rows], color=NEGATIVE, label="1 - g-mean")
+    if state.estimates:
+        _draw_estimates(axes, state.estimates)
     axes.set(title=f"last {window} labelled events", xlabel="records", ylabel="%", ylim=(0, None))
     axes.legend()
+
+
+def _draw_estimates(axes: Axes, estimates: Estimates) -> None:
+    """Errors of the model as it was, without what it was taught, beside those of its predictions."""
+    for kind, label, color in ((LOO, "leave-one-out error", "black"), (FOLDS, "error by folds", "#55a868")):
+        found = [item for item in estimates.history if item.kind == kind]
+        if found:
+            value, low, high = 100 * np.array([item.error for item in found]).T
+            axes.errorbar(
+                [item.offset for item in found],
+                value,
+                yerr=(value - low, high - value),
+                fmt=".",
+                markersize=4,
+                linewidth=0.6,
+                color=color,
+                label=label,
+            )
+
+
+def estimates_of(states: Mapping[str, State]) -> list[str]:
+    """A line for each newest estimate."""
+    lines = []
+    for name, state in states.items():
+        for item in state.estimates.latest.values() if state.estimates else ():
+            kind = "leave-one-out" if item.kind == LOO else "folds"
+            value, low, high = item.error
+            between = f" (between {low:.2%} and {high:.2%})" if high > low else ""
+            lines.append(
+                f"{kind} error of {name}, after {item.offset:,} records: {value:.2%}{between}, "
+                f"g-mean {item.g_mean.value:.2%}, PRBEP {item.prbep.value:.2%}, by {item.n} events"
+            )
+    return lines
 
 
 def _draw_support(axes: Axes, state: State) -> None:

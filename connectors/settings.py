@@ -120,6 +120,8 @@ class LogSettings:
         What scorers made of events.
     questions
         Compacted topic of the events whose label is asked for; see [labelling]. Empty: nobody is asked.
+    estimates
+        Estimates of the model's error, see [estimates]; empty: they are metrics only.
     format
         Of events: ``"json"``, ``"float32"`` or ``"avro"``.
     schemas
@@ -135,12 +137,14 @@ class LogSettings:
     model: str = _key("", _optional_topic)
     scores: str = _key("scores", _topic)
     questions: str = _key("", _optional_topic)
+    estimates: str = _key("", _optional_topic)
     format: str = _key("json", _one_of(*FORMATS))
     schemas: Path = Path("schemas")
 
     def topics(self) -> list[str]:
         """Those that are used."""
-        names = (self.topic, self.labels, self.predictions, self.dlq, self.model, self.scores, self.questions)
+        inputs = (self.topic, self.labels)
+        names = (*inputs, self.predictions, self.dlq, self.model, self.scores, self.questions, self.estimates)
         return [name for name in names if name]
 
 
@@ -278,6 +282,34 @@ class LabellingSettings:
 
 
 @dataclass(frozen=True)
+class EstimateSettings:
+    """How well the model would do without what it was taught; see `streamsvm.validation.StreamingLOO`.
+
+    Parameters
+    ----------
+    loo
+        Whether there are leave-one-out estimates.
+    folds
+        How many folds those by folds have, at least 2; 0: there are none.
+    every
+        Learned events between two estimates, at least; they are made when there is time for them.
+    memory
+        How many learned events are remembered, and predicted again.
+    keep
+        ``"recent"`` ones, or a uniform ``"sample"`` of all.
+    share
+        The share of the time for learning that estimates may take, each kind.
+    """
+
+    loo: bool = False
+    folds: int = _key(0, lambda value: None if value == 0 or value >= 2 else "0 or at least 2")
+    every: int = _key(1000, _at_least(1))
+    memory: int = _key(500, _at_least(1))
+    keep: str = _key("recent", _one_of("recent", "sample"))
+    share: float = _key(0.1, _not_negative)
+
+
+@dataclass(frozen=True)
 class GroupSettings:
     """How trainers (and, apart from them, scorers) share a topic on Kafka.
 
@@ -373,6 +405,7 @@ class Settings:
     label: LabelSettings = field(default_factory=LabelSettings)
     join: JoinSettings = field(default_factory=JoinSettings)
     labelling: LabellingSettings = field(default_factory=LabellingSettings)
+    estimates: EstimateSettings = field(default_factory=EstimateSettings)
     daemon: DaemonSettings = field(default_factory=DaemonSettings)
     group: GroupSettings = field(default_factory=GroupSettings)
     http: HttpSettings = field(default_factory=HttpSettings)
@@ -489,6 +522,11 @@ def _contradictions(settings: Settings) -> list[str]:
         )
         if log.questions and is_wrong
     ]
+    estimates = settings.estimates.loo or settings.estimates.folds
+    if estimates and settings.daemon.per == "key":
+        problems.append('estimates.loo and estimates.folds need daemon.per = "partition": they are of one model')
+    if log.estimates and not estimates:
+        problems.append("log.estimates needs estimates.loo = true or estimates.folds = 2 or more")
     if settings.daemon.exactly_once and settings.group.assign:
         problems.append(
             "daemon.exactly_once needs a group, whose offsets are part of each transaction, not group.assign"

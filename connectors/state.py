@@ -12,6 +12,7 @@ from streamsvm.classifier import OnlineSVM
 
 from .candidates import Labelling
 from .checkpoint import Checkpoint, CheckpointStore
+from .estimates import Estimates
 from .join import Join
 from .models import KeyedModels, SingleModel, new_model, read_model
 from .observe import History, Prequential
@@ -74,6 +75,7 @@ class State:
     history: History
     breaker: Breaker
     labelling: Labelling | None = None
+    estimates: Estimates | None = None
     offset: int = 0  # of the next event
     labels_offset: int = 0  # of the next record of the topic of labels
     sequence: int = 0  # of the last checkpoint
@@ -89,16 +91,20 @@ class State:
     def new(cls, settings: Settings, store: CheckpointStore, scaler: WarmupScaler | None, number: int) -> "State":
         """The state of a partition before the first record."""
         join = Join(*_limits(settings))
+        models: SingleModel | KeyedModels
+        if settings.daemon.per == "partition":
+            models = SingleModel(new_model(settings.model))
+        else:
+            models = _keyed(settings, store)
         return cls(
-            models=SingleModel(new_model(settings.model))
-            if settings.daemon.per == "partition"
-            else _keyed(settings, store),
+            models=models,
             scaler=scaler,
             join=join,
             metrics=Prequential(settings.daemon.window),
             history=History(),
             breaker=Breaker(settings.daemon.max_bad),
             labelling=Labelling(settings, join, scaler, number) if settings.log.questions else None,
+            estimates=_estimates(settings, models),
         )
 
     @classmethod
@@ -119,6 +125,9 @@ class State:
         labelling = Labelling(settings, join, scaler, number) if settings.log.questions else None
         if labelling and "labelling" in blobs:
             labelling.restore(blobs["labelling"])
+        estimates = _estimates(settings, models)
+        if estimates and "estimates" in parts:
+            estimates.restore(blobs, parts["estimates"]["history"])
         return cls(
             models=models,
             scaler=scaler,
@@ -127,6 +136,7 @@ class State:
             history=History.from_arrays(parts["history"]),
             breaker=Breaker(settings.daemon.max_bad, parts["breaker"]["recent"].tolist()),
             labelling=labelling,
+            estimates=estimates,
             offset=checkpoint.offsets["events"],
             labels_offset=checkpoint.offsets["labels"],
             sequence=checkpoint.sequence,
@@ -150,6 +160,9 @@ class State:
             blobs["scaler"] = self.scaler.to_bytes()
         if self.labelling is not None:
             blobs["labelling"] = self.labelling.to_bytes()
+        if self.estimates is not None:
+            blobs |= self.estimates.to_blobs()
+            parts["estimates"] = {"history": self.estimates.to_array()}
         return Checkpoint(
             sequence=self.sequence + 1,
             offsets={"events": self.offset, "labels": self.labels_offset},
@@ -162,6 +175,10 @@ class State:
 
 def _keyed(settings: Settings, store: CheckpointStore) -> KeyedModels:
     return KeyedModels(settings.model, store.folder, store.epoch, settings.daemon.max_models, settings.daemon.keep)
+
+
+def _estimates(settings: Settings, models: SingleModel | KeyedModels) -> Estimates | None:
+    return Estimates.of(settings.estimates, models.model) if isinstance(models, SingleModel) else None
 
 
 def _limits(settings: Settings) -> tuple[int, int]:

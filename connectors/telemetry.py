@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from dataclasses import asdict
 from typing import Any
 
+from .estimates import Estimates
 from .partition import Partition
 from .serve import Metrics
 
@@ -107,8 +108,17 @@ class Telemetry:
         }
         if state.labelling:
             gauges["open_questions"] = state.labelling.loop.counts.n_open
+        if state.estimates:
+            gauges["estimates_share"] = state.estimates.share
+            self._measure_estimates(state.estimates, number)
         for name, value in gauges.items():
             self._metrics.set(f"streamsvm_{name}", value, partition=number)
+
+    def _measure_estimates(self, estimates: Estimates, number: int) -> None:
+        for kind, estimate in estimates.latest.items():
+            for name in ("error", "g_mean", "prbep"):
+                for bound, value in getattr(estimate, name)._asdict().items():
+                    self._metrics.set(f"streamsvm_estimated_{name}", value, partition=number, kind=kind, bound=bound)
 
     def summary(self, partitions: Iterable[Partition]) -> dict[str, Any]:
         """For the status line."""

@@ -1,8 +1,10 @@
 """What is done with the records of a cut: predict its events, join them with labels, and learn what is complete.
 
-The state afterwards, and the outputs, are a function of the state before and of the records alone.
+The state afterwards, and the outputs, are a function of the state before and of the records alone; but for estimates of
+the model's error, which are made when there is time.
 """
 
+import time
 from collections import Counter
 from typing import Any, NamedTuple
 
@@ -12,6 +14,7 @@ from streamsvm import WarmupScaler
 from streamsvm.classifier import OnlineSVM
 
 from .asking import Asking
+from .estimates import Estimate
 from .join import Lesson, event_time
 from .observe import Drift
 from .settings import Settings
@@ -57,7 +60,7 @@ class Training:
     codec
         Reads events and labels.
     log
-        Where predictions, refused records and questions go.
+        Where predictions, refused records, questions and estimates go.
     number
         Of the partition.
     """
@@ -66,6 +69,7 @@ class Training:
         self._settings = settings
         self._codec = codec
         self._log = log
+        self._number = number
         self._joins = bool(settings.log.labels)
         self._is_keyed = settings.daemon.per == "key"
         self._max_skew = int(1000 * settings.join.max_skew_seconds)
@@ -208,10 +212,19 @@ class Training:
         for entity, chosen in _by_entity([lesson.entity for lesson, _ in tasks]).items():
             lessons, xs = zip(*[tasks[i] for i in chosen], strict=True)
             keys, _, ys, ws, *_ = zip(*lessons, strict=True)
+            begin = time.perf_counter()
             state.models.to_learn(entity).learn_many(
                 list(xs), np.array(ys, dtype=bool), w=np.array(ws), ids=np.array(keys, dtype=np.int64)
             )
+            if state.estimates:
+                seconds = time.perf_counter() - begin
+                self._publish(state.estimates.learned(xs, ys, ws, keys, seconds, state.offset))
         state.counters.learned += len(tasks)
+
+    def _publish(self, estimates: list[Estimate]) -> None:
+        topic = self._settings.log.estimates
+        for estimate in estimates if topic else ():
+            self._log.produce(topic, estimate.encode(self._number), key=f"p{self._number}-{estimate.kind}".encode())
 
     def _time(self, ts: str | int | float | None, record: Record) -> int:
         return record.timestamp if ts is None else event_time(ts, record.timestamp, self._max_skew)

@@ -23,8 +23,8 @@ def warmup(*algorithms: type[_OnlineSVM]) -> float:
     Parameters
     ----------
     algorithms
-        The classes that will be used, such as ``LASVM``; default: all, and cross-validation.  LASVMG, LASVMNC, LASVMI
-        and FullSVM share their compiled code.
+        The classes that will be used, such as ``LASVM``; default: all, with forgetting, streaming estimates and
+        cross-validation.  LASVMG, LASVMNC, LASVMI and FullSVM share their compiled code.
     """
     import numpy as np
     import scipy.sparse as sp
@@ -44,7 +44,9 @@ def warmup(*algorithms: type[_OnlineSVM]) -> float:
             model.predict_many(sp.csr_matrix(X[:, :2]))
             model.finish()
     if not algorithms:
-        from streamsvm.validation.ahead import compile_ahead
+        from streamsvm.validation.ahead import compile_ahead, compile_removal
 
         compile_ahead()
+        for algorithm in (LASVM, LASVMG):
+            compile_removal(algorithm())
     return _time.perf_counter() - start
