@@ -260,6 +260,18 @@ def test_the_outcome_does_not_depend_on_the_cache_or_a_restart():
     np.testing.assert_array_equal(models[0].dual_coef, models[1].dual_coef)
 
 
+def test_after_forgetting_there_is_room_for_more():
+    """Solving the rest again narrows the cached rows to the members that are left; the next ones need theirs."""
+    X, y = noisy(300)
+    model = LASVM(C=5.0, gamma=0.3)
+    for begin in range(0, 300, 10):
+        rows = slice(begin, begin + 10)
+        model.learn_many(X[rows], y[rows], ids=np.arange(begin, begin + 10))
+        model.forget(np.arange(begin - 10, begin, 3))
+        assert model._expansion.rows.shape[1] == len(model._expansion.alpha)
+        model.learn_many(X[rows], ~y[rows], ids=np.arange(1000 + begin, 1010 + begin))
+
+
 def test_interrupted_it_is_as_before(monkeypatch):
     X, y = noisy(100)
     model = learned(LASVM, X, y)

@@ -303,7 +303,7 @@ def finish(s: Expansion, kernel: Kernel, tol: float) -> tuple[Expansion, int]:
     lasvm.evict(s, 0.0)
     s, steps = optimise(s, kernel, WithBias(), tol)
     lasvm.evict(s, 0.0)
-    return _squeezed(s), steps
+    return squeezed(s), steps
 
 
 def finish_without_bias(s: Expansion, kernel: Kernel, tol: float, max_non_sv: int | None) -> tuple[Expansion, int]:
@@ -311,11 +311,12 @@ def finish_without_bias(s: Expansion, kernel: Kernel, tol: float, max_non_sv: in
     s, steps = optimise(s, kernel, WithoutBias(), tol)
     if max_non_sv is not None:
         gap.clean(s, max_non_sv)
-    s = _squeezed(s)
+    s = squeezed(s)
     gap.rescan(s)  # over slots without holes: the sums of a finished model are those of finishing it again
     return s, steps
 
 
-def _squeezed(s: Expansion) -> Expansion:
+def squeezed(s: Expansion) -> Expansion:
+    """The expansion without holes, its cached rows wide enough for new members again."""
     s = keep(s, live_slots(s))
     return row_width(s, s.alpha.shape[0], int(s.counts[ROWS]))

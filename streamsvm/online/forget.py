@@ -37,7 +37,7 @@ from streamsvm.batch.rows import adds_by_four, diagonal_of, places_of, row_at, r
 from streamsvm.batch.steps import penalties, settled
 from streamsvm.expansion import G_DOWN, G_UP, SLOTS, Expansion, bury, member_row
 from streamsvm.kernels import Kernel
-from streamsvm.online.finish import Problem, kernel_among, move_members, optimise
+from streamsvm.online.finish import Problem, kernel_among, move_members, optimise, squeezed
 
 LOOKED_UP, FOLLOWED, HANDED_BACK = "looked up", "followed", "handed back"
 
@@ -118,7 +118,7 @@ def forget(s: Expansion, kernel: Kernel, problem: Problem, leaving: np.ndarray, 
     _bury_all(s, leaving)
     problem.note(s)
     if problem.violation(s) > tol:  # after steps that only emptied coefficients, or by the rounding of many paths
-        s, _ = optimise(s, kernel, problem, tol)
+        s = squeezed(optimise(s, kernel, problem, tol)[0])
     return s, how
 
 
