@@ -73,7 +73,8 @@ class Asking:
         self._log = log
         self._number = number
         self._has_stopped: bool | None = None
-        self._heard: list[Answer] = []  # in this cut; all of the same time, so that the last holds, as in the join
+        # In this cut, and whether the event was gone; all of the same time, so that the last holds, as in the join.
+        self._heard: list[tuple[Answer, bool]] = []
 
     def hear(self, key: int, operation: str, who: str, join: Join) -> None:
         """Note what the join has just made of a record: which label of the event holds now, if any does.
@@ -90,13 +91,14 @@ class Asking:
             After the record.
         """
         if operation in ("skip", "ignore"):
-            self._heard.append(Answer(key, "skip" if operation == "skip" else "ignore", None, who, 0))
+            self._heard.append((Answer(key, "skip" if operation == "skip" else "ignore", None, who, 0), False))
             return
-        y = join.label_of(key)
+        late = join.without_event(key)
+        y = late.y if late else join.label_of(key)
         if y is not None:
-            self._heard.append(Answer(key, "label", y, who, 0))
+            self._heard.append((Answer(key, "label", y, who, 0), late is not None))
         elif operation == "retract":
-            self._heard.append(Answer(key, "retract", None, who, 0))
+            self._heard.append((Answer(key, "retract", None, who, 0), late is not None))
 
     def step(self, events: Iterable[Event], state: State, labelling: Labelling) -> bool:
         """Tell the loop what was heard, offer the events of a cut, and ask.
@@ -116,12 +118,12 @@ class Asking:
         """
         loop, now = labelling.loop, state.join.clock
         before = self._shown(loop)
-        n_labels = loop.counts.n_labels
+        labelled = loop.counts.n_labels, loop.counts.corrected
         for event in events:
             labelling.offer(event, now)
         self._tell(state, labelling)
         is_any_gone = any(state.join.awaiting(question.key) is None for question in loop.open_questions())
-        if is_any_gone or loop.counts.n_labels != n_labels:  # which takes time
+        if is_any_gone or (loop.counts.n_labels, loop.counts.corrected) != labelled:  # which takes time
             self._execute(loop.refresh(state.model), state, labelling)
         self._execute(loop.choose(state.model, now), state, labelling)
         is_news = self._shown(loop) != before
@@ -144,7 +146,9 @@ class Asking:
     def _tell(self, state: State, labelling: Labelling) -> None:
         heard, self._heard = self._heard, []
         n_support, now = state.model.n_support, state.join.clock
-        for answer in heard:
+        for answer, is_late in heard:
+            if is_late and answer.status == "label" and labelling.loop.label_of(answer.key) is None:
+                continue  # what cannot be learned is no label; one that was counted is corrected, as in the model
             asked = labelling.loop.open_question(answer.key)
             actions = labelling.loop.answer(answer, n_support, now)
             if asked and any(isinstance(action, SetLabel) for action in actions):
@@ -176,7 +180,7 @@ class Asking:
             "asked_at": question.asked,
             "expires_at": question.expires,
             "unusual": self._unusual(x, state),
-            "model": {"ver": state.counters.learned, "n_support": state.model.n_support},
+            "model": {"ver": state.version, "n_support": state.model.n_support},
         }
         try:
             whole = _dump({**fields, "event": self._other_fields(value)})
@@ -214,7 +218,6 @@ def status(state: State, labelling: Labelling) -> dict[str, Any]:
         "negative": counts.n_negative,
         "corrected": counts.corrected,
         "retracted": counts.retracted,
-        "not_undone": state.join.counters.not_undone,
         "remaining": loop.remaining(),
         "verdict": verdict._asdict(),
         "curve": _thinned(loop.curve()),

@@ -44,7 +44,7 @@ class Committee:
     Attributes
     ----------
     version : ModelVersion
-        The members' sum: how many examples they have learned, of how many records, all together.
+        The members' sum: how many lessons they have had, of how many records, all together.
     """
 
     def __init__(self, members: Sequence[Member]) -> None:

@@ -111,6 +111,16 @@ class Estimates:
             self.history = self.history[1::2]
         return found
 
+    def forgotten(self, ids: Sequence[int]) -> None:
+        """The model was made to forget these."""
+        for maker in self._makers.values():
+            maker.forgotten(ids)
+
+    def corrected(self, number: int, y: bool) -> None:
+        """The model was told another label."""
+        for maker in self._makers.values():
+            maker.corrected([number], [y])
+
     @property
     def share(self) -> float:
         """Time for estimates, as a share of that for learning."""

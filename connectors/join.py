@@ -17,15 +17,18 @@ Labels
     replaces the event's.
 Lessons
     The newest label is learned if its event is here, unless it says what was learned last.  The first lesson from an
-    event is marked, the others are corrections.  A retraction before the first lesson prevents it, until a newer label
-    comes; one after it is only counted, for what was learned stays in the model.
+    event is marked, the others are corrections: what was learned from the event is to be forgotten first.  A retraction
+    before the first lesson prevents it, until a newer label comes; one after it is a lesson, too: to forget.
+Without the event
+    Of an event that is forgotten here, the model may hold the example still.  Nobody can tell a label for it from one
+    that is early, so `without_event` says what a label that waits would mean to such a model.
 Memory
     Above the limit the oldest entries are dropped, learned or not.  One that is larger than the limit by itself is not
     kept, and costs no other its place.  What was dropped is forgotten as if its time were over.
 
 All that can be lost is counted.  Every event ends as matched, expired, dropped or a duplicate; every label, the y of
-events that are no duplicates included, as matched, corrected, confirmed, stale, a duplicate, retracted, not undone or
-unmatched.
+events that are no duplicates included, as matched, corrected, confirmed, stale, a duplicate, retracted, undone or
+unmatched (or as not undone: those that came when nothing could be forgotten, in a checkpoint from then).
 """
 
 import math
@@ -44,18 +47,20 @@ _OVERHEAD = 512  # bytes of an entry beside its payload: the objects in it and i
 _INLINE = (0, -1)  # revision and offset of the label in an event
 _NEVER = -(1 << 63)  # before all times, revisions and offsets
 _ABSENT = -1  # in a checkpoint: a label or a length that there is not
+_TAKEN_BACK = -2  # in a checkpoint: the label of the last lesson, which was to forget
+_FORGET = (None, 0.0)  # y and w of that lesson
 
 
 class Lesson(NamedTuple):
-    """Learn this event with this label."""
+    """Learn this event with this label, in the place of what was learned from it before."""
 
     key: int
-    value: bytes  # the event as it was added
-    y: bool
+    value: bytes | None  # the event as it was added; None: it is not here
+    y: bool | None  # None: only forget what was learned
     w: float
     margin: float  # predicted when the event came, before anything was learned from it
     entity: bytes | None
-    is_first: bool  # False: a correction of what was learned before
+    is_first: bool  # False: something was learned before
     waited: int = 0  # milliseconds that the event has waited, by the clock of the join
 
 
@@ -72,8 +77,9 @@ class JoinCounters:
     stale: int = 0  # labels older than one that is known
     duplicate_labels: int = 0
     retracted: int = 0  # retractions before the event was learned
-    not_undone: int = 0  # retractions after it
+    not_undone: int = 0  # retractions after it, before the trainer could forget: only in checkpoints from then
     unmatched: int = 0  # labels and retractions whose event did not come in time
+    undone: int = 0  # retractions after the event was learned
 
 
 @dataclass(slots=True)
@@ -88,7 +94,7 @@ class _Entry:
     rev: int  # this and the next two: the newest label
     offset: int
     y: bool | None  # None: no label yet, or a retraction
-    taught: tuple[bool, float] | None = None  # y and w of the last lesson
+    taught: tuple[bool | None, float] | None = None  # y and w of the last lesson
 
 
 class Join:
@@ -137,6 +143,13 @@ class Join:
         """The label that holds of an event that is here; None for any other key."""
         entry = self._entries.get(key)
         return entry.y if entry is not None and entry.value is not None else None
+
+    def without_event(self, key: int) -> Lesson | None:
+        """What the label that waits for this event says of it, if one does and the event is not here."""
+        entry = self._entries.get(key)
+        if entry is None or entry.value is not None:
+            return None
+        return Lesson(key, None, entry.y, 0.0, 0.0, None, is_first=False)
 
     def add_event(
         self,
@@ -204,7 +217,7 @@ class Join:
 
         Returns
         -------
-        What is to be learned now, if anything.
+        What is to be learned or forgotten now, if anything.
         """
         if time > self._clock:
             self._advance(time)
@@ -239,19 +252,17 @@ class Join:
         """What the newest label of an event means for the model."""
         entry.y = y
         taught = entry.taught
-        if y is None:
-            if taught is None:
-                self.counters.retracted += 1
-            else:
-                self.counters.not_undone += 1
+        if y is None and taught is None:
+            self.counters.retracted += 1
             return None
-        assert entry.value is not None
         assert entry.w is not None
-        lesson = (y, entry.w if w is None else w)
+        lesson: tuple[bool | None, float] = _FORGET if y is None else (y, entry.w if w is None else w)
         if lesson == taught:
             self.counters.confirmed += 1
             return None
-        if taught is None:
+        if y is None:
+            self.counters.undone += 1
+        elif taught is None:
             self.counters.matched += 1
         else:
             self.counters.corrected += 1
@@ -305,7 +316,7 @@ class Join:
         def column(name: str, dtype: type) -> np.ndarray:
             return np.fromiter(map(attrgetter(name), entries), dtype, len(entries))
 
-        taught = [(_ABSENT, 0.0) if entry.taught is None else entry.taught for entry in entries]
+        taught = [_stored(entry.taught) for entry in entries]
         return {
             "clock": np.array(self._clock),
             "counters": np.array(astuple(self.counters)),
@@ -331,7 +342,7 @@ class Join:
         for key, since, rev, offset, margin, w, y, (taught_y, taught_w), value, entity in rows:
             weight = None if math.isnan(w) else w
             label = None if y == _ABSENT else bool(y)
-            lesson = None if taught_y == _ABSENT else (bool(taught_y), taught_w)
+            lesson = _restored(taught_y, taught_w)
             self._entries[key] = _Entry(since, value, entity, weight, margin, rev, offset, label, lesson)
         self._bytes = sum(map(_size, self._entries.values()))
         self._advance(int(arrays["clock"]))
@@ -369,7 +380,21 @@ def _size(entry: _Entry) -> int:
     return _OVERHEAD + len(entry.value or b"") + len(entry.entity or b"")
 
 
-# --- bytes in a checkpoint --------------------------------------------------------------------------------------------
+# --- lessons and bytes in a checkpoint --------------------------------------------------------------------------------
+
+
+def _stored(taught: tuple[bool | None, float] | None) -> tuple[int, float]:
+    """The last lesson as numbers."""
+    if taught is None:
+        return _ABSENT, 0.0
+    y, w = taught
+    return _TAKEN_BACK if y is None else y, w
+
+
+def _restored(y: int, w: float) -> tuple[bool | None, float] | None:
+    if y == _ABSENT:
+        return None
+    return _FORGET if y == _TAKEN_BACK else (bool(y), w)
 
 
 def _pack(name: str, items: list[bytes | None]) -> dict[str, np.ndarray]:

@@ -62,7 +62,6 @@ _COUNTS = (
     "withdrawn",
     "corrected",
     "retracted",
-    "not_undone",
     "offered",
 )
 
@@ -101,7 +100,7 @@ class Shown:
     unusual
         Of the features far from what the first events had, the distance in standard deviations.
     model
-        Which model asked: "ver", examples it had learned, and "n_support".
+        Which model asked: "ver", lessons it had had, and "n_support".
     """
 
     query_id: str

@@ -472,6 +472,13 @@ class Partition:
         self._has_asked = False
         if isinstance(self.state.models, KeyedModels):
             self.state.models.remove_old()
+        n_unmatched = self.state.join.counters.unmatched - self._saved_unmatched
+        if n_unmatched:
+            logger.info(
+                "partition %d: %d labels found no event, within join.ttl_seconds and join.pending_mb",
+                self.number,
+                n_unmatched,
+            )
         self._note_saved()
 
     @property
@@ -494,7 +501,7 @@ class Partition:
             name = f"p{self.number}" if key is None else key_name(key)
             meta = {
                 "epoch": self.store.epoch,
-                "ver": self.state.counters.learned,
+                "ver": self.state.version,
                 "offset": self.state.offset,
                 "created": time.time(),
             }
@@ -505,6 +512,7 @@ class Partition:
     def _note_saved(self) -> None:
         self._saved_at = time.monotonic()
         self._saved_offsets = self._offsets
+        self._saved_unmatched = self.state.join.counters.unmatched if self.state else 0
 
     @property
     def _offsets(self) -> int:

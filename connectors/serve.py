@@ -53,6 +53,11 @@ METRICS = (
     Metric("streamsvm_bad_records_total", "counter", "Records that were refused, by reason."),
     Metric("streamsvm_lost_records_total", "counter", "Records that were gone from the log before they were read."),
     Metric("streamsvm_labels_total", "counter", "Labels, by what became of them."),
+    Metric(
+        "streamsvm_late_labels_total",
+        "counter",
+        "Labels and retractions whose event was gone, followed by a model that still had the example.",
+    ),
     Metric("streamsvm_questions_total", "counter", "Questions for labels, by what became of them."),
     Metric("streamsvm_open_questions", "gauge", "Questions that wait for an answer."),
     Metric("streamsvm_pending_events", "gauge", "Events and labels kept by the join."),

@@ -61,6 +61,7 @@ class Counters:
     learned: int = 0
     bad: int = 0
     lost: int = 0  # records that were removed before they were read
+    late: int = 0  # labels and retractions that a model has followed when their event was gone
     seconds: float = 0.0  # of work, not of waiting
 
 
@@ -80,6 +81,11 @@ class State:
     labels_offset: int = 0  # of the next record of the topic of labels
     sequence: int = 0  # of the last checkpoint
     counters: Counters = field(default_factory=Counters)
+
+    @property
+    def version(self) -> int:
+        """How many lessons the models have had: events learned, also anew, and examples corrected or forgotten."""
+        return self.counters.learned + self.join.counters.undone + self.counters.late
 
     @property
     def model(self) -> OnlineSVM:

@@ -1,9 +1,15 @@
 """What is done with the records of a cut: predict its events, join them with labels, and learn what is complete.
 
+A correction is learned in the place of what was learned before: the model forgets the example, and learns the event
+anew.  A retraction has it forgotten.  Where the join has forgotten the event, its time being over or its room needed,
+the label still corrects or takes back the example if the model holds it as a member; if not, the model has nothing of
+it, and nothing to learn it from.
+
 The state afterwards, and the outputs, are a function of the state before and of the records alone; but for estimates of
 the model's error, which are made when there is time.
 """
 
+import logging
 import time
 from collections import Counter
 from typing import Any, NamedTuple
@@ -15,7 +21,7 @@ from streamsvm.classifier import OnlineSVM
 
 from .asking import Asking
 from .estimates import Estimate
-from .join import Lesson, event_time
+from .join import Join, Lesson, event_time
 from .observe import Drift
 from .settings import Settings
 from .state import State
@@ -30,6 +36,8 @@ from .wire import (
     ModelVersion,
     dead_letter_headers,
 )
+
+logger = logging.getLogger(__name__)
 
 Features = dict[str, float]
 
@@ -47,7 +55,7 @@ class Task(NamedTuple):
     """A lesson and the features to learn, in the model's coordinates."""
 
     lesson: Lesson
-    x: Features
+    x: Features | None  # None: there is nothing to learn, or no event to learn it from
 
 
 class Training:
@@ -164,7 +172,7 @@ class Training:
             model = state.models.to_predict(entity)
             margins[chosen] = model.decision_function_many([decoded[i].x for i in chosen])
             scores[chosen] = model.probability(margins[chosen])
-        version = ModelVersion(state.counters.learned, state.offset)
+        version = ModelVersion(state.version, state.offset)
         for item, margin, score in zip(decoded, margins.tolist(), scores.tolist(), strict=True):
             value = self._codec.encode(item.event, score=score, margin=margin, model=version, src=source(item.record))
             send_prediction(self._log, self._settings.log.predictions, item.record, value)
@@ -191,16 +199,29 @@ class Training:
         for record, label in labels:
             lesson = None
             if label.op in ("set", "retract"):
-                lesson = state.join.add_label(label, record.offset, self._time(label.ts, record))
+                lesson = self._add_label(record, label, state.join)
             if self._asking:
                 self._asking.hear(label.key, label.op, label.source or "", state.join)
             if lesson:
-                tasks.append(Task(lesson, at_hand.get(lesson.value) or self._features(lesson.value, state)))
+                tasks.append(Task(lesson, self._features(lesson, at_hand, state)))
         return tasks
 
-    def _features(self, value: bytes, state: State) -> Features:
-        """Those of an event that was decoded before."""
-        x = self._codec.features(value)
+    def _add_label(self, record: Record, label: Label, join: Join) -> Lesson | None:
+        """What a label means: for its event, or else for an example that a model may hold."""
+        lesson = join.add_label(label, record.offset, self._time(label.ts, record))
+        if lesson:
+            return lesson
+        late = join.without_event(label.key)
+        return late and late._replace(entity=record.key if self._is_keyed else None)
+
+    def _features(self, lesson: Lesson, at_hand: dict[bytes, Features], state: State) -> Features | None:
+        """Those of an event that was decoded before, if it is to be learned."""
+        if lesson.value is None or lesson.y is None:
+            return None
+        x = at_hand.get(lesson.value)
+        if x:
+            return x
+        x = self._codec.features(lesson.value)
         return state.scaler.transform_one(x) if state.scaler else x
 
     def _learn(self, tasks: list[Task], state: State) -> None:
@@ -209,17 +230,12 @@ class Training:
         if first:
             y = np.array([lesson.y for lesson in first], dtype=bool)
             state.metrics.update(y, np.array([lesson.margin for lesson in first]))
+        n_late = state.counters.late
         for entity, chosen in _by_entity([lesson.entity for lesson, _ in tasks]).items():
-            lessons, xs = zip(*[tasks[i] for i in chosen], strict=True)
-            keys, _, ys, ws, *_ = zip(*lessons, strict=True)
-            begin = time.perf_counter()
-            state.models.to_learn(entity).learn_many(
-                list(xs), np.array(ys, dtype=bool), w=np.array(ws), ids=np.array(keys, dtype=np.int64)
-            )
-            if state.estimates:
-                seconds = time.perf_counter() - begin
-                self._publish(state.estimates.learned(xs, ys, ws, keys, seconds, state.offset))
-        state.counters.learned += len(tasks)
+            self._publish(_teach([tasks[i] for i in chosen], entity, state))
+        if state.counters.late > n_late:
+            n = state.counters.late - n_late
+            logger.info("%d labels came when their events were gone; the model still had the examples, and followed", n)
 
     def _publish(self, estimates: list[Estimate]) -> None:
         topic = self._settings.log.estimates
@@ -228,6 +244,51 @@ class Training:
 
     def _time(self, ts: str | int | float | None, record: Record) -> int:
         return record.timestamp if ts is None else event_time(ts, record.timestamp, self._max_skew)
+
+
+def _teach(tasks: list[Task], entity: bytes | None, state: State) -> list[Estimate]:
+    """Forget what is corrected or taken back, all together, then learn; of several lessons of an event the last counts.
+
+    Together, because forgetting one example takes nearly as long as forgetting many.  Returns the estimates that there
+    was time for.
+    """
+    here, found = [task for task in tasks if task.lesson.value is not None], []
+    if here:
+        model = state.models.to_learn(entity)
+        revisions = {task.lesson.key: task for task in here if not task.lesson.is_first}  # the last of each event
+        model.forget(list(revisions))
+        if state.estimates:
+            state.estimates.forgotten(list(revisions))
+        holding = [task for task in here if revisions.get(task.lesson.key, task) is task]
+        found = _learn_events(model, holding, state)
+        state.counters.learned += sum(lesson.y is not None for lesson, _ in here)
+    for lesson, _ in tasks:
+        if lesson.value is None and _revise_member(lesson, state.models.to_predict(entity), state):
+            state.models.to_learn(entity)  # or it would not be known that it has changed
+            state.counters.late += 1
+    return found
+
+
+def _learn_events(model: OnlineSVM, tasks: list[Task], state: State) -> list[Estimate]:
+    xs = [x for _, x in tasks if x is not None]  # what was taken back has none
+    lessons = [lesson for lesson, x in tasks if x is not None]
+    keys, ys, ws = [each.key for each in lessons], [bool(each.y) for each in lessons], [each.w for each in lessons]
+    begin = time.perf_counter()
+    model.learn_many(xs, np.array(ys, dtype=bool), w=np.array(ws), ids=np.array(keys, dtype=np.int64))
+    if state.estimates is None:
+        return []
+    return state.estimates.learned(xs, ys, ws, keys, time.perf_counter() - begin, state.offset)
+
+
+def _revise_member(lesson: Lesson, model: OnlineSVM, state: State) -> int:
+    """Correct or forget an example whose event is gone, if the model holds it."""
+    if lesson.y is None:
+        if state.estimates:
+            state.estimates.forgotten([lesson.key])
+        return model.forget(lesson.key)
+    if state.estimates:
+        state.estimates.corrected(lesson.key, lesson.y)
+    return model.relabel(lesson.key, lesson.y)
 
 
 def _own_label(item: Decoded, margin: float) -> Task | None:

@@ -69,7 +69,7 @@ class Label(NamedTuple):
 
 
 class ModelVersion(NamedTuple):
-    """Which model made a prediction: the one that had learned `ver` examples, from records before `offset`."""
+    """Which model made a prediction: the one that had had `ver` lessons, from records before `offset`."""
 
     ver: int
     offset: int

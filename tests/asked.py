@@ -22,7 +22,7 @@ port = 0
 """
 STATUS = {
     "asked": 0, "open": 0, "answered": 0, "labels": 0, "positive": 0, "negative": 0, "skipped": 0, "ignored": 0,
-    "expired": 0, "withdrawn": 0, "corrected": 0, "retracted": 0, "not_undone": 0, "offered": 0, "remaining": None,
+    "expired": 0, "withdrawn": 0, "corrected": 0, "retracted": 0, "offered": 0, "remaining": None,
     "verdict": {"stop": False, "audit": False, "why": "7 of the 59 answers in a row that it takes"}, "curve": [],
 }  # fmt: skip
 

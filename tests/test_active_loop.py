@@ -299,6 +299,17 @@ def test_a_retraction_and_a_label_after_it():
     assert counted(loop, n_asked=1, n_answered=1, n_negative=1, retracted=1, refused=3)
 
 
+def test_it_tells_which_label_holds():
+    loop = make()
+    ask(loop)
+    assert (loop.label_of(3), loop.label_of(7)) == (None, None)
+    tell(loop, label(3, True, 1))
+    tell(loop, label(7, False, 1))
+    assert (loop.label_of(3), loop.label_of(7)) == (True, False)
+    tell(loop, retract(3, 2))
+    assert loop.label_of(3) is None
+
+
 def test_a_retraction_that_overtakes_its_label():
     rule = MaxLabels(1)
     loop = make(stopping=rule)

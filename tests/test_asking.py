@@ -118,16 +118,20 @@ def iter_all(log):
 
 
 def retrained(state, world):
-    """A model that was taught the answers in the order in which they were given."""
+    """A model that was taught the answers in the order in which they were given, and which of them hold."""
     scaler, events = state.scaler, {e["id"]: e for e in map(json.loads, (r.value for r in world.read("events")))}
     model = LASVM(**world.settings.model.parameters())
     taught = {}
     for record in world.read("labels"):
         label = world.settings.codec().decode_label(record)
-        if label.op == "set" and taught.get(label.id) != label.y:
-            taught[label.id] = label.y
-            model.learn_one(scaler.transform_one(events[label.id]["x"]), label.y, id=label.key)
-    return model
+        y = label.y if label.op == "set" else None
+        if label.op not in ("set", "retract") or taught.get(label.id) == y:
+            continue
+        taught[label.id] = y
+        model.forget(label.key)
+        if y is not None:
+            model.learn_one(scaler.transform_one(events[label.id]["x"]), y, id=label.key)
+    return model, [y for y in taught.values() if y is not None]
 
 
 # --- questions --------------------------------------------------------------------------------------------------------
@@ -226,7 +230,8 @@ def test_skipped_ignored_and_retracted(tmp_path):
     state = world.run()
     status = world.status()
     assert (status["skipped"], status["ignored"], status["retracted"], status["labels"]) == (1, 1, 1, 0)
-    assert (state.counters.learned, status["not_undone"]) == (1, 1), "the label was learned at once"
+    assert (state.counters.learned, state.join.counters.undone) == (1, 1), "it was a lesson, and taken back"
+    assert state.model.n_members == 0
     assert fourth["query_id"] in {question["query_id"] for question in world.open()}
     assert len(world.open()) == 4
 
@@ -466,7 +471,7 @@ def test_the_rules_remember_answers_through_restarts(tmp_path):
 
 
 def a_noisy_person(world, rng, n):
-    """Answer up to `n` of the open questions in any order: some wrongly, some twice, some not; correct an old one."""
+    """Answer up to `n` of the open questions in any order: some wrongly, some twice, some not; correct old answers."""
     answers = []
     open_ = world.open()
     for place in rng.permutation(len(open_))[:n]:
@@ -478,41 +483,106 @@ def a_noisy_person(world, rng, n):
             answer["y"] = not answer["y"]
         answers += [answer] * (1 + (kind == 2))
     asked = list(world.questions().values())
-    if rng.random() < 0.3:
-        answers.append(world.right(asked[rng.integers(len(asked))]))  # late, or a correction
+    for kind in rng.permutation(5)[:3]:
+        answer = world.right(asked[rng.integers(len(asked))])  # late, or a correction
+        if kind == 0:
+            answer["y"] = not answer["y"]
+        elif kind == 1:
+            answer = {"id": answer["id"], "op": "retract"}
+        if kind <= 2:
+            answers.append(answer)
     world.answer(*answers)
 
 
 @settings(max_examples=10, deadline=None)
 @given(seed=st.integers(0, 10_000))
 def test_the_model_is_that_of_the_answers_in_their_order(tmp_path_factory, seed):
+    """Corrected and taken back in between: the model is as if it had been taught so, and the labels are counted so."""
     rng = np.random.default_rng(seed)
-    world = World(configure(tmp_path_factory.mktemp("loop")), n=60, seed=seed)
+    conf = configure(tmp_path_factory.mktemp("loop"))
+    conf = replace(conf, daemon=replace(conf.daemon, batch=1))  # what is in one cut is forgotten together
+    world = World(conf, n=60, seed=seed)
     for _ in range(8):
         world.run()
         a_noisy_person(world, rng, 4)
     state = world.run()
     assert state.counters.learned > 5
-    assert state.model.digest() == retrained(state, world).digest()
+    model, labels = retrained(state, world)
+    assert state.model.digest() == model.digest()
+    status = world.status()
+    assert (status["positive"], status["negative"]) == (labels.count(True), labels.count(False))
+    assert status["answered"] <= status["asked"]
+
+
+def test_an_answer_that_is_taken_back_or_corrected_leaves_nothing_of_the_old_one(tmp_path):
+    """The model is, up to its tolerance, the one that was taught the right answers only."""
+    worlds = [World(configure(tmp_path / name, open=12, explore=0.0)) for name in ("wrong", "right")]
+    models = []
+    for world in worlds:
+        world.run()
+        questions = world.open()
+        wrong = [{**world.right(question), "y": not world.truth[question["id"]]} for question in questions[:4]]
+        if world is worlds[0]:
+            world.answer(*wrong, *map(world.right, questions[4:]))
+            world.run()
+            world.answer(*map(world.right, questions[1:4]), {"id": questions[0]["id"], "op": "retract"})
+        else:
+            world.answer(*map(world.right, questions[1:]))
+        models.append(world.run().model)
+        models[-1].finish(1e-8)
+    assert worlds[0].status()["labels"] == worlds[1].status()["labels"] == 11
+    assert set(models[0].support_ids) == set(models[1].support_ids)
+    xs = [{"a": a, "b": b} for a in np.linspace(-2, 2, 5) for b in np.linspace(-2, 2, 5)]
+    np.testing.assert_allclose(*(model.decision_function_many(xs) for model in models), atol=1e-5)
+    spent = [(world.status()["asked"], world.status()["answered"]) for world in worlds]
+    assert spent[0][1] == 12, "a question that was answered is answered, whatever holds"
+    assert spent[1][1] == 11
+
+
+def test_a_correction_of_an_answer_whose_event_is_gone_is_counted(tmp_path):
+    conf = configure(tmp_path)
+    conf = replace(conf, join=replace(conf.join, ttl_seconds=3600.0))
+    world = World(conf, n=40)
+    world.run()
+    first, second, *_ = world.open()
+    world.answer({"id": first["id"], "y": True}, {"id": second["id"], "y": True}, {"id": "unheard of", "y": True})
+    world.run()
+    assert world.status()["positive"] == 2
+    world.clock += 3 * 3_600_000
+    world.answer(
+        {"id": first["id"], "y": False},
+        {"id": second["id"], "op": "retract"},
+        {"id": "unheard of", "y": False},
+        {"id": "who", "op": "retract"},
+    )
+    state = world.run()
+    status = world.status()
+    assert (status["positive"], status["negative"], status["corrected"], status["retracted"]) == (0, 1, 1, 1)
+    assert (state.counters.late, state.model.n_members) == (2, 1)
+    assert not state.model.predict_one(state.scaler.transform_one(first["x"]))
 
 
 def test_killed_at_any_step_it_asks_and_learns_the_same(tmp_path, monkeypatch):
     def whole(folder, blows_at):
-        """Two rounds of answers; the second run is killed, while events are forgotten, evicted and drawn."""
+        """Rounds of answers; the last run is killed, while answers are corrected, and events forgotten and drawn."""
         conf = configure(folder, open=3, expires_seconds=600.0, reservoir=15)
-        conf = replace(conf, join=replace(conf.join, ttl_seconds=1800.0))  # thirty records
+        conf = replace(conf, join=replace(conf.join, ttl_seconds=3000.0))  # fifty records
         world, fuse = World(conf, n=60), Fuse(blows_at)
         world.run()
-        world.answer(*map(world.right, world.open()))
+        first = sorted(world.open(), key=itemgetter("asked_at", "id"), reverse=True)
+        world.answer(*map(world.right, first))
         world.run()
-        world.answer(*map(world.right, world.open()), {"id": world.open()[0]["id"], "op": "skip"})
+        old = [{**world.right(first[0]), "y": not world.truth[first[0]["id"]]}, {"id": first[1]["id"], "op": "retract"}]
+        world.answer(*map(world.right, world.open()), *old, {"id": world.open()[0]["id"], "op": "skip"})
         with world.appending("events") as append:
             for i in range(60):
                 append({"id": f"more{i}", "x": {"a": 0.1 * i, "b": 0.0}})
+        world.answer(world.right(first[0]), {"id": first[2]["id"], "op": "retract"})  # when the events are gone
         with contextlib.suppress(Killed):
             run_with(world.settings, fuse, monkeypatch)
         state = world.run()
         assert state.labelling.loop.counts.n_asked > 10
+        assert (state.join.counters.corrected, state.join.counters.undone, state.counters.late) == (1, 1, 2)
         return fuse.steps, (state.model.digest(), world.open(), list(world.questions()), world.status())
 
     steps, expected = whole(tmp_path / "whole", None)

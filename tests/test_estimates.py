@@ -228,3 +228,22 @@ def test_settings_that_cannot_be_are_refused(tmp_path, text, message):
     (tmp_path / "app.toml").write_text(text)
     with pytest.raises(ConfigError, match=message):
         load(tmp_path / "app.toml", {})
+
+
+def test_corrections_and_retractions_reach_what_is_remembered(tmp_path):
+    """An example that was taken back is not predicted again, and a corrected one is judged by its new label."""
+    settings = configure(tmp_path, folds=0, memory=500)
+    settings = replace(settings, log=replace(settings.log, labels="labels"))
+    fill(settings, 100)
+    with LocalLog(settings.log.dir) as log:
+        for i in range(100):
+            log.produce("labels", json.dumps({"id": i, "y": i % 2 == 0}).encode())
+        for i in range(10):
+            log.produce("labels", json.dumps({"id": i, "op": "retract"}).encode())
+        for i in range(10, 20):
+            log.produce("labels", json.dumps({"id": i, "y": i % 2 != 0, "rev": 1}).encode())
+    memory = run(settings).estimates._makers["loo"]._memory
+    assert sorted(memory.ids) == list(range(10, 100))
+    assert [example.y for example in memory.of(range(10, 30))] == [i % 2 != 0 for i in range(10, 20)] + [
+        i % 2 == 0 for i in range(20, 30)
+    ]

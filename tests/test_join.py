@@ -41,6 +41,9 @@ def lesson(y, *, w=1.0, is_first=True, value=b"payload", waited=0):
     return Lesson(1, value, y, w, margin=0.5, entity=b"entity", is_first=is_first, waited=waited)
 
 
+FORGET = lesson(None, w=0.0, is_first=False)
+
+
 def counted(join, **expected):
     return {name: n for name, n in asdict(join.counters).items() if n} == expected
 
@@ -207,14 +210,22 @@ def test_a_retraction_of_what_was_never_seen(join):
     assert counted(join, retracted=1, stale=3)
 
 
-def test_a_retraction_after_learning_is_only_counted(join):
+def test_a_retraction_after_learning_is_a_lesson(join):
     add_event(join, y=True)
-    assert add_label(join, None, 0) is None
+    assert add_label(join, None, 0) == FORGET
     assert add_label(join, None, 1) is None
-    assert add_label(join, True, 2, rev=1) is None
-    assert add_label(join, None, 3, rev=2) is None
-    assert add_label(join, False, 4, rev=3) == lesson(False, is_first=False)
-    assert counted(join, matched=1, not_undone=2, duplicate_labels=1, confirmed=1, corrected=1)
+    assert add_label(join, None, 2, rev=1) is None
+    assert add_label(join, True, 3, rev=2) == lesson(True, is_first=False)
+    assert add_label(join, None, 4, rev=3) == FORGET
+    assert add_label(join, False, 5, rev=4) == lesson(False, is_first=False)
+    assert counted(join, matched=1, undone=2, duplicate_labels=1, confirmed=1, corrected=2)
+
+
+def test_what_was_learned_and_taken_back_ends_as_matched(join):
+    add_event(join, y=True)
+    add_label(join, None, 0)
+    add_event(join, key=2, time=TTL + 1)
+    assert counted(join, matched=1, undone=1)
 
 
 def test_a_retraction_may_name_the_label_it_retracts(join):
@@ -385,6 +396,13 @@ class NaiveJoin:
         self.keep(entry)
         return result
 
+    def without_event(self, key):
+        entry = self.find(key)
+        if entry and not entry["event"]:
+            _, _, y, _ = max(entry["labels"], key=lambda label: label[:2])
+            return Lesson(key, None, y, 0.0, 0.0, None, is_first=False)
+        return None
+
     def add_label(self, label, offset, time):
         self.expire(time)
         heard = (label.rev, offset, label.y if label.op == "set" else None, label.w)
@@ -416,14 +434,14 @@ class NaiveJoin:
         value, event_w, margin, entity = entry["event"]
         lessons = entry["lessons"]
         _, _, y, w = max(entry["labels"], key=lambda label: label[:2])
-        if y is None:
-            self.counters["not_undone" if lessons else "retracted"] += 1
+        if y is None and not lessons:
+            self.counters["retracted"] += 1
             return None
-        w = event_w if w is None else w
+        w = 0.0 if y is None else event_w if w is None else w
         if lessons and lessons[-1] == (y, w):
             self.counters["confirmed"] += 1
             return None
-        self.counters["corrected" if lessons else "matched"] += 1
+        self.counters["undone" if y is None else "corrected" if lessons else "matched"] += 1
         lessons.append((y, w))
         waited = max(self.times) - entry["since"]
         return Lesson(entry["key"], value, y, w, margin, entity, is_first=len(lessons) == 1, waited=waited)
@@ -503,6 +521,7 @@ def test_it_does_what_a_naive_twin_does(calls, ttl, max_bytes):
         assert join.counters == JoinCounters(**naive.counters)
         assert (join.n_entries, join.nbytes) == (len(naive.entries), naive.nbytes())
         assert join.nbytes <= max_bytes
+        assert join.without_event(call["key"]) == naive.without_event(call["key"])
     assert join.to_arrays()["key"].tolist() == [entry["key"] for entry in naive.entries]
 
 
@@ -522,7 +541,7 @@ def test_every_event_and_label_is_counted_once_when_all_time_is_over(calls, ttl,
     c = join.counters
     assert n_events == c.matched + c.expired + c.dropped + c.duplicate_events
     changed_nothing = c.confirmed + c.stale + c.duplicate_labels + c.unmatched
-    assert n_labels == c.matched + c.corrected + c.retracted + c.not_undone + changed_nothing
+    assert n_labels == c.matched + c.corrected + c.retracted + c.undone + changed_nothing
 
 
 # --- any order, any repetition ----------------------------------------------------------------------------------------
@@ -554,13 +573,14 @@ def test_in_any_order_the_newest_label_is_learned_last(case):
     for lesson in lessons:
         assert lesson[:2] == (1, event["value"])
         assert lesson[4:6] == (event["margin"], event["entity"])
-    if newest is None:
-        assert not lessons
-    elif newest["y"] is not None:
+    if newest is None or newest["y"] is None:
+        assert not lessons or lessons[-1].y is None
+    else:
         assert lessons[-1].y == newest["y"]
         assert lessons[-1].w == (event["w"] if newest["w"] is None else newest["w"])
     assert join.counters.matched == (len(lessons) > 0)
-    assert join.counters.corrected == max(len(lessons) - 1, 0)
+    assert join.counters.corrected + join.counters.undone == max(len(lessons) - 1, 0)
+    assert join.counters.undone == sum(lesson.y is None for lesson in lessons)
 
 
 @given(one_id())
@@ -623,6 +643,19 @@ def test_a_checkpoint_keeps_every_bit():
         assert add_event(copy, key=key) == add_event(join, key=key)
         assert add_label(copy, True, 0, key=key) == add_label(join, True, 0, key=key)
     assert np.signbit(copy.to_arrays()["margin"]).tolist() == np.signbit(join.to_arrays()["margin"]).tolist()
+
+
+def test_a_checkpoint_from_before_retractions_were_followed_goes_on():
+    join = Join(TTL, ROOMY)
+    add_event(join, y=True)
+    arrays = join.to_arrays()
+    arrays["counters"] = arrays["counters"][:-1]
+    arrays["counters"][list(asdict(join.counters)).index("not_undone")] = 1
+    arrays["y"][0] = -1  # its label was taken back, to no effect
+    old = Join.from_arrays(arrays, TTL, ROOMY)
+    assert counted(old, matched=1, not_undone=1)
+    assert add_label(old, None, 0, rev=1) == FORGET
+    assert counted(old, matched=1, not_undone=1, undone=1)
 
 
 def test_a_checkpoint_is_not_much_larger_than_the_payload():
@@ -723,6 +756,19 @@ def test_it_tells_what_waits_and_which_label_holds(join):
     add_label(join, False, 1, key=2)
     add_label(join, None, 2, key=2)
     assert (join.awaiting(2), join.label_of(2)) == (None, None), "it was learned, and its label taken back"
+
+
+def test_it_tells_what_a_label_says_whose_event_is_gone_or_has_not_come(join):
+    assert join.without_event(1) is None
+    add_label(join, True, 0)
+    late = join.without_event(1)
+    assert (late.key, late.value, late.y, late.is_first) == (1, None, True, False)
+    add_label(join, None, 1)
+    assert join.without_event(1).y is None
+    add_label(join, False, 0)
+    assert join.without_event(1).y is None, "that label is stale"
+    add_event(join)
+    assert join.without_event(1) is None
 
 
 def test_it_tells_which_events_it_forgets():

@@ -4,8 +4,10 @@ import contextlib
 import json
 import os
 import random
+import time
 from collections import Counter
 from dataclasses import asdict, replace
+from operator import itemgetter
 
 import numpy as np
 import pytest
@@ -14,11 +16,13 @@ from hypothesis import HealthCheck, given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
+from streamsvm import LASVM, snapshot
 from streamsvm.connectors import daemon, journal, partition
-from streamsvm.connectors.checkpoint import CheckpointError, checkpoint_files
+from streamsvm.connectors.checkpoint import Checkpoint, CheckpointError, checkpoint_files
 from streamsvm.connectors.local_log import LocalLog
 from streamsvm.connectors.models import KeyedModels
 from streamsvm.connectors.partition import RecordsLost
+from streamsvm.connectors.publish import read_newest, unpack_model
 from streamsvm.connectors.segments import Appender
 from streamsvm.connectors.settings import (
     DaemonSettings,
@@ -71,8 +75,8 @@ def traffic(n, seed=0, n_keys=0):
         key = f"key-{rng.integers(n_keys)}".encode() if n_keys else None
         events.append((time, key, event))
 
-        def label(seconds, *, time=time, i=i, **fields):
-            labels.append((time + int(1000 * seconds), None, {"id": i, **fields}))
+        def label(seconds, *, time=time, key=key, i=i, **fields):
+            labels.append((time + int(1000 * seconds), key, {"id": i, **fields}))
 
         fate = rng.random()
         delay = rng.exponential(5.0)
@@ -90,6 +94,8 @@ def traffic(n, seed=0, n_keys=0):
             label(delay + rng.exponential(10.0), y=y, rev=2, weight=0.5)
         elif fate > 0.75:
             label(delay + rng.normal(), op="retract", rev=1)
+        elif fate > 0.7:
+            label(delay + 80.0, **({"op": "retract"} if i % 2 else {"y": not y}), rev=1)  # when the event is gone
     labels.sort(key=lambda row: row[0] + rng.normal(0, 500))  # by time, more or less
     for offset, value in ((7, b"{"), (n // 2, b'{"id": 1, "y": 7}')):
         labels[offset] = (*labels[offset][:2], value)
@@ -172,9 +178,10 @@ def uninterrupted(tmp_path_factory):
 def test_all_kinds_of_labels_find_their_events(uninterrupted):
     (state,), sent, put_aside = uninterrupted[0].values(), uninterrupted[1], uninterrupted[2]
     counts = state["join"]
-    for name in ("matched", "expired", "corrected", "duplicate_labels", "retracted", "not_undone", "unmatched"):
+    for name in ("matched", "expired", "corrected", "duplicate_labels", "retracted", "undone", "unmatched"):
         assert counts[name] > 0, name
-    assert counts["dropped"] == counts["duplicate_events"] == 0
+    assert counts["dropped"] == counts["duplicate_events"] == counts["not_undone"] == 0
+    assert 0 < state["counters"]["late"] < counts["unmatched"]
     assert len(sent) == state["counters"]["predicted"] == 599
     assert state["counters"]["learned"] == counts["matched"] + counts["corrected"] > 400
     assert {reason for reason, _ in put_aside.values()} == {"not-json", "bad-label"}
@@ -201,6 +208,138 @@ def test_what_is_learned_is_what_the_labels_say(tmp_path):
     assert state.metrics.rolling().auc == 0.5
 
 
+def says(seconds, id_, y, **fields):
+    """A row of the topic of labels."""
+    return START + int(1000 * seconds), None, {"id": id_, **({"op": "retract"} if y is None else {"y": y}), **fields}
+
+
+def retrained(state, settings, *lessons):
+    """A model that was taught (id, y) one after the other; a list of them is one cut, None for y a retraction."""
+    events = {event["id"]: event["x"] for event in (json.loads(record.value) for record in read(settings, "events"))}
+    model = LASVM(**settings.model.parameters())
+    taught = set()
+    for cut in lessons:
+        model.forget([i for i, _ in cut if i in taught])
+        for i, y in cut:
+            if y is not None:
+                model.learn_one(state.scaler.transform_one(events[i]) if state.scaler else events[i], y, id=i)
+        taught |= {i for i, _ in cut}
+    return model
+
+
+def test_corrected_or_taken_back_the_model_forgets_what_it_learned(tmp_path):
+    settings = configure(tmp_path, daemon={"batch": 1})
+    rng = np.random.default_rng(4)
+    events, truth = zip(*(an_event(i, rng) for i in range(60)), strict=True)
+    lessons = [(i, bool(y)) for i, y in enumerate(truth)]
+    lessons += [(5, not truth[5]), (6, None), (7, not truth[7]), (7, truth[7]), (8, None), (8, True), (6, False)]
+    rows = [says(20 + n / 100, i, y) for n, (i, y) in enumerate(lessons)]
+    append(settings, {"events": [(START + i, None, event) for i, event in enumerate(events)], "labels": rows})
+    state = daemon.run(settings)[0]
+    assert state.model.digest() == retrained(state, settings, *([lesson] for lesson in lessons)).digest()
+    counters = state.join.counters
+    assert (counters.matched, counters.corrected, counters.undone, counters.unmatched) == (60, 5, 2, 0)
+    assert (state.counters.learned, state.version) == (65, 67)
+    assert state.metrics.n == 60, "only first labels judge what was predicted"
+
+
+def test_what_is_corrected_in_one_cut_is_forgotten_together(tmp_path):
+    """And of several lessons of one event, in one cut, the last counts."""
+    settings = configure(tmp_path, daemon={"batch": 40}, features={"scale": "none"})
+    rng = np.random.default_rng(4)
+    events, truth = zip(*(an_event(i, rng) for i in range(39)), strict=True)
+    first = [says(20, i, truth[i]) for i in range(36)]
+    second = [(1, not truth[1]), (36, True), (2, None), (37, True), (37, False), (3, None), (3, truth[3]), (38, True)]
+    rows = [says(21, i, y) for i, y in [*second, (38, None)]]
+    append(settings, {"events": [(START + i, None, event) for i, event in enumerate(events)]})
+    for labels in (first, rows):  # two cuts
+        append(settings, {"labels": labels})
+        state = daemon.run(settings)[0]
+    taught = [(1, not truth[1]), (36, True), (2, None), (37, False), (3, truth[3])]
+    assert state.model.digest() == retrained(state, settings, list(enumerate(truth[:36])), taught).digest()
+    assert 38 not in state.model.support_ids
+    assert (state.join.counters.undone, state.counters.learned) == (3, 36 + 6)
+
+
+def test_a_weight_that_is_corrected_is_the_member_s(tmp_path):
+    settings = configure(tmp_path, daemon={"batch": 1}, features={"scale": "none"})
+    rows = [says(1, 0, True, weight=2.0), says(2, 1, False), says(3, 0, True, weight=0.5, rev=1)]
+    append(settings, {"events": [(START, None, {"id": i, "x": {"a": float(i)}}) for i in range(2)], "labels": rows})
+    state = daemon.run(settings)[0]
+    expected = LASVM(**settings.model.parameters())
+    expected.learn_one({"a": 0.0}, True, w=2.0, id=0)
+    expected.learn_one({"a": 1.0}, False, id=1)
+    expected.forget(0)
+    expected.learn_one({"a": 0.0}, True, w=0.5, id=0)
+    assert state.model.digest() == expected.digest()
+
+
+@pytest.mark.parametrize("per", ["partition", "key"])
+@pytest.mark.parametrize("why", ["time", "memory"])
+def test_an_example_whose_event_is_gone_is_corrected_or_taken_back(tmp_path, caplog, per, why):
+    """Its time is over, or there was no room for it; the model, of the key, has its features."""
+    caplog.set_level("INFO")
+    join = {"ttl_seconds": 60.0} if why == "time" else {"pending_mb": 0.001}
+    settings = configure(tmp_path, daemon={"batch": 1, "per": per}, features={"scale": "none"}, join=join)
+    key = b"k" if per == "key" else None
+    xs = [{"a": 0.0}, {"a": 1.0}, {"a": 2.0}, {"a": 3.0}]
+    events = [(START + i, key, {"id": i, "x": x, "y": i > 1}) for i, x in enumerate(xs)]
+    late = [says(200, 0, None), says(201, 3, False), says(202, 17, True), says(203, 18, None), says(204, 3, False)]
+    append(settings, {"events": events, "labels": [(time, key, value) for time, _, value in late]})
+    state = daemon.run(settings)[0]
+    expected = LASVM(**settings.model.parameters())
+    expected.learn_many(xs, [False, False, True, True], ids=range(4))
+    assert (expected.forget(0), expected.relabel(3, False)) == (1, 1)
+    assert state.models.to_predict(key).digest() == expected.digest()
+    assert (state.counters.learned, state.counters.late, state.version) == (4, 3, 7)
+    assert "1 labels came when their events were gone; the model still had the examples, and followed" in caplog.text
+    if why == "memory":
+        assert state.join.counters.unmatched == 3, "the others wait still"
+        assert "3 labels found no event" in caplog.text
+    assert everything(daemon.run(settings)[0]) == everything(state)
+
+
+def test_a_model_that_has_only_forgotten_is_published_as_a_newer_one(tmp_path):
+    settings = configure(tmp_path, log={"model": "model"}, features={"scale": "none"})
+    events = [(START + i, None, {"id": i, "x": {"a": float(i)}, "y": i > 1}) for i in range(4)]
+    append(settings, {"events": events})
+    published = []
+    for labels in ([], [says(1, 3, None)], [says(200, 2, None)]):  # the last when the event is gone
+        append(settings, {"labels": labels})
+        state = daemon.run(settings)[0]
+        with LocalLog(settings.log.dir) as log:
+            published.append(read_newest(log, "model", time.monotonic() + 60)["p0"])
+        model, *_ = unpack_model(published[-1].blob)
+        assert model.digest() == state.model.digest()
+    assert [found.manifest["ver"] for found in published] == [4, 5, 6]
+    assert model.n_members == 2
+
+
+def test_labels_that_are_early_make_no_models(tmp_path):
+    settings = configure(tmp_path, daemon={"per": "key"}, features={"scale": "none"})
+    labels = [(START + i, b"key-%d" % i, {"id": i, "y": True}) for i in range(9)]
+    append(settings, {"events": [(START + 9, b"key-3", {"id": 3, "x": {"a": 1.0}})], "labels": labels})
+    state = daemon.run(settings)[0]
+    assert (state.counters.learned, state.counters.late, len(state.models)) == (1, 0, 1)
+    assert [key for key, _ in state.models.changed()] == [b"key-3"]
+
+
+def test_a_checkpoint_from_before_anything_was_forgotten_goes_on(tmp_path):
+    settings = configure(tmp_path)
+    rows = traffic(200)
+    append(settings, {"events": rows["events"][:100], "labels": rows["labels"][:100]})
+    daemon.run(settings)
+    (path,) = checkpoint_files(settings.daemon.state_dir / "p0")[:1]
+    new = Checkpoint.from_bytes(snapshot.read(path))
+    counters = {name: n for name, n in new.counters.items() if name != "late"}
+    arrays = {**new.arrays, "join.counters": new.arrays["join.counters"][:-1]}
+    snapshot.write_atomic(path, replace(new, counters=counters, arrays=arrays).to_bytes())
+    append(settings, {topic: values[100:] for topic, values in rows.items()})
+    state = daemon.run(settings)[0]
+    assert state.offset == 200
+    assert state.join.counters.undone > 0
+
+
 def test_twice_is_the_same(tmp_path, uninterrupted):
     settings = configure(tmp_path)
     append(settings, traffic(600))
@@ -225,7 +364,9 @@ def small(folder, **changes):
     settings = configure(
         folder, features={"warmup": 10}, daemon={"batch": 8, "checkpoint_records": 40, **changes}, join={}
     )
-    append(settings, traffic(48, n_keys=6 if changes.get("per") == "key" else 0))
+    append(
+        settings, traffic(48, seed=2, n_keys=6 if changes.get("per") == "key" else 0)
+    )  # which has labels of all kinds
     return settings
 
 
@@ -235,6 +376,9 @@ def test_killed_at_every_few_steps_it_ends_the_same(tmp_path, monkeypatch, chang
     settings = small(tmp_path / "whole", **changes)
     expected = outcome(settings, run_with(settings, fuse, monkeypatch))
     assert fuse.steps > 300
+    (whole,) = expected[0].values()
+    n_revisions = whole["join"]["corrected"], whole["join"]["undone"], whole["counters"]["late"]
+    assert min(n_revisions) > 0, n_revisions
     for place in range(1, fuse.steps + 1, 43 if changes else 23):
         settings = small(tmp_path / str(place), **changes)
         with pytest.raises(Killed):
@@ -314,11 +458,11 @@ def record(i, seconds, kind, rng):
     if kind in ("event", "labelled"):
         event, y = an_event(i, rng)
         return "events", (time, b"%d" % (i % 3), event | ({"y": y} if kind == "labelled" else {}))
-    fields = {"op": "retract", "rev": 1} if kind == "retract" else {"y": bool(rng.integers(2)), "rev": kind}
-    return "labels", (time, None, {"id": i, **fields})
+    fields = {"op": "retract", "rev": 3} if kind == "retract" else {"y": bool(rng.integers(2)), "rev": kind}
+    return "labels", (time, b"%d" % (i % 3), {"id": i, **fields})
 
 
-kinds = st.sampled_from(["event", "event", "event", "labelled", 0, 0, 1, 2, "retract", "bad"])
+kinds = st.sampled_from(["event", "event", "event", "labelled", 0, 0, 1, 4, "retract", "bad"])
 chunks_of_records = st.lists(
     st.lists(st.tuples(st.integers(0, 12), st.integers(0, 50), kinds), max_size=10), max_size=6
 )
@@ -622,6 +766,7 @@ def test_there_is_a_model_for_each_key_that_was_learned(tmp_path):
     assert isinstance(state.models, KeyedModels)
     assert len(state.models) == 20
     rows = traffic(400, n_keys=20)
+    rows["labels"].sort(key=itemgetter(0))  # or which of two comes first would depend on the others
     for key in (b"key-3", b"key-11"):
         mine = [(time, k, value) for time, k, value in rows["events"] if k == key or value == b"bad"]
         others = {value["id"] for _, k, value in rows["events"] if k != key and isinstance(value, dict)}

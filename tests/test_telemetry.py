@@ -104,6 +104,20 @@ def test_questions_are_counted_by_what_became_of_them(tmp_path):
     assert 0 < outcomes["answered"] < outcomes["asked"]
 
 
+def test_what_a_model_follows_is_counted(tmp_path):
+    """A retraction in time, and one when the event is gone."""
+    settings = configure(tmp_path)
+    settings = replace(settings, join=replace(settings.join, ttl_seconds=60.0))
+    fill(settings, 100)
+    with contextlib.closing(Appender(settings.log.dir / "labels" / "0", 1 << 20)) as appender:
+        for i in (98, 0):
+            appender.append(START + 110_000, None, json.dumps({"id": i, "op": "retract"}).encode(), ())
+    _, found = run(settings)
+    assert found['streamsvm_labels_total{outcome="undone"}'] == 1
+    assert found["streamsvm_late_labels_total"] == 1
+    assert found["streamsvm_learned_total"] == 50
+
+
 def test_counters_begin_with_the_process_and_gauges_with_the_checkpoint(tmp_path):
     settings = configure(tmp_path)
     fill(settings, 100)

@@ -539,6 +539,11 @@ class LabellingLoop:
         record = self._open.get(key)
         return None if record is None else record.question
 
+    def label_of(self, key: int) -> bool | None:
+        """The label that holds of an example; None if there is none, or the example is not remembered."""
+        record = self._find(key)
+        return None if record is None else record.y
+
     def row(self, key: int) -> Any:
         """The example of an open question, as the pool's `rows` gave it; None if it was lost in a restart.
 

@@ -213,17 +213,25 @@ class StreamingEstimate(base.Wrapper, base.MiniBatchClassifier):
     def forget(self, ids: Any) -> int:
         """Have the model and the memory forget examples; see `LASVM.forget`."""
         n = int(self.model.forget(ids))
-        for number in np.atleast_1d(np.asarray(ids, np.int64)).tolist():
-            self._memory.drop(number)
+        self.forgotten(np.atleast_1d(np.asarray(ids, np.int64)).tolist())
         return n
 
     def relabel(self, ids: Any, y: Any) -> int:
         """Correct labels in the model and in the memory; see `LASVM.relabel`."""
         n = int(self.model.relabel(ids, y))
         numbers = np.atleast_1d(np.asarray(ids, np.int64))
-        for number, label in zip(numbers.tolist(), np.broadcast_to(y, numbers.shape).tolist(), strict=True):
-            self._memory.relabel(number, arguments.label_of(label))
+        self.corrected(numbers.tolist(), np.broadcast_to(y, numbers.shape).tolist())
         return n
+
+    def forgotten(self, ids: Sequence[int]) -> None:
+        """Forget examples that the model was made to forget by somebody else."""
+        for number in ids:
+            self._memory.drop(int(number))
+
+    def corrected(self, ids: Sequence[int], y: Sequence[Any]) -> None:
+        """Correct labels that somebody else has corrected in the model."""
+        for number, label in zip(ids, y, strict=True):
+            self._memory.relabel(int(number), arguments.label_of(label))
 
     def _estimate(self, removals: int | None, seconds: float | None) -> Any:
         begin = time.perf_counter()

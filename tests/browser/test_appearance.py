@@ -56,7 +56,7 @@ def ask_everything(office, **fields):
     event = {"text": "Paid online.\nThe address is new.", "image": picture(), "series": [3, 1, 4, 1, 5, 9, 2.5]}
     office.trainer.ask(1, **({"x": x, "unusual": {"amount": 5.14, "feature 3": -3.2}, "event": event} | fields))
     office.trainer.status(
-        labels=20, positive=4, negative=16, remaining=7, not_undone=1,
+        labels=20, positive=4, negative=16, remaining=7,
         curve=[[n, n // 2, 0.8, 0.6] for n in range(20)], verdict={"stop": False, "audit": True, "why": "an audit"},
     )  # fmt: skip
 

@@ -361,7 +361,7 @@ def test_before_any_trainer(tmp_path, visitor, request):
 
 def test_progress(office, visitor):
     curve = [[n, n // 2, 0.7 + n / 100, None if n < 4 else 0.5] for n in range(1, 20)]
-    office.trainer.status(labels=19, positive=4, negative=15, answered=19, not_undone=2, curve=curve)
+    office.trainer.status(labels=19, positive=4, negative=15, answered=19, curve=curve)
     page = visitor.open(office.url)
     expect(page.locator("#n-pos")).to_have_text("fraud: 4 (21 %)")
     expect(page.locator("#n-neg")).to_have_text("genuine: 15 (79 %)")
@@ -370,7 +370,6 @@ def test_progress(office, visitor):
     )
     expect(page.locator("#efficiency path")).to_have_count(2)
     expect(page.locator("#support svg")).to_have_attribute("aria-label", "Support vectors: 9")
-    expect(page.locator("#not-undone")).to_contain_text("on top of the mistake: 2")
     expect(page.locator("#budget")).to_have_text("There is no budget.")
     expect(page.locator("#verdict-why")).to_have_text("7 of the 59 answers in a row that it takes.")
 
