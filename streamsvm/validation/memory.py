@@ -91,6 +91,13 @@ class Memory:
             self._ids[place] = id
         self._examples[id] = example
 
+    def of_interest(self, arrivals: Sequence[int]) -> Sequence[int]:
+        """Those of some arrivals that must be added: of a long batch the recent ones are the last."""
+        if self.keep == "sample" or len(arrivals) <= self.size:
+            return arrivals
+        self.n_seen += len(arrivals) - self.size
+        return arrivals[-self.size :]
+
     def drop(self, id: int) -> None:
         """Forget an example, if it is there."""
         if self._examples.pop(id, None) is not None:

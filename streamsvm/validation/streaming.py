@@ -177,7 +177,7 @@ class StreamingEstimate(base.Wrapper, base.MiniBatchClassifier):
         self.model.learn_many(X, y, w=w, ids=ids, **others)
         seconds, n = time.perf_counter() - begin, self.model.n_seen - first
         numbers = range(first, first + n) if ids is None else list(ids)
-        self.learned(_rows(X), list(y), np.broadcast_to(1.0 if w is None else w, n).tolist(), numbers, seconds)
+        self.learned(_Rows(X), list(y), np.broadcast_to(1.0 if w is None else w, n).tolist(), numbers, seconds)
 
     def learned(
         self, X: Sequence[Mapping], y: Sequence[Any], w: Sequence[float], ids: Sequence[int], seconds: float
@@ -200,9 +200,9 @@ class StreamingEstimate(base.Wrapper, base.MiniBatchClassifier):
         LOOEstimate, FoldEstimate or None
             The estimate, if one was made.
         """
-        for x, label, weight, number in zip(X, y, w, ids, strict=True):
-            if weight > 0.0:
-                self._memory.add(int(number), Example(dict(x), arguments.label_of(label), float(weight)))
+        heeded = [i for i, weight in enumerate(w) if weight > 0.0]
+        for i in self._memory.of_interest(heeded):
+            self._memory.add(int(ids[i]), Example(dict(X[i]), arguments.label_of(y[i]), float(w[i])))
         self._learning += seconds
         self._since += len(ids)
         allowance = self.share * self._learning - self._spent
@@ -612,14 +612,26 @@ def _plain(estimate: LOOEstimate | None) -> dict[str, Any] | None:
     return {name: list(v) if isinstance(v, Interval) else v for name, v in estimate._asdict().items()}
 
 
-def _rows(X: Any) -> list[Mapping]:
-    """The examples of a batch as features by name."""
-    if isinstance(X, list | tuple):
-        return list(X)
-    if sp.issparse(X):
-        rows = sp.csr_matrix(X)
-        bounds = zip(rows.indptr[:-1].tolist(), rows.indptr[1:].tolist(), strict=True)
-        return [dict(zip(rows.indices[a:b].tolist(), rows.data[a:b].tolist(), strict=True)) for a, b in bounds]
-    if isinstance(X, np.ndarray):
-        return [dict(enumerate(row)) for row in X.tolist()]
-    return list(dataframe.into_frame(X).iter_rows(named=True))
+class _Rows(Sequence):
+    """The examples of a batch as features by name, made when they are asked for: few of a large batch are kept."""
+
+    def __init__(self, X: Any) -> None:
+        self._names: Sequence[Any] = ()
+        if sp.issparse(X):
+            X = sp.csr_matrix(X)
+        elif isinstance(X, np.ndarray):
+            self._names = range(X.shape[1])
+        elif not isinstance(X, list | tuple):
+            frame = dataframe.into_frame(X)
+            self._names, X = list(frame.columns), dataframe.to_numpy(frame)
+        self._X = X
+
+    def __len__(self) -> int:
+        return int(self._X.shape[0]) if hasattr(self._X, "shape") else len(self._X)
+
+    def __getitem__(self, i: Any) -> Any:
+        X = self._X
+        if sp.issparse(X):
+            own = slice(X.indptr[i], X.indptr[i + 1])
+            return dict(zip(X.indices[own].tolist(), X.data[own].tolist(), strict=True))
+        return dict(zip(self._names, X[i].tolist(), strict=True)) if len(self._names) else X[i]
