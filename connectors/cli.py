@@ -9,6 +9,7 @@ import gc
 import logging
 import os
 import sys
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -380,11 +381,12 @@ def _working(settings: Settings) -> Iterator[daemon.Stop]:
     logger.info(
         "preparing the engine, which takes a minute if it has to be compiled (`streamsvm warmup` does it ahead)"
     )
+    begin = time.perf_counter()
     with daemon.killable():
-        seconds = streamsvm.warmup(settings.model.implementation)
+        streamsvm.warmup(settings.model.implementation)
         if settings.log.labels or settings.estimates.loo or settings.estimates.folds:  # labels may be taken back
             compile_removal(settings.model.implementation())
-    logger.info("engine ready after %.1f seconds", seconds)
+    logger.info("engine ready after %.1f seconds", time.perf_counter() - begin)
     settle_memory()
     with _stopping(settings) as stop, logging_redirect_tqdm():
         yield stop

@@ -49,7 +49,7 @@ METRICS = (
     Metric("streamsvm_build_info", "gauge", "Always 1; the labels say what is running."),
     Metric("streamsvm_records_total", "counter", "Records taken from the input topics."),
     Metric("streamsvm_predictions_total", "counter", "Events that were predicted."),
-    Metric("streamsvm_learned_total", "counter", "Labelled events that were learned."),
+    Metric("streamsvm_learned_total", "counter", "Labelled events that were learned, again for each correction."),
     Metric("streamsvm_bad_records_total", "counter", "Records that were refused, by reason."),
     Metric("streamsvm_lost_records_total", "counter", "Records that were gone from the log before they were read."),
     Metric("streamsvm_labels_total", "counter", "Labels, by what became of them."),

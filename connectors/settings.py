@@ -213,7 +213,8 @@ class JoinSettings:
     Parameters
     ----------
     ttl_seconds
-        How long an event waits for its label, and a label for its event, in the time that the events tell.
+        How long an event waits for its label and for corrections, and a label for its event, in the time that the
+        events tell.
     pending_mb
         Memory for what waits; the oldest is dropped when it is full.
     max_skew_seconds

@@ -509,9 +509,9 @@ def test_the_model_is_that_of_the_answers_in_their_order(tmp_path_factory, seed)
     assert state.counters.learned > 5
     model, labels = retrained(state, world)
     assert state.model.digest() == model.digest()
-    status = world.status()
-    assert (status["positive"], status["negative"]) == (labels.count(True), labels.count(False))
-    assert status["answered"] <= status["asked"]
+    counts = state.labelling.loop.counts
+    assert (counts.n_positive, counts.n_negative) == (labels.count(True), labels.count(False))
+    assert counts.n_answered <= counts.n_asked
 
 
 def test_an_answer_that_is_taken_back_or_corrected_leaves_nothing_of_the_old_one(tmp_path):

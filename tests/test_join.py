@@ -645,6 +645,15 @@ def test_a_checkpoint_keeps_every_bit():
     assert np.signbit(copy.to_arrays()["margin"]).tolist() == np.signbit(join.to_arrays()["margin"]).tolist()
 
 
+def test_a_checkpoint_knows_what_was_taken_back(join):
+    add_event(join, y=True)
+    add_label(join, None, 0)
+    copy = restored(join, TTL, ROOMY)
+    assert add_label(copy, None, 1, rev=1) is None
+    assert add_label(copy, True, 2, rev=2) == lesson(True, is_first=False)
+    assert counted(copy, matched=1, undone=1, confirmed=1, corrected=1)
+
+
 def test_a_checkpoint_from_before_retractions_were_followed_goes_on():
     join = Join(TTL, ROOMY)
     add_event(join, y=True)
