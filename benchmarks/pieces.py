@@ -47,7 +47,7 @@ def latency() -> None:
 
         def learn_engine(t, model=model, X=X, y=y, columns=columns, engine=engine):
             box = (0.0, 1.0) if y[t] else (-1.0, 0.0)
-            status, _ = lasvm.learn_example(model._expansion, *engine, columns, X[t], *box, t, False, model._sigmoid)
+            status, _ = lasvm.learn_example(model._expansion, *engine, columns, X[t], *box, t, t, False, model._sigmoid)
             if status == arrival.NO_ROOM:
                 model._make_room(X[t], binary=False)
 

@@ -1,5 +1,6 @@
 """What users give besides features: parameters, labels, weights and ids, checked and in the engine's form."""
 
+import datetime
 import itertools
 import math
 from typing import Any
@@ -23,6 +24,21 @@ def require_count(name: str, value: Any, minimum: int) -> None:
     """Raise a ValueError that names the parameter unless it is a whole number from `minimum` on, of 63 bits."""
     if not isinstance(value, int | np.integer) or isinstance(value, bool) or not minimum <= value < 2**63:
         raise ValueError(f"{name}={value!r} must be a whole number, at least {minimum}")
+
+
+def require_bounds(budget: Any, on_budget: Any, window: Any, kernel: str) -> None:
+    """Raise a ValueError that names the parameter unless these say how a model is bounded, or that it is not."""
+    if budget is not None:
+        require_count("budget", budget, 3)
+    if on_budget not in ("remove", "project", "merge"):
+        raise ValueError(f'on_budget={on_budget!r} must be "remove", "project" or "merge"')
+    if on_budget == "merge" and kernel not in ("rbf", "linear"):
+        raise ValueError(f'on_budget="merge" is for the kernels "rbf" and "linear", not {kernel!r}; use "project"')
+    if isinstance(window, datetime.timedelta):
+        if window <= datetime.timedelta(0):
+            raise ValueError(f"window={window!r} must be longer than nothing")
+    elif not (window is None or (isinstance(window, int | np.integer) and window >= 1 and window is not True)):
+        raise ValueError(f"window={window!r} must be a whole number of examples, at least 1, or a timedelta")
 
 
 def label_of(y: Any) -> bool:
@@ -105,3 +121,28 @@ def ids_of(ids: Any, n: int) -> np.ndarray:
     if numbers.dtype == np.uint64 and (numbers > np.iinfo(np.int64).max).any():
         raise ValueError(f"ids holds {numbers.max()}; ids are signed 64-bit integers, at most {np.iinfo(np.int64).max}")
     return numbers.astype(np.int64)
+
+
+EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
+
+
+def time_of(t: Any) -> int:
+    """A time in microseconds since 1970; one without a zone is taken for UTC."""
+    if isinstance(t, np.datetime64) and not np.isnat(t):
+        return int(t.astype("datetime64[us]").astype(np.int64))
+    if not isinstance(t, datetime.datetime) or t != t:
+        raise TypeError(f"t={t!r} must be a datetime: with a window of time every example needs its own")
+    since = (t if t.tzinfo else t.replace(tzinfo=datetime.UTC)) - EPOCH
+    return since // datetime.timedelta(microseconds=1)
+
+
+def times_of(t: Any, n: int) -> np.ndarray:
+    """Times of a batch in microseconds since 1970, (n,) int64."""
+    if isinstance(t, datetime.datetime | np.datetime64) or np.ndim(t) == 0:
+        return np.full(n, time_of(t))
+    times = np.asarray(t)
+    if times.shape != (n,):
+        raise ValueError(f"t has shape {times.shape} for {n} rows of X; one time, or one for each row, is needed")
+    if times.dtype.kind == "M" and not np.isnat(times).any():
+        return times.astype("datetime64[us]").astype(np.int64)
+    return np.fromiter(map(time_of, times), np.int64, n)

@@ -41,10 +41,10 @@ class Queries(NamedTuple):
     values: np.ndarray
     sq: np.ndarray
 
-    def rest(self, t: int) -> "Queries":
-        """The queries from t on."""
-        begin = self.indptr[t]
-        return Queries(self.indptr[t:] - begin, self.indices[begin:], self.values[begin:], self.sq[t:])
+    def part(self, t: int, end: int) -> "Queries":
+        """The queries from t on, before `end`."""
+        own = slice(self.indptr[t], self.indptr[end])
+        return Queries(self.indptr[t : end + 1] - own.start, self.indices[own], self.values[own], self.sq[t:end])
 
 
 # ----------------------------------------------------------------------------------------------------- features to rows

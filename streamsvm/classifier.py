@@ -3,6 +3,7 @@
 Here and in `features`, names become columns and labels become signs; everything below works on arrays.
 """
 
+import datetime
 import hashlib
 import math
 import warnings
@@ -22,12 +23,17 @@ from streamsvm.blocks import Queries, is_binary_block
 from streamsvm.expansion import CACHE_BYTES, EVALUATIONS, G_DOWN, G_UP, HAND, LISTED, ROWS, SLOTS, Expansion, is_binary
 from streamsvm.features import FeatureTable, culprit, n_rows, not_finite, too_large
 from streamsvm.kernels import LARGEST_KERNEL_VALUE, largest_self_product, make_kernel
-from streamsvm.online import arrival
+from streamsvm.online import arrival, bounded
 from streamsvm.online.finish import Problem
 from streamsvm.online.forget import forget
 from streamsvm.online.lasvm import append_block
 from streamsvm.online.leave_out import LeaveOut
 from streamsvm.online.sigmoid import new_sigmoid, probabilities
+
+AT_LEAST, EXPECTED = (
+    16,
+    2,
+)  # examples to prepare together when there is a budget: so many for each member it has room for
 
 
 class OnlineSVM(base.MiniBatchClassifier):
@@ -50,6 +56,9 @@ class OnlineSVM(base.MiniBatchClassifier):
         coef0: float,
         pos_weight: float,
         tau: float,
+        budget: int | None,
+        on_budget: str,
+        window: int | datetime.timedelta | None,
         cache_mb: float,
         seed: int | None,
     ) -> None:
@@ -60,11 +69,16 @@ class OnlineSVM(base.MiniBatchClassifier):
         self.coef0 = coef0
         self.pos_weight = pos_weight
         self.tau = tau
+        self.budget = budget
+        self.on_budget = on_budget
+        self.window = window
         self.cache_mb = cache_mb
         self.seed = seed
         for name in ("C", "pos_weight", "tau", "cache_mb"):
             arguments.require_positive(name, getattr(self, name))
         self._kernel = make_kernel(kernel, gamma, degree, coef0)
+        arguments.require_bounds(budget, on_budget, window, kernel)
+        self._window = None if window is None else bounded.Window(window)
         self._expansion = storage.empty(int(cache_mb * 2**20))
         self._features = FeatureTable()
         self._sigmoid = new_sigmoid()
@@ -87,7 +101,9 @@ class OnlineSVM(base.MiniBatchClassifier):
 
     # ------------------------------------------------------------------------------------------------------- learning
 
-    def learn_one(self, x: dict, y: Any, w: float = 1.0, id: int | None = None) -> None:
+    def learn_one(
+        self, x: dict, y: Any, w: float = 1.0, id: int | None = None, t: datetime.datetime | None = None
+    ) -> None:
         """Learn one example.
 
         Parameters
@@ -100,19 +116,27 @@ class OnlineSVM(base.MiniBatchClassifier):
             Weight, a factor on the example's C; 0 leaves it out.
         id
             64-bit id of the example; default: its number, from 0.
+        t
+            Time of the example, which a `window` of time needs; one without a zone is taken for UTC.
 
         Raises
         ------
         ValueError, TypeError
-            If a feature is not a finite number, or the label or weight is none.  The model is then as before.
+            If a feature is not a finite number, or the label, weight or time is none.  The model is then as before.
         """
         positive = arguments.label_of(y)
         box = arguments.box_of(self.C, w, self.pos_weight if positive else 1.0)
         own_id, n_features = id is not None, len(self._features)
         number = self._n_seen if id is None else arguments.id_of(id)
+        born, now = self._age_of(t)
+        if self._is_due(now):
+            self.validate_one(x)
+            self._make_way(now)
+        if self._window and now - born >= self._window.span:  # it came too late, and is not kept
+            box, born = 0.0, now
         columns, values = self._features.example(x, learning=True)
         lo, hi = (0.0, box) if positive else (-box, 0.0)
-        example = (self._kernel, self._rule, columns, values, lo, hi, number, own_id, self._sigmoid)
+        example = (self._kernel, self._rule, columns, values, lo, hi, number, born, own_id, self._sigmoid)
         if len(self._features) > len(self._expansion.member_indices):
             self._make_room(values, is_binary(self._expansion))  # it may still be refused: its storage stays
         status, _ = self._learn_example(self._expansion, *example)
@@ -123,6 +147,8 @@ class OnlineSVM(base.MiniBatchClassifier):
             self._features.truncate(n_features)
             raise self._too_large(x) if status == arrival.NOT_FINITE else self._overflow(self._n_seen)
         self._n_seen += 1
+        if self._window:
+            self._window.passed(born, now)
 
     def _make_room(self, values: np.ndarray, binary: bool) -> None:
         nnz = int(np.count_nonzero(values))
@@ -158,7 +184,7 @@ class OnlineSVM(base.MiniBatchClassifier):
             if largest_self_product(self._kernel, q.sq) > LARGEST_KERNEL_VALUE:
                 raise self._overflow(rows.start + int(np.argmax(q.sq)))
 
-    def learn_many(self, X: Any, y: Any, w: Any = None, ids: Any = None) -> None:
+    def learn_many(self, X: Any, y: Any, w: Any = None, ids: Any = None, t: Any = None) -> None:
         """Learn a batch of examples, in sequence.
 
         Parameters
@@ -172,6 +198,8 @@ class OnlineSVM(base.MiniBatchClassifier):
             Weights, one number for all or one for each row.
         ids
             Ids, one for each row; default: the examples' numbers.
+        t
+            Times, one datetime for all or one for each row, which a `window` of time needs.
 
         Raises
         ------
@@ -179,13 +207,18 @@ class OnlineSVM(base.MiniBatchClassifier):
             If a feature is not a finite number, a label is none, or lengths differ.  Blocks of rows before the one
             with the fault have been learned.
         """
-        self._learn_many(X, y, w, ids)
+        self._learn_many(X, y, w, ids, t)
 
-    def _learn_many(self, X: Any, y: Any, w: Any, ids: Any) -> np.ndarray:
+    def _learn_many(self, X: Any, y: Any, w: Any, ids: Any, t: Any = None) -> np.ndarray:
         n = n_rows(X)
         self._y_name = getattr(y, "name", None)
         positive = arguments.labels_of(X, y, n)
         box = arguments.boxes_of(self.C, arguments.weights_of(w, n), np.where(positive, self.pos_weight, 1.0))
+        born = self._ages_of(t, n)
+        if self._window:
+            now = self._window.now(born)
+            too_late = now - born >= self._window.span
+            box, born = np.where(too_late, 0.0, box), np.where(too_late, now, born)
         lo, hi = np.where(positive, 0.0, -box), np.where(positive, box, 0.0)
         numbers = np.arange(self._n_seen, self._n_seen + n) if ids is None else arguments.ids_of(ids, n)
         margins = np.empty(n)
@@ -194,7 +227,7 @@ class OnlineSVM(base.MiniBatchClassifier):
             if largest_self_product(self._kernel, q.sq) > LARGEST_KERNEL_VALUE:
                 self._features.truncate(n_features)
                 raise self._overflow(rows.start + int(np.argmax(q.sq)))
-            self._learn_queries(q, lo[rows], hi[rows], numbers[rows], ids is not None, margins[rows])
+            self._learn_queries(q, lo[rows], hi[rows], numbers[rows], born[rows], ids is not None, margins[rows])
             n_features = len(self._features)
         return margins
 
@@ -283,9 +316,10 @@ class OnlineSVM(base.MiniBatchClassifier):
         q = Queries(np.array([0, len(indices)]), indices, values, s.sq[slot : slot + 1].copy())
         before, after = (self.pos_weight, 1.0) if s.y[slot] > 0 else (1.0, self.pos_weight)
         box = np.array([(s.hi[slot] - s.lo[slot]) / before * after])
+        born = s.born[slot : slot + 1].copy()
         self.forget(number)
         lo, hi = (np.zeros(1), box) if positive else (-box, np.zeros(1))
-        self._learn_queries(q, lo, hi, np.array([number]), True, np.empty(1))
+        self._learn_queries(q, lo, hi, np.array([number]), born, True, np.empty(1))
         self._n_seen -= 1
 
     def _slots_of(self, ids: Any) -> np.ndarray:
@@ -349,18 +383,70 @@ class OnlineSVM(base.MiniBatchClassifier):
         return s
 
     def _learn_queries(
-        self, q: Queries, lo: np.ndarray, hi: np.ndarray, ids: np.ndarray, own_ids: bool, margins: np.ndarray
+        self,
+        q: Queries,
+        lo: np.ndarray,
+        hi: np.ndarray,
+        ids: np.ndarray,
+        born: np.ndarray,
+        own_ids: bool,
+        margins: np.ndarray,
     ) -> None:
+        now = self._window.now(born) if self._window else born
+        limit = bounded.FAR if self.budget is None else int(self.budget)
         done = 0
         while done < len(q.sq):
+            self._make_way(int(now[done]))
+            part = slice(done, done + self._fitting(born[done:], now[done:]))
+            queries = q.part(part.start, part.stop)
             with self._interruptible():
-                part, rest = q.rest(done), slice(done, None)
-                self._expansion = arrival.make_room(self._expansion, part, len(self._features))
-                P, G = arrival.block_products(self._expansion, part)
-            given = (*part, lo[rest], hi[rest], ids[rest], own_ids, P, G, self._sigmoid, margins[rest])
-            learned = self._learn_block(self._expansion, self._kernel, self._rule, *given)
+                self._expansion = arrival.make_room(self._expansion, queries, len(self._features))
+                P, G = arrival.block_products(self._expansion, queries)
+            given = (*queries, lo[part], hi[part], ids[part], born[part], own_ids, P, G, self._sigmoid, limit)
+            learned = self._learn_block(self._expansion, self._kernel, self._rule, *given, margins[part])
             self._n_seen += learned
             done += learned
+            if self._window and learned:
+                self._window.passed(int(born[part][:learned].min()), int(now[done - 1]))
+
+    # ------------------------------------------------------------------------------------------------ bounded streams
+
+    def _age_of(self, t: Any) -> tuple[int, int]:
+        """The number or time of the next example, and the largest that there is with it."""
+        if self._window is None:
+            return self._n_seen, self._n_seen
+        born = arguments.time_of(t) if self._window.by_time else self._n_seen
+        return born, max(born, self._window.latest)
+
+    def _ages_of(self, t: Any, n: int) -> np.ndarray:
+        """The numbers or times of the next examples."""
+        if self._window and self._window.by_time:
+            return arguments.times_of(t, n)
+        return np.arange(self._n_seen, self._n_seen + n)
+
+    def _is_due(self, now: int) -> bool:
+        """Whether somebody may have to leave before the next example."""
+        too_many = self.budget is not None and storage.n_members(self._expansion) >= self.budget
+        return too_many or (self._window is not None and now >= self._window.due)
+
+    def _make_way(self, now: int) -> None:
+        """Before an example is learned: those leave that are too old, and then some if there are as many as may be."""
+        engine = (self._kernel, self._problem, self.tau)
+        if self._window and now >= self._window.due:
+            with self._interruptible():
+                self._expansion = self._window.forget_old(self._expansion, *engine, now)
+            self._window.look(self._expansion)
+        if self.budget is not None and storage.n_members(self._expansion) >= self.budget:
+            bounds = (int(self.budget), self.on_budget, len(self._features))
+            with self._interruptible():
+                self._expansion = bounded.reduce_members(self._expansion, *engine, *bounds)
+
+    def _fitting(self, born: np.ndarray, now: np.ndarray) -> int:
+        """How many of these examples to prepare: until a member may be too old, or there are about too many."""
+        n = self._window.lasts(born, now) if self._window else len(born)
+        if self.budget is None:
+            return n
+        return min(n, max(AT_LEAST, EXPECTED * (int(self.budget) - storage.n_members(self._expansion))))
 
     def _too_large(self, x: Mapping[Hashable, Any]) -> ValueError:
         name = list(x)[culprit(self._features.example(x, learning=False)[1])]
@@ -477,9 +563,11 @@ class OnlineSVM(base.MiniBatchClassifier):
             If the data are damaged, of another kind, or from a newer format.
         """
         meta, arrays = snapshot.unpack(data, cls.__name__)
-        parameters = meta["parameters"] if cache_mb is None else {**meta["parameters"], "cache_mb": cache_mb}
-        model = cls(**parameters)
+        parameters = {name: _given(value) for name, value in meta["parameters"].items()}
+        model = cls(**(parameters if cache_mb is None else {**parameters, "cache_mb": cache_mb}))
         model._n_seen = meta["n_seen"]
+        if model._window:
+            model._window.latest = meta["latest"]
         model._features = FeatureTable.of_names(meta["features"])
         model._sigmoid = arrays["sigmoid"]
         model._expansion = storage.restore(arrays, int(model.cache_mb * 2**20))
@@ -504,6 +592,8 @@ class OnlineSVM(base.MiniBatchClassifier):
     def _state(self) -> tuple[dict, dict[str, np.ndarray]]:
         parameters = {name: _plain(value) for name, value in self._get_params().items()}
         meta = {"parameters": parameters, "n_seen": self._n_seen, "features": self._features.names()}
+        if self._window:
+            meta["latest"] = self._window.latest
         return meta, {**storage.dump(self._expansion, len(self._features)), "sigmoid": self._sigmoid}
 
     def __getstate__(self) -> dict:
@@ -539,8 +629,15 @@ def _numbers(ids: Any) -> np.ndarray:
 
 
 def _plain(value: Any) -> Any:
-    """A parameter as JSON can hold it: numpy's numbers as Python's."""
+    """A parameter as JSON can hold it: numpy's numbers as Python's, a time span in microseconds."""
+    if isinstance(value, datetime.timedelta):
+        return {"microseconds": value // bounded.MICROSECOND}
     return value.item() if isinstance(value, np.generic) else value
+
+
+def _given(value: Any) -> Any:
+    """The parameter that `_plain` wrote."""
+    return datetime.timedelta(**value) if isinstance(value, dict) else value
 
 
 def _is_frame(X: Any) -> bool:

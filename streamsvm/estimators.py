@@ -1,5 +1,6 @@
 """The engine's algorithms as river classifiers."""
 
+import datetime
 import math
 
 from streamsvm import arguments
@@ -95,12 +96,15 @@ class LASVM(OnlineSVM):
         coef0: float = 0.0,
         pos_weight: float = 1.0,
         tau: float = 1e-3,
+        budget: int | None = None,
+        on_budget: str = "remove",
+        window: int | datetime.timedelta | None = None,
         cache_mb: float = 256.0,
         reprocess: str | int = "adaptive",
         delta_max: float | None = None,
         seed: int | None = None,
     ) -> None:
-        super().__init__(C, kernel, gamma, degree, coef0, pos_weight, tau, cache_mb, seed)
+        super().__init__(C, kernel, gamma, degree, coef0, pos_weight, tau, budget, on_budget, window, cache_mb, seed)
         self.reprocess = reprocess
         self.delta_max = delta_max
         self._rule = _rule(tau, reprocess, delta_max)
@@ -256,7 +260,7 @@ class LASVMG(GapSVM):
 
     Parameters
     ----------
-    C, kernel, gamma, degree, coef0, pos_weight, tau, cache_mb, seed
+    C, kernel, gamma, degree, coef0, pos_weight, tau, budget, on_budget, window, cache_mb, seed
         As in `LASVM`.
     clean_every
         Forget useless members after so many examples that became members; at least 1.
@@ -294,13 +298,16 @@ class LASVMG(GapSVM):
         coef0: float = 0.0,
         pos_weight: float = 1.0,
         tau: float = 1e-3,
+        budget: int | None = None,
+        on_budget: str = "remove",
+        window: int | datetime.timedelta | None = None,
         cache_mb: float = 256.0,
         clean_every: int = 300,
         max_non_sv: int = 300,
         steps: str = "pair",
         seed: int | None = None,
     ) -> None:
-        super().__init__(C, kernel, gamma, degree, coef0, pos_weight, tau, cache_mb, seed)
+        super().__init__(C, kernel, gamma, degree, coef0, pos_weight, tau, budget, on_budget, window, cache_mb, seed)
         self.clean_every = clean_every
         self.max_non_sv = max_non_sv
         self.steps = steps
@@ -322,6 +329,9 @@ class RampSVM(GapSVM):
         coef0: float = 0.0,
         pos_weight: float = 1.0,
         tau: float = 1e-3,
+        budget: int | None = None,
+        on_budget: str = "remove",
+        window: int | datetime.timedelta | None = None,
         cache_mb: float = 256.0,
         clean_every: int = 300,
         max_non_sv: int = 300,
@@ -330,7 +340,7 @@ class RampSVM(GapSVM):
         ramp_warmup: int = 300,
         seed: int | None = None,
     ) -> None:
-        super().__init__(C, kernel, gamma, degree, coef0, pos_weight, tau, cache_mb, seed)
+        super().__init__(C, kernel, gamma, degree, coef0, pos_weight, tau, budget, on_budget, window, cache_mb, seed)
         self.clean_every = clean_every
         self.max_non_sv = max_non_sv
         self.steps = steps
@@ -350,7 +360,7 @@ class LASVMNC(RampSVM):
 
     Parameters
     ----------
-    C, kernel, gamma, degree, coef0, pos_weight, tau, cache_mb, seed
+    C, kernel, gamma, degree, coef0, pos_weight, tau, budget, on_budget, window, cache_mb, seed
         As in `LASVM`.
     clean_every, max_non_sv, steps
         As in `LASVMG`.
@@ -399,7 +409,7 @@ class LASVMI(RampSVM):
 
     Parameters
     ----------
-    C, kernel, gamma, degree, coef0, pos_weight, tau, cache_mb, seed
+    C, kernel, gamma, degree, coef0, pos_weight, tau, budget, on_budget, window, cache_mb, seed
         As in `LASVM`.
     clean_every, max_non_sv, steps
         As in `LASVMG`.
@@ -442,7 +452,7 @@ class FullSVM(GapSVM):
 
     Parameters
     ----------
-    C, kernel, gamma, degree, coef0, pos_weight, tau, cache_mb, seed
+    C, kernel, gamma, degree, coef0, pos_weight, tau, budget, on_budget, window, cache_mb, seed
         As in `LASVM`.
     steps
         As in `LASVMG`.
@@ -477,10 +487,13 @@ class FullSVM(GapSVM):
         coef0: float = 0.0,
         pos_weight: float = 1.0,
         tau: float = 1e-3,
+        budget: int | None = None,
+        on_budget: str = "remove",
+        window: int | datetime.timedelta | None = None,
         cache_mb: float = 256.0,
         steps: str = "pair",
         seed: int | None = None,
     ) -> None:
-        super().__init__(C, kernel, gamma, degree, coef0, pos_weight, tau, cache_mb, seed)
+        super().__init__(C, kernel, gamma, degree, coef0, pos_weight, tau, budget, on_budget, window, cache_mb, seed)
         self.steps = steps
         self._set_rule(steps)

@@ -29,6 +29,7 @@ lo, hi     box: min(0, C_s y_s) and max(0, C_s y_s), less beta y_s  (N,)     flo
 up, down   penalty: 0 if alpha may rise (fall), else -/+ FORBIDDEN (N,)     float64, learner
 y          label, -1 or +1; 0 marks a hole                         (N,)     int8, `append`, `bury`
 ids        the user's id                                           (N,)     int64, `append`
+born       number or time (see `online.bounded`) of the example    (N,)     int64, `append`
 sq, self_k squared norm, k(x, x)                                   (N,)     float32 and float64, `append`
 columns    features, real-valued; empty in another storage         (D, N)   float32, `append`
 bits       features, all 0 or 1; empty in another storage          (D, N)   uint8, `append`
@@ -89,6 +90,7 @@ class Expansion(NamedTuple):
     down: np.ndarray
     y: np.ndarray
     ids: np.ndarray
+    born: np.ndarray
     sq: np.ndarray
     self_k: np.ndarray
     columns: np.ndarray
@@ -191,13 +193,13 @@ def _store_features(s, k, indices, values):
 
 
 @inner
-def append(s, kernel, indices, values, sq, y, lo, hi, id, g):
+def append(s, kernel, indices, values, sq, y, lo, hi, id, born, g):
     """Give an example a slot, with alpha = 0; return the slot.  Room must have been reserved."""
     k = s.counts[SLOTS]
     s.counts[SLOTS] = k + 1
     s.alpha[k], s.g[k], s.lo[k], s.hi[k] = 0.0, g, lo, hi
     s.y[k] = np.int8(y)
-    s.ids[k], s.sq[k] = id, sq
+    s.ids[k], s.born[k], s.sq[k] = id, born, sq
     s.self_k[k] = self_product(kernel, sq)
     set_penalties(s.alpha, s.lo, s.hi, s.up, s.down, k)
     _store_features(s, k, indices, values)

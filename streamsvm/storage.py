@@ -36,7 +36,7 @@ from streamsvm.expansion import (
 
 MIN_SLOTS, MIN_FEATURES = 64, 4
 WIDE_BYTES = 4 << 20  # of a feature-major float32 matrix, from which on it is compressed if it is sparse
-PER_SLOT = ("alpha", "g", "lo", "hi", "up", "down", "y", "ids", "sq", "self_k")
+PER_SLOT = ("alpha", "g", "lo", "hi", "up", "down", "y", "ids", "born", "sq", "self_k")
 
 
 def empty(cache_bytes: int, n_slots: int = MIN_SLOTS, n_features: int = MIN_FEATURES) -> Expansion:
@@ -46,6 +46,7 @@ def empty(cache_bytes: int, n_slots: int = MIN_SLOTS, n_features: int = MIN_FEAT
         **{name: np.zeros(N) for name in ("alpha", "g", "lo", "hi", "up", "down", "self_k")},
         y=np.zeros(N, np.int8),
         ids=np.zeros(N, np.int64),
+        born=np.zeros(N, np.int64),
         sq=np.zeros(N, np.float32),
         columns=np.zeros((0, 0), np.float32),
         bits=np.zeros((D, N), np.uint8),
@@ -391,9 +392,9 @@ def restore(arrays: dict[str, np.ndarray], cache_bytes: int) -> Expansion:
     D, n = int(arrays["n_features"][0]), len(arrays["y"])
     s = empty(cache_bytes, _slots_for(n), _doubled(MIN_FEATURES, D))
     for name in PER_SLOT:
-        getattr(s, name)[:n] = arrays[name]
+        getattr(s, name)[:n] = arrays.get(name, 0)  # the first snapshots have no `born`
     s.starts[: n + 1] = arrays["starts"]
-    s.counts[: len(arrays["counts"])] = arrays["counts"]  # the first snapshots have fewer, and no losses
+    s.counts[: len(arrays["counts"])] = arrays["counts"]  # they have fewer, and no losses
     s.losses[:] = arrays.get("losses", 0.0)
     s = _with_features(s, arrays)
     s.counts[ROWS] = s.counts[HAND] = 0

@@ -72,7 +72,7 @@ def test_the_rest_of_a_block_is_a_block():
     X = np.random.default_rng(0).normal(size=(9, 4)) * (np.random.default_rng(1).random((9, 4)) < 0.5)
     q = from_dense(X, np.arange(4))
     for t in range(10):
-        assert_compressed(q.rest(t), X[t:], np.arange(4))
+        assert_compressed(q.part(t, len(X)), X[t:], np.arange(4))
 
 
 def test_a_binary_block_has_only_0_and_1():

@@ -49,7 +49,7 @@ D = 6
 def append_query(s, kernel, q, t, lo, hi, id, g):
     begin, end = q.indptr[t], q.indptr[t + 1]
     return append(
-        s, kernel, q.indices[begin:end], q.values[begin:end], q.sq[t], 1.0 if hi > 0.0 else -1.0, lo, hi, id, g
+        s, kernel, q.indices[begin:end], q.values[begin:end], q.sq[t], 1.0 if hi > 0.0 else -1.0, lo, hi, id, id, g
     )
 
 

@@ -320,6 +320,21 @@ def test_the_right_label_stays_untouched():
     assert model.digest() == before
 
 
+def test_learning_goes_on_after_the_rest_was_solved_again(monkeypatch):
+    """The solver narrows the cached rows to the members that there are."""
+    monkeypatch.setattr(forgetting, "_path_pays", lambda *_: False)
+    monkeypatch.setattr(forgetting, "FEW_STEPS", 0)
+    X, y = noisy(400)
+    for learner in LEARNERS:
+        model = learned(learner, X[:200], y[:200], tol=1e-3)
+        model.forget(model.support_ids[::3])
+        s = model._expansion
+        assert s.rows.shape[1] == len(s.alpha)
+        model.learn_many(X[200:], y[200:])
+        model.finish(TIGHT)
+        assert distance(model, solved_without(model, set()), X) < 1e-5
+
+
 def test_two_members_of_one_id_become_one():
     """A number that an example got by itself may be the id that another one is given."""
     X, _ = noisy(20)

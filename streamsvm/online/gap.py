@@ -287,13 +287,13 @@ def violator(counts, extremes, tau):
 
 
 @inner
-def process(s, kernel, rule, indices, values, sq, y, lo, hi, id, f):
+def process(s, kernel, rule, indices, values, sq, y, lo, hi, id, born, f):
     """PROCESS up to its step: make the example whose row is in `scratch` a member; its slot, and whether it moves.
 
     A member that cannot move changes no more than the sum of the boxes and, perhaps, an extreme: max(lo g, hi g) is 0.
     """
     g = y - f
-    k = append(s, kernel, indices, values, sq, y, lo, hi, id, g)
+    k = append(s, kernel, indices, values, sq, y, lo, hi, id, born, g)
     s.scratch[k] = np.float32(s.self_k[k])
     s.counts[ADMITTED] += 1
     if (g > 0.0 and hi > 0.0) or (g < 0.0 and lo < 0.0):
@@ -387,7 +387,7 @@ def ramp_is_active(counts, rule):
 
 
 @inner
-def learn_query(s, kernel, rule, indices, values, sq, lo, hi, id, own_id, sigmoid):
+def learn_query(s, kernel, rule, indices, values, sq, lo, hi, id, born, own_id, sigmoid):
     """Learn the example whose kernel row is in `scratch`; return its margin before, and its slot or -1."""
     n = s.counts[SLOTS]
     f = expansion_sum(s.alpha[:n], s.scratch[:n])
@@ -402,7 +402,7 @@ def learn_query(s, kernel, rule, indices, values, sq, lo, hi, id, own_id, sigmoi
     if rule.ramp == CONCAVE and beyond:
         lo, hi = lo - y * (hi - lo), hi - y * (hi - lo)
     enough = small_gap(s.counts, s.losses, hi - lo)
-    slot, moves = process(s, kernel, rule, indices, values, sq, y, lo, hi, id, f)
+    slot, moves = process(s, kernel, rule, indices, values, sq, y, lo, hi, id, born, f)
     i, steps = slot if moves else -1, 0
     while True:
         if i >= 0:
@@ -420,28 +420,33 @@ def learn_query(s, kernel, rule, indices, values, sq, lo, hi, id, own_id, sigmoi
 
 
 @compiled
-def learn_example(s, kernel, rule, columns, x, lo, hi, id, own_id, sigmoid):
+def learn_example(s, kernel, rule, columns, x, lo, hi, id, born, own_id, sigmoid):
     """Learn one example, features x (float64) in these columns; return the status of its arrival, its margin before."""
     status, nnz, sq = arrive(s, kernel, columns, x)
     if status != LEARNED:
         return status, 0.0
     indices, values = s.member_indices[:nnz], s.member_values[:nnz]
-    margin, _ = learn_query(s, kernel, rule, indices, values, sq, lo, hi, id, own_id, sigmoid)
+    margin, _ = learn_query(s, kernel, rule, indices, values, sq, lo, hi, id, born, own_id, sigmoid)
     return LEARNED, margin
 
 
 @compiled
-def learn_block(s, kernel, rule, indptr, indices, values, sq, lo, hi, ids, own_ids, P, G, sigmoid, margins):
-    """Learn a block of examples in sequence, as far as room has been reserved; return how many.  See `arrival`."""
+def learn_block(
+    s, kernel, rule, indptr, indices, values, sq, lo, hi, ids, born, own_ids, P, G, sigmoid, limit, margins
+):
+    """Learn a block of examples in sequence, as far as there is room, and while there are fewer members than `limit`.
+
+    Returns how many.  See `arrival`.
+    """
     first = s.counts[SLOTS]
     arrivals = np.empty(sq.shape[0], np.int64)
     for t in range(sq.shape[0]):
-        if needs_reserve(s):
+        if needs_reserve(s) or s.counts[SLOTS] - s.counts[HOLES] >= limit:
             return t
         x_indices, x_values = indices[indptr[t] : indptr[t + 1]], values[indptr[t] : indptr[t + 1]]
         row_of_block(s, kernel, x_indices, x_values, sq[t], P, G, arrivals, t, first)
         margins[t], slot = learn_query(
-            s, kernel, rule, x_indices, x_values, sq[t], lo[t], hi[t], ids[t], own_ids, sigmoid
+            s, kernel, rule, x_indices, x_values, sq[t], lo[t], hi[t], ids[t], born[t], own_ids, sigmoid
         )
         if slot >= 0:
             arrivals[slot - first] = t

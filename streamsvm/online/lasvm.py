@@ -197,7 +197,7 @@ def take_step(s, kernel, i, j, current):
 
 
 @inner
-def process(s, kernel, rule, indices, values, sq, lo, hi, id, f):
+def process(s, kernel, rule, indices, values, sq, lo, hi, id, born, f):
     """PROCESS up to its step: keep the example whose row is in `scratch` if it violates with some member.
 
     Returns its slot (-1: not kept) and the pair (i, j) to step along (i is -1 if there is none yet).
@@ -208,7 +208,7 @@ def process(s, kernel, rule, indices, values, sq, lo, hi, id, f):
     violation = g - s.extremes[G_DOWN] if y > 0.0 else s.extremes[G_UP] - g
     if (partner >= 0 and not violation > rule.tau) or (partner < 0 and s.counts[SLOTS] >= MAX_ONE_CLASS):
         return -1, -1, -1
-    k = append(s, kernel, indices, values, sq, y, lo, hi, id, g)
+    k = append(s, kernel, indices, values, sq, y, lo, hi, id, born, g)
     s.scratch[k] = np.float32(s.self_k[k])
     if partner >= 0:
         return k, (k if y > 0.0 else partner), (partner if y > 0.0 else k)
@@ -257,7 +257,7 @@ def evict(s, slack):
 
 
 @inner
-def learn_query(s, kernel, rule, indices, values, sq, lo, hi, id, own_id, sigmoid):
+def learn_query(s, kernel, rule, indices, values, sq, lo, hi, id, born, own_id, sigmoid):
     """Learn the example whose kernel row is in `scratch`; return its margin before, and its slot or -1."""
     n = s.counts[SLOTS]
     f = expansion_sum(s.alpha[:n], s.scratch[:n])
@@ -266,7 +266,7 @@ def learn_query(s, kernel, rule, indices, values, sq, lo, hi, id, own_id, sigmoi
     if lo < hi and not (own_id and is_member(s.ids[:n], s.y[:n], id)):
         if s.counts[SLOT_UP] >= 0 and s.counts[SLOT_DOWN] >= 0:
             note_margin(sigmoid, hi > 0.0, margin)
-        slot, i, j = process(s, kernel, rule, indices, values, sq, lo, hi, id, f)
+        slot, i, j = process(s, kernel, rule, indices, values, sq, lo, hi, id, born, f)
         if slot >= 0:
             store_row(s, slot)
         steps = 0
@@ -285,28 +285,33 @@ def learn_query(s, kernel, rule, indices, values, sq, lo, hi, id, own_id, sigmoi
 
 
 @compiled
-def learn_example(s, kernel, rule, columns, x, lo, hi, id, own_id, sigmoid):
+def learn_example(s, kernel, rule, columns, x, lo, hi, id, born, own_id, sigmoid):
     """Learn one example, features x (float64) in these columns; return the status of its arrival, its margin before."""
     status, nnz, sq = arrive(s, kernel, columns, x)
     if status != LEARNED:
         return status, 0.0
     indices, values = s.member_indices[:nnz], s.member_values[:nnz]
-    margin, _ = learn_query(s, kernel, rule, indices, values, sq, lo, hi, id, own_id, sigmoid)
+    margin, _ = learn_query(s, kernel, rule, indices, values, sq, lo, hi, id, born, own_id, sigmoid)
     return LEARNED, margin
 
 
 @compiled
-def learn_block(s, kernel, rule, indptr, indices, values, sq, lo, hi, ids, own_ids, P, G, sigmoid, margins):
-    """Learn a block of examples in sequence, as far as room has been reserved; return how many.  See `arrival`."""
+def learn_block(
+    s, kernel, rule, indptr, indices, values, sq, lo, hi, ids, born, own_ids, P, G, sigmoid, limit, margins
+):
+    """Learn a block of examples in sequence, as far as there is room, and while there are fewer members than `limit`.
+
+    Returns how many.  See `arrival`.
+    """
     first = s.counts[SLOTS]
     arrivals = np.empty(sq.shape[0], np.int64)
     for t in range(sq.shape[0]):
-        if needs_reserve(s):
+        if needs_reserve(s) or s.counts[SLOTS] - s.counts[HOLES] >= limit:
             return t
         x_indices, x_values = indices[indptr[t] : indptr[t + 1]], values[indptr[t] : indptr[t + 1]]
         row_of_block(s, kernel, x_indices, x_values, sq[t], P, G, arrivals, t, first)
         margins[t], slot = learn_query(
-            s, kernel, rule, x_indices, x_values, sq[t], lo[t], hi[t], ids[t], own_ids, sigmoid
+            s, kernel, rule, x_indices, x_values, sq[t], lo[t], hi[t], ids[t], born[t], own_ids, sigmoid
         )
         if slot >= 0:
             arrivals[slot - first] = t
@@ -319,4 +324,4 @@ def append_block(s, kernel, indptr, indices, values, sq, lo, hi):
     for t in range(sq.shape[0]):
         begin, end = indptr[t], indptr[t + 1]
         y = 1.0 if hi[t] > 0.0 else -1.0
-        append(s, kernel, indices[begin:end], values[begin:end], sq[t], y, lo[t], hi[t], s.counts[SLOTS], y)
+        append(s, kernel, indices[begin:end], values[begin:end], sq[t], y, lo[t], hi[t], s.counts[SLOTS], t, y)
