@@ -262,7 +262,7 @@ def check_fingerprint(checkpoint: Checkpoint, fingerprint: Mapping[str, Any], fo
     problems = [
         f"{folder}: the checkpoint was written with {name} = {old.get(name)!r}, the configuration says {value!r}"
         for name, value in fingerprint.items()
-        if name not in old or old[name] != value
+        if old.get(name) != value  # those of an older version lack what is off by default
     ]
     if problems:
         raise ConfigError([*problems, f"{folder}: go back to those settings, or choose another daemon.state_dir"])

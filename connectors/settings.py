@@ -4,8 +4,10 @@
 Relative folders are relative to the file.  Everything that is wrong is reported at once.
 """
 
+import datetime
 import inspect
 import math
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
@@ -88,6 +90,28 @@ def _at_least(minimum: float) -> Check:
     return lambda value: None if value >= minimum and math.isfinite(value) else f"at least {minimum}"
 
 
+_UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
+_WINDOW = 'a count of examples, at least 1, or a time such as "90s", "30m", "12h", "7d" or "2w"'
+
+
+def parse_window(value: int | str) -> int | datetime.timedelta:
+    """How far back a model remembers: so many examples, or so much of their time; raises ValueError otherwise."""
+    if isinstance(value, int) and value >= 1:
+        return value
+    found = re.fullmatch(r"([1-9]\d{0,5})([smhdw])", str(value))
+    if found is None:
+        raise ValueError(f"{value!r} is not {_WINDOW}")
+    return datetime.timedelta(**{_UNITS[found[2]]: int(found[1])})
+
+
+def _window(value: int | str) -> str | None:
+    try:
+        parse_window(value)
+    except ValueError:
+        return _WINDOW
+    return None
+
+
 def _port(value: int) -> str | None:
     return None if 0 <= value <= 65535 else "a port: a number from 0 to 65535"
 
@@ -163,6 +187,9 @@ class ModelSettings:
     coef0: float = _key(0.0, _finite)
     pos_weight: float = _key(1.0, _positive)
     tau: float = _key(1e-3, _positive)
+    budget: int | None = _key(None, _at_least(3))
+    on_budget: str | None = _key(None, _one_of("remove", "project", "merge"))
+    window: int | str | None = _key(None, _window)
     cache_mb: float = _key(256.0, _positive)
     reprocess: str | int | None = _key(None, _adaptive_or_count)
     delta_max: float | None = _key(None, _positive)
@@ -180,8 +207,15 @@ class ModelSettings:
     def parameters(self) -> dict[str, Any]:
         """What the class is made with."""
         given = {name: value for name, value in asdict(self).items() if value is not None}
+        if self.window is not None:
+            given["window"] = parse_window(self.window)
         known = inspect.signature(self.implementation).parameters
         return {name: given.get(name, known[name].default) for name in known if name != "seed"}
+
+    def bounds(self) -> dict[str, Any]:
+        """What bounds the model, as it is written; None for what plays no part."""
+        how = None if self.budget is None else self.on_budget or "remove"
+        return {"budget": self.budget, "on_budget": how, "window": self.window}
 
     def superfluous(self) -> list[str]:
         """Names of settings that are given although the algorithm has no such parameter."""
@@ -422,7 +456,7 @@ class Settings:
     def fingerprint(self) -> dict[str, Any]:
         """What a checkpoint depends on, by dotted name: a model cannot go on under another value of any of these."""
         sections = {
-            "model": {"algorithm": self.model.algorithm, **self.model.parameters()},
+            "model": {"algorithm": self.model.algorithm, **self.model.parameters(), **self.model.bounds()},
             "features": asdict(self.features),
             "label": asdict(self.label),
         }
@@ -539,6 +573,8 @@ def _contradictions(settings: Settings) -> list[str]:
         )
     if (label.positive is None) != (label.negative is None) or (label.positive and label.positive == label.negative):
         problems.append("label.positive and label.negative must both be given, and differ")
+    if settings.model.on_budget == "merge" and settings.model.kernel not in ("rbf", "linear"):
+        problems.append("model.on_budget = 'merge' needs model.kernel = 'rbf' or 'linear'; others can 'project'")
     problems += [
         f"model.{name} is no setting of {settings.model.algorithm!r}; it belongs to {_having(name)}"
         for name in settings.model.superfluous()

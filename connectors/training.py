@@ -56,6 +56,7 @@ class Task(NamedTuple):
 
     lesson: Lesson
     x: Features | None  # None: there is nothing to learn, or no event to learn it from
+    time: int  # when the event came, in milliseconds, for models that forget what is old
 
 
 class Training:
@@ -93,8 +94,8 @@ class Training:
             self.drift.observe(decoded[0].x)  # one of each cut will do
         margins = self._predict(decoded, state)
         if not self._joins:
-            tasks = [task for item, margin in zip(decoded, margins, strict=True) if (task := _own_label(item, margin))]
-            self._learn(tasks, state)
+            tasks = (self._own_label(item, margin) for item, margin in zip(decoded, margins, strict=True))
+            self._learn([task for task in tasks if task], state)
             return
         self._learn(self._join(decoded, margins, self._decode_labels(labels, state), state), state)
         if self._asking and state.labelling:
@@ -179,6 +180,14 @@ class Training:
         state.counters.predicted += len(decoded)
         return margins.tolist()
 
+    def _own_label(self, item: Decoded, margin: float) -> Task | None:
+        """What can be learned from an event alone."""
+        event = item.event
+        if event.y is None:
+            return None
+        lesson = Lesson(event.key, b"", event.y, event.w, margin, item.entity, is_first=True)
+        return Task(lesson, item.x, self._time(event.ts, item.record))
+
     def _join(
         self, decoded: list[Decoded], margins: list[float], labels: list[tuple[Record, Label]], state: State
     ) -> list[Task]:
@@ -195,7 +204,7 @@ class Training:
             if self._asking:
                 self._asking.hear(event.key, "set", "", state.join)
             if lesson:
-                tasks.append(Task(lesson, x))
+                tasks.append(Task(lesson, x, state.join.clock - lesson.waited))
         for record, label in labels:
             lesson = None
             if label.op in ("set", "retract"):
@@ -203,7 +212,8 @@ class Training:
             if self._asking:
                 self._asking.hear(label.key, label.op, label.source or "", state.join)
             if lesson:
-                tasks.append(Task(lesson, self._features(lesson, at_hand, state)))
+                features = self._features(lesson, at_hand, state)
+                tasks.append(Task(lesson, features, state.join.clock - lesson.waited))
         return tasks
 
     def _add_label(self, record: Record, label: Label, join: Join) -> Lesson | None:
@@ -225,13 +235,13 @@ class Training:
         return state.scaler.transform_one(x) if state.scaler else x
 
     def _learn(self, tasks: list[Task], state: State) -> None:
-        first = [lesson for lesson, _ in tasks if lesson.is_first]
+        first = [task.lesson for task in tasks if task.lesson.is_first]
         self.waits += [lesson.waited / 1000 for lesson in first if lesson.waited]
         if first:
             y = np.array([lesson.y for lesson in first], dtype=bool)
             state.metrics.update(y, np.array([lesson.margin for lesson in first]))
         n_late = state.counters.late
-        for entity, chosen in _by_entity([lesson.entity for lesson, _ in tasks]).items():
+        for entity, chosen in _by_entity([lesson.entity for lesson, *_ in tasks]).items():
             self._publish(_teach([tasks[i] for i in chosen], entity, state))
         if state.counters.late > n_late:
             n = state.counters.late - n_late
@@ -261,8 +271,8 @@ def _teach(tasks: list[Task], entity: bytes | None, state: State) -> list[Estima
             state.estimates.forgotten(list(revisions))
         holding = [task for task in here if revisions.get(task.lesson.key, task) is task]
         found = _learn_events(model, holding, state)
-        state.counters.learned += sum(lesson.y is not None for lesson, _ in here)
-    for lesson, _ in tasks:
+        state.counters.learned += sum(task.lesson.y is not None for task in here)
+    for lesson, *_ in tasks:
         if lesson.value is None and _revise_member(lesson, state.models.to_predict(entity), state):
             state.models.to_learn(entity)  # or it would not be known that it has changed
             state.counters.late += 1
@@ -270,11 +280,12 @@ def _teach(tasks: list[Task], entity: bytes | None, state: State) -> list[Estima
 
 
 def _learn_events(model: OnlineSVM, tasks: list[Task], state: State) -> list[Estimate]:
-    xs = [x for _, x in tasks if x is not None]  # what was taken back has none
-    lessons = [lesson for lesson, x in tasks if x is not None]
+    xs = [task.x for task in tasks if task.x is not None]  # what was taken back has none
+    lessons = [task.lesson for task in tasks if task.x is not None]
+    times = np.array([task.time for task in tasks if task.x is not None], dtype="datetime64[ms]")
     keys, ys, ws = [each.key for each in lessons], [bool(each.y) for each in lessons], [each.w for each in lessons]
     begin = time.perf_counter()
-    model.learn_many(xs, np.array(ys, dtype=bool), w=np.array(ws), ids=np.array(keys, dtype=np.int64))
+    model.learn_many(xs, np.array(ys, dtype=bool), w=np.array(ws), ids=np.array(keys, dtype=np.int64), t=times)
     if state.estimates is None:
         return []
     return state.estimates.learned(xs, ys, ws, keys, time.perf_counter() - begin, state.offset)
@@ -289,14 +300,6 @@ def _revise_member(lesson: Lesson, model: OnlineSVM, state: State) -> int:
     if state.estimates:
         state.estimates.corrected(lesson.key, lesson.y)
     return model.relabel(lesson.key, lesson.y)
-
-
-def _own_label(item: Decoded, margin: float) -> Task | None:
-    """What can be learned from an event alone."""
-    event = item.event
-    if event.y is None:
-        return None
-    return Task(Lesson(event.key, b"", event.y, event.w, margin, item.entity, is_first=True), item.x)
 
 
 def _by_entity(entities: list[bytes | None]) -> dict[bytes | None, list[int]]:

@@ -43,6 +43,17 @@ class LASVM(OnlineSVM):
         Factor on C for examples of the positive class; above 1 for a rare class.
     tau
         Tolerance: a pair of members is worked on if its gradients differ by more than this, and `finish` stops there.
+    budget
+        At most so many members, at least 3; default: as many as the data need.  When they are reached, a twentieth
+        leaves before the next example is learned, those with coefficient 0 first.  A tenth is left to each class.
+    on_budget
+        What becomes of support vectors that leave.  ``"remove"``: those farthest on the wrong side are forgotten, as by
+        `forget`.  ``"project"``: coefficients and boxes of the same ones go to the nearest member of their class.
+        ``"merge"``, for the RBF and linear kernels: those with the smallest coefficients become one with the nearest of
+        their class, in between; it is weighted as both were, and keeps the id of the weightier one.
+    window
+        Forget what is older: so many examples, which count whether they were kept or not, or a `datetime.timedelta`;
+        examples then need a time `t`, and one that comes too late is not kept.  Default: nothing grows too old.
     cache_mb
         Memory for cached kernel rows, in megabytes.  It changes the speed, never the result.
     reprocess
@@ -67,6 +78,13 @@ class LASVM(OnlineSVM):
 
     Every example has an id, by which `support_ids` tells which examples the model rests on.  Without `id`, the
     examples are numbered from 0.  An example with an `id` that is a member already is not learned again.
+
+    With "remove" the model is that of the members it has; with "project" and "merge" it is a summary of all that it has
+    learned, which is better where nothing changes, and slow to let go of what was once right: add a `window` where
+    things change.  A member that others have joined is as old as the oldest of them, and it goes as a whole.  A window
+    forgets up to a fiftieth of itself early, so that many leave at once.  Where a class no longer occurs, it is
+    forgotten; so is everybody, when only examples came that were not worth keeping.  Only removed ones are forgotten
+    exactly; the ids of the others are no members' ids any more.
 
     One model is for one thread at a time: prediction uses the model's scratch memory.
 
@@ -448,7 +466,8 @@ class LASVMI(RampSVM):
 class FullSVM(GapSVM):
     """FULL: LASVM-G that never forgets a member, the reference for the others.
 
-    Its memory grows with every example, and its time per example too.  There is no bias: see `LASVMG`.
+    Its memory grows with every example, and its time per example too, unless there is a `budget` or a `window`.  There
+    is no bias: see `LASVMG`.
 
     Parameters
     ----------

@@ -188,6 +188,24 @@ def test_all_kinds_of_labels_find_their_events(uninterrupted):
     assert put_aside.keys() == {("events", 200), ("labels", 7), ("labels", 300)}
 
 
+@pytest.mark.parametrize("labels", ["labels", ""])
+def test_a_window_of_the_events_own_time(tmp_path, labels):
+    """Half a second passes from event to event, by their own time; their records say nothing."""
+    settings = configure(tmp_path, log={"labels": labels}, model={"algorithm": "full", "window": "30s"})
+    rng, rows = np.random.default_rng(3), {"events": [], "labels": []}
+    for i in range(200):
+        event, y = an_event(i, rng)
+        event["ts"] = (START + 500 * i) / 1000
+        rows["events"].append((START, None, event if labels else {**event, "y": y}))
+        rows["labels"].append((START, None, {"id": i, "y": y}))
+    append(settings, rows)
+    model = daemon.run(settings)[0].model
+    s = model._expansion
+    latest = 1000 * (START + 500 * 199)
+    assert 55 <= model.n_members <= 60
+    assert (latest - s.born[: s.counts[0]][s.y[: s.counts[0]] != 0] < 30e6).all()
+
+
 def test_what_is_learned_is_what_the_labels_say(tmp_path):
     """Without a join: the same events, each with its label, in the order in which they became known."""
     settings = configure(tmp_path, daemon={"batch": 1}, features={"scale": "none"})

@@ -3,6 +3,7 @@
 import re
 import tomllib
 from dataclasses import fields
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -115,6 +116,14 @@ def test_every_problem_is_reported_at_once(tmp_path):
         ("model.reprocess", '"often"'),
         ("model.reprocess", "1.5"),
         ("model.delta_max", "0"),
+        ("model.budget", "2"),
+        ("model.budget", "1e3"),
+        ("model.on_budget", '"drop"'),
+        ("model.window", "0"),
+        ("model.window", '"7"'),
+        ("model.window", '"0d"'),
+        ("model.window", '"7 days"'),
+        ("model.window", "1.5"),
         ("model.algorithm", '"svm"'),
         ("features.scale", '"robust"'),
         ("features.names", '"a"'),
@@ -155,6 +164,19 @@ def test_wrong_values_are_refused_by_name(tmp_path, key, value):
     section, name = key.split(".")
     (problem,) = problems(write(tmp_path, f"[{section}]\n{name} = {value}\n"))
     assert key in problem
+
+
+def test_a_window_is_a_count_or_a_time(tmp_path):
+    path = write(tmp_path, '[model]\nbudget = 500\non_budget = "merge"\nwindow = "7d"\n')
+    parameters = load(path, {}).model.parameters()
+    assert (parameters["budget"], parameters["on_budget"], parameters["window"]) == (500, "merge", timedelta(days=7))
+    for text, window in (("10000", 10_000), ("90s", timedelta(seconds=90)), ("2w", timedelta(weeks=2))):
+        assert load(path, {"STREAMSVM_MODEL_WINDOW": text}).model.parameters()["window"] == window
+    assert load(path, {}).fingerprint()["model.window"] == "7d"
+    (problem,) = problems(path, overrides=["model.kernel=poly"])
+    assert "model.on_budget = 'merge' needs model.kernel" in problem
+    unbounded = load(write(tmp_path, ""), {})
+    assert (unbounded.model.parameters()["on_budget"], unbounded.fingerprint()["model.on_budget"]) == ("remove", None)
 
 
 @pytest.mark.parametrize(("key", "value"), [("topic", "dlq"), ("labels", "events"), ("model", "scores")])
