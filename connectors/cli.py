@@ -18,7 +18,6 @@ from tqdm import tqdm
 from tqdm.contrib.logging import logging_redirect_tqdm
 
 import streamsvm
-from streamsvm.validation.ahead import compile_removal
 
 from . import commands, daemon, doctor, option_types, score, topics
 from .checkpoint import CheckpointError
@@ -383,9 +382,7 @@ def _working(settings: Settings) -> Iterator[daemon.Stop]:
     )
     begin = time.perf_counter()
     with daemon.killable():
-        streamsvm.warmup(settings.model.implementation)
-        if settings.log.labels or settings.estimates.loo or settings.estimates.folds:  # labels may be taken back
-            compile_removal(settings.model.implementation())
+        streamsvm.warmup(settings.model.implementation, removal=settings.removes())
     logger.info("engine ready after %.1f seconds", time.perf_counter() - begin)
     settle_memory()
     with _stopping(settings) as stop, logging_redirect_tqdm():

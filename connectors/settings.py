@@ -453,6 +453,11 @@ class Settings:
             self.features.names, label.positive, label.negative, format=self.log.format, schemas=self.log.schemas
         )
 
+    def removes(self) -> bool:
+        """Whether models may have to do without what they have learned."""
+        is_bounded = self.model.budget is not None or self.model.window is not None
+        return bool(is_bounded or self.log.labels or self.estimates.loo or self.estimates.folds)
+
     def fingerprint(self) -> dict[str, Any]:
         """What a checkpoint depends on, by dotted name: a model cannot go on under another value of any of these."""
         sections = {

@@ -15,7 +15,7 @@ from streamsvm.snapshot import SnapshotError as SnapshotError
 __all__ = ["LASVM", "LASVMG", "LASVMI", "LASVMNC", "FullSVM", "SnapshotError", "WarmupScaler", "warmup"]
 
 
-def warmup(*algorithms: type[_OnlineSVM]) -> float:
+def warmup(*algorithms: type[_OnlineSVM], removal: bool = False) -> float:
     """Compile everything ahead of its first use, into the disk cache; return the seconds it took.
 
     Use it when an image is built, or before a daemon subscribes, so that no first record waits for the compiler.
@@ -23,8 +23,10 @@ def warmup(*algorithms: type[_OnlineSVM]) -> float:
     Parameters
     ----------
     algorithms
-        The classes that will be used, such as ``LASVM``; default: all, with forgetting, streaming estimates and
-        cross-validation.  LASVMG, LASVMNC, LASVMI and FullSVM share their compiled code.
+        The classes that will be used, such as ``LASVM``; default: all, and cross-validation.  LASVMG, LASVMNC, LASVMI
+        and FullSVM share their compiled code.
+    removal
+        What `forget`, a `budget`, a `window` and streaming estimates need, too; the default has it.
     """
     import numpy as np
     import scipy.sparse as sp
@@ -43,10 +45,13 @@ def warmup(*algorithms: type[_OnlineSVM]) -> float:
             model.predict_many(X.astype(np.float32))
             model.predict_many(sp.csr_matrix(X[:, :2]))
             model.finish()
+    if removal or not algorithms:
+        from streamsvm.validation.ahead import compile_removal
+
+        for algorithm in algorithms or (LASVM, LASVMG):
+            compile_removal(algorithm)
     if not algorithms:
-        from streamsvm.validation.ahead import compile_ahead, compile_removal
+        from streamsvm.validation.ahead import compile_ahead
 
         compile_ahead()
-        for algorithm in (LASVM, LASVMG):
-            compile_removal(algorithm())
     return _time.perf_counter() - start

@@ -23,18 +23,21 @@ def compile_ahead() -> None:
     search.solution.decision_function(sparse)
 
 
-def compile_removal(model: Any) -> None:
-    """Teach a new model some examples, leave them out and forget them, along paths and by steps."""
+def compile_removal(algorithm: Any) -> None:
+    """Teach models of a class some examples, leave them out and forget them: along paths, by steps, within bounds."""
     rng = np.random.default_rng(0)
-    X = rng.normal(size=(120, 3))
-    y = X[:, 0] * X[:, 1] + rng.normal(size=120) > 0
+    X = rng.normal(size=(400, 3))
+    y = X[:, 0] * X[:, 1] + rng.normal(size=400) > 0
+    model = algorithm()
     loo = StreamingLOO(model, memory=100, share=0)
-    loo.learn_many(X, y)
+    loo.learn_many(X[:120], y[:120])
     model.finish()
     loo.estimate()  # paths pay for so many,
     loo.estimate(removals=1)  # and hardly for one
     folds = StreamingKFold(model, 2, memory=100, share=0)
-    folds.learn_many(X, y, ids=np.arange(1000, 1120))
+    folds.learn_many(X[120:240], y[120:240])
     folds.estimate()
     model.forget(model.support_ids[:1])
     model.forget(model.support_ids[::2])
+    for how in ("remove", "merge"):
+        algorithm(budget=40, on_budget=how).learn_many(X, y)
