@@ -4,7 +4,7 @@ A prequential error, that of predictions made before learning, is one of all the
 estimates are of the model as it is now, by examples that it was taught, with what they have done to it undone.
 
 `StreamingLOO` predicts each of the remembered examples by the model without it.  What is no support vector is predicted
-as it is; bounds tell the fate of many support vectors; the rest are taken out one by one (`online.leave_out`), in a
+as it is; bounds tell the fate of many support vectors; the rest are left out one by one (`online.leave_out`), in a
 random order, as long as there is time.  For those that no time was left for, an estimate is made from those that were,
 and an interval covers what they might have been.
 
@@ -25,15 +25,17 @@ m         margins y f                                                    (n,) fl
 low, high what the margin without the example may be                     (n,) float64
 guess     what it probably is: m - r |alpha|                             (n,) float64
 r         how much a margin falls per unit of alpha, as last measured    float
-U, S      undecided by bounds; those of them that were taken out         sets
+U, S      undecided by bounds; those of them that were left out          sets
+L         the 200 left out last, by this estimate and those before       set
 ========= ============================================================== ================
 
-With the guesses as a control variate, the number of errors in U is estimated by
+With the guesses as a control variate, the number of errors in U is estimated, class by class, by
 
-    sum_U guessed error + |U| / |S| sum_S (error - guessed error),
+    sum_S error + sum_U-S guessed error + |U-S| mean_L (error - guessed error),
 
-which is unbiased over the random order whatever the guesses are (Cochran, "Sampling techniques", section 7: the
-difference estimator).
+the difference estimator of Cochran, "Sampling techniques", section 7.  While L is from this estimate alone, it is
+unbiased over the random order, whatever the guesses are.  Estimates before, of a model that was hardly another one, are
+let in because a running model affords few removals for each.
 
 "Never seen" means: not in the kernel expansion.  What an example did on its way in, and which others were dropped for
 it, stays done; see `OnlineSVM.forget`.
@@ -58,6 +60,8 @@ from streamsvm.validation.memory import Example, Memory, mixed
 from streamsvm.validation.scores import g_mean
 
 TINY = 1e-12  # a margin that is known to be right, or wrong, and no more
+FEW = 10  # support vectors that are left out even if there is no time: without any, an estimate would be a guess
+POOL = 200  # outcomes that tell how good the guesses are
 
 __all__ = ["FoldEstimate", "Interval", "LOOEstimate", "StreamingKFold", "StreamingLOO"]
 
@@ -84,7 +88,7 @@ class LOOEstimate(NamedTuple):
         The intervals cover all that the undecided might be; they are of no width when there are none.  For the
         break-even point, which needs more than signs, those that bounds decided are undecided as well.
     n_unchanged, n_bounded, n_removed, n_undecided
-        How many are no support vectors, are decided by bounds, were taken out, and are neither.
+        How many are no support vectors, are decided by bounds, were left out, and are neither.
     seconds
         What it took.
     """
@@ -321,7 +325,7 @@ class StreamingLOO(StreamingEstimate):
     share
         The share of the learning time that estimates may take; 0: they are made only when asked for.
     seed
-        For the order in which the undecided are taken out, and the sample.
+        For the order in which the undecided are left out, and the sample.
 
     Attributes
     ----------
@@ -366,6 +370,7 @@ class StreamingLOO(StreamingEstimate):
         super().__init__(model, every, memory, keep, share, seed)
         self.latest: LOOEstimate | None = None
         self._slope = 1.0  # r
+        self._surprises: deque[tuple[bool, int]] = deque(maxlen=POOL)  # of L: the label, and error - guessed error
 
     def estimate(self, removals: int | None = None, seconds: float | None = None) -> LOOEstimate:
         """An estimate of the model as it is, now.
@@ -373,9 +378,9 @@ class StreamingLOO(StreamingEstimate):
         Parameters
         ----------
         removals
-            How many support vectors may be taken out; None: all that bounds do not decide.
+            How many support vectors may be left out; None: all that bounds do not decide.
         seconds
-            After what time no more are taken out; None: any.
+            After what time, and the first ten, no more are left out; None: any.
 
         Raises
         ------
@@ -402,7 +407,9 @@ class StreamingLOO(StreamingEstimate):
         removed = order[: len(order) if removals is None else removals]
         model.prepare(len(removed))
         for t, i in enumerate(removed.tolist()):
-            if seconds is not None and time.perf_counter() - begin > seconds:
+            if t == FEW:
+                fixed = time.perf_counter() - begin
+            if t >= FEW and seconds is not None and time.perf_counter() - begin > seconds:
                 removed = removed[:t]
                 break
             found[i] = y[i] * model.without(slots[i : i + 1])[0]
@@ -410,6 +417,8 @@ class StreamingLOO(StreamingEstimate):
         if alpha[removed].sum() > 0.0:
             self._slope = max(0.0, float((margin - found)[removed].sum() / alpha[removed].sum()))
         score = _Scores(positive, margin, found, bounds, alpha * self._slope, model.slack, removed)
+        self._surprises.extend(score.surprises())
+        score.pool = list(self._surprises)
         self.latest = LOOEstimate(
             n_seen=self.model.n_seen,
             n=len(ids),
@@ -425,10 +434,12 @@ class StreamingLOO(StreamingEstimate):
         return self.latest, fixed
 
     def _own_state(self) -> dict[str, Any]:
-        return {"slope": self._slope, "latest": _plain(self.latest)}
+        surprises = [[int(label), surprise] for label, surprise in self._surprises]
+        return {"slope": self._slope, "surprises": surprises, "latest": _plain(self.latest)}
 
     def _take_state(self, meta: Mapping[str, Any]) -> None:
         self._slope = meta["slope"]
+        self._surprises.extend((bool(label), surprise) for label, surprise in meta["surprises"])
         if meta["latest"]:
             given = meta["latest"] | {name: Interval(*meta["latest"][name]) for name in ("error", "g_mean", "prbep")}
             self.latest = LOOEstimate(**given)
@@ -445,24 +456,27 @@ class _Scores:
         guess = np.where(wrong, np.minimum(margin - fall, -TINY), margin - fall)
         guess = np.where(right, np.maximum(guess, TINY), guess)
         self.guess = np.where(known, found, guess)
-        self.undecided, self.removed = bounds == UNKNOWN, removed
+        self.unknown, self.removed = (bounds == UNKNOWN) & ~known, removed
         self.first_guess = guess
+        self.pool: list[tuple[bool, int]] = []  # surprises, of earlier estimates as well
 
     def _wrong(self, margin: np.ndarray) -> np.ndarray:
         """Whether margins are of wrong predictions: f > 0 predicts the positive class."""
         return np.where(self.positive, margin <= 0.0, margin < 0.0)
 
+    def surprises(self) -> list[tuple[bool, int]]:
+        """For each of those left out its label, and the error less the guessed error."""
+        surprise = self._wrong(self.guess).astype(int) - self._wrong(self.first_guess)
+        return list(zip(self.positive[self.removed].tolist(), surprise[self.removed].tolist(), strict=True))
+
     def _errors(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Estimated, fewest and most errors of each class, (2,) each."""
         estimated, fewest, most = (np.empty(2) for _ in range(3))
-        scale = np.count_nonzero(self.undecided) / max(1, len(self.removed))
-        surprise = self._wrong(self.guess)[self.removed].astype(float) - self._wrong(self.first_guess)[self.removed]
         for c in (0, 1):
-            own = self.positive == bool(c)
-            decided, guessed = self._wrong(self.guess) & own, self._wrong(self.first_guess) & own
+            own, surprises = self.positive == bool(c), [surprise for label, surprise in self.pool if label == bool(c)]
             fewest[c], most[c] = self._wrong(self.high)[own].sum(), self._wrong(self.low)[own].sum()
-            surprises = surprise[own[self.removed]].sum()
-            total = decided[~self.undecided].sum() + guessed[self.undecided].sum() + scale * surprises
+            unknown = np.count_nonzero(self.unknown & own)
+            total = self._wrong(self.guess)[own].sum() + unknown * float(np.mean(surprises or [0]))
             estimated[c] = np.clip(total, fewest[c], most[c])
         return estimated, fewest, most
 
