@@ -115,7 +115,7 @@ class Result:
     classes: np.ndarray
     folds: kinds.Folds
     per_fold: list[Fold]
-    full: smo.Solution | None
+    full: Any
     first: Fold | None
     seeding: str
     reason: str

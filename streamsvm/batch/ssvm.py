@@ -1,0 +1,338 @@
+"""The smooth support vector machine: the squared hinge, with the bias regularised like every weight.
+
+    minimise  f(b, w) = 1/2 (b^2 + w'w) + 1/2 sum_i c_i (1 - y_i (x_i'w + b))_+^2,       c_i = C times the weight of i
+
+Not that of `smo`: without constraints, strictly convex, with a minimum that Newton's method reaches in a few steps.
+
+With a kernel, an example's features are its kernel values with the examples of a *basis*: all training examples (the
+full kernel), or some of them drawn at random (the reduced kernel), and w'w stays the plain sum of squares.
+
+With u = (b, w) and rows d_i = sqrt(c_i) y_i (1, x_i) all of it is the minimum of `ssvm_newton`:
+
+    f = 1/2 u'u + 1/2 |(e - D u)_+|^2,   g = u - D_S' (e - D u)_S,   H = I + D_S' D_S,   e_i = sqrt(c_i)
+
+S are the support vectors, with y_i f(x_i) < 1.  The Newton direction needs H^-1; `ssvm_systems` has four ways to it,
+`ssvm_removal` what the minimum becomes without some examples, for cross-validation (`streamsvm.validation.smooth`).
+
+========= ================================================================ ================
+symbol    name                                                             shape, dtype
+========= ================================================================ ================
+c         cost of a squared loss, C times the weight                       (n,) float64
+b, w      bias, weights of features or of basis examples                   float, (p-1,) float64
+D, e, u,  see `ssvm_newton`
+v, g, S, z
+========= ================================================================ ================
+
+Sources: Lee, Mangasarian, "SSVM: A Smooth Support Vector Machine for Classification", for the objective, Newton's
+method with Armijo's rule and kernel values as features; Tseng, Lee, "Rank-r Updating Techniques for Fast Exact
+Cross-Validation", for the limit in which the smoothing is the squared hinge itself, and for the updates.  Deviations
+from the latter:
+
+- Its gradient (2) lacks the factor c of the loss; with it, it agrees with finite differences.
+- Costs are those of single examples, and folded into the rows, as labels are.
+- Its nonlinear cross-validation leaves the examples of a fold out as rows, and skips folds without support vectors.  An
+  example left out is no basis example either: its column goes too, and as w_j is not 0 for any j, no fold can be
+  skipped.  With a reduced kernel, whose basis is drawn once, it is as for linear models: skipping is exact.
+"""
+
+import warnings
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+
+from streamsvm import arguments
+from streamsvm.batch import smo
+from streamsvm.batch.ssvm_newton import Minimum, Problem, minimise
+from streamsvm.batch.ssvm_systems import Cholesky, InverseOfH, InverseOnS, Recomputed, Rows, System
+from streamsvm.kernels import LINEAR_KIND, POLYNOMIAL_KIND, RBF_KIND, Kernel, make_kernel
+
+SOLVERS: dict[str, type[System]] = {
+    "newton": Recomputed,
+    "strategy-1": InverseOfH,
+    "strategy-2": InverseOnS,
+    "cholesky": Cholesky,
+}
+DEFAULT_SOLVER = "cholesky"  # of "auto", and what finishes "shared"
+PARAMETERS = ("C", "kernel", "gamma", "degree", "coef0", "reduced", "solver", "tol", "seed")
+
+
+class Prepared(NamedTuple):
+    """A model's problem over some examples.
+
+    Attributes
+    ----------
+    problem
+        What is minimised.
+    basis
+        Basis examples, (m, d); None: the kernel is linear.
+    classes
+        What the user calls False and True.
+    n_features
+        Of an example.
+    """
+
+    problem: Problem
+    basis: Any
+    classes: np.ndarray
+    n_features: int
+
+
+class SmoothSVM:
+    """A classifier by the squared hinge loss, linear or with a kernel.
+
+    Parameters
+    ----------
+    C
+        Weight of the losses.
+    kernel, gamma, degree, coef0
+        As for `streamsvm.LASVM`.
+    reduced
+        How many examples the kernel is expanded in, drawn at random: a share above 0 and up to 1, or a whole number.
+        None: all of them.
+    solver
+        How a Newton direction is found, see Notes.
+    tol
+        The length of the gradient at which Newton's method stops, relative to the sum of the examples' shares in that
+        at 0.
+    seed
+        Of the draw of a reduced kernel.
+
+    Attributes
+    ----------
+    coef_, intercept_
+        Weights of the features or of the basis examples, and the bias.
+    classes_
+        The two classes; the second one has positive decision values.
+    basis_
+        The basis examples; None for a linear model.
+    support_
+        Numbers of the support vectors, those with a loss.
+    n_iter_
+        Newton steps.
+    converged_
+        Whether `tol` was reached.
+    n_features_in_
+        Features of an example.
+
+    Notes
+    -----
+    ================ =================================================================================================
+    solver           Newton's linear system
+    ================ =================================================================================================
+    ``"auto"``       ``"cholesky"``; in cross-validation ``"shared"``, where all folds fit into one factor, see
+                     `streamsvm.validation.smooth`
+    ``"cholesky"``   over the features or over the support vectors, whatever are fewer, factored for each step
+    ``"strategy-1"`` the inverse over the features, updated by the support vectors that come and go
+    ``"strategy-2"`` the inverse over the support vectors, updated likewise
+    ``"newton"``     over the features, factored for each step
+    ================ =================================================================================================
+
+    All of them end at the same minimum.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(200, 2))
+    >>> y = (X**2).sum(axis=1) > 1.4
+    >>> model = SmoothSVM(C=10.0, kernel="rbf", gamma=0.5).fit(X, y)
+    >>> model.score(X, y) > 0.95
+    True
+    >>> model.predict([[0.0, 0.0], [2.0, 2.0]])
+    array([False,  True])
+    """
+
+    def __init__(
+        self,
+        C: float = 1.0,
+        kernel: str = "linear",
+        gamma: float = 1.0,
+        degree: int = 3,
+        coef0: float = 0.0,
+        reduced: float | int | None = None,
+        solver: str = "auto",
+        tol: float = 1e-10,
+        seed: int = 0,
+    ) -> None:
+        self.C, self.kernel, self.gamma, self.degree, self.coef0 = C, kernel, gamma, degree, coef0
+        self.reduced, self.solver, self.tol, self.seed = reduced, solver, tol, seed
+        self._check()
+
+    def _check(self) -> None:
+        for name in ("C", "tol"):
+            arguments.require_positive(name, getattr(self, name))
+        arguments.require_count("seed", self.seed, 0)
+        linear = make_kernel(self.kernel, self.gamma, self.degree, self.coef0).kind == LINEAR_KIND
+        solvers = ("auto", "shared", *SOLVERS)
+        if self.solver not in solvers:
+            raise ValueError(f"solver={self.solver!r} is unknown; use one of {', '.join(map(repr, solvers))}")
+        if self.reduced is None:
+            return
+        if linear:
+            raise ValueError(f"reduced={self.reduced!r} goes with a kernel; a linear model has weights for its features")
+        if isinstance(self.reduced, float | np.floating):
+            if not 0.0 < self.reduced <= 1.0:
+                raise ValueError(f"reduced={self.reduced!r} must be a share above 0 and up to 1, or a whole number")
+        else:
+            arguments.require_count("reduced", self.reduced, 1)
+
+    # ------------------------------------------------------------------------------------------------------- learning
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> "SmoothSVM":
+        """Learn from all examples at once.
+
+        Parameters
+        ----------
+        X
+            Examples as rows: a 2-D array, a SciPy sparse matrix or a frame of numbers.
+        y
+            Labels: bool, -1 and +1, 0 and 1, or any two classes (of which the second in order is the positive one).
+        sample_weight
+            Factor on C for each example.
+
+        Raises
+        ------
+        ValueError, TypeError
+            If an argument is out of its range, or all examples are of one class.
+        """
+        prepared = self.prepare(X, y, sample_weight)
+        problem = prepared.problem
+        minimum = self.minimum(problem, self.system(problem))
+        if not minimum.converged:
+            warnings.warn(
+                f"Newton's method stopped before tol={self.tol!r}; scale the features, or use a smaller C",
+                RuntimeWarning,
+                stacklevel=2,
+            )
+        return self.take(prepared, minimum)
+
+    def prepare(self, X: Any, y: Any, sample_weight: Any = None) -> Prepared:
+        """The problem over these examples."""
+        self._check()
+        matrix = matrix_of(X)
+        n = matrix.shape[0]
+        signs = smo.signs_of(y, n)
+        classes = np.unique(np.asarray(y))
+        if len(classes) != 2:
+            raise ValueError(f"y holds {classes.tolist()}; examples of two classes are needed")
+        costs = arguments.boxes_of(float(self.C), arguments.weights_of(sample_weight, n), np.ones(n))
+        kernel = self._kernel
+        if kernel.kind == LINEAR_KIND:
+            return Prepared(Problem(dense(matrix), signs, costs), None, classes, matrix.shape[1])
+        basis = matrix if self.reduced is None else matrix[self._drawn(n)]
+        return Prepared(Problem(kernel_matrix(kernel, matrix, basis), signs, costs), basis, classes, matrix.shape[1])
+
+    @property
+    def _kernel(self) -> Kernel:
+        return make_kernel(self.kernel, self.gamma, self.degree, self.coef0)
+
+    def _drawn(self, n: int) -> np.ndarray:
+        """Numbers of the basis examples."""
+        assert self.reduced is not None
+        is_share = isinstance(self.reduced, float | np.floating)
+        count = max(1, round(n * self.reduced)) if is_share else int(self.reduced)
+        if count > n:
+            raise ValueError(f"reduced={self.reduced!r} of {n} examples; it must be at most {n}, or a share up to 1")
+        return np.sort(np.random.default_rng(self.seed).choice(n, count, replace=False))
+
+    def system(self, problem: Problem) -> System:
+        """What solves for the directions."""
+        return SOLVERS.get(self.solver, SOLVERS[DEFAULT_SOLVER])(Rows(problem.D))
+
+    def minimum(self, problem: Problem, system: System) -> Minimum:
+        """The minimum over all examples, from 0."""
+        return minimise(problem, problem.part(), system, np.zeros(problem.D.shape[1]), problem.e.copy(), self.tol)
+
+    def take(self, prepared: Prepared, minimum: Minimum) -> "SmoothSVM":
+        """Become the model of this minimum."""
+        self.intercept_, self.coef_ = float(minimum.u[0]), minimum.u[1:]
+        self.classes_, self.basis_, self.n_features_in_ = prepared.classes, prepared.basis, prepared.n_features
+        self.support_, self.n_iter_ = np.flatnonzero(minimum.support), minimum.steps
+        self.converged_ = minimum.converged
+        return self
+
+    # ----------------------------------------------------------------------------------------------------- prediction
+
+    def decision_function(self, X: Any) -> np.ndarray:
+        """f(x) of each example, (n,); positive for the second class."""
+        if not hasattr(self, "coef_"):
+            raise RuntimeError("this SmoothSVM has learned nothing yet; call fit() first")
+        matrix = matrix_of(X)
+        if matrix.shape[1] != self.n_features_in_:
+            raise ValueError(f"X has {matrix.shape[1]} features; the model has learned from {self.n_features_in_}")
+        features = matrix if self.basis_ is None else kernel_matrix(self._kernel, matrix, self.basis_)
+        return np.asarray(features @ self.coef_) + self.intercept_
+
+    def predict(self, X: Any) -> np.ndarray:
+        """The class of each example, (n,)."""
+        positive = self.decision_function(X) > 0.0
+        return np.asarray(self.classes_[positive.astype(int)])
+
+    def score(self, X: Any, y: Any) -> float:
+        """The share of right predictions."""
+        return float(np.mean(self.predict(X) == np.asarray(y)))
+
+    # ---------------------------------------------------------------------------------------- as scikit-learn wants it
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """The parameters by name; `deep` is scikit-learn's, and changes nothing."""
+        return {name: getattr(self, name) for name in PARAMETERS}
+
+    def set_params(self, **parameters: Any) -> "SmoothSVM":
+        """Change some of the parameters; `fit` uses them."""
+        unknown = set(parameters) - set(PARAMETERS)
+        if unknown:
+            raise ValueError(f"{', '.join(sorted(unknown))} is no parameter; there are {', '.join(PARAMETERS)}")
+        for name, value in parameters.items():
+            setattr(self, name, value)
+        self._check()
+        return self
+
+    def __repr__(self) -> str:
+        return f"SmoothSVM({', '.join(f'{name}={value!r}' for name, value in self.get_params().items())})"
+
+
+# ------------------------------------------------------------------------------------------------------------ features
+
+
+def matrix_of(X: Any) -> Any:
+    """X as a matrix of finite float64, dense or CSR."""
+    matrix = sp.csr_matrix(X) if sp.issparse(X) else np.asarray(X)
+    if matrix.ndim != 2 or 0 in matrix.shape:
+        raise ValueError(f"X has shape {matrix.shape}; examples are the rows of a 2-D array (examples, features)")
+    if matrix.dtype.kind not in "fiub":
+        raise TypeError(f"X has dtype {matrix.dtype}; features must be numbers")
+    matrix = matrix.astype(np.float64)
+    finite = np.isfinite(matrix.data if sp.issparse(matrix) else matrix)
+    if not finite.all():
+        raise ValueError("X holds NaN or infinity; features must be finite numbers")
+    return matrix
+
+
+def dense(matrix: Any) -> np.ndarray:
+    """The matrix as an array."""
+    return np.asarray(matrix.toarray() if sp.issparse(matrix) else matrix)
+
+
+def kernel_matrix(kernel: Kernel, X: Any, Z: Any) -> np.ndarray:
+    """k(x, z) for each row of X with each row of Z, in float64."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        K = dense(X @ Z.T)
+        if kernel.kind == RBF_KIND:
+            K *= -2.0
+            K += _squares(X)[:, None]
+            K += _squares(Z)
+            np.maximum(K, 0.0, out=K)
+            K *= -kernel.gamma
+            np.exp(K, out=K)
+        else:
+            K = kernel.gamma * K + kernel.coef0
+            K = K**kernel.degree if kernel.kind == POLYNOMIAL_KIND else np.tanh(K)
+    if not np.isfinite(K).all():
+        raise ValueError("X holds numbers whose kernel values overflow; scale the features")
+    return K
+
+
+def _squares(X: Any) -> np.ndarray:
+    """Squared lengths of the rows."""
+    return np.asarray(X.multiply(X).sum(axis=1)).ravel() if sp.issparse(X) else np.einsum("ij,ij->i", X, X)

@@ -1,0 +1,166 @@
+"""Newton's method with Armijo's rule on the smooth support vector machine, and on parts of its examples and features.
+
+    minimise  f(u) = 1/2 u'u + 1/2 sum_{i trained} (e_i - d_i'u)_+^2      over u with u_j = 0 for j in held
+
+`ssvm` says where this comes from.  f is quadratic as long as nobody enters or leaves the support set S, and strictly
+convex: Newton's method ends after finitely many steps, the last of which is exact.
+
+========= ================================================================ ================
+symbol    name                                                             shape, dtype
+========= ================================================================ ================
+D         rows d_i = sqrt(c_i) y_i (1, features of example i)              (n, p) float64
+e         sqrt(c_i)                                                        (n,) float64
+u         (bias, weights of the features)                                  (p,) float64
+v         e - D u; positive: the example is in the margin, or wrong        (n,) float64
+S         trained examples with v > 0, as a mask                           (n,) bool
+g         gradient u - D_S' v_S, 0 where u is held                         (p,) float64
+z         Newton's direction -H^-1 g, H = I + D_S' D_S                     (p,) float64
+held      features that the part has not                                   (h,) int64
+========= ================================================================ ================
+
+An example of weight 0 is never trained on; its row is that of weight 1, so that v still tells its decision value.
+"""
+
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+
+from streamsvm.batch.ssvm_systems import NOBODY, System
+
+DELTA = 1e-4  # share of the linear decrease that Armijo's rule demands
+HALVINGS = 40  # of a step, before the search is given up
+MAX_STEPS = 200  # of Newton's method; three to nine are usual
+ROUNDING = 1e-13  # of the objective: a smaller decrease cannot be seen
+RESIDUAL = 1e-8  # |H z + g| / |g| above which a direction is refined, and then computed anew
+
+
+class Problem:
+    """The rows d_i and what goes with them.
+
+    Parameters
+    ----------
+    features
+        (n, p - 1).
+    y
+        Labels, -1.0 and +1.0.
+    costs
+        c_i, C times the weight of an example, (n,).
+    """
+
+    def __init__(self, features: np.ndarray, y: np.ndarray, costs: np.ndarray) -> None:
+        self.y, self.trained = y, costs > 0.0
+        self.e = np.sqrt(np.where(self.trained, costs, 1.0))
+        self.D = np.empty((len(y), features.shape[1] + 1))
+        self.D[:, 0], self.D[:, 1:] = 1.0, features
+        with np.errstate(over="ignore"):
+            self.D *= (self.e * y)[:, None]
+        if not np.isfinite(np.vdot(self.D, self.D)):
+            raise ValueError("C times the square of a feature or kernel value overflows; scale the features")
+
+    @cached_property
+    def scale(self) -> float:
+        """What gradients are measured by: sum of e_i |d_i|, at least the length of the one at u = 0."""
+        return float(self.e @ np.sqrt(np.einsum("ij,ij->i", self.D, self.D)))
+
+    def decision_values(self, v: np.ndarray, ids: np.ndarray) -> np.ndarray:
+        """f(x_i) of these examples."""
+        return self.y[ids] * (1.0 - v[ids] / self.e[ids])
+
+    def part(self, out: np.ndarray = NOBODY, held: np.ndarray = NOBODY) -> "Part":
+        """The problem without these examples and features."""
+        trained = self.trained.copy()
+        trained[out] = False
+        return Part(trained, held)
+
+
+class Part(NamedTuple):
+    """Which examples are trained on, (n,) bool, and which features are held at 0, by number."""
+
+    trained: np.ndarray
+    held: np.ndarray
+
+
+class Minimum(NamedTuple):
+    """Where Newton's method ended; see the symbol table of the module."""
+
+    u: np.ndarray
+    v: np.ndarray
+    support: np.ndarray
+    steps: int
+    converged: bool
+
+
+def objective(u: np.ndarray, v: np.ndarray, trained: np.ndarray) -> float:
+    """f(u)."""
+    return 0.5 * float(u @ u) + 0.5 * float(np.sum(np.maximum(v[trained], 0.0) ** 2))
+
+
+def gradient(D: np.ndarray, u: np.ndarray, v: np.ndarray, support: np.ndarray, held: np.ndarray) -> np.ndarray:
+    """g."""
+    g = u - D.T @ np.where(support, v, 0.0)
+    g[held] = 0.0
+    return g
+
+
+def minimise(problem: Problem, part: Part, system: System, u: np.ndarray, v: np.ndarray, tol: float) -> Minimum:
+    """Newton's method from u, with v = e - D u, until |g| is at most tol times the problem's scale.
+
+    Parameters
+    ----------
+    problem, part
+        What is to be minimised.
+    system
+        Solves for directions, and remembers what it knows of the Hessian from one support set to the next.
+    u, v
+        The start, with u = 0 where it is held.
+    tol
+        See above.
+    """
+    D, converged, steps = problem.D, False, 0
+    while True:
+        support = (v > 0.0) & part.trained
+        g = gradient(D, u, v, support, part.held)
+        converged = bool(np.linalg.norm(g) <= tol * problem.scale)
+        if converged or steps == MAX_STEPS:
+            break
+        z, Dz = direction(system, D, support, g, part.held)
+        step = _armijo(u, v, z, Dz, g, part.trained)
+        if step == 0.0:
+            break
+        u, v, steps = u + step * z, v - step * Dz, steps + 1
+    return Minimum(u, v, support, steps, converged)
+
+
+def direction(
+    system: System, D: np.ndarray, support: np.ndarray, g: np.ndarray, held: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """z and D z: refined once if the residual is large, and if it stays so, from a Hessian that is made anew."""
+    system.move(support)
+    while True:
+        z = -system.solve(g)
+        for refined in (False, True):
+            Dz = D @ z
+            residual = z + D.T @ np.where(support, Dz, 0.0) + g
+            residual[held] = 0.0
+            if refined or np.linalg.norm(residual) <= RESIDUAL * np.linalg.norm(g):
+                break
+            z -= system.solve(residual)
+        if np.linalg.norm(residual) <= RESIDUAL * np.linalg.norm(g) or system.is_fresh:
+            return z, Dz
+        system.refresh()
+
+
+def _armijo(u: np.ndarray, v: np.ndarray, z: np.ndarray, Dz: np.ndarray, g: np.ndarray, trained: np.ndarray) -> float:
+    """The largest of 1, 1/2, 1/4, .. that decreases f by enough; 0: none does."""
+    slope, before = float(g @ z), objective(u, v, trained)
+    if not slope < 0.0:
+        return 0.0
+    if -slope <= ROUNDING * before:
+        return 1.0
+    step = 1.0
+    for _ in range(HALVINGS):
+        if objective(u + step * z, v - step * Dz, trained) <= before + DELTA * step * slope:
+            return step
+        step *= 0.5
+    return 0.0
