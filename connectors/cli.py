@@ -46,6 +46,7 @@ OK, FAILED, BAD_CONFIG, DENIED, BAD_DATA, STALLED, TEMPORARY = 0, 1, 2, 3, 4, 70
 _FOLDS = ["stratified", "v-fold", "grouped", "hold-out", "leave-one-out", "leave-p-out"]
 _SEEDINGS = ["auto", "none", "skip", "avg", "top", "greedy", "best", "path"]
 _CHAINS = ["reuse", "sir", "mir", "ato"]  # seedings that lead from fold to fold, which a search does not know
+_SOLVERS = ["auto", "shared", "cholesky", "strategy-1", "strategy-2", "newton"]  # of smooth SVMs
 _METRICS = "accuracy, g_mean, roc_auc, prbep, f1, precision, recall, balanced_accuracy, mcc"
 _BAD_DATA = (
     LogCorruption,
@@ -246,9 +247,17 @@ def _add_crossval(command: argparse.ArgumentParser) -> None:
         "over all tests together, 'mean' and 'deviation' those over the folds."
     )
     _add_examples(command)
+    command.add_argument(
+        "--model",
+        choices=option_types.MODELS,
+        default="svm",
+        help="svm: hinge loss; ssvm: squared hinge loss, smooth, by Newton's method (svm)",
+    )
     command.add_argument("--C", type=option_types.positive, default=1.0, help="penalty of an error (1)")
     command.add_argument("--gamma", type=option_types.positive, default=1.0, help="of the kernel (1)")
     _add_kernel(command)
+    command.set_defaults(tol=None)  # every model has its own
+    _add_smooth(command)
     _add_folds(command, 10)
     command.add_argument(
         "--seeding",
@@ -327,12 +336,30 @@ def _add_kernel(command: argparse.ArgumentParser) -> None:
     kernel.add_argument("--kernel", choices=option_types.KERNELS, default="rbf", help="function (rbf)")
     kernel.add_argument("--degree", type=option_types.count, default=3, metavar="N", help="of poly (3)")
     kernel.add_argument("--coef0", type=option_types.number, default=0.0, metavar="X", help="of poly and sigmoid (0)")
-    kernel.add_argument("--tol", type=option_types.positive, default=1e-3, help="of the optimality conditions (1e-3)")
+    kernel.add_argument(
+        "--tol", type=option_types.positive, default=1e-3, help="of the optimality conditions (1e-3; ssvm: 1e-12)"
+    )
     kernel.add_argument(
         "--jobs", type=int, default=1, metavar="N", help="processes, each with a cache of its own; -1: one per core (1)"
     )
     kernel.add_argument(
         "--cache-mb", type=option_types.positive, default=256.0, metavar="MB", help="memory for kernel values (256)"
+    )
+
+
+def _add_smooth(command: argparse.ArgumentParser) -> None:
+    smooth = command.add_argument_group("smooth SVM (--model ssvm)")
+    smooth.add_argument(
+        "--reduced",
+        type=option_types.test_size,
+        metavar="SHARE|N",
+        help="expand the kernel in so many examples, drawn at random with --seed (all)",
+    )
+    smooth.add_argument(
+        "--solver",
+        choices=_SOLVERS,
+        help="of Newton's linear systems, which changes the time and not the result. shared: one factor for all folds; "
+        "auto: that, or cholesky if folds are few (auto)",
     )
 
 

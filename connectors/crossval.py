@@ -7,10 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from streamsvm.validation import Result, compare, cross_validate, folds
+from streamsvm.batch import SmoothSVM
+from streamsvm.validation import Result, compare, cross_validate, folds, smooth
 from streamsvm.validation.crossval import Fold
 
 from . import report
+from .settings import ConfigError
 from .topics import plural
 from .training_set import TrainingSet
 from .validate import (
@@ -29,7 +31,12 @@ from .validate import (
 K = 10  # folds, unless another number is given
 MOST_SHOWN = 20  # folds in a table; more of them are summed up by their start
 
-_SETTING = ("C", "gamma", "kernel", "degree", "coef0")
+_KERNEL_SETTING = ("C", "gamma", "kernel", "degree", "coef0")
+_SETTING = (*_KERNEL_SETTING, "model")
+_ONLY: dict[str, dict[str, Any]] = {  # options of one model, and what they are unless they are given
+    "svm": {"seeding": "auto", "jobs": 1, "cache_mb": 256.0},
+    "ssvm": {"solver": None, "reduced": None},
+}
 _COSTS = ("iterations", "rows_computed", "kernel_evaluations")
 
 
@@ -52,15 +59,18 @@ def crossval(arguments: argparse.Namespace) -> None:
     chosen = {name: metric_of(name) for name in arguments.metric}
     require_table(arguments.out)
     first = {name: getattr(arguments, name) for name in _SETTING}
+    second = first | (arguments.compare or {})
+    models = {first["model"], second["model"]}
+    _require_options_of(models, arguments)
     examples = read(arguments, arguments.group)
     with arguments_refused():
         splits = folds_of(kind, arguments, examples, K)
-    prepare()
+    if "svm" in models:
+        prepare()
     with arguments_refused():
         result = _validated(examples, splits, first, arguments)
     _show_result(first, result, chosen)
     if arguments.compare:
-        second = first | arguments.compare
         with arguments_refused():
             other = _validated(examples, splits, second, arguments)
         _show_result(second, other, chosen)
@@ -69,17 +79,35 @@ def crossval(arguments: argparse.Namespace) -> None:
         write_table(arguments.out, _tests(examples, result))
 
 
+def _require_options_of(models: set[str], arguments: argparse.Namespace) -> None:
+    """ConfigError if options were given that belong to none of these models."""
+    problems = [
+        f"--{name.replace('_', '-')} goes with --model {model} only"
+        for model, defaults in _ONLY.items()
+        for name, default in defaults.items()
+        if model not in models and getattr(arguments, name) != default
+    ]
+    if problems:
+        raise ConfigError(problems)
+
+
 def _validated(
     examples: TrainingSet, splits: folds.Folds, setting: dict[str, Any], arguments: argparse.Namespace
 ) -> Result:
+    parameters = {name: setting[name] for name in _KERNEL_SETTING}
+    if arguments.tol is not None:
+        parameters["tol"] = arguments.tol
+    if setting["model"] == "ssvm":
+        solver = arguments.solver or "auto"
+        model = SmoothSVM(**parameters, solver=solver, reduced=arguments.reduced, seed=arguments.seed)
+        return smooth.cross_validate(model, examples.X, examples.y, weights=examples.w, folds=splits, progress=True)
     return cross_validate(
         examples.X,
         examples.y,
-        **setting,
+        **parameters,
         weights=examples.w,
         folds=splits,
         seeding=arguments.seeding,
-        tol=arguments.tol,
         n_jobs=arguments.jobs,
         cache_mb=arguments.cache_mb,
         progress=True,
@@ -99,7 +127,8 @@ def _show_result(setting: dict[str, Any], result: Result, chosen: Mapping[str, A
         empty = [""] * 7
         lines.append(("mean", *empty, *map(score, scores.mean(axis=1))))
         lines.append(("deviation", *empty, *map(score, scores.std(axis=1))))
-    print(f"\n{_title(setting)}; {plural(len(parts), 'fold')}; seeding {result.seeding}: {result.reason}")
+    picked = "solver" if setting["model"] == "ssvm" else "seeding"
+    print(f"\n{_title(setting)}; {plural(len(parts), 'fold')}; {picked} {result.seeding}: {result.reason}")
     print(report.aligned(lines))
 
 
@@ -135,7 +164,8 @@ def _title(setting: dict[str, Any]) -> str:
     kernel = setting["kernel"]
     shown = ["C"] + ["gamma"] * (kernel != "linear") + ["degree"] * (kernel == "poly")
     shown += ["coef0"] * (kernel in ("poly", "sigmoid"))
-    return ", ".join([f"{kernel} kernel", *(f"{name} = {number(setting[name])}" for name in shown)])
+    name = f"{kernel} kernel" if setting["model"] == "svm" else f"smooth SVM, {kernel} kernel"
+    return ", ".join([name, *(f"{name} = {number(setting[name])}" for name in shown)])
 
 
 def _show_comparison(first: Result, second: Result, chosen: Mapping[str, Any]) -> None:

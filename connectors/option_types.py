@@ -2,7 +2,7 @@
 
 import argparse
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 
 from .transport import TOPIC_NAME
@@ -10,6 +10,7 @@ from .transport import TOPIC_NAME
 Moment = int | datetime | None  # an offset, a time, or the default
 
 KERNELS = ("rbf", "linear", "poly", "sigmoid")
+MODELS = ("svm", "ssvm")
 _TOLERANCE = 1e-9  # of a range's length, in steps
 
 
@@ -83,18 +84,22 @@ def setting(text: str) -> dict[str, int | float | str]:
     return found
 
 
-def _kernel(text: str) -> str:
-    if text not in KERNELS:
-        raise argparse.ArgumentTypeError(f"{text!r} must be one of {', '.join(KERNELS)}")
-    return text
+def _one_of(known: Sequence[str]) -> Callable[[str], str]:
+    def convert(text: str) -> str:
+        if text not in known:
+            raise argparse.ArgumentTypeError(f"{text!r} must be one of {', '.join(known)}")
+        return text
+
+    return convert
 
 
 _PARAMETERS: dict[str, Callable[[str], int | float | str]] = {
     "C": positive,
     "gamma": positive,
-    "kernel": _kernel,
+    "kernel": _one_of(KERNELS),
     "degree": count,
     "coef0": number,
+    "model": _one_of(MODELS),
 }
 
 

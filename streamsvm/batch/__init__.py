@@ -3,5 +3,6 @@
 from streamsvm.batch import seeding as seeding
 from streamsvm.batch import smo as smo
 from streamsvm.batch.rows import RowStore as RowStore
+from streamsvm.batch.ssvm import SmoothSVM as SmoothSVM
 
-__all__ = ["RowStore", "seeding", "smo"]
+__all__ = ["RowStore", "SmoothSVM", "seeding", "smo"]

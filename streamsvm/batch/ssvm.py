@@ -36,6 +36,7 @@ from the latter:
 """
 
 import warnings
+from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -120,8 +121,9 @@ class SmoothSVM:
     ================ =================================================================================================
     solver           Newton's linear system
     ================ =================================================================================================
-    ``"auto"``       ``"cholesky"``; in cross-validation ``"shared"``, where all folds fit into one factor, see
-                     `streamsvm.validation.smooth`
+    ``"auto"``       ``"cholesky"``; in cross-validation ``"shared"``, unless folds are few
+    ``"shared"``     in cross-validation one factor for all folds, see `streamsvm.validation.smooth`; else
+                     ``"cholesky"``
     ``"cholesky"``   over the features or over the support vectors, whatever are fewer, factored for each step
     ``"strategy-1"`` the inverse over the features, updated by the support vectors that come and go
     ``"strategy-2"`` the inverse over the support vectors, updated likewise
@@ -151,7 +153,7 @@ class SmoothSVM:
         coef0: float = 0.0,
         reduced: float | int | None = None,
         solver: str = "auto",
-        tol: float = 1e-10,
+        tol: float = 1e-12,
         seed: int = 0,
     ) -> None:
         self.C, self.kernel, self.gamma, self.degree, self.coef0 = C, kernel, gamma, degree, coef0
@@ -169,7 +171,9 @@ class SmoothSVM:
         if self.reduced is None:
             return
         if linear:
-            raise ValueError(f"reduced={self.reduced!r} goes with a kernel; a linear model has weights for its features")
+            raise ValueError(
+                f"reduced={self.reduced!r} goes with a kernel; a linear model has weights for its features"
+            )
         if isinstance(self.reduced, float | np.floating):
             if not 0.0 < self.reduced <= 1.0:
                 raise ValueError(f"reduced={self.reduced!r} must be a share above 0 and up to 1, or a whole number")
@@ -197,7 +201,8 @@ class SmoothSVM:
         """
         prepared = self.prepare(X, y, sample_weight)
         problem = prepared.problem
-        minimum = self.minimum(problem, self.system(problem))
+        with problem.threads():
+            minimum = self.minimum(problem, self.system(problem))
         if not minimum.converged:
             warnings.warn(
                 f"Newton's method stopped before tol={self.tol!r}; scale the features, or use a smaller C",
@@ -287,6 +292,9 @@ class SmoothSVM:
             setattr(self, name, value)
         self._check()
         return self
+
+    def __sklearn_tags__(self) -> SimpleNamespace:
+        return SimpleNamespace(estimator_type="classifier", input_tags=SimpleNamespace(pairwise=False, sparse=True))
 
     def __repr__(self) -> str:
         return f"SmoothSVM({', '.join(f'{name}={value!r}' for name, value in self.get_params().items())})"

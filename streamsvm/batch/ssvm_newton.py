@@ -21,17 +21,20 @@ held      features that the part has not                                   (h,) 
 An example of weight 0 is never trained on; its row is that of weight 1, so that v still tells its decision value.
 """
 
+from contextlib import AbstractContextManager, nullcontext
 from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
 
-from streamsvm.batch.ssvm_systems import NOBODY, System
+from streamsvm.batch.newton import one_thread
+from streamsvm.batch.ssvm_systems import NOBODY, Cholesky, System
 
 DELTA = 1e-4  # share of the linear decrease that Armijo's rule demands
 HALVINGS = 40  # of a step, before the search is given up
 MAX_STEPS = 200  # of Newton's method; three to nine are usual
 ROUNDING = 1e-13  # of the objective: a smaller decrease cannot be seen
+SMALL = 1_000_000  # numbers in D up to which threads cost more than they bring
 RESIDUAL = 1e-8  # |H z + g| / |g| above which a direction is refined, and then computed anew
 
 
@@ -66,6 +69,10 @@ class Problem:
     def decision_values(self, v: np.ndarray, ids: np.ndarray) -> np.ndarray:
         """f(x_i) of these examples."""
         return self.y[ids] * (1.0 - v[ids] / self.e[ids])
+
+    def threads(self) -> AbstractContextManager[None]:
+        """One BLAS thread, if the systems are too small for more."""
+        return one_thread() if self.D.size <= SMALL else nullcontext()
 
     def part(self, out: np.ndarray = NOBODY, held: np.ndarray = NOBODY) -> "Part":
         """The problem without these examples and features."""
@@ -135,20 +142,32 @@ def minimise(problem: Problem, part: Part, system: System, u: np.ndarray, v: np.
 def direction(
     system: System, D: np.ndarray, support: np.ndarray, g: np.ndarray, held: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """z and D z: refined once if the residual is large, and if it stays so, from a Hessian that is made anew."""
+    """z and D z.  If the residual stays large: by what the system makes anew; if it still does, by `Cholesky`."""
     system.move(support)
-    while True:
-        z = -system.solve(g)
-        for refined in (False, True):
-            Dz = D @ z
-            residual = z + D.T @ np.where(support, Dz, 0.0) + g
-            residual[held] = 0.0
-            if refined or np.linalg.norm(residual) <= RESIDUAL * np.linalg.norm(g):
-                break
-            z -= system.solve(residual)
-        if np.linalg.norm(residual) <= RESIDUAL * np.linalg.norm(g) or system.is_fresh:
-            return z, Dz
+    z, Dz, is_good = _refined(system, D, support, g, held)
+    if not is_good and not system.is_fresh:
         system.refresh()
+        z, Dz, is_good = _refined(system, D, support, g, held)
+    if not is_good and not isinstance(system, Cholesky):
+        last = Cholesky(system.rows, held)
+        last.move(support)
+        z, Dz, _ = _refined(last, D, support, g, held)
+    return z, Dz
+
+
+def _refined(
+    system: System, D: np.ndarray, support: np.ndarray, g: np.ndarray, held: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, bool]:
+    """z and D z, refined once if the residual H z + g is large, and whether it is small then."""
+    z, small = -system.solve(g), RESIDUAL * np.linalg.norm(g)
+    for is_refined in (False, True):
+        Dz = D @ z
+        residual = z + D.T @ np.where(support, Dz, 0.0) + g
+        residual[held] = 0.0
+        if is_refined or np.linalg.norm(residual) <= small:
+            break
+        z -= system.solve(residual)
+    return z, Dz, bool(np.linalg.norm(residual) <= small)
 
 
 def _armijo(u: np.ndarray, v: np.ndarray, z: np.ndarray, Dz: np.ndarray, g: np.ndarray, trained: np.ndarray) -> float:

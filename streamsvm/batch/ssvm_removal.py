@@ -17,14 +17,15 @@ e_x - sigma t, and the multipliers of u_held = 0 as the rest of t.  H^-1 D' is c
 shared by all folds; an aim costs r^2 p + n p, and no p^3.  One that has the support set it was made for is the minimum.
 With one example leaving and no other change, t is a number, and this is the closed form of leave-one-out.
 
-The source (see `ssvm_systems`) updates the inverse itself, step by step, so that its rounding errors add up.  Here every
-fold and every step start from the same factor, and `ssvm_newton.minimise` has the last word: it measures the gradient.
+The source (see `ssvm_systems`) updates the inverse itself, step by step, so that its rounding errors add up.  Here
+every fold and every step start from the same factor, and `ssvm_newton.minimise` has the last word: it measures the
+gradient.
 """
 
 import numpy as np
 
 from streamsvm.batch.ssvm_newton import Minimum, Part, Problem
-from streamsvm.batch.ssvm_systems import System
+from streamsvm.batch.ssvm_systems import System, factor_of, solve_by
 
 AIMS = 20  # before Newton's method with its line search takes over
 LARGEST = 0.5  # r / p above which a factor of one's own is cheaper
@@ -47,6 +48,9 @@ class Removal:
         self._problem, self._minimum = problem, minimum
         system.move(minimum.support)
         self._W = system.solve(problem.D.T).T  # (n, p)
+        A = problem.D[minimum.support]
+        if len(A) < A.shape[1]:  # then H^-1 A' is A' (I + A A')^-1, where solve() takes a difference
+            self._W[minimum.support] = solve_by(factor_of(A.T), A)
         self._W_held = system.solve(np.eye(problem.D.shape[1])) if holds else np.empty((0, problem.D.shape[1]))
 
     def start(self, part: Part) -> tuple[np.ndarray, np.ndarray, int]:

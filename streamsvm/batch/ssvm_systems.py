@@ -4,7 +4,7 @@
 class           what it keeps, and does when S changes                                               a step costs
 =============== ==================================================================================== ================
 `Recomputed`    nothing: H is made and factored anew                                                 l p^2 + p^3 / 3
-`Cholesky`      the Gram matrix G = D D' if p > l: I + G_SS or H, the smaller, is factored anew      l^3 / 3
+`Cholesky`      the Gram matrix D D': H or I + A A', the smaller of the two, is factored anew        l^3 / 3
 `InverseOfH`    H^-1, updated by the r rows that enter and leave ("Strategy I")                      r p^2
 `InverseOnS`    B = (I + D_S D_S')^-1, its rows and columns added and removed ("Strategy II")        r l^2
 =============== ==================================================================================== ================
@@ -18,7 +18,8 @@ l is the size of S, p the number of columns of D.  Formulas (A = D_S, the symbol
     columns c of D are held at 0:  H^-1 -= H^-1_:c (H^-1_cc)^-1 H^-1_c:,   B += B A_c (I - A_c' B A_c)^-1 A_c' B
 
 An updated inverse drifts.  `ssvm_newton.direction` sees it in the residual, and has it made anew; then z comes from the
-Cholesky factor itself, which loses fewer digits than the explicit inverse.
+Cholesky factor itself, which loses fewer digits than the explicit inverse.  Strategy II loses them even so where there
+are fewer features than support vectors, so that H^-1 is the difference of two large matrices; `Cholesky` stands in.
 
 Source: Tseng, Lee, "Rank-r Updating Techniques for Fast Exact Cross-Validation".  Deviations: holding columns, which
 its nonlinear cross-validation leaves out; what of a large update is cheaper anew is made anew; a factor by QR where
@@ -50,37 +51,43 @@ def solve_by(R: np.ndarray, r: np.ndarray) -> np.ndarray:
 
 
 class Rows:
-    """The matrix D, and its Gram matrix when somebody wants it."""
+    """The matrix D; and its Gram matrix D D', which all systems over it share, if that is not much larger than D."""
 
     def __init__(self, D: np.ndarray) -> None:
         self.D = D
+        self._shares = len(D) <= 2 * D.shape[1]
 
     @cached_property
-    def G(self) -> np.ndarray:
-        """D D'."""
+    def _gram(self) -> np.ndarray:
         return np.asarray(self.D @ self.D.T)
 
     def products(self, a: np.ndarray, b: np.ndarray, held: np.ndarray) -> np.ndarray:
         """<d_i, d_j> for i in a and j in b, without the columns that are held."""
-        block = self.G[np.ix_(a, b)]
+        block = self._gram[np.ix_(a, b)] if self._shares else self.D[a] @ self.D[b].T
         return block - self.D[np.ix_(a, held)] @ self.D[np.ix_(b, held)].T if len(held) else block
 
 
 class System:
     """Solves with H = I + D_S' D_S."""
 
+    support: np.ndarray  # where the system is
+
     def __init__(self, rows: Rows, held: np.ndarray = NOBODY) -> None:
         self.rows, self.held = rows, held
-        self.support: np.ndarray | None = None
+        self.is_placed = False  # whether there is a support set yet
         self.is_fresh = False  # whether what is kept was made for this S, and not updated
         self.refreshed = 0  # how often it was made
 
     def move(self, support: np.ndarray) -> None:
         """Go to this support set, a mask."""
-        if self.support is not None and np.array_equal(self.support, support):
+        changed = np.flatnonzero(self.support != support) if self.is_placed else None
+        if changed is not None and len(changed) == 0:
             return
-        self.support = support
-        self.refresh()
+        self.support, self.is_placed = support, True
+        if changed is not None and self._update(changed):
+            self.is_fresh = False
+        else:
+            self.refresh()
 
     def refresh(self) -> None:
         """Make everything anew for the present support set."""
@@ -97,6 +104,10 @@ class System:
 
     def _make(self) -> None:
         raise NotImplementedError
+
+    def _update(self, changed: np.ndarray) -> bool:
+        """Take in that these examples entered or left; False: it is to be made anew."""
+        return False
 
     def _members(self) -> np.ndarray:
         """A = D_S, a copy, with the columns that are held at 0."""
@@ -136,42 +147,31 @@ class Cholesky(System):
 class InverseOfH(System):
     """Strategy I: H^-1, updated by the rows that enter and leave."""
 
-    def move(self, support: np.ndarray) -> None:
-        before, self.support = self.support, support
-        if before is None:
-            return self.refresh()
-        changed = np.flatnonzero(before != support)
-        if len(changed) == 0:
-            return None
-        size = np.count_nonzero(support) + self.rows.D.shape[1]
-        if len(changed) > WORTH_UPDATING * size:
-            return self.refresh()
-        return self._update(changed, np.where(support[changed], 1.0, -1.0))
-
     def _make(self) -> None:
         self.R = factor_of(self._members())
         self.inverse = solve_by(self.R, np.eye(len(self.R)))
         self.inverse[self.held] = 0.0
         self.inverse[:, self.held] = 0.0
 
-    def _update(self, changed: np.ndarray, signs: np.ndarray) -> None:
+    def _update(self, changed: np.ndarray) -> bool:
+        if len(changed) > WORTH_UPDATING * (np.count_nonzero(self.support) + len(self.inverse)):
+            return False
         V = self.rows.D[changed]
         W = self.inverse @ V.T
         T = V @ W
-        T.flat[:: len(T) + 1] += signs
+        T.flat[:: len(T) + 1] += np.where(self.support[changed], 1.0, -1.0)
         try:
             self.inverse -= W @ np.linalg.solve(T, W.T)
         except np.linalg.LinAlgError:
-            return self.refresh()
-        self.is_fresh = False
-        return None
+            return False
+        return True
 
     def solve(self, r: np.ndarray) -> np.ndarray:
         return solve_by(self.R, r) if self.is_fresh else self.inverse @ r
 
     def holding(self, held: np.ndarray) -> "InverseOfH":
         new = InverseOfH(self.rows, held)
-        new.support, new.inverse = self.support, self.inverse.copy()
+        new.is_placed, new.support, new.inverse = True, self.support, self.inverse.copy()
         if len(held):
             across = self.inverse[:, held]
             new.inverse -= across @ np.linalg.solve(across[held], across.T)
@@ -186,27 +186,20 @@ class InverseOnS(System):
     ids: np.ndarray  # of the rows and columns of B
     B: np.ndarray
 
-    def move(self, support: np.ndarray) -> None:
-        before, self.support = self.support, support
-        if before is None:
-            return self.refresh()
-        leave, enter = np.flatnonzero(before & ~support), np.flatnonzero(support & ~before)
-        if len(leave) + len(enter) == 0:
-            return None
-        if len(leave) + len(enter) > WORTH_UPDATING * np.count_nonzero(support):
-            return self.refresh()
-        try:
-            self._remove(np.isin(self.ids, leave))
-            self._add(enter)
-        except np.linalg.LinAlgError:
-            return self.refresh()
-        self.is_fresh = False
-        return None
-
     def _make(self) -> None:
         self.ids = np.flatnonzero(self.support)
         self.R = factor_of(self._members().T, self.rows.products(self.ids, self.ids, self.held))
         self.B = solve_by(self.R, np.eye(len(self.R)))
+
+    def _update(self, changed: np.ndarray) -> bool:
+        if len(changed) > WORTH_UPDATING * np.count_nonzero(self.support):
+            return False
+        try:
+            self._remove(~self.support[self.ids])
+            self._add(changed[self.support[changed]])
+        except np.linalg.LinAlgError:
+            return False
+        return True
 
     def _remove(self, leaves: np.ndarray) -> None:
         if not leaves.any():
@@ -238,7 +231,8 @@ class InverseOnS(System):
 
     def holding(self, held: np.ndarray) -> "InverseOnS":
         new = InverseOnS(self.rows, held)
-        new.support, new.ids, new.B = self.support, self.ids, self.B  # never changed in place
+        new.is_placed, new.support = True, self.support
+        new.ids, new.B = self.ids, self.B  # never changed in place
         if len(held):
             A_c = self.rows.D[np.ix_(self.ids, held)]
             BA = self.B @ A_c

@@ -1,6 +1,7 @@
-"""Cross-validation and the choice of parameters for the batch solver."""
+"""Cross-validation and the choice of parameters for the batch solvers."""
 
 from streamsvm.validation import folds as folds
+from streamsvm.validation import smooth as smooth
 from streamsvm.validation.crossval import Comparison as Comparison
 from streamsvm.validation.crossval import Result as Result
 from streamsvm.validation.crossval import compare as compare
@@ -22,4 +23,5 @@ __all__ = [
     "folds",
     "grid_search",
     "leave_one_out",
+    "smooth",
 ]

@@ -58,11 +58,12 @@ class Fold(NamedTuple):
     predictions
         Whether they are of the positive class, as bool.
     start
-        The seed, or ``"cold"``; if nothing was trained ``"copied"``, ``"training error"`` or ``"xi-alpha"``.
+        The seed, ``"full"`` (of a smooth SVM), or ``"cold"``; if nothing was trained ``"copied"``,
+        ``"training error"`` or ``"xi-alpha"``.
     events
         Of an exact path, also of one that was given up.
     iterations, newton_steps, rows_computed, kernel_evaluations
-        What it took; rows that were there already are not counted.
+        What it took; rows that were there already are not counted.  The iterations of a smooth SVM are Newton steps.
     n_support
         Support vectors of the model.
     converged
@@ -100,11 +101,12 @@ class Result:
     per_fold
         A `Fold` for each.
     full
-        The solution over all examples, if `cross_validate` started from it; None otherwise.
+        The solution over all examples, if `cross_validate` started from it; None otherwise.  Of a smooth SVM, the
+        model.
     first
         What that one took; its `test` is empty.
     seeding
-        Which start was picked.
+        Which start was picked; of a smooth SVM, which solver.
     reason
         Why.
     seconds
