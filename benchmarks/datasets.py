@@ -6,8 +6,8 @@ fixed permutation.
 
 `TASKS` are those of the LASVM paper, `GAP_TASKS` those of the paper on the gap family, `ACTIVE_TASKS` those of the
 paper on active learning with imbalanced classes, `VALIDATION_TASKS` those of the paper on alpha seeding and of the
-papers around it, `SEARCH_TASKS` random parts of large sets for a grid of C and gamma; the same data set may be in
-several with other hyper-parameters.
+papers around it, `SEARCH_TASKS` random parts of large sets for a grid of C and gamma, `SMOOTH_TASKS` those of the paper
+on rank-r updates; the same data set may be in several with other hyper-parameters.
 """
 
 from pathlib import Path
@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
+from sklearn.datasets import load_breast_cancer
 
 
 class Task(NamedTuple):
@@ -96,6 +97,16 @@ SEARCH_TASKS = _by_name(  # C and gamma in the middle of the grid
     Task("w8a-3000", 8.0, 0.5, "1", "as is", 3000, "w8a", stored="w8a"),
 )
 
+# Data of the paper on rank-r updates (Tseng, Lee); C, gamma and the scaling are ours.
+SMOOTH_TASKS = _by_name(
+    Task("ionosphere", 1.0, 0.1, "1", "as is", 351, "ionosphere", "g"),
+    Task("pima", 1.0, 0.1, "1", "standard", 768, "diabetes", "tested_positive"),
+    Task("wdbc", 1.0, 0.03, "1", "standard", 569, "wdbc", "1", stored="scikit-learn's"),
+    Task("colon", 1.0, 1 / 2000, "1", "standard", 62, None),
+    Task("leukemia", 1.0, 1 / 7129, "2", "as is", 72, None),
+    Task("colon-raw", 1.0, 1 / 2000, "1", "as is", 62, None, stored="colon"),
+)
+
 
 class Data(NamedTuple):
     """Training and test part; y is -1 or +1."""
@@ -125,7 +136,11 @@ def load(task: str | Task, folder: Path | None, seed: int = 0) -> Data:
 
 def load_first(task: Task, folder: Path | None) -> tuple[np.ndarray | sp.csr_matrix, np.ndarray]:
     """The first rows of the training part in their own order, float64; all of it says how they are scaled."""
-    X, y, *_ = _from_folder(task, folder) if folder else _from_openml(task)
+    if task.stored == "scikit-learn's":
+        bunch = load_breast_cancer()
+        X, y = bunch.data, _signs(bunch.target, task.positive)
+    else:
+        X, y, *_ = _from_folder(task, folder) if folder else _from_openml(task)
     X, _ = _prepared(X, X[:0], task.prepare)
     return X[: task.n_train].astype(np.float64), y[: task.n_train]
 

@@ -12,11 +12,13 @@ import pytest
 import scipy.sparse as sp
 from sklearn import metrics as of_sklearn
 
+from streamsvm.batch import SmoothSVM
+from streamsvm.batch.ssvm import SOLVERS
 from streamsvm.connectors import cli, option_types, validate
 from streamsvm.connectors.readers import Columns, FileError, read_examples
 from streamsvm.connectors.training_set import read_training_set
 from streamsvm.metrics import prbep_score
-from streamsvm.validation import compare, cross_validate, folds, grid_search
+from streamsvm.validation import compare, cross_validate, folds, grid_search, smooth
 from streamsvm.validation.crossval import CHAINS, SEEDINGS
 
 PNG = b"\x89PNG\r\n\x1a\n"
@@ -324,6 +326,44 @@ def test_a_solver_that_gives_up_says_so_in_a_line(points, call, monkeypatch):
     assert any(text.startswith("streamsvm: the solver gave up on 3 of 3 folds") for text in err)
 
 
+def test_a_smooth_svm(points, call, tmp_path):
+    options = ("--model", "ssvm", "--gamma", 0.5, "-k", 5, "--out", tmp_path / "out.csv")
+    code, out, err = call("crossval", points, *OPTIONS, *options)
+    assert (code, err) == (0, [])
+    X, y = noisy()
+    result = smooth.cross_validate(SmoothSVM(1.0, "rbf", 0.5), X, y, folds=folds.stratified(y, 5))
+    assert out[2].startswith("smooth SVM, rbf kernel, C = 1, gamma = 0.5; 5 folds; solver shared: folds share")
+    assert line(out, "total")[-2:] == [f"{result.accuracy:.4f}", f"{result.g_mean:.4f}"]
+    rows = read_csv(tmp_path / "out.csv")
+    np.testing.assert_allclose([float(row["decision_value"]) for row in rows], result.decision_values, atol=1e-9)
+
+
+def test_options_of_a_smooth_svm(points, call):
+    options = ("--model", "ssvm", "--reduced", 0.25, "--solver", "strategy-1", "--seed", 3, "--tol", 1e-8)
+    _, out, _ = call("crossval", points, *OPTIONS, *options, "--folds", "leave-one-out")
+    X, y = noisy()
+    result = smooth.leave_one_out(SmoothSVM(kernel="rbf", reduced=0.25, seed=3), X, y)
+    assert "solver strategy-1: as asked for" in out[2]
+    assert line(out, "total")[-2:] == [f"{result.accuracy:.4f}", f"{result.g_mean:.4f}"]
+    assert any("copied" in text for text in out)
+
+
+def test_a_smooth_svm_beside_the_other(points, call):
+    code, out, _ = call("crossval", points, *OPTIONS, "-k", 4, "--compare", "model=ssvm,C=3", "--solver", "newton")
+    assert code == 0
+    X, y = noisy()
+    made = folds.stratified(y, 4)
+    first = cross_validate(X, y, C=1.0, folds=made)
+    second = smooth.cross_validate(SmoothSVM(3.0, "rbf"), X, y, folds=made)
+    expected = [*(f"{mean:.4f}" for mean in compare(first, second).means)]
+    assert line(out[-3:], "accuracy")[1:3] == expected
+
+
+def test_a_smooth_svm_needs_no_compiler(points, call, monkeypatch):
+    monkeypatch.setattr("streamsvm.connectors.crossval.prepare", lambda: pytest.fail("compiles"))
+    assert call("crossval", points, *OPTIONS, "--model", "ssvm")[0] == 0
+
+
 # --------------------------------------------------------------------------------------------------------------- search
 
 GRID = ("--C", "0.1:10:10", "--gamma", "2^-3,1,0.5")
@@ -450,6 +490,15 @@ def test_lists_and_ranges(text, expected):
         (["--jobs", 0], 2, "n_jobs=0"),
         (["--compare", "D=3"], 2, "'D=3' must be one of C=..., gamma=..."),
         (["--compare", "kernel=rbv"], 2, "'rbv' must be one of rbf, linear"),
+        (["--model", "tree"], 2, "invalid choice"),
+        (["--compare", "model=tree"], 2, "'tree' must be one of svm, ssvm"),
+        (["--solver", "newton"], 2, "--solver goes with --model ssvm only"),
+        (["--reduced", "0.1"], 2, "--reduced goes with --model ssvm only"),
+        (["--model", "ssvm", "--seeding", "path"], 2, "--seeding goes with --model svm only"),
+        (["--model", "ssvm", "--jobs", 2], 2, "--jobs goes with --model svm only"),
+        (["--model", "ssvm", "--cache-mb", 2], 2, "--cache-mb goes with --model svm only"),
+        (["--model", "ssvm", "--kernel", "linear", "--reduced", "0.1"], 2, "reduced=0.1 goes with a kernel"),
+        (["--model", "ssvm", "--reduced", 500], 2, "reduced=500 of 120 examples"),
         (["--out", "x.txt"], 2, "the name must end with .csv or .jsonl"),
         (["--out", "nowhere/x.csv"], 1, "there is no folder 'nowhere'"),
         (["--label", "y"], 1, "no column 'y'"),
@@ -542,6 +591,7 @@ def test_every_option_is_explained(command, call):
 def test_options_know_what_the_engine_knows():
     assert sorted(cli._SEEDINGS + cli._CHAINS) == sorted(SEEDINGS)
     assert sorted(cli._CHAINS) == sorted(CHAINS)
+    assert sorted(cli._SOLVERS) == sorted(["auto", "shared", *SOLVERS])
     assert cli._METRICS.split(", ") == list(validate.METRICS)
 
 

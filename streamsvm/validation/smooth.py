@@ -159,7 +159,7 @@ def _prepared(full: SmoothSVM, prepared: Prepared, splits: kinds.Folds) -> tuple
     if solver == "auto":
         solver, reason = "shared", "folds share the factor of the Hessian over all examples"
         if len(splits) <= FEW:
-            solver, reason = "cholesky", "so few folds do not pay for what they could share"
+            solver, reason = "cholesky", "few folds do not pay for a factor to share"
     system.move(minimum.support)
     removal = Removal(problem, minimum, system, holds=is_full_kernel) if solver == "shared" else None
     first = _fold(problem, minimum, NOBODY, "cold")
