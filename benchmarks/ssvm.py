@@ -45,6 +45,7 @@ PROBE = 3  # folds by which a method's time is guessed
 SOURCE = {("ionosphere", "linear", "loo"): 88.89, ("ionosphere", "rbf", "loo"): 95.73}  # accuracies known to us
 UPDATES = (0, 10, 100, 1000, 4000)
 COSTS = (1.0, 100.0, 1e4)
+RIGHT_SIDES = 20
 
 
 class Outcome(NamedTuple):
@@ -170,29 +171,29 @@ def compare(task: Task, kernel: str, kind: str, folder: Path | None, options: ar
     )
     rows, agree = [], True
     for method, run in runs.items():
-        row, right = row_of(method, run, reference.f, y, runs[BASELINE].cpu if BASELINE in runs else None)
+        row, right = row_of(method, run, reference.f, y, [runs.get(BASELINE), runs[REFERENCE]])
         rows.append(row)
         agree &= right
     known = SOURCE.get((task.name, kernel, kind))
     print(f"source: seconds -, accuracy {shown(known, '{:.2f}')} %\n")
-    print(table("method|CPU s|x newton, anew|Newton steps|copied|max df|accuracy %", rows), flush=True)
+    print(table("method|CPU s|x newton, anew|x cholesky, anew|Newton steps|copied|max df|accuracy %", rows), flush=True)
     return agree
 
 
 def row_of(
-    method: str, run: Run, reference: np.ndarray, y: np.ndarray, baseline: float | None
+    method: str, run: Run, reference: np.ndarray, y: np.ndarray, others: list[Run | None]
 ) -> tuple[list[str], bool]:
     """Cells of a method's row, and whether it agrees with the reference."""
     if run.outcome is None or run.cpu is None:
-        return [method, *["-"] * 6], True
+        return [method, *["-"] * 7], True
     f, is_whole = run.outcome.f, run.share == 1.0
     both = ~np.isnan(f) & ~np.isnan(reference)
     apart = float(np.abs(f - reference)[both].max() / np.abs(reference[both]).max())
-    ratio = None if baseline is None else baseline / run.cpu
+    ratios = [None if other is None or other.cpu is None else other.cpu / run.cpu for other in others]
     cells = [
         method,
         ("" if is_whole else "~") + f"{run.cpu:.3g}",
-        shown(ratio, "{:.3g}"),
+        *(shown(ratio, "{:.3g}") for ratio in ratios),
         shown(run.outcome.steps if is_whole else None),
         shown(run.outcome.copied if is_whole else None),
         "-" if method == "SVC" else f"{apart:.0e}",
@@ -204,28 +205,28 @@ def row_of(
 # --------------------------------------------------------------------------------------------------------------- drift
 
 
-def exact(D: np.ndarray, support: np.ndarray, r: np.ndarray) -> np.ndarray:
-    """H^-1 r, refined with residuals in extended precision."""
+def exact(D: np.ndarray, support: np.ndarray, R: np.ndarray) -> np.ndarray:
+    """H^-1 R, refined with residuals in extended precision."""
     system = Cholesky(Rows(D))
     system.move(support)
     A = D[support].astype(np.longdouble)
-    z = system.solve(r).astype(np.longdouble)
+    Z = system.solve(R).astype(np.longdouble)
     for _ in range(5):
-        z += system.solve((r - z - A.T @ (A @ z)).astype(float))
-    return z.astype(float)
+        Z += system.solve((R - Z - A.T @ (A @ Z)).astype(float))
+    return Z.astype(float)
 
 
 def drift(system: type[System], D: np.ndarray, support: np.ndarray, seed: int = 0) -> tuple[list[float], int]:
-    """The relative errors of H^-1 r after so many updates, each of which lets one example leave or enter."""
+    """The relative errors of H^-1 R after so many updates, each of which lets one example leave or enter."""
     rng = np.random.default_rng(seed)
+    R = D.T @ rng.normal(size=(len(D), RIGHT_SIDES))  # as gradients are
     one, support, members, errors = system(Rows(D)), support.copy(), support.copy(), []
     one.move(support)
     one.is_fresh = False  # errors are those of the explicit inverse
     for update in range(max(UPDATES) + 1):
         if update in UPDATES:
-            r = rng.normal(size=D.shape[1])
-            z = exact(D, support, r)
-            errors.append(float(np.linalg.norm(one.solve(r) - z) / np.linalg.norm(z)))
+            Z = exact(D, support, R)
+            errors.append(float(np.linalg.norm(one.solve(R) - Z) / np.linalg.norm(Z)))
         support = support.copy()
         missing = np.flatnonzero(members & ~support)
         leaves = len(missing) == 0 or (rng.random() < 0.5 and len(missing) < 0.2 * members.sum())
@@ -260,12 +261,12 @@ def draw(curves: list[tuple[str, list[float]]], picture: Path) -> None:
     """Errors against updates."""
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(8, 5), layout="constrained")
+    figure = Figure(figsize=(9, 4.5), layout="constrained")
     axes = figure.subplots()
     for i, (title, errors) in enumerate(curves):
         axes.plot([max(u, 1) for u in UPDATES], errors, ["-", "--"][i % 2], color=f"C{i // 2}", marker=".", label=title)
     axes.set(xscale="log", yscale="log", xlabel="updates", ylabel="relative error of H⁻¹r")
-    axes.legend(fontsize=8, ncols=2, title="set, C, strategy")
+    axes.legend(fontsize=8, title="kernel, shape, C, strategy", loc="center left", bbox_to_anchor=(1, 0.5))
     figure.savefig(picture, dpi=100)
     print(f"\nwrote {picture}")
 

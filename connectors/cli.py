@@ -336,9 +336,7 @@ def _add_kernel(command: argparse.ArgumentParser) -> None:
     kernel.add_argument("--kernel", choices=option_types.KERNELS, default="rbf", help="function (rbf)")
     kernel.add_argument("--degree", type=option_types.count, default=3, metavar="N", help="of poly (3)")
     kernel.add_argument("--coef0", type=option_types.number, default=0.0, metavar="X", help="of poly and sigmoid (0)")
-    kernel.add_argument(
-        "--tol", type=option_types.positive, default=1e-3, help="of the optimality conditions (1e-3; ssvm: 1e-12)"
-    )
+    kernel.add_argument("--tol", type=option_types.positive, default=1e-3, help="of the optimality conditions (1e-3)")
     kernel.add_argument(
         "--jobs", type=int, default=1, metavar="N", help="processes, each with a cache of its own; -1: one per core (1)"
     )
@@ -348,7 +346,7 @@ def _add_kernel(command: argparse.ArgumentParser) -> None:
 
 
 def _add_smooth(command: argparse.ArgumentParser) -> None:
-    smooth = command.add_argument_group("smooth SVM (--model ssvm)")
+    smooth = command.add_argument_group("smooth SVM (--model ssvm)", "--tol is that of the gradient here (1e-12).")
     smooth.add_argument(
         "--reduced",
         type=option_types.test_size,

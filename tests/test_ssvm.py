@@ -284,6 +284,38 @@ def test_removal_starts_at_the_minimum_of_a_part(seed, size, holds, C):
     assert aims > 0 or size + len(held) > 6  # where a factor of one's own is cheaper
 
 
+@pytest.mark.parametrize("holds", [False, True])
+def test_removal_leaves_nothing_to_newton(holds):
+    """Also where examples enter the support set, and where there are more features than support vectors."""
+    X, y = noisy(80, 3 if holds else 15, seed=1)
+    F = kernel_matrix(make_kernel("rbf", 0.5), X, X) if holds else X
+    of = Problem(F, np.where(y, 1.0, -1.0), np.full(80, 5.0))
+    full, entered, steps = solved(of), 0, []
+    removal = Removal(of, full, Cholesky(Rows(of.D)), holds=holds)
+    for i in np.flatnonzero(full.support):
+        out = np.array([i])
+        held = out + 1 if holds else NOBODY
+        part = of.part(out, held)
+        u, v, _ = removal.start(part)
+        end = minimise(of, part, Cholesky(Rows(of.D), held), u, v, 1e-12)
+        steps.append(end.steps)
+        entered += bool((end.support & ~full.support).any())
+    assert steps.count(0) > 0.9 * len(steps)  # in the others many examples change sides
+    assert entered > 5
+
+
+def test_removal_keeps_its_digits_where_features_are_many():
+    X, y = noisy(40, 3000)
+    of = Problem(X, np.where(y, 1.0, -1.0), np.full(40, 100.0))
+    full = solved(of)
+    removal = Removal(of, full, Cholesky(Rows(of.D)), holds=False)
+    for i in np.flatnonzero(full.support)[:10]:
+        out = np.array([i])
+        u, _, _ = removal.start(of.part(out))
+        expected = solved(of, out=out)
+        np.testing.assert_allclose(u, expected.u, rtol=0, atol=1e-9 * np.abs(expected.u).max())
+
+
 def test_one_left_out_without_a_change_is_the_closed_form():
     of = problem(60, 4)
     full = solved(of)
