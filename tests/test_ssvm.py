@@ -274,11 +274,11 @@ def test_removal_starts_at_the_minimum_of_a_part(seed, size, holds, C):
     full = solved(of)
     out = rng.choice(50, size, replace=False)
     held = rng.choice(np.arange(1, 13), size // 3, replace=False) if holds else NOBODY
-    u, v, aims = Removal(of, full, Cholesky(Rows(of.D)), holds=holds).start(of.part(out, held))
+    u, v, aimed, aims = Removal(of, full, Cholesky(Rows(of.D)), holds=holds).start(of.part(out, held))
     np.testing.assert_allclose(v, of.e - of.D @ u, atol=1e-9 * (1 + np.abs(v).max()))
     assert (u[held] == 0.0).all()
     expected, system = solved(of, out=out, held=held), Cholesky(Rows(of.D), held)
-    finished = minimise(of, of.part(out, held), system, u, v, 1e-10)
+    finished = minimise(of, of.part(out, held), system, u, v, 1e-10, aimed)
     assert finished.converged
     np.testing.assert_allclose(finished.u, expected.u, rtol=1e-6, atol=1e-6 * np.abs(expected.u).max())
     assert aims > 0 or size + len(held) > 6  # where a factor of one's own is cheaper
@@ -296,8 +296,8 @@ def test_removal_leaves_nothing_to_newton(holds):
         out = np.array([i])
         held = out + 1 if holds else NOBODY
         part = of.part(out, held)
-        u, v, _ = removal.start(part)
-        end = minimise(of, part, Cholesky(Rows(of.D), held), u, v, 1e-12)
+        u, v, aimed, _ = removal.start(part)
+        end = minimise(of, part, Cholesky(Rows(of.D), held), u, v, 1e-12, aimed)
         steps.append(end.steps)
         entered += bool((end.support & ~full.support).any())
     assert steps.count(0) > 0.9 * len(steps)  # in the others many examples change sides
@@ -311,7 +311,7 @@ def test_removal_keeps_its_digits_where_features_are_many():
     removal = Removal(of, full, Cholesky(Rows(of.D)), holds=False)
     for i in np.flatnonzero(full.support)[:10]:
         out = np.array([i])
-        u, _, _ = removal.start(of.part(out))
+        u, *_ = removal.start(of.part(out))
         expected = solved(of, out=out)
         np.testing.assert_allclose(u, expected.u, rtol=0, atol=1e-9 * np.abs(expected.u).max())
 
@@ -322,7 +322,7 @@ def test_one_left_out_without_a_change_is_the_closed_form():
     A, removal = of.D[full.support], Removal(of, full, Cholesky(Rows(of.D)), holds=False)
     inverse, seen = np.linalg.inv(np.eye(5) + A.T @ A), 0
     for j in np.flatnonzero(full.support):
-        u, _, aims = removal.start(of.part(np.array([j])))
+        u, _, _, aims = removal.start(of.part(np.array([j])))
         if aims == 1:
             d = of.D[j]
             closed = full.u - full.v[j] / (1.0 - d @ inverse @ d) * (inverse @ d)

@@ -110,8 +110,19 @@ def gradient(D: np.ndarray, u: np.ndarray, v: np.ndarray, support: np.ndarray, h
     return g
 
 
-def minimise(problem: Problem, part: Part, system: System, u: np.ndarray, v: np.ndarray, tol: float) -> Minimum:
+def minimise(
+    problem: Problem,
+    part: Part,
+    system: System,
+    u: np.ndarray,
+    v: np.ndarray,
+    tol: float,
+    aimed: np.ndarray | None = None,
+) -> Minimum:
     """Newton's method from u, with v = e - D u, until |g| is at most tol times the problem's scale.
+
+    A small gradient may hide a large error in u where H is ill-conditioned.  So one more step is taken, unless the last
+    one was a full step for the support set that there still is, and with it exact.
 
     Parameters
     ----------
@@ -123,20 +134,24 @@ def minimise(problem: Problem, part: Part, system: System, u: np.ndarray, v: np.
         The start, with u = 0 where it is held.
     tol
         See above.
+    aimed
+        The support set for which u was computed as Newton's method would; None: it was not.
     """
-    D, converged, steps = problem.D, False, 0
+    D, is_last, steps = problem.D, False, 0
     while True:
         support = (v > 0.0) & part.trained
         g = gradient(D, u, v, support, part.held)
-        converged = bool(np.linalg.norm(g) <= tol * problem.scale)
-        if converged or steps == MAX_STEPS:
+        is_small = bool(np.linalg.norm(g) <= tol * problem.scale)
+        is_exact = aimed is not None and np.array_equal(aimed, support)
+        if (is_small and (is_exact or is_last)) or steps == MAX_STEPS:
             break
         z, Dz = direction(system, D, support, g, part.held)
         step = _armijo(u, v, z, Dz, g, part.trained)
         if step == 0.0:
             break
         u, v, steps = u + step * z, v - step * Dz, steps + 1
-    return Minimum(u, v, support, steps, converged)
+        is_last, aimed = is_small, support if step == 1.0 else None
+    return Minimum(u, v, support, steps, is_small)
 
 
 def direction(

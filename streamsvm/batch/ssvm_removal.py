@@ -28,6 +28,7 @@ from streamsvm.batch.ssvm_newton import Minimum, Part, Problem
 from streamsvm.batch.ssvm_systems import System, factor_of, solve_by
 
 AIMS = 20  # before Newton's method with its line search takes over
+PRECISE = 1e-8  # relative error of an aim, about eps |H|, up to which it counts as exact
 LARGEST = 0.5  # r / p above which a factor of one's own is cheaper
 
 
@@ -49,15 +50,19 @@ class Removal:
         system.move(minimum.support)
         self._W = system.solve(problem.D.T).T  # (n, p)
         A = problem.D[minimum.support]
+        self._is_precise = np.finfo(float).eps * np.vdot(A, A) <= PRECISE
         if len(A) < A.shape[1]:  # then H^-1 A' is A' (I + A A')^-1, where solve() takes a difference
             self._W[minimum.support] = solve_by(factor_of(A.T), A)
         self._W_held = system.solve(np.eye(problem.D.shape[1])) if holds else np.empty((0, problem.D.shape[1]))
 
-    def start(self, part: Part) -> tuple[np.ndarray, np.ndarray, int]:
-        """u and v of the minimum over this part, or of the last aim, and how many there were."""
+    def start(self, part: Part) -> tuple[np.ndarray, np.ndarray, np.ndarray | None, int]:
+        """u and v of the minimum over this part, or of the last aim; the support set it is for; how many there were.
+
+        The support set is None where rounding makes u so wrong that Newton's method is to take a step of its own.
+        """
         D, e, (u0, v0, S0, *_) = self._problem.D, self._problem.e, self._minimum
         support = S0 & part.trained
-        (u, v), aims = without(self._problem, u0, v0, part), 0
+        (u, v), aimed, aims = without(self._problem, u0, v0, part), None, 0
         while aims < AIMS:
             changed = np.flatnonzero(support != S0)
             if len(changed) + len(part.held) > LARGEST * D.shape[1]:
@@ -75,7 +80,7 @@ class Removal:
             aimed, support = support, (v > 0.0) & part.trained
             if np.array_equal(aimed, support):
                 break
-        return u, v, aims
+        return u, v, aimed if self._is_precise else None, aims
 
 
 def without(problem: Problem, u: np.ndarray, v: np.ndarray, part: Part) -> tuple[np.ndarray, np.ndarray]:

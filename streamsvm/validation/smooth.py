@@ -184,10 +184,10 @@ def _outcome(plan: Plan, test: np.ndarray, out: np.ndarray) -> Fold:
         return _fold(problem, full._replace(steps=0), test, "copied")
     part = problem.part(out, held)
     if plan.removal is None:
-        (u, v), aims = without(problem, full.u, full.v, part), 0
+        (u, v), aimed, aims = without(problem, full.u, full.v, part), None, 0
     else:
-        u, v, aims = plan.removal.start(part)
-    minimum = minimise(problem, part, plan.system.holding(held), u, v, plan.tol)
+        u, v, aimed, aims = plan.removal.start(part)
+    minimum = minimise(problem, part, plan.system.holding(held), u, v, plan.tol, aimed)
     return _fold(problem, minimum._replace(steps=aims + minimum.steps), test, "full")
 
 
