@@ -256,6 +256,16 @@ def test_minimum_and_its_properties(seed, n, d, power, solver):
     assert other.intercept_ == pytest.approx(-model.intercept_, abs=1e-6 * (1 + abs(model.intercept_)))
 
 
+def test_examples_without_weight_change_nothing():
+    X, y = noisy(60)
+    weights = (np.arange(60) % 2).astype(float)
+    X[::2] *= 1e6
+    for C in (1e-6, 1.0):
+        one, rest = SmoothSVM(C).fit(X, y, weights), SmoothSVM(C).fit(X[1::2], y[1::2])
+        np.testing.assert_allclose(one.coef_, rest.coef_, rtol=1e-9)
+        np.testing.assert_allclose(one.decision_function(X), rest.decision_function(X), rtol=1e-9)
+
+
 def test_an_example_of_weight_two_is_two_examples():
     X, y = noisy(30)
     weights = np.where(np.arange(30) % 3 == 0, 2.0, 1.0)

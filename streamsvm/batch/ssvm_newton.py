@@ -63,8 +63,8 @@ class Problem:
 
     @cached_property
     def scale(self) -> float:
-        """What gradients are measured by: sum of e_i |d_i|, at least the length of the one at u = 0."""
-        return float(self.e @ np.sqrt(np.einsum("ij,ij->i", self.D, self.D)))
+        """What gradients are measured by: sum of e_i |d_i| of who is trained on, at least the length of the one at u = 0."""
+        return float(np.where(self.trained, self.e, 0.0) @ np.sqrt(np.einsum("ij,ij->i", self.D, self.D)))
 
     def decision_values(self, v: np.ndarray, ids: np.ndarray) -> np.ndarray:
         """f(x_i) of these examples."""
