@@ -63,7 +63,7 @@ class Problem:
 
     @cached_property
     def scale(self) -> float:
-        """What gradients are measured by: sum of e_i |d_i| of who is trained on, at least the length of the one at u = 0."""
+        """What gradients are measured by: sum of e_i |d_i| over the trained, at least the length of that at u = 0."""
         return float(np.where(self.trained, self.e, 0.0) @ np.sqrt(np.einsum("ij,ij->i", self.D, self.D)))
 
     def decision_values(self, v: np.ndarray, ids: np.ndarray) -> np.ndarray:
