@@ -190,7 +190,9 @@ def row_width(s: Expansion, width: int, n_rows: int) -> Expansion:
     used = min(int(s.counts[ROWS]), R)
     dropped = s.member_of[used : s.counts[ROWS]]
     s.row_of[dropped[dropped >= 0]] = -1
-    if R * width > rows.size:
+    if not used:
+        rows = np.empty((R, width), np.float32)  # resizing would write zeros
+    elif R * width > rows.size:
         rows.resize((R, width), refcheck=False)
     shift_rows(rows.reshape(-1), used, old_width, width)
     rows.resize((R, width), refcheck=False)
@@ -204,8 +206,12 @@ def _allowed_rows(s: Expansion, width: int, n_rows: int) -> int:
 
 
 def _more_rows(s: Expansion, n_rows: int) -> Expansion:
-    rows, width = _own(s.rows), s.rows.shape[1]
-    rows.resize((_allowed_rows(s, width, n_rows), width), refcheck=False)  # grows in place; nobody else looks at it
+    width = s.rows.shape[1]
+    shape = _allowed_rows(s, width, n_rows), width
+    if not s.counts[ROWS]:
+        return _with_rows(s, np.empty(shape, np.float32))
+    rows = _own(s.rows)
+    rows.resize(shape, refcheck=False)  # grows in place; nobody else looks at it
     return _with_rows(s, rows)
 
 
