@@ -111,9 +111,9 @@ class LeaveOut:
 
     # --------------------------------------------------------------------------------------------------- some at a time
 
-    def prepare(self, times: int, r: int = 1) -> None:
-        """Prepare paths, if they pay where r support vectors are to be left out so many times."""
-        self._inverse = self._where_paths_begin() if self._paths_pay(times, r) else None
+    def prepare(self, times: int, r: int = 1, seconds: float = np.inf) -> None:
+        """Prepare paths, if they pay where r support vectors are to be left out so many times, in this time at most."""
+        self._inverse = self._where_paths_begin() if self._paths_pay(times, r, seconds) else None
 
     def without(self, c: np.ndarray) -> np.ndarray:
         """f(x_c) by the model without the members in the slots c, (r,)."""
@@ -135,13 +135,15 @@ class LeaveOut:
 
     # ------------------------------------------------------------------------------------------------------- the paths
 
-    def _paths_pay(self, times: int, r: int) -> bool:
+    def _paths_pay(self, times: float, r: int, seconds: float) -> bool:
         """Whether paths, and the inverse, are expected to cost less than steps."""
         n, m = self.n, int(np.count_nonzero(self.free))
         r_free = r * m / max(1, int(np.count_nonzero(self.s.alpha[:n])))
         events = seeding.events_of(r_free, r - r_free)
         along = seeding.SECONDS_PER_PRODUCT * events * (2.0 * m * m + 2.0 * n * m)
-        saved = times * (seconds_by_steps(n, m, r, self.tol) - along)
+        by_steps = seconds_by_steps(n, m, r, self.tol)
+        times = min(times, seconds / max(by_steps, 1e-9))
+        saved = times * (by_steps - along)
         return bool(saved > SECONDS_PER_CUBE * m**3) and m + 2 <= len(self.s.rows)
 
     def _where_paths_begin(self) -> path.Inverse | None:

@@ -24,7 +24,8 @@ f         decision values by the model as it is                          (n,) fl
 m         margins y f                                                    (n,) float64
 low, high what the margin without the example may be                     (n,) float64
 guess     what it probably is: m - r |alpha|                             (n,) float64
-r         how much a margin falls per unit of alpha, as last measured    float
+r         how much a margin falls per unit of alpha, as last measured;   float
+          0 before that
 U, S      undecided by bounds; those of them that were left out          sets
 L         the 200 left out last, by this estimate and those before       set
 ========= ============================================================== ================
@@ -41,6 +42,7 @@ let in because a running model affords few removals for each.
 it, stays done; see `OnlineSVM.forget`.
 """
 
+import copy
 import math
 import time
 from abc import abstractmethod
@@ -60,7 +62,7 @@ from streamsvm.validation.memory import Example, Memory, mixed
 from streamsvm.validation.scores import g_mean
 
 TINY = 1e-12  # a margin that is known to be right, or wrong, and no more
-FEW = 10  # support vectors that are left out even if there is no time: without any, an estimate would be a guess
+FEW = 20  # removals without which an estimate that nobody asked for is not begun
 POOL = 200  # outcomes that tell how good the guesses are
 
 __all__ = ["FoldEstimate", "Interval", "LOOEstimate", "StreamingKFold", "StreamingLOO"]
@@ -212,7 +214,7 @@ class StreamingEstimate(base.Wrapper, base.MiniBatchClassifier):
         allowance = self.share * self._learning - self._spent
         if self._since < self.every or allowance <= self._expected:
             return None
-        return self._estimate(None, allowance)
+        return self._estimate(None, allowance) if self._n_turns else self._estimate(FEW, None)
 
     def forget(self, ids: Any) -> int:
         """Have the model and the memory forget examples; see `LASVM.forget`."""
@@ -237,18 +239,23 @@ class StreamingEstimate(base.Wrapper, base.MiniBatchClassifier):
         for number, label in zip(ids, y, strict=True):
             self._memory.relabel(int(number), arguments.label_of(label))
 
+    def _solved(self) -> Any:
+        """A copy of the model that is solved as far as `finish` does: what its removals take, and say, rests on that."""
+        model = copy.copy(self.model)
+        model.finish()
+        return model
+
     def _estimate(self, removals: int | None, seconds: float | None) -> Any:
         begin = time.perf_counter()
         self._since = 0
-        estimate, fixed = self._made(removals, seconds, begin)
+        estimate, self._expected = self._made(removals, seconds, begin)
         self._n_turns += 1
-        self._expected = fixed
         self._spent += time.perf_counter() - begin
         return estimate
 
     @abstractmethod
     def _made(self, removals: int | None, seconds: float | None, begin: float) -> tuple[Any, float]:
-        """The estimate, and how many of its seconds could not have been saved."""
+        """The estimate, and how many seconds one takes that is good for something."""
 
     # ------------------------------------------------------------------------------------------------------ the model's
 
@@ -369,7 +376,7 @@ class StreamingLOO(StreamingEstimate):
     ) -> None:
         super().__init__(model, every, memory, keep, share, seed)
         self.latest: LOOEstimate | None = None
-        self._slope = 1.0  # r
+        self._slope = 0.0  # r
         self._surprises: deque[tuple[bool, int]] = deque(maxlen=POOL)  # of L: the label, and error - guessed error
 
     def estimate(self, removals: int | None = None, seconds: float | None = None) -> LOOEstimate:
@@ -380,7 +387,7 @@ class StreamingLOO(StreamingEstimate):
         removals
             How many support vectors may be left out; None: all that bounds do not decide.
         seconds
-            After what time, and the first ten, no more are left out; None: any.
+            After what time, and the first, no more are left out; None: any.
 
         Raises
         ------
@@ -398,21 +405,19 @@ class StreamingLOO(StreamingEstimate):
         positive = np.array([e.y for e in examples])
         y = np.where(positive, 1.0, -1.0)
         weights = np.array([e.w for e in examples])
-        model, slots = self.model.leave_out([e.x for e in examples], positive, weights, ids)
+        model, slots = self._solved().leave_out([e.x for e in examples], positive, weights, ids)
         margin, bounds = y * model.decision_values()[slots], model.bounds()[slots]
         fixed = time.perf_counter() - begin
         found = np.where(bounds == UNCHANGED, margin, np.nan)
         undecided = np.flatnonzero(bounds == UNKNOWN)
         order = np.random.default_rng([self.seed % 2**63, self._n_turns]).permutation(undecided)
         removed = order[: len(order) if removals is None else removals]
-        model.prepare(len(removed))
-        for t, i in enumerate(removed.tolist()):
-            if t == FEW:
-                fixed = time.perf_counter() - begin
-            if t >= FEW and seconds is not None and time.perf_counter() - begin > seconds:
+        model.prepare(len(removed), seconds=math.inf if seconds is None else seconds - fixed)
+        for t, i in enumerate(removed.tolist(), 1):
+            found[i] = y[i] * model.without(slots[i : i + 1])[0]
+            if seconds is not None and time.perf_counter() - begin > seconds:
                 removed = removed[:t]
                 break
-            found[i] = y[i] * model.without(slots[i : i + 1])[0]
         alpha = np.abs(model.alpha[slots])
         if alpha[removed].sum() > 0.0:
             self._slope = max(0.0, float((margin - found)[removed].sum() / alpha[removed].sum()))
@@ -431,7 +436,8 @@ class StreamingLOO(StreamingEstimate):
             n_undecided=len(undecided) - len(removed),
             seconds=time.perf_counter() - begin,
         )
-        return self.latest, fixed
+        few = min(FEW, len(undecided)) / max(1, len(removed))
+        return self.latest, fixed + few * (self.latest.seconds - fixed)
 
     def _own_state(self) -> dict[str, Any]:
         surprises = [[int(label), surprise] for label, surprise in self._surprises]
@@ -585,7 +591,7 @@ class StreamingKFold(StreamingEstimate):
         examples = self._memory.of(ids)
         positive = np.array([e.y for e in examples], bool)
         weights = np.array([e.w for e in examples])
-        model, slots = self.model.leave_out([e.x for e in examples], positive, weights, ids)
+        model, slots = self._solved().leave_out([e.x for e in examples], positive, weights, ids)
         left_out = np.flatnonzero([self.fold_of(number) == fold for number in model.ids.tolist()])
         model.prepare(1, int(np.count_nonzero(model.alpha[left_out])))
         f = model.without(left_out)
