@@ -15,7 +15,8 @@ In both, examples that are remembered and are no members may take the place of t
 have had these never come.  A model that has kept nothing but its support vectors would miss them: with 400 examples in
 five folds, an error of 10 % would be taken for one of 16 %.
 
-Both remember a bounded number of examples, and work in the intervals of learning for at most a share of its time.
+Both estimate a finished copy of the model, remember a bounded number of examples, and work in the intervals of
+learning for at most a share of its time.
 
 ========= ============================================================== ================
 symbol    name                                                           shape, dtype
@@ -240,7 +241,7 @@ class StreamingEstimate(base.Wrapper, base.MiniBatchClassifier):
             self._memory.relabel(int(number), arguments.label_of(label))
 
     def _solved(self) -> Any:
-        """A copy of the model that is solved as far as `finish` does: what its removals take, and say, rests on that."""
+        """A copy of the model, finished."""
         model = copy.copy(self.model)
         model.finish()
         return model
@@ -346,8 +347,12 @@ class StreamingLOO(StreamingEstimate):
 
     Notes
     -----
-    The bounds are about solved problems, and so decide little for a model that is far from its optimum: `LASVM` leaves
-    violations up to `delta_max`.  After `finish`, or with a small `delta_max`, they decide most.
+    The estimate is of a finished copy of the model.  While it learns, `LASVM` leaves violations up to `delta_max`; with
+    these, bounds decide little, a removal takes ten times as long, and as the others make up for the one that is
+    removed more than they would have learned to, the error comes out too low.
+
+    Where examples resemble those just before and after them, as in a time series, one that is left out is still known
+    by its neighbours: the error comes out too low, and that of predictions made before learning is the one to watch.
 
     An estimate of the last 500 predictions is off by what a sample of 500 is off.  The interval does not tell: it
     covers what was not computed.
