@@ -250,6 +250,15 @@ def test_the_best_place_is_the_best_on_a_grid():
         assert (s.ids[n], s.born[n]) == (larger, born)
 
 
+def test_what_is_too_far_apart_for_a_place_in_between_joins_the_heavier():
+    """What float32 takes for 0 is no nearer in the middle: a model of merged ones would be 0 everywhere."""
+    X, y = np.arange(40.0)[:, None] * 100.0, np.arange(40) % 2 == 0
+    model = made(LASVM, gamma=1.0, C=1.0, budget=20, on_budget="merge")
+    model.learn_many(X, y)
+    f = model.decision_function_many(X)
+    assert np.count_nonzero(np.abs(f - model.bias) > 0.5) >= 20
+
+
 def test_who_leaves_and_who_stays():
     X, y = noisy(300)
     model = made(LASVMG, budget=1000, clean_every=1000)

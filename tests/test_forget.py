@@ -335,6 +335,22 @@ def test_learning_goes_on_after_the_rest_was_solved_again(monkeypatch):
         assert distance(model, solved_without(model, set()), X) < 1e-5
 
 
+@pytest.mark.parametrize("seed", range(20))
+def test_gradients_are_right_also_where_a_path_runs_out_of_free_members(seed):
+    """The next one to be free may have a cached row that ends before the newest members."""
+    rng = np.random.default_rng(seed)
+    X = (rng.random((40, 8)) < 0.4).astype(float)
+    y = X[:, :3].sum(axis=1) + 0.5 * rng.normal(size=40) > 1.2
+    model = LASVM(C=0.1, kernel="linear")
+    for begin in range(0, 40, 4):
+        model.learn_many(X[begin : begin + 4], y[begin : begin + 4])
+        model.forget(rng.permutation(model.support_ids)[:1])
+        s = model._expansion
+        live = storage.live_slots(s)
+        members = X[s.ids[live]]
+        np.testing.assert_allclose(s.g[live], s.y[live] - members @ members.T @ s.alpha[live], atol=1e-5)
+
+
 def test_two_members_of_one_id_become_one():
     """A number that an example got by itself may be the id that another one is given."""
     X, _ = noisy(20)

@@ -356,6 +356,7 @@ def follow(store, biased, beta, g, lower, upper, place, driven, target, P, membe
             if s < 0:
                 return STUCK, events
             events += 1
+            row_at(store, s, NOBODY)  # as for all members: `places_of` tells only of rows that were asked for
             border(P, members, 0, s, g, diagonal_of(store)[s] + jitter, biased)
             place[s], mu, m = FREE, g[s], 1
         _directions(P, members, m, h, k, jitter, change, residual)

@@ -272,8 +272,10 @@ def merge(s, kernel, i, j, K_i, K_j):
 @inner
 def best_place(m, kappa):
     """The h in [0, 1] with the largest m kappa^((1-h)^2) + (1-m) kappa^(h^2), in the larger one's half."""
-    log = math.log(min(kappa, 1.0))
     low, high = (0.5, 1.0) if m >= 0.5 else (0.0, 0.5)
+    if kappa <= 0.0:  # so far apart that float32 has no number for it; what is in between is far from both
+        return high if m >= 0.5 else low
+    log = math.log(min(kappa, 1.0))
     a, b = high - GOLDEN * (high - low), low + GOLDEN * (high - low)
     at_a, at_b = nearness(m, log, a), nearness(m, log, b)
     for _ in range(SECTIONS):
