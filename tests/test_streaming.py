@@ -245,6 +245,24 @@ def test_examples_without_weight_are_not_remembered():
     assert loo.estimate().n == 10
 
 
+def test_entries_of_one_place_add_up_as_in_the_model():
+    X = sp.csr_matrix((np.array([1.0, 2.0, 5.0]), np.array([0, 0, 1]), np.array([0, 2, 3])), shape=(2, 2))
+    loo = StreamingLOO(LASVM(), share=0)
+    loo.learn_many(X, [True, False])
+    assert [e.x for e in loo._memory.of([0, 1])] == [{0: 3.0}, {1: 5.0}]
+    assert X.nnz == 3
+
+
+@pytest.mark.parametrize("wrapper", WRAPPERS)
+def test_learning_goes_on_while_there_is_nothing_to_estimate_with(wrapper):
+    estimate = wrapper(LASVM(), every=1, share=1e9)
+    estimate.learn_one({"a": 1.0}, True, w=0.0)
+    assert estimate.latest is None
+    estimate.learn_one({"a": 1.0}, True)
+    estimate.forget([1])
+    estimate.learn_many([{"a": 1.0}], [True], w=0.0)
+
+
 @pytest.mark.parametrize("wrapper", WRAPPERS)
 def test_forgetting_and_correcting_reach_the_memory(wrapper):
     estimate, _, y = taught(wrapper, memory=150, **({"k": 2} if wrapper is StreamingKFold else {}))

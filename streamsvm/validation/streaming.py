@@ -213,7 +213,7 @@ class StreamingEstimate(base.Wrapper, base.MiniBatchClassifier):
         self._learning += seconds
         self._since += len(ids)
         allowance = self.share * self._learning - self._spent
-        if self._since < self.every or allowance <= self._expected:
+        if self._since < self.every or allowance <= self._expected or not len(self._memory):
             return None
         return self._estimate(None, allowance) if self._n_turns else self._estimate(FEW, None)
 
@@ -616,7 +616,7 @@ class StreamingKFold(StreamingEstimate):
             n=len(y),
             error=float(np.mean(y != (f > 0.0))) if len(y) else math.nan,
             g_mean=g_mean(y, f > 0.0) if len(y) else math.nan,
-            prbep=prbep_score(y, f),
+            prbep=prbep_score(y, f) if len(y) else math.nan,
             fold_errors=np.array(errors),
             seconds=seconds,
         )
@@ -643,7 +643,7 @@ class _Rows(Sequence):
     def __init__(self, X: Any) -> None:
         self._names: Sequence[Any] = ()
         if sp.issparse(X):
-            X = sp.csr_matrix(X)
+            X = sp.coo_matrix(X).tocsr()  # entries of one place add up, as in the model
         elif isinstance(X, np.ndarray):
             self._names = range(X.shape[1])
         elif not isinstance(X, list | tuple):
