@@ -108,7 +108,7 @@ class Estimates:
             self.latest[item.kind] = item
             self.history.append(item)
         if len(self.history) > _HISTORY_LENGTH:
-            self.history = self.history[1::2]
+            self.history = _thinned(self.history)
         return found
 
     def forgotten(self, ids: Sequence[int]) -> None:
@@ -159,6 +159,12 @@ class Estimates:
             error, g_mean, prbep = (Score(*scores[i : i + 3]) for i in (0, 3, 6))
             self.history.append(Estimate(kind, int(offset), int(n), error, g_mean, prbep, seconds))
             self.latest[kind] = self.history[-1]
+
+
+def _thinned(history: list[Estimate]) -> list[Estimate]:
+    """Every second one of each kind, in order."""
+    kept = [item for kind in (LOO, FOLDS) for item in [item for item in history if item.kind == kind][1::2]]
+    return sorted(kept, key=lambda item: item.offset)
 
 
 def _as_record(kind: str, offset: int, estimate: Any) -> Estimate:

@@ -13,6 +13,7 @@ from streamsvm.connectors.cli import main
 from streamsvm.connectors.daemon import Daemon
 from streamsvm.connectors.estimates import Estimate, Estimates, Score
 from streamsvm.connectors.local_log import LocalLog
+from streamsvm.connectors.models import new_model
 from streamsvm.connectors.serve import Health, Metrics
 from streamsvm.connectors.settings import (
     ConfigError,
@@ -228,6 +229,20 @@ def test_settings_that_cannot_be_are_refused(tmp_path, text, message):
     (tmp_path / "app.toml").write_text(text)
     with pytest.raises(ConfigError, match=message):
         load(tmp_path / "app.toml", {})
+
+
+def test_a_short_history_has_both_kinds():
+    """Estimates come in pairs: of every second one, those of one kind would be left."""
+    estimates = Estimates(
+        EstimateSettings(loo=True, folds=2, every=1, memory=4, share=ALWAYS), new_model(ModelSettings())
+    )
+    for i in range(300):
+        estimates.learned([{"a": float(i)}], [i % 2 == 0], [1.0], [i], 1.0, i)
+    offsets = {kind: [item.offset for item in estimates.history if item.kind == kind] for kind in ("loo", "folds")}
+    assert len(estimates.history) <= 512
+    assert offsets["loo"] == offsets["folds"]
+    assert offsets["loo"][-1] == 299
+    assert [item.offset for item in estimates.history] == sorted(item.offset for item in estimates.history)
 
 
 def test_corrections_and_retractions_reach_what_is_remembered(tmp_path):

@@ -101,7 +101,8 @@ def test_a_bad_guess_does_not_bias_it():
     loo, _, _ = taught(n=200)
     whole, some = loo.estimate().error.value, []
     for turn in range(60):
-        loo._slope = (0.0, 1e9)[turn % 2]  # of estimates without removals; these here measure it
+        loo._slope = (0.0, 1e9)[turn % 2]  # what the guesses go by
+        loo._surprises.clear()
         some.append(loo.estimate(8).error.value)
     assert np.mean(some) == pytest.approx(whole, abs=3.0 * np.std(some) / np.sqrt(60))
 
@@ -383,3 +384,31 @@ def test_a_sample_is_uniform():
     expected, deviation = 40.0, np.sqrt(400 * 0.1 * 0.9)
     assert abs((counts - expected) / deviation).max() < 4.5
     assert np.sum((counts - expected) ** 2) / deviation**2 < 150
+
+
+def test_a_sample_stays_uniform_when_examples_are_forgotten():
+    kept, alive = np.zeros(200), np.zeros(200)
+    for seed in range(600):
+        memory, rng, gone = Memory(20, "sample", seed), np.random.default_rng(seed), set()
+        for i in range(200):
+            memory.add(i, example(i))
+            number = int(rng.integers(i + 1))
+            if i % 3 == 2 and number not in gone:
+                memory.drop(number)
+                gone.add(number)
+        kept[memory.ids] += 1
+        alive += [i not in gone for i in range(200)]
+    share = (kept / alive).reshape(4, 50).mean(axis=1)
+    assert share.max() < 1.1 * share.min(), "by age"
+
+
+def test_a_corrected_example_has_no_second_chance():
+    """It is forgotten and learned anew: it is in the sample if it was, and else it is not."""
+    memory = Memory(10, "sample", 0)
+    for i in range(100):
+        memory.add(i, example(i))
+    before = memory.ids
+    for i in range(100):
+        memory.drop(i)
+        memory.add(i, example(i + 1))
+    assert sorted(memory.ids) == sorted(before)

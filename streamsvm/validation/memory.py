@@ -3,12 +3,16 @@
 ======== ======================================================================== ================
 symbol   name                                                                     shape, dtype
 ======== ======================================================================== ================
-n        examples seen so far                                                     int
-h(n)     a number that looks random, from n and the seed                          int below n
+n        examples that the sample is of                                           int
+h(n, i)  a number that looks random, from i, the examples so far, and the seed    int below n
+a, b     examples forgotten from the sample, and from the others, that no other   int
+         has made up for
 ======== ======================================================================== ================
 
 The sample is a reservoir (Vitter, "Random sampling with a reservoir", ACM TOMS 11, 1985, algorithm R): the n-th example
-takes the place h(n) if there is one.  As h is a function, a memory that was restored goes on as the stored one would.
+takes the place h if there is one.  After some were forgotten it is random pairing (Gemulla, Lehner, Haas, "A dip in the
+reservoir", VLDB 2006): the next examples make up for them, and get into the sample with probability a / (a + b).  As h
+is a function, a memory that was restored goes on as the stored one would.
 """
 
 import itertools
@@ -58,6 +62,8 @@ class Memory:
             raise ValueError(f'keep={keep!r} must be "recent" or "sample"')
         self.size, self.keep, self.seed = size, keep, seed
         self.n_seen = 0
+        self._n_sampled = 0  # n
+        self._missed = [0, 0]  # a, b
         self._examples: dict[int, Example] = {}
         self._ids: list[int] = []  # in the order of their places
 
@@ -78,18 +84,30 @@ class Memory:
         self.n_seen += 1
         if id in self._examples:
             return
-        if len(self._ids) < self.size:
+        place = self._place()
+        if place == len(self._ids):
             self._ids.append(id)
-        elif self.keep == "recent":
-            del self._examples[self._ids.pop(0)]
-            self._ids.append(id)
-        else:
-            place = mixed(self.n_seen, self.seed) % self.n_seen
-            if place >= self.size:
-                return
+        elif place is not None:
             del self._examples[self._ids[place]]
             self._ids[place] = id
-        self._examples[id] = example
+        if place is not None:
+            self._examples[id] = example
+
+    def _place(self) -> int | None:
+        """Where the example that has come is to be kept; None: nowhere."""
+        if self.keep == "recent":
+            if len(self._ids) == self.size:
+                del self._examples[self._ids.pop(0)]
+            return len(self._ids)
+        if any(self._missed):
+            gets_in = mixed(self.n_seen, self.seed) % sum(self._missed) < self._missed[0]
+            self._missed[0 if gets_in else 1] -= 1
+            return len(self._ids) if gets_in else None
+        self._n_sampled += 1
+        if len(self._ids) < self.size:
+            return len(self._ids)
+        place = mixed(self.n_seen, self.seed) % self._n_sampled
+        return place if place < self.size else None
 
     def of_interest(self, arrivals: Sequence[int]) -> Sequence[int]:
         """Those of some arrivals that must be added: of a long batch the recent ones are the last."""
@@ -99,9 +117,12 @@ class Memory:
         return arrivals[-self.size :]
 
     def drop(self, id: int) -> None:
-        """Forget an example, if it is there."""
-        if self._examples.pop(id, None) is not None:
+        """Forget an example, which is here or was passed over."""
+        is_here = self._examples.pop(id, None) is not None
+        if is_here:
             self._ids.remove(id)
+        if self.keep == "sample" and sum(self._missed) < self._n_sampled:
+            self._missed[0 if is_here else 1] += 1
 
     def relabel(self, id: int, y: bool) -> None:
         """Correct the label of an example, if it is there."""
@@ -115,7 +136,7 @@ class Memory:
         examples = self.of(self._ids)
         column_of = {name: column for column, name in enumerate(dict.fromkeys(name for e in examples for name in e.x))}
         return list(column_of), {
-            "n_seen": np.array([self.n_seen]),
+            "counts": np.array([self.n_seen, self._n_sampled, *self._missed]),
             "ids": np.array(self._ids, np.int64),
             "y": np.array([e.y for e in examples], bool),
             "w": np.array([e.w for e in examples], np.float64),
@@ -126,7 +147,8 @@ class Memory:
 
     def restore(self, names: Sequence[Any], arrays: Mapping[str, np.ndarray]) -> None:
         """Take over what `to_arrays` gave."""
-        self.n_seen, self._ids = int(arrays["n_seen"][0]), arrays["ids"].tolist()
+        self.n_seen, self._n_sampled, *self._missed = arrays["counts"].tolist()
+        self._ids = arrays["ids"].tolist()
         starts, columns, values = (arrays[name].tolist() for name in ("starts", "columns", "values"))
         rows = [
             {names[c]: v for c, v in zip(columns[begin:end], values[begin:end], strict=True)}

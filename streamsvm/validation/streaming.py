@@ -25,8 +25,7 @@ f         decision values by the model as it is                          (n,) fl
 m         margins y f                                                    (n,) float64
 low, high what the margin without the example may be                     (n,) float64
 guess     what it probably is: m - r |alpha|                             (n,) float64
-r         how much a margin falls per unit of alpha, as last measured;   float
-          0 before that
+r         how much a margin falls per unit of alpha, as measured before  float
 U, S      undecided by bounds; those of them that were left out          sets
 L         the 200 left out last, by this estimate and those before       set
 ========= ============================================================== ================
@@ -35,9 +34,9 @@ With the guesses as a control variate, the number of errors in U is estimated, c
 
     sum_S error + sum_U-S guessed error + |U-S| mean_L (error - guessed error),
 
-the difference estimator of Cochran, "Sampling techniques", section 7.  While L is from this estimate alone, it is
-unbiased over the random order, whatever the guesses are.  Estimates before, of a model that was hardly another one, are
-let in because a running model affords few removals for each.
+the difference estimator of Cochran, "Sampling techniques", section 7.  It is unbiased over the random order if r does
+not depend on it: r is that of the estimate before; the first one has its own, and a little bias.  L has outcomes from
+before in it, of a model that was hardly another one, because a running model affords few removals for each estimate.
 
 "Never seen" means: not in the kernel expansion.  What an example did on its way in, and which others were dropped for
 it, stays done; see `OnlineSVM.forget`.
@@ -354,6 +353,9 @@ class StreamingLOO(StreamingEstimate):
     Where examples resemble those just before and after them, as in a time series, one that is left out is still known
     by its neighbours: the error comes out too low, and that of predictions made before learning is the one to watch.
 
+    Around a model with a `budget` that projects or merges, it is too low: an example that has joined another one cannot
+    be left out, and what others have joined is predicted, and left out, as one.
+
     An estimate of the last 500 predictions is off by what a sample of 500 is off.  The interval does not tell: it
     covers what was not computed.
 
@@ -381,7 +383,7 @@ class StreamingLOO(StreamingEstimate):
     ) -> None:
         super().__init__(model, every, memory, keep, share, seed)
         self.latest: LOOEstimate | None = None
-        self._slope = 0.0  # r
+        self._slope: float | None = None  # r
         self._surprises: deque[tuple[bool, int]] = deque(maxlen=POOL)  # of L: the label, and error - guessed error
 
     def estimate(self, removals: int | None = None, seconds: float | None = None) -> LOOEstimate:
@@ -424,9 +426,10 @@ class StreamingLOO(StreamingEstimate):
                 removed = removed[:t]
                 break
         alpha = np.abs(model.alpha[slots])
-        if alpha[removed].sum() > 0.0:
-            self._slope = max(0.0, float((margin - found)[removed].sum() / alpha[removed].sum()))
-        score = _Scores(positive, margin, found, bounds, alpha * self._slope, model.slack, removed)
+        measured = _slope((margin - found)[removed], alpha[removed], self._slope)
+        slope = measured if self._slope is None else self._slope
+        score = _Scores(positive, margin, found, bounds, alpha * slope, model.slack, removed)
+        self._slope = measured if len(removed) else self._slope
         self._surprises.extend(score.surprises())
         score.pool = list(self._surprises)
         self.latest = LOOEstimate(
@@ -454,6 +457,12 @@ class StreamingLOO(StreamingEstimate):
         if meta["latest"]:
             given = meta["latest"] | {name: Interval(*meta["latest"][name]) for name in ("error", "g_mean", "prbep")}
             self.latest = LOOEstimate(**given)
+
+
+def _slope(falls: np.ndarray, alpha: np.ndarray, before: float | None) -> float:
+    """How much a margin falls per unit of alpha; as before, or 0, if nothing tells."""
+    total = float(alpha.sum())
+    return max(0.0, float(falls.sum()) / total) if total > 0.0 else before or 0.0
 
 
 class _Scores:
