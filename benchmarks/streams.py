@@ -90,6 +90,19 @@ def drifting(n: int = N_DRIFT, seed: int = 0) -> Stream:
     return Stream("drifting", X, y, fresh, 10.0, 0.2, FRESH, half)
 
 
+def opposite(n: int, seed: int = 0) -> Stream:
+    """A concept that becomes its opposite half-way; a quarter of all labels is wrong at any time."""
+    rng, half = np.random.default_rng(seed), n // 2
+    X, y = concept(n, 0.0, rng, noise=0.0)
+    truth = y ^ (np.arange(n) >= half)
+
+    def fresh(begin: int) -> tuple[np.ndarray, np.ndarray]:
+        X, y = concept(FRESH, 0.0, np.random.default_rng([seed, begin]), noise=0.0)
+        return X, y if begin <= half else ~y
+
+    return Stream("opposite", X, truth ^ (rng.random(n) < 0.25), fresh, 1.0, 0.2, FRESH, half)
+
+
 def elec2(folder: Path | None, n: int, shuffled: bool = False) -> Stream:
     """The first examples of elec2, in the order of time, or in a random one."""
     X, y = load_first(ELEC2._replace(n_train=n + POINT), folder)
@@ -269,7 +282,14 @@ def prequential(stream: Stream, **bounds: Any) -> tuple[np.ndarray, np.ndarray, 
 
 def bounded(options: argparse.Namespace) -> None:
     """Print what bounds do around an abrupt change."""
-    one = drifting(options.examples)
+    for one in (drifting(options.examples), opposite(options.examples)):
+        curves = show_bounded(one)
+        if options.pictures:
+            draw_bounded(one, curves, options.pictures / f"forget-bounded-{one.name}.png")
+
+
+def show_bounded(one: Stream) -> dict[str, tuple[np.ndarray, np.ndarray]]:
+    """Print prequential errors before and after the change; wrong predictions and members by the bounds' names."""
     half, n = len(one.y) // 2, len(one.y)
     parts = [("before", slice(half // 2, half)), ("first 500 after", slice(half, half + 500))]
     parts += [("then", slice(half + 500, half + 2000)), ("end", slice(n - (n - half) // 4, n))]
@@ -280,11 +300,10 @@ def bounded(options: argparse.Namespace) -> None:
         errors = [f"{100 * wrong[part].mean():.2f}" for _, part in parts]
         late = 1e6 * seconds[-len(seconds) // 4 :].mean() / BATCH
         rows.append([name, *errors, str(members.max()), str(members[-1]), f"{late:.0f}"])
-    print(f"\n### Abrupt change after {half} of {n} examples, prequential error %\n")
+    print(f"\n### {one.name}: abrupt change after {half} of {n} examples, prequential error %\n")
     heads = "|".join(name for name, _ in parts)
     print(table(f"model|{heads}|most members|at the end|us per example, last quarter", rows), flush=True)
-    if options.picture:
-        draw_bounded(one, curves, options.picture)
+    return curves
 
 
 def draw_bounded(stream: Stream, curves: dict[str, tuple[np.ndarray, np.ndarray]], picture: Path) -> None:
@@ -379,7 +398,7 @@ def add_commands(kinds: Any) -> None:
     one.set_defaults(run=stream)
     one = kinds.add_parser("bounded", help="budget and window around an abrupt change")
     one.add_argument("--examples", type=int, default=12_000)
-    one.add_argument("--picture", type=Path, help="file for the picture; default: none is drawn")
+    one.add_argument("--pictures", type=Path, help="folder for the pictures; default: none are drawn")
     one.set_defaults(run=bounded)
     one = kinds.add_parser("soak", help="a long stream")
     one.add_argument("--records", type=int, default=1_000_000)

@@ -57,7 +57,7 @@ from river.utils import dataframe
 
 from streamsvm import arguments, snapshot
 from streamsvm.metrics import prbep_score
-from streamsvm.online.leave_out import RIGHT, UNCHANGED, UNKNOWN, WRONG
+from streamsvm.online.leave_out import RIGHT, UNCHANGED, UNKNOWN, WRONG, LeaveOut
 from streamsvm.validation.memory import Example, Memory, mixed
 from streamsvm.validation.scores import g_mean
 
@@ -239,11 +239,15 @@ class StreamingEstimate(base.Wrapper, base.MiniBatchClassifier):
         for number, label in zip(ids, y, strict=True):
             self._memory.relabel(int(number), arguments.label_of(label))
 
-    def _solved(self) -> Any:
-        """A copy of the model, finished."""
-        model = copy.copy(self.model)
+    def _remembered(self) -> tuple[LeaveOut, np.ndarray, np.ndarray]:
+        """A finished copy of the model, what is remembered beside its members; the slots of that, and its labels."""
+        model, ids = copy.copy(self.model), self._memory.ids
         model.finish()
-        return model
+        examples = self._memory.of(ids)
+        positive = np.array([example.y for example in examples], bool)
+        weights = np.array([example.w for example in examples])
+        copied, slots = model.leave_out([example.x for example in examples], positive, weights, ids)
+        return copied, slots, positive
 
     def _estimate(self, removals: int | None, seconds: float | None) -> Any:
         begin = time.perf_counter()
@@ -407,12 +411,8 @@ class StreamingLOO(StreamingEstimate):
         return estimate
 
     def _made(self, removals: int | None, seconds: float | None, begin: float) -> tuple[LOOEstimate, float]:
-        ids = self._memory.ids
-        examples = self._memory.of(ids)
-        positive = np.array([e.y for e in examples])
+        model, slots, positive = self._remembered()
         y = np.where(positive, 1.0, -1.0)
-        weights = np.array([e.w for e in examples])
-        model, slots = self._solved().leave_out([e.x for e in examples], positive, weights, ids)
         margin, bounds = y * model.decision_values()[slots], model.bounds()[slots]
         fixed = time.perf_counter() - begin
         found = np.where(bounds == UNCHANGED, margin, np.nan)
@@ -426,15 +426,13 @@ class StreamingLOO(StreamingEstimate):
                 removed = removed[:t]
                 break
         alpha = np.abs(model.alpha[slots])
-        measured = _slope((margin - found)[removed], alpha[removed], self._slope)
-        slope = measured if self._slope is None else self._slope
-        score = _Scores(positive, margin, found, bounds, alpha * slope, model.slack, removed)
-        self._slope = measured if len(removed) else self._slope
+        fall = alpha * self._slope_for(margin - found, alpha, removed)
+        score = _Scores(positive, margin, found, bounds, fall, model.slack, removed)
         self._surprises.extend(score.surprises())
         score.pool = list(self._surprises)
         self.latest = LOOEstimate(
             n_seen=self.model.n_seen,
-            n=len(ids),
+            n=len(slots),
             error=score.error(),
             g_mean=score.g_mean(),
             prbep=score.prbep(),
@@ -446,6 +444,13 @@ class StreamingLOO(StreamingEstimate):
         )
         few = min(FEW, len(undecided)) / max(1, len(removed))
         return self.latest, fixed + few * (self.latest.seconds - fixed)
+
+    def _slope_for(self, falls: np.ndarray, alpha: np.ndarray, removed: np.ndarray) -> float:
+        """r for this estimate: as measured before, or now if it is the first time; and measure it for the next one."""
+        before, total = self._slope, float(alpha[removed].sum())
+        if total > 0.0:
+            self._slope = max(0.0, float(falls[removed].sum()) / total)
+        return (self._slope or 0.0) if before is None else before
 
     def _own_state(self) -> dict[str, Any]:
         surprises = [[int(label), surprise] for label, surprise in self._surprises]
@@ -459,16 +464,19 @@ class StreamingLOO(StreamingEstimate):
             self.latest = LOOEstimate(**given)
 
 
-def _slope(falls: np.ndarray, alpha: np.ndarray, before: float | None) -> float:
-    """How much a margin falls per unit of alpha; as before, or 0, if nothing tells."""
-    total = float(alpha.sum())
-    return max(0.0, float(falls.sum()) / total) if total > 0.0 else before or 0.0
-
-
 class _Scores:
     """Estimates with intervals, from margins that are known, bounded, or guessed."""
 
-    def __init__(self, positive, margin, found, bounds, fall, slack, removed) -> None:
+    def __init__(
+        self,
+        positive: np.ndarray,
+        margin: np.ndarray,
+        found: np.ndarray,  # margins without the examples, NaN where they are not known
+        bounds: np.ndarray,
+        fall: np.ndarray,  # of the margins, as guessed
+        slack: float,
+        removed: np.ndarray,
+    ) -> None:
         self.positive = positive
         known, wrong, right = ~np.isnan(found), bounds == WRONG, bounds == RIGHT
         low, high = np.where(right, TINY, -np.inf), np.where(wrong, -TINY, margin + slack)
@@ -601,11 +609,7 @@ class StreamingKFold(StreamingEstimate):
 
     def _made(self, removals: int | None, seconds: float | None, begin: float) -> tuple[FoldEstimate, float]:
         fold = self._n_turns % self.k
-        ids = self._memory.ids
-        examples = self._memory.of(ids)
-        positive = np.array([e.y for e in examples], bool)
-        weights = np.array([e.w for e in examples])
-        model, slots = self._solved().leave_out([e.x for e in examples], positive, weights, ids)
+        model, slots, positive = self._remembered()
         left_out = np.flatnonzero([self.fold_of(number) == fold for number in model.ids.tolist()])
         model.prepare(1, int(np.count_nonzero(model.alpha[left_out])))
         f = model.without(left_out)
