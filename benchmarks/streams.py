@@ -260,6 +260,7 @@ def stream(options: argparse.Namespace) -> None:
 BOUNDS: dict[str, dict[str, Any]] = {
     "unbounded": {},
     "window=2000": {"window": 2000},
+    "window=500": {"window": 500},
     **{f'budget=500, "{how}"': {"budget": 500, "on_budget": how} for how in ("remove", "project", "merge")},
     'budget=500, "remove", window=2000': {"budget": 500, "on_budget": "remove", "window": 2000},
 }
@@ -292,7 +293,8 @@ def show_bounded(one: Stream) -> dict[str, tuple[np.ndarray, np.ndarray]]:
     """Print prequential errors before and after the change; wrong predictions and members by the bounds' names."""
     half, n = len(one.y) // 2, len(one.y)
     parts = [("before", slice(half // 2, half)), ("first 500 after", slice(half, half + 500))]
-    parts += [("then", slice(half + 500, half + 2000)), ("end", slice(n - (n - half) // 4, n))]
+    parts += [("next 500", slice(half + 500, half + 1000)), ("next 1000", slice(half + 1000, half + 2000))]
+    parts += [("end", slice(n - (n - half) // 4, n))]
     rows, curves = [], {}
     for name, bounds in BOUNDS.items():
         wrong, members, seconds = prequential(one, **bounds)
