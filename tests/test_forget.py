@@ -66,7 +66,7 @@ def test_a_forgotten_example_leaves_what_training_without_it_gives(learner, C):
         assert rest.forget(i) == 1
         assert rest.n_members == model.n_members - 1
         assert rest.delta <= 1e-6
-        assert distance(rest, solved_without(model, {i}), new) < 1e-5
+        assert distance(rest, solved_without(model, {i}), new) < (1e-6 if C < 10 else 1e-5)  # float32 rows set a floor
         assert i not in rest.support_ids
 
 
