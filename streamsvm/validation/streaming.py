@@ -153,6 +153,7 @@ class StreamingEstimate(base.Wrapper, base.MiniBatchClassifier):
         self.seed = seed
         self._memory = Memory(memory, keep, arguments.id_of(seed))
         self._learning, self._spent, self._expected = 0.0, 0.0, 0.0  # seconds
+        self._members = 0  # of the model, when one took as long as expected
         self._n_turns, self._since = 0, 0
 
     @property
@@ -211,8 +212,10 @@ class StreamingEstimate(base.Wrapper, base.MiniBatchClassifier):
             self._memory.add(int(ids[i]), Example(dict(X[i]), arguments.label_of(y[i]), float(w[i])))
         self._learning += seconds
         self._since += len(ids)
+        if self._since < self.every or not len(self._memory):
+            return None
         allowance = self.share * self._learning - self._spent
-        if self._since < self.every or allowance <= self._expected or not len(self._memory):
+        if allowance <= self._expected * max(1.0, self.model.n_members / max(1, self._members)) ** 2:
             return None
         return self._estimate(None, allowance) if self._n_turns else self._estimate(FEW, None)
 
@@ -253,6 +256,7 @@ class StreamingEstimate(base.Wrapper, base.MiniBatchClassifier):
         begin = time.perf_counter()
         self._since = 0
         estimate, self._expected = self._made(removals, seconds, begin)
+        self._members = self.model.n_members
         self._n_turns += 1
         self._spent += time.perf_counter() - begin
         return estimate
@@ -288,7 +292,7 @@ class StreamingEstimate(base.Wrapper, base.MiniBatchClassifier):
             "parameters": {name: value for name, value in self._get_params().items() if name != "model"},
             "names": names,
             "seconds": [self._learning, self._spent, self._expected],
-            "turns": [self._n_turns, self._since],
+            "turns": [self._n_turns, self._since, self._members],
             **self._own_state(),
         }
         return snapshot.pack(type(self).__name__, meta, arrays)
@@ -306,7 +310,7 @@ class StreamingEstimate(base.Wrapper, base.MiniBatchClassifier):
         estimate = cls(model, **meta["parameters"])
         estimate._memory.restore(meta["names"], arrays)
         estimate._learning, estimate._spent, estimate._expected = meta["seconds"]
-        estimate._n_turns, estimate._since = meta["turns"]
+        estimate._n_turns, estimate._since, estimate._members = meta["turns"]
         estimate._take_state(meta)
         return estimate
 
@@ -334,7 +338,8 @@ class StreamingLOO(StreamingEstimate):
         ``"recent"``: the estimate is of what the stream is like now; ``"sample"``, a uniform one: of all that it has
         been.
     share
-        The share of the learning time that estimates may take; 0: they are made only when asked for.
+        The share of the learning time that estimates may take; 0: they are made only when asked for.  The first one is
+        made after `every` examples, whatever it takes; then there is none until that is made up for.
     seed
         For the order in which the undecided are left out, and the sample.
 
