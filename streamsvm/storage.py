@@ -397,11 +397,12 @@ def restore(arrays: dict[str, np.ndarray], cache_bytes: int) -> Expansion:
     """An expansion from the arrays of `dump`."""
     D, n = int(arrays["n_features"][0]), len(arrays["y"])
     s = empty(cache_bytes, _slots_for(n), _doubled(MIN_FEATURES, D))
+    arrays = {"born": np.zeros(n, np.int64), "losses": np.zeros(4), **arrays}  # the first snapshots lack these
     for name in PER_SLOT:
-        getattr(s, name)[:n] = arrays.get(name, 0)  # the first snapshots have no `born`
+        getattr(s, name)[:n] = arrays[name]
     s.starts[: n + 1] = arrays["starts"]
-    s.counts[: len(arrays["counts"])] = arrays["counts"]  # they have fewer, and no losses
-    s.losses[:] = arrays.get("losses", 0.0)
+    s.counts[: len(arrays["counts"])] = arrays["counts"]  # they have fewer
+    s.losses[:] = arrays["losses"]
     s = _with_features(s, arrays)
     s.counts[ROWS] = s.counts[HAND] = 0
     s.counts[CACHE_BYTES] = cache_bytes
