@@ -30,10 +30,8 @@ from streamsvm.online.lasvm import append_block
 from streamsvm.online.leave_out import LeaveOut
 from streamsvm.online.sigmoid import new_sigmoid, probabilities
 
-AT_LEAST, EXPECTED = (
-    16,
-    2,
-)  # examples to prepare together when there is a budget: so many for each member it has room for
+AT_LEAST = 16  # examples to prepare together when there is a budget,
+EXPECTED = 2  # or so many for each member that there is room for
 
 
 class OnlineSVM(base.MiniBatchClassifier):
