@@ -18,6 +18,7 @@ from tqdm import tqdm
 from tqdm.contrib.logging import logging_redirect_tqdm
 
 import streamsvm
+from streamsvm.device import DEVICES
 
 from . import commands, daemon, doctor, option_types, score, topics
 from .checkpoint import CheckpointError
@@ -104,6 +105,7 @@ def _parser() -> argparse.ArgumentParser:
 
     command = subcommands.add_parser("score", help="predict events with the models that trainers publish")
     _add_config(command)
+    _add_device(command, "batches are predicted")
     command.set_defaults(run=_score)
 
     _add_label(subcommands.add_parser("label", help="answer the questions that trainers ask: a page, a terminal, ..."))
@@ -343,6 +345,16 @@ def _add_kernel(command: argparse.ArgumentParser) -> None:
     kernel.add_argument(
         "--cache-mb", type=option_types.positive, default=256.0, metavar="MB", help="memory for kernel values (256)"
     )
+    _add_device(command, "kernel values of svm are computed")
+
+
+def _add_device(command: argparse.ArgumentParser, what: str) -> None:
+    command.add_argument(
+        "--device",
+        choices=DEVICES,
+        default="cpu",
+        help=f"where {what}; cuda: on a GPU, by CuPy; auto: there if there is one and it is worth it (cpu)",
+    )
 
 
 def _add_smooth(command: argparse.ArgumentParser) -> None:
@@ -460,7 +472,7 @@ def _show_states(topic: str, states: Mapping[int, State]) -> None:
 def _score(arguments: argparse.Namespace) -> int:
     settings = load(arguments.config, os.environ, arguments.set, log_must_exist=True)
     with _working(settings) as stop:
-        n_predictions = score.run(settings, stop)
+        n_predictions = score.run(settings, stop, arguments.device)
     print(f"predicted {topics.plural(n_predictions, 'event')} of topic {settings.log.topic!r}")
     return OK
 

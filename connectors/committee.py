@@ -124,9 +124,12 @@ class KeyModels:
     ----------
     max_unpacked
         How many stay unpacked.
+    device
+        Where they compute.
     """
 
-    def __init__(self, max_unpacked: int) -> None:
+    def __init__(self, max_unpacked: int, device: str = "cpu") -> None:
+        self._device = device
         self._max_unpacked = max_unpacked
         self._packed: dict[str, Snapshot] = {}
         self._unpacked: OrderedDict[str, Committee] = OrderedDict()
@@ -147,15 +150,15 @@ class KeyModels:
         if name not in self._packed:
             return NOBODY
         if name not in self._unpacked:
-            self._unpacked[name] = Committee([unpack(self._packed[name])])
+            self._unpacked[name] = Committee([unpack(self._packed[name], self._device)])
         self._unpacked.move_to_end(name)
         if len(self._unpacked) > self._max_unpacked:
             self._unpacked.popitem(last=False)
         return self._unpacked[name]
 
 
-def unpack(snapshot: Snapshot) -> Member:
-    """A model that was published, ready to predict.
+def unpack(snapshot: Snapshot, device: str = "cpu") -> Member:
+    """A model that was published, ready to predict on this device.
 
     Raises
     ------
@@ -166,7 +169,7 @@ def unpack(snapshot: Snapshot) -> Member:
     offset, created = manifest.get("offset"), manifest.get("created")
     if not isinstance(offset, int) or not isinstance(created, int | float):
         raise ValueError(f"offset and created must be numbers in its manifest, got {offset!r:.60} and {created!r:.60}")
-    model, scaler, _ = unpack_model(snapshot.blob)
+    model, scaler, _ = unpack_model(snapshot.blob, device)
     return Member(model, scaler, ModelVersion(manifest["ver"], offset), created)
 
 

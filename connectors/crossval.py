@@ -34,7 +34,7 @@ MOST_SHOWN = 20  # folds in a table; more of them are summed up by their start
 _KERNEL_SETTING = ("C", "gamma", "kernel", "degree", "coef0")
 _SETTING = (*_KERNEL_SETTING, "model")
 _ONLY: dict[str, dict[str, Any]] = {  # options of one model, and what they are unless they are given
-    "svm": {"seeding": "auto", "jobs": 1, "cache_mb": 256.0},
+    "svm": {"seeding": "auto", "jobs": 1, "cache_mb": 256.0, "device": "cpu"},
     "ssvm": {"solver": None, "reduced": None},
 }
 _COSTS = ("iterations", "rows_computed", "kernel_evaluations")
@@ -110,6 +110,7 @@ def _validated(
         seeding=arguments.seeding,
         n_jobs=arguments.jobs,
         cache_mb=arguments.cache_mb,
+        device=arguments.device,
         progress=True,
     )
 

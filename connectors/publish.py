@@ -325,8 +325,8 @@ def pack_model(model: OnlineSVM, scaler: WarmupScaler | None, meta: Mapping[str,
     return snapshot.pack(_KIND, {"algorithm": algorithms[type(model)], "meta": dict(meta)}, arrays)
 
 
-def unpack_model(data: bytes) -> ServedModel:
-    """What `pack_model` packed, after it has made a first prediction.
+def unpack_model(data: bytes, device: str = "cpu") -> ServedModel:
+    """What `pack_model` packed, to predict on this device, after it has made a first prediction.
 
     Raises
     ------
@@ -335,7 +335,7 @@ def unpack_model(data: bytes) -> ServedModel:
     """
     header, arrays = snapshot.unpack(data, _KIND)
     try:
-        model = ALGORITHMS[header["algorithm"]].from_bytes(arrays["model"].tobytes())
+        model = ALGORITHMS[header["algorithm"]].from_bytes(arrays["model"].tobytes(), device=device)
         scaler = WarmupScaler.from_bytes(arrays["scaler"].tobytes()) if "scaler" in arrays else None
         model.predict_proba_one({})  # any example will do: it fails if a coefficient is not finite
         return ServedModel(model, scaler, header["meta"])

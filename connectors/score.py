@@ -11,6 +11,7 @@ is refused, and the one before it goes on.
 Records that are no events are counted and passed over: it is the trainer that puts them aside.
 """
 
+import functools
 import logging
 import math
 import time
@@ -38,7 +39,7 @@ _LOADING_SECONDS = 1.0  # likewise at the beginning, when no event waits
 _TELEMETRY_SECONDS = 1.0
 
 
-def run(settings: Settings, stop: Stop = lambda: False) -> int:
+def run(settings: Settings, stop: Stop = lambda: False, device: str = "cpu") -> int:
     """Predict the events of a configuration; see `Scorer`.
 
     Parameters
@@ -47,6 +48,8 @@ def run(settings: Settings, stop: Stop = lambda: False) -> int:
         The configuration.
     stop
         Asked between batches; the scorer ends cleanly once it says True.
+    device
+        Where batches are predicted: see `streamsvm.LASVM`.
 
     Returns
     -------
@@ -68,7 +71,7 @@ def run(settings: Settings, stop: Stop = lambda: False) -> int:
     """
     if not settings.log.model:
         raise ConfigError(["log.model = '': a scorer needs the topic on which the trainers publish their models"])
-    return operate(Scorer, settings, stop, f"{settings.group.id}-score") or 0
+    return operate(functools.partial(Scorer, device=device), settings, stop, f"{settings.group.id}-score") or 0
 
 
 class Request(NamedTuple):
@@ -94,10 +97,19 @@ class Scorer:
         What is shown while it runs.
     watchdog
         What is told that it runs.
+    device
+        Where batches are predicted.
     """
 
     def __init__(
-        self, settings: Settings, log: Transport, stop: Stop, health: Health, metrics: Metrics, watchdog: Watchdog
+        self,
+        settings: Settings,
+        log: Transport,
+        stop: Stop,
+        health: Health,
+        metrics: Metrics,
+        watchdog: Watchdog,
+        device: str = "cpu",
     ) -> None:
         self._settings = settings
         self._log = log
@@ -105,10 +117,11 @@ class Scorer:
         self._health = health
         self._metrics = metrics
         self._watchdog = watchdog
+        self._device = device
         self._codec = settings.codec()
         self._topic = ModelTopic(log, settings.log.model)
         per_key = settings.daemon.per == "key"
-        self._models: Models = KeyModels(settings.daemon.max_models) if per_key else PartitionModels()
+        self._models: Models = KeyModels(settings.daemon.max_models, device) if per_key else PartitionModels()
         self._inputs: dict[int, Input] = {}
         self._next: dict[int, int] = {}  # offset of the next event to predict, by partition
         self._committed: dict[int, int] = {}
@@ -178,7 +191,7 @@ class Scorer:
     def _take(self, snapshot: Snapshot) -> None:
         name, version = snapshot.name, snapshot.manifest["ver"]
         try:
-            member = unpack(snapshot)
+            member = unpack(snapshot, self._device)
         except ValueError as error:
             self._metrics.add("streamsvm_refused_snapshots_total")
             logger.warning("refusing version %d of model %r, and keeping the one before: %s", version, name, error)

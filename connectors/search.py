@@ -76,6 +76,7 @@ def search(arguments: argparse.Namespace) -> None:
             n_jobs=arguments.jobs,
             progress=True,
             cache_mb=arguments.cache_mb,
+            device=arguments.device,
         )
     _show(found, arguments)
     if arguments.out:

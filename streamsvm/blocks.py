@@ -18,7 +18,7 @@ G         inner products within the block               (B, B)   float32
 ========  ============================================  =======  ================
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -135,6 +135,17 @@ def from_sparse(starts: np.ndarray, inputs: np.ndarray, data: np.ndarray, column
 def is_binary_block(q: Queries) -> bool:
     """Whether every feature of every query is 0 or 1."""
     return bool(np.all(q.values == 1.0))
+
+
+def load_cupy() -> Any:
+    """CuPy, imported when a device is first asked for; `streamsvm.device` works with it."""
+    try:
+        import cupy
+    except ImportError as error:
+        raise ImportError(
+            f'CuPy cannot be imported ({error}); pip install "streamsvm[gpu12]" for CUDA 12, "streamsvm[gpu13]" for 13'
+        ) from error
+    return cupy
 
 
 # ------------------------------------------------------------------------------------------------------ inner products

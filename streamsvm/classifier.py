@@ -17,9 +17,10 @@ import numpy as np
 from river import base
 from river.utils import dataframe
 
-from streamsvm import arguments, blocks, snapshot, storage
+from streamsvm import arguments, snapshot, storage
 from streamsvm.batch.steps import penalties
 from streamsvm.blocks import Queries, is_binary_block
+from streamsvm.device import Evaluator, require_device
 from streamsvm.expansion import CACHE_BYTES, EVALUATIONS, G_DOWN, G_UP, HAND, LISTED, ROWS, SLOTS, Expansion, is_binary
 from streamsvm.features import FeatureTable, culprit, n_rows, not_finite, too_large
 from streamsvm.kernels import LARGEST_KERNEL_VALUE, largest_self_product, make_kernel
@@ -58,6 +59,7 @@ class OnlineSVM(base.MiniBatchClassifier):
         on_budget: str,
         window: int | datetime.timedelta | None,
         cache_mb: float,
+        device: str,
         seed: int | None,
     ) -> None:
         self.C = C
@@ -71,11 +73,14 @@ class OnlineSVM(base.MiniBatchClassifier):
         self.on_budget = on_budget
         self.window = window
         self.cache_mb = cache_mb
+        self.device = device
         self.seed = seed
         for name in ("C", "pos_weight", "tau", "cache_mb"):
             arguments.require_positive(name, getattr(self, name))
         self._kernel = make_kernel(kernel, gamma, degree, coef0)
         arguments.require_bounds(budget, on_budget, window, kernel)
+        require_device(device)
+        self._evaluator = Evaluator(device)
         self._window = None if window is None else bounded.Window(window)
         self._expansion = storage.empty(int(cache_mb * 2**20))
         self._features = FeatureTable()
@@ -399,7 +404,7 @@ class OnlineSVM(base.MiniBatchClassifier):
             queries = q.part(part.start, part.stop)
             with self._interruptible():
                 self._expansion = arrival.make_room(self._expansion, queries, len(self._features))
-                P, G = arrival.block_products(self._expansion, queries)
+                P, G = self._evaluator.products(self._expansion, queries)
             given = (*queries, lo[part], hi[part], ids[part], born[part], own_ids, P, G, self._sigmoid, limit)
             learned = self._learn_block(self._expansion, self._kernel, self._rule, *given, margins[part])
             self._n_seen += learned
@@ -481,8 +486,9 @@ class OnlineSVM(base.MiniBatchClassifier):
     def _decide_many(self, X: Any) -> np.ndarray:
         margins = np.empty(n_rows(X))
         b = self.bias
-        for rows, q in self._features.batches(X, learning=False):
-            margins[rows] = blocks.decide(self._expansion, self._kernel, q, b)
+        at_once = self._evaluator.queries_at_once(self._expansion, len(margins))
+        for rows, q in self._features.batches(X, learning=False, at_once=at_once):
+            margins[rows] = self._evaluator.decide(self._expansion, self._kernel, q, b)
         if not np.isfinite(margins).all():
             row = int(np.argmin(np.isfinite(margins)))
             raise ValueError(
@@ -545,7 +551,7 @@ class OnlineSVM(base.MiniBatchClassifier):
         return snapshot.pack(type(self).__name__, meta, arrays)
 
     @classmethod
-    def from_bytes(cls, data: bytes, cache_mb: float | None = None) -> Self:
+    def from_bytes(cls, data: bytes, cache_mb: float | None = None, device: str | None = None) -> Self:
         """The model that `to_bytes` stored; it goes on bit for bit as the stored one would.
 
         Parameters
@@ -554,6 +560,8 @@ class OnlineSVM(base.MiniBatchClassifier):
             A snapshot.
         cache_mb
             Another size of the row cache than the stored one.
+        device
+            Another device than the stored one.
 
         Raises
         ------
@@ -562,7 +570,8 @@ class OnlineSVM(base.MiniBatchClassifier):
         """
         meta, arrays = snapshot.unpack(data, cls.__name__)
         parameters = {name: _given(value) for name, value in meta["parameters"].items()}
-        model = cls(**(parameters if cache_mb is None else {**parameters, "cache_mb": cache_mb}))
+        instead = {"cache_mb": cache_mb, "device": device}
+        model = cls(**parameters | {name: value for name, value in instead.items() if value is not None})
         model._n_seen = meta["n_seen"]
         if model._window:
             model._window.latest = meta["latest"]
@@ -584,7 +593,8 @@ class OnlineSVM(base.MiniBatchClassifier):
         """SHA-256 of what was learned; equal for models that continue alike, whatever their caches and counters."""
         meta, arrays = self._state()
         arrays["counts"][[EVALUATIONS, ROWS, HAND, CACHE_BYTES, LISTED]] = 0
-        meta["parameters"].pop("cache_mb")
+        for name in ("cache_mb", "device"):
+            meta["parameters"].pop(name)
         return hashlib.sha256(snapshot.pack(type(self).__name__, meta, arrays)).hexdigest()
 
     def _state(self) -> tuple[dict, dict[str, np.ndarray]]:
@@ -595,8 +605,9 @@ class OnlineSVM(base.MiniBatchClassifier):
         return meta, {**storage.dump(self._expansion, len(self._features)), "sigmoid": self._sigmoid}
 
     def __getstate__(self) -> dict:
-        """Everything but the cached rows, which can be computed again."""
-        return {**self.__dict__, "_expansion": storage.without_rows(self._expansion)}
+        """Everything but the cached rows, which can be computed again, and what is on a device."""
+        expansion = storage.without_rows(self._expansion)
+        return {**self.__dict__, "_expansion": expansion, "_evaluator": Evaluator(self.device)}
 
     @property
     def _mutable_attributes(self) -> set[str]:

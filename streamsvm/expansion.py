@@ -30,6 +30,7 @@ up, down   penalty: 0 if alpha may rise (fall), else -/+ FORBIDDEN (N,)     floa
 y          label, -1 or +1; 0 marks a hole                         (N,)     int8, `append`, `bury`
 ids        the user's id                                           (N,)     int64, `append`
 born       number or time (see `online.bounded`) of the example    (N,)     int64, `append`
+serial     which `append` it was; never twice, unlike an id        (N,)     int64, `append`
 sq, self_k squared norm, k(x, x)                                   (N,)     float32 and float64, `append`
 columns    features, real-valued; empty in another storage         (D, N)   float32, `append`
 bits       features, all 0 or 1; empty in another storage          (D, N)   uint8, `append`
@@ -46,7 +47,7 @@ recent     used since the clock hand passed (second chance)        (R,)     uint
 scratch    row of the incoming example                             (N,)     float32
 sums       byte sums of `bits`                                     (N,)     uint8
 member_... the features of one member, gathered                    (D,)     int32 and float32, `gather`
-counts     see the names below                                     (18,)    int64
+counts     see the names below                                     (19,)    int64
 extremes   largest g over up, smallest g over down                 (2,)     float64, learner
 losses     sums over the members, see `online.scan`                (4,)     float64, learners without a bias
 ========== ======================================================= ======== ===========================================
@@ -66,7 +67,7 @@ SLOTS, HOLES, ROWS, HAND, EVALUATIONS, SLOT_UP, SLOT_DOWN, SINCE_EVICTION, CACHE
 STORAGE, WIDTH, WIDE = range(9, 12)
 # kept by learners without a bias: support vectors of each class, members ever, REPROCESS steps ever
 POSITIVE, NEGATIVE, ADMITTED, REPROCESSED = range(12, 16)
-LISTED, COUNTS = range(16, 18)  # LISTED: slots that the lists of a compressed expansion cover
+LISTED, APPENDED, COUNTS = range(16, 19)  # LISTED: slots that the lists of a compressed expansion cover
 # counts[STORAGE]
 BITS, COLUMNS, COMPRESSED = range(3)
 # extremes
@@ -91,6 +92,7 @@ class Expansion(NamedTuple):
     y: np.ndarray
     ids: np.ndarray
     born: np.ndarray
+    serial: np.ndarray
     sq: np.ndarray
     self_k: np.ndarray
     columns: np.ndarray
@@ -200,6 +202,8 @@ def append(s, kernel, indices, values, sq, y, lo, hi, id, born, g):
     s.alpha[k], s.g[k], s.lo[k], s.hi[k] = 0.0, g, lo, hi
     s.y[k] = np.int8(y)
     s.ids[k], s.born[k], s.sq[k] = id, born, sq
+    s.serial[k] = s.counts[APPENDED]
+    s.counts[APPENDED] += 1
     s.self_k[k] = self_product(kernel, sq)
     set_penalties(s.alpha, s.lo, s.hi, s.up, s.down, k)
     _store_features(s, k, indices, values)

@@ -71,12 +71,12 @@ class FeatureTable:
 
     # -------------------------------------------------------------------------------------------------------- batches
 
-    def batches(self, X: Any, learning: bool) -> Iterator[tuple[slice, Queries]]:
-        """X in blocks of at most `blocks.BLOCK` queries, each with its place in X.
+    def batches(self, X: Any, learning: bool, at_once: int = blocks.BLOCK) -> Iterator[tuple[slice, Queries]]:
+        """X in blocks of at most so many queries, each with its place in X.
 
         A block that is refused leaves no new columns.
         """
-        blocks_of_X = self._blocks_of(X, learning)
+        blocks_of_X = self._blocks_of(X, learning, at_once)
         while True:
             n_features = len(self)
             try:
@@ -88,36 +88,38 @@ class FeatureTable:
                 return
             yield block
 
-    def _blocks_of(self, X: Any, learning: bool) -> Iterator[tuple[slice, Queries]]:
+    def _blocks_of(self, X: Any, learning: bool, at_once: int) -> Iterator[tuple[slice, Queries]]:
         if sp.issparse(X):
-            return self._sparse_batches(_canonical(sp.csr_matrix(X)), learning)
+            return self._sparse_batches(_canonical(sp.csr_matrix(X)), learning, at_once)
         if isinstance(X, np.ndarray):
             if X.ndim != 2:
                 raise ValueError(f"X has shape {X.shape}; a batch is a 2-D array (examples, features)")
-            return self._dense_batches(_float_array(X), tuple(range(X.shape[1])), learning)
+            return self._dense_batches(_float_array(X), tuple(range(X.shape[1])), learning, at_once)
         if isinstance(X, list | tuple):
-            return self._dict_batches(X, learning)
+            return self._dict_batches(X, learning, at_once)
         frame = dataframe.into_frame(X)
-        return self._dense_batches(_frame_values(frame), tuple(frame.columns), learning)
+        return self._dense_batches(_frame_values(frame), tuple(frame.columns), learning, at_once)
 
-    def _dense_batches(self, X: np.ndarray, names: tuple, learning: bool) -> Iterator[tuple[slice, Queries]]:
+    def _dense_batches(
+        self, X: np.ndarray, names: tuple, learning: bool, at_once: int
+    ) -> Iterator[tuple[slice, Queries]]:
         if len(X) == 0:
             return
         if learning:
             self.add(names)
         columns = self.lookup(names)
-        for b in range(0, len(X), blocks.BLOCK):
-            q = blocks.from_dense(X[b : b + blocks.BLOCK], columns)
+        for b in range(0, len(X), at_once):
+            q = blocks.from_dense(X[b : b + at_once], columns)
             if too_large(q.sq):
                 t = int(np.argmax(~(q.sq < blocks.LARGEST_SQUARED_NORM)))
                 d = culprit(X[b + t])
                 raise not_finite(names[d], X[b + t, d], b + t)
             yield slice(b, b + len(q.sq)), q
 
-    def _sparse_batches(self, X: sp.csr_matrix, learning: bool) -> Iterator[tuple[slice, Queries]]:
+    def _sparse_batches(self, X: sp.csr_matrix, learning: bool, at_once: int) -> Iterator[tuple[slice, Queries]]:
         data = _float_array(X.data)
-        for b in range(0, X.shape[0], blocks.BLOCK):
-            starts = X.indptr[b : b + blocks.BLOCK + 1].astype(np.int64)
+        for b in range(0, X.shape[0], at_once):
+            starts = X.indptr[b : b + at_once + 1].astype(np.int64)
             inputs, values = X.indices[starts[0] : starts[-1]], data[starts[0] : starts[-1]]
             starts -= starts[0]
             used, first, compact = np.unique(inputs, return_index=True, return_inverse=True)
@@ -137,9 +139,11 @@ class FeatureTable:
         for _, group in itertools.groupby(sorted(new, key=lambda t: rows[t]), key=lambda t: rows[t]):
             self.add([names[t] for t in group])
 
-    def _dict_batches(self, X: Sequence[Mapping[Hashable, Any]], learning: bool) -> Iterator[tuple[slice, Queries]]:
-        for b in range(0, len(X), blocks.BLOCK):
-            q = self._of_dicts(X[b : b + blocks.BLOCK], b, learning)
+    def _dict_batches(
+        self, X: Sequence[Mapping[Hashable, Any]], learning: bool, at_once: int
+    ) -> Iterator[tuple[slice, Queries]]:
+        for b in range(0, len(X), at_once):
+            q = self._of_dicts(X[b : b + at_once], b, learning)
             yield slice(b, b + len(q.sq)), q
 
     def _of_dicts(self, rows: Sequence[Mapping[Hashable, Any]], first: int, learning: bool) -> Queries:

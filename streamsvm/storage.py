@@ -7,6 +7,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from streamsvm.expansion import (
+    APPENDED,
     CACHE_BYTES,
     COLUMNS,
     COMPRESSED,
@@ -36,7 +37,8 @@ from streamsvm.expansion import (
 
 MIN_SLOTS, MIN_FEATURES = 64, 4
 WIDE_BYTES = 4 << 20  # of a feature-major float32 matrix, from which on it is compressed if it is sparse
-PER_SLOT = ("alpha", "g", "lo", "hi", "up", "down", "y", "ids", "born", "sq", "self_k")
+SAVED = ("alpha", "g", "lo", "hi", "up", "down", "y", "ids", "born", "sq", "self_k")
+PER_SLOT = (*SAVED, "serial")
 
 
 def empty(cache_bytes: int, n_slots: int = MIN_SLOTS, n_features: int = MIN_FEATURES) -> Expansion:
@@ -47,6 +49,7 @@ def empty(cache_bytes: int, n_slots: int = MIN_SLOTS, n_features: int = MIN_FEAT
         y=np.zeros(N, np.int8),
         ids=np.zeros(N, np.int64),
         born=np.zeros(N, np.int64),
+        serial=np.zeros(N, np.int64),
         sq=np.zeros(N, np.float32),
         columns=np.zeros((0, 0), np.float32),
         bits=np.zeros((D, N), np.uint8),
@@ -107,6 +110,18 @@ def features_of(s: Expansion, slot: int) -> tuple[np.ndarray, np.ndarray]:
     column = _features(s)[:, slot]
     indices = np.flatnonzero(column).astype(np.int32)
     return indices, column[indices].astype(np.float32)
+
+
+def compressed_rows(s: Expansion, slots: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The non-zero features of these slots in compressed rows: where each begins, int32 columns, float32 values."""
+    if s.counts[STORAGE] == COMPRESSED:
+        n, D = int(s.counts[SLOTS]), s.member_indices.shape[0]
+        rows = sp.csr_matrix((s.sparse_values, s.sparse_indices, s.starts[: n + 1]), shape=(n, D), copy=False)[slots]
+        return rows.indptr.astype(np.int64), rows.indices, rows.data
+    features = _features(s)[: s.counts[WIDTH], slots].T
+    row, column = np.nonzero(features)
+    indptr = np.searchsorted(row, np.arange(len(slots) + 1))
+    return indptr, column.astype(np.int32), features[row, column].astype(np.float32)
 
 
 # ------------------------------------------------------------------------------------------------ room for new members
@@ -381,13 +396,14 @@ def dump(s: Expansion, n_features: int) -> dict[str, np.ndarray]:
     """The arrays from which `restore` makes an equal expansion: slots with their holes, but no cached rows."""
     n = int(s.counts[SLOTS])
     arrays = {
-        **{name: getattr(s, name)[:n].copy() for name in PER_SLOT},
+        **{name: getattr(s, name)[:n].copy() for name in SAVED},
         "n_features": np.array([n_features]),
         "starts": s.starts[: n + 1].copy(),
         "counts": s.counts.copy(),
         "extremes": s.extremes.copy(),
         "losses": s.losses.copy(),
     }
+    arrays["counts"][APPENDED] = 0  # serial numbers say nothing about the model
     if s.counts[STORAGE] == COMPRESSED:
         return arrays | {name: getattr(s, name)[: s.starts[n]].copy() for name in ("sparse_indices", "sparse_values")}
     return arrays | {"features": _features(s)[:n_features, :n].copy()}
@@ -398,10 +414,12 @@ def restore(arrays: dict[str, np.ndarray], cache_bytes: int) -> Expansion:
     D, n = int(arrays["n_features"][0]), len(arrays["y"])
     s = empty(cache_bytes, _slots_for(n), _doubled(MIN_FEATURES, D))
     arrays = {"born": np.zeros(n, np.int64), "losses": np.zeros(4), **arrays}  # the first snapshots lack these
-    for name in PER_SLOT:
+    for name in SAVED:
         getattr(s, name)[:n] = arrays[name]
+    s.serial[:n] = np.arange(n)
     s.starts[: n + 1] = arrays["starts"]
     s.counts[: len(arrays["counts"])] = arrays["counts"]  # they have fewer
+    s.counts[APPENDED] = n
     s.losses[:] = arrays["losses"]
     s = _with_features(s, arrays)
     s.counts[ROWS] = s.counts[HAND] = 0

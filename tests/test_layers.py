@@ -18,7 +18,7 @@ EVERYTHING = PRODUCT + sorted(
 LEVELS = [
     {"snapshot", "arguments"},
     {"kernels"},
-    {"blocks", "expansion", "storage"},
+    {"blocks", "expansion", "storage", "device"},
     {"batch"},
     {"online"},
     {"metrics"},

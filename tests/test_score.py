@@ -351,7 +351,7 @@ def test_of_all_that_was_published_before_only_the_newest_is_unpacked(tmp_path, 
         fill(settings, some_events(30, first))
         state = train(settings)[0]
     unpacked = []
-    monkeypatch.setattr(score, "unpack", lambda snapshot: unpacked.append(snapshot) or unpack(snapshot))
+    monkeypatch.setattr(score, "unpack", lambda snapshot, device: unpacked.append(snapshot) or unpack(snapshot, device))
     score.run(settings)
     assert [snapshot.manifest["ver"] for snapshot in unpacked] == [state.counters.learned]
 

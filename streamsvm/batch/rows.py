@@ -28,7 +28,7 @@ computed.
 When the bytes are used up, the row that has not been asked for the longest goes.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -37,6 +37,7 @@ import scipy.sparse as sp
 from streamsvm._jit import compiled, compiled_for, inner, inner_fma, inner_sum
 from streamsvm._simd import fmax
 from streamsvm.blocks import products
+from streamsvm.device import Device, Gpu, Gram, is_worth_it, require_device
 from streamsvm.expansion import add_columns
 from streamsvm.kernels import (
     LARGEST_KERNEL_VALUE,
@@ -45,6 +46,7 @@ from streamsvm.kernels import (
     SIGMOID_KIND,
     Kernel,
     largest_self_product,
+    make_kernel,
 )
 
 MIN_ROWS = 4  # a step needs two at a time
@@ -351,6 +353,10 @@ class RowStore:
         As `streamsvm.kernels.make_kernel` makes it.
     cache_mb
         Megabytes for rows.  A third of them is for the shortened rows of a solver that has shrunk its problem.
+    device
+        Where rows are computed: ``"cpu"``; ``"cuda"``: on a GPU, all of them before a solver starts if `cache_mb` has
+        room, else those that are asked for together; ``"auto"``: on a GPU where there is one and the work is worth it.
+        Results agree up to rounding.  If the device fails, a warning says so, and the CPU goes on.
 
     Raises
     ------
@@ -360,7 +366,8 @@ class RowStore:
         If `X` does not hold numbers.
     """
 
-    def __init__(self, X: Any, kernel: Kernel, cache_mb: float = 256.0) -> None:
+    def __init__(self, X: Any, kernel: Kernel, cache_mb: float = 256.0, device: str = "cpu") -> None:
+        require_device(device)
         matrix, self._names = _matrix_of(X)
         self._columns = list(X.columns) if hasattr(X, "columns") else None
         self.kernel = kernel
@@ -375,6 +382,8 @@ class RowStore:
         lists, list_slots, list_values = _lists(csr[:0] if dense else csr)
         self._floats = int(cache_mb * 2**20) // 8
         self._workspace = np.empty(0)
+        self._device = Device(device)
+        self._gram: Gram | None = None
         self.data = Store(
             kernel=kernel,
             columns=_feature_major(matrix) if dense else np.zeros((0, 0)),
@@ -395,7 +404,8 @@ class RowStore:
         return empty_cache(np.empty((R, n)), n)  # memory that no row has used is not taken
 
     def __getstate__(self) -> dict[str, Any]:
-        return self.__dict__ | {"data": self.data._replace(cache=NO_ROWS), "_workspace": np.empty(0)}
+        own = {"data": self.data._replace(cache=NO_ROWS), "_workspace": np.empty(0)}
+        return self.__dict__ | own | {"_device": Device(self._device.choice), "_gram": None}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
@@ -426,8 +436,9 @@ class RowStore:
         return len(self.data.cache.rows)
 
     def drop_rows(self) -> None:
-        """Give the memory of all rows back; they are computed again when they are needed."""
+        """Give the memory of all rows back, and that on a device; they are computed again when they are needed."""
         self.data, self._workspace = self.data._replace(cache=self._no_rows()), np.empty(0)
+        self._gram = None
 
     def fill(self, ids: Any) -> None:
         """Have the rows of these examples at hand, as many as it can keep; many cost less together than one by one."""
@@ -438,6 +449,8 @@ class RowStore:
         if there.all():
             return
         missing = ids[~there][: max(0, self.capacity - np.count_nonzero(there))]
+        if self._fill_on_device(missing):
+            return
         if len(missing) < ROWS_FOR_PRODUCT or not self._multiplies:
             _compute_rows(self.data, missing)
             return
@@ -449,6 +462,42 @@ class RowStore:
             P = np.zeros((len(queries), len(self)))
             products(queries, columns, P)
             _keep_products(self.data, block, P)
+
+    def prepare(self) -> None:
+        """Have all rows, if a device computes them and they fit: a solver will ask for them one at a time."""
+        if self._device.works and self.capacity >= len(self) > self.data.cache.counts[FILLED]:
+            self._fill_on_device(np.flatnonzero(self.data.cache.row_of < 0))
+
+    def _fill_on_device(self, ids: np.ndarray) -> bool:
+        """Have the rows of these examples from the device, unless it has failed or is not worth it."""
+        if len(ids) == 0 or not self._pays(len(ids)):
+            return False
+        linear = self.data._replace(kernel=make_kernel("linear"))  # whose products are kept as they are
+
+        def compute(gram: Gram) -> bool:
+            gram.rows(ids, lambda part, rows: _keep_products(linear, part, rows))
+            return True
+
+        return bool(self._attempt(compute))
+
+    def _pays(self, n_rows: int) -> bool:
+        """Whether the device is to be tried for so many rows with all examples."""
+        n, D = self.shape
+        nnz = n_rows * len(self.data.values) // max(n, 1)
+        return self._device.works and (self._device.choice == "cuda" or is_worth_it(n, nnz, n_rows * D))
+
+    def _attempt(self, compute: Callable[[Gram], Any]) -> Any:
+        value = self._device.attempt(lambda gpu: compute(self._gram_on(gpu)))
+        if value is None:
+            self._gram = None
+        return value
+
+    def _gram_on(self, gpu: Gpu) -> Gram:
+        if self._gram is None:
+            data = self.data
+            examples = sp.csr_matrix((data.values, data.indices, data.starts), shape=self.shape, copy=False)
+            self._gram = Gram(gpu, self.kernel, examples, data.sq)
+        return self._gram
 
     def rows(self, ids: np.ndarray) -> np.ndarray:
         """A copy of the rows of these examples, (len(ids), n)."""
@@ -472,6 +521,10 @@ class RowStore:
         _self_products(self.kernel, starts, csr.data, sq, out)
         _require_small(sq, self.kernel)
         known = csr[:, : self.shape[1]] if unknown else csr
+        if self._pays(csr.shape[0]):
+            values = self._attempt(lambda gram: gram.expand(known, sq, beta))
+            if values is not None:
+                return np.asarray(values)
         _expand(self.data, known.indptr.astype(np.int64), known.indices.astype(np.int32), known.data, sq, beta, out)
         return out
 

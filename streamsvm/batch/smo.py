@@ -346,6 +346,7 @@ def train(
         If the start is not feasible.
     """
     rows_before = store.rows_computed
+    store.prepare()
     lower, upper = np.ascontiguousarray(lower, np.float64), np.ascontiguousarray(upper, np.float64)
     y = np.asarray(y, np.float64)
     beta = _feasible(np.zeros(len(y)) if beta is None else beta, lower, upper)
@@ -413,6 +414,7 @@ def solve(
     shrinking: bool = True,
     max_iterations: int | None = None,
     cache_mb: float = 256.0,
+    device: str = "cpu",
 ) -> Solution:
     """Train a support vector machine on all examples but the held-out ones.
 
@@ -420,7 +422,7 @@ def solve(
     ----------
     X
         Examples as rows: a 2-D array, a SciPy sparse matrix, a frame of numbers, a list of dicts; or a `RowStore`,
-        whose kernel and rows are then used (`kernel`, `gamma`, `degree`, `coef0` and `cache_mb` are not).
+        whose kernel and rows are then used (`kernel`, `gamma`, `degree`, `coef0`, `cache_mb` and `device` are not).
     y
         Labels: bool, -1 and +1, 0 and 1, or any two classes (of which the second in order is the positive one).
     C
@@ -437,6 +439,8 @@ def solve(
         See `Options`.
     cache_mb
         Megabytes for kernel rows.
+    device
+        Where kernel rows are computed: see `streamsvm.batch.rows.RowStore`.
 
     Raises
     ------
@@ -454,7 +458,7 @@ def solve(
     """
     arguments.require_positive("C", C)
     options = _options(tol, planning, over_step, newton, shrinking, max_iterations)
-    store = X if isinstance(X, RowStore) else _store(X, kernel, gamma, degree, coef0, cache_mb)
+    store = X if isinstance(X, RowStore) else _store(X, kernel, gamma, degree, coef0, cache_mb, device)
     signs = signs_of(y, len(store))
     boxes = _boxes(float(C), weights, len(store))
     boxes[_mask(held_out, len(store))] = 0.0
@@ -483,9 +487,9 @@ def _options(tol, planning, over_step, newton, shrinking, max_iterations) -> Opt
     return Options(tol, planning, over_step, bool(newton), bool(shrinking), max_iterations)
 
 
-def _store(X: Any, kernel: str, gamma: float, degree: int, coef0: float, cache_mb: float) -> RowStore:
+def _store(X: Any, kernel: str, gamma: float, degree: int, coef0: float, cache_mb: float, device: str) -> RowStore:
     arguments.require_positive("cache_mb", cache_mb)
-    return RowStore(X, make_kernel(kernel, gamma=gamma, degree=degree, coef0=coef0), cache_mb)
+    return RowStore(X, make_kernel(kernel, gamma=gamma, degree=degree, coef0=coef0), cache_mb, device)
 
 
 def signs_of(y: Any, n: int) -> np.ndarray:

@@ -23,13 +23,10 @@ import numpy as np
 from streamsvm._jit import compiled, inner
 from streamsvm.blocks import (
     LARGEST_SQUARED_NORM,
-    NO_PRODUCTS,
     Queries,
     compress_example,
     expansion_sum,
-    inner_products,
     is_binary_block,
-    prefers_product,
 )
 from streamsvm.expansion import (
     BITS,
@@ -119,8 +116,3 @@ def make_room(s: Expansion, q: Queries, n_features: int) -> Expansion:
     nnz = len(q.indices)
     n_new = block_slots(s, len(q.sq), n_features, nnz)
     return reserve(s, n_new, n_features, is_binary(s) and is_binary_block(q), nnz)
-
-
-def block_products(s: Expansion, q: Queries) -> tuple[np.ndarray, np.ndarray]:
-    """P and G for a block of examples; both empty where rows are faster."""
-    return inner_products(s, q, within=True) if prefers_product(s, q) else (NO_PRODUCTS, NO_PRODUCTS)

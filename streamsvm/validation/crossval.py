@@ -518,6 +518,7 @@ def cross_validate(
     progress: bool = False,
     seed: int | None = 0,
     cache_mb: float = 256.0,
+    device: str = "cpu",
 ) -> Result:
     """Test every example by a support vector machine that has not seen it.
 
@@ -548,6 +549,9 @@ def cross_validate(
         Of the stratified folds; None: dealt out as the examples come.
     cache_mb
         Megabytes for kernel rows, in every process.
+    device
+        Where kernel rows are computed, by every process: see `streamsvm.batch.rows.RowStore`.  With a GPU, let
+        `cache_mb` be 12e-6 n² or more, so that the rows of n examples fit.
 
     Returns
     -------
@@ -595,7 +599,7 @@ def cross_validate(
     5
     """
     begin = time.perf_counter()
-    problem, classes = problem_of(X, y, C, gamma, kernel, degree, coef0, weights, tol, cache_mb)
+    problem, classes = problem_of(X, y, C, gamma, kernel, degree, coef0, weights, tol, cache_mb, device)
     positive = problem.y > 0.0
     splits = kinds.stratified(positive, k, seed=seed) if folds is None else kinds.folds_of(folds, positive)
     warn_of_one_class(splits, problem)
@@ -646,13 +650,14 @@ def problem_of(
     weights: Any,
     tol: float,
     cache_mb: float,
+    device: str,
 ) -> tuple[Problem, np.ndarray]:
     """The problem over all examples, and what the user calls its classes."""
     for name, value in (("C", C), ("tol", tol), ("cache_mb", cache_mb)):
         arguments.require_positive(name, value)
     store = X
     if not isinstance(X, RowStore):
-        store = RowStore(X, make_kernel(kernel, gamma=gamma, degree=degree, coef0=coef0), cache_mb)
+        store = RowStore(X, make_kernel(kernel, gamma=gamma, degree=degree, coef0=coef0), cache_mb, device)
     signs = smo.signs_of(y, len(store))
     classes = np.unique(np.asarray(y))
     if len(classes) != 2:

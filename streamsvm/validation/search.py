@@ -137,10 +137,11 @@ class _Setting(NamedTuple):
     coef0: float
     options: smo.Options
     cache_mb: float
+    device: str
 
     def store(self, gamma: float) -> RowStore:
         kernel = make_kernel(self.kernel, gamma=gamma, degree=self.degree, coef0=self.coef0)
-        return RowStore(self.X, kernel, self.cache_mb)
+        return RowStore(self.X, kernel, self.cache_mb, self.device)
 
     def problem(self, store: RowStore, C: float) -> Problem:
         boxes = arguments.boxes_of(C, self.weights, np.ones(len(self.y)))
@@ -260,6 +261,7 @@ def grid_search(
     progress: bool = False,
     seed: int | None = 0,
     cache_mb: float = 256.0,
+    device: str = "cpu",
 ) -> Search:
     """Cross-validate every C with every gamma, and train the best one.
 
@@ -271,7 +273,7 @@ def grid_search(
         The values to try; for the linear kernel leave `gammas` out.
     kernel, degree, coef0, weights
         As for `streamsvm.batch.smo.solve`.
-    k, folds, seed, tol, progress, cache_mb
+    k, folds, seed, tol, progress, cache_mb, device
         As for `cross_validate`; the same folds serve every cell.
     metric
         What to choose by: see `streamsvm.validation.scores.measure`.
@@ -311,13 +313,15 @@ def grid_search(
     begin = time.perf_counter()
     values, widths = _rising("Cs", Cs), _rising("gammas", gammas)
     warm = _chosen(X, kernel, widths, warm_start)
-    problem, classes = crossval.problem_of(X, y, values[-1], widths[0], kernel, degree, coef0, weights, tol, cache_mb)
+    problem, classes = crossval.problem_of(
+        X, y, values[-1], widths[0], kernel, degree, coef0, weights, tol, cache_mb, device
+    )
     positive = problem.y > 0.0
     splits = kinds.stratified(positive, k, seed=seed) if folds is None else kinds.folds_of(folds, positive)
     crossval.warn_of_one_class(splits, problem)
     seeded = _chosen_seeding(seeding, splits)
     w = arguments.weights_of(weights, len(positive))
-    setting = _Setting(X, problem.y, w, kernel, degree, coef0, problem.options, cache_mb)
+    setting = _Setting(X, problem.y, w, kernel, degree, coef0, problem.options, cache_mb, device)
 
     jobs = crossval.workers(n_jobs)
     parts = crossval.in_parts(len(splits), -(-jobs // len(widths)) if seeded == "none" else 1)

@@ -1,0 +1,177 @@
+"""As much of CuPy as streamsvm.device uses, over numpy: what is on the "device" mixes with nothing on the host.
+
+Memory is counted, and refused above `LIMIT`.  The C formulas of fused kernels are evaluated as Python, so that their
+text is what is tested; whether they compile is for tests/gpu to say.
+"""
+
+import sys
+import types
+import weakref
+
+import numpy as np
+
+LIMIT = [1 << 40]  # bytes of the "device"
+live = [0]  # bytes that arrays on it take
+largest = [0]  # the most they have taken
+sent = [0]  # bytes from host to device
+launched = [0]  # fused kernels and matrix products
+DEVICES = [1]
+
+
+class OutOfMemoryError(MemoryError):
+    """As `cupy.cuda.memory.OutOfMemoryError`."""
+
+
+def _freed(n):
+    live[0] -= n
+
+
+class DeviceArray:
+    """An array that only this module's functions can compute with."""
+
+    __array_priority__ = 100.0
+
+    def __init__(self, a, owner=None):
+        self.a = a
+        self.owner = owner  # a view keeps the memory it looks at
+        if owner is None:
+            if live[0] + a.nbytes > LIMIT[0]:
+                raise OutOfMemoryError(f"out of memory allocating {a.nbytes} bytes")
+            live[0] += a.nbytes
+            largest[0] = max(largest[0], live[0])
+            weakref.finalize(self, _freed, a.nbytes)
+
+    def __array__(self, *args, **kwargs):
+        raise TypeError("implicit conversion to a host array is not allowed")
+
+    shape = property(lambda self: self.a.shape)
+    dtype = property(lambda self: self.a.dtype)
+    T = property(lambda self: DeviceArray(self.a.T, self.owner or self))
+
+    def __len__(self):
+        return len(self.a)
+
+    def __getitem__(self, key):
+        a = self.a[_index(key)]
+        return DeviceArray(a, self.owner or self) if np.may_share_memory(a, self.a) else DeviceArray(a)
+
+    def __setitem__(self, key, value):
+        self.a[_index(key)] = _own(value)
+
+    def __matmul__(self, other):
+        launched[0] += 1
+        return DeviceArray(self.a @ _own(other))
+
+
+def _own(value):
+    if not isinstance(value, DeviceArray):
+        raise TypeError(f"Unsupported type {type(value)}")
+    return value.a
+
+
+def _scalar(value):
+    if isinstance(value, np.ndarray):
+        raise TypeError(f"Unsupported type {type(value)}")
+    return value
+
+
+def _index(key):
+    """Slices, None, and arrays on the device."""
+    if isinstance(key, tuple):
+        return tuple(_index(k) for k in key)
+    return key.a if isinstance(key, DeviceArray) else _scalar(key)
+
+
+def asarray(a):
+    sent[0] += a.nbytes
+    return DeviceArray(np.array(a))
+
+
+def asnumpy(a):
+    return _own(a).copy()
+
+
+def zeros(shape, dtype):
+    return DeviceArray(np.zeros(shape, dtype))
+
+
+def arange(n):
+    return DeviceArray(np.arange(n))
+
+
+def searchsorted(a, v, side="left"):
+    return DeviceArray(np.searchsorted(_own(a), _own(v), side))
+
+
+C = {"exp": np.exp, "max": np.maximum, "pow": np.power, "tanh": np.tanh, "float": np.float32, "double": np.float64}
+
+
+def _values(names, args):
+    """What a fused kernel sees; arrays on the host are refused, numbers are not."""
+    assert len(names) == len(args)
+    return {name: a.a if isinstance(a, DeviceArray) else _scalar(a) for name, a in zip(names, args, strict=True)}
+
+
+def _names(params):
+    return [param.split()[1] for param in params.split(",")]
+
+
+class ElementwiseKernel:
+    def __init__(self, in_params, out_params, operation, name):
+        self.names, (self.result,), self.operation = _names(in_params), _names(out_params), operation
+
+    def __call__(self, *args):
+        *args, out = args
+        launched[0] += 1
+        target, formula = self.operation.split("=", 1)
+        assert target.strip() == self.result
+        k = eval(formula, C, _values(self.names, args))  # noqa: S307
+        assert k.dtype == out.a.dtype
+        out.a[...] = k
+        return out
+
+
+class ReductionKernel:
+    def __init__(self, in_params, out_params, map_expr, reduce_expr, post_map_expr, identity, name):
+        assert (reduce_expr, post_map_expr.replace(" ", ""), identity) == ("a + b", f"{_names(out_params)[0]}=a", "0")
+        self.names, self.formula = _names(in_params), map_expr
+
+    def __call__(self, *args, axis):
+        launched[0] += 1
+        terms = eval(self.formula, C, _values(self.names, args))  # noqa: S307
+        return DeviceArray(terms.sum(axis=axis))
+
+
+class _Pool:
+    def free_bytes(self):
+        return 0
+
+    def free_all_blocks(self):
+        pass
+
+
+def get_default_memory_pool():
+    return _Pool()
+
+
+def _device_count():
+    if DEVICES[0] < 0:
+        raise RuntimeError("cudaErrorInsufficientDriver: CUDA driver version is insufficient for CUDA runtime version")
+    return DEVICES[0]
+
+
+cuda = types.SimpleNamespace(
+    runtime=types.SimpleNamespace(
+        getDeviceCount=_device_count,
+        memGetInfo=lambda: (LIMIT[0] - live[0], LIMIT[0]),
+        getDeviceProperties=lambda number: {"name": b"fake"},
+    ),
+    Device=lambda: types.SimpleNamespace(id=0),
+)
+
+
+def install(monkeypatch):
+    """Be CuPy for a test."""
+    for counter, value in ((LIMIT, 1 << 40), (live, 0), (largest, 0), (sent, 0), (launched, 0), (DEVICES, 1)):
+        counter[0] = value
+    monkeypatch.setitem(sys.modules, "cupy", sys.modules[__name__])

@@ -1,0 +1,14 @@
+"""Tests that need a GPU; without one they are skipped, and say why."""
+
+import pytest
+
+from streamsvm.device import FAILURES, find_gpu
+
+
+@pytest.fixture(scope="session")
+def gpu():
+    """The GPU of this machine."""
+    try:
+        return find_gpu()
+    except FAILURES as error:
+        pytest.skip(f"no GPU: {error}")
