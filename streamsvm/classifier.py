@@ -19,7 +19,7 @@ from river.utils import dataframe
 
 from streamsvm import arguments, snapshot, storage
 from streamsvm.batch.steps import penalties
-from streamsvm.blocks import Queries, is_binary_block
+from streamsvm.blocks import BLOCK, Queries, is_binary_block
 from streamsvm.device import Evaluator, require_device
 from streamsvm.expansion import CACHE_BYTES, EVALUATIONS, G_DOWN, G_UP, HAND, LISTED, ROWS, SLOTS, Expansion, is_binary
 from streamsvm.features import FeatureTable, culprit, n_rows, not_finite, too_large
@@ -485,10 +485,15 @@ class OnlineSVM(base.MiniBatchClassifier):
 
     def _decide_many(self, X: Any) -> np.ndarray:
         margins = np.empty(n_rows(X))
-        b = self.bias
+        engine, b = (self._expansion, self._kernel), self.bias
         at_once = self._evaluator.queries_at_once(self._expansion, len(margins))
+        table = self._features.table(X) if at_once > BLOCK else None
+        if table is not None:
+            found = self._evaluator.decide_table(*engine, *table, b)
+            if found is not None and np.isfinite(found).all():
+                return found
         for rows, q in self._features.batches(X, learning=False, at_once=at_once):
-            margins[rows] = self._evaluator.decide(self._expansion, self._kernel, q, b)
+            margins[rows] = self._evaluator.decide(*engine, q, b)
         if not np.isfinite(margins).all():
             row = int(np.argmin(np.isfinite(margins)))
             raise ValueError(

@@ -37,7 +37,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from streamsvm import blocks
-from streamsvm.blocks import BLOCK, NO_PRODUCTS, Queries
+from streamsvm.blocks import BLOCK, LARGEST_SQUARED_NORM, NO_PRODUCTS, Queries
 from streamsvm.expansion import EVALUATIONS, SLOTS, WIDTH, Expansion
 from streamsvm.kernels import Kernel
 from streamsvm.storage import compressed_rows, live_slots, n_members
@@ -114,6 +114,14 @@ class Gpu:
         out[rows, self.xp.asarray(indices)] = self.xp.asarray(values)
         return out
 
+    def arranged(self, table: np.ndarray, columns: np.ndarray, width: int) -> tuple[Any, Any]:
+        """A table on the device with its columns where they belong, those beyond the width left out; squared norms."""
+        given, known = self.xp.asarray(table).astype(np.float32), (columns >= 0) & (columns < width)
+        out = self.xp.zeros((len(table), width), np.float32)
+        source, target = (self.xp.asarray(places) for places in (np.flatnonzero(known), columns[known]))
+        out[:, target] = given[:, source]
+        return out, squared_norms(self.xp)(given, axis=1)
+
 
 @functools.cache
 def find_gpu() -> Gpu:
@@ -152,6 +160,14 @@ def weighted_sum(xp: Any, kind: int, dtype: str) -> Callable[..., Any]:
         "f = a",
         "0",
         f"weighted_sum_{kind}_{dtype}",
+    )
+
+
+@functools.cache
+def squared_norms(xp: Any) -> Callable[..., Any]:
+    """The fused kernel x -> sum_d x_d², along an axis; summed in float64, as on the CPU."""
+    return xp.ReductionKernel(
+        "float32 x", "float64 sq", "double(x) * double(x)", "a + b", "sq = a", "0", "squared_norms"
     )
 
 
@@ -333,16 +349,28 @@ class Mirror:
     def decide(self, s: Expansion, kernel: Kernel, q: Queries) -> np.ndarray:
         """sum_s alpha_s k(x_s, x_t) for each query, (B,)."""
         self.follow(s)
-        vectors, out = self._vectors(kernel), np.empty(len(q.sq))
-        by_place = np.empty(len(self.serials))
-        by_place[self._places] = s.alpha[self._live]
-        alpha = self.gpu.xp.asarray(by_place)
+        vectors, out, alpha = self._vectors(kernel), np.empty(len(q.sq)), self._alpha(s)
 
         def decide(begin: int, end: int) -> None:
             values = vectors.weighted_sum(*self._queries(q.part(begin, end)), alpha)
             out[begin:end] = self.gpu.xp.asnumpy(values)
 
         by_halves(self.gpu, decide, 0, len(out), self.gpu.chunk(vectors.bytes_each))
+        s.counts[EVALUATIONS] += len(out) * len(self.serials)
+        return out
+
+    def decide_table(self, s: Expansion, kernel: Kernel, table: np.ndarray, columns: np.ndarray) -> np.ndarray:
+        """The same for the rows of a table whose features have these columns; NaN where they are too large."""
+        self.follow(s)
+        vectors, out, alpha = self._vectors(kernel), np.empty(len(table)), self._alpha(s)
+        width, xp = self._X.shape[1], self.gpu.xp
+
+        def decide(begin: int, end: int) -> None:
+            Q, sq = self.gpu.arranged(table[begin:end], columns, width)
+            values = vectors.weighted_sum(Q, sq.astype(np.float32)[:, None], alpha)
+            out[begin:end] = xp.asnumpy(xp.where(sq < LARGEST_SQUARED_NORM, values, np.nan))
+
+        by_halves(self.gpu, decide, 0, len(out), self.gpu.chunk(vectors.bytes_each + 16 * table.shape[1]))
         s.counts[EVALUATIONS] += len(out) * len(self.serials)
         return out
 
@@ -354,6 +382,12 @@ class Mirror:
         place_of[self._live] = self._places
         P = (Q @ self._X[: len(self.serials)].T)[:, xp.asarray(place_of)]
         return xp.asnumpy(P), xp.asnumpy(Q @ Q.T)
+
+    def _alpha(self, s: Expansion) -> Any:
+        """The coefficients, by place."""
+        alpha = np.empty(len(self.serials))
+        alpha[self._places] = s.alpha[self._live]
+        return self.gpu.xp.asarray(alpha)
 
     def _vectors(self, kernel: Kernel) -> Vectors:
         n = len(self.serials)
@@ -391,6 +425,18 @@ class Evaluator:
         begins = range(0, len(q.sq), BLOCK)
         parts = [blocks.decide(s, kernel, q.part(t, min(t + BLOCK, len(q.sq))), b) for t in begins]
         return np.concatenate(parts) if len(parts) != 1 else parts[0]
+
+    def decide_table(
+        self, s: Expansion, kernel: Kernel, table: np.ndarray, columns: np.ndarray, b: float
+    ) -> np.ndarray | None:
+        """f(x) for the rows of a table whose features have these columns, NaN where they are too large.
+
+        None if the device is not to be used: the CPU wants compressed rows.
+        """
+        if table.size == 0 or not self._pays(s, len(table), table.size):
+            return None
+        f = self._attempt(lambda mirror: mirror.decide_table(s, kernel, table, columns))
+        return None if f is None else np.asarray(f + b)
 
     def products(self, s: Expansion, q: Queries) -> tuple[np.ndarray, np.ndarray]:
         """P and G for a block of examples to be learned (see `blocks`); both empty where rows are faster."""

@@ -88,20 +88,22 @@ class FeatureTable:
                 return
             yield block
 
+    def table(self, X: Any) -> tuple[np.ndarray, np.ndarray] | None:
+        """The numbers of an array or a frame, and the column of each of its features; None for anything else."""
+        if isinstance(X, list | tuple) or sp.issparse(X):
+            return None
+        names, values = _named(X)
+        return values, self.lookup(names)
+
     def _blocks_of(self, X: Any, learning: bool, at_once: int) -> Iterator[tuple[slice, Queries]]:
         if sp.issparse(X):
             return self._sparse_batches(_canonical(sp.csr_matrix(X)), learning, at_once)
-        if isinstance(X, np.ndarray):
-            if X.ndim != 2:
-                raise ValueError(f"X has shape {X.shape}; a batch is a 2-D array (examples, features)")
-            return self._dense_batches(_float_array(X), tuple(range(X.shape[1])), learning, at_once)
         if isinstance(X, list | tuple):
             return self._dict_batches(X, learning, at_once)
-        frame = dataframe.into_frame(X)
-        return self._dense_batches(_frame_values(frame), tuple(frame.columns), learning, at_once)
+        return self._dense_batches(*_named(X), learning, at_once)
 
     def _dense_batches(
-        self, X: np.ndarray, names: tuple, learning: bool, at_once: int
+        self, names: tuple, X: np.ndarray, learning: bool, at_once: int
     ) -> Iterator[tuple[slice, Queries]]:
         if len(X) == 0:
             return
@@ -265,6 +267,16 @@ def _float_array(X: np.ndarray) -> np.ndarray:
     if X.dtype.kind not in "fiub":
         raise TypeError(f"X has dtype {X.dtype}; features must be numbers")
     return X if X.dtype in (np.float32, np.float64) else X.astype(np.float64)
+
+
+def _named(X: Any) -> tuple[tuple, np.ndarray]:
+    """Names and values of the columns of an array or a frame."""
+    if isinstance(X, np.ndarray):
+        if X.ndim != 2:
+            raise ValueError(f"X has shape {X.shape}; a batch is a 2-D array (examples, features)")
+        return tuple(range(X.shape[1])), _float_array(X)
+    frame = dataframe.into_frame(X)
+    return tuple(frame.columns), _frame_values(frame)
 
 
 def _frame_values(frame: Any) -> np.ndarray:

@@ -58,9 +58,17 @@ class DeviceArray:
     def __setitem__(self, key, value):
         self.a[_index(key)] = _own(value)
 
+    def __lt__(self, other):
+        return DeviceArray(self.a < _scalar(other))
+
+    def astype(self, dtype):
+        with np.errstate(all="ignore"):
+            return DeviceArray(self.a.astype(dtype))
+
     def __matmul__(self, other):
         launched[0] += 1
-        return DeviceArray(self.a @ _own(other))
+        with np.errstate(all="ignore"):
+            return DeviceArray(self.a @ _own(other))
 
 
 def _own(value):
@@ -99,6 +107,10 @@ def arange(n):
     return DeviceArray(np.arange(n))
 
 
+def where(condition, a, b):
+    return DeviceArray(np.where(_own(condition), _own(a), _scalar(b)))
+
+
 def searchsorted(a, v, side="left"):
     return DeviceArray(np.searchsorted(_own(a), _own(v), side))
 
@@ -125,7 +137,8 @@ class ElementwiseKernel:
         launched[0] += 1
         target, formula = self.operation.split("=", 1)
         assert target.strip() == self.result
-        k = eval(formula, C, _values(self.names, args))  # noqa: S307
+        with np.errstate(all="ignore"):
+            k = eval(formula, C, _values(self.names, args))  # noqa: S307
         assert k.dtype == out.a.dtype
         out.a[...] = k
         return out
@@ -138,7 +151,8 @@ class ReductionKernel:
 
     def __call__(self, *args, axis):
         launched[0] += 1
-        terms = eval(self.formula, C, _values(self.names, args))  # noqa: S307
+        with np.errstate(all="ignore"):
+            terms = eval(self.formula, C, _values(self.names, args))  # noqa: S307
         return DeviceArray(terms.sum(axis=axis))
 
 

@@ -7,6 +7,7 @@ import sys
 
 import fake_cupy
 import numpy as np
+import pandas as pd
 import pytest
 import scipy.sparse as sp
 
@@ -120,6 +121,34 @@ def test_features_that_no_member_has_add_to_the_distance_only(gpu):
         model.learn_many(X, y)
     wider = np.hstack([X, np.ones((len(X), 2))])
     close(there.decision_function_many(wider), here.decision_function_many(wider))
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_arrays_go_there_as_they_are(gpu, dtype):
+    X, y = some(400, d=7)
+    here, there = LASVM(gamma=0.5), LASVM(gamma=0.5, device="cuda")
+    for model in (here, there):
+        model.learn_many(X[:, :5], y)
+        model.learn_many(pd.DataFrame(X, columns=range(7)), y)
+    X = X.astype(dtype)
+    there.predict_many(X[:1])
+    shuffled = pd.DataFrame(X[:, ::-1], columns=range(6, -1, -1))
+    for given in (X, np.asfortranarray(X), X[::2], pd.DataFrame(X, columns=range(7)), X[:, :3], shuffled):
+        gpu.sent[0] = 0
+        close(there.decision_function_many(given), here.decision_function_many(given))
+        each = dtype().itemsize if isinstance(given, np.ndarray) else 8  # river makes float64 of a frame's columns
+        assert gpu.sent[0] < given.size * each + 8 * there.n_members + 500
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf, 1e19])
+def test_features_that_are_no_good_are_named(gpu, bad):
+    X, y = some(100, d=3)
+    model = LASVM(gamma=0.5, device="cuda")
+    model.learn_many(X, y)
+    X[70, 1] = bad
+    with pytest.raises(ValueError, match="feature 1 in row 70 is"):
+        model.predict_many(X)
+    assert model._evaluator.device.works
 
 
 def test_a_digest_and_a_snapshot_do_not_depend_on_the_device(gpu):
@@ -319,7 +348,7 @@ def test_auto_takes_the_device_for_large_work_only(gpu):
     model.predict_many(X[:1600])  # 1000 x 1600 x 30 products
     assert gpu.launched[0] == 0
     model.predict_many(X)
-    assert gpu.launched[0] == 2  # a matrix product and a fused kernel for all 2000
+    assert gpu.launched[0] == 3  # squared norms, a matrix product and a fused sum for all 2000
 
 
 def test_auto_leaves_sparse_features_to_the_cpu(gpu, monkeypatch):
