@@ -27,6 +27,7 @@ logger = logging.getLogger(__name__)
 _KIND = "checkpoint"
 Number = tuple[int, int]  # of a checkpoint: the epoch of its owner, and its place in the sequence
 
+_SUFFIX = {"checkpoint": "ssvm", "journal": "log"}
 _NONE = (0, 0)  # number of the checkpoint before the first
 
 _NAME = re.compile(r"(?:checkpoint|journal)-(\d{6})-(\d{10})\.(?:ssvm|log)")
@@ -144,7 +145,7 @@ class CheckpointStore:
                 more, n_tries = journal.read(path)
                 cuts += more
         cuts, n_tries, suspect = journal.judge(cuts, n_tries)
-        self._journal = Journal(self._path("journal", self._loaded[1], "log"), cuts, n_tries)
+        self._journal = Journal(_path(self.folder, "journal", (self.epoch, self._loaded[1])), cuts, n_tries)
         return self._journal, cuts, suspect
 
     def save(self, checkpoint: bytes, sequence: int) -> Journal:
@@ -157,9 +158,10 @@ class CheckpointStore:
         """
         if _newest_epoch(self.folder) > self.epoch:
             raise TakenOver(f"{self.folder} belongs to another process by now")
-        snapshot.write_atomic(self._path("checkpoint", sequence, "ssvm"), checkpoint)
+        number = self.epoch, sequence
+        snapshot.write_atomic(checkpoint_path(self.folder, number), checkpoint)
         self.close()
-        self._journal = Journal(self._path("journal", sequence, "log"))
+        self._journal = Journal(_path(self.folder, "journal", number))
         self._remove_old()
         return self._journal
 
@@ -167,15 +169,21 @@ class CheckpointStore:
         if self._journal is not None:
             self._journal.close()
 
-    def _path(self, kind: str, sequence: int, suffix: str) -> Path:
-        return self.folder / f"{kind}-{self.epoch:06d}-{sequence:010d}.{suffix}"
-
     def _remove_old(self) -> None:
         kept = checkpoint_files(self.folder)[: self._keep]
         oldest = min(map(_number, kept))
         for path in self.folder.glob("*-*-*"):
             if _NAME.fullmatch(path.name) and path not in kept and _number(path) < oldest:
                 path.unlink(missing_ok=True)
+
+
+def checkpoint_path(folder: Path, number: Number) -> Path:
+    """The file of a checkpoint in a folder."""
+    return _path(folder, "checkpoint", number)
+
+
+def _path(folder: Path, kind: str, number: Number) -> Path:
+    return folder / f"{kind}-{number[0]:06d}-{number[1]:010d}.{_SUFFIX[kind]}"
 
 
 def checkpoint_files(folder: Path) -> list[Path]:

@@ -20,7 +20,7 @@ from tqdm.contrib.logging import logging_redirect_tqdm
 import streamsvm
 from streamsvm.device import DEVICES
 
-from . import commands, daemon, doctor, option_types, score, topics
+from . import commands, daemon, doctor, libsvm_format, option_types, score, topics
 from .checkpoint import CheckpointError
 from .folders import AlreadyInUse
 from .logs import set_up_logging
@@ -123,6 +123,8 @@ def _parser() -> argparse.ArgumentParser:
 
     _add_crossval(subcommands.add_parser("crossval", help="test a setting on examples that it has not seen"))
     _add_search(subcommands.add_parser("search", help="find C and gamma by cross-validation on a grid"))
+
+    _add_export(subcommands.add_parser("export", help="write a model as a file that LIBSVM reads"))
 
     command = subcommands.add_parser("doctor", help="look for problems, from Python to the broker")
     _add_config(command, nargs="?")
@@ -240,6 +242,20 @@ def _add_replay(command: argparse.ArgumentParser) -> None:
         "--to", dest="last", type=option_types.moment, metavar="OFFSET|TIME", help="first event that is left out (none)"
     )
     command.set_defaults(run=_replay)
+
+
+def _add_export(command: argparse.ArgumentParser) -> None:
+    command.description = (
+        "Write a model in LIBSVM's text format, and beside it FILE.json: the number and the scale of each feature, and "
+        "what the probabilities are. The folder's daemon may be running: its newest checkpoint counts."
+    )
+    command.add_argument(
+        "model", type=Path, metavar="MODEL|DIR", help="a file that save() wrote, or the daemon's state folder"
+    )
+    command.add_argument("--out", type=Path, required=True, metavar="FILE", help="the file, which is replaced")
+    command.add_argument("--partition", type=option_types.offset, metavar="N", help="of a folder: whose model")
+    command.add_argument("--key", metavar="KEY", help='of a folder with daemon.per = "key": whose model')
+    command.set_defaults(run=_export)
 
 
 def _add_crossval(command: argparse.ArgumentParser) -> None:
@@ -560,6 +576,17 @@ def _search(arguments: argparse.Namespace) -> int:
     from . import search
 
     search.search(arguments)
+    return OK
+
+
+def _export(arguments: argparse.Namespace) -> int:
+    served = libsvm_format.read_model(arguments.model, arguments.partition, arguments.key)
+    try:
+        written, legend = libsvm_format.export_model(served.model, arguments.out, served.scaler)
+    except ValueError as error:
+        raise FileError(f"{arguments.model}: {error}") from None
+    n_support = topics.plural(served.model.n_support, "support vector")
+    print(f"wrote {n_support} to {written}, and what the numbers mean to {legend}")
     return OK
 
 

@@ -135,12 +135,16 @@ class KeyedModels:
             yield key, self.to_predict(key)
 
     def __len__(self) -> int:
-        return len(self._places.keys() | self._unsaved)
+        return len(self.keys())
+
+    def keys(self) -> set[bytes]:
+        """Of the models that have learned, in memory or not."""
+        return self._places.keys() | self._unsaved
 
     def digest(self) -> str:
         """Over all models that have learned, in memory or not."""
         total = blake2b(digest_size=16)
-        for key in sorted(self._places.keys() | self._unsaved):
+        for key in sorted(self.keys()):
             total.update(key + b"\0" + self.to_predict(key).digest().encode())
         return total.hexdigest()
 

@@ -118,7 +118,7 @@ class State:
         cls, checkpoint: Checkpoint, settings: Settings, store: CheckpointStore, number: int
     ) -> "State":
         """The state of a partition at the time of a checkpoint, whose fingerprint must be the settings'."""
-        parts = _split(checkpoint.arrays)
+        parts = split(checkpoint.arrays)
         blobs = checkpoint.blobs
         models: SingleModel | KeyedModels
         if settings.daemon.per == "partition":
@@ -191,7 +191,7 @@ def _limits(settings: Settings) -> tuple[int, int]:
     return int(1000 * settings.join.ttl_seconds), int(settings.join.pending_mb * 2**20)
 
 
-def _split(arrays: dict[str, np.ndarray]) -> dict[str, dict[str, np.ndarray]]:
+def split(arrays: dict[str, np.ndarray]) -> dict[str, dict[str, np.ndarray]]:
     """Arrays named ``part.name`` by part."""
     parts: dict[str, dict[str, Any]] = {}
     for key, array in arrays.items():

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
+import scipy.sparse as sp
 from river import base
 from river.utils import dataframe
 
@@ -542,6 +543,22 @@ class OnlineSVM(base.MiniBatchClassifier):
     def dual_coef(self) -> np.ndarray:
         """Signed coefficients of the support vectors, (n_support,) float64, in the order of `support_ids`."""
         return self._expansion.alpha[np.flatnonzero(self._expansion.alpha)]
+
+    @property
+    def support_vectors(self) -> sp.csr_matrix:
+        """The support vectors in the order of `support_ids`, a column for each of the `feature_names`: float32."""
+        s = self._expansion
+        return storage.rows_of(s, np.flatnonzero(s.alpha), len(self._features))
+
+    @property
+    def feature_names(self) -> list[Hashable]:
+        """The features that were learned, in the order in which they have their columns."""
+        return list(self._features.columns)
+
+    @property
+    def slopes(self) -> tuple[float, float]:
+        """Slopes a of the probability of True, 1 / (1 + exp(-a f)), for f <= 0 and for f > 0."""
+        return float(self._sigmoid[0]), float(self._sigmoid[2])
 
     @property
     def kernel_evaluations(self) -> int:

@@ -40,7 +40,7 @@ from streamsvm import blocks
 from streamsvm.blocks import BLOCK, LARGEST_SQUARED_NORM, NO_PRODUCTS, Queries
 from streamsvm.expansion import EVALUATIONS, SLOTS, WIDTH, Expansion
 from streamsvm.kernels import Kernel
-from streamsvm.storage import compressed_rows, live_slots, n_members
+from streamsvm.storage import live_slots, n_members, rows_of
 
 DEVICES = ("cpu", "cuda", "auto")
 QUERIES_AT_ONCE = 8192  # that a model is asked about at once when it has a device
@@ -339,7 +339,8 @@ class Mirror:
         def send(begin: int, end: int) -> None:
             part = slots[begin:end]
             into = self.gpu.xp.asarray(places[begin:end])
-            self._X[into] = self.gpu.dense(*compressed_rows(s, part), width, np.float32)
+            rows = rows_of(s, part, width)
+            self._X[into] = self.gpu.dense(rows.indptr, rows.indices, rows.data, width, np.float32)
             self._sq[into] = self.gpu.xp.asarray(s.sq[part])
 
         by_halves(self.gpu, send, 0, len(slots), self.gpu.chunk(32 * width))

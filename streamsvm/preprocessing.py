@@ -94,6 +94,10 @@ class WarmupScaler(base.MiniBatchTransformer):
         )
         return shift, 1.0 / width if width > 1e-12 * abs(shift) else 1.0
 
+    def scale_of(self, name: Hashable) -> tuple[float, float]:
+        """What is subtracted from a feature, and by what the difference is multiplied; 0 and 1 if it is not known."""
+        return self._scales.get(name, (0.0, 1.0))
+
     def transform_one(self, x: dict) -> dict:
         """The example with its known features scaled; a new dict."""
         scales = self._scales

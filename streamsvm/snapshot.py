@@ -108,6 +108,23 @@ def unpack(data: bytes, kind: str) -> tuple[dict[str, Any], dict[str, np.ndarray
     return header["meta"], dict(_array(data, body_start, entry) for entry in header["arrays"])
 
 
+def kind_of(data: bytes) -> str:
+    """What is stored in a snapshot, as `unpack` wants to hear it.
+
+    Raises
+    ------
+    SnapshotError
+        If `data` is not a snapshot, is truncated or is damaged.
+
+    Examples
+    --------
+    >>> kind_of(pack("Example", {}, {}))
+    'Example'
+    """
+    length = _verify(data)
+    return _parse(data[_PRELUDE.size : _PRELUDE.size + length])["kind"]
+
+
 def write_atomic(path: str | os.PathLike[str], data: bytes) -> None:
     """Replace a file by new content, so that a crash at any moment leaves either the old file or the new one.
 

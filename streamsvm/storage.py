@@ -112,16 +112,17 @@ def features_of(s: Expansion, slot: int) -> tuple[np.ndarray, np.ndarray]:
     return indices, column[indices].astype(np.float32)
 
 
-def compressed_rows(s: Expansion, slots: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """The non-zero features of these slots in compressed rows: where each begins, int32 columns, float32 values."""
+def rows_of(s: Expansion, slots: np.ndarray, n_features: int) -> sp.csr_matrix:
+    """The features of some members as the rows of a sparse float32 matrix, which has room for all of them."""
     if s.counts[STORAGE] == COMPRESSED:
-        n, D = int(s.counts[SLOTS]), s.member_indices.shape[0]
-        rows = sp.csr_matrix((s.sparse_values, s.sparse_indices, s.starts[: n + 1]), shape=(n, D), copy=False)[slots]
-        return rows.indptr.astype(np.int64), rows.indices, rows.data
+        shape = int(s.counts[SLOTS]), n_features
+        everyone = sp.csr_matrix((s.sparse_values, s.sparse_indices, s.starts[: shape[0] + 1]), shape=shape, copy=False)
+        return everyone[slots]
     features = _features(s)[: s.counts[WIDTH], slots].T
     row, column = np.nonzero(features)
-    indptr = np.searchsorted(row, np.arange(len(slots) + 1))
-    return indptr, column.astype(np.int32), features[row, column].astype(np.float32)
+    starts = np.searchsorted(row, np.arange(len(slots) + 1))
+    values = features[row, column].astype(np.float32)
+    return sp.csr_matrix((values, column.astype(np.int32), starts), shape=(len(slots), n_features))
 
 
 # ------------------------------------------------------------------------------------------------ room for new members
