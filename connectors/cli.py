@@ -25,7 +25,7 @@ from .checkpoint import CheckpointError
 from .folders import AlreadyInUse
 from .logs import set_up_logging
 from .readers import FORMATS, Columns, FileError, read_events
-from .report import estimates_of, table
+from .report import PlotMissing, estimates_of, table
 from .segments import LogCorruption
 from .settings import ConfigError, LogSettings, Settings, load
 from .state import State, TooManyBadRecords
@@ -123,6 +123,17 @@ def _parser() -> argparse.ArgumentParser:
 
     _add_crossval(subcommands.add_parser("crossval", help="test a setting on examples that it has not seen"))
     _add_search(subcommands.add_parser("search", help="find C and gamma by cross-validation on a grid"))
+
+    command = subcommands.add_parser("report", help="write a page with pictures of a run, from its state folder")
+    command.description = (
+        "Write one HTML file that needs nothing else. The trainer may be running: the newest checkpoints count. With "
+        "the configuration instead of the folder, the end of its embedded log is looked at as well."
+    )
+    command.add_argument(
+        "run_of", type=Path, metavar="DIR|CONFIG.toml", help="daemon.state_dir of a run, or its configuration"
+    )
+    command.add_argument("--out", type=Path, metavar="FILE", help="the page, which is replaced (DIR/report.html)")
+    command.set_defaults(run=_report)
 
     _add_export(subcommands.add_parser("export", help="write a model as a file that LIBSVM reads"))
 
@@ -576,6 +587,22 @@ def _search(arguments: argparse.Namespace) -> int:
     from . import search
 
     search.search(arguments)
+    return OK
+
+
+def _report(arguments: argparse.Namespace) -> int:
+    from . import report_page  # brings river's detectors, which no daemon needs
+
+    given = arguments.run_of
+    settings = load(given, os.environ) if given.suffix == ".toml" and not given.is_dir() else None
+    try:
+        written, stored = report_page.write_report(
+            settings.daemon.state_dir if settings else given, arguments.out, settings
+        )
+    except PlotMissing as error:
+        raise ConfigError([str(error)]) from None
+    n_records = sum(item.checkpoint.offsets["events"] for item in stored)
+    print(f"wrote {written}: {topics.plural(len(stored), 'partition')}, {n_records:,} records")
     return OK
 
 

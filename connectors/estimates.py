@@ -154,11 +154,17 @@ class Estimates:
                 self._makers[kind] = stored
             elif stored is not None:
                 logger.info("estimates (%s) begin anew: their settings have changed", kind)
-        for is_folds, offset, n, *scores, seconds in history.tolist():
-            kind = FOLDS if is_folds else LOO
-            error, g_mean, prbep = (Score(*scores[i : i + 3]) for i in (0, 3, 6))
-            self.history.append(Estimate(kind, int(offset), int(n), error, g_mean, prbep, seconds))
-            self.latest[kind] = self.history[-1]
+        self.history += read_history(history)
+        self.latest |= {item.kind: item for item in self.history}
+
+
+def read_history(rows: np.ndarray) -> list[Estimate]:
+    """The history that `Estimates.to_array` gave."""
+    history = []
+    for is_folds, offset, n, *scores, seconds in rows.tolist():
+        error, g_mean, prbep = (Score(*scores[i : i + 3]) for i in (0, 3, 6))
+        history.append(Estimate(FOLDS if is_folds else LOO, int(offset), int(n), error, g_mean, prbep, seconds))
+    return history
 
 
 def _thinned(history: list[Estimate]) -> list[Estimate]:

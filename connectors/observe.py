@@ -60,6 +60,11 @@ class Prequential:
         """Number of labelled events so far."""
         return int(self._confusion.sum())
 
+    @property
+    def n_errors(self) -> int:
+        """How many of them were predicted wrongly."""
+        return int(self._confusion[0, 1] + self._confusion[1, 0])
+
     def cumulative(self) -> Scores:
         """Metrics over all events so far."""
         prbep = PRBEP()
@@ -123,21 +128,37 @@ def _ratio(part: float, whole: float) -> float:
 
 
 class Snapshot(NamedTuple):
-    """One row of the history."""
+    """One row of the history; NaN for what an older version has not recorded."""
 
     n: int  # records so far
-    error: float
+    error: float  # over the last `window` labelled events, as g_mean
     g_mean: float
     n_support: int
     seconds: float
+    n_members: float = math.nan
+    n_labels: float = math.nan  # labelled events so far
+    n_errors: float = math.nan  # and how many of them were predicted wrongly
+    lag: float = math.nan  # records that were known to wait
+    age: float = math.nan  # seconds from the newest record's time to that of this row
+    shift: float = math.nan  # see `Drift`
+
+
+_FIRST_FIELDS = 5  # what older versions read
 
 
 class History:
-    """The course of a run, for the picture: a row every so many records, thinned out as it grows."""
+    """The course of a run, for pictures: a row every so many records, thinned out as it grows, and the last of all.
+
+    Attributes
+    ----------
+    latest : Snapshot, optional
+        As of the checkpoint.
+    """
 
     def __init__(self) -> None:
         self._rows: list[Snapshot] = []
         self._every = 50
+        self.latest: Snapshot | None = None
 
     def is_due(self, n: int) -> bool:
         return n >= (self._rows[-1].n if self._rows else 0) + self._every
@@ -153,17 +174,32 @@ class History:
         return list(self._rows)
 
     def to_arrays(self) -> Arrays:
+        rows = _as_array(self._rows)
         return {
-            "rows": np.array(self._rows, dtype=np.float64).reshape(-1, len(Snapshot._fields)),
+            "rows": rows[:, :_FIRST_FIELDS],
+            "more": rows[:, _FIRST_FIELDS:],
+            "latest": _as_array([self.latest] if self.latest else []),
             "every": np.array(self._every),
         }
 
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, np.ndarray]) -> "History":
         self = cls()
-        self._rows = [Snapshot(int(n), e, g, int(s), t) for n, e, g, s, t in arrays["rows"].tolist()]
+        rows = arrays["rows"]
+        if "more" in arrays:
+            rows = np.hstack([rows, arrays["more"]])
+        self._rows = _as_snapshots(rows)
+        self.latest = next(iter(_as_snapshots(arrays["latest"])), None) if "latest" in arrays else None
         self._every = int(arrays["every"])
         return self
+
+
+def _as_array(rows: list[Snapshot]) -> np.ndarray:
+    return np.array(rows, dtype=np.float64).reshape(-1, len(Snapshot._fields))
+
+
+def _as_snapshots(rows: np.ndarray) -> list[Snapshot]:
+    return [Snapshot(int(n), e, g, int(s), t, *more) for n, e, g, s, t, *more in rows.tolist()]
 
 
 class Drift:

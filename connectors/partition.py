@@ -7,6 +7,7 @@ there is makes a cut at once, and the journal remembers it.
 """
 
 import logging
+import math
 import time
 from collections import deque
 from collections.abc import Iterable, Mapping
@@ -229,6 +230,7 @@ class Partition:
         self.checkpoint_bytes = 0
         self._is_whole = True  # no cut is half consumed
         self._has_asked = False  # questions without a record, which no checkpoint has
+        self._newest = math.nan  # time of the newest record that was taken, in milliseconds
         self.n_lost = 0  # records that were gone before they were read, since the beginning of this process
         self._events = self._input(settings.log.topic)
         self._labels = self._input(settings.log.labels) if settings.log.labels else None
@@ -421,6 +423,7 @@ class Partition:
     def _consume(self, cut: Cut, state: State) -> int:
         events = self._events.take(cut.events)
         labels = self._labels.take(cut.labels) if self._labels else []
+        self._newest = max((record.timestamp for record in (*events[-1:], *labels[-1:])), default=self._newest)
         if cut.kind == Kind.SKIP:
             error = BadRecord("killed-the-process", "the process did not survive this record")
             for record in (*events, *labels):
@@ -434,10 +437,23 @@ class Partition:
 
     def _remember(self, state: State) -> None:
         if state.history.is_due(state.offset):
-            metrics, models = state.metrics, state.models.in_memory()
-            n_support = sum(model.n_support for model in models)
-            error, g_mean = metrics.rolling_error(), metrics.rolling_g_mean()
-            state.history.add(Snapshot(state.offset, error, g_mean, n_support, state.counters.seconds))
+            state.history.add(self._snapshot(state))
+
+    def _snapshot(self, state: State) -> Snapshot:
+        metrics, models = state.metrics, list(state.models.in_memory())
+        return Snapshot(
+            n=state.offset,
+            error=metrics.rolling_error(),
+            g_mean=metrics.rolling_g_mean(),
+            n_support=sum(model.n_support for model in models),
+            seconds=state.counters.seconds,
+            n_members=sum(model.n_members for model in models),
+            n_labels=metrics.n,
+            n_errors=metrics.n_errors,
+            lag=sum(self.lag.values()),
+            age=max(time.time() - self._newest / 1000, 0.0),  # NaN stays NaN
+            shift=self.drift if self._settings.features.scale == "standard" else math.nan,
+        )
 
     # --- checkpoints --------------------------------------------------------------------------------------------------
 
@@ -465,6 +481,7 @@ class Partition:
             If the partition belongs to another process by now.
         """
         assert self.state
+        self.state.history.latest = self._snapshot(self.state)
         checkpoint = self.state.to_checkpoint(self._settings).to_bytes()
         self._journal = self.store.save(checkpoint, self.state.sequence + 1)
         self.checkpoint_bytes = len(checkpoint)

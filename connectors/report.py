@@ -1,7 +1,13 @@
-"""Outcomes for people: of a run, a table and a picture of curve and boundary; of a grid search, a heat map."""
+"""Outcomes for people: of a run, a table and a picture of curve and boundary; of a grid search, a heat map.
 
+Matplotlib is here only: `draw_svg` is its door for the pages that others write.
+"""
+
+import html
+import io
 import math
-from collections.abc import Iterator, Mapping, Sequence
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import zip_longest
 from pathlib import Path
 from typing import Any
@@ -98,6 +104,72 @@ def _figure() -> Any:
     figure = Figure(layout="constrained")
     FigureCanvasAgg(figure)
     return figure
+
+
+# Colours of a picture that is part of a page, and the names that they have in its style sheet, for light and dark.
+INK, SOFT, LINE, FIRST, SECOND, THIRD = "#010101", "#020202", "#030303", "#040404", "#050505", "#060606"
+_VARIABLES = {INK: "ink", SOFT: "soft", LINE: "line", FIRST: "first", SECOND: "second", THIRD: "third"}
+_PAGE_STYLE: dict[Any, Any] = {
+    "svg.fonttype": "none",  # text stays text, in the page's font
+    "svg.hashsalt": "streamsvm",  # equal pictures have equal names inside
+    "font.size": 11.0,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.edgecolor": LINE,
+    "axes.labelcolor": SOFT,
+    "axes.grid": True,
+    "axes.axisbelow": True,
+    "grid.color": LINE,
+    "grid.linewidth": 0.6,
+    "lines.linewidth": 1.6,
+    "text.color": INK,
+    "xtick.color": SOFT,
+    "ytick.color": SOFT,
+    "legend.frameon": False,
+    "legend.labelcolor": INK,
+}
+
+
+def draw_svg(plot: Callable[[Any], None], name: str, alt: str) -> str:
+    """A picture as an SVG element for an HTML page, whose style sheet has its colours.
+
+    Parameters
+    ----------
+    plot
+        Draws on an empty figure of matplotlib.
+    name
+        Of the picture; two of one page need two names.
+    alt
+        What it shows, for those who do not see it.
+
+    Raises
+    ------
+    PlotMissing
+        If matplotlib is not installed.
+    """
+    figure = _figure()
+    import matplotlib
+
+    file = io.StringIO()
+    with matplotlib.rc_context(_PAGE_STYLE):
+        plot(figure)
+        figure.savefig(
+            file, format="svg", transparent=True, metadata=dict.fromkeys(("Date", "Creator", "Format", "Type"))
+        )
+    return _for_page(file.getvalue(), name, alt)
+
+
+def _for_page(document: str, name: str, alt: str) -> str:
+    """An SVG document of matplotlib as an element of a page: without its own size, font, colours and names."""
+    found = re.search(r'<svg[^>]*(viewBox="[^"]*")[^>]*>(.*)</svg>', document, re.DOTALL)
+    assert found
+    body = re.sub(r"<metadata>.*?</metadata>", "", found[2], flags=re.DOTALL)
+    body = re.sub(r'\bid="', f'id="{name}-', body)
+    body = re.sub(r'(url\(#|href="#)', rf"\1{name}-", body)
+    body = re.sub(r"font: ([\d.]+px) [^;\"]*", r"font-size: \1", body)
+    for color, variable in _VARIABLES.items():
+        body = body.replace(color, f"var(--{variable})")
+    return f'<svg {found[1]} role="img" aria-label="{html.escape(alt)}">{body.strip()}</svg>'
 
 
 def _newest_events(settings: Settings, end: int) -> Iterator[Event]:
