@@ -30,6 +30,10 @@ MAX_SEEN = 100_000  # errors that the drift detector is given, or one in so many
 _TOO_OLD = (
     "An older version wrote this checkpoint, without {}; a run of this version records it from its next record on."
 )
+_FEW_BLOCKS = (
+    "It takes labelled events before and after a point of the curve, of which there is one every 50 records or more."
+)
+_NO_LAG = "The lag is recorded with the first record that is taken."
 _NO_RECORDS = "There is nothing to draw yet: a point is recorded every 50 records, and at each checkpoint."
 
 
@@ -87,6 +91,11 @@ def read_rows(stored: Stored) -> list[Snapshot]:
     if history.latest and (not rows or history.latest.n >= rows[-1].n):
         rows = [row for row in rows if row.n < history.latest.n] + [history.latest]
     return rows
+
+
+def is_old(rows: Sequence[Snapshot]) -> bool:
+    """Whether a version has written the last row that did not record all of it."""
+    return bool(rows) and math.isnan(rows[-1].n_labels)
 
 
 def read_metrics(stored: Stored) -> Prequential:
@@ -223,7 +232,7 @@ def labels_panel(stored: Stored, rows: list[Snapshot], prefix: str) -> Panel:
     ]
     known = [row for row in rows if not math.isnan(row.n_labels)]
     if not known:
-        return Panel(name, title, "", [*text, _TOO_OLD.format("the number of labels") if rows else _NO_RECORDS])
+        return Panel(name, title, "", [*text, _TOO_OLD.format("the number of labels") if is_old(rows) else _NO_RECORDS])
 
     def plot(figure: Any) -> None:
         axes = _axes(figure, "records", "")
@@ -288,7 +297,7 @@ def lag_panel(stored: Stored, rows: list[Snapshot], end: int | None, prefix: str
         )
     known = [row for row in rows if not math.isnan(row.lag)]
     if not known:
-        return Panel(name, title, "", [now, _TOO_OLD.format("the lag") if rows else _NO_RECORDS])
+        return Panel(name, title, "", [now, _TOO_OLD.format("the lag") if is_old(rows) else _NO_LAG])
     ages = [row for row in known if not math.isnan(row.age)]
 
     def plot(figure: Any) -> None:
@@ -318,12 +327,8 @@ def drift_panel(rows: list[Snapshot], prefix: str) -> Panel:
     """Where the error has changed, and how far the features have moved."""
     name, title = f"{prefix}-drift", "Drift"
     blocks = error_blocks(rows)
-    if not blocks:
-        has_none = rows and math.isnan(rows[-1].n_errors)
-        why = (
-            _TOO_OLD.format("the number of errors") if has_none else "It takes two points with labelled events between."
-        )
-        return Panel(name, title, "", [why])
+    if len(blocks) < 2:
+        return Panel(name, title, "", [_TOO_OLD.format("the number of errors") if is_old(rows) else _FEW_BLOCKS])
     changes, step = find_changes(blocks)
     shifts = [row for row in rows if not math.isnan(row.shift)]
 
@@ -408,7 +413,7 @@ def _how_found(blocks: Sequence[Block], step: int) -> str:
     part = "" if step == 1 else f" (one in {step} of them)"
     return (
         "Vertical lines are where river's detector ADWIN finds a change: solid for the worse, dotted for the better. "
-        f"It was run for this page over {n_labels:,} predictions{part} in {plural(len(blocks), 'block')}. Their order "
+        f"It was run for this page over {n_labels:,} predictions{part} in {len(blocks):,} blocks. Their order "
         "inside a block is not stored, and was taken to be even. The first changes are often the model's learning."
     )
 

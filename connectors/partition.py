@@ -231,6 +231,7 @@ class Partition:
         self._is_whole = True  # no cut is half consumed
         self._has_asked = False  # questions without a record, which no checkpoint has
         self._newest = math.nan  # time of the newest record that was taken, in milliseconds
+        self._lag_then = math.nan  # when it was taken: once the partition is revoked, the log does not know it any more
         self.n_lost = 0  # records that were gone before they were read, since the beginning of this process
         self._events = self._input(settings.log.topic)
         self._labels = self._input(settings.log.labels) if settings.log.labels else None
@@ -338,6 +339,7 @@ class Partition:
         self._is_whole = True
         if not self._again:
             self._journal.done()
+        self._lag_then = sum(self.lag.values())
         state.counters.seconds += time.perf_counter() - started
         self._remember(state)
         return n_records
@@ -450,7 +452,7 @@ class Partition:
             n_members=sum(model.n_members for model in models),
             n_labels=metrics.n,
             n_errors=metrics.n_errors,
-            lag=sum(self.lag.values()),
+            lag=self._lag_then,
             age=max(time.time() - self._newest / 1000, 0.0),  # NaN stays NaN
             shift=self.drift if self._settings.features.scale == "standard" else math.nan,
         )

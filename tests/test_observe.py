@@ -115,6 +115,23 @@ def test_the_history_is_thinned_out_evenly_and_survives():
     assert History.from_arrays(History().to_arrays()).rows == []
 
 
+def test_the_history_of_an_older_version_has_what_it_had():
+    history = History()
+    history.add(Snapshot(50, 0.5, 0.4, 3, 1.5, n_members=4, n_labels=40, n_errors=9, lag=7, age=0.5, shift=0.1))
+    history.latest = Snapshot(70, 0.4, 0.5, 4, 1.7, n_members=5)
+    arrays = history.to_arrays()
+    assert arrays["rows"].tolist() == [[50, 0.5, 0.4, 3, 1.5]]  # all that an older version reads
+    restored = History.from_arrays(arrays)
+    assert restored.rows == history.rows
+    assert restored.latest[:6] == history.latest[:6]
+    old = History.from_arrays({"rows": arrays["rows"], "every": arrays["every"]})
+    assert old.latest is None
+    (row,) = old.rows
+    assert row[:5] == history.rows[0][:5]
+    assert all(map(math.isnan, row[5:]))
+    np.testing.assert_array_equal(History.from_arrays(old.to_arrays()).rows, old.rows)
+
+
 @pytest.mark.parametrize("terminal", [True, False])
 def test_progress_is_shown_on_a_terminal_only(monkeypatch, terminal):
     stream = io.StringIO()

@@ -319,7 +319,7 @@ def test_without_labels_it_says_what_to_set(start, read):
     assert "No labelled event was predicted yet: labels come with the events" in page.text("p0-error")
     assert "0 of 300 records had a label" in page.text("p0-labels")
     assert "log.questions and log.labels" in page.text("p0-labels")
-    assert "It takes two points with labelled events between" in page.text("p0-drift")
+    assert "It takes labelled events before and after a point" in page.text("p0-drift")
 
 
 # --- lag --------------------------------------------------------------------------------------------------------------
@@ -463,7 +463,8 @@ def test_a_run_too_short_for_a_curve(start, read, pictures):
     start(n=25)
     page = read()
     assert len(page.pictures("p0-support")) == 1
-    assert "1 block" in page.text("p0-drift")
+    assert page.pictures("p0-drift") == []
+    assert "It takes labelled events before and after a point" in page.text("p0-drift")
 
 
 def test_a_checkpoint_from_before_the_first_record(tmp_path, start, read, pictures):
@@ -475,6 +476,8 @@ def test_a_checkpoint_from_before_the_first_record(tmp_path, start, read, pictur
     page = read()
     assert page.fact("Consumed") == "events up to offset 0"
     assert page.fact("Members") == "0, of which 0 are support vectors"
+    assert "older version" not in page.source
+    assert "recorded with the first record that is taken" in page.text("p0-lag")
 
 
 def test_a_running_daemon_is_left_alone(tmp_path, start, read):

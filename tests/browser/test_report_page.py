@@ -1,0 +1,54 @@
+"""The page about a run in a browser: nothing to complain of, readable by eye and on a phone, light and dark."""
+
+import json
+
+import pytest
+
+from streamsvm.connectors import daemon
+from streamsvm.connectors.local_log import LocalLog
+from streamsvm.connectors.report_page import write_report
+from streamsvm.connectors.settings import load
+
+from .test_appearance import PALE
+
+CONFIG = """
+[features]
+warmup = 20
+[estimates]
+folds = 4
+every = 50
+[daemon]
+follow = false
+"""
+
+
+@pytest.fixture(scope="module")
+def address(tmp_path_factory):
+    """Of a page about a finished run with two partitions."""
+    folder = tmp_path_factory.mktemp("run")
+    (folder / "app.toml").write_text(CONFIG)
+    with LocalLog(folder / "log") as log:
+        log.create("events", 2)
+        for i in range(400):
+            event = {"id": i, "x": {"a": i % 7, "b": i % 5}, "y": i % 7 > 3}
+            log.produce("events", json.dumps(event).encode(), partition=i % 2)
+    daemon.run(load(folder / "app.toml", {}))
+    return write_report(folder / "state")[0].as_uri()
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_it_is_shown_and_asks_for_nothing(address, scheme, visitor):
+    page = visitor.open(address, color_scheme=scheme)
+    assert visitor.requests == [address]
+    pictures = page.get_by_role("img").all()
+    assert len(pictures) == 10
+    for picture in pictures:
+        assert picture.bounding_box()["height"] > 200
+    assert page.evaluate(PALE) == []
+
+
+def test_a_phone(address, visitor):
+    page = visitor.open(address, viewport={"width": 360, "height": 740}, is_mobile=True, device_scale_factor=2)
+    assert page.evaluate("document.documentElement.scrollWidth") <= 360
+    sizes = page.eval_on_selector_all("svg text", "nodes => nodes.map(node => node.getBoundingClientRect().height)")
+    assert min(sizes) > 9
