@@ -1,0 +1,42 @@
+"""The daemon on Kafka, once around: topics, events, a trainer, its predictions, and a scorer with the trainer's models.
+
+Needs a broker: that of `make kafka`, or the one at STREAMSVM_KAFKA_BOOTSTRAP_SERVERS=HOST:PORT.  Every run makes topics
+of its own.  In production, `streamsvm run` and `streamsvm score` do the same with kafka.toml, and wait for more.
+"""
+# ruff: noqa: T201 - an example answers by printing
+
+import json
+import os
+import random
+import tempfile
+import time
+from pathlib import Path
+
+from streamsvm.connectors import commands, daemon, score, topics
+from streamsvm.connectors.settings import load
+
+names = ["topic", "labels", "predictions", "dlq", "model", "scores"]
+prefix = f"example-{time.time_ns()}"
+overrides = [f"log.{name}={prefix}-{name}" for name in names] + [f"group.id={prefix}", "daemon.follow=false"]
+
+with tempfile.TemporaryDirectory(prefix="streamsvm-") as state:
+    config = Path(__file__).with_name("kafka.toml")
+    settings = load(config, os.environ, [*overrides, f"daemon.state_dir={state}"])
+    print("made", len(topics.create(settings, 2)), "topics")
+
+    draw = random.Random(0)  # noqa: S311 - data, not secrets
+    with commands.open_once(settings) as log:
+        for number in range(1000):
+            x, y = draw.gauss(0, 1), draw.gauss(0, 1)
+            key = f"sensor-{number % 20}".encode()  # says which partition; the same for an event and its label
+            log.produce(settings.log.topic, json.dumps({"id": number, "x": {"x": x, "y": y}}).encode(), key=key)
+            log.produce(settings.log.labels, json.dumps({"id": number, "y": x * x + y * y < 1}).encode(), key=key)
+        commands.flush(log)
+
+    for partition, trained in sorted(daemon.run(settings).items()):
+        print(f"partition {partition}: {trained.counters.learned} learned, {trained.metrics.rolling()}")
+    print("a scorer predicted", score.run(settings), "events with the mean of both partitions' models")
+
+    with commands.open_once(settings) as log:
+        ends = log.end_offsets(settings.log.scores)
+        print(next(commands.read(log, settings.log.scores, dict.fromkeys(ends, 0), ends)).value.decode())
