@@ -8,7 +8,7 @@ KAFKA_ARGS ?=
 BENCH_ARGS ?= --quick
 
 .DEFAULT_GOAL := help
-.PHONY: help demo kafka test lint bench wheel-test clean
+.PHONY: help demo kafka test lint docs bench wheel-test clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -27,6 +27,10 @@ lint: $(VENV)/.dev ## style and types only
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
+docs: $(VENV)/.docs ## the documentation as a site in site/; a warning is an error
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
+	@echo site/index.html is the home page
+
 bench: $(VENV)/.bench ## speed and accuracy beside scikit-learn (BENCH_ARGS="--data DIR" for your own data)
 	$(BIN)/python benchmarks/lasvm.py $(BENCH_ARGS)
 
@@ -34,11 +38,11 @@ wheel-test: $(VENV)/.dev ## build the wheel and try it in a clean environment
 	$(BIN)/pytest tests/test_wheel.py
 
 clean: ## remove the environment, caches and build output
-	rm -rf $(VENV) build dist *.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) build dist site *.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis
 	find streamsvm connectors tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # The stamps say which extras the environment has. It is an editable install: edits count at once, without a new stamp.
-$(VENV)/.plot $(VENV)/.dev $(VENV)/.bench: $(VENV)/.%: pyproject.toml | $(VENV)/.python
+$(VENV)/.plot $(VENV)/.dev $(VENV)/.docs $(VENV)/.bench: $(VENV)/.%: pyproject.toml | $(VENV)/.python
 	$(BIN)/python -m pip install --quiet --editable '.[$*]'
 	@touch $@
 

@@ -162,7 +162,7 @@ def _add_produce(command: argparse.ArgumentParser) -> None:
     where.add_argument("--dir", type=Path, help="folder of the log")
     where.add_argument("--config", type=Path, metavar="CONFIG.toml", help="configuration that names the log")
     command.add_argument("--topic", type=option_types.topic, help="topic (that of the configuration, else 'events')")
-    command.add_argument("--format", choices=["auto", *FORMATS], default="auto")
+    command.add_argument("--format", choices=["auto", *FORMATS], default="auto", help="of the file (by its suffix)")
     command.add_argument("--label", metavar="COLUMN", help="column of the label; without it events have none")
     command.add_argument("--id", metavar="COLUMN", help="column of the id (NAME:LINE)")
     command.add_argument("--positive", metavar="VALUE", help="label of the positive class; all others are negative")

@@ -130,14 +130,18 @@ class LogSettings:
 
     Parameters
     ----------
-    dir, segment_mb
-        Of the embedded log: its folder, and the size at which a new segment file is begun.
+    dir
+        Folder of the embedded log.
+    segment_mb
+        Size, in megabytes, at which the embedded log begins a new file.
     topic
         Events.
     labels
         Labels that come on their own, joined with the events by id; empty: labels come with the events.
-    predictions, dlq
-        What the trainer made of events, and the records it refused.
+    predictions
+        What the trainer made of events.
+    dlq
+        The records that the trainer refused, with their bytes and the reason.
     model
         Compacted topic of the snapshots that scorers serve; empty: none are published.
     scores
@@ -177,6 +181,14 @@ class ModelSettings:
     """The algorithm and its parameters, with the names and defaults of the class that implements it.
 
     Those that not every algorithm has are None unless they are given.
+
+    Parameters
+    ----------
+    algorithm
+        ``"lasvm"``; or, without a bias, ``"lasvm-g"``, ``"lasvm-nc"`` and ``"lasvm-i"`` (for noisy labels), ``"full"``.
+    window
+        Forget what is older: by a count of examples, or by a time such as ``"90s"``, ``"30m"``, ``"12h"``, ``"7d"`` or
+        ``"2w"``, which is the events'.
     """
 
     algorithm: str = _key("lasvm", _one_of(*ALGORITHMS))
@@ -225,7 +237,17 @@ class ModelSettings:
 
 @dataclass(frozen=True)
 class FeatureSettings:
-    """How features are scaled, on how many first events the scale is fitted, and (option) which ones there must be."""
+    """How features are scaled, and which ones there must be.
+
+    Parameters
+    ----------
+    scale
+        ``"standard"``: to mean 0 and deviation 1; ``"minmax"``: to 0..1; ``"none"``.
+    warmup
+        On how many first events the scale is fitted; then it is frozen.
+    names
+        What every event must have, no more and no less; empty: whatever comes.
+    """
 
     scale: str = _key("standard", _one_of("standard", "minmax", "none"))
     warmup: int = _key(300, _at_least(1))
@@ -234,7 +256,13 @@ class FeatureSettings:
 
 @dataclass(frozen=True)
 class LabelSettings:
-    """Names of the two labels, if they are not true/false, 0/1 or -1/+1."""
+    """Names of the two labels, if they are not true/false, 0/1 or -1/+1.
+
+    Parameters
+    ----------
+    positive, negative
+        Either both or none.
+    """
 
     positive: str | None = None
     negative: str | None = None
@@ -292,10 +320,16 @@ class LabellingSettings:
         Likewise, as a fraction of the unlabelled events; 0: no limit.
     lease_seconds
         So long a question belongs to whom it is shown to.
-    host, port
-        Where the page is; port 0: any that is free.
-    text, image, series
-        Fields of an event that the page shows beside the features: a text, the address of an image, a list of numbers.
+    host
+        The page's address.
+    port
+        0: any that is free.
+    text
+        Field of an event that the page shows beside the features: a text,
+    image
+        the address of an image,
+    series
+        a list of numbers.
     """
 
     selection: str = _key("active", _one_of("active", "auto", "all", "random"))
@@ -365,7 +399,15 @@ class GroupSettings:
 
 @dataclass(frozen=True)
 class HttpSettings:
-    """Where metrics and health are served; port 0: nowhere."""
+    """Where metrics (``/metrics``) and health (``/healthz``, ``/readyz``) are served.
+
+    Parameters
+    ----------
+    host
+        The address.
+    port
+        0: nowhere.
+    """
 
     host: str = "127.0.0.1"
     port: int = _key(0, _port)

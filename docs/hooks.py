@@ -1,0 +1,61 @@
+"""What MkDocs is told beside mkdocs.yml: files from outside docs/, links to them, and pages made from the code.
+
+On a page, links go to files of the repository, so that they work where it is browsed; here they are turned into links
+to what the site has of these.
+"""
+
+import posixpath
+import re
+from pathlib import Path
+from typing import Any
+
+import reference
+from mkdocs.structure.files import File, Files
+
+ROOT = Path(__file__).parents[1]
+PAGES = ["README.md", "CHANGELOG.md", "CONTRIBUTING.md", "benchmarks/README.md"]
+MADE = {"<!-- the commands -->": reference.commands, "<!-- the configuration -->": reference.configuration}
+LINK = re.compile(r"(?<=\]\()(?P<path>[^)#\s:]+)")
+
+
+def on_files(files: Files, config: Any) -> Files:
+    """Add what is not in docs/: the README as home, a few pages, the benchmarks' notes with pictures, the examples."""
+    notes = [path for path in sorted((ROOT / "benchmarks/notes").iterdir()) if path.suffix in (".md", ".png")]
+    for path in [*(ROOT / name for name in PAGES), *notes]:
+        files.append(File.generated(config, _in_site(path.relative_to(ROOT).as_posix()), abs_src_path=str(path)))
+    for path in _examples():
+        language = path.suffix.removeprefix(".")
+        page = f"# {path.name}\n\n```{language}\n{path.read_text(encoding='utf-8')}```\n"
+        files.append(File.generated(config, _in_site(f"examples/{path.name}"), content=page))
+    return files
+
+
+def _examples() -> list[Path]:
+    return [path for path in sorted((ROOT / "examples").iterdir()) if path.suffix in (".py", ".toml")]
+
+
+def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
+    """Fill in what is made from the code, and turn links to files of the repository into links within the site."""
+    for mark, made in MADE.items():
+        if mark in markdown:
+            markdown = markdown.replace(mark, made())
+    own = page.file.src_uri
+    is_in_docs = (ROOT / "docs" / own).is_file()
+    folder = posixpath.dirname(f"docs/{own}" if is_in_docs else own)
+
+    def moved(link: re.Match[str]) -> str:
+        target = posixpath.normpath(posixpath.join(folder, link["path"]))
+        if not (ROOT / target).is_file():
+            return link["path"]  # not ours, or broken, which MkDocs finds
+        return posixpath.relpath(_in_site(target), posixpath.dirname(own) or ".")
+
+    return LINK.sub(moved, markdown)
+
+
+def _in_site(path: str) -> str:
+    """Where the site has a file of the repository."""
+    if path == "README.md":
+        return "index.md"
+    if path.startswith("examples/"):
+        return f"examples/{Path(path).name.replace('.', '-')}.md"
+    return path.removeprefix("docs/")
