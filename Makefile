@@ -5,7 +5,8 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 DEMO_ARGS ?=
 KAFKA_ARGS ?=
-BENCH_ARGS ?= --quick
+BENCH_ARGS ?=
+BENCHMARKS ?= lasvm gap_family ramp planning crossval search ssvm active forget pieces
 
 .DEFAULT_GOAL := help
 .PHONY: help demo kafka test lint docs bench wheel-test clean
@@ -31,8 +32,10 @@ docs: $(VENV)/.docs ## the documentation as a site in site/; a warning is an err
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 	@echo site/index.html is the home page
 
-bench: $(VENV)/.bench ## speed and accuracy beside scikit-learn (BENCH_ARGS="--data DIR" for your own data)
-	$(BIN)/python benchmarks/lasvm.py $(BENCH_ARGS)
+bench: $(VENV)/.bench ## short versions of the benchmarks, on data of OpenML (or BENCH_ARGS="--data DIR")
+	set -e; for name in $(BENCHMARKS); do \
+	  echo "== benchmarks/$$name.py --quick $(BENCH_ARGS)"; \
+	  $(BIN)/python benchmarks/$$name.py --quick $(BENCH_ARGS); done
 
 wheel-test: $(VENV)/.dev ## build the wheel and try it in a clean environment
 	$(BIN)/pytest tests/test_wheel.py

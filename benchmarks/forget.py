@@ -5,6 +5,7 @@
     python benchmarks/forget.py stream --data DIR --pictures DIR  # the estimates beside fresh examples
     python benchmarks/forget.py bounded --picture FILE.png        # `budget` and `window` around an abrupt change
     python benchmarks/forget.py soak --budget 500 --picture FILE.png  # a million records
+    python benchmarks/forget.py --quick --data DIR                # removal, loo and bounded, small
 
 Everything runs on one thread (BLAS included), after compiled code was loaded by a small problem.  `removal` and `loo`
 are here, the others in `streams.py`.
@@ -51,6 +52,11 @@ SIZES = (200, 400, 800, 1600, 3200, 6400)
 KINDS = {"bounded": 1.0, "free": 100.0}  # C
 GAMMA, TOL = 0.1, 1e-3
 REMOVALS, TURNS, EPOCHS = 30, 5, 100
+QUICK = (
+    ["removal", "--sizes", "200", "400", "800"],
+    ["loo", "--sets", "heart", "ionosphere"],
+    ["bounded", "--examples", "4000"],
+)
 AIM = 30  # times as fast as retraining
 
 
@@ -305,20 +311,28 @@ def warm_up() -> None:
 def main() -> None:
     """Parse the command line and run."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    kinds = parser.add_subparsers(required=True)
+    parser.add_argument("--quick", action="store_true", help="removal, loo and bounded, small")
+    parser.add_argument("--data", type=Path, help="folder of npz files; default: OpenML")
+    kinds = parser.add_subparsers()
     one = kinds.add_parser("removal", help="cost per removal against the number of support vectors")
     one.add_argument("--sizes", nargs="+", type=int, default=SIZES, help="examples; about half become support vectors")
     one.add_argument("--picture", type=Path, help="file for the picture; default: none is drawn")
     one.set_defaults(run=removal)
     one = kinds.add_parser("loo", help="StreamingLOO beside brute force")
-    one.add_argument("--data", type=Path, help="folder of npz files; default: OpenML")
+    one.add_argument("--data", type=Path, default=argparse.SUPPRESS, help="folder of npz files; default: OpenML")
     one.add_argument("--sets", nargs="+", default=list(TASKS), choices=list(TASKS))
     one.set_defaults(run=loo)
     streams.add_commands(kinds)
-    options = parser.parse_args()
+    given = parser.parse_args()
+    if not given.quick and "run" not in given:
+        parser.error("one of removal, loo, stream, bounded, soak, or --quick")
+    todo = (
+        [parser.parse_args(words, argparse.Namespace(data=given.data)) for words in QUICK] if given.quick else [given]
+    )
     with threadpool_limits(1):
         warm_up()
-        options.run(options)
+        for options in todo:
+            options.run(options)
 
 
 if __name__ == "__main__":

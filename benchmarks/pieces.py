@@ -2,6 +2,7 @@
 
     python benchmarks/pieces.py                        # microseconds per call, no data needed
     python benchmarks/pieces.py --data DIR a9a usps    # where the time of one pass over these tasks goes
+    python benchmarks/pieces.py --data DIR --quick     # both, of banana
 
 Run it with one thread (OPENBLAS_NUM_THREADS=1) on a quiet machine.
 """
@@ -131,10 +132,11 @@ def main() -> None:
     parser.add_argument("tasks", nargs="*", choices=[*TASKS, []], help="tasks to take apart; none: single calls")
     parser.add_argument("--data", type=Path, help="folder of npz files; default: OpenML")
     parser.add_argument("--cache-mb", type=float, default=64.0, help="streamsvm's row cache")
+    parser.add_argument("--quick", action="store_true", help="single calls, and banana taken apart")
     arguments = parser.parse_args()
-    for name in arguments.tasks:
+    for name in ["banana"] if arguments.quick else arguments.tasks:
         split(name, arguments.data, arguments.cache_mb)
-    if not arguments.tasks:
+    if arguments.quick or not arguments.tasks:
         latency()
 
 

@@ -3,6 +3,7 @@
     python benchmarks/planning.py --data DIR                       # every set, 10 permutations (fewer of the slow ones)
     python benchmarks/planning.py --data DIR --permutations 100 --out FILE.json
     python benchmarks/planning.py --sets twonorm chess-board-1000  # those that are generated need no folder
+    python benchmarks/planning.py --data DIR --quick               # a few small sets in two permutations: seconds
 
 Source: Glasmachers, "The Planning-Ahead SMO Algorithm", whose figures are means over permutations of the examples as
 well.  Each set is solved in a process of its own with one thread.  There every permutation is solved by each kind of
@@ -116,6 +117,9 @@ SETS = {
     "ionosphere": Set(3, 0.4, "ionosphere"),
     "spambase": Set(10, 0.005, "spambase", standard=True),
 }
+
+
+QUICK = ["german", "heart", "ionosphere", "titanic", "twonorm"]
 
 
 class Source(NamedTuple):
@@ -285,12 +289,15 @@ def main() -> None:
     parser.add_argument("--data", type=Path, help="folder of npz files; default: only the sets that are generated")
     parser.add_argument("--sets", nargs="+", default=list(SETS), choices=list(SETS))
     parser.add_argument("--permutations", type=int, default=10)
+    parser.add_argument("--quick", action="store_true", help="a few small sets in two permutations")
     parser.add_argument("--out", type=Path, help="file for the figures of every training, as JSON")
     parser.add_argument("--set", choices=list(SETS), help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.set:
         measure(arguments)
         return
+    if arguments.quick:
+        arguments.sets, arguments.permutations = QUICK, 2
     there = [name for name in arguments.sets if arguments.data or SETS[name].make]
     found = {name: elsewhere(name, arguments) for name in tqdm(there)}
     results = {name: figures for name, figures in found.items() if figures}

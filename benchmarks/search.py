@@ -2,6 +2,7 @@
 
     python benchmarks/search.py --data DIR --pictures DIR --out FILE.json   # without --data, from OpenML
     python benchmarks/search.py --data DIR --sets w8a-3000 --repeats 1
+    python benchmarks/search.py --data DIR --quick                          # ijcnn1 in one turn
     python benchmarks/search.py --report FILE.json                          # the tables of a run that was kept
 
 Ten values of C (0.5 to 256), five of gamma (1/32 to 8), three stratified folds, which all share; at the end the best
@@ -227,11 +228,14 @@ def main() -> None:
     parser.add_argument("--data", type=Path, help="folder of npz files; default: OpenML")
     parser.add_argument("--sets", nargs="+", default=list(SEARCH_TASKS), choices=list(SEARCH_TASKS))
     parser.add_argument("--repeats", type=int, default=3, help="turns of each method")
+    parser.add_argument("--quick", action="store_true", help="ijcnn1-3000 in one turn")
     parser.add_argument("--pictures", type=Path, help="folder for the heat maps; default: none are drawn")
     parser.add_argument("--out", type=Path, help="file for the figures, as JSON")
     parser.add_argument("--report", type=Path, help="print the tables of such a file instead of measuring")
     parser.add_argument("--here", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args()
+    if options.quick:
+        options.sets, options.repeats = ["ijcnn1-3000"], 1
     if options.here:
         measure_here(options)
         return

@@ -392,7 +392,7 @@ def show_soak(rows: np.ndarray, bounds: dict[str, Any], options: argparse.Namesp
 def add_commands(kinds: Any) -> None:
     """Add this file's sub-commands to the command line."""
     one = kinds.add_parser("stream", help="the estimates beside fresh examples")
-    one.add_argument("--data", type=Path, help="folder of npz files; default: OpenML")
+    one.add_argument("--data", type=Path, default=argparse.SUPPRESS, help="folder of npz files; default: OpenML")
     one.add_argument("--streams", nargs="+", default=STREAMS, choices=STREAMS)
     one.add_argument("--examples", type=int, default=ELEC2.n_train, help="of elec2")
     one.add_argument("--shares", nargs="+", type=float, default=[0.1, 1.0], help="of the learning time, for estimates")
