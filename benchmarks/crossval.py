@@ -2,7 +2,7 @@
 the paper on alpha seeding.
 
     python benchmarks/crossval.py --data DIR --out FILE.json         # everything; without --data, from OpenML
-    python benchmarks/crossval.py --data DIR --quick                 # the small sets, 10 folds and leave-one-out
+    python benchmarks/crossval.py --data DIR --quick                 # the smallest sets, 10 folds and leave-one-out
     python benchmarks/crossval.py --data DIR --sets pima --folds 10  # one of them
     python benchmarks/crossval.py --report FILE.json                 # the tables of a run that was kept
 
@@ -62,7 +62,7 @@ LEAVE_ONE_OUT = "loo"
 FOLDS = ("3", "10", "100", LEAVE_ONE_OUT)
 SOURCE = ("heart", "ionosphere", "pima", "madelon", "a9a-2000", "w8a-2000", "mnist-2000")  # of the aim for 10 folds
 LOO_AIMS = {"heart": 30, "ionosphere": 30, "pima": 80, "banana-1000": 80}  # times as fast as scikit-learn
-QUICK = tuple(LOO_AIMS)
+QUICK = ("heart", "ionosphere")
 TENFOLD_AIM, TENFOLD_SETS, LIBSVM_AIM = 5, 4, 10
 NOISE = 0.95  # of the speed of "none", to count as not slower
 SURE = 1e-2  # |f| from which a prediction has to be the same
@@ -477,7 +477,8 @@ def show_aims(comparisons: list[dict], equal: list[dict]) -> None:
     fast = sum(value is not None and value >= TENFOLD_AIM for value in tenfold.values())
     listed = ", ".join(f"{name} {shown(value, '{:.1f}')}" for name, value in tenfold.items())
     aim = f"10 folds, {TENFOLD_AIM} times as fast as scikit-learn on {TENFOLD_SETS} of the source's sets"
-    say(aim, f"{fast} of {len(tenfold)}: {listed}", fast >= TENFOLD_SETS)
+    if len(tenfold) >= TENFOLD_SETS:
+        say(aim, f"{fast} of {len(tenfold)}: {listed}", fast >= TENFOLD_SETS)
     for name, wanted in LOO_AIMS.items():
         for over, least in ((REFERENCE, wanted), (LIBSVM, LIBSVM_AIM)):
             value = gain(name, LEAVE_ONE_OUT, over)
@@ -575,14 +576,14 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=5, help="turns of each method")
     parser.add_argument("--max-seconds", type=float, default=20.0, help="for one run of a method")
     parser.add_argument(
-        "--quick", action="store_true", help="the small sets, 10 folds and leave-one-out, in three turns"
+        "--quick", action="store_true", help="the smallest sets, 10 folds and leave-one-out, in one turn"
     )
     parser.add_argument("--out", type=Path, help="file for the figures, as JSON")
     parser.add_argument("--report", type=Path, help="print the tables of such a file instead of measuring")
     parser.add_argument("--here", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.quick:
-        options.sets, options.folds, options.repeats = QUICK, ("10", LEAVE_ONE_OUT), 3
+        options.sets, options.folds, options.repeats = QUICK, ("10", LEAVE_ONE_OUT), 1
     if options.here:
         measure_here(options)
     elif options.report:
