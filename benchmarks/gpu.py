@@ -35,7 +35,7 @@ def gpu() -> device.Gpu | None:
     """The GPU; without one, None, after the reason was printed."""
     try:
         found = device.find_gpu()
-    except device.FAILURES as error:
+    except device.NoDevice as error:
         print(f"no GPU ({error}): only what the CPU does\n")
         return None
     print(f"GPU: {found.name}, {found.free_bytes() / 2**30:.0f} GiB free\n")

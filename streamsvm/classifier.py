@@ -607,9 +607,9 @@ class OnlineSVM(base.MiniBatchClassifier):
         snapshot.write_atomic(path, self.to_bytes())
 
     @classmethod
-    def load(cls, path: str | Path) -> Self:
-        """The model in a file that `save` wrote."""
-        return cls.from_bytes(snapshot.read(path))
+    def load(cls, path: str | Path, cache_mb: float | None = None, device: str | None = None) -> Self:
+        """The model in a file that `save` wrote; the parameters are those of `from_bytes`."""
+        return cls.from_bytes(snapshot.read(path), cache_mb, device)
 
     def digest(self) -> str:
         """SHA-256 of what was learned; equal for models that continue alike, whatever their caches and counters."""

@@ -43,7 +43,8 @@ from streamsvm.kernels import Kernel
 from streamsvm.storage import live_slots, n_members, rows_of
 
 DEVICES = ("cpu", "cuda", "auto")
-QUERIES_AT_ONCE = 8192  # that a model is asked about at once when it has a device
+QUERIES_AT_ONCE = 8192  # that a model is asked about at once when it has a device,
+HOST_BYTES = 64 << 20  # and so many bytes of them, before their zeros are left out
 CHUNK_BYTES = 256 << 20  # of working memory: larger products are no faster, and others may want the device too
 SHARE_OF_FREE = 0.5  # of the device's free memory, likewise
 MIN_CHUNK = 64  # queries below which halving a block that does not fit is no use
@@ -53,8 +54,11 @@ AUTO_WORK = 5e7  # products of two numbers, below which the CPU is as fast
 AUTO_DENSITY = 0.02  # of non-zero features, below which a dense product does more than the device makes up for
 AUTO_FEATURES = 64  # non-zero ones of a query, below which sending its inner products back takes as long as adding them
 
-# What CuPy and CUDA raise: no CuPy, no driver, no memory, an error of the runtime, of cuBLAS or of the compiler.
-FAILURES = (ImportError, OSError, MemoryError, RuntimeError)
+OUT_OF_MEMORY = ("ALLOC_FAILED", "OUT_OF_MEMORY", "MemoryAllocation")  # of cuBLAS, the driver and the runtime
+
+
+class NoDevice(RuntimeError):  # noqa: N818 - says what is missing
+    """There is no GPU to use, or no CuPy to use it by."""
 
 
 def require_device(device: Any) -> None:
@@ -76,14 +80,30 @@ class Gpu:
 
     Raises
     ------
-    RuntimeError
+    NoDevice
         If there is no driver, or no device.
     """
 
     def __init__(self, xp: Any) -> None:
-        if xp.cuda.runtime.getDeviceCount() == 0:
-            raise RuntimeError("CUDA finds no device")
         self.xp = xp
+        try:
+            count = xp.cuda.runtime.getDeviceCount()
+        except Exception as error:
+            if self.has_raised(error):
+                raise NoDevice(_reason(error)) from error
+            raise
+        if count == 0:
+            raise NoDevice("CUDA finds no device")
+
+    def has_raised(self, error: BaseException) -> bool:
+        """Whether an error is CuPy's: of its memory, compiler or runtime, or of cuBLAS."""
+        return type(error).__module__.startswith(self.xp.__name__)
+
+    def is_out_of_memory(self, error: BaseException) -> bool:
+        """Whether the device had no memory left, whoever needed it."""
+        return self.has_raised(error) and (
+            isinstance(error, MemoryError) or any(word in str(error) for word in OUT_OF_MEMORY)
+        )
 
     @property
     def name(self) -> str:
@@ -95,8 +115,9 @@ class Gpu:
         return int(self.xp.cuda.runtime.memGetInfo()[0] + self.xp.get_default_memory_pool().free_bytes())
 
     def release(self) -> None:
-        """Give what nothing uses any more back to the device, for other processes."""
+        """Give what nothing uses any more back, for other processes: memory of the device, and pinned memory."""
         self.xp.get_default_memory_pool().free_all_blocks()
+        self.xp.get_default_pinned_memory_pool().free_all_blocks()
 
     def chunk(self, bytes_each: int) -> int:
         """How many queries to work on at once that take so much memory each."""
@@ -125,8 +146,18 @@ class Gpu:
 
 @functools.cache
 def find_gpu() -> Gpu:
-    """The GPU, once there is one; else one of `FAILURES`, every time."""
-    return Gpu(blocks.load_cupy())
+    """The GPU.
+
+    Raises
+    ------
+    NoDevice
+        If there is none, or no CuPy.
+    """
+    try:
+        xp = blocks.load_cupy()
+    except (ImportError, OSError) as error:
+        raise NoDevice(str(error)) from error
+    return Gpu(xp)
 
 
 # --------------------------------------------------------------------------------------------------------- the kernels
@@ -197,7 +228,11 @@ class Vectors(NamedTuple):
     def weighted_sum(self, Q: Any, sq_q: Any, alpha: Any) -> Any:
         """sum_s alpha_s k(x_s, x_t) for each query, (B,) float64."""
         fused = weighted_sum(self.gpu.xp, self.kernel.kind, self.sq.dtype.name)
-        return fused(Q @ self.X.T, self.sq, sq_q, *self._constants, alpha, axis=1)
+        # CuPy lays a reduction out for the inputs that lie dense along its results.  If the norms did, the products
+        # would be read down their columns.
+        spread = self.gpu.xp.zeros((len(sq_q), 2), sq_q.dtype)
+        spread[:, :1] = sq_q
+        return fused(Q @ self.X.T, self.sq, spread[:, :1], *self._constants, alpha, axis=1)
 
     @property
     def bytes_each(self) -> int:
@@ -208,17 +243,14 @@ class Vectors(NamedTuple):
 def by_halves(gpu: Gpu, compute: Callable[[int, int], None], begin: int, end: int, at_once: int) -> None:
     """Have `compute` do begin..end, so many at a time, and fewer where the device is out of memory.
 
-    Raises
-    ------
-    MemoryError
-        If there is no memory even for `MIN_CHUNK`.
+    What is raised for so few as `MIN_CHUNK` is raised.
     """
     while begin < end:
         stop, done = min(begin + at_once, end), True
         try:
             compute(begin, stop)
-        except MemoryError:
-            if stop - begin <= MIN_CHUNK:
+        except Exception as error:
+            if stop - begin <= MIN_CHUNK or not gpu.is_out_of_memory(error):
                 raise
             done = False
         if done:
@@ -244,15 +276,22 @@ class Device:
         self.choice = choice
         self.works = choice != "cpu"
 
-    def attempt(self, compute: Callable[[Gpu], Any]) -> Any:
-        """What `compute` gives on the device; None if the device has failed, now or before."""
+    def attempt(self, compute: Callable[[Gpu], Any], drop: Callable[[], None]) -> Any:
+        """What `compute` gives on the device; None if the device has failed, now or before.
+
+        Whatever is raised, `drop` is called first, to let go of what the caller has there.
+        """
         gpu = self.gpu()
         if gpu is None:
             return None
         try:
             return compute(gpu)
-        except FAILURES as error:
+        except BaseException as error:
+            drop()
+            if not gpu.has_raised(error):
+                raise
             reason = _reason(error)  # only its text: its frames would keep device memory
+        gpu.release()
         self._give_up(reason)
         return None
 
@@ -262,11 +301,16 @@ class Device:
             return None
         try:
             return find_gpu()
-        except FAILURES as error:
+        except NoDevice as error:
             self.works = False
             if self.choice == "cuda":
-                self._give_up(_reason(error))
+                self._give_up(str(error))
             return None
+
+    def release(self) -> None:
+        """Give what was let go of back to the device."""
+        if self.works and find_gpu.cache_info().currsize:
+            find_gpu().release()
 
     def _give_up(self, reason: str) -> None:
         self.works = False
@@ -324,14 +368,13 @@ class Mirror:
     def _make_room(self, n: int, width: int) -> None:
         xp, (capacity, old_width) = self.gpu.xp, self._X.shape
         used = min(n, len(self.serials))
-        serials = np.full(n, -1, np.int64)
-        serials[:used] = self.serials[:used]
-        self.serials = serials
         if n > capacity or width > old_width:
-            capacity = max(capacity, n + n // 4)
-            X, sq = xp.zeros((capacity, max(width, old_width)), np.float32), xp.zeros(capacity, np.float32)
+            capacity = capacity if n <= capacity else n + n // 4
+            width = old_width if width <= old_width else _by_fours(width + old_width // 4)
+            X, sq = xp.zeros((capacity, width), np.float32), xp.zeros(capacity, np.float32)
             X[:used, :old_width], sq[:used] = self._X[:used], self._sq[:used]
             self._X, self._sq = X, sq
+        self.serials = np.concatenate([self.serials[:used], np.full(n - used, -1)])
 
     def _send(self, s: Expansion, slots: np.ndarray, places: np.ndarray) -> None:
         width = self._X.shape[1]
@@ -378,11 +421,19 @@ class Mirror:
     def products(self, s: Expansion, q: Queries) -> tuple[np.ndarray, np.ndarray]:
         """P, by slot (what holes have there is nobody's), and G: see `blocks`."""
         self.follow(s)
-        xp, (Q, _) = self.gpu.xp, self._queries(q)
+        xp, X = self.gpu.xp, self._X[: len(self.serials)]
         place_of = np.zeros(int(s.counts[SLOTS]), np.int64)
         place_of[self._live] = self._places
-        P = (Q @ self._X[: len(self.serials)].T)[:, xp.asarray(place_of)]
-        return xp.asnumpy(P), xp.asnumpy(Q @ Q.T)
+        places, width = xp.asarray(place_of), max(X.shape[1], int(q.indices.max(initial=-1)) + 1)
+        Q = self.gpu.dense(q.indptr, q.indices, q.values, width, np.float32)  # with features that no member has
+        P, G = (np.empty((len(q.sq), columns), np.float32) for columns in (len(place_of), len(q.sq)))
+
+        def multiply(begin: int, end: int) -> None:
+            P[begin:end] = xp.asnumpy((Q[begin:end, : X.shape[1]] @ X.T)[:, places])
+            G[begin:end] = xp.asnumpy(Q[begin:end] @ Q.T)
+
+        by_halves(self.gpu, multiply, 0, len(q.sq), self.gpu.chunk(8 * len(place_of)))
+        return P, G
 
     def _alpha(self, s: Expansion) -> Any:
         """The coefficients, by place."""
@@ -414,8 +465,10 @@ class Evaluator:
 
     def queries_at_once(self, s: Expansion, n_queries: int) -> int:
         """In blocks of how many to ask."""
-        could_pay = self._pays(s, n_queries, n_queries * int(s.counts[WIDTH]))
-        return QUERIES_AT_ONCE if could_pay and self.device.gpu() is not None else BLOCK
+        width = int(s.counts[WIDTH])
+        if not self._pays(s, n_queries, n_queries * width) or self.device.gpu() is None:
+            return BLOCK
+        return min(QUERIES_AT_ONCE, max(BLOCK, HOST_BYTES // (8 * max(width, 1))))
 
     def decide(self, s: Expansion, kernel: Kernel, q: Queries, b: float) -> np.ndarray:
         """f(x) = sum_s alpha_s k(x_s, x) + b for each query, (B,)."""
@@ -456,10 +509,10 @@ class Evaluator:
         return self.device.choice == "cuda" or is_worth_it(n, nnz, n_queries * int(s.counts[WIDTH]))
 
     def _attempt(self, compute: Callable[[Mirror], Any]) -> Any:
-        value = self.device.attempt(lambda gpu: compute(self._mirror_on(gpu)))
-        if value is None:
-            self.mirror = None
-        return value
+        return self.device.attempt(lambda gpu: compute(self._mirror_on(gpu)), self._drop)
+
+    def _drop(self) -> None:
+        self.mirror = None
 
     def _mirror_on(self, gpu: Gpu) -> Mirror:
         if self.mirror is None:

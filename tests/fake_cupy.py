@@ -15,11 +15,24 @@ live = [0]  # bytes that arrays on it take
 largest = [0]  # the most they have taken
 sent = [0]  # bytes from host to device
 launched = [0]  # fused kernels and matrix products
+released = [0]  # times that memory was given back
 DEVICES = [1]
 
 
 class OutOfMemoryError(MemoryError):
     """As `cupy.cuda.memory.OutOfMemoryError`."""
+
+
+class CUDARuntimeError(RuntimeError):
+    """As `cupy.cuda.runtime.CUDARuntimeError`."""
+
+
+class CUBLASError(RuntimeError):
+    """As `cupy_backends.cuda.libs.cublas.CUBLASError`."""
+
+
+class CompileException(Exception):  # noqa: N818 - its name
+    """As `cupy.cuda.compiler.CompileException`."""
 
 
 def _freed(n):
@@ -118,19 +131,23 @@ def searchsorted(a, v, side="left"):
 C = {"exp": np.exp, "max": np.maximum, "pow": np.power, "tanh": np.tanh, "float": np.float32, "double": np.float64}
 
 
-def _values(names, args):
-    """What a fused kernel sees; arrays on the host are refused, numbers are not."""
-    assert len(names) == len(args)
-    return {name: a.a if isinstance(a, DeviceArray) else _scalar(a) for name, a in zip(names, args, strict=True)}
+def _values(params, args):
+    """What a fused kernel sees: arrays on the host are refused, and whatever has another type than declared."""
+    values = {}
+    for (dtype, name), a in zip(params, args, strict=True):
+        values[name] = a.a if isinstance(a, DeviceArray) else _scalar(a)
+        if values[name].dtype != dtype:
+            raise TypeError(f"Type is mismatched. {name} {values[name].dtype} {dtype}")
+    return values
 
 
-def _names(params):
-    return [param.split()[1] for param in params.split(",")]
+def _params(text):
+    return [tuple(param.split()) for param in text.split(",")]
 
 
 class ElementwiseKernel:
     def __init__(self, in_params, out_params, operation, name):
-        self.names, (self.result,), self.operation = _names(in_params), _names(out_params), operation
+        self.params, ((_, self.result),), self.operation = _params(in_params), _params(out_params), operation
 
     def __call__(self, *args):
         *args, out = args
@@ -138,7 +155,7 @@ class ElementwiseKernel:
         target, formula = self.operation.split("=", 1)
         assert target.strip() == self.result
         with np.errstate(all="ignore"):
-            k = eval(formula, C, _values(self.names, args))  # noqa: S307
+            k = eval(formula, C, _values(self.params, args))  # noqa: S307
         assert k.dtype == out.a.dtype
         out.a[...] = k
         return out
@@ -146,13 +163,14 @@ class ElementwiseKernel:
 
 class ReductionKernel:
     def __init__(self, in_params, out_params, map_expr, reduce_expr, post_map_expr, identity, name):
-        assert (reduce_expr, post_map_expr.replace(" ", ""), identity) == ("a + b", f"{_names(out_params)[0]}=a", "0")
-        self.names, self.formula = _names(in_params), map_expr
+        ((_, result),) = _params(out_params)
+        assert (reduce_expr, post_map_expr.replace(" ", ""), identity) == ("a + b", f"{result}=a", "0")
+        self.params, self.formula = _params(in_params), map_expr
 
     def __call__(self, *args, axis):
         launched[0] += 1
         with np.errstate(all="ignore"):
-            terms = eval(self.formula, C, _values(self.names, args))  # noqa: S307
+            terms = eval(self.formula, C, _values(self.params, args))  # noqa: S307
         return DeviceArray(terms.sum(axis=axis))
 
 
@@ -161,16 +179,22 @@ class _Pool:
         return 0
 
     def free_all_blocks(self):
-        pass
+        released[0] += 1
 
 
 def get_default_memory_pool():
     return _Pool()
 
 
+def get_default_pinned_memory_pool():
+    return _Pool()
+
+
 def _device_count():
     if DEVICES[0] < 0:
-        raise RuntimeError("cudaErrorInsufficientDriver: CUDA driver version is insufficient for CUDA runtime version")
+        raise CUDARuntimeError(
+            "cudaErrorInsufficientDriver: CUDA driver version is insufficient for CUDA runtime version"
+        )
     return DEVICES[0]
 
 
@@ -186,6 +210,7 @@ cuda = types.SimpleNamespace(
 
 def install(monkeypatch):
     """Be CuPy for a test."""
-    for counter, value in ((LIMIT, 1 << 40), (live, 0), (largest, 0), (sent, 0), (launched, 0), (DEVICES, 1)):
-        counter[0] = value
+    for counter in (live, largest, sent, launched, released):
+        counter[0] = 0
+    LIMIT[0], DEVICES[0] = 1 << 40, 1
     monkeypatch.setitem(sys.modules, "cupy", sys.modules[__name__])

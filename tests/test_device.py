@@ -6,6 +6,7 @@ import pickle
 import sys
 
 import fake_cupy
+import naive
 import numpy as np
 import pandas as pd
 import pytest
@@ -19,7 +20,7 @@ from streamsvm.batch.rows import RowStore
 from streamsvm.connectors.publish import pack_model, unpack_model
 from streamsvm.device import Evaluator, Mirror, find_gpu
 from streamsvm.kernels import make_kernel
-from streamsvm.storage import features_of, live_slots
+from streamsvm.storage import features_of, live_slots, rows_of
 from streamsvm.validation import cross_validate, grid_search, leave_one_out
 
 KERNELS = {
@@ -112,6 +113,31 @@ def test_learn_many_makes_the_same_model(gpu, algorithm):
     close(LASVM.decision_function_many(there, X), f, rtol=2e-3)  # the tolerance of finish is 1e-3
     assert there._evaluator.device.works
     assert np.mean(there.predict_many(X) == (f > 0)) > 0.998
+
+
+def test_features_that_come_in_a_block_count_within_it(gpu):
+    """They are wider than every member."""
+    rng = np.random.default_rng(4)
+    narrow, broad = rng.normal(size=(200, 4)), rng.normal(size=(256, 40))
+    models = LASVM(C=2.0, gamma=0.02), LASVM(C=2.0, gamma=0.02, device="cuda")
+    for model in models:
+        model.learn_many(narrow, narrow[:, 0] > 0)
+        model.learn_many(broad, broad[:, 20] > 0)
+        s = model._expansion
+        live = live_slots(s)
+        K = naive.gram(model._kernel, *(rows_of(s, live, 40).toarray() for _ in range(2)))
+        np.testing.assert_allclose(s.g[live], s.y[live] - K @ s.alpha[live], atol=1e-4)
+    close(models[1].decision_function_many(broad), models[0].decision_function_many(broad), rtol=1e-3)
+
+
+def test_equal_examples_are_never_closer_than_equal(gpu):
+    """Rounding makes their squared distance negative, and exp of it more than 1."""
+    X = 100.0 * np.random.default_rng(0).normal(size=(50, 30))
+    model = FullSVM(gamma=10.0, device="cuda")
+    model.learn_many(X, X[:, 0] > 0)
+    close(model.decision_function_many(X), FullSVM.from_bytes(model.to_bytes(), device="cpu").decision_function_many(X))
+    K = RowStore(X, make_kernel("rbf", gamma=1e10), device="cuda").rows(np.arange(50))
+    assert K.max() <= 1.0
 
 
 def test_features_that_no_member_has_add_to_the_distance_only(gpu):
@@ -292,10 +318,65 @@ def test_a_device_that_fails_while_learning_costs_nothing(gpu, monkeypatch):
     X, y = some(1000)
     here, there = LASVM(gamma=0.5), LASVM(gamma=0.5, device="cuda")
     here.learn_many(X, y)
-    monkeypatch.setattr(Mirror, "products", lambda *_: (_ for _ in ()).throw(RuntimeError("cudaErrorLaunchFailure")))
+    monkeypatch.setattr(Mirror, "products", failing(gpu.CUDARuntimeError("cudaErrorLaunchFailure")))
     with pytest.warns(RuntimeWarning, match="cudaErrorLaunchFailure"):
         there.learn_many(X, y)
     assert there.digest() == here.digest()
+    assert there._evaluator.mirror is None
+
+
+def failing(error):
+    """A function that raises this error."""
+
+    def fail(*args, **kwargs):
+        raise error
+
+    return fail
+
+
+def test_kernels_that_do_not_compile_leave_the_work_to_the_cpu(gpu, monkeypatch):
+    X, y = some(200)
+    model = LASVM(gamma=0.5, device="auto")
+    model.learn_many(X, y)
+    monkeypatch.setattr(device, "AUTO_WORK", 1)
+    monkeypatch.setattr(device, "weighted_sum", failing(gpu.CompileException("no headers")))
+    with pytest.warns(RuntimeWarning, match="device='auto' cannot be used .CompileException: no headers"):
+        f = model.decision_function_many(X)
+    np.testing.assert_array_equal(f, LASVM.from_bytes(model.to_bytes(), device="cpu").decision_function_many(X))
+    assert gpu.released[0] == 2
+    assert gpu.live[0] == 0
+
+
+@pytest.mark.parametrize(
+    "text", ["CUBLAS_STATUS_ALLOC_FAILED", "CUDA_ERROR_OUT_OF_MEMORY", "cudaErrorMemoryAllocation"]
+)
+def test_memory_that_cuda_itself_lacks_is_memory(gpu, monkeypatch, text):
+    X, y = some(1000)
+    model = LASVM(gamma=0.5, device="cuda")
+    model.learn_many(X[:300], y[:300])
+    f, original, sizes = model.decision_function_many(X), fake_cupy.DeviceArray.__matmul__, []
+
+    def multiply(a, b):
+        sizes.append(a.shape[0])
+        return original(a, b) if a.shape[0] <= 200 else failing(gpu.CUBLASError(text))()
+
+    monkeypatch.setattr(fake_cupy.DeviceArray, "__matmul__", multiply)
+    np.testing.assert_array_equal(model.decision_function_many(X), f)
+    assert sizes[:3] == [1000, 500, 250]
+
+
+@pytest.mark.parametrize("error", [RuntimeError("ours"), MemoryError("the host's"), KeyboardInterrupt()])
+def test_errors_of_others_are_not_the_devices(gpu, monkeypatch, error):
+    X, y = some(200)
+    model = LASVM(gamma=0.5, device="cuda")
+    model.learn_many(X, y)
+    f = model.decision_function_many(X)
+    with monkeypatch.context() as patch:
+        patch.setattr(device, "weighted_sum", failing(error))
+        with pytest.raises(type(error)):
+            model.decision_function_many(X)
+    np.testing.assert_array_equal(model.decision_function_many(X), f)
+    assert model._evaluator.device.works
 
 
 # -------------------------------------------------------------------------------------------------------------- choices
@@ -351,6 +432,15 @@ def test_auto_takes_the_device_for_large_work_only(gpu):
     assert gpu.launched[0] == 3  # squared norms, a matrix product and a fused sum for all 2000
 
 
+@pytest.mark.parametrize(("d", "launched"), [(60, False), (70, True)])
+def test_auto_learns_there_if_products_are_worth_sending_back(gpu, monkeypatch, d, launched):
+    monkeypatch.setattr(device, "AUTO_WORK", 1e6)
+    X, y = some(600, d=d)
+    model = FullSVM(gamma=0.01, device="auto")
+    model.learn_many(X, y)
+    assert (gpu.launched[0] > 0) == launched
+
+
 def test_auto_leaves_sparse_features_to_the_cpu(gpu, monkeypatch):
     monkeypatch.setattr(device, "AUTO_WORK", 1)
     X, y = wide()
@@ -388,7 +478,9 @@ def test_rows_are_the_cpus(gpu, kernel, form):
     np.testing.assert_allclose(there.rows(np.arange(200)), here.rows(np.arange(200)), rtol=1e-12, atol=1e-13)
     beta = np.linspace(-1.0, 1.0, 200)
     np.testing.assert_allclose(there.expand(X[:50], beta), here.expand(X[:50], beta), rtol=1e-10, atol=1e-10)
+    released = gpu.released[0]
     there.drop_rows()
+    assert gpu.released[0] == released + 2
     gc.collect()  # numba keeps frames of callers when it compiles
     assert gpu.live[0] == 0
 
@@ -399,7 +491,11 @@ def test_a_solver_finds_all_rows_if_they_fit(gpu):
     assert there.rows_computed == 300
     close(there.decision_values, here.decision_values, rtol=1e-5)
     few = RowStore(X, make_kernel("rbf", gamma=0.3), cache_mb=0.3, device="cuda")  # 87 rows
-    few.prepare()
+    with pytest.warns(
+        RuntimeWarning, match="cache_mb holds 87 of 300 kernel rows.*cache_mb=2 the device computes them"
+    ):
+        few.prepare()
+    few.prepare()  # without another warning
     assert few.rows_computed == 0
     close(smo.solve(few, y, C=5.0, tol=1e-6).decision_values, here.decision_values, rtol=1e-5)
 

@@ -28,6 +28,8 @@ computed.
 When the bytes are used up, the row that has not been asked for the longest goes.
 """
 
+import math
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -384,6 +386,7 @@ class RowStore:
         self._workspace = np.empty(0)
         self._device = Device(device)
         self._gram: Gram | None = None
+        self._has_warned = False
         self.data = Store(
             kernel=kernel,
             columns=_feature_major(matrix) if dense else np.zeros((0, 0)),
@@ -438,7 +441,8 @@ class RowStore:
     def drop_rows(self) -> None:
         """Give the memory of all rows back, and that on a device; they are computed again when they are needed."""
         self.data, self._workspace = self.data._replace(cache=self._no_rows()), np.empty(0)
-        self._gram = None
+        self._drop_gram()
+        self._device.release()
 
     def fill(self, ids: Any) -> None:
         """Have the rows of these examples at hand, as many as it can keep; many cost less together than one by one."""
@@ -465,8 +469,19 @@ class RowStore:
 
     def prepare(self) -> None:
         """Have all rows, if a device computes them and they fit: a solver will ask for them one at a time."""
-        if self._device.works and self.capacity >= len(self) > self.data.cache.counts[FILLED]:
+        if not self._device.works or self.data.cache.counts[FILLED] >= min(len(self), self.capacity):
+            return
+        if self.capacity >= len(self):
             self._fill_on_device(np.flatnonzero(self.data.cache.row_of < 0))
+        elif self._device.choice == "cuda" and not self._has_warned:
+            self._has_warned = True
+            needed = math.ceil(12 * len(self) ** 2 / 2**20)
+            warnings.warn(
+                f"cache_mb holds {self.capacity} of {len(self)} kernel rows, so that the CPU computes those that a "
+                f"solver asks for one by one; with cache_mb={needed} the device computes them all before",
+                RuntimeWarning,
+                stacklevel=2,
+            )
 
     def _fill_on_device(self, ids: np.ndarray) -> bool:
         """Have the rows of these examples from the device, unless it has failed or is not worth it."""
@@ -487,10 +502,10 @@ class RowStore:
         return self._device.works and (self._device.choice == "cuda" or is_worth_it(n, nnz, n_rows * D))
 
     def _attempt(self, compute: Callable[[Gram], Any]) -> Any:
-        value = self._device.attempt(lambda gpu: compute(self._gram_on(gpu)))
-        if value is None:
-            self._gram = None
-        return value
+        return self._device.attempt(lambda gpu: compute(self._gram_on(gpu)), self._drop_gram)
+
+    def _drop_gram(self) -> None:
+        self._gram = None
 
     def _gram_on(self, gpu: Gpu) -> Gram:
         if self._gram is None:

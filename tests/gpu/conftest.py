@@ -2,7 +2,7 @@
 
 import pytest
 
-from streamsvm.device import FAILURES, find_gpu
+from streamsvm.device import NoDevice, find_gpu
 
 
 @pytest.fixture(scope="session")
@@ -10,5 +10,5 @@ def gpu():
     """The GPU of this machine."""
     try:
         return find_gpu()
-    except FAILURES as error:
+    except NoDevice as error:
         pytest.skip(f"no GPU: {error}")
