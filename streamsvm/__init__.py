@@ -9,10 +9,11 @@ from streamsvm.estimators import LASVMG as LASVMG
 from streamsvm.estimators import LASVMI as LASVMI
 from streamsvm.estimators import LASVMNC as LASVMNC
 from streamsvm.estimators import FullSVM as FullSVM
+from streamsvm.multiclass import OneVsRest as OneVsRest
 from streamsvm.preprocessing import WarmupScaler as WarmupScaler
 from streamsvm.snapshot import SnapshotError as SnapshotError
 
-__all__ = ["LASVM", "LASVMG", "LASVMI", "LASVMNC", "FullSVM", "SnapshotError", "WarmupScaler", "warmup"]
+__all__ = ["LASVM", "LASVMG", "LASVMI", "LASVMNC", "FullSVM", "OneVsRest", "SnapshotError", "WarmupScaler", "warmup"]
 
 
 def warmup(*algorithms: type[_OnlineSVM], removal: bool = False) -> float:
@@ -45,6 +46,10 @@ def warmup(*algorithms: type[_OnlineSVM], removal: bool = False) -> float:
             model.predict_many(X.astype(np.float32))
             model.predict_many(sp.csr_matrix(X[:, :2]))
             model.finish()
+        if not algorithms:
+            several = OneVsRest(LASVM())
+            several.learn_many(X, y)
+            several.predict_many(X)
     if removal or not algorithms:
         from streamsvm.validation.ahead import compile_removal
 

@@ -217,13 +217,7 @@ class OnlineSVM(base.MiniBatchClassifier):
         n = n_rows(X)
         self._y_name = getattr(y, "name", None)
         positive = arguments.labels_of(X, y, n)
-        box = arguments.boxes_of(self.C, arguments.weights_of(w, n), np.where(positive, self.pos_weight, 1.0))
-        born = self._ages_of(t, n)
-        if self._window:
-            now = self._window.now(born)
-            too_late = now - born >= self._window.span
-            box, born = np.where(too_late, 0.0, box), np.where(too_late, now, born)
-        lo, hi = np.where(positive, 0.0, -box), np.where(positive, box, 0.0)
+        lo, hi, born = self._boxes_of(positive, arguments.weights_of(w, n), self._ages_of(t, n))
         numbers = np.arange(self._n_seen, self._n_seen + n) if ids is None else arguments.ids_of(ids, n)
         margins = np.empty(n)
         n_features = len(self._features)
@@ -234,6 +228,17 @@ class OnlineSVM(base.MiniBatchClassifier):
             self._learn_queries(q, lo[rows], hi[rows], numbers[rows], born[rows], ids is not None, margins[rows])
             n_features = len(self._features)
         return margins
+
+    def _boxes_of(
+        self, positive: np.ndarray, weights: np.ndarray, born: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """The boxes of the next examples, and their ages; one that came too late for the window is not kept."""
+        box = arguments.boxes_of(self.C, weights, np.where(positive, self.pos_weight, 1.0))
+        if self._window:
+            now = self._window.now(born)
+            too_late = now - born >= self._window.span
+            box, born = np.where(too_late, 0.0, box), np.where(too_late, now, born)
+        return np.where(positive, 0.0, -box), np.where(positive, box, 0.0), born
 
     # ----------------------------------------------------------------------------------------------------- forgetting
 
@@ -302,7 +307,7 @@ class OnlineSVM(base.MiniBatchClassifier):
         ValueError, TypeError
             If an id is no 64-bit whole number, or a label is none.  Nothing has changed then.
         """
-        numbers = _numbers(ids)
+        numbers = numbers_of(ids)
         labels = arguments.labels_of(None, np.full(len(numbers), y) if np.ndim(y) == 0 else y, len(numbers))
         found = 0
         for number, positive in zip(numbers.tolist(), labels.tolist(), strict=True):
@@ -328,7 +333,7 @@ class OnlineSVM(base.MiniBatchClassifier):
 
     def _slots_of(self, ids: Any) -> np.ndarray:
         """The slots of the members that have these ids."""
-        numbers = _numbers(ids)
+        numbers = numbers_of(ids)
         live = storage.live_slots(self._expansion)
         return live[np.isin(self._expansion.ids[live], numbers)]
 
@@ -395,7 +400,9 @@ class OnlineSVM(base.MiniBatchClassifier):
         born: np.ndarray,
         own_ids: bool,
         margins: np.ndarray,
+        values_of: Callable[[Expansion, slice], tuple[np.ndarray, np.ndarray, bool]] | None = None,
     ) -> None:
+        """Learn a block; `values_of` gives the kernel values of a part of it with the slots, if they are known."""
         now = self._window.now(born) if self._window else born
         limit = bounded.FAR if self.budget is None else int(self.budget)
         done = 0
@@ -405,8 +412,11 @@ class OnlineSVM(base.MiniBatchClassifier):
             queries = q.part(part.start, part.stop)
             with self._interruptible():
                 self._expansion = arrival.make_room(self._expansion, queries, len(self._features))
-                P, G = self._evaluator.products(self._expansion, queries)
-            given = (*queries, lo[part], hi[part], ids[part], born[part], own_ids, P, G, self._sigmoid, limit)
+                if values_of is None:
+                    products = (*self._evaluator.products(self._expansion, queries), False)
+                else:
+                    products = values_of(self._expansion, part)
+            given = (*queries, lo[part], hi[part], ids[part], born[part], own_ids, *products, self._sigmoid, limit)
             learned = self._learn_block(self._expansion, self._kernel, self._rule, *given, margins[part])
             self._n_seen += learned
             done += learned
@@ -504,16 +514,16 @@ class OnlineSVM(base.MiniBatchClassifier):
 
     def decision_function_many(self, X: Any) -> Any:
         """f(x) for each row; a series of the frame's kind for a frame, else an array (n,)."""
-        return _series_like(X, self._decide_many(X), None)
+        return series_like(X, self._decide_many(X), None)
 
     def predict_many(self, X: Any) -> Any:
         """Labels; a series of the frame's kind for a frame, else an array (n,) of bool."""
-        return _series_like(X, self._decide_many(X) > 0.0, self._y_name)
+        return series_like(X, self._decide_many(X) > 0.0, self._y_name)
 
     def predict_proba_many(self, X: Any) -> Any:
         """Probabilities of False and True: a frame of the kind given, else an array (n, 2)."""
         p = self.probability(self._decide_many(X))
-        if _is_frame(X):
+        if is_frame(X):
             return dataframe.to_native_frame({False: 1.0 - p, True: p}, like=dataframe.into_frame(X))
         return np.column_stack([1.0 - p, p])
 
@@ -590,7 +600,20 @@ class OnlineSVM(base.MiniBatchClassifier):
         SnapshotError
             If the data are damaged, of another kind, or from a newer format.
         """
-        meta, arrays = snapshot.unpack(data, cls.__name__)
+        return cls._of_state(*snapshot.unpack(data, cls.__name__), cache_mb, device)
+
+    @classmethod
+    def _of_state(
+        cls, meta: Mapping[str, Any], arrays: dict[str, np.ndarray], cache_mb: float | None, device: str | None
+    ) -> Self:
+        model = cls._of_meta(meta, cache_mb, device)
+        model._sigmoid = arrays["sigmoid"]
+        model._expansion = storage.restore(arrays, int(model.cache_mb * 2**20))
+        return model
+
+    @classmethod
+    def _of_meta(cls, meta: Mapping[str, Any], cache_mb: float | None, device: str | None) -> Self:
+        """All but the expansion and what has the size of an array."""
         parameters = {name: _given(value) for name, value in meta["parameters"].items()}
         instead = {"cache_mb": cache_mb, "device": device}
         model = cls(**parameters | {name: value for name, value in instead.items() if value is not None})
@@ -598,8 +621,6 @@ class OnlineSVM(base.MiniBatchClassifier):
         if model._window:
             model._window.latest = meta["latest"]
         model._features = FeatureTable.of_names(meta["features"])
-        model._sigmoid = arrays["sigmoid"]
-        model._expansion = storage.restore(arrays, int(model.cache_mb * 2**20))
         return model
 
     def save(self, path: str | Path) -> None:
@@ -651,7 +672,7 @@ class OnlineSVM(base.MiniBatchClassifier):
             )
 
 
-def _numbers(ids: Any) -> np.ndarray:
+def numbers_of(ids: Any) -> np.ndarray:
     """One id or several, as an array (n,) int64."""
     if isinstance(ids, str) or not isinstance(ids, Iterable):
         return np.array([arguments.id_of(ids)])
@@ -671,9 +692,11 @@ def _given(value: Any) -> Any:
     return datetime.timedelta(**value) if isinstance(value, dict) else value
 
 
-def _is_frame(X: Any) -> bool:
+def is_frame(X: Any) -> bool:
+    """Whether a batch is a dataframe."""
     return not isinstance(X, np.ndarray | list | tuple) and hasattr(X, "columns")
 
 
-def _series_like(X: Any, values: np.ndarray, name: Any) -> Any:
-    return dataframe.to_native_series(values, name=name, like=dataframe.into_frame(X)) if _is_frame(X) else values
+def series_like(X: Any, values: np.ndarray, name: Any) -> Any:
+    """Values of a batch, as a series of the frame's kind if it is a dataframe."""
+    return dataframe.to_native_series(values, name=name, like=dataframe.into_frame(X)) if is_frame(X) else values

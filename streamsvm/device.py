@@ -492,14 +492,14 @@ class Evaluator:
         f = self._attempt(lambda mirror: mirror.decide_table(s, kernel, table, columns))
         return None if f is None else np.asarray(f + b)
 
-    def products(self, s: Expansion, q: Queries) -> tuple[np.ndarray, np.ndarray]:
-        """P and G for a block of examples to be learned (see `blocks`); both empty where rows are faster."""
+    def products(self, s: Expansion, q: Queries, within: bool = True) -> tuple[np.ndarray, np.ndarray]:
+        """P and, if `within`, G for a block of examples (see `blocks`); both empty where rows are faster."""
         dense = len(q.indices) >= AUTO_FEATURES * len(q.sq) or self.device.choice == "cuda"
         if dense and self._pays(s, len(q.sq), len(q.indices)):
             products = self._attempt(lambda mirror: mirror.products(s, q))
             if products is not None:
                 return products
-        return blocks.inner_products(s, q, within=True) if blocks.prefers_product(s, q) else (NO_PRODUCTS, NO_PRODUCTS)
+        return blocks.inner_products(s, q, within) if blocks.prefers_product(s, q) else (NO_PRODUCTS, NO_PRODUCTS)
 
     def _pays(self, s: Expansion, n_queries: int, nnz: int) -> bool:
         """Whether the device is to be tried for queries with so many non-zero features."""

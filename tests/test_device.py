@@ -550,3 +550,19 @@ def test_every_learner_has_the_parameter():
         assert algorithm(device="auto").device == "auto"
         assert isinstance(algorithm()._evaluator, Evaluator)
     assert streamsvm.LASVM().device == "cpu"
+
+
+def test_several_classes_share_the_device(gpu):
+    X, _ = some(700, d=12)
+    y = np.argmax(X[:, :3], axis=1)
+    here, there = (streamsvm.OneVsRest(LASVM(C=2.0, gamma=0.05, device=name)) for name in ("cpu", "cuda"))
+    for model in (here, there):
+        model.learn_many(X, y)
+    close(there.decision_function_many(X), here.decision_function_many(X), rtol=1e-2)
+    assert gpu.launched[0] > 0
+    assert_mirrors(there._evaluator.mirror, there._union)
+    for other in (copy.deepcopy(there), pickle.loads(pickle.dumps(there))):  # noqa: S301
+        assert other._evaluator.mirror is None
+    again = streamsvm.OneVsRest.from_bytes(there.to_bytes(), device="cpu")
+    close(again.decision_function_many(X), there.decision_function_many(X))
+    assert again._evaluator.device.choice == "cpu"

@@ -23,7 +23,7 @@ LEVELS = [
     {"online"},
     {"metrics"},
     {"validation", "active"},
-    {"classifier", "features", "preprocessing", "estimators", "sklearn_api"},
+    {"classifier", "features", "preprocessing", "estimators", "multiclass", "sklearn_api"},
     {"streamsvm"},  # the package itself, which names what is public
     {"connectors"},
 ]
@@ -33,7 +33,7 @@ RESERVED = {
     "numba": {"_jit", "_simd"},
     "llvmlite": {"_simd"},
     "cupy": {"blocks"},
-    "river": {"active", "validation", "classifier", "features", "preprocessing", "metrics", "connectors"},
+    "river": {"active", "validation", "classifier", "features", "multiclass", "preprocessing", "metrics", "connectors"},
     "sklearn": {"sklearn_api"},
     "kafka": {"connectors/kafka_log"},
     "matplotlib": {"connectors/report"},

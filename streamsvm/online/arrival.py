@@ -12,7 +12,8 @@ symbol   name                                                         shape, dty
 ======== ============================================================ ================
 x        features of one example, in the order of `columns`           (d,) float64
 lo, hi   boxes of the examples                                        (B,) float64
-P, G     inner products with the members, and within the block        see `blocks`
+P, G     inner products with the members, and within the block, or    see `blocks`
+         kernel values already, if `mapped`
 arrivals the example of the block that is in slot first + k           (B,) int64
 margins  f(x) of each example before it was learned                   (B,) float64
 ======== ============================================================ ================
@@ -82,11 +83,12 @@ def is_member(ids, y, id):
 
 
 @inner
-def row_of_block(s, kernel, indices, values, sq, P, G, arrivals, t, first):
+def row_of_block(s, kernel, indices, values, sq, P, G, mapped, arrivals, t, first):
     """scratch = kernel row of the block's t-th example, from the products if there are any.
 
     Those with the slots before `first` are in P; members that joined during the block are examples of the block,
-    theirs are in G.  Without products, the row is added up; the bits are the same.
+    theirs are in G.  Without products, the row is added up; the bits are the same.  Values that are `mapped` were
+    computed, and counted, elsewhere.
     """
     n = s.counts[SLOTS]
     if G.shape[0] == 0:
@@ -96,8 +98,9 @@ def row_of_block(s, kernel, indices, values, sq, P, G, arrivals, t, first):
         s.scratch[k] = P[t, k]
     for k in range(first, n):
         s.scratch[k] = G[t, arrivals[k - first]]
-    map_row(kernel, s.scratch[:n], s.sq[:n], sq)
-    s.counts[EVALUATIONS] += n
+    if not mapped:
+        map_row(kernel, s.scratch[:n], s.sq[:n], sq)
+        s.counts[EVALUATIONS] += n
 
 
 @compiled

@@ -432,7 +432,7 @@ def learn_example(s, kernel, rule, columns, x, lo, hi, id, born, own_id, sigmoid
 
 @compiled
 def learn_block(
-    s, kernel, rule, indptr, indices, values, sq, lo, hi, ids, born, own_ids, P, G, sigmoid, limit, margins
+    s, kernel, rule, indptr, indices, values, sq, lo, hi, ids, born, own_ids, P, G, mapped, sigmoid, limit, margins
 ):
     """Learn a block of examples in sequence, as far as there is room, and while there are fewer members than `limit`.
 
@@ -444,7 +444,7 @@ def learn_block(
         if needs_reserve(s) or s.counts[SLOTS] - s.counts[HOLES] >= limit:
             return t
         x_indices, x_values = indices[indptr[t] : indptr[t + 1]], values[indptr[t] : indptr[t + 1]]
-        row_of_block(s, kernel, x_indices, x_values, sq[t], P, G, arrivals, t, first)
+        row_of_block(s, kernel, x_indices, x_values, sq[t], P, G, mapped, arrivals, t, first)
         margins[t], slot = learn_query(
             s, kernel, rule, x_indices, x_values, sq[t], lo[t], hi[t], ids[t], born[t], own_ids, sigmoid
         )
