@@ -1,0 +1,21 @@
+"""Every benchmark has a short version, which `make bench` runs, and a place in their table of contents."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+APART = {"datasets", "streams", "daemon"}  # the data, a part of forget.py, and what needs a broker
+NAMES = sorted(path.stem for path in (ROOT / "benchmarks").glob("*.py") if path.stem not in APART)
+
+
+def test_make_runs_each():
+    (listed,) = re.findall(r"^BENCHMARKS \?= (.*)$", (ROOT / "Makefile").read_text(), re.MULTILINE)
+    assert sorted(listed.split()) == NAMES
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_it_has_a_short_version_and_is_listed(name):
+    assert '"--quick"' in (ROOT / "benchmarks" / f"{name}.py").read_text(encoding="utf-8")
+    assert f"{name}.py" in (ROOT / "benchmarks" / "README.md").read_text(encoding="utf-8")
