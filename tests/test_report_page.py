@@ -419,13 +419,18 @@ def test_nothing_comes_from_elsewhere(start, read, pictures):
 def test_names_are_escaped(tmp_path, start):
     start('[label]\npositive = "<b>yes</b>"\nnegative = "no & \\"never\\""\n', labelled=False)
     (item,) = read_state(tmp_path / "state")
-    fingerprint = item.checkpoint.fingerprint | {"log.topic": "<b>", "features.names": ["<i>a</i>"]}
+    fingerprint = item.checkpoint.fingerprint | {
+        "log.topic": "<b>",
+        "features.names": ["<i>a</i>"],
+        "model.window": "<s>",
+    }
     item = item._replace(checkpoint=replace(item.checkpoint, fingerprint=fingerprint))
     page = Page(report_page.page(tmp_path / "<u>$here</u>", [item], {}))
-    assert not {tag for tag, _ in page.elements()} & {"b", "i", "u"}
+    assert not {tag for tag, _ in page.elements()} & {"b", "i", "s", "u"}
     assert page.texts["p0"][0] == "<b>-0"
     assert page.fact("Labels") == '<b>yes</b> (positive), no & "never" (negative)'
     assert "names = <i>a</i>" in page.fact("Features")
+    assert "Bounded by model.window = <s>." in page.text("p0-support")
     assert "<u>$here</u>" in page.text("")
 
 
