@@ -22,7 +22,7 @@ from streamsvm.device import DEVICES
 
 from . import commands, daemon, doctor, libsvm_format, option_types, score, topics
 from .checkpoint import CheckpointError
-from .folders import AlreadyInUse
+from .folders import AlreadyInUse, require_folder
 from .logs import set_up_logging
 from .readers import FORMATS, Columns, FileError, read_events
 from .report import PlotMissing, estimates_of, table
@@ -593,6 +593,7 @@ def _search(arguments: argparse.Namespace) -> int:
 def _report(arguments: argparse.Namespace) -> int:
     from . import report_page  # brings river's detectors, which no daemon needs
 
+    require_folder(arguments.out)
     given = arguments.run_of
     settings = load(given, os.environ) if given.suffix == ".toml" and not given.is_dir() else None
     try:
@@ -607,6 +608,7 @@ def _report(arguments: argparse.Namespace) -> int:
 
 
 def _export(arguments: argparse.Namespace) -> int:
+    require_folder(arguments.out)
     served = libsvm_format.read_model(arguments.model, arguments.partition, arguments.key)
     try:
         written, legend = libsvm_format.export_model(served.model, arguments.out, served.scaler)

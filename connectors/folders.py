@@ -1,9 +1,11 @@
-"""What a folder needs beyond the standard library: one writer at a time, and entries that survive a power cut."""
+"""What folders need beyond the standard library: one writer at a time, durable entries, a message if there is none."""
 
 import fcntl
 import os
 from pathlib import Path
 from typing import IO
+
+from .readers import FileError
 
 
 class AlreadyInUse(RuntimeError):  # noqa: N818 - reads as what it says
@@ -40,3 +42,9 @@ def sync_folder(folder: Path) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
+
+
+def require_folder(path: Path | None) -> None:
+    """Refuse a file that cannot be written, before the work is done."""
+    if path is not None and not path.parent.is_dir():
+        raise FileError(f"{path}: there is no folder {str(path.parent)!r}")

@@ -13,6 +13,7 @@ from streamsvm.validation.scores import measure
 from streamsvm.validation.search import Cell
 
 from . import option_types, report
+from .folders import require_folder
 from .settings import ConfigError
 from .topics import plural
 from .validate import (
@@ -23,7 +24,6 @@ from .validate import (
     number,
     prepare,
     read,
-    require_folder,
     require_table,
     score,
     write_table,

@@ -22,7 +22,8 @@ from streamsvm.validation import folds
 from streamsvm.validation.ahead import compile_ahead
 
 from .daemon import killable
-from .readers import Columns, FileError
+from .folders import require_folder
+from .readers import Columns
 from .settings import ConfigError
 from .topics import plural
 from .training_set import TrainingSet, advice, read_training_set
@@ -164,12 +165,6 @@ def folds_of(kind: str, arguments: argparse.Namespace, examples: TrainingSet, k:
 
 
 # --- files that are written -------------------------------------------------------------------------------------------
-
-
-def require_folder(path: Path | None) -> None:
-    """Refuse a file that cannot be written, before the work is done."""
-    if path is not None and not path.parent.is_dir():
-        raise FileError(f"{path}: there is no folder {str(path.parent)!r}")
 
 
 def require_table(path: Path | None) -> None:

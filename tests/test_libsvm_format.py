@@ -325,6 +325,11 @@ def test_exporting_leaves_the_state_as_it_is(tmp_path, call, make_state):
     assert before == {path: path.read_bytes() for path in (tmp_path / "state").rglob("*") if path.is_file()}
 
 
+def test_a_file_that_cannot_be_written_is_refused_first(tmp_path, call):
+    code, _, err = call("export", tmp_path / "m.ssvm", "--out", tmp_path / "none" / "m.model")
+    assert (code, err) == (1, f"streamsvm: {tmp_path}/none/m.model: there is no folder '{tmp_path}/none'\n")
+
+
 @pytest.mark.parametrize(
     ("make", "arguments", "code", "message"),
     [

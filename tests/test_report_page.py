@@ -563,6 +563,11 @@ def test_what_is_no_state_folder_is_exit_code_2(tmp_path, call, make):
     assert not (path / "report.html").exists()
 
 
+def test_a_page_that_cannot_be_written_is_refused_first(tmp_path, call):
+    code, _, err = call("report", tmp_path / "state", "--out", tmp_path / "none" / "page.html")
+    assert (code, err) == (1, f"streamsvm: {tmp_path}/none/page.html: there is no folder '{tmp_path}/none'\n")
+
+
 def test_a_damaged_checkpoint_is_exit_code_4(tmp_path, start, call):
     start(n=60)
     for path in (tmp_path / "state" / "p0").glob("checkpoint-*"):
