@@ -95,6 +95,7 @@ VALIDATION_TASKS = _by_name(
 SEARCH_TASKS = _by_name(  # C and gamma in the middle of the grid
     Task("ijcnn1-3000", 8.0, 0.5, "1", "as is", 3000, "ijcnn", stored="ijcnn1"),
     Task("w8a-3000", 8.0, 0.5, "1", "as is", 3000, "w8a", stored="w8a"),
+    Task("ijcnn1-1000", 8.0, 0.5, "1", "as is", 1000, "ijcnn", stored="ijcnn1"),  # for a quick look
 )
 
 # Data of the paper on rank-r updates (Tseng, Lee); C, gamma and the scaling are ours.
