@@ -325,3 +325,34 @@ def append_block(s, kernel, indptr, indices, values, sq, lo, hi):
         begin, end = indptr[t], indptr[t + 1]
         y = 1.0 if hi[t] > 0.0 else -1.0
         append(s, kernel, indices[begin:end], values[begin:end], sq[t], y, lo[t], hi[t], s.counts[SLOTS], t, y)
+
+
+@compiled
+def keep_block(s, kernel, rule, indptr, indices, values, sq, lo, hi, ids, born, own_ids, P, G, sigmoid, limit, margins):
+    """`learn_block` without steps: every example becomes a member, with alpha = 0; FINISH must follow.
+
+    For examples that are learned once more.  PROCESS would refuse one that violates with nobody, though it may hold an
+    extreme that decides the bias.
+    """
+    first = s.counts[SLOTS]
+    arrivals = np.empty(sq.shape[0], np.int64)
+    for t in range(sq.shape[0]):
+        n = s.counts[SLOTS]
+        if needs_reserve(s) or n - s.counts[HOLES] >= limit:
+            return t
+        x_indices, x_values = indices[indptr[t] : indptr[t + 1]], values[indptr[t] : indptr[t + 1]]
+        row_of_block(s, kernel, x_indices, x_values, sq[t], P, G, arrivals, t, first)
+        f = expansion_sum(s.alpha[:n], s.scratch[:n])
+        margins[t] = f + midpoint(s.counts, s.extremes)
+        if not lo[t] < hi[t] or (own_ids and is_member(s.ids[:n], s.y[:n], ids[t])):
+            continue
+        y = 1.0 if hi[t] > 0.0 else -1.0
+        k = append(s, kernel, x_indices, x_values, sq[t], y, lo[t], hi[t], ids[t], born[t], y - f)
+        arrivals[k - first] = t
+        s.scratch[k] = np.float32(s.self_k[k])
+        store_row(s, k)
+        if y > 0.0 and s.g[k] > s.extremes[G_UP]:
+            s.extremes[G_UP], s.counts[SLOT_UP] = s.g[k], k
+        if y < 0.0 and s.g[k] < s.extremes[G_DOWN]:
+            s.extremes[G_DOWN], s.counts[SLOT_DOWN] = s.g[k], k
+    return sq.shape[0]

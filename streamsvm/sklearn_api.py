@@ -1,0 +1,505 @@
+"""The engine's algorithms as a scikit-learn classifier.
+
+Labels become numbers and checks are made here; the work is that of the estimators.  What an online learner lacks to be
+what users of `fit` expect is added here as well: further passes over the examples, until the model is the optimum over
+all of them, and a result that does not depend on their order.
+"""
+
+import copy
+import hashlib
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, Self
+
+import numpy as np
+import scipy.sparse as sp
+
+try:
+    from sklearn.base import BaseEstimator, ClassifierMixin
+    from sklearn.exceptions import ConvergenceWarning
+    from sklearn.utils.class_weight import compute_class_weight
+    from sklearn.utils.multiclass import check_classification_targets
+    from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+except ImportError as error:
+    raise ImportError('streamsvm.sklearn_api needs scikit-learn: pip install "streamsvm[sklearn]"') from error
+
+from streamsvm import arguments
+from streamsvm.classifier import OnlineSVM
+from streamsvm.estimators import LASVM, LASVMG, LASVMI, LASVMNC, FullSVM
+from streamsvm.online.lasvm import keep_block
+from streamsvm.online.sigmoid import probabilities
+
+ALGORITHMS = {"LASVM": LASVM, "G": LASVMG, "NC": LASVMNC, "I": LASVMI, "FULL": FullSVM}
+RAMP = ("NC", "I")  # give examples up on purpose
+ONE_PASS = ("FULL", *RAMP)  # for FULL keeps them all
+# what the engine is compiled for; numba takes read-only arrays, which joblib maps from files, for another type
+FORM = {"accept_sparse": "csr", "dtype": (np.float64, np.float32), "order": "C", "force_writeable": True}
+
+
+class LASVMClassifier(ClassifierMixin, BaseEstimator):
+    """Kernel support vector machine that learns online, for scikit-learn.
+
+    `partial_fit` learns from batches that come one after the other and need not be kept.  `fit` goes through the
+    examples, learns those once more that violate the margin and were not kept, and so on until there are none: its
+    model is that of `sklearn.svm.SVC` with two classes, up to the tolerance.  More classes are told apart
+    one-versus-rest.
+
+    Scale the features first.  They are kept in single precision.
+
+    Parameters
+    ----------
+    name
+        The algorithm: ``"LASVM"`` has a bias; ``"G"`` and ``"FULL"`` have none, and the latter keeps every
+        example; ``"NC"`` and ``"I"`` are ``"G"`` with the ramp loss, which gives up examples that look like noise.
+    C
+        Bound on the coefficients: how much one example on the wrong side may count.  Positive.
+    kernel
+        ``"rbf"``, ``"linear"``, ``"poly"`` or ``"sigmoid"``.
+    degree
+        Degree of the polynomial kernel.
+    gamma
+        Width of the kernel, a positive number; ``"scale"``: 1 / (n_features * variance of X), ``"auto"``:
+        1 / n_features.  X is the training set, or what `partial_fit` is given first.
+    coef0
+        Constant of the polynomial and sigmoid kernels.
+    class_weight
+        Factors on C by class, 1 for those that are not named; ``"balanced"``: inversely proportional to how frequent
+        they are, for `fit` only.
+    tau
+        Tolerance of the optimality conditions.
+    ramp_s
+        For ``"NC"`` and ``"I"``: where the ramp begins, the loss is at most 1 - ramp_s.
+    max_iter
+        How often `fit` goes through the examples at most.  1 is the online algorithm: one pass, and the model optimised
+        over what it has kept, which is about as accurate.  ``"NC"`` and ``"I"`` always make one pass.
+    cache_mb
+        Memory for cached kernel rows, in megabytes.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+        The labels.
+    gamma_ : float
+        The width of the kernel in use.
+    n_iter_ : int
+        How often `fit` has gone through the examples, with the last time, which found none to learn.
+    n_samples_seen_ : int
+        How many examples were given to `fit` and `partial_fit`.
+    n_features_in_ : int
+        How many features there are.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Their names, if X has string column names.
+    model_
+        The learner of the engine, which can also `finish`, `forget` and `save`.
+
+    Notes
+    -----
+    `fit` neither minds the order of the examples nor draws random numbers: it learns them in the order of their hashes.
+    Equal examples of one class are learned as one with their weights added up, and the first of them stands for all in
+    `support_`.  An example of weight 2 is therefore the same as two examples; weight 0 is the same as none.
+
+    Probabilities are those of a sigmoid that is fitted while learning, to margins of examples not yet learned, at no
+    cost; the more probable class is the predicted one.  For better ones use
+    `sklearn.calibration.CalibratedClassifierCV`.
+
+    References
+    ----------
+    [^1]: Bordes, A., Ertekin, S., Weston, J., Bottou, L., 2005. Fast kernel classifiers with online and active
+    learning. Journal of Machine Learning Research 6, 1579-1619.
+    [^2]: Ertekin, S., Bottou, L., Giles, C. L., 2011. Nonconvex online support vector machines. IEEE Transactions on
+    Pattern Analysis and Machine Intelligence 33(2), 368-381.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from sklearn.model_selection import cross_val_score
+    >>> from sklearn.pipeline import make_pipeline
+    >>> from sklearn.preprocessing import StandardScaler
+    >>> from streamsvm.sklearn_api import LASVMClassifier
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> bool(cross_val_score(make_pipeline(StandardScaler(), LASVMClassifier()), X, y).mean() > 0.95)
+    True
+    """
+
+    def __init__(
+        self,
+        name: str = "LASVM",
+        *,
+        C: float = 1.0,
+        kernel: str = "rbf",
+        degree: int = 3,
+        gamma: float | str = "scale",
+        coef0: float = 0.0,
+        class_weight: dict | str | None = None,
+        tau: float = 1e-3,
+        ramp_s: float = -1.0,
+        max_iter: int = 100,
+        cache_mb: float = 256.0,
+    ) -> None:
+        self.name = name
+        self.C = C
+        self.kernel = kernel
+        self.degree = degree
+        self.gamma = gamma
+        self.coef0 = coef0
+        self.class_weight = class_weight
+        self.tau = tau
+        self.ramp_s = ramp_s
+        self.max_iter = max_iter
+        self.cache_mb = cache_mb
+
+    # ------------------------------------------------------------------------------------------------------- learning
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Learn from a training set, and forget what was learned before.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            The examples.
+        y : array-like of shape (n_samples,)
+            Their labels, of at least two classes.
+        sample_weight : array-like of shape (n_samples,)
+            Factors on C; an example of weight 0 is left out.
+
+        Returns
+        -------
+        LASVMClassifier
+            This classifier.
+
+        Raises
+        ------
+        ValueError
+            If a parameter is out of its range, X, y and the weights do not go together, or there is only one class.
+
+        Warns
+        -----
+        ConvergenceWarning
+            If the optimum was not reached in `max_iter` passes.
+        """
+        arguments.require_count("max_iter", self.max_iter, 1)
+        X, y, weights = self._checked(X, y, sample_weight, first=True)
+        self.classes_, labels = _coded(y, weights)
+        rows, weights = _distinct(X, labels, weights)
+        X_once, labels = X[rows], labels[rows]
+        weights_by_class = self._class_factors(labels, weights)
+        self._start(X_once, weights)
+        weights = weights * weights_by_class[labels]
+        self.model_.learn_many(X_once, labels, w=weights, ids=rows)
+        self.model_.finish()
+        self.n_iter_ = 1 if self.name in ONE_PASS else self._learn_the_rest(X_once, labels, weights, rows)
+        self.n_samples_seen_ = X.shape[0]
+        return self
+
+    def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
+        """Learn the next examples, in one pass and in their order.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            The examples.
+        y : array-like of shape (n_samples,)
+            Their labels.
+        classes : array-like of shape (n_classes,)
+            All labels that will occur; needed in the first call.
+        sample_weight : array-like of shape (n_samples,)
+            Factors on C; an example of weight 0 is left out.
+
+        Returns
+        -------
+        LASVMClassifier
+            This classifier.
+
+        Raises
+        ------
+        ValueError
+            As for `fit`; if `classes` is missing at first, or different later; if y has a label that is not among them;
+            if `class_weight` is "balanced", as the frequencies are not known.
+        """
+        if self.class_weight == "balanced":
+            raise ValueError(
+                'class_weight="balanced" needs all examples, and partial_fit has only some: give the weights as a dict'
+            )
+        first = not hasattr(self, "model_")
+        X, y, weights = self._checked(X, y, sample_weight, first)
+        known = _known_classes(None if first else self.classes_, classes)
+        labels = _codes(known, y)
+        if first:
+            self.classes_, self.n_samples_seen_ = known, 0
+            self._start(X, weights)
+        ids = self.n_samples_seen_ + np.arange(X.shape[0])
+        self.model_.learn_many(X, labels, w=weights * self._class_factors(labels, weights)[labels], ids=ids)
+        self.n_samples_seen_ += X.shape[0]
+        return self
+
+    def _checked(self, X: Any, y: Any, sample_weight: Any, first: bool) -> tuple[Any, np.ndarray, np.ndarray]:
+        X, y = validate_data(self, X, y, reset=first, **FORM)
+        check_classification_targets(y)
+        return X, y, _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+
+    def _start(self, X: Any, weights: np.ndarray) -> None:
+        """Make the model, for these first examples."""
+        if self.name not in ALGORITHMS:
+            raise ValueError(f"name={self.name!r} is unknown; use one of {', '.join(map(repr, ALGORITHMS))}")
+        self.gamma_ = _width(self.gamma, X, weights)
+        ramp = {"ramp_s": self.ramp_s} if self.name in RAMP else {}
+        model = ALGORITHMS[self.name](
+            C=self.C,
+            kernel=self.kernel,
+            gamma=self.gamma_,
+            degree=self.degree,
+            coef0=self.coef0,
+            tau=self.tau,
+            cache_mb=self.cache_mb,
+            **ramp,
+        )
+        n_classes = len(self.classes_)
+        if n_classes > 2:
+            raise ValueError(f"Only binary classification is supported; y has {n_classes} classes")
+        self.model_ = model
+
+    def _class_factors(self, labels: np.ndarray, weights: np.ndarray) -> np.ndarray:
+        y = self.classes_[labels]
+        return compute_class_weight(self.class_weight, classes=self.classes_, y=y, sample_weight=weights)
+
+    def _learn_the_rest(self, X: Any, labels: np.ndarray, weights: np.ndarray, ids: np.ndarray) -> int:
+        """Make members of those that violate and are none, and optimise, until there are none; return the passes made.
+
+        Learning them as if they were new would not do.  Where no coefficient is between its bounds, what fixes the bias
+        may be an example with coefficient 0, which an online learner takes for superfluous; and those with the worst
+        margins would teach the sigmoid that all are bad.
+        """
+        for n_passes in range(2, self.max_iter + 1):
+            late = self._violators(X, labels, ids)
+            if not len(late):
+                return n_passes
+            with _keeping_all(self._models):
+                self.model_.learn_many(X[late], labels[late], w=weights[late], ids=ids[late])
+            self.model_.finish()
+        if self.max_iter > 1:
+            warnings.warn(
+                f"fit stopped after max_iter={self.max_iter} passes, before every example met the margin or was kept; "
+                "scale the features, or raise max_iter or tau",
+                ConvergenceWarning,
+                stacklevel=3,
+            )
+        return self.max_iter
+
+    def _violators(self, X: Any, labels: np.ndarray, ids: np.ndarray) -> np.ndarray:
+        """Numbers of the examples that ought to be support vectors of a model and are none."""
+        values = self.model_.decision_function_many(X).reshape(len(ids), -1)
+        late = np.zeros(len(ids), bool)
+        for k, model in enumerate(self._models):
+            positive = labels == (1 if len(self._models) == 1 else k)
+            margins = np.where(positive, 1.0, -1.0) * values[:, k]
+            late |= (margins < 1.0 - self.tau) & ~np.isin(ids, model.support_ids)
+        return np.flatnonzero(late)
+
+    # ----------------------------------------------------------------------------------------------------- prediction
+
+    def decision_function(self, X: Any) -> np.ndarray:
+        """Decision values.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            The examples.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,) or (n_samples, n_classes)
+            For two classes, positive values for ``classes_[1]``; for more, the largest value is that of the class.
+        """
+        X = self._queries(X)
+        return self.model_.decision_function_many(X)
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Labels.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            The examples.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            Elements of `classes_`.
+        """
+        values = self.decision_function(X)
+        return self.classes_[values.argmax(axis=1) if values.ndim == 2 else (values > 0.0).astype(int)]
+
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """Probabilities of the classes.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            The examples.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes)
+            In the order of `classes_`.
+        """
+        values = self.decision_function(X)
+        # one sigmoid for all classes: those of their own would let the more probable class be another than predicted
+        p = probabilities(np.mean([model._sigmoid for model in self._models], axis=0), values)
+        return p / p.sum(axis=1, keepdims=True) if p.ndim == 2 else np.column_stack([1.0 - p, p])
+
+    def _queries(self, X: Any) -> Any:
+        check_is_fitted(self, "model_")
+        return validate_data(self, X, reset=False, **FORM)
+
+    # ------------------------------------------------------------------------------------------------ what was learned
+
+    @property
+    def support_(self) -> np.ndarray:
+        """Numbers of the support vectors among the examples, rising: ndarray of shape (n_SV,).
+
+        Rows of the training set, or of everything that `partial_fit` was given, one batch after the other.
+        """
+        return np.unique(np.concatenate([model.support_ids for model in self._models]))
+
+    @property
+    def dual_coef_(self) -> np.ndarray:
+        """Coefficients of the support vectors: ndarray of shape (1, n_SV), positive for examples of ``classes_[1]``.
+
+        More than two classes: of shape (n_classes, n_SV), a row for each class against the others.
+        """
+        support = self.support_
+        coefficients = np.zeros((len(self._models), len(support)))
+        for row, model in zip(coefficients, self._models, strict=True):
+            row[np.searchsorted(support, model.support_ids)] = model.dual_coef
+        return coefficients
+
+    @property
+    def intercept_(self) -> np.ndarray:
+        """Constant terms of the decision function: ndarray of shape (1,), or (n_classes,) for more than two classes."""
+        return np.array([model.bias for model in self._models])
+
+    @property
+    def n_support_(self) -> np.ndarray:
+        """How many support vectors there are of each class: ndarray of shape (n_classes,).
+
+        More than two classes: how many tell each class from the others.
+        """
+        if len(self._models) > 1:
+            return np.array([model.n_support for model in self._models])
+        s = self.model_._expansion
+        return np.bincount(s.y[np.flatnonzero(s.alpha)] > 0, minlength=2)
+
+    @property
+    def _models(self) -> list[OnlineSVM]:
+        """The binary models: one for two classes, else one for each class."""
+        return [self.model_]
+
+    def __setstate__(self, state: dict) -> None:
+        """Give the arrays of the model memory of their own: joblib maps large ones from files that are read-only."""
+        super().__setstate__(copy.deepcopy(state))
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.classifier_tags.multi_class = False
+        return tags
+
+
+@contextmanager
+def _keeping_all(models: list[OnlineSVM]) -> Iterator[None]:
+    """While it lasts, these models make every example a member and take no steps; `finish` must follow."""
+    for model in models:
+        model._learn_block = keep_block
+    try:
+        yield
+    finally:
+        for model in models:
+            del model._learn_block
+
+
+# ----------------------------------------------------------------------------------------------------------- arguments
+
+
+def _coded(y: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The classes of the examples that count, and the number of each example's class, 0 where it does not count."""
+    counts = weights > 0.0
+    classes, codes = np.unique(y[counts], return_inverse=True)
+    if len(classes) < 2:
+        found = f"{len(classes)} class {classes.tolist()}"
+        raise ValueError(f"y has {found} among the examples of positive weight; at least 2 classes are needed")
+    labels = np.zeros(len(y), np.int64)
+    labels[counts] = codes
+    return classes, labels
+
+
+def _known_classes(before: np.ndarray | None, given: Any) -> np.ndarray:
+    """The classes of an online learner, after checking those that it was given now."""
+    if given is None:
+        if before is None:
+            raise ValueError("classes=None: the first call of partial_fit needs all labels that will occur")
+        return before
+    classes = np.unique(given)
+    if before is not None and not np.array_equal(before, classes):
+        raise ValueError(f"classes={classes.tolist()} are others than those of the first call, {before.tolist()}")
+    if len(classes) < 2:
+        raise ValueError(f"classes={classes.tolist()}: at least 2 classes are needed")
+    return classes
+
+
+def _codes(classes: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """The number of each label's class."""
+    unknown = ~np.isin(y, classes)
+    if unknown.any():
+        raise ValueError(f"y holds {y[unknown][:1].tolist()}, which is not among the classes {classes.tolist()}")
+    return np.searchsorted(classes, y)
+
+
+def _width(gamma: Any, X: Any, weights: np.ndarray) -> float:
+    """gamma as a number; what weighs 2 counts twice in the variance."""
+    if gamma == "auto":
+        return 1.0 / X.shape[1]
+    if gamma == "scale":
+        variance = _variance(X, weights)
+        return 1.0 / (X.shape[1] * variance) if variance > 0.0 else 1.0
+    if isinstance(gamma, str):
+        raise ValueError(f'gamma={gamma!r} must be "scale", "auto" or a positive number')
+    return gamma
+
+
+def _variance(X: Any, weights: np.ndarray) -> float:
+    """The variance of all features taken together."""
+    share = weights / (weights.sum() * X.shape[1])
+    if sp.issparse(X):
+        sums, squares = (np.asarray(M.sum(axis=1, dtype=np.float64)).ravel() for M in (X, X.multiply(X)))
+        return float(share @ squares - (share @ sums) ** 2)
+    mean = share @ X.sum(axis=1, dtype=np.float64)
+    return float(share @ np.square(X - mean).sum(axis=1))
+
+
+# ------------------------------------------------------------------------------------------------------ equal examples
+
+
+def _distinct(X: Any, labels: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """One row of each group of equal examples, the first, and the weight of the group; those of weight 0 are left out.
+
+    In the order of their hashes: a shuffle that does not depend on the order of the rows.
+    """
+    used = np.flatnonzero(weights > 0.0)
+    rows = _sparse_rows(X) if sp.issparse(X) else (row.tobytes() for row in X)
+    hashes = np.array([_hash(row, label) for row, label in zip(rows, labels, strict=True)], object)
+    _, first, group = np.unique(hashes[used], return_index=True, return_inverse=True)
+    return used[first], np.bincount(group, weights=weights[used])
+
+
+def _hash(row: bytes, label: np.integer) -> bytes:
+    return hashlib.blake2b(row + label.tobytes(), digest_size=16).digest()
+
+
+def _sparse_rows(X: Any) -> Iterator[bytes]:
+    """The features of each row as bytes."""
+    if not X.has_canonical_format:
+        X = X.copy()
+        X.sum_duplicates()
+    for begin, end in zip(X.indptr[:-1], X.indptr[1:], strict=True):
+        yield X.indices[begin:end].tobytes() + X.data[begin:end].tobytes()

@@ -1,0 +1,365 @@
+"""The scikit-learn front: its checks, the same solution as SVC, weights with a meaning, and who it works with."""
+
+import pickle
+import subprocess
+import sys
+from unittest import SkipTest
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse as sp
+from sklearn.base import clone
+from sklearn.calibration import CalibratedClassifierCV
+from sklearn.datasets import make_moons
+from sklearn.exceptions import ConvergenceWarning, NotFittedError
+from sklearn.metrics.pairwise import rbf_kernel
+from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.svm import SVC
+from sklearn.utils.estimator_checks import estimator_checks_generator, parametrize_with_checks
+
+from streamsvm import LASVM
+from streamsvm.sklearn_api import LASVMClassifier
+
+NAMES = ("LASVM", "G", "NC", "I", "FULL")
+N_CHECKS = 65
+
+
+@pytest.fixture
+def moons():
+    return make_moons(400, noise=0.3, random_state=0)
+
+
+# -------------------------------------------------------------------------------------------------------------- checks
+
+
+@parametrize_with_checks([LASVMClassifier(name) for name in NAMES])
+def test_every_check_of_scikit_learn_passes(estimator, check, monkeypatch):
+    monkeypatch.setenv("SCIPY_ARRAY_API", "1")  # without it one check leaves itself out
+    try:
+        check(estimator)
+    except SkipTest as reason:
+        pytest.fail(f"left out: {reason}")
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_there_are_all_the_checks(name):
+    """Among them, for dense and sparse data, that a weight of n is n examples, which SVC does not pass."""
+    names = [check.func.__name__ for _, check in estimator_checks_generator(LASVMClassifier(name))]
+    assert len(names) == N_CHECKS
+    assert sum(name.startswith("check_sample_weight_equivalence") for name in names) == 2
+
+
+# -------------------------------------------------------------------------------------------------------- the solution
+
+
+@pytest.mark.parametrize(
+    "parameters",
+    [
+        {"C": 1.0},
+        {"C": 0.01},
+        {"C": 30.0, "gamma": 0.5},
+        {"C": 5.0, "gamma": "auto"},
+        {"kernel": "linear"},
+        {"kernel": "poly", "degree": 2, "coef0": 1.0},
+        {"C": 3.0, "class_weight": {0: 0.2, 1: 4.0}},
+        {"class_weight": "balanced"},
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("form", [np.asarray, np.float32, sp.csr_matrix, sp.csr_array], ids=lambda f: f.__name__)
+def test_fit_gives_the_solution_of_svc(moons, parameters, form):
+    X, y = moons
+    uneven = (y == 0) | (np.arange(len(y)) % 3 > 0)
+    X, y = form(X[uneven]), y[uneven]
+    model = LASVMClassifier(tau=1e-4, **parameters).fit(X, y)
+    reference = SVC(tol=1e-6, **parameters).fit(X, y)
+    np.testing.assert_allclose(model.decision_function(X), reference.decision_function(X), atol=2e-3)
+    assert model.n_iter_ > 1
+
+
+def test_fit_gives_the_solution_of_svc_where_the_online_pass_dropped_examples(moons):
+    X, y = moons
+    reference = SVC(C=10.0, gamma=1.0, tol=1e-6).fit(X, y).decision_function(X)
+    one_pass = LASVMClassifier(C=10.0, gamma=1.0, tau=1e-4, max_iter=1).fit(X, y)
+    all_passes = LASVMClassifier(C=10.0, gamma=1.0, tau=1e-4).fit(X, y)
+    assert one_pass.n_iter_ == 1
+    assert abs(one_pass.decision_function(X) - reference).max() > 1e-2
+    assert abs(all_passes.decision_function(X) - reference).max() < 2e-3
+
+
+def test_without_a_bias_every_way_to_the_optimum_is_the_same(moons):
+    X, y = moons
+    gap, full = (LASVMClassifier(name, C=10.0, gamma=1.0, tau=1e-4).fit(X, y) for name in ("G", "FULL"))
+    np.testing.assert_allclose(gap.decision_function(X), full.decision_function(X), atol=2e-3)
+    assert full.model_.n_members == len(X)
+    assert gap.intercept_ == full.intercept_ == 0.0
+
+
+def test_the_ramp_gives_examples_up():
+    X, y = make_moons(2000, noise=0.3, random_state=0)
+    y = np.where(np.random.default_rng(0).random(len(y)) < 0.1, 1 - y, y)
+    convex, ramp = LASVMClassifier("G", C=10.0).fit(X, y), LASVMClassifier("NC", C=10.0, ramp_s=0.0).fit(X, y)
+    assert ramp.n_support_.sum() < 0.8 * convex.n_support_.sum()
+
+
+def test_it_warns_if_there_are_not_enough_passes(moons):
+    X, y = moons
+    with pytest.warns(ConvergenceWarning, match="max_iter=2"):
+        model = LASVMClassifier(C=10.0, gamma=1.0, max_iter=2).fit(X, y)
+    assert model.n_iter_ == 2
+
+
+def test_attributes_are_those_of_the_decision_function(moons):
+    X, y = moons
+    labels = np.where(y == 1, "up", "down")
+    model = LASVMClassifier(C=10.0).fit(X, labels)
+    assert model.classes_.tolist() == ["down", "up"]
+    assert model.gamma_ == pytest.approx(1.0 / (2 * X.var()))
+    assert (np.diff(model.support_) > 0).all()
+    values = model.dual_coef_ @ rbf_kernel(X[model.support_], X, gamma=model.gamma_) + model.intercept_
+    np.testing.assert_allclose(model.decision_function(X), values[0], atol=1e-4)
+    assert (y[model.support_] == (model.dual_coef_[0] > 0)).all()
+    assert model.n_support_.tolist() == np.bincount(y[model.support_]).tolist()
+    assert (model.predict(X) == model.classes_[(values[0] > 0).astype(int)]).all()
+
+
+def test_probabilities_go_with_the_decision_values(moons):
+    X, y = moons
+    model = LASVMClassifier(C=10.0).fit(X, y)
+    p = model.predict_proba(X)
+    np.testing.assert_allclose(p.sum(axis=1), 1.0)
+    assert (np.diff(p[np.argsort(model.decision_function(X)), 1]) >= 0).all()
+    assert (p.argmax(axis=1) == model.predict(X)).all()
+    assert -np.log(p[np.arange(len(y)), y]).mean() < 0.4  # log(2) would be no information
+
+
+def test_probabilities_are_of_the_first_pass(moons):
+    """Examples that are learned again are those with bad margins, and would make every margin look worse."""
+    X, y = moons
+    one_pass, all_passes = (LASVMClassifier(C=10.0, max_iter=n).fit(X, y) for n in (1, 100))
+    assert all_passes.n_iter_ > 2
+    assert (one_pass.model_._sigmoid == all_passes.model_._sigmoid).all()
+
+
+# ------------------------------------------------------------------------------------------------------------- weights
+
+
+def assert_same(one, other, X):
+    np.testing.assert_array_equal(one.decision_function(X), other.decision_function(X))
+    np.testing.assert_array_equal(one.predict_proba(X), other.predict_proba(X))
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("form", [np.asarray, sp.csr_matrix])
+def test_the_order_of_the_examples_does_not_matter(moons, name, form):
+    X, y = moons
+    order = np.random.default_rng(0).permutation(len(X))
+    one, other = LASVMClassifier(name).fit(form(X), y), LASVMClassifier(name).fit(form(X[order]), y[order])
+    assert_same(one, other, X)
+    assert set(one.support_) == set(order[other.support_])
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_weight_of_n_is_n_examples_and_a_weight_of_0_is_none(moons, name):
+    X, y = moons
+    weights = np.random.default_rng(0).integers(0, 4, len(X))
+    weighted = LASVMClassifier(name).fit(X, y, sample_weight=weights)
+    assert_same(weighted, LASVMClassifier(name).fit(X.repeat(weights, axis=0), y.repeat(weights)), X)
+    assert weights[weighted.support_].min() > 0
+
+
+def test_the_optimum_itself_does_not_tell_twice_an_example_from_twice_its_weight(moons):
+    """SVC is the judge: it does not know that equal examples are learned as one."""
+    X, y = moons
+    weights = np.random.default_rng(0).integers(0, 4, len(X))
+    model = LASVMClassifier(C=2.0, gamma=1.0, tau=1e-4).fit(X, y, sample_weight=weights)
+    reference = SVC(C=2.0, gamma=1.0, tol=1e-6).fit(X.repeat(weights, axis=0), y.repeat(weights))
+    np.testing.assert_allclose(model.decision_function(X), reference.decision_function(X), atol=2e-3)
+
+
+def test_equal_examples_are_one_support_vector(moons):
+    X, y = moons
+    twice = LASVMClassifier(C=1.0).fit(np.vstack([X, X]), np.hstack([y, y]))
+    assert twice.support_.max() < len(X)
+    assert_same(twice, LASVMClassifier(C=1.0).fit(X, y, sample_weight=np.full(len(X), 2.0)), X)
+
+
+def test_equal_examples_of_two_classes_are_two(moons):
+    X, y = moons
+    X, y = np.vstack([X, X[:50]]), np.hstack([y, 1 - y[:50]])
+    model = LASVMClassifier(gamma=1.0, tau=1e-4).fit(X, y)
+    reference = SVC(gamma=1.0, tol=1e-6).fit(X, y)
+    np.testing.assert_allclose(model.decision_function(X), reference.decision_function(X), atol=2e-3)
+
+
+def test_class_weights_are_weights_of_examples(moons):
+    X, y = moons
+    by_class = LASVMClassifier(class_weight={0: 0.5, 1: 3.0}, gamma=1.0).fit(X, y)
+    assert_same(by_class, LASVMClassifier(gamma=1.0).fit(X, y, sample_weight=np.where(y == 1, 3.0, 0.5)), X)
+
+
+def test_balanced_classes_weigh_the_same(moons):
+    X, y = moons
+    X, y = X[:250], np.sort(y)[:250]
+    share = np.bincount(y) / len(y)
+    balanced = LASVMClassifier(class_weight="balanced").fit(X, y)
+    assert_same(balanced, LASVMClassifier(class_weight=dict(enumerate(0.5 / share))).fit(X, y), X)
+
+
+def test_a_higher_weight_of_a_class_finds_more_of_it(moons):
+    X, y = moons
+    found = [LASVMClassifier(class_weight={1: w}).fit(X, y).predict(X)[y == 1].mean() for w in (0.1, 1.0, 10.0)]
+    assert found == sorted(found)
+    assert found[0] < found[-1]
+
+
+# --------------------------------------------------------------------------------------------------- one batch and more
+
+
+@pytest.mark.parametrize("form", [np.asarray, sp.csr_matrix])
+def test_partial_fit_is_the_online_learner(moons, form):
+    X, y = moons
+    X = form(X)
+    model = LASVMClassifier(C=10.0, gamma=0.5, class_weight={1: 2.0})
+    for part in np.split(np.arange(400), [1, 100, 101]):
+        model.partial_fit(X[part], y[part], classes=[1, 0])
+    online = LASVM(C=10.0, gamma=0.5)
+    online.learn_many(X, y, w=np.where(y == 1, 2.0, 1.0), ids=np.arange(400))
+    np.testing.assert_array_equal(model.decision_function(X), online.decision_function_many(X))
+    assert model.n_samples_seen_ == 400
+    assert set(model.support_) == set(online.support_ids)
+
+
+def test_partial_fit_goes_on_after_fit(moons):
+    X, y = moons
+    model = LASVMClassifier(C=10.0).fit(X[:300], y[:300])
+    gamma = model.gamma_
+    model.partial_fit(X[300:], y[300:])
+    model.model_.finish()
+    assert model.gamma_ == gamma
+    assert model.support_.max() >= 300
+    assert model.score(X, y) > 0.9
+
+
+def test_fit_forgets_what_was_learned_before(moons):
+    X, y = moons
+    model = LASVMClassifier().partial_fit(X[:, :1], y, classes=[0, 1])
+    assert_same(model.fit(X, y), LASVMClassifier().fit(X, y), X)
+    assert model.n_features_in_ == 2
+
+
+# ------------------------------------------------------------------------------------------------------------- company
+
+
+@pytest.fixture
+def pipeline():
+    return make_pipeline(StandardScaler(), LASVMClassifier())
+
+
+def test_in_a_pipeline_with_frames(moons, pipeline):
+    X, y = moons
+    frame = pd.DataFrame(X, columns=["a", "b"])
+    pipeline.set_output(transform="pandas").fit(frame, y)
+    assert pipeline[-1].feature_names_in_.tolist() == ["a", "b"]
+    assert pipeline.score(frame, y) > 0.9
+    with pytest.raises(ValueError, match="feature names"):
+        pipeline[-1].predict(frame[["b", "a"]])
+
+
+def test_in_a_grid_search_with_two_processes(moons, pipeline):
+    X, y = moons
+    grid = {"lasvmclassifier__C": [0.01, 10.0], "lasvmclassifier__name": ["LASVM", "NC"]}
+    search = GridSearchCV(pipeline, grid, cv=3, n_jobs=2, error_score="raise").fit(X, y)
+    assert search.best_params_["lasvmclassifier__C"] == 10.0
+    assert search.best_score_ > 0.85
+
+
+def test_calibrated(moons, pipeline):
+    X, y = moons
+    calibrated = CalibratedClassifierCV(pipeline, ensemble=False).fit(X, y, lasvmclassifier__sample_weight=None)
+    p = calibrated.predict_proba(X)
+    assert -np.log(p[np.arange(len(y)), y]).mean() < 0.4
+
+
+def test_cross_validated(moons, pipeline):
+    assert cross_val_score(pipeline, *moons, scoring="roc_auc").mean() > 0.9
+
+
+def test_cloned_and_pickled(moons):
+    X, y = moons
+    model = LASVMClassifier("NC", C=2.0).fit(X, y)
+    again = pickle.loads(pickle.dumps(model))  # noqa: S301
+    assert_same(model, again, X)
+    assert_same(model.partial_fit(X, y), again.partial_fit(X, y), X)
+    assert not hasattr(clone(model), "model_")
+    assert clone(model).get_params() == model.get_params()
+
+
+@pytest.mark.parametrize("labels", [["no", "yes"], [False, True], [-1, 1], [2.0, 7.0]], ids=str)
+def test_labels_of_any_kind(moons, labels):
+    X, y = moons
+    named = np.array(labels)[y]
+    model = LASVMClassifier().fit(X, named)
+    assert model.classes_.tolist() == labels
+    assert model.predict(X).dtype == named.dtype
+    assert model.score(X, named) > 0.9
+
+
+# -------------------------------------------------------------------------------------------------------------- errors
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"name": "SVM"}, "name='SVM' is unknown; use one of 'LASVM', 'G', 'NC', 'I', 'FULL'"),
+        ({"C": 0.0}, "C=0.0 must be a positive finite number"),
+        ({"kernel": "laplace"}, "kernel='laplace' is unknown"),
+        ({"gamma": "wide"}, 'gamma=\'wide\' must be "scale", "auto" or a positive number'),
+        ({"gamma": -1.0}, "gamma=-1.0 must be a positive finite number"),
+        ({"tau": 0}, "tau=0 must be a positive finite number"),
+        ({"max_iter": 0}, "max_iter=0 must be a whole number, at least 1"),
+        ({"name": "NC", "ramp_s": 2.0}, "ramp_s=2.0 must be a finite number, at most 1"),
+        ({"class_weight": "equal"}, "class_weight"),
+    ],
+    ids=str,
+)
+def test_a_bad_parameter_is_named(moons, parameters, message):
+    model = LASVMClassifier(**parameters)  # scikit-learn wants no error before fit
+    with pytest.raises(ValueError, match=message):
+        model.fit(*moons)
+    with pytest.raises(NotFittedError):
+        model.predict(moons[0])
+
+
+def test_training_sets_that_make_no_sense(moons):
+    X, y = moons
+    with pytest.raises(ValueError, match=r"1 class .1. among the examples of positive weight; at least 2"):
+        LASVMClassifier().fit(X, y, sample_weight=y)
+    with pytest.raises(ValueError, match=r"[Nn]egative"):
+        LASVMClassifier().fit(X, y, sample_weight=-np.ones(len(y)))
+    with pytest.raises(ValueError, match="continuous"):
+        LASVMClassifier().fit(X, X[:, 0])
+
+
+def test_classes_that_make_no_sense(moons):
+    X, y = moons
+    with pytest.raises(ValueError, match="classes=None: the first call of partial_fit needs all labels"):
+        LASVMClassifier().partial_fit(X, y)
+    with pytest.raises(ValueError, match="at least 2 classes"):
+        LASVMClassifier().partial_fit(X, y, classes=[0])
+    with pytest.raises(ValueError, match=r"y holds \[1\], which is not among the classes \[0, 2\]"):
+        LASVMClassifier().partial_fit(X, y, classes=[0, 2])
+    with pytest.raises(ValueError, match="others than those of the first call"):
+        LASVMClassifier().fit(X, y).partial_fit(X, y, classes=[0, 2])
+    with pytest.raises(ValueError, match='class_weight="balanced" needs all examples'):
+        LASVMClassifier(class_weight="balanced").partial_fit(X, y, classes=[0, 1])
+
+
+def test_without_scikit_learn_the_message_says_what_to_install():
+    script = "import sys; sys.modules['sklearn'] = None; import streamsvm; import streamsvm.sklearn_api"
+    answer = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert answer.returncode == 1
+    assert 'ImportError: streamsvm.sklearn_api needs scikit-learn: pip install "streamsvm[sklearn]"' in answer.stderr
