@@ -27,6 +27,8 @@ except ImportError as error:
 from streamsvm import arguments
 from streamsvm.classifier import OnlineSVM
 from streamsvm.estimators import LASVM, LASVMG, LASVMI, LASVMNC, FullSVM
+from streamsvm.expansion import SLOTS
+from streamsvm.multiclass import OneVsRest
 from streamsvm.online.lasvm import keep_block
 from streamsvm.online.sigmoid import probabilities
 
@@ -40,10 +42,10 @@ FORM = {"accept_sparse": "csr", "dtype": (np.float64, np.float32), "order": "C",
 class LASVMClassifier(ClassifierMixin, BaseEstimator):
     """Kernel support vector machine that learns online, for scikit-learn.
 
-    `partial_fit` learns from batches that come one after the other and need not be kept.  `fit` goes through the
-    examples, learns those once more that violate the margin and were not kept, and so on until there are none: its
-    model is that of `sklearn.svm.SVC` with two classes, up to the tolerance.  More classes are told apart
-    one-versus-rest.
+    `partial_fit` learns from batches that come one after the other and need not be kept.  `fit` learns a training set,
+    takes back in what it has dropped but violates the margin, and so on until nothing does: for two classes, its model
+    is that of `sklearn.svm.SVC` up to the tolerance.  More classes are told apart one-versus-rest, in one
+    `streamsvm.OneVsRest`.
 
     Scale the features first.  They are kept in single precision.
 
@@ -72,7 +74,8 @@ class LASVMClassifier(ClassifierMixin, BaseEstimator):
         For ``"NC"`` and ``"I"``: where the ramp begins, the loss is at most 1 - ramp_s.
     max_iter
         How often `fit` goes through the examples at most.  1 is the online algorithm: one pass, and the model optimised
-        over what it has kept, which is about as accurate.  ``"NC"`` and ``"I"`` always make one pass.
+        over what it has kept, which is about as accurate.  ``"NC"`` and ``"I"`` always make one pass, and ``"FULL"``
+        needs no more.
     cache_mb
         Memory for cached kernel rows, in megabytes.
 
@@ -100,8 +103,8 @@ class LASVMClassifier(ClassifierMixin, BaseEstimator):
     `support_`.  An example of weight 2 is therefore the same as two examples; weight 0 is the same as none.
 
     Probabilities are those of a sigmoid that is fitted while learning, to margins of examples not yet learned, at no
-    cost; the more probable class is the predicted one.  For better ones use
-    `sklearn.calibration.CalibratedClassifierCV`.
+    cost.  The most probable class is the predicted one, for which several classes share the mean of their sigmoids.
+    For better probabilities use `sklearn.calibration.CalibratedClassifierCV`.
 
     References
     ----------
@@ -183,9 +186,9 @@ class LASVMClassifier(ClassifierMixin, BaseEstimator):
         self.classes_, labels = _coded(y, weights)
         rows, weights = _distinct(X, labels, weights)
         X_once, labels = X[rows], labels[rows]
-        weights_by_class = self._class_factors(labels, weights)
+        factors = self._class_factors(labels, weights)
         self._start(X_once, weights)
-        weights = weights * weights_by_class[labels]
+        weights = weights * factors[labels]
         self.model_.learn_many(X_once, labels, w=weights, ids=rows)
         self.model_.finish()
         self.n_iter_ = 1 if self.name in ONE_PASS else self._learn_the_rest(X_once, labels, weights, rows)
@@ -225,11 +228,13 @@ class LASVMClassifier(ClassifierMixin, BaseEstimator):
         X, y, weights = self._checked(X, y, sample_weight, first)
         known = _known_classes(None if first else self.classes_, classes)
         labels = _codes(known, y)
+        self.classes_ = known
+        factors = self._class_factors(labels, weights)
         if first:
-            self.classes_, self.n_samples_seen_ = known, 0
             self._start(X, weights)
+            self.n_samples_seen_ = 0
         ids = self.n_samples_seen_ + np.arange(X.shape[0])
-        self.model_.learn_many(X, labels, w=weights * self._class_factors(labels, weights)[labels], ids=ids)
+        self.model_.learn_many(X, labels, w=weights * factors[labels], ids=ids)
         self.n_samples_seen_ += X.shape[0]
         return self
 
@@ -255,9 +260,7 @@ class LASVMClassifier(ClassifierMixin, BaseEstimator):
             **ramp,
         )
         n_classes = len(self.classes_)
-        if n_classes > 2:
-            raise ValueError(f"Only binary classification is supported; y has {n_classes} classes")
-        self.model_ = model
+        self.model_ = model if n_classes == 2 else OneVsRest(model, classes=range(n_classes))
 
     def _class_factors(self, labels: np.ndarray, weights: np.ndarray) -> np.ndarray:
         y = self.classes_[labels]
@@ -290,10 +293,10 @@ class LASVMClassifier(ClassifierMixin, BaseEstimator):
         """Numbers of the examples that ought to be support vectors of a model and are none."""
         values = self.model_.decision_function_many(X).reshape(len(ids), -1)
         late = np.zeros(len(ids), bool)
-        for k, model in enumerate(self._models):
-            positive = labels == (1 if len(self._models) == 1 else k)
+        for k, support in enumerate(self._support):
+            positive = labels == (1 if len(self.classes_) == 2 else k)
             margins = np.where(positive, 1.0, -1.0) * values[:, k]
-            late |= (margins < 1.0 - self.tau) & ~np.isin(ids, model.support_ids)
+            late |= (margins < 1.0 - self.tau) & ~np.isin(ids, support)
         return np.flatnonzero(late)
 
     # ----------------------------------------------------------------------------------------------------- prediction
@@ -360,7 +363,7 @@ class LASVMClassifier(ClassifierMixin, BaseEstimator):
 
         Rows of the training set, or of everything that `partial_fit` was given, one batch after the other.
         """
-        return np.unique(np.concatenate([model.support_ids for model in self._models]))
+        return np.unique(np.concatenate(self._support))
 
     @property
     def dual_coef_(self) -> np.ndarray:
@@ -370,8 +373,8 @@ class LASVMClassifier(ClassifierMixin, BaseEstimator):
         """
         support = self.support_
         coefficients = np.zeros((len(self._models), len(support)))
-        for row, model in zip(coefficients, self._models, strict=True):
-            row[np.searchsorted(support, model.support_ids)] = model.dual_coef
+        for row, model, own in zip(coefficients, self._models, self._support, strict=True):
+            row[np.searchsorted(support, own)] = model.dual_coef
         return coefficients
 
     @property
@@ -385,7 +388,7 @@ class LASVMClassifier(ClassifierMixin, BaseEstimator):
 
         More than two classes: how many tell each class from the others.
         """
-        if len(self._models) > 1:
+        if isinstance(self.model_, OneVsRest):
             return np.array([model.n_support for model in self._models])
         s = self.model_._expansion
         return np.bincount(s.y[np.flatnonzero(s.alpha)] > 0, minlength=2)
@@ -393,7 +396,16 @@ class LASVMClassifier(ClassifierMixin, BaseEstimator):
     @property
     def _models(self) -> list[OnlineSVM]:
         """The binary models: one for two classes, else one for each class."""
-        return [self.model_]
+        return list(self.model_._models.values()) if isinstance(self.model_, OneVsRest) else [self.model_]
+
+    @property
+    def _support(self) -> list[np.ndarray]:
+        """The numbers of the support vectors of each binary model."""
+        if not isinstance(self.model_, OneVsRest):
+            return [self.model_.support_ids]
+        U = self.model_._union
+        numbers = U.ids[: U.counts[SLOTS]]
+        return [U.born[np.searchsorted(numbers, model.support_ids)] for model in self._models]
 
     def __setstate__(self, state: dict) -> None:
         """Give the arrays of the model memory of their own: joblib maps large ones from files that are read-only."""
@@ -402,7 +414,6 @@ class LASVMClassifier(ClassifierMixin, BaseEstimator):
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
-        tags.classifier_tags.multi_class = False
         return tags
 
 

@@ -11,20 +11,21 @@ import pytest
 import scipy.sparse as sp
 from sklearn.base import clone
 from sklearn.calibration import CalibratedClassifierCV
-from sklearn.datasets import make_moons
+from sklearn.datasets import make_blobs, make_moons
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.multiclass import OneVsRestClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 from sklearn.utils.estimator_checks import estimator_checks_generator, parametrize_with_checks
 
-from streamsvm import LASVM
+from streamsvm import LASVM, OneVsRest
 from streamsvm.sklearn_api import LASVMClassifier
 
 NAMES = ("LASVM", "G", "NC", "I", "FULL")
-N_CHECKS = 65
+N_CHECKS = 64
 
 
 @pytest.fixture
@@ -144,6 +145,69 @@ def test_probabilities_are_of_the_first_pass(moons):
     assert (one_pass.model_._sigmoid == all_passes.model_._sigmoid).all()
 
 
+# ------------------------------------------------------------------------------------------------------ several classes
+
+
+@pytest.fixture
+def blobs():
+    """Four classes that overlap."""
+    return make_blobs(300, centers=4, cluster_std=2.0, random_state=1)
+
+
+@pytest.mark.parametrize("form", [np.asarray, sp.csr_matrix])
+def test_several_classes_are_each_told_from_the_rest(blobs, form):
+    X, y = blobs
+    model = LASVMClassifier(C=3.0, gamma=0.1, tau=1e-4).fit(form(X), y)
+    reference = OneVsRestClassifier(SVC(C=3.0, gamma=0.1, tol=1e-5)).fit(X, y)
+    np.testing.assert_allclose(model.decision_function(form(X)), reference.decision_function(X), atol=2e-3)
+    assert (model.predict(X) == reference.predict(X)).mean() > 0.99
+    assert model.n_iter_ > 1
+
+
+def test_attributes_of_several_classes(blobs):
+    X, y = blobs
+    model = LASVMClassifier(C=3.0, gamma=0.1).fit(X, np.array(["a", "b", "c", "d"])[y])
+    assert model.classes_.tolist() == ["a", "b", "c", "d"]
+    assert model.dual_coef_.shape == (4, len(model.support_))
+    assert (np.diff(model.support_) > 0).all()
+    values = model.dual_coef_ @ rbf_kernel(X[model.support_], X, gamma=0.1) + model.intercept_[:, np.newaxis]
+    np.testing.assert_allclose(model.decision_function(X), values.T, atol=1e-4)
+    assert (
+        (model.dual_coef_ > 0) == (y[model.support_] == np.arange(4)[:, np.newaxis]) & (model.dual_coef_ != 0)
+    ).all()
+    assert model.n_support_.tolist() == np.count_nonzero(model.dual_coef_, axis=1).tolist()
+
+
+def test_probabilities_of_several_classes(blobs):
+    X, y = blobs
+    model = LASVMClassifier(C=3.0).fit(X, y)
+    p = model.predict_proba(X)
+    np.testing.assert_allclose(p.sum(axis=1), 1.0)
+    assert (p.argmax(axis=1) == model.predict(X)).all()
+    assert -np.log(p[np.arange(len(y)), y]).mean() < 0.8  # log(4) would be no information
+
+
+def test_weights_of_several_classes(blobs):
+    X, y = blobs
+    factors = np.array([1.0, 4.0, 0.5, 1.0])
+    by_class = LASVMClassifier(class_weight={1: 4.0, 2: 0.5}, gamma=0.1).fit(X, y)
+    assert_same(by_class, LASVMClassifier(gamma=0.1).fit(X, y, sample_weight=factors[y]), X)
+
+
+def test_several_classes_online(blobs):
+    """A class that comes late is known from the beginning."""
+    X, y = blobs
+    order = np.argsort(y == 2, kind="stable")
+    X, y = X[order], y[order]
+    model, online = LASVMClassifier(C=3.0, gamma=0.1), OneVsRest(LASVM(C=3.0, gamma=0.1), classes=range(4))
+    for part in np.split(np.arange(300), [1, 70]):
+        model.partial_fit(X[part], y[part], classes=[3, 2, 1, 0])
+    online.learn_many(X, y, ids=np.arange(300))
+    np.testing.assert_array_equal(model.decision_function(X), online.decision_function_many(X))
+    assert model.support_.tolist() == sorted(online.support_ids)
+    assert_same(model, pickle.loads(pickle.dumps(model)), X)  # noqa: S301
+
+
 # ------------------------------------------------------------------------------------------------------------- weights
 
 
@@ -246,7 +310,7 @@ def test_partial_fit_goes_on_after_fit(moons):
 
 def test_fit_forgets_what_was_learned_before(moons):
     X, y = moons
-    model = LASVMClassifier().partial_fit(X[:, :1], y, classes=[0, 1])
+    model = LASVMClassifier().partial_fit(X[:, :1], y, classes=[0, 1, 2])
     assert_same(model.fit(X, y), LASVMClassifier().fit(X, y), X)
     assert model.n_features_in_ == 2
 
@@ -279,7 +343,7 @@ def test_in_a_grid_search_with_two_processes(moons, pipeline):
 
 def test_calibrated(moons, pipeline):
     X, y = moons
-    calibrated = CalibratedClassifierCV(pipeline, ensemble=False).fit(X, y, lasvmclassifier__sample_weight=None)
+    calibrated = CalibratedClassifierCV(pipeline, ensemble=False).fit(X, y)
     p = calibrated.predict_proba(X)
     assert -np.log(p[np.arange(len(y)), y]).mean() < 0.4
 

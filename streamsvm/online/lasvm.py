@@ -328,7 +328,9 @@ def append_block(s, kernel, indptr, indices, values, sq, lo, hi):
 
 
 @compiled
-def keep_block(s, kernel, rule, indptr, indices, values, sq, lo, hi, ids, born, own_ids, P, G, sigmoid, limit, margins):
+def keep_block(
+    s, kernel, rule, indptr, indices, values, sq, lo, hi, ids, born, own_ids, P, G, mapped, sigmoid, limit, margins
+):
     """`learn_block` without steps: every example becomes a member, with alpha = 0; FINISH must follow.
 
     For examples that are learned once more.  PROCESS would refuse one that violates with nobody, though it may hold an
@@ -341,7 +343,7 @@ def keep_block(s, kernel, rule, indptr, indices, values, sq, lo, hi, ids, born, 
         if needs_reserve(s) or n - s.counts[HOLES] >= limit:
             return t
         x_indices, x_values = indices[indptr[t] : indptr[t + 1]], values[indptr[t] : indptr[t + 1]]
-        row_of_block(s, kernel, x_indices, x_values, sq[t], P, G, arrivals, t, first)
+        row_of_block(s, kernel, x_indices, x_values, sq[t], P, G, mapped, arrivals, t, first)
         f = expansion_sum(s.alpha[:n], s.scratch[:n])
         margins[t] = f + midpoint(s.counts, s.extremes)
         if not lo[t] < hi[t] or (own_ids and is_member(s.ids[:n], s.y[:n], ids[t])):
