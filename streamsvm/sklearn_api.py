@@ -78,6 +78,8 @@ class LASVMClassifier(ClassifierMixin, BaseEstimator):
         needs no more.
     cache_mb
         Memory for cached kernel rows, in megabytes.
+    device
+        Where kernel values are computed: ``"cpu"``, ``"cuda"`` or ``"auto"``, as for `streamsvm.LASVM`.
 
     Attributes
     ----------
@@ -139,6 +141,7 @@ class LASVMClassifier(ClassifierMixin, BaseEstimator):
         ramp_s: float = -1.0,
         max_iter: int = 100,
         cache_mb: float = 256.0,
+        device: str = "cpu",
     ) -> None:
         self.name = name
         self.C = C
@@ -151,6 +154,7 @@ class LASVMClassifier(ClassifierMixin, BaseEstimator):
         self.ramp_s = ramp_s
         self.max_iter = max_iter
         self.cache_mb = cache_mb
+        self.device = device
 
     # ------------------------------------------------------------------------------------------------------- learning
 
@@ -257,6 +261,7 @@ class LASVMClassifier(ClassifierMixin, BaseEstimator):
             coef0=self.coef0,
             tau=self.tau,
             cache_mb=self.cache_mb,
+            device=self.device,
             **ramp,
         )
         n_classes = len(self.classes_)

@@ -20,6 +20,7 @@ from streamsvm.batch.rows import RowStore
 from streamsvm.connectors.publish import pack_model, unpack_model
 from streamsvm.device import Evaluator, Mirror, find_gpu
 from streamsvm.kernels import make_kernel
+from streamsvm.sklearn_api import LASVMClassifier
 from streamsvm.storage import features_of, live_slots, rows_of
 from streamsvm.validation import cross_validate, grid_search, leave_one_out
 
@@ -550,6 +551,13 @@ def test_every_learner_has_the_parameter():
         assert algorithm(device="auto").device == "auto"
         assert isinstance(algorithm()._evaluator, Evaluator)
     assert streamsvm.LASVM().device == "cpu"
+
+
+def test_the_classifier_of_scikit_learn_has_the_parameter(gpu):
+    X, y = some(300)
+    here, there = (LASVMClassifier(C=2.0, tau=1e-4, device=name).fit(X, y) for name in ("cpu", "cuda"))
+    close(there.decision_function(X), here.decision_function(X), rtol=1e-2)
+    assert gpu.launched[0] > 0
 
 
 def test_several_classes_share_the_device(gpu):
