@@ -31,8 +31,8 @@ class LASVM(OnlineSVM):
     C
         Bound on the coefficients: how much one example on the wrong side may count.  Positive.
     kernel
-        ``"rbf"`` exp(-gamma ||x-z||²), ``"linear"`` <x,z>, ``"poly"`` (gamma <x,z> + coef0)^degree or ``"sigmoid"``
-        tanh(gamma <x,z> + coef0).
+        ``"rbf"`` exp(-gamma ||x-z||²), ``"linear"`` ``<x, z>``, ``"poly"`` ``(gamma <x, z> + coef0)^degree`` or
+        ``"sigmoid"`` ``tanh(gamma <x, z> + coef0)``.
     gamma
         Width of the kernel; positive.
     degree
