@@ -279,7 +279,7 @@ class LASVMClassifier(ClassifierMixin, BaseEstimator):
         margins would teach the sigmoid that all are bad.
         """
         for n_passes in range(2, self.max_iter + 1):
-            late = self._violators(X, labels, ids)
+            late = self._violators(X, labels, weights, ids)
             if not len(late):
                 return n_passes
             with _keeping_all(self._models):
@@ -294,7 +294,7 @@ class LASVMClassifier(ClassifierMixin, BaseEstimator):
             )
         return self.max_iter
 
-    def _violators(self, X: Any, labels: np.ndarray, ids: np.ndarray) -> np.ndarray:
+    def _violators(self, X: Any, labels: np.ndarray, weights: np.ndarray, ids: np.ndarray) -> np.ndarray:
         """Numbers of the examples that ought to be support vectors of a model and are none."""
         values = self.model_.decision_function_many(X).reshape(len(ids), -1)
         late = np.zeros(len(ids), bool)
@@ -302,7 +302,7 @@ class LASVMClassifier(ClassifierMixin, BaseEstimator):
             positive = labels == (1 if len(self.classes_) == 2 else k)
             margins = np.where(positive, 1.0, -1.0) * values[:, k]
             late |= (margins < 1.0 - self.tau) & ~np.isin(ids, support)
-        return np.flatnonzero(late)
+        return np.flatnonzero(late & (weights > 0.0))
 
     # ----------------------------------------------------------------------------------------------------- prediction
 

@@ -334,7 +334,7 @@ def keep_block(
     """`learn_block` without steps: every example becomes a member, with alpha = 0; FINISH must follow.
 
     For examples that are learned once more.  PROCESS would refuse one that violates with nobody, though it may hold an
-    extreme that decides the bias.
+    extreme that decides the bias.  The margins are those without the bias.
     """
     first = s.counts[SLOTS]
     arrivals = np.empty(sq.shape[0], np.int64)
@@ -344,17 +344,13 @@ def keep_block(
             return t
         x_indices, x_values = indices[indptr[t] : indptr[t + 1]], values[indptr[t] : indptr[t + 1]]
         row_of_block(s, kernel, x_indices, x_values, sq[t], P, G, mapped, arrivals, t, first)
-        f = expansion_sum(s.alpha[:n], s.scratch[:n])
-        margins[t] = f + midpoint(s.counts, s.extremes)
+        margins[t] = expansion_sum(s.alpha[:n], s.scratch[:n])
         if not lo[t] < hi[t] or (own_ids and is_member(s.ids[:n], s.y[:n], ids[t])):
             continue
         y = 1.0 if hi[t] > 0.0 else -1.0
-        k = append(s, kernel, x_indices, x_values, sq[t], y, lo[t], hi[t], ids[t], born[t], y - f)
+        k = append(s, kernel, x_indices, x_values, sq[t], y, lo[t], hi[t], ids[t], born[t], y - margins[t])
         arrivals[k - first] = t
         s.scratch[k] = np.float32(s.self_k[k])
         store_row(s, k)
-        if y > 0.0 and s.g[k] > s.extremes[G_UP]:
-            s.extremes[G_UP], s.counts[SLOT_UP] = s.g[k], k
-        if y < 0.0 and s.g[k] < s.extremes[G_DOWN]:
-            s.extremes[G_DOWN], s.counts[SLOT_DOWN] = s.g[k], k
+        s.extremes[G_UP], s.extremes[G_DOWN] = FORBIDDEN, -FORBIDDEN  # not known: nobody is to be evicted
     return sq.shape[0]
