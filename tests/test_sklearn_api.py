@@ -91,6 +91,17 @@ def test_fit_gives_the_solution_of_svc_where_the_online_pass_dropped_examples(mo
     assert abs(all_passes.decision_function(X) - reference).max() < 2e-3
 
 
+@pytest.mark.parametrize(("n", "seed", "C"), [(100, 0, 0.003), (100, 0, 0.01), (400, 2, 0.01), (400, 3, 0.01)])
+def test_the_bias_where_every_coefficient_is_at_its_bound(n, seed, C):
+    """It is anywhere in a range then, in the middle of which SVC puts it."""
+    X, y = make_moons(n, noise=0.3, random_state=seed)
+    model = LASVMClassifier(C=C, gamma=0.5).fit(X, y)
+    assert model.n_support_.sum() == n
+    np.testing.assert_allclose(
+        model.decision_function(X), SVC(C=C, gamma=0.5).fit(X, y).decision_function(X), atol=1e-5
+    )
+
+
 def test_without_a_bias_every_way_to_the_optimum_is_the_same(moons):
     X, y = moons
     gap, full = (LASVMClassifier(name, C=10.0, gamma=1.0, tau=1e-4).fit(X, y) for name in ("G", "FULL"))
@@ -271,6 +282,13 @@ def test_balanced_classes_weigh_the_same(moons):
     share = np.bincount(y) / len(y)
     balanced = LASVMClassifier(class_weight="balanced").fit(X, y)
     assert_same(balanced, LASVMClassifier(class_weight=dict(enumerate(0.5 / share))).fit(X, y), X)
+
+
+def test_a_class_of_weight_0_is_never_predicted(moons):
+    X, y = moons
+    model = LASVMClassifier(class_weight={0: 0.0}).fit(X, y)
+    assert model.classes_.tolist() == [0, 1]
+    assert (model.predict(X) == 1).all()
 
 
 def test_a_higher_weight_of_a_class_finds_more_of_it(moons):

@@ -34,9 +34,11 @@ from streamsvm.batch.steps import (
     move,
     newton_partner,
     no_recent_sets,
+    penalties,
     plan,
     remember,
     room_of,
+    settled,
     update,
 )
 from streamsvm.expansion import (
@@ -302,8 +304,21 @@ def finish(s: Expansion, kernel: Kernel, tol: float) -> tuple[Expansion, int]:
     """
     lasvm.evict(s, 0.0)
     s, steps = optimise(s, kernel, WithBias(), tol)
+    meet_bounds(s)
     lasvm.evict(s, 0.0)
     return squeezed(s), steps
+
+
+def meet_bounds(s: Expansion) -> None:
+    """Put the coefficients on their bounds that miss them by rounding, as when two that move together are as far away.
+
+    Where all others are on their bounds, such a one would seem to be free, and the bias be at the end of its range.
+    """
+    n = int(s.counts[SLOTS])
+    alpha, lo, hi = s.alpha[:n], s.lo[:n], s.hi[:n]
+    alpha[:] = settled(alpha, lo, hi, np.abs(alpha).max(initial=0.0))
+    s.up[:n], s.down[:n] = penalties(alpha, lo, hi)
+    find_extremes(s)
 
 
 def finish_without_bias(s: Expansion, kernel: Kernel, tol: float, max_non_sv: int | None) -> tuple[Expansion, int]:
