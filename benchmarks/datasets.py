@@ -146,6 +146,22 @@ def load_first(task: Task, folder: Path | None) -> tuple[np.ndarray | sp.csr_mat
     return X[: task.n_train].astype(np.float64), y[: task.n_train]
 
 
+def load_digits(folder: Path | None, n_train: int, n_test: int, seed: int = 0) -> Data:
+    """Handwritten digits (MNIST), pixels in [0, 1], y from 0 to 9; so many of each part, drawn by `seed`."""
+    if folder:
+        z = np.load(folder / "mnist" / "mnist.npz", allow_pickle=False)
+        X, y, X_test, y_test = (z[name] for name in ("X", "y", "X_test", "y_test"))
+    else:
+        from sklearn.datasets import fetch_openml
+
+        bunch = fetch_openml("mnist_784", version=1, as_frame=False, parser="liac-arff")
+        X, y, X_test, y_test = bunch.data[:60000], bunch.target[:60000], bunch.data[60000:], bunch.target[60000:]
+    rng = np.random.default_rng(seed)
+    rows, test = rng.permutation(len(y))[:n_train], rng.permutation(len(y_test))[:n_test]
+    X, X_test = (part.astype(np.float32) / np.float32(255) for part in (X[rows], X_test[test]))
+    return Data(X, y[rows].astype(int), X_test, y_test[test].astype(int))
+
+
 def _signs(y: np.ndarray, positive: str) -> np.ndarray:
     return np.where(np.isin(np.char.strip(y.astype(str)), positive.split()), 1, -1)
 

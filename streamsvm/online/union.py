@@ -125,8 +125,9 @@ def _bury_others(s, used):
 
 def settle_block(U: Expansion, kernel: Kernel, q: Queries, first: int, expansions: Iterable[Expansion]) -> None:
     """After a block was learned: those of its examples stay that have a slot in one of the expansions."""
-    used = _used(U, expansions)
-    _keep_of_block(U, kernel, *q, first, used[first:])
+    used, taken = _used(U, expansions), np.zeros(len(q.sq), bool)
+    taken[: len(used) - first] = used[first:]  # none, if the block was interrupted before it had slots
+    _keep_of_block(U, kernel, *q, first, taken)
     _bury_others(U, used[:first])
 
 
