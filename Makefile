@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 DEMO_ARGS ?=
 KAFKA_ARGS ?=
 BENCH_ARGS ?=
-BENCHMARKS ?= lasvm gap_family ramp planning crossval search ssvm active forget gpu pieces
+BENCHMARKS ?= lasvm mnist gap_family ramp planning crossval search ssvm active forget gpu pieces
 
 .DEFAULT_GOAL := help
 .PHONY: help demo kafka test lint docs bench wheel-test clean
