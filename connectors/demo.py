@@ -60,7 +60,7 @@ def run(folder: Path, n_records: int | None, stop: daemon.Stop) -> None:
         Asked between batches.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    print("Preparing the engine, which is compiled once per installation ...", flush=True)
+    print("Preparing the engine, which is compiled once per installation: one to several minutes ...", flush=True)
     streamsvm.warmup(streamsvm.LASVM)
     print(f"To see it resume: kill -9 {os.getpid()}, then the same command again.")
     states, drawn = {}, []

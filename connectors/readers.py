@@ -79,7 +79,7 @@ class Columns:
         if known is None or len(self._seen) > 2:
             raise FileError(
                 f"{where}: label {str(label)!r} makes this no stream of 0/1, -1/+1 or true/false; "
-                f"name the positive label, as in --positive {label}"
+                f"say which label is the positive one, as in --positive {label} if it is this one"
             )
         return known
 

@@ -554,7 +554,7 @@ def load(
         settings.codec()
     except (AvroMissing, SchemaError) as error:
         problems.append(f"log.format = {settings.log.format!r}: {error}")
-    if log_must_exist and not settings.kafka and not settings.log.dir.is_dir():
+    if log_must_exist and path.is_file() and not settings.kafka and not settings.log.dir.is_dir():
         folder = str(settings.log.dir)
         problems.append(f"log.dir = {folder!r}: there is no such folder; without [kafka], the embedded log is meant")
     if problems:

@@ -34,4 +34,4 @@ with LocalLog(settings.log.dir) as log:
     for record in log.poll(0, 10):
         print(record.value.decode())
     log.seek("dlq", 0, 0)
-    print(dict(log.poll(0, 1)[-1].headers)["sv-dlq-error"].decode())
+    print("refused, because:", dict(log.poll(0, 1)[-1].headers)["sv-dlq-error"].decode())

@@ -29,6 +29,7 @@ model learned here is not the CPU's bit for bit.
 """
 
 import functools
+import sys
 import warnings
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -317,8 +318,16 @@ class Device:
         warnings.warn(
             f"device={self.choice!r} cannot be used ({reason}); the CPU computes from now on",
             RuntimeWarning,
-            stacklevel=2,
+            stacklevel=_level_of_the_caller(),
         )
+
+
+def _level_of_the_caller() -> int:
+    """Whose line a warning is to name, as its `stacklevel`: the first one outside this package."""
+    level, frame = 1, sys._getframe(1)
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").split(".")[0] == __package__:
+        level, frame = level + 1, frame.f_back
+    return level
 
 
 def _reason(error: BaseException) -> str:

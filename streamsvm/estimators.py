@@ -58,7 +58,7 @@ class LASVM(OnlineSVM):
         Memory for cached kernel rows, in megabytes.  It changes the speed, never the result.
     device
         Where `learn_many` and the methods on many examples compute kernel values: ``"cpu"``; ``"cuda"``: on a GPU, for
-        which `CuPy <https://cupy.dev>`_ is needed; ``"auto"``: on a GPU where there is one and the work is worth it.
+        which CuPy (https://cupy.dev) is needed; ``"auto"``: on a GPU where there is one and the work is worth it.
         On a GPU results agree with the CPU's up to rounding, not bit for bit: to about 1e-6 of the largest terms while
         features are scaled, and to 1e-7 gamma |x|² beyond, which is the error of single precision on both.  If it
         fails, a warning says so, and the CPU goes on.

@@ -394,8 +394,9 @@ def test_without_cupy_a_warning_says_what_to_install(monkeypatch):
     X, y = some(100)
     model = LASVM(device="cuda")
     model.learn_many(X, y)  # the first block needs no kernel values of members: there are none
-    with pytest.warns(RuntimeWarning, match=r"streamsvm\[gpu12\]"):
+    with pytest.warns(RuntimeWarning, match=r"streamsvm\[gpu12\]") as warned:
         model.predict_many(X)
+    assert warned[0].filename == __file__  # the caller's line, not one of the engine's
     model.predict_many(X)  # without another warning
 
 

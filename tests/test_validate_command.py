@@ -522,7 +522,7 @@ def test_crossval_refuses_in_a_line(points, call, options, code, message):
         ("a,y\n", ["--label", "y"], "no examples; examples of both classes are needed"),
         ("a,y\n1,1\n2,1\n", ["--label", "y"], "all 2 labels are positive"),
         ("a,y\n1,1\n2,0\n", [], "line 2: no label; --label names its column or field"),
-        ("a,y\n1,1\n2,0\n3,2\n", ["--label", "y"], "name the positive label, as in --positive 2"),
+        ("a,y\n1,1\n2,0\n3,2\n", ["--label", "y"], "which label is the positive one, as in --positive 2"),
         ("a,y\n1,1\n,0\n", ["--label", "y"], "line 3, column 'a': '' is not a finite number"),
     ],
 )
