@@ -18,7 +18,8 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from river import datasets, metrics
 
-from streamsvm import LASVM, LASVMG, LASVMI, LASVMNC, FullSVM, SnapshotError, WarmupScaler, snapshot, storage
+from streamsvm import LASVM, LASVMG, LASVMI, LASVMNC, FullSVM, SnapshotError, WarmupScaler, blocks, snapshot, storage
+from streamsvm.device import Evaluator
 from streamsvm.expansion import ROWS, SLOTS
 from streamsvm.online import arrival
 from streamsvm.online import finish as finishing
@@ -102,7 +103,7 @@ def test_matrix_products_give_the_bits_of_rows(algorithm, kernel, cut):
     X[np.random.default_rng(0).random(X.shape) < 0.2] = 0.0
     parameters = {"C": 1.0, "kernel": kernel, "gamma": 0.02, "degree": 2, "coef0": 1.0}
     model, rows = algorithm(**parameters), loop(algorithm(**parameters), X, y)
-    with mock.patch.object(arrival, "inner_products", wraps=arrival.inner_products) as products:
+    with mock.patch.object(blocks, "inner_products", wraps=blocks.inner_products) as products:
         for b in range(0, 400, cut):
             model.learn_many(X[b : b + cut], y[b : b + cut])
     assert products.call_count > 0
@@ -570,11 +571,11 @@ def test_an_interrupted_finish_changes_nothing(algorithm, calls, monkeypatch):
 
 
 @every_algorithm
-@pytest.mark.parametrize("place", ["make_room", "block_products"])
+@pytest.mark.parametrize("place", [(arrival, "make_room"), (Evaluator, "products")], ids=["room", "products"])
 def test_an_interrupted_batch_was_learned_up_to_a_block(algorithm, place, monkeypatch):
     X, y = problem(24, 700, 20)
     model, expected, real, calls = model_of(X[:50], y[:50], algorithm), model_of(X[:50], y[:50], algorithm), {}, []
-    real = getattr(arrival, place)
+    real = getattr(*place)
 
     def interrupt(*arguments):
         calls.append(arguments)
@@ -583,7 +584,7 @@ def test_an_interrupted_batch_was_learned_up_to_a_block(algorithm, place, monkey
             raise KeyboardInterrupt
         return made
 
-    monkeypatch.setattr(arrival, place, interrupt)
+    monkeypatch.setattr(*place, interrupt)
     with pytest.raises(KeyboardInterrupt):
         model.learn_many(np.pad(X[50:], ((0, 0), (0, 100))), y[50:])
     n = model._n_seen
