@@ -184,13 +184,14 @@ def products(X, columns, out):
                 _add_four_by_four(X[t : t + 4, k : k + 4], c0, c1, c2, c3, o0, o1, o2, o3)
 
 
-def _by_fours(n: int) -> int:
+def by_fours(n: int) -> int:
+    """The next multiple of four."""
     return -(-n // 4) * 4
 
 
 def _dense(q: Queries, n_features: int) -> np.ndarray:
     """The queries as a matrix, with zeros up to multiples of four."""
-    X = np.zeros((_by_fours(q.sq.shape[0]), n_features), np.float32)
+    X = np.zeros((by_fours(q.sq.shape[0]), n_features), np.float32)
     X[np.repeat(np.arange(q.sq.shape[0]), np.diff(q.indptr)), q.indices] = q.values
     return X
 
@@ -205,7 +206,7 @@ def prefers_product(s: Expansion, q: Queries) -> bool:
 
 def inner_products(s: Expansion, q: Queries, within: bool) -> tuple[np.ndarray, np.ndarray]:
     """P and, if `within`, G for a block of queries; G is empty otherwise."""
-    X = _dense(q, _by_fours(int(q.indices.max(initial=-1)) + 1))
+    X = _dense(q, by_fours(int(q.indices.max(initial=-1)) + 1))
     P = np.zeros((X.shape[0], int(s.counts[SLOTS])), np.float32)
     products(X, s.columns, P)
     if not within:

@@ -38,7 +38,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from streamsvm import blocks
-from streamsvm.blocks import BLOCK, LARGEST_SQUARED_NORM, NO_PRODUCTS, Queries
+from streamsvm.blocks import BLOCK, LARGEST_SQUARED_NORM, NO_PRODUCTS, Queries, by_fours
 from streamsvm.expansion import EVALUATIONS, SLOTS, WIDTH, Expansion
 from streamsvm.kernels import Kernel
 from streamsvm.storage import live_slots, n_members, rows_of
@@ -355,7 +355,7 @@ class Mirror:
         if not np.array_equal(wanted, self._followed):
             new = live[~np.isin(wanted, self.serials)]
             places = self._vacate(np.isin(self.serials, wanted), len(new))
-            self._make_room(len(wanted), _by_fours(int(s.counts[WIDTH])))
+            self._make_room(len(wanted), by_fours(int(s.counts[WIDTH])))
             self._send(s, new, places)
             order = np.argsort(self.serials)
             self._places = order[np.searchsorted(self.serials, wanted, sorter=order)]
@@ -379,7 +379,7 @@ class Mirror:
         used = min(n, len(self.serials))
         if n > capacity or width > old_width:
             capacity = capacity if n <= capacity else n + n // 4
-            width = old_width if width <= old_width else _by_fours(width + old_width // 4)
+            width = old_width if width <= old_width else by_fours(width + old_width // 4)
             X, sq = xp.zeros((capacity, width), np.float32), xp.zeros(capacity, np.float32)
             X[:used, :old_width], sq[:used] = self._X[:used], self._sq[:used]
             self._X, self._sq = X, sq
@@ -532,10 +532,6 @@ class Evaluator:
 def is_worth_it(n: int, nnz: int, entries: int) -> bool:
     """Whether "auto" takes the device for the kernel values of n vectors with others, `nnz` of `entries` non-zero."""
     return n * nnz >= AUTO_WORK and nnz >= AUTO_DENSITY * entries
-
-
-def _by_fours(n: int) -> int:
-    return -(-n // 4) * 4
 
 
 # -------------------------------------------------------------------------------------------------------- training sets

@@ -38,7 +38,7 @@ import scipy.sparse as sp
 
 from streamsvm._jit import compiled, compiled_for, inner, inner_fma, inner_sum
 from streamsvm._simd import fmax
-from streamsvm.blocks import products
+from streamsvm.blocks import by_fours, products
 from streamsvm.device import Device, Gpu, Gram, is_worth_it, require_device
 from streamsvm.expansion import add_columns
 from streamsvm.kernels import (
@@ -461,7 +461,7 @@ class RowStore:
         columns = self.data.columns
         for b in range(0, len(missing), ROWS_AT_ONCE):
             block = missing[b : b + ROWS_AT_ONCE]
-            queries = np.zeros((_by_fours(len(block)), len(columns)))
+            queries = np.zeros((by_fours(len(block)), len(columns)))
             queries[: len(block)] = columns[:, block].T
             P = np.zeros((len(queries), len(self)))
             products(queries, columns, P)
@@ -568,14 +568,10 @@ def _form(names: dict | None) -> str:
     return "rows of numbers" if names is None else "dicts"
 
 
-def _by_fours(n: int) -> int:
-    return -(-n // 4) * 4
-
-
 def _feature_major(matrix: Any) -> np.ndarray:
     """(D, N) with D a multiple of four, and N an odd one of 64: features of one example must not share a cache set."""
     n, D = matrix.shape
-    columns = np.zeros((max(_by_fours(D), 4), (n // 64 + 1 | 1) * 64))
+    columns = np.zeros((max(by_fours(D), 4), (n // 64 + 1 | 1) * 64))
     columns[:D, :n] = matrix.T.toarray() if sp.issparse(matrix) else matrix.T
     return columns
 
