@@ -89,7 +89,7 @@ def page(folder: Path, stored: Sequence[Stored], ends: Mapping[int, int]) -> str
     now = f"{datetime.now(UTC):%Y-%m-%d %H:%M:%S}"
     return Template((files(__package__) / "report_page.html").read_text(encoding="utf-8")).substitute(
         title=html.escape(topics),
-        subtitle=f"What the state folder <code>{html.escape(str(folder))}</code> held at {now} UTC.",
+        subtitle=f"What the state folder &ldquo;{html.escape(str(folder))}&rdquo; held at {now} UTC.",
         version=html.escape(streamsvm.__version__),
         body="\n".join(parts),
     )

@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numba import njit
 
-from streamsvm import LASVM, LASVMG, LASVMI, LASVMNC, FullSVM, storage
+from streamsvm import LASVM, LASVMG, LASVMI, LASVMNC, FullSVM, blocks, storage
 from streamsvm.blocks import expansion_sum, from_dense
 from streamsvm.expansion import (
     ADMITTED,
@@ -29,7 +29,7 @@ from streamsvm.expansion import (
     kernel_row,
 )
 from streamsvm.kernels import NAMES
-from streamsvm.online import arrival, finish, gap
+from streamsvm.online import finish, gap
 from streamsvm.online.lasvm import append_block
 from streamsvm.online.scan import sum_losses
 from streamsvm.storage import empty, live_slots, reserve
@@ -764,16 +764,16 @@ def test_learning_many_is_learning_one_by_one_bit_for_bit(learner, kind, kernel,
 def test_matrix_products_are_used_and_squeezes_cut_their_blocks(learner):
     X, y = problem(17, 1200, 41, noise=0.05)
     parameters = {**FORGETFUL, "gamma": 0.02, "C": 1.0}
-    rows, blocks = made(learner, parameters), made(learner, parameters)
+    rows, whole = made(learner, parameters), made(learner, parameters)
     learn(rows, X, y)
     with (
-        mock.patch.object(arrival, "inner_products", wraps=arrival.inner_products) as products,
+        mock.patch.object(blocks, "inner_products", wraps=blocks.inner_products) as products,
         mock.patch.object(storage, "keep", wraps=storage.keep) as squeezed,
     ):
-        blocks.learn_many(X, y)
+        whole.learn_many(X, y)
     assert products.call_count >= 5
     assert squeezed.call_count >= 1 or learner in (LASVMI, FullSVM)
-    assert blocks.digest() == rows.digest()
+    assert whole.digest() == rows.digest()
 
 
 @every_learner
