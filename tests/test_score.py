@@ -5,6 +5,7 @@ import threading
 import time
 from dataclasses import replace
 
+import fake_cupy
 import numpy as np
 import pytest
 
@@ -28,6 +29,7 @@ from streamsvm.connectors.settings import (
 from streamsvm.connectors.transport import OffsetOutOfRange, PositionRefused, TopicMismatch, Unavailable
 from streamsvm.connectors.watchdog import Watchdog
 from streamsvm.connectors.wire import PREDICTION_HEADERS
+from streamsvm.device import find_gpu
 
 # --- a stream, its trainer and its scorer -----------------------------------------------------------------------------
 
@@ -148,6 +150,24 @@ def test_scores_are_those_of_the_trained_model(tmp_path):
     assert [record.key for record in records[:2]] == [b"a", None]
     assert list(records[0].headers) == list(PREDICTION_HEADERS)
     assert state.model.digest() == digest
+
+
+@pytest.mark.parametrize("per", ["partition", "key"])
+def test_scores_of_a_device_are_those_of_the_cpu(tmp_path, monkeypatch, per):
+    """CuPy's part is played by a stand-in; see tests/test_device.py."""
+    settings = change(configure(tmp_path), daemon={"per": per})
+    events = list(some_events(200))
+    fill(settings, events, keys=[b"a"])
+    state = train(settings)[0]
+    find_gpu.cache_clear()
+    fake_cupy.install(monkeypatch)
+    try:
+        assert score.run(settings, device="cuda") == 200
+    finally:
+        find_gpu.cache_clear()
+    assert fake_cupy.launched[0] > 0
+    margins, _ = expected(state, events, b"a")
+    np.testing.assert_allclose([p["margin"] for p in scores(settings)], margins, atol=1e-5)
 
 
 def test_a_second_run_goes_on_behind_the_first(tmp_path):
