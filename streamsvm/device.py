@@ -55,6 +55,7 @@ AUTO_WORK = 5e7  # products of two numbers, below which the CPU is as fast
 AUTO_DENSITY = 0.02  # of non-zero features, below which a dense product does more than the device makes up for
 AUTO_FEATURES = 64  # non-zero ones of a query, below which sending its inner products back takes as long as adding them
 
+LOADING = (ImportError, OSError, RuntimeError)  # what CuPy raises where a library of CUDA cannot be loaded
 OUT_OF_MEMORY = ("ALLOC_FAILED", "OUT_OF_MEMORY", "MemoryAllocation")  # of cuBLAS, the driver and the runtime
 
 
@@ -97,8 +98,14 @@ class Gpu:
             raise NoDevice("CUDA finds no device")
 
     def has_raised(self, error: BaseException) -> bool:
-        """Whether an error is CuPy's: of its memory, compiler or runtime, or of cuBLAS."""
-        return type(error).__module__.startswith(self.xp.__name__)
+        """Whether an error is CuPy's: of its memory, compiler or runtime, of cuBLAS, or that a library is missing."""
+        if type(error).__module__.startswith(self.xp.__name__):
+            return True
+        step = error.__traceback__
+        while step is not None and step.tb_next is not None:
+            step = step.tb_next
+        raised_in = "" if step is None else step.tb_frame.f_globals.get("__name__", "")
+        return isinstance(error, LOADING) and raised_in.startswith(self.xp.__name__)
 
     def is_out_of_memory(self, error: BaseException) -> bool:
         """Whether the device had no memory left, whoever needed it."""

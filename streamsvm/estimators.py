@@ -59,9 +59,8 @@ class LASVM(OnlineSVM):
     device
         Where `learn_many` and the methods on many examples compute kernel values: ``"cpu"``; ``"cuda"``: on a GPU, for
         which CuPy (https://cupy.dev) is needed; ``"auto"``: on a GPU where there is one and the work is worth it.
-        On a GPU results agree with the CPU's up to rounding, not bit for bit: to about 1e-6 of the largest terms while
-        features are scaled, and to 1e-7 gamma |x|² beyond, which is the error of single precision on both.  If it
-        fails, a warning says so, and the CPU goes on.
+        On a GPU results agree with the CPU's up to the rounding of single precision, which grows with gamma |x|², not
+        bit for bit.  If it fails, a warning says so, and the CPU goes on.
     reprocess
         ``"adaptive"``: after each example, REPROCESS at least once and until the largest violation is at most
         `delta_max`. A number: that many times (the paper's algorithm is 1), and further only if `delta_max` is given.

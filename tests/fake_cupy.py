@@ -17,6 +17,7 @@ sent = [0]  # bytes from host to device
 launched = [0]  # fused kernels and matrix products
 released = [0]  # times that memory was given back
 DEVICES = [1]
+missing = [None]  # a library that cannot be loaded
 
 
 class OutOfMemoryError(MemoryError):
@@ -79,6 +80,8 @@ class DeviceArray:
             return DeviceArray(self.a.astype(dtype))
 
     def __matmul__(self, other):
+        if missing[0]:
+            raise RuntimeError(f"CuPy failed to load {missing[0]}")
         launched[0] += 1
         with np.errstate(all="ignore"):
             return DeviceArray(self.a @ _own(other))
@@ -212,5 +215,5 @@ def install(monkeypatch):
     """Be CuPy for a test."""
     for counter in (live, largest, sent, launched, released):
         counter[0] = 0
-    LIMIT[0], DEVICES[0] = 1 << 40, 1
+    LIMIT[0], DEVICES[0], missing[0] = 1 << 40, 1, None
     monkeypatch.setitem(sys.modules, "cupy", sys.modules[__name__])

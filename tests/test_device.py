@@ -345,6 +345,18 @@ def test_kernels_that_do_not_compile_leave_the_work_to_the_cpu(gpu, monkeypatch)
     assert gpu.live[0] == 0
 
 
+def test_libraries_that_are_missing_leave_the_work_to_the_cpu(gpu):
+    """CuPy loads them when they are first needed, and raises a plain RuntimeError then."""
+    X, y = some(200)
+    here, there = LASVM(gamma=0.5), LASVM(gamma=0.5, device="cuda")
+    for model in (here, there):
+        model.learn_many(X, y)
+    gpu.missing[0] = "libcublas.so.12"
+    with pytest.warns(RuntimeWarning, match="CuPy failed to load libcublas"):
+        f = there.decision_function_many(X)
+    np.testing.assert_array_equal(f, here.decision_function_many(X))
+
+
 @pytest.mark.parametrize(
     "text", ["CUBLAS_STATUS_ALLOC_FAILED", "CUDA_ERROR_OUT_OF_MEMORY", "cudaErrorMemoryAllocation"]
 )
