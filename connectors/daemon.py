@@ -147,7 +147,7 @@ def operate(
 
 def _serve(settings: Settings, health: Health, metrics: Metrics) -> Server:
     try:
-        return Server(health, metrics, host=settings.http.host, port=settings.http.port)
+        return Server(health, metrics, settings.http)
     except OSError as error:
         raise ConfigError(
             [f"http.port = {settings.http.port}: {error}; each process needs a port of its own, or 0 for none"]

@@ -167,7 +167,7 @@ def page(settings: Settings, *, browse: bool) -> Desk:
             if "SSH_CONNECTION" in os.environ:
                 print(f"from where you are: ssh -L {port}:127.0.0.1:{port} and this machine's name", flush=True)
             elif browse and sys.stdout.isatty() and _has_screen():
-                webbrowser.open(served.url)
+                webbrowser.open(served.door())
             while not stop():
                 service.check()
                 time.sleep(POLL_SECONDS)

@@ -41,7 +41,7 @@ from streamsvm import __version__
 from .daemon import POLL_SECONDS, Stop
 from .labelling import LabellingService, Place, Shown, UnknownQuestion
 from .oracles import read_label
-from .serve import Handler, HTTPServer
+from .serve import Handler, HTTPServer, Refused
 from .settings import ConfigError, LabelSettings, Settings
 from .transport import AccessDenied, Unavailable
 
@@ -55,7 +55,6 @@ _SYNC_SECONDS = 300.0
 _RETRY_SECONDS = 5.0
 _REQUEST_SECONDS = 30.0
 _PAGE = 100  # tasks
-_MAX_BODY = 16 << 20
 _LOOPBACK = ("127.0.0.1", "localhost", "::1")
 _WORDS = {"positive": True, "yes": True, "negative": False, "no": False}
 
@@ -206,7 +205,7 @@ class LabelStudio:
         self._annotations: dict[int, _Annotation] = {}
         self._must_sync = threading.Event()
         self._interface: Interface | None = None
-        self._server = _Server(self, settings.labelling.host, settings.labelling.port, auth)
+        self._server = _Server(self, settings, auth)
 
     @property
     def port(self) -> int:
@@ -549,10 +548,10 @@ def _meaning(text: str, labels: LabelSettings) -> bool | None:
 
 
 class _Server(HTTPServer):
-    def __init__(self, desk: LabelStudio, host: str, port: int, auth: str | None) -> None:
+    def __init__(self, desk: LabelStudio, settings: Settings, auth: str | None) -> None:
         self.desk = desk
         self.auth = None if auth is None else b"Basic " + base64.b64encode(auth.encode())
-        super().__init__(host, port, _Handler)
+        super().__init__(settings.labelling.host, settings.labelling.port, _Handler, settings.http)
 
 
 class _Handler(Handler):
@@ -598,18 +597,11 @@ class _Handler(Handler):
         return False
 
     def _body(self) -> Mapping[str, Any] | None:
-        length = self.headers.get("Content-Length", "")
-        if not length.isdecimal() or int(length) > _MAX_BODY:
-            self._answer(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, {"error": f"a body may have {_MAX_BODY} bytes"})
-            return None
         try:
-            body = json.loads(self.rfile.read(int(length)))
-        except (ValueError, RecursionError):
-            body = None
-        if not isinstance(body, dict):
-            self._answer(HTTPStatus.BAD_REQUEST, {"error": "the body must be a JSON object"})
+            return self.json_body(self.server.limits.body_bytes)
+        except Refused as refusal:
+            self._answer(refusal.status, {"error": str(refusal)})
             return None
-        return body
 
     def _answer(self, status: HTTPStatus, content: Any) -> None:
         body = json.dumps(content).encode()

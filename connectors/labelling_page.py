@@ -1,7 +1,7 @@
 """The page on which people answer questions: a small HTTP server, and one HTML file without anything from elsewhere.
 
 ========================  ==============================================================================================
-``GET /?token=...``       The page, and a cookie that stands for the token from then on.
+``GET /``                 The page, which has no secret and asks for everything below.
 ``GET /api/next``         ``{"question": {...} or null, "stats": {...}, "labels": [positive, negative], "seen": N}``;
                           with ``?wait=S&seen=N``, once anything is new since N, or after S seconds.
 ``GET /api/stats``        The stats alone.
@@ -11,20 +11,26 @@
 ``POST /api/undo``        ``{}``: take the last label back; says of which question, or 404.
 ========================  ==============================================================================================
 
-The header X-Tab says which tab asks, so that two of them get different questions, and X-Annotator (percent-encoded) who
-sits in front of it.  An error is ``{"error": "..."}``.  403 is a wrong token, 503 means: ask again.  Whoever heard no
-reply asks again as well, for the same answer twice counts once.
+Requests to ``/api/`` carry the token, as ``Authorization: Bearer TOKEN``.  The header X-Tab says which tab asks, so
+that two tabs get different questions, and X-Annotator (percent-encoded) names the person in front of it.  An error is
+``{"error": "..."}``.  403 is a wrong token, 503 means: ask again.  A client that heard no reply asks again as well, for
+the same answer twice counts once.
 
-Other pages in the same browser must neither answer nor read: they have no cookie (SameSite), are refused by their
-Origin, and cannot pretend to be this host by a name of their own, since only the host's address, ``localhost`` and the
+The page has the token from the fragment of its address, ``/#token=...``, which browsers send to no server.  It keeps
+the token in the storage of its tab and gives it to other tabs of its own origin.  There is no cookie: a browser sends
+cookies to every port of a host, so also to a server that an event's image names.  Images are fetched without a referrer
+and without the cookies of others (Cross-Origin-Embedder-Policy).
+
+Other pages in the same browser must neither answer nor read: they do not have the token, are refused by their Origin,
+and cannot pretend to be this host by a name of their own, since only the host's address, ``localhost`` and the
 configured name are believed.  The token stays the same when the server is started again, so that open pages go on.
 """
 
 import base64
 import hashlib
 import hmac
+import html
 import importlib.resources
-import ipaddress
 import json
 import logging
 import math
@@ -37,13 +43,12 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from http import HTTPStatus
-from http.cookies import CookieError, SimpleCookie
 from pathlib import Path
 from typing import Any
 from urllib.parse import SplitResult, parse_qs, unquote, urlsplit
 
 from .labelling import LabellingService, Shown, UnknownQuestion
-from .serve import Handler, HTTPServer
+from .serve import Handler, HTTPServer, Refused, is_own_name
 from .settings import LabellingSettings, Settings
 from .transport import Unavailable
 
@@ -57,7 +62,8 @@ _MAX_NAME = 40
 _MAX_TABS = 1000  # of which it is known who sits there
 _TAB = re.compile(r"[0-9A-Za-z]{1,32}")
 _WILDCARDS = ("", "0.0.0.0", "::")  # noqa: S104 - recognised, not chosen
-_TOKEN_FILE = "page-token"  # noqa: S105 - a file's name
+_TOKEN_FILE = "page-key"  # noqa: S105 - a file's name; version 0.1.0 had "page-token", which images may have leaked
+_DOOR_FILE = "open-page.html"
 
 
 class LabellingPage:
@@ -83,7 +89,14 @@ class LabellingPage:
         host = settings.labelling.host
         shown = _own_address(self._server.address_family) if host in _WILDCARDS else host
         shown = f"[{shown}]" if ":" in shown else shown
-        self.url = f"http://{shown}:{self._server.port}/?token={token}"
+        self.url = f"http://{shown}:{self._server.port}/#token={token}"
+        self._door = settings.daemon.state_dir / _DOOR_FILE
+
+    def door(self) -> str:
+        """The address of a file that leads to the page: other users see a browser's arguments, but not this file."""
+        target = html.escape(self.url)
+        _write_secret(self._door, f'<!doctype html><meta http-equiv="refresh" content="0; url={target}">\n')
+        return self._door.resolve().as_uri()
 
     def start(self) -> None:
         """Serve, on a thread of its own."""
@@ -92,6 +105,7 @@ class LabellingPage:
 
     def close(self) -> None:
         """Stop; what was acknowledged is durable."""
+        self._door.unlink(missing_ok=True)
         self._server.closing.set()
         self._server.close()
 
@@ -126,10 +140,15 @@ def _token(folder: Path) -> str:
             return token
     token = secrets.token_urlsafe(24)
     folder.mkdir(parents=True, exist_ok=True)
-    path.touch(mode=0o600)
-    path.chmod(0o600)
-    path.write_text(token + "\n", encoding="ascii")
+    _write_secret(path, token + "\n")
     return token
+
+
+def _write_secret(path: Path, text: str) -> None:
+    """Write a file that its owner alone can read."""
+    path.unlink(missing_ok=True)
+    path.touch(mode=0o600, exist_ok=False)
+    path.write_text(text, encoding="utf-8")
 
 
 def _page() -> tuple[bytes, str]:
@@ -195,7 +214,7 @@ class _Server(HTTPServer):
         self.closing = threading.Event()
         self._lock = threading.Lock()
         self._sitting: dict[str, str] = {}  # by tab, the one that asked last at the end
-        super().__init__(settings.labelling.host, settings.labelling.port, _Handler)
+        super().__init__(settings.labelling.host, settings.labelling.port, _Handler, settings.http)
 
     def arrive(self, tab: str, who: str) -> str:
         """Whoever sits in front of a tab now; the question of somebody who sat there before is free again."""
@@ -206,19 +225,6 @@ class _Server(HTTPServer):
         if before != who:
             self.service.release(before)
         return who
-
-    @property
-    def cookie(self) -> str:
-        """Name of the cookie; cookies do not tell ports apart."""
-        return f"streamsvm-{self.port}"
-
-
-class _Refused(Exception):  # noqa: N818 - never seen outside
-    """A request that is answered by an error."""
-
-    def __init__(self, status: HTTPStatus, reason: str) -> None:
-        super().__init__(reason)
-        self.status = status
 
 
 class _Handler(Handler):
@@ -253,8 +259,7 @@ class _Handler(Handler):
             self._guarded(lambda: self._send_json(HTTPStatus.OK, route(self._body())))
 
     def _show_page(self) -> None:
-        cookie = f"{self.server.cookie}={self.server.token}; HttpOnly; SameSite=Strict; Path=/"
-        self._send(HTTPStatus.OK, self.server.page, "text/html; charset=utf-8", {"Set-Cookie": cookie})
+        self._send(HTTPStatus.OK, self.server.page, "text/html; charset=utf-8")
 
     def _next(self) -> dict[str, Any]:
         who, service = self._who(), self.server.service
@@ -284,7 +289,7 @@ class _Handler(Handler):
         label = body.get("label")
         if not isinstance(label, str) or label not in self.server.labels:
             known = ", ".join(map(repr, self.server.labels))
-            raise _Refused(HTTPStatus.BAD_REQUEST, f"label must be one of {known}, got {label!r:.100}")
+            raise Refused(HTTPStatus.BAD_REQUEST, f"label must be one of {known}, got {label!r:.100}")
         y = self.server.labels[label]
         return {"outcome": self.server.service.answer(_query_id(body), y, self._who())}
 
@@ -294,18 +299,18 @@ class _Handler(Handler):
     def _undo(self, _: Mapping[str, Any]) -> dict[str, Any]:
         query_id = self.server.service.undo(self._who())
         if query_id is None:
-            raise _Refused(HTTPStatus.NOT_FOUND, "there is no answer of the last minute, or somebody has changed it")
+            raise Refused(HTTPStatus.NOT_FOUND, "there is no answer of the last minute, or somebody has changed it")
         return {"query_id": query_id}
 
     def _not_found(self) -> None:
-        raise _Refused(HTTPStatus.NOT_FOUND, "there is nothing here")
+        raise Refused(HTTPStatus.NOT_FOUND, "there is nothing here")
 
     # --- what is asked ------------------------------------------------------------------------------------------------
 
     def _who(self) -> str:
         tab = self.headers.get("X-Tab", "")
         if not _TAB.fullmatch(tab):
-            raise _Refused(HTTPStatus.BAD_REQUEST, "the header X-Tab must be 1 to 32 letters or digits")
+            raise Refused(HTTPStatus.BAD_REQUEST, "the header X-Tab must be 1 to 32 letters or digits")
         name = unquote(self.headers.get("X-Annotator", ""), errors="replace")
         name = "".join(character for character in name if character.isprintable()).strip()[:_MAX_NAME]
         return self.server.arrive(tab, f"page:{name}#{tab[:8]}")
@@ -314,30 +319,19 @@ class _Handler(Handler):
         try:
             return urlsplit(self.path)
         except ValueError:
-            raise _Refused(HTTPStatus.BAD_REQUEST, "this is no address") from None
+            raise Refused(HTTPStatus.BAD_REQUEST, "this is no address") from None
 
     def _number(self, name: str, most: float = math.inf) -> float:
         """A parameter of the address; -1 if there is none, and never above `most`."""
         given = parse_qs(self._address().query).get(name, ["-1"])[0]
         if not re.fullmatch(r"-1|\d{1,9}", given):
-            raise _Refused(HTTPStatus.BAD_REQUEST, f"{name} must be a whole number, got {given!r:.100}")
+            raise Refused(HTTPStatus.BAD_REQUEST, f"{name} must be a whole number, got {given!r:.100}")
         return min(float(given), most)
 
     def _body(self) -> dict[str, Any]:
         if self.headers.get_content_type() != "application/json":
-            raise _Refused(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, "Content-Type must be application/json")
-        length = self.headers.get("Content-Length", "")
-        if not length.isascii() or not length.isdecimal():
-            raise _Refused(HTTPStatus.LENGTH_REQUIRED, "Content-Length must say how long the body is")
-        if len(length) > 9 or int(length) > MAX_BODY:
-            raise _Refused(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"a body may have {MAX_BODY} bytes")
-        try:
-            body = json.loads(self.rfile.read(int(length)))
-        except (ValueError, RecursionError):
-            body = None
-        if not isinstance(body, dict):
-            raise _Refused(HTTPStatus.BAD_REQUEST, "the body must be a JSON object")
-        return body
+            raise Refused(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, "Content-Type must be application/json")
+        return self.json_body(MAX_BODY)
 
     # --- who may ask --------------------------------------------------------------------------------------------------
 
@@ -345,7 +339,7 @@ class _Handler(Handler):
         try:
             self._check_sender()
             respond()
-        except _Refused as refusal:
+        except Refused as refusal:
             self._send_error(refusal.status, str(refusal))
         except UnknownQuestion as error:
             self._send_error(HTTPStatus.NOT_FOUND, str(error))
@@ -359,24 +353,17 @@ class _Handler(Handler):
 
     def _check_sender(self) -> None:
         host = self.headers.get("Host", "")
-        if not _is_ours(host, self.server.labelling.host):
-            raise _Refused(HTTPStatus.FORBIDDEN, "this server is not known by that name: use its address")
+        if not is_own_name(host, (self.server.labelling.host,)):
+            raise Refused(HTTPStatus.FORBIDDEN, "this server is not known by that name: use its address")
         origin = self.headers.get("Origin")
         if origin is not None and origin not in (f"http://{host}", f"https://{host}"):
-            raise _Refused(HTTPStatus.FORBIDDEN, "another page must not ask")
-        if not self._has_token():
-            raise _Refused(HTTPStatus.FORBIDDEN, "the token is missing or wrong: open the address that was printed")
+            raise Refused(HTTPStatus.FORBIDDEN, "another page must not ask")
+        if self._address().path != "/" and not self._has_token():
+            raise Refused(HTTPStatus.FORBIDDEN, "the token is missing or wrong: open the address that was printed")
 
     def _has_token(self) -> bool:
-        url = self._address()
-        given = parse_qs(url.query).get("token", []) if url.path == "/" else []
-        given.append(self.headers.get("Authorization", "").removeprefix("Bearer "))
-        try:
-            cookie = SimpleCookie(self.headers.get("Cookie", "")).get(self.server.cookie)
-        except CookieError:
-            cookie = None
-        given += [cookie.value] if cookie else []
-        return any(hmac.compare_digest(token.encode(errors="replace"), self.server.token.encode()) for token in given)
+        given = self.headers.get("Authorization", "").removeprefix("Bearer ")
+        return hmac.compare_digest(given.encode(errors="replace"), self.server.token.encode())
 
     # --- replies ------------------------------------------------------------------------------------------------------
 
@@ -389,11 +376,9 @@ class _Handler(Handler):
         else:
             self._send(status, f"{reason}\n".encode(errors="replace"), "text/plain; charset=utf-8")
 
-    def _send(
-        self, status: HTTPStatus, body: bytes, content_type: str, headers: Mapping[str, str] | None = None
-    ) -> None:
+    def _send(self, status: HTTPStatus, body: bytes, content_type: str) -> None:
         self.send_response(status)
-        fixed = {
+        headers = {
             "Content-Type": content_type,
             "Content-Length": str(len(body)),
             "Content-Security-Policy": self.server.policy,
@@ -401,9 +386,10 @@ class _Handler(Handler):
             "Referrer-Policy": "no-referrer",  # images come from elsewhere
             "X-Content-Type-Options": "nosniff",
             "Cross-Origin-Opener-Policy": "same-origin",
+            "Cross-Origin-Embedder-Policy": "credentialless",
             "Cross-Origin-Resource-Policy": "same-origin",
         }
-        for name, value in (fixed | dict(headers or {})).items():
+        for name, value in headers.items():
             self.send_header(name, value)
         self.end_headers()
         self.wfile.write(body)
@@ -412,20 +398,5 @@ class _Handler(Handler):
 def _query_id(body: Mapping[str, Any]) -> str:
     query_id = body.get("query_id")
     if not isinstance(query_id, str) or not 0 < len(query_id) <= 200:
-        raise _Refused(HTTPStatus.BAD_REQUEST, f"query_id must be the id of a question, got {query_id!r:.100}")
+        raise Refused(HTTPStatus.BAD_REQUEST, f"query_id must be the id of a question, got {query_id!r:.100}")
     return query_id
-
-
-def _is_ours(host: str, configured: str) -> bool:
-    """Whether a Host header is an address, which no foreign name service can point here, or a name of our own."""
-    try:
-        name = urlsplit(f"//{host}").hostname or ""
-    except ValueError:
-        return False
-    if name in ("localhost", configured.lower()):
-        return True
-    try:
-        ipaddress.ip_address(name)
-    except ValueError:
-        return False
-    return True

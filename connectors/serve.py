@@ -2,9 +2,16 @@
 
 One thread, the loop's, writes `Health` and `Metrics`; those of the HTTP server only read them.  There is no lock that
 the loop could wait for: a writer replaces single values, a reader begins with a copy.
+
+`HTTPServer` is also the server of the labelling page, and of Label Studio's answers.  It bounds what a client may take:
+connections, time and bytes.  Each connection carries one request.
 """
 
+import http.client
 import http.server
+import io
+import ipaddress
+import json
 import logging
 import math
 import platform
@@ -13,14 +20,18 @@ import socketserver
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from contextlib import suppress
 from http import HTTPStatus
 from typing import Any, Literal, NamedTuple
+from urllib.parse import urlsplit
 
 import numpy as np
 import numpy.typing as npt
 
 from streamsvm import __version__
+
+from .settings import HttpSettings
 
 logger = logging.getLogger(__name__)
 
@@ -28,7 +39,10 @@ Kind = Literal["counter", "gauge", "histogram"]
 Labels = tuple[tuple[str, str], ...]  # names and values, sorted
 
 _POLL_SECONDS = 0.1  # until the end of serving is noticed, at most
-_CLIENT_SECONDS = 10  # for a client to send its request and to take the answer
+_FULL = (
+    b"HTTP/1.0 503 Service Unavailable\r\nContent-Type: text/plain\r\nContent-Length: 21\r\nRetry-After: 1\r\n"
+    b"Connection: close\r\n\r\ntoo many connections\n"
+)
 
 
 class Metric(NamedTuple):
@@ -222,19 +236,126 @@ def _number(value: float) -> str:
     return repr(int(value)) if isinstance(value, int | np.integer) else repr(float(value))
 
 
-class Handler(http.server.BaseHTTPRequestHandler):
-    """Answers the requests to an `HTTPServer`."""
+class Refused(Exception):  # noqa: N818 - never seen outside
+    """A request that is answered by an error."""
 
+    def __init__(self, status: HTTPStatus, reason: str) -> None:
+        super().__init__(reason)
+        self.status = status
+
+
+class _Request(io.RawIOBase):
+    """The bytes of a request as they come in: at most so many, and all of them within a time.
+
+    Parameters
+    ----------
+    connection
+        Where they come from.
+    seconds
+        From now until the last byte.
+    n_bytes
+        Of the request line and the headers.
+    """
+
+    def __init__(self, connection: socket.socket, seconds: float, n_bytes: int) -> None:
+        self._connection = connection
+        self._deadline = time.monotonic() + seconds
+        self._n_left = n_bytes
+
+    def expect_body(self, n_bytes: int) -> None:
+        """Take so many bytes more; the time stays the same."""
+        self._n_left = n_bytes
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        left = self._deadline - time.monotonic()
+        if left <= 0:
+            raise TimeoutError("the request took too long")
+        if self._n_left <= 0:
+            raise http.client.HTTPException("the headers are too long")
+        self._connection.settimeout(left)
+        n_read = self._connection.recv_into(memoryview(buffer)[: self._n_left])
+        self._n_left -= n_read
+        return n_read
+
+
+class Handler(http.server.BaseHTTPRequestHandler):
+    """Answers the request of a connection to an `HTTPServer`."""
+
+    server: "HTTPServer"
     server_version = f"streamsvm/{__version__}"
     sys_version = ""
-    timeout = _CLIENT_SECONDS
+
+    def setup(self) -> None:
+        super().setup()
+        limits = self.server.limits
+        self._request = _Request(self.connection, limits.request_seconds, limits.header_bytes)
+        self.rfile.close()
+        self.rfile = io.BufferedReader(self._request)
+
+    def handle_one_request(self) -> None:
+        try:
+            super().handle_one_request()
+        except http.client.HTTPException:  # of the request line; too long headers are answered there
+            self.requestline = self.request_version = self.command = ""
+            self.send_error(HTTPStatus.REQUEST_URI_TOO_LONG)
+
+    def send_response(self, code: int, message: str | None = None) -> None:
+        self.connection.settimeout(self.server.limits.request_seconds)  # for the client to take the answer
+        super().send_response(code, message)
+
+    def json_body(self, n_bytes: int) -> dict[str, Any]:
+        """The JSON object that is the request's body.
+
+        Parameters
+        ----------
+        n_bytes
+            The most that it may have.
+
+        Raises
+        ------
+        Refused
+            If it is missing, too long, too slow or something else.
+        """
+        length = self.headers.get("Content-Length", "")
+        if not length.isascii() or not length.isdecimal():
+            raise Refused(HTTPStatus.LENGTH_REQUIRED, "Content-Length must say how long the body is")
+        if len(length) > 9 or int(length) > n_bytes:
+            raise Refused(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"a body may have {n_bytes} bytes")
+        self._request.expect_body(int(length))
+        try:
+            body = json.loads(self.rfile.read(int(length)))
+        except TimeoutError:
+            raise Refused(HTTPStatus.REQUEST_TIMEOUT, "the body took too long") from None
+        except (ValueError, RecursionError):
+            body = None
+        if not isinstance(body, dict):
+            raise Refused(HTTPStatus.BAD_REQUEST, "the body must be a JSON object")
+        return body
 
     def log_message(self, *_: object) -> None:
-        """Requests are not logged: an address may have a token."""
+        """Requests are not logged: an address may have a secret."""
+
+
+def is_own_name(host: str, names: Iterable[str]) -> bool:
+    """Whether a Host header has an address, which no foreign name service can point here, or one of our own names."""
+    try:
+        name = urlsplit(f"//{host}").hostname or ""
+    except ValueError:
+        return False
+    if name in ("localhost", *map(str.lower, names)):
+        return True
+    try:
+        ipaddress.ip_address(name)
+    except ValueError:
+        return False
+    return True
 
 
 class HTTPServer(socketserver.ThreadingTCPServer):  # that of http.server asks the name service for its own name first
-    """An HTTP server on a thread of its own, with another one for each request.
+    """An HTTP server on a thread of its own, with another one for each connection.
 
     Parameters
     ----------
@@ -244,6 +365,8 @@ class HTTPServer(socketserver.ThreadingTCPServer):  # that of http.server asks t
         0 for one that is free, see `port`.
     handler
         Answers requests.
+    limits
+        What a client may take of us; its `host` and `port` do not matter.
 
     Raises
     ------
@@ -253,8 +376,11 @@ class HTTPServer(socketserver.ThreadingTCPServer):  # that of http.server asks t
 
     allow_reuse_address = True
     daemon_threads = True
+    request_queue_size = 50
 
-    def __init__(self, host: str, port: int, handler: type[Handler]) -> None:
+    def __init__(self, host: str, port: int, handler: type[Handler], limits: HttpSettings) -> None:
+        self.limits = limits
+        self._places = threading.BoundedSemaphore(limits.connections)
         self.address_family = socket.AF_INET6 if ":" in host else socket.AF_INET
         try:
             super().__init__((host, port), handler)
@@ -277,6 +403,26 @@ class HTTPServer(socketserver.ThreadingTCPServer):  # that of http.server asks t
             self.shutdown()
         self.server_close()
 
+    def process_request(self, request: Any, client_address: Any) -> None:
+        """Answer on another thread, or say at once that there are too many of them."""
+        if not self._places.acquire(blocking=False):
+            request.settimeout(0)
+            with suppress(OSError):
+                request.send(_FULL)
+            self.shutdown_request(request)
+            return
+        try:
+            super().process_request(request, client_address)
+        except BaseException:  # the thread has not begun
+            self._places.release()
+            raise
+
+    def process_request_thread(self, request: Any, client_address: Any) -> None:
+        try:
+            super().process_request_thread(request, client_address)
+        finally:
+            self._places.release()
+
     def handle_error(self, request: object, client_address: object) -> None:
         if not isinstance(sys.exception(), OSError):  # which is a client that went away
             logger.exception("a request failed")
@@ -291,10 +437,8 @@ class Server:
         What ``/healthz`` and ``/readyz`` say.
     metrics
         What ``/metrics`` says.
-    host
-        Address to listen on.
-    port
-        0 for one that is free, see `port`.
+    settings
+        The address, the names that it answers to, and what a client may take; port 0 is one that is free, see `port`.
     limit_seconds
         Age of the last beat from which on ``/healthz`` says 503.
 
@@ -305,12 +449,12 @@ class Server:
     """
 
     def __init__(
-        self, health: Health, metrics: Metrics, *, host: str = "127.0.0.1", port: int = 0, limit_seconds: float = 60.0
+        self, health: Health, metrics: Metrics, settings: HttpSettings | None = None, *, limit_seconds: float = 60.0
     ) -> None:
         metrics.set("streamsvm_build_info", 1, version=__version__, python=platform.python_version())
         metrics.set("streamsvm_up", lambda: health.alive(limit_seconds))
         metrics.set("streamsvm_ready", lambda: health.unready is None)
-        self._server = _HealthServer(health, metrics, host, port, limit_seconds)
+        self._server = _HealthServer(health, metrics, settings or HttpSettings(), limit_seconds)
 
     @property
     def port(self) -> int:
@@ -327,11 +471,21 @@ class Server:
 
 
 class _HealthServer(HTTPServer):
-    def __init__(self, health: Health, metrics: Metrics, host: str, port: int, limit_seconds: float) -> None:
+    def __init__(self, health: Health, metrics: Metrics, settings: HttpSettings, limit_seconds: float) -> None:
         self.health = health
         self.metrics = metrics
         self.limit_seconds = limit_seconds
-        super().__init__(host, port, _Handler)
+        super().__init__(settings.host, settings.port, _Handler, settings)
+        self._is_local = ipaddress.ip_address(str(self.server_address[0])).is_loopback
+
+    def answers_to(self, host: str | None) -> bool:
+        """Whether a request with this Host header is for us.
+
+        A page of somebody else's may point its own name here (DNS rebinding), and would then read as if it were ours.
+        No browser leaves the header out.
+        """
+        is_open = not self._is_local and not self.limits.names
+        return host is None or is_open or is_own_name(host, (self.limits.host, *self.limits.names))
 
 
 class _Handler(Handler):
@@ -342,6 +496,11 @@ class _Handler(Handler):
             return False
         if self.command not in ("GET", "HEAD"):
             self._answer(HTTPStatus.METHOD_NOT_ALLOWED, "only GET and HEAD\n")
+            return False
+        if not self.server.answers_to(self.headers.get("Host")):
+            self._answer(
+                HTTPStatus.FORBIDDEN, "this server is not known by that name: use its address, or http.names\n"
+            )
             return False
         return True
 

@@ -401,16 +401,34 @@ class GroupSettings:
 class HttpSettings:
     """Where metrics (``/metrics``) and health (``/healthz``, ``/readyz``) are served.
 
+    `connections`, `request_seconds`, `header_bytes` and `body_bytes` hold for the servers of ``streamsvm label``, too.
+
     Parameters
     ----------
     host
         The address.
     port
         0: nowhere.
+    names
+        Names that clients may use for this server, beside ``localhost``, its `host` and plain addresses.  If this is
+        empty, a server on a loopback address answers to no other name, and a server on another address to any name.
+    connections
+        Connections at once; the server answers the next ones with the status 503.
+    request_seconds
+        Time for a client to send a whole request, and again to take the answer; then the connection is closed.
+    header_bytes
+        Size of a request line with its headers; the server answers larger ones with the status 414 or 431.
+    body_bytes
+        Size of what Label Studio sends; the server answers more with the status 413.  The labelling page takes 4096.
     """
 
     host: str = "127.0.0.1"
     port: int = _key(0, _port)
+    names: tuple[str, ...] = ()
+    connections: int = _key(100, _at_least(1))
+    request_seconds: float = _key(10.0, _positive)
+    header_bytes: int = _key(32 << 10, _at_least(1024))
+    body_bytes: int = _key(16 << 20, _at_least(4096))
 
 
 @dataclass(frozen=True)

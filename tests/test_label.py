@@ -16,6 +16,7 @@ from asked import Trainer, configure
 from streamsvm.connectors import cli, label, labelling
 from streamsvm.connectors.cli import main
 from streamsvm.connectors.local_log import LocalLog
+from streamsvm.connectors.settings import load
 
 
 @pytest.fixture(autouse=True)
@@ -140,6 +141,21 @@ def test_the_page_is_served_until_a_signal(config, trainer, call, interrupt, mon
     assert call("label", config, "--no-browser")[0] == 0
     assert opened[0].startswith("questions are answered at http://127.0.0.1:")
     assert seen == [200]
+
+
+def test_the_browser_is_given_a_file_and_not_the_token(config, trainer, monkeypatch):
+    """Everybody on a machine can read the arguments of a process."""
+    opened = []
+    monkeypatch.setattr(label.webbrowser, "open", opened.append)
+    monkeypatch.setattr(label, "_has_screen", lambda: True)
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    monkeypatch.delenv("SSH_CONNECTION", raising=False)
+    settings = load(config, {})
+    label.run(settings, label.page(settings, browse=True), lambda: bool(opened))
+    token = (settings.daemon.state_dir / "page-key").read_text().strip()
+    (address,) = opened
+    assert address.startswith("file:///")
+    assert token not in address
 
 
 def test_label_studio_that_refuses_us(tmp_path, config, call):

@@ -85,13 +85,14 @@ class Client:
     """
 
     def __init__(self, page):
+        self.url = page.url
         self.token = page.url.partition("token=")[2]
         self.port = int(re.search(r":(\d+)/", page.url)[1])
-        self.cookie = {"Cookie": f"streamsvm-{self.port}={self.token}"}
+        self.key = {"Authorization": f"Bearer {self.token}"}
 
-    def ask(self, method, path, body=None, headers=(), cookie=True):
+    def ask(self, method, path, body=None, headers=(), key=True):
         """Status, headers and text of a reply."""
-        given = (self.cookie if cookie else {}) | TAB | dict(headers)
+        given = (self.key if key else {}) | TAB | dict(headers)
         if body is not None and not isinstance(body, bytes):
             body = json.dumps(body).encode()
         if body is not None:
@@ -129,43 +130,47 @@ def client(desk, tmp_path):
 # --- who may ask ------------------------------------------------------------------------------------------------------
 
 
-def test_the_token_opens_the_page_and_becomes_a_cookie(client):
-    status, headers, text = client.ask("GET", f"/?token={client.token}", cookie=False)
+def test_the_page_is_for_everybody_and_has_no_secret(client, desk):
+    """Its address carries the token where browsers send it to no server, and nothing else may remember it."""
+    assert client.url == f"http://127.0.0.1:{client.port}/#token={client.token}"
+    status, _, text = client.ask("GET", "/", key=False)
     assert status == 200
     assert text.startswith("<!doctype html>")
-    cookie, *attributes = headers["Set-Cookie"].split("; ")
-    assert cookie == client.cookie["Cookie"]
-    assert set(attributes) == {"HttpOnly", "SameSite=Strict", "Path=/"}
-    assert client.ask("GET", "/")[0] == 200
-    assert client.ask("GET", "/api/stats", headers={"Authorization": f"Bearer {client.token}"}, cookie=False)[0] == 200
+    assert client.token not in text
+    assert desk.said == []
+    assert client.ask("GET", "/api/stats")[0] == 200
+
+
+@pytest.mark.parametrize(("method", "path"), [("GET", "/"), ("GET", "/api/next"), ("POST", "/api/skip"), ("GET", "/x")])
+def test_there_are_no_cookies(method, path, client):
+    """A browser sends a cookie to every port of a host, also to those that an event's image names."""
+    assert client.ask(method, path, {"query_id": "q1"} if method == "POST" else None)[1]["Set-Cookie"] is None
+    cookie = {"Cookie": f"streamsvm-{client.port}={client.token}; token={client.token}"}
+    assert client.ask("GET", "/api/stats", headers=cookie, key=False)[0] == 403
 
 
 @pytest.mark.parametrize(
-    ("path", "headers"),
+    "headers",
     [
-        ("/", {}),
-        ("/?token=", {}),
-        ("/?token=wrong", {}),
-        ("/?token=%ff%00", {}),
-        ("/api/stats", {}),
-        ("/api/stats", {"Cookie": "streamsvm=x; =; ="}),
-        ("/api/stats", {"Cookie": "streamsvm-1=ü"}),
-        ("/api/stats", {"Authorization": "Bearer "}),
-        ("/api/stats", {"Authorization": "Basic x"}),
+        {},
+        {"Authorization": "Bearer "},
+        {"Authorization": "Bearer wrong"},
+        {"Authorization": "Basic x"},
+        {"Authorization": "ü"},
     ],
 )
-def test_without_the_token_nothing_is_said(path, headers, client, desk):
+def test_without_the_token_nothing_is_said(headers, client, desk):
     headers = {name: value.encode("latin-1") for name, value in headers.items()}
-    status, reply, text = client.ask("GET", path, headers=headers, cookie=False)
+    status, _, text = client.ask("GET", "/api/stats", headers=headers, key=False)
     assert status == 403
     assert "token" in text
     assert client.token not in text
-    assert reply["Set-Cookie"] is None
     assert desk.said == []
 
 
-def test_the_token_is_not_taken_from_other_addresses(client):
-    assert client.ask("GET", f"/api/stats?token={client.token}", cookie=False)[0] == 403
+@pytest.mark.parametrize("path", ["/api/stats?token={}", "/api/next?token={}"])
+def test_the_token_is_not_taken_from_addresses(path, client):
+    assert client.ask("GET", path.format(client.token), key=False)[0] == 403
 
 
 @pytest.mark.parametrize(
@@ -178,7 +183,7 @@ def test_own_names(host, client):
 @pytest.mark.parametrize("host", ["evil.example:{}", "", "127.0.0.1.evil.example", "[", "localhost.evil.example:{}"])
 def test_foreign_names(host, client):
     """A name of somebody else's may point to this machine: their page would then share our origin."""
-    status, _, text = client.ask("GET", f"/?token={client.token}", headers={"Host": host.format(client.port)})
+    status, _, text = client.ask("GET", "/", headers={"Host": host.format(client.port)})
     assert status == 403
     assert "by that name" in text
 
@@ -223,7 +228,7 @@ def test_the_token_outlives_the_server_and_is_nobody_elses(desk, tmp_path):
     settings = configure(tmp_path)
     with LabellingPage(desk, settings) as page:
         token = Client(page).token
-    path = settings.daemon.state_dir / "page-token"
+    path = settings.daemon.state_dir / "page-key"
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     assert len(token) == 32
     with LabellingPage(desk, settings) as page:
@@ -232,6 +237,18 @@ def test_the_token_outlives_the_server_and_is_nobody_elses(desk, tmp_path):
     with LabellingPage(desk, settings) as page:
         assert Client(page).token not in (token, "short")
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
+
+
+def test_the_way_in_is_a_file_that_only_its_owner_reads(desk, tmp_path):
+    """Everybody on a machine can read the arguments of a browser."""
+    settings = configure(tmp_path)
+    path = settings.daemon.state_dir / "open-page.html"
+    with LabellingPage(desk, settings) as page:
+        assert not path.exists()
+        assert page.door() == path.resolve().as_uri()
+        assert f"url={page.url}" in path.read_text()
+        assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert not path.exists()
 
 
 def test_what_the_page_may_do(client):
@@ -250,6 +267,7 @@ def test_what_the_page_may_do(client):
     for name, value in {
         "Cache-Control": "no-store",
         "Referrer-Policy": "no-referrer",
+        "Cross-Origin-Embedder-Policy": "credentialless",
         "X-Content-Type-Options": "nosniff",
     }.items():
         assert headers[name] == value
@@ -380,9 +398,9 @@ def test_addresses_that_are_not_there(path, client):
     assert client.ask("GET", path)[0] == 404
 
 
-@pytest.mark.parametrize(("cookie", "method"), [(True, "GET"), (False, "GET"), (True, "POST")])
-def test_an_address_that_is_none(cookie, method, client, caplog):
-    assert client.ask(method, "http://[", {}, {"Host": "localhost"}, cookie)[0] == 400
+@pytest.mark.parametrize(("key", "method"), [(True, "GET"), (False, "GET"), (True, "POST")])
+def test_an_address_that_is_none(key, method, client, caplog):
+    assert client.ask(method, "http://[", {}, {"Host": "localhost"}, key)[0] == 400
     assert not caplog.records
 
 
@@ -444,7 +462,7 @@ def test_who_is_gone_gets_no_question(client, desk):
         lines = [
             "GET /api/next?wait=10&seen=3 HTTP/1.1",
             "Host: 127.0.0.1",
-            f"Cookie: {client.cookie['Cookie']}",
+            f"Authorization: {client.key['Authorization']}",
             "X-Tab: a",
         ]
         connection.sendall("\r\n".join([*lines, "", ""]).encode())

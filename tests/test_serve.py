@@ -5,10 +5,13 @@ import itertools
 import logging
 import math
 import re
+import signal
 import socket
+import subprocess
 import sys
 import threading
 import time
+from contextlib import ExitStack, suppress
 from typing import NamedTuple
 
 import numpy as np
@@ -17,7 +20,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import streamsvm
+from streamsvm.connectors.local_log import LocalLog
 from streamsvm.connectors.serve import METRICS, Health, Metrics, Server
+from streamsvm.connectors.settings import HttpSettings
 
 # --- the text format --------------------------------------------------------------------------------------------------
 
@@ -380,18 +385,157 @@ def test_the_port_is_free_again_afterwards(health, metrics, caplog):
     with Server(health, metrics) as server:
         assert f"on 127.0.0.1, port {server.port}" in caplog.text
         with pytest.raises(OSError, match=f"cannot listen on 127.0.0.1, port {server.port}: .*in use"):
-            Server(health, metrics, port=server.port)
+            Server(health, metrics, HttpSettings(port=server.port))
         ask(server, "/healthz")
-    with Server(health, metrics, port=server.port) as again:
+    with Server(health, metrics, HttpSettings(port=server.port)) as again:
         assert ask(again, "/healthz")[0].status == 200
 
 
 @pytest.mark.skipif(not socket.has_ipv6, reason="no IPv6")
 def test_ipv6(health, metrics):
     try:
-        server = Server(health, metrics, host="::1")
+        server = Server(health, metrics, HttpSettings(host="::1"))
     except OSError:
         pytest.skip("no IPv6")
     with server, socket.create_connection(("::1", server.port)) as client:
         client.sendall(b"GET /healthz HTTP/1.0\r\n\r\n")
         assert b" 200 " in client.recv(1000)
+
+
+# --- clients that take too much ---------------------------------------------------------------------------------------
+
+
+def connect(server, stack):
+    return stack.enter_context(socket.create_connection(("127.0.0.1", server.port), timeout=10))
+
+
+def is_closed(client):
+    """Whether the server has hung up."""
+    try:
+        return client.recv(1000) == b""
+    except ConnectionError:
+        return True
+
+
+def trickle(clients, seconds):
+    """Send a byte now and then for so long, as if a request were under way."""
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        for client in clients:
+            with suppress(ConnectionError):
+                client.send(b"x")
+        time.sleep(0.05)
+
+
+def test_slow_clients_keep_others_out_for_the_time_of_a_request_only(health, metrics):
+    with Server(health, metrics, HttpSettings(connections=5, request_seconds=1.0)) as server, ExitStack() as stack:
+        clients = [connect(server, stack) for _ in range(5)]
+        trickle(clients, 0.2)
+        answer, text = ask(server, "/healthz")
+        assert (answer.status, text) == (503, "too many connections\n")
+        assert answer.headers["Retry-After"] == "1"
+        trickle(clients, 1.5)
+        assert all(map(is_closed, clients))
+        assert ask(server, "/healthz")[0].status == 200
+        assert ask(server, "/healthz")[0].status == 200
+
+
+def test_a_client_that_takes_no_answer_is_left(health, metrics):
+    metrics.set("streamsvm_lag_records", 1, topic="x" * (8 << 20))  # more than the buffers of a connection hold
+    with Server(health, metrics, HttpSettings(connections=1, request_seconds=0.5)) as server, ExitStack() as stack:
+        client = connect(server, stack)
+        client.sendall(b"GET /metrics HTTP/1.0\r\n\r\n")
+        assert client.recv(4) == b"HTTP"
+        end = time.monotonic() + 10
+        while ask(server, "/healthz")[0].status == 503:
+            assert time.monotonic() < end
+            time.sleep(0.05)
+
+
+@pytest.mark.parametrize(
+    ("request_", "status"),
+    [
+        (b"GET /" + b"x" * 3000, b" 414 "),
+        (b"GET /metrics HTTP/1.0\r\n" + b"A: b\r\n" * 99 + b"C: " + b"x" * 3000, b" 431 "),
+        (b"GET /metrics HTTP/1.0\r\n" + b"A: b\r\n" * 120 + b"\r\n", b" 431 "),
+    ],
+)
+def test_long_headers_are_refused(request_, status, health, metrics, caplog):
+    with Server(health, metrics, HttpSettings(header_bytes=2000)) as server, ExitStack() as stack:
+        client = connect(server, stack)
+        client.sendall(request_)
+        assert status in client.recv(1000)
+        assert ask(server, "/metrics")[0].status == 200
+    assert not caplog.records
+
+
+TRAINER = """
+import resource, sys
+from pathlib import Path
+from streamsvm.connectors import daemon
+from streamsvm.connectors.settings import load
+settings = load(Path(sys.argv[1]), {}, [f"http.port={sys.argv[2]}"])
+resource.setrlimit(resource.RLIMIT_NOFILE, (200, 200))
+with daemon.stop_on_signals() as stop:
+    daemon.run(settings, stop)
+"""
+
+
+def test_a_trainer_outlives_more_connections_than_it_has_file_descriptors(tmp_path):
+    """And goes on: it predicts what comes while they are open."""
+    config = tmp_path / "app.toml"
+    config.write_text('[features]\nscale = "none"\n')
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+    with LocalLog(tmp_path / "log") as log, ExitStack() as stack:
+        log.produce("events", b'{"id": 1, "x": {"a": 1.0}}')
+        command = [sys.executable, "-c", TRAINER, str(config), str(port)]
+        process = stack.enter_context(subprocess.Popen(command, stderr=subprocess.PIPE))
+        stack.callback(process.kill)
+        wait_for_predictions(log, process, 1)
+        clients = [stack.enter_context(socket.create_connection(("127.0.0.1", port))) for _ in range(300)]
+        for number in range(2, 12):
+            log.produce("events", b'{"id": %d, "x": {"a": 1.0}}' % number)
+        wait_for_predictions(log, process, 11)
+        assert len(clients) == 300
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(30) == 0  # with a checkpoint, for which it opens files
+
+
+def wait_for_predictions(log, process, n):
+    end = time.monotonic() + 60
+    while log.end_offsets("predictions").get(0, 0) < n:
+        assert process.poll() is None, process.stderr.read().decode()
+        assert time.monotonic() < end
+        time.sleep(0.05)
+
+
+# --- names ------------------------------------------------------------------------------------------------------------
+
+
+def status_for(server, host):
+    connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=10)
+    try:
+        connection.putrequest("GET", "/metrics", skip_host=True)
+        if host is not None:
+            connection.putheader("Host", host)
+        connection.endheaders()
+        return connection.getresponse().status
+    finally:
+        connection.close()
+
+
+@pytest.mark.parametrize(
+    ("settings", "known", "unknown"),
+    [
+        (HttpSettings(), ["127.0.0.1:9100", "localhost", "LOCALHOST:1", "[::1]:9100", None], ["evil.example", "", "["]),
+        (HttpSettings(names=("trainer",)), ["trainer:9100", "Trainer", "127.0.0.1"], ["trainer.evil.example"]),
+        (HttpSettings(host="0.0.0.0"), ["10.0.0.7:9100", "trainer.default.svc:9100", "any.example"], []),  # noqa: S104
+        (HttpSettings(host="0.0.0.0", names=("trainer",)), ["10.0.0.7", "trainer:9100"], ["evil.example"]),  # noqa: S104
+    ],
+)
+def test_who_may_call_it_what(settings, known, unknown, health, metrics):
+    """A foreign page may point a name of its own at this machine, and would then read the metrics as its own."""
+    with Server(health, metrics, settings) as server:
+        assert [status_for(server, host) for host in known] == [200] * len(known)
+        assert [status_for(server, host) for host in unknown] == [403] * len(unknown)

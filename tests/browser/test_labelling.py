@@ -1,12 +1,16 @@
 """People label: keys, undo, skip, reload, two tabs at once, and servers that die in between."""
 
+import base64
+import http.server
 import json
 import os
 import socket
 import subprocess
 import sys
+import threading
 
-from asked import Trainer, configure
+import pytest
+from asked import Trainer, configure, until
 from playwright.sync_api import expect
 
 from streamsvm.connectors.labelling_page import LabellingPage
@@ -77,6 +81,101 @@ def test_the_address_loses_its_token(office, visitor):
     assert "token" not in page.url
     page.reload()
     expect(page.locator("#rest-title")).to_contain_text("Waiting")
+
+
+PIXEL = base64.b64decode("R0lGODlhAQABAIAAAAAAAP///ywAAAAAAQABAAACAUwAOw==")
+
+
+class Stranger(http.server.ThreadingHTTPServer):
+    """Another server of this host, which an event's image names; it remembers what browsers tell it."""
+
+    daemon_threads = True
+
+    def __init__(self):
+        super().__init__(("127.0.0.1", 0), StrangersHandler)
+        self.heard = []  # path and headers of each request
+        self.url = f"http://127.0.0.1:{self.server_address[1]}"
+
+    def requests(self, path):
+        return [headers for asked, headers in self.heard if asked == path]
+
+
+class StrangersHandler(http.server.BaseHTTPRequestHandler):
+    def do_GET(self):
+        self.server.heard.append((self.path, dict(self.headers.items())))
+        is_image = self.path.endswith(".gif")
+        body = PIXEL if is_image else b"<!doctype html><title>elsewhere</title><link rel=icon href=data:,>"
+        self.send_response(200)
+        self.send_header("Content-Type", "image/gif" if is_image else "text/html")
+        self.send_header("Content-Length", str(len(body)))
+        self.send_header("Set-Cookie", "strangers=1")
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_):
+        pass
+
+
+@pytest.fixture
+def stranger():
+    with Stranger() as server:
+        thread = threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True)
+        thread.start()
+        yield server
+        server.shutdown()
+
+
+def test_an_image_elsewhere_learns_nothing_of_us(office, visitor, stranger):
+    """Cookies do not tell ports apart: a server on this host would be sent those of the page."""
+    token = office.url.partition("token=")[2]
+    for number in (1, 2):
+        office.trainer.ask(number, event={"image": f"{stranger.url}/{number}.gif"})
+    context = visitor.context()
+    page = visitor.open(office.url, context)
+    assert shown(page) == "e1"
+    wait_for(page, "document.getElementById('image').naturalWidth === 1")
+    elsewhere = visitor.open(f"{stranger.url}/page", context)  # it has a cookie of its own from now on
+    assert [cookie["name"] for cookie in context.cookies()] == ["strangers"]
+    elsewhere.close()
+    press(page, "1", "e1")
+    wait_for(page, "document.getElementById('image').naturalWidth === 1")
+    page.evaluate(f"void window.open('{stranger.url}/popup')")
+    until(lambda: stranger.requests("/popup"))
+    page.goto(f"{stranger.url}/away")
+    page.goto(office.url.partition("#")[0])
+    assert shown(page) == "e2"  # the tab has its token still
+    page.evaluate(f"location.href = '{stranger.url}/link'")
+    until(lambda: stranger.requests("/link"))
+    (first,), (second,) = stranger.requests("/1.gif"), stranger.requests("/2.gif")[:1]
+    assert "Cookie" not in first
+    assert "Cookie" not in second  # not even its own: an image is fetched without anybody's credentials
+    assert all("Referer" not in headers for path, headers in stranger.heard if path != "/away")
+    assert token not in json.dumps(stranger.heard)
+
+
+def test_a_tab_without_a_token_is_given_that_of_another(office, visitor):
+    office.trainer.ask(1)
+    office.trainer.ask(2)
+    context = visitor.context()
+    bare = office.url.partition("#")[0]
+    first = visitor.open(office.url, context)
+    event = shown(first)
+    second = visitor.open(bare, context)
+    assert shown(second) not in ("", event)
+    first.reload()
+    assert shown(first) == event
+    alone = visitor.open(bare)  # another browser
+    expect(alone.locator(TROUBLE)).to_contain_text("open the address that it printed")
+    alone.goto(office.url)  # which changes nothing but the fragment
+    expect(alone.locator("#banner")).to_be_hidden()
+    forgive(visitor, "403 (Forbidden)")
+
+
+def test_the_way_in_by_a_file(office, visitor):
+    office.trainer.ask(1)
+    page = visitor.open(office.page.door())
+    page.wait_for_url(office.url.partition("#")[0])
+    assert shown(page) == "e1"
 
 
 def test_undo(office, visitor):
@@ -280,7 +379,7 @@ def test_an_answer_outlives_its_page(office, visitor):
     expect(page.locator(TROUBLE)).to_contain_text("Your answer is kept here")
     page.close()
     assert office.trainer.answers() == []
-    (office.settings.daemon.state_dir / "page-token").unlink()
+    (office.settings.daemon.state_dir / "page-key").unlink()
     port = int(office.url.split(":")[2].split("/")[0])
     again = configure(office.settings.log.dir.parent, f"labelling.port={port}")
     with LabellingPage(office.service, again) as new:
