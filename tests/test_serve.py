@@ -482,9 +482,9 @@ with daemon.stop_on_signals() as stop:
 
 
 def test_a_trainer_outlives_more_connections_than_it_has_file_descriptors(tmp_path):
-    """And goes on: it predicts what comes while they are open."""
+    """And goes on: it opens a file for each checkpoint while they are there."""
     config = tmp_path / "app.toml"
-    config.write_text('[features]\nscale = "none"\n')
+    config.write_text('[features]\nscale = "none"\n[daemon]\ncheckpoint_records = 1\n')
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
     with LocalLog(tmp_path / "log") as log, ExitStack() as stack:
@@ -493,13 +493,15 @@ def test_a_trainer_outlives_more_connections_than_it_has_file_descriptors(tmp_pa
         process = stack.enter_context(subprocess.Popen(command, stderr=subprocess.PIPE))
         stack.callback(process.kill)
         wait_for_predictions(log, process, 1)
-        clients = [stack.enter_context(socket.create_connection(("127.0.0.1", port))) for _ in range(300)]
+        with suppress(OSError):  # where nothing is accepted any more
+            for _ in range(300):
+                stack.enter_context(socket.create_connection(("127.0.0.1", port), timeout=2))
+                time.sleep(0.005)
         for number in range(2, 12):
             log.produce("events", b'{"id": %d, "x": {"a": 1.0}}' % number)
         wait_for_predictions(log, process, 11)
-        assert len(clients) == 300
         process.send_signal(signal.SIGTERM)
-        assert process.wait(30) == 0  # with a checkpoint, for which it opens files
+        assert process.wait(30) == 0
 
 
 def wait_for_predictions(log, process, n):
