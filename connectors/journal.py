@@ -10,16 +10,25 @@ daemon that is started again takes the same cuts.  One line each::
     try                  the last cut is taken again
     done                 whatever happens now, the last cut has not killed the process
 
+A line ends with a checksum: eight hexadecimal digits, the crc32 of the text of this line and of all before it, so that
+a line that is damaged, lost or doubled is found.  Journals of version 0.1.0 have lines without checksums.
+
 A line that a kill left unfinished says nothing: its cut was never begun.
 """
 
 import errno
+import re
 from collections.abc import Sequence
 from enum import StrEnum
 from pathlib import Path
 from typing import IO, NamedTuple
+from zlib import crc32
+
+from .segments import LogCorruption
 
 TRIES = 3  # of a cut that kills the process, before its records are taken one by one, and of one of these
+
+_LINE = re.compile(rb"(?:(cut|one|skip) (\d{1,19}) (\d{1,19})|(try|done))(?: ([0-9a-f]{8}))?")
 
 
 class Kind(StrEnum):
@@ -48,46 +57,71 @@ class Journal:
     """
 
     def __init__(self, path: Path, past: Sequence[Cut] = (), n_tries: int = 0) -> None:
-        beginning = b"".join(map(_line, past)) + (b"try\n" * (n_tries - 1) if n_tries else b"done\n")
+        self._sum = 0  # of all lines so far
+        texts = [*map(_text, past), *([b"try"] * (n_tries - 1) if n_tries else [b"done"])]
+        beginning = b"".join([self._line(text) for text in texts])
         temporary = path.with_name(f".{path.name}.tmp")
         temporary.write_bytes(beginning)
         temporary.replace(path)
         self._file: IO[bytes] = open(path, "ab", buffering=0)  # noqa: SIM115 - closed by close()
 
     def append(self, cut: Cut) -> None:
-        self._write(_line(cut))
+        self._write(_text(cut))
 
     def retry(self) -> None:
-        self._write(b"try\n")
+        self._write(b"try")
 
     def done(self) -> None:
-        self._write(b"done\n")
+        self._write(b"done")
 
     def close(self) -> None:
         self._file.close()
 
-    def _write(self, line: bytes) -> None:
+    def _line(self, text: bytes) -> bytes:
+        self._sum = crc32(text, self._sum)
+        return b"%b %08x\n" % (text, self._sum)
+
+    def _write(self, text: bytes) -> None:
+        line = self._line(text)
         written = self._file.write(line)
         if written != len(line):
             raise OSError(errno.ENOSPC, f"only {written} of {len(line)} bytes could be written", str(self._file.name))
 
 
 def read(path: Path) -> tuple[list[Cut], int]:
-    """The cuts of a journal, and how often the last one was begun and not survived."""
+    """The cuts of a journal, and how often the last one was begun and not survived.
+
+    Raises
+    ------
+    LogCorruption
+        If a line is damaged, or lines are missing before it.
+    """
     cuts: list[Cut] = []
-    n_tries = 0
-    for line in path.read_bytes().splitlines(keepends=True):
-        if not line.endswith(b"\n"):
-            break
-        match line.decode().split():
-            case [("cut" | "one" | "skip") as kind, events, labels]:
-                cuts.append(Cut(Kind(kind), int(events), int(labels)))
-                n_tries = 1
-            case ["try"]:
-                n_tries += 1
-            case ["done"]:
-                n_tries = 0
+    n_tries = total = 0
+    has_sums: bool | None = None  # as the first line has
+    *lines, _ = path.read_bytes().split(b"\n")
+    for number, line in enumerate(lines, 1):
+        found = _LINE.fullmatch(line)
+        if found is None or (found[5] is None) is has_sums:
+            raise _corruption(path, number, line)
+        has_sums = found[5] is not None
+        if has_sums:
+            total = crc32(line[:-9], total)
+            if int(found[5], 16) != total:
+                raise _corruption(path, number, line)
+        if found[1]:
+            cuts.append(Cut(Kind(found[1].decode()), int(found[2]), int(found[3])))
+            n_tries = 1
+        else:
+            n_tries = n_tries + 1 if found[4] == b"try" else 0
     return cuts, n_tries
+
+
+def _corruption(path: Path, number: int, line: bytes) -> LogCorruption:
+    return LogCorruption(
+        f"{path}: line {number} is damaged, or lines before it are missing: {line!r:.100}; without this file the "
+        "daemon goes on from the checkpoint, but may take events and labels in another order than before"
+    )
 
 
 def judge(cuts: list[Cut], n_tries: int) -> tuple[list[Cut], int, Cut | None]:
@@ -107,5 +141,5 @@ def judge(cuts: list[Cut], n_tries: int) -> tuple[list[Cut], int, Cut | None]:
     return cuts, n_tries, None
 
 
-def _line(cut: Cut) -> bytes:
-    return f"{cut.kind} {cut.events} {cut.labels}\n".encode()
+def _text(cut: Cut) -> bytes:
+    return f"{cut.kind} {cut.events} {cut.labels}".encode()

@@ -1,11 +1,14 @@
 """The journal: what was written whole comes back, and a cut that keeps killing the process is told from bad luck."""
 
+from contextlib import suppress
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from streamsvm.connectors import journal
 from streamsvm.connectors.journal import TRIES, Cut, Journal, Kind, judge, read
+from streamsvm.connectors.segments import LogCorruption
 
 offsets = st.integers(0, 2**63 - 1)
 cuts_lists = st.lists(st.builds(Cut, st.sampled_from(Kind), offsets, offsets), max_size=20)
@@ -79,6 +82,61 @@ def test_an_unfinished_line_says_nothing(tmp_path, rest):
     assert read(path) == ([A, B], 1)
 
 
+OLD = b"cut 10 0\ndone\ncut 20 5\ntry\n"  # as version 0.1.0 wrote it, without checksums
+
+
+def test_a_journal_of_the_first_version(tmp_path):
+    path = tmp_path / "journal"
+    for rest in (b"", b"cut 3", b"cut 30 9 0123"):
+        path.write_bytes(OLD + rest)
+        assert read(path) == ([A, B], 2)
+
+
+def test_no_damaged_byte_is_taken_for_another_journal(tmp_path):
+    """Each byte in turn becomes others: the journal is refused, or the damage made its last line an unfinished one."""
+    path = tmp_path / "journal"
+    write(path, A, "done", B, "retry", C)
+    data = path.read_bytes()
+    for place in range(len(data)):
+        for byte in {0x00, 0x0A, 0x0D, 0x20, 0x30, 0x39, 0xFF, data[place] ^ 1} - {data[place]}:
+            path.write_bytes(data[:place] + bytes([byte]) + data[place + 1 :])
+            if place == len(data) - 1:
+                assert read(path) == ([A, B], 2)
+            else:
+                with pytest.raises(LogCorruption, match=r"journal: line \d is damaged"):
+                    read(path)
+
+
+@pytest.mark.parametrize(
+    "change", [lambda lines: lines[1:], lambda lines: lines[:1] + lines, lambda lines: lines[::-1]]
+)
+def test_lines_that_are_lost_doubled_or_mixed_up(tmp_path, change):
+    path = tmp_path / "journal"
+    write(path, A, "done", B)
+    path.write_bytes(b"".join(change(path.read_bytes().splitlines(keepends=True))))
+    with pytest.raises(LogCorruption, match="lines before it are missing"):
+        read(path)
+
+
+@pytest.mark.parametrize(
+    "line", [b"cut 40\n", b"cut 40 9 9\n", b"cut x 9\n", b"cut -1 9\n", b"cot 4 9\n", b"\xff\n", b"\n", b"try again\n",
+             b"done 00000000\n", b"cut 99999999999999999999 0\n", b"cut 4 9\r\n", b"cut 4 9\x0b\n"]
+)  # fmt: skip
+def test_a_damaged_line_of_the_first_version(tmp_path, line):
+    path = tmp_path / "journal"
+    path.write_bytes(OLD + line + b"done\n")
+    with pytest.raises(LogCorruption, match="line 5 is damaged"):
+        read(path)
+
+
+@given(st.binary(max_size=200))
+def test_any_bytes_are_a_journal_or_refused(tmp_path_factory, data):
+    path = tmp_path_factory.mktemp("journal") / "journal"
+    path.write_bytes(data)
+    with suppress(LogCorruption):
+        read(path)
+
+
 @pytest.mark.parametrize("step", ["write_bytes", "replace"])
 def test_a_kill_while_a_journal_is_begun_leaves_the_old_one(tmp_path, monkeypatch, step):
     class Killed(BaseException):
@@ -120,7 +178,7 @@ def test_a_full_disk_is_no_silence(tmp_path, monkeypatch):
             return whole.write(data[:5])
 
     monkeypatch.setattr(written, "_file", Full())
-    with pytest.raises(OSError, match=r"only 5 of 9 bytes.*journal"):
+    with pytest.raises(OSError, match=r"only 5 of 18 bytes.*journal"):
         written.append(A)
     monkeypatch.undo()
     written.close()
