@@ -6,6 +6,7 @@ There are no groups: every consumer has all partitions.
 
 import json
 import os
+import re
 import time
 from collections.abc import Mapping
 from pathlib import Path
@@ -13,10 +14,11 @@ from zlib import crc32
 
 from streamsvm import snapshot
 
-from .segments import Appender, Cursor, begin, end
+from .segments import Appender, Cursor, LogCorruption, begin, end
 from .transport import TOPIC_NAME, Committed, Headers, Ownership, Record
 
 _POLL_INTERVAL = 0.02  # seconds between two looks at the end of the log
+_PARTITION = re.compile(r"0|[1-9][0-9]{0,8}")
 
 
 class LocalLog:
@@ -118,7 +120,7 @@ class LocalLog:
     def committed(self, topic: str) -> dict[int, Committed]:
         name = f"committed-{self._group}.json"
         return {
-            partition: Committed(*json.loads((folder / name).read_bytes()))
+            partition: _read_committed(folder / name)
             for partition, folder in self._folders(topic).items()
             if (folder / name).exists()
         }
@@ -149,7 +151,7 @@ class LocalLog:
 
     def _folders(self, topic: str) -> dict[int, Path]:
         parent = self._partition(topic, 0).parent  # which checks the name
-        return {int(folder.name): folder for folder in parent.glob("[0-9]*")}
+        return {int(folder.name): folder for folder in parent.glob("[0-9]*") if _PARTITION.fullmatch(folder.name)}
 
     def _partitions_of(self, topic: str) -> int:
         if topic not in self._n_partitions:
@@ -165,3 +167,13 @@ class LocalLog:
                 (self._at_end.add if len(taken) < room else self._at_end.discard)(key)
                 records += taken
         return records
+
+
+def _read_committed(path: Path) -> Committed:
+    try:
+        match json.loads(path.read_bytes()):
+            case [int(offset), str(metadata)] if offset >= 0:
+                return Committed(offset, metadata)
+    except (ValueError, RecursionError):
+        pass
+    raise LogCorruption(f"{path}: it must hold an offset and a text; without this file nothing is committed here")

@@ -15,9 +15,9 @@ going on) from a damaged length.  Only the first may end a log, and only the fir
 import errno
 import logging
 import os
+import re
 import struct
 from bisect import bisect_right
-from collections.abc import Iterator
 from pathlib import Path
 from typing import IO
 from zlib import crc32
@@ -31,10 +31,11 @@ _FRAME = struct.Struct("<III")
 _BODY = struct.Struct("<qqiiH")
 _HEADER = struct.Struct("<HI")
 _BLOCK = 1 << 20  # bytes read at once
+_SEGMENT = re.compile(r"[0-9]{20}\.log")
 
 
 class LogCorruption(ValueError):  # noqa: N818 - names the condition
-    """A segment that cannot be read: damaged, cut, or missing."""
+    """A segment, or another file of the log, that cannot be read: damaged, cut, or missing."""
 
 
 # --- reading ----------------------------------------------------------------------------------------------------------
@@ -71,7 +72,12 @@ class Cursor:
     def take(self, topic: str, partition: int, limit: int) -> list[Record]:
         records: list[Record] = []
         while len(records) < limit and (body := self._next()) is not None:
-            records.append(_decode(topic, partition, body))
+            try:
+                records.append(_decode(topic, partition, body))
+            except ValueError as error:
+                self._offset -= 1  # of the record, and its place
+                self._index -= _FRAME.size + len(body)
+                raise self._corruption(str(error)) from None
         return records
 
     def skip_to_end(self) -> tuple[int, int]:
@@ -108,6 +114,8 @@ class Cursor:
         body = self._buffer[start : start + length]
         if crc32(body) != _FRAME.unpack_from(self._buffer, self._index)[1]:
             raise self._corruption("its checksum does not match")
+        if length < _BODY.size:
+            raise self._corruption(f"it has {length} bytes, which are too few")
         offset = _BODY.unpack_from(body)[0]
         if offset != self._offset:
             raise self._corruption(f"it carries offset {offset}")
@@ -134,7 +142,8 @@ class Cursor:
         if len(self._buffer) - self._index < size and self._file is not None:
             self._position += self._index
             self._index = 0
-            self._buffer = os.pread(self._file.fileno(), max(_BLOCK, size), self._position)
+            there = os.fstat(self._file.fileno()).st_size - self._position
+            self._buffer = os.pread(self._file.fileno(), min(max(_BLOCK, size), max(there, 0)), self._position)
         return len(self._buffer) - self._index >= size
 
     def _advance(self) -> bool:
@@ -158,7 +167,7 @@ class Cursor:
 
 def _segments(folder: Path) -> list[int]:
     """First offsets of the segments of a partition, ascending."""
-    return sorted(int(path.stem) for path in folder.glob("*.log"))
+    return sorted(int(path.stem) for path in folder.glob("*.log") if _SEGMENT.fullmatch(path.name))
 
 
 def _segment_path(folder: Path, base: int) -> Path:
@@ -180,7 +189,10 @@ def end(folder: Path) -> tuple[int, int]:
 
 
 def _decode(topic: str, partition: int, body: bytes) -> Record:
+    """A record whose checksum is right; raises ValueError if its lengths or names are not."""
     offset, timestamp, key_length, value_length, n_headers = _BODY.unpack_from(body)
+    if min(key_length, value_length) < -1:
+        raise ValueError(f"its key has the length {key_length} and its value {value_length}")
     at = _BODY.size
     key = None
     if key_length >= 0:
@@ -190,16 +202,25 @@ def _decode(topic: str, partition: int, body: bytes) -> Record:
     if value_length >= 0:
         value = body[at : at + value_length]
         at += value_length
-    headers = tuple(_headers(body, at, n_headers)) if n_headers else ()
+    headers: Headers = ()
+    if n_headers:
+        headers, at = _headers(body, at, n_headers)
+    if at != len(body):
+        raise ValueError(f"its parts have {at} bytes and the whole {len(body)}")
     return Record(topic, partition, offset, timestamp, key, value, headers)
 
 
-def _headers(body: bytes, at: int, count: int) -> Iterator[tuple[str, bytes]]:
+def _headers(body: bytes, at: int, count: int) -> tuple[Headers, int]:
+    """The headers that begin there, and where they end."""
+    headers = []
     for _ in range(count):
+        if at + _HEADER.size > len(body):
+            raise ValueError(f"it ends before the last of its {count} headers")
         name_length, value_length = _HEADER.unpack_from(body, at)
         middle = at + _HEADER.size + name_length
-        yield body[at + _HEADER.size : middle].decode(), body[middle : middle + value_length]
+        headers.append((body[at + _HEADER.size : middle].decode(), body[middle : middle + value_length]))
         at = middle + value_length
+    return tuple(headers), at
 
 
 # --- writing ----------------------------------------------------------------------------------------------------------

@@ -1,10 +1,13 @@
 """The embedded log: what is appended comes back, and damage is told from an unfinished record."""
 
 import os
+import struct
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from itertools import pairwise
+from zlib import crc32
 
 import pytest
 from hypothesis import given
@@ -365,6 +368,90 @@ def test_a_segment_under_a_wrong_name_is_damage(tmp_path):
 
 
 # --- one writer -------------------------------------------------------------------------------------------------------
+
+
+def framed(body, length=None):
+    """A record's body with the right checksums around it, and perhaps another length."""
+    start = struct.pack("<II", len(body) if length is None else length, crc32(body))
+    return start + struct.pack("<I", crc32(start)) + body
+
+
+def write_segment(folder, *frames):
+    path = folder / "events" / "0" / f"{0:020d}.log"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(b"".join(frames))
+
+
+def body(offset=0, key=b"k", value=b"v", n_headers=0, rest=b"", lengths=None):
+    key_length, value_length = lengths or (len(key), len(value))
+    return struct.pack("<qqiiH", offset, 0, key_length, value_length, n_headers) + key + value + rest
+
+
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [
+        (b"", "it has 0 bytes, which are too few"),
+        (body()[:20], "it has 20 bytes, which are too few"),
+        (body(lengths=(-2, 1)), "its key has the length -2"),
+        (body(lengths=(1, -7)), "its value -7"),
+        (body(lengths=(1, 100)), "its parts have 127 bytes and the whole 28"),
+        (body(lengths=(1, 0)), "its parts have 27 bytes and the whole 28"),
+        (body(n_headers=1), "it ends before the last of its 1 headers"),
+        (body(n_headers=1, rest=struct.pack("<HI", 1, 0) + b"\xff"), "can't decode byte 0xff"),
+        (body(n_headers=1, rest=struct.pack("<HI", 2, 9) + b"ab"), "its parts have 45 bytes and the whole 36"),
+    ],
+)
+def test_a_record_with_right_checksums_and_wrong_content_is_damage(tmp_path, content, reason):
+    write_segment(tmp_path, framed(body()), framed(struct.pack("<q", 1) + content[8:]))
+    with LocalLog(tmp_path) as log:
+        log.seek("events", 0, 0)
+        if len(content) >= 26:
+            log.poll(0, 1)
+            for _ in range(2):  # and again: it is not passed over
+                with pytest.raises(LogCorruption, match=f"byte 40, offset 1: .*{reason}"):
+                    log.poll(0, 9)
+        else:
+            with pytest.raises(LogCorruption, match="which are too few"):
+                log.poll(0, 9)
+
+
+@given(st.lists(st.binary(max_size=60), max_size=3))
+def test_no_content_is_anything_but_records_or_damage(tmp_path_factory, contents):
+    folder = tmp_path_factory.mktemp("log")
+    write_segment(folder, *(framed(struct.pack("<q", i) + content) for i, content in enumerate(contents)))
+    with suppress(LogCorruption):
+        read_all(folder)
+
+
+def test_a_length_of_gigabytes_takes_no_memory(tmp_path, monkeypatch):
+    """A record that is not whole is waited for; only what the file has is asked for."""
+    write_segment(tmp_path, framed(body()), framed(b"x", length=2**32 - 1))
+    asked, pread = [], os.pread
+    monkeypatch.setattr(os, "pread", lambda file, n, at: asked.append(n) or pread(file, n, at))
+    assert len(read_all(tmp_path)) == 1
+    assert max(asked) < 2**20
+
+
+def test_other_files_in_the_folders_of_a_log(tmp_path):
+    fill(tmp_path, 3)
+    (tmp_path / "events" / "0" / "notes.log").write_text("mine")
+    (tmp_path / "events" / "0-old").mkdir()
+    assert len(read_all(tmp_path)) == 3
+    with LocalLog(tmp_path) as log:
+        assert log.end_offsets("events") == {0: 3}
+
+
+@pytest.mark.parametrize(
+    "content", [b"", b"{", b"\xff", b"[" * 100_000, b"7", b"[]", b"[1]", b'["1", ""]', b"[1, 2]", b'[-1, ""]']
+)
+def test_a_damaged_commit(tmp_path, content):
+    with LocalLog(tmp_path) as log:
+        log.create("events", 1)
+        log.commit({("events", 0): Committed(3, "x")})
+        (path,) = (tmp_path / "events" / "0").glob("committed-*")
+        path.write_bytes(content)
+        with pytest.raises(LogCorruption, match=r"committed-streamsvm\.json: it must hold an offset and a text"):
+            log.committed("events")
 
 
 def test_a_topic_has_one_writer(tmp_path):
