@@ -491,10 +491,10 @@ class Partition:
         self._has_asked = False
         if isinstance(self.state.models, KeyedModels):
             self.state.models.remove_old()
-        n_unmatched = self.state.join.counters.unmatched - self._saved_unmatched
+        n_unmatched = self._unmatched - self._saved_unmatched
         if n_unmatched:
             logger.info(
-                "partition %d: %d labels found no event, within join.ttl_seconds and join.pending_mb",
+                "partition %d: %d labels found no event, within join.ttl_seconds and join.labels_mb",
                 self.number,
                 n_unmatched,
             )
@@ -531,7 +531,12 @@ class Partition:
     def _note_saved(self) -> None:
         self._saved_at = time.monotonic()
         self._saved_offsets = self._offsets
-        self._saved_unmatched = self.state.join.counters.unmatched if self.state else 0
+        self._saved_unmatched = self._unmatched
+
+    @property
+    def _unmatched(self) -> int:
+        """Labels that have found no event so far."""
+        return self.state.join.counters.unmatched + self.state.join.counters.dropped_labels if self.state else 0
 
     @property
     def _offsets(self) -> int:

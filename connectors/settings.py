@@ -278,13 +278,17 @@ class JoinSettings:
         How long an event waits for its label and for corrections, and a label for its event, in the time that the
         events tell.
     pending_mb
-        Memory for what waits; the oldest is dropped when it is full.
+        Memory, in megabytes, for events that wait; the oldest is dropped when it is full.
+    labels_mb
+        Memory, in megabytes, for labels that wait for their event; the oldest is dropped when it is full.  It is
+        separate, so that labels with made-up ids never cost an event its place.
     max_skew_seconds
         How far an event's own time may be from that of its record before it is not believed.
     """
 
     ttl_seconds: float = _key(7 * 86400.0, _positive)
     pending_mb: float = _key(64.0, _positive)
+    labels_mb: float = _key(64.0, _positive)
     max_skew_seconds: float = _key(86400.0, _positive)
 
 

@@ -292,12 +292,24 @@ def test_a_weight_that_is_corrected_is_the_member_s(tmp_path):
     assert state.model.digest() == expected.digest()
 
 
+def test_a_flood_of_labels_with_made_up_ids_costs_no_event_its_place(tmp_path):
+    settings = configure(tmp_path, daemon={"batch": 8}, features={"scale": "none"}, join={"pending_mb": 0.02})
+    rng = np.random.default_rng(4)
+    events, truth = zip(*(an_event(i, rng) for i in range(20)), strict=True)
+    flood = [says(1, f"made-up-{i}", True) for i in range(1000)]
+    rows = {"events": [(START + i, None, event) for i, event in enumerate(events)]}
+    append(settings, {**rows, "labels": [*flood, *(says(2, i, y) for i, y in enumerate(truth))]})
+    counters = daemon.run(settings)[0].join.counters
+    assert (counters.matched, counters.dropped) == (20, 0)
+
+
 @pytest.mark.parametrize("per", ["partition", "key"])
 @pytest.mark.parametrize("why", ["time", "memory"])
 def test_an_example_whose_event_is_gone_is_corrected_or_taken_back(tmp_path, caplog, per, why):
     """Its time is over, or there was no room for it; the model, of the key, has its features."""
     caplog.set_level("INFO")
-    join = {"ttl_seconds": 60.0} if why == "time" else {"pending_mb": 0.001}
+    short, scarce = {"ttl_seconds": 60.0}, {"ttl_seconds": 600.0, "pending_mb": 0.0005, "labels_mb": 0.001}
+    join = short if why == "time" else scarce
     settings = configure(tmp_path, daemon={"batch": 1, "per": per}, features={"scale": "none"}, join=join)
     key = b"k" if per == "key" else None
     xs = [{"a": 0.0}, {"a": 1.0}, {"a": 2.0}, {"a": 3.0}]
@@ -312,7 +324,7 @@ def test_an_example_whose_event_is_gone_is_corrected_or_taken_back(tmp_path, cap
     assert (state.counters.learned, state.counters.late, state.version) == (4, 3, 7)
     assert "1 labels came when their events were gone; the model still had the examples, and followed" in caplog.text
     if why == "memory":
-        assert state.join.counters.unmatched == 3, "the others wait still"
+        assert state.join.counters.dropped_labels == 3, "the others wait still"
         assert "3 labels found no event" in caplog.text
     assert everything(daemon.run(settings)[0]) == everything(state)
 
