@@ -174,7 +174,7 @@ class Join:
     def without_event(self, key: int) -> Lesson | None:
         """What the label that waits for this event says of it, if one does and the event is not here."""
         entry = self._labels.entries.get(key)
-        return entry and Lesson(key, None, entry.y, 0.0, 0.0, None, is_first=False)
+        return None if entry is None else Lesson(key, None, entry.y, 0.0, 0.0, None, is_first=False)
 
     def add_event(
         self,
@@ -355,9 +355,7 @@ class Join:
         }
 
     @classmethod
-    def from_arrays(
-        cls, arrays: Mapping[str, np.ndarray], ttl_ms: int, event_bytes: int, label_bytes: int
-    ) -> "Join":
+    def from_arrays(cls, arrays: Mapping[str, np.ndarray], ttl_ms: int, event_bytes: int, label_bytes: int) -> "Join":
         """Continue, possibly with other limits."""
         self = cls(ttl_ms, event_bytes, label_bytes)
         self.counters = JoinCounters(*arrays["counters"].tolist())

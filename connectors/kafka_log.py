@@ -45,6 +45,7 @@ from .transport import (
     TopicMismatch,
     Unavailable,
 )
+from .wire import MAX_BYTES
 
 logger = logging.getLogger(__name__)
 _client_logger = logging.getLogger("kafka")
@@ -698,6 +699,18 @@ def option_problems(options: Mapping[str, Any]) -> list[str]:
                 f"kafka.{key} is no option of kafka-python{f'; did you mean {close[0]!r}?' if close else ''}"
             )
     return problems
+
+
+def size_problems(settings: Settings) -> list[str]:
+    """Whether the producer would refuse an output of ours, one line each."""
+    largest = _client_options(settings.kafka, KafkaProducer)["max_request_size"]
+    least = max(settings.limits.dead_letter_bytes, MAX_BYTES) + (16 << 10)
+    if not isinstance(largest, int) or largest >= least:
+        return []
+    return [
+        f"kafka.max_request_size = {largest} must be at least {least}: for the largest dead letter "
+        "(limits.dead_letter_kb), question and piece of a model"
+    ]
 
 
 def _client_options(given: Mapping[str, Any], client: Any) -> dict[str, Any]:

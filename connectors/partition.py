@@ -20,7 +20,7 @@ from .checkpoint import Checkpoint, CheckpointStore, check_fingerprint
 from .journal import Cut, Kind
 from .models import KeyedModels
 from .observe import Snapshot
-from .publish import Publisher, pack_model
+from .publish import Publisher, TooLarge, pack_model
 from .settings import Settings
 from .state import Breaker, State
 from .training import Training
@@ -233,6 +233,7 @@ class Partition:
         self._newest = math.nan  # time of the newest record that was taken, in milliseconds
         self._lag_then = math.nan  # when it was taken: once the partition is revoked, the log does not know it any more
         self.n_lost = 0  # records that were gone before they were read, since the beginning of this process
+        self.n_unpublished = 0  # models that were too large to publish, likewise
         self._events = self._input(settings.log.topic)
         self._labels = self._input(settings.log.labels) if settings.log.labels else None
         self._begin(*self._restore(store.load()))
@@ -524,8 +525,12 @@ class Partition:
                 "offset": self.state.offset,
                 "created": time.time(),
             }
-            publisher.publish(name, pack_model(model, self.state.scaler, {}), meta)
-            n_models += 1
+            try:
+                publisher.publish(name, pack_model(model, self.state.scaler, {}), meta)
+                n_models += 1
+            except TooLarge as error:
+                self.n_unpublished += 1
+                logger.error("partition %d: scorers keep the model that they have: %s", self.number, error)
         return n_models
 
     def _note_saved(self) -> None:

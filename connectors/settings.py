@@ -293,6 +293,27 @@ class JoinSettings:
 
 
 @dataclass(frozen=True)
+class LimitSettings:
+    """The most that records may ask for; none of it is reached by ordinary streams.
+
+    A record beyond a limit goes to the dead-letter topic with its reason, and is counted.
+
+    Parameters
+    ----------
+    dead_letter_kb
+        Kilobytes of the largest record that is put aside whole.  Of a larger one the dead letter has the beginning,
+        the size and a SHA-256; ``streamsvm dlq replay`` then takes the record from its topic, if it is still there.
+    """
+
+    dead_letter_kb: float = _key(512.0, _positive)
+
+    @property
+    def dead_letter_bytes(self) -> int:
+        """The same in bytes."""
+        return int(self.dead_letter_kb * 1024)
+
+
+@dataclass(frozen=True)
 class LabellingSettings:
     """Which events the trainer has labelled, and how they are shown to people; see `streamsvm.active`.
 
@@ -485,6 +506,7 @@ class Settings:
     features: FeatureSettings = field(default_factory=FeatureSettings)
     label: LabelSettings = field(default_factory=LabelSettings)
     join: JoinSettings = field(default_factory=JoinSettings)
+    limits: LimitSettings = field(default_factory=LimitSettings)
     labelling: LabellingSettings = field(default_factory=LabellingSettings)
     estimates: EstimateSettings = field(default_factory=EstimateSettings)
     daemon: DaemonSettings = field(default_factory=DaemonSettings)
@@ -549,9 +571,9 @@ def load(
     settings = Settings(**parts, kafka=_client_options(values["kafka"], path.parent, problems))
     problems += _contradictions(settings)
     if settings.kafka:
-        from .kafka_log import option_problems  # half a second, for those who use it
+        from .kafka_log import option_problems, size_problems  # half a second, for those who use it
 
-        problems += option_problems(settings.kafka)
+        problems += option_problems(settings.kafka) + size_problems(settings)
         if "bootstrap_servers" not in settings.kafka:
             problems.append("kafka.bootstrap_servers is missing: the address of a broker, such as 'localhost:9092'")
     try:

@@ -26,6 +26,14 @@ class Record(NamedTuple):
     value: bytes | None  # None: a tombstone
     headers: Headers
 
+    @property
+    def nbytes(self) -> int:
+        """Size of the key, the value and the headers."""
+        size = len(self.key or b"") + len(self.value or b"")
+        if self.headers:
+            size += sum(len(name) + len(value) for name, value in self.headers)
+        return size
+
 
 class Committed(NamedTuple):
     """What a consumer tells others about its progress in a partition."""

@@ -17,13 +17,15 @@ from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
 from streamsvm import LASVM, snapshot
-from streamsvm.connectors import daemon, journal, partition
+from streamsvm.connectors import daemon, journal, partition, publish
 from streamsvm.connectors.checkpoint import Checkpoint, CheckpointError, checkpoint_files
+from streamsvm.connectors.daemon import Daemon
 from streamsvm.connectors.local_log import LocalLog
 from streamsvm.connectors.models import KeyedModels
 from streamsvm.connectors.partition import RecordsLost
 from streamsvm.connectors.publish import read_newest, unpack_model
 from streamsvm.connectors.segments import Appender
+from streamsvm.connectors.serve import Health, Metrics
 from streamsvm.connectors.settings import (
     DaemonSettings,
     FeatureSettings,
@@ -35,6 +37,7 @@ from streamsvm.connectors.settings import (
 from streamsvm.connectors.state import TooManyBadRecords
 from streamsvm.connectors.training import Training
 from streamsvm.connectors.transport import PositionRefused
+from streamsvm.connectors.watchdog import Watchdog
 
 START = 1_700_000_000_000  # milliseconds
 
@@ -343,6 +346,19 @@ def test_a_model_that_has_only_forgotten_is_published_as_a_newer_one(tmp_path):
         assert model.digest() == state.model.digest()
     assert [found.manifest["ver"] for found in published] == [4, 5, 6]
     assert model.n_members == 2
+
+
+def test_a_model_that_is_too_large_to_publish_is_told_and_counted(tmp_path, monkeypatch, caplog):
+    monkeypatch.setattr(publish, "MAX_CHUNKS", 0)
+    settings = configure(tmp_path, log={"model": "model"}, features={"scale": "none"})
+    append(settings, {"events": [(START + i, None, {"id": i, "x": {"a": float(i)}, "y": i > 1}) for i in range(4)]})
+    metrics = Metrics()
+    with LocalLog(settings.log.dir) as log:
+        state = Daemon(settings, log, lambda: False, Health(), metrics, Watchdog(0)).run()[0]
+    assert state.counters.learned == 4
+    assert read(settings, "model") == []
+    assert "scorers keep the model that they have: blob has" in caplog.text
+    assert "streamsvm_unpublished_total 1" in metrics.render()
 
 
 def test_labels_that_are_early_make_no_models(tmp_path):
