@@ -300,16 +300,25 @@ class LimitSettings:
 
     Parameters
     ----------
+    read_ahead_mb
+        Memory, in megabytes, for records that a trainer has read and not yet consumed.  Each of its partitions may
+        have one batch beyond that.  The scale is fitted on fewer than `features.warmup` events if these take more.
     dead_letter_kb
         Kilobytes of the largest record that is put aside whole.  Of a larger one the dead letter has the beginning,
         the size and a SHA-256; ``streamsvm dlq replay`` then takes the record from its topic, if it is still there.
     """
 
+    read_ahead_mb: float = _key(64.0, _positive)
     dead_letter_kb: float = _key(512.0, _positive)
 
     @property
+    def read_ahead_bytes(self) -> int:
+        """`read_ahead_mb` in bytes."""
+        return int(self.read_ahead_mb * 2**20)
+
+    @property
     def dead_letter_bytes(self) -> int:
-        """The same in bytes."""
+        """`dead_letter_kb` in bytes."""
         return int(self.dead_letter_kb * 1024)
 
 
@@ -449,7 +458,8 @@ class DaemonSettings:
     max_models
         How many models of keys stay in memory; the others wait on disk.
     batch
-        The most records that are predicted, then learned, together; 1 learns each record at once.
+        The most records that are predicted, then learned, together; 1 learns each record at once.  Fewer, once they
+        have 4 MB.
     state_dir
         Folder of the checkpoints.
     start

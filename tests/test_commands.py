@@ -72,7 +72,10 @@ def fill(folder, values, topic="events", **options):
 def records(folder, topic="events", partition=0):
     with LocalLog(folder) as log:
         log.seek(topic, partition, 0)
-        return log.poll(0, 10**6)
+        found = []
+        while more := log.poll(0, 10**6):
+            found += more
+        return found
 
 
 def digests(states):

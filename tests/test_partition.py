@@ -17,7 +17,7 @@ from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
 from streamsvm import LASVM, snapshot
-from streamsvm.connectors import daemon, journal, partition, publish
+from streamsvm.connectors import daemon, journal, local_log, partition, publish
 from streamsvm.connectors.checkpoint import Checkpoint, CheckpointError, checkpoint_files
 from streamsvm.connectors.daemon import Daemon
 from streamsvm.connectors.local_log import LocalLog
@@ -990,6 +990,92 @@ def test_a_warm_up_may_be_longer_than_what_is_kept_in_memory(tmp_path, monkeypat
         assert state.offset == 500
         found.append(state.scaler.to_bytes())
     assert found[0] == found[1]
+
+
+def padded(rows, n_bytes):
+    """The same records, in events that are larger."""
+    events = [
+        (time, key, value if isinstance(value, bytes) else {**value, "text": "x" * n_bytes})
+        for time, key, value in rows["events"]
+    ]
+    return {**rows, "events": events}
+
+
+@pytest.fixture
+def held(monkeypatch):
+    """The most bytes of records that the inputs of a daemon have held, in a list of one."""
+    most = [0]
+    offer = partition.Input.offer
+
+    def watched(self, records):
+        offer(self, records)
+        self.together = getattr(self._log, "inputs", set()) | {self}
+        self._log.inputs = self.together
+        held = [record.nbytes for item in self.together for record in item.records]
+        most[0] = max(most[0], sum(held))
+
+    monkeypatch.setattr(partition.Input, "offer", watched)
+    return most
+
+
+def test_what_is_read_ahead_is_bounded_in_bytes(tmp_path, monkeypatch, held):
+    """And nothing comes out differently."""
+    rows = padded(traffic(500), 4000)
+    monkeypatch.setattr(partition, "_CUT_BYTES", 20_000)
+    monkeypatch.setattr(local_log, "POLL_BYTES", 30_000)
+    found = []
+    for name, limits in (("roomy", {}), ("tight", {"read_ahead_mb": 0.1}), ("none", {"read_ahead_mb": 0.03})):
+        settings = configure(tmp_path / name, limits=limits, features={"warmup": 5})
+        append(settings, rows)
+        held[0] = 0
+        found.append(outcome(settings, daemon.run(settings)))
+        if name == "roomy":
+            assert held[0] > 2_000_000
+        else:
+            a_cut_of_each_topic, a_poll, a_record = 2 * 20_000, 30_000, 5000
+            assert held[0] < settings.limits.read_ahead_bytes + a_cut_of_each_topic + a_poll + a_record
+    assert found[0] == found[1] == found[2]
+    assert found[0][0][0]["offsets"][0] == 500
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_killed_again_and_again_with_large_records_it_ends_the_same(tmp_path, monkeypatch, seed):
+    """Some cuts end with so many bytes, others with so many records, and each process has another memory."""
+    monkeypatch.setattr(journal, "TRIES", 10**9)
+    monkeypatch.setattr(partition, "_CUT_BYTES", 20_000)
+    monkeypatch.setattr(local_log, "POLL_BYTES", 15_000)
+    rows = traffic(300, seed)
+    rows["events"] = [*rows["events"][:150], *padded(rows, 3000)["events"][150:]]
+    rng = random.Random(seed)
+    undisturbed = configure(tmp_path / "undisturbed")
+    append(undisturbed, rows)
+    expected = outcome(undisturbed, daemon.run(undisturbed))
+    settings = configure(tmp_path / "killed")
+    append(settings, rows)
+    states, step = None, 0
+    while states is None:
+        step += rng.randint(1, 60)
+        limits = {"read_ahead_mb": rng.choice([0.01, 0.1, 64.0])}
+        here = replace(settings, limits=replace(settings.limits, **limits))
+        with contextlib.suppress(Killed):
+            states = run_with(here, Fuse(step), monkeypatch)
+    assert outcome(settings, states) == expected
+
+
+def test_the_scale_is_fitted_on_as_many_events_as_there_is_room_for(tmp_path, caplog):
+    rows = padded(traffic(300), 4000)
+    settings = configure(tmp_path, features={"warmup": 100}, limits={"read_ahead_mb": 0.1})
+    append(settings, rows)
+    (state,) = daemon.run(settings).values()
+    assert "the scale is fitted on 25 events, for more would not fit into limits.read_ahead_mb" in caplog.text
+    assert (state.scaler.warmup, state.offset) == (25, 300)
+
+
+def test_a_beginning_without_any_event_is_refused_before_it_fills_the_memory(tmp_path):
+    settings = configure(tmp_path, daemon={"max_bad": 1.0}, limits={"read_ahead_mb": 0.1})
+    append(settings, {"events": [(START, None, b"x" * 5000)] * 100})
+    with pytest.raises(TooManyBadRecords, match="none of the first 20 records of topic 'events' is an event"):
+        daemon.run(settings)
 
 
 def test_bad_records_do_not_count_for_the_warm_up(tmp_path):

@@ -354,6 +354,6 @@ def test_schemas_that_cannot_be_used_are_a_problem_of_the_configuration(tmp_path
 def test_every_output_must_go_into_a_request(tmp_path, flags):
     path = tmp_path / "app.toml"
     path.write_text('[kafka]\nbootstrap_servers = "nowhere:1"\n')
-    with pytest.raises(ConfigError, match="kafka.max_request_size = .* must be at least"):
+    with pytest.raises(ConfigError, match=r"kafka\.max_request_size = .* must be at least"):
         load(path, {}, flags)
     load(path, {}, ["kafka.max_request_size=3000000", "limits.dead_letter_kb=2000"])
