@@ -3,10 +3,12 @@
 import json
 import logging
 import time
+from collections import OrderedDict
 from collections.abc import Generator, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, closing
+from contextlib import AbstractContextManager, ExitStack, closing
 from dataclasses import replace
 from datetime import datetime
+from hashlib import sha256
 from pathlib import Path
 from typing import Any, NamedTuple, cast
 
@@ -30,6 +32,7 @@ _POLL_SECONDS = 0.2
 _POLL_RECORDS = 500
 _FLUSH_SECONDS = 60.0
 _SHOWN_BYTES = 80  # of a dead letter
+_SEEN = 100_000  # of the last dead letters: repetitions are no farther apart than a checkpoint's records
 
 
 # --- what they share --------------------------------------------------------------------------------------------------
@@ -190,6 +193,15 @@ class DeadLetter(NamedTuple):
         return tuple(self.why.get(name, "?") for name in ("topic", "partition", "offset"))
 
     @property
+    def is_shortened(self) -> bool:
+        """Whether this is not the whole record: see `wire.dead_letter`."""
+        return "sha256" in self.why
+
+    def is_of(self, original: Record) -> bool:
+        """Whether this shortened letter is about that record."""
+        return self.why.get("sha256") == sha256(original.value or b"").hexdigest()
+
+    @property
     def home(self) -> tuple[str, int]:
         """The topic and the partition that it comes from."""
         partition = self.why.get("partition", "")
@@ -198,7 +210,11 @@ class DeadLetter(NamedTuple):
     def __str__(self) -> str:
         where = "-".join(self.source)
         what = f"{self.reason}: {self.why.get('error', '?')}"
-        return f"{self.record.offset}\t{where}\t{what}\t{(self.record.value or b'')[:_SHOWN_BYTES]!r}"
+        value = self.record.value or b""
+        shown = f"{self.record.offset}\t{where}\t{what}\t{value[:_SHOWN_BYTES]!r}"
+        if self.is_shortened:
+            shown += f" (shortened: {len(value)} of {self.why.get('bytes', '?')} bytes; replay takes it from {where})"
+        return shown
 
 
 def list_dead_letters(settings: Settings, reason: str | None, first: int | None) -> None:
@@ -240,7 +256,8 @@ def replay_dead_letters(settings: Settings, reason: str | None, first: int | Non
     """Put dead letters back where they come from, each once.
 
     How far that has gone is committed for the group ``ID-dlq``, after each few hundred: if this process is killed, so
-    many may be put back twice.
+    many may be put back twice.  Of a letter that is shortened the record itself is put back, if it is still in its
+    topic.
 
     Parameters
     ----------
@@ -254,7 +271,7 @@ def replay_dead_letters(settings: Settings, reason: str | None, first: int | Non
         Only say what would be done.
     """
     topic, group = settings.log.dlq, f"{settings.group.id}-dlq"
-    with open_once(settings, group) as log:
+    with open_once(settings, group) as log, _Originals(settings) as originals:
         homes = {
             (name, number)
             for name in (settings.log.topic, settings.log.labels)
@@ -262,8 +279,8 @@ def replay_dead_letters(settings: Settings, reason: str | None, first: int | Non
             for number in log.start_offsets(name)
         }
         committed, ends = log.committed(topic), log.end_offsets(topic)
-        n_replayed = n_homeless = 0
-        seen: set[tuple[str, ...]] = set()  # a trainer that was ended by poison refuses the same records again
+        n_replayed = n_homeless = n_gone = 0
+        seen: OrderedDict[tuple[str, ...], None] = OrderedDict()  # one that was killed refuses the same records again
         for number, start in log.start_offsets(topic).items():
             replayed = Replayed.from_commit(committed.get(number))
             start = min(max(start, replayed.offset if first is None else first), ends[number])
@@ -276,16 +293,24 @@ def replay_dead_letters(settings: Settings, reason: str | None, first: int | Non
                     continue
                 if letter.source in seen:
                     continue
-                seen.add(letter.source)
+                seen[letter.source] = None
+                if len(seen) > _SEEN:
+                    seen.popitem(last=False)
                 if letter.home not in homes:
                     n_homeless += 1
                     logger.warning("%s-%d-%d comes from no topic that we read", topic, number, letter.record.offset)
+                    continue
+                original = originals.of(letter) if letter.is_shortened else letter.record
+                if original is None:
+                    n_gone += 1
+                    where = "-".join(letter.source)
+                    logger.warning("%s-%d-%d is shortened, and %s is gone", topic, number, letter.record.offset, where)
                     continue
                 n_replayed += 1
                 if is_dry:
                     print(letter)
                     continue
-                _put_back(log, letter)
+                _put_back(log, letter, original)
                 n_waiting += 1
                 if n_waiting == _POLL_RECORDS:
                     _commit(settings, group, log, number, replayed.up_to(letter.record.offset + 1, reason))
@@ -293,19 +318,47 @@ def replay_dead_letters(settings: Settings, reason: str | None, first: int | Non
             if not is_dry:
                 _commit(settings, group, log, number, replayed.up_to(ends[number], reason))
     print(f"{'would put' if is_dry else 'put'} {plural(n_replayed, 'record')} back", end="")
-    print(f", and passed over {n_homeless} from elsewhere" if n_homeless else "")
+    print(f", and passed over {n_homeless} from elsewhere" if n_homeless else "", end="")
+    print(f", and passed over {n_gone} that are shortened and gone from their topic" if n_gone else "")
 
 
-def _put_back(log: Transport, letter: DeadLetter) -> None:
+class _Originals:
+    """Finds the records that shortened dead letters are about, inside a ``with`` block."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._resources = ExitStack()
+        self._log: Transport | None = None
+
+    def __enter__(self) -> "_Originals":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._resources.close()
+
+    def of(self, letter: DeadLetter) -> Record | None:
+        """The record, if it is still where it was."""
+        if self._log is None:
+            self._log = self._resources.enter_context(open_once(self._settings))
+        (topic, partition), offset = letter.home, letter.why.get("offset", "")
+        if not offset.isdecimal():
+            return None
+        start, end = self._log.start_offsets(topic)[partition], self._log.end_offsets(topic)[partition]
+        if not start <= int(offset) < end:
+            return None
+        with closing(read(self._log, topic, {partition: int(offset)}, {partition: int(offset) + 1})) as records:
+            return next((record for record in records if letter.is_of(record)), None)
+
+
+def _put_back(log: Transport, letter: DeadLetter, original: Record) -> None:
     """Append it to where it comes from, as it was; its headers tell how often it was refused."""
-    record = letter.record
-    own = [header for header in record.headers if not header[0].startswith(DEAD_LETTER)]
+    own = [header for header in original.headers if not header[0].startswith(DEAD_LETTER)]
     ours: Headers = [
-        (f"{DEAD_LETTER}replayed", str(record.offset).encode()),
+        (f"{DEAD_LETTER}replayed", str(letter.record.offset).encode()),
         (f"{DEAD_LETTER}attempts", letter.why.get("attempts", "1").encode()),
     ]
     topic, partition = letter.home
-    log.produce(topic, record.value, key=record.key, headers=[*own, *ours], partition=partition)
+    log.produce(topic, original.value, key=original.key, headers=[*own, *ours], partition=partition)
 
 
 def _commit(settings: Settings, group: str, log: Transport, partition: int, replayed: Replayed) -> None:

@@ -25,7 +25,7 @@ from .checkpoint import CheckpointStore, checkpoint_files
 from .folders import lock_folder
 from .local_log import LocalLog
 from .observe import Progress
-from .partition import Partition
+from .partition import Partition, ReadAhead
 from .publish import Place, Publisher, Shelf, read_newest
 from .serve import Health, Metrics, Server
 from .settings import ConfigError, Settings
@@ -183,6 +183,7 @@ class Daemon:
         self._codec = settings.codec()
         self._publisher = Publisher(log, settings.log.model) if settings.log.model else None
         self._published_at = time.monotonic()
+        self._ahead = ReadAhead(settings.limits.read_ahead_bytes)
         self._partitions: dict[int, Partition] = {}
         self._was_assigned = False  # any partition, ever
         self._polled_at = 0.0
@@ -251,7 +252,7 @@ class Daemon:
             )
         if settings.daemon.exactly_once:
             store.roll_back(checkpoint)
-        return Partition(number, settings, self._codec, self._log, store)
+        return Partition(number, settings, self._codec, self._log, store, self._ahead)
 
     def _drop(self, partitions: list[int]) -> None:
         for number in partitions:

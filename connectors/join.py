@@ -23,12 +23,14 @@ Without the event
     Of an event that is forgotten here, the model may hold the example still.  Nobody can tell a label for it from one
     that is early, so `without_event` says what a label that waits would mean to such a model.
 Memory
-    Above the limit the oldest entries are dropped, learned or not.  One that is larger than the limit by itself is not
-    kept, and costs no other its place.  What was dropped is forgotten as if its time were over.
+    Events have a limit, and labels without an event have another, so that labels with made-up ids cost no event its
+    place.  Above either limit the oldest of its entries are dropped, learned or not.  One that is larger than the limit
+    by itself is not kept, and costs no other its place.  What was dropped is forgotten as if its time were over.
 
 All that can be lost is counted.  Every event ends as matched, expired, dropped or a duplicate; every label, the y of
-events that are no duplicates included, as matched, corrected, confirmed, stale, a duplicate, retracted, undone or
-unmatched (or as not undone: those that came when nothing could be forgotten, in a checkpoint from then).
+events that are no duplicates included, as matched, corrected, confirmed, stale, a duplicate, retracted, undone,
+unmatched or a dropped label (or as not undone: those that came when nothing could be forgotten, in a checkpoint from
+then).
 """
 
 import math
@@ -80,6 +82,7 @@ class JoinCounters:
     not_undone: int = 0  # retractions after it, before the trainer could forget: only in checkpoints from then
     unmatched: int = 0  # labels and retractions whose event did not come in time
     undone: int = 0  # retractions after the event was learned
+    dropped_labels: int = 0  # labels and retractions that made room for others before their event came
 
 
 @dataclass(slots=True)
@@ -97,6 +100,31 @@ class _Entry:
     taught: tuple[bool | None, float] | None = None  # y and w of the last lesson
 
 
+class _Kept:
+    """Entries of one kind, events or labels without an event, and the memory that they take."""
+
+    def __init__(self, max_bytes: int) -> None:
+        self.max_bytes = max_bytes
+        self.nbytes = 0
+        # By key, oldest first: every new entry goes to the end, and the clock never goes back.  A dict would do, but
+        # finding its first item takes time in proportion to the items that were removed before it.
+        self.entries: OrderedDict[int, _Entry] = OrderedDict()
+
+    def add(self, key: int, entry: _Entry) -> None:
+        self.entries[key] = entry
+        self.nbytes += _size(entry)
+
+    def pop(self, key: int) -> _Entry:
+        entry = self.entries.pop(key)
+        self.nbytes -= _size(entry)
+        return entry
+
+    def pop_oldest(self) -> tuple[int, _Entry]:
+        key, entry = self.entries.popitem(last=False)
+        self.nbytes -= _size(entry)
+        return key, entry
+
+
 class Join:
     """Pairs events with labels.
 
@@ -104,17 +132,16 @@ class Join:
     ----------
     ttl_ms
         How long events wait for labels, labels for events, and learned events for corrections.
-    max_bytes
-        Limit of the memory for all of them.
+    event_bytes
+        Limit of the memory for events.
+    label_bytes
+        Limit of the memory for labels without an event.
     """
 
-    def __init__(self, ttl_ms: int, max_bytes: int) -> None:
+    def __init__(self, ttl_ms: int, event_bytes: int, label_bytes: int) -> None:
         self._ttl = ttl_ms
-        self._max_bytes = max_bytes
-        # By key, oldest first: every new entry goes to the end, and the clock never goes back.  A dict would do, but
-        # finding its first item takes time in proportion to the items that were removed before it.
-        self._entries: OrderedDict[int, _Entry] = OrderedDict()
-        self._bytes = 0
+        self._events = _Kept(event_bytes)
+        self._labels = _Kept(label_bytes)
         self._clock = _NEVER
         self.counters = JoinCounters()
         self.when_forgotten: Callable[[int], object] = lambda key: None  # called with the key of each event that goes
@@ -122,12 +149,12 @@ class Join:
     @property
     def n_entries(self) -> int:
         """Number of events, learned or not, and of labels without an event, that are kept."""
-        return len(self._entries)
+        return len(self._events.entries) + len(self._labels.entries)
 
     @property
     def nbytes(self) -> int:
-        """Memory for them, as far as it is counted: never above `max_bytes`."""
-        return self._bytes
+        """Memory for them, as far as it is counted: never above the sum of both limits."""
+        return self._events.nbytes + self._labels.nbytes
 
     @property
     def clock(self) -> int:
@@ -136,20 +163,18 @@ class Join:
 
     def awaiting(self, key: int) -> bytes | None:
         """The payload of an event that is here and was not learned yet; None for any other key."""
-        entry = self._entries.get(key)
+        entry = self._events.entries.get(key)
         return entry.value if entry is not None and entry.taught is None else None
 
     def label_of(self, key: int) -> bool | None:
         """The label that holds of an event that is here; None for any other key."""
-        entry = self._entries.get(key)
-        return entry.y if entry is not None and entry.value is not None else None
+        entry = self._events.entries.get(key)
+        return entry.y if entry is not None else None
 
     def without_event(self, key: int) -> Lesson | None:
         """What the label that waits for this event says of it, if one does and the event is not here."""
-        entry = self._entries.get(key)
-        if entry is None or entry.value is not None:
-            return None
-        return Lesson(key, None, entry.y, 0.0, 0.0, None, is_first=False)
+        entry = self._labels.entries.get(key)
+        return None if entry is None else Lesson(key, None, entry.y, 0.0, 0.0, None, is_first=False)
 
     def add_event(
         self,
@@ -185,22 +210,21 @@ class Join:
         """
         if time > self._clock:
             self._advance(time)
-        waiting = self._entries.get(key)
-        if waiting is not None and waiting.value is not None:
+        if key in self._events.entries:
             self.counters.duplicate_events += 1
             return None
         entry = _Entry(self._clock, value, entity, w, margin, _NEVER, _NEVER, None)
         lesson = None
-        if waiting is not None:
+        if key in self._labels.entries:
+            waiting = self._labels.pop(key)
             if y is not None:
                 self._is_newer(waiting, *_INLINE, y)  # it is not, and is counted
-            self._remove(key)
             entry.rev, entry.offset = waiting.rev, waiting.offset
             lesson = self._decide(key, entry, waiting.y, waiting.w)
         elif y is not None:
             entry.rev, entry.offset = _INLINE
             lesson = self._decide(key, entry, y, w)
-        self._insert(key, entry)
+        self._insert(self._events, key, entry)
         return lesson
 
     def add_label(self, label: Label, offset: int, time: int) -> Lesson | None:
@@ -223,9 +247,9 @@ class Join:
             self._advance(time)
         key, rev = label.key, label.rev
         y = label.y if label.op == "set" else None
-        entry = self._entries.get(key)
+        entry = self._events.entries.get(key) or self._labels.entries.get(key)
         if entry is None:
-            self._insert(key, _Entry(self._clock, None, None, label.w, 0.0, rev, offset, y))
+            self._insert(self._labels, key, _Entry(self._clock, None, None, label.w, 0.0, rev, offset, y))
             return None
         if not self._is_newer(entry, rev, offset, y):
             return None
@@ -234,7 +258,7 @@ class Join:
             return self._decide(key, entry, y, label.w)
         self.counters.stale += 1  # the label that waited until now
         entry.since, entry.y, entry.w = self._clock, y, label.w
-        self._entries.move_to_end(key)
+        self._labels.entries.move_to_end(key)
         return None
 
     def _is_newer(self, entry: _Entry, rev: int, offset: int, y: bool | None) -> bool:
@@ -273,45 +297,44 @@ class Join:
 
     def _advance(self, time: int) -> None:
         self._clock = time
-        while self._entries and next(iter(self._entries.values())).since < time - self._ttl:
-            self.counters.expired += self._forget_oldest()
+        for kept in (self._events, self._labels):
+            while kept.entries and next(iter(kept.entries.values())).since < time - self._ttl:
+                self._forget_oldest(kept, is_expired=True)
 
-    def _insert(self, key: int, entry: _Entry) -> None:
-        size = _size(entry)
-        if size > self._max_bytes:
-            self.counters.dropped += self._count_lost(entry)
+    def _insert(self, kept: _Kept, key: int, entry: _Entry) -> None:
+        if _size(entry) > kept.max_bytes:
+            self._count_lost(entry, is_expired=False)
             return
-        self._entries[key] = entry
-        self._bytes += size
-        if self._bytes > self._max_bytes:
-            self._shrink()
+        kept.add(key, entry)
+        self._shrink(kept)
 
-    def _shrink(self) -> None:
-        while self._bytes > self._max_bytes:
-            self.counters.dropped += self._forget_oldest()
+    def _shrink(self, kept: _Kept) -> None:
+        while kept.nbytes > kept.max_bytes:
+            self._forget_oldest(kept, is_expired=False)
 
-    def _remove(self, key: int) -> None:
-        self._bytes -= _size(self._entries.pop(key))
-
-    def _forget_oldest(self) -> int:
-        key, entry = self._entries.popitem(last=False)
-        self._bytes -= _size(entry)
+    def _forget_oldest(self, kept: _Kept, *, is_expired: bool) -> None:
+        key, entry = kept.pop_oldest()
+        self._count_lost(entry, is_expired=is_expired)
         if entry.value is not None:
             self.when_forgotten(key)
-        return self._count_lost(entry)
 
-    def _count_lost(self, entry: _Entry) -> int:
-        """Number of events, 1 or 0, that go without ever being learned; a label that goes is counted here."""
-        if entry.value is None:
+    def _count_lost(self, entry: _Entry, *, is_expired: bool) -> None:
+        """Count what goes: a label, or an event that was never learned."""
+        is_label = entry.value is None
+        if is_label and is_expired:
             self.counters.unmatched += 1
-            return 0
-        return int(entry.taught is None)
+        elif is_label:
+            self.counters.dropped_labels += 1
+        elif entry.taught is None and is_expired:
+            self.counters.expired += 1
+        elif entry.taught is None:
+            self.counters.dropped += 1
 
     # --- checkpoints --------------------------------------------------------------------------------------------------
 
     def to_arrays(self) -> dict[str, np.ndarray]:
         """The state, for a checkpoint."""
-        entries = list(self._entries.values())
+        entries = [*self._events.entries.values(), *self._labels.entries.values()]
 
         def column(name: str, dtype: type) -> np.ndarray:
             return np.fromiter(map(attrgetter(name), entries), dtype, len(entries))
@@ -320,7 +343,7 @@ class Join:
         return {
             "clock": np.array(self._clock),
             "counters": np.array(astuple(self.counters)),
-            "key": np.fromiter(self._entries, np.int64, len(entries)),
+            "key": np.array([*self._events.entries, *self._labels.entries], dtype=np.int64),
             **{name: column(name, np.int64) for name in ("since", "rev", "offset")},
             "margin": column("margin", np.float64),
             "w": np.array([np.nan if entry.w is None else entry.w for entry in entries], dtype=np.float64),
@@ -332,9 +355,9 @@ class Join:
         }
 
     @classmethod
-    def from_arrays(cls, arrays: Mapping[str, np.ndarray], ttl_ms: int, max_bytes: int) -> "Join":
+    def from_arrays(cls, arrays: Mapping[str, np.ndarray], ttl_ms: int, event_bytes: int, label_bytes: int) -> "Join":
         """Continue, possibly with other limits."""
-        self = cls(ttl_ms, max_bytes)
+        self = cls(ttl_ms, event_bytes, label_bytes)
         self.counters = JoinCounters(*arrays["counters"].tolist())
         columns = [arrays[name].tolist() for name in ("key", "since", "rev", "offset", "margin", "w", "y")]
         taught = zip(arrays["taught_y"].tolist(), arrays["taught_w"].tolist(), strict=True)
@@ -343,10 +366,11 @@ class Join:
             weight = None if math.isnan(w) else w
             label = None if y == _ABSENT else bool(y)
             lesson = _restored(taught_y, taught_w)
-            self._entries[key] = _Entry(since, value, entity, weight, margin, rev, offset, label, lesson)
-        self._bytes = sum(map(_size, self._entries.values()))
+            kept = self._labels if value is None else self._events
+            kept.add(key, _Entry(since, value, entity, weight, margin, rev, offset, label, lesson))
         self._advance(int(arrays["clock"]))
-        self._shrink()
+        self._shrink(self._events)
+        self._shrink(self._labels)
         return self
 
 

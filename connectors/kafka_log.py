@@ -33,6 +33,7 @@ from .layers import parse_text
 from .settings import ConfigError, Settings, parse_partitions
 from .topics import Shape
 from .transport import (
+    POLL_BYTES,
     AccessDenied,
     Committed,
     Headers,
@@ -45,6 +46,7 @@ from .transport import (
     TopicMismatch,
     Unavailable,
 )
+from .wire import MAX_BYTES
 
 logger = logging.getLogger(__name__)
 _client_logger = logging.getLogger("kafka")
@@ -67,6 +69,7 @@ _DEFAULTS: dict[str, Any] = {
     "metrics_enabled": False,  # nobody reads them, and we have our own
     "batch_size": 65536,
     "max_request_size": 16 << 20,  # what could be read, can be put aside
+    "fetch_max_bytes": 16 << 20,  # of all partitions; they are in memory until they were polled
     "delivery_timeout_ms": 2**31 - 1,  # a broker that is away is waited for: what was produced is never given up
 }
 _STATIC_SESSION_MS = 10_000  # a named member comes back at once, so its partitions need not wait long for another
@@ -74,6 +77,7 @@ _COMPRESSIONS = {"zstd": "zstandard", "lz4": "lz4"}  # best first, with the pack
 _MEMBERSHIP_MS = 500  # for one look at the group
 _MARKS_MS = 50  # for a position, which the client mostly knows
 _COMMAND_MS = 10_000  # for questions to the broker
+_AT_ONCE = 50  # records that the client is asked for, before their bytes are looked at
 _IDLE_SECONDS = 0.1  # of sleep while there is nothing to read from
 _ADMIN_TRIES = 10
 _FLUSH_SECONDS = 5.0
@@ -197,8 +201,7 @@ class KafkaLog:
         if not self._reader.assignment():
             time.sleep(min(timeout, _IDLE_SECONDS))
             return []
-        with _translated():
-            batches = self._reader.poll(timeout_ms=int(1000 * timeout), max_records=limit)
+        batches = self._fetched(timeout, limit)
         records = [
             Record(
                 r.topic, r.partition, r.offset, r.timestamp, r.key, r.value, _headers(r.headers) if r.headers else ()
@@ -209,6 +212,23 @@ class KafkaLog:
         self._note_positions(batches)
         self._look_for_stall(bool(records))
         return records
+
+    def _fetched(self, timeout: float, limit: int) -> dict[TopicPartition, list[Any]]:
+        """What the client has fetched; it unpacks what it is asked for, so it is asked for a few records at a time."""
+        batches: dict[TopicPartition, list[Any]] = {}
+        n_records = n_bytes = 0
+        while n_records < limit and n_bytes < POLL_BYTES:
+            n_asked = min(limit - n_records, _AT_ONCE)
+            with _translated():
+                more = self._reader.poll(timeout_ms=0 if batches else int(1000 * timeout), max_records=n_asked)
+            for tp, batch in more.items():
+                batches.setdefault(tp, []).extend(batch)
+                n_bytes += sum(len(r.value or b"") + len(r.key or b"") for r in batch)
+            n_more = sum(map(len, more.values()))
+            n_records += n_more
+            if n_more < n_asked:
+                break
+        return batches
 
     def position(self, topic: str, partition: int) -> int:
         return self._positions[TopicPartition(topic, partition)]
@@ -274,7 +294,7 @@ class KafkaLog:
         except kafka.errors.KafkaTimeoutError as error:
             raise Unavailable(f"topic {topic!r} does not answer: {error}") from None
         future.add_errback(self._note_failure)
-        self._backlog += len(value or b"")
+        self._backlog += len(value or b"") + len(key or b"") + sum(len(content) for _, content in headers)
         while self._backlog > _MAX_BACKLOG:
             with suppress(Unavailable):
                 self.flush()
@@ -698,6 +718,18 @@ def option_problems(options: Mapping[str, Any]) -> list[str]:
                 f"kafka.{key} is no option of kafka-python{f'; did you mean {close[0]!r}?' if close else ''}"
             )
     return problems
+
+
+def size_problems(settings: Settings) -> list[str]:
+    """Whether the producer would refuse an output of ours, one line each."""
+    largest = _client_options(settings.kafka, KafkaProducer)["max_request_size"]
+    least = max(settings.limits.dead_letter_bytes, MAX_BYTES) + (16 << 10)
+    if not isinstance(largest, int) or largest >= least:
+        return []
+    return [
+        f"kafka.max_request_size = {largest} must be at least {least}: for the largest dead letter "
+        "(limits.dead_letter_kb), question and piece of a model"
+    ]
 
 
 def _client_options(given: Mapping[str, Any], client: Any) -> dict[str, Any]:

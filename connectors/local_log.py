@@ -15,7 +15,7 @@ from zlib import crc32
 from streamsvm import snapshot
 
 from .segments import Appender, Cursor, LogCorruption, begin, end
-from .transport import TOPIC_NAME, Committed, Headers, Ownership, Record
+from .transport import POLL_BYTES, TOPIC_NAME, Committed, Headers, Ownership, Record
 
 _POLL_INTERVAL = 0.02  # seconds between two looks at the end of the log
 _PARTITION = re.compile(r"0|[1-9][0-9]{0,8}")
@@ -160,12 +160,13 @@ class LocalLog:
 
     def _take(self, limit: int) -> list[Record]:
         records: list[Record] = []
+        size = 0
         for key, cursor in self._cursors.items():
-            room = limit - len(records)
-            if room and key not in self._paused:
-                taken = cursor.take(*key, room)
-                (self._at_end.add if len(taken) < room else self._at_end.discard)(key)
+            if len(records) < limit and size < POLL_BYTES and key not in self._paused:
+                taken = cursor.take(*key, limit - len(records), POLL_BYTES - size)
+                (self._at_end.add if cursor.is_at_end else self._at_end.discard)(key)
                 records += taken
+                size += sum(record.nbytes for record in taken)
         return records
 
 

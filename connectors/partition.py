@@ -1,7 +1,8 @@
 """One partition of the stream: what was polled and not yet taken, its state, and its checkpoints.
 
 Records are taken in *cuts*: at most `batch` records, those with the earliest timestamps of the two topics, events
-before labels of the same time; first all events of the cut are consumed, then its labels.  While more records are known
+before labels of the same time; first all events of the cut are consumed, then its labels.  A cut ends sooner with the
+record that reaches 4 MB, for a decoded record takes many times its bytes.  While more records are known
 to be in the log a cut is always full, so the cuts are a function of the log.  Where the partition has caught up, what
 there is makes a cut at once, and the journal remembers it.
 """
@@ -20,9 +21,9 @@ from .checkpoint import Checkpoint, CheckpointStore, check_fingerprint
 from .journal import Cut, Kind
 from .models import KeyedModels
 from .observe import Snapshot
-from .publish import Publisher, pack_model
+from .publish import Publisher, TooLarge, pack_model
 from .settings import Settings
-from .state import Breaker, State
+from .state import Breaker, State, TooManyBadRecords
 from .training import Training
 from .transport import Committed, OffsetOutOfRange, Record, Transport
 from .wire import BadRecord, Codec
@@ -30,6 +31,8 @@ from .wire import BadRecord, Codec
 logger = logging.getLogger(__name__)
 
 _BUFFERED = 4000  # records that are polled ahead of one topic, or two cuts if that is more
+_CUT_BYTES = 4 << 20  # a cut ends with the record that reaches it
+_RECORD_BYTES, _HEADER_BYTES = 300, 150  # what the objects of a record, and of a header, take beside their bytes
 
 
 def key_name(key: bytes) -> str:
@@ -48,6 +51,20 @@ class RecordsLost(OffsetOutOfRange):
         self.start = start
 
 
+class ReadAhead:
+    """Memory for records that were polled and not yet taken, shared by all inputs of a process.
+
+    Parameters
+    ----------
+    max_bytes
+        Above it nothing is polled but what an input needs for its next cut.
+    """
+
+    def __init__(self, max_bytes: int) -> None:
+        self.max_bytes = max_bytes
+        self.nbytes = 0
+
+
 class Input:
     """Records of one topic of the partition that were polled and not yet taken.
 
@@ -55,18 +72,32 @@ class Input:
     ----------
     log, topic, number
         Where they come from.
-    limit
-        How many are polled ahead.
     end
         Where to stop reading; None: never.
+    batch
+        The most records that a cut has.
+    ahead
+        Memory for them; None for an input that keeps none.
     """
 
-    def __init__(self, log: Transport, topic: str, number: int, limit: int, end: int | None) -> None:
+    def __init__(
+        self,
+        log: Transport,
+        topic: str,
+        number: int,
+        end: int | None,
+        batch: int = 1,
+        ahead: ReadAhead | None = None,
+    ) -> None:
         self.topic = topic
-        self.limit = limit
         self._log = log
         self._number = number
         self._end = end
+        self._batch = batch
+        self._limit = max(_BUFFERED, 2 * batch)
+        self._ahead = ahead or ReadAhead(0)
+        self._wanted = 0  # records before this offset are polled, whatever room they take
+        self._bytes = 0
         self.records: deque[Record] = deque()
 
     def begin(self, offset: int) -> None:
@@ -92,9 +123,22 @@ class Input:
 
     def offer(self, records: Iterable[Record]) -> None:
         """Keep what was polled, but for what lies behind the end."""
-        self.records.extend(record for record in records if self._end is None or record.offset < self._end)
-        if len(self.records) >= self.limit:
+        for record in records:
+            if self._end is None or record.offset < self._end:
+                self.records.append(record)
+                self._count(_size(record))
+        is_full = len(self.records) >= self._limit or self._ahead.nbytes >= self._ahead.max_bytes
+        if is_full and self.has_cut and self.has_all_below(self._wanted):
             self._log.pause(self.topic, self._number)
+
+    @property
+    def has_cut(self) -> bool:
+        """Whether a cut could be made of these records alone."""
+        return len(self.records) >= self._batch or self._bytes >= _CUT_BYTES
+
+    def _count(self, n_bytes: int) -> None:
+        self._bytes += n_bytes
+        self._ahead.nbytes += n_bytes
 
     @property
     def position(self) -> int:
@@ -123,67 +167,98 @@ class Input:
         """Whether everything up to `end` was polled."""
         return self._end is not None and self.has_all_below(self._end)
 
-    def times(self, limit: int) -> list[int]:
-        """Timestamps of the first `limit` records."""
-        return [record.timestamp for record in islice(self.records, limit)]
+    def heads(self, limit: int) -> list[tuple[int, int]]:
+        """Timestamps and sizes of the first `limit` records."""
+        return [(record.timestamp, _size(record)) for record in islice(self.records, limit)]
 
     def reach(self, offset: int) -> bool:
-        """Whether every record before `offset` was polled; if not, there is room for more of them."""
+        """Whether every record before `offset` was polled; if not, they are, whatever room they take."""
         if self.has_all_below(offset):
             return True
-        self.widen(self.limit if len(self.records) >= self.limit else 0)
-        return False
-
-    def widen(self, n: int) -> None:
-        """Poll `n` more records ahead."""
-        self.limit += n
+        self._wanted = offset
         self._log.resume(self.topic, self._number)
+        return False
 
     def take(self, offset: int) -> list[Record]:
         """The records before `offset`."""
         records, taken = self.records, []
         while records and records[0].offset < offset:
             taken.append(records.popleft())
-        if len(self.records) < self.limit // 2:
+        self._count(-sum(map(_size, taken)))
+        has_room = len(records) < self._limit // 2 and self._ahead.nbytes < self._ahead.max_bytes // 2
+        if has_room or not self.has_cut:
             self._log.resume(self.topic, self._number)
         return taken
 
+    def close(self) -> None:
+        """Read no more, and forget what was not taken."""
+        self._log.release(self.topic, self._number)
+        self._count(-self._bytes)
+        self.records.clear()
+
+
+def _size(record: Record) -> int:
+    """Memory for a record."""
+    return record.nbytes + _RECORD_BYTES + _HEADER_BYTES * len(record.headers)
+
 
 class WarmUp:
-    """Fits the scale on the first events, which are consumed afterwards."""
+    """Fits the scale on the first events, which are consumed afterwards.
+
+    They are fewer than `features.warmup` if these would not fit into memory: a function of the log all the same.
+    """
 
     def __init__(self, settings: Settings, codec: Codec) -> None:
         self._kind = settings.features.scale
         self._length = settings.features.warmup
+        self._max_bytes = settings.limits.read_ahead_bytes
         self._codec = codec
         self._breaker = Breaker(settings.daemon.max_bad)
-        self._examples: list[dict[str, float]] = []
-        self._n_seen = 0
+        self._n_seen = 0  # records
+        self._n_bytes = 0  # of them
+        self._n_examples = 0  # events among them
 
     def fit(self, events: Input) -> WarmupScaler | None:
         """Look at the events that have come since the last call; None while there are not enough."""
         for record in islice(events.records, self._n_seen, None):
             self._n_seen += 1
-            try:
-                self._examples.append(self._codec.decode(record).x)
-            except BadRecord:
-                self._breaker.observe([True])
-            else:
-                self._breaker.observe([False])
-            if len(self._examples) == self._length:
-                return self._scaler()
-        if events.is_at_end and self._examples:
-            logger.warning("the scale is fitted on %d events, for the log has no more", len(self._examples))
-            return self._scaler()
-        if len(events.records) >= events.limit:
-            events.widen(self._length)
+            self._n_bytes += _size(record)
+            is_bad = self._features(record) is None
+            self._n_examples += not is_bad
+            self._breaker.observe([is_bad])
+            if self._n_examples == self._length:
+                return self._scaler(events)
+            if self._n_bytes >= self._max_bytes:
+                return self._scaler_of_fewer(events, "for more would not fit into limits.read_ahead_mb")
+        if events.is_at_end and self._n_examples:
+            return self._scaler_of_fewer(events, "for the log has no more")
+        events.reach(events.position + 1)
         return None
 
-    def _scaler(self) -> WarmupScaler:
-        scaler = WarmupScaler(kind=self._kind, warmup=len(self._examples))
-        for x in self._examples:
-            scaler.learn_one(x)
+    def _scaler_of_fewer(self, events: Input, why: str) -> WarmupScaler:
+        if not self._n_examples:
+            raise TooManyBadRecords(
+                f"none of the first {self._n_seen} records of topic {events.topic!r} is an event; "
+                'daemon.start = "latest" passes over them'
+            )
+        logger.warning("the scale is fitted on %d events, %s", self._n_examples, why)
+        return self._scaler(events)
+
+    def _scaler(self, events: Input) -> WarmupScaler:
+        """Decodes the events once more, one by one: all of them together take many times the memory of their bytes."""
+        scaler = WarmupScaler(kind=self._kind, warmup=self._n_examples)
+        for record in islice(events.records, self._n_seen):
+            x = self._features(record)
+            if x is not None:
+                scaler.learn_one(x)
         return scaler
+
+    def _features(self, record: Record) -> dict[str, float] | None:
+        """None if the record is no event."""
+        try:
+            return self._codec.decode(record).x
+        except BadRecord:
+            return None
 
 
 class Partition:
@@ -201,6 +276,8 @@ class Partition:
         Where they come from, and outputs go.
     store
         Its checkpoints.
+    ahead
+        Memory for records that were not taken yet.
 
     Raises
     ------
@@ -219,8 +296,10 @@ class Partition:
         codec: Codec,
         log: Transport,
         store: CheckpointStore,
+        ahead: ReadAhead,
     ) -> None:
         self.number = number
+        self._ahead = ahead
         self.store = store
         self.state: State | None = None
         self._settings = settings
@@ -233,6 +312,7 @@ class Partition:
         self._newest = math.nan  # time of the newest record that was taken, in milliseconds
         self._lag_then = math.nan  # when it was taken: once the partition is revoked, the log does not know it any more
         self.n_lost = 0  # records that were gone before they were read, since the beginning of this process
+        self.n_unpublished = 0  # models that were too large to publish, likewise
         self._events = self._input(settings.log.topic)
         self._labels = self._input(settings.log.labels) if settings.log.labels else None
         self._begin(*self._restore(store.load()))
@@ -244,7 +324,7 @@ class Partition:
 
     def _input(self, topic: str) -> Input:
         end = None if self._settings.daemon.follow else self._log.end_offsets(topic).get(self.number, 0)
-        return Input(self._log, topic, self.number, max(_BUFFERED, 2 * self._settings.daemon.batch), end)
+        return Input(self._log, topic, self.number, end, self._settings.daemon.batch, self._ahead)
 
     def _restore(self, checkpoint: Checkpoint | None) -> tuple[int, int]:
         """Take over a checkpoint; return where to begin in both topics."""
@@ -349,8 +429,7 @@ class Partition:
         """Whether the next cut has to be polled first."""
         if self.state is None or self._again:
             return True
-        batch = self._settings.daemon.batch
-        return any(len(item.records) < batch and not item.is_at_end for item in self._inputs())
+        return not all(item.has_cut or item.is_at_end for item in self._inputs())
 
     @property
     def is_finished(self) -> bool:
@@ -405,20 +484,22 @@ class Partition:
 
     def _earliest(self, limit: int) -> tuple[int, int]:
         """How many events and labels have the earliest timestamps; none if an earlier one may be in the log still."""
-        if not self._labels:
-            n_events = min(len(self._events.records), limit)
-            return (n_events, 0) if n_events == limit or self._events.is_exhausted else (0, 0)
-        events, labels = self._events.times(limit), self._labels.times(limit)
-        n_events = n_labels = 0
-        while n_events + n_labels < limit:
+        events = self._events.heads(limit)
+        labels = self._labels.heads(limit) if self._labels else []
+        n_events = n_labels = n_bytes = 0
+        while n_events + n_labels < limit and n_bytes < _CUT_BYTES:
             has_event, has_label = n_events < len(events), n_labels < len(labels)
-            if not (has_event or self._events.is_exhausted) or not (has_label or self._labels.is_exhausted):
+            if not (has_event or self._events.is_exhausted):
+                return 0, 0
+            if self._labels and not (has_label or self._labels.is_exhausted):
                 return 0, 0
             if not has_event and not has_label:
                 break
-            if not has_label or (has_event and events[n_events] <= labels[n_labels]):
+            if not has_label or (has_event and events[n_events][0] <= labels[n_labels][0]):
+                n_bytes += events[n_events][1]
                 n_events += 1
             else:
+                n_bytes += labels[n_labels][1]
                 n_labels += 1
         return n_events, n_labels
 
@@ -491,10 +572,10 @@ class Partition:
         self._has_asked = False
         if isinstance(self.state.models, KeyedModels):
             self.state.models.remove_old()
-        n_unmatched = self.state.join.counters.unmatched - self._saved_unmatched
+        n_unmatched = self._unmatched - self._saved_unmatched
         if n_unmatched:
             logger.info(
-                "partition %d: %d labels found no event, within join.ttl_seconds and join.pending_mb",
+                "partition %d: %d labels found no event, within join.ttl_seconds and join.labels_mb",
                 self.number,
                 n_unmatched,
             )
@@ -524,14 +605,23 @@ class Partition:
                 "offset": self.state.offset,
                 "created": time.time(),
             }
-            publisher.publish(name, pack_model(model, self.state.scaler, {}), meta)
-            n_models += 1
+            try:
+                publisher.publish(name, pack_model(model, self.state.scaler, {}), meta)
+                n_models += 1
+            except TooLarge as error:
+                self.n_unpublished += 1
+                logger.error("partition %d: scorers keep the model that they have: %s", self.number, error)
         return n_models
 
     def _note_saved(self) -> None:
         self._saved_at = time.monotonic()
         self._saved_offsets = self._offsets
-        self._saved_unmatched = self.state.join.counters.unmatched if self.state else 0
+        self._saved_unmatched = self._unmatched
+
+    @property
+    def _unmatched(self) -> int:
+        """Labels that have found no event so far."""
+        return self.state.join.counters.unmatched + self.state.join.counters.dropped_labels if self.state else 0
 
     @property
     def _offsets(self) -> int:
@@ -545,7 +635,7 @@ class Partition:
     def close(self) -> None:
         """Give the partition up; what was not saved is consumed again by its next owner."""
         for item in self._inputs():
-            self._log.release(item.topic, self.number)
+            item.close()
         if self.state and isinstance(self.state.models, KeyedModels):
             self.state.models.close()
         self.store.close()

@@ -46,6 +46,10 @@ _POLL_SECONDS = 0.2
 _POLL_RECORDS = 16  # of nearly a megabyte each
 
 
+class TooLarge(ValueError):  # noqa: N818 - names the condition
+    """A blob that does not go into one publication."""
+
+
 class Snapshot(NamedTuple):
     """A blob as it was published, and its manifest."""
 
@@ -117,14 +121,16 @@ class Publisher:
 
         Raises
         ------
+        TooLarge
+            If the blob has more than 900 MB; nothing is written then.
         ValueError
-            If `name`, `meta` or the blob's size cannot be; nothing is written then.
+            If `name` or `meta` cannot be; nothing is written then.
         """
         place = self._places.get(name, Place())
         slot = 1 - place.slot
         chunks = [blob[start : start + self._chunk_bytes] for start in range(0, len(blob), self._chunk_bytes)]
         if len(chunks) > MAX_CHUNKS:
-            raise ValueError(f"blob has {len(blob)} bytes; at most {MAX_CHUNKS * self._chunk_bytes} can be published")
+            raise TooLarge(f"blob has {len(blob)} bytes; at most {MAX_CHUNKS * self._chunk_bytes} can be published")
         manifest = _write_manifest(name, slot, len(chunks), blob, meta)
         self._produce(partition, [(f"{name}/{slot}/{number}", chunk) for number, chunk in enumerate(chunks)])
         self._produce(partition, [(f"{name}/manifest", manifest)])

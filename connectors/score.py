@@ -211,7 +211,7 @@ class Scorer:
         first = self._ends if settings.daemon.start == "latest" else self._log.start_offsets(topic)
         for number in partitions:
             end = None if settings.daemon.follow else self._ends.get(number, 0)
-            self._inputs[number] = Input(self._log, topic, number, _POLL_RECORDS, end)
+            self._inputs[number] = Input(self._log, topic, number, end)
             if number in committed:
                 self._committed[number] = committed[number].offset
             self._begin(number, self._committed.get(number, first.get(number, 0)))

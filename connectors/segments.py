@@ -53,6 +53,7 @@ class Cursor:
         self._position = 0  # of the buffer in the file
         self._index = 0  # of the next record in the buffer
         self._offset = 0  # of the next record
+        self.is_at_end = False  # the last `take` has met the end
         bases = _segments(folder)
         if bases and bases[0] > offset:
             raise OffsetOutOfRange(f"{folder}: offset {offset} is not in the log, which begins at {bases[0]}")
@@ -69,15 +70,22 @@ class Cursor:
         """Of the next record."""
         return self._offset
 
-    def take(self, topic: str, partition: int, limit: int) -> list[Record]:
+    def take(self, topic: str, partition: int, limit: int, max_bytes: int) -> list[Record]:
+        """Up to `limit` records; fewer, if they have `max_bytes` before."""
         records: list[Record] = []
-        while len(records) < limit and (body := self._next()) is not None:
+        size, self.is_at_end = 0, False
+        while len(records) < limit and size < max_bytes:
+            body = self._next()
+            if body is None:
+                self.is_at_end = True
+                break
             try:
                 records.append(_decode(topic, partition, body))
             except ValueError as error:
                 self._offset -= 1  # of the record, and its place
                 self._index -= _FRAME.size + len(body)
                 raise self._corruption(str(error)) from None
+            size += len(body)
         return records
 
     def skip_to_end(self) -> tuple[int, int]:

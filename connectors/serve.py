@@ -94,6 +94,7 @@ METRICS = (
     Metric("streamsvm_checkpoint_age_seconds", "gauge", "Time since the last checkpoint."),
     Metric("streamsvm_rebalances_total", "counter", "Changes of the partitions assigned to this process."),
     Metric("streamsvm_published_total", "counter", "Models published."),
+    Metric("streamsvm_unpublished_total", "counter", "Models that were too large to publish."),
     Metric("streamsvm_refused_snapshots_total", "counter", "Published models, or parts of them, that were of no use."),
     Metric("streamsvm_model_age_seconds", "gauge", "Time since the model in use was published."),
     Metric("streamsvm_cut_seconds", "histogram", "Time that a cut of the stream took.", _SHORT),

@@ -278,14 +278,48 @@ class JoinSettings:
         How long an event waits for its label and for corrections, and a label for its event, in the time that the
         events tell.
     pending_mb
-        Memory for what waits; the oldest is dropped when it is full.
+        Memory, in megabytes, for events that wait; the oldest is dropped when it is full.
+    labels_mb
+        Memory, in megabytes, for labels that wait for their event; the oldest is dropped when it is full.  It is
+        separate, so that labels with made-up ids never cost an event its place.
     max_skew_seconds
         How far an event's own time may be from that of its record before it is not believed.
     """
 
     ttl_seconds: float = _key(7 * 86400.0, _positive)
     pending_mb: float = _key(64.0, _positive)
+    labels_mb: float = _key(64.0, _positive)
     max_skew_seconds: float = _key(86400.0, _positive)
+
+
+@dataclass(frozen=True)
+class LimitSettings:
+    """The most that records may ask for; none of it is reached by ordinary streams.
+
+    A record beyond a limit goes to the dead-letter topic with its reason, and is counted.
+
+    Parameters
+    ----------
+    read_ahead_mb
+        Memory, in megabytes, for records that a trainer has read and not yet consumed.  Each of its partitions may
+        have one batch beyond that.  The scale is fitted on fewer than `features.warmup` events if these take more.
+    dead_letter_kb
+        Kilobytes of the largest record that is put aside whole.  Of a larger one the dead letter has the beginning,
+        the size and a SHA-256; ``streamsvm dlq replay`` then takes the record from its topic, if it is still there.
+    """
+
+    read_ahead_mb: float = _key(64.0, _positive)
+    dead_letter_kb: float = _key(512.0, _positive)
+
+    @property
+    def read_ahead_bytes(self) -> int:
+        """`read_ahead_mb` in bytes."""
+        return int(self.read_ahead_mb * 2**20)
+
+    @property
+    def dead_letter_bytes(self) -> int:
+        """`dead_letter_kb` in bytes."""
+        return int(self.dead_letter_kb * 1024)
 
 
 @dataclass(frozen=True)
@@ -442,7 +476,8 @@ class DaemonSettings:
     max_models
         How many models of keys stay in memory; the others wait on disk.
     batch
-        The most records that are predicted, then learned, together; 1 learns each record at once.
+        The most records that are predicted, then learned, together; 1 learns each record at once.  Fewer, once they
+        have 4 MB.
     state_dir
         Folder of the checkpoints.
     start
@@ -499,6 +534,7 @@ class Settings:
     features: FeatureSettings = field(default_factory=FeatureSettings)
     label: LabelSettings = field(default_factory=LabelSettings)
     join: JoinSettings = field(default_factory=JoinSettings)
+    limits: LimitSettings = field(default_factory=LimitSettings)
     labelling: LabellingSettings = field(default_factory=LabellingSettings)
     estimates: EstimateSettings = field(default_factory=EstimateSettings)
     daemon: DaemonSettings = field(default_factory=DaemonSettings)
@@ -563,9 +599,9 @@ def load(
     settings = Settings(**parts, kafka=_client_options(values["kafka"], path.parent, problems))
     problems += _contradictions(settings)
     if settings.kafka:
-        from .kafka_log import option_problems  # half a second, for those who use it
+        from .kafka_log import option_problems, size_problems  # half a second, for those who use it
 
-        problems += option_problems(settings.kafka)
+        problems += option_problems(settings.kafka) + size_problems(settings)
         if "bootstrap_servers" not in settings.kafka:
             problems.append("kafka.bootstrap_servers is missing: the address of a broker, such as 'localhost:9092'")
     try:

@@ -187,8 +187,9 @@ def _estimates(settings: Settings, models: SingleModel | KeyedModels) -> Estimat
     return Estimates.of(settings.estimates, models.model) if isinstance(models, SingleModel) else None
 
 
-def _limits(settings: Settings) -> tuple[int, int]:
-    return int(1000 * settings.join.ttl_seconds), int(settings.join.pending_mb * 2**20)
+def _limits(settings: Settings) -> tuple[int, int, int]:
+    join = settings.join
+    return int(1000 * join.ttl_seconds), int(join.pending_mb * 2**20), int(join.labels_mb * 2**20)
 
 
 def split(arrays: dict[str, np.ndarray]) -> dict[str, dict[str, np.ndarray]]:

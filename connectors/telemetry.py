@@ -139,6 +139,7 @@ def _counts(partition: Partition) -> Counter[tuple[str, str]]:
     counts["streamsvm_learned_total", ""] = state.counters.learned
     counts["streamsvm_late_labels_total", ""] = state.counters.late
     counts["streamsvm_lost_records_total", ""] = partition.n_lost
+    counts["streamsvm_unpublished_total", ""] = partition.n_unpublished
     counts["streamsvm_kernel_evaluations_total", ""] = sum(
         model.kernel_evaluations for model in state.models.in_memory()
     )

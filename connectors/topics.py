@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from enum import StrEnum
 from typing import NamedTuple
 
+from .candidates import MAX_QUESTION_BYTES
 from .local_log import LocalLog
 from .publish import CHUNK_BYTES
 from .settings import LogSettings, Settings
@@ -15,8 +16,10 @@ logger = logging.getLogger(__name__)
 REMEDY = "`streamsvm topics CONFIG.toml --create` makes the topics that are missing"
 
 _DAY_MS = 86_400_000
-_HEADER_BYTES = 16 << 10  # the most by which a dead letter is larger than the record that was refused
-_DEAD_LETTER_BYTES = 16 << 20
+_HEADER_BYTES = (
+    16 << 10
+)  # the most by which a record is larger than its key and value, with the reason of a dead letter
+_LETTER_BYTES = 1 << 20  # of the largest record on a dead-letter topic that is made here, at least
 
 
 class Shape(NamedTuple):
@@ -77,7 +80,7 @@ def describe(settings: Settings, names: Iterable[str]) -> dict[str, Shape]:
     return {name: Shape(n_partitions) for name, n_partitions in counts.items() if n_partitions}
 
 
-def wanted(settings: Settings, n_partitions: int, largest_record: int = 0) -> dict[str, Shape]:
+def wanted(settings: Settings, n_partitions: int) -> dict[str, Shape]:
     """What all topics should be like.
 
     Parameters
@@ -86,12 +89,10 @@ def wanted(settings: Settings, n_partitions: int, largest_record: int = 0) -> di
         The configuration.
     n_partitions
         Of the events.
-    largest_record
-        Bytes of the largest record that one of the topics takes.
     """
     log = settings.log
     shapes = {name: Shape(n_partitions, "delete", 7 * _DAY_MS) for name in used(log)}
-    shapes[log.dlq] = Shape(1, "delete", 30 * _DAY_MS, max(_DEAD_LETTER_BYTES, largest_record + _HEADER_BYTES))
+    shapes[log.dlq] = Shape(1, "delete", 30 * _DAY_MS, max(_LETTER_BYTES, _largest_letter(settings)))
     if log.model:
         shapes[log.model] = Shape(1, "compact")
     if log.questions:
@@ -130,8 +131,7 @@ def create(
             f"topic {settings.log.topic!r} has {events.n_partitions} partitions already, not {n_partitions}"
         )
     n_partitions = events.n_partitions if events else n_partitions or 1
-    largest = max((shape.max_bytes or 0 for shape in found.values()), default=0)
-    shapes = wanted(settings, n_partitions, largest)
+    shapes = wanted(settings, n_partitions)
     missing = {name: shapes[name] for name in names or shapes if name not in found}
     if settings.kafka and missing:
         from .kafka_log import create_topics
@@ -172,7 +172,7 @@ def examine(settings: Settings, names: Iterable[str], found: Mapping[str, Shape]
     if not settings.kafka:
         return list(_embedded(settings.log, names, shapes))
     missing = [Finding(Severity.STOP, name, f"there is no topic {name!r}") for name in names if name not in shapes]
-    return [*missing, *_counts(settings.log, shapes), *_policies(settings.log, shapes), *_sizes(settings.log, shapes)]
+    return [*missing, *_counts(settings.log, shapes), *_policies(settings.log, shapes), *_sizes(settings, shapes)]
 
 
 def _embedded(log: LogSettings, names: Iterable[str], shapes: Mapping[str, Shape]) -> Iterator[Finding]:
@@ -232,20 +232,27 @@ def _policies(log: LogSettings, shapes: Mapping[str, Shape]) -> Iterator[Finding
             )
 
 
-def _sizes(log: LogSettings, shapes: Mapping[str, Shape]) -> Iterator[Finding]:
-    sizes = {name: shape.max_bytes for name, shape in shapes.items() if shape.max_bytes is not None}
-    largest = max((sizes[name] for name in (log.topic, log.labels) if name in sizes), default=0)
+def _sizes(settings: Settings, shapes: Mapping[str, Shape]) -> Iterator[Finding]:
+    """Of topics that would refuse an output one day, and end the trainer by that."""
+    log = settings.log
     needs = {
-        log.dlq: (largest + _HEADER_BYTES, "to take every record that is refused, with its reason"),
+        log.dlq: (_largest_letter(settings), "to take a dead letter of limits.dead_letter_kb, with its reason"),
         log.model: (CHUNK_BYTES + _HEADER_BYTES, "to take a piece of a model"),
+        log.questions: (MAX_QUESTION_BYTES + _HEADER_BYTES, "to take the question about a large event"),
     }
     for name, (least, purpose) in needs.items():
-        if name in sizes and sizes[name] < least:
+        size = shapes[name].max_bytes if name in shapes else None
+        if size is not None and size < least:
             yield Finding(
-                Severity.WRONG,
+                Severity.STOP,
                 name,
-                f"topic {name!r} has max.message.bytes={sizes[name]}, and needs at least {least} {purpose}",
+                f"topic {name!r} has max.message.bytes={size}, and needs at least {least} {purpose}",
             )
+
+
+def _largest_letter(settings: Settings) -> int:
+    """Bytes of the largest dead letter."""
+    return settings.limits.dead_letter_bytes + _HEADER_BYTES
 
 
 def plural(count: int, noun: str) -> str:

@@ -34,6 +34,7 @@ from .wire import (
     Event,
     Label,
     ModelVersion,
+    dead_letter,
     dead_letter_headers,
 )
 
@@ -109,10 +110,9 @@ class Training:
 
     def refuse(self, record: Record, stage: str, error: BadRecord, state: State) -> None:
         """Put a record aside, with the reason."""
-        own = [header for header in record.headers if not header[0].startswith(DEAD_LETTER)]
         why = dead_letter_headers(record, stage, error, self._settings.group.id, n_refusals(record) + 1)
-        headers = [*own, *why]
-        self._log.produce(self._settings.log.dlq, record.value, key=record.key, headers=headers)
+        letter = dead_letter(record, why, self._settings.limits.dead_letter_bytes)
+        self._log.produce(self._settings.log.dlq, letter.value, key=letter.key, headers=letter.headers)
         state.counters.bad += 1
         self.refused[error.reason] += 1
 

@@ -11,6 +11,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple, Protocol
 
+POLL_BYTES = 8 << 20  # a poll ends with the record that reaches it
 TOPIC_NAME = re.compile(r"(?!\.\.?$)[A-Za-z0-9._-]{1,200}")  # Kafka's rule, a little shorter
 Headers = Sequence[tuple[str, bytes]]
 
@@ -25,6 +26,14 @@ class Record(NamedTuple):
     key: bytes | None
     value: bytes | None  # None: a tombstone
     headers: Headers
+
+    @property
+    def nbytes(self) -> int:
+        """Size of the key, the value and the headers."""
+        size = len(self.key or b"") + len(self.value or b"")
+        if self.headers:
+            size += sum(len(name) + len(value) for name, value in self.headers)
+        return size
 
 
 class Committed(NamedTuple):
@@ -93,6 +102,8 @@ class Transport(Protocol):
 
     def poll(self, timeout: float, limit: int) -> list[Record]:
         """Up to `limit` records, each partition's in offset order, or none if `timeout` seconds bring none.
+
+        Fewer, if they have `POLL_BYTES` before.
 
         Raises
         ------

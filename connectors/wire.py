@@ -16,7 +16,7 @@ import json
 import math
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
-from hashlib import blake2b
+from hashlib import blake2b, sha256
 from pathlib import Path
 from struct import Struct
 from types import NoneType
@@ -41,6 +41,10 @@ PREDICTION_HEADERS: Headers = (("sv-schema", b"prediction:1"),)  # each one cost
 
 _MIN_INT64, _MAX_INT64 = -(1 << 63), (1 << 63) - 1
 _MAX_DETAIL = 1000
+_PREFIX_BYTES = 64 << 10  # of a value that is too large for a dead letter
+_KEY_BYTES = 1 << 10  # likewise of its key
+_OWN_HEADERS = 100  # likewise the most headers that are kept, if there are more
+_OWN_HEADER_BYTES = 4 << 10  # likewise their size, all together
 _int64 = Struct("<q").unpack
 
 
@@ -225,6 +229,55 @@ class Codec:
         return known
 
 
+class DeadLetter(NamedTuple):
+    """What goes to the dead-letter topic."""
+
+    key: bytes | None
+    value: bytes | None
+    headers: Headers
+
+
+def dead_letter(record: Record, why: Headers, max_bytes: int) -> DeadLetter:
+    """A refused record with the reason, as it was or, if it is large, its beginning.
+
+    A shortened letter has two more headers, ``sv-dlq-bytes`` and ``sv-dlq-sha256``: of the whole value.
+
+    Parameters
+    ----------
+    record
+        The record.
+    why
+        From `dead_letter_headers`.
+    max_bytes
+        A record with more bytes than this, in key, value and headers together, is shortened.
+    """
+    own = [header for header in record.headers if not header[0].startswith(DEAD_LETTER)]
+    if record.nbytes <= max_bytes and len(own) <= _OWN_HEADERS:
+        return DeadLetter(record.key, record.value, [*own, *why])
+    value = record.value and record.value[: min(_PREFIX_BYTES, max_bytes)]
+    return DeadLetter(
+        record.key and record.key[:_KEY_BYTES], value, [*_first(own), *why, *shortened_headers(record.value)]
+    )
+
+
+def shortened_headers(value: bytes | None) -> Headers:
+    """What marks a dead letter that is not the whole record: size and digest of the record's value."""
+    whole = value or b""
+    content = {"bytes": str(len(whole)), "sha256": sha256(whole).hexdigest()}
+    return [(f"{DEAD_LETTER}{name}", text.encode()) for name, text in content.items()]
+
+
+def _first(headers: Headers) -> Headers:
+    """As many of the first headers as there is room for."""
+    kept, room = [], _OWN_HEADER_BYTES
+    for name, value in headers[:_OWN_HEADERS]:
+        room -= len(name.encode()) + len(value)
+        if room < 0:
+            break
+        kept.append((name, value))
+    return kept
+
+
 def dead_letter_headers(record: Record, stage: str, error: BadRecord, app: str, attempts: int = 1) -> Headers:
     """Where a refused record came from and why, for the headers of its copy on the dead-letter topic.
 
@@ -252,7 +305,7 @@ def dead_letter_headers(record: Record, stage: str, error: BadRecord, app: str, 
         "attempts": attempts,
         "app": app,
     }
-    return [(f"{DEAD_LETTER}{name}", str(value).encode()) for name, value in content.items()]
+    return [(f"{DEAD_LETTER}{name}", str(value).encode(errors="backslashreplace")) for name, value in content.items()]
 
 
 def _make_format(name: str, labels: Mapping[str, bool], schemas: Path | None) -> Format:

@@ -8,7 +8,9 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from datetime import UTC, datetime
+from hashlib import sha256
 from types import SimpleNamespace
 
 import numpy as np
@@ -17,7 +19,7 @@ import pytest
 from streamsvm.connectors import commands, daemon, doctor, local_log, topics
 from streamsvm.connectors.cli import main
 from streamsvm.connectors.local_log import LocalLog
-from streamsvm.connectors.settings import ConfigError, load
+from streamsvm.connectors.settings import ConfigError, LimitSettings, load
 from streamsvm.connectors.topics import Shape
 from streamsvm.connectors.transport import TopicMismatch
 
@@ -70,7 +72,10 @@ def fill(folder, values, topic="events", **options):
 def records(folder, topic="events", partition=0):
     with LocalLog(folder) as log:
         log.seek(topic, partition, 0)
-        return log.poll(0, 10**6)
+        found = []
+        while more := log.poll(0, 10**6):
+            found += more
+        return found
 
 
 def digests(states):
@@ -129,7 +134,7 @@ RIGHT = {
     "labels": Shape(3, "delete", 7 * DAY, 1 << 20),
     "predictions": Shape(3, "delete", 7 * DAY, 1 << 20),
     "scores": Shape(3, "delete", 7 * DAY, 1 << 20),
-    "dlq": Shape(1, "delete", 30 * DAY, 16 << 20),
+    "dlq": Shape(1, "delete", 30 * DAY, 1 << 20),
     "model": Shape(1, "compact", -1, 1 << 20),
     "questions": Shape(3, "compact", -1, 1 << 20),
 }
@@ -146,7 +151,9 @@ def test_topics_as_they_are_made_are_right(with_broker):
     made = topics.wanted(with_broker, 3)
     assert {name: shape[:2] for name, shape in made.items()} == {name: shape[:2] for name, shape in RIGHT.items()}
     assert topics.examine(with_broker, RIGHT, RIGHT) == []
-    assert topics.wanted(with_broker, 3, 20 << 20)["dlq"].max_bytes > 20 << 20
+    more = replace(with_broker, limits=LimitSettings(dead_letter_kb=20 << 10))
+    assert topics.wanted(more, 3)["dlq"].max_bytes > 20 << 20
+    assert topics.examine(more, RIGHT, {**RIGHT, **topics.wanted(more, 3)}) == []
 
 
 @pytest.mark.parametrize(
@@ -158,11 +165,12 @@ def test_topics_as_they_are_made_are_right(with_broker):
         ("predictions", Shape(1), "stop", "'predictions' has 1 partition"),
         ("model", Shape(1, "delete", 7 * DAY), "wrong", "cleanup.policy=delete"),
         ("model", Shape(1, "compact,delete", 7 * DAY), "wrong", "cleanup.policy=compact,delete"),
-        ("model", Shape(1, "compact", -1, 500_000), "wrong", "max.message.bytes=500000, and needs at least 916384"),
+        ("model", Shape(1, "compact", -1, 500_000), "stop", "max.message.bytes=500000, and needs at least 916384"),
+        ("questions", Shape(3, "compact", -1, 500_000), "stop", "max.message.bytes=500000, and needs at least 999424"),
         ("labels", Shape(3, "compact", -1), "wrong", "of each key only the last record stays"),
         ("questions", Shape(3, "delete", 7 * DAY), "wrong", "the newest questions will be removed one day"),
         ("questions", Shape(1, "compact", -1), "stop", "'questions' has 1 partition, but 'events' has 3"),
-        ("dlq", Shape(1, "delete", DAY, 1 << 20), "wrong", "max.message.bytes=1048576, and needs at least 1064960"),
+        ("dlq", Shape(1, "delete", DAY, 500_000), "stop", "max.message.bytes=500000, and needs at least 540672"),
         ("events", Shape(3, "delete", DAY, 1 << 20, is_default=True), "note", "3 partitions, so 3 trainers at most"),
     ],
 )
@@ -182,7 +190,7 @@ def test_the_trainer_refuses_topics_that_it_cannot_work_with(with_broker, monkey
     assert "scores" not in names
     topics.check(with_broker, names)
     assert not caplog.records
-    found["dlq"] = Shape(1, "delete", DAY, 1 << 20)
+    found["dlq"] = Shape(1, "compact", DAY, 1 << 20)
     topics.check(with_broker, names)
     assert [(record.levelno, "'dlq'" in record.message) for record in caplog.records] == [(logging.WARNING, True)]
     found["labels"] = Shape(2)
@@ -282,6 +290,47 @@ def test_one_reason_at_a_time(tmp_path, refused, call):
     assert call("dlq", "replay", refused)[1] == ["put 1 record back"]
     assert call("dlq", "replay", refused)[1] == ["put 0 records back"]
     assert [record.value for record in records(tmp_path / "log")[63:]] == [BAD[0], BAD[2], BAD[1]]
+
+
+@pytest.fixture
+def shortened(tmp_path, config):
+    """A configuration whose daemon has refused a record that is too large for a dead letter, and goes on."""
+    fill(tmp_path / "log", [*some_events(60), b" " * (17 << 20)], key=b"k", headers=[("trace", b"7")])
+    fill(tmp_path / "log", some_events(10, seed=1))
+    states = daemon.run(load(config, {}))
+    assert states[0].counters.predicted == 70
+    return config
+
+
+def test_of_a_large_record_the_dead_letter_has_the_beginning(tmp_path, shortened, call):
+    (letter,) = records(tmp_path / "log", "dlq")
+    headers = dict(letter.headers)
+    assert (letter.key, headers["trace"], headers["sv-dlq-reason"]) == (b"k", b"7", b"too-large")
+    assert letter.value == b" " * (64 << 10)
+    assert headers["sv-dlq-bytes"] == str(17 << 20).encode()
+    assert headers["sv-dlq-sha256"] == sha256(b" " * (17 << 20)).hexdigest().encode()
+    (line,) = call("dlq", shortened)[1]
+    assert line.endswith(f"(shortened: {64 << 10} of {17 << 20} bytes; replay takes it from events-0-60)")
+
+
+def test_a_shortened_dead_letter_is_replayed_from_its_topic(tmp_path, shortened, call):
+    assert call("dlq", "replay", shortened)[1] == ["put 1 record back"]
+    back = records(tmp_path / "log")[-1]
+    assert (back.offset, back.key, back.value) == (71, b"k", b" " * (17 << 20))
+    assert back.headers == (("trace", b"7"), ("sv-dlq-replayed", b"0"), ("sv-dlq-attempts", b"1"))
+
+
+@pytest.mark.parametrize("instead", [[], [b"another record"] * 70])
+def test_a_shortened_dead_letter_whose_record_is_gone_is_passed_over(tmp_path, shortened, call, caplog, instead):
+    """Its topic is made anew, with other records or none."""
+    for path in (tmp_path / "log" / "events" / "0").glob("*.log"):
+        path.unlink()
+    fill(tmp_path / "log", instead)
+    assert call("dlq", "replay", shortened)[1] == [
+        "put 0 records back, and passed over 1 that are shortened and gone from their topic"
+    ]
+    assert "dlq-0-0 is shortened, and events-0-60 is gone" in caplog.text
+    assert len(records(tmp_path / "log")) == len(instead)
 
 
 def test_dead_letters_go_only_where_this_app_reads(tmp_path, config, call, caplog):

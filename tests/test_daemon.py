@@ -192,6 +192,36 @@ def test_bad_records_keep_their_bytes_and_the_stream_goes_on(tmp_path):
     assert all(h["sv-dlq-topic"] == "events" and h["sv-dlq-stage"] == "decode" for h in headers)
 
 
+@pytest.mark.parametrize(
+    ("key", "value", "headers"),
+    [
+        (b"k", b" " * (17 << 20), ()),
+        (b"k" * (2 << 20), b"{", ()),
+        (b"k", b"{", [("name", bytes(2 << 20))]),
+        (b"k", b"{", [("n" * 60_000, b"")] * 20),
+        (b"k", b"{", [("name", b"")] * 65_530),
+        (b"k", None, [("name", bytes(2 << 20))]),
+        (None, json.dumps({"id": 1, "x": {"a" * (900 << 10): None}}).encode(), ()),
+        (None, b'{"id": 1, "x": {"\xf0\x9f\x98\x80": "' + b"a" * (900 << 10) + b'"}}', ()),
+    ],
+)
+def test_no_dead_letter_is_large(tmp_path, key, value, headers):
+    settings = configure(tmp_path)
+    fill(settings, some_events(30))
+    with LocalLog(settings.log.dir) as log:
+        log.produce(settings.log.topic, value, key=key, headers=headers)
+    fill(settings, some_events(10))
+    state = run(settings)
+    assert (state.counters.predicted, state.counters.bad) == (40, 1)
+    (letter,) = read(settings, "dlq")
+    found = dict(letter.headers)
+    assert letter.nbytes < (64 << 10) + (16 << 10)
+    assert len(letter.headers) < 120
+    assert (found["sv-dlq-offset"], found["sv-dlq-bytes"]) == (b"30", str(len(value or b"")).encode())
+    assert (value or b"").startswith(letter.value or b"")
+    assert (key or b"").startswith(letter.key or b"")
+
+
 def test_a_value_far_outside_the_scale_is_refused(tmp_path):
     """It would be finite, and yet not fit into the float32 of a kernel value."""
     settings = configure(tmp_path)

@@ -29,7 +29,7 @@ def add_label(join, y, offset, *, rev=0, w=None, key=1, time=0):
 
 
 def overhead():
-    join = Join(TTL, ROOMY)
+    join = Join(TTL, ROOMY, ROOMY)
     add_label(join, True, 0)
     return join.nbytes
 
@@ -50,7 +50,7 @@ def counted(join, **expected):
 
 @pytest.fixture
 def join():
-    return Join(TTL, ROOMY)
+    return Join(TTL, ROOMY, ROOMY)
 
 
 # --- events and labels, once each -------------------------------------------------------------------------------------
@@ -104,7 +104,7 @@ def test_labels_win_over_the_event_s_own_whichever_comes_first(join):
     assert add_label(join, False, 0) == lesson(False, is_first=False)
     assert counted(join, matched=1, corrected=1)
 
-    other = Join(TTL, ROOMY)
+    other = Join(TTL, ROOMY, ROOMY)
     add_label(other, False, 0)
     assert add_event(other, y=True) == lesson(False)
     assert counted(other, matched=1, stale=1)
@@ -315,7 +315,7 @@ def test_after_a_record_from_the_future_pairs_are_still_made(join):
 
 
 def test_without_a_ttl_only_one_moment_is_joined():
-    join = Join(0, ROOMY)
+    join = Join(0, ROOMY, ROOMY)
     add_event(join, key=1, time=5)
     assert add_label(join, True, 0, key=1, time=5) == lesson(True)
     add_event(join, key=2, time=6)
@@ -326,22 +326,44 @@ def test_without_a_ttl_only_one_moment_is_joined():
 
 
 def test_the_oldest_makes_room():
-    join = Join(TTL, 3 * OVERHEAD)
+    join = Join(TTL, 2 * OVERHEAD, OVERHEAD)
     add_event(join, key=1, value=b"", entity=None)
     add_label(join, True, 0, key=2)
     add_event(join, key=3, value=b"", entity=None, y=True)
     assert (join.n_entries, join.nbytes) == (3, 3 * OVERHEAD)
     add_event(join, key=4, value=b"", entity=None)
     assert counted(join, matched=1, dropped=1)
-    add_event(join, key=5, value=b"", entity=None)
-    assert counted(join, matched=1, dropped=1, unmatched=1)
-    add_event(join, key=6, value=b"", entity=None)  # drops 3, which was learned
-    assert counted(join, matched=1, dropped=1, unmatched=1)
-    assert add_label(join, True, 1, key=4).key == 4
+    add_event(join, key=5, value=b"", entity=None)  # drops 3, which was learned
+    assert counted(join, matched=1, dropped=1)
+    assert add_event(join, key=2, value=b"", entity=None).key == 2, "its label had room of its own"
+    assert add_label(join, True, 1, key=5).key == 5
+    assert counted(join, matched=3, dropped=2)
+
+
+def test_a_flood_of_labels_drops_the_oldest_labels_and_no_event():
+    join = Join(TTL, 3 * OVERHEAD, 10 * OVERHEAD)
+    for key in (1, 2, 3):
+        add_event(join, key=key, value=b"", entity=None)
+    for key in range(100, 200):
+        add_label(join, True, key, key=key)
+    assert (join.n_entries, join.nbytes) == (13, 13 * OVERHEAD)
+    assert counted(join, dropped_labels=90)
+    assert [add_label(join, True, 200 + key, key=key).key for key in (1, 2, 3)] == [1, 2, 3]
+    assert add_event(join, key=189, value=b"", entity=None) is None
+    assert add_event(join, key=190, value=b"", entity=None).key == 190
+    assert counted(join, matched=4, dropped_labels=90)
+
+
+def test_a_flood_of_events_drops_no_label():
+    join = Join(TTL, 3 * OVERHEAD, OVERHEAD)
+    add_label(join, True, 0, key=1)
+    for key in range(100, 200):
+        add_event(join, key=key, value=b"", entity=None)
+    assert add_event(join, key=1).key == 1
 
 
 def test_payload_and_entity_count():
-    join = Join(TTL, ROOMY)
+    join = Join(TTL, ROOMY, ROOMY)
     add_event(join, value=bytes(100), entity=bytes(10))
     assert join.nbytes == OVERHEAD + 110
     add_event(join, key=2, time=TTL + 1, value=b"", entity=None)
@@ -349,7 +371,7 @@ def test_payload_and_entity_count():
 
 
 def test_what_is_too_large_by_itself_costs_no_other_its_place():
-    join = Join(TTL, 2 * OVERHEAD + 100)
+    join = Join(TTL, 2 * OVERHEAD + 100, 2 * OVERHEAD + 100)
     add_event(join, key=2, value=b"", entity=None)
     assert add_event(join, value=bytes(10_000)) is None
     assert add_event(join, value=bytes(10_000), y=True) == lesson(True, value=bytes(10_000))
@@ -360,12 +382,12 @@ def test_what_is_too_large_by_itself_costs_no_other_its_place():
 
 
 def test_without_memory_only_what_needs_no_waiting_is_learned():
-    join = Join(TTL, OVERHEAD - 1)
+    join = Join(TTL, OVERHEAD - 1, OVERHEAD - 1)
     assert add_event(join) is None
     assert add_label(join, True, 0) is None
     assert add_event(join, y=True) == lesson(True)
     assert (join.n_entries, join.nbytes) == (0, 0)
-    assert counted(join, matched=1, dropped=1, unmatched=1)
+    assert counted(join, matched=1, dropped=1, dropped_labels=1)
 
 
 # --- against a naive twin ---------------------------------------------------------------------------------------------
@@ -374,8 +396,8 @@ def test_without_memory_only_what_needs_no_waiting_is_learned():
 class NaiveJoin:
     """The same rules, said with lists: all labels of an entry are kept, and everything is found by looking through."""
 
-    def __init__(self, ttl, max_bytes):
-        self.ttl, self.max_bytes = ttl, max_bytes
+    def __init__(self, ttl, event_bytes, label_bytes):
+        self.ttl, self.limits = ttl, {True: event_bytes, False: label_bytes}  # by whether it is of events
         self.times = []
         self.entries = []  # dicts, oldest first
         self.counters = Counter()
@@ -460,17 +482,21 @@ class NaiveJoin:
 
     def keep(self, entry):
         self.entries.append(entry)
-        if size(entry) > self.max_bytes:
+        is_event = entry["event"] is not None
+        if size(entry) > self.limits[is_event]:
             self.lose(entry, "dropped")
-        while self.nbytes() > self.max_bytes:
-            self.lose(self.entries[0], "dropped")
+        while sum(map(size, self.of_kind(is_event))) > self.limits[is_event]:
+            self.lose(self.of_kind(is_event)[0], "dropped")
 
     def lose(self, entry, how):
         self.entries.remove(entry)
         if not entry["event"]:
-            self.counters["unmatched"] += 1
+            self.counters["unmatched" if how == "expired" else "dropped_labels"] += 1
         elif not entry["lessons"]:
             self.counters[how] += 1
+
+    def of_kind(self, is_event):
+        return [entry for entry in self.entries if (entry["event"] is not None) == is_event]
 
     def nbytes(self):
         return sum(map(size, self.entries))
@@ -513,21 +539,22 @@ def play(join, call):
     return (add_label if "rev" in call else add_event)(join, **call)
 
 
-@given(sequences, ttls, limits)
-def test_it_does_what_a_naive_twin_does(calls, ttl, max_bytes):
-    join, naive = Join(ttl, max_bytes), NaiveJoin(ttl, max_bytes)
+@given(sequences, ttls, limits, limits)
+def test_it_does_what_a_naive_twin_does(calls, ttl, event_bytes, label_bytes):
+    join, naive = Join(ttl, event_bytes, label_bytes), NaiveJoin(ttl, event_bytes, label_bytes)
     for call in calls:
         assert play(join, call) == play(naive, call)
         assert join.counters == JoinCounters(**naive.counters)
         assert (join.n_entries, join.nbytes) == (len(naive.entries), naive.nbytes())
-        assert join.nbytes <= max_bytes
+        assert join.nbytes <= event_bytes + label_bytes
         assert join.without_event(call["key"]) == naive.without_event(call["key"])
-    assert join.to_arrays()["key"].tolist() == [entry["key"] for entry in naive.entries]
+    ordered = [*naive.of_kind(True), *naive.of_kind(False)]
+    assert join.to_arrays()["key"].tolist() == [entry["key"] for entry in ordered]
 
 
 @given(sequences, ttls, limits)
 def test_every_event_and_label_is_counted_once_when_all_time_is_over(calls, ttl, max_bytes):
-    join = Join(ttl, max_bytes)
+    join = Join(ttl, max_bytes, max_bytes)
     last = {"key": -1, "time": 10**6, "y": True}  # ends all other waits
     n_events = n_labels = 0
     for call in [*calls, last]:
@@ -540,7 +567,7 @@ def test_every_event_and_label_is_counted_once_when_all_time_is_over(calls, ttl,
             n_labels += call["y"] is not None and join.counters.duplicate_events == known
     c = join.counters
     assert n_events == c.matched + c.expired + c.dropped + c.duplicate_events
-    changed_nothing = c.confirmed + c.stale + c.duplicate_labels + c.unmatched
+    changed_nothing = c.confirmed + c.stale + c.duplicate_labels + c.unmatched + c.dropped_labels
     assert n_labels == c.matched + c.corrected + c.retracted + c.undone + changed_nothing
 
 
@@ -567,7 +594,7 @@ def test_in_any_order_the_newest_label_is_learned_last(case):
     event, labels, order, _ = case
     own = [] if event["y"] is None else [{"rev": 0, "y": event["y"], "w": None}]
     newest = max(labels + own, key=lambda label: label["rev"], default=None)
-    join = Join(60, ROOMY)
+    join = Join(60, ROOMY, ROOMY)
     lessons = [lesson for lesson in (play(join, call) for call in order) if lesson]
     assert [lesson.is_first for lesson in lessons] == [True, *[False] * (len(lessons) - 1)][: len(lessons)]
     for lesson in lessons:
@@ -586,7 +613,7 @@ def test_in_any_order_the_newest_label_is_learned_last(case):
 @given(one_id())
 def test_repetitions_change_no_lesson(case):
     _, _, order, again = case
-    join, other = Join(60, ROOMY), Join(60, ROOMY)
+    join, other = Join(60, ROOMY, ROOMY), Join(60, ROOMY, ROOMY)
     lessons = [lesson for lesson in (play(join, call) for call in order) if lesson]
     repeated = []
     for i, call in enumerate([*order, None]):
@@ -602,7 +629,7 @@ def test_repetitions_change_no_lesson(case):
 def restored(join, ttl, max_bytes):
     """A join that went through the bytes of a checkpoint."""
     _, arrays = snapshot.unpack(snapshot.pack("join", {}, join.to_arrays()), "join")
-    copy = Join.from_arrays(arrays, ttl, max_bytes)
+    copy = Join.from_arrays(arrays, ttl, max_bytes, max_bytes)
     assert_same_state(copy, join)
     return copy
 
@@ -619,7 +646,7 @@ def assert_same_state(one, other):
 
 @given(sequences, ttls, limits, st.sets(st.integers(0, 40)))
 def test_a_checkpoint_at_any_time_changes_nothing_afterwards(calls, ttl, max_bytes, places):
-    join = other = Join(ttl, max_bytes)
+    join = other = Join(ttl, max_bytes, max_bytes)
     for i, call in enumerate(calls):
         if i in places:
             other = restored(join, ttl, max_bytes)
@@ -630,7 +657,7 @@ def test_a_checkpoint_at_any_time_changes_nothing_afterwards(calls, ttl, max_byt
 
 
 def test_a_checkpoint_keeps_every_bit():
-    join = Join(TTL, ROOMY)
+    join = Join(TTL, ROOMY, ROOMY)
     rng = np.random.default_rng(0)
     for i, margin in zip(count(), rng.normal(size=200).tolist(), strict=False):
         key = int(rng.integers(-(1 << 63), 1 << 63))
@@ -655,34 +682,34 @@ def test_a_checkpoint_knows_what_was_taken_back(join):
 
 
 def test_a_checkpoint_from_before_retractions_were_followed_goes_on():
-    join = Join(TTL, ROOMY)
+    join = Join(TTL, ROOMY, ROOMY)
     add_event(join, y=True)
     arrays = join.to_arrays()
-    arrays["counters"] = arrays["counters"][:-1]
+    arrays["counters"] = arrays["counters"][:-2]
     arrays["counters"][list(asdict(join.counters)).index("not_undone")] = 1
     arrays["y"][0] = -1  # its label was taken back, to no effect
-    old = Join.from_arrays(arrays, TTL, ROOMY)
+    old = Join.from_arrays(arrays, TTL, ROOMY, ROOMY)
     assert counted(old, matched=1, not_undone=1)
     assert add_label(old, None, 0, rev=1) == FORGET
     assert counted(old, matched=1, not_undone=1, undone=1)
 
 
 def test_a_checkpoint_is_not_much_larger_than_the_payload():
-    join = Join(TTL, ROOMY)
+    join = Join(TTL, ROOMY, ROOMY)
     for key in range(1000):
         add_event(join, key=key, value=bytes(250))
     assert sum(array.nbytes for array in join.to_arrays().values()) < 1000 * (250 + 100)
 
 
 def test_smaller_limits_hold_at_once_after_a_restart():
-    join = Join(TTL, ROOMY)
+    join = Join(TTL, ROOMY, ROOMY)
     for key in range(10):
         add_event(join, key=key, time=10 * key, value=b"", entity=None)
     arrays = join.to_arrays()
-    for limited in (Join.from_arrays(arrays, 30, ROOMY), Join.from_arrays(arrays, TTL, 4 * OVERHEAD)):
+    for limited in (Join.from_arrays(arrays, 30, ROOMY, ROOMY), Join.from_arrays(arrays, TTL, 4 * OVERHEAD, ROOMY)):
         assert limited.to_arrays()["key"].tolist() == [6, 7, 8, 9]
-    assert Join.from_arrays(arrays, 30, ROOMY).counters.expired == 6
-    assert Join.from_arrays(arrays, TTL, 4 * OVERHEAD).counters.dropped == 6
+    assert Join.from_arrays(arrays, 30, ROOMY, ROOMY).counters.expired == 6
+    assert Join.from_arrays(arrays, TTL, 4 * OVERHEAD, ROOMY).counters.dropped == 6
 
 
 # --- the time of a record ---------------------------------------------------------------------------------------------
@@ -782,12 +809,12 @@ def test_it_tells_what_a_label_says_whose_event_is_gone_or_has_not_come(join):
 
 def test_it_tells_which_events_it_forgets():
     forgotten = []
-    join = Join(TTL, 3 * (OVERHEAD + len(b"payloadentity")))
+    join = Join(TTL, 3 * (OVERHEAD + len(b"payloadentity")), ROOMY)
     join.when_forgotten = forgotten.append
     for key in range(4):
         add_event(join, key=key)
     assert forgotten == [0]
     add_label(join, True, 0, key=7)
-    assert forgotten == [0, 1], "the label needs its place"
+    assert forgotten == [0], "the label has a place of its own"
     add_event(join, key=9, time=TTL + 1)
     assert forgotten == [0, 1, 2, 3], "the label that waited is no event"

@@ -17,13 +17,15 @@ from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
 from streamsvm import LASVM, snapshot
-from streamsvm.connectors import daemon, journal, partition
+from streamsvm.connectors import daemon, journal, local_log, partition, publish
 from streamsvm.connectors.checkpoint import Checkpoint, CheckpointError, checkpoint_files
+from streamsvm.connectors.daemon import Daemon
 from streamsvm.connectors.local_log import LocalLog
 from streamsvm.connectors.models import KeyedModels
 from streamsvm.connectors.partition import RecordsLost
 from streamsvm.connectors.publish import read_newest, unpack_model
 from streamsvm.connectors.segments import Appender
+from streamsvm.connectors.serve import Health, Metrics
 from streamsvm.connectors.settings import (
     DaemonSettings,
     FeatureSettings,
@@ -35,6 +37,7 @@ from streamsvm.connectors.settings import (
 from streamsvm.connectors.state import TooManyBadRecords
 from streamsvm.connectors.training import Training
 from streamsvm.connectors.transport import PositionRefused
+from streamsvm.connectors.watchdog import Watchdog
 
 START = 1_700_000_000_000  # milliseconds
 
@@ -292,12 +295,24 @@ def test_a_weight_that_is_corrected_is_the_member_s(tmp_path):
     assert state.model.digest() == expected.digest()
 
 
+def test_a_flood_of_labels_with_made_up_ids_costs_no_event_its_place(tmp_path):
+    settings = configure(tmp_path, daemon={"batch": 8}, features={"scale": "none"}, join={"pending_mb": 0.02})
+    rng = np.random.default_rng(4)
+    events, truth = zip(*(an_event(i, rng) for i in range(20)), strict=True)
+    flood = [says(1, f"made-up-{i}", True) for i in range(1000)]
+    rows = {"events": [(START + i, None, event) for i, event in enumerate(events)]}
+    append(settings, {**rows, "labels": [*flood, *(says(2, i, y) for i, y in enumerate(truth))]})
+    counters = daemon.run(settings)[0].join.counters
+    assert (counters.matched, counters.dropped) == (20, 0)
+
+
 @pytest.mark.parametrize("per", ["partition", "key"])
 @pytest.mark.parametrize("why", ["time", "memory"])
 def test_an_example_whose_event_is_gone_is_corrected_or_taken_back(tmp_path, caplog, per, why):
     """Its time is over, or there was no room for it; the model, of the key, has its features."""
     caplog.set_level("INFO")
-    join = {"ttl_seconds": 60.0} if why == "time" else {"pending_mb": 0.001}
+    short, scarce = {"ttl_seconds": 60.0}, {"ttl_seconds": 600.0, "pending_mb": 0.0005, "labels_mb": 0.001}
+    join = short if why == "time" else scarce
     settings = configure(tmp_path, daemon={"batch": 1, "per": per}, features={"scale": "none"}, join=join)
     key = b"k" if per == "key" else None
     xs = [{"a": 0.0}, {"a": 1.0}, {"a": 2.0}, {"a": 3.0}]
@@ -312,7 +327,7 @@ def test_an_example_whose_event_is_gone_is_corrected_or_taken_back(tmp_path, cap
     assert (state.counters.learned, state.counters.late, state.version) == (4, 3, 7)
     assert "1 labels came when their events were gone; the model still had the examples, and followed" in caplog.text
     if why == "memory":
-        assert state.join.counters.unmatched == 3, "the others wait still"
+        assert state.join.counters.dropped_labels == 3, "the others wait still"
         assert "3 labels found no event" in caplog.text
     assert everything(daemon.run(settings)[0]) == everything(state)
 
@@ -331,6 +346,19 @@ def test_a_model_that_has_only_forgotten_is_published_as_a_newer_one(tmp_path):
         assert model.digest() == state.model.digest()
     assert [found.manifest["ver"] for found in published] == [4, 5, 6]
     assert model.n_members == 2
+
+
+def test_a_model_that_is_too_large_to_publish_is_told_and_counted(tmp_path, monkeypatch, caplog):
+    monkeypatch.setattr(publish, "MAX_CHUNKS", 0)
+    settings = configure(tmp_path, log={"model": "model"}, features={"scale": "none"})
+    append(settings, {"events": [(START + i, None, {"id": i, "x": {"a": float(i)}, "y": i > 1}) for i in range(4)]})
+    metrics = Metrics()
+    with LocalLog(settings.log.dir) as log:
+        state = Daemon(settings, log, lambda: False, Health(), metrics, Watchdog(0)).run()[0]
+    assert state.counters.learned == 4
+    assert read(settings, "model") == []
+    assert "scorers keep the model that they have: blob has" in caplog.text
+    assert "streamsvm_unpublished_total 1" in metrics.render()
 
 
 def test_labels_that_are_early_make_no_models(tmp_path):
@@ -962,6 +990,92 @@ def test_a_warm_up_may_be_longer_than_what_is_kept_in_memory(tmp_path, monkeypat
         assert state.offset == 500
         found.append(state.scaler.to_bytes())
     assert found[0] == found[1]
+
+
+def padded(rows, n_bytes):
+    """The same records, in events that are larger."""
+    events = [
+        (time, key, value if isinstance(value, bytes) else {**value, "text": "x" * n_bytes})
+        for time, key, value in rows["events"]
+    ]
+    return {**rows, "events": events}
+
+
+@pytest.fixture
+def held(monkeypatch):
+    """The most bytes of records that the inputs of a daemon have held, in a list of one."""
+    most = [0]
+    offer = partition.Input.offer
+
+    def watched(self, records):
+        offer(self, records)
+        self.together = getattr(self._log, "inputs", set()) | {self}
+        self._log.inputs = self.together
+        held = [record.nbytes for item in self.together for record in item.records]
+        most[0] = max(most[0], sum(held))
+
+    monkeypatch.setattr(partition.Input, "offer", watched)
+    return most
+
+
+def test_what_is_read_ahead_is_bounded_in_bytes(tmp_path, monkeypatch, held):
+    """And nothing comes out differently."""
+    rows = padded(traffic(500), 4000)
+    monkeypatch.setattr(partition, "_CUT_BYTES", 20_000)
+    monkeypatch.setattr(local_log, "POLL_BYTES", 30_000)
+    found = []
+    for name, limits in (("roomy", {}), ("tight", {"read_ahead_mb": 0.1}), ("none", {"read_ahead_mb": 0.03})):
+        settings = configure(tmp_path / name, limits=limits, features={"warmup": 5})
+        append(settings, rows)
+        held[0] = 0
+        found.append(outcome(settings, daemon.run(settings)))
+        if name == "roomy":
+            assert held[0] > 2_000_000
+        else:
+            a_cut_of_each_topic, a_poll, a_record = 2 * 20_000, 30_000, 5000
+            assert held[0] < settings.limits.read_ahead_bytes + a_cut_of_each_topic + a_poll + a_record
+    assert found[0] == found[1] == found[2]
+    assert found[0][0][0]["offsets"][0] == 500
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_killed_again_and_again_with_large_records_it_ends_the_same(tmp_path, monkeypatch, seed):
+    """Some cuts end with so many bytes, others with so many records, and each process has another memory."""
+    monkeypatch.setattr(journal, "TRIES", 10**9)
+    monkeypatch.setattr(partition, "_CUT_BYTES", 20_000)
+    monkeypatch.setattr(local_log, "POLL_BYTES", 15_000)
+    rows = traffic(300, seed)
+    rows["events"] = [*rows["events"][:150], *padded(rows, 3000)["events"][150:]]
+    rng = random.Random(seed)
+    undisturbed = configure(tmp_path / "undisturbed")
+    append(undisturbed, rows)
+    expected = outcome(undisturbed, daemon.run(undisturbed))
+    settings = configure(tmp_path / "killed")
+    append(settings, rows)
+    states, step = None, 0
+    while states is None:
+        step += rng.randint(1, 60)
+        limits = {"read_ahead_mb": rng.choice([0.01, 0.1, 64.0])}
+        here = replace(settings, limits=replace(settings.limits, **limits))
+        with contextlib.suppress(Killed):
+            states = run_with(here, Fuse(step), monkeypatch)
+    assert outcome(settings, states) == expected
+
+
+def test_the_scale_is_fitted_on_as_many_events_as_there_is_room_for(tmp_path, caplog):
+    rows = padded(traffic(300), 4000)
+    settings = configure(tmp_path, features={"warmup": 100}, limits={"read_ahead_mb": 0.1})
+    append(settings, rows)
+    (state,) = daemon.run(settings).values()
+    assert "the scale is fitted on 25 events, for more would not fit into limits.read_ahead_mb" in caplog.text
+    assert (state.scaler.warmup, state.offset) == (25, 300)
+
+
+def test_a_beginning_without_any_event_is_refused_before_it_fills_the_memory(tmp_path):
+    settings = configure(tmp_path, daemon={"max_bad": 1.0}, limits={"read_ahead_mb": 0.1})
+    append(settings, {"events": [(START, None, b"x" * 5000)] * 100})
+    with pytest.raises(TooManyBadRecords, match="none of the first 20 records of topic 'events' is an event"):
+        daemon.run(settings)
 
 
 def test_bad_records_do_not_count_for_the_warm_up(tmp_path):

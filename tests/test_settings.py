@@ -341,3 +341,19 @@ def test_options_of_the_kafka_client_are_checked(tmp_path):
 def test_schemas_that_cannot_be_used_are_a_problem_of_the_configuration(tmp_path):
     (problem,) = problems(write(tmp_path, "[log]\nformat = 'avro'\n"))
     assert problem.startswith("log.format = 'avro': ")
+
+
+@pytest.mark.parametrize(
+    "flags",
+    [
+        ["kafka.max_request_size=1000000"],
+        ["limits.dead_letter_kb=20000"],
+        ["limits.dead_letter_kb=2000", "kafka.max_request_size=2000000"],
+    ],
+)
+def test_every_output_must_go_into_a_request(tmp_path, flags):
+    path = tmp_path / "app.toml"
+    path.write_text('[kafka]\nbootstrap_servers = "nowhere:1"\n')
+    with pytest.raises(ConfigError, match=r"kafka\.max_request_size = .* must be at least"):
+        load(path, {}, flags)
+    load(path, {}, ["kafka.max_request_size=3000000", "limits.dead_letter_kb=2000"])

@@ -103,10 +103,38 @@ def test_poison_goes_aside_with_its_bytes_and_a_reason(topics, start_app):
     app.run("daemon.follow=false")
     refused = topics.read_all(log["dlq"], max_partition_fetch_bytes=10 << 20)
     headers = [{name: value.decode() for name, value in record.headers} for record in refused]
-    assert [(h["sv-dlq-reason"], record.value) for h, record in zip(headers, refused, strict=True)] == POISON
+    assert [h["sv-dlq-reason"] for h in headers] == [reason for reason, _ in POISON]
+    for record, (_, value) in zip(refused, POISON, strict=True):
+        assert record.value == (value if len(value or b"") <= 512 << 10 else value[: 64 << 10])
+    shortened = {reason for reason, value in POISON if len(value or b"") > 512 << 10}
+    assert {h["sv-dlq-reason"] for h in headers if "sv-dlq-sha256" in h} == shortened == {"too-large"}
     assert {record.key for record in refused} == {b"poison"}
     assert all(h["trace"] == "1" and h["sv-dlq-topic"] == log["topic"] for h in headers)
     assert [int(h["sv-dlq-offset"]) for h in headers] == [21 + 41 * i for i in range(len(POISON))]
+    assert len(topics.read_all(log["predictions"])) == len(events)
+
+
+def test_a_record_that_was_small_on_its_way_is_no_end_of_the_trainer(topics, start_app):
+    """17.5 MB of blanks, which gzip makes small enough for a broker and topics with default limits."""
+    log = settings_of(topics, labels="", model="", dlq=topics.create("dlq"))
+    events, _ = some_stream(100)
+    bombs = {20: {"value": b" " * 17_500_000}, 60: {"key": b" " * 17_500_000, "value": b"{}"}}
+    bombs[80] = {"value": b"{}", "headers": [("name", b" " * 17_500_000)]}
+    with KafkaProducer(
+        bootstrap_servers=topics.bootstrap, max_request_size=20 << 20, compression_type="gzip", linger_ms=0
+    ) as producer:
+        for i, (key, value, *_) in enumerate(events):
+            producer.send(log["topic"], value, key)
+            if i in bombs:
+                producer.flush(30)
+                producer.send(log["topic"], **bombs[i])
+                producer.flush(30)
+        producer.flush(30)
+    app = start_app("blanks", log=log)
+    app.run("daemon.follow=false")
+    refused = topics.read_all(log["dlq"])
+    headers = [{name: value.decode() for name, value in record.headers} for record in refused]
+    assert [(h["sv-dlq-offset"], h["sv-dlq-bytes"]) for h in headers] == [("21", "17500000"), ("62", "2"), ("83", "2")]
     assert len(topics.read_all(log["predictions"])) == len(events)
 
 
