@@ -22,7 +22,7 @@ from .join import event_time
 from .segments import LogCorruption
 from .settings import ConfigError, Settings
 from .topics import plural
-from .transport import AccessDenied, OffsetOutOfRange, Record, Transport, Unavailable
+from .transport import AccessDenied, OffsetOutOfRange, Record, TopicMismatch, Transport, Unavailable
 from .wire import BadRecord, Event, Label
 
 OK, WARNING, PROBLEM = "ok", "warning", "problem"
@@ -99,6 +99,8 @@ def _compile_cache() -> Findings:
 def _extras(settings: Settings) -> Findings:
     if not settings.kafka:
         return
+    from . import kafka_options
+
     if find_spec("crc32c"):
         yield Finding(OK, "crc32c is installed")
     else:
@@ -107,13 +109,15 @@ def _extras(settings: Settings) -> Findings:
             "crc32c IS NOT INSTALLED: reading from Kafka takes six times as long",
             "pip install 'streamsvm[crc]'",
         )
-    missing = [package for package in ("lz4", "zstandard") if not find_spec(package)]
+    missing = kafka_options.missing_codecs()
     if missing:
         yield Finding(
             WARNING,
-            f"{' and '.join(missing)} not installed: topics whose producers compress so cannot be read",
-            f"pip install {' '.join(missing)}",
+            f"records that are compressed with {' or '.join(missing)} cannot be read: the packages are not installed",
+            kafka_options.CODECS_HINT,
         )
+    else:
+        yield Finding(OK, "all compressions of Kafka can be read")
 
 
 # --- state ------------------------------------------------------------------------------------------------------------
@@ -164,14 +168,14 @@ def _log(settings: Settings) -> Findings:
     try:
         with _quiet(), open_once(settings) as log:
             if settings.kafka:
-                yield _connected(settings, time.perf_counter() - started)
+                yield from _connected(settings, time.perf_counter() - started)
             for check in (_topics, _groups, _dead_letters, _samples):
                 yield from check(settings, log)
     except AccessDenied as error:
         yield Finding(PROBLEM, str(error), "see the user and the password in [kafka], and the user's rights")
     except Unavailable as error:
         yield Finding(PROBLEM, f"{error}; topics and groups were not looked at", _UNREACHABLE)
-    except (LogCorruption, OffsetOutOfRange) as error:
+    except (LogCorruption, OffsetOutOfRange, TopicMismatch) as error:
         yield Finding(PROBLEM, str(error))
 
 
@@ -187,11 +191,15 @@ def _quiet() -> Iterator[None]:
         client.setLevel(level)
 
 
-def _connected(settings: Settings, seconds: float) -> Finding:
-    user = settings.kafka.get("sasl_plain_username")
-    who = f"as {user!r}" if user else "without a user"
-    where = settings.kafka.get("bootstrap_servers", "localhost:9092")
-    return Finding(OK, f"connected to {where} {who} in {1000 * seconds:,.0f} ms")
+def _connected(settings: Settings, seconds: float) -> Findings:
+    from . import kafka_options
+
+    options = settings.kafka
+    where = options.get("bootstrap_servers", "localhost:9092")
+    who, protocol = kafka_options.identity(options)
+    yield Finding(OK, f"connected to {where} {who}, {protocol}, in {1000 * seconds:,.0f} ms")
+    for text, remedy in kafka_options.insecurities(options):
+        yield Finding(WARNING, text, remedy)
 
 
 def _topics(settings: Settings, _: Transport) -> Findings:

@@ -16,7 +16,6 @@ import uuid
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
-from difflib import get_close_matches
 from importlib.util import find_spec
 from typing import Any, Literal
 
@@ -29,7 +28,8 @@ from kafka.net.transport import KafkaSSLTransport, KafkaTCPTransport
 from kafka.partitioner.default import murmur2
 from kafka.structs import OffsetAndMetadata
 
-from .layers import parse_text
+from . import kafka_options
+from .layers import Given
 from .settings import ConfigError, Settings, parse_partitions
 from .topics import Shape
 from .transport import (
@@ -70,7 +70,6 @@ _DEFAULTS: dict[str, Any] = {
     "delivery_timeout_ms": 2**31 - 1,  # a broker that is away is waited for: what was produced is never given up
 }
 _STATIC_SESSION_MS = 10_000  # a named member comes back at once, so its partitions need not wait long for another
-_COMPRESSIONS = {"zstd": "zstandard", "lz4": "lz4"}  # best first, with the package that is needed
 _MEMBERSHIP_MS = 500  # for one look at the group
 _MARKS_MS = 50  # for a position, which the client mostly knows
 _COMMAND_MS = 10_000  # for questions to the broker
@@ -681,38 +680,24 @@ def _administrator(settings: Settings) -> Iterator[KafkaAdminClient]:
 # --- errors and options -----------------------------------------------------------------------------------------------
 
 
-def option_problems(options: Mapping[str, Any]) -> list[str]:
-    """What is wrong with a [kafka] section, one line each."""
-    known = {
-        key
-        for key in KafkaConsumer.DEFAULT_CONFIG.keys() | KafkaProducer.DEFAULT_CONFIG.keys()
-        if not key.endswith("serializer")
-    }
-    problems = []
-    for key in options:
-        if key in _OURS:
-            problems.append(f"kafka.{key} cannot be set: it is {_OURS[key]}")
-        elif key not in known:
-            close = get_close_matches(key, known, n=1)
-            problems.append(
-                f"kafka.{key} is no option of kafka-python{f'; did you mean {close[0]!r}?' if close else ''}"
-            )
-    return problems
+def read_options(given: Mapping[str, Given], settings: Settings) -> tuple[dict[str, Any], list[str]]:
+    """A [kafka] section as the clients take it, and a line for everything that is wrong with it."""
+    values, problems = kafka_options.interpret(given, _OURS)
+    defaults = {**_DEFAULTS, "session_timeout_ms": _STATIC_SESSION_MS} if settings.group.instance else _DEFAULTS
+    problems += kafka_options.contradictions(
+        values, given, defaults, is_transactional=settings.daemon.exactly_once
+    )
+    return values, problems
 
 
 def _client_options(given: Mapping[str, Any], client: Any) -> dict[str, Any]:
-    """The options that a client knows; text becomes what its default is."""
-    options = {}
-    for key, value in {**_DEFAULTS, **given}.items():
-        if key in client.DEFAULT_CONFIG:
-            default = client.DEFAULT_CONFIG[key]
-            options[key] = parse_text(value) if isinstance(value, str) and isinstance(default, int | float) else value
-    return options
+    """The options that a client knows."""
+    return {key: value for key, value in {**_DEFAULTS, **given}.items() if key in client.DEFAULT_CONFIG}
 
 
 def _compression() -> str | None:
     """The best that is installed; gzip, which always is, costs more time than all the rest of a record."""
-    return next((name for name, package in _COMPRESSIONS.items() if find_spec(package)), None)
+    return next((name for name, module in kafka_options.CODECS.items() if find_spec(module)), None)
 
 
 def _servers(options: Mapping[str, Any]) -> list[str]:
