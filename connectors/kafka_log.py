@@ -87,6 +87,7 @@ _REFUSALS = (
 _WAITS = (1.0, 2.0, 5.0, 10.0)  # seconds between attempts to reach a broker
 _QUIET_SECONDS = 5.0  # without a record, before it is asked whether there is a broker at all
 _ASK_SECONDS = 1.0
+_ANSWER_MS = 3000
 _MISSING_SECONDS = 5.0
 _STALL_SECONDS = 60.0  # with records to read and none that come, before the client is built anew
 _MAX_REBUILDS = 3  # one after the other
@@ -126,7 +127,7 @@ class KafkaLog:
         self._ends: dict[TopicPartition, int] = {}
         self._moved_at = time.monotonic()  # a record came, or none was there
         self._asked_at = 0.0  # whether there is a broker
-        self._is_away = False
+        self._silence: str | None = None  # why nothing can be read
         self._missing: dict[str, float] = {}  # topics that the broker does not know, and since when
         self._n_rebuilds = 0
         self._backlog = 0
@@ -400,20 +401,35 @@ class KafkaLog:
         """Notice a broker that is away, and a client that has stopped reading."""
         now = time.monotonic()
         if has_moved:
-            self._moved_at, self._n_rebuilds, self._is_away = now, 0, False
+            self._moved_at, self._n_rebuilds, self._silence = now, 0, None
             return
         if now - self._moved_at > _QUIET_SECONDS and now - self._asked_at > _ASK_SECONDS:
-            self._asked_at = now
-            self._is_away = not _answers(self._settings.kafka)
-            if not self._is_away:
-                self._look_for_topics(now)
-        if self._is_away:
+            self._silence = self._why_silent(now)
+            self._asked_at = time.monotonic()
+        if self._silence:
             self._moved_at = now - _QUIET_SECONDS  # which is no stall of ours
-            raise Unavailable(f"no broker answers at {', '.join(_servers(self._settings.kafka))}")
+            raise Unavailable(self._silence)
         if not any(self.known_end(*tp) > self.position(*tp) for tp in self._reader.assignment()):
             self._moved_at = max(self._moved_at, now - 2 * _QUIET_SECONDS)
         elif now - self._moved_at > _STALL_SECONDS:
             self._rebuild_reader()
+
+    def _why_silent(self, now: float) -> str | None:
+        """Why no record can come; None if the brokers of our partitions answer.
+
+        A broker that hangs accepts connections still, so it is asked something.
+        """
+        where = ", ".join(_servers(self._settings.kafka))
+        if not _answers(self._settings.kafka):
+            return f"no broker answers at {where}"
+        silence = None
+        try:
+            with _translated():
+                self._reader.end_offsets(list(self._reader.assignment()), timeout_ms=_ANSWER_MS)
+        except Unavailable:
+            silence = f"the broker at {where} accepts connections and does not answer"
+        self._look_for_topics(now)
+        return None if self._missing else silence
 
     def _look_for_topics(self, now: float) -> None:
         """Notice a topic that was deleted; a broker that has just started may not know it for a moment."""
@@ -684,9 +700,7 @@ def read_options(given: Mapping[str, Given], settings: Settings) -> tuple[dict[s
     """A [kafka] section as the clients take it, and a line for everything that is wrong with it."""
     values, problems = kafka_options.interpret(given, _OURS)
     defaults = {**_DEFAULTS, "session_timeout_ms": _STATIC_SESSION_MS} if settings.group.instance else _DEFAULTS
-    problems += kafka_options.contradictions(
-        values, given, defaults, is_transactional=settings.daemon.exactly_once
-    )
+    problems += kafka_options.contradictions(values, given, defaults, is_transactional=settings.daemon.exactly_once)
     return values, problems
 
 
@@ -706,7 +720,9 @@ def _servers(options: Mapping[str, Any]) -> list[str]:
 
 
 def _answers(options: Mapping[str, Any]) -> bool:
-    """Whether anything listens where the brokers should be."""
+    """Whether anything listens where the brokers should be; behind a proxy, only the client can tell."""
+    if any(options.get(name) for name in ("proxy_url", "socks5_proxy")):
+        return True
     for server in _servers(options):
         host, _, port = server.strip().rpartition(":")
         with suppress(OSError, ValueError), socket.create_connection((host.strip("[]"), int(port)), timeout=1):
@@ -799,5 +815,7 @@ def _translated() -> Iterator[None]:
         raise AccessDenied(f"the broker refuses us: {error}") from None
     except kafka.errors.KafkaConfigurationError as error:
         raise ConfigError([f"kafka: {error}"]) from None
+    except kafka.errors.UnsupportedCodecError as error:
+        raise TopicMismatch(f"records cannot be read: {error}; {kafka_options.CODECS_HINT}") from None
     except kafka.errors.KafkaError as error:
         raise Unavailable(str(error)) from None
