@@ -4,14 +4,16 @@ import logging
 import os
 import platform
 import shutil
+import subprocess
+import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from streamsvm._jit import cache_state
 
@@ -23,7 +25,7 @@ from .segments import LogCorruption
 from .settings import ConfigError, Settings
 from .topics import plural
 from .transport import AccessDenied, OffsetOutOfRange, Record, TopicMismatch, Transport, Unavailable
-from .wire import BadRecord, Event, Label
+from .wire import DIFFERENT_IDS, BadRecord, Event, Label
 
 OK, WARNING, PROBLEM = "ok", "warning", "problem"
 
@@ -33,6 +35,7 @@ _FEW_BYTES, _TOO_FEW_BYTES = _GIB, _GIB // 10  # of free space
 _SAMPLE = 500  # newest records of each partition
 _AHEAD_MS = 300_000  # of our clock, before another's is called wrong
 _FOREVER_MS = 10**15
+_WARM_SECONDS = 20  # for a process that has nothing to compile
 _UNREACHABLE = (
     "see kafka.bootstrap_servers and, if a broker does run there, kafka.security_protocol, the user and the password"
 )
@@ -47,11 +50,15 @@ class Finding(NamedTuple):
 
 
 Findings = Iterator[Finding]
+Message = TypeVar("Message", Event, Label)
 
 
 def examine(settings: Settings | None) -> bool:
     """Make all checks, or those that need no configuration, and print them; return whether there is no problem."""
-    checks: list[tuple[str, Callable[[], Findings]]] = [("python", _python), ("compile cache", _compile_cache)]
+    checks: list[tuple[str, Callable[[], Findings]]] = [
+        ("python", _python),
+        ("compile cache", lambda: _compile_cache(settings)),
+    ]
     if settings is not None:
         checks += [
             ("packages", lambda: _extras(settings)),
@@ -74,7 +81,7 @@ def _python() -> Findings:
     yield Finding(OK, f"Python {platform.python_version()} on {platform.system()} {platform.machine()}, {versions}")
 
 
-def _compile_cache() -> Findings:
+def _compile_cache(settings: Settings | None) -> Findings:
     if os.environ.get("STREAMSVM_CACHE", "1") == "0":
         yield Finding(WARNING, "STREAMSVM_CACHE=0: every process compiles for a minute", "unset STREAMSVM_CACHE")
         return
@@ -86,14 +93,29 @@ def _compile_cache() -> Findings:
             "set NUMBA_CACHE_DIR to a folder that can be written",
         )
         return
-    if is_warm:
-        yield Finding(OK, f"{folder} has compiled code of this version")
+    seconds = _seconds_to_start(settings) if is_warm else None
+    if seconds is not None:
+        yield Finding(OK, f"{folder} has what a process needs, which is ready after {seconds:.1f} seconds")
     else:
+        what = "has not all that" if is_warm else "has no code of this version that"
         yield Finding(
-            WARNING,
-            f"{folder} has no code of this version: the first process compiles for a minute",
-            "streamsvm warmup",
+            WARNING, f"{folder} {what} a process needs: the first one compiles for a minute", "streamsvm warmup"
         )
+
+
+def _seconds_to_start(settings: Settings | None) -> float | None:
+    """How long a process prepares the engine; None if it compiles.  Files do not tell: they may be another CPU's."""
+    algorithm = (settings or Settings()).model.implementation.__name__
+    removal = settings is not None and settings.removes()
+    script = f"import streamsvm; streamsvm.warmup(streamsvm.{algorithm}, removal={removal})"
+    started = time.perf_counter()
+    try:
+        subprocess.run(  # noqa: S603 - this interpreter
+            [sys.executable, "-c", script], check=True, capture_output=True, timeout=_WARM_SECONDS
+        )
+    except subprocess.TimeoutExpired:
+        return None
+    return time.perf_counter() - started
 
 
 def _extras(settings: Settings) -> Findings:
@@ -250,6 +272,7 @@ def _samples(settings: Settings, log: Transport) -> Findings:
     events = _newest(log, settings.log.topic)
     labels = _newest(log, settings.log.labels) if settings.log.labels else []
     yield from _clocks(settings, events, labels)
+    yield from _ids(settings, events, labels)
     if len(log.start_offsets(settings.log.topic)) > 1:
         yield from _keys(settings, events, labels)
 
@@ -292,6 +315,26 @@ def _is_clamped(record: Record, decode: Callable[[Record], Event | Label], max_s
     except BadRecord:
         return False
     return event_time(ts, record.timestamp, max_skew) != event_time(ts, record.timestamp, _FOREVER_MS)
+
+
+def _ids(settings: Settings, events: list[Record], labels: list[Record]) -> Findings:
+    """A label meets its event by an id of the same type."""
+    codec = settings.codec()
+    types = {type(event.id) for event in _readable(events, codec.decode)}
+    strangers = [label for label in _readable(labels, codec.decode_label) if types and type(label.id) not in types]
+    if strangers:
+        yield Finding(
+            PROBLEM,
+            f"{len(strangers)} of {plural(len(labels), 'label')} with an id such as {strangers[0].id!r}, of another "
+            f"type than those of the events: {DIFFERENT_IDS}, and such labels wait in vain",
+            "write the ids of events and labels alike, both as strings or both as integers",
+        )
+
+
+def _readable(records: list[Record], decode: Callable[[Record], Message]) -> Iterator[Message]:
+    for record in records:
+        with suppress(BadRecord):
+            yield decode(record)
 
 
 def _keys(settings: Settings, events: list[Record], labels: list[Record]) -> Findings:

@@ -66,6 +66,7 @@ _DEFAULTS: dict[str, Any] = {
     "linger_ms": 50,
     "metrics_enabled": False,  # nobody reads them, and we have our own
     "batch_size": 65536,
+    "max_block_ms": 15_000,  # for the shape of a topic, which is known unless the topic was deleted
     "max_request_size": 16 << 20,  # what could be read, can be put aside
     "delivery_timeout_ms": 2**31 - 1,  # a broker that is away is waited for: what was produced is never given up
 }
@@ -131,6 +132,7 @@ class KafkaLog:
         self._missing: dict[str, float] = {}  # topics that the broker does not know, and since when
         self._n_rebuilds = 0
         self._backlog = 0
+        self._outputs: set[str] = set()  # topics of what is not known to be durable
         self._failure: Exception | None = None  # of something that was produced
         self._in_transaction = False
 
@@ -272,7 +274,9 @@ class KafkaLog:
                 f"a record for topic {topic!r} is too large: {error}; see kafka.max_request_size"
             ) from None
         except kafka.errors.KafkaTimeoutError as error:
+            self._require_topics([topic])
             raise Unavailable(f"topic {topic!r} does not answer: {error}") from None
+        self._outputs.add(topic)
         future.add_errback(self._note_failure)
         self._backlog += len(value or b"")
         while self._backlog > _MAX_BACKLOG:
@@ -284,10 +288,12 @@ class KafkaLog:
             try:
                 self._producer.flush(timeout=_FLUSH_SECONDS)
             except kafka.errors.KafkaTimeoutError:
+                self._require_topics(self._outputs)
                 raise Unavailable(f"no acknowledgement within {_FLUSH_SECONDS:g} seconds") from None
             finally:
                 self._check_failure()
         self._backlog = 0
+        self._outputs.clear()
 
     def commit(self, offsets: Mapping[tuple[str, int], Committed]) -> None:
         ours = {
@@ -452,6 +458,19 @@ class KafkaLog:
             old.close(autocommit=False, timeout_ms=int(1000 * _CLOSE_SECONDS))
         self._n_rebuilds += 1
         self._moved_at = time.monotonic()
+
+    def _require_topics(self, names: Iterable[str]) -> None:
+        """Raise `TopicMismatch` if a topic was deleted, which the client would wait for without end."""
+        with suppress(Unavailable):
+            missing = set(names) - describe_topics(self._settings, sorted(names)).keys()
+            if missing:
+                time.sleep(_MISSING_SECONDS)  # a broker that has just started may not know a topic for a moment
+                missing -= describe_topics(self._settings, sorted(missing)).keys()
+            if missing:
+                raise TopicMismatch(
+                    f"topic {min(missing)!r} is there no more: it was deleted while outputs went to it; "
+                    "`streamsvm topics CONFIG.toml --create` makes it anew"
+                )
 
     def _note_failure(self, error: Exception) -> None:
         self._failure = self._failure or error

@@ -140,6 +140,20 @@ def test_too_much_poison_stops_the_trainer(topics, start_app):
     assert "101 of the last 101 records are bad" in process.said
 
 
+def test_a_topic_of_dead_letters_that_is_deleted(topics, start_app):
+    log = settings_of(topics, labels="", model="")
+    topics.produce(log["topic"], some_stream(200)[0])
+    process = start_app("aside", log=log, daemon={"checkpoint_seconds": 1.0}).start()
+    process.wait_until(lambda: process.metric("predictions_total") == 200)
+    topics.produce(log["topic"], [(None, b"poison")])
+    process.wait_until(lambda: len(topics.read_all(log["dlq"])) == 1)
+    topics.admin.delete_topics([log["dlq"]])
+    time.sleep(1)
+    topics.produce(log["topic"], [(None, b"poison")])
+    assert process.wait(45) == 4, process.said
+    assert f"topic '{log['dlq']}' is there no more: it was deleted" in process.said
+
+
 # --- credentials ------------------------------------------------------------------------------------------------------
 
 
