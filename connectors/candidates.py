@@ -30,6 +30,15 @@ MAX_QUESTION_BYTES = MAX_BYTES - (64 << 10)  # Kafka's default for a record, les
 
 EventId = str | int
 
+OUTCOMES = {  # of questions, and where the loop counts them
+    "asked": "n_asked",
+    "answered": "n_answered",
+    "skipped": "skipped",
+    "ignored": "ignored",
+    "expired": "expired",
+    "withdrawn": "withdrawn",
+}
+
 _LARGE = MAX_BYTES // 16  # an event that is smaller makes a question that is small enough, however numbers are written
 
 
@@ -121,11 +130,7 @@ class Labelling:
     def outcomes(self) -> dict[str, int]:
         """How many questions were asked, and what became of them."""
         counts = self.loop.counts
-        return {
-            "asked": counts.n_asked,
-            "answered": counts.n_answered,
-            **{name: getattr(counts, name) for name in ("skipped", "ignored", "expired", "withdrawn")},
-        }
+        return {name: getattr(counts, field) for name, field in OUTCOMES.items()}
 
     def to_bytes(self) -> bytes:
         """The state, for a checkpoint; the payloads are in that of the join."""

@@ -17,7 +17,7 @@ import numpy as np
 from streamsvm import snapshot
 
 from . import journal
-from .folders import sync_folder
+from .folders import naming, sync_folder
 from .journal import Cut, Journal
 from .settings import ConfigError
 from .transport import TakenOver
@@ -159,7 +159,9 @@ class CheckpointStore:
         if _newest_epoch(self.folder) > self.epoch:
             raise TakenOver(f"{self.folder} belongs to another process by now")
         number = self.epoch, sequence
-        snapshot.write_atomic(checkpoint_path(self.folder, number), checkpoint)
+        path = checkpoint_path(self.folder, number)
+        with naming(path):
+            snapshot.write_atomic(path, checkpoint)
         self.close()
         self._journal = Journal(_path(self.folder, "journal", number))
         self._remove_old()

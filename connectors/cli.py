@@ -1,10 +1,11 @@
 """The command line, ``streamsvm COMMAND``; `_parser` has the commands.
 
 Exit codes: 0 done, 1 anything else, 2 a wrong configuration or wrong arguments, 3 the broker refuses us, 4 a log or
-checkpoints that cannot be used, 70 nothing moved any more, 75 something that a restart may mend.
+checkpoints that cannot be used, 70 nothing moved any more, 75 something that a restart may mend, such as a full disk.
 """
 
 import argparse
+import errno
 import gc
 import logging
 import os
@@ -23,7 +24,7 @@ from streamsvm.device import DEVICES
 from . import commands, daemon, doctor, libsvm_format, option_types, score, topics
 from .checkpoint import CheckpointError
 from .folders import AlreadyInUse, require_folder
-from .logs import set_up_logging
+from .logs import is_json, set_up_logging
 from .readers import FORMATS, Columns, FileError, read_events
 from .report import PlotMissing, estimates_of, table
 from .segments import LogCorruption
@@ -75,14 +76,18 @@ def main(argv: Sequence[str] | None = None) -> int:
     except (Unavailable, OutputsLost, TakenOver) as error:
         return _complain([str(error)], TEMPORARY)
     except (FileError, AlreadyInUse, OSError) as error:
-        return _complain([str(error)], FAILED)
+        is_full = isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT)
+        return _complain([str(error)], TEMPORARY if is_full else FAILED)
     except KeyboardInterrupt:
         return _complain(["interrupted"], FAILED)
 
 
 def _complain(problems: Sequence[str], code: int) -> int:
     for problem in problems:
-        print(f"streamsvm: {problem}", file=sys.stderr)
+        if is_json():
+            logger.critical("%s", problem, extra={"exit_code": code})
+        else:
+            print(f"streamsvm: {problem}", file=sys.stderr)
     return code
 
 

@@ -179,8 +179,8 @@ class Daemon:
         self._stop = stop
         self._health = health
         self._watchdog = watchdog
-        self._telemetry = Telemetry(metrics)
         self._codec = settings.codec()
+        self._telemetry = Telemetry(metrics, self._codec)
         self._publisher = Publisher(log, settings.log.model) if settings.log.model else None
         self._published_at = time.monotonic()
         self._ahead = ReadAhead(settings.limits.read_ahead_bytes)

@@ -4,14 +4,16 @@ import logging
 import os
 import platform
 import shutil
+import subprocess
+import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from streamsvm._jit import cache_state
 
@@ -22,8 +24,8 @@ from .join import event_time
 from .segments import LogCorruption
 from .settings import ConfigError, Settings
 from .topics import plural
-from .transport import AccessDenied, OffsetOutOfRange, Record, Transport, Unavailable
-from .wire import BadRecord, Event, Label
+from .transport import AccessDenied, OffsetOutOfRange, Record, TopicMismatch, Transport, Unavailable
+from .wire import DIFFERENT_IDS, BadRecord, Event, Label
 
 OK, WARNING, PROBLEM = "ok", "warning", "problem"
 
@@ -33,6 +35,7 @@ _FEW_BYTES, _TOO_FEW_BYTES = _GIB, _GIB // 10  # of free space
 _SAMPLE = 500  # newest records of each partition
 _AHEAD_MS = 300_000  # of our clock, before another's is called wrong
 _FOREVER_MS = 10**15
+_WARM_SECONDS = 20  # for a process that has nothing to compile
 _UNREACHABLE = (
     "see kafka.bootstrap_servers and, if a broker does run there, kafka.security_protocol, the user and the password"
 )
@@ -47,11 +50,15 @@ class Finding(NamedTuple):
 
 
 Findings = Iterator[Finding]
+Message = TypeVar("Message", Event, Label)
 
 
 def examine(settings: Settings | None) -> bool:
     """Make all checks, or those that need no configuration, and print them; return whether there is no problem."""
-    checks: list[tuple[str, Callable[[], Findings]]] = [("python", _python), ("compile cache", _compile_cache)]
+    checks: list[tuple[str, Callable[[], Findings]]] = [
+        ("python", _python),
+        ("compile cache", lambda: _compile_cache(settings)),
+    ]
     if settings is not None:
         checks += [
             ("packages", lambda: _extras(settings)),
@@ -74,7 +81,7 @@ def _python() -> Findings:
     yield Finding(OK, f"Python {platform.python_version()} on {platform.system()} {platform.machine()}, {versions}")
 
 
-def _compile_cache() -> Findings:
+def _compile_cache(settings: Settings | None) -> Findings:
     if os.environ.get("STREAMSVM_CACHE", "1") == "0":
         yield Finding(WARNING, "STREAMSVM_CACHE=0: every process compiles for a minute", "unset STREAMSVM_CACHE")
         return
@@ -86,19 +93,36 @@ def _compile_cache() -> Findings:
             "set NUMBA_CACHE_DIR to a folder that can be written",
         )
         return
-    if is_warm:
-        yield Finding(OK, f"{folder} has compiled code of this version")
+    seconds = _seconds_to_start(settings) if is_warm else None
+    if seconds is not None:
+        yield Finding(OK, f"{folder} has what a process needs, which is ready after {seconds:.1f} seconds")
     else:
+        what = "has not all that" if is_warm else "has no code of this version that"
         yield Finding(
-            WARNING,
-            f"{folder} has no code of this version: the first process compiles for a minute",
-            "streamsvm warmup",
+            WARNING, f"{folder} {what} a process needs: the first one compiles for a minute", "streamsvm warmup"
         )
+
+
+def _seconds_to_start(settings: Settings | None) -> float | None:
+    """How long a process prepares the engine; None if it compiles.  Files do not tell: they may be another CPU's."""
+    algorithm = (settings or Settings()).model.implementation.__name__
+    removal = settings is not None and settings.removes()
+    script = f"import streamsvm; streamsvm.warmup(streamsvm.{algorithm}, removal={removal})"
+    started = time.perf_counter()
+    try:
+        subprocess.run(  # noqa: S603 - this interpreter
+            [sys.executable, "-c", script], check=True, capture_output=True, timeout=_WARM_SECONDS
+        )
+    except subprocess.TimeoutExpired:
+        return None
+    return time.perf_counter() - started
 
 
 def _extras(settings: Settings) -> Findings:
     if not settings.kafka:
         return
+    from . import kafka_options
+
     if find_spec("crc32c"):
         yield Finding(OK, "crc32c is installed")
     else:
@@ -107,13 +131,15 @@ def _extras(settings: Settings) -> Findings:
             "crc32c IS NOT INSTALLED: reading from Kafka takes six times as long",
             "pip install 'streamsvm[crc]'",
         )
-    missing = [package for package in ("lz4", "zstandard") if not find_spec(package)]
+    missing = kafka_options.missing_codecs()
     if missing:
         yield Finding(
             WARNING,
-            f"{' and '.join(missing)} not installed: topics whose producers compress so cannot be read",
-            f"pip install {' '.join(missing)}",
+            f"records that are compressed with {' or '.join(missing)} cannot be read: the packages are not installed",
+            kafka_options.CODECS_HINT,
         )
+    else:
+        yield Finding(OK, "all compressions of Kafka can be read")
 
 
 # --- state ------------------------------------------------------------------------------------------------------------
@@ -164,14 +190,14 @@ def _log(settings: Settings) -> Findings:
     try:
         with _quiet(), open_once(settings) as log:
             if settings.kafka:
-                yield _connected(settings, time.perf_counter() - started)
+                yield from _connected(settings, time.perf_counter() - started)
             for check in (_topics, _groups, _dead_letters, _samples):
                 yield from check(settings, log)
     except AccessDenied as error:
         yield Finding(PROBLEM, str(error), "see the user and the password in [kafka], and the user's rights")
     except Unavailable as error:
         yield Finding(PROBLEM, f"{error}; topics and groups were not looked at", _UNREACHABLE)
-    except (LogCorruption, OffsetOutOfRange) as error:
+    except (LogCorruption, OffsetOutOfRange, TopicMismatch) as error:
         yield Finding(PROBLEM, str(error))
 
 
@@ -187,11 +213,15 @@ def _quiet() -> Iterator[None]:
         client.setLevel(level)
 
 
-def _connected(settings: Settings, seconds: float) -> Finding:
-    user = settings.kafka.get("sasl_plain_username")
-    who = f"as {user!r}" if user else "without a user"
-    where = settings.kafka.get("bootstrap_servers", "localhost:9092")
-    return Finding(OK, f"connected to {where} {who} in {1000 * seconds:,.0f} ms")
+def _connected(settings: Settings, seconds: float) -> Findings:
+    from . import kafka_options
+
+    options = settings.kafka
+    where = options.get("bootstrap_servers", "localhost:9092")
+    who, protocol = kafka_options.identity(options)
+    yield Finding(OK, f"connected to {where} {who}, {protocol}, in {1000 * seconds:,.0f} ms")
+    for text, remedy in kafka_options.insecurities(options):
+        yield Finding(WARNING, text, remedy)
 
 
 def _topics(settings: Settings, _: Transport) -> Findings:
@@ -242,6 +272,7 @@ def _samples(settings: Settings, log: Transport) -> Findings:
     events = _newest(log, settings.log.topic)
     labels = _newest(log, settings.log.labels) if settings.log.labels else []
     yield from _clocks(settings, events, labels)
+    yield from _ids(settings, events, labels)
     if len(log.start_offsets(settings.log.topic)) > 1:
         yield from _keys(settings, events, labels)
 
@@ -284,6 +315,26 @@ def _is_clamped(record: Record, decode: Callable[[Record], Event | Label], max_s
     except BadRecord:
         return False
     return event_time(ts, record.timestamp, max_skew) != event_time(ts, record.timestamp, _FOREVER_MS)
+
+
+def _ids(settings: Settings, events: list[Record], labels: list[Record]) -> Findings:
+    """A label meets its event by an id of the same type."""
+    codec = settings.codec()
+    types = {type(event.id) for event in _readable(events, codec.decode)}
+    strangers = [label for label in _readable(labels, codec.decode_label) if types and type(label.id) not in types]
+    if strangers:
+        yield Finding(
+            PROBLEM,
+            f"{len(strangers)} of {plural(len(labels), 'label')} with an id such as {strangers[0].id!r}, of another "
+            f"type than those of the events: {DIFFERENT_IDS}, and such labels wait in vain",
+            "write the ids of events and labels alike, both as strings or both as integers",
+        )
+
+
+def _readable(records: list[Record], decode: Callable[[Record], Message]) -> Iterator[Message]:
+    for record in records:
+        with suppress(BadRecord):
+            yield decode(record)
 
 
 def _keys(settings: Settings, events: list[Record], labels: list[Record]) -> Findings:

@@ -13,6 +13,29 @@ Fields = Mapping[str, Any]  # id, x, y, w and ts, as far as the record has them
 Built = TypeVar("Built")
 
 
+REASONS = (  # all that a record is refused for
+    "bad-feature",
+    "bad-features",
+    "bad-id",
+    "bad-label",
+    "bad-op",
+    "bad-rev",
+    "bad-source",
+    "bad-ts",
+    "bad-weight",
+    "duplicate-field",
+    "killed-the-process",
+    "missing-field",
+    "not-an-object",
+    "not-avro",
+    "not-json",
+    "not-utf8",
+    "null-value",
+    "too-large",
+    "unknown-schema",
+)
+
+
 class BadRecord(ValueError):  # noqa: N818 - names the thing that goes to the dead-letter topic
     """A record that cannot be used: a short fixed `reason` for machines, a `detail` for people."""
 

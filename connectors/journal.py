@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import IO, NamedTuple
 from zlib import crc32
 
+from .folders import naming
 from .segments import LogCorruption
 
 TRIES = 3  # of a cut that kills the process, before its records are taken one by one, and of one of these
@@ -61,7 +62,8 @@ class Journal:
         texts = [*map(_text, past), *([b"try"] * (n_tries - 1) if n_tries else [b"done"])]
         beginning = b"".join([self._line(text) for text in texts])
         temporary = path.with_name(f".{path.name}.tmp")
-        temporary.write_bytes(beginning)
+        with naming(path):
+            temporary.write_bytes(beginning)
         temporary.replace(path)
         self._file: IO[bytes] = open(path, "ab", buffering=0)  # noqa: SIM115 - closed by close()
 
@@ -83,7 +85,8 @@ class Journal:
 
     def _write(self, text: bytes) -> None:
         line = self._line(text)
-        written = self._file.write(line)
+        with naming(Path(self._file.name)):
+            written = self._file.write(line)
         if written != len(line):
             raise OSError(errno.ENOSPC, f"only {written} of {len(line)} bytes could be written", str(self._file.name))
 

@@ -16,7 +16,6 @@ import uuid
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
-from difflib import get_close_matches
 from importlib.util import find_spec
 from typing import Any, Literal
 
@@ -29,7 +28,8 @@ from kafka.net.transport import KafkaSSLTransport, KafkaTCPTransport
 from kafka.partitioner.default import murmur2
 from kafka.structs import OffsetAndMetadata
 
-from .layers import parse_text
+from . import kafka_options
+from .layers import Given
 from .settings import ConfigError, Settings, parse_partitions
 from .topics import Shape
 from .transport import (
@@ -68,12 +68,12 @@ _DEFAULTS: dict[str, Any] = {
     "linger_ms": 50,
     "metrics_enabled": False,  # nobody reads them, and we have our own
     "batch_size": 65536,
+    "max_block_ms": 15_000,  # for the shape of a topic, which is known unless the topic was deleted
     "max_request_size": 16 << 20,  # what could be read, can be put aside
     "fetch_max_bytes": 16 << 20,  # of all partitions; they are in memory until they were polled
     "delivery_timeout_ms": 2**31 - 1,  # a broker that is away is waited for: what was produced is never given up
 }
 _STATIC_SESSION_MS = 10_000  # a named member comes back at once, so its partitions need not wait long for another
-_COMPRESSIONS = {"zstd": "zstandard", "lz4": "lz4"}  # best first, with the package that is needed
 _MEMBERSHIP_MS = 500  # for one look at the group
 _MARKS_MS = 50  # for a position, which the client mostly knows
 _COMMAND_MS = 10_000  # for questions to the broker
@@ -92,6 +92,7 @@ _REFUSALS = (
 _WAITS = (1.0, 2.0, 5.0, 10.0)  # seconds between attempts to reach a broker
 _QUIET_SECONDS = 5.0  # without a record, before it is asked whether there is a broker at all
 _ASK_SECONDS = 1.0
+_ANSWER_MS = 3000
 _MISSING_SECONDS = 5.0
 _STALL_SECONDS = 60.0  # with records to read and none that come, before the client is built anew
 _MAX_REBUILDS = 3  # one after the other
@@ -131,10 +132,11 @@ class KafkaLog:
         self._ends: dict[TopicPartition, int] = {}
         self._moved_at = time.monotonic()  # a record came, or none was there
         self._asked_at = 0.0  # whether there is a broker
-        self._is_away = False
+        self._silence: str | None = None  # why nothing can be read
         self._missing: dict[str, float] = {}  # topics that the broker does not know, and since when
         self._n_rebuilds = 0
         self._backlog = 0
+        self._outputs: set[str] = set()  # topics of what is not known to be durable
         self._failure: Exception | None = None  # of something that was produced
         self._in_transaction = False
 
@@ -292,7 +294,9 @@ class KafkaLog:
                 f"a record for topic {topic!r} is too large: {error}; see kafka.max_request_size"
             ) from None
         except kafka.errors.KafkaTimeoutError as error:
+            self._require_topics([topic])
             raise Unavailable(f"topic {topic!r} does not answer: {error}") from None
+        self._outputs.add(topic)
         future.add_errback(self._note_failure)
         self._backlog += len(value or b"") + len(key or b"") + sum(len(content) for _, content in headers)
         while self._backlog > _MAX_BACKLOG:
@@ -304,10 +308,12 @@ class KafkaLog:
             try:
                 self._producer.flush(timeout=_FLUSH_SECONDS)
             except kafka.errors.KafkaTimeoutError:
+                self._require_topics(self._outputs)
                 raise Unavailable(f"no acknowledgement within {_FLUSH_SECONDS:g} seconds") from None
             finally:
                 self._check_failure()
         self._backlog = 0
+        self._outputs.clear()
 
     def commit(self, offsets: Mapping[tuple[str, int], Committed]) -> None:
         ours = {
@@ -421,20 +427,35 @@ class KafkaLog:
         """Notice a broker that is away, and a client that has stopped reading."""
         now = time.monotonic()
         if has_moved:
-            self._moved_at, self._n_rebuilds, self._is_away = now, 0, False
+            self._moved_at, self._n_rebuilds, self._silence = now, 0, None
             return
         if now - self._moved_at > _QUIET_SECONDS and now - self._asked_at > _ASK_SECONDS:
-            self._asked_at = now
-            self._is_away = not _answers(self._settings.kafka)
-            if not self._is_away:
-                self._look_for_topics(now)
-        if self._is_away:
+            self._silence = self._why_silent(now)
+            self._asked_at = time.monotonic()
+        if self._silence:
             self._moved_at = now - _QUIET_SECONDS  # which is no stall of ours
-            raise Unavailable(f"no broker answers at {', '.join(_servers(self._settings.kafka))}")
+            raise Unavailable(self._silence)
         if not any(self.known_end(*tp) > self.position(*tp) for tp in self._reader.assignment()):
             self._moved_at = max(self._moved_at, now - 2 * _QUIET_SECONDS)
         elif now - self._moved_at > _STALL_SECONDS:
             self._rebuild_reader()
+
+    def _why_silent(self, now: float) -> str | None:
+        """Why no record can come; None if the brokers of our partitions answer.
+
+        A broker that hangs accepts connections still, so it is asked something.
+        """
+        where = ", ".join(_servers(self._settings.kafka))
+        if not _answers(self._settings.kafka):
+            return f"no broker answers at {where}"
+        silence = None
+        try:
+            with _translated():
+                self._reader.end_offsets(list(self._reader.assignment()), timeout_ms=_ANSWER_MS)
+        except Unavailable:
+            silence = f"the broker at {where} accepts connections and does not answer"
+        self._look_for_topics(now)
+        return None if self._missing else silence
 
     def _look_for_topics(self, now: float) -> None:
         """Notice a topic that was deleted; a broker that has just started may not know it for a moment."""
@@ -457,6 +478,19 @@ class KafkaLog:
             old.close(autocommit=False, timeout_ms=int(1000 * _CLOSE_SECONDS))
         self._n_rebuilds += 1
         self._moved_at = time.monotonic()
+
+    def _require_topics(self, names: Iterable[str]) -> None:
+        """Raise `TopicMismatch` if a topic was deleted, which the client would wait for without end."""
+        with suppress(Unavailable):
+            missing = set(names) - describe_topics(self._settings, sorted(names)).keys()
+            if missing:
+                time.sleep(_MISSING_SECONDS)  # a broker that has just started may not know a topic for a moment
+                missing -= describe_topics(self._settings, sorted(missing)).keys()
+            if missing:
+                raise TopicMismatch(
+                    f"topic {min(missing)!r} is there no more: it was deleted while outputs went to it; "
+                    "`streamsvm topics CONFIG.toml --create` makes it anew"
+                )
 
     def _note_failure(self, error: Exception) -> None:
         self._failure = self._failure or error
@@ -701,23 +735,12 @@ def _administrator(settings: Settings) -> Iterator[KafkaAdminClient]:
 # --- errors and options -----------------------------------------------------------------------------------------------
 
 
-def option_problems(options: Mapping[str, Any]) -> list[str]:
-    """What is wrong with a [kafka] section, one line each."""
-    known = {
-        key
-        for key in KafkaConsumer.DEFAULT_CONFIG.keys() | KafkaProducer.DEFAULT_CONFIG.keys()
-        if not key.endswith("serializer")
-    }
-    problems = []
-    for key in options:
-        if key in _OURS:
-            problems.append(f"kafka.{key} cannot be set: it is {_OURS[key]}")
-        elif key not in known:
-            close = get_close_matches(key, known, n=1)
-            problems.append(
-                f"kafka.{key} is no option of kafka-python{f'; did you mean {close[0]!r}?' if close else ''}"
-            )
-    return problems
+def read_options(given: Mapping[str, Given], settings: Settings) -> tuple[dict[str, Any], list[str]]:
+    """A [kafka] section as the clients take it, and a line for everything that is wrong with it."""
+    values, problems = kafka_options.interpret(given, _OURS)
+    defaults = {**_DEFAULTS, "session_timeout_ms": _STATIC_SESSION_MS} if settings.group.instance else _DEFAULTS
+    problems += kafka_options.contradictions(values, given, defaults, is_transactional=settings.daemon.exactly_once)
+    return values, problems
 
 
 def size_problems(settings: Settings) -> list[str]:
@@ -733,18 +756,13 @@ def size_problems(settings: Settings) -> list[str]:
 
 
 def _client_options(given: Mapping[str, Any], client: Any) -> dict[str, Any]:
-    """The options that a client knows; text becomes what its default is."""
-    options = {}
-    for key, value in {**_DEFAULTS, **given}.items():
-        if key in client.DEFAULT_CONFIG:
-            default = client.DEFAULT_CONFIG[key]
-            options[key] = parse_text(value) if isinstance(value, str) and isinstance(default, int | float) else value
-    return options
+    """The options that a client knows."""
+    return {key: value for key, value in {**_DEFAULTS, **given}.items() if key in client.DEFAULT_CONFIG}
 
 
 def _compression() -> str | None:
     """The best that is installed; gzip, which always is, costs more time than all the rest of a record."""
-    return next((name for name, package in _COMPRESSIONS.items() if find_spec(package)), None)
+    return next((name for name, module in kafka_options.CODECS.items() if find_spec(module)), None)
 
 
 def _servers(options: Mapping[str, Any]) -> list[str]:
@@ -753,7 +771,9 @@ def _servers(options: Mapping[str, Any]) -> list[str]:
 
 
 def _answers(options: Mapping[str, Any]) -> bool:
-    """Whether anything listens where the brokers should be."""
+    """Whether anything listens where the brokers should be; behind a proxy, only the client can tell."""
+    if any(options.get(name) for name in ("proxy_url", "socks5_proxy")):
+        return True
     for server in _servers(options):
         host, _, port = server.strip().rpartition(":")
         with suppress(OSError, ValueError), socket.create_connection((host.strip("[]"), int(port)), timeout=1):
@@ -846,5 +866,7 @@ def _translated() -> Iterator[None]:
         raise AccessDenied(f"the broker refuses us: {error}") from None
     except kafka.errors.KafkaConfigurationError as error:
         raise ConfigError([f"kafka: {error}"]) from None
+    except kafka.errors.UnsupportedCodecError as error:
+        raise TopicMismatch(f"records cannot be read: {error}; {kafka_options.CODECS_HINT}") from None
     except kafka.errors.KafkaError as error:
         raise Unavailable(str(error)) from None

@@ -42,6 +42,7 @@ def collect(
         *_from_flags(known, overrides, problems),
     ):
         if given.section == verbatim:
+            values[verbatim].pop(given.key, None)  # so that the order is that of the layers
             values[verbatim][given.key] = given
             continue
         try:
@@ -66,6 +67,10 @@ class Given(NamedTuple):
 
     def problem(self, what: str) -> ValueError:
         return ValueError(f"{self.origin}: {self.section}.{self.key} = {self.value!r} {what}")
+
+    def unknown(self, what: str) -> ValueError:
+        """Without the value, which may be a secret in the wrong place."""
+        return ValueError(f"{self.origin}: {self.section}.{self.key} is unknown{what}")
 
 
 def _from_file(sections: Sequence[str], path: Path, problems: list[str]) -> Iterator[Given]:
@@ -99,9 +104,10 @@ def _from_flags(sections: Sequence[str], overrides: Sequence[str], problems: lis
         name, equals, value = flag.partition("=")
         section, dot, key = name.strip().partition(".")
         if not equals or not dot or section not in sections:
-            problems.append(f"--set {flag}: expected section.key=value{_suggest(section, sections)}")
+            named = flag if not equals and section in sections else f"{name}=..." if equals else "..."
+            problems.append(f"--set {named}: expected section.key=value{_suggest(section, sections)}")
             continue
-        yield Given(section, key, value.strip(), f"--set {flag}", is_text=True)
+        yield Given(section, key, value.strip(), "--set", is_text=True)
 
 
 # --- what values mean -------------------------------------------------------------------------------------------------
@@ -112,7 +118,7 @@ def _interpret(section: Any, given: Given) -> tuple[str, Any]:
     known = {item.name: item for item in fields(section)}
     key = next((name for name in known if name.lower() == given.key.lower()), given.key) if given.is_text else given.key
     if key not in known:
-        raise given.problem(f"is unknown{_suggest(key, known)}")
+        raise given.unknown(_suggest(key, known))
     hint = get_type_hints(section)[key]
     value = _convert(given, hint)
     check = known[key].metadata.get("check")

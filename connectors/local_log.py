@@ -14,6 +14,7 @@ from zlib import crc32
 
 from streamsvm import snapshot
 
+from .folders import naming
 from .segments import Appender, Cursor, LogCorruption, begin, end
 from .transport import POLL_BYTES, TOPIC_NAME, Committed, Headers, Ownership, Record
 
@@ -115,7 +116,8 @@ class LocalLog:
         for (topic, partition), committed in offsets.items():
             path = self._partition(topic, partition) / f"committed-{self._group}.json"
             path.parent.mkdir(parents=True, exist_ok=True)
-            snapshot.write_atomic(path, json.dumps(committed).encode())
+            with naming(path):
+                snapshot.write_atomic(path, json.dumps(committed).encode())
 
     def committed(self, topic: str) -> dict[int, Committed]:
         name = f"committed-{self._group}.json"

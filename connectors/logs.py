@@ -5,6 +5,7 @@ import logging
 import math
 import sys
 from datetime import UTC, datetime
+from types import TracebackType
 from typing import Any
 
 import numpy as np
@@ -26,6 +27,18 @@ def set_up_logging(format: str) -> None:
     text = logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s")
     handler.setFormatter(JSONFormatter() if format == "json" else text)
     logging.basicConfig(level=logging.INFO, handlers=[handler])
+    if is_json():
+        sys.excepthook = _log_exception
+        logging.captureWarnings(True)
+
+
+def is_json() -> bool:
+    """Whether standard error takes one object per line, and nothing else."""
+    return any(isinstance(handler.formatter, JSONFormatter) for handler in logging.getLogger().handlers)
+
+
+def _log_exception(kind: type[BaseException], error: BaseException, traceback: TracebackType | None) -> None:
+    logging.getLogger("streamsvm").critical("ended by an error", exc_info=(kind, error, traceback))
 
 
 class JSONFormatter(logging.Formatter):

@@ -20,6 +20,7 @@ from typing import NamedTuple
 from . import topics
 from .committee import Committee, KeyModels, Models, ModelTopic, PartitionModels, Prediction, unpack
 from .daemon import POLL_SECONDS, Stop, operate
+from .formats import REASONS
 from .observe import Progress
 from .partition import Input, RecordsLost
 from .publish import Snapshot
@@ -37,6 +38,14 @@ _LOADED_RECORDS = 16  # of nearly a megabyte each
 _SWAP_SECONDS = 0.01  # events wait no longer than this for models to be unpacked, or for the one that takes longer
 _LOADING_SECONDS = 1.0  # likewise at the beginning, when no event waits
 _TELEMETRY_SECONDS = 1.0
+_FROM_THE_START = (
+    "streamsvm_records_total",
+    "streamsvm_predictions_total",
+    "streamsvm_lost_records_total",
+    "streamsvm_refused_snapshots_total",
+    "streamsvm_rebalances_total",
+    "streamsvm_cut_seconds",
+)
 
 
 def run(settings: Settings, stop: Stop = lambda: False, device: str = "cpu") -> int:
@@ -133,6 +142,9 @@ class Scorer:
         self._cannot_read: str | None = None  # and why
         self._cannot_write: str | None = None
         self._is_busy = True  # the last cycle had something to do
+        metrics.begin(*_FROM_THE_START)
+        for reason in REASONS:
+            metrics.begin("streamsvm_bad_records_total", reason=reason)
 
     def run(self) -> int:
         """Predict what was not predicted before, to the end of the log or until stopped; return the number."""

@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import IO
 from zlib import crc32
 
-from .folders import lock_folder, sync_folder
+from .folders import lock_folder, naming, sync_folder
 from .transport import Headers, OffsetOutOfRange, Record
 
 logger = logging.getLogger(__name__)
@@ -252,7 +252,8 @@ class Appender:
         frame = _encode(self._offset, timestamp, key, value, headers)
         if self._size and self._size + len(frame) > self._segment_bytes:
             self._roll()
-        written = self._file.write(frame)
+        with naming(self._folder):
+            written = self._file.write(frame)
         if written != len(frame):
             self._file.truncate(self._size)
             raise OSError(errno.ENOSPC, f"only {written} of {len(frame)} bytes could be written", str(self._folder))
@@ -260,7 +261,8 @@ class Appender:
         self._size += len(frame)
 
     def sync(self) -> None:
-        os.fsync(self._file.fileno())
+        with naming(self._folder):
+            os.fsync(self._file.fileno())
 
     def close(self) -> None:
         self._file.close()

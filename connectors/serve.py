@@ -72,6 +72,11 @@ METRICS = (
         "counter",
         "Labels and retractions whose event was gone, followed by a model that still had the example.",
     ),
+    Metric(
+        "streamsvm_stranger_labels_total",
+        "counter",
+        "Labels whose id is a string where those of events are integers, or the reverse: they never meet.",
+    ),
     Metric("streamsvm_questions_total", "counter", "Questions for labels, by what became of them."),
     Metric("streamsvm_open_questions", "gauge", "Questions that wait for an answer."),
     Metric("streamsvm_pending_events", "gauge", "Events and labels kept by the join."),
@@ -164,6 +169,14 @@ class Metrics:
             raise ValueError(f"value is {value!r}, but the counter {name} can only increase")
         series, key = self._series[name], _key(labels)
         series[key] = series.get(key, 0) + value
+
+    def begin(self, *names: str, **labels: object) -> None:
+        """Show these counters and histograms before there is anything to count."""
+        for name in names:
+            if self._metrics[name].kind == "histogram":
+                self.observe(name, (), **labels)
+            else:
+                self.add(name, 0, **labels)
 
     def observe(self, name: str, values: npt.ArrayLike, /, **labels: object) -> None:
         """Add a value, or several at once, to a histogram."""

@@ -596,13 +596,16 @@ def load(
     parts = {name: section(**values[name]) for name, section in SECTIONS.items()}
     for name, key in _FOLDERS:
         parts[name] = replace(parts[name], **{key: path.parent / getattr(parts[name], key)})
-    settings = Settings(**parts, kafka=_client_options(values["kafka"], path.parent, problems))
+    given = _with_files(values["kafka"], path.parent, problems)
+    settings = Settings(**parts, kafka={key: item.value for key, item in given.items()})
     problems += _contradictions(settings)
-    if settings.kafka:
-        from .kafka_log import option_problems, size_problems  # half a second, for those who use it
+    if given:
+        from .kafka_log import read_options, size_problems  # half a second, for those who use it
 
-        problems += option_problems(settings.kafka) + size_problems(settings)
-        if "bootstrap_servers" not in settings.kafka:
+        options, wrong = read_options(given, settings)
+        settings = replace(settings, kafka=options)
+        problems += wrong + size_problems(settings)
+        if "bootstrap_servers" not in given:
             problems.append("kafka.bootstrap_servers is missing: the address of a broker, such as 'localhost:9092'")
     try:
         settings.codec()
@@ -616,17 +619,19 @@ def load(
     return settings
 
 
-def _client_options(given: Mapping[str, Given], folder: Path, problems: list[str]) -> dict[str, Any]:
-    """The [kafka] section as the client takes it: ``KEY_file = FILE`` is KEY with the file's content, for secrets."""
+def _with_files(given: Mapping[str, Given], folder: Path, problems: list[str]) -> dict[str, Given]:
+    """The [kafka] section with ``KEY_file = FILE`` as KEY with the file's content, for secrets; None: it has none."""
     options = {}
     for key, item in given.items():
         if key.endswith("_file"):
+            key = key.removesuffix("_file")
+            content = None
             try:
-                options[key.removesuffix("_file")] = (folder / str(item.value)).read_text(encoding="utf-8").strip()
-            except (OSError, UnicodeError) as error:
-                problems.append(f"{item.origin}: kafka.{key} = {item.value!r} cannot be read: {error}")
-        else:
-            options[key] = item.value
+                content = (folder / str(item.value)).read_text(encoding="utf-8").strip()
+            except (OSError, ValueError) as error:
+                problems.append(f"{item.origin}: kafka.{item.key} = {item.value!r} cannot be read: {error}")
+            item = item._replace(key=key, value=content, is_text=True)
+        options[key] = item
     return options
 
 

@@ -4,25 +4,61 @@ import time
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import asdict
+from dataclasses import asdict, fields
 from typing import Any
 
+from .candidates import OUTCOMES
 from .estimates import Estimates
+from .formats import REASONS
+from .join import JoinCounters
 from .partition import Partition
 from .serve import Metrics
+from .wire import Codec
 
 _SECONDS = 1.0  # between two looks at the partitions
 _BY_OUTCOME = ("streamsvm_labels_total", "streamsvm_questions_total")
+_FROM_THE_START = (
+    "streamsvm_records_total",
+    "streamsvm_predictions_total",
+    "streamsvm_learned_total",
+    "streamsvm_lost_records_total",
+    "streamsvm_late_labels_total",
+    "streamsvm_stranger_labels_total",
+    "streamsvm_kernel_evaluations_total",
+    "streamsvm_checkpoints_total",
+    "streamsvm_rebalances_total",
+    "streamsvm_published_total",
+    "streamsvm_cut_seconds",
+    "streamsvm_checkpoint_seconds",
+    "streamsvm_label_delay_seconds",
+)
 
 
 class Telemetry:
     """Keeps `Metrics` up to date.
 
-    Counters count since the process began, whatever the checkpoints that it began with say.
+    Counters count since the process began, whatever the checkpoints that it began with say.  All are there from the
+    beginning, for what watches them sees an increase only after a first value.
+
+    Parameters
+    ----------
+    metrics
+        Where the values go.
+    codec
+        What reads the records.
     """
 
-    def __init__(self, metrics: Metrics) -> None:
+    def __init__(self, metrics: Metrics, codec: Codec) -> None:
         self._metrics = metrics
+        self._codec = codec
+        self._n_strangers = 0
+        metrics.begin(*_FROM_THE_START)
+        for reason in REASONS:
+            metrics.begin("streamsvm_bad_records_total", reason=reason)
+        for item in fields(JoinCounters):
+            metrics.begin("streamsvm_labels_total", outcome=item.name)
+        for outcome in OUTCOMES:
+            metrics.begin("streamsvm_questions_total", outcome=outcome)
         self._counted: dict[int, Counter[tuple[str, str]]] = {}
         self._looked_at = 0.0
 
@@ -85,6 +121,8 @@ class Telemetry:
             labels = {"outcome": label} if name in _BY_OUTCOME else {"reason": label} if label else {}
             self._metrics.add(name, n, **labels)
         self._counted[partition.number] = counts
+        self._metrics.add("streamsvm_stranger_labels_total", self._codec.n_strangers - self._n_strangers)
+        self._n_strangers = self._codec.n_strangers
 
     def _measure(self, partition: Partition) -> None:
         state, number = partition.state, partition.number

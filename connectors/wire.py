@@ -2,7 +2,8 @@
 
 An event has an ``id``, features ``x`` and, optionally, a label ``y``, a weight ``w`` and a time ``ts``, in one of the
 `FORMATS`.  In JSON it is ``{"id": ..., "x": {name: number, ...}, "y": ..., "w": ..., "ts": ...}``; x may be a list of
-numbers instead, and other fields are ignored.
+numbers instead, and other fields are ignored.  An id is a string or an integer; the string "7" and the number 7 are
+different ids.
 
 A label that comes later is JSON, ``{"id": ..., "y": ..., "weight": ..., "ts": ..., "source": ..., "rev": ...}``.  Only
 id and y are required, or only id if there is an ``op``: ``"retract"`` takes a label back; ``"skip"`` and ``"ignore"``
@@ -13,6 +14,7 @@ after a crash has the same bytes.
 """
 
 import json
+import logging
 import math
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
@@ -31,6 +33,8 @@ from .formats import Fields, Format, show
 from .json_format import JsonFormat, read_json
 from .transport import Headers, Record
 
+logger = logging.getLogger(__name__)
+
 FORMATS = ("json", "float32", "avro")
 MAX_BYTES = 1 << 20  # Kafka's own default for the largest record
 MAX_MAGNITUDE = 1e15  # sums of squares stay far inside float32, in which kernel values are computed
@@ -38,6 +42,8 @@ LABELS: Mapping[Any, bool] = {1: True, 0: False, -1: False}  # Python: True == 1
 OPERATIONS = ("set", "retract", "skip", "ignore")  # of a label
 DEAD_LETTER = "sv-dlq-"  # before the names of the headers that say why a record was refused
 PREDICTION_HEADERS: Headers = (("sv-schema", b"prediction:1"),)  # each one costs 3 microseconds to send
+
+DIFFERENT_IDS = 'the string "7" and the number 7 are different ids'
 
 _MIN_INT64, _MAX_INT64 = -(1 << 63), (1 << 63) - 1
 _MAX_DETAIL = 1000
@@ -122,6 +128,8 @@ class Codec:
             self._outputs = (negative, positive)
         self._labels |= named
         self._format = _make_format(format, named, schemas)
+        self._id_types: set[type] = set()  # of events
+        self.n_strangers = 0  # labels whose id has another type than those of the events, so that it never meets one
 
     def decode(self, record: Record) -> Event:
         """Read an event.
@@ -131,7 +139,9 @@ class Codec:
         BadRecord
             If the record is not exactly what its format describes; the detail names the field.
         """
-        return self._format.read(_value(record), record.headers, self._to_event)
+        event = self._format.read(_value(record), record.headers, self._to_event)
+        self._id_types.add(type(event.id))
+        return event
 
     def features(self, value: bytes) -> dict[str, float]:
         """The features of an event that was decoded before, from the value of its record alone."""
@@ -145,7 +155,15 @@ class Codec:
         BadRecord
             If the record is not exactly what the module describes; the detail names the field.
         """
-        return read_json(_value(record), self._to_label)
+        label = read_json(_value(record), self._to_label)
+        if self._id_types and type(label.id) not in self._id_types:
+            self._note_stranger(label.id)
+        return label
+
+    def _note_stranger(self, id_: str | int) -> None:
+        if self.n_strangers == 0:
+            logger.warning("a label has the id %r, and no event had such an id yet: %s", id_, DIFFERENT_IDS)
+        self.n_strangers += 1
 
     def encode(self, event: Event, *, score: float, margin: float, model: ModelVersion, src: str) -> bytes:
         """Write the prediction for an event; `src` says which record it answers and is the same at every repetition."""

@@ -1,6 +1,8 @@
 """The command line: what it prints, where it prints it, and the exit codes."""
 
+import errno
 import json
+import os
 import re
 import subprocess
 import sys
@@ -160,6 +162,34 @@ def test_an_empty_log_is_no_error(config, call):
     code, out, _ = call("run", config)
     assert code == 0
     assert out[0].startswith("no event of topic 'events'")
+
+
+def test_a_full_disk_is_exit_code_75_and_names_the_file(tmp_path, config, call, monkeypatch):
+    call("produce", write_csv(tmp_path / "d.csv"), "--config", config, "--label", "y")
+
+    def fsync(_):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    code, _, err = call("run", config)
+    assert code == 75
+    assert "No space left on device: " in err[-1]
+    assert str(tmp_path) in err[-1]
+
+
+def test_with_logs_of_json_the_last_line_is_json(tmp_path, config):
+    config.write_text(CONFIG + 'log_format = "json"\n')
+    with LocalLog(tmp_path / "log") as log:
+        log.produce("events", b"poison")
+        log.produce("events", b'{"id": 1, "x": {"a": 1}}')
+    script = "import sys; from streamsvm.connectors.cli import main; sys.exit(main())"
+    command = [sys.executable, "-c", script, "run", str(config), "--set", "features.scale=none"]
+    (tmp_path / "state").write_text("a file where the folder should be")
+    answer = subprocess.run(command, capture_output=True, text=True)
+    lines = [json.loads(line) for line in answer.stderr.splitlines()]
+    assert answer.returncode == 1
+    assert (lines[-1]["level"], lines[-1]["exit_code"]) == ("CRITICAL", 1)
+    assert str(tmp_path / "state") in lines[-1]["message"]
 
 
 def test_a_busy_state_is_exit_code_1(tmp_path, config, call):

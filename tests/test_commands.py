@@ -4,6 +4,7 @@ import itertools
 import json
 import logging
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -442,6 +443,13 @@ def test_a_replay_of_nothing(tmp_path, config, call):
 # --- doctor -----------------------------------------------------------------------------------------------------------
 
 
+@pytest.fixture(autouse=True)
+def _no_process_of_the_doctors(request, monkeypatch):
+    """Which takes seconds each time, and is wanted once."""
+    if "healthy" not in request.node.name and "believes" not in request.node.name:
+        monkeypatch.setattr(doctor, "_seconds_to_start", lambda _: 1.0)
+
+
 def test_doctor_of_a_healthy_app(tmp_path, config, call):
     fill(tmp_path / "log", some_events(100))
     daemon.run(load(config, {}))
@@ -451,6 +459,7 @@ def test_doctor_of_a_healthy_app(tmp_path, config, call):
     assert "checkpoint 3 of p0 is readable" in text
     assert "group 'streamsvm' is 0 records behind" in text
     assert "the times of 100 records agree with this clock" in text
+    assert re.search(r"has what a process needs, which is ready after \d+\.\d seconds", text)
     assert "problem" not in text
 
 
@@ -514,6 +523,26 @@ def test_doctor_finds_what_is_wrong_with_the_records(tmp_path, config, monkeypat
         ("problem", "1 of 3 labels without a key"),
         ("problem", "1 of 3 labels in another partition than events with the same key"),
     ]
+
+
+def test_doctor_finds_ids_that_never_meet(tmp_path, config):
+    settings = load(config, {}, ["log.labels=labels"])
+    fill(tmp_path / "log", [b'{"id": 7, "x": {"a": 1}}', b"{"])
+    fill(tmp_path / "log", [b'{"id": 7, "y": 1}', b"{"], "labels")
+    assert not [text for _, text in findings(settings, doctor._log) if "different ids" in text]
+    fill(tmp_path / "log", [b'{"id": "7", "y": 1}'], "labels")
+    (found,) = [(level, text) for level, text in findings(settings, doctor._log) if "different ids" in text]
+    assert found[0] == "problem"
+    assert found[1].startswith("1 of 3 labels with an id such as '7'")
+
+
+def test_doctor_believes_no_files_about_compiled_code(config, monkeypatch):
+    """They may be of another processor, or not all that a process needs."""
+    settings = load(config, {})
+    monkeypatch.setattr(doctor, "cache_state", lambda: ("somewhere", True))
+    monkeypatch.setattr(doctor, "_WARM_SECONDS", 0.01)
+    ((level, text),) = findings(settings, doctor._compile_cache)
+    assert (level, "the first one compiles" in text) == ("warning", True)
 
 
 def test_doctor_of_a_format_that_cannot_be_read(tmp_path, config, call):

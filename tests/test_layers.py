@@ -35,7 +35,7 @@ RESERVED = {
     "cupy": {"blocks"},
     "river": {"active", "validation", "classifier", "features", "multiclass", "preprocessing", "metrics", "connectors"},
     "sklearn": {"sklearn_api"},
-    "kafka": {"connectors/kafka_log"},
+    "kafka": {"connectors/kafka_log", "connectors/kafka_options"},
     "matplotlib": {"connectors/report"},
     "joblib": {"validation/crossval"},
 }

@@ -201,7 +201,7 @@ def test_what_is_no_event_is_counted_and_passed_over(tmp_path):
     n_refused = len(read(settings, "dlq"))
     run = Run(settings)
     assert run.n_predicted == 57
-    assert run.metric("bad_records_total") == [
+    assert [line for line in run.metric("bad_records_total") if not line.endswith(" 0")] == [
         'streamsvm_bad_records_total{reason="bad-feature"} 2',
         'streamsvm_bad_records_total{reason="not-json"} 1',
     ]

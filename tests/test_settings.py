@@ -7,7 +7,9 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
+from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer
 
+from streamsvm.connectors import kafka_options
 from streamsvm.connectors.settings import SECTIONS, ConfigError, load, parse_partitions
 
 GAP_FAMILY = ("clean_every", "max_non_sv", "steps", "ramp_s", "ramp_warmup")  # settings that lasvm has not
@@ -86,13 +88,13 @@ def test_every_problem_is_reported_at_once(tmp_path):
     )
     expected = [
         "unknown section [modle]; did you mean 'model'?",
-        "log.topik = 'x' is unknown; did you mean 'topic'?",
+        "log.topik is unknown; did you mean 'topic'?",
         "model.C = -1 must be a positive number",
         "model.gamma = 0 must be a positive number",
         "model.kernel = 'rfb' must be one of 'rbf', 'linear', 'poly', 'sigmoid'",
         "STREAMSVM_DAEMON_BATCH: daemon.batch = '0' must be at least 1",
         "--set daemon.keep: expected section.key=value",
-        "--set features.warmup=many: features.warmup = 'many' must be a whole number",
+        "--set: features.warmup = 'many' must be a whole number",
         "label.positive and label.negative must both be given",
         f"log.dir = {str(tmp_path / 'log')!r}: there is no such folder",
     ]
@@ -284,17 +286,26 @@ def test_kafka_options_have_the_same_layers(tmp_path):
     assert load(write(tmp_path, ""), environment).kafka["bootstrap_servers"] == "env:1"
 
 
+SASL = "[kafka]\nbootstrap_servers = 'a:1'\nsecurity_protocol = 'SASL_SSL'\nsasl_mechanism = 'PLAIN'\n"
+
+
 @pytest.mark.parametrize("layer", ["file", "environment", "flag"])
 def test_a_secret_comes_from_a_file(tmp_path, layer):
     folder = tmp_path / "secrets"
     folder.mkdir()
     (folder / "password").write_text("hunter2\n")
     line = "sasl_plain_password_file = 'secrets/password'"  # relative to the configuration
-    path = write(tmp_path, f"[kafka]\nbootstrap_servers = 'a:1'\n{line if layer == 'file' else ''}\n")
+    path = write(tmp_path, f"{SASL}sasl_plain_username = 'u'\n{line if layer == 'file' else ''}\n")
     environment = {"STREAMSVM_KAFKA_SASL_PLAIN_PASSWORD_FILE": "secrets/password"} if layer == "environment" else {}
     flags = ["kafka.sasl_plain_password_file=secrets/password"] if layer == "flag" else []
     settings = load(path, environment, flags)
-    assert settings.kafka == {"bootstrap_servers": "a:1", "sasl_plain_password": "hunter2"}
+    assert settings.kafka == {
+        "bootstrap_servers": "a:1",
+        "security_protocol": "SASL_SSL",
+        "sasl_mechanism": "PLAIN",
+        "sasl_plain_username": "u",
+        "sasl_plain_password": "hunter2",
+    }
     (tmp_path / "mounted").write_text("of the environment")
     mounted = {"STREAMSVM_KAFKA_SASL_PLAIN_PASSWORD_FILE": str(tmp_path / "mounted")}
     if layer == "file":
@@ -305,7 +316,7 @@ def test_a_secret_comes_from_a_file(tmp_path, layer):
 def test_a_secret_that_cannot_be_read_is_a_problem_like_others(tmp_path, content):
     if content:
         (tmp_path / "password").write_bytes(content)
-    path = write(tmp_path, "[model]\nC = 0\n[kafka]\nsasl_plain_password_file = 'password'\n")
+    path = write(tmp_path, f"[model]\nC = 0\n{SASL}sasl_plain_username = 'u'\nsasl_plain_password_file = 'password'\n")
     found = problems(path)
     assert len(found) == 2
     assert any("kafka.sasl_plain_password_file = 'password' cannot be read" in problem for problem in found)
@@ -313,7 +324,7 @@ def test_a_secret_that_cannot_be_read_is_a_problem_like_others(tmp_path, content
 
 def test_secrets_are_shown_nowhere(tmp_path):
     (tmp_path / "password").write_text("hunter2")
-    text = "[kafka]\nbootstrap_servers = 'a:1'\nsasl_plain_password_file = 'password'\nssl_password = 'hunter2'\n"
+    text = f"{SASL}sasl_plain_username = 'u'\nsasl_plain_password_file = 'password'\n"
     settings = load(write(tmp_path, text), {})
     assert "hunter2" not in f"{settings!r} {settings}"
     assert "hunter2" not in repr(settings.fingerprint())
@@ -328,14 +339,210 @@ def test_with_kafka_there_need_be_no_folder_of_a_log(tmp_path):
     assert parse_partitions(settings.group.assign) == [0, 1, 2, 3, 7]
 
 
-def test_options_of_the_kafka_client_are_checked(tmp_path):
+def test_names_of_options_of_the_kafka_client_are_checked(tmp_path):
     path = write(tmp_path, '[kafka]\nbootstrap_server = "x:1"\ngroup_id = "mine"\nvalue_deserializer = "x"\n')
     assert problems(path) == [
-        "kafka.bootstrap_server is no option of kafka-python; did you mean 'bootstrap_servers'?",
-        "kafka.group_id cannot be set: it is group.id",
-        "kafka.value_deserializer is no option of kafka-python",
+        f"{path}: kafka.bootstrap_server is no option of kafka-python; did you mean 'bootstrap_servers'?",
+        f"{path}: kafka.group_id cannot be set: it is group.id",
+        f"{path}: kafka.value_deserializer cannot be set: it is an object of Python",
         "kafka.bootstrap_servers is missing: the address of a broker, such as 'localhost:9092'",
     ]
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("security_protocol", '"SASL_SLL"'),
+        ("security_protocol", '"SSLL"'),
+        ("security_protocol", '"ssl"'),
+        ("security_protocol", '""'),
+        ("security_protocol", "1"),
+        ("sasl_mechanism", '"plain"'),
+        ("sasl_mechanism", '"OAUTHBEARER"'),  # its tokens come from an object of Python
+        ("sasl_plain_password", "12345"),
+        ("sasl_plain_password", '""'),
+        ("sasl_plain_username", "true"),
+        ("compression_type", '"brotli"'),
+        ("acks", '"most"'),
+        ("acks", "2"),
+        ("acks", "true"),
+        ("isolation_level", '"committed"'),
+        ("client_dns_lookup", '"some"'),
+        ("linger_ms", '"x"'),
+        ("linger_ms", '"5"'),
+        ("linger_ms", "-1"),
+        ("linger_ms", "nan"),
+        ("session_timeout_ms", '"6s"'),
+        ("session_timeout_ms", "0"),
+        ("session_timeout_ms", "6.5"),
+        ("fetch_max_bytes", "4294967296"),
+        ("retries", "-1"),
+        ("check_crcs", '"yes"'),
+        ("check_crcs", "1"),
+        ("api_version", '"4.3"'),
+        ("socket_options", "[[6, 1]]"),
+        ("proxy_url", '"proxy:1080"'),
+        ("bootstrap_servers", '"broker"'),
+        ("bootstrap_servers", '"broker:http"'),
+        ("bootstrap_servers", '"broker:0"'),
+        ("bootstrap_servers", '"a:1,"'),
+        ("bootstrap_servers", '["a:1", "b"]'),
+        ("bootstrap_servers", '"SSL://broker:9093"'),
+        ("bootstrap_servers", '"::1"'),
+        ("bootstrap_servers", "[]"),
+        ("bootstrap_servers", "9092"),
+    ],
+)
+def test_wrong_values_of_the_kafka_client_are_refused_by_name(tmp_path, key, value):
+    others = "" if key == "bootstrap_servers" else "bootstrap_servers = 'a:1'\n"
+    path = write(tmp_path, f"[kafka]\n{others}{key} = {value}\n")
+    (problem,) = problems(path)
+    assert problem.startswith(f"{path}: kafka.{key} = ")
+    assert " must be " in problem
+
+
+def test_the_right_spelling_of_a_choice_is_named(tmp_path):
+    path = write(tmp_path, "[kafka]\nbootstrap_servers = 'a:1'\nsecurity_protocol = 'SASL_SLL'\n")
+    assert problems(path)[0].endswith("; did you mean 'SASL_SSL'?")
+
+
+@pytest.mark.parametrize(
+    "servers", ['"a:1"', '"a:1, b-2.example.org:65535"', '["a:1", "[::1]:9092"]', '"10.0.0.7:9092"']
+)
+def test_addresses_of_brokers(tmp_path, servers):
+    load(write(tmp_path, f"[kafka]\nbootstrap_servers = {servers}\n"), {})
+
+
+def test_text_becomes_what_an_option_takes(tmp_path):
+    path = write(tmp_path, f"{SASL}sasl_plain_username = 'u'\n")
+    environment = {
+        "STREAMSVM_KAFKA_SASL_PLAIN_PASSWORD": "12345",  # a string, though it looks like a number
+        "STREAMSVM_KAFKA_CLIENT_ID": "7",
+        "STREAMSVM_KAFKA_ACKS": "-1",
+        "STREAMSVM_KAFKA_LINGER_MS": "0.5",
+        "STREAMSVM_KAFKA_CHECK_CRCS": "false",
+        "STREAMSVM_KAFKA_API_VERSION": "[4, 0]",
+        "STREAMSVM_KAFKA_COMPRESSION_TYPE": "none",
+    }
+    found = load(path, environment, ['kafka.bootstrap_servers=["a:1", "b:2"]']).kafka
+    assert {key: found[key] for key in ("sasl_plain_password", "client_id", "acks", "linger_ms", "check_crcs")} == {
+        "sasl_plain_password": "12345",
+        "client_id": "7",
+        "acks": -1,
+        "linger_ms": 0.5,
+        "check_crcs": False,
+    }
+    assert (found["api_version"], found["compression_type"], found["bootstrap_servers"]) == (
+        (4, 0),
+        None,
+        ["a:1", "b:2"],
+    )
+
+
+def test_a_later_layer_wins_over_a_file_of_an_earlier_one(tmp_path):
+    (tmp_path / "password").write_text("of the file")
+    path = write(tmp_path, f"{SASL}sasl_plain_username = 'u'\nsasl_plain_password = 'x'\n")
+    environment = {"STREAMSVM_KAFKA_SASL_PLAIN_PASSWORD_FILE": "password"}
+    for flags, expected in ([], "of the file"), (["kafka.sasl_plain_password=flag"], "flag"):
+        assert load(path, environment, flags).kafka["sasl_plain_password"] == expected
+
+
+@pytest.mark.parametrize("protocol", ["", "security_protocol = 'PLAINTEXT'\n", "security_protocol = 'SSL'\n"])
+def test_credentials_are_never_left_out(tmp_path, protocol):
+    path = write(tmp_path, f"[kafka]\nbootstrap_servers = 'a:1'\n{protocol}sasl_plain_username = 'u'\n")
+    (problem,) = problems(path)
+    assert "kafka.sasl_plain_username" in problem
+    assert "does not authenticate" in problem
+
+
+@pytest.mark.parametrize("protocol", ["", "security_protocol = 'PLAINTEXT'\n"])
+def test_certificates_are_never_left_out(tmp_path, protocol):
+    (tmp_path / "ca.pem").write_text("")
+    path = write(tmp_path, f"[kafka]\nbootstrap_servers = 'a:1'\n{protocol}ssl_check_hostname = true\n")
+    (problem,) = problems(path)
+    assert "kafka.ssl_check_hostname" in problem
+    assert "does not encrypt" in problem
+
+
+def test_a_misspelled_protocol_is_one_problem(tmp_path):
+    path = write(tmp_path, SASL.replace("SASL_SSL", "SASL_SLL") + "sasl_plain_username = 'u'\n")
+    (problem,) = problems(path)
+    assert "kafka.security_protocol = 'SASL_SLL'" in problem
+
+
+def test_what_an_authentication_needs(tmp_path):
+    assert problems(write(tmp_path, SASL)) == [
+        "kafka.sasl_plain_username is missing: PLAIN needs it",
+        "kafka.sasl_plain_password is missing: PLAIN needs it",
+    ]
+    (problem,) = problems(write(tmp_path, "[kafka]\nbootstrap_servers = 'a:1'\nsecurity_protocol = 'SASL_SSL'\n"))
+    assert problem.startswith("kafka.sasl_mechanism is missing: SASL_SSL needs one of ")
+
+
+@pytest.mark.parametrize(
+    ("lines", "expected"),
+    [
+        ("ssl_cafile = 'none.pem'", "kafka.ssl_cafile = 'none.pem': there is no such file"),
+        ("ssl_cafile = FILE", "kafka.ssl_cafile cannot be used: "),
+        ("ssl_keyfile = FILE", "kafka.ssl_keyfile needs kafka.ssl_certfile"),
+        ("ssl_ciphers = 'HIGH'", "kafka.ssl_ciphers has no effect"),
+    ],
+)
+def test_certificates_that_cannot_be_used(tmp_path, lines, expected):
+    (tmp_path / "no.pem").write_text("no certificate")
+    text = "[kafka]\nbootstrap_servers = 'a:1'\nsecurity_protocol = 'SSL'\n"
+    found = problems(write(tmp_path, text + lines.replace("FILE", f"'{tmp_path / 'no.pem'}'") + "\n"))
+    assert any(problem.startswith(expected) for problem in found)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("session_timeout_ms = 3000", "kafka.heartbeat_interval_ms = 3000 must be less than kafka.session_timeout_ms"),
+        ("request_timeout_ms = 500", "kafka.fetch_max_wait_ms = 500 must be less than kafka.request_timeout_ms = 500"),
+        ("delivery_timeout_ms = 1000", "kafka.delivery_timeout_ms = 1000 must be at least kafka.linger_ms = 50 and"),
+        ("enable_idempotence = true\nacks = 1", "kafka.acks = 1 contradicts kafka.enable_idempotence"),
+        ("acks = 0\n[daemon]\nexactly_once = true", "kafka.acks = 0 contradicts daemon.exactly_once"),
+    ],
+)
+def test_options_that_contradict_each_other(tmp_path, text, expected):
+    (problem,) = problems(write(tmp_path, f"[kafka]\nbootstrap_servers = 'a:1'\n{text}\n"))
+    assert problem.startswith(expected)
+
+
+@pytest.mark.parametrize(
+    ("text", "flags"),
+    [
+        (f"{SASL}sasl_plain_password = 12345\n", []),
+        (f"{SASL}sasl_plain_pasword = '12345'\n", []),
+        ("[log]\nsasl_plain_password = '12345'\n", []),
+        ("[kafak]\nsasl_plain_password = '12345'\n", []),
+        ("", ["sasl_plain_password=12345"]),
+        ("", ["kafak.sasl_plain_password=12345"]),
+        ("", ["log.sasl_plain_password=12345"]),
+        ("", ["kafka.sasl_plain_pasword=12345"]),
+        ("", ["12345"]),
+        ("", ["kafka.proxy_url=socks5:u:12345@host"]),
+    ],
+)
+def test_no_message_repeats_a_secret(tmp_path, text, flags):
+    assert not any("12345" in problem for problem in problems(write(tmp_path, text), overrides=flags))
+
+
+def test_every_option_of_the_clients_has_a_type():
+    """One that a new version brings must not pass for a string by accident."""
+    for client in (KafkaConsumer, KafkaProducer, KafkaAdminClient):
+        for key, default in client.DEFAULT_CONFIG.items():
+            if key in kafka_options.OPTIONS:
+                types = kafka_options.OPTIONS[key].types
+                assert default is None or type(default) in types or default == float("inf")
+            else:
+                assert (
+                    default is None
+                    or isinstance(default, list | tuple | type)
+                    or callable(default)
+                    or key == "partitioner"
+                )
 
 
 def test_schemas_that_cannot_be_used_are_a_problem_of_the_configuration(tmp_path):

@@ -12,11 +12,12 @@ import pytest
 from streamsvm.connectors.daemon import Daemon
 from streamsvm.connectors.local_log import LocalLog
 from streamsvm.connectors.segments import Appender
-from streamsvm.connectors.serve import Health, Metrics
+from streamsvm.connectors.serve import METRICS, Health, Metrics
 from streamsvm.connectors.settings import DaemonSettings, FeatureSettings, JoinSettings, LogSettings, Settings
 from streamsvm.connectors.telemetry import Telemetry
 from streamsvm.connectors.watchdog import Watchdog
 
+OF_SCORERS = {"streamsvm_refused_snapshots_total"}
 START = 1_700_000_000_000
 
 
@@ -72,6 +73,29 @@ def values(metrics):
     return {name: float(value) for name, value in pairs}
 
 
+def test_every_counter_is_there_before_anything_is_counted(tmp_path):
+    """What watches a counter sees its first increase only if there was a value before."""
+    with a_daemon(configure(tmp_path)) as (_, metrics):
+        found = values(metrics)
+    counters = {metric.name for metric in METRICS if metric.kind == "counter"} - OF_SCORERS
+    histograms = {f"{metric.name}_count" for metric in METRICS if metric.kind == "histogram"}
+    assert {name.partition("{")[0] for name, value in found.items() if value == 0} >= counters | histograms
+    assert not any(found.values())
+    for labels in ('labels_total{outcome="expired"}', 'bad_records_total{reason="not-json"}'):
+        assert found[f"streamsvm_{labels}"] == 0
+
+
+def test_labels_that_can_never_meet_an_event_are_counted(tmp_path, caplog):
+    settings = configure(tmp_path)
+    fill(settings, 20)
+    with contextlib.closing(Appender(settings.log.dir / "labels" / "0", 1 << 20)) as appender:
+        for i in (1, 3):
+            appender.append(START + 30_000, None, json.dumps({"id": str(i), "y": True}).encode(), ())
+    _, found = run(settings)
+    assert found["streamsvm_stranger_labels_total"] == 2
+    assert [record.args[0] for record in caplog.records if "different ids" in record.getMessage()] == ["1"]
+
+
 def test_a_run_is_counted_to_its_last_record(tmp_path):
     settings = configure(tmp_path)
     fill(settings, 100)
@@ -87,7 +111,7 @@ def test_a_run_is_counted_to_its_last_record(tmp_path):
     assert found["streamsvm_checkpoints_total"] == state.sequence - 1 == 4  # without that of the beginning
     assert found["streamsvm_checkpoint_seconds_count"] == 4
     assert found["streamsvm_cut_seconds_count"] == 19
-    assert "streamsvm_lost_records_total" not in found or found["streamsvm_lost_records_total"] == 0
+    assert found["streamsvm_lost_records_total"] == found["streamsvm_stranger_labels_total"] == 0
 
 
 def test_questions_are_counted_by_what_became_of_them(tmp_path):
@@ -272,7 +296,7 @@ def test_the_status_line_says_how_it_goes(tmp_path):
     fill(settings, 60, 1)
     with a_daemon(settings) as (daemon, _):
         states = daemon.run()
-    telemetry = Telemetry(Metrics())
+    telemetry = Telemetry(Metrics(), settings.codec())
 
     class Shown:
         def __init__(self, state):

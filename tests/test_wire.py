@@ -1,12 +1,15 @@
 """Bytes to events, labels and predictions: strict, total, and the same every time."""
 
+import ast
 import json
 import math
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from streamsvm.connectors.formats import REASONS
 from streamsvm.connectors.transport import Record
 from streamsvm.connectors.wire import (
     MAX_BYTES,
@@ -348,3 +351,14 @@ def test_unknown_formats_and_missing_schemas_are_refused():
         Codec(format="xml")
     with pytest.raises(ValueError, match="schemas must be given"):
         Codec(format="avro")
+
+
+def test_every_reason_of_a_refusal_is_known():
+    """Counters begin with all of them."""
+    found = set()
+    for path in (Path(__file__).parents[1] / "connectors").glob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "BadRecord":
+                assert isinstance(node.args[0], ast.Constant), f"{path}, line {node.lineno}"
+                found.add(node.args[0].value)
+    assert found == set(REASONS)

@@ -3,9 +3,12 @@
 import json
 import signal
 import time
+from importlib.util import find_spec
 
 import pytest
 from kafka import KafkaProducer, TopicPartition
+
+from streamsvm.connectors.cli import main
 
 from .app import settings_of, some_stream
 from .broker import Broker
@@ -36,6 +39,25 @@ def test_a_broker_that_is_away_for_a_while(private_broker, topics_of, start_app)
     assert process.wait(20) == 0
     ids = [json.loads(record.value)["id"] for record in again.read_all(log["predictions"])]
     assert sorted(ids) == sorted(f"id-{i}" for i in range(1000))
+
+
+def test_a_broker_that_hangs(private_broker, topics_of, start_app):
+    """It still accepts connections, as the kernel does for it."""
+    topics = topics_of(private_broker.bootstrap)
+    log = settings_of(topics, labels="", model="")
+    app = start_app("hung", bootstrap=private_broker.bootstrap, log=log)
+    topics.produce(log["topic"], some_stream(500)[0])
+    process = app.start()
+    process.wait_until(lambda: process.metric("predictions_total") == 500)
+    assert process.get("/readyz")[0] == 200
+    private_broker.process.send_signal(signal.SIGSTOP)
+    try:
+        process.wait_until(lambda: process.get("/readyz")[0] == 503, 20)
+        assert "does not answer" in process.get("/readyz")[1]
+        assert process.get("/healthz")[0] == 200
+    finally:
+        private_broker.process.send_signal(signal.SIGCONT)
+    process.wait_until(lambda: process.get("/readyz")[0] == 200)
 
 
 def test_sigterm_while_the_broker_is_away(private_broker, topics_of, start_app):
@@ -146,6 +168,20 @@ def test_too_much_poison_stops_the_trainer(topics, start_app):
     assert "101 of the last 101 records are bad" in process.said
 
 
+def test_a_topic_of_dead_letters_that_is_deleted(topics, start_app):
+    log = settings_of(topics, labels="", model="")
+    topics.produce(log["topic"], some_stream(200)[0])
+    process = start_app("aside", log=log, daemon={"checkpoint_seconds": 1.0}).start()
+    process.wait_until(lambda: process.metric("predictions_total") == 200)
+    topics.produce(log["topic"], [(None, b"poison")])
+    process.wait_until(lambda: len(topics.read_all(log["dlq"])) == 1)
+    topics.admin.delete_topics([log["dlq"]])
+    time.sleep(1)
+    topics.produce(log["topic"], [(None, b"poison")])
+    assert process.wait(45) == 4, process.said
+    assert f"topic '{log['dlq']}' is there no more: it was deleted" in process.said
+
+
 # --- credentials ------------------------------------------------------------------------------------------------------
 
 
@@ -178,6 +214,24 @@ def test_an_unknown_authority_ends_it_at_once(secure_broker, start_app):
     process = start_app("authority", log={"topic": "events"}, kafka=options).start()
     assert process.wait(60) == 3, process.said
     assert "CERTIFICATE_VERIFY_FAILED" in process.said
+
+
+# --- records that cannot be read --------------------------------------------------------------------------------------
+
+
+def test_a_compression_that_is_not_installed_ends_it_at_once(topics, start_app, tmp_path, monkeypatch, capsys):
+    (tmp_path / "snappy.py").write_text("raise ImportError")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    log = settings_of(topics, labels="", model="", topic=topics.create("events", compression_type="snappy"))
+    topics.produce(log["topic"], some_stream(100)[0])
+    app = start_app("codec", log=log)
+    process = app.start()
+    assert process.wait(60) == 4, process.said
+    assert "snappy" in process.said.splitlines()[-1]
+    assert "pip install 'streamsvm[codecs]'" in process.said.splitlines()[-1]
+    if find_spec("snappy") is None:
+        assert main(["doctor", str(app.config)]) == 1
+        assert "snappy" in capsys.readouterr().out
 
 
 # --- records that are gone --------------------------------------------------------------------------------------------
