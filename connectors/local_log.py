@@ -7,7 +7,7 @@ There are no groups: every consumer has all partitions.
 import json
 import os
 import time
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from zlib import crc32
 
@@ -109,18 +109,22 @@ class LocalLog:
         for appender in self._appenders.values():
             appender.sync()
 
-    def commit(self, offsets: Mapping[tuple[str, int], Committed]) -> None:
+    def can_commit(self) -> bool:
+        return True
+
+    def commit(self, offsets: Mapping[tuple[str, int], Committed]) -> bool:
         for (topic, partition), committed in offsets.items():
             path = self._partition(topic, partition) / f"committed-{self._group}.json"
             path.parent.mkdir(parents=True, exist_ok=True)
             snapshot.write_atomic(path, json.dumps(committed).encode())
+        return True
 
-    def committed(self, topic: str) -> dict[int, Committed]:
+    def committed(self, topic: str, partitions: Collection[int] | None = None) -> dict[int, Committed]:
         name = f"committed-{self._group}.json"
         return {
             partition: Committed(*json.loads((folder / name).read_bytes()))
             for partition, folder in self._folders(topic).items()
-            if (folder / name).exists()
+            if (partitions is None or partition in partitions) and (folder / name).exists()
         }
 
     def start_offsets(self, topic: str) -> dict[int, int]:
