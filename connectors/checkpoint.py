@@ -6,7 +6,7 @@ records after that position, and no others, are learned again.
 
 import logging
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from operator import itemgetter
 from pathlib import Path
@@ -29,6 +29,7 @@ Number = tuple[int, int]  # of a checkpoint: the epoch of its owner, and its pla
 
 _SUFFIX = {"checkpoint": "ssvm", "journal": "log"}
 _NONE = (0, 0)  # number of the checkpoint before the first
+_FIRST_COMMITTED = 2  # in the sequence: the first checkpoint is written before there is anything to commit
 
 _NAME = re.compile(r"(?:checkpoint|journal)-(\d{6})-(\d{10})\.(?:ssvm|log)")
 
@@ -105,6 +106,7 @@ class CheckpointStore:
             path.unlink(missing_ok=True)
         self._loaded = _NONE  # epoch and sequence number of the checkpoint that was
         self._journal: Journal | None = None
+        self._n_tries = 0  # how often the last cut that is taken again was begun and not survived
 
     def load(self) -> Checkpoint | None:
         """The newest checkpoint that is whole; see `load_newest`."""
@@ -121,9 +123,17 @@ class CheckpointStore:
         Raises
         ------
         CheckpointError
-            If the committed one is not there.
+            If the committed one is not there, or if there must have been one and the log does not know it any more.
         """
         paths = checkpoint_files(self.folder)
+        if committed is None and max(map(_number, paths), key=itemgetter(1), default=_NONE)[1] > _FIRST_COMMITTED:
+            raise CheckpointError(
+                f"{self.folder} has checkpoints, but nothing was committed for the partition, so which of them counts "
+                "is unknown. Kafka forgets what a group has committed when its topic is deleted, or when the group was "
+                "away for offsets.retention.minutes; another group.id has committed nothing. To begin again with an "
+                "empty model, choose another daemon.state_dir; to go on from the newest checkpoint, run once with "
+                "daemon.exactly_once = false: a few outputs may then come twice or not at all"
+            )
         if committed and committed not in map(_number, paths):
             raise CheckpointError(
                 f"{self.folder}: there is no checkpoint {committed[1]} of epoch {committed[0]}, which was committed"
@@ -143,13 +153,20 @@ class CheckpointStore:
         if self._loaded != _NONE:  # or else nothing was taken before, and journals are of checkpoints moved away
             for path in _journals_since(self.folder, self._loaded):
                 more, n_tries = journal.read(path)
-                cuts += more
-        cuts, n_tries, suspect = journal.judge(cuts, n_tries)
-        self._journal = Journal(_path(self.folder, "journal", (self.epoch, self._loaded[1])), cuts, n_tries)
+                cuts = list(dict.fromkeys([*cuts, *more]))  # it may begin with the last ones of the journal before
+        cuts, self._n_tries, suspect = journal.judge(cuts, n_tries)
+        self._journal = Journal(_path(self.folder, "journal", (self.epoch, self._loaded[1])), cuts, self._n_tries)
         return self._journal, cuts, suspect
 
-    def save(self, checkpoint: bytes, sequence: int) -> Journal:
+    def save(self, checkpoint: bytes, sequence: int, again: Iterable[Cut] = ()) -> Journal:
         """Write a checkpoint, durably, remove those that are too old, and begin the journal of what follows.
+
+        Parameters
+        ----------
+        checkpoint, sequence
+            Its contents and its number.
+        again
+            Cuts of before that were not taken again yet; the journal begins with them.
 
         Raises
         ------
@@ -163,7 +180,8 @@ class CheckpointStore:
         with naming(path):
             snapshot.write_atomic(path, checkpoint)
         self.close()
-        self._journal = Journal(_path(self.folder, "journal", number))
+        cuts = list(again)
+        self._journal = Journal(_path(self.folder, "journal", number), cuts, self._n_tries if cuts else 0)
         self._remove_old()
         return self._journal
 

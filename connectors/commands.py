@@ -40,10 +40,7 @@ _SEEN = 100_000  # of the last dead letters: repetitions are no farther apart th
 
 def open_once(settings: Settings, group: str | None = None) -> AbstractContextManager[Transport]:
     """The log of a configuration, without waiting for a broker, and without transactions of our own."""
-    kafka = settings.kafka
-    if settings.daemon.exactly_once:
-        kafka = {"isolation_level": "read_committed", **kafka}
-    plain = replace(settings, kafka=kafka, daemon=replace(settings.daemon, exactly_once=False))
+    plain = replace(settings, daemon=replace(settings.daemon, exactly_once=False))
     return open_log(plain, lambda: True, lambda _: None, group)
 
 
@@ -156,7 +153,8 @@ def _lags(settings: Settings, group: str, names: Sequence[str]) -> Iterator[Lag]
             committed, starts = log.committed(name), log.start_offsets(name)
             for partition, end in sorted(log.end_offsets(name).items()):
                 at = committed[partition].offset if partition in committed else None
-                yield Lag(group, name, partition, at, end, end - (starts.get(partition, 0) if at is None else at))
+                behind = end - (starts.get(partition, 0) if at is None else at)
+                yield Lag(group, name, partition, at, end, max(0, behind))  # it may have read an open transaction
 
 
 def show_lag(settings: Settings, *, as_json: bool) -> None:

@@ -31,7 +31,7 @@ from .serve import Health, Metrics, Server
 from .settings import ConfigError, Settings
 from .state import State
 from .telemetry import Telemetry
-from .transport import Committed, PositionRefused, TopicMismatch, Transport, Unavailable
+from .transport import Committed, OutputsLost, PositionRefused, TopicMismatch, Transport, Unavailable
 from .watchdog import Watchdog
 
 logger = logging.getLogger(__name__)
@@ -205,7 +205,8 @@ class Daemon:
             with Progress(topic, total, max(0, self._n_done() - before)) as progress:
                 while not self._stop() and not self._is_finished():
                     self._cycle(progress)
-            self._save(list(self._partitions.values()))
+            if not self._save(list(self._partitions.values())):
+                raise OutputsLost("the last transaction was given up; what it was made of will be taken again")
             if self._publisher:
                 self._publish(self._publisher)
             return {number: partition.state for number, partition in self._partitions.items() if partition.state}
@@ -218,11 +219,14 @@ class Daemon:
         """Take partitions over, with the state in which their last owner left them."""
         self._health.beat(_LOADING_SECONDS)
         with self._watchdog.allow(_LOADING_SECONDS):
+            if self._settings.daemon.exactly_once:
+                self._commit_all()  # a transaction is not left open while others are loaded
             if self._publisher:
                 self._publisher.resume(self._places())
+            committed = self._log.committed(self._settings.log.topic, partitions)
             for number in partitions:
                 if number not in self._partitions:  # if it is told again, after the log did not answer
-                    self._partitions[number] = self._open(number)
+                    self._partitions[number] = self._open(number, committed.get(number))
         self._was_assigned = self._is_busy = True
         self._telemetry.rebalanced(self._partitions.values())
         self._health.set_ready()
@@ -239,10 +243,9 @@ class Daemon:
         logger.warning("lost partitions %s", partitions)
         self._drop(partitions)
 
-    def _open(self, number: int) -> Partition:
+    def _open(self, number: int, committed: Committed | None) -> Partition:
         settings = self._settings
         store = CheckpointStore(settings.daemon.state_dir / f"p{number}", settings.daemon.keep)
-        committed = self._log.committed(settings.log.topic).get(number)
         checkpoint = parse_note(committed.note) if committed else None
         if settings.kafka and checkpoint and not checkpoint_files(store.folder):
             raise TopicMismatch(
@@ -321,32 +324,52 @@ class Daemon:
 
     # --- saving -------------------------------------------------------------------------------------------------------
 
-    def _save(self, partitions: list[Partition]) -> None:
-        """Write checkpoints: outputs become durable before a checkpoint says that their inputs are done."""
-        if self._settings.daemon.exactly_once and partitions:
-            partitions = list(self._partitions.values())  # they share the transaction
-        partitions = [partition for partition in partitions if partition.can_save]
+    def _save(self, partitions: list[Partition]) -> bool:
+        """Write checkpoints: outputs become durable before a checkpoint says that their inputs are done.
+
+        Return False if a transaction was given up.
+        """
+        if self._settings.daemon.exactly_once:
+            return self._commit_all() if partitions else True
+        partitions = [partition for partition in partitions if partition.is_new]
         if not partitions:
-            return
-        if not self._settings.daemon.exactly_once:
-            try:
-                self._log.flush()
-            except Unavailable as error:
-                self._health.set_unready(str(error))
-                logger.warning("no checkpoint, for outputs are not durable yet: %s", error)
-                return
+            return True
+        try:
+            self._log.flush()
+        except Unavailable as error:
+            self._health.set_unready(str(error))
+            logger.warning("no checkpoint, for outputs are not durable yet: %s", error)
+            return True
+        self._log.commit(self._write(partitions))
+        self._health.set_ready()
+        return True
+
+    def _commit_all(self) -> bool:
+        """End the transaction; return False if it was given up.
+
+        All partitions share it, so each of them that has consumed anything is saved: an output counts only together
+        with the offsets of what it was made of. A checkpoint that was written counts once the transaction does. Until
+        then the committed offset names the checkpoint before, to which the next owner rolls the state back.
+        """
+        if not self._log.can_commit():  # so there is never more than one checkpoint that does not count
+            return False
+        return self._log.commit(self._write([part for part in self._partitions.values() if part.is_new]))
+
+    def _write(self, partitions: list[Partition]) -> dict[tuple[str, int], Committed]:
+        """Write the checkpoints of partitions; return what to commit."""
         offsets: dict[tuple[str, int], Committed] = {}
         for partition in partitions:
             with self._telemetry.saving(partition):
                 partition.save()
             offsets |= partition.committed
-        self._log.commit(offsets)
-        self._health.set_ready()
+        return offsets
 
     def _publish(self, publisher: Publisher) -> None:
         self._published_at = time.monotonic()
         for partition in self._partitions.values():
             self._telemetry.published(partition.publish(publisher))
+        if self._settings.daemon.exactly_once:
+            self._commit_all()  # models are outputs, too, and may be the only ones for a long time
 
     def _places(self) -> dict[str, Place]:
         """Where in the topic of models the publications of earlier owners are."""

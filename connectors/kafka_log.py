@@ -14,7 +14,7 @@ import threading
 import time
 import uuid
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
 from importlib.util import find_spec
 from typing import Any, Literal
@@ -22,6 +22,7 @@ from typing import Any, Literal
 import kafka.errors
 from kafka import AsyncConsumerRebalanceListener, KafkaAdminClient, KafkaConsumer, KafkaProducer, TopicPartition
 from kafka.admin import ConfigResource, ConfigResourceType
+from kafka.consumer.fetcher import Fetcher
 from kafka.coordinator.assignors.cooperative_sticky import CooperativeStickyAssignor
 from kafka.future import Future
 from kafka.net.transport import KafkaSSLTransport, KafkaTCPTransport
@@ -30,7 +31,7 @@ from kafka.structs import OffsetAndMetadata
 
 from . import kafka_options
 from .layers import Given
-from .settings import ConfigError, Settings, parse_partitions
+from .settings import ConfigError, Settings, parse_partitions, transaction_timeout_ms
 from .topics import Shape
 from .transport import (
     POLL_BYTES,
@@ -63,6 +64,7 @@ _OURS = {
 }
 _DEFAULTS: dict[str, Any] = {
     "allow_auto_create_topics": False,
+    "isolation_level": "read_committed",
     "bootstrap_timeout_ms": 5000,
     "reconnect_backoff_max_ms": 1000,
     "linger_ms": 50,
@@ -75,6 +77,7 @@ _DEFAULTS: dict[str, Any] = {
 }
 _STATIC_SESSION_MS = 10_000  # a named member comes back at once, so its partitions need not wait long for another
 _MEMBERSHIP_MS = 500  # for one look at the group
+_STABLE_MS = 1000  # for offsets of transactions to be certain, before the loop goes round once more
 _MARKS_MS = 50  # for a position, which the client mostly knows
 _COMMAND_MS = 10_000  # for questions to the broker
 _AT_ONCE = 50  # records that the client is asked for, before their bytes are looked at
@@ -139,6 +142,7 @@ class KafkaLog:
         self._outputs: set[str] = set()  # topics of what is not known to be durable
         self._failure: Exception | None = None  # of something that was produced
         self._in_transaction = False
+        self._owned: set[int] = set()  # the partitions, as the owner was told
 
     @classmethod
     def connect(
@@ -182,6 +186,8 @@ class KafkaLog:
             ownership.assigned(self._assign)
             return
         self._ownership = ownership
+        if self._is_transactional:
+            self._new_producer()  # it ends what a killed process of this name has left open: `committed` waits for that
         self._member = _Member(self._new_group_consumer(), topic)
 
     def seek(self, topic: str, partition: int, offset: int) -> None:
@@ -283,7 +289,8 @@ class KafkaLog:
         """Append a record; waits while too much that was produced is not durable yet."""
         producer = self._producer or self._new_producer()
         if self._is_transactional and not self._in_transaction:
-            producer.begin_transaction()
+            with _transaction():
+                producer.begin_transaction()
             self._in_transaction = True
         if value is None and key is None:
             value = b""  # others can write such records, which then are refused; this client cannot
@@ -296,6 +303,8 @@ class KafkaLog:
         except kafka.errors.KafkaTimeoutError as error:
             self._require_topics([topic])
             raise Unavailable(f"topic {topic!r} does not answer: {error}") from None
+        except kafka.errors.KafkaError as error:
+            raise OutputsLost(f"topic {topic!r} cannot be written to: {error}") from None
         self._outputs.add(topic)
         future.add_errback(self._note_failure)
         self._backlog += len(value or b"") + len(key or b"") + sum(len(content) for _, content in headers)
@@ -315,14 +324,16 @@ class KafkaLog:
         self._backlog = 0
         self._outputs.clear()
 
-    def commit(self, offsets: Mapping[tuple[str, int], Committed]) -> None:
+    def can_commit(self) -> bool:
+        return not self._is_transactional or self._membership() is not None
+
+    def commit(self, offsets: Mapping[tuple[str, int], Committed]) -> bool:
         ours = {
             TopicPartition(*where): OffsetAndMetadata(committed.offset, committed.note, -1)
             for where, committed in offsets.items()
         }
         if self._is_transactional:
-            self._commit_transaction(ours)
-            return
+            return self._commit_transaction(ours)
         if self._notice is not None and self._notice.kind == "revoked":
             self._notice.offsets.update(ours)
         elif self._member is not None:
@@ -330,16 +341,34 @@ class KafkaLog:
         else:
             with suppress(kafka.errors.KafkaError):
                 self._reader.commit_async(ours)
+        return True
 
-    def committed(self, topic: str) -> dict[int, Committed]:
-        partitions = [TopicPartition(topic, number) for number in self._partitions(topic)]
-        with _translated(), closing(KafkaAdminClient(**self._options(KafkaAdminClient))) as admin:
-            answers = _retried(lambda: admin.list_group_offsets({self._group: partitions}))[self._group]
-        return {
-            tp.partition: Committed(answer.offset, answer.metadata)
-            for tp, answer in answers.items()
-            if answer.offset >= 0
+    def committed(self, topic: str, partitions: Collection[int] | None = None) -> dict[int, Committed]:
+        """What was committed last.
+
+        With transactions, only what no unfinished one may replace: its owner may be killed, or given up for dead, after
+        it has sent offsets and before their transaction ended.
+        """
+        numbers = self._partitions(topic) if partitions is None else partitions
+        options = self._options(KafkaConsumer) | {
+            "group_id": self._group,
+            "enable_auto_commit": False,
+            "isolation_level": "read_committed" if self._is_transactional else "read_uncommitted",
         }
+        timeout_ms = _STABLE_MS if self._is_transactional else _COMMAND_MS
+        with _translated():
+            try:
+                with KafkaConsumer(**options) as consumer:
+                    answers = {
+                        number: consumer.committed(TopicPartition(topic, number), metadata=True, timeout_ms=timeout_ms)
+                        for number in numbers
+                    }
+            except kafka.errors.KafkaTimeoutError:
+                raise Unavailable(
+                    f"what group {self._group!r} has committed for topic {topic!r} is not known yet: the broker does "
+                    "not answer, or the transaction of a killed process has to time out"
+                ) from None
+        return {number: Committed(found.offset, found.metadata) for number, found in answers.items() if found}
 
     def close(self) -> None:
         """Leave the group, unless as a named member, which is expected back."""
@@ -371,18 +400,33 @@ class KafkaLog:
         options = {"compression_type": _compression(), **self._options(KafkaProducer)}
         if self._is_transactional:
             options["transactional_id"] = f"{self._group}-{self._settings.group.instance or uuid.uuid4()}"
+            options["transaction_timeout_ms"] = transaction_timeout_ms(self._settings)
         with _translated():
             self._producer = KafkaProducer(**options)
             if self._is_transactional:
-                self._producer.init_transactions()
+                self._init_transactions(self._producer)
         return self._producer
+
+    def _init_transactions(self, producer: KafkaProducer) -> None:
+        try:
+            producer.init_transactions()
+        except kafka.errors.KafkaError as error:
+            if "InvalidTransactionTimeout" not in str(error):
+                raise
+            raise ConfigError(
+                [
+                    f"the broker allows no transaction of {transaction_timeout_ms(self._settings)} ms: set "
+                    "kafka.transaction_timeout_ms, and a shorter daemon.checkpoint_seconds, or raise the broker's "
+                    "transaction.max.timeout.ms"
+                ]
+            ) from None
 
     def _partitions(self, topic: str) -> list[int]:
         with _translated():
             return sorted(self._reader.partitions_for_topic(topic) or ())
 
     def _new_group_consumer(self) -> KafkaConsumer:
-        options = self._options(KafkaConsumer)
+        options = {**self._options(KafkaConsumer), "isolation_level": "read_uncommitted"}  # it reads nothing
         if self._settings.group.instance:
             options = {"session_timeout_ms": _STATIC_SESSION_MS, **options}
         with _translated():
@@ -402,6 +446,8 @@ class KafkaLog:
         self._untold.extend(self._member.news())
         while self._untold:
             self._notice = notice = self._untold[0]
+            if notice.kind != "assigned":
+                self._owned -= set(notice.numbers)
             try:
                 getattr(self._ownership, notice.kind)(notice.numbers)
             except Unavailable:
@@ -411,10 +457,14 @@ class KafkaLog:
                 raise
             finally:
                 self._notice = None
+            if notice.kind == "assigned":
+                self._owned |= set(notice.numbers)
             self._untold.popleft()
             notice.answered.success(None)
             if notice.kind == "lost" and self._is_transactional:
-                raise TakenOver("partitions were lost in the middle of a transaction")
+                self._abort()
+                if self._owned:
+                    raise TakenOver("some partitions were lost in the middle of a transaction of more")
 
     def _note_positions(self, batches: Mapping[TopicPartition, list[Any]]) -> None:
         self._positions |= {tp: batch[-1].offset + 1 for tp, batch in batches.items()}
@@ -506,27 +556,61 @@ class KafkaLog:
         if self._failure is not None:  # the producer is of no use any more, either
             raise OutputsLost(f"an output was refused: {self._failure}")
 
-    def _commit_transaction(self, offsets: _Offsets) -> None:
-        producer = self._producer or self._new_producer()
-        assert self._member is not None
-        try:
+    def _commit_transaction(self, offsets: _Offsets) -> bool:
+        """End the transaction with these offsets; False if it was given up instead."""
+        producer = self._producer
+        assert producer is not None
+        if not self._in_transaction and not offsets:
+            return True
+        membership = self._membership()
+        if membership is None:
+            return False
+        with _transaction():
             if not self._in_transaction:
                 producer.begin_transaction()
-            producer.send_offsets_to_transaction(offsets, self._member.metadata())
+                self._in_transaction = True
+            try:
+                if offsets:
+                    producer.send_offsets_to_transaction(offsets, membership)
+            except kafka.errors.CommitFailedError as error:  # of a generation that is over
+                self._give_up(str(error))
+                return False
             producer.commit_transaction()  # which knows no timeout: the watchdog's business
-        except (
-            kafka.errors.ProducerFencedError,
-            kafka.errors.InvalidProducerEpochError,
-            kafka.errors.FencedInstanceIdError,
-            kafka.errors.IllegalGenerationError,
-            kafka.errors.UnknownMemberIdError,
-            kafka.errors.CommitFailedError,
-        ) as error:
-            raise TakenOver(f"the transaction was refused: {error}") from None
-        except kafka.errors.KafkaError as error:
-            raise OutputsLost(f"the transaction failed: {error}") from None
         self._check_failure()
         self._in_transaction = False
+        self._backlog = 0
+        return True
+
+    def _membership(self) -> Any:
+        """What offsets are committed with; None while partitions are lost that the owner believes to have.
+
+        The broker would not look at an offset of a member without a generation, and once the group is joined again it
+        would accept one of a partition that was lost before: so the loss is looked for after the membership.
+        """
+        assert self._member is not None
+        membership = self._member.metadata()
+        is_losing = self._member.is_losing or any(notice.kind == "lost" for notice in self._untold)
+        return None if is_losing or membership.generation_id < 0 else membership
+
+    def _give_up(self, why: str) -> None:
+        """Abort the transaction, and let the owner begin again where the group's offsets are."""
+        logger.warning("the transaction is given up, and its records are taken again: %s", why)
+        self._abort()
+        owned = sorted(self._owned)
+        notices = [_Notice("lost", owned)]
+        if "UnknownMember" not in why:  # or else the group tells us that we have lost them, and what we get anew
+            notices.append(_Notice("assigned", owned))
+        rest = list(self._untold)
+        at = 1 if self._notice else 0
+        self._untold = deque([*rest[:at], *notices, *rest[at:]])
+
+    def _abort(self) -> None:
+        if self._in_transaction:
+            assert self._producer is not None
+            with _transaction():
+                self._producer.abort_transaction()
+        self._in_transaction = False
+        self._failure = None
         self._backlog = 0
 
 
@@ -556,6 +640,8 @@ class _Member(AsyncConsumerRebalanceListener):
         self._notices: queue.SimpleQueue[_Notice] = queue.SimpleQueue()
         self._offsets: _Offsets = {}  # to be committed at the next opportunity
         self._failure: Exception | None = None
+        self._n_losses = 0  # how often everything was lost
+        self._n_told = 0  # and how often the loop has taken the news
         self._is_closing = threading.Event()
         self._thread = threading.Thread(target=self._take_part, name="group", daemon=True)
         self._thread.start()
@@ -567,7 +653,14 @@ class _Member(AsyncConsumerRebalanceListener):
         if self._failure is not None:
             raise self._failure
         while not self._notices.empty():
-            yield self._notices.get()
+            notice = self._notices.get()
+            self._n_told += notice.kind == "lost"
+            yield notice
+
+    @property
+    def is_losing(self) -> bool:
+        """Whether partitions are lost, and the loop has not heard of it; true before the group is joined anew."""
+        return self._n_losses != self._n_told
 
     def commit(self, offsets: _Offsets) -> None:
         """Commit soon."""
@@ -633,6 +726,7 @@ class _Member(AsyncConsumerRebalanceListener):
 
     async def on_partitions_lost(self, lost: Iterable[TopicPartition]) -> None:
         if lost and not self._is_closing.is_set():
+            self._n_losses += 1
             self._notices.put(_Notice("lost", _numbers(lost)))
 
 
@@ -827,6 +921,23 @@ def _deliver_last_words(transport: Any) -> None:
     transport._sock_recv = receive_all
 
 
+def _end_at_open_transactions(fetcher: Any) -> None:
+    """Let `highwater` of a consumer of committed records tell the end of what it can read.
+
+    kafka-python 3.0.12 keeps the high watermark only, behind which an open transaction may hide everything else.
+    """
+    parse = fetcher._parse_fetched_data
+
+    def parse_stable(self: Any, fetched: Any) -> Any:
+        data = fetched.partition_data
+        if self.config["isolation_level"] == "read_committed" and data.last_stable_offset >= 0:
+            data.high_watermark = data.last_stable_offset
+        return parse(self, fetched)
+
+    fetcher._parse_fetched_data = parse_stable
+
+
+_end_at_open_transactions(Fetcher)
 _deliver_last_words(KafkaTCPTransport)
 _deliver_last_words(KafkaSSLTransport)
 
@@ -851,6 +962,24 @@ def _refusals() -> Iterator[None]:
         _client_logger.setLevel(level)
         _client_logger.propagate = True
         _client_logger.removeHandler(handler)
+
+
+@contextmanager
+def _transaction() -> Iterator[None]:
+    """The client's errors about a transaction in our words: none of them can be mended in this process."""
+    try:
+        yield
+    except (
+        kafka.errors.ProducerFencedError,
+        kafka.errors.InvalidProducerEpochError,
+        kafka.errors.FencedInstanceIdError,
+    ) as error:
+        raise TakenOver(
+            f"the transaction was refused: {error}; it has taken longer than kafka.transaction_timeout_ms, or another "
+            "process has the same group.instance"
+        ) from None
+    except kafka.errors.KafkaError as error:
+        raise OutputsLost(f"the transaction failed: {error}") from None
 
 
 @contextmanager

@@ -8,7 +8,7 @@ import json
 import os
 import re
 import time
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from zlib import crc32
 
@@ -112,19 +112,23 @@ class LocalLog:
         for appender in self._appenders.values():
             appender.sync()
 
-    def commit(self, offsets: Mapping[tuple[str, int], Committed]) -> None:
+    def can_commit(self) -> bool:
+        return True
+
+    def commit(self, offsets: Mapping[tuple[str, int], Committed]) -> bool:
         for (topic, partition), committed in offsets.items():
             path = self._partition(topic, partition) / f"committed-{self._group}.json"
             path.parent.mkdir(parents=True, exist_ok=True)
             with naming(path):
                 snapshot.write_atomic(path, json.dumps(committed).encode())
+        return True
 
-    def committed(self, topic: str) -> dict[int, Committed]:
+    def committed(self, topic: str, partitions: Collection[int] | None = None) -> dict[int, Committed]:
         name = f"committed-{self._group}.json"
         return {
             partition: _read_committed(folder / name)
             for partition, folder in self._folders(topic).items()
-            if (folder / name).exists()
+            if (partitions is None or partition in partitions) and (folder / name).exists()
         }
 
     def start_offsets(self, topic: str) -> dict[int, int]:

@@ -543,20 +543,19 @@ class Partition:
     @property
     def is_due(self) -> bool:
         """Whether it is time for a checkpoint."""
-        if not self.can_save:
+        if not self.is_new:
             return False
         daemon = self._settings.daemon
         is_late = time.monotonic() - self._saved_at >= daemon.checkpoint_seconds
         return self._n_unsaved >= daemon.checkpoint_records or is_late
 
     @property
-    def can_save(self) -> bool:
-        """Whether there is anything new to save: a state between two cuts, and none that are to be taken again."""
-        is_new = self._n_unsaved > 0 or self._has_asked
-        return self.state is not None and self._is_whole and not self._again and is_new
+    def is_new(self) -> bool:
+        """Whether anything was consumed, or produced, since the last checkpoint."""
+        return self.state is not None and (self._n_unsaved > 0 or self._has_asked)
 
     def save(self) -> None:
-        """Write a checkpoint; outputs must be durable by now.
+        """Write a checkpoint, between two cuts; outputs must be durable by now, or be committed with it.
 
         Raises
         ------
@@ -564,9 +563,10 @@ class Partition:
             If the partition belongs to another process by now.
         """
         assert self.state
+        assert self._is_whole, "a checkpoint in the middle of a cut"
         self.state.history.latest = self._snapshot(self.state)
         checkpoint = self.state.to_checkpoint(self._settings).to_bytes()
-        self._journal = self.store.save(checkpoint, self.state.sequence + 1)
+        self._journal = self.store.save(checkpoint, self.state.sequence + 1, self._again)
         self.checkpoint_bytes = len(checkpoint)
         self.state.sequence += 1
         self._has_asked = False

@@ -598,7 +598,6 @@ def load(
         parts[name] = replace(parts[name], **{key: path.parent / getattr(parts[name], key)})
     given = _with_files(values["kafka"], path.parent, problems)
     settings = Settings(**parts, kafka={key: item.value for key, item in given.items()})
-    problems += _contradictions(settings)
     if given:
         from .kafka_log import read_options, size_problems  # half a second, for those who use it
 
@@ -607,6 +606,7 @@ def load(
         problems += wrong + size_problems(settings)
         if "bootstrap_servers" not in given:
             problems.append("kafka.bootstrap_servers is missing: the address of a broker, such as 'localhost:9092'")
+    problems += _contradictions(settings)
     try:
         settings.codec()
     except (AvroMissing, SchemaError) as error:
@@ -640,8 +640,30 @@ def _having(parameter: str) -> str:
     return ", ".join(map(repr, having))
 
 
+def transaction_timeout_ms(settings: Settings) -> int:
+    """How long the broker lets a transaction take: as [kafka] says, or twice daemon.checkpoint_seconds.
+
+    By default it is a minute at least, and at most the quarter of an hour that brokers allow by default.
+    """
+    derived = min(max(60_000, int(2000 * settings.daemon.checkpoint_seconds)), 900_000)
+    return int(settings.kafka.get("transaction_timeout_ms", derived))
+
+
+def _transaction_problems(settings: Settings) -> list[str]:
+    """A transaction ends with a checkpoint, which may be late by as long as it takes to learn and to write."""
+    timeout_ms = transaction_timeout_ms(settings)
+    longest = settings.daemon.checkpoint_seconds
+    if not settings.daemon.exactly_once or timeout_ms >= 1500 * longest:
+        return []
+    return [
+        f"daemon.exactly_once with daemon.checkpoint_seconds = {longest:g} needs transactions of {1.5 * longest:g} "
+        f"seconds at least, and kafka.transaction_timeout_ms is {timeout_ms}: write checkpoints more often, or raise "
+        "it (and the broker's transaction.max.timeout.ms, which is 900000 by default)"
+    ]
+
+
 def _contradictions(settings: Settings) -> list[str]:
-    problems = []
+    problems = _transaction_problems(settings)
     log, label, names = settings.log, settings.label, settings.features.names
     repeated = sorted({name for name in log.topics() if log.topics().count(name) > 1})
     if repeated:

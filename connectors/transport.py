@@ -8,7 +8,7 @@ never by the log.
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple, Protocol
 
 POLL_BYTES = 8 << 20  # a poll ends with the record that reaches it
@@ -147,10 +147,15 @@ class Transport(Protocol):
             If it never will be.
         """
 
-    def commit(self, offsets: Mapping[tuple[str, int], Committed]) -> None:
+    def can_commit(self) -> bool:
+        """Whether `commit` would count; not while partitions are lost, with transactions, and `poll` has to say so."""
+
+    def commit(self, offsets: Mapping[tuple[str, int], Committed]) -> bool:
         """Say how far this consumer is; failing is no error, for nothing of ours depends on it.
 
-        Of a log with transactions, this ends one, and outputs and offsets count together or not at all; then
+        Of a log with transactions, this ends one, and outputs and offsets count together or not at all. It returns
+        False if the transaction was given up because the group has a new generation: the partitions are lost then and,
+        if they are still ours, assigned again by the next `poll`. And
 
         Raises
         ------
@@ -160,8 +165,14 @@ class Transport(Protocol):
             If the transaction had to be given up.
         """
 
-    def committed(self, topic: str) -> dict[int, Committed]:
-        """What was committed last for this consumer's group, per partition."""
+    def committed(self, topic: str, partitions: Collection[int] | None = None) -> dict[int, Committed]:
+        """What was committed last for this consumer's group, per partition; default: of all partitions.
+
+        Raises
+        ------
+        Unavailable
+            Of a log with transactions, while one that commits for these partitions is unfinished.
+        """
 
     def start_offsets(self, topic: str) -> dict[int, int]:
         """The first offset there is, per partition; empty for a topic that does not exist."""

@@ -765,25 +765,77 @@ def test_each_partition_has_a_model_and_outputs_of_its_own(tmp_path):
     assert {number: item.offset for number, item in committed.items()} == {0: 60, 1: 80, 2: 100, 3: 120}
 
 
-def test_killed_with_several_partitions_it_ends_the_same(tmp_path, monkeypatch):
-    def four(folder):
-        settings = configure(folder, daemon={"batch": 8, "checkpoint_records": 30}, features={"warmup": 10})
-        with LocalLog(settings.log.dir) as log:
-            log.create("predictions", 4)
-        for number in range(3):  # the fourth is empty
-            append(settings, traffic(24 + 6 * number, seed=number), number)
-            append(settings, {"events": []}, 3)
-        return settings
+def four_partitions(folder, **daemon_changes):
+    changes = {"batch": 8, "checkpoint_records": 30, **daemon_changes}
+    settings = configure(folder, daemon=changes, features={"warmup": 10})
+    with LocalLog(settings.log.dir) as log:
+        log.create("predictions", 4)
+    for number in range(3):  # the fourth is empty
+        append(settings, traffic(24 + 6 * number, seed=number), number)
+        append(settings, {"events": []}, 3)
+    return settings
 
+
+def test_killed_with_several_partitions_it_ends_the_same(tmp_path, monkeypatch):
     fuse = Fuse()
-    settings = four(tmp_path / "whole")
+    settings = four_partitions(tmp_path / "whole")
     expected = outcome(settings, run_with(settings, fuse, monkeypatch))
     assert expected[0].keys() == {0, 1, 2}
     for place in range(3, fuse.steps, 97):
-        settings = four(tmp_path / str(place))
+        settings = four_partitions(tmp_path / str(place))
         with pytest.raises(Killed):
             run_with(settings, Fuse(place), monkeypatch)
         assert outcome(settings, daemon.run(settings)) == expected, f"killed at step {place}"
+
+
+class TransactionalLog(LocalLog):
+    """Outputs and offsets count together, from the commit on, as with Kafka's transactions."""
+
+    fuse = Fuse()
+
+    def __init__(self, *arguments):
+        super().__init__(*arguments)
+        self.unfinished = []
+
+    def produce(self, *arguments, **options):
+        self.unfinished.append((arguments, options))
+
+    def commit(self, offsets):
+        self.fuse()
+        self.fuse.is_safe = True  # within the commit, nothing can go wrong
+        for arguments, options in self.unfinished:
+            super().produce(*arguments, **options)
+        self.unfinished.clear()
+        is_done = super().commit(offsets)
+        self.fuse.is_safe = False
+        self.fuse()
+        return is_done
+
+
+def test_killed_in_transactions_each_event_is_predicted_once(tmp_path, monkeypatch):
+    """Also when it is killed again while it takes the cuts of its journals again."""
+    monkeypatch.setattr(daemon, "LocalLog", TransactionalLog)
+
+    def run(settings, fuse):
+        monkeypatch.setattr(TransactionalLog, "fuse", fuse)
+        return run_with(settings, fuse, monkeypatch)
+
+    fuse = Fuse()
+    settings = four_partitions(tmp_path / "whole", exactly_once=True)
+    expected = outcome(settings, run(settings, fuse))
+    assert expected[0].keys() == {0, 1, 2}
+    rng = random.Random(4)
+    for place in range(40, fuse.steps, 53):
+        settings = four_partitions(tmp_path / str(place), exactly_once=True)
+        with pytest.raises(Killed):
+            run(settings, Fuse(place))
+        often = replace(settings, daemon=replace(settings.daemon, checkpoint_records=1))
+        for _ in range(3):
+            with contextlib.suppress(Killed):
+                run(often, Fuse(rng.randrange(20, 200)))
+        assert outcome(settings, run(settings, Fuse())) == expected, f"killed at step {place}"
+        sources = [json.loads(record.value)["src"] for record in read(settings, "predictions")]
+        assert len(sources) == len(set(sources)), f"killed at step {place}"
 
 
 def test_a_partition_that_cannot_be_opened_leaves_nothing_open(tmp_path):

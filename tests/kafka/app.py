@@ -58,6 +58,11 @@ class App:
         files = checkpoint_files(self.folder / "state" / f"p{partition}")
         return files[0].name if files else ""
 
+    def partitions(self):
+        """Those that have a checkpoint."""
+        numbers = (int(path.name[1:]) for path in (self.folder / "state").glob("p*"))
+        return [number for number in sorted(numbers) if self.newest(number)]
+
     def end(self):
         for process in self.processes:
             process.end()

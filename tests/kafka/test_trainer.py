@@ -1,11 +1,16 @@
 """The trainer on a real broker: killed, joined, left, stopped, cut off, fed with poison."""
 
 import json
+import os
 import random
 import signal
 import threading
 import time
+from collections import Counter
 from types import SimpleNamespace
+
+import pytest
+from kafka import TopicPartition
 
 from streamsvm.connectors.checkpoint import load_newest
 from streamsvm.connectors.settings import load
@@ -171,6 +176,94 @@ def check_all_was_learned_once(topics, app, log, n_partitions, labels):
 
 
 # --- exactly once -----------------------------------------------------------------------------------------------------
+
+N_KILLS = int(os.environ.get("STREAMSVM_TEST_KILLS", "6"))  # of two trainers; CI makes do with a few
+
+
+def committed_ids(topics, topic):
+    """The ids of the events that a reader of committed records sees predictions of, with repetitions."""
+    return sorted(json.loads(r.value)["id"] for r in topics.read_all(topic, isolation_level="read_committed"))
+
+
+def expect_each_once(topics, topic, n):
+    found = Counter(committed_ids(topics, topic))
+    assert [id_ for id_, times in found.items() if times > 1] == []
+    assert found.keys() == {f"id-{i}" for i in range(n)}
+
+
+def committed(topics, group, topic, number=0):
+    """The offset of a group in a partition; -1 if there is none."""
+    partition = TopicPartition(topic, number)
+    return topics.admin.list_group_offsets({group: [partition]})[group][partition].offset
+
+
+def test_killed_while_it_takes_its_journals_again_no_prediction_counts_twice(topics, start_app):
+    """Partitions that are not through with their journals share the transaction of one that is."""
+    n = 4000
+    log = settings_of(topics, 4, labels="", model="")
+    events, _ = some_stream(n)
+    for number, end in enumerate((100, 200, 300, n)):  # the last partition has a long journal
+        topics.produce(log["topic"], events[end - 100 if end < n else 300 : end], number)
+    group = f"{log['topic']}-group"
+    app = start_app("again", log=log, daemon={"exactly_once": True}, group={"id": group, "instance": "a"})
+    process = app.start()
+    process.wait_until(lambda: process.metric("records_total") == n)
+    process.signal(signal.SIGKILL)
+    process.wait()
+    process = app.start("daemon.checkpoint_records=1")
+    process.wait_until(lambda: committed(topics, group, log["topic"]) > 0)
+    process.signal(signal.SIGKILL)
+    process.wait()
+    app.run("daemon.follow=false")
+    expect_each_once(topics, log["predictions"], n)
+
+
+@pytest.mark.parametrize("membership", ["named", "unnamed"])
+def test_two_trainers_killed_often_in_transactions(topics, start_app, membership):
+    """Named members have their partitions back at once; those of unnamed ones go to the other, back and forth."""
+    n, rng = 4000, random.Random(N_KILLS)
+    log = settings_of(topics, 4)
+    events, labels = some_stream(n, n_keys=50)
+    topics.produce(log["topic"], events)
+    topics.produce(log["labels"], labels)
+
+    def trainer(name, **options):
+        return start_app(
+            name,
+            log={**log, "predictions": topics.create(name, 4), "model": ""},
+            kafka={"session_timeout_ms": 3000, "heartbeat_interval_ms": 500, "transaction_timeout_ms": 6000},
+            daemon={"checkpoint_records": 60, "checkpoint_seconds": 2, "batch": 4, **options},
+            group={"id": f"{log['topic']}-{name}"},
+        )
+
+    def start(name):
+        return app.start(*([f"group.instance={name}"] if membership == "named" else []))
+
+    def n_committed():
+        return sum(state.offset for state in (state_of(app, number) for number in app.partitions()))
+
+    at_once = ["daemon.follow=false", "daemon.checkpoint_records=2000"]
+    plain = trainer("plain").run(*at_once)
+    app = trainer("exact", exactly_once=True)
+    running = {name: start(name) for name in "ab"}
+    for i in range(N_KILLS):
+        name = "ab"[i % 2]
+        process, before = running[name], [app.newest(number) for number in range(4)]
+        until = time.monotonic() + 30
+        while [app.newest(number) for number in range(4)] == before and time.monotonic() < until:
+            time.sleep(0.01)
+        time.sleep(rng.random())
+        process.signal(signal.SIGKILL)
+        process.wait()
+        running[name] = start(name)
+    print(f"{membership}: {n_committed()} of {n} events were learned when the last trainer was killed")
+    for process in running.values():
+        process.wait_for("assigned partitions")
+        process.signal(signal.SIGTERM)
+    assert {process.wait(40) for process in running.values()} <= {0, 75}, [each.said for each in running.values()]
+    said = app.run(*at_once, *(["group.instance=a"] if membership == "named" else []))
+    assert [digest(said, number) for number in range(4)] == [digest(plain, number) for number in range(4)]
+    expect_each_once(topics, load(app.config, {}).log.predictions, n)
 
 
 def test_with_transactions_committed_readers_see_each_prediction_once(topics, start_app):
