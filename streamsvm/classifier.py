@@ -175,6 +175,7 @@ class OnlineSVM(base.MiniBatchClassifier):
     def validate_one(self, x: dict) -> None:
         """Raise the ValueError or TypeError that `learn_one` would raise for these features; learn nothing."""
         _, values = self._features.example(x, learning=False)
+        self._features.require_room(x)
         with np.errstate(over="ignore", invalid="ignore"):
             sq = np.square(values).sum(keepdims=True)
         if too_large(sq):
@@ -184,7 +185,7 @@ class OnlineSVM(base.MiniBatchClassifier):
 
     def validate_many(self, X: Any) -> None:
         """Raise the ValueError or TypeError that `learn_many` would raise for these features; learn nothing."""
-        for rows, q in self._features.batches(X, learning=False):
+        for rows, q in self._features.copy().batches(X, learning=True):
             if largest_self_product(self._kernel, q.sq) > LARGEST_KERNEL_VALUE:
                 raise self._overflow(rows.start + int(np.argmax(q.sq)))
 
@@ -564,6 +565,16 @@ class OnlineSVM(base.MiniBatchClassifier):
     def feature_names(self) -> list[Hashable]:
         """The features that were learned, in the order in which they have their columns."""
         return list(self._features.columns)
+
+    @property
+    def max_features(self) -> int:
+        """The largest number of features; an example that would bring more is refused.  It is no part of a snapshot."""
+        return self._features.max_features
+
+    @max_features.setter
+    def max_features(self, limit: int) -> None:
+        arguments.require_count("max_features", limit, 1)
+        self._features.max_features = int(limit)
 
     @property
     def slopes(self) -> tuple[float, float]:

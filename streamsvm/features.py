@@ -1,13 +1,13 @@
 """Named features and columns: what users hand over, as the engine's queries.
 
-A feature is known by its name; when it is first learned from, it gets the next column (new names of one example in
-the order of their strings, so that the order inside a dict does not matter).  A feature that an example lacks is 0.
-A feature that is not known counts in the squared norm of a query (it is a distance to every member), and nowhere
-else.
+A feature is known by its name; when it is first learned from, it gets the next column.  New names of one example get
+theirs in order, numbers first and then strings, so that the order inside a dict does not matter.  A feature that an
+example lacks is 0.  A feature that is not known counts in the squared norm of a query (it is a distance to every
+member), and nowhere else.
 """
 
 import itertools
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -19,8 +19,24 @@ from streamsvm.blocks import Queries
 from streamsvm.snapshot import SnapshotError
 
 
+MAX_FEATURES = 2**20  # of a model
+LONGEST_NUMBER = 15  # digits of a name that is ordered as a number
+
+
+class TooManyFeatures(ValueError):
+    """An example whose new features would give the model more than it may have."""
+
+
 class FeatureTable:
-    """The columns of the features seen in learning."""
+    """The columns of the features seen in learning.
+
+    Attributes
+    ----------
+    max_features
+        The largest number of features.  An example that would bring more is refused.
+    """
+
+    max_features = MAX_FEATURES
 
     def __init__(self) -> None:
         self.columns: dict[Hashable, int] = {}
@@ -32,12 +48,37 @@ class FeatureTable:
         return len(self.columns)
 
     def add(self, names: Sequence[Hashable]) -> None:
-        """Give columns to the names that have none."""
-        new = [name for name in names if name not in self.columns]
-        for name in sorted(new, key=str):
+        """Give columns to the names that have none.
+
+        Raises
+        ------
+        TooManyFeatures
+            If there would be more than `max_features`.  No name has got a column then.
+        """
+        new = self._new(names)
+        for name in sorted(new, key=_order):
             self.columns[name] = len(self.columns)
         if new:
             self._names = ()
+
+    def require_room(self, names: Iterable[Hashable]) -> None:
+        """Raise what `add` would raise."""
+        self._new(names)
+
+    def _new(self, names: Iterable[Hashable]) -> list[Hashable]:
+        new = [name for name in names if name not in self.columns]
+        if new and len(self.columns) + len(new) > self.max_features:
+            raise TooManyFeatures(
+                f"{len(new)} new features, such as {_shown(new[0])}, beside {len(self.columns)} known ones: a model has "
+                f"at most {self.max_features} (max_features)"
+            )
+        return new
+
+    def copy(self) -> "FeatureTable":
+        """A table that may learn other names."""
+        table = FeatureTable()
+        table.columns, table.max_features = self.columns.copy(), self.max_features
+        return table
 
     def truncate(self, n: int) -> None:
         """Take back the columns from the n-th on, which an example that was refused had been given."""
@@ -192,6 +233,22 @@ class FeatureTable:
         table = cls()
         table.columns = {name: column for column, name in enumerate(names)}
         return table
+
+
+def _order(name: Hashable) -> tuple[bool, float, str, str]:
+    """Numbers by size, whether they are written as numbers or as strings of digits; then all other names as strings."""
+    text, kind = str(name), type(name).__name__
+    if isinstance(name, str):
+        is_number = len(text) <= LONGEST_NUMBER and text.isascii() and text.isdecimal()
+    else:
+        is_number = isinstance(name, int | float | np.integer | np.floating) and bool(abs(name) < 2**53)
+    return (False, float(name), text, kind) if is_number else (True, 0.0, text, kind)  # type: ignore[arg-type]
+
+
+def _shown(name: Hashable) -> str:
+    """A name as an error shows it: a hostile one may be long."""
+    text = repr(name)
+    return text if len(text) <= 100 else f"{text[:100]}..."
 
 
 def not_finite(name: Hashable, value: Any, row: int | None = None) -> ValueError:

@@ -431,6 +431,15 @@ class OneVsRest(base.MiniBatchClassifier):
         return self._blank._n_seen
 
     @property
+    def max_features(self) -> int:
+        """The largest number of features; an example that would bring more is refused.  It is no part of a snapshot."""
+        return self._blank.max_features
+
+    @max_features.setter
+    def max_features(self, limit: int) -> None:
+        self._blank.max_features = limit
+
+    @property
     def n_members(self) -> int:
         """Examples that are members of the model of at least one class."""
         return len(self._members()[0])

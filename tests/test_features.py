@@ -13,9 +13,9 @@ import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from streamsvm import LASVM
+from streamsvm import LASVM, OneVsRest
 from streamsvm.expansion import is_binary
-from streamsvm.features import FeatureTable
+from streamsvm.features import FeatureTable, TooManyFeatures
 from streamsvm.snapshot import SnapshotError
 
 NAN, INF = float("nan"), float("inf")
@@ -162,12 +162,12 @@ def test_an_unknown_feature_counts_as_distance():
     assert "b" not in model._features.columns
 
 
-def test_new_columns_are_given_in_the_order_of_names_as_strings():
+def test_new_columns_are_given_in_the_order_of_names():
     table = FeatureTable()
     table.add(["b", 10, 2])
     table.add(["b", "a"])
-    assert table.names() == [10, 2, "b", "a"]
-    assert list(table.lookup(("a", "?", 2))) == [3, -1, 1]
+    assert table.names() == [2, 10, "b", "a"]
+    assert list(table.lookup(("a", "?", 2))) == [3, -1, 0]
     assert FeatureTable.of_names(table.names()).columns == table.columns
 
 
@@ -303,3 +303,54 @@ def test_a_batch_is_validated_as_it_would_be_learned(bad):
             model.learn_many(spoiled, [True, False] * 3)
         assert str(validated.value) == str(learned.value)
         assert model.n_members == 0
+
+
+# ------------------------------------------------------------------------------------------------ order and number
+
+
+def test_numbers_get_columns_by_size():
+    names = ["b", 10, 2, "a", np.int64(3), 0.5, True, "7", "-7", 7, NAN]
+    for given in (names, names[::-1]):
+        table = FeatureTable()
+        table.add(given)
+        assert list(map(str, table.columns)) == ["0.5", "True", "2", "3", "7", "7", "10", "-7", "a", "b", "nan"]
+        assert table.columns[7] < table.columns["7"]
+
+
+def test_the_numbers_of_a_list_have_their_columns_in_the_order_of_the_list():
+    table, names = FeatureTable(), [str(i) for i in range(1000)]
+    table.add(names)
+    assert list(table.columns) == names
+
+
+@pytest.mark.parametrize("names", [[f"f{i}" for i in range(5)], list(range(5))])
+def test_a_model_has_at_most_so_many_features(names):
+    model = LASVM()
+    model.max_features = 4
+    model.learn_one(dict.fromkeys(names[:3], 1.0), True)
+    digest, x = model.digest(), dict.fromkeys(names, 1.0)
+    for refuse in (
+        lambda: model.validate_one(x),
+        lambda: model.learn_one(x, True),
+        lambda: model.validate_many([x]),
+        lambda: model.learn_many([x], [True]),
+        lambda: model.validate_many([dict.fromkeys(names[:4], 1.0), {names[4]: 1.0}]),
+    ):
+        with pytest.raises(TooManyFeatures, match="2 new features|1 new features"):
+            refuse()
+        assert model.digest() == digest
+        assert model.feature_names == names[:3]
+    model.learn_one(dict.fromkeys(names[:4], 1.0), False)
+    assert model.predict_one(x) in (True, False)
+
+
+def test_the_limit_is_far_and_holds_for_all_classes():
+    assert LASVM().max_features == 2**20
+    model = OneVsRest(LASVM())
+    model.max_features = 2
+    model.learn_one({"a": 1.0, "b": 1.0}, "x")
+    with pytest.raises(TooManyFeatures, match=r"1 new features, such as 'ccc.*\.\.\., beside 2 known ones"):
+        model.learn_one({"c" * 1000: 1.0}, "y")
+    assert model.labels == ["x"]
+    with pytest.raises(ValueError, match="max_features=0 must be a whole number, at least 1"):
+        model.max_features = 0
