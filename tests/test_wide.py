@@ -84,13 +84,14 @@ def test_the_rule_looks_at_size_and_emptiness():
 
 @pytest.mark.parametrize("binary", [True, False])
 def test_members_are_the_same_before_and_after(narrow_limit, binary):
-    """The switch comes with the first example that finds too many entries, and keeps every feature."""
+    """The switch comes with the first example with which there are too many entries, and keeps every feature."""
     rows, y = stream(120, binary=binary)
     model, kinds = LASVM(C=10.0, gamma=0.02), []
     for x, label in zip(rows, y, strict=True):
         before = members(model._expansion)
-        entries = int(model._expansion.counts[SLOTS] * model._expansion.counts[WIDTH])
+        slots = int(model._expansion.counts[SLOTS])
         model.learn_one(x, label)
+        entries = slots * int(model._expansion.counts[WIDTH])  # of this example, too
         after = members(model._expansion)
         np.testing.assert_array_equal(after[: len(before), : before.shape[1]], before)
         assert (kind(model) == COMPRESSED) == (entries > 20_000)
