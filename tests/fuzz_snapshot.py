@@ -291,9 +291,9 @@ def mutation(data, number, seed):
     rng = np.random.default_rng([seed, number])
     header, body = taken_apart(data)
     way = any_of(rng, WAYS)
-    header, body = way(rng, header, body)
-    if way is not strange_header and rng.random() < 0.2:
+    if rng.random() < 0.2:
         header, body = any_of(rng, (spoil_numbers, spoil_meta))(rng, header, body)
+    header, body = way(rng, header, body)
     return put_together(header, body), way.__name__
 
 
@@ -302,14 +302,8 @@ def mutation(data, number, seed):
 
 def used(thing):
     """Do with it what users do; the ValueErrors and warnings are those that any model gives."""
-    names = list(getattr(thing, "feature_names", [])) or list(
-        getattr(thing, "_features", ["f1"]).columns
-        if hasattr(getattr(thing, "_features", None), "columns")
-        else ["f1", "f2"]
-    )
-    rows = [{names[0] if names else "f1": 0.5, "new": float(t)} for t in range(3)] + [
-        dict.fromkeys(names[:20], 1.0)
-    ] * 2
+    names = [*getattr(thing, "feature_names", ()), "f1", "f2"]
+    rows = [{names[0]: 0.5, "new": float(t)} for t in range(3)] + [dict.fromkeys(names[:20], 1.0)] * 2
     labels = ["a", "b", "a", "new", "b"] if isinstance(thing, OneVsRest) else [True, False, True, True, False]
     times = {"t": np.datetime64("2026-01-01T00:01")} if _by_time(thing) else {}
     steps = [lambda x=x, y=y: thing.learn_one(x, y, **times) for x, y in zip(rows, labels, strict=True)]
