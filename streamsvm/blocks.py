@@ -31,6 +31,7 @@ SLOTS_AT_ONCE = 2048  # whose inner products with four queries stay in the cache
 MIN_FEATURES = 16  # below, a matrix product gains nothing over vector additions
 LARGEST_SQUARED_NORM = 1e36  # of a query: far enough from float32's 3e38 for twice a sum of two
 MIN_DENSITY = 0.7  # of non-zero features, likewise
+FEW = 64  # features, which are put into order by insertion
 
 
 class Queries(NamedTuple):
@@ -46,31 +47,76 @@ class Queries(NamedTuple):
         own = slice(self.indptr[t], self.indptr[end])
         return Queries(self.indptr[t : end + 1] - own.start, self.indices[own], self.values[own], self.sq[t:end])
 
+    @property
+    def width(self) -> int:
+        """The first feature number that is above those of all queries."""
+        return int(self.indices.max(initial=-1)) + 1
+
+    def n_within(self, width: int) -> int:
+        """How many queries come before the first that has a feature from this number on."""
+        beyond = self.indices >= width
+        return int(np.searchsorted(self.indptr, np.argmax(beyond), "right")) - 1 if beyond.any() else len(self.sq)
+
 
 # ----------------------------------------------------------------------------------------------------- features to rows
 
 
 @inner
-def insert_feature(indices, values, begin, nnz, column, value):
-    """Put a feature into the row that begins at `begin`, in order; return the new end."""
-    k = nnz
-    while k > begin and indices[k - 1] > column:
-        indices[k], values[k] = indices[k - 1], values[k - 1]
-        k -= 1
-    indices[k], values[k] = column, value
-    return nnz + 1
+def sort_features(indices, values):
+    """Put the features of a query into order."""
+    if indices.shape[0] <= FEW:
+        insert_features(indices, values)
+    else:
+        sort_by_bytes(indices, values)
+
+
+@inner
+def insert_features(indices, values):
+    """Insertion sort."""
+    for t in range(1, indices.shape[0]):
+        column, value, k = indices[t], values[t], t
+        while k > 0 and indices[k - 1] > column:
+            indices[k], values[k] = indices[k - 1], values[k - 1]
+            k -= 1
+        indices[k], values[k] = column, value
+
+
+@inner
+def sort_by_bytes(indices, values):
+    """Radix sort, the lowest byte first: its time is that of so many features, in whatever order they come."""
+    n, largest, shift = indices.shape[0], 0, 0
+    for t in range(n):
+        largest = max(largest, indices[t])
+    from_indices, from_values = np.empty(n, np.int32), np.empty(n, np.float32)
+    while largest >> shift > 0:
+        places = np.zeros(257, np.int64)
+        for t in range(n):
+            from_indices[t], from_values[t] = indices[t], values[t]
+            places[((indices[t] >> shift) & 255) + 1] += 1
+        for b in range(256):
+            places[b + 1] += places[b]
+        for t in range(n):
+            b = (from_indices[t] >> shift) & 255
+            indices[places[b]], values[places[b]] = from_indices[t], from_values[t]
+            places[b] += 1
+        shift += 8
 
 
 @inner
 def compress_example(s, columns, x):
     """Compress one query into the expansion's member buffers; return its length and its squared norm."""
-    nnz, total = 0, 0.0
+    indices, values = s.member_indices, s.member_values
+    nnz, total, rising = 0, 0.0, True
     for d in range(x.shape[0]):
         v = np.float32(x[d])
         if v != 0.0:
             total += np.float64(v) * np.float64(v)
             if columns[d] >= 0:
-                nnz = insert_feature(s.member_indices, s.member_values, 0, nnz, columns[d], v)
+                rising = rising and (nnz == 0 or indices[nnz - 1] < columns[d])
+                indices[nnz], values[nnz] = columns[d], v
+                nnz += 1
+    if not rising:
+        sort_features(indices[:nnz], values[:nnz])
     return nnz, np.float32(total)
 
 
@@ -95,13 +141,17 @@ def _compress_dense(X, columns, known, indptr, indices, values, sq):
 def _compress_sparse(starts, inputs, data, columns, indptr, indices, values, sq):
     nnz = 0
     for t in range(sq.shape[0]):
-        total, begin = 0.0, nnz
+        total, begin, rising = 0.0, nnz, True
         for p in range(starts[t], starts[t + 1]):
             v, column = np.float32(data[p]), columns[inputs[p]]
             if v != 0.0:
                 total += np.float64(v) * np.float64(v)
                 if column >= 0:
-                    nnz = insert_feature(indices, values, begin, nnz, column, v)
+                    rising = rising and (nnz == begin or indices[nnz - 1] < column)
+                    indices[nnz], values[nnz] = column, v
+                    nnz += 1
+        if not rising:
+            sort_features(indices[begin:nnz], values[begin:nnz])
         indptr[t + 1], sq[t] = nnz, total
     return nnz
 
@@ -200,15 +250,15 @@ def prefers_product(s: Expansion, q: Queries) -> bool:
     """Whether a matrix product is the faster way to the inner products of these queries."""
     if s.counts[STORAGE] != COLUMNS or q.sq.shape[0] < 8:
         return False
-    used = int(q.indices.max(initial=-1)) + 1
+    used = q.width
     return used >= MIN_FEATURES and len(q.indices) >= MIN_DENSITY * used * q.sq.shape[0]
 
 
 def inner_products(s: Expansion, q: Queries, within: bool) -> tuple[np.ndarray, np.ndarray]:
     """P and, if `within`, G for a block of queries; G is empty otherwise."""
-    X = _dense(q, by_fours(int(q.indices.max(initial=-1)) + 1))
+    X = _dense(q, by_fours(q.width))
     P = np.zeros((X.shape[0], int(s.counts[SLOTS])), np.float32)
-    products(X, s.columns, P)
+    products(np.ascontiguousarray(X[:, : s.columns.shape[0]]), s.columns, P)
     if not within:
         return P, NO_PRODUCTS
     G = np.zeros((X.shape[0], X.shape[0]), np.float32)

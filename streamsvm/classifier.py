@@ -22,15 +22,28 @@ from streamsvm import arguments, snapshot, storage
 from streamsvm.batch.steps import penalties
 from streamsvm.blocks import BLOCK, Queries, is_binary_block
 from streamsvm.device import Evaluator, require_device
-from streamsvm.expansion import CACHE_BYTES, EVALUATIONS, G_DOWN, G_UP, HAND, LISTED, ROWS, SLOTS, Expansion, is_binary
+from streamsvm.expansion import (
+    CACHE_BYTES,
+    EVALUATIONS,
+    G_DOWN,
+    G_UP,
+    HAND,
+    LISTED,
+    ROWS,
+    SLOTS,
+    WIDTH,
+    Expansion,
+    is_binary,
+)
 from streamsvm.features import FeatureTable, culprit, n_rows, not_finite, too_large
+from streamsvm.integrity import require, require_array
 from streamsvm.kernels import LARGEST_KERNEL_VALUE, largest_self_product, make_kernel
 from streamsvm.online import arrival, bounded
 from streamsvm.online.finish import Problem
 from streamsvm.online.forget import forget
 from streamsvm.online.lasvm import append_block
 from streamsvm.online.leave_out import LeaveOut
-from streamsvm.online.sigmoid import new_sigmoid, probabilities
+from streamsvm.online.sigmoid import MAX_SLOPE, MIN_SLOPE, new_sigmoid, probabilities
 
 AT_LEAST = 16  # examples to prepare together when there is a budget,
 EXPECTED = 2  # or so many for each member that there is room for
@@ -157,7 +170,7 @@ class OnlineSVM(base.MiniBatchClassifier):
     def _make_room(self, values: np.ndarray, binary: bool) -> None:
         nnz = int(np.count_nonzero(values))
         with self._interruptible():
-            self._expansion = storage.reserve(self._expansion, 1, len(self._features), binary, nnz)
+            self._expansion = storage.reserve(self._expansion, 1, len(self._features), binary, nnz, 0)
 
     @contextmanager
     def _interruptible(self) -> Iterator[None]:
@@ -382,7 +395,8 @@ class OnlineSVM(base.MiniBatchClassifier):
         margins = self._decide_many(examples)
         for rows, q in self._features.batches(examples, learning=False):
             binary = is_binary(s) and is_binary_block(q)
-            s = storage.reserve(s, len(q.sq), len(self._features), binary, len(q.indices))
+            s.counts[WIDTH] = max(int(s.counts[WIDTH]), q.width)
+            s = storage.reserve(s, len(q.sq), len(self._features), binary, len(q.indices), q.width)
             append_block(s, self._kernel, *q, lo[rows], hi[rows])
         own = slice(first, int(s.counts[SLOTS]))
         s.ids[own] = ids
@@ -611,28 +625,31 @@ class OnlineSVM(base.MiniBatchClassifier):
         SnapshotError
             If the data are damaged, of another kind, or from a newer format.
         """
-        return cls._of_state(*snapshot.unpack(data, cls.__name__), cache_mb, device)
-
-    @classmethod
-    def _of_state(
-        cls, meta: Mapping[str, Any], arrays: dict[str, np.ndarray], cache_mb: float | None, device: str | None
-    ) -> Self:
-        model = cls._of_meta(meta, cache_mb, device)
-        model._sigmoid = arrays["sigmoid"]
-        model._expansion = storage.restore(arrays, int(model.cache_mb * 2**20))
+        meta, arrays = snapshot.unpack(data, cls.__name__)
+        with snapshot.reading(cls.__name__):
+            model = cls._of_meta(meta, cache_mb, device)
+            model._restore(meta, arrays, FeatureTable.of_names(snapshot.field(meta, "features", list)))
         return model
+
+    def _restore(self, meta: Mapping[str, Any], arrays: dict[str, np.ndarray], features: FeatureTable) -> None:
+        """Take over what was learned, as `_state` gave it."""
+        self._features = features
+        self._restore_counts(meta)
+        self._sigmoid = _sigmoid(arrays)
+        self._expansion = storage.restore(arrays, int(self.cache_mb * 2**20), self._kernel, len(features))
+
+    def _restore_counts(self, meta: Mapping[str, Any]) -> None:
+        self._n_seen = snapshot.count(meta, "n_seen")
+        if self._window:
+            self._window.latest = _latest(meta)
 
     @classmethod
     def _of_meta(cls, meta: Mapping[str, Any], cache_mb: float | None, device: str | None) -> Self:
-        """All but the expansion and what has the size of an array."""
-        parameters = {name: _given(value) for name, value in meta["parameters"].items()}
+        """A model with the stored parameters, which has learned nothing."""
+        stored = snapshot.field(meta, "parameters", dict)
+        parameters = {name: _given(stored, name) for name in stored}
         instead = {"cache_mb": cache_mb, "device": device}
-        model = cls(**parameters | {name: value for name, value in instead.items() if value is not None})
-        model._n_seen = meta["n_seen"]
-        if model._window:
-            model._window.latest = meta["latest"]
-        model._features = FeatureTable.of_names(meta["features"])
-        return model
+        return cls(**parameters | {name: value for name, value in instead.items() if value is not None})
 
     def save(self, path: str | Path) -> None:
         """Write the snapshot to a file, atomically."""
@@ -698,9 +715,26 @@ def _plain(value: Any) -> Any:
     return value.item() if isinstance(value, np.generic) else value
 
 
-def _given(value: Any) -> Any:
+def _given(parameters: Mapping[str, Any], name: str) -> Any:
     """The parameter that `_plain` wrote."""
-    return datetime.timedelta(**value) if isinstance(value, dict) else value
+    value = snapshot.field(parameters, name, str, int, float, bool, type(None), dict)
+    return datetime.timedelta(microseconds=snapshot.count(value, "microseconds")) if type(value) is dict else value
+
+
+def _latest(meta: Mapping[str, Any]) -> int:
+    """The number or time of the newest example that a window has seen."""
+    latest: int = snapshot.field(meta, "latest", int)
+    require(abs(latest) <= bounded.FAR, f"the latest example has the number or time {latest}")
+    return latest
+
+
+def _sigmoid(arrays: Mapping[str, np.ndarray]) -> np.ndarray:
+    """The state of the sigmoid for probabilities."""
+    state = require_array(arrays, "sigmoid", np.float64, (4,))
+    slopes, curvatures = state[::2], state[1::2]
+    require(np.all((slopes >= MIN_SLOPE) & (slopes <= MAX_SLOPE)), f"the sigmoid has the slopes {slopes}")
+    require(np.all(np.isfinite(curvatures) & (curvatures >= 0.0)), f"the sigmoid has the curvatures {curvatures}")
+    return state
 
 
 def is_frame(X: Any) -> bool:

@@ -8,7 +8,9 @@ squeezed out when there are too many.  So no cached row ever moves a column whil
 Features are stored *feature-major*: the inner products of a query with all members are then a few long vector
 additions, one for each feature the query has, and a block of queries is one matrix product.  While every feature
 value seen is 0 or 1 they are bytes, added as bytes (16 to 64 at a time); the first other value turns them into
-float32.  When that matrix becomes large and is mostly empty (text), the members are *compressed* once and for all:
+float32.  The matrix has rows for the features that examples have had with another value than 0, and the other D arrays
+have room for all names.  When the matrix would become large and mostly empty (text), the members are *compressed* once
+and for all:
 only their non-zero features are kept, slot after slot, and for all but the youngest slots feature after feature too: a
 kernel row then visits the members that share a feature with the query, and no others.  See `is_wide`.
 
@@ -32,8 +34,8 @@ ids        the user's id                                           (N,)     int6
 born       number or time (see `online.bounded`) of the example    (N,)     int64, `append`
 serial     which `append` it was; never twice, unlike an id        (N,)     int64, `append`
 sq, self_k squared norm, k(x, x)                                   (N,)     float32 and float64, `append`
-columns    features, real-valued; empty in another storage         (D, N)   float32, `append`
-bits       features, all 0 or 1; empty in another storage          (D, N)   uint8, `append`
+columns    features, real-valued; empty in another storage         (W, N)   float32, `append`
+bits       features, all 0 or 1; empty in another storage          (W, N)   uint8, `append`
 starts     slot s has the non-zero features starts[s]..starts[s+1] (N+1,)   int64, `append`; right in every storage
 sparse_... those features, compressed; empty in another storage    (M,)     int32 and float32, `append`
 lists      feature d is non-zero in slots lists[d]..lists[d+1] of  (D+1,)   int64, of the slots before counts[LISTED]
@@ -62,7 +64,7 @@ from streamsvm.kernels import map_row, self_product
 
 FORBIDDEN = 1e30  # larger than any gradient, small enough that adding a gradient to it is harmless
 
-# counts; WIDTH: features that members have had, WIDE: entries beyond which a sparse matrix is compressed
+# counts; WIDTH: features that examples have had, WIDE: entries beyond which a sparse matrix is compressed
 SLOTS, HOLES, ROWS, HAND, EVALUATIONS, SLOT_UP, SLOT_DOWN, SINCE_EVICTION, CACHE_BYTES = range(9)
 STORAGE, WIDTH, WIDE = range(9, 12)
 # kept by learners without a bias: support vectors of each class, members ever, REPROCESS steps ever
@@ -137,7 +139,8 @@ def is_wide(counts, n_slots, width, nnz):
     """Whether a feature-major matrix of so many slots and features, `nnz` of them non-zero, is to be compressed.
 
     The moment must not depend on memory or on how a stream is cut, so that snapshots do not: it is decided before each
-    example, from the slots in use and the features that members have had.
+    example, from the slots in use and the features that examples have had, this one included.  So the matrix is not
+    widened first for an example with many new features.
     """
     entries = n_slots * width
     return counts[STORAGE] != COMPRESSED and entries > counts[WIDE] and SPARSE * nnz < entries
@@ -149,12 +152,21 @@ def many_unlisted(counts):
     return counts[STORAGE] == COMPRESSED and (counts[SLOTS] - counts[LISTED]) * 8 > counts[LISTED] + 512
 
 
+@inner
+def note_features(s, indices):
+    """Note the features of an example that is about to be learned, given in order; `needs_reserve` must follow."""
+    if indices.shape[0] > 0:
+        s.counts[WIDTH] = max(s.counts[WIDTH], indices[indices.shape[0] - 1] + 1)
+
+
 @compiled
 def needs_reserve(s):
-    """Whether slots have run out, holes are to be squeezed out, features to be compressed or listed."""
+    """Whether slots or the matrix's rows have run out, holes are to be squeezed out, features compressed or listed."""
     n = s.counts[SLOTS]
     return (
         n == s.alpha.shape[0]
+        or (s.counts[STORAGE] == BITS and s.counts[WIDTH] > s.bits.shape[0])
+        or (s.counts[STORAGE] == COLUMNS and s.counts[WIDTH] > s.columns.shape[0])
         or too_many_holes(s.counts)
         or is_wide(s.counts, n, s.counts[WIDTH], s.starts[n])
         or many_unlisted(s.counts)
@@ -181,8 +193,7 @@ def _store_features(s, k, indices, values):
     """Make these the features of slot k, the last one."""
     nnz, begin = indices.shape[0], s.starts[k]
     s.starts[k + 1] = begin + nnz
-    if nnz > 0:
-        s.counts[WIDTH] = max(s.counts[WIDTH], indices[nnz - 1] + 1)
+    note_features(s, indices)
     if s.counts[STORAGE] == COLUMNS:
         for t in range(nnz):
             s.columns[indices[t], k] = values[t]
@@ -332,8 +343,23 @@ def all_ones(values):
 
 
 @inner
+def n_below(indices, width):
+    """How many of these numbers, which rise, are below `width`."""
+    n = indices.shape[0]
+    while n > 0 and indices[n - 1] >= width:
+        n -= 1
+    return n
+
+
+@inner
 def kernel_row(s, kernel, indices, values, sq, begin, end, out):
-    """out[begin:end] = k(x, x_s) for a query given by the indices and values of its non-zero features, in order."""
+    """out[begin:end] = k(x, x_s) for a query given by the indices and values of its non-zero features, in order.
+
+    Features that the matrix has no row for are those of no member.
+    """
+    if s.counts[STORAGE] != COMPRESSED:
+        nnz = n_below(indices, max(s.bits.shape[0], s.columns.shape[0]))
+        indices, values = indices[:nnz], values[:nnz]
     if s.counts[STORAGE] == COLUMNS:
         add_columns(s.columns, indices, values, begin, end, out)
     elif s.counts[STORAGE] == COMPRESSED:

@@ -7,6 +7,7 @@ member), and nowhere else.
 """
 
 import itertools
+import math
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -18,12 +19,12 @@ from streamsvm import blocks
 from streamsvm.blocks import Queries
 from streamsvm.snapshot import SnapshotError
 
-
 MAX_FEATURES = 2**20  # of a model
-LONGEST_NUMBER = 15  # digits of a name that is ordered as a number
+PLAIN = (str, int, float, bool)  # types of names that a snapshot holds
+LONGEST_NUMBER, EXACT = 15, 2**53  # digits and size of a name that is ordered as a number
 
 
-class TooManyFeatures(ValueError):
+class TooManyFeatures(ValueError):  # noqa: N818 - names the condition
     """An example whose new features would give the model more than it may have."""
 
 
@@ -69,8 +70,8 @@ class FeatureTable:
         new = [name for name in names if name not in self.columns]
         if new and len(self.columns) + len(new) > self.max_features:
             raise TooManyFeatures(
-                f"{len(new)} new features, such as {_shown(new[0])}, beside {len(self.columns)} known ones: a model has "
-                f"at most {self.max_features} (max_features)"
+                f"{len(new)} new features, such as {_shown(new[0])}, beside {len(self.columns)} known ones: "
+                f"a model has at most {self.max_features} (max_features)"
             )
         return new
 
@@ -221,7 +222,7 @@ class FeatureTable:
     def names(self) -> list[Any]:
         """The names in the order of their columns, as a snapshot can hold them: strings and numbers."""
         for name in self.columns:
-            if type(name) not in (str, int, float, bool):
+            if type(name) not in PLAIN:
                 raise SnapshotError(
                     f"the feature name {name!r} is a {type(name).__name__}; str, int, float and bool names can be saved"
                 )
@@ -229,9 +230,20 @@ class FeatureTable:
 
     @classmethod
     def of_names(cls, names: list[Any]) -> "FeatureTable":
-        """The table that `names` came from."""
+        """The table that `names` came from.
+
+        Raises
+        ------
+        SnapshotError
+            If a name is not plain, or there twice.
+        """
         table = cls()
+        for name in names:
+            if type(name) not in PLAIN or (type(name) is float and not math.isfinite(name)):
+                raise SnapshotError(f"the feature name {_shown(name)} is not a string, a number or a boolean")
         table.columns = {name: column for column, name in enumerate(names)}
+        if len(table.columns) != len(names):
+            raise SnapshotError(f"{len(names)} columns have {len(table.columns)} different feature names")
         return table
 
 
@@ -241,7 +253,7 @@ def _order(name: Hashable) -> tuple[bool, float, str, str]:
     if isinstance(name, str):
         is_number = len(text) <= LONGEST_NUMBER and text.isascii() and text.isdecimal()
     else:
-        is_number = isinstance(name, int | float | np.integer | np.floating) and bool(abs(name) < 2**53)
+        is_number = isinstance(name, int | float | np.integer | np.floating) and bool(-EXACT < name < EXACT)
     return (False, float(name), text, kind) if is_number else (True, 0.0, text, kind)  # type: ignore[arg-type]
 
 

@@ -72,7 +72,7 @@ def make_kernel(name: str, gamma: float = 1.0, degree: int = 3, coef0: float = 0
     gamma
         Scale of the inner product or of the squared distance; positive.
     degree
-        Degree of the polynomial; an integer of at least 1.
+        Degree of the polynomial; an integer from 1 to 1000.
     coef0
         Constant term of the polynomial and the sigmoid.
 
@@ -93,8 +93,8 @@ def make_kernel(name: str, gamma: float = 1.0, degree: int = 3, coef0: float = 0
             raise TypeError(f"{parameter}={value!r} must be a number")
     if not 0 < gamma <= LARGEST_PARAMETER:
         raise ValueError(f"gamma={gamma!r} must be a positive finite number, at most {LARGEST_PARAMETER:g}")
-    if not (degree >= 1 and math.isfinite(degree) and degree == int(degree)):
-        raise ValueError(f"degree={degree!r} must be an integer of at least 1")
+    if not (1 <= degree <= LARGEST_DEGREE and degree == int(degree)):
+        raise ValueError(f"degree={degree!r} must be an integer from 1 to {LARGEST_DEGREE}")
     if not abs(coef0) <= LARGEST_PARAMETER:
         raise ValueError(f"coef0={coef0!r} must be a finite number, of size {LARGEST_PARAMETER:g} at most")
     return Kernel(NAMES.index(name), float(gamma), float(coef0), int(degree))
@@ -110,6 +110,7 @@ P3, P4, P5 = np.float32(8.3334519073e-3), np.float32(1.3981999507e-3), np.float3
 EXP_MIN = np.float32(-87.0)  # e^-87 is still a normal number; smaller arguments are rounded up to it
 ONE, TWO = np.float32(1.0), np.float32(2.0)
 LARGEST_KERNEL_VALUE = 1e30  # of an example with itself; sums of such values are far from overflow in float64
+LARGEST_DEGREE = 1000  # each costs a multiplication for each kernel value
 LARGEST_PARAMETER = 1e30  # of a kernel: finite in float32
 TANH_MAX = np.float32(10.0)  # tanh is 1 in float32 beyond
 

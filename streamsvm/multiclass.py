@@ -17,7 +17,8 @@ from streamsvm.classifier import OnlineSVM, is_frame, numbers_of, series_like
 from streamsvm.device import Evaluator
 from streamsvm.estimators import LASVM, LASVMG, LASVMI, LASVMNC, FullSVM
 from streamsvm.expansion import EVALUATIONS, SLOTS, Expansion
-from streamsvm.features import FeatureTable, n_rows, too_large
+from streamsvm.features import PLAIN, FeatureTable, n_rows, too_large
+from streamsvm.integrity import require
 from streamsvm.kernels import LARGEST_KERNEL_VALUE, largest_self_product
 from streamsvm.online import arrival, union
 from streamsvm.snapshot import SnapshotError
@@ -197,7 +198,8 @@ class OneVsRest(base.MiniBatchClassifier):
         while len(block.labels):
             with self._interruptible():
                 self._union = arrival.make_room(self._union, block.q, len(self._features))
-            numbers, holding = self._numbered(block.part(0, self._together(block.labels)))
+            n_fitting = arrival.n_fitting(self._union, block.q)
+            numbers, holding = self._numbered(block.part(0, self._together(block.labels[:n_fitting])))
             part, block = block.part(0, len(numbers)), block.part(len(numbers), len(block.labels))
             late = part.labels[0] not in self._models
             model = self._start(part.labels[0]) if late else None
@@ -509,18 +511,33 @@ class OneVsRest(base.MiniBatchClassifier):
             If the data are damaged, of another kind, or from a newer format.
         """
         meta, arrays = snapshot.unpack(data, cls.__name__)
-        if meta["algorithm"] not in ALGORITHMS:
-            raise SnapshotError(f"the algorithm {meta['algorithm']!r} is unknown to this version")
-        algorithm = ALGORITHMS[meta["algorithm"]]
-        blank = algorithm._of_meta(meta, cache_mb, device)
-        model = cls(blank.clone(), meta["classes"])
-        model._blank, model._features, model._models = blank, blank._features, {}
-        for k, (label, state) in enumerate(zip(meta["labels"], meta["states"], strict=True)):
-            own = _of_prefix(arrays, f"{k}.")
-            model._models[label] = algorithm._of_state({**meta, **state, "features": []}, own, cache_mb, device)
-            model._models[label]._features = _CommonColumns(model._features)
-        model._union = storage.restore(_of_prefix(arrays, "union."), 0)
+        with snapshot.reading(cls.__name__):
+            algorithm = snapshot.field(meta, "algorithm", str)
+            if algorithm not in ALGORITHMS:
+                raise SnapshotError(f"the algorithm {algorithm!r} is unknown to this version")
+            model = cls(ALGORITHMS[algorithm]._of_meta(meta, cache_mb, device))
+            model._restore(meta, arrays)
         return model
+
+    def _restore(self, meta: Mapping[str, Any], arrays: dict[str, np.ndarray]) -> None:
+        """Take over what was learned, as `to_bytes` stored it."""
+        classes, labels = snapshot.field(meta, "classes", list, type(None)), snapshot.field(meta, "labels", list)
+        blank, states = self._blank, snapshot.field(meta, "states", list)
+        require(all(type(label) in PLAIN for label in labels), "a label is not a string, a number or a boolean")
+        require(len(set(labels)) == len(labels) == len(states), f"there are {len(labels)} labels, {len(states)} states")
+        require(labels[: len(classes or [])] == (classes or []), "the labels do not begin with the classes")
+        self.classes = classes
+        blank._features = self._features = FeatureTable.of_names(snapshot.field(meta, "features", list))
+        blank._restore_counts(meta)
+        parts = _by_prefix(arrays)
+        engine = (blank._kernel, len(self._features), blank._n_seen)
+        self._union = storage.restore(parts.get("union", {}), 0, *engine)
+        known = self._union.ids[storage.live_slots(self._union)]
+        for k, (label, state) in enumerate(zip(labels, states, strict=True)):
+            self._models[label] = model = blank.clone()
+            model._restore(state, parts.get(str(k), {}), _CommonColumns(self._features))
+            s = model._expansion
+            require(np.isin(s.ids[: s.counts[SLOTS]], known).all(), f"the vectors of class {label!r} are not stored")
 
     def save(self, path: str | Path) -> None:
         """Write the snapshot to a file, atomically."""
@@ -579,8 +596,13 @@ def _stored(U: Expansion, slots: np.ndarray) -> Queries:
     return Queries(rows.indptr.astype(np.int64), rows.indices.astype(np.int32), rows.data, U.sq[slots])
 
 
-def _of_prefix(arrays: Mapping[str, np.ndarray], prefix: str) -> dict[str, np.ndarray]:
-    return {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}
+def _by_prefix(arrays: Mapping[str, np.ndarray]) -> dict[str, dict[str, np.ndarray]]:
+    """The arrays by what comes before the first dot of their names, and what comes behind it."""
+    parts: dict[str, dict[str, np.ndarray]] = {}
+    for name, array in arrays.items():
+        prefix, _, rest = name.partition(".")
+        parts.setdefault(prefix, {})[rest] = array
+    return parts
 
 
 def _array_of(labels: Sequence[Any]) -> np.ndarray:

@@ -13,6 +13,7 @@ from river.utils import dataframe
 
 from streamsvm import snapshot
 from streamsvm.features import FeatureTable
+from streamsvm.integrity import require, require_array, require_finite
 
 KINDS = ("standard", "minmax")
 
@@ -145,11 +146,17 @@ class WarmupScaler(base.MiniBatchTransformer):
     def from_bytes(cls, data: bytes) -> "WarmupScaler":
         """The scaler that `to_bytes` stored; SnapshotError if the data are damaged or of another kind."""
         meta, arrays = snapshot.unpack(data, "WarmupScaler")
-        scaler = cls(meta["kind"], meta["warmup"])
-        scaler._n_seen = meta["n_seen"]
-        for name, statistics in zip(meta["features"], arrays["statistics"].tolist(), strict=True):
-            scaler._statistics[name] = statistics
-            scaler._scales[name] = scaler._scale(statistics)
+        with snapshot.reading("WarmupScaler"):
+            scaler = cls(snapshot.field(meta, "kind", str), snapshot.count(meta, "warmup"))
+            scaler._n_seen = snapshot.count(meta, "n_seen")
+            names = FeatureTable.of_names(snapshot.field(meta, "features", list)).columns
+            require_array(arrays, "statistics", np.float64, (len(names), 5))
+            require_finite(arrays, "statistics")
+            for name, statistics in zip(names, arrays["statistics"].tolist(), strict=True):
+                count, _, deviations, smallest, largest = statistics
+                require(count >= 1.0 and deviations >= 0.0 and smallest <= largest, f"statistics of {name!r}")
+                scaler._statistics[name] = statistics
+                scaler._scales[name] = scaler._scale(statistics)
         return scaler
 
     def save(self, path: str | Path) -> None:

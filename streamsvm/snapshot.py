@@ -18,8 +18,10 @@ import hashlib
 import json
 import math
 import os
+import re
 import struct
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -27,10 +29,16 @@ import numpy as np
 
 MAGIC = b"\x89SSVM\r\n\x1a"
 FORMAT = 1
+LARGEST_COUNT = 2**62  # of examples: sums of two fit into 64 bits
 
 _PRELUDE = struct.Struct("<8sIQQ")
+_QUOTE = b'"'[0]
 _DIGEST_SIZE = hashlib.sha256().digest_size
 _ALIGNMENT = 64
+_MAX_DEPTH = 32  # of the header: what a parser stands beyond that depends on the interpreter
+_CONTAINER_BYTES = 6  # of the header for each list and object, beside the first thousand: one takes 60 in memory
+_MAX_DIMENSIONS = 8
+_TOKEN = re.compile(rb'"(?:[^"\\]|\\.?)*"?|([\[{])|[\]}]', re.DOTALL)  # strings, to be passed over; brackets
 _DTYPES = frozenset({"|b1", "|i1", "|u1", "<i2", "<u2", "<i4", "<u4", "<i8", "<u8", "<f4", "<f8"})
 
 
@@ -105,7 +113,47 @@ def unpack(data: bytes, kind: str) -> tuple[dict[str, Any], dict[str, np.ndarray
     if header["kind"] != kind:
         raise SnapshotError(f"this is a {header['kind']!r} snapshot, expected {kind!r}")
     body_start = _aligned(_PRELUDE.size + header_length)
-    return header["meta"], dict(_array(data, body_start, entry) for entry in header["arrays"])
+    return header["meta"], _arrays(data, body_start, header["arrays"])
+
+
+@contextmanager
+def reading(kind: str) -> Iterator[None]:
+    """What goes wrong while the content of a snapshot is put to use is a SnapshotError that says so."""
+    try:
+        yield
+    except SnapshotError:
+        raise
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+        problem = f"{error} is missing" if isinstance(error, KeyError) else str(error)
+        raise SnapshotError(f"the content of this {kind!r} snapshot is invalid: {problem[:500]}") from error
+
+
+def field(meta: Mapping[str, Any], name: str, *types: type) -> Any:
+    """A value of a snapshot's meta, which must be of one of these types.
+
+    Raises
+    ------
+    SnapshotError
+        If it is missing, or something else.
+
+    Examples
+    --------
+    >>> field({"n_seen": 3}, "n_seen", int)
+    3
+    """
+    value = meta.get(name)
+    if name not in meta or type(value) not in types:
+        wanted = " or ".join(kind.__name__ for kind in types)
+        raise SnapshotError(f"{name!r} in the snapshot is {str(value)[:100]!r}; it must be of type {wanted}")
+    return value
+
+
+def count(meta: Mapping[str, Any], name: str) -> int:
+    """A value of a snapshot's meta, which must be a count."""
+    value: int = field(meta, name, int)
+    if not 0 <= value <= LARGEST_COUNT:
+        raise SnapshotError(f"{name!r} in the snapshot is {value}; it must be a count, at most 2^62")
+    return value
 
 
 def kind_of(data: bytes) -> str:
@@ -261,8 +309,9 @@ def _verify(data: bytes) -> int:
 
 
 def _parse(text: bytes) -> dict[str, Any]:
+    _require_simple(text)
     try:
-        header = json.loads(text)
+        header = json.loads(text, parse_constant=_no_number)
     except ValueError as error:
         raise SnapshotError(f"snapshot header is not JSON: {error}") from error
     match header:
@@ -271,19 +320,53 @@ def _parse(text: bytes) -> dict[str, Any]:
     raise SnapshotError("snapshot header lacks its kind, meta or arrays")
 
 
-def _array(data: bytes, body_start: int, entry: Any) -> tuple[str, np.ndarray]:
-    """Name and writable copy of one array; the checksum guards against damage, this against a strange writer."""
+def _require_simple(text: bytes) -> None:
+    """Refuse a header that is nested too deeply, or that takes many times its length in memory."""
+    depth, n_containers = 0, 1000 + len(text) // _CONTAINER_BYTES
+    for token in _TOKEN.finditer(text):
+        if token[1]:
+            depth, n_containers = depth + 1, n_containers - 1
+        elif token[0][0] != _QUOTE:
+            depth -= 1
+        if depth > _MAX_DEPTH:
+            raise SnapshotError(f"snapshot header is nested more than {_MAX_DEPTH} levels deep")
+        if n_containers < 0:
+            raise SnapshotError(f"snapshot header has too many lists and objects for its {len(text)} bytes")
+
+
+def _no_number(name: str) -> None:
+    raise ValueError(f"{name} is not a number")
+
+
+def _arrays(data: bytes, body_start: int, entries: list[Any]) -> dict[str, np.ndarray]:
+    """The arrays by name.  They lie one after the other, so that they take no more memory than the snapshot."""
+    arrays: dict[str, np.ndarray] = {}
+    expected = 0
+    for entry in entries:
+        name, offset, array = _array(data, body_start, entry)
+        if name in arrays or offset != expected:
+            raise SnapshotError(f"array {name!r} at offset {offset} is there twice, or not behind the one before it")
+        arrays[name], expected = array, offset + _aligned(array.nbytes)
+    return arrays
+
+
+def _array(data: bytes, body_start: int, entry: Any) -> tuple[str, int, np.ndarray]:
+    """Name, place and writable copy of an array; the checksum guards against damage, this against a strange writer."""
     match entry:
         case {"name": str(name), "dtype": str(code), "shape": [*shape], "offset": int(offset)}:
             pass
         case _:
-            raise SnapshotError(f"snapshot header has a strange array entry: {entry!r}")
+            raise SnapshotError(f"snapshot header has a strange array entry: {str(entry)[:200]}")
     if code not in _DTYPES:
         raise SnapshotError(_refused(name, code))
-    if not all(isinstance(n, int) and n >= 0 for n in [offset, *shape]):
+    if len(shape) > _MAX_DIMENSIONS:
+        raise SnapshotError(f"array {name!r} has {len(shape)} dimensions; at most {_MAX_DIMENSIONS} are read")
+    if not all(type(n) is int and n >= 0 for n in [offset, *shape]):
         raise SnapshotError(f"array {name!r} has shape {shape} and offset {offset}; these must be counts")
     dtype, count = np.dtype(code), math.prod(shape)
-    if body_start + offset + count * dtype.itemsize > len(data) - _DIGEST_SIZE:
+    if max([body_start + offset + count * dtype.itemsize, *shape]) > len(data) - _DIGEST_SIZE:
         raise SnapshotError(f"array {name!r} of shape {shape} at offset {offset} lies outside the snapshot")
     stored = np.frombuffer(data, dtype, count, body_start + offset).reshape(shape)
-    return name, stored.astype(dtype.newbyteorder("="))
+    if dtype.kind == "b" and stored.view(np.uint8).max(initial=0) > 1:
+        raise SnapshotError(f"array {name!r} holds bytes that are neither true nor false")
+    return name, offset, stored.astype(dtype.newbyteorder("="))

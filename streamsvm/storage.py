@@ -3,6 +3,8 @@
 Everything that allocates or moves memory is here, in plain numpy, and runs between two calls of compiled code.
 """
 
+from collections.abc import Mapping
+
 import numpy as np
 import scipy.sparse as sp
 
@@ -34,6 +36,8 @@ from streamsvm.expansion import (
     too_many_holes,
     wants_rows,
 )
+from streamsvm.integrity import validate, validate_union
+from streamsvm.kernels import Kernel
 
 MIN_SLOTS, MIN_FEATURES = 64, 4
 WIDE_BYTES = 4 << 20  # of a feature-major float32 matrix, from which on it is compressed if it is sparse
@@ -128,24 +132,14 @@ def rows_of(s: Expansion, slots: np.ndarray, n_features: int) -> sp.csr_matrix:
 # ------------------------------------------------------------------------------------------------ room for new members
 
 
-def block_slots(s: Expansion, n_new: int, n_features: int, nnz: int) -> int:
-    """How many slots to reserve for a block: one for each example, or fewer if that takes a matrix that is wide.
-
-    The members may then be compressed before the slots are used.
-    """
-    n = int(s.counts[SLOTS])
-    if is_wide(s.counts, n + n_new, n_features, s.starts[n] + nnz):
-        return min(n_new, max(1, int(s.counts[WIDE]) // n_features - n))
-    return n_new
-
-
-def reserve(s: Expansion, n_new: int, n_features: int, binary: bool, nnz: int) -> Expansion:
+def reserve(s: Expansion, n_new: int, n_features: int, binary: bool, nnz: int, width: int | None = None) -> Expansion:
     """Make room for `n_new` more slots with `nnz` non-zero features and for `n_features` features in all.
 
-    Squeezes holes, widens or compresses the features (no longer `binary`, or too wide), lets the cache grow: everything
-    that allocates or moves memory happens here, between two calls of compiled code.  All but the cached rows of `s`
-    is as before.
+    The matrix gets rows for the features that were noted, and for those below `width` (default: all).  Squeezes holes,
+    widens or compresses the features (no longer `binary`, or too wide), lets the cache grow: everything that allocates
+    or moves memory happens here, between two calls of compiled code.  All but the cached rows of `s` is as before.
     """
+    width = max(n_features if width is None else width, int(s.counts[WIDTH]))
     s = s._replace(counts=s.counts.copy())
     if too_many_holes(s.counts):
         s = keep(copy(s), live_slots(s))
@@ -153,12 +147,13 @@ def reserve(s: Expansion, n_new: int, n_features: int, binary: bool, nnz: int) -
     if is_wide(s.counts, n, s.counts[WIDTH], s.starts[n]):
         s = _compress(s)
     if not binary and is_binary(s):
-        s.counts[STORAGE] = COLUMNS
-        s = s._replace(columns=s.bits.astype(np.float32), bits=np.zeros((0, 0), np.uint8))
+        s = _real_valued(s)
     if n + n_new > s.alpha.shape[0]:
         s = _more_slots(s, _slots_for(n + n_new))
     if n_features > s.member_indices.shape[0]:
         s = _more_features(s, _doubled(s.member_indices.shape[0], n_features))
+    if s.counts[STORAGE] != COMPRESSED and width > len(_features(s)):
+        s = s._replace(**_grown_features(s, _doubled(len(_features(s)), width), s.alpha.shape[0]))
     if s.counts[STORAGE] == COMPRESSED:
         if s.starts[n] + nnz > s.sparse_indices.shape[0]:
             s = _more_nonzeros(s, int(s.starts[n] + nnz) * 3 // 2)
@@ -188,7 +183,7 @@ def _more_slots(s: Expansion, N: int) -> Expansion:
 
     s = s._replace(
         **{name: longer(getattr(s, name)) for name in PER_SLOT},
-        **_grown_features(s, s.member_indices.shape[0], N),
+        **_grown_features(s, len(_features(s)), N),
         starts=longer(s.starts, size=N + 1),
         row_of=longer(s.row_of, -1),
         scratch=np.zeros(N, np.float32),
@@ -254,7 +249,6 @@ def _with_rows(s: Expansion, rows: np.ndarray) -> Expansion:
 
 def _more_features(s: Expansion, D: int) -> Expansion:
     return s._replace(
-        **_grown_features(s, D, s.alpha.shape[0]),
         member_indices=np.zeros(D, np.int32),
         member_values=np.zeros(D, np.float32),
         query=np.zeros(D if s.query.size else 0, np.float32),
@@ -267,8 +261,17 @@ def _grown_features(s: Expansion, D: int, N: int) -> dict[str, np.ndarray]:
         return {}
     a, used = _features(s), np.s_[: s.counts[WIDTH], : s.counts[SLOTS]]
     out = np.zeros((D, N), a.dtype)
-    out[used] = a[used]
+    out[: len(a)][used] = a[used]
     return {"bits" if is_binary(s) else "columns": out}
+
+
+def _real_valued(s: Expansion) -> Expansion:
+    """The features as float32."""
+    bits, used = s.bits, np.s_[: s.counts[WIDTH], : s.counts[SLOTS]]
+    columns = np.zeros(bits.shape, np.float32)
+    columns[used] = bits[used]
+    s.counts[STORAGE] = COLUMNS
+    return s._replace(columns=columns, bits=np.zeros((0, 0), np.uint8))
 
 
 def _more_nonzeros(s: Expansion, M: int) -> Expansion:
@@ -407,14 +410,38 @@ def dump(s: Expansion, n_features: int) -> dict[str, np.ndarray]:
     arrays["counts"][APPENDED] = 0  # serial numbers say nothing about the model
     if s.counts[STORAGE] == COMPRESSED:
         return arrays | {name: getattr(s, name)[: s.starts[n]].copy() for name in ("sparse_indices", "sparse_values")}
-    return arrays | {"features": _features(s)[:n_features, :n].copy()}
+    arrays["counts"][WIDTH] = width = min(int(s.counts[WIDTH]), n_features, len(_features(s)))
+    return arrays | {"features": _features(s)[:width, :n].copy()}
 
 
-def restore(arrays: dict[str, np.ndarray], cache_bytes: int) -> Expansion:
-    """An expansion from the arrays of `dump`."""
-    D, n = int(arrays["n_features"][0]), len(arrays["y"])
-    s = empty(cache_bytes, _slots_for(n), _doubled(MIN_FEATURES, D))
+def restore(
+    arrays: Mapping[str, np.ndarray], cache_bytes: int, kernel: Kernel, n_features: int, n_seen: int | None = None
+) -> Expansion:
+    """An expansion from the arrays of `dump`.
+
+    Parameters
+    ----------
+    arrays
+        From a snapshot.
+    cache_bytes
+        For kernel rows.
+    kernel, n_features
+        The model's.
+    n_seen
+        Examples that several classes have learned, if these are the arrays of their union.
+
+    Raises
+    ------
+    SnapshotError
+        If they are not the arrays of an expansion.
+    """
+    n = len(arrays["y"]) if "y" in arrays else 0
     arrays = {"born": np.zeros(n, np.int64), "losses": np.zeros(4), **arrays}  # the first snapshots lack these
+    if n_seen is None:
+        validate(arrays, kernel, n_features)
+    else:
+        validate_union(arrays, kernel, n_features, n_seen)
+    s = _more_features(empty(cache_bytes, _slots_for(n)), _doubled(MIN_FEATURES, n_features))
     for name in SAVED:
         getattr(s, name)[:n] = arrays[name]
     s.serial[:n] = np.arange(n)
@@ -429,19 +456,19 @@ def restore(arrays: dict[str, np.ndarray], cache_bytes: int) -> Expansion:
     return s
 
 
-def _with_features(s: Expansion, arrays: dict[str, np.ndarray]) -> Expansion:
+def _with_features(s: Expansion, arrays: Mapping[str, np.ndarray]) -> Expansion:
     """The expansion with the stored features, in the storage that its counts tell."""
-    D, N = s.bits.shape
     if s.counts[STORAGE] == COMPRESSED:
         return _list_features(
             s._replace(
                 bits=np.zeros((0, 0), np.uint8),
-                query=np.zeros(D, np.float32),
+                query=np.zeros(len(s.member_indices), np.float32),
                 **{name: arrays[name].copy() for name in ("sparse_indices", "sparse_values")},
             )
         )
+    stored, n_slots = arrays["features"], len(s.alpha)
+    matrix = np.zeros((_doubled(MIN_FEATURES, len(stored)), n_slots), stored.dtype)
+    matrix[: len(stored), : stored.shape[1]] = stored
     if s.counts[STORAGE] == COLUMNS:
-        s = s._replace(columns=np.zeros((D, N), np.float32), bits=np.zeros((0, 0), np.uint8))
-    d, n = arrays["features"].shape
-    _features(s)[:d, :n] = arrays["features"]
-    return s
+        return s._replace(columns=matrix, bits=np.zeros((0, 0), np.uint8))
+    return s._replace(bits=matrix)

@@ -60,6 +60,51 @@ def test_dense_and_sparse_rows_are_compressed_alike(X, random):
         assert_compressed(q, X.astype(dtype), columns)
 
 
+ORDERS = {
+    "rising": lambda columns: columns,
+    "falling": lambda columns: columns[::-1],
+    "by strings": lambda columns: np.array(sorted(columns.tolist(), key=str)),
+    "random": lambda columns: np.random.default_rng(0).permutation(columns),
+}
+
+
+@pytest.mark.parametrize("n", [1, 2, 63, 64, 65, 300, 5000, 70_000])
+@pytest.mark.parametrize("order", ORDERS)
+def test_features_in_any_order_are_put_into_order(n, order):
+    """From the 65th on not by insertion, whose moves grow as n^2."""
+    columns = ORDERS[order](np.arange(n) * 3)
+    values = np.sin(columns + 1.0)
+    for q in (
+        from_sparse(np.array([0, n]), np.arange(n), values, columns),
+        from_sparse(np.array([0, n, 2 * n]), np.tile(np.arange(n), 2), np.tile(values, 2), columns).part(1, 2),
+        from_dense(values[None], columns),
+    ):
+        np.testing.assert_array_equal(q.indices, np.sort(columns))
+        np.testing.assert_array_equal(q.values, np.sin(np.sort(columns) + 1.0).astype(np.float32))
+
+
+class Counted(np.ndarray):
+    """An array that counts what is written to it."""
+
+    writes = 0
+
+    def __setitem__(self, place, value):
+        Counted.writes += 1
+        super().__setitem__(place, value)
+
+
+@pytest.mark.parametrize("order", ORDERS)
+def test_sorting_costs_the_same_in_any_order(order, monkeypatch):
+    """So many moves for a feature and a byte of its number: two bytes here."""
+    n = 500
+    indices = ORDERS[order](np.arange(n)).astype(np.int32).view(Counted)
+    values = indices.astype(np.float32).view(Counted)
+    monkeypatch.setattr(Counted, "writes", 0)
+    blocks.sort_by_bytes.py_func(indices, values)
+    assert list(indices) == list(values) == list(range(n))
+    assert Counted.writes == 2 * 2 * n
+
+
 def test_a_part_of_a_larger_sparse_matrix_can_be_compressed():
     S = sp.random(10, 6, density=0.5, random_state=0, format="csr")
     starts = S.indptr[4:8].astype(np.int64)
@@ -73,6 +118,14 @@ def test_the_rest_of_a_block_is_a_block():
     q = from_dense(X, np.arange(4))
     for t in range(10):
         assert_compressed(q.part(t, len(X)), X[t:], np.arange(4))
+
+
+def test_a_block_knows_its_width_and_which_queries_come_before_a_wider_one():
+    q = from_dense(np.array([[0.0, 0, 0, 0], [1, 0, 0, 0], [0, 0, 0, 0], [0, 1, 0, 2], [0, 0, 3, 0]]), np.arange(4))
+    assert q.width == 4
+    assert [q.n_within(width) for width in range(5)] == [1, 3, 3, 3, 5]
+    assert q.part(0, 1).width == 0
+    assert q.part(4, 5).n_within(2) == 0
 
 
 def test_a_binary_block_has_only_0_and_1():

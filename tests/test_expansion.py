@@ -18,6 +18,7 @@ from streamsvm.expansion import (
     SLOT_DOWN,
     SLOT_UP,
     SLOTS,
+    WIDTH,
     append,
     bury,
     gather,
@@ -243,7 +244,8 @@ class Rehearsal:
         self.s = keep(self.s, order)
 
     def save(self, number):
-        self.s = restore(dump(self.s, D), self.cache_bytes)
+        find_extremes(self.s)
+        self.s = restore(dump(self.s, D), self.cache_bytes, KERNEL, D)
 
     def _member(self, number):
         live = live_slots(self.s)
@@ -330,10 +332,11 @@ def test_restore_gives_back_what_dump_took(binary, n):
     for i in range(0, n, 3):
         bury_slot(s, i)
     find_extremes(s)
-    back = restore(dump(s, d), 1 << 16)
+    back = restore(dump(s, d), 1 << 16, KERNEL, d)
     for name in PER_SLOT:
         np.testing.assert_array_equal(getattr(back, name)[:n], getattr(s, name)[:n])
-    np.testing.assert_array_equal(features(back, d), features(s, d))
+    width = int(s.counts[WIDTH])
+    np.testing.assert_array_equal(features(back, width), features(s, width))
     np.testing.assert_array_equal(back.extremes, s.extremes)
     np.testing.assert_array_equal(live_slots(back), live_slots(s))
 

@@ -310,9 +310,9 @@ def test_a_batch_is_validated_as_it_would_be_learned(bad):
 
 def test_numbers_get_columns_by_size():
     names = ["b", 10, 2, "a", np.int64(3), 0.5, True, "7", "-7", 7, NAN]
-    for given in (names, names[::-1]):
+    for order in (names, names[::-1]):
         table = FeatureTable()
-        table.add(given)
+        table.add(order)
         assert list(map(str, table.columns)) == ["0.5", "True", "2", "3", "7", "7", "10", "-7", "a", "b", "nan"]
         assert table.columns[7] < table.columns["7"]
 
@@ -336,7 +336,7 @@ def test_a_model_has_at_most_so_many_features(names):
         lambda: model.learn_many([x], [True]),
         lambda: model.validate_many([dict.fromkeys(names[:4], 1.0), {names[4]: 1.0}]),
     ):
-        with pytest.raises(TooManyFeatures, match="2 new features|1 new features"):
+        with pytest.raises(TooManyFeatures, match=r"[12] new features"):
             refuse()
         assert model.digest() == digest
         assert model.feature_names == names[:3]

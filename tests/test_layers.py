@@ -18,7 +18,7 @@ EVERYTHING = PRODUCT + sorted(
 LEVELS = [
     {"snapshot", "arguments"},
     {"kernels"},
-    {"blocks", "expansion", "storage", "device"},
+    {"blocks", "expansion", "storage", "integrity", "device"},
     {"batch"},
     {"online"},
     {"metrics"},

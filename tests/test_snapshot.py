@@ -41,6 +41,17 @@ def one_array(**changes):
     return forged({"kind": "K", "meta": {}, "arrays": [entry]}, body=bytes(64))
 
 
+def two_arrays(offset, name="b"):
+    entries = [{"name": "a", "dtype": "<f8", "shape": [9], "offset": 0}]
+    entries.append({"name": name, "dtype": "<f8", "shape": [8], "offset": offset})
+    return forged({"kind": "K", "meta": {}, "arrays": entries}, body=bytes(192))
+
+
+def boolean(byte):
+    entry = {"name": "a", "dtype": "|b1", "shape": [1], "offset": 0}
+    return forged({"kind": "K", "meta": {}, "arrays": [entry]}, body=bytes([byte]) + bytes(63))
+
+
 @given(kind=st.text(), meta=st.dictionaries(st.text(), json_values), arrays=st.dictionaries(st.text(), stored_arrays))
 def test_what_was_packed_is_unpacked(kind, meta, arrays):
     data = pack(kind, meta, arrays)
@@ -118,6 +129,19 @@ def test_every_flipped_byte_is_refused():
         (one_array(shape=[9]), "lies outside"),
         (one_array(shape=[2**70]), "lies outside"),
         (one_array(offset=64), "lies outside"),
+        (one_array(shape=[2**62, 0]), "lies outside"),
+        (one_array(shape=[True]), "must be counts"),
+        (one_array(shape=[1] * 9), "9 dimensions; at most 8"),
+        (two_arrays(0), "not behind the one before it"),
+        (two_arrays(128, name="a"), "there twice"),
+        (boolean(2), "neither true nor false"),
+        (
+            forged(b'{"kind":"K","arrays":[],"meta":{"x":' + b"[" * 100_000 + b"]" * 100_000 + b"}}"),
+            "more than 32 levels",
+        ),
+        (forged({"kind": "K", "arrays": [], "meta": {"x": [[]] * 100_000}}), "too many lists and objects"),
+        (forged(b'{"kind":"K","arrays":[],"meta":{"x":NaN}}'), "NaN is not a number"),
+        (forged(b'{"kind":"K","arrays":[],"meta":{"x":"' + rb"\"" * 100_000), "header is not JSON"),
     ],
 )
 def test_what_is_wrong_is_named(data, message):

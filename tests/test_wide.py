@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numba import njit
 
-from streamsvm import LASVM, FullSVM, storage
+from streamsvm import LASVM, FullSVM, OneVsRest, storage
 from streamsvm.blocks import from_dense, prefers_product
 from streamsvm.expansion import (
     BITS,
@@ -84,13 +84,14 @@ def test_the_rule_looks_at_size_and_emptiness():
 
 @pytest.mark.parametrize("binary", [True, False])
 def test_members_are_the_same_before_and_after(narrow_limit, binary):
-    """The switch comes with the first example that finds too many entries, and keeps every feature."""
+    """The switch comes with the first example with which there are too many entries, and keeps every feature."""
     rows, y = stream(120, binary=binary)
     model, kinds = LASVM(C=10.0, gamma=0.02), []
     for x, label in zip(rows, y, strict=True):
         before = members(model._expansion)
-        entries = int(model._expansion.counts[SLOTS] * model._expansion.counts[WIDTH])
+        slots = int(model._expansion.counts[SLOTS])
         model.learn_one(x, label)
+        entries = slots * int(model._expansion.counts[WIDTH])  # of this example, too
         after = members(model._expansion)
         np.testing.assert_array_equal(after[: len(before), : before.shape[1]], before)
         assert (kind(model) == COMPRESSED) == (entries > 20_000)
@@ -312,6 +313,76 @@ def test_memory_follows_the_non_zero_features():
     assert nbytes(model._expansion) < 20e6
     assert largest < 4 * storage.WIDE_BYTES
     assert nbytes(LASVM.from_bytes(model.to_bytes())._expansion) < 20e6
+
+
+def narrow_and_wide(how, model, value):
+    """A model with many members of few features learns one example with very many more."""
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(1500, 5)).astype(np.float32), rng.random(1500) < 0.5
+    rows = [{f"f{k}": float(v) for k, v in enumerate(x)} for x in X]
+    event = {"f0": 0.5, **{f"new{k}": value for k in range(70_000)}}
+    model.learn_many(rows[:1300], y[:1300])
+    n_members = model.n_members
+    if how == "alone":
+        model.learn_one(event, True)
+    else:  # in mid-block
+        model.learn_many([*rows[1300:1400], event, *rows[1400:]], [*y[1300:1400], True, *y[1400:]])
+    return event, n_members
+
+
+@pytest.mark.parametrize("make", [lambda: FullSVM(cache_mb=1.0), lambda: LASVM(cache_mb=1.0)], ids=["full", "lasvm"])
+@pytest.mark.parametrize("how", ["alone", "in a block"])
+@pytest.mark.parametrize("value", [0.25, 1.0, 0.0])
+def test_one_example_with_many_new_features_costs_what_it_has(monkeypatch, make, how, value):
+    """70 000 new features beside 1300 members took 1 GB, and a state of 360 MB; where they are 0, too."""
+    sizes, grown = [], storage._grown_features
+
+    def noted(s, D, N):
+        sizes.append(D * N)
+        return grown(s, D, N)
+
+    monkeypatch.setattr(storage, "_grown_features", noted)
+    model = make()
+    event, n_members = narrow_and_wide(how, model, value)
+    assert n_members > 800
+    assert max(sizes) * 4 < 2 * storage.WIDE_BYTES  # at no time was there a larger matrix
+    assert nbytes(model._expansion) < 12e6
+    data = model.to_bytes()
+    assert len(data) < 4e6  # of which 1.1 MB are the names
+    back = type(model).from_bytes(data)
+    assert nbytes(back._expansion) < 12e6
+    queries = [event, {"f1": 1.0}, {"new69999": 2.0, "f2": 1.0}, {"never seen": 1.0}]
+    for other in (model, back):
+        margins = model.decision_function_many(queries)
+        np.testing.assert_array_equal([other.decision_function_one(x) for x in queries], margins)
+
+
+def test_a_wide_example_is_learned_alike_in_a_block_and_alone():
+    """The features are compressed at the same example."""
+    rows, y = stream(1200, d=30, nnz=12)
+    rows[1100] = {**rows[1100], **{f"new{k}": 0.5 for k in range(20_000)}}
+    together, parts, alone = LASVM(C=10.0, gamma=0.5), LASVM(C=10.0, gamma=0.5), LASVM(C=10.0, gamma=0.5)
+    together.learn_many(rows, y)
+    for b in range(0, 1200, 110):
+        parts.learn_many(rows[b : b + 110], y[b : b + 110])
+    alone.learn_many(rows[:1000], y[:1000])
+    for x, label in zip(rows[1000:], y[1000:], strict=True):
+        alone.learn_one(x, label)
+    assert kind(together) == COMPRESSED
+    assert together.digest() == parts.digest() == alone.digest()
+
+
+def test_several_classes_pay_for_a_wide_example_once():
+    rng = np.random.default_rng(0)
+    rows = [{f"f{k}": float(v) for k, v in enumerate(x)} for x in rng.normal(size=(900, 5))]
+    rows[700] |= {f"new{k}": 0.5 for k in range(50_000)}
+    labels = rng.integers(3, size=900).tolist()
+    model = OneVsRest(LASVM(C=10.0, cache_mb=1.0))
+    model.learn_many(rows, labels)
+    assert nbytes(model._union) < 10e6
+    assert sum(nbytes(m._expansion) for m in model._models.values()) < 30e6
+    back = OneVsRest.from_bytes(model.to_bytes())
+    assert back.predict_many(rows).tolist() == [model.predict_one(x) for x in rows]
 
 
 def test_half_a_million_names_in_one_batch_do_not_exhaust_memory():

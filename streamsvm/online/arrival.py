@@ -35,15 +35,19 @@ from streamsvm.expansion import (
     EVALUATIONS,
     SLOTS,
     STORAGE,
+    WIDE,
+    WIDTH,
     Expansion,
     all_ones,
     is_binary,
+    is_wide,
     kernel_row,
     needs_reserve,
+    note_features,
     wants_rows,
 )
 from streamsvm.kernels import LARGEST_KERNEL_VALUE, map_row, self_product
-from streamsvm.storage import block_slots, reserve
+from streamsvm.storage import reserve
 
 LEARNED, NO_ROOM, NOT_FINITE, OVERFLOW = range(4)
 
@@ -62,6 +66,7 @@ def arrive(s, kernel, columns, x):
         return OVERFLOW, nnz, sq
     indices, values = s.member_indices[:nnz], s.member_values[:nnz]
     n = s.counts[SLOTS]
+    note_features(s, indices)
     if (
         needs_reserve(s)
         or wants_rows(s.counts, s.rows)
@@ -115,7 +120,20 @@ def decide_example(s, kernel, columns, x, b):
 
 
 def make_room(s: Expansion, q: Queries, n_features: int) -> Expansion:
-    """Room for the first of these examples at least, `n_features` being how many features there are so far."""
-    nnz = len(q.indices)
-    n_new = block_slots(s, len(q.sq), n_features, nnz)
-    return reserve(s, n_new, n_features, is_binary(s) and is_binary_block(q), nnz)
+    """Room for the first of these examples at least, `n_features` being how many features there are so far.
+
+    It is for all of them, unless that takes a matrix that is wide: the members may be compressed before the slots and
+    the rows are used.
+    """
+    s = s._replace(counts=s.counts.copy())
+    n, nnz, width = int(s.counts[SLOTS]), len(q.indices), q.width
+    s.counts[WIDTH] = max(int(s.counts[WIDTH]), q.part(0, 1).width)
+    n_new, widest = len(q.sq), max(width, int(s.counts[WIDTH]))
+    if is_wide(s.counts, n + n_new, widest, s.starts[n] + nnz):
+        n_new, width = min(n_new, max(1, int(s.counts[WIDE]) // widest - n)), 0
+    return reserve(s, n_new, n_features, is_binary(s) and is_binary_block(q), nnz, width)
+
+
+def n_fitting(s: Expansion, q: Queries) -> int:
+    """How many of these examples have features that all fit into the matrix, if there is one."""
+    return len(q.sq) if s.counts[STORAGE] == COMPRESSED else q.n_within(max(len(s.bits), len(s.columns)))

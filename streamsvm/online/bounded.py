@@ -166,7 +166,7 @@ def reduce_members(
         count = n_members(s) - most
         if how == MERGE:
             longest = int(np.diff(s.starts[: s.counts[SLOTS] + 1]).max())
-            s = reserve(s, count, n_features, False, 2 * longest * count)
+            s = reserve(s, count, n_features, False, 2 * longest * count, 0)
         s = _hand_over(s, kernel, problem, least_harmful(s, problem, how, count), how == MERGE, tol)
     return s
 

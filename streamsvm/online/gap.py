@@ -80,6 +80,7 @@ from streamsvm.expansion import (
     bury,
     member_row,
     needs_reserve,
+    note_features,
     set_penalties,
     store_row,
 )
@@ -441,9 +442,12 @@ def learn_block(
     first = s.counts[SLOTS]
     arrivals = np.empty(sq.shape[0], np.int64)
     for t in range(sq.shape[0]):
-        if needs_reserve(s) or s.counts[SLOTS] - s.counts[HOLES] >= limit:
+        if s.counts[SLOTS] - s.counts[HOLES] >= limit:
             return t
         x_indices, x_values = indices[indptr[t] : indptr[t + 1]], values[indptr[t] : indptr[t + 1]]
+        note_features(s, x_indices)
+        if needs_reserve(s):
+            return t
         row_of_block(s, kernel, x_indices, x_values, sq[t], P, G, mapped, arrivals, t, first)
         margins[t], slot = learn_query(
             s, kernel, rule, x_indices, x_values, sq[t], lo[t], hi[t], ids[t], born[t], own_ids, sigmoid

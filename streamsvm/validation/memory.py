@@ -22,6 +22,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from streamsvm import arguments
+from streamsvm.integrity import require, require_array, require_finite
+from streamsvm.snapshot import LARGEST_COUNT
 
 KEEP = ("recent", "sample")
 MASK = 2**64 - 1
@@ -146,7 +148,8 @@ class Memory:
         }
 
     def restore(self, names: Sequence[Any], arrays: Mapping[str, np.ndarray]) -> None:
-        """Take over what `to_arrays` gave."""
+        """Take over what `to_arrays` gave; SnapshotError if it cannot have."""
+        self._require_valid(names, arrays)
         self.n_seen, self._n_sampled, *self._missed = arrays["counts"].tolist()
         self._ids = arrays["ids"].tolist()
         starts, columns, values = (arrays[name].tolist() for name in ("starts", "columns", "values"))
@@ -156,3 +159,19 @@ class Memory:
         ]
         labelled = zip(rows, arrays["y"].tolist(), arrays["w"].tolist(), strict=True)
         self._examples = dict(zip(self._ids, (Example(*item) for item in labelled), strict=True))
+
+    def _require_valid(self, names: Sequence[Any], arrays: Mapping[str, np.ndarray]) -> None:
+        counts = require_array(arrays, "counts", np.int64, (4,))
+        require(((counts >= 0) & (counts <= LARGEST_COUNT)).all(), f"the memory has the counts {counts}")
+        n, nnz = len(arrays["ids"]), len(arrays["values"])
+        sizes = {"ids": n, "y": n, "w": n, "starts": n + 1, "columns": nnz, "values": nnz}
+        for name, dtype in {"y": bool, "w": np.float64, "values": np.float64}.items():
+            require_array(arrays, name, dtype, (sizes[name],))
+        for name in ("ids", "starts", "columns"):
+            require_array(arrays, name, np.int64, (sizes[name],))
+        require_finite(arrays, "w", "values")
+        require(n <= self.size and len(np.unique(arrays["ids"])) == n, "it remembers too many examples, or one twice")
+        starts, columns = arrays["starts"], arrays["columns"]
+        require(starts[0] == 0 and starts[-1] == nnz and (np.diff(starts) >= 0).all(), "'starts' does not rise from 0")
+        require(((columns >= 0) & (columns < len(names))).all(), f"a feature is not among {len(names)}")
+        require((arrays["w"] > 0.0).all(), "an example has no weight")

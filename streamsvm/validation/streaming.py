@@ -56,8 +56,10 @@ from river import base
 from river.utils import dataframe
 
 from streamsvm import arguments, snapshot
+from streamsvm.integrity import require
 from streamsvm.metrics import prbep_score
 from streamsvm.online.leave_out import RIGHT, UNCHANGED, UNKNOWN, WRONG, LeaveOut
+from streamsvm.snapshot import LARGEST_COUNT
 from streamsvm.validation.memory import Example, Memory, mixed
 from streamsvm.validation.scores import g_mean
 
@@ -307,11 +309,15 @@ class StreamingEstimate(base.Wrapper, base.MiniBatchClassifier):
             If the data are damaged, of another kind, or from a newer format.
         """
         meta, arrays = snapshot.unpack(data, cls.__name__)
-        estimate = cls(model, **meta["parameters"])
-        estimate._memory.restore(meta["names"], arrays)
-        estimate._learning, estimate._spent, estimate._expected = meta["seconds"]
-        estimate._n_turns, estimate._since, estimate._members = meta["turns"]
-        estimate._take_state(meta)
+        with snapshot.reading(cls.__name__):
+            estimate = cls(model, **snapshot.field(meta, "parameters", dict))
+            estimate._memory.restore(snapshot.field(meta, "names", list), arrays)
+            seconds, turns = snapshot.field(meta, "seconds", list), snapshot.field(meta, "turns", list)
+            require(all(type(value) is float and 0.0 <= value < math.inf for value in seconds), f"seconds={seconds}")
+            require(all(type(value) is int and 0 <= value <= LARGEST_COUNT for value in turns), f"turns={turns}")
+            estimate._learning, estimate._spent, estimate._expected = seconds
+            estimate._n_turns, estimate._since, estimate._members = turns
+            estimate._take_state(meta)
         return estimate
 
     def _own_state(self) -> dict[str, Any]:
@@ -462,10 +468,16 @@ class StreamingLOO(StreamingEstimate):
         return {"slope": self._slope, "surprises": surprises, "latest": _plain(self.latest)}
 
     def _take_state(self, meta: Mapping[str, Any]) -> None:
-        self._slope = meta["slope"]
-        self._surprises.extend((bool(label), surprise) for label, surprise in meta["surprises"])
-        if meta["latest"]:
-            given = meta["latest"] | {name: Interval(*meta["latest"][name]) for name in ("error", "g_mean", "prbep")}
+        self._slope = snapshot.field(meta, "slope", float, type(None))
+        require(self._slope is None or 0.0 <= self._slope < math.inf, f"slope={self._slope}")
+        for label, surprise in snapshot.field(meta, "surprises", list):
+            require(label in (0, 1) and surprise in (-1, 0, 1), f"a surprise of {surprise!r} for the label {label!r}")
+            self._surprises.append((bool(label), int(surprise)))
+        latest = snapshot.field(meta, "latest", dict, type(None))
+        if latest:
+            given: dict[str, Any] = {name: _interval(latest[name]) for name in ("error", "g_mean", "prbep")}
+            given["seconds"] = snapshot.field(latest, "seconds", float)
+            given |= {name: snapshot.count(latest, name) for name in LOOEstimate._fields if name not in given}
             self.latest = LOOEstimate(**given)
 
 
@@ -643,8 +655,12 @@ class StreamingKFold(StreamingEstimate):
         return {"scored": [list(item) for item in self._scored], "latest": bool(self.latest)}
 
     def _take_state(self, meta: Mapping[str, Any]) -> None:
-        self._scored.extend((labels, values) for labels, values in meta["scored"])
-        if meta["latest"]:
+        for labels, values in snapshot.field(meta, "scored", list):
+            require(len(labels) == len(values), f"{len(labels)} labels of {len(values)} decision values")
+            require(all(type(label) is bool for label in labels), "a label is neither true nor false")
+            require(all(type(value) is float and math.isfinite(value) for value in values), "a value is not finite")
+            self._scored.append((labels, values))
+        if snapshot.field(meta, "latest", bool):
             self.latest = self._over_all_folds(0.0)
 
 
@@ -653,6 +669,13 @@ def _plain(estimate: LOOEstimate | None) -> dict[str, Any] | None:
     if estimate is None:
         return None
     return {name: list(v) if isinstance(v, Interval) else v for name, v in estimate._asdict().items()}
+
+
+def _interval(value: Any) -> Interval:
+    """The interval that `_plain` wrote."""
+    value, low, high = (float(number) for number in value)
+    require(math.isfinite(value) and math.isfinite(low) and math.isfinite(high), "an interval is not finite")
+    return Interval(value, low, high)
 
 
 class _Rows(Sequence):
