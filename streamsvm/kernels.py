@@ -72,7 +72,7 @@ def make_kernel(name: str, gamma: float = 1.0, degree: int = 3, coef0: float = 0
     gamma
         Scale of the inner product or of the squared distance; positive.
     degree
-        Degree of the polynomial; an integer of at least 1.
+        Degree of the polynomial; an integer from 1 to 1000.
     coef0
         Constant term of the polynomial and the sigmoid.
 
@@ -89,12 +89,12 @@ def make_kernel(name: str, gamma: float = 1.0, degree: int = 3, coef0: float = 0
     if name not in NAMES:
         raise ValueError(f"kernel={name!r} is unknown; use one of {', '.join(map(repr, NAMES))}")
     for parameter, value in (("gamma", gamma), ("degree", degree), ("coef0", coef0)):
-        if not isinstance(value, int | float | np.number):
+        if not isinstance(value, int | float | np.number) or isinstance(value, bool | np.complexfloating):
             raise TypeError(f"{parameter}={value!r} must be a number")
     if not 0 < gamma <= LARGEST_PARAMETER:
         raise ValueError(f"gamma={gamma!r} must be a positive finite number, at most {LARGEST_PARAMETER:g}")
-    if not (degree >= 1 and math.isfinite(degree) and degree == int(degree)):
-        raise ValueError(f"degree={degree!r} must be an integer of at least 1")
+    if not (1 <= degree <= LARGEST_DEGREE and degree == int(degree)):
+        raise ValueError(f"degree={degree!r} must be an integer of at least 1, at most {LARGEST_DEGREE}")
     if not abs(coef0) <= LARGEST_PARAMETER:
         raise ValueError(f"coef0={coef0!r} must be a finite number, of size {LARGEST_PARAMETER:g} at most")
     return Kernel(NAMES.index(name), float(gamma), float(coef0), int(degree))
@@ -111,6 +111,7 @@ EXP_MIN = np.float32(-87.0)  # e^-87 is still a normal number; smaller arguments
 ONE, TWO = np.float32(1.0), np.float32(2.0)
 LARGEST_KERNEL_VALUE = 1e30  # of an example with itself; sums of such values are far from overflow in float64
 LARGEST_PARAMETER = 1e30  # of a kernel: finite in float32
+LARGEST_DEGREE = 1000  # a value takes so many multiplications
 TANH_MAX = np.float32(10.0)  # tanh is 1 in float32 beyond
 
 
