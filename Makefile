@@ -9,7 +9,7 @@ BENCH_ARGS ?=
 BENCHMARKS ?= lasvm mnist gap_family ramp planning crossval search ssvm active forget gpu pieces
 
 .DEFAULT_GOAL := help
-.PHONY: help demo kafka test lint docs bench wheel-test clean
+.PHONY: help demo kafka test lint docs bench bounds-test wheel-test clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -37,11 +37,14 @@ bench: $(VENV)/.bench ## short versions of the benchmarks, on data of OpenML (or
 	  echo "== benchmarks/$$name.py --quick $(BENCH_ARGS)"; \
 	  $(BIN)/python benchmarks/$$name.py --quick $(BENCH_ARGS); done
 
+bounds-test: $(VENV)/.dev ## everything that models can do, with bounds checks in compiled code (minutes: it is compiled anew)
+	NUMBA_BOUNDSCHECK=1 NUMBA_CACHE_DIR=.numba-cache $(BIN)/pytest tests/test_bounds.py
+
 wheel-test: $(VENV)/.dev ## build the wheel and try it in a clean environment
 	$(BIN)/pytest tests/test_wheel.py
 
 clean: ## remove the environment, caches and build output
-	rm -rf $(VENV) build dist site *.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) build dist site *.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis .numba-cache
 	find streamsvm connectors tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # The stamps say which extras the environment has. It is an editable install: edits count at once, without a new stamp.

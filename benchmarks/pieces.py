@@ -44,11 +44,12 @@ def latency() -> None:
         title = f"{model.n_support} support vectors, {d} features"
         columns = model._features.lookup(tuple(range(d)))
         fresh = range(members, members + 400)
-        engine = (model._kernel, model._rule)
+        engine, margins = (model._kernel, model._rule), np.empty(1)
 
-        def learn_engine(t, model=model, X=X, y=y, columns=columns, engine=engine):
+        def learn_engine(t, model=model, X=X, y=y, columns=columns, engine=engine, margins=margins):
             box = (0.0, 1.0) if y[t] else (-1.0, 0.0)
-            status, _ = lasvm.learn_example(model._expansion, *engine, columns, X[t], *box, t, t, False, model._sigmoid)
+            example = (columns, X[t], *box, t, t, False)
+            status = lasvm.learn_example(model._expansion, *engine, *example, model._sigmoid, margins)
             if status == arrival.NO_ROOM:
                 model._make_room(X[t], binary=False)
 

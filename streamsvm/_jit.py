@@ -2,7 +2,8 @@
 
 Numba stamps a cached function with the file that defines it, so a caller in one file keeps inlining the old version of
 a callee from another file after an upgrade.  Here the stamp is the digest of every source file of the package: any edit
-invalidates the whole cache, and nothing stale is ever run.  Without a place to write, functions are compiled in memory.
+invalidates the whole cache, and nothing stale is ever run; nor is code with bounds checks (``NUMBA_BOUNDSCHECK=1``)
+taken for code without.  Without a place to write, functions are compiled in memory.
 
 ``STREAMSVM_CACHE=0`` switches the disk cache off.
 """
@@ -14,7 +15,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
 
-from numba import njit
+from numba import config, njit
 from numba.core.caching import CompileResultCacheImpl, FunctionCache
 from numba.extending import overload
 
@@ -39,7 +40,7 @@ class _StampedImpl(CompileResultCacheImpl):
     def __init__(self, py_func: Callable[..., Any]) -> None:
         super().__init__(py_func)
         file_stamp = self._locator.get_source_stamp
-        self._locator.get_source_stamp = lambda: (file_stamp(), _DIGEST)
+        self._locator.get_source_stamp = lambda: (file_stamp(), _DIGEST, bool(config.BOUNDSCHECK))
 
 
 class _StampedCache(FunctionCache):

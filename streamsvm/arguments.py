@@ -3,27 +3,73 @@
 import datetime
 import itertools
 import math
+import sys
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 
+LARGEST = sys.float_info.max
+LARGEST_CACHE_MB = 1e9  # a petabyte; its bytes are counted in 63 bits
+LARGEST_ID = 2**63 - 1
+
+
+def is_number(value: Any) -> bool:
+    """Whether this is a finite real number, and no bool."""
+    if isinstance(value, float | np.floating):
+        return bool(np.isfinite(value))
+    return isinstance(value, int | np.integer) and not isinstance(value, bool) and bool(-LARGEST <= value <= LARGEST)
+
 
 def require_positive(name: str, value: Any) -> None:
     """Raise a ValueError that names the parameter unless it is a positive finite number."""
-    if not isinstance(value, int | float | np.number) or not (math.isfinite(value) and value > 0):
+    if not (is_number(value) and value > 0):
         raise ValueError(f"{name}={value!r} must be a positive finite number")
 
 
 def require_at_most_1(name: str, value: Any) -> None:
     """Raise a ValueError that names the parameter unless it is a finite number, at most 1."""
-    if not isinstance(value, int | float | np.number) or not (math.isfinite(value) and value <= 1):
+    if not (is_number(value) and value <= 1):
         raise ValueError(f"{name}={value!r} must be a finite number, at most 1")
+
+
+def require_share(name: str, value: Any) -> None:
+    """Raise a ValueError that names the parameter unless it is a number from 0 to 1, both excluded."""
+    if not (is_number(value) and 0 < value < 1):
+        raise ValueError(f"{name}={value!r} must be a number between 0 and 1")
+
+
+def require_cache(value: Any) -> None:
+    """Raise a ValueError unless this is a size for a cache, in megabytes."""
+    if not (is_number(value) and 0 < value <= LARGEST_CACHE_MB):
+        raise ValueError(f"cache_mb={value!r} must be a positive number of megabytes, at most {LARGEST_CACHE_MB:g}")
 
 
 def require_count(name: str, value: Any, minimum: int) -> None:
     """Raise a ValueError that names the parameter unless it is a whole number from `minimum` on, of 63 bits."""
     if not isinstance(value, int | np.integer) or isinstance(value, bool) or not minimum <= value < 2**63:
-        raise ValueError(f"{name}={value!r} must be a whole number, at least {minimum}")
+        raise ValueError(f"{name}={value!r} must be a whole number, at least {minimum}, of at most 63 bits")
+
+
+def require_seed(value: Any) -> None:
+    """Raise a ValueError unless this is a seed: a signed 64-bit integer."""
+    if not _is_int64(value):
+        raise ValueError(f"seed={value!r} must be a signed 64-bit integer")
+
+
+def _is_int64(value: Any) -> bool:
+    is_whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
+    return is_whole and bool(-(2**63) <= value <= LARGEST_ID)
+
+
+def require_unmasked(name: str, values: Any) -> None:
+    """Raise a ValueError that names the argument if it is a masked array of which entries are masked."""
+    if isinstance(values, np.ma.MaskedArray) and np.ma.is_masked(values):
+        places = np.argwhere(np.ma.getmaskarray(values))
+        raise ValueError(
+            f"{name} is a masked array with {len(places)} masked entries, the first at {places[0].tolist()}; "
+            "fill them in, or leave these examples out"
+        )
 
 
 def require_bounds(budget: Any, on_budget: Any, window: Any, kernel: str) -> None:
@@ -54,6 +100,7 @@ def labels_of(X: Any, y: Any, n: int) -> np.ndarray:
     """Labels as an array (n,) of bool."""
     if getattr(X, "ndim", 2) != 2:
         raise ValueError(f"X has shape {X.shape}; a batch is a 2-D array (examples, features)")
+    require_unmasked("y", y)
     labels = np.asarray(y)
     if labels.shape != (n,):
         raise ValueError(f"y has shape {labels.shape} for {n} rows of X; one label for each row is needed")
@@ -73,6 +120,7 @@ def labels_of(X: Any, y: Any, n: int) -> np.ndarray:
 
 def weights_of(w: Any, n: int) -> np.ndarray:
     """Weights as an array (n,)."""
+    require_unmasked("w", w)
     try:
         weights = np.asarray(1.0 if w is None else w, np.float64)
     except (TypeError, ValueError) as error:
@@ -88,7 +136,7 @@ def weights_of(w: Any, n: int) -> np.ndarray:
 
 def box_of(C: float, weight: Any, factor: float) -> float:
     """The bound on the coefficient of one example."""
-    if not isinstance(weight, int | float | np.number) or not (weight >= 0.0 and math.isfinite(weight)):
+    if not (is_number(weight) and weight >= 0.0):
         raise ValueError(f"w={weight!r} must be a finite number, at least 0")
     box = C * weight * factor
     if not math.isfinite(box):
@@ -108,19 +156,43 @@ def boxes_of(C: float, weights: np.ndarray, factors: np.ndarray) -> np.ndarray:
 
 def id_of(id: Any) -> int:
     """One id."""
-    if not isinstance(id, int | np.integer) or not -(2**63) <= id < 2**63:
+    if not _is_int64(id):
         raise ValueError(f"id={id!r} must be a signed 64-bit integer")
     return int(id)
 
 
 def ids_of(ids: Any, n: int) -> np.ndarray:
     """Ids as an array (n,) int64."""
+    require_unmasked("ids", ids)
     numbers = np.asarray(ids)
+    if numbers.shape == (0,) and n == 0:
+        return np.zeros(0, np.int64)
     if numbers.shape != (n,) or numbers.dtype.kind not in "iu":
         raise ValueError(f"ids has shape {numbers.shape} and dtype {numbers.dtype}; {n} integers are needed")
-    if numbers.dtype == np.uint64 and (numbers > np.iinfo(np.int64).max).any():
-        raise ValueError(f"ids holds {numbers.max()}; ids are signed 64-bit integers, at most {np.iinfo(np.int64).max}")
+    if numbers.dtype == np.uint64 and (numbers > LARGEST_ID).any():
+        raise ValueError(f"ids holds {numbers.max()}; ids are signed 64-bit integers, at most {LARGEST_ID}")
     return numbers.astype(np.int64)
+
+
+def numbers_of(ids: Any) -> np.ndarray:
+    """One id or several, as an array (n,) int64."""
+    if isinstance(ids, str | bytes | bytearray | memoryview):
+        raise ValueError(f"ids={ids!r} must be a signed 64-bit integer, or several")
+    if isinstance(ids, np.ndarray):
+        require_unmasked("ids", ids)
+        several = np.atleast_1d(ids)
+        return ids_of(several, len(several))
+    if not isinstance(ids, Iterable):
+        return np.array([id_of(ids)])
+    given = list(ids)
+    return ids_of(given, len(given))
+
+
+def next_ids(first: int, n: int) -> np.ndarray:
+    """The numbers of examples that were given no ids, from `first` on."""
+    if first + n - 1 > LARGEST_ID:
+        raise ValueError(f"ids=None: no numbers are left above the largest id, {first - 1}; give the examples ids")
+    return np.arange(n) + first
 
 
 EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
@@ -140,6 +212,7 @@ def times_of(t: Any, n: int) -> np.ndarray:
     """Times of a batch in microseconds since 1970, (n,) int64."""
     if isinstance(t, datetime.datetime | np.datetime64) or np.ndim(t) == 0:
         return np.full(n, time_of(t))
+    require_unmasked("t", t)
     times = np.asarray(t)
     if times.shape != (n,):
         raise ValueError(f"t has shape {times.shape} for {n} rows of X; one time, or one for each row, is needed")

@@ -3,15 +3,16 @@
 Here and in `features`, names become columns and labels become signs; everything below works on arrays.
 """
 
+import copy
 import datetime
 import hashlib
 import math
 import warnings
 from abc import abstractmethod
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 import scipy.sparse as sp
@@ -49,6 +50,25 @@ AT_LEAST = 16  # examples to prepare together when there is a budget,
 EXPECTED = 2  # or so many for each member that there is room for
 
 
+NO_SLOTS = np.empty(0, np.int64)
+
+
+class Examples(NamedTuple):
+    """A block of examples to be learned: features, boxes, ids, whether these are the user's, numbers or times."""
+
+    q: Queries
+    lo: np.ndarray
+    hi: np.ndarray
+    ids: np.ndarray
+    own_ids: bool
+    born: np.ndarray
+
+    def part(self, t: int, end: int) -> "Examples":
+        """The examples from t on, before `end`."""
+        own = slice(t, end)
+        return Examples(self.q.part(t, end), self.lo[own], self.hi[own], self.ids[own], self.own_ids, self.born[own])
+
+
 class OnlineSVM(base.MiniBatchClassifier):
     """A river classifier over a kernel expansion.  `streamsvm.estimators` has the algorithms.
 
@@ -56,7 +76,7 @@ class OnlineSVM(base.MiniBatchClassifier):
     makes their rule, and says what its bias is and how it finishes.
     """
 
-    _learn_example: Callable[..., tuple[int, float]]
+    _learn_example: Callable[..., int]
     _learn_block: Callable[..., int]
     _rule: tuple
 
@@ -89,8 +109,11 @@ class OnlineSVM(base.MiniBatchClassifier):
         self.cache_mb = cache_mb
         self.device = device
         self.seed = seed
-        for name in ("C", "pos_weight", "tau", "cache_mb"):
+        for name in ("C", "pos_weight", "tau"):
             arguments.require_positive(name, getattr(self, name))
+        arguments.require_cache(cache_mb)
+        if seed is not None:
+            arguments.require_seed(seed)
         self._kernel = make_kernel(kernel, gamma, degree, coef0)
         arguments.require_bounds(budget, on_budget, window, kernel)
         require_device(device)
@@ -100,6 +123,7 @@ class OnlineSVM(base.MiniBatchClassifier):
         self._features = FeatureTable()
         self._sigmoid = new_sigmoid()
         self._n_seen = 0
+        self._next_id = 0
         self._y_name: Any = None
 
     @property
@@ -132,63 +156,109 @@ class OnlineSVM(base.MiniBatchClassifier):
         w
             Weight, a factor on the example's C; 0 leaves it out.
         id
-            64-bit id of the example; default: its number, from 0.
+            64-bit id of the example; default: `next_id`.  An example whose id a member has takes that member's place,
+            as a correction does; where it is the same example, with the same label and weight, nothing changes.
         t
             Time of the example, which a `window` of time needs; one without a zone is taken for UTC.
 
         Raises
         ------
         ValueError, TypeError
-            If a feature is not a finite number, or the label, weight or time is none.  The model is then as before.
+            If a feature is not a finite number, or the label, the weight, the id or the time is invalid.  The model is
+            then as before, as it is after an interruption (Ctrl-C), unless the example was learned by then.
         """
         positive = arguments.label_of(y)
         box = arguments.box_of(self.C, w, self.pos_weight if positive else 1.0)
-        own_id, n_features = id is not None, len(self._features)
-        number = self._n_seen if id is None else arguments.id_of(id)
+        number = self._next_ids(1)[0].item() if id is None else arguments.id_of(id)
         born, now = self._age_of(t)
-        if self._is_due(now):
-            self.validate_one(x)
-            self._make_way(now)
         if self._window and now - born >= self._window.span:  # it came too late, and is not kept
             box, born = 0.0, now
         columns, values = self._features.example(x, learning=True)
         lo, hi = (0.0, box) if positive else (-box, 0.0)
-        example = (self._kernel, self._rule, columns, values, lo, hi, number, born, own_id, self._sigmoid)
+        leaving = NO_SLOTS if id is None else self._replaced(number, lo, hi, lambda: _compressed(columns, values))
+        is_due = self._is_due(now)
+        if is_due or len(leaving):  # nobody leaves for an example that is refused
+            self._require_learnable(x, values)
+        learned = (self._n_seen + 1, number, len(self._features), born, now)
+        before, margin = self._members, np.array([math.nan])
+        try:
+            self._forget_slots(leaving)
+            if is_due:
+                self._make_way(now)
+            status = self._learn_values(columns, values, (lo, hi, number, born, id is not None), margin)
+            if status == arrival.LEARNED:
+                self._note(*learned)
+        except BaseException:
+            if n_learned(margin):
+                self._note(*learned)
+            self._recover(before, n_learned(margin))
+            raise
+        if status != arrival.LEARNED:
+            raise self._too_large(x) if status == arrival.NOT_FINITE else self._overflow(self._n_seen)
+
+    def _learn_values(self, columns: np.ndarray, values: np.ndarray, example: tuple, margin: np.ndarray) -> int:
+        """Learn one example, if it is not refused; the status of its arrival."""
+        given = (self._kernel, self._rule, columns, values, *example, self._sigmoid, margin)
         if len(self._features) > len(self._expansion.member_indices):
             self._make_room(values, is_binary(self._expansion))  # it may still be refused: its storage stays
-        status, _ = self._learn_example(self._expansion, *example)
+        status = self._learn_example(self._in_room, *given)
         if status == arrival.NO_ROOM:
-            self._make_room(values, is_binary(self._expansion) and bool(np.isin(values, (0.0, 1.0)).all()))
-            status, _ = self._learn_example(self._expansion, *example)
-        if status != arrival.LEARNED:
-            self._features.truncate(n_features)
-            raise self._too_large(x) if status == arrival.NOT_FINITE else self._overflow(self._n_seen)
-        self._n_seen += 1
-        if self._window:
-            self._window.passed(born, now)
+            ones = bool(np.isin(values.astype(np.float32), (0.0, 1.0)).all())  # as they will be stored
+            self._make_room(values, is_binary(self._expansion) and ones)
+            status = self._learn_example(self._in_room, *given)
+        return status
 
     def _make_room(self, values: np.ndarray, binary: bool) -> None:
         nnz = int(np.count_nonzero(values))
-        with self._interruptible():
-            self._expansion = storage.reserve(self._expansion, 1, len(self._features), binary, nnz, 0)
+        self._expansion = storage.reserve(self._expansion, 1, len(self._features), binary, nnz, 0)
+
+    @property
+    def _in_room(self) -> Expansion:
+        """The expansion, as it is handed to compiled code."""
+        return storage.require_room(self._expansion, len(self._features))
+
+    # Compiled code is never interrupted, and Python may be anywhere (Ctrl-C, no memory left).  So what compiled code
+    # has learned is told from the margins it has written, and noted in a way that can be repeated; and what moves
+    # members (`storage`, `forget`, `bounded`) works on copies, but for the cached rows.
+
+    def _note(self, n_seen: int, largest_id: int, n_columns: int, oldest: int, latest: int) -> None:
+        """Note how much has been learned; to note it again changes nothing."""
+        self._n_seen = n_seen
+        self._next_id = max(self._next_id, n_seen, largest_id + 1)
+        self._features.n_kept = n_columns
+        if self._window:
+            self._window.passed(oldest, latest)
+
+    @property
+    def _members(self) -> tuple[Expansion, int]:
+        """The members, and when the first of them grows too old: what an interruption must not change."""
+        return self._expansion, self._window.due if self._window else 0
+
+    def _recover(self, before: tuple[Expansion, int], learned: int) -> None:
+        """After an interruption: have the members as before, if nothing was learned.  Cached rows may be spoiled."""
+        if not learned:
+            self._expansion = before[0]
+            if self._window:
+                self._window.due = before[1]
+        self._expansion = storage.without_rows(self._expansion)
+        counts = self._expansion.counts
+        counts[WIDTH] = min(counts[WIDTH], self._features.n_kept)
 
     @contextmanager
     def _interruptible(self) -> Iterator[None]:
-        """Whatever ends the block early (Ctrl-C) leaves the expansion that was there: only its rows may be spoiled.
-
-        What is compiled is never interrupted, and `storage` moves the arrays of members in copies.
-        """
+        """Whatever ends the block early leaves the expansion that was there: only its rows may be spoiled."""
         try:
             yield
         except BaseException:
-            self._features.truncate(len(self._expansion.member_indices))
             self._expansion = storage.without_rows(self._expansion)
             raise
 
     def validate_one(self, x: dict) -> None:
         """Raise the ValueError or TypeError that `learn_one` would raise for these features; learn nothing."""
-        _, values = self._features.example(x, learning=False)
         self._features.require_room(x)
+        self._require_learnable(x, self._features.example(x, learning=False)[1])
+
+    def _require_learnable(self, x: dict, values: np.ndarray) -> None:
         with np.errstate(over="ignore", invalid="ignore"):
             sq = np.square(values).sum(keepdims=True)
         if too_large(sq):
@@ -215,15 +285,15 @@ class OnlineSVM(base.MiniBatchClassifier):
         w
             Weights, one number for all or one for each row.
         ids
-            Ids, one for each row; default: the examples' numbers.
+            Ids, one for each row, as for `learn_one`; default: from `next_id` on.
         t
             Times, one datetime for all or one for each row, which a `window` of time needs.
 
         Raises
         ------
         ValueError, TypeError
-            If a feature is not a finite number, a label is none, or lengths differ.  Blocks of rows before the one
-            with the fault have been learned.
+            If a feature is not a finite number, a label is invalid, or lengths differ.  Blocks of rows before the one
+            with the fault have been learned.  After an interruption (Ctrl-C), so have the first `n_seen` examples.
         """
         self._learn_many(X, y, w, ids, t)
 
@@ -232,16 +302,17 @@ class OnlineSVM(base.MiniBatchClassifier):
         self._y_name = getattr(y, "name", None)
         positive = arguments.labels_of(X, y, n)
         lo, hi, born = self._boxes_of(positive, arguments.weights_of(w, n), self._ages_of(t, n))
-        numbers = np.arange(self._n_seen, self._n_seen + n) if ids is None else arguments.ids_of(ids, n)
+        numbers = self._next_ids(n) if ids is None else arguments.ids_of(ids, n)
         margins = np.empty(n)
-        n_features = len(self._features)
         for rows, q in self._features.batches(X, learning=True):
             if largest_self_product(self._kernel, q.sq) > LARGEST_KERNEL_VALUE:
-                self._features.truncate(n_features)
                 raise self._overflow(rows.start + int(np.argmax(q.sq)))
-            self._learn_queries(q, lo[rows], hi[rows], numbers[rows], born[rows], ids is not None, margins[rows])
-            n_features = len(self._features)
+            block = Examples(q, lo[rows], hi[rows], numbers[rows], ids is not None, born[rows])
+            self._learn_queries(block, margins[rows], self._features.growth)
         return margins
+
+    def _next_ids(self, n: int) -> np.ndarray:
+        return arguments.next_ids(self._next_id, n)
 
     def _boxes_of(
         self, positive: np.ndarray, weights: np.ndarray, born: np.ndarray
@@ -280,7 +351,7 @@ class OnlineSVM(base.MiniBatchClassifier):
         Raises
         ------
         ValueError, TypeError
-            If an id is no 64-bit whole number.
+            If an id is not a signed 64-bit integer.
 
         Examples
         --------
@@ -293,7 +364,9 @@ class OnlineSVM(base.MiniBatchClassifier):
         >>> 12 in model.support_ids
         False
         """
-        leaving = self._slots_of(ids)
+        return self._forget_slots(self._slots_of(ids))
+
+    def _forget_slots(self, leaving: np.ndarray) -> int:
         if len(leaving):
             with self._interruptible():
                 s = storage.copy(self._expansion)
@@ -319,37 +392,88 @@ class OnlineSVM(base.MiniBatchClassifier):
         Raises
         ------
         ValueError, TypeError
-            If an id is no 64-bit whole number, or a label is none.  Nothing has changed then.
+            If an id is not a signed 64-bit integer, or a label is invalid.  Nothing has changed then.
         """
-        numbers = numbers_of(ids)
+        numbers = arguments.numbers_of(ids)
         labels = arguments.labels_of(None, np.full(len(numbers), y) if np.ndim(y) == 0 else y, len(numbers))
         found = 0
         for number, positive in zip(numbers.tolist(), labels.tolist(), strict=True):
             slots = self._slots_of(number)
             found += bool(len(slots))
-            wrong = slots[(self._expansion.y[slots] > 0) != positive]
-            if len(wrong):
-                self._learn_anew(int(wrong[0]), number, positive)
+            for _ in self._of_label(slots, not positive):  # one at a time: slots may be others afterwards
+                self._learn_anew(int(self._of_label(self._slots_of(number), not positive)[0]), positive)
         return found
 
-    def _learn_anew(self, slot: int, number: int, positive: bool) -> None:
+    def _of_label(self, slots: np.ndarray, positive: bool) -> np.ndarray:
+        return slots[(self._expansion.y[slots] > 0) == positive]
+
+    def _learn_anew(self, slot: int, positive: bool) -> None:
         """Forget the member in this slot, and learn its example with the other label and the weight it had."""
         s = self._expansion
         indices, values = storage.features_of(s, slot)
         q = Queries(np.array([0, len(indices)]), indices, values, s.sq[slot : slot + 1].copy())
         before, after = (self.pos_weight, 1.0) if s.y[slot] > 0 else (1.0, self.pos_weight)
         box = np.array([(s.hi[slot] - s.lo[slot]) / before * after])
-        born = s.born[slot : slot + 1].copy()
-        self.forget(number)
         lo, hi = (np.zeros(1), box) if positive else (-box, np.zeros(1))
-        self._learn_queries(q, lo, hi, np.array([number]), born, True, np.empty(1))
-        self._n_seen -= 1
+        block = Examples(q, lo, hi, s.ids[[slot]], False, s.born[[slot]])
+        members, margin = self._members, np.array([math.nan])
+        try:
+            self._forget_slots(np.array([slot]))
+            self._learn_queries(block, margin)
+        except BaseException:
+            self._recover(members, n_learned(margin))
+            raise
 
     def _slots_of(self, ids: Any) -> np.ndarray:
         """The slots of the members that have these ids."""
-        numbers = numbers_of(ids)
+        numbers = arguments.numbers_of(ids)
         live = storage.live_slots(self._expansion)
         return live[np.isin(self._expansion.ids[live], numbers)]
+
+    # ------------------------------------------------------------------------------------------------- ids that return
+
+    def _replaced(
+        self, number: int, lo: float, hi: float, features: Callable[[], tuple[np.ndarray, np.ndarray]]
+    ) -> np.ndarray:
+        """The slots of the members whose place an example takes: those that have its id, unless one is that example.
+
+        One that is not to be kept, because its box is empty, takes no place.
+        """
+        if not lo < hi:
+            return NO_SLOTS
+        s, n = self._expansion, int(self._expansion.counts[SLOTS])
+        slots = np.flatnonzero((s.ids[:n] == number) & (s.y[:n] != 0))
+        if len(slots) == 1:
+            i = int(slots[0])
+            same_box = (s.y[i] > 0) == (hi > 0.0) and s.hi[i] - s.lo[i] == hi - lo
+            if same_box and storage.is_stored(s, i, *features()):
+                return NO_SLOTS
+        return slots
+
+    def _replaced_by(self, block: Examples, t: int) -> np.ndarray:
+        """The slots of the members whose place the t-th example of a block takes."""
+        own = slice(block.q.indptr[t], block.q.indptr[t + 1])
+        features = block.q.indices[own], block.q.values[own]
+        return self._replaced(int(block.ids[t]), block.lo[t], block.hi[t], lambda: features)
+
+    def _returning(self, block: Examples) -> np.ndarray:
+        """Places in a block of the examples whose id a member has, or another example before them."""
+        if not block.own_ids:
+            return NO_SLOTS
+        again = np.isin(block.ids, self._expansion.ids[storage.live_slots(self._expansion)])
+        _, first = np.unique(block.ids, return_index=True)
+        again[np.setdiff1d(np.arange(len(again)), first)] = True
+        return np.flatnonzero(again)
+
+    def _until_replaced(self, block: Examples, t: int, end: int, returning: np.ndarray) -> int:
+        """Where the part of a block ends that begins with its t-th example: where one takes the place of a member.
+
+        Of those whose id is in the part already, it is known only then.
+        """
+        for i in returning[(returning > t) & (returning < end)].tolist():
+            if (block.ids[t:i] == block.ids[i]).any() or len(self._replaced_by(block, i)):
+                return i
+        return end
 
     def leave_out(
         self, examples: Sequence[Mapping], y: Any, w: Any = None, ids: Any = None
@@ -408,35 +532,72 @@ class OnlineSVM(base.MiniBatchClassifier):
 
     def _learn_queries(
         self,
-        q: Queries,
-        lo: np.ndarray,
-        hi: np.ndarray,
-        ids: np.ndarray,
-        born: np.ndarray,
-        own_ids: bool,
+        block: Examples,
         margins: np.ndarray,
+        growth: np.ndarray | None = None,
         values_of: Callable[[Expansion, slice], tuple[np.ndarray, np.ndarray, bool]] | None = None,
+        counts: bool = True,
     ) -> None:
-        """Learn a block; `values_of` gives the kernel values of a part of it with the slots, if they are known."""
-        now = self._window.now(born) if self._window else born
+        """Learn a block.
+
+        Parameters
+        ----------
+        block
+            The examples.
+        margins
+            Where their margins before they were learned are written; NaN until they have been.
+        growth
+            How many columns there are after each of them; default: as many as before.
+        values_of
+            Gives the kernel values of a part of the block with the slots, if they are known.
+        counts
+            Whether these are new examples.
+        """
+        now = self._window.now(block.born) if self._window else block.born
+        n_seen, n_kept = self._n_seen, self._features.n_kept
+        largest = np.maximum.accumulate(block.ids)
+        returning, done = self._returning(block), 0
+        margins[:] = math.nan
+
+        def note(done: int, n: int) -> int:
+            """Note that examples have been learned, those from `done` on before the n-th."""
+            if n > done:
+                seen = (n_seen + n, int(largest[n - 1])) if counts else (n_seen, -1)
+                n_columns = n_kept if growth is None else int(growth[n - 1])
+                self._note(*seen, n_columns, int(block.born[done:n].min()), int(now[n - 1]))
+            return n
+
+        while done < len(margins):
+            before = self._members
+            try:
+                if done in returning:
+                    self._forget_slots(self._replaced_by(block, done))
+                self._make_way(int(now[done]))
+                end = done + self._fitting(block.born[done:], now[done:])
+                end = self._until_replaced(block, done, end, returning)
+                n = self._learn_part(block.part(done, end), margins[done:end], done, values_of)
+                done = note(done, done + n)
+            except BaseException:
+                n = note(done, done + n_learned(margins[done:])) - done
+                self._recover(before, n)
+                raise
+
+    def _learn_part(
+        self,
+        part: Examples,
+        margins: np.ndarray,
+        first: int,
+        values_of: Callable[[Expansion, slice], tuple[np.ndarray, np.ndarray, bool]] | None,
+    ) -> int:
+        """Learn a part of a block, as far as there is room; how many examples."""
+        self._expansion = arrival.make_room(self._expansion, part.q, len(self._features))
+        if values_of is None:
+            products = (*self._evaluator.products(self._expansion, part.q), False)
+        else:
+            products = values_of(self._expansion, slice(first, first + len(margins)))
         limit = bounded.FAR if self.budget is None else int(self.budget)
-        done = 0
-        while done < len(q.sq):
-            self._make_way(int(now[done]))
-            part = slice(done, done + self._fitting(born[done:], now[done:]))
-            queries = q.part(part.start, part.stop)
-            with self._interruptible():
-                self._expansion = arrival.make_room(self._expansion, queries, len(self._features))
-                if values_of is None:
-                    products = (*self._evaluator.products(self._expansion, queries), False)
-                else:
-                    products = values_of(self._expansion, part)
-            given = (*queries, lo[part], hi[part], ids[part], born[part], own_ids, *products, self._sigmoid, limit)
-            learned = self._learn_block(self._expansion, self._kernel, self._rule, *given, margins[part])
-            self._n_seen += learned
-            done += learned
-            if self._window and learned:
-                self._window.passed(int(born[part][:learned].min()), int(now[done - 1]))
+        given = (*part.q, part.lo, part.hi, part.ids, part.born, part.own_ids, *products, self._sigmoid, limit)
+        return self._learn_block(self._in_room, self._kernel, self._rule, *given, margins)
 
     # ------------------------------------------------------------------------------------------------ bounded streams
 
@@ -454,7 +615,7 @@ class OnlineSVM(base.MiniBatchClassifier):
         return np.arange(self._n_seen, self._n_seen + n)
 
     def _is_due(self, now: int) -> bool:
-        """Whether somebody may have to leave before the next example."""
+        """Whether members may have to leave before the next example."""
         too_many = self.budget is not None and storage.n_members(self._expansion) >= self.budget
         return too_many or (self._window is not None and now >= self._window.due)
 
@@ -462,13 +623,11 @@ class OnlineSVM(base.MiniBatchClassifier):
         """Before an example is learned: those leave that are too old, and then some if there are as many as may be."""
         engine = (self._kernel, self._problem, self.tau)
         if self._window and now >= self._window.due:
-            with self._interruptible():
-                self._expansion = self._window.forget_old(self._expansion, *engine, now)
+            self._expansion = self._window.forget_old(self._expansion, *engine, now)
             self._window.look(self._expansion)
         if self.budget is not None and storage.n_members(self._expansion) >= self.budget:
             bounds = (int(self.budget), self.on_budget, len(self._features))
-            with self._interruptible():
-                self._expansion = bounded.reduce_members(self._expansion, *engine, *bounds)
+            self._expansion = bounded.reduce_members(self._expansion, *engine, *bounds)
 
     def _fitting(self, born: np.ndarray, now: np.ndarray) -> int:
         """How many of these examples to prepare: until a member may be too old, or there are about too many."""
@@ -490,7 +649,7 @@ class OnlineSVM(base.MiniBatchClassifier):
     def decision_function_one(self, x: dict) -> float:
         """f(x): positive for the positive class; the margin of the model is at -1 and 1."""
         columns, values = self._features.example(x, learning=False)
-        margin = arrival.decide_example(self._expansion, self._kernel, columns, values, self.bias)
+        margin = arrival.decide_example(self._in_room, self._kernel, columns, values, self.bias)
         if not math.isfinite(margin):
             self.validate_one(x)
             raise ValueError(f"x={x!r}: the {self.kernel} kernel is too large for single precision; scale the features")
@@ -511,7 +670,8 @@ class OnlineSVM(base.MiniBatchClassifier):
 
     def _decide_many(self, X: Any) -> np.ndarray:
         margins = np.empty(n_rows(X))
-        engine, b = (self._expansion, self._kernel), self.bias
+        self._features.settle()
+        engine, b = (self._in_room, self._kernel), self.bias
         at_once = self._evaluator.queries_at_once(self._expansion, len(margins))
         table = self._features.table(X) if at_once > BLOCK else None
         if table is not None:
@@ -546,8 +706,13 @@ class OnlineSVM(base.MiniBatchClassifier):
 
     @property
     def n_seen(self) -> int:
-        """Examples learned so far, whether they are members or not; the id of the next one, unless it has its own."""
+        """Examples learned so far, whether they are members or not."""
         return self._n_seen
+
+    @property
+    def next_id(self) -> int:
+        """The id of the next example, unless it is given one: above all ids so far, from 0."""
+        return self._next_id
 
     @property
     def n_members(self) -> int:
@@ -573,11 +738,12 @@ class OnlineSVM(base.MiniBatchClassifier):
     def support_vectors(self) -> sp.csr_matrix:
         """The support vectors in the order of `support_ids`, a column for each of the `feature_names`: float32."""
         s = self._expansion
-        return storage.rows_of(s, np.flatnonzero(s.alpha), len(self._features))
+        return storage.rows_of(s, np.flatnonzero(s.alpha), len(self.feature_names))
 
     @property
     def feature_names(self) -> list[Hashable]:
         """The features that were learned, in the order in which they have their columns."""
+        self._features.settle()
         return list(self._features.columns)
 
     @property
@@ -637,9 +803,12 @@ class OnlineSVM(base.MiniBatchClassifier):
         self._restore_counts(meta)
         self._sigmoid = _sigmoid(arrays)
         self._expansion = storage.restore(arrays, int(self.cache_mb * 2**20), self._kernel, len(features))
+        self._go_on_above(self._expansion.ids[storage.live_slots(self._expansion)])
 
     def _restore_counts(self, meta: Mapping[str, Any]) -> None:
         self._n_seen = snapshot.count(meta, "n_seen")
+        self._next_id = snapshot.field(meta, "next_id", int) if "next_id" in meta else 0
+        require(0 <= self._next_id <= arguments.LARGEST_ID + 1, f"next_id={self._next_id} is not an id")
         if self._window:
             self._window.latest = _latest(meta)
 
@@ -650,6 +819,10 @@ class OnlineSVM(base.MiniBatchClassifier):
         parameters = {name: _given(stored, name) for name in stored}
         instead = {"cache_mb": cache_mb, "device": device}
         return cls(**parameters | {name: value for name, value in instead.items() if value is not None})
+
+    def _go_on_above(self, ids: np.ndarray) -> None:
+        """Have the next example's id be above these: the first snapshots do not tell it."""
+        self._next_id = max(self._next_id, self._n_seen, int(ids.max(initial=-1)) + 1)
 
     def save(self, path: str | Path) -> None:
         """Write the snapshot to a file, atomically."""
@@ -670,7 +843,12 @@ class OnlineSVM(base.MiniBatchClassifier):
 
     def _state(self) -> tuple[dict, dict[str, np.ndarray]]:
         parameters = {name: _plain(value) for name, value in self._get_params().items()}
-        meta = {"parameters": parameters, "n_seen": self._n_seen, "features": self._features.names()}
+        meta = {
+            "parameters": parameters,
+            "n_seen": self._n_seen,
+            "next_id": self._next_id,
+            "features": self._features.names(),
+        }
         if self._window:
             meta["latest"] = self._window.latest
         return meta, {**storage.dump(self._expansion, len(self._features)), "sigmoid": self._sigmoid}
@@ -679,6 +857,14 @@ class OnlineSVM(base.MiniBatchClassifier):
         """Everything but the cached rows, which can be computed again, and what is on a device."""
         expansion = storage.without_rows(self._expansion)
         return {**self.__dict__, "_expansion": expansion, "_evaluator": Evaluator(self.device)}
+
+    def __setstate__(self, state: dict) -> None:
+        """Have arrays of its own: joblib maps those of its workers from files that are read-only."""
+        self.__dict__.update({name: storage.owned(value) for name, value in state.items()})
+
+    def __copy__(self) -> Self:
+        """A copy that shares nothing: two models with the same arrays and counts of their own would both be wrong."""
+        return copy.deepcopy(self)
 
     @property
     def _mutable_attributes(self) -> set[str]:
@@ -700,12 +886,19 @@ class OnlineSVM(base.MiniBatchClassifier):
             )
 
 
-def numbers_of(ids: Any) -> np.ndarray:
-    """One id or several, as an array (n,) int64."""
-    if isinstance(ids, str) or not isinstance(ids, Iterable):
-        return np.array([arguments.id_of(ids)])
-    given = ids if isinstance(ids, np.ndarray) else list(ids)
-    return arguments.ids_of(given, len(given)) if len(given) else np.zeros(0, np.int64)
+def n_learned(margins: np.ndarray) -> int:
+    """How many of these examples have been learned, one after the other: the others have no margin yet."""
+    missing = np.isnan(margins)
+    return int(np.argmax(missing)) if missing.any() else len(margins)
+
+
+def _compressed(columns: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The features of one example as an expansion stores them: non-zero, in single precision, in order."""
+    with np.errstate(over="ignore"):
+        single = values.astype(np.float32)
+    order = np.argsort(columns)
+    order = order[single[order] != 0.0]
+    return columns[order], single[order]
 
 
 def _plain(value: Any) -> Any:

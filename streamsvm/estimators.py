@@ -3,6 +3,8 @@
 import datetime
 import math
 
+import numpy as np
+
 from streamsvm import arguments
 from streamsvm.classifier import OnlineSVM
 from streamsvm.expansion import GAP, REPROCESSED
@@ -81,8 +83,10 @@ class LASVM(OnlineSVM):
     An example with weight `w` has its box scaled: it may count w times as much.  Labels are ``True``/``False``; 1 and
     0 or 1 and -1 are taken as well.
 
-    Every example has an id, by which `support_ids` tells which examples the model rests on.  Without `id`, the
-    examples are numbered from 0.  An example with an `id` that is a member already is not learned again.
+    Every example has an id, by which `support_ids` tells which examples the model rests on.  An example without an `id`
+    gets `next_id`: the first one 0, each other one the number above the largest id so far.  An example whose `id` a
+    member has takes that member's place, as a correction does.  The same example again, with the same label and weight,
+    changes nothing.
 
     With "remove" the model is that of the members it has; with "project" and "merge" it is a summary of all that it has
     learned, which is better where nothing changes, and slow to let go of what was once right: add a `window` where
@@ -166,9 +170,9 @@ def _rule(tau: float, reprocess: str | int, delta_max: float | None) -> lasvm.Ru
         arguments.require_positive("delta_max", delta_max)
     if reprocess == "adaptive":
         return lasvm.Rule(float(tau), -1, DEFAULT_DELTA_MAX if delta_max is None else float(delta_max), SLACK)
-    if isinstance(reprocess, int) and not isinstance(reprocess, bool) and reprocess >= 0:
-        return lasvm.Rule(float(tau), reprocess, math.inf if delta_max is None else float(delta_max), 0.0)
-    raise ValueError(f'reprocess={reprocess!r} must be "adaptive" or a number of steps, at least 0')
+    if isinstance(reprocess, int | np.integer) and not isinstance(reprocess, bool) and 0 <= reprocess < 2**63:
+        return lasvm.Rule(float(tau), int(reprocess), math.inf if delta_max is None else float(delta_max), 0.0)
+    raise ValueError(f'reprocess={reprocess!r} must be "adaptive" or a number of steps, from 0 to 2**63 - 1')
 
 
 class GapSVM(OnlineSVM):

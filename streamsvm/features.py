@@ -9,13 +9,13 @@ member), and nowhere else.
 import itertools
 import math
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
 from river.utils import dataframe
 
-from streamsvm import blocks
+from streamsvm import arguments, blocks
 from streamsvm.blocks import Queries
 from streamsvm.snapshot import SnapshotError
 
@@ -28,11 +28,31 @@ class TooManyFeatures(ValueError):  # noqa: N818 - names the condition
     """An example whose new features would give the model more than it may have."""
 
 
+class _Example(NamedTuple):
+    """The features of the last example: most examples have the same."""
+
+    names: tuple[Hashable, ...]
+    columns: np.ndarray
+    known: bool  # whether all of them have a column
+
+
+NOTHING = _Example((), np.empty(0, np.int64), True)
+
+
 class FeatureTable:
     """The columns of the features seen in learning.
 
+    The columns that an example brings are provisional until it has been learned (`n_kept`).  Those of an example that
+    was refused, or whose learning was interrupted, are taken back when the table is used next.
+
     Attributes
     ----------
+    columns
+        The column of each name.
+    n_kept
+        How many of the columns are no longer provisional.
+    growth
+        How many columns there are after each example of the last block to learn.
     max_features
         The largest number of features.  An example that would bring more is refused.
     """
@@ -41,9 +61,9 @@ class FeatureTable:
 
     def __init__(self) -> None:
         self.columns: dict[Hashable, int] = {}
-        self._names: tuple[Hashable, ...] = ()  # of the last example, and its columns: most examples have the same
-        self._columns = np.empty(0, np.int64)
-        self._known = True  # whether all of them have a column
+        self.n_kept = 0
+        self.growth = np.empty(0, np.int64)
+        self._last = NOTHING
 
     def __len__(self) -> int:
         return len(self.columns)
@@ -53,21 +73,23 @@ class FeatureTable:
 
         Raises
         ------
-        TooManyFeatures
-            If there would be more than `max_features`.  No name has got a column then.
+        ValueError
+            If a name is NaN or infinite, or if there would be more than `max_features`.  No name has got a column then.
         """
         new = self._new(names)
+        if new:
+            self._last = NOTHING
         for name in sorted(new, key=_order):
             self.columns[name] = len(self.columns)
-        if new:
-            self._names = ()
 
     def require_room(self, names: Iterable[Hashable]) -> None:
         """Raise what `add` would raise."""
+        self.settle()
         self._new(names)
 
     def _new(self, names: Iterable[Hashable]) -> list[Hashable]:
         new = [name for name in names if name not in self.columns]
+        _require_names(new)
         if new and len(self.columns) + len(new) > self.max_features:
             raise TooManyFeatures(
                 f"{len(new)} new features, such as {_shown(new[0])}, beside {len(self.columns)} known ones: "
@@ -77,27 +99,36 @@ class FeatureTable:
 
     def copy(self) -> "FeatureTable":
         """A table that may learn other names."""
+        self.settle()
         table = FeatureTable()
-        table.columns, table.max_features = self.columns.copy(), self.max_features
+        table.columns, table.max_features, table.n_kept = self.columns.copy(), self.max_features, self.n_kept
         return table
 
-    def truncate(self, n: int) -> None:
-        """Take back the columns from the n-th on, which an example that was refused had been given."""
-        while len(self.columns) > n:
+    def settle(self) -> None:
+        """Take back the columns of what was not learned."""
+        if len(self.columns) > self.n_kept:
+            self._last = NOTHING
+        while len(self.columns) > self.n_kept:
             self.columns.popitem()
-            self._known, self._names = False, ()
 
     def lookup(self, names: tuple[Hashable, ...]) -> np.ndarray:
         """The column of each name, -1 if it has none."""
-        if names != self._names or len(names) != len(self._columns):
-            self._columns = np.fromiter((self.columns.get(name, -1) for name in names), np.int64, len(names))
-            self._names, self._known = names, bool((self._columns >= 0).all())
-        return self._columns
+        if names != self._last.names:
+            columns = np.fromiter((self.columns.get(name, -1) for name in names), np.int64, len(names))
+            known = bool((columns >= 0).all())
+            if not known:
+                _require_names([names[d] for d in np.flatnonzero(columns < 0)])
+            self._last = _Example(names, columns, known)
+        return self._last.columns
 
     # ------------------------------------------------------------------------------------------------------ examples
 
     def example(self, x: Mapping[Hashable, Any], learning: bool) -> tuple[np.ndarray, np.ndarray]:
         """The columns and values (float64, not yet checked to be finite) of one example."""
+        self.settle()
+        return self._example(x, learning)
+
+    def _example(self, x: Mapping[Hashable, Any], learning: bool) -> tuple[np.ndarray, np.ndarray]:
         if not isinstance(x, Mapping):
             raise TypeError(f"x={x!r} must be a dict of features")
         names = tuple(x)
@@ -107,42 +138,29 @@ class FeatureTable:
             values = np.empty((0, 0))
         if values.ndim != 1 or values.dtype.kind not in "fiub":
             values = _numbers(x)
-        if learning and not (names == self._names and self._known):
+        if learning and not (names == self._last.names and self._last.known):
             self.add(names)
         return self.lookup(names), values.astype(np.float64)
 
     # -------------------------------------------------------------------------------------------------------- batches
 
     def batches(self, X: Any, learning: bool, at_once: int = blocks.BLOCK) -> Iterator[tuple[slice, Queries]]:
-        """X in blocks of at most so many queries, each with its place in X.
-
-        A block that is refused leaves no new columns.
-        """
-        blocks_of_X = self._blocks_of(X, learning, at_once)
-        while True:
-            n_features = len(self)
-            try:
-                block = next(blocks_of_X, None)
-            except (TypeError, ValueError):
-                self.truncate(n_features)
-                raise
-            if block is None:
-                return
-            yield block
+        """X in blocks of at most so many queries, each with its place in X."""
+        self.settle()
+        if sp.issparse(X):
+            yield from self._sparse_batches(_canonical(sp.csr_matrix(X)), learning, at_once)
+        elif isinstance(X, list | tuple):
+            yield from self._dict_batches(X, learning, at_once)
+        else:
+            yield from self._dense_batches(*_named(X), learning, at_once)
 
     def table(self, X: Any) -> tuple[np.ndarray, np.ndarray] | None:
         """The numbers of an array or a frame, and the column of each of its features; None for anything else."""
         if isinstance(X, list | tuple) or sp.issparse(X):
             return None
+        self.settle()
         names, values = _named(X)
         return values, self.lookup(names)
-
-    def _blocks_of(self, X: Any, learning: bool, at_once: int) -> Iterator[tuple[slice, Queries]]:
-        if sp.issparse(X):
-            return self._sparse_batches(_canonical(sp.csr_matrix(X)), learning, at_once)
-        if isinstance(X, list | tuple):
-            return self._dict_batches(X, learning, at_once)
-        return self._dense_batches(*_named(X), learning, at_once)
 
     def _dense_batches(
         self, names: tuple, X: np.ndarray, learning: bool, at_once: int
@@ -153,7 +171,8 @@ class FeatureTable:
             self.add(names)
         columns = self.lookup(names)
         for b in range(0, len(X), at_once):
-            q = blocks.from_dense(X[b : b + at_once], columns)
+            q = blocks.from_dense(_plain(X[b : b + at_once]), columns)
+            self.growth = np.full(len(q.sq), len(self))
             if too_large(q.sq):
                 t = int(np.argmax(~(q.sq < blocks.LARGEST_SQUARED_NORM)))
                 d = culprit(X[b + t])
@@ -169,17 +188,18 @@ class FeatureTable:
             used, first, compact = np.unique(inputs, return_index=True, return_inverse=True)
             names = tuple(used.tolist())
             if learning:
-                self._add_by_row(names, np.searchsorted(starts, first, side="right"))
-            q = blocks.from_sparse(starts, compact, values, self.lookup(names))
+                self._add_by_row(names, np.searchsorted(starts, first, side="right") - 1, len(starts) - 1)
+            q = blocks.from_sparse(starts, compact, _plain(values), self.lookup(names))
             if too_large(q.sq):
                 t = int(np.argmax(~(q.sq < blocks.LARGEST_SQUARED_NORM)))
                 p = int(starts[t]) + culprit(values[starts[t] : starts[t + 1]])
                 raise not_finite(int(inputs[p]), values[p], b + t)
             yield slice(b, b + len(q.sq)), q
 
-    def _add_by_row(self, names: tuple, rows: np.ndarray) -> None:
+    def _add_by_row(self, names: tuple, rows: np.ndarray, n_rows: int) -> None:
         """Give columns to new names in the order of the rows they first occur in, as example after example would."""
         new = [t for t, name in enumerate(names) if name not in self.columns]
+        self.growth = len(self) + np.bincount(rows[new], minlength=n_rows).cumsum()
         for _, group in itertools.groupby(sorted(new, key=lambda t: rows[t]), key=lambda t: rows[t]):
             self.add([names[t] for t in group])
 
@@ -196,22 +216,25 @@ class FeatureTable:
             names, values = table
             if learning:
                 self.add(names)
+            self.growth = np.full(len(rows), len(self))
             starts = np.arange(0, values.size + 1, len(names))
             columns = np.tile(self.lookup(names), len(values))
             return blocks.from_sparse(starts, np.arange(values.size), values.ravel(), columns)
-        parts = []
+        parts, growth = [], []
         for t, x in enumerate(rows):
             if not isinstance(x, Mapping):
                 raise TypeError(
                     f"X[{first + t}] is {x!r}; a batch is a frame, a 2-D array, a sparse matrix or a list of dicts"
                 )
-            columns, values = self.example(x, learning)
+            columns, values = self._example(x, learning)
             with np.errstate(over="ignore", invalid="ignore"):
                 sq = values @ values
             if too_large(sq):
                 name = list(x)[culprit(values)]
                 raise not_finite(name, x[name], first + t)
             parts.append((columns, values))
+            growth.append(len(self))
+        self.growth = np.array(growth, np.int64)
         starts = np.cumsum([0] + [len(columns) for columns, _ in parts])
         columns = np.concatenate([columns for columns, _ in parts])
         values = np.concatenate([values for _, values in parts])
@@ -221,6 +244,7 @@ class FeatureTable:
 
     def names(self) -> list[Any]:
         """The names in the order of their columns, as a snapshot can hold them: strings and numbers."""
+        self.settle()
         for name in self.columns:
             if type(name) not in PLAIN:
                 raise SnapshotError(
@@ -242,9 +266,21 @@ class FeatureTable:
             if type(name) not in PLAIN or (type(name) is float and not math.isfinite(name)):
                 raise SnapshotError(f"the feature name {_shown(name)} is not a string, a number or a boolean")
         table.columns = {name: column for column, name in enumerate(names)}
-        if len(table.columns) != len(names):
-            raise SnapshotError(f"{len(names)} columns have {len(table.columns)} different feature names")
+        table.n_kept = len(table.columns)
+        if table.n_kept != len(names):
+            raise SnapshotError(f"{len(names)} columns have {table.n_kept} different feature names")
         return table
+
+    def __setstate__(self, state: dict) -> None:
+        """What is looked up is looked up again: arrays may have been mapped from a file that is read-only."""
+        self.__dict__.update(state, _last=NOTHING)
+
+
+def _require_names(names: Sequence[Hashable]) -> None:
+    """Raise a ValueError for names that no snapshot can hold: NaN, which is not even equal to itself, and infinity."""
+    for name in names:
+        if isinstance(name, float | np.floating) and not math.isfinite(name):
+            raise ValueError(f"a feature is named {name!r}; a number that names a feature must be finite")
 
 
 def _order(name: Hashable) -> tuple[bool, float, str, str]:
@@ -332,6 +368,11 @@ def _numbers(x: Mapping[Hashable, Any]) -> np.ndarray:
     return np.array(numbers)
 
 
+def _plain(X: np.ndarray) -> np.ndarray:
+    """The array, or a copy, as the one kind that compiled code is compiled for: in C order, and not read-only."""
+    return np.require(X, requirements=("C", "W"))
+
+
 def _float_array(X: np.ndarray) -> np.ndarray:
     if X.dtype.kind not in "fiub":
         raise TypeError(f"X has dtype {X.dtype}; features must be numbers")
@@ -343,7 +384,8 @@ def _named(X: Any) -> tuple[tuple, np.ndarray]:
     if isinstance(X, np.ndarray):
         if X.ndim != 2:
             raise ValueError(f"X has shape {X.shape}; a batch is a 2-D array (examples, features)")
-        return tuple(range(X.shape[1])), _float_array(X)
+        arguments.require_unmasked("X", X)
+        return tuple(range(X.shape[1])), _float_array(np.asarray(X))
     frame = dataframe.into_frame(X)
     return tuple(frame.columns), _frame_values(frame)
 

@@ -89,7 +89,7 @@ def make_kernel(name: str, gamma: float = 1.0, degree: int = 3, coef0: float = 0
     if name not in NAMES:
         raise ValueError(f"kernel={name!r} is unknown; use one of {', '.join(map(repr, NAMES))}")
     for parameter, value in (("gamma", gamma), ("degree", degree), ("coef0", coef0)):
-        if not isinstance(value, int | float | np.number):
+        if not isinstance(value, int | float | np.number) or isinstance(value, bool | np.complexfloating):
             raise TypeError(f"{parameter}={value!r} must be a number")
     if not 0 < gamma <= LARGEST_PARAMETER:
         raise ValueError(f"gamma={gamma!r} must be a positive finite number, at most {LARGEST_PARAMETER:g}")

@@ -1,8 +1,9 @@
 """Several classes: one binary model for each, which share the kernel values that they learn and predict from."""
 
+import copy
 import hashlib
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+import math
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple, Self
@@ -13,7 +14,7 @@ from river.utils import dataframe
 
 from streamsvm import arguments, blocks, snapshot, storage
 from streamsvm.blocks import Queries
-from streamsvm.classifier import OnlineSVM, is_frame, numbers_of, series_like
+from streamsvm.classifier import Examples, OnlineSVM, is_frame, n_learned, series_like
 from streamsvm.device import Evaluator
 from streamsvm.estimators import LASVM, LASVMG, LASVMI, LASVMNC, FullSVM
 from streamsvm.expansion import EVALUATIONS, SLOTS, Expansion
@@ -58,8 +59,8 @@ class OneVsRest(base.MiniBatchClassifier):
 
     Probabilities are those of the classes' models, scaled to a sum of 1.
 
-    If learning is interrupted (Ctrl-C), some classes may have learned a block of at most 256 examples that others have
-    not.
+    If learning is interrupted (Ctrl-C), the classes first learn to its end what some of them have learned: at most 256
+    examples.
 
     Examples
     --------
@@ -111,7 +112,7 @@ class OneVsRest(base.MiniBatchClassifier):
         """A model for another class."""
         model = self._blank.clone()
         model._features = _CommonColumns(self._features)
-        model._n_seen = self.n_seen
+        model._n_seen = model._next_id = self.n_seen
         if model._window and self._blank._window:
             model._window.latest = self._blank._window.latest
         self._models[label] = model
@@ -134,19 +135,20 @@ class OneVsRest(base.MiniBatchClassifier):
         Raises
         ------
         ValueError, TypeError
-            If a feature is not a finite number, or the label, weight or time is none.  The model is then as before.
+            If a feature is not a finite number, or the label, the weight, the id or the time is invalid.  The model is
+            then as before.
         """
         label = label_of(y)
         arguments.box_of(self._blank.C, w, max(1.0, self._blank.pos_weight))
-        number = self.n_seen if id is None else arguments.id_of(id)
+        number = self._blank._next_ids(1)[0].item() if id is None else arguments.id_of(id)
         born, _ = self._blank._age_of(t)
-        n_features = len(self._features)
         q = self._query(x, learning=True)
-        overflows = largest_self_product(self._blank._kernel, q.sq) > LARGEST_KERNEL_VALUE
-        if overflows or too_large(q.sq):
-            self._features.truncate(n_features)
-            raise self._blank._too_large(x) if too_large(q.sq) else self._blank._overflow(self.n_seen)
-        self._learn(_Block(q, [label], np.array([float(w)]), np.array([number]), id is not None, np.array([born])))
+        if too_large(q.sq):
+            raise self._blank._too_large(x)
+        if largest_self_product(self._blank._kernel, q.sq) > LARGEST_KERNEL_VALUE:
+            raise self._blank._overflow(self.n_seen)
+        one = (np.array([float(w)]), np.array([number]), id is not None, np.array([born]))
+        self._learn(_Block(q, [label], *one, np.array([len(self._features)])))
 
     def learn_many(self, X: Any, y: Any, w: Any = None, ids: Any = None, t: Any = None) -> None:
         """Learn a batch of examples, in sequence; the result is that of a loop of `learn_one`, bit for bit.
@@ -163,7 +165,7 @@ class OneVsRest(base.MiniBatchClassifier):
         Raises
         ------
         ValueError, TypeError
-            If a feature is not a finite number, a label is none, or lengths differ.  Blocks of rows before the one
+            If a feature is not a finite number, a label is invalid, or lengths differ.  Blocks of rows before the one
             with the fault have been learned.
         """
         if getattr(X, "ndim", 2) != 2:
@@ -171,15 +173,13 @@ class OneVsRest(base.MiniBatchClassifier):
         n = n_rows(X)
         labels, weights, born = labels_of(y, n), arguments.weights_of(w, n), self._blank._ages_of(t, n)
         arguments.boxes_of(self._blank.C, weights, np.array(max(1.0, self._blank.pos_weight)))
-        numbers = np.arange(self.n_seen, self.n_seen + n) if ids is None else arguments.ids_of(ids, n)
+        numbers = self._blank._next_ids(n) if ids is None else arguments.ids_of(ids, n)
         self._y_name = getattr(y, "name", None)
-        n_features = len(self._features)
         for rows, q in self._features.batches(X, learning=True):
             if largest_self_product(self._blank._kernel, q.sq) > LARGEST_KERNEL_VALUE:
-                self._features.truncate(n_features)
                 raise self._blank._overflow(rows.start + int(np.argmax(q.sq)))
-            self._learn(_Block(q, labels[rows], weights[rows], numbers[rows], ids is not None, born[rows]))
-            n_features = len(self._features)
+            others = (weights[rows], numbers[rows], ids is not None, born[rows], self._features.growth)
+            self._learn(_Block(q, labels[rows], *others))
 
     def validate_one(self, x: dict) -> None:
         """Raise the ValueError or TypeError that `learn_one` would raise for these features; learn nothing."""
@@ -196,25 +196,11 @@ class OneVsRest(base.MiniBatchClassifier):
     def _learn(self, block: "_Block") -> None:
         """Learn a block, in parts whose examples can be learned together."""
         while len(block.labels):
-            with self._interruptible():
-                self._union = arrival.make_room(self._union, block.q, len(self._features))
+            self._union = arrival.make_room(self._union, block.q, len(self._features))
             n_fitting = arrival.n_fitting(self._union, block.q)
-            numbers, holding = self._numbered(block.part(0, self._together(block.labels[:n_fitting])))
+            numbers, replaced = self._numbered(block.part(0, self._together(block.labels[:n_fitting])))
             part, block = block.part(0, len(numbers)), block.part(len(numbers), len(block.labels))
-            late = part.labels[0] not in self._models
-            model = self._start(part.labels[0]) if late else None
-            self._learn_part(part, numbers, holding)
-            if model:
-                self._teach_members(model, int(numbers[0]))
-
-    @contextmanager
-    def _interruptible(self) -> Iterator[None]:
-        """Whatever ends the block early leaves no columns that the union has no room for."""
-        try:
-            yield
-        except BaseException:
-            self._features.truncate(len(self._union.member_indices))
-            raise
+            self._learn_part(part, numbers, replaced)
 
     def _together(self, labels: Sequence[Hashable]) -> int:
         """How many of the next examples: one that begins a class alone, else as many as there is room for."""
@@ -223,25 +209,26 @@ class OneVsRest(base.MiniBatchClassifier):
         return max(1, begins)
 
     def _numbered(self, part: "_Block") -> tuple[np.ndarray, np.ndarray]:
-        """The numbers by which the classes are to know these examples, and those of others with the id of the first.
+        """The numbers by which the classes are to know these examples, and those of others that the first one replaces.
 
-        An example that is a vector of the union already, by id and features, keeps its number: a class that has it as
-        a member does not learn it again.  There are fewer numbers than examples if an id is another vector's, or occurs
-        twice: it is then known only when those before it have been learned which classes have it.
+        An example that is a vector of the union already, by id, features and weight, keeps its number: a class that has
+        it as a member with the same label does not learn it again.  There are fewer numbers than examples if an id is
+        another vector's, or occurs twice: which vectors it replaces is known when those before it have been learned.
         """
         numbers = np.arange(self.n_seen, self.n_seen + len(part.labels))
         slots = self._slots_of(part.ids) if part.own_ids else {}
         seen: set[int] = set()
         for t, user_id in enumerate(part.ids.tolist() if part.own_ids else ()):
             known = slots.get(user_id, [])
-            same = [slot for slot in known if self._is_stored(slot, part.q.part(t, t + 1))]
+            same = [slot for slot in known if self._is_stored(slot, part, t)]
             if t and (user_id in seen or len(known) > 1 or len(same) < len(known)):
                 numbers = numbers[:t]
                 break
             if same:
                 numbers[t] = self._union.ids[same[0]]
             seen.add(user_id)
-        return numbers, self._union.ids[slots.get(int(part.ids[0]), [])]
+        others = self._union.ids[slots.get(int(part.ids[0]), [])]
+        return numbers, others[others != numbers[0]]
 
     def _slots_of(self, ids: np.ndarray) -> dict[int, list[int]]:
         """The slots of the union that have these ids of the user's."""
@@ -251,45 +238,73 @@ class OneVsRest(base.MiniBatchClassifier):
             slots.setdefault(int(self._union.born[slot]), []).append(slot)
         return slots
 
-    def _is_stored(self, slot: int, q: Queries) -> bool:
-        indices, values = storage.features_of(self._union, slot)
-        return np.array_equal(indices, q.indices) and np.array_equal(values, q.values)
+    def _is_stored(self, slot: int, part: "_Block", t: int) -> bool:
+        """Whether the vector in a slot of the union is the t-th of these examples."""
+        own = slice(part.q.indptr[t], part.q.indptr[t + 1])
+        same_weight = self._union.hi[slot] == part.weights[t]
+        return bool(same_weight) and storage.is_stored(self._union, slot, part.q.indices[own], part.q.values[own])
 
-    def _learn_part(self, part: "_Block", numbers: np.ndarray, holding: np.ndarray) -> None:
+    def _learn_part(self, part: "_Block", numbers: np.ndarray, replaced: np.ndarray) -> None:
         """Have all classes learn these examples, and the union keep those that one of them keeps."""
         U, kernel, first = self._union, self._blank._kernel, int(self._union.counts[SLOTS])
         fresh = np.arange(self.n_seen, self.n_seen + len(numbers))
+        self._columns = None
         try:
-            union.add_block(U, kernel, part.q, fresh, part.ids, part.weights)
+            storage.require_room(U, len(self._features))
+            union.add_block(U, kernel, *part.q, fresh, part.ids, part.weights)
             W = union.kernel_values(U, kernel, part.q, first, self._evaluator)
-            self._blank._n_seen += len(numbers)
-            for label, model in self._models.items():
-                positive = np.array([other == label for other in part.labels])
-                lo, hi, born = model._boxes_of(positive, part.weights, part.born)
-                if len(holding) and len(model._slots_of(holding)):
-                    lo[0] = hi[0] = 0.0
-                values_of = partial(union.values_of, U, W, first)
-                rest = (lo, hi, numbers, born, part.own_ids, np.empty(len(numbers)), values_of)
-                model._learn_queries(part.q, *rest)
-            if self._blank._window:
-                self._blank._window.latest = max(self._blank._window.latest, int(part.born.max()))
-        finally:
-            union.settle_block(U, kernel, part.q, first, self._expansions())
-            self._columns = None
+            lesson = _Lesson(part, numbers, replaced, W, first, self.n_seen, part.labels[0] not in self._models, {})
+            _to_the_end(partial(self._have_all_learn, lesson))
+            self._settle_block(part.q, first)
+        except BaseException:
+            self._settle_block(part.q, first)
+            raise
 
-    def _teach_members(self, model: OnlineSVM, own: int) -> None:
+    def _have_all_learn(self, lesson: "_Lesson") -> None:
+        """Have all classes learn some examples; a second time, it goes on where it was interrupted."""
+        part, numbers, margins = lesson.part, lesson.numbers, lesson.margins
+        if lesson.begins_class and part.labels[0] not in self._models:
+            self._start(part.labels[0])
+        for label, model in self._models.items():
+            own = margins.setdefault(("example", label), np.full(len(numbers), math.nan))
+            self._have_one_learn(label, model, lesson, n_learned(own), own)
+        if lesson.begins_class:
+            self._teach_members(self._models[part.labels[0]], int(numbers[0]), margins)
+        window, oldest = self._blank._window, int(part.born.min())
+        latest = int(window.now(part.born)[-1]) if window else oldest
+        n_seen = lesson.n_seen + len(numbers)
+        self._blank._note(n_seen, int(part.ids.max()), int(part.growth[-1]), oldest, latest)
+
+    def _have_one_learn(
+        self, label: Hashable, model: OnlineSVM, lesson: "_Lesson", done: int, margins: np.ndarray
+    ) -> None:
+        """Have the model of a class learn examples from the one numbered `done` on."""
+        part, n = lesson.part.part(done, len(margins)), len(margins)
+        if done == n:
+            return
+        positive = np.array([other == label for other in part.labels])
+        lo, hi, born = model._boxes_of(positive, part.weights, part.born)
+        if done == 0 and len(lesson.replaced) and lo[0] < hi[0]:
+            model.forget(lesson.replaced)
+        block = Examples(part.q, lo, hi, lesson.numbers[done:], part.own_ids, born)
+        values_of = partial(union.values_of, self._union, lesson.W[done:], lesson.first + done)
+        model._learn_queries(block, margins[done:], values_of=values_of)
+
+    def _teach_members(self, model: OnlineSVM, own: int, margins: dict[Any, np.ndarray]) -> None:
         """Have the model of a new class learn the other classes' members as negatives, but for its own example."""
         numbers, born = self._members()
         numbers, born = numbers[numbers != own], born[numbers != own]
-        for b in range(0, len(numbers), blocks.BLOCK):
+        taught = margins.setdefault("members", np.full(len(numbers), math.nan))
+        for b in range(n_learned(taught), len(numbers), blocks.BLOCK):
             chunk = slice(b, b + blocks.BLOCK)
             slots = np.searchsorted(self._union.ids[: self._union.counts[SLOTS]], numbers[chunk])
             negative = np.zeros(len(slots), bool)
             lo, hi, ages = model._boxes_of(negative, self._union.hi[slots], born[chunk])
-            q = _stored(self._union, slots)
-            model._learn_queries(q, lo, hi, numbers[chunk], ages, False, np.empty(len(slots)))
-        model._n_seen = self.n_seen
-        self._settle()
+            block = Examples(_stored(self._union, slots), lo, hi, numbers[chunk], False, ages)
+            model._learn_queries(block, taught[chunk], counts=False)
+
+    def _settle_block(self, q: Queries, first: int) -> None:
+        union.settle_block(self._union, self._blank._kernel, q, first, self._expansions())
 
     def _expansions(self) -> list[Expansion]:
         return [model._expansion for model in self._models.values()]
@@ -297,7 +312,6 @@ class OneVsRest(base.MiniBatchClassifier):
     def _settle(self) -> None:
         """Let the union have what the classes have."""
         union.settle(self._union, self._expansions())
-        self._columns = None
 
     def _members(self, support: bool = False) -> tuple[np.ndarray, np.ndarray]:
         """The numbers of all members, or of the support vectors, rising; and when they were born."""
@@ -312,11 +326,18 @@ class OneVsRest(base.MiniBatchClassifier):
     def finish(self, tol: float | None = None) -> None:
         """Optimise the model of each class over its members; see `LASVM.finish`."""
         arguments.require_positive("tol", self._blank.tau if tol is None else tol)
+        self._of_each(lambda model: model.finish(tol))
+
+    def _of_each(self, step: Callable[[OnlineSVM], Any]) -> None:
+        """Take a step with the model of each class, after which members may have left; as far as it comes."""
+        self._columns = None
         try:
             for model in self._models.values():
-                model.finish(tol)
-        finally:
+                step(model)
             self._settle()
+        except BaseException:
+            self._settle()
+            raise
 
     def forget(self, ids: Any) -> int:
         """Take examples out of the models of all classes, as if they had never kept them; see `LASVM.forget`.
@@ -334,23 +355,19 @@ class OneVsRest(base.MiniBatchClassifier):
         Raises
         ------
         ValueError, TypeError
-            If an id is no 64-bit whole number.
+            If an id is not a signed 64-bit integer.
         """
-        slots = self._slots_of(numbers_of(ids))
+        slots = self._slots_of(arguments.numbers_of(ids))
         numbers = self._union.ids[[slot for of_id in slots.values() for slot in of_id]]
         before = self.n_members
-        try:
-            for model in self._models.values():
-                model.forget(numbers)
-        finally:
-            self._settle()
+        _to_the_end(lambda: self._of_each(lambda model: model.forget(numbers)))
         return before - self.n_members
 
     # ----------------------------------------------------------------------------------------------------- prediction
 
     def _decide(self, q: Queries) -> np.ndarray:
         """f(x) of each query for each class, (B, n_classes)."""
-        U = self._union
+        U = storage.require_room(self._union, len(self._features))
         if self._columns is None:
             self._columns = [union.columns_of(U, s) for s in self._expansions()]
         W = union.kernel_values(U, self._blank._kernel, q, int(U.counts[SLOTS]), self._evaluator)
@@ -429,8 +446,13 @@ class OneVsRest(base.MiniBatchClassifier):
 
     @property
     def n_seen(self) -> int:
-        """Examples learned so far; the id of the next one, unless it has its own."""
+        """Examples learned so far."""
         return self._blank._n_seen
+
+    @property
+    def next_id(self) -> int:
+        """The id of the next example, unless it is given one: above all ids so far, from 0."""
+        return self._blank.next_id
 
     @property
     def max_features(self) -> int:
@@ -532,6 +554,7 @@ class OneVsRest(base.MiniBatchClassifier):
         parts = _by_prefix(arrays)
         engine = (blank._kernel, len(self._features), blank._n_seen)
         self._union = storage.restore(parts.get("union", {}), 0, *engine)
+        blank._go_on_above(self._union.born[storage.live_slots(self._union)])
         known = self._union.ids[storage.live_slots(self._union)]
         for k, (label, state) in enumerate(zip(labels, states, strict=True)):
             self._models[label] = model = blank.clone()
@@ -552,28 +575,41 @@ class OneVsRest(base.MiniBatchClassifier):
         """Everything but what is on a device."""
         return {**self.__dict__, "_evaluator": Evaluator(self._blank.device)}
 
+    def __setstate__(self, state: dict) -> None:
+        """Have arrays of its own: joblib maps those of its workers from files that are read-only."""
+        self.__dict__.update({name: storage.owned(value) for name, value in state.items()})
+
+    def __copy__(self) -> Self:
+        """A copy that shares nothing, as of `LASVM`."""
+        return copy.deepcopy(self)
+
     def digest(self) -> str:
         """SHA-256 of what was learned; equal for models that continue alike, whatever their caches and counters."""
+        self._features.settle()
         live = storage.live_slots(self._union)
         arrays = {name: getattr(self._union, name)[live] for name in ("ids", "born", "hi")}
         digests = [model.digest() for model in self._models.values()]
-        meta = {"labels": [repr(label) for label in self._models], "n_seen": self.n_seen, "digests": digests}
+        meta = {"labels": [repr(label) for label in self._models], "n_seen": self.n_seen, "next_id": self.next_id}
+        meta["digests"] = digests
         return hashlib.sha256(snapshot.pack(type(self).__name__, meta, arrays)).hexdigest()
 
 
 class _CommonColumns(FeatureTable):
-    """The columns of all classes, as the model of one has them: what it is interrupted in takes none of them back."""
+    """The columns of all classes, as the model of one has them: it takes none of them back."""
 
     def __init__(self, common: FeatureTable) -> None:
         super().__init__()
         self.columns = common.columns
 
-    def truncate(self, n: int) -> None:
+    def settle(self) -> None:
         pass
 
 
 class _Block(NamedTuple):
-    """Examples to be learned: features, labels, weights, ids, whether these are the user's own, numbers or times."""
+    """Examples to be learned: features, labels, weights, ids, whether these are the user's own, numbers or times.
+
+    `growth` is how many columns there are after each of them.
+    """
 
     q: Queries
     labels: list[Hashable]
@@ -581,13 +617,51 @@ class _Block(NamedTuple):
     ids: np.ndarray
     own_ids: bool
     born: np.ndarray
+    growth: np.ndarray
 
     def part(self, t: int, end: int) -> "_Block":
         """The examples from t on, before `end`."""
         own = slice(t, end)
-        return _Block(
-            self.q.part(t, end), self.labels[own], self.weights[own], self.ids[own], self.own_ids, self.born[own]
-        )
+        others = (self.ids[own], self.own_ids, self.born[own], self.growth[own])
+        return _Block(self.q.part(t, end), self.labels[own], self.weights[own], *others)
+
+
+class _Lesson(NamedTuple):
+    """What all classes learn together.
+
+    Attributes
+    ----------
+    part, numbers
+        The examples, and the numbers by which the classes know them.
+    replaced
+        Numbers of the vectors that the first of them replaces.
+    W, first
+        See `online.union`.
+    n_seen
+        Examples learned before.
+    begins_class
+        Whether the first one, then the only one, is the first of its class.
+    margins
+        Margins of the examples that a class has learned, and of the members that it was taught.
+    """
+
+    part: _Block
+    numbers: np.ndarray
+    replaced: np.ndarray
+    W: np.ndarray
+    first: int
+    n_seen: int
+    begins_class: bool
+    margins: dict[Any, np.ndarray]
+
+
+def _to_the_end(step: Callable[[], None]) -> None:
+    """Take a step; if it is interrupted, take it again, which goes on where it was, and then raise."""
+    try:
+        step()
+    except BaseException:
+        step()
+        raise
 
 
 def _stored(U: Expansion, slots: np.ndarray) -> Queries:

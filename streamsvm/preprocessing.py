@@ -1,17 +1,18 @@
 """A scaler that stops moving."""
 
+import copy
 import math
 import numbers
 from collections.abc import Hashable
 from operator import mul, sub
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from river import base
 from river.utils import dataframe
 
-from streamsvm import snapshot
+from streamsvm import arguments, snapshot
 from streamsvm.features import FeatureTable
 from streamsvm.integrity import require, require_array, require_finite
 
@@ -55,13 +56,16 @@ class WarmupScaler(base.MiniBatchTransformer):
     def __init__(self, kind: str = "standard", warmup: int = 300) -> None:
         if kind not in KINDS:
             raise ValueError(f"kind={kind!r} is unknown; use one of {', '.join(map(repr, KINDS))}")
-        if not isinstance(warmup, int) or warmup < 1:
-            raise ValueError(f"warmup={warmup!r} must be a positive integer")
+        arguments.require_count("warmup", warmup, 1)
         self.kind = kind
         self.warmup = warmup
         self._n_seen = 0
         self._statistics: dict[Hashable, list[float]] = {}  # count, mean, sum of squared deviations, smallest, largest
         self._scales: dict[Hashable, tuple[float, float]] = {}  # shift and factor
+
+    def __copy__(self) -> Self:
+        """A copy that shares nothing: two scalers with one set of statistics would both be wrong."""
+        return copy.deepcopy(self)
 
     @property
     def frozen(self) -> bool:

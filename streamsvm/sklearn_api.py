@@ -5,7 +5,6 @@ what users of `fit` expect is added here as well: further passes over the exampl
 all of them, and a result that does not depend on their order.
 """
 
-import copy
 import hashlib
 import warnings
 from collections.abc import Iterator
@@ -24,7 +23,7 @@ try:
 except ImportError as error:
     raise ImportError('streamsvm.sklearn_api needs scikit-learn: pip install "streamsvm[sklearn]"') from error
 
-from streamsvm import arguments
+from streamsvm import arguments, storage
 from streamsvm.classifier import OnlineSVM
 from streamsvm.estimators import LASVM, LASVMG, LASVMI, LASVMNC, FullSVM
 from streamsvm.expansion import SLOTS
@@ -243,6 +242,8 @@ class LASVMClassifier(ClassifierMixin, BaseEstimator):
         return self
 
     def _checked(self, X: Any, y: Any, sample_weight: Any, first: bool) -> tuple[Any, np.ndarray, np.ndarray]:
+        for name, values in (("X", X), ("y", y), ("sample_weight", sample_weight)):
+            arguments.require_unmasked(name, values)
         X, y = validate_data(self, X, y, reset=first, **FORM)
         check_classification_targets(y)
         return X, y, _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
@@ -358,6 +359,7 @@ class LASVMClassifier(ClassifierMixin, BaseEstimator):
 
     def _queries(self, X: Any) -> Any:
         check_is_fitted(self, "model_")
+        arguments.require_unmasked("X", X)
         return validate_data(self, X, reset=False, **FORM)
 
     # ------------------------------------------------------------------------------------------------ what was learned
@@ -414,7 +416,7 @@ class LASVMClassifier(ClassifierMixin, BaseEstimator):
 
     def __setstate__(self, state: dict) -> None:
         """Give the arrays of the model memory of their own: joblib maps large ones from files that are read-only."""
-        super().__setstate__(copy.deepcopy(state))
+        super().__setstate__({name: storage.owned(value) for name, value in state.items()})
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -4,6 +4,7 @@ Everything that allocates or moves memory is here, in plain numpy, and runs betw
 """
 
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -391,6 +392,33 @@ def without_rows(s: Expansion) -> Expansion:
     counts[ROWS] = counts[HAND] = 0
     s = s._replace(counts=counts, row_of=np.full_like(s.row_of, -1))
     return _with_rows(s, np.zeros((MIN_ROWS, s.alpha.shape[0]), np.float32))
+
+
+def is_stored(s: Expansion, slot: int, indices: np.ndarray, values: np.ndarray) -> bool:
+    """Whether these are the features of the member in a slot."""
+    own_indices, own_values = features_of(s, slot)
+    return np.array_equal(own_indices, indices) and np.array_equal(own_values, values)
+
+
+def require_room(s: Expansion, n_features: int) -> Expansion:
+    """The expansion, after a check that it has room for so many features: compiled code checks no bounds."""
+    if n_features > s.member_indices.shape[0]:
+        raise AssertionError(f"{n_features} features, and room for {s.member_indices.shape[0]}; please report this")
+    return s
+
+
+def owned(value: Any) -> Any:
+    """An array that may be written to: a copy if it is read-only or mapped from a file, as joblib's workers get theirs.
+
+    Of a tuple, a list or a dict each item; anything else as it is.
+    """
+    if isinstance(value, np.ndarray):
+        return value if type(value) is np.ndarray and value.flags.writeable else np.array(value, order="C")
+    if isinstance(value, dict):
+        return {name: owned(item) for name, item in value.items()}
+    if isinstance(value, tuple) and hasattr(value, "_make"):
+        return value._make(map(owned, value))
+    return type(value)(map(owned, value)) if type(value) in (list, tuple) else value
 
 
 # ----------------------------------------------------------------------------------------------------------- snapshots

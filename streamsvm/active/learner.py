@@ -1,13 +1,16 @@
 """A river classifier that says which examples of a stream are worth a label."""
 
+import copy
 import math
 import random
 from bisect import bisect_left, bisect_right, insort
 from collections import deque
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, Self
 
 from river import base, compose, linear_model
+
+from streamsvm import arguments
 
 WINDOW = 300  # distances to compare with; the model grows more certain all the time, and old ones are soon too small
 
@@ -77,10 +80,12 @@ class ActiveLearner(base.Wrapper, base.Classifier):
     def __init__(
         self, model: base.Classifier, budget: float = 0.1, explore: float = 0.1, seed: int | None = None
     ) -> None:
-        if not 0 < budget <= 1:
+        if not (arguments.is_number(budget) and 0 < budget <= 1):
             raise ValueError(f"budget={budget!r} must be a share of the stream: above 0, at most 1")
-        if not 0 <= explore <= 1:
+        if not (arguments.is_number(explore) and 0 <= explore <= 1):
             raise ValueError(f"explore={explore!r} must be a share of the questions: from 0 to 1")
+        if seed is not None:
+            arguments.require_seed(seed)
         self.model = model
         self.budget = budget
         self.explore = explore
@@ -99,6 +104,10 @@ class ActiveLearner(base.Wrapper, base.Classifier):
     @classmethod
     def _unit_test_params(cls) -> Iterator[dict]:
         yield {"model": linear_model.LogisticRegression()}
+
+    def __copy__(self) -> Self:
+        """A copy that shares nothing: neither the model nor the distances to compare with."""
+        return copy.deepcopy(self)
 
     @property
     def n_seen(self) -> int:

@@ -76,8 +76,7 @@ def pool_size(p: float = 0.05, eta: float = 0.05) -> int:
     (59, 299, 459)
     """
     for name, value in (("p", p), ("eta", eta)):
-        if not 0.0 < value < 1.0:
-            raise ValueError(f"{name}={value!r} must lie between 0 and 1")
+        arguments.require_share(name, value)
     return max(1, math.ceil(math.log(eta) / math.log1p(-p) - 1e-9))  # a ratio that is whole may come out above
 
 

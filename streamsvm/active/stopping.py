@@ -226,10 +226,9 @@ class SupportStable(StoppingRule):
     _history: list[list[int]] = field(default_factory=list, init=False, repr=False)  # labels and support vectors
 
     def __post_init__(self) -> None:
-        if not 0.0 <= self.tolerance < 1.0:
+        if not (arguments.is_number(self.tolerance) and 0.0 <= self.tolerance < 1.0):
             raise ValueError(f"tolerance={self.tolerance!r} must be at least 0 and below 1")
-        if not 0.0 < self.over < 1.0:
-            raise ValueError(f"over={self.over!r} must lie between 0 and 1")
+        arguments.require_share("over", self.over)
         arguments.require_count("at_least", self.at_least, 1)
 
     def observe(self, answered: Answered) -> None:
@@ -307,7 +306,7 @@ class MaxFraction(StoppingRule):
     _offered: int = field(default=0, init=False, repr=False)
 
     def __post_init__(self) -> None:
-        if not 0.0 < self.share <= 1.0:
+        if not (arguments.is_number(self.share) and 0.0 < self.share <= 1.0):
             raise ValueError(f"share={self.share!r} must be above 0 and at most 1")
 
     def observe(self, answered: Answered) -> None:

@@ -36,6 +36,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
+from streamsvm import arguments
 from streamsvm._jit import compiled, compiled_for, inner, inner_fma, inner_sum
 from streamsvm._simd import fmax
 from streamsvm.blocks import by_fours, products
@@ -50,6 +51,7 @@ from streamsvm.kernels import (
     largest_self_product,
     make_kernel,
 )
+from streamsvm.storage import owned
 
 MIN_ROWS = 4  # a step needs two at a time
 MIN_DENSITY = 0.15  # of non-zero features, below which lists of them are faster than columns
@@ -370,6 +372,7 @@ class RowStore:
 
     def __init__(self, X: Any, kernel: Kernel, cache_mb: float = 256.0, device: str = "cpu") -> None:
         require_device(device)
+        arguments.require_cache(cache_mb)
         matrix, self._names = _matrix_of(X)
         self._columns = list(X.columns) if hasattr(X, "columns") else None
         self.kernel = kernel
@@ -412,8 +415,7 @@ class RowStore:
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
-        own = [np.array(a) if isinstance(a, np.ndarray) and not a.flags.writeable else a for a in self.data]
-        self.data = Store._make(own)._replace(cache=self._no_rows())  # arrays that joblib maps would be compiled for
+        self.data = owned(self.data)._replace(cache=self._no_rows())  # arrays that joblib maps would be compiled for
 
     def __len__(self) -> int:
         return self.shape[0]
@@ -594,6 +596,7 @@ def _matrix_of(X: Any, names: dict | None = None) -> tuple[Any, dict | None]:
     """X as a matrix of numbers, dense or sparse; for dicts also the column of each feature, which may go on `names`."""
     if isinstance(X, list | tuple) and all(isinstance(x, Mapping) for x in X):
         return _matrix_of_dicts(X, {} if names is None else dict(names))
+    arguments.require_unmasked("X", X)
     matrix = X if sp.issparse(X) else np.asarray(X)
     if matrix.ndim != 2:
         raise ValueError(f"X has shape {matrix.shape}; examples are the rows of a 2-D array (examples, features)")

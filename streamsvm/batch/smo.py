@@ -488,12 +488,12 @@ def _options(tol, planning, over_step, newton, shrinking, max_iterations) -> Opt
 
 
 def _store(X: Any, kernel: str, gamma: float, degree: int, coef0: float, cache_mb: float, device: str) -> RowStore:
-    arguments.require_positive("cache_mb", cache_mb)
     return RowStore(X, make_kernel(kernel, gamma=gamma, degree=degree, coef0=coef0), cache_mb, device)
 
 
 def signs_of(y: Any, n: int) -> np.ndarray:
     """Labels as an array (n,) of -1.0 and +1.0: bool, -1 and +1, 0 and 1, or any two classes in their order."""
+    arguments.require_unmasked("y", y)
     labels = np.asarray(y)
     if labels.shape != (n,):
         raise ValueError(f"y has shape {labels.shape} for {n} examples; one label for each is needed")
@@ -508,6 +508,7 @@ def signs_of(y: Any, n: int) -> np.ndarray:
 
 def _boxes(C: float, weights: Any, n: int) -> np.ndarray:
     """The bounds on the coefficients without their signs, (n,)."""
+    arguments.require_unmasked("weights", weights)
     w = np.asarray(1.0 if weights is None else weights, np.float64)
     if w.shape not in ((), (n,)):
         raise ValueError(f"weights has shape {w.shape}; one weight, or one for each of {n} examples, is needed")

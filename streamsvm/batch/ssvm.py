@@ -305,6 +305,7 @@ class SmoothSVM:
 
 def matrix_of(X: Any) -> Any:
     """X as a matrix of finite float64, dense or CSR."""
+    arguments.require_unmasked("X", X)
     matrix = sp.csr_matrix(X) if sp.issparse(X) else np.asarray(X)
     if matrix.ndim != 2 or 0 in matrix.shape:
         raise ValueError(f"X has shape {matrix.shape}; examples are the rows of a 2-D array (examples, features)")

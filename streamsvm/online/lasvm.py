@@ -286,14 +286,16 @@ def learn_query(s, kernel, rule, indices, values, sq, lo, hi, id, born, own_id, 
 
 
 @compiled
-def learn_example(s, kernel, rule, columns, x, lo, hi, id, born, own_id, sigmoid):
-    """Learn one example, features x (float64) in these columns; return the status of its arrival, its margin before."""
+def learn_example(s, kernel, rule, columns, x, lo, hi, id, born, own_id, sigmoid, margins):
+    """Learn one example, features x (float64) in these columns; return the status of its arrival.
+
+    If it was learned, `margins[0]` is its margin before.
+    """
     status, nnz, sq = arrive(s, kernel, columns, x)
-    if status != LEARNED:
-        return status, 0.0
-    indices, values = s.member_indices[:nnz], s.member_values[:nnz]
-    margin, _ = learn_query(s, kernel, rule, indices, values, sq, lo, hi, id, born, own_id, sigmoid)
-    return LEARNED, margin
+    if status == LEARNED:
+        indices, values = s.member_indices[:nnz], s.member_values[:nnz]
+        margins[0], _ = learn_query(s, kernel, rule, indices, values, sq, lo, hi, id, born, own_id, sigmoid)
+    return status
 
 
 @compiled

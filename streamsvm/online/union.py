@@ -25,12 +25,11 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from streamsvm._jit import compiled
+from streamsvm._jit import compiled, inner
 from streamsvm.blocks import Queries, expansion_sum
 from streamsvm.device import Evaluator
 from streamsvm.expansion import COLUMNS, COMPRESSED, EVALUATIONS, SLOTS, STORAGE, Expansion, append, bury, kernel_row
 from streamsvm.kernels import Kernel, map_row
-from streamsvm.online.lasvm import append_block
 
 # ------------------------------------------------------------------------------------------------------- kernel values
 
@@ -88,32 +87,18 @@ def decide(W, columns, alpha, b, out):
 # ------------------------------------------------------------------------------------------------------ who has a slot
 
 
-def add_block(
-    U: Expansion, kernel: Kernel, q: Queries, numbers: np.ndarray, ids: np.ndarray, weights: np.ndarray
-) -> None:
-    """Give a block of examples slots for the time being; room must have been reserved."""
-    first = int(U.counts[SLOTS])
-    append_block(U, kernel, *q, np.zeros(len(weights)), np.ones(len(weights)))
-    own = slice(first, int(U.counts[SLOTS]))
-    U.ids[own], U.born[own], U.hi[own] = numbers, ids, weights
-
-
 @compiled
-def _keep_of_block(s, kernel, indptr, indices, values, sq, first, taken):
-    """Take back the slots from `first` on, which a block of examples has, and give anew to those that are taken."""
+def add_block(s, kernel, indptr, indices, values, sq, numbers, ids, weights):
+    """Give a block of examples slots for the time being; room must have been reserved."""
     for t in range(sq.shape[0]):
-        for p in range(indptr[t], indptr[t + 1]):
-            if s.counts[STORAGE] == COLUMNS:
-                s.columns[indices[p], first + t] = 0.0
-            elif s.counts[STORAGE] != COMPRESSED:
-                s.bits[indices[p], first + t] = 0
-    s.counts[SLOTS] = first
-    for t in range(sq.shape[0]):
-        if taken[t]:
-            begin, end, k = indptr[t], indptr[t + 1], first + t
-            number, user_id, weight = s.ids[k], s.born[k], s.hi[k]
-            k = append(s, kernel, indices[begin:end], values[begin:end], sq[t], 1.0, 0.0, 1.0, number, user_id, 0.0)
-            s.hi[k] = weight
+        begin, end = indptr[t], indptr[t + 1]
+        _add(s, kernel, indices[begin:end], values[begin:end], sq[t], numbers[t], ids[t], weights[t])
+
+
+@inner
+def _add(s, kernel, indices, values, sq, number, user_id, weight):
+    k = append(s, kernel, indices, values, sq, 1.0, 0.0, 1.0, number, user_id, 0.0)
+    s.hi[k] = weight
 
 
 @compiled
@@ -123,12 +108,33 @@ def _bury_others(s, used):
             bury(s, t)
 
 
+@compiled
+def _settle_block(s, kernel, indptr, indices, values, sq, first, used):
+    """Take back the slots from `first` on, which a block of examples has, and give anew to those in use.
+
+    Of the slots before, those that are not in use are holes from now on.
+    """
+    for t in range(sq.shape[0]):
+        for p in range(indptr[t], indptr[t + 1]):
+            if s.counts[STORAGE] == COLUMNS:
+                s.columns[indices[p], first + t] = 0.0
+            elif s.counts[STORAGE] != COMPRESSED:
+                s.bits[indices[p], first + t] = 0
+    s.counts[SLOTS] = first
+    for t in range(sq.shape[0]):
+        if used[first + t]:
+            begin, end, k = indptr[t], indptr[t + 1], first + t
+            _add(s, kernel, indices[begin:end], values[begin:end], sq[t], s.ids[k], s.born[k], s.hi[k])
+    _bury_others(s, used[:first])
+
+
 def settle_block(U: Expansion, kernel: Kernel, q: Queries, first: int, expansions: Iterable[Expansion]) -> None:
-    """After a block was learned: those of its examples stay that have a slot in one of the expansions."""
-    used, taken = _used(U, expansions), np.zeros(len(q.sq), bool)
-    taken[: len(used) - first] = used[first:]  # none, if the block was interrupted before it had slots
-    _keep_of_block(U, kernel, *q, first, taken)
-    _bury_others(U, used[:first])
+    """After a block was learned: those of its examples stay that have a slot in one of the expansions.
+
+    Before the block has its slots, and a second time, nothing happens.
+    """
+    if U.counts[SLOTS] == first + len(q.sq):
+        _settle_block(U, kernel, *q, first, _used(U, expansions))
 
 
 def settle(U: Expansion, expansions: Iterable[Expansion]) -> None:

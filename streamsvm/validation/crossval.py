@@ -653,7 +653,7 @@ def problem_of(
     device: str,
 ) -> tuple[Problem, np.ndarray]:
     """The problem over all examples, and what the user calls its classes."""
-    for name, value in (("C", C), ("tol", tol), ("cache_mb", cache_mb)):
+    for name, value in (("C", C), ("tol", tol)):
         arguments.require_positive(name, value)
     store = X
     if not isinstance(X, RowStore):

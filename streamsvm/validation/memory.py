@@ -82,9 +82,13 @@ class Memory:
         return [self._examples[number] for number in ids]
 
     def add(self, id: int, example: Example) -> None:
-        """An example has come; it may be kept, and another one may go.  One id is not kept twice."""
+        """An example has come; it may be kept, and another one may go.  It replaces one of the same id."""
         self.n_seen += 1
         if id in self._examples:
+            self._examples[id] = example
+            if self.keep == "recent":
+                self._ids.remove(id)
+                self._ids.append(id)
             return
         place = self._place()
         if place == len(self._ids):

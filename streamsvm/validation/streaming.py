@@ -145,7 +145,7 @@ class StreamingEstimate(base.Wrapper, base.MiniBatchClassifier):
                 f"estimate: scaler | {type(self).__name__}(LASVM())"
             )
         arguments.require_count("every", every, 1)
-        if not 0 <= share < math.inf:
+        if not (arguments.is_number(share) and share >= 0):
             raise ValueError(f"share={share!r} must be a share of the learning time, at least 0; 0: only when asked")
         self.model = model
         self.every = every
@@ -153,7 +153,8 @@ class StreamingEstimate(base.Wrapper, base.MiniBatchClassifier):
         self.keep = keep
         self.share = share
         self.seed = seed
-        self._memory = Memory(memory, keep, arguments.id_of(seed))
+        arguments.require_seed(seed)
+        self._memory = Memory(memory, keep, int(seed))
         self._learning, self._spent, self._expected = 0.0, 0.0, 0.0  # seconds
         self._members = 0  # of the model, when one took as long as expected
         self._n_turns, self._since = 0, 0
@@ -166,6 +167,10 @@ class StreamingEstimate(base.Wrapper, base.MiniBatchClassifier):
     def _mutable_attributes(self) -> set[str]:
         return set()
 
+    def __copy__(self) -> Self:
+        """A copy that shares nothing: neither the model nor what is remembered."""
+        return copy.deepcopy(self)
+
     @property
     def seconds(self) -> tuple[float, float]:
         """Time spent so far on learning and on estimates."""
@@ -175,16 +180,16 @@ class StreamingEstimate(base.Wrapper, base.MiniBatchClassifier):
 
     def learn_one(self, x: dict, y: Any, w: float = 1.0, id: int | None = None, **others: Any) -> None:
         """Have the model learn an example, remember it, and make an estimate if it is time; see `LASVM.learn_one`."""
-        number, begin = self.model.n_seen if id is None else id, time.perf_counter()
+        number, begin = self.model.next_id if id is None else id, time.perf_counter()
         self.model.learn_one(x, y, w=w, id=id, **others)
         seconds = time.perf_counter() - begin
         self.learned([x], [y], [w], [number], seconds)
 
     def learn_many(self, X: Any, y: Any, w: Any = None, ids: Any = None, **others: Any) -> None:
         """Have the model learn a batch, remember its examples, and make an estimate if it is time."""
-        begin, first = time.perf_counter(), self.model.n_seen
+        begin, first, n_seen = time.perf_counter(), self.model.next_id, self.model.n_seen
         self.model.learn_many(X, y, w=w, ids=ids, **others)
-        seconds, n = time.perf_counter() - begin, self.model.n_seen - first
+        seconds, n = time.perf_counter() - begin, self.model.n_seen - n_seen
         numbers = range(first, first + n) if ids is None else list(ids)
         self.learned(_Rows(X), list(y), np.broadcast_to(1.0 if w is None else w, n).tolist(), numbers, seconds)
 
@@ -223,14 +228,15 @@ class StreamingEstimate(base.Wrapper, base.MiniBatchClassifier):
 
     def forget(self, ids: Any) -> int:
         """Have the model and the memory forget examples; see `LASVM.forget`."""
-        n = int(self.model.forget(ids))
-        self.forgotten(np.atleast_1d(np.asarray(ids, np.int64)).tolist())
+        numbers = arguments.numbers_of(ids)
+        n = int(self.model.forget(numbers))
+        self.forgotten(numbers.tolist())
         return n
 
     def relabel(self, ids: Any, y: Any) -> int:
         """Correct labels in the model and in the memory; see `LASVM.relabel`."""
-        n = int(self.model.relabel(ids, y))
-        numbers = np.atleast_1d(np.asarray(ids, np.int64))
+        numbers = arguments.numbers_of(ids)
+        n = int(self.model.relabel(numbers, y))
         self.corrected(numbers.tolist(), np.broadcast_to(y, numbers.shape).tolist())
         return n
 
