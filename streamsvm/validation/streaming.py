@@ -38,16 +38,19 @@ the difference estimator of Cochran, "Sampling techniques", section 7.  It is un
 not depend on it: r is that of the estimate before; the first one has its own, and a little bias.  L has outcomes from
 before in it, of a model that was hardly another one, because a running model affords few removals for each estimate.
 
+What has left the model's window is forgotten here, too: it is neither predicted nor a stand-in.
+
 "Never seen" means: not in the kernel expansion.  What an example did on its way in, and which others were dropped for
 it, stays done; see `OnlineSVM.forget`.
 """
 
 import copy
+import datetime
 import math
 import time
 from abc import abstractmethod
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -176,7 +179,7 @@ class StreamingEstimate(base.Wrapper, base.MiniBatchClassifier):
         number, begin = self.model.n_seen if id is None else id, time.perf_counter()
         self.model.learn_one(x, y, w=w, id=id, **others)
         seconds = time.perf_counter() - begin
-        self.learned([x], [y], [w], [number], seconds)
+        self.learned([x], [y], [w], [number], seconds, others.get("t"))
 
     def learn_many(self, X: Any, y: Any, w: Any = None, ids: Any = None, **others: Any) -> None:
         """Have the model learn a batch, remember its examples, and make an estimate if it is time."""
@@ -184,10 +187,17 @@ class StreamingEstimate(base.Wrapper, base.MiniBatchClassifier):
         self.model.learn_many(X, y, w=w, ids=ids, **others)
         seconds, n = time.perf_counter() - begin, self.model.n_seen - first
         numbers = range(first, first + n) if ids is None else list(ids)
-        self.learned(_Rows(X), list(y), np.broadcast_to(1.0 if w is None else w, n).tolist(), numbers, seconds)
+        weights = np.broadcast_to(1.0 if w is None else w, n).tolist()
+        self.learned(_Rows(X), list(y), weights, numbers, seconds, others.get("t"))
 
     def learned(
-        self, X: Sequence[Mapping], y: Sequence[Any], w: Sequence[float], ids: Sequence[int], seconds: float
+        self,
+        X: Sequence[Mapping],
+        y: Sequence[Any],
+        w: Sequence[float],
+        ids: Sequence[int],
+        seconds: float,
+        t: Any = None,
     ) -> Any:
         """Remember examples that the model has learned, and make an estimate if it is time.
 
@@ -201,15 +211,19 @@ class StreamingEstimate(base.Wrapper, base.MiniBatchClassifier):
             Their labels, weights and ids.
         seconds
             How long it took to learn them, of which estimates may take a share.
+        t
+            Their times, one datetime for all or one for each, which a model with a `window` of time needs.
 
         Returns
         -------
         LOOEstimate, FoldEstimate or None
             The estimate, if one was made.
         """
-        heeded = [i for i, weight in enumerate(w) if weight > 0.0]
+        heeded, born = [i for i, weight in enumerate(w) if weight > 0.0], self._ages(t, len(ids))
         for i in self._memory.of_interest(heeded):
-            self._memory.add(int(ids[i]), Example(dict(X[i]), arguments.label_of(y[i]), float(w[i])))
+            example = Example(dict(X[i]), arguments.label_of(y[i]), float(w[i]), int(born[i]))
+            self._memory.add(int(ids[i]), example)
+        self._expire()
         self._learning += seconds
         self._since += len(ids)
         if self._since < self.every or not len(self._memory):
@@ -219,17 +233,29 @@ class StreamingEstimate(base.Wrapper, base.MiniBatchClassifier):
             return None
         return self._estimate(None, allowance) if self._n_turns else self._estimate(FEW, None)
 
+    def _ages(self, t: Any, n: int) -> np.ndarray:
+        """The numbers or times of the examples that the model has learned last, (n,) int64."""
+        if isinstance(self.model.window, datetime.timedelta):
+            return arguments.times_of(t, n)
+        return np.arange(self.model.n_seen - n, self.model.n_seen)
+
+    def _expire(self) -> None:
+        """Forget what has left the model's window."""
+        if self.model.too_old is not None:
+            self._memory.expire(self.model.too_old)
+
     def forget(self, ids: Any) -> int:
         """Have the model and the memory forget examples; see `LASVM.forget`."""
-        n = int(self.model.forget(ids))
-        self.forgotten(np.atleast_1d(np.asarray(ids, np.int64)).tolist())
+        numbers = _several(ids)
+        n = int(self.model.forget(numbers))
+        self.forgotten(numbers)
         return n
 
     def relabel(self, ids: Any, y: Any) -> int:
         """Correct labels in the model and in the memory; see `LASVM.relabel`."""
-        n = int(self.model.relabel(ids, y))
-        numbers = np.atleast_1d(np.asarray(ids, np.int64))
-        self.corrected(numbers.tolist(), np.broadcast_to(y, numbers.shape).tolist())
+        numbers = _several(ids)
+        n = int(self.model.relabel(numbers, y))
+        self.corrected(numbers, np.broadcast_to(y, len(numbers)).tolist())
         return n
 
     def forgotten(self, ids: Sequence[int]) -> None:
@@ -241,6 +267,14 @@ class StreamingEstimate(base.Wrapper, base.MiniBatchClassifier):
         """Correct labels that somebody else has corrected in the model."""
         for number, label in zip(ids, y, strict=True):
             self._memory.relabel(int(number), arguments.label_of(label))
+
+    def _require_memory(self) -> None:
+        self._expire()
+        if not len(self._memory):
+            raise ValueError(
+                "there is no example to estimate with: nothing was learned through this object yet, or all of it has "
+                "left the model's window"
+            )
 
     def _remembered(self) -> tuple[LeaveOut, np.ndarray, np.ndarray]:
         """A finished copy of the model, what is remembered beside its members; the slots of that, and its labels."""
@@ -408,10 +442,9 @@ class StreamingLOO(StreamingEstimate):
         Raises
         ------
         ValueError
-            If nothing is remembered yet.
+            If nothing is remembered.
         """
-        if not len(self._memory):
-            raise ValueError("there is no example to estimate with: nothing was learned through this object yet")
+        self._require_memory()
         estimate: LOOEstimate = self._estimate(removals, seconds)
         return estimate
 
@@ -533,6 +566,14 @@ class _Scores:
         return Interval(min(max(value, low), high), low, high)
 
 
+class Scored(NamedTuple):
+    """What an example's fold has given: its label, its decision value, and the example's age."""
+
+    y: bool
+    f: float
+    born: int
+
+
 class StreamingKFold(StreamingEstimate):
     """k-fold estimates of a model, while it learns.
 
@@ -593,7 +634,7 @@ class StreamingKFold(StreamingEstimate):
         arguments.require_count("k", k, 2)
         self.k = k
         self.latest: FoldEstimate | None = None
-        self._scored: deque[tuple[list[bool], list[float]]] = deque(maxlen=k)  # labels and decision values
+        self._scored: deque[dict[int, Scored]] = deque(maxlen=k)  # by id, for each turn
 
     def fold_of(self, id: int) -> int:
         """The fold of an example, from 0 to k - 1."""
@@ -605,10 +646,9 @@ class StreamingKFold(StreamingEstimate):
         Raises
         ------
         ValueError
-            If nothing is remembered yet.
+            If nothing is remembered.
         """
-        if not len(self._memory):
-            raise ValueError("there is no example to estimate with: nothing was learned through this object yet")
+        self._require_memory()
         estimate: FoldEstimate = self._estimate(None, None)
         return estimate
 
@@ -620,15 +660,40 @@ class StreamingKFold(StreamingEstimate):
         f = model.without(left_out)
         tested = np.isin(slots, left_out)
         of_slot = dict(zip(left_out.tolist(), f.tolist(), strict=True))
-        self._scored.append((positive[tested].tolist(), [of_slot[slot] for slot in slots[tested].tolist()]))
+        ids = [number for number, is_tested in zip(self._memory.ids, tested.tolist(), strict=True) if is_tested]
+        born = [example.born for example in self._memory.of(ids)]
+        values = [of_slot[slot] for slot in slots[tested].tolist()]
+        found = map(Scored, positive[tested].tolist(), values, born)
+        self._scored.append(dict(zip(ids, found, strict=True)))
         seconds = time.perf_counter() - begin
         self.latest = self._over_all_folds(seconds)
         return self.latest, seconds
 
+    def _expire(self) -> None:
+        super()._expire()
+        if self.model.too_old is not None:
+            for turn in self._scored:
+                for number in [number for number, scored in turn.items() if scored.born <= self.model.too_old]:
+                    del turn[number]
+
+    def forgotten(self, ids: Sequence[int]) -> None:
+        super().forgotten(ids)
+        for turn in self._scored:
+            for number in ids:
+                turn.pop(int(number), None)
+
+    def corrected(self, ids: Sequence[int], y: Sequence[Any]) -> None:
+        super().corrected(ids, y)
+        for turn in self._scored:
+            for number, label in zip(map(int, ids), y, strict=True):
+                if number in turn:
+                    turn[number] = turn[number]._replace(y=arguments.label_of(label))
+
     def _over_all_folds(self, seconds: float) -> FoldEstimate:
-        y = np.array([label for labels, _ in self._scored for label in labels], bool)
-        f = np.array([value for _, values in self._scored for value in values])
-        errors = [np.mean(np.array(labels) != (np.array(values) > 0.0)) for labels, values in self._scored if labels]
+        scored = [found for turn in self._scored for found in turn.values()]
+        y = np.array([found.y for found in scored], bool)
+        f = np.array([found.f for found in scored])
+        errors = [np.mean([found.y != (found.f > 0.0) for found in turn.values()]) for turn in self._scored if turn]
         return FoldEstimate(
             n_seen=self.model.n_seen,
             n=len(y),
@@ -640,12 +705,21 @@ class StreamingKFold(StreamingEstimate):
         )
 
     def _own_state(self) -> dict[str, Any]:
-        return {"scored": [list(item) for item in self._scored], "latest": bool(self.latest)}
+        turns = [[[number, *found] for number, found in turn.items()] for turn in self._scored]
+        return {"turns_scored": turns, "latest": bool(self.latest)}
 
     def _take_state(self, meta: Mapping[str, Any]) -> None:
-        self._scored.extend((labels, values) for labels, values in meta["scored"])
-        if meta["latest"]:
+        turns = meta.get("turns_scored", [])  # version 0.1.0 stored them without the ids: they are made anew
+        self._scored.extend({number: Scored(*found) for number, *found in turn} for turn in turns)
+        if meta["latest"] and turns:
             self.latest = self._over_all_folds(0.0)
+
+
+def _several(ids: Any) -> list[Any]:
+    """One id or several, as a list."""
+    if isinstance(ids, np.ndarray):
+        return list(np.ravel(ids).tolist())
+    return list(ids) if isinstance(ids, Iterable) and not isinstance(ids, str | bytes) else [ids]
 
 
 def _plain(estimate: LOOEstimate | None) -> dict[str, Any] | None:
