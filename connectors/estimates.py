@@ -97,11 +97,12 @@ class Estimates:
         ids: Sequence[int],
         seconds: float,
         offset: int,
+        times: Any = None,
     ) -> list[Estimate]:
         """The model has learned these, which took so long: the estimates that there was time for."""
         found = []
         for kind, maker in self._makers.items():
-            estimate = maker.learned(xs, y, w, ids, seconds)
+            estimate = maker.learned(xs, y, w, ids, seconds, times)
             if estimate is not None:
                 found.append(_as_record(kind, offset, estimate))
         for item in found:

@@ -288,7 +288,7 @@ def _learn_events(model: OnlineSVM, tasks: list[Task], state: State) -> list[Est
     model.learn_many(xs, np.array(ys, dtype=bool), w=np.array(ws), ids=np.array(keys, dtype=np.int64), t=times)
     if state.estimates is None:
         return []
-    return state.estimates.learned(xs, ys, ws, keys, time.perf_counter() - begin, state.offset)
+    return state.estimates.learned(xs, ys, ws, keys, time.perf_counter() - begin, state.offset, times)
 
 
 def _revise_member(lesson: Lesson, model: OnlineSVM, state: State) -> int:

@@ -614,6 +614,11 @@ class OnlineSVM(base.MiniBatchClassifier):
             return arguments.times_of(t, n)
         return np.arange(self._n_seen, self._n_seen + n)
 
+    @property
+    def too_old(self) -> int | None:
+        """The last number, or time in microseconds, that has left the window; None without a window."""
+        return None if self._window is None else self._window.latest - self._window.span
+
     def _is_due(self, now: int) -> bool:
         """Whether members may have to leave before the next example."""
         too_many = self.budget is not None and storage.n_members(self._expansion) >= self.budget

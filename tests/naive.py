@@ -5,7 +5,16 @@ import numpy as np
 from streamsvm.kernels import LINEAR_KIND, POLYNOMIAL_KIND, RBF_KIND
 from streamsvm.online.gap import CONCAVE, CONVEX, IGNORE, SINGULAR
 from streamsvm.online.gap import MAX_REPROCESS as MAX_GAP_REPROCESS
-from streamsvm.online.lasvm import EVICTION_PERIOD, LARGE, MAX_ONE_CLASS, MAX_REPROCESS, ROUNDING, SPARED
+from streamsvm.online.lasvm import (
+    EVICTION_PERIOD,
+    LARGE,
+    MAX_ONE_CLASS,
+    MAX_REPROCESS,
+    NEAR_MARGIN,
+    RESERVE,
+    ROUNDING,
+    SPARED,
+)
 from streamsvm.online.scan import BLOCK
 
 NO_CURVATURE = 1e-12
@@ -194,16 +203,31 @@ class NaiveLASVM(NaiveExpansion):
     def _process(self, x, y, g, box, number):
         up, down = self.pair
         partner = down if y > 0 else up
-        if partner is None and len(self.y) >= MAX_ONE_CLASS:
-            return
-        if partner is not None and not y * (g - self.g[partner]) > self.rule.tau:
-            return
+        violates = partner is not None and y * (g - self.g[partner]) > self.rule.tau
+        if partner is None:
+            if len(self.y) >= MAX_ONE_CLASS:
+                return
+        elif not violates:
+            away = self._beyond(y, g)
+            if away >= -self.rule.tau and (away >= NEAR_MARGIN or np.sum(self._off_far_bound()) >= RESERVE):
+                return
         self._join(examples=x, ids=number, y=y, g=g, lo=min(0.0, box * y), hi=max(0.0, box * y))
-        if partner is not None:
-            k = len(self.y) - 1
+        k = len(self.y) - 1
+        if violates:
             self._step(*((k, partner) if y > 0 else (partner, k)))
-        else:
-            self.pair = extremes(*self._problem)
+        elif y > 0 and (up is None or g > self.g[up]):
+            self.pair = k, down
+        elif y < 0 and (down is None or g < self.g[down]):
+            self.pair = up, k
+
+    def _beyond(self, y, g):
+        """How far examples with alpha = 0 are from violating, whatever the bias between the extremes."""
+        i, j = self.pair
+        ends = -np.inf if i is None else self.g[i], np.inf if j is None else self.g[j]
+        return np.where(np.asarray(y) > 0, min(ends) - g, g - max(ends))
+
+    def _off_far_bound(self):
+        return np.where(self.y > 0, self.alpha < self.hi, self.alpha > self.lo) & (self.y != 0)
 
     def _step(self, i, j):
         tie = pair_step(*self._problem, i, j, self.diagonal[self.examples], self._row(i), self._row(j))
@@ -226,13 +250,16 @@ class NaiveLASVM(NaiveExpansion):
         i, j = self.pair
         if i is None or j is None:
             return
-        beyond = np.where(self.y < 0, self.g - self.g[i], self.g[j] - self.g)
+        beyond = self._beyond(self.y, self.g)
         candidate = (self.alpha == 0) & (self.y != 0)
         near = np.sum(candidate & (beyond >= 0) & (beyond < self.rule.slack))
         members = np.sum(self.y != 0)
         slack = 0.0 if near > SPARED * members or members > LARGE else self.rule.slack
         useless = candidate & (beyond >= slack)
         useless[[i, j]] = False
+        missing = max(0, RESERVE - np.sum(self._off_far_bound() & ~useless))
+        nearest = np.flatnonzero(useless & (beyond < NEAR_MARGIN))
+        useless[nearest[np.argsort(beyond[nearest], kind="stable")][:missing]] = False
         self._bury(useless)
 
 
@@ -594,15 +621,16 @@ def shift(beta, lower, upper, amount):
 
 
 def forced_steps(beta, y, K, lower, upper, leaving):
-    """Empty the leaving coefficients in pair steps, each with the best change of the objective per unit moved."""
+    """Empty the leaving coefficients, the positive ones first, in pair steps with the best gain per unit moved."""
     beta = beta.copy()
     while beta[leaving].any():
-        r = max(leaving, key=lambda i: abs(beta[i]))
-        g, sign = gradient(beta, y, K), np.sign(beta[r])
+        sign = 1.0 if (beta[leaving] > 0.0).any() else -1.0
+        r = max(leaving, key=lambda i: sign * beta[i])
+        g = gradient(beta, y, K)
         best, where, step = -np.inf, None, 0.0
         for j in range(len(beta)):
             room = upper[j] - beta[j] if sign > 0 else beta[j] - lower[j]
-            if room > 0.0 and lower[j] < upper[j]:
+            if room > 0.0:
                 delta = min(abs(beta[r]), room)
                 gained = sign * (g[j] - g[r]) - delta / 2 * (K[r, r] + K[j, j] - 2 * K[r, j])
                 if gained > best:

@@ -1,5 +1,7 @@
 """Forgetting: a model without an example is the one that never kept it, however it got there."""
 
+import datetime
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -9,6 +11,7 @@ from sklearn.svm import SVC
 from streamsvm import LASVM, LASVMG, LASVMI, LASVMNC, FullSVM, storage
 from streamsvm.batch import path
 from streamsvm.online import forget as forgetting
+from streamsvm.online.finish import move_members
 
 TIGHT = 1e-7
 LEARNERS = [LASVM, LASVMG, LASVMI, LASVMNC, FullSVM]
@@ -349,6 +352,65 @@ def test_gradients_are_right_also_where_a_path_runs_out_of_free_members(seed):
         live = storage.live_slots(s)
         members = X[s.ids[live]]
         np.testing.assert_allclose(s.g[live], s.y[live] - members @ members.T @ s.alpha[live], atol=1e-5)
+
+
+# ---------------------------------------------------------------------------------------------- the sum of coefficients
+
+
+def weighted(seed, C=100.0, gamma=10.0, **parameters):
+    """A finished model whose boxes differ, its examples and labels, and the generator that they are from."""
+    rng = np.random.default_rng(seed)
+    X, y, w = rng.normal(size=(300, 3)), rng.random(300) < 0.5, rng.random(300)
+    model = LASVM(C=C, gamma=gamma, **parameters)
+    model.learn_many(X, y, w=w)
+    model.finish()
+    return model, X, y, rng
+
+
+def assert_feasible(model):
+    s = model._expansion
+    live = storage.live_slots(s)
+    assert abs(model.dual_coef.sum()) <= 1e-9 * np.abs(model.dual_coef).sum()
+    assert ((s.lo[live] <= s.alpha[live]) & (s.alpha[live] <= s.hi[live])).all()
+
+
+def test_many_that_leave_together_leave_no_coefficient_without_a_counterpart():
+    """Few large boxes leave, many small ones receive: more pair steps than there are coefficients."""
+    model, _, _, rng = weighted(41)
+    model.forget(rng.choice(model.support_ids, 110, replace=False))
+    assert_feasible(model)
+    model.finish()
+    assert_feasible(model)
+
+
+@pytest.mark.parametrize("way", ["forget", "relabel", "window", "budget"])
+def test_the_sum_stays_0_with_weights(way, monkeypatch):
+    monkeypatch.setattr(forgetting, "_follow", lambda *args: False)
+    for seed in range(12):
+        rng = np.random.default_rng(seed)
+        X, y, w = rng.normal(size=(300, 3)), rng.random(300) < 0.5, rng.choice([1e-4, 1.0], 300, p=[0.9, 0.1])
+        hours = np.where(np.arange(300) < 150, 0, 9).astype("timedelta64[h]")
+        bounds = {"window": {"window": datetime.timedelta(hours=8)}, "budget": {"budget": 100}}.get(way, {})
+        model = LASVM(C=100.0, gamma=10.0, **bounds)
+        model.learn_many(X, y, w=w, t=np.datetime64("2026-01-01") + hours)
+        ids = rng.permutation(np.flatnonzero(w == 1.0))[:20]
+        if way == "forget":
+            model.forget(ids)
+        elif way == "relabel":
+            model.relabel(ids, ~y[ids])
+        assert_feasible(model)
+
+
+def test_finish_mends_a_sum_that_is_not_0():
+    model, X, *_ = weighted(3)
+    right = model.decision_function_many(X)
+    s = model._expansion
+    i = int(np.argmax(np.where(s.y[: model.n_members] > 0, s.hi[: model.n_members] - s.alpha[: model.n_members], 0.0)))
+    move_members(s, model._kernel, np.array([i]), np.array([s.hi[i]]))  # as version 0.1.0 could leave it
+    assert abs(model.dual_coef.sum()) > 1.0
+    model.finish()
+    assert_feasible(model)
+    np.testing.assert_allclose(model.decision_function_many(X), right, atol=0.01)
 
 
 def test_two_members_of_one_id_become_one():

@@ -6,13 +6,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numba import njit
+from sklearn.datasets import load_digits
+from sklearn.svm import SVC
 
 from streamsvm import LASVM
 from streamsvm.blocks import expansion_sum, from_dense
 from streamsvm.expansion import FORBIDDEN, G_DOWN, G_UP, HOLES, SLOT_DOWN, SLOT_UP, SLOTS, kernel_row
 from streamsvm.kernels import NAMES, make_kernel
 from streamsvm.online import lasvm
-from streamsvm.online.lasvm import append_block, delta, pair_step, second_order_partner, update_and_scan
+from streamsvm.online.lasvm import RESERVE, append_block, delta, pair_step, second_order_partner, update_and_scan
 from streamsvm.online.scan import first_slot
 from streamsvm.storage import empty, find_extremes, live_slots, reserve
 
@@ -322,6 +324,58 @@ def test_contradicting_duplicates_end_at_their_bounds():
     learn(model, np.ones((2, 1)), [True, False])
     np.testing.assert_array_equal(np.sort(model.dual_coef), [-2.0, 2.0])
     assert model.decision_function_one({0: 1.0}) == pytest.approx(0.0)
+
+
+def test_equal_examples_of_both_labels_are_of_the_larger_class():
+    """All members are at their bounds, so a newcomer has a partner only if some wait with alpha = 0."""
+    for seed, share in ((0, 0.7), (1, 0.7), (2, 0.3)):
+        y = np.random.default_rng(seed).random(400) < share
+        for reprocess in ("adaptive", 1):
+            model = LASVM(reprocess=reprocess)
+            learn(model, np.ones((400, 2)), y)
+            assert model.decision_function_one({0: 1.0, 1: 1.0}) == pytest.approx(1.0 if share > 0.5 else -1.0)
+            few = min(y.sum(), 400 - y.sum())
+            assert np.abs(model.dual_coef).sum() == pytest.approx(2.0 * few)  # as in the solution over all examples
+            model.finish()
+            assert model.decision_function_one({0: 1.0, 1: 1.0}) == pytest.approx(1.0 if share > 0.5 else -1.0)
+
+
+def digits(seed):
+    X, y = load_digits(return_X_y=True)
+    order = np.random.default_rng(seed).permutation(len(y))
+    return X[order] / 16.0, y[order] == 8
+
+
+@pytest.mark.parametrize("reprocess", ["adaptive", 1])
+@pytest.mark.parametrize("seed", [1, 2])
+def test_with_small_boxes_it_is_as_good_as_a_batch_solver(seed, reprocess):
+    X, y = digits(seed)
+    model, batch = LASVM(C=1e-3, gamma=0.03, reprocess=reprocess), SVC(C=1e-3, gamma=0.03).fit(X[:1200], y[:1200])
+    learn(model, X[:1200], y[:1200])
+    model.finish()
+    error = np.mean(model.predict_many(X[1200:]) != y[1200:])
+    assert error <= np.mean(batch.predict(X[1200:]) != y[1200:]) + 0.005
+    assert model.n_support > 0.8 * len(batch.support_)
+
+
+@pytest.mark.parametrize("C", [1e-3, 1.0])
+def test_a_batch_is_a_loop_also_where_members_wait(C):
+    X, y = digits(1)
+    loop, batch = LASVM(C=C, gamma=0.03), LASVM(C=C, gamma=0.03)
+    for x, label in zip(X[:300], y[:300].tolist(), strict=True):
+        loop.learn_one(dict(enumerate(x)), label)
+    batch.learn_many(X[:300], y[:300])
+    assert loop.digest() == batch.digest()
+
+
+def test_the_reserve_costs_a_model_with_free_members_nothing():
+    """Without a reserve there were 825 members at the end, and 2 235 805 kernel values on the way."""
+    X, y = problem(3, 4000, 12, noise=0.01)
+    model = LASVM(C=30.0, gamma=0.02)
+    learn(model, X, y)
+    assert np.count_nonzero(np.abs(model.dual_coef) < 30.0) > 2 * RESERVE
+    assert model.n_members < 1.03 * 825
+    assert model.kernel_evaluations < 1.05 * 2_235_805
 
 
 def test_weights_scale_the_box():

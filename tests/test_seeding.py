@@ -311,6 +311,24 @@ def test_forced_steps_are_those_of_the_slow_twin(data, r, C):
     np.testing.assert_allclose(found.beta, expected, atol=1e-10 * C)
 
 
+def test_forced_steps_empty_both_signs_where_those_that_stay_have_no_room():
+    """What leaves has to cancel out, whoever is larger, and whatever small boxes take part in."""
+    for seed in range(5):
+        X, y = problem(seed, 40)
+        C = np.where(np.arange(40) < 6, 100.0, 1e-3)
+        lower, upper = np.where(y > 0, 0.0, -C), np.where(y > 0, C, 0.0)
+        store = RowStore(X, RBF(5.0))
+        full = smo.train(store, y, lower, upper)
+        beta, g, leaving = full.beta.copy(), full.g.copy(), np.flatnonzero(full.beta[:6])
+        lower[leaving] = upper[leaving] = 0.0
+        seeding.forced_steps(store.data, beta, g, lower, upper, leaving)
+        largest = np.abs(full.beta).max()
+        assert np.abs(beta[leaving]).max() <= 1e-12 * largest
+        assert abs(beta.sum()) <= 1e-12 * largest
+        assert ((lower - 1e-12 * largest <= beta) & (beta <= upper + 1e-12 * largest)).all()
+        np.testing.assert_allclose(g, naive.gradient(beta, y, gram(full)), atol=1e-9)
+
+
 def test_best_is_the_better_of_two():
     for data in range(5):
         X, y = problem(data, 60)

@@ -1,6 +1,7 @@
 """Estimates of the running model's error: what they are of, that they are right, and what they may cost."""
 
 import copy
+import datetime
 
 import numpy as np
 import pandas as pd
@@ -293,6 +294,73 @@ def test_forgetting_and_correcting_reach_the_memory(wrapper):
     estimate.estimate()
 
 
+def flipping(n, seed=0):
+    """A stream whose concept is the other way round in its second half."""
+    X, y = noisy(n, seed)
+    y[n // 2 :] = ~y[n // 2 :]
+    return X, y
+
+
+@pytest.mark.parametrize("keep", ["recent", "sample"])
+@pytest.mark.parametrize("wrapper", WRAPPERS)
+def test_what_has_left_the_window_is_not_scored(wrapper, keep):
+    X, y = flipping(700)
+    estimate = wrapper(LASVM(C=5.0, gamma=0.3, window=200), memory=500, share=0, keep=keep)
+    estimate.learn_many(X[:600], y[:600])
+    if wrapper is StreamingKFold:  # a turn of each fold, of which the next examples leave the first ones behind
+        for _ in range(10):
+            estimate.estimate()
+    for i in range(600, 700):
+        estimate.learn_one(dict(enumerate(X[i])), bool(y[i]))
+    made = [estimate.estimate() for _ in range(1 if wrapper is StreamingLOO else 10)][-1]
+    assert min(estimate._memory.ids) > 700 - 1 - 200
+    assert (100 if keep == "recent" else 40) < made.n <= 200
+    error = made.error.value if wrapper is StreamingLOO else made.error
+    new, truth = flipping(4000, 1)
+    true = np.mean(estimate.predict_many(new[2000:]) != truth[2000:])
+    assert abs(error - true) < 0.08
+
+
+@pytest.mark.parametrize("wrapper", WRAPPERS)
+def test_the_window_may_be_one_of_time(wrapper):
+    X, y = noisy(60)
+    hours = np.datetime64("2026-01-01") + np.arange(60).astype("timedelta64[h]")
+    model = LASVM(C=5.0, gamma=0.3, window=datetime.timedelta(hours=20))
+    estimate = wrapper(model, memory=50, share=0)
+    estimate.learn_many(X[:50], y[:50], t=hours[:50])
+    assert estimate._memory.ids == list(range(30, 50))
+    for i in range(50, 55):
+        estimate.learn_one(dict(enumerate(X[i])), bool(y[i]), t=hours[i])
+    assert estimate._memory.ids == list(range(35, 55))
+    again = wrapper.from_bytes(estimate.to_bytes(), copy.copy(model))
+    again.learn_one(dict(enumerate(X[55])), bool(y[55]), t=hours[55])
+    assert again._memory.ids == list(range(36, 56))
+    estimate.learn_one({0: 1.0}, True, t=hours[0] + np.timedelta64(900, "h"))
+    assert estimate._memory.ids == [55]
+
+
+def test_folds_that_were_scored_forget_and_are_corrected():
+    folds, _, y = taught(StreamingKFold, k=3)
+    for _ in range(3):
+        estimate = folds.estimate()
+    assert estimate.n == 150
+    wrong = sorted({number for turn in folds._scored for number, found in turn.items() if found.y != (found.f > 0.0)})
+    assert len(wrong) > 3
+    folds.forget(wrong[:2])
+    folds.relabel({wrong[2]}, not y[wrong[2]])
+    after = folds._over_all_folds(0.0)
+    assert after.n == 148
+    assert round(after.error * after.n) == len(wrong) - 3
+
+
+def test_nothing_is_left_when_the_window_is_empty():
+    loo = StreamingLOO(LASVM(window=datetime.timedelta(hours=1)), share=0)
+    loo.learn_one({"a": 1.0}, True, t=np.datetime64("2026-01-01"))
+    loo.learn_one({"a": 1.0}, True, w=0.0, t=np.datetime64("2026-01-02"))
+    with pytest.raises(ValueError, match="left the model's window"):
+        loo.estimate()
+
+
 @pytest.mark.parametrize("wrapper", WRAPPERS)
 def test_a_snapshot_goes_on_as_the_estimate_would(wrapper):
     estimate, _, _ = taught(wrapper, memory=60, keep="sample", seed=3)
@@ -415,6 +483,22 @@ def test_a_sample_stays_uniform_when_examples_are_forgotten():
         alive += [i not in gone for i in range(200)]
     share = (kept / alive).reshape(4, 50).mean(axis=1)
     assert share.max() < 1.1 * share.min(), "by age"
+
+
+def test_a_sample_of_a_window_is_uniform():
+    """Of 400 examples in a window of 100 each of the last hundred is as likely to be among the 20 kept."""
+    kept, sizes = np.zeros(400), []
+    for seed in range(200):
+        memory = Memory(20, "sample", seed)
+        for i in range(400):
+            memory.add(i, Example({"a": 1.0}, True, 1.0, i))
+            memory.expire(i - 100)
+        kept[memory.ids] += 1
+        sizes.append(len(memory))
+    assert kept[:300].sum() == 0
+    quarters = kept[300:].reshape(4, 25).sum(axis=1) / kept.sum()
+    assert np.abs(quarters - 0.25).max() < 0.06
+    assert np.mean(sizes) > 12
 
 
 def test_a_corrected_example_has_no_second_chance():

@@ -33,7 +33,8 @@ Bin Li, chapter on parameter selection, 4.2.1 and 4.2.2: along C, reuse, scaling
 - ATO is followed to its end, see `path`; one step of it and a repair is no better than a cold start.
 - TOP and AVG take k folds as well as single examples.
 - GREEDY, ours: a forced pair step.  The leaving example with the most to give gives it to the example with which the
-  objective changes best per unit moved.  BEST is the better of AVG and GREEDY by the dual objective.
+  objective changes best per unit moved, which may be a leaving one of the other sign.  The positive coefficients go
+  first, then the negative ones.  BEST is the better of AVG and GREEDY by the dual objective.
 - Along C: scaling moves the bounded coefficients only (scaling all destroys a solution that is still optimal); a pair
   (u, v) moves by (g_u - g_v) / q, and only if g_u > g_v: the source's objective changes are not those of a pair step.
 
@@ -256,7 +257,7 @@ def _gain(sign, mass, g_r, K_rr, g_i, beta_i, lower_i, upper_i, K_ii, K_ri):
     """What the objective gains per unit that the leaving r gives to i; -FORBIDDEN if i has no room."""
     room = upper_i - beta_i if sign > 0.0 else beta_i - lower_i
     gained = sign * (g_i - g_r) - 0.5 * fmin(mass, room) * (K_rr + K_ii - 2.0 * K_ri)
-    return gained if (room > 0.0) & (lower_i < upper_i) else -FORBIDDEN
+    return gained if room > 0.0 else -FORBIDDEN
 
 
 @inner
@@ -287,31 +288,47 @@ def _receiver(sign, mass, r, g, beta, lower, upper, diagonal, K_r):
     return -1
 
 
+@inner
+def _largest(sign, beta, leaving):
+    """The leaving coefficient of this sign with the largest size; -1 if all are empty."""
+    r, largest = -1, 0.0
+    for i in leaving:
+        if sign * beta[i] > largest:
+            r, largest = i, sign * beta[i]
+    return r
+
+
 @compiled
 def forced_steps(store, beta, g, lower, upper, leaving):
-    """Pair steps that empty the leaving coefficients, each with the best gain per unit moved; whether all are empty."""
+    """Pair steps that empty the leaving coefficients, each with the best gain per unit moved.
+
+    The leaving boxes must be [0, 0].  Hence a leaving coefficient has room for what brings it nearer to 0.
+
+    Two phases, of at most n steps each for n coefficients: the positive leaving coefficients fall, then the negative
+    ones rise.  A step of the first phase empties its giver or fills its receiver.  All receivers of a phase move the
+    same way, so one that is full stays full, and the phase ends.  If sum beta = 0 and every box holds 0, there is room
+    for everything: the positive ones give P = N - sum_S beta, where N is the size of the negative ones and S are those
+    that stay, and the room is N + sum_S (upper - beta) >= P.  The same holds for the second phase.  So nothing but
+    rounding is left.
+    """
     diagonal, rows = diagonal_of(store)[: g.shape[0]], rows_of(store)
-    for _ in range(leaving.shape[0] + beta.shape[0]):
-        r = leaving[0]
-        for i in leaving:
-            if abs(beta[i]) > abs(beta[r]):
-                r = i
-        if beta[r] == 0.0:
-            return True
-        sign, mass = np.sign(beta[r]), abs(beta[r])
-        at_r = row_at(store, r, NOBODY)
-        K_r = rows[at_r]
-        j = _receiver(sign, mass, r, g, beta, lower, upper, diagonal, K_r)
-        if j < 0:
-            return False
-        K_j = rows[row_at(store, j, at_r)]
-        room = upper[j] - beta[j] if sign > 0.0 else beta[j] - lower[j]
-        step = min(mass, room)
-        beta[j] = (upper[j] if sign > 0.0 else lower[j]) if step >= room else beta[j] + sign * step
-        beta[r] = 0.0 if step >= mass else beta[r] - sign * step
-        for i in range(g.shape[0]):
-            g[i] -= sign * step * (K_j[i] - K_r[i])
-    return False
+    for sign in (1.0, -1.0):
+        while True:
+            r = _largest(sign, beta, leaving)
+            if r < 0:
+                break
+            mass, at_r = abs(beta[r]), row_at(store, r, NOBODY)
+            K_r = rows[at_r]
+            j = _receiver(sign, mass, r, g, beta, lower, upper, diagonal, K_r)
+            if j < 0:
+                break
+            K_j = rows[row_at(store, j, at_r)]
+            room = upper[j] - beta[j] if sign > 0.0 else beta[j] - lower[j]
+            step = min(mass, room)
+            beta[j] = (upper[j] if sign > 0.0 else lower[j]) if step >= room else beta[j] + sign * step
+            beta[r] = 0.0 if step >= mass else beta[r] - sign * step
+            for i in range(g.shape[0]):
+                g[i] -= sign * step * (K_j[i] - K_r[i])
 
 
 def greedy(previous: Solution, leaving, entering, lower: np.ndarray, upper: np.ndarray) -> Start:

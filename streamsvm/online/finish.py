@@ -24,6 +24,7 @@ import numpy as np
 
 from streamsvm._jit import compiled
 from streamsvm.batch.newton import MAX_FREE, Newton
+from streamsvm.batch.seeding import repair
 from streamsvm.batch.smo import DEFAULTS, WORTH_SHRINKING
 from streamsvm.batch.steps import (
     ETA,
@@ -61,6 +62,7 @@ from streamsvm.storage import find_extremes, keep, live_slots, row_width
 MIN_CHUNK = 200  # pair steps between two looks at what may be shrunk
 MAX_STEPS = 10_000  # per member, beyond which rounding is all that moves
 PLANNING = DEFAULTS.planning
+BALANCED = 1e-9  # of the sum of the sizes: a sum of coefficients that rounding explains
 JITTER = 1e-6  # on the diagonal, relative to it: more than the rounding in float32 kernel values
 
 
@@ -303,10 +305,25 @@ def finish(s: Expansion, kernel: Kernel, tol: float) -> tuple[Expansion, int]:
     Members that eviction leaves with alpha = 0 hold an extreme of the gradient, and with it the bias.
     """
     lasvm.evict(s, 0.0)
+    balance(s, kernel)
     s, steps = optimise(s, kernel, WithBias(), tol)
     meet_bounds(s)
     lasvm.evict(s, 0.0)
     return squeezed(s), steps
+
+
+def balance(s: Expansion, kernel: Kernel) -> None:
+    """Make the coefficients sum to 0 where they do not, which steps keep and cannot mend.
+
+    Models that version 0.1.0 has stored may need it.
+    """
+    n = int(s.counts[SLOTS])
+    alpha, lo, hi = s.alpha[:n], s.lo[:n], s.hi[:n]
+    if abs(alpha.sum()) <= BALANCED * np.abs(alpha).sum():
+        return
+    goal = repair(alpha, [np.flatnonzero((lo < alpha) & (alpha < hi))], lo, hi)
+    moved = np.flatnonzero(goal != alpha)
+    move_members(s, kernel, moved, goal[moved])
 
 
 def meet_bounds(s: Expansion) -> None:

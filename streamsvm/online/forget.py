@@ -37,7 +37,7 @@ from streamsvm.batch.rows import adds_by_four, diagonal_of, places_of, row_at, r
 from streamsvm.batch.steps import penalties, settled
 from streamsvm.expansion import G_DOWN, G_UP, SLOTS, Expansion, bury, member_row
 from streamsvm.kernels import Kernel
-from streamsvm.online.finish import Problem, kernel_among, move_members, optimise, squeezed
+from streamsvm.online.finish import Problem, balance, kernel_among, move_members, optimise, squeezed
 
 LOOKED_UP, FOLLOWED, HANDED_BACK = "looked up", "followed", "handed back"
 
@@ -178,9 +178,11 @@ def tolerances(s: Expansion, alpha, g, lo, hi, biased: bool) -> tuple[float, flo
 
 
 def hand_back(s: Expansion, kernel: Kernel, biased: bool, mass: np.ndarray) -> None:
-    """Have the leaving coefficients 0, at whatever cost to the objective."""
+    """Empty the leaving coefficients, whose boxes are [0, 0], at whatever cost to the objective."""
     n = int(s.counts[SLOTS])
     if biased:
         seeding.forced_steps(Members(s, kernel), s.alpha[:n], s.g[:n], s.lo[:n], s.hi[:n], mass)
-    rest = mass[s.alpha[mass] != 0.0]
+    rest = mass[s.alpha[mass] != 0.0]  # without a bias all; with one, what rounding has left
     move_members(s, kernel, rest, np.zeros(len(rest)))
+    if biased:
+        balance(s, kernel)

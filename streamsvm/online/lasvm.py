@@ -22,8 +22,13 @@ Source: Bordes, Ertekin, Weston, Bottou, "Fast kernel classifiers with online an
 section 3 (PROCESS, REPROCESS, FINISH).  Deviations:
 
 - The gradient does not hold the bias (the source's equation 9 mixes both conventions); b = (g_i + g_j) / 2.
-- PROCESS keeps an example only if it forms a tau-violating pair, or if it cannot yet have a partner; the source
-  inserts it and lets the next eviction take it away.
+- The source inserts every example and lets eviction, which comes with the next step of REPROCESS, take it away.  Here
+  PROCESS keeps an example only if eviction would: if it forms a tau-violating pair, if it cannot yet have a partner, if
+  it narrows the range that the bias is free in, or if it is needed as a reserve, see the next point.
+- Where C is small or rows are equal, all members are at their bounds.  Only a member with alpha = 0 can then become the
+  partner of a newcomer, and the bias lies where such members are.  The source keeps them, because it evicts only
+  after a step.  Here PROCESS and eviction see to it that `RESERVE` members are off their far bound, if there are so
+  many near the margin.  Where members are free, as in most models, these are enough.
 - REPROCESS is repeated until delta <= delta_max, see `Rule`; the source's single one leaves banana at C = 316 with 28 %
   error before FINISH.
 - Members with alpha = 0 that cannot join a violating pair are evicted after every `EVICTION_PERIOD` examples, not after
@@ -69,6 +74,8 @@ MAX_ONE_CLASS = 300  # members kept while only one class has been seen: all have
 LARGE = 3000  # members beyond which there are candidates enough without slack, and each costs time
 SPARED = 0.1  # share of the members that eviction leaves for the slack: more would cost more than they are worth
 MAX_REPROCESS = 1000  # steps on one example, which bounds the time of one call; the next example goes on
+RESERVE = 20  # members off their far bound without which those with alpha = 0 near the margin are kept, too
+NEAR_MARGIN = 0.5  # how far beyond the extremes a member of the reserve may be; the margin is 2 wide
 NO_CURVATURE = 1e-12
 ROUNDING = 1e-6  # of float32 kernel values, with some room
 
@@ -198,8 +205,37 @@ def take_step(s, kernel, i, j, current):
 
 
 @inner
+def range_of_bias(extremes):
+    """Between what the bias may be: the extremes, in rising order."""
+    return min(extremes[G_UP], extremes[G_DOWN]), max(extremes[G_UP], extremes[G_DOWN])
+
+
+@inner
+def beyond(low, high, y, g):
+    """How far an example with alpha = 0 and this gradient is from violating, for any bias from low to high."""
+    return low - g if y > 0 else g - high
+
+
+@inner
+def off_far_bound(y, up, down):
+    """Whether a member has not given all it has: alpha < hi for y = +1, alpha > lo for y = -1."""
+    return (y > 0 and up == 0.0) or (y < 0 and down == 0.0)
+
+
+@inner
+def has_reserve(y, up, down):
+    """Whether `RESERVE` of these members are off their far bound."""
+    count = 0
+    for t in range(y.shape[0]):
+        count += off_far_bound(y[t], up[t], down[t])
+        if count == RESERVE:
+            return True
+    return False
+
+
+@inner
 def process(s, kernel, rule, indices, values, sq, lo, hi, id, born, f):
-    """PROCESS up to its step: keep the example whose row is in `scratch` if it violates with some member.
+    """PROCESS up to its step: keep the example whose row is in `scratch` if it violates with some member, or may soon.
 
     Returns its slot (-1: not kept) and the pair (i, j) to step along (i is -1 if there is none yet).
     """
@@ -207,11 +243,19 @@ def process(s, kernel, rule, indices, values, sq, lo, hi, id, born, f):
     g = y - f
     partner = s.counts[SLOT_DOWN] if y > 0.0 else s.counts[SLOT_UP]
     violation = g - s.extremes[G_DOWN] if y > 0.0 else s.extremes[G_UP] - g
-    if (partner >= 0 and not violation > rule.tau) or (partner < 0 and s.counts[SLOTS] >= MAX_ONE_CLASS):
+    violates = partner >= 0 and violation > rule.tau
+    if partner < 0:
+        keeps = s.counts[SLOTS] < MAX_ONE_CLASS
+    else:
+        n, (low, high) = s.counts[SLOTS], range_of_bias(s.extremes)
+        away = beyond(low, high, y, g)
+        narrows = away < -rule.tau
+        keeps = violates or narrows or (away < NEAR_MARGIN and not has_reserve(s.y[:n], s.up[:n], s.down[:n]))
+    if not keeps:
         return -1, -1, -1
     k = append(s, kernel, indices, values, sq, y, lo, hi, id, born, g)
     s.scratch[k] = np.float32(s.self_k[k])
-    if partner >= 0:
+    if violates:
         return k, (k if y > 0.0 else partner), (partner if y > 0.0 else k)
     if y > 0.0 and g > s.extremes[G_UP]:
         s.extremes[G_UP], s.counts[SLOT_UP] = g, k
@@ -238,22 +282,35 @@ def reprocess(counts, extremes, rule, steps):
 def evict(s, slack):
     """Bury the members with alpha = 0 that cannot be part of a violating pair.
 
-    Those within `slack` of it are spared while they are few, in an expansion that is not large.
+    Those within `slack` of it are spared while they are few, in an expansion that is not large.  So are the nearest
+    that the reserve needs.
     """
-    i, j = s.counts[SLOT_UP], s.counts[SLOT_DOWN]
+    i, j, n = s.counts[SLOT_UP], s.counts[SLOT_DOWN], s.counts[SLOTS]
     if i < 0 or j < 0:
         return
-    g_up, g_down, near = s.extremes[G_UP], s.extremes[G_DOWN], 0
-    for t in range(s.counts[SLOTS]):
-        beyond = s.g[t] - g_up if s.y[t] < 0 else g_down - s.g[t]
-        if s.y[t] != 0 and s.alpha[t] == 0.0 and 0.0 <= beyond < slack:
+    y, g, alpha, up, down = s.y[:n], s.g[:n], s.alpha[:n], s.up[:n], s.down[:n]
+    (low, high), near = range_of_bias(s.extremes), 0
+    for t in range(n):
+        if y[t] != 0 and alpha[t] == 0.0 and 0.0 <= beyond(low, high, y[t], g[t]) < slack:
             near += 1
-    members = s.counts[SLOTS] - s.counts[HOLES]
+    members = n - s.counts[HOLES]
     if near > SPARED * members or members > LARGE:
         slack = 0.0
-    for t in range(s.counts[SLOTS]):
-        beyond = s.g[t] - g_up if s.y[t] < 0 else g_down - s.g[t]
-        if s.y[t] != 0 and s.alpha[t] == 0.0 and beyond >= slack and t != i and t != j:
+    goes, stay = np.zeros(n, np.bool_), 0
+    for t in range(n):
+        goes[t] = y[t] != 0 and alpha[t] == 0.0 and beyond(low, high, y[t], g[t]) >= slack and t != i and t != j
+        if not goes[t] and off_far_bound(y[t], up[t], down[t]):
+            stay += 1
+    for _ in range(stay, RESERVE):
+        nearest, distance = -1, NEAR_MARGIN
+        for t in range(n):
+            if goes[t] and beyond(low, high, y[t], g[t]) < distance:
+                nearest, distance = t, beyond(low, high, y[t], g[t])
+        if nearest < 0:
+            break
+        goes[nearest] = False
+    for t in range(n):
+        if goes[t]:
             bury(s, t)
 
 

@@ -12,10 +12,12 @@ a, b     examples forgotten from the sample, and from the others, that no other 
 The sample is a reservoir (Vitter, "Random sampling with a reservoir", ACM TOMS 11, 1985, algorithm R): the n-th example
 takes the place h if there is one.  After some were forgotten it is random pairing (Gemulla, Lehner, Haas, "A dip in the
 reservoir", VLDB 2006): the next examples make up for them, and get into the sample with probability a / (a + b).  As h
-is a function, a memory that was restored goes on as the stored one would.
+is a function, a memory that was restored goes on as the stored one would.  When examples grow too old, the number of
+those that are not here is taken to be in proportion.
 """
 
 import itertools
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -29,12 +31,16 @@ KEEP = ("recent", "sample")
 MASK = 2**64 - 1
 
 
+UNKNOWN_AGE = -(2**62)  # of what an older version has stored: older than any window
+
+
 class Example(NamedTuple):
-    """An example as it was learned."""
+    """An example as it was learned; `born` is its number or its time, whichever the model's window goes by."""
 
     x: Mapping
     y: bool
     w: float
+    born: int = 0
 
 
 def mixed(number: int, seed: int) -> int:
@@ -68,6 +74,7 @@ class Memory:
         self._missed = [0, 0]  # a, b
         self._examples: dict[int, Example] = {}
         self._ids: list[int] = []  # in the order of their places
+        self._oldest: float = math.inf  # no example was born before
 
     def __len__(self) -> int:
         return len(self._ids)
@@ -98,6 +105,7 @@ class Memory:
             self._ids[place] = id
         if place is not None:
             self._examples[id] = example
+            self._oldest = min(self._oldest, example.born)
 
     def _place(self) -> int | None:
         """Where the example that has come is to be kept; None: nowhere."""
@@ -130,6 +138,18 @@ class Memory:
         if self.keep == "sample" and sum(self._missed) < self._n_sampled:
             self._missed[0 if is_here else 1] += 1
 
+    def expire(self, born: int) -> None:
+        """Forget the examples that were born then or before."""
+        if born < self._oldest:
+            return
+        sampled, kept = self._n_sampled - sum(self._missed), len(self._ids)
+        old = [number for number in self._ids if self._examples[number].born <= born]
+        for number in old:
+            self.drop(number)
+        if self.keep == "sample" and old:
+            self._missed[1] += len(old) * (sampled - kept) // kept
+        self._oldest = min((example.born for example in self._examples.values()), default=math.inf)
+
     def relabel(self, id: int, y: bool) -> None:
         """Correct the label of an example, if it is there."""
         if id in self._examples:
@@ -146,6 +166,7 @@ class Memory:
             "ids": np.array(self._ids, np.int64),
             "y": np.array([e.y for e in examples], bool),
             "w": np.array([e.w for e in examples], np.float64),
+            "born": np.array([e.born for e in examples], np.int64),
             "starts": np.cumsum([0, *(len(e.x) for e in examples)]),
             "columns": np.array([column_of[name] for e in examples for name in e.x], np.int64),
             "values": np.array([float(value) for e in examples for value in e.x.values()], np.float64),
@@ -161,7 +182,9 @@ class Memory:
             {names[c]: v for c, v in zip(columns[begin:end], values[begin:end], strict=True)}
             for begin, end in itertools.pairwise(starts)
         ]
-        labelled = zip(rows, arrays["y"].tolist(), arrays["w"].tolist(), strict=True)
+        born = arrays["born"].tolist() if "born" in arrays else [UNKNOWN_AGE] * len(rows)
+        self._oldest = min(born, default=math.inf)
+        labelled = zip(rows, arrays["y"].tolist(), arrays["w"].tolist(), born, strict=True)
         self._examples = dict(zip(self._ids, (Example(*item) for item in labelled), strict=True))
 
     def _require_valid(self, names: Sequence[Any], arrays: Mapping[str, np.ndarray]) -> None:
@@ -173,6 +196,8 @@ class Memory:
             require_array(arrays, name, dtype, (sizes[name],))
         for name in ("ids", "starts", "columns"):
             require_array(arrays, name, np.int64, (sizes[name],))
+        if "born" in arrays:  # version 0.1.0 did not store it
+            require_array(arrays, "born", np.int64, (n,))
         require_finite(arrays, "w", "values")
         require(n <= self.size and len(np.unique(arrays["ids"])) == n, "it remembers too many examples, or one twice")
         starts, columns = arrays["starts"], arrays["columns"]

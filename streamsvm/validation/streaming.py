@@ -38,11 +38,14 @@ the difference estimator of Cochran, "Sampling techniques", section 7.  It is un
 not depend on it: r is that of the estimate before; the first one has its own, and a little bias.  L has outcomes from
 before in it, of a model that was hardly another one, because a running model affords few removals for each estimate.
 
+What has left the model's window is forgotten here, too: it is neither predicted nor a stand-in.
+
 "Never seen" means: not in the kernel expansion.  What an example did on its way in, and which others were dropped for
 it, stays done; see `OnlineSVM.forget`.
 """
 
 import copy
+import datetime
 import math
 import time
 from abc import abstractmethod
@@ -183,7 +186,7 @@ class StreamingEstimate(base.Wrapper, base.MiniBatchClassifier):
         number, begin = self.model.next_id if id is None else id, time.perf_counter()
         self.model.learn_one(x, y, w=w, id=id, **others)
         seconds = time.perf_counter() - begin
-        self.learned([x], [y], [w], [number], seconds)
+        self.learned([x], [y], [w], [number], seconds, others.get("t"))
 
     def learn_many(self, X: Any, y: Any, w: Any = None, ids: Any = None, **others: Any) -> None:
         """Have the model learn a batch, remember its examples, and make an estimate if it is time."""
@@ -191,10 +194,17 @@ class StreamingEstimate(base.Wrapper, base.MiniBatchClassifier):
         self.model.learn_many(X, y, w=w, ids=ids, **others)
         seconds, n = time.perf_counter() - begin, self.model.n_seen - n_seen
         numbers = range(first, first + n) if ids is None else list(ids)
-        self.learned(_Rows(X), list(y), np.broadcast_to(1.0 if w is None else w, n).tolist(), numbers, seconds)
+        weights = np.broadcast_to(1.0 if w is None else w, n).tolist()
+        self.learned(_Rows(X), list(y), weights, numbers, seconds, others.get("t"))
 
     def learned(
-        self, X: Sequence[Mapping], y: Sequence[Any], w: Sequence[float], ids: Sequence[int], seconds: float
+        self,
+        X: Sequence[Mapping],
+        y: Sequence[Any],
+        w: Sequence[float],
+        ids: Sequence[int],
+        seconds: float,
+        t: Any = None,
     ) -> Any:
         """Remember examples that the model has learned, and make an estimate if it is time.
 
@@ -208,15 +218,19 @@ class StreamingEstimate(base.Wrapper, base.MiniBatchClassifier):
             Their labels, weights and ids.
         seconds
             How long it took to learn them, of which estimates may take a share.
+        t
+            Their times, one datetime for all or one for each, which a model with a `window` of time needs.
 
         Returns
         -------
         LOOEstimate, FoldEstimate or None
             The estimate, if one was made.
         """
-        heeded = [i for i, weight in enumerate(w) if weight > 0.0]
+        heeded, born = [i for i, weight in enumerate(w) if weight > 0.0], self._ages(t, len(ids))
         for i in self._memory.of_interest(heeded):
-            self._memory.add(int(ids[i]), Example(dict(X[i]), arguments.label_of(y[i]), float(w[i])))
+            example = Example(dict(X[i]), arguments.label_of(y[i]), float(w[i]), int(born[i]))
+            self._memory.add(int(ids[i]), example)
+        self._expire()
         self._learning += seconds
         self._since += len(ids)
         if self._since < self.every or not len(self._memory):
@@ -225,6 +239,17 @@ class StreamingEstimate(base.Wrapper, base.MiniBatchClassifier):
         if allowance <= self._expected * max(1.0, self.model.n_members / max(1, self._members)) ** 2:
             return None
         return self._estimate(None, allowance) if self._n_turns else self._estimate(FEW, None)
+
+    def _ages(self, t: Any, n: int) -> np.ndarray:
+        """The numbers or times of the examples that the model has learned last, (n,) int64."""
+        if isinstance(self.model.window, datetime.timedelta):
+            return arguments.times_of(t, n)
+        return np.arange(self.model.n_seen - n, self.model.n_seen)
+
+    def _expire(self) -> None:
+        """Forget what has left the model's window."""
+        if self.model.too_old is not None:
+            self._memory.expire(self.model.too_old)
 
     def forget(self, ids: Any) -> int:
         """Have the model and the memory forget examples; see `LASVM.forget`."""
@@ -249,6 +274,14 @@ class StreamingEstimate(base.Wrapper, base.MiniBatchClassifier):
         """Correct labels that somebody else has corrected in the model."""
         for number, label in zip(ids, y, strict=True):
             self._memory.relabel(int(number), arguments.label_of(label))
+
+    def _require_memory(self) -> None:
+        self._expire()
+        if not len(self._memory):
+            raise ValueError(
+                "there is no example to estimate with: nothing was learned through this object yet, or all of it has "
+                "left the model's window"
+            )
 
     def _remembered(self) -> tuple[LeaveOut, np.ndarray, np.ndarray]:
         """A finished copy of the model, what is remembered beside its members; the slots of that, and its labels."""
@@ -420,10 +453,9 @@ class StreamingLOO(StreamingEstimate):
         Raises
         ------
         ValueError
-            If nothing is remembered yet.
+            If nothing is remembered.
         """
-        if not len(self._memory):
-            raise ValueError("there is no example to estimate with: nothing was learned through this object yet")
+        self._require_memory()
         estimate: LOOEstimate = self._estimate(removals, seconds)
         return estimate
 
@@ -551,6 +583,14 @@ class _Scores:
         return Interval(min(max(value, low), high), low, high)
 
 
+class Scored(NamedTuple):
+    """What an example's fold has given: its label, its decision value, and the example's age."""
+
+    y: bool
+    f: float
+    born: int
+
+
 class StreamingKFold(StreamingEstimate):
     """k-fold estimates of a model, while it learns.
 
@@ -611,7 +651,7 @@ class StreamingKFold(StreamingEstimate):
         arguments.require_count("k", k, 2)
         self.k = k
         self.latest: FoldEstimate | None = None
-        self._scored: deque[tuple[list[bool], list[float]]] = deque(maxlen=k)  # labels and decision values
+        self._scored: deque[dict[int, Scored]] = deque(maxlen=k)  # by id, for each turn
 
     def fold_of(self, id: int) -> int:
         """The fold of an example, from 0 to k - 1."""
@@ -623,10 +663,9 @@ class StreamingKFold(StreamingEstimate):
         Raises
         ------
         ValueError
-            If nothing is remembered yet.
+            If nothing is remembered.
         """
-        if not len(self._memory):
-            raise ValueError("there is no example to estimate with: nothing was learned through this object yet")
+        self._require_memory()
         estimate: FoldEstimate = self._estimate(None, None)
         return estimate
 
@@ -638,15 +677,40 @@ class StreamingKFold(StreamingEstimate):
         f = model.without(left_out)
         tested = np.isin(slots, left_out)
         of_slot = dict(zip(left_out.tolist(), f.tolist(), strict=True))
-        self._scored.append((positive[tested].tolist(), [of_slot[slot] for slot in slots[tested].tolist()]))
+        ids = [number for number, is_tested in zip(self._memory.ids, tested.tolist(), strict=True) if is_tested]
+        born = [example.born for example in self._memory.of(ids)]
+        values = [of_slot[slot] for slot in slots[tested].tolist()]
+        found = map(Scored, positive[tested].tolist(), values, born)
+        self._scored.append(dict(zip(ids, found, strict=True)))
         seconds = time.perf_counter() - begin
         self.latest = self._over_all_folds(seconds)
         return self.latest, seconds
 
+    def _expire(self) -> None:
+        super()._expire()
+        if self.model.too_old is not None:
+            for turn in self._scored:
+                for number in [number for number, scored in turn.items() if scored.born <= self.model.too_old]:
+                    del turn[number]
+
+    def forgotten(self, ids: Sequence[int]) -> None:
+        super().forgotten(ids)
+        for turn in self._scored:
+            for number in ids:
+                turn.pop(int(number), None)
+
+    def corrected(self, ids: Sequence[int], y: Sequence[Any]) -> None:
+        super().corrected(ids, y)
+        for turn in self._scored:
+            for number, label in zip(map(int, ids), y, strict=True):
+                if number in turn:
+                    turn[number] = turn[number]._replace(y=arguments.label_of(label))
+
     def _over_all_folds(self, seconds: float) -> FoldEstimate:
-        y = np.array([label for labels, _ in self._scored for label in labels], bool)
-        f = np.array([value for _, values in self._scored for value in values])
-        errors = [np.mean(np.array(labels) != (np.array(values) > 0.0)) for labels, values in self._scored if labels]
+        scored = [found for turn in self._scored for found in turn.values()]
+        y = np.array([found.y for found in scored], bool)
+        f = np.array([found.f for found in scored])
+        errors = [np.mean([found.y != (found.f > 0.0) for found in turn.values()]) for turn in self._scored if turn]
         return FoldEstimate(
             n_seen=self.model.n_seen,
             n=len(y),
@@ -658,16 +722,24 @@ class StreamingKFold(StreamingEstimate):
         )
 
     def _own_state(self) -> dict[str, Any]:
-        return {"scored": [list(item) for item in self._scored], "latest": bool(self.latest)}
+        turns = [[[number, *found] for number, found in turn.items()] for turn in self._scored]
+        return {"turns_scored": turns, "latest": bool(self.latest)}
 
     def _take_state(self, meta: Mapping[str, Any]) -> None:
-        for labels, values in snapshot.field(meta, "scored", list):
-            require(len(labels) == len(values), f"{len(labels)} labels of {len(values)} decision values")
-            require(all(type(label) is bool for label in labels), "a label is neither true nor false")
-            require(all(type(value) is float and math.isfinite(value) for value in values), "a value is not finite")
-            self._scored.append((labels, values))
-        if snapshot.field(meta, "latest", bool):
+        if "turns_scored" not in meta:  # version 0.1.0 stored them without the ids: they are made anew
+            return
+        for turn in snapshot.field(meta, "turns_scored", list):
+            self._scored.append({number: _scored(*found) for number, *found in turn})
+        if snapshot.field(meta, "latest", bool) and self._scored:
             self.latest = self._over_all_folds(0.0)
+
+
+def _scored(y: Any, f: Any, born: Any) -> Scored:
+    """What an example's fold has given, as it was stored."""
+    require(type(y) is bool, f"the label {y!r} is neither true nor false")
+    require(type(f) is float and math.isfinite(f), f"the decision value {f!r} is not finite")
+    require(type(born) is int, f"the age {born!r} is not an integer")
+    return Scored(y, f, born)
 
 
 def _plain(estimate: LOOEstimate | None) -> dict[str, Any] | None:
