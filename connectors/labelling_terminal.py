@@ -337,7 +337,8 @@ def _progress(stats: Mapping[str, Any], names: tuple[str, str]) -> list[str]:
     remaining = stats["remaining"]
     budget = "" if remaining is None else f"; {remaining} left of the budget"
     counts = f"{stats['labels']} labels: {stats['positive']} {names[0]}, {stats['negative']} {names[1]}{budget}"
-    notes = (stats["verdict"]["why"], stats["trainer"], stats["trouble"])
+    refused = f"damaged records, set aside: {stats['refused']}" if stats.get("refused") else ""
+    notes = (stats["verdict"]["why"], refused, stats["trainer"], stats["trouble"])
     return [counts, *(_plain(note) for note in notes if note)]
 
 
