@@ -101,7 +101,7 @@ class Shown:
     event
         What else the event has.
     margin, score
-        Decision value, and probability of the positive class, when it was asked.
+        Decision value, and probability of the positive class if that is known, when it was asked.
     reason
         Why: "seed", "boundary", "explore" or "audit".
     asked_at, expires_at
@@ -118,7 +118,7 @@ class Shown:
     x: Mapping[str, float]
     event: Mapping[str, Any]
     margin: float
-    score: float
+    score: float | None
     reason: str
     asked_at: int
     expires_at: int
@@ -767,6 +767,10 @@ def _is_finite(value: Any) -> bool:
     return type(value) in (int, float) and abs(value) <= sys.float_info.max
 
 
+def _is_share(value: Any) -> bool:
+    return _is_finite(value) and 0 <= value <= 1
+
+
 def _is_count(value: Any) -> bool:
     return type(value) is int and 0 <= value < _INT64
 
@@ -792,7 +796,7 @@ def _is_point(value: Any) -> bool:
     """Whether this is a `CurvePoint`."""
     if type(value) is not list or len(value) != 4:
         return False
-    return all(map(_is_count, value[:2])) and all(share is None or _is_finite(share) for share in value[2:])
+    return all(map(_is_count, value[:2])) and all(share is None or _is_share(share) for share in value[2:])
 
 
 def _is_verdict(value: Any) -> bool:
@@ -814,7 +818,7 @@ _QUESTION: dict[str, _Check] = {
     "x": _NUMBERS,
     "event": (_is_plain, "an object without infinite numbers"),
     "margin": (_is_finite, "a finite number"),
-    "score": (lambda value: _is_finite(value) and 0 <= value <= 1, "a number from 0 to 1"),
+    "score": (lambda value: value is None or _is_share(value), "a number from 0 to 1, or null"),
     "reason": (lambda value: type(value) is str, "a text"),
     "asked_at": _TIME,
     "expires_at": _TIME,
