@@ -41,6 +41,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from .checkpoint import take_array
 from .wire import Label
 
 _OVERHEAD = 512  # bytes of an entry beside its payload: the objects in it and its place in the table
@@ -335,9 +336,12 @@ class Join:
     def from_arrays(cls, arrays: Mapping[str, np.ndarray], ttl_ms: int, max_bytes: int) -> "Join":
         """Continue, possibly with other limits."""
         self = cls(ttl_ms, max_bytes)
-        self.counters = JoinCounters(*arrays["counters"].tolist())
-        columns = [arrays[name].tolist() for name in ("key", "since", "rev", "offset", "margin", "w", "y")]
-        taught = zip(arrays["taught_y"].tolist(), arrays["taught_w"].tolist(), strict=True)
+        self.counters = JoinCounters(*take_array(arrays, "counters", "i", None).tolist())
+        n = len(take_array(arrays, "key", "i", None))
+        kinds = {"key": "i", "since": "i", "rev": "i", "offset": "i", "margin": "f", "w": "f", "y": "i"}
+        columns = [take_array(arrays, name, kind, n).tolist() for name, kind in kinds.items()]
+        lessons = [take_array(arrays, name, kind, n).tolist() for name, kind in (("taught_y", "i"), ("taught_w", "f"))]
+        taught = zip(*lessons, strict=True)
         rows = zip(*columns, taught, _unpack("value", arrays), _unpack("entity", arrays), strict=True)
         for key, since, rev, offset, margin, w, y, (taught_y, taught_w), value, entity in rows:
             weight = None if math.isnan(w) else w
@@ -345,7 +349,7 @@ class Join:
             lesson = _restored(taught_y, taught_w)
             self._entries[key] = _Entry(since, value, entity, weight, margin, rev, offset, label, lesson)
         self._bytes = sum(map(_size, self._entries.values()))
-        self._advance(int(arrays["clock"]))
+        self._advance(int(take_array(arrays, "clock", "i")))
         self._shrink()
         return self
 
@@ -406,8 +410,10 @@ def _pack(name: str, items: list[bytes | None]) -> dict[str, np.ndarray]:
 
 
 def _unpack(name: str, arrays: Mapping[str, np.ndarray]) -> list[bytes | None]:
-    data = arrays[name].tobytes()
-    lengths = arrays[f"{name}_length"]
+    data = take_array(arrays, name, "u", None).tobytes()
+    lengths = take_array(arrays, f"{name}_length", "i", None)
     ends = np.maximum(lengths, 0).cumsum()
+    if lengths.min(initial=0) < _ABSENT or ends[-1:].sum() != len(data):
+        raise ValueError(f"the lengths of {name!r} do not fit its {len(data)} bytes")
     spans = zip(lengths.tolist(), ends.tolist(), strict=True)
     return [None if length == _ABSENT else data[end - length : end] for length, end in spans]
