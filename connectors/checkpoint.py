@@ -134,7 +134,7 @@ class Checkpoint:
     def _is_plausible(self) -> bool:
         if not all(type(part) is dict for part in (self.offsets, self.fingerprint, self.counters)):
             return False
-        numbers = [self.sequence, self.offsets.get("events"), self.offsets.get("labels")]
+        numbers = [self.sequence, self.offsets.get("events", 0), self.offsets.get("labels", 0)]
         return all(type(number) is int and 0 <= number < 1 << 63 for number in numbers)
 
 

@@ -122,7 +122,7 @@ def test_damaged_blobs(written):
     "change",
     [
         {"sequence": "1"}, {"sequence": -1}, {"sequence": 1 << 70}, {"sequence": None}, {"offsets": []},
-        {"offsets": {}}, {"offsets": {"events": 1}}, {"offsets": {"events": -1, "labels": 0}},
+        {"offsets": {"events": "1"}}, {"offsets": {"events": -1, "labels": 0}},
         {"offsets": {"events": 1.5, "labels": 0}}, {"fingerprint": 7}, {"counters": [1]}, {"more": 1},
     ],
 )  # fmt: skip
@@ -135,6 +135,13 @@ def test_a_damaged_header_lets_an_older_checkpoint_be_used(written, tmp_path, ch
         number, checkpoint = load_newest(tmp_path)
     assert number[1] == 1
     assert checkpoint.offsets == good.offsets
+
+
+@pytest.mark.parametrize("offsets", [{}, {"events": 1}, {"labels": 1}])
+def test_missing_offsets(written, offsets):
+    store, checkpoint = written
+    with pytest.raises(CheckpointError, match="its content is damaged"):
+        go_on(store, replace(checkpoint, offsets=offsets).to_bytes())
 
 
 @given(st.data())
