@@ -6,7 +6,8 @@ records after that position, and no others, are learned again.
 
 import logging
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from operator import itemgetter
 from pathlib import Path
@@ -36,6 +37,49 @@ _NAME = re.compile(r"(?:checkpoint|journal)-(\d{6})-(\d{10})\.(?:ssvm|log)")
 
 class CheckpointError(ValueError):
     """There are checkpoints, but none of them can be used."""
+
+
+@contextmanager
+def reading(where: Path) -> Iterator[None]:
+    """What damaged content makes a reader stumble over, as `CheckpointError`.
+
+    A checksum finds damage to a file.  This is for content that was damaged before it was written, or by intent.
+    """
+    try:
+        yield
+    except (CheckpointError, ConfigError, snapshot.SnapshotError):
+        raise
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError, RecursionError, MemoryError) as error:
+        raise CheckpointError(
+            f"{where}: the newest checkpoint cannot be used, its content is damaged: {error!r:.300}"
+        ) from error
+
+
+def take_array(arrays: Mapping[str, np.ndarray], name: str, kind: str, *shape: int | None) -> np.ndarray:
+    """An array of a checkpoint.
+
+    Parameters
+    ----------
+    arrays
+        By name.
+    name
+        Of this one.
+    kind
+        Of its dtype: "b", "i", "u" or "f".
+    shape
+        What it must be; None: any length.
+
+    Raises
+    ------
+    CheckpointError
+        If it is missing, or of another kind or shape.
+    """
+    array = arrays.get(name)
+    fits = array is not None and array.dtype.kind == kind and array.ndim == len(shape)
+    if array is None or not fits or any(n not in (None, m) for n, m in zip(shape, array.shape, strict=True)):
+        found = "missing" if array is None else f"{array.dtype} of shape {array.shape}"
+        raise CheckpointError(f"array {name!r} of a checkpoint is {found}, not {kind!r} of shape {shape}")
+    return array
 
 
 @dataclass(frozen=True)
@@ -80,7 +124,19 @@ class Checkpoint:
         meta, stored = snapshot.unpack(data, _KIND)
         blobs = {name.removeprefix("blob."): a.tobytes() for name, a in stored.items() if name.startswith("blob.")}
         arrays = {name.removeprefix("array."): a for name, a in stored.items() if name.startswith("array.")}
-        return cls(**meta, blobs=blobs, arrays=arrays)
+        try:
+            checkpoint = cls(**meta, blobs=blobs, arrays=arrays)
+        except TypeError as error:
+            raise snapshot.SnapshotError(f"a checkpoint with other fields: {error}") from None
+        if not checkpoint._is_plausible():
+            raise snapshot.SnapshotError(f"a checkpoint whose sequence, offsets or counters cannot be: {meta!r:.300}")
+        return checkpoint
+
+    def _is_plausible(self) -> bool:
+        if not all(type(part) is dict for part in (self.offsets, self.fingerprint, self.counters)):
+            return False
+        numbers = [self.sequence, self.offsets.get("events", 0), self.offsets.get("labels", 0)]
+        return all(type(number) is int and 0 <= number < 1 << 63 for number in numbers)
 
 
 class CheckpointStore:

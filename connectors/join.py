@@ -43,6 +43,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from .checkpoint import take_array
 from .wire import Label
 
 _OVERHEAD = 512  # bytes of an entry beside its payload: the objects in it and its place in the table
@@ -358,9 +359,12 @@ class Join:
     def from_arrays(cls, arrays: Mapping[str, np.ndarray], ttl_ms: int, event_bytes: int, label_bytes: int) -> "Join":
         """Continue, possibly with other limits."""
         self = cls(ttl_ms, event_bytes, label_bytes)
-        self.counters = JoinCounters(*arrays["counters"].tolist())
-        columns = [arrays[name].tolist() for name in ("key", "since", "rev", "offset", "margin", "w", "y")]
-        taught = zip(arrays["taught_y"].tolist(), arrays["taught_w"].tolist(), strict=True)
+        self.counters = JoinCounters(*take_array(arrays, "counters", "i", None).tolist())
+        n = len(take_array(arrays, "key", "i", None))
+        kinds = {"key": "i", "since": "i", "rev": "i", "offset": "i", "margin": "f", "w": "f", "y": "i"}
+        columns = [take_array(arrays, name, kind, n).tolist() for name, kind in kinds.items()]
+        lessons = [take_array(arrays, name, kind, n).tolist() for name, kind in (("taught_y", "i"), ("taught_w", "f"))]
+        taught = zip(*lessons, strict=True)
         rows = zip(*columns, taught, _unpack("value", arrays), _unpack("entity", arrays), strict=True)
         for key, since, rev, offset, margin, w, y, (taught_y, taught_w), value, entity in rows:
             weight = None if math.isnan(w) else w
@@ -368,7 +372,7 @@ class Join:
             lesson = _restored(taught_y, taught_w)
             kept = self._labels if value is None else self._events
             kept.add(key, _Entry(since, value, entity, weight, margin, rev, offset, label, lesson))
-        self._advance(int(arrays["clock"]))
+        self._advance(int(take_array(arrays, "clock", "i")))
         self._shrink(self._events)
         self._shrink(self._labels)
         return self
@@ -430,8 +434,10 @@ def _pack(name: str, items: list[bytes | None]) -> dict[str, np.ndarray]:
 
 
 def _unpack(name: str, arrays: Mapping[str, np.ndarray]) -> list[bytes | None]:
-    data = arrays[name].tobytes()
-    lengths = arrays[f"{name}_length"]
+    data = take_array(arrays, name, "u", None).tobytes()
+    lengths = take_array(arrays, f"{name}_length", "i", None)
     ends = np.maximum(lengths, 0).cumsum()
+    if lengths.min(initial=0) < _ABSENT or ends[-1:].sum() != len(data):
+        raise ValueError(f"the lengths of {name!r} do not fit its {len(data)} bytes")
     spans = zip(lengths.tolist(), ends.tolist(), strict=True)
     return [None if length == _ABSENT else data[end - length : end] for length, end in spans]

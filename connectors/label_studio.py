@@ -110,7 +110,8 @@ class Api:
         if not self._is_personal:
             return f"Token {self._token}"
         if self._access is None:
-            self._access = str(self._call("POST", "/api/token/refresh", {"refresh": self._token}, None)["access"])
+            answer = self._call("POST", "/api/token/refresh", {"refresh": self._token}, None)
+            self._access = str(_member(answer, "access", str))
         return f"Bearer {self._access}"
 
     def _call(self, method: str, path: str, body: Any, authorization: str | None) -> Any:
@@ -125,7 +126,7 @@ class Api:
             return json.loads(content) if content else None
         except urllib.error.HTTPError as error:
             raise self._translated(error, f"{method} {path}") from None
-        except (OSError, http.client.HTTPException, ValueError) as error:
+        except (OSError, http.client.HTTPException, ValueError, RecursionError) as error:
             raise Unavailable(f"Label Studio at {self._url} does not answer as it should: {error}") from None
 
     def _translated(self, error: urllib.error.HTTPError, what: str) -> Exception:
@@ -139,6 +140,14 @@ class Api:
         if error.code >= 500 or error.code == 429:
             return Unavailable(f"Label Studio is in trouble: {what}: {error.code} {detail}")
         return _Refused(f"Label Studio refuses {what}: {error.code} {detail}")
+
+
+def _member(answer: Any, name: str, kind: type) -> Any:
+    """A member of what Label Studio answers; raises `Unavailable` if it is missing or of another kind."""
+    value = answer.get(name) if isinstance(answer, dict) else None
+    if not isinstance(value, kind):
+        raise Unavailable(f"Label Studio does not answer as it should: no {name!r} in {answer!r:.200}")
+    return value
 
 
 class _NoRedirects(urllib.request.HTTPRedirectHandler):
@@ -259,7 +268,7 @@ class LabelStudio:
             project = self._api.call("GET", f"/api/projects/{self._project}/")
         except _Gone:
             raise ConfigError([f"--project {self._project}: Label Studio has no such project, or hides it"]) from None
-        self._interface = Interface.read(project.get("label_config") or "", self._settings.label)
+        self._interface = Interface.read(_member(project, "label_config", str), self._settings.label)
         if self._interface is None:
             names = self._settings.label.positive or "positive", self._settings.label.negative or "negative"
             raise ConfigError(
@@ -274,13 +283,19 @@ class LabelStudio:
         if not self._service.stats()["loaded"]:
             raise Unavailable("the questions are still being read")
         for task in self._list():
-            ours = self._learn(task.get("id"), task.get("data"))
-            if ours is None:
-                continue
-            annotations = sorted(task.get("annotations") or [], key=_time_of)
-            for annotation in annotations:
-                self._hear(ours, annotation, int(1000 * _time_of(annotation)) or None)
-            self._look_for_deletions(ours, {annotation.get("id") for annotation in annotations})
+            try:
+                self._sync_task(task)
+            except (AttributeError, KeyError, OverflowError, TypeError, ValueError) as error:
+                logger.warning("passing over a task that is not as Label Studio sends it: %r: %.200r", error, task)
+
+    def _sync_task(self, task: Mapping[str, Any]) -> None:
+        ours = self._learn(task.get("id"), task.get("data"))
+        if ours is None:
+            return
+        annotations = sorted(task.get("annotations") or [], key=_time_of)
+        for annotation in annotations:
+            self._hear(ours, annotation, int(1000 * _time_of(annotation)) or None)
+        self._look_for_deletions(ours, {annotation.get("id") for annotation in annotations})
 
     def _list(self) -> Iterator[dict[str, Any]]:
         page, n_seen = 1, 0
@@ -290,11 +305,11 @@ class LabelStudio:
                 answer = self._api.call("GET", f"/api/tasks/?{query}")
             except _Gone:  # behind the last page
                 return
-            tasks = answer["tasks"]
+            tasks = _member(answer, "tasks", list)
             yield from tasks
             n_seen += len(tasks)
             page += 1
-            if not tasks or n_seen >= int(answer.get("total", n_seen)):
+            if not tasks or n_seen >= _member({"total": n_seen, **answer}, "total", int):
                 return
 
     def _learn(self, task_id: Any, data: Any) -> _Task | None:
@@ -337,10 +352,10 @@ class LabelStudio:
             answer = self._api.call("POST", f"/api/projects/{self._project}/import?return_task_ids=true", tasks)
         except (_Refused, _Gone) as error:
             raise ConfigError([str(error)]) from None
-        numbers = answer.get("task_ids") or []
+        numbers = (answer.get("task_ids") if isinstance(answer, dict) else None) or []
         with self._lock:
             self._pushed |= {shown.query_id for shown in new}
-            if len(numbers) == len(new):
+            if isinstance(numbers, list) and [type(number) for number in numbers] == [int] * len(new):
                 for number, shown in zip(numbers, new, strict=True):
                     self._tasks[number] = _Task(number, shown.query_id, shown.place)
             else:  # it works on them still
@@ -373,7 +388,7 @@ class LabelStudio:
     def _remove(self, task: _Task) -> None:
         try:
             found = self._api.call("GET", f"/api/tasks/{task.id}/")
-            if not found.get("annotations") and not found.get("drafts"):
+            if isinstance(found, dict) and not found.get("annotations") and not found.get("drafts"):
                 self._api.call("DELETE", f"/api/tasks/{task.id}/")
         except _Gone:
             pass
@@ -477,7 +492,7 @@ class LabelStudio:
 
 def _prediction(data: Mapping[str, Any], interface: "Interface | None") -> dict[str, Any]:
     score = data.get("score")
-    if interface is None or not isinstance(score, int | float):
+    if interface is None or not isinstance(score, int | float) or not 0 <= score <= 1:
         return {"result": [], "score": 0.0, "model_version": MODEL}
     choice = {
         "from_name": interface.name,
@@ -493,7 +508,7 @@ def _time_of(annotation: Mapping[str, Any]) -> float:
     text = annotation.get("updated_at") or annotation.get("created_at")
     try:
         return datetime.fromisoformat(str(text)).timestamp()
-    except ValueError:
+    except (ValueError, OverflowError):
         return 0.0
 
 
@@ -515,7 +530,7 @@ class Interface(NamedTuple):
         """The first Choices tag that has both labels; None if there is none."""
         try:
             root = ElementTree.fromstring(config)  # noqa: S314 - expat limits the growth of entities
-        except ElementTree.ParseError:
+        except (ElementTree.ParseError, ValueError):
             return None
         for tag in root.iter("Choices"):
             texts = [choice.get("alias") or choice.get("value") or "" for choice in tag.iter("Choice")]
@@ -582,8 +597,8 @@ class _Handler(Handler):
             self._answer(HTTPStatus.OK, route(body) or {"status": "ok"})
         except (Unavailable, UnknownQuestion) as error:
             self._answer(HTTPStatus.SERVICE_UNAVAILABLE, {"error": str(error)})
-        except (AttributeError, KeyError, TypeError, ValueError) as error:
-            self._answer(HTTPStatus.BAD_REQUEST, {"error": f"not as Label Studio sends it: {error!r}"})
+        except (AttributeError, KeyError, OverflowError, TypeError, ValueError) as error:
+            self._answer(HTTPStatus.BAD_REQUEST, {"error": f"not as Label Studio sends it: {error!r:.200}"})
 
     def _is_welcome(self) -> bool:
         """No page of a browser, which would name its origin, and nobody without the password."""

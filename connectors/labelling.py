@@ -7,20 +7,25 @@ Questions come from the topic log.questions (see `asking`), answers go to log.la
 op may be "retract" (of an answer), "skip" or "ignore", without y, too.  Of two answers the one with the higher rev
 holds.  A page, a terminal, Label Studio and oracles made of programs or files all answer through `LabellingService`.
 
-An answer is durable before `LabellingService.answer` returns, and the same answer again writes nothing.  So whoever did
-not hear the reply repeats it.  What was answered before a restart is read from log.labels, since the trainer may not
-have taken it up yet.
+An answer is durable before `LabellingService.answer` returns, and the same answer again writes nothing.  So a client
+that did not hear the reply repeats it.  What was answered before a restart is read from log.labels, since the trainer
+may not have taken it up yet.
+
+`read_question` and `read_status` check all that is read from log.questions: a record that is damaged is set aside with
+a warning, and counted, before anything shows it.
 """
 
 import json
 import logging
 import math
+import sys
 import threading
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
 from types import MappingProxyType
 from typing import Any, Literal, NamedTuple
 
@@ -31,6 +36,8 @@ from .asking import STATUS
 from .commands import open_once
 from .daemon import POLL_SECONDS
 from .folders import AlreadyInUse, lock_folder
+from .formats import BadRecord, Fields, show
+from .json_format import read_json
 from .segments import LogCorruption
 from .settings import Settings
 from .transport import AccessDenied, OffsetOutOfRange, OutputsLost, Record, TopicMismatch, Transport, Unavailable
@@ -40,6 +47,7 @@ logger = logging.getLogger(__name__)
 Outcome = Literal["first", "repeated", "changed", "stale"]
 
 UNDO_SECONDS = 60
+MAX_QUERY_ID = 300  # characters
 
 _POLL_RECORDS = 500
 _RETRY_SECONDS = 1.0
@@ -49,6 +57,7 @@ _KEPT_QUESTIONS = 1_000  # that are closed: their answers may come late, or be t
 _CLOCKS_MS = 3_600_000  # by which those of trainers and desks may differ
 _SILENT_SECONDS = 60  # without a reaction to an answer
 _MAX_NAME = 200
+_INT64 = 1 << 63
 _COUNTS = (
     "asked",
     "open",
@@ -92,7 +101,7 @@ class Shown:
     event
         What else the event has.
     margin, score
-        Decision value, and probability of the positive class, when it was asked.
+        Decision value, and probability of the positive class if that is known, when it was asked.
     reason
         Why: "seed", "boundary", "explore" or "audit".
     asked_at, expires_at
@@ -109,7 +118,7 @@ class Shown:
     x: Mapping[str, float]
     event: Mapping[str, Any]
     margin: float
-    score: float
+    score: float | None
     reason: str
     asked_at: int
     expires_at: int
@@ -182,6 +191,7 @@ class LabellingService:
         self._closing = threading.Event()
         self._asked: dict[str, int] = {}  # open questions, and the time of the record that asked
         self._reading: set[tuple[str, int]] = set()  # partitions
+        self._refused: set[tuple[str, int, int]] = set()  # topic, partition and offset of damaged records
         self._thread = threading.Thread(target=self._follow, name="questions", daemon=True)
         self._resources = ExitStack()
         self._writer: AbstractContextManager[Transport] | None = None
@@ -451,9 +461,9 @@ class LabellingService:
             The counts of `streamsvm.active.LabellingLoop`; "remaining": labels left of the budgets, None without one;
             "verdict": "stop" if all partitions say so, "audit" if any does, and "why"; "curve" of the partition with
             the most labels.  And of the desk: "waiting", questions without an answer; "unheard", answers without the
-            trainer's reaction; "loaded", whether the questions have been read; "trainer", a sentence if nothing has
-            been heard of it, and else None; "heard_at", the time of its last record in milliseconds, or None;
-            "trouble", why the log cannot be read, or None.
+            trainer's reaction; "refused", damaged records that were set aside; "loaded", whether the questions have
+            been read; "trainer", a sentence if nothing has been heard of it, and else None; "heard_at", the time of its
+            last record in milliseconds, or None; "trouble", why the log cannot be read, or None.
         """
         with self._changed:
             parts = [self._status[number] for number in sorted(self._status)]
@@ -467,6 +477,7 @@ class LabellingService:
                 "curve": fullest.get("curve", []),
                 "waiting": len(self._open),
                 "unheard": len(self._unheard),
+                "refused": len(self._refused),
                 "loaded": self._is_loaded,
                 "trainer": self._missing_trainer(),
                 "heard_at": self._heard,
@@ -589,26 +600,32 @@ class LabellingService:
                         self._hear(record)
                     else:
                         self._ask(record)
-                except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-                    where = f"{record.topic}-{record.partition}"
-                    logger.warning("%s: passing over offset %d: %r", where, record.offset, error)
+                except BadRecord as error:
+                    self._set_aside(record, error)
             self._tell()
+
+    def _set_aside(self, record: Record, error: BadRecord) -> None:
+        """Pass over a damaged record; it is read again where the log is."""
+        place = (record.topic, record.partition, record.offset)
+        if place not in self._refused:
+            logger.warning("%s-%d: passing over offset %d: %s", *place, error)
+        if len(self._refused) < _KEPT_ANSWERS:
+            self._refused.add(place)
 
     def _ask(self, record: Record) -> None:
         """Of the trainer: a question, its end, or how far it is."""
         self._heard = max(record.timestamp, self._heard or 0)
-        if record.key is None:
-            raise ValueError("a question must have a key")
         if record.key == STATUS:
-            self._status[record.partition] = dict(json.loads(record.value or b"")["status"])
+            self._status[record.partition] = read_status(record)
             return
-        query_id = record.key.decode()
         if record.value is None:
+            query_id = _query_id(record)
             self._unheard.pop(query_id, None)
             if query_id not in self._back:
                 self._close(query_id)
             return
-        shown = _read_question(record)
+        shown = read_question(record)
+        query_id = shown.query_id
         self._asked[query_id] = record.timestamp
         self._open[query_id] = shown
         given = self._given.get(query_id)
@@ -622,7 +639,7 @@ class LabellingService:
         """An answer, or any label."""
         if b'"query_id"' not in (record.value or b""):
             return
-        query_id = json.loads(record.value or b"")["query_id"]
+        query_id = read_json(record.value or b"", lambda fields: fields.get("query_id"))
         if not isinstance(query_id, str):
             return
         label = self._codec.decode_label(record)
@@ -685,13 +702,135 @@ def _check_name(who: str) -> None:
         raise ValueError(f"who must be a name of 1 to {_MAX_NAME} characters, got {who!r:.60}")
 
 
-def _read_question(record: Record) -> Shown:
-    fields = json.loads(record.value or b"")
+# --- records ----------------------------------------------------------------------------------------------------------
+
+
+def read_question(record: Record) -> Shown:
+    """A question from its record.
+
+    Raises
+    ------
+    BadRecord
+        If the record is not exactly what `asking` describes; the detail names the field.
+    """
+    return read_json(record.value or b"", partial(_to_shown, record))
+
+
+def _to_shown(record: Record, fields: Fields) -> Shown:
+    for name, (is_right, wanted) in _QUESTION.items():
+        _check_field(fields, name, is_right, wanted)
+    if fields["query_id"] != _query_id(record):
+        raise BadRecord("bad-question", f"the key of question {show(fields['query_id'])} is {show(record.key)}")
     names = ("x", "event", "margin", "score", "reason", "asked_at", "expires_at", "unusual", "model")
-    shown = Shown(fields["query_id"], fields["id"], record.partition, *(fields[name] for name in names))
-    if shown.query_id.encode() != record.key:
-        raise ValueError(f"the key of question {shown.query_id!r} is {record.key!r}")
-    return shown
+    return Shown(fields["query_id"], fields["id"], record.partition, *(fields[name] for name in names))
+
+
+def _query_id(record: Record) -> str:
+    """The key of a question, or of its end."""
+    try:
+        query_id = (record.key or b"").decode()
+    except UnicodeDecodeError as error:
+        raise BadRecord("bad-question", f"its key is no text: {error}") from None
+    if not query_id:
+        raise BadRecord("bad-question", "a question must have a key")
+    return query_id
+
+
+def read_status(record: Record) -> dict[str, Any]:
+    """How far a partition is, from its record.
+
+    Raises
+    ------
+    BadRecord
+        If a field is not what `asking.status` writes.
+    """
+    return read_json(record.value or b"", _to_status)
+
+
+def _to_status(fields: Fields) -> dict[str, Any]:
+    _check_field(fields, "status", lambda value: type(value) is dict, "an object")
+    status: dict[str, Any] = fields["status"]
+    for name in status.keys() & _STATUS.keys():
+        _check_field(status, name, *_STATUS[name])
+    return status
+
+
+def _check_field(fields: Fields, name: str, is_right: Callable[[Any], bool], wanted: str) -> None:
+    if name not in fields:
+        raise BadRecord("missing-field", f"the record has no {name!r}")
+    if not is_right(fields[name]):
+        raise BadRecord("bad-question", f"{name} must be {wanted}, got {show(fields[name])}")
+
+
+def _is_finite(value: Any) -> bool:
+    """Whether this is a number to everything that shows it."""
+    return type(value) in (int, float) and abs(value) <= sys.float_info.max
+
+
+def _is_share(value: Any) -> bool:
+    return _is_finite(value) and 0 <= value <= 1
+
+
+def _is_count(value: Any) -> bool:
+    return type(value) is int and 0 <= value < _INT64
+
+
+def _is_time(value: Any) -> bool:
+    return type(value) is int and -_INT64 <= value < _INT64
+
+
+def _are_numbers(value: Any) -> bool:
+    return type(value) is dict and all(map(_is_finite, value.values()))
+
+
+def _is_plain(value: Any) -> bool:
+    """Whether this is an object that can be written as JSON again."""
+    try:
+        json.dumps(value, allow_nan=False)
+    except ValueError:
+        return False
+    return type(value) is dict
+
+
+def _is_point(value: Any) -> bool:
+    """Whether this is a `CurvePoint`."""
+    if type(value) is not list or len(value) != 4:
+        return False
+    return all(map(_is_count, value[:2])) and all(share is None or _is_share(share) for share in value[2:])
+
+
+def _is_verdict(value: Any) -> bool:
+    if type(value) is not dict or not isinstance(value.get("why"), str):
+        return False
+    return isinstance(value.get("stop"), bool) and isinstance(value.get("audit"), bool)
+
+
+_Check = tuple[Callable[[Any], bool], str]
+_COUNT: _Check = (_is_count, "a count")
+_NUMBERS: _Check = (_are_numbers, "an object of finite numbers")
+_TIME: _Check = (_is_time, "whole milliseconds")
+_QUESTION: dict[str, _Check] = {
+    "query_id": (
+        lambda value: type(value) is str and 0 < len(value) <= MAX_QUERY_ID,
+        f"1 to {MAX_QUERY_ID} characters",
+    ),
+    "id": (lambda value: type(value) in (str, int), "a text or a whole number"),
+    "x": _NUMBERS,
+    "event": (_is_plain, "an object without infinite numbers"),
+    "margin": (_is_finite, "a finite number"),
+    "score": (lambda value: value is None or _is_share(value), "a number from 0 to 1, or null"),
+    "reason": (lambda value: type(value) is str, "a text"),
+    "asked_at": _TIME,
+    "expires_at": _TIME,
+    "unusual": _NUMBERS,
+    "model": (lambda value: type(value) is dict and all(map(_is_count, value.values())), "an object of counts"),
+}
+_STATUS: dict[str, _Check] = {
+    **dict.fromkeys(_COUNTS, _COUNT),
+    "remaining": (lambda value: value is None or _is_count(value), "a count or null"),
+    "verdict": (_is_verdict, "an object of stop, audit and why"),
+    "curve": (lambda value: type(value) is list and all(map(_is_point, value)), "a list of points"),
+}
 
 
 def _verdict(parts: Mapping[int, Mapping[str, Any]]) -> dict[str, Any]:

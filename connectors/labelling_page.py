@@ -47,7 +47,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import SplitResult, parse_qs, unquote, urlsplit
 
-from .labelling import LabellingService, Shown, UnknownQuestion
+from .labelling import MAX_QUERY_ID, LabellingService, Shown, UnknownQuestion
 from .serve import Handler, HTTPServer, Refused, is_own_name
 from .settings import LabellingSettings, Settings
 from .transport import Unavailable
@@ -397,6 +397,6 @@ class _Handler(Handler):
 
 def _query_id(body: Mapping[str, Any]) -> str:
     query_id = body.get("query_id")
-    if not isinstance(query_id, str) or not 0 < len(query_id) <= 200:
+    if not isinstance(query_id, str) or not 0 < len(query_id) <= MAX_QUERY_ID:
         raise Refused(HTTPStatus.BAD_REQUEST, f"query_id must be the id of a question, got {query_id!r:.100}")
     return query_id

@@ -266,6 +266,7 @@ def picture(shown: Shown, settings: Settings, stats: Mapping[str, Any], size: tu
     width, height = max(40, size[0]), size[1]
     names = class_names(settings)
     fields = _fields(shown, settings, width)
+    score = "" if shown.score is None else f"{shown.score:.0%} {names[0]}, "
     n_rows = max(_LEAST_ROWS, height - _FRAME_LINES - len(fields))
     lines = [
         "-" * width,
@@ -274,7 +275,7 @@ def picture(shown: Shown, settings: Settings, stats: Mapping[str, Any], size: tu
         *_features(shown, width, n_rows),
         "",
         f"asked because {WHY.get(shown.reason, _short(shown.reason, width))}",
-        f"the model: {shown.score:.0%} {names[0]}, margin {shown.margin:+.3g}",
+        f"the model: {score}margin {shown.margin:+.3g}",
         *_progress(stats, names),
         keys_line(names),
     ]
@@ -337,7 +338,8 @@ def _progress(stats: Mapping[str, Any], names: tuple[str, str]) -> list[str]:
     remaining = stats["remaining"]
     budget = "" if remaining is None else f"; {remaining} left of the budget"
     counts = f"{stats['labels']} labels: {stats['positive']} {names[0]}, {stats['negative']} {names[1]}{budget}"
-    notes = (stats["verdict"]["why"], stats["trainer"], stats["trouble"])
+    refused = f"damaged records, set aside: {stats['refused']}" if stats.get("refused") else ""
+    notes = (stats["verdict"]["why"], refused, stats["trainer"], stats["trouble"])
     return [counts, *(_plain(note) for note in notes if note)]
 
 

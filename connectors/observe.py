@@ -13,6 +13,9 @@ from tqdm import tqdm
 
 from streamsvm.metrics import PRBEP, prbep_score
 
+from .checkpoint import take_array
+
+_MAX_COUNT = 1 << 50  # of events: sums over all bins stay exact
 _BINS = 2048  # of the histogram of margins, on a scale where infinity is 1
 _HISTORY_LENGTH = 1024
 _DRIFT_RATE = 1 / 256  # weight of the newest event in the running mean
@@ -102,8 +105,15 @@ class Prequential:
     def from_arrays(cls, arrays: Mapping[str, np.ndarray], window: int) -> "Prequential":
         """Continue, possibly with another window."""
         self = cls(window)
-        self._histogram, self._confusion = arrays["histogram"], arrays["confusion"]
-        self._margins, self._labels = arrays["margins"][-window:], arrays["labels"][-window:]
+        self._histogram = take_array(arrays, "histogram", "i", 2, _BINS)
+        self._confusion = take_array(arrays, "confusion", "i", 2, 2)
+        margins = take_array(arrays, "margins", "f", None)
+        for counts in (self._histogram, self._confusion):
+            if counts.min() < 0 or counts.max() > _MAX_COUNT:
+                raise ValueError("the metrics of a checkpoint must be counts")
+        if not np.isfinite(margins).all():
+            raise ValueError("the margins of a checkpoint must be finite")
+        self._margins, self._labels = margins[-window:], take_array(arrays, "labels", "b", len(margins))[-window:]
         return self
 
     def _rolling_confusion(self) -> npt.NDArray[np.int64]:
@@ -185,12 +195,14 @@ class History:
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, np.ndarray]) -> "History":
         self = cls()
-        rows = arrays["rows"]
+        n_fields = len(Snapshot._fields)
+        rows = take_array(arrays, "rows", "f", None, _FIRST_FIELDS)
         if "more" in arrays:
-            rows = np.hstack([rows, arrays["more"]])
+            rows = np.hstack([rows, take_array(arrays, "more", "f", len(rows), n_fields - _FIRST_FIELDS)])
         self._rows = _as_snapshots(rows)
-        self.latest = next(iter(_as_snapshots(arrays["latest"])), None) if "latest" in arrays else None
-        self._every = int(arrays["every"])
+        if "latest" in arrays:
+            self.latest = next(iter(_as_snapshots(take_array(arrays, "latest", "f", None, n_fields))), None)
+        self._every = max(1, int(take_array(arrays, "every", "i")))
         return self
 
 

@@ -25,6 +25,7 @@ Plot = Callable[[Any], None]  # draws on a figure
 WIDTH, HEIGHT = 4.4, 2.9  # inches, of 72 units each in the picture
 FEW = 3  # points, which are drawn one by one
 LISTED = 5  # changes
+_DRAWN = 1e300  # larger numbers are drawn as this one: differences and margins around it are still finite
 MAX_SEEN = 100_000  # errors that the drift detector is given, or one in so many
 
 _TOO_OLD = (
@@ -454,6 +455,7 @@ def _line(
 def _plot(axes: Axes, x: Sequence[float], y: Sequence[float], color: str, label: str, style: str) -> None:
     if x:
         mark = "o" if len(x) <= FEW else ""
+        y = np.clip(y, -_DRAWN, _DRAWN)  # type: ignore[assignment]
         axes.plot(x, y, color=color, label=label, linestyle=style, marker=mark, markersize=4)
 
 

@@ -11,6 +11,7 @@ from string import Template
 import streamsvm
 from streamsvm import snapshot
 
+from .checkpoint import reading
 from .local_log import LocalLog
 from .models import SingleModel
 from .panels import Panel, all_panels, read_metrics, read_rows
@@ -84,7 +85,8 @@ def page(folder: Path, stored: Sequence[Stored], ends: Mapping[int, int]) -> str
     ends
         Where the events of partitions end now, as far as that is known.
     """
-    parts = [_summary(stored), *(_partition(item, ends.get(item.number)) for item in stored)]
+    with reading(folder):
+        parts = [_summary(stored), *(_partition(item, ends.get(item.number)) for item in stored)]
     topics = ", ".join(sorted({str(item.setting("log.topic")) for item in stored}))
     now = f"{datetime.now(UTC):%Y-%m-%d %H:%M:%S}"
     return Template((files(__package__) / "report_page.html").read_text(encoding="utf-8")).substitute(

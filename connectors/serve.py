@@ -522,7 +522,7 @@ class _Handler(Handler):
         metrics, health, limit = self.server.metrics, self.server.health, self.server.limit_seconds
         match self.path.partition("?")[0]:
             case "/metrics":
-                self._answer(HTTPStatus.OK, metrics.render(), "text/plain; version=0.0.4; charset=utf-8")
+                self._show(metrics)
             case "/healthz" if health.alive(limit):
                 self._answer(HTTPStatus.OK, "alive\n")
             case "/healthz":
@@ -532,6 +532,15 @@ class _Handler(Handler):
                 self._answer(HTTPStatus.SERVICE_UNAVAILABLE if reason else HTTPStatus.OK, f"{reason or 'ready'}\n")
             case _:
                 self._answer(HTTPStatus.NOT_FOUND, "there are /metrics, /healthz and /readyz\n")
+
+    def _show(self, metrics: Metrics) -> None:
+        try:
+            text = metrics.render()
+        except Exception as error:  # of a gauge that is a function
+            logger.exception("a request failed")
+            self._answer(HTTPStatus.INTERNAL_SERVER_ERROR, f"the metrics failed: {type(error).__name__}\n")
+        else:
+            self._answer(HTTPStatus.OK, text, "text/plain; version=0.0.4; charset=utf-8")
 
     def do_HEAD(self) -> None:
         self.do_GET()

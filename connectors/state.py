@@ -11,7 +11,7 @@ from streamsvm import WarmupScaler
 from streamsvm.classifier import OnlineSVM
 
 from .candidates import Labelling
-from .checkpoint import Checkpoint, CheckpointStore
+from .checkpoint import Checkpoint, CheckpointStore, reading, take_array
 from .estimates import Estimates
 from .join import Join
 from .models import KeyedModels, SingleModel, new_model, read_model
@@ -117,7 +117,20 @@ class State:
     def from_checkpoint(
         cls, checkpoint: Checkpoint, settings: Settings, store: CheckpointStore, number: int
     ) -> "State":
-        """The state of a partition at the time of a checkpoint, whose fingerprint must be the settings'."""
+        """The state of a partition at the time of a checkpoint, whose fingerprint must be the settings'.
+
+        Raises
+        ------
+        CheckpointError, SnapshotError
+            If its content is damaged.
+        """
+        with reading(store.folder):
+            return cls._from_checkpoint(checkpoint, settings, store, number)
+
+    @classmethod
+    def _from_checkpoint(
+        cls, checkpoint: Checkpoint, settings: Settings, store: CheckpointStore, number: int
+    ) -> "State":
         parts = split(checkpoint.arrays)
         blobs = checkpoint.blobs
         models: SingleModel | KeyedModels
@@ -140,13 +153,13 @@ class State:
             join=join,
             metrics=Prequential.from_arrays(parts["metrics"], settings.daemon.window),
             history=History.from_arrays(parts["history"]),
-            breaker=Breaker(settings.daemon.max_bad, parts["breaker"]["recent"].tolist()),
+            breaker=Breaker(settings.daemon.max_bad, take_array(parts["breaker"], "recent", "b", None).tolist()),
             labelling=labelling,
             estimates=estimates,
             offset=checkpoint.offsets["events"],
             labels_offset=checkpoint.offsets["labels"],
             sequence=checkpoint.sequence,
-            counters=Counters(**checkpoint.counters),
+            counters=_counters(checkpoint.counters),
         )
 
     def to_checkpoint(self, settings: Settings) -> Checkpoint:
@@ -177,6 +190,12 @@ class State:
             blobs=blobs,
             arrays={f"{part}.{name}": array for part, arrays in parts.items() for name, array in arrays.items()},
         )
+
+
+def _counters(stored: dict[str, Any]) -> Counters:
+    if not all(type(number) in (int, float) and number >= 0 for number in stored.values()):
+        raise ValueError(f"counters must be numbers, got {stored!r:.100}")
+    return Counters(**stored)
 
 
 def _keyed(settings: Settings, store: CheckpointStore) -> KeyedModels:

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 from streamsvm import WarmupScaler
 from streamsvm.classifier import OnlineSVM
 
-from .checkpoint import Checkpoint, CheckpointError, checkpoint_path, load_newest
+from .checkpoint import Checkpoint, CheckpointError, checkpoint_path, load_newest, reading
 from .models import KeyedModels, SingleModel
 from .settings import ALGORITHMS, ConfigError, ModelSettings
 from .state import split
@@ -88,8 +88,9 @@ def _read_once(folder: Path, number: int) -> Stored | None:
     algorithm = checkpoint.fingerprint.get("model.algorithm")
     if algorithm not in ALGORITHMS:
         raise CheckpointError(f"{path}: the algorithm {algorithm!r} is not known to this version")
-    scaler = WarmupScaler.from_bytes(checkpoint.blobs["scaler"]) if "scaler" in checkpoint.blobs else None
-    models = _models(folder, checkpoint, ModelSettings(algorithm=algorithm))
+    with reading(path):
+        scaler = WarmupScaler.from_bytes(checkpoint.blobs["scaler"]) if "scaler" in checkpoint.blobs else None
+        models = _models(folder, checkpoint, ModelSettings(algorithm=algorithm))
     return Stored(number, path, file.st_mtime, file.st_size, checkpoint, models, scaler)
 
 

@@ -416,6 +416,56 @@ def test_label_studio_may_be_away(settings, trainer, studio, caplog):
 # --- who is who -------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize(
+    "answer",
+    [None, 7, [], {}, {"tasks": 7}, {"tasks": [], "total": "many"}, {"label_config": None}, {"label_config": ["x"]}],
+)
+def test_answers_that_are_none_are_asked_for_again(settings, trainer, studio, monkeypatch, answer):
+    call, n_strange = Api._call, 0
+
+    def strange(self, method, path, *rest):
+        nonlocal n_strange
+        if method == "GET" and n_strange < 4:
+            n_strange += 1
+            return answer
+        return call(self, method, path, *rest)
+
+    monkeypatch.setattr(Api, "_call", strange)
+    trainer.ask("q1")
+    with Desk(settings, studio) as desk:
+        until(lambda: len(studio.tasks) == 1)
+        assert n_strange == 4
+    assert desk.error is None
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        {"annotations": 7}, {"annotations": [7]}, {"annotations": [{}]}, {"annotations": [{"id": 1, "result": 7}]},
+        {"annotations": [{"id": "x", "was_cancelled": True}]}, {"annotations": [{"id": [], "result": [7]}]},
+        {"annotations": [{"id": 1, "was_cancelled": True, "updated_at": "0001-01-01T00:00:00+14:00"}]},
+        {"data": {"streamsvm": "streamsvm/questions"}}, {"id": None}, {"id": {}},
+    ],
+)  # fmt: skip
+def test_a_task_that_is_damaged_is_passed_over(settings, trainer, studio, damage):
+    data = {"streamsvm": "streamsvm/questions", "query_id": "q0", "event_id": "e", "partition": 0}
+    studio.tasks[90] = {"id": 90, "data": data, "annotations": [], "drafts": []} | damage
+    studio.tasks[91] = 7
+    trainer.ask("q1")
+    with Desk(settings, studio) as desk:
+        until(lambda: len(studio.tasks) == 3)
+        desk.service.wait(0.1)
+    assert desk.error is None
+
+
+def test_a_score_that_is_none_is_no_prediction(settings, studio):
+    with Desk(settings, studio) as desk:
+        tasks = [{"data": {"score": score}} for score in (float("nan"), float("inf"), 10**400, "0.5", 1.5)]
+        status, content = desk.post("/predict", {"label_config": CONFIG, "tasks": tasks})
+    assert status == 200
+    assert content["results"] == [{"result": [], "score": 0.0, "model_version": "streamsvm"}] * 5
+
+
 def test_personal_access_tokens_are_exchanged(settings, trainer, studio):
     with Desk(settings, studio, token=REFRESH):
         until(lambda: ("GET", "/api/projects/7/") in studio.requests)

@@ -9,15 +9,21 @@ from dataclasses import replace
 from itertools import pairwise
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from streamsvm.active import Desk
 from streamsvm.connectors import labelling
 from streamsvm.connectors.folders import AlreadyInUse
-from streamsvm.connectors.labelling import LabellingService, Place, UnknownQuestion
+from streamsvm.connectors.formats import BadRecord
+from streamsvm.connectors.labelling import LabellingService, Place, UnknownQuestion, read_question
+from streamsvm.connectors.labelling_page import question as question_of
+from streamsvm.connectors.labelling_terminal import picture
 from streamsvm.connectors.local_log import LocalLog
 from streamsvm.connectors.oracles import answer_with, read_label, truth_from_field, truth_from_file
 from streamsvm.connectors.readers import FileError
 from streamsvm.connectors.settings import LabellingSettings, LabelSettings, LogSettings, Settings
-from streamsvm.connectors.transport import Unavailable
+from streamsvm.connectors.transport import Record, Unavailable
 
 SPAM = LabelSettings("spam", "ham")
 
@@ -173,7 +179,105 @@ def test_what_is_no_question_is_passed_over(settings, trainer, caplog):
     trainer.ask("good")
     with opened(settings) as service:
         assert ids(service.open()) == ["good"]
+        assert service.stats()["refused"] == 6
     assert len([record for record in caplog.records if "passing over" in record.message]) == 6
+
+
+@pytest.mark.parametrize(
+    ("fields", "reason"),
+    [
+        ({"query_id": 7}, "query_id must be 1 to 300 characters, got 7"),
+        ({"query_id": "q" * 301}, "query_id must be"),
+        ({"id": None}, "id must be a text or a whole number, got None"),
+        ({"id": True}, "id must be"),
+        ({"x": [1.0]}, "x must be an object of finite numbers"),
+        ({"x": {"a": "1"}}, "x must be"),
+        ({"x": {"a": None}}, "x must be"),
+        ({"x": {"a": True}}, "x must be"),
+        ({"x": {"a": 10**400}}, "x must be"),
+        ({"event": "text"}, "event must be an object"),
+        ({"margin": "0.1"}, "margin must be a finite number, got '0.1'"),
+        ({"margin": None}, "margin must be"),
+        ({"score": 1.5}, "score must be a number from 0 to 1, or null, got 1.5"),
+        ({"score": "high"}, "score must be"),
+        ({"reason": ["seed"]}, "reason must be a text"),
+        ({"asked_at": "now"}, "asked_at must be whole milliseconds"),
+        ({"asked_at": 10**30}, "asked_at must be"),
+        ({"expires_at": 1.5}, "expires_at must be"),
+        ({"unusual": {"a": "4"}}, "unusual must be"),
+        ({"unusual": []}, "unusual must be"),
+        ({"model": 3}, "model must be an object of counts"),
+        ({"model": {"ver": -1}}, "model must be"),
+    ],
+)
+def test_a_damaged_question_is_set_aside_and_counted(settings, trainer, caplog, fields, reason):
+    trainer.ask("q", **fields)
+    trainer.ask("good")
+    with opened(settings) as service:
+        assert ids(service.open()) == ["good"]
+        assert service.next("ann").query_id == "good"
+        assert service.stats()["refused"] == 1
+    assert reason in caplog.text
+
+
+@pytest.mark.parametrize(
+    "text", ["NaN", "-Infinity", "1e999", '"\\ud800"', "[" * 5000 + "]" * 5000, '{"a": 1, "a": 2}', "1" * 5000]
+)
+def test_a_value_that_is_no_json_for_everybody(settings, trainer, text):
+    trainer.ask("good")
+    with LocalLog(settings.log.dir) as log:
+        log.seek("questions", 0, 0)
+        question = next(record.value for record in log.poll(0, 10) if record.key == b"good")
+    for name, old in (("x", b'"a": 0.0'), ("event", b'"text": "hello"')):
+        damaged = question.replace(old, old.partition(b":")[0] + b": " + text.encode()).replace(b'"good"', b'"bad"')
+        assert damaged != question, name
+        trainer.log.produce("questions", damaged, key=b"bad", partition=0)
+    with opened(settings) as service:
+        shown = service.open()
+        assert ids(shown)[0] == "good"
+        for item in shown:
+            json.dumps(question_of(item, settings.labelling), allow_nan=False)
+        assert service.stats()["refused"] >= 1
+
+
+DAMAGE = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner, max_size=3),
+    max_leaves=5,
+)
+QUESTION = {
+    "query_id": "q", "id": 1, "x": {"a": 1}, "event": {"text": "t"}, "margin": 0, "score": 0.5, "reason": "seed",
+    "asked_at": 1, "expires_at": 2, "unusual": {"a": 3.5}, "model": {"ver": 1, "n_support": 2},
+}  # fmt: skip
+
+
+@given(st.sampled_from(sorted(QUESTION)), DAMAGE)
+def test_whatever_is_read_can_be_shown_everywhere(name, value):
+    data = json.dumps(QUESTION | {name: value}).encode()
+    try:
+        shown = read_question(Record("questions", 0, 0, 0, b"q", data, ()))
+    except BadRecord:
+        return
+    json.dumps(question_of(shown, LabellingSettings()), allow_nan=False)
+    stats = {"labels": 0, "positive": 0, "negative": 0, "remaining": None, "trainer": None, "trouble": None}
+    assert picture(shown, Settings(), stats | {"verdict": {"why": ""}}, (80, 24))
+    assert Desk(1000).add(shown.query_id, shown.asked_at) is None
+
+
+@pytest.mark.parametrize(
+    "status",
+    [
+        7, [], {"labels": "x"}, {"labels": -1}, {"asked": 1.5}, {"remaining": "all"}, {"verdict": "stop"},
+        {"verdict": {"stop": 1, "audit": False, "why": ""}}, {"verdict": {"stop": True}}, {"curve": 7},
+        {"curve": [[1, 2, 0.5]]}, {"curve": [[1, 2, "x", None]]}, {"curve": [[1, -2, None, None]]},
+    ],
+)  # fmt: skip
+def test_a_damaged_status_leaves_the_one_before(settings, trainer, status):
+    trainer.report(labels=5, remaining=7)
+    trainer.log.produce("questions", json.dumps({"status": status}).encode(), key=b"status", partition=0)
+    with opened(settings) as service:
+        stats = service.stats()
+    assert (stats["labels"], stats["remaining"], stats["refused"]) == (5, 7, 1)
 
 
 # --- answers ----------------------------------------------------------------------------------------------------------

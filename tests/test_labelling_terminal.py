@@ -113,6 +113,10 @@ def test_a_question_is_a_table_with_what_is_unusual_first(settings):
     ]
 
 
+def test_a_question_without_a_score(settings):
+    assert "the model: margin -0.1" in picture(shown(score=None), settings, STATS, (60, 24)).splitlines()
+
+
 def test_what_else_an_event_has_is_shown(settings):
     event = {
         "text": "one two three four five six seven eight nine ten eleven twelve\nnext",

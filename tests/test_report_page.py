@@ -401,6 +401,21 @@ def test_a_drift_is_marked_and_told(start, read, pictures, monkeypatch):
 # --- a file that needs nothing, and harms nothing ---------------------------------------------------------------------
 
 
+@pytest.mark.parametrize(
+    "shifts", [[1e308, -1e308, 0.0], [1.7e308], [float("inf"), 1.0], [float("nan"), 1e308], [5e-324, 0.0]]
+)
+def test_the_largest_and_smallest_numbers_are_drawn(shifts):
+    pytest.importorskip("matplotlib")
+    rows = [
+        Snapshot(100 * n, 0.1, 0.9, 5, 1.0, 6.0, 100.0 * n, 10.0 * n, shift, shift, shift)
+        for n, shift in enumerate(shifts, 1)
+    ]
+    rows.append(rows[-1]._replace(n=10_000, n_labels=10_000.0, n_errors=500.0))
+    picture = panels.drift_panel(rows, "p0").picture
+    assert picture
+    assert not re.search(r"\b(nan|inf)\b", picture)
+
+
 def test_nothing_comes_from_elsewhere(start, read, pictures):
     start()
     page = read()

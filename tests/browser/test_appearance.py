@@ -8,7 +8,7 @@ import zlib
 import pytest
 from playwright.sync_api import expect
 
-from .conftest import wait_for
+from .conftest import shown, wait_for
 
 CONTROLS = "button, input, a, [tabindex]"
 
@@ -86,6 +86,22 @@ def test_a_record_without_extras(event, office, visitor):
     expect(page.locator("#opinion")).to_have_text("margin −0.25")
     for block in ("#text-block", "#image-block", "#series-block", "#odd-head", "#more"):
         expect(page.locator(block)).to_be_hidden()
+
+
+@pytest.mark.parametrize(
+    "series", [[1e308, -1e308, 0], [1.7e308, 1.7e308], [-1.7e308, 1.7e308], [5e-324, 0], [1e308], [0, 1e-320, 5e-324]]
+)
+def test_the_largest_and_smallest_numbers_are_drawn(series, office, visitor):
+    office.trainer.ask(1, event={"series": series}, x={"a": 1e308, "b": -1e308}, margin=-1e308, unusual={"a": 1e308})
+    page = visitor.open(office.url)
+    shown(page)
+    drawing = page.locator("#question").inner_html()
+    assert "NaN" not in drawing
+    assert "Infinity" not in drawing
+    marks = page.locator("#series path, #series circle")
+    expect(marks).to_have_count(1)
+    numbers = re.findall(r"[\d.]+", marks.get_attribute("d") or marks.get_attribute("cy"))
+    assert all(0 <= float(number) <= 2000 for number in numbers)
 
 
 def test_an_image_that_cannot_be_had(office, visitor):
