@@ -63,6 +63,7 @@ class Lesson(NamedTuple):
     margin: float  # predicted when the event came, before anything was learned from it
     entity: bytes | None
     is_first: bool  # False: something was learned before
+    at: int = _ABSENT  # offset of the event's record
     waited: int = 0  # milliseconds that the event has waited, by the clock of the join
 
 
@@ -97,6 +98,7 @@ class _Entry:
     rev: int  # this and the next two: the newest label
     offset: int
     y: bool | None  # None: no label yet, or a retraction
+    at: int = _ABSENT  # offset of the event's record
     taught: tuple[bool | None, float] | None = None  # y and w of the last lesson
 
 
@@ -186,6 +188,7 @@ class Join:
         margin: float,
         entity: bytes | None,
         time: int,
+        at: int,
     ) -> Lesson | None:
         """Enter an event, with its label if it has one itself.
 
@@ -203,6 +206,8 @@ class Join:
             Key of its record.
         time
             In milliseconds.
+        at
+            Offset of its record.
 
         Returns
         -------
@@ -213,7 +218,7 @@ class Join:
         if key in self._events.entries:
             self.counters.duplicate_events += 1
             return None
-        entry = _Entry(self._clock, value, entity, w, margin, _NEVER, _NEVER, None)
+        entry = _Entry(self._clock, value, entity, w, margin, _NEVER, _NEVER, None, at)
         lesson = None
         if key in self._labels.entries:
             waiting = self._labels.pop(key)
@@ -291,7 +296,8 @@ class Join:
         else:
             self.counters.corrected += 1
         entry.taught = lesson
-        return Lesson(key, entry.value, *lesson, entry.margin, entry.entity, taught is None, self._clock - entry.since)
+        waited = self._clock - entry.since
+        return Lesson(key, entry.value, *lesson, entry.margin, entry.entity, taught is None, entry.at, waited)
 
     # --- what is kept -------------------------------------------------------------------------------------------------
 
@@ -344,7 +350,7 @@ class Join:
             "clock": np.array(self._clock),
             "counters": np.array(astuple(self.counters)),
             "key": np.array([*self._events.entries, *self._labels.entries], dtype=np.int64),
-            **{name: column(name, np.int64) for name in ("since", "rev", "offset")},
+            **{name: column(name, np.int64) for name in ("since", "rev", "offset", "at")},
             "margin": column("margin", np.float64),
             "w": np.array([np.nan if entry.w is None else entry.w for entry in entries], dtype=np.float64),
             "y": np.array([_ABSENT if entry.y is None else entry.y for entry in entries], dtype=np.int8),
@@ -359,15 +365,17 @@ class Join:
         """Continue, possibly with other limits."""
         self = cls(ttl_ms, event_bytes, label_bytes)
         self.counters = JoinCounters(*arrays["counters"].tolist())
+        n = len(arrays["key"])
         columns = [arrays[name].tolist() for name in ("key", "since", "rev", "offset", "margin", "w", "y")]
+        columns.append(arrays["at"].tolist() if "at" in arrays else [_ABSENT] * n)  # which older versions lack
         taught = zip(arrays["taught_y"].tolist(), arrays["taught_w"].tolist(), strict=True)
         rows = zip(*columns, taught, _unpack("value", arrays), _unpack("entity", arrays), strict=True)
-        for key, since, rev, offset, margin, w, y, (taught_y, taught_w), value, entity in rows:
+        for key, since, rev, offset, margin, w, y, at, (taught_y, taught_w), value, entity in rows:
             weight = None if math.isnan(w) else w
             label = None if y == _ABSENT else bool(y)
             lesson = _restored(taught_y, taught_w)
             kept = self._labels if value is None else self._events
-            kept.add(key, _Entry(since, value, entity, weight, margin, rev, offset, label, lesson))
+            kept.add(key, _Entry(since, value, entity, weight, margin, rev, offset, label, at, lesson))
         self._advance(int(arrays["clock"]))
         self._shrink(self._events)
         self._shrink(self._labels)

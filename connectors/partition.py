@@ -212,6 +212,8 @@ class WarmUp:
         self._kind = settings.features.scale
         self._length = settings.features.warmup
         self._max_bytes = settings.limits.read_ahead_bytes
+        self._max_features = settings.limits.model_features
+        self._names: set[str] = set()  # of the features so far
         self._codec = codec
         self._breaker = Breaker(settings.daemon.max_bad)
         self._n_seen = 0  # records
@@ -221,11 +223,14 @@ class WarmUp:
     def fit(self, events: Input) -> WarmupScaler | None:
         """Look at the events that have come since the last call; None while there are not enough."""
         for record in islice(events.records, self._n_seen, None):
+            x = self._features(record)
+            self._names |= x.keys() if x else set()
+            if len(self._names) > self._max_features:
+                return self._scaler_of_fewer(events, "for more would have more features than limits.model_features")
             self._n_seen += 1
             self._n_bytes += _size(record)
-            is_bad = self._features(record) is None
-            self._n_examples += not is_bad
-            self._breaker.observe([is_bad])
+            self._n_examples += x is not None
+            self._breaker.observe([x is None])
             if self._n_examples == self._length:
                 return self._scaler(events)
             if self._n_bytes >= self._max_bytes:

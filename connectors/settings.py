@@ -18,7 +18,7 @@ from streamsvm import LASVM, LASVMG, LASVMI, LASVMNC, FullSVM
 from .avro_format import AvroMissing, SchemaError
 from .layers import Check, Given, collect
 from .transport import TOPIC_NAME
-from .wire import FORMATS, Codec
+from .wire import FORMATS, Codec, Limits
 
 Algorithm = type[LASVM] | type[LASVMG] | type[LASVMNC] | type[LASVMI] | type[FullSVM]
 ALGORITHMS: dict[str, Algorithm] = {
@@ -300,6 +300,14 @@ class LimitSettings:
 
     Parameters
     ----------
+    event_features
+        Features of an event.
+    model_features
+        Features that a model knows.  An event whose new features would be more is predicted and not learned.
+    name_length
+        Characters of a feature's name.
+    text_length
+        Characters of an id, a time or a source of labels, and bytes of a record's key.
     read_ahead_mb
         Memory, in megabytes, for records that a trainer has read and not yet consumed.  Each of its partitions may
         have one batch beyond that.  The scale is fitted on fewer than `features.warmup` events if these take more.
@@ -308,6 +316,10 @@ class LimitSettings:
         the size and a SHA-256; ``streamsvm dlq replay`` then takes the record from its topic, if it is still there.
     """
 
+    event_features: int = _key(100_000, _at_least(1))
+    model_features: int = _key(1_000_000, _at_least(1))
+    name_length: int = _key(256, _at_least(1))
+    text_length: int = _key(2048, _at_least(64))
     read_ahead_mb: float = _key(64.0, _positive)
     dead_letter_kb: float = _key(512.0, _positive)
 
@@ -528,7 +540,12 @@ class Settings:
         """What reads the events and writes the predictions."""
         label = self.label
         return Codec(
-            self.features.names, label.positive, label.negative, format=self.log.format, schemas=self.log.schemas
+            self.features.names,
+            label.positive,
+            label.negative,
+            format=self.log.format,
+            schemas=self.log.schemas,
+            limits=Limits(self.limits.event_features, self.limits.name_length, self.limits.text_length),
         )
 
     def removes(self) -> bool:
@@ -656,6 +673,8 @@ def _contradictions(settings: Settings) -> list[str]:
         )
     if (label.positive is None) != (label.negative is None) or (label.positive and label.positive == label.negative):
         problems.append("label.positive and label.negative must both be given, and differ")
+    if settings.limits.event_features > settings.limits.model_features:
+        problems.append("limits.event_features must not be larger than limits.model_features")
     if settings.model.on_budget == "merge" and settings.model.kernel not in ("rbf", "linear"):
         problems.append("model.on_budget = 'merge' needs model.kernel = 'rbf' or 'linear'; others can 'project'")
     problems += [
