@@ -577,6 +577,11 @@ class Partition:
         self._has_asked = False
         if isinstance(self.state.models, KeyedModels):
             self.state.models.remove_old()
+        n_dropped = self.state.models.n_dropped - self._saved_dropped
+        if n_dropped:
+            logger.info(
+                "partition %d: %d models made room for those of other keys: daemon.max_keys", self.number, n_dropped
+            )
         n_unmatched = self._unmatched - self._saved_unmatched
         if n_unmatched:
             logger.info(
@@ -601,6 +606,8 @@ class Partition:
         """Publish the models that have changed; return their number."""
         if self.state is None:
             return 0
+        for gone in self.state.models.withdrawn():
+            publisher.withdraw(key_name(gone))
         n_models = 0
         for key, model in self.state.models.changed():
             name = f"p{self.number}" if key is None else key_name(key)
@@ -622,6 +629,7 @@ class Partition:
         self._saved_at = time.monotonic()
         self._saved_offsets = self._offsets
         self._saved_unmatched = self._unmatched
+        self._saved_dropped = self.state.models.n_dropped if self.state else 0
 
     @property
     def _unmatched(self) -> int:

@@ -469,6 +469,9 @@ class DaemonSettings:
         One model for each ``"partition"``, or one for each record ``"key"``.
     max_models
         How many models of keys stay in memory; the others wait on disk.
+    max_keys
+        How many models of keys a partition has, in memory and on disk.  One more, and the model that has not learned
+        for longest is dropped, from the topic log.model, too; it is counted, and its key begins anew.
     batch
         The most records that are predicted, then learned, together; 1 learns each record at once.  Fewer, once they
         have 4 MB.
@@ -502,6 +505,7 @@ class DaemonSettings:
 
     per: str = _key("partition", _one_of("partition", "key"))
     max_models: int = _key(1000, _at_least(1))
+    max_keys: int = _key(100_000, _at_least(1))
     batch: int = _key(64, _at_least(1))
     state_dir: Path = Path("state")
     start: str = _key("earliest", _one_of("earliest", "latest"))

@@ -1088,6 +1088,29 @@ def test_a_beginning_without_any_event_is_refused_before_it_fills_the_memory(tmp
         daemon.run(settings)
 
 
+# --- a flood of keys --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_killed_again_and_again_in_a_flood_of_keys_it_ends_the_same(tmp_path, monkeypatch, seed):
+    monkeypatch.setattr(journal, "TRIES", 10**9)
+    rows, rng = traffic(300, seed, n_keys=20), random.Random(seed)
+    daemon_ = {"per": "key", "max_models": 2, "max_keys": 6}
+    settings = [configure(tmp_path / name, daemon=daemon_) for name in ("undisturbed", "killed")]
+    for each in settings:
+        append(each, rows)
+    (expected,) = daemon.run(settings[0]).values()
+    assert (len(expected.models), expected.models.n_dropped > 50) == (6, True)
+    states, step = None, 0
+    while states is None:
+        step += rng.randint(1, 60)
+        with contextlib.suppress(Killed):
+            states = run_with(settings[1], Fuse(step), monkeypatch)
+    assert states[0].models.n_dropped == expected.models.n_dropped
+    assert list(states[0].models._order) == list(expected.models._order)
+    assert outcome(settings[1], states) == outcome(settings[0], {0: expected})
+
+
 # --- a flood of names -------------------------------------------------------------------------------------------------
 
 
