@@ -22,7 +22,7 @@ from typing import Protocol, TypeVar
 
 from . import topics
 from .checkpoint import CheckpointStore, checkpoint_files
-from .folders import lock_folder
+from .folders import lock_folder, make_private
 from .local_log import LocalLog
 from .observe import Progress
 from .partition import Partition, ReadAhead
@@ -102,6 +102,7 @@ def run(settings: Settings, stop: Stop = lambda: False) -> dict[int, State]:
     """
     with ExitStack() as stack:
         if not settings.kafka or settings.group.assign:  # no group sees to it that nobody else has our partitions
+            make_private(settings.daemon.state_dir)
             stack.enter_context(lock_folder(settings.daemon.state_dir, "this daemon's state"))
         states = operate(Daemon, settings, stop, settings.group.id)
     return states or {}

@@ -1,9 +1,13 @@
-"""What folders need beyond the standard library: one writer at a time, durable entries, a message if there is none."""
+"""What folders need beyond the standard library: one writer at a time, durable entries, a message if there is none,
+and files that are nobody else's business."""
 
 import fcntl
 import os
+from contextlib import suppress
 from pathlib import Path
 from typing import IO
+
+from streamsvm import snapshot
 
 from .readers import FileError
 
@@ -33,6 +37,28 @@ def lock_folder(folder: Path, purpose: str) -> IO[str]:
     file.write(str(os.getpid()))
     file.flush()
     return file
+
+
+def make_private(folder: Path) -> None:
+    """Make a folder that only its owner can enter, and those above it; one that exists stays as it is."""
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with suppress(FileExistsError):
+        folder.mkdir(mode=0o700)
+        folder.chmod(0o700)  # whatever the umask says
+
+
+def private(path: str, flags: int) -> int:
+    """An opener for `open`: of a file that only its owner can read, whatever the umask says."""
+    descriptor = os.open(path, flags, 0o600)
+    os.fchmod(descriptor, 0o600)
+    return descriptor
+
+
+def write_private(path: Path, data: bytes) -> None:
+    """As `snapshot.write_atomic`, for a file that only its owner can read."""
+    with open(path.with_name(f".{path.name}.tmp"), "wb", opener=private):
+        pass  # `write_atomic` goes on with this file
+    snapshot.write_atomic(path, data)
 
 
 def sync_folder(folder: Path) -> None:

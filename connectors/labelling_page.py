@@ -42,6 +42,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import SplitResult, parse_qs, unquote, urlsplit
 
+from .folders import make_private
 from .labelling import LabellingService, Shown, UnknownQuestion
 from .serve import Handler, HTTPServer
 from .settings import LabellingSettings, Settings
@@ -125,7 +126,7 @@ def _token(folder: Path) -> str:
         if len(token) >= 32:
             return token
     token = secrets.token_urlsafe(24)
-    folder.mkdir(parents=True, exist_ok=True)
+    make_private(folder)
     path.touch(mode=0o600)
     path.chmod(0o600)
     path.write_text(token + "\n", encoding="ascii")

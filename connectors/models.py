@@ -19,6 +19,7 @@ import numpy as np
 
 from streamsvm.classifier import OnlineSVM
 
+from .folders import private
 from .settings import ModelSettings
 
 Arrays = dict[str, np.ndarray]
@@ -273,7 +274,7 @@ class KeyedModels:
         if self._file is None:
             self._n_files += 1
             name = f"models-{self._epoch:06d}-{self._n_files:010d}"
-            self._file = open(self._folder / name, "wb")  # noqa: SIM115 - closed by save()
+            self._file = open(self._folder / name, "wb", opener=private)  # noqa: SIM115 - closed by save()
         self._places[key] = _Place(Path(self._file.name).name, self._file.tell(), len(blob))
         self._file.write(blob)
 

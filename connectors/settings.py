@@ -476,7 +476,7 @@ class DaemonSettings:
         The most records that are predicted, then learned, together; 1 learns each record at once.  Fewer, once they
         have 4 MB.
     state_dir
-        Folder of the checkpoints.
+        Folder of the checkpoints.  They hold events as they came, so it is made for its owner's eyes only.
     start
         Where a partition without a checkpoint begins: at the ``"earliest"`` or ``"latest"`` record.
     on_data_loss

@@ -1088,6 +1088,50 @@ def test_a_beginning_without_any_event_is_refused_before_it_fills_the_memory(tmp
         daemon.run(settings)
 
 
+# --- nobody else's business -------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def umask(request):
+    before = os.umask(request.param)
+    yield request.param
+    os.umask(before)
+
+
+def modes(folder):
+    return {path.relative_to(folder).as_posix(): path.stat().st_mode & 0o777 for path in folder.rglob("*")}
+
+
+@pytest.mark.parametrize("umask", [0o000, 0o022, 0o177], indirect=True, ids=oct)
+@pytest.mark.parametrize("per", ["partition", "key"])
+def test_only_its_owner_can_read_a_state(tmp_path, umask, per):
+    settings = configure(tmp_path, daemon={"per": per, "max_models": 2}, log={"dir": tmp_path / "log"})
+    os.umask(0o022)
+    append(settings, traffic(200, n_keys=5))
+    (tmp_path / "log" / "predictions" / "0").mkdir(parents=True)
+    (tmp_path / "log" / "dlq" / "0").mkdir(parents=True)
+    os.umask(umask)
+    daemon.run(settings)
+    state = settings.daemon.state_dir
+    found = modes(state)
+    assert {name.split("-")[0] for name in found} >= {"p0", "p0/checkpoint", "p0/journal", "p0/epoch"}
+    assert any(name.startswith("p0/models") for name in found) == (per == "key")
+    assert (state.stat().st_mode & 0o777, found.pop("p0")) == (0o700, 0o700)
+    del found["lock"]  # which has the number of the process
+    assert set(found.values()) == {0o600}
+
+
+def test_a_state_that_others_could_read_gets_files_that_they_cannot(tmp_path):
+    settings = configure(tmp_path)
+    append(settings, traffic(200))
+    (settings.daemon.state_dir / "p0").mkdir(parents=True, mode=0o755)
+    daemon.run(settings)
+    found = modes(settings.daemon.state_dir)
+    assert found.pop("p0") == 0o755, "perhaps somebody wants it so"
+    del found["lock"]
+    assert set(found.values()) == {0o600}
+
+
 # --- a flood of keys --------------------------------------------------------------------------------------------------
 
 
