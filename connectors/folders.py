@@ -54,10 +54,15 @@ def private(path: str, flags: int) -> int:
     return descriptor
 
 
+def touch_private(path: Path) -> None:
+    """Make an empty file that only its owner can read, to be written afterwards."""
+    with open(path, "wb", opener=private):
+        pass
+
+
 def write_private(path: Path, data: bytes) -> None:
     """As `snapshot.write_atomic`, for a file that only its owner can read."""
-    with open(path.with_name(f".{path.name}.tmp"), "wb", opener=private):
-        pass  # `write_atomic` goes on with this file
+    touch_private(path.with_name(f".{path.name}.tmp"))  # with which `write_atomic` goes on
     snapshot.write_atomic(path, data)
 
 

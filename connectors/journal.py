@@ -19,7 +19,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import IO, NamedTuple
 
-from .folders import private
+from .folders import touch_private
 
 TRIES = 3  # of a cut that kills the process, before its records are taken one by one, and of one of these
 
@@ -52,8 +52,8 @@ class Journal:
     def __init__(self, path: Path, past: Sequence[Cut] = (), n_tries: int = 0) -> None:
         beginning = b"".join(map(_line, past)) + (b"try\n" * (n_tries - 1) if n_tries else b"done\n")
         temporary = path.with_name(f".{path.name}.tmp")
-        with open(temporary, "wb", opener=private) as file:
-            file.write(beginning)
+        touch_private(temporary)
+        temporary.write_bytes(beginning)
         temporary.replace(path)
         self._file: IO[bytes] = open(path, "ab", buffering=0)  # noqa: SIM115 - closed by close()
 
