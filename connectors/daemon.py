@@ -26,7 +26,7 @@ from .folders import lock_folder, make_private
 from .local_log import LocalLog
 from .observe import Progress
 from .partition import Partition, ReadAhead
-from .publish import Place, Publisher, Shelf, read_newest
+from .publish import Place, Publisher, read_places
 from .serve import Health, Metrics, Server
 from .settings import ConfigError, Settings
 from .state import State
@@ -351,10 +351,8 @@ class Daemon:
 
     def _places(self) -> dict[str, Place]:
         """Where in the topic of models the publications of earlier owners are."""
-        shelf = Shelf()
         with open_log(self._settings, self._stop) as reader:
-            read_newest(reader, self._settings.log.model, time.monotonic() + _LOADING_SECONDS, shelf)
-        return shelf.places()
+            return read_places(reader, self._settings.log.model, time.monotonic() + _LOADING_SECONDS)
 
 
 def parse_note(note: str) -> tuple[int, int] | None:

@@ -21,7 +21,7 @@ import json
 import logging
 import re
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -277,8 +277,25 @@ def read_newest(log: Transport, topic: str, deadline: float, shelf: Shelf | None
     RuntimeError
         If `log` does read something else.
     """
-    shelf = Shelf() if shelf is None else shelf
     newest: dict[str, Snapshot] = {}
+    for found in _read(log, topic, deadline, Shelf() if shelf is None else shelf):
+        if isinstance(found, Snapshot):
+            newest[found.name] = found
+        else:
+            newest.pop(found.name, None)
+    return newest
+
+
+def read_places(log: Transport, topic: str, deadline: float) -> dict[str, Place]:
+    """Where the publications of each name are, for `Publisher.resume`; parameters and errors are `read_newest`'s."""
+    shelf = Shelf()
+    for _ in _read(log, topic, deadline, shelf):
+        pass  # to keep them all would take the memory of all models
+    return shelf.places()
+
+
+def _read(log: Transport, topic: str, deadline: float, shelf: Shelf) -> Iterator[Snapshot | Withdrawn]:
+    """What the topic has at this moment, from its beginning."""
     starts, ends = log.start_offsets(topic), log.end_offsets(topic)
     with ExitStack() as reading:
         for partition, start in starts.items():
@@ -290,12 +307,8 @@ def read_newest(log: Transport, topic: str, deadline: float, shelf: Shelf | None
             for record in log.poll(_POLL_SECONDS, _POLL_RECORDS):
                 if record.topic != topic:
                     raise RuntimeError(f"topic {topic!r} needs a log of its own: {record.topic!r} is being read by it")
-                found = shelf.put(record)
-                if isinstance(found, Snapshot):
-                    newest[found.name] = found
-                elif found is not None:
-                    newest.pop(found.name, None)
-    return newest
+                if (found := shelf.put(record)) is not None:
+                    yield found
 
 
 def _length(chunks: Mapping[int, bytes | None]) -> int:
