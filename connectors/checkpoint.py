@@ -2,6 +2,8 @@
 
 The model, the scaler, the metrics and the position in the log are written together, so that after a crash they fit: the
 records after that position, and no others, are learned again.
+
+Checkpoints hold events as they came.  So the folder and its files are made for their owner's eyes only.
 """
 
 import logging
@@ -18,7 +20,7 @@ import numpy as np
 from streamsvm import snapshot
 
 from . import journal
-from .folders import naming, sync_folder
+from .folders import make_private, naming, sync_folder, write_private
 from .journal import Cut, Journal
 from .settings import ConfigError
 from .transport import TakenOver
@@ -234,7 +236,7 @@ class CheckpointStore:
         number = self.epoch, sequence
         path = checkpoint_path(self.folder, number)
         with naming(path):
-            snapshot.write_atomic(path, checkpoint)
+            write_private(path, checkpoint)
         self.close()
         cuts = list(again)
         self._journal = Journal(_path(self.folder, "journal", number), cuts, self._n_tries if cuts else 0)
@@ -296,11 +298,12 @@ def load_newest(folder: Path) -> tuple[Number, Checkpoint] | None:
 
 def _claim(folder: Path) -> int:
     """Take a folder over: an epoch that nobody had before."""
-    folder.mkdir(parents=True, exist_ok=True)
+    make_private(folder.parent)
+    make_private(folder)
     while True:
         epoch = _newest_epoch(folder) + 1
         try:
-            (folder / f"epoch-{epoch:06d}").touch(exist_ok=False)
+            (folder / f"epoch-{epoch:06d}").touch(0o600, exist_ok=False)
         except FileExistsError:
             continue
         if _newest_epoch(folder) > epoch:  # it had been somebody's, who was replaced already

@@ -14,11 +14,9 @@ from typing import Any, NamedTuple, cast
 
 from tqdm import tqdm
 
-from streamsvm import snapshot
-
 from . import topics
 from .daemon import Daemon, Stop, open_log, operate
-from .folders import lock_folder
+from .folders import lock_folder, make_private, write_private
 from .option_types import Moment
 from .settings import ConfigError, Settings, load
 from .state import State
@@ -459,6 +457,7 @@ def replay(settings: Settings, first: Moment, last: Moment, stop: Stop) -> dict[
     log = settings.log
     if not topics.describe(settings, [log.topic]):
         raise TopicMismatch(f"there is no topic {log.topic!r}")
+    make_private(settings.daemon.state_dir)
     with lock_folder(settings.daemon.state_dir, "this replay's state"):
         topics.create(settings, names=[name for name in (log.predictions, log.dlq, log.model) if name])
         spans = _remembered_spans(settings, first, last)
@@ -487,7 +486,7 @@ def _remembered_spans(settings: Settings, first: Moment, last: Moment) -> _Spans
             )
         return {topic: {int(n): (a, b) for n, (a, b) in span.items()} for topic, span in stored["spans"].items()}
     spans = _spans(settings, first, last)
-    snapshot.write_atomic(path, json.dumps({"asked": asked, "spans": spans}).encode())
+    write_private(path, json.dumps({"asked": asked, "spans": spans}).encode())
     return spans
 
 

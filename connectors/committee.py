@@ -14,7 +14,7 @@ from streamsvm import WarmupScaler
 from streamsvm.classifier import OnlineSVM
 
 from .partition import key_name
-from .publish import Shelf, Snapshot, unpack_model
+from .publish import Shelf, Snapshot, Withdrawn, unpack_model
 from .training import Features, usable_many
 from .transport import Record, Transport
 from .wire import BadRecord, ModelVersion
@@ -89,6 +89,9 @@ class Models(Protocol):
     def put(self, snapshot: Snapshot, member: Member) -> None:
         """Take a model in the place of an older one."""
 
+    def drop(self, name: str) -> None:
+        """Do without a model that was withdrawn."""
+
     def choose(self, key: bytes | None) -> Committee:
         """Those for an event with this record key."""
 
@@ -108,6 +111,13 @@ class PartitionModels:
 
     def put(self, snapshot: Snapshot, member: Member) -> None:
         self._members[int(snapshot.name[1:])] = member
+        self._gather()
+
+    def drop(self, name: str) -> None:
+        self._members.pop(int(name[1:]), None)
+        self._gather()
+
+    def _gather(self) -> None:
         self._committee = Committee([self._members[number] for number in sorted(self._members)])
 
     def choose(self, key: bytes | None) -> Committee:
@@ -145,6 +155,10 @@ class KeyModels:
         if snapshot.name in self._unpacked or len(self._unpacked) < self._max_unpacked:
             self._unpacked[snapshot.name] = Committee([member])
 
+    def drop(self, name: str) -> None:
+        self._packed.pop(name, None)
+        self._unpacked.pop(name, None)
+
     def choose(self, key: bytes | None) -> Committee:
         name = key_name(key or b"")
         if name not in self._packed:
@@ -179,13 +193,13 @@ class ModelTopic:
     Attributes
     ----------
     arrived : dict
-        The newest snapshot of each name of which one was read, and none taken from here since.
+        The newest snapshot, or the withdrawal, of each name of which one was read, and none taken from here since.
     refused : int
         What was of no use.
     """
 
     def __init__(self, log: Transport, topic: str) -> None:
-        self.arrived: dict[str, Snapshot] = {}
+        self.arrived: dict[str, Snapshot | Withdrawn] = {}
         self._log = log
         self._topic = topic
         self._shelf = Shelf()

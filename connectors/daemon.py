@@ -22,11 +22,11 @@ from typing import Protocol, TypeVar
 
 from . import topics
 from .checkpoint import CheckpointStore, checkpoint_files
-from .folders import lock_folder
+from .folders import lock_folder, make_private
 from .local_log import LocalLog
 from .observe import Progress
 from .partition import Partition, ReadAhead
-from .publish import Place, Publisher, Shelf, read_newest
+from .publish import Place, Publisher, read_places
 from .serve import Health, Metrics, Server
 from .settings import ConfigError, Settings
 from .state import State
@@ -102,6 +102,7 @@ def run(settings: Settings, stop: Stop = lambda: False) -> dict[int, State]:
     """
     with ExitStack() as stack:
         if not settings.kafka or settings.group.assign:  # no group sees to it that nobody else has our partitions
+            make_private(settings.daemon.state_dir)
             stack.enter_context(lock_folder(settings.daemon.state_dir, "this daemon's state"))
         states = operate(Daemon, settings, stop, settings.group.id)
     return states or {}
@@ -373,10 +374,8 @@ class Daemon:
 
     def _places(self) -> dict[str, Place]:
         """Where in the topic of models the publications of earlier owners are."""
-        shelf = Shelf()
         with open_log(self._settings, self._stop) as reader:
-            read_newest(reader, self._settings.log.model, time.monotonic() + _LOADING_SECONDS, shelf)
-        return shelf.places()
+            return read_places(reader, self._settings.log.model, time.monotonic() + _LOADING_SECONDS)
 
 
 def parse_note(note: str) -> tuple[int, int] | None:

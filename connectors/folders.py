@@ -1,11 +1,14 @@
-"""What folders need beyond the standard library: one writer at a time, durable entries, a message if there is none."""
+"""What folders need beyond the standard library: one writer at a time, durable entries, a message if there is none,
+and files that are nobody else's business."""
 
 import fcntl
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO
+
+from streamsvm import snapshot
 
 from .readers import FileError
 
@@ -35,6 +38,33 @@ def lock_folder(folder: Path, purpose: str) -> IO[str]:
     file.write(str(os.getpid()))
     file.flush()
     return file
+
+
+def make_private(folder: Path) -> None:
+    """Make a folder that only its owner can enter, and those above it; one that exists stays as it is."""
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with suppress(FileExistsError):
+        folder.mkdir(mode=0o700)
+        folder.chmod(0o700)  # whatever the umask says
+
+
+def private(path: str, flags: int) -> int:
+    """An opener for `open`: of a file that only its owner can read, whatever the umask says."""
+    descriptor = os.open(path, flags, 0o600)
+    os.fchmod(descriptor, 0o600)
+    return descriptor
+
+
+def touch_private(path: Path) -> None:
+    """Make an empty file that only its owner can read, to be written afterwards."""
+    with open(path, "wb", opener=private):
+        pass
+
+
+def write_private(path: Path, data: bytes) -> None:
+    """As `snapshot.write_atomic`, for a file that only its owner can read."""
+    touch_private(path.with_name(f".{path.name}.tmp"))  # with which `write_atomic` goes on
+    snapshot.write_atomic(path, data)
 
 
 def sync_folder(folder: Path) -> None:

@@ -64,6 +64,7 @@ class Lesson(NamedTuple):
     margin: float  # predicted when the event came, before anything was learned from it
     entity: bytes | None
     is_first: bool  # False: something was learned before
+    at: int = _ABSENT  # offset of the event's record
     waited: int = 0  # milliseconds that the event has waited, by the clock of the join
 
 
@@ -98,6 +99,7 @@ class _Entry:
     rev: int  # this and the next two: the newest label
     offset: int
     y: bool | None  # None: no label yet, or a retraction
+    at: int = _ABSENT  # offset of the event's record
     taught: tuple[bool | None, float] | None = None  # y and w of the last lesson
 
 
@@ -187,6 +189,7 @@ class Join:
         margin: float,
         entity: bytes | None,
         time: int,
+        at: int,
     ) -> Lesson | None:
         """Enter an event, with its label if it has one itself.
 
@@ -204,6 +207,8 @@ class Join:
             Key of its record.
         time
             In milliseconds.
+        at
+            Offset of its record.
 
         Returns
         -------
@@ -214,7 +219,7 @@ class Join:
         if key in self._events.entries:
             self.counters.duplicate_events += 1
             return None
-        entry = _Entry(self._clock, value, entity, w, margin, _NEVER, _NEVER, None)
+        entry = _Entry(self._clock, value, entity, w, margin, _NEVER, _NEVER, None, at)
         lesson = None
         if key in self._labels.entries:
             waiting = self._labels.pop(key)
@@ -292,7 +297,8 @@ class Join:
         else:
             self.counters.corrected += 1
         entry.taught = lesson
-        return Lesson(key, entry.value, *lesson, entry.margin, entry.entity, taught is None, self._clock - entry.since)
+        waited = self._clock - entry.since
+        return Lesson(key, entry.value, *lesson, entry.margin, entry.entity, taught is None, entry.at, waited)
 
     # --- what is kept -------------------------------------------------------------------------------------------------
 
@@ -345,7 +351,7 @@ class Join:
             "clock": np.array(self._clock),
             "counters": np.array(astuple(self.counters)),
             "key": np.array([*self._events.entries, *self._labels.entries], dtype=np.int64),
-            **{name: column(name, np.int64) for name in ("since", "rev", "offset")},
+            **{name: column(name, np.int64) for name in ("since", "rev", "offset", "at")},
             "margin": column("margin", np.float64),
             "w": np.array([np.nan if entry.w is None else entry.w for entry in entries], dtype=np.float64),
             "y": np.array([_ABSENT if entry.y is None else entry.y for entry in entries], dtype=np.int8),
@@ -363,15 +369,17 @@ class Join:
         n = len(take_array(arrays, "key", "i", None))
         kinds = {"key": "i", "since": "i", "rev": "i", "offset": "i", "margin": "f", "w": "f", "y": "i"}
         columns = [take_array(arrays, name, kind, n).tolist() for name, kind in kinds.items()]
+        # older versions lack "at"
+        columns.append(take_array(arrays, "at", "i", n).tolist() if "at" in arrays else [_ABSENT] * n)
         lessons = [take_array(arrays, name, kind, n).tolist() for name, kind in (("taught_y", "i"), ("taught_w", "f"))]
         taught = zip(*lessons, strict=True)
         rows = zip(*columns, taught, _unpack("value", arrays), _unpack("entity", arrays), strict=True)
-        for key, since, rev, offset, margin, w, y, (taught_y, taught_w), value, entity in rows:
+        for key, since, rev, offset, margin, w, y, at, (taught_y, taught_w), value, entity in rows:
             weight = None if math.isnan(w) else w
             label = None if y == _ABSENT else bool(y)
             lesson = _restored(taught_y, taught_w)
             kept = self._labels if value is None else self._events
-            kept.add(key, _Entry(since, value, entity, weight, margin, rev, offset, label, lesson))
+            kept.add(key, _Entry(since, value, entity, weight, margin, rev, offset, label, at, lesson))
         self._advance(int(take_array(arrays, "clock", "i")))
         self._shrink(self._events)
         self._shrink(self._labels)

@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import IO, NamedTuple
 from zlib import crc32
 
-from .folders import naming
+from .folders import naming, touch_private
 from .segments import LogCorruption
 
 TRIES = 3  # of a cut that kills the process, before its records are taken one by one, and of one of these
@@ -63,6 +63,7 @@ class Journal:
         beginning = b"".join([self._line(text) for text in texts])
         temporary = path.with_name(f".{path.name}.tmp")
         with naming(path):
+            touch_private(temporary)
             temporary.write_bytes(beginning)
         temporary.replace(path)
         self._file: IO[bytes] = open(path, "ab", buffering=0)  # noqa: SIM115 - closed by close()

@@ -17,6 +17,7 @@ from urllib.parse import urlsplit
 
 from . import daemon, label_studio, labelling_terminal
 from .daemon import POLL_SECONDS, Stop
+from .folders import make_private, private
 from .labelling import LabellingService
 from .labelling_page import LabellingPage
 from .oracles import Oracle, answer_with, truth_from_field, truth_from_file
@@ -225,8 +226,8 @@ def logs_aside(settings: Settings) -> Iterator[None]:
     if not sys.stderr.isatty():
         yield
         return
-    settings.daemon.state_dir.mkdir(parents=True, exist_ok=True)
+    make_private(settings.daemon.state_dir)
     path = settings.daemon.state_dir / _TRAINER_LOG
     print(f"the trainer's messages go to {path}", flush=True)
-    with open(path, "a", encoding="utf-8", buffering=1) as file, redirect_stderr(file):
+    with open(path, "a", encoding="utf-8", buffering=1, opener=private) as file, redirect_stderr(file):
         yield

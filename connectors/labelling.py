@@ -54,6 +54,8 @@ _RETRY_SECONDS = 1.0
 _LOOK_SECONDS = 1.0  # between two looks for partitions of the embedded log, which come with their first record
 _KEPT_ANSWERS = 20_000  # what is remembered of answers, for those that are repeated
 _KEPT_QUESTIONS = 1_000  # that are closed: their answers may come late, or be taken back
+_KEPT_BYTES = 16 << 20  # of their records, together
+_MAX_VOICES = 16  # of whose labels of one question are remembered, the last ones
 _CLOCKS_MS = 3_600_000  # by which those of trainers and desks may differ
 _SILENT_SECONDS = 60  # without a reaction to an answer
 _MAX_NAME = 200
@@ -180,6 +182,7 @@ class LabellingService:
         self._desk = Desk(int(1000 * settings.labelling.lease_seconds))
         self._open: dict[str, Shown] = {}
         self._closed: OrderedDict[str, Shown] = OrderedDict()  # answered or withdrawn, oldest first
+        self._sizes: dict[str, int] = {}  # of the records of both
         self._given: OrderedDict[str, _Given] = OrderedDict()
         self._back: set[str] = set()  # open questions whose answer was taken back, whatever the trainer says
         self._unheard: dict[str, float] = {}  # answers that the trainer has not reacted to, and since when
@@ -628,6 +631,7 @@ class LabellingService:
         query_id = shown.query_id
         self._asked[query_id] = record.timestamp
         self._open[query_id] = shown
+        self._sizes[query_id] = len(record.value)
         given = self._given.get(query_id)
         if given is not None and given.op != "retract":
             self._close(query_id)
@@ -640,10 +644,11 @@ class LabellingService:
         if b'"query_id"' not in (record.value or b""):
             return
         query_id = read_json(record.value or b"", lambda fields: fields.get("query_id"))
-        if not isinstance(query_id, str):
+        if not isinstance(query_id, str) or len(query_id) > MAX_QUERY_ID:
             return
         label = self._codec.decode_label(record)
-        given = _Given(label.op, label.y, label.source or "", label.rev, Place(record.partition, label.id))
+        who = (label.source or "")[:_MAX_NAME]
+        given = _Given(label.op, label.y, who, label.rev, Place(record.partition, label.id))
         last = self._given.get(query_id)
         if last is None or last.rev < given.rev:
             self._note(query_id, given)
@@ -653,7 +658,10 @@ class LabellingService:
         last = self._given.pop(query_id, None)
         voices = dict(last.voices) if last is not None and given.op != "retract" else {}
         if given.y is not None:
+            voices.pop(given.who, None)
             voices[given.who] = given.y
+            if len(voices) > _MAX_VOICES:
+                del voices[next(iter(voices))]
         self._given[query_id] = given._replace(voices=voices)
         while len(self._given) > _KEPT_ANSWERS:
             self._given.popitem(last=False)
@@ -673,8 +681,9 @@ class LabellingService:
         shown = self._open.pop(query_id, None)
         if shown is not None:
             self._closed[query_id] = shown
-        while len(self._closed) > _KEPT_QUESTIONS:
-            self._closed.popitem(last=False)
+        while len(self._closed) > _KEPT_QUESTIONS or sum(map(self._sizes.__getitem__, self._closed)) > _KEPT_BYTES:
+            oldest, _ = self._closed.popitem(last=False)
+            del self._sizes[oldest]
 
     def _reopen(self, query_id: str) -> None:
         """Show a question again whose answer was taken back."""

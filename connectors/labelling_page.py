@@ -47,6 +47,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import SplitResult, parse_qs, unquote, urlsplit
 
+from .folders import make_private, write_private
 from .labelling import MAX_QUERY_ID, LabellingService, Shown, UnknownQuestion
 from .serve import Handler, HTTPServer, Refused, is_own_name
 from .settings import LabellingSettings, Settings
@@ -95,7 +96,7 @@ class LabellingPage:
     def door(self) -> str:
         """The address of a file that leads to the page: other users see a browser's arguments, but not this file."""
         target = html.escape(self.url)
-        _write_secret(self._door, f'<!doctype html><meta http-equiv="refresh" content="0; url={target}">\n')
+        write_private(self._door, f'<!doctype html><meta http-equiv="refresh" content="0; url={target}">\n'.encode())
         return self._door.resolve().as_uri()
 
     def start(self) -> None:
@@ -139,16 +140,9 @@ def _token(folder: Path) -> str:
         if len(token) >= 32:
             return token
     token = secrets.token_urlsafe(24)
-    folder.mkdir(parents=True, exist_ok=True)
-    _write_secret(path, token + "\n")
+    make_private(folder)
+    write_private(path, f"{token}\n".encode())
     return token
-
-
-def _write_secret(path: Path, text: str) -> None:
-    """Write a file that its owner alone can read."""
-    path.unlink(missing_ok=True)
-    path.touch(mode=0o600, exist_ok=False)
-    path.write_text(text, encoding="utf-8")
 
 
 def _page() -> tuple[bytes, str]:

@@ -3,6 +3,9 @@
 Models by key are many.  The most recently used stay in memory; the others wait in files.  Each checkpoint puts those
 that have changed into a new one, and no file is ever changed, so every checkpoint that is kept finds its own versions.
 A file of which less than half is in use is emptied into the next, and removed when no checkpoint needs it.
+
+There are at most so many.  One more, and the model whose last lesson is the oldest is dropped, as if its key had never
+come: predictions and publications do not count, so which one goes is a function of the records alone.
 """
 
 import os
@@ -16,6 +19,7 @@ import numpy as np
 
 from streamsvm.classifier import OnlineSVM
 
+from .folders import private
 from .settings import ModelSettings
 
 Arrays = dict[str, np.ndarray]
@@ -45,9 +49,21 @@ class Models(Protocol):
     def changed(self) -> Iterator[tuple[bytes | None, OnlineSVM]]:
         """Those that have learned since the last call."""
 
+    def withdrawn(self) -> list[bytes]:
+        """Keys of those that were dropped since the last call."""
+
+    def __len__(self) -> int:
+        """How many have learned, in memory or not."""
+
+    @property
+    def n_dropped(self) -> int:
+        """How many were dropped so far."""
+
 
 class SingleModel:
     """One model for all records."""
+
+    n_dropped = 0
 
     def __init__(self, model: OnlineSVM) -> None:
         self.model = model
@@ -70,6 +86,12 @@ class SingleModel:
         if self._has_changed:
             yield None, self.model
         self._has_changed = False
+
+    def withdrawn(self) -> list[bytes]:
+        return []
+
+    def __len__(self) -> int:
+        return 1
 
 
 class _Place(NamedTuple):
@@ -95,13 +117,32 @@ class KeyedModels:
         How many stay in memory.
     keep
         How many checkpoints are kept.
+    max_keys
+        How many models there are, in memory or not.
+    is_published
+        Whether keys of models that were dropped are to be kept until `withdrawn` tells them.
     """
 
-    def __init__(self, settings: ModelSettings, folder: Path, epoch: int, max_models: int, keep: int) -> None:
+    def __init__(
+        self,
+        settings: ModelSettings,
+        folder: Path,
+        epoch: int,
+        max_models: int,
+        keep: int,
+        max_keys: int,
+        *,
+        is_published: bool = False,
+    ) -> None:
         self._settings = settings
         self._folder = folder
         self._epoch = epoch
         self._max_models = max_models
+        self._max_keys = max_keys
+        self._is_published = is_published
+        self.n_dropped = 0
+        self._order: OrderedDict[bytes, None] = OrderedDict()  # of the last lessons, the oldest first
+        self._withdrawn: set[bytes] = set()
         self._live: OrderedDict[bytes, OnlineSVM] = OrderedDict()
         self._unsaved: set[bytes] = set()
         self._unpublished: set[bytes] = set()
@@ -122,8 +163,13 @@ class KeyedModels:
         return model
 
     def to_learn(self, key: bytes | None) -> OnlineSVM:
-        self._unsaved.add(key or b"")
-        self._unpublished.add(key or b"")
+        key = key or b""
+        self._unsaved.add(key)
+        self._unpublished.add(key)
+        self._withdrawn.discard(key)
+        self._order[key] = None
+        self._order.move_to_end(key)
+        self._drop_oldest()
         return self.to_predict(key)
 
     def in_memory(self) -> Iterator[OnlineSVM]:
@@ -134,12 +180,16 @@ class KeyedModels:
         for key in sorted(keys):
             yield key, self.to_predict(key)
 
+    def withdrawn(self) -> list[bytes]:
+        keys, self._withdrawn = self._withdrawn, set()
+        return sorted(keys)
+
     def __len__(self) -> int:
-        return len(self.keys())
+        return len(self._order)
 
     def keys(self) -> set[bytes]:
         """Of the models that have learned, in memory or not."""
-        return self._places.keys() | self._unsaved
+        return set(self._order)
 
     def digest(self) -> str:
         """Over all models that have learned, in memory or not."""
@@ -169,11 +219,15 @@ class KeyedModels:
     def restore(self, arrays: Mapping[str, np.ndarray]) -> None:
         """Go on from a checkpoint's arrays."""
         names = arrays["names"].tobytes().decode().split()
-        text, ends = arrays["keys"].tobytes(), arrays["key_ends"].tolist()
-        keys = [text[start:end] for start, end in zip([0, *ends], ends, strict=False)]
+        keys = _unpack(arrays["keys"], arrays["key_ends"])
         places = (_Place(names[number], start, length) for number, start, length in arrays["places"].tolist())
         self._places = dict(zip(keys, places, strict=True))
         self._unpublished = {key for key, is_new in zip(keys, arrays["unpublished"].tolist(), strict=True) if is_new}
+        self._order = OrderedDict.fromkeys(keys)
+        if "n_dropped" in arrays:  # which older versions lack
+            self.n_dropped = int(arrays["n_dropped"])
+            self._withdrawn = set(_unpack(arrays["withdrawn"], arrays["withdrawn_ends"]))
+        self._drop_oldest()
 
     def remove_old(self) -> None:
         """Remove files that no kept checkpoint needs; called after a checkpoint was written."""
@@ -184,17 +238,30 @@ class KeyedModels:
                 path.unlink(missing_ok=True)
 
     def _to_arrays(self) -> Arrays:
-        keys = list(self._places)
+        keys, withdrawn = list(self._order), sorted(self._withdrawn)
         names = sorted({place.file for place in self._places.values()})
         numbers = {name: number for number, name in enumerate(names)}
-        places = [(numbers[place.file], place.start, place.length) for place in self._places.values()]
+        of_keys = [self._places[key] for key in keys]
+        places = [(numbers[place.file], place.start, place.length) for place in of_keys]
         return {
             "names": np.frombuffer(" ".join(names).encode(), dtype=np.uint8),
-            "keys": np.frombuffer(b"".join(keys), dtype=np.uint8),
-            "key_ends": np.cumsum([len(key) for key in keys], dtype=np.int64),
+            **_pack("keys", "key_ends", keys),
+            **_pack("withdrawn", "withdrawn_ends", withdrawn),
+            "n_dropped": np.array(self.n_dropped),
             "places": np.array(places, dtype=np.int64).reshape(-1, len(_Place._fields)),
             "unpublished": np.array([key in self._unpublished for key in keys], dtype=bool),
         }
+
+    def _drop_oldest(self) -> None:
+        while len(self._order) > self._max_keys:
+            key, _ = self._order.popitem(last=False)
+            self._live.pop(key, None)
+            self._places.pop(key, None)
+            self._unsaved.discard(key)
+            self._unpublished.discard(key)
+            if self._is_published:
+                self._withdrawn.add(key)
+            self.n_dropped += 1
 
     def _evict(self) -> None:
         while len(self._live) > self._max_models:
@@ -207,7 +274,7 @@ class KeyedModels:
         if self._file is None:
             self._n_files += 1
             name = f"models-{self._epoch:06d}-{self._n_files:010d}"
-            self._file = open(self._folder / name, "wb")  # noqa: SIM115 - closed by save()
+            self._file = open(self._folder / name, "wb", opener=private)  # noqa: SIM115 - closed by save()
         self._places[key] = _Place(Path(self._file.name).name, self._file.tell(), len(blob))
         self._file.write(blob)
 
@@ -226,3 +293,16 @@ class KeyedModels:
         for key, place in list(self._places.items()):
             if place.file in sparse:
                 self._write(key, self._read(place))
+
+
+def _pack(name: str, ends: str, keys: list[bytes]) -> Arrays:
+    """Keys end to end, and where each of them ends."""
+    return {
+        name: np.frombuffer(b"".join(keys), dtype=np.uint8),
+        ends: np.cumsum([len(key) for key in keys], dtype=np.int64),
+    }
+
+
+def _unpack(text: np.ndarray, ends: np.ndarray) -> list[bytes]:
+    data, stops = text.tobytes(), ends.tolist()
+    return [data[start:stop] for start, stop in zip([0, *stops], stops, strict=False)]

@@ -212,6 +212,8 @@ class WarmUp:
         self._kind = settings.features.scale
         self._length = settings.features.warmup
         self._max_bytes = settings.limits.read_ahead_bytes
+        self._max_features = settings.limits.model_features
+        self._names: set[str] = set()  # of the features so far
         self._codec = codec
         self._breaker = Breaker(settings.daemon.max_bad)
         self._n_seen = 0  # records
@@ -221,11 +223,14 @@ class WarmUp:
     def fit(self, events: Input) -> WarmupScaler | None:
         """Look at the events that have come since the last call; None while there are not enough."""
         for record in islice(events.records, self._n_seen, None):
+            x = self._features(record)
+            self._names |= x.keys() if x else set()
+            if len(self._names) > self._max_features:
+                return self._scaler_of_fewer(events, "for more would have more features than limits.model_features")
             self._n_seen += 1
             self._n_bytes += _size(record)
-            is_bad = self._features(record) is None
-            self._n_examples += not is_bad
-            self._breaker.observe([is_bad])
+            self._n_examples += x is not None
+            self._breaker.observe([x is None])
             if self._n_examples == self._length:
                 return self._scaler(events)
             if self._n_bytes >= self._max_bytes:
@@ -572,6 +577,11 @@ class Partition:
         self._has_asked = False
         if isinstance(self.state.models, KeyedModels):
             self.state.models.remove_old()
+        n_dropped = self.state.models.n_dropped - self._saved_dropped
+        if n_dropped:
+            logger.info(
+                "partition %d: %d models made room for those of other keys: daemon.max_keys", self.number, n_dropped
+            )
         n_unmatched = self._unmatched - self._saved_unmatched
         if n_unmatched:
             logger.info(
@@ -596,6 +606,8 @@ class Partition:
         """Publish the models that have changed; return their number."""
         if self.state is None:
             return 0
+        for gone in self.state.models.withdrawn():
+            publisher.withdraw(key_name(gone))
         n_models = 0
         for key, model in self.state.models.changed():
             name = f"p{self.number}" if key is None else key_name(key)
@@ -617,6 +629,7 @@ class Partition:
         self._saved_at = time.monotonic()
         self._saved_offsets = self._offsets
         self._saved_unmatched = self._unmatched
+        self._saved_dropped = self.state.models.n_dropped if self.state else 0
 
     @property
     def _unmatched(self) -> int:

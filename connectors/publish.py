@@ -8,6 +8,8 @@ is a JSON object::
     epoch, ver, ...                       what the publisher says of it; newer is what has the larger (epoch, ver)
     check                                 crc32 of all the others, as canonical JSON
 
+A name is withdrawn by tombstones for its chunks, then for its manifest.
+
 Of every key compaction keeps the last record, and of all of them the order.  So while a publication is under way, the
 chunks of the last manifest are still there, in the other slot; and whatever is mixed up after all - a publisher killed
 half-way, two of them at once, damage - fails the checksums: readers keep the blob they have until the next manifest
@@ -19,7 +21,7 @@ import json
 import logging
 import re
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -56,6 +58,12 @@ class Snapshot(NamedTuple):
     name: str
     manifest: dict[str, Any]
     blob: bytes
+
+
+class Withdrawn(NamedTuple):
+    """A name that has no publication any more."""
+
+    name: str
 
 
 class Place(NamedTuple):
@@ -139,6 +147,13 @@ class Publisher:
         lengths = (len(chunks), place.lengths[1]) if slot == 0 else (place.lengths[0], len(chunks))
         self._places[name] = Place(slot, lengths)
 
+    def withdraw(self, name: str, partition: int = 0) -> None:
+        """Take back what was published under a name, if anything was."""
+        place = self._places.pop(name, None)
+        if place is not None:
+            chunks = [f"{name}/{slot}/{number}" for slot in (0, 1) for number in range(place.lengths[slot])]
+            self._produce(partition, [(key, None) for key in (*chunks, f"{name}/manifest")])
+
     def _produce(self, partition: int, items: list[tuple[str, bytes | None]]) -> None:
         for key, value in items:
             self._log.produce(self._topic, value, key=key.encode(), partition=partition)
@@ -191,8 +206,10 @@ class Shelf:
         self.refused = 0
         self._bays: dict[str, _Bay] = {}
 
-    def put(self, record: Record) -> Snapshot | None:
+    def put(self, record: Record) -> Snapshot | Withdrawn | None:
         """Take a record; return a snapshot if that makes one whole that is newer than all before of its name.
+
+        If it withdraws a name, return this.
 
         Never raises: what is wrong with a record is logged and counted.
         """
@@ -211,18 +228,20 @@ class Shelf:
             for name, bay in self._bays.items()
         }
 
-    def _put(self, record: Record) -> Snapshot | None:
+    def _put(self, record: Record) -> Snapshot | Withdrawn | None:
         key = _KEY.fullmatch((record.key or b"").decode())
         if key is None:
             raise ValueError("a key must be NAME/SLOT/CHUNK or NAME/manifest")
         name, slot, number = key.groups()
+        if number is None and record.value is None:
+            self._bays.pop(name, None)
+            return Withdrawn(name)
         if number is None:
             return self._put_manifest(_read_manifest(name, record.value))
-        chunks = self._bays.setdefault(name, _Bay()).slots[int(slot)]
-        if record.value is None:
-            chunks.pop(int(number), None)
-        else:
-            chunks[int(number)] = record.value
+        if record.value is not None:
+            self._bays.setdefault(name, _Bay()).slots[int(slot)][int(number)] = record.value
+        elif name in self._bays:
+            self._bays[name].slots[int(slot)].pop(int(number), None)
         return None
 
     def _put_manifest(self, manifest: dict[str, Any]) -> Snapshot | None:
@@ -258,8 +277,25 @@ def read_newest(log: Transport, topic: str, deadline: float, shelf: Shelf | None
     RuntimeError
         If `log` does read something else.
     """
-    shelf = Shelf() if shelf is None else shelf
     newest: dict[str, Snapshot] = {}
+    for found in _read(log, topic, deadline, Shelf() if shelf is None else shelf):
+        if isinstance(found, Snapshot):
+            newest[found.name] = found
+        else:
+            newest.pop(found.name, None)
+    return newest
+
+
+def read_places(log: Transport, topic: str, deadline: float) -> dict[str, Place]:
+    """Where the publications of each name are, for `Publisher.resume`; parameters and errors are `read_newest`'s."""
+    shelf = Shelf()
+    for _ in _read(log, topic, deadline, shelf):
+        pass  # to keep them all would take the memory of all models
+    return shelf.places()
+
+
+def _read(log: Transport, topic: str, deadline: float, shelf: Shelf) -> Iterator[Snapshot | Withdrawn]:
+    """What the topic has at this moment, from its beginning."""
     starts, ends = log.start_offsets(topic), log.end_offsets(topic)
     with ExitStack() as reading:
         for partition, start in starts.items():
@@ -272,8 +308,7 @@ def read_newest(log: Transport, topic: str, deadline: float, shelf: Shelf | None
                 if record.topic != topic:
                     raise RuntimeError(f"topic {topic!r} needs a log of its own: {record.topic!r} is being read by it")
                 if (found := shelf.put(record)) is not None:
-                    newest[found.name] = found
-    return newest
+                    yield found
 
 
 def _length(chunks: Mapping[int, bytes | None]) -> int:

@@ -8,11 +8,12 @@ import csv
 import json
 import math
 import zipfile
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TextIO
 
 import numpy as np
 
@@ -28,6 +29,8 @@ SUFFIXES = {
     ".svmlight": "libsvm",
     ".npz": "npz",
 }
+
+_MAX_LINE = 16 << 20  # characters
 
 _MEANINGS = {f"{number:g}": meaning for number, meaning in LABELS.items()}
 
@@ -181,12 +184,22 @@ def _number(text: str, where: str) -> float:
     return number
 
 
+def _lines(file: TextIO, path: Path) -> Iterator[str]:
+    """The lines of a file; what has none of bounded length is another kind of file."""
+    number = 0
+    while line := file.readline(_MAX_LINE + 1):
+        number += 1
+        if len(line) > _MAX_LINE:
+            raise FileError(f"{path}, line {number}: it is longer than {_MAX_LINE} characters")
+        yield line
+
+
 # --- CSV --------------------------------------------------------------------------------------------------------------
 
 
 def _read_csv(path: Path, columns: Columns) -> Located:
     with open(path, newline="", encoding="utf-8-sig") as file:
-        rows = csv.reader(file)
+        rows = csv.reader(_lines(file, path))
         header = next(rows, [])
         _check_header(path, header, columns)
         for row in filter(None, rows):  # an empty line has no columns at all
@@ -199,9 +212,9 @@ def _read_csv(path: Path, columns: Columns) -> Located:
 def _check_header(path: Path, header: list[str], columns: Columns) -> None:
     if not header:
         raise FileError(f"{path}: no header line")
-    repeated = [name for name in header if header.count(name) > 1]
-    if repeated:
-        raise FileError(f"{path}, line 1: column {repeated[0]!r} appears more than once")
+    name, count = Counter(header).most_common(1)[0]
+    if count > 1:
+        raise FileError(f"{path}, line 1: column {name!r} appears more than once")
     for name in columns.special.values():
         if name not in header:
             raise FileError(f"{path}, line 1: no column {name!r}; there are {', '.join(map(repr, header))}")
@@ -224,7 +237,7 @@ def _from_row(cells: dict[str, str], where: str, columns: Columns, default_id: s
 def _read_jsonl(path: Path, columns: Columns) -> Located:
     """Lines that already are events keep their id and label; others are flat objects of features, label and id."""
     with open(path, encoding="utf-8") as file:
-        for number, line in enumerate(file, 1):
+        for number, line in enumerate(_lines(file, path), 1):
             if not line.strip():
                 continue
             where = f"{path}, line {number}"
@@ -270,7 +283,7 @@ def _read_libsvm(path: Path, columns: Columns) -> Located:
     """Lines ``label index:value ...``; features keep their index as name."""
     _refuse_columns(path, columns)
     with open(path, encoding="utf-8") as file:
-        for number, line in enumerate(file, 1):
+        for number, line in enumerate(_lines(file, path), 1):
             label, *pairs = line.partition("#")[0].split() or [""]
             if not label:
                 continue

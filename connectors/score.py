@@ -194,9 +194,12 @@ class Scorer:
         until = time.perf_counter() + seconds
         while self._topic.arrived:
             name = next(iter(self._topic.arrived))
-            snapshot = self._topic.arrived.pop(name)
-            if self._models.knows(name):
-                self._take(snapshot)
+            arrived = self._topic.arrived.pop(name)
+            if self._models.knows(name) and isinstance(arrived, Snapshot):
+                self._take(arrived)
+            elif self._models.knows(name):
+                self._models.drop(name)
+                self._metrics.drop(model=name)
             if time.perf_counter() >= until:
                 return
 

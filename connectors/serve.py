@@ -81,6 +81,8 @@ METRICS = (
     Metric("streamsvm_open_questions", "gauge", "Questions that wait for an answer."),
     Metric("streamsvm_pending_events", "gauge", "Events and labels kept by the join."),
     Metric("streamsvm_pending_bytes", "gauge", "Memory that the join takes."),
+    Metric("streamsvm_models", "gauge", "Models that there are, in memory and on disk."),
+    Metric("streamsvm_dropped_models_total", "counter", "Models of keys that made room for others: daemon.max_keys."),
     Metric("streamsvm_support_vectors", "gauge", "Support vectors of the model."),
     Metric("streamsvm_members", "gauge", "Examples that the model holds, support vectors or not."),
     Metric("streamsvm_kernel_evaluations_total", "counter", "Values of the kernel that were computed."),

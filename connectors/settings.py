@@ -18,7 +18,7 @@ from streamsvm import LASVM, LASVMG, LASVMI, LASVMNC, FullSVM
 from .avro_format import AvroMissing, SchemaError
 from .layers import Check, Given, collect
 from .transport import TOPIC_NAME
-from .wire import FORMATS, Codec
+from .wire import FORMATS, Codec, Limits
 
 Algorithm = type[LASVM] | type[LASVMG] | type[LASVMNC] | type[LASVMI] | type[FullSVM]
 ALGORITHMS: dict[str, Algorithm] = {
@@ -300,6 +300,14 @@ class LimitSettings:
 
     Parameters
     ----------
+    event_features
+        Features of an event.
+    model_features
+        Features that a model knows.  An event whose new features would be more is predicted and not learned.
+    name_length
+        Characters of a feature's name.
+    text_length
+        Characters of an id, a time or a source of labels, and bytes of a record's key.
     read_ahead_mb
         Memory, in megabytes, for records that a trainer has read and not yet consumed.  Each of its partitions may
         have one batch beyond that.  The scale is fitted on fewer than `features.warmup` events if these take more.
@@ -308,6 +316,10 @@ class LimitSettings:
         the size and a SHA-256; ``streamsvm dlq replay`` then takes the record from its topic, if it is still there.
     """
 
+    event_features: int = _key(100_000, _at_least(1))
+    model_features: int = _key(1_000_000, _at_least(1))
+    name_length: int = _key(256, _at_least(1))
+    text_length: int = _key(2048, _at_least(64))
     read_ahead_mb: float = _key(64.0, _positive)
     dead_letter_kb: float = _key(512.0, _positive)
 
@@ -475,11 +487,14 @@ class DaemonSettings:
         One model for each ``"partition"``, or one for each record ``"key"``.
     max_models
         How many models of keys stay in memory; the others wait on disk.
+    max_keys
+        How many models of keys a partition has, in memory and on disk.  One more, and the model that has not learned
+        for longest is dropped, from the topic log.model, too; it is counted, and its key begins anew.
     batch
         The most records that are predicted, then learned, together; 1 learns each record at once.  Fewer, once they
         have 4 MB.
     state_dir
-        Folder of the checkpoints.
+        Folder of the checkpoints.  They hold events as they came, so it is made for its owner's eyes only.
     start
         Where a partition without a checkpoint begins: at the ``"earliest"`` or ``"latest"`` record.
     on_data_loss
@@ -508,6 +523,7 @@ class DaemonSettings:
 
     per: str = _key("partition", _one_of("partition", "key"))
     max_models: int = _key(1000, _at_least(1))
+    max_keys: int = _key(100_000, _at_least(1))
     batch: int = _key(64, _at_least(1))
     state_dir: Path = Path("state")
     start: str = _key("earliest", _one_of("earliest", "latest"))
@@ -546,7 +562,12 @@ class Settings:
         """What reads the events and writes the predictions."""
         label = self.label
         return Codec(
-            self.features.names, label.positive, label.negative, format=self.log.format, schemas=self.log.schemas
+            self.features.names,
+            label.positive,
+            label.negative,
+            format=self.log.format,
+            schemas=self.log.schemas,
+            limits=Limits(self.limits.event_features, self.limits.name_length, self.limits.text_length),
         )
 
     def removes(self) -> bool:
@@ -701,6 +722,8 @@ def _contradictions(settings: Settings) -> list[str]:
         )
     if (label.positive is None) != (label.negative is None) or (label.positive and label.positive == label.negative):
         problems.append("label.positive and label.negative must both be given, and differ")
+    if settings.limits.event_features > settings.limits.model_features:
+        problems.append("limits.event_features must not be larger than limits.model_features")
     if settings.model.on_budget == "merge" and settings.model.kernel not in ("rbf", "linear"):
         problems.append("model.on_budget = 'merge' needs model.kernel = 'rbf' or 'linear'; others can 'project'")
     problems += [

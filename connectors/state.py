@@ -199,7 +199,11 @@ def _counters(stored: dict[str, Any]) -> Counters:
 
 
 def _keyed(settings: Settings, store: CheckpointStore) -> KeyedModels:
-    return KeyedModels(settings.model, store.folder, store.epoch, settings.daemon.max_models, settings.daemon.keep)
+    daemon, is_published = settings.daemon, bool(settings.log.model)
+    where = (store.folder, store.epoch)
+    return KeyedModels(
+        settings.model, *where, daemon.max_models, daemon.keep, daemon.max_keys, is_published=is_published
+    )
 
 
 def _estimates(settings: Settings, models: SingleModel | KeyedModels) -> Estimates | None:

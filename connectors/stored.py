@@ -97,8 +97,9 @@ def _read_once(folder: Path, number: int) -> Stored | None:
 def _models(folder: Path, checkpoint: Checkpoint, settings: ModelSettings) -> SingleModel | KeyedModels:
     if "model" in checkpoint.blobs:
         return SingleModel(settings.implementation.from_bytes(checkpoint.blobs["model"]))
-    models = KeyedModels(settings, folder, epoch=0, max_models=1, keep=1)
-    models.restore(split(checkpoint.arrays)["models"])
+    arrays = split(checkpoint.arrays)["models"]
+    models = KeyedModels(settings, folder, epoch=0, max_models=1, keep=1, max_keys=len(arrays["key_ends"]))
+    models.restore(arrays)
     return models
 
 

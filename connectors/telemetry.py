@@ -136,6 +136,7 @@ class Telemetry:
         gauges = {
             "pending_events": state.join.n_entries,
             "pending_bytes": state.join.nbytes,
+            "models": len(state.models),
             "support_vectors": sum(model.n_support for model in models),
             "members": sum(model.n_members for model in models),
             "rolling_error": scores.error,
@@ -178,6 +179,7 @@ def _counts(partition: Partition) -> Counter[tuple[str, str]]:
     counts["streamsvm_late_labels_total", ""] = state.counters.late
     counts["streamsvm_lost_records_total", ""] = partition.n_lost
     counts["streamsvm_unpublished_total", ""] = partition.n_unpublished
+    counts["streamsvm_dropped_models_total", ""] = state.models.n_dropped
     counts["streamsvm_kernel_evaluations_total", ""] = sum(
         model.kernel_evaluations for model in state.models.in_memory()
     )

@@ -58,6 +58,7 @@ class Task(NamedTuple):
     lesson: Lesson
     x: Features | None  # None: there is nothing to learn, or no event to learn it from
     time: int  # when the event came, in milliseconds, for models that forget what is old
+    record: Record | None = None  # the event's, where it is at hand
 
 
 class Training:
@@ -83,6 +84,7 @@ class Training:
         self._joins = bool(settings.log.labels)
         self._is_keyed = settings.daemon.per == "key"
         self._max_skew = int(1000 * settings.join.max_skew_seconds)
+        self._max_features = settings.limits.model_features
         self._asking = Asking(settings, codec, log, number) if settings.log.questions else None
         self.refused: Counter[str] = Counter()  # by reason
         self.waits: list[float] = []  # seconds from events to their labels, until somebody takes them
@@ -108,10 +110,10 @@ class Training:
             return self._asking.step([], state, state.labelling)
         return False
 
-    def refuse(self, record: Record, stage: str, error: BadRecord, state: State) -> None:
-        """Put a record aside, with the reason."""
+    def refuse(self, record: Record, stage: str, error: BadRecord, state: State, *, is_whole: bool = True) -> None:
+        """Put a record aside, with the reason; `is_whole` says whether nothing of it is missing here."""
         why = dead_letter_headers(record, stage, error, self._settings.group.id, n_refusals(record) + 1)
-        letter = dead_letter(record, why, self._settings.limits.dead_letter_bytes)
+        letter = dead_letter(record, why, self._settings.limits.dead_letter_bytes, is_whole=is_whole)
         self._log.produce(self._settings.log.dlq, letter.value, key=letter.key, headers=letter.headers)
         state.counters.bad += 1
         self.refused[error.reason] += 1
@@ -186,7 +188,7 @@ class Training:
         if event.y is None:
             return None
         lesson = Lesson(event.key, b"", event.y, event.w, margin, item.entity, is_first=True)
-        return Task(lesson, item.x, self._time(event.ts, item.record))
+        return Task(lesson, item.x, self._time(event.ts, item.record), item.record)
 
     def _join(
         self, decoded: list[Decoded], margins: list[float], labels: list[tuple[Record, Label]], state: State
@@ -199,12 +201,19 @@ class Training:
             at_hand[record.value] = x
             time = self._time(event.ts, record)
             lesson = state.join.add_event(
-                event.key, record.value, y=event.y, w=event.w, margin=margin, entity=entity, time=time
+                event.key,
+                record.value,
+                y=event.y,
+                w=event.w,
+                margin=margin,
+                entity=entity,
+                time=time,
+                at=record.offset,
             )
             if self._asking:
                 self._asking.hear(event.key, "set", "", state.join)
             if lesson:
-                tasks.append(Task(lesson, x, state.join.clock - lesson.waited))
+                tasks.append(Task(lesson, x, state.join.clock - lesson.waited, record))
         for record, label in labels:
             lesson = None
             if label.op in ("set", "retract"):
@@ -242,10 +251,21 @@ class Training:
             state.metrics.update(y, np.array([lesson.margin for lesson in first]))
         n_late = state.counters.late
         for entity, chosen in _by_entity([lesson.entity for lesson, *_ in tasks]).items():
-            self._publish(_teach([tasks[i] for i in chosen], entity, state))
+            estimates, refused = _teach([tasks[i] for i in chosen], entity, state, self._max_features)
+            self._publish(estimates)
+            self._refuse_wide(refused, state)
         if state.counters.late > n_late:
             n = state.counters.late - n_late
             logger.info("%d labels came when their events were gone; the model still had the examples, and followed", n)
+
+    def _refuse_wide(self, tasks: list[Task], state: State) -> None:
+        """Put events aside that would give their model too many features."""
+        error = BadRecord("too-many-features", f"the model would have more than {self._max_features} features")
+        for lesson, _, when, record in tasks:
+            kept = Record(self._settings.log.topic, self._number, lesson.at, when, lesson.entity, lesson.value, ())
+            self.refuse(record or kept, "learn", error, state, is_whole=record is not None)
+        if tasks:
+            logger.warning("%d events were not learned: with their features, %s", len(tasks), error.detail)
 
     def _publish(self, estimates: list[Estimate]) -> None:
         topic = self._settings.log.estimates
@@ -256,13 +276,17 @@ class Training:
         return record.timestamp if ts is None else event_time(ts, record.timestamp, self._max_skew)
 
 
-def _teach(tasks: list[Task], entity: bytes | None, state: State) -> list[Estimate]:
+def _teach(
+    tasks: list[Task], entity: bytes | None, state: State, max_features: int
+) -> tuple[list[Estimate], list[Task]]:
     """Forget what is corrected or taken back, all together, then learn; of several lessons of an event the last counts.
 
     Together, because forgetting one example takes nearly as long as forgetting many.  Returns the estimates that there
-    was time for.
+    was time for, and what was not learned, for the model would have too many features.
     """
-    here, found = [task for task in tasks if task.lesson.value is not None], []
+    here = [task for task in tasks if task.lesson.value is not None]
+    found: list[Estimate] = []
+    refused: list[Task] = []
     if here:
         model = state.models.to_learn(entity)
         revisions = {task.lesson.key: task for task in here if not task.lesson.is_first}  # the last of each event
@@ -270,13 +294,31 @@ def _teach(tasks: list[Task], entity: bytes | None, state: State) -> list[Estima
         if state.estimates:
             state.estimates.forgotten(list(revisions))
         holding = [task for task in here if revisions.get(task.lesson.key, task) is task]
-        found = _learn_events(model, holding, state)
-        state.counters.learned += sum(task.lesson.y is not None for task in here)
+        fitting, refused = _fitting(model, holding, max_features)
+        found = _learn_events(model, fitting, state)
+        state.counters.learned += sum(task.lesson.y is not None for task in here) - len(refused)
     for lesson, *_ in tasks:
         if lesson.value is None and _revise_member(lesson, state.models.to_predict(entity), state):
             state.models.to_learn(entity)  # or it would not be known that it has changed
             state.counters.late += 1
-    return found
+    return found, refused
+
+
+def _fitting(model: OnlineSVM, tasks: list[Task], max_features: int) -> tuple[list[Task], list[Task]]:
+    """Those that the model has room for in its table of features, in order, and the others."""
+    known = model._features.columns  # `feature_names` would copy them for every cut
+    if len(known) + sum(len(task.x) for task in tasks if task.x) <= max_features:
+        return tasks, []
+    new: set[str] = set()
+    fitting, others = [], []
+    for task in tasks:
+        added = {name for name in task.x or () if name not in known and name not in new}
+        if added and len(known) + len(new) + len(added) > max_features:
+            others.append(task)
+        else:
+            new |= added
+            fitting.append(task)
+    return fitting, others
 
 
 def _learn_events(model: OnlineSVM, tasks: list[Task], state: State) -> list[Estimate]:

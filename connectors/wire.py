@@ -78,6 +78,14 @@ class Label(NamedTuple):
     source: str | None
 
 
+class Limits(NamedTuple):
+    """The most that a record may have; see [limits] of the configuration."""
+
+    features: int = 100_000  # of an event
+    name: int = 256  # characters of a feature's name
+    text: int = 2048  # characters of an id, a time or a source; bytes of a key
+
+
 class ModelVersion(NamedTuple):
     """Which model made a prediction: the one that had had `ver` lessons, from records before `offset`."""
 
@@ -98,6 +106,8 @@ class Codec:
         Of events, one of `FORMATS`; labels and predictions are JSON always.
     schemas
         For the format "avro": the folder of its schemas.
+    limits
+        What is beyond them is refused.
 
     Raises
     ------
@@ -117,7 +127,9 @@ class Codec:
         *,
         format: str = "json",
         schemas: Path | None = None,
+        limits: Limits = Limits(),  # noqa: B008 - it never changes
     ) -> None:
+        self._limits = limits
         self._names = tuple(names)
         self._expected = frozenset(names)
         self._labels = dict(LABELS)
@@ -139,7 +151,7 @@ class Codec:
         BadRecord
             If the record is not exactly what its format describes; the detail names the field.
         """
-        event = self._format.read(_value(record), record.headers, self._to_event)
+        event = self._format.read(self._value(record), record.headers, self._to_event)
         self._id_types.add(type(event.id))
         return event
 
@@ -155,7 +167,7 @@ class Codec:
         BadRecord
             If the record is not exactly what the module describes; the detail names the field.
         """
-        label = read_json(_value(record), self._to_label)
+        label = read_json(self._value(record), self._to_label)
         if self._id_types and type(label.id) not in self._id_types:
             self._note_stranger(label.id)
         return label
@@ -192,11 +204,11 @@ class Codec:
         label = fields.get("y")
         return Event(
             fields["id"],
-            _key(fields["id"]),
+            _key(fields["id"], self._limits.text),
             self._features(fields["x"]),
             None if label is None else self._label(label),
             _weight(fields["w"], "w") if "w" in fields else 1.0,
-            _timestamp(fields["ts"]) if "ts" in fields else None,
+            _timestamp(fields["ts"], self._limits.text) if "ts" in fields else None,
         )
 
     def _to_label(self, fields: Fields) -> Label:
@@ -207,28 +219,46 @@ class Codec:
             raise BadRecord("bad-op", f"op must be one of {', '.join(map(repr, OPERATIONS))}, got {show(op)}")
         return Label(
             fields["id"],
-            _key(fields["id"]),
+            _key(fields["id"], self._limits.text),
             self._label(fields.get("y")) if op == "set" else None,
             _weight(fields["weight"], "weight") if "weight" in fields else None,
-            _timestamp(fields["ts"]) if "ts" in fields else None,
+            _timestamp(fields["ts"], self._limits.text) if "ts" in fields else None,
             _revision(fields["rev"]) if "rev" in fields else 0,
             op,
-            _source(fields["source"]) if "source" in fields else None,
+            _source(fields["source"], self._limits.text) if "source" in fields else None,
         )
 
+    def _value(self, record: Record) -> bytes:
+        value, limits = record.value, self._limits
+        if value is None:
+            raise BadRecord("null-value", "the record has no value")
+        if len(value) > MAX_BYTES:
+            raise BadRecord("too-large", f"the record has {len(value)} bytes, at most {MAX_BYTES} are read")
+        if record.key and len(record.key) > limits.text:
+            raise BadRecord("bad-key", f"the key has {len(record.key)} bytes, more than limits.text_length")
+        return value
+
     def _features(self, x: Any) -> dict[str, float]:
+        if type(x) not in (dict, list):
+            raise BadRecord("bad-features", f"x must be an object or a list of numbers, got {show(x)}")
+        if len(x) > self._limits.features:
+            raise BadRecord("too-many-features", f"x has {len(x)} features, more than limits.event_features")
         if type(x) is list:
             x = self._named(x)
-        elif type(x) is not dict:
-            raise BadRecord("bad-features", f"x must be an object or a list of numbers, got {show(x)}")
-        elif self._names and x.keys() != self._expected:
-            raise BadRecord("bad-features", _difference(x, self._names))
+        elif self._names:
+            if x.keys() != self._expected:
+                raise BadRecord("bad-features", _difference(x, self._names))
+        elif x and max(map(len, x)) > self._limits.name:
+            name = max(x, key=len)
+            raise BadRecord(
+                "long-feature-name", f"feature {show(name)} has {len(name)} characters, more than limits.name_length"
+            )
         low, high = -MAX_MAGNITUDE, MAX_MAGNITUDE
         for name, number in x.items():
             kind = type(number)
             if (kind is not float and kind is not int) or not low < number < high:
                 raise BadRecord(
-                    "bad-feature", f"feature {name!r} must be a number below 1e15 in size, got {show(number)}"
+                    "bad-feature", f"feature {show(name)} must be a number below 1e15 in size, got {show(number)}"
                 )
         return x
 
@@ -255,7 +285,7 @@ class DeadLetter(NamedTuple):
     headers: Headers
 
 
-def dead_letter(record: Record, why: Headers, max_bytes: int) -> DeadLetter:
+def dead_letter(record: Record, why: Headers, max_bytes: int, *, is_whole: bool = True) -> DeadLetter:
     """A refused record with the reason, as it was or, if it is large, its beginning.
 
     A shortened letter has two more headers, ``sv-dlq-bytes`` and ``sv-dlq-sha256``: of the whole value.
@@ -268,17 +298,18 @@ def dead_letter(record: Record, why: Headers, max_bytes: int) -> DeadLetter:
         From `dead_letter_headers`.
     max_bytes
         A record with more bytes than this, in key, value and headers together, is shortened.
+    is_whole
+        Whether this is all of the record; if not, it is marked as shortened.
     """
     own = [header for header in record.headers if not header[0].startswith(DEAD_LETTER)]
+    mark = _mark(record.value) if not is_whole else ()
     if record.nbytes <= max_bytes and len(own) <= _OWN_HEADERS:
-        return DeadLetter(record.key, record.value, [*own, *why])
+        return DeadLetter(record.key, record.value, [*own, *why, *mark])
     value = record.value and record.value[: min(_PREFIX_BYTES, max_bytes)]
-    return DeadLetter(
-        record.key and record.key[:_KEY_BYTES], value, [*_first(own), *why, *shortened_headers(record.value)]
-    )
+    return DeadLetter(record.key and record.key[:_KEY_BYTES], value, [*_first(own), *why, *_mark(record.value)])
 
 
-def shortened_headers(value: bytes | None) -> Headers:
+def _mark(value: bytes | None) -> Headers:
     """What marks a dead letter that is not the whole record: size and digest of the record's value."""
     whole = value or b""
     content = {"bytes": str(len(whole)), "sha256": sha256(whole).hexdigest()}
@@ -341,26 +372,20 @@ def _make_format(name: str, labels: Mapping[str, bool], schemas: Path | None) ->
 # --- fields -----------------------------------------------------------------------------------------------------------
 
 
-def _value(record: Record) -> bytes:
-    value = record.value
-    if value is None:
-        raise BadRecord("null-value", "the record has no value")
-    if len(value) > MAX_BYTES:
-        raise BadRecord("too-large", f"the record has {len(value)} bytes, at most {MAX_BYTES} are read")
-    return value
-
-
 @lru_cache(maxsize=8)
 def _positions(n_features: int) -> tuple[str, ...]:
     return tuple(map(str, range(n_features)))
 
 
-def _key(id_: Any) -> int:
+def _key(id_: Any, max_length: int) -> int:
     if type(id_) is int and _MIN_INT64 <= id_ <= _MAX_INT64:
         return id_
     if type(id_) not in (str, int) or id_ == "":
         raise BadRecord("bad-id", f"id must be a string or an integer, got {show(id_)}")
-    key: int = _int64(blake2b(str(id_).encode(), digest_size=8).digest())[0]
+    text = str(id_)
+    if len(text) > max_length:
+        raise BadRecord("bad-id", f"id has {len(text)} characters, more than limits.text_length")
+    key: int = _int64(blake2b(text.encode(), digest_size=8).digest())[0]
     return key
 
 
@@ -370,7 +395,9 @@ def _weight(weight: Any, name: str) -> float:
     return float(weight)
 
 
-def _timestamp(ts: Any) -> str | int | float | None:
+def _timestamp(ts: Any, max_length: int) -> str | int | float | None:
+    if type(ts) is str and len(ts) > max_length:
+        raise BadRecord("bad-ts", f"ts has {len(ts)} characters, more than limits.text_length")
     if type(ts) not in (str, int, float, NoneType) or (type(ts) is float and not math.isfinite(ts)):
         raise BadRecord("bad-ts", f"ts must be a string or a number, got {show(ts)}")
     return ts
@@ -382,7 +409,9 @@ def _revision(rev: Any) -> int:
     return rev
 
 
-def _source(source: Any) -> str | None:
+def _source(source: Any, max_length: int) -> str | None:
+    if type(source) is str and len(source) > max_length:
+        raise BadRecord("bad-source", f"source has {len(source)} characters, more than limits.text_length")
     if type(source) not in (str, NoneType):
         raise BadRecord("bad-source", f"source must be a string, got {show(source)}")
     return source
@@ -391,6 +420,6 @@ def _source(source: Any) -> str | None:
 def _difference(x: Mapping[str, Any], names: Sequence[str]) -> str:
     missing = [name for name in names if name not in x]
     unknown = [name for name in x if name not in names]
-    parts = [f"lacks {', '.join(map(repr, missing[:5]))}"] if missing else []
-    parts += [f"has unknown {', '.join(map(repr, unknown[:5]))}"] if unknown else []
+    parts = [f"lacks {', '.join(map(show, missing[:5]))}"] if missing else []
+    parts += [f"has unknown {', '.join(map(show, unknown[:5]))}"] if unknown else []
     return f"x {' and '.join(parts)}"

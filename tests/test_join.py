@@ -18,8 +18,8 @@ TTL = 100
 ROOMY = 1 << 30
 
 
-def add_event(join, key=1, time=0, *, y=None, w=1.0, margin=0.5, value=b"payload", entity=b"entity"):
-    return join.add_event(key, value, y=y, w=w, margin=margin, entity=entity, time=time)
+def add_event(join, key=1, time=0, *, y=None, w=1.0, margin=0.5, value=b"payload", entity=b"entity", at=17):
+    return join.add_event(key, value, y=y, w=w, margin=margin, entity=entity, time=time, at=at)
 
 
 def add_label(join, y, offset, *, rev=0, w=None, key=1, time=0):
@@ -38,7 +38,7 @@ OVERHEAD = overhead()
 
 
 def lesson(y, *, w=1.0, is_first=True, value=b"payload", waited=0):
-    return Lesson(1, value, y, w, margin=0.5, entity=b"entity", is_first=is_first, waited=waited)
+    return Lesson(1, value, y, w, margin=0.5, entity=b"entity", is_first=is_first, at=17, waited=waited)
 
 
 FORGET = lesson(None, w=0.0, is_first=False)
@@ -402,7 +402,7 @@ class NaiveJoin:
         self.entries = []  # dicts, oldest first
         self.counters = Counter()
 
-    def add_event(self, key, value, *, y, w, margin, entity, time):
+    def add_event(self, key, value, *, y, w, margin, entity, time, at):
         self.expire(time)
         entry = self.find(key)
         if entry and entry["event"]:
@@ -413,7 +413,7 @@ class NaiveJoin:
         labels = entry["labels"] if entry else []
         if y is not None:
             self.hear(labels, (0, -1, y, None))
-        entry = self.new(key, labels, event=(value, w, margin, entity))
+        entry = self.new(key, labels, event=(value, w, margin, entity, at))
         result = self.teach(entry) if labels else None
         self.keep(entry)
         return result
@@ -453,7 +453,7 @@ class NaiveJoin:
         return True
 
     def teach(self, entry):
-        value, event_w, margin, entity = entry["event"]
+        value, event_w, margin, entity, at = entry["event"]
         lessons = entry["lessons"]
         _, _, y, w = max(entry["labels"], key=lambda label: label[:2])
         if y is None and not lessons:
@@ -466,7 +466,7 @@ class NaiveJoin:
         self.counters["undone" if y is None else "corrected" if lessons else "matched"] += 1
         lessons.append((y, w))
         waited = max(self.times) - entry["since"]
-        return Lesson(entry["key"], value, y, w, margin, entity, is_first=len(lessons) == 1, waited=waited)
+        return Lesson(entry["key"], value, y, w, margin, entity, is_first=len(lessons) == 1, at=at, waited=waited)
 
     def new(self, key, labels, event=None):
         return {"key": key, "since": max(self.times), "event": event, "labels": labels, "lessons": []}
@@ -503,7 +503,7 @@ class NaiveJoin:
 
 
 def size(entry):
-    value, _, _, entity = entry["event"] or (b"", None, None, None)
+    value, _, _, entity, _ = entry["event"] or (b"", None, None, None, None)
     return OVERHEAD + len(value) + len(entity or b"")
 
 
@@ -518,6 +518,7 @@ events = st.fixed_dictionaries(
         "margin": st.floats(-2, 2),
         "value": st.sampled_from([b"", b"v", bytes(300), bytes(2000)]),
         "entity": st.sampled_from([None, b"", b"a", b"entity"]),
+        "at": st.integers(0, 5),
     }
 )
 labels = st.fixed_dictionaries(
@@ -692,6 +693,13 @@ def test_a_checkpoint_from_before_retractions_were_followed_goes_on():
     assert counted(old, matched=1, not_undone=1)
     assert add_label(old, None, 0, rev=1) == FORGET
     assert counted(old, matched=1, not_undone=1, undone=1)
+
+
+def test_a_checkpoint_from_before_events_had_their_offsets_goes_on(join):
+    add_event(join)
+    arrays = join.to_arrays()
+    del arrays["at"]
+    assert add_label(Join.from_arrays(arrays, TTL, ROOMY, ROOMY), True, 0) == lesson(True)._replace(at=-1)
 
 
 def test_a_checkpoint_is_not_much_larger_than_the_payload():

@@ -847,3 +847,35 @@ def test_delay_and_noise_are_checked(settings, options):
 )
 def test_labels_are_read_as_on_a_topic(value, meaning):
     assert read_label(value, SPAM) is meaning
+
+
+# --- floods -----------------------------------------------------------------------------------------------------------
+
+
+def test_of_large_questions_that_are_closed_a_few_are_kept(settings, trainer, monkeypatch):
+    monkeypatch.setattr(labelling, "_KEPT_BYTES", 30_000)
+    names = [str(number) for number in range(20)]
+    trainer.ask(*names, event={"text": "x" * 10_000})
+    for name in names:
+        trainer.withdraw(name)
+    with opened(settings) as service:
+        assert list(service._closed) == ["18", "19"]
+        assert service._sizes.keys() == {"18", "19"}
+        assert service.answer("19", True, "page:me") == "first"
+        with pytest.raises(UnknownQuestion):
+            service.answer("0", True, "page:me")
+
+
+def test_answers_of_nobody_we_know_take_little_memory(settings, trainer):
+    trainer.ask("q")
+    with LocalLog(settings.log.dir) as log:
+        flood = [{"query_id": f"{'x' * 300}{number}", "source": "s"} for number in range(50)]
+        flood += [{"query_id": "other", "source": f"{number:03}{'s' * 1000}", "rev": number} for number in range(50)]
+        for fields in flood:
+            log.produce("labels", json.dumps({"id": "e", "y": True, **fields}).encode(), partition=0)
+    with opened(settings) as service:
+        assert service._given.keys() == {"other"}
+        voices = service._given["other"].voices
+        assert [who[:3] for who in voices] == [f"{number:03}" for number in range(34, 50)]
+        assert max(map(len, voices)) == 200
+        assert service.answer("q", True, "page:me") == "first"

@@ -31,8 +31,8 @@ def teach(model, n, seed=0):
 class Owner:
     """A process that has the folder, and saves as a partition does."""
 
-    def __init__(self, folder, epoch=1, max_models=2, keep=2, arrays=None):
-        self.models = KeyedModels(SETTINGS, folder, epoch, max_models, keep)
+    def __init__(self, folder, epoch=1, max_models=2, keep=2, arrays=None, max_keys=100):
+        self.models = KeyedModels(SETTINGS, folder, epoch, max_models, keep, max_keys, is_published=True)
         if arrays is not None:
             self.models.restore(arrays)
 
@@ -74,23 +74,35 @@ steps = st.lists(
 
 
 @hypothesis_settings(max_examples=150, suppress_health_check=[HealthCheck.too_slow])
-@given(steps=steps, max_models=st.integers(1, 4), keep=st.integers(1, 3))
-def test_they_are_a_dict(tmp_path_factory, steps, max_models, keep):
-    """After a kill, that of the last save; what was not published by then has changed for the next owner, too."""
+@given(steps=steps, max_models=st.integers(1, 4), keep=st.integers(1, 3), max_keys=st.sampled_from([1, 2, 3, 100]))
+def test_they_are_a_dict(tmp_path_factory, steps, max_models, keep, max_keys):
+    """After a kill, that of the last save; what was not published by then has changed for the next owner, too.
+
+    In the order of the last lessons, so that it is the first that makes room.
+    """
     folder = tmp_path_factory.mktemp("models")
     expected, saved, unpublished = {}, {}, set()
     arrays, epoch, changed = None, 1, set()
-    owner = Owner(folder, epoch, max_models, keep)
+    n_dropped = saved_dropped = 0
+    withdrawn, saved_withdrawn = set(), set()
+    owner = Owner(folder, epoch, max_models, keep, max_keys=max_keys)
     probe = {"a": 0.5, "b": -0.5}
     for number, (action, *arguments) in enumerate(steps):
         if action == "learn":
             key, n = arguments
-            blob = expected.get(key or b"")
+            blob = expected.pop(key or b"", None)
             model = read_model(SETTINGS, blob) if blob else new_model(SETTINGS)
             teach(model, n, number)
             teach(owner.models.to_learn(key), n, number)
             expected[key or b""] = model.to_bytes()
             changed.add(key or b"")
+            withdrawn.discard(key or b"")
+            if len(expected) > max_keys:
+                gone = next(iter(expected))
+                del expected[gone]
+                changed.discard(gone)
+                withdrawn.add(gone)
+                n_dropped += 1
         elif action == "predict":
             blob = expected.get(arguments[0] or b"")
             model = read_model(SETTINGS, blob) if blob else new_model(SETTINGS)
@@ -99,20 +111,24 @@ def test_they_are_a_dict(tmp_path_factory, steps, max_models, keep):
             )
         elif action == "save":
             arrays, saved, unpublished = owner.save(), dict(expected), set(changed)
+            saved_dropped, saved_withdrawn = n_dropped, set(withdrawn)
         elif action == "changed":
             found = {key: model.digest() for key, model in owner.models.changed()}
             assert found == {key: read_model(SETTINGS, expected[key]).digest() for key in changed}
-            changed = set()
+            assert owner.models.withdrawn() == sorted(withdrawn)
+            changed, withdrawn = set(), set()
         elif action == "kill":
             owner.close()
             epoch, expected, changed = epoch + 1, dict(saved), set(unpublished)
-            owner = Owner(folder, epoch, max_models, keep, arrays)
+            n_dropped, withdrawn = saved_dropped, set(saved_withdrawn)
+            owner = Owner(folder, epoch, max_models, keep, arrays, max_keys)
         assert len(owner.models) == len(expected)
+        assert (owner.models.keys(), owner.models.n_dropped) == (expected.keys(), n_dropped)
         assert len(list(owner.models.in_memory())) <= max_models
     whole = Owner(folder, epoch + 1, 100, keep)
     for key, blob in expected.items():
         whole.models._live[key] = read_model(SETTINGS, blob)
-        whole.models._unsaved.add(key)
+        whole.models._order[key] = None
     assert owner.models.digest() == whole.models.digest()
     owner.close()
 
@@ -189,6 +205,50 @@ def test_an_owner_removes_nothing_of_its_successor(open_owner, tmp_path):
     digest = second.models.digest()
     second.models._live.clear()
     assert second.models.digest() == digest
+
+
+def test_a_flood_of_keys_is_bounded_in_memory_and_on_disk(open_owner, tmp_path):
+    owner = open_owner(max_models=3, keep=1, max_keys=10)
+    for number in range(200):
+        teach(owner.models.to_learn(b"flood-%d" % number), 2, number)
+        teach(owner.models.to_learn(b"old friend"), 1, number)
+        if number % 7 == 0:
+            owner.save()
+    arrays = owner.save()
+    assert owner.models.keys() == {b"old friend", *(b"flood-%d" % number for number in range(191, 200))}
+    assert (len(owner.models), owner.models.n_dropped) == (10, 191)
+    owner.save()
+    kept = owner.models.keys()
+    held = sum(len(owner.models.to_predict(key).to_bytes()) for key in kept)
+    assert sum(files(tmp_path).values()) < 8 * held
+    assert sum(array.nbytes for name, array in arrays.items() if not name.startswith("withdrawn")) < 2000
+    assert owner.models.withdrawn() == sorted(b"flood-%d" % number for number in range(191))
+
+
+def test_a_smaller_limit_holds_at_once_after_a_restart(open_owner):
+    owner = open_owner()
+    for key in (b"b", b"a", b"c", b"a"):
+        teach(owner.models.to_learn(key), 1)
+    other = open_owner(epoch=2, arrays=owner.save(), max_keys=2)
+    assert (other.models.keys(), other.models.n_dropped) == ({b"c", b"a"}, 1)
+
+
+def test_a_checkpoint_from_before_there_was_a_limit_goes_on(open_owner):
+    owner = open_owner()
+    for key in (b"b", b"a"):
+        teach(owner.models.to_learn(key), 1)
+    arrays = {
+        name: array for name, array in owner.save().items() if name not in ("withdrawn", "withdrawn_ends", "n_dropped")
+    }
+    other = open_owner(epoch=2, arrays=arrays)
+    assert (other.models.digest(), other.models.n_dropped) == (owner.models.digest(), 0)
+
+
+def test_without_a_topic_of_models_nothing_is_kept_to_be_withdrawn(tmp_path):
+    with closing(KeyedModels(SETTINGS, tmp_path, 1, 10, 1, max_keys=1)) as models:
+        for key in (b"a", b"b"):
+            models.to_learn(key)
+        assert (models.n_dropped, models.withdrawn()) == (1, [])
 
 
 def test_a_sparse_file_is_emptied_and_removed(open_owner, tmp_path):

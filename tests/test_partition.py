@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 from streamsvm import LASVM, snapshot
 from streamsvm.connectors import daemon, journal, local_log, partition, publish
 from streamsvm.connectors.checkpoint import Checkpoint, CheckpointError, checkpoint_files
+from streamsvm.connectors.commands import DeadLetter
 from streamsvm.connectors.daemon import Daemon
 from streamsvm.connectors.local_log import LocalLog
 from streamsvm.connectors.models import KeyedModels
@@ -166,6 +167,15 @@ def everything(state):
 def outcome(settings, states):
     whole = {number: everything(state) for number, state in states.items()}
     return whole, predictions(settings), refused(settings)
+
+
+def wide_traffic(n, seed=0, n_keys=0):
+    """Every third event brings names that no other has."""
+    rows = traffic(n, seed, n_keys)
+    for i, (when, key, event) in enumerate(rows["events"]):
+        if i % 3 == 0 and isinstance(event, dict):
+            rows["events"][i] = (when, key, {**event, "x": {**event["x"], f"new-{i}": 1.0, f"other-{i}": 0.5}})
+    return rows
 
 
 # --- the whole daemon on what there is --------------------------------------------------------------------------------
@@ -1128,6 +1138,146 @@ def test_a_beginning_without_any_event_is_refused_before_it_fills_the_memory(tmp
     append(settings, {"events": [(START, None, b"x" * 5000)] * 100})
     with pytest.raises(TooManyBadRecords, match="none of the first 20 records of topic 'events' is an event"):
         daemon.run(settings)
+
+
+# --- nobody else's business -------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def umask(request):
+    before = os.umask(request.param)
+    yield request.param
+    os.umask(before)
+
+
+def modes(folder):
+    return {path.relative_to(folder).as_posix(): path.stat().st_mode & 0o777 for path in folder.rglob("*")}
+
+
+@pytest.mark.parametrize("umask", [0o000, 0o022, 0o177], indirect=True, ids=oct)
+@pytest.mark.parametrize("per", ["partition", "key"])
+def test_only_its_owner_can_read_a_state(tmp_path, umask, per):
+    settings = configure(tmp_path, daemon={"per": per, "max_models": 2}, log={"dir": tmp_path / "log"})
+    os.umask(0o022)
+    append(settings, traffic(200, n_keys=5))
+    (tmp_path / "log" / "predictions" / "0").mkdir(parents=True)
+    (tmp_path / "log" / "dlq" / "0").mkdir(parents=True)
+    os.umask(umask)
+    daemon.run(settings)
+    state = settings.daemon.state_dir
+    found = modes(state)
+    assert {name.split("-")[0] for name in found} >= {"p0", "p0/checkpoint", "p0/journal", "p0/epoch"}
+    assert any(name.startswith("p0/models") for name in found) == (per == "key")
+    assert (state.stat().st_mode & 0o777, found.pop("p0")) == (0o700, 0o700)
+    del found["lock"]  # which has the number of the process
+    assert set(found.values()) == {0o600}
+
+
+def test_a_state_that_others_could_read_gets_files_that_they_cannot(tmp_path):
+    settings = configure(tmp_path)
+    append(settings, traffic(200))
+    (settings.daemon.state_dir / "p0").mkdir(parents=True, mode=0o755)
+    daemon.run(settings)
+    found = modes(settings.daemon.state_dir)
+    assert found.pop("p0") == 0o755, "perhaps somebody wants it so"
+    del found["lock"]
+    assert set(found.values()) == {0o600}
+
+
+# --- a flood of keys --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_killed_again_and_again_in_a_flood_of_keys_it_ends_the_same(tmp_path, monkeypatch, seed):
+    monkeypatch.setattr(journal, "TRIES", 10**9)
+    rows, rng = traffic(300, seed, n_keys=20), random.Random(seed)
+    daemon_ = {"per": "key", "max_models": 2, "max_keys": 6}
+    settings = [configure(tmp_path / name, daemon=daemon_) for name in ("undisturbed", "killed")]
+    for each in settings:
+        append(each, rows)
+    (expected,) = daemon.run(settings[0]).values()
+    assert (len(expected.models), expected.models.n_dropped > 50) == (6, True)
+    states, step = None, 0
+    while states is None:
+        step += rng.randint(1, 60)
+        with contextlib.suppress(Killed):
+            states = run_with(settings[1], Fuse(step), monkeypatch)
+    assert states[0].models.n_dropped == expected.models.n_dropped
+    assert list(states[0].models._order) == list(expected.models._order)
+    assert outcome(settings[1], states) == outcome(settings[0], {0: expected})
+
+
+# --- a flood of names -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("labels", ["labels", ""])
+def test_a_flood_of_names_is_not_learned(tmp_path, caplog, labels):
+    """What would give the model too many features is predicted and put aside, and the others are learned."""
+    settings = configure(
+        tmp_path, log={"labels": labels}, features={"scale": "none"}, limits={"event_features": 6, "model_features": 12}
+    )
+    rng, rows = np.random.default_rng(3), {"events": [], "labels": []}
+    for i in range(60):
+        event, y = an_event(i, rng)
+        if i % 10 == 5:
+            event["x"] |= {f"{i}-{j}": 1.0 for j in range(4)}
+        rows["events"].append((START + i, None, event if labels else {**event, "y": y}))
+        rows["labels"].append((START + 100 + i, None, {"id": i, "y": y}))
+    rows["events"][30][2]["x"] = {f"too many {j}": 1.0 for j in range(7)}
+    append(settings, rows if labels else {"events": rows["events"]})
+    state = daemon.run(settings)[0]
+    assert len(state.model.feature_names) == 10
+    assert (state.counters.predicted, state.counters.bad) == (59, 5)
+    assert state.counters.learned == 55
+    put_aside = {where: why for where, (why, _) in refused(settings).items()}
+    assert put_aside == dict.fromkeys([("events", i) for i in (25, 30, 35, 45, 55)], "too-many-features")
+    stages = [dict(record.headers)["sv-dlq-stage"] for record in read(settings, "dlq")]
+    assert Counter(stages) == {b"learn": 4, b"decode": 1}
+    assert "were not learned: with their features, the model would have more than 12 features" in caplog.text
+
+
+def test_a_dead_letter_of_what_was_not_learned_is_replayed_from_its_topic(tmp_path):
+    """The join has no key, headers or timestamp of the event any more."""
+    settings = configure(
+        tmp_path, features={"scale": "none"}, limits={"event_features": 2, "model_features": 2}, daemon={"batch": 1}
+    )
+    events = [(START + i, b"k", {"id": i, "x": {f"a{i}": 1.0, "b": 1.0}}) for i in range(2)]
+    append(settings, {"events": events, "labels": [says(1, i, bool(i)) for i in range(2)]})
+    daemon.run(settings)
+    (letter,) = map(DeadLetter.read, read(settings, "dlq"))
+    assert (letter.source, letter.is_shortened) == (("events", "0", "1"), True)
+    assert letter.is_of(read(settings, "events")[1])
+
+
+def test_the_scale_does_not_learn_a_flood_of_names(tmp_path, caplog):
+    settings = configure(tmp_path, features={"warmup": 50}, limits={"event_features": 8, "model_features": 20})
+    append(settings, wide_traffic(200))
+    (state,) = daemon.run(settings).values()
+    assert (
+        "the scale is fitted on 27 events, for more would have more features than limits.model_features" in caplog.text
+    )
+    assert len(state.scaler._scales) == 20
+    assert len(state.model.feature_names) <= 20
+    assert state.offset == 200
+
+
+@pytest.mark.parametrize("per", ["partition", "key"])
+@pytest.mark.parametrize("seed", range(2))
+def test_killed_again_and_again_in_a_flood_of_names_it_ends_the_same(tmp_path, monkeypatch, per, seed):
+    monkeypatch.setattr(journal, "TRIES", 10**9)
+    rows, rng = wide_traffic(300, seed, n_keys=3), random.Random(seed)
+    limits = {"event_features": 8, "model_features": 40}
+    settings = [configure(tmp_path / name, daemon={"per": per}, limits=limits) for name in ("undisturbed", "killed")]
+    for each in settings:
+        append(each, rows)
+    expected = outcome(settings[0], daemon.run(settings[0]))
+    assert {why for why, _ in expected[2].values()} >= {"too-many-features"}
+    states, step = None, 0
+    while states is None:
+        step += rng.randint(1, 60)
+        with contextlib.suppress(Killed):
+            states = run_with(settings[1], Fuse(step), monkeypatch)
+    assert outcome(settings[1], states) == expected
 
 
 def test_bad_records_do_not_count_for_the_warm_up(tmp_path):

@@ -412,7 +412,6 @@ RIGHT["sha256"] = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b
         (b"/0/0", b""),
         (b"a/b/0/0", b""),
         (b"x" * 300 + b"/0/0", b""),
-        (b"p3/manifest", None),
         (b"p3/manifest", b""),
         (b"p3/manifest", b"\xff\xfe"),
         (b"p3/manifest", b"[]"),
@@ -441,6 +440,43 @@ def test_garbage_is_refused_and_does_no_harm(record, caplog):
     assert "at offset 5" in caplog.text
     assert len(caplog.text) < 1000
     assert shelf.put(Record(TOPIC, 0, 6, 0, b"p3/manifest", of(RIGHT), ())).blob == b""
+
+
+@pytest.mark.parametrize("drop_tombstones", [None, False, True])
+def test_what_was_withdrawn_is_gone_until_it_is_published_again(drop_tombstones):
+    log, shelf = MemoryLog(), Shelf()
+    publisher = successor(log)
+    publisher.publish(NAME, b"x" * 30, version(1))
+    publisher.publish(NAME, b"y" * 20, version(2))
+    publisher.publish("other", b"z", version(2))
+    assert newest(log, shelf)[NAME].blob == b"y" * 20
+    publisher.withdraw(NAME)
+    publisher.withdraw(NAME)
+    publisher.withdraw("unknown")
+    assert log.end == 4 + 1 + 3 + 1 + 2 + (1 + 4 + 3)
+    if drop_tombstones is not None:
+        log.compact(drop_tombstones=drop_tombstones)
+    fresh = Shelf()
+    assert newest(log, fresh).keys() == {"other"}
+    assert fresh.places().keys() == {"other"}
+    assert (fresh.refused, shelf.refused) == (0, 0)
+    publisher.publish(NAME, b"again", version(3))
+    assert newest_blob(log) == b"again"
+    assert newest(log, shelf)[NAME].blob == b"again"
+
+
+def test_a_withdrawal_that_was_cut_short_is_made_again():
+    log, recorder = MemoryLog(), Recorder()
+    successor(log).publish(NAME, b"x" * 30, version(1))
+    publisher = Publisher(recorder, TOPIC, CHUNK)
+    publisher.resume({NAME: Place(0, (4, 0))})
+    publisher.withdraw(NAME)
+    append(log, recorder.items[:2])
+    log.compact()
+    assert newest(log) == {}, "a publication that lacks its first chunks is refused"
+    successor(log).withdraw(NAME)
+    log.compact()
+    assert log.records == []
 
 
 @pytest.mark.parametrize(
@@ -508,7 +544,7 @@ def test_a_hole_at_the_end_does_not_hang(log):
 
 
 def test_an_empty_topic_has_no_snapshots(log, tmp_path):
-    assert newest(log) == {}
+    assert newest(log) == {}, "a publication that lacks its first chunks is refused"
     with LocalLog(tmp_path / "log") as local:
         assert newest(local) == {}
 

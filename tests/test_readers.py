@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
+from streamsvm.connectors import readers
 from streamsvm.connectors.readers import Columns, FileError, read_events
 
 
@@ -228,3 +229,23 @@ def test_long_files_are_read_in_constant_memory(tmp_path):
         assert tracemalloc.get_traced_memory()[1] < 1_000_000
     finally:
         tracemalloc.stop()
+
+
+@pytest.mark.parametrize("suffix", ["csv", "jsonl", "libsvm"])
+def test_a_file_without_lines_is_refused_before_it_fills_the_memory(tmp_path, monkeypatch, suffix):
+    monkeypatch.setattr(readers, "_MAX_LINE", 1000)
+    path = tmp_path / f"a.{suffix}"
+    good = {"csv": "a,b\n1,2\n", "jsonl": '{"a": 1}\n', "libsvm": "1 1:2\n"}[suffix]
+    path.write_text(good + "1" * 2000)
+    events = read_events(path)
+    next(events)
+    with pytest.raises(FileError, match=rf"a.{suffix}, line {good.count(chr(10)) + 1}: it is longer than 1000 char"):
+        list(events)
+
+
+def test_a_wide_header_takes_no_quadratic_time(tmp_path):
+    """Its names were compared each with all others: minutes."""
+    path = tmp_path / "a.csv"
+    path.write_text(",".join(f"c{i}" for i in range(60_000)) + "\n" + ",".join(["1"] * 60_000) + "\n")
+    (event,) = read_events(path)
+    assert len(json.loads(event)["x"]) == 60_000

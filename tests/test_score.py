@@ -11,7 +11,7 @@ import pytest
 
 from streamsvm import LASVM, WarmupScaler
 from streamsvm.connectors import daemon, score
-from streamsvm.connectors.committee import Committee, KeyModels, ModelTopic, unpack
+from streamsvm.connectors.committee import Committee, KeyModels, ModelTopic, PartitionModels, unpack
 from streamsvm.connectors.folders import AlreadyInUse
 from streamsvm.connectors.local_log import LocalLog
 from streamsvm.connectors.partition import key_name
@@ -426,6 +426,37 @@ def test_each_key_has_its_own_model(tmp_path):
     assert all(p["model"]["ver"] == state.counters.learned for p in found[:200])
     assert found[200]["model"] == {"ver": 0, "offset": 0}
     assert (found[200]["label"], found[200]["margin"], found[200]["score"]) == (False, 0.0, 0.5)
+
+
+def test_a_model_that_made_room_for_another_is_served_no_more(tmp_path):
+    settings = configure(tmp_path, daemon={"per": "key", "max_keys": 2, "follow": True})
+    keys = [b"a", b"b"]
+    fill(settings, some_events(100), keys=keys)
+    train(settings)
+
+    def steps(run):
+        yield from cycles(50, settings, until=100)
+        assert {item["model"]["ver"] > 0 for item in scores(settings)} == {True}
+        fill(settings, some_events(40, 100), keys=[b"c", b"b"])
+        train(settings)
+        yield from cycles(50, settings, until=140)
+        fill(settings, some_events(4, 200), keys=[b"a", b"b", b"c", b"d"])
+        yield from cycles(50, settings, until=144)
+
+    run = Run(settings, steps)
+    assert [item["model"]["ver"] > 0 for item in scores(settings)[-4:]] == [False, True, True, False]
+    assert run.metric("refused_snapshots_total") in ([], ["streamsvm_refused_snapshots_total 0"])
+
+
+def test_the_model_of_a_partition_may_be_withdrawn(tmp_path):
+    models = PartitionModels()
+    for number in range(2):
+        manifest = {"epoch": 1, "ver": 1 + number, "offset": 0, "created": 0.0}
+        snapshot = Snapshot(f"p{number}", manifest, pack_model(LASVM(), WarmupScaler(), {}))
+        models.put(snapshot, unpack(snapshot))
+    models.drop("p1")
+    models.drop("p7")
+    assert models.choose(None).version.ver == 1
 
 
 def test_of_many_keys_the_last_used_are_unpacked():

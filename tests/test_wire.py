@@ -18,6 +18,7 @@ from streamsvm.connectors.wire import (
     Codec,
     Event,
     Label,
+    Limits,
     ModelVersion,
     dead_letter_headers,
 )
@@ -338,12 +339,64 @@ def test_dead_letter_headers_say_where_from_and_why():
 
 
 def test_dead_letter_headers_are_bounded():
-    value = json.dumps({"id": 1, "x": {"a" * 100_000: None}}).encode()
-    with pytest.raises(BadRecord) as caught:
-        decode(value)
-    headers = dict(dead_letter_headers(record(value), "decode", caught.value, "app"))
-    assert len(headers["sv-dlq-error"]) == 1000
+    error = BadRecord("reason", "a\ud800" * 100_000)
+    headers = dict(dead_letter_headers(record(b""), "decode", error, "app"))
+    assert headers["sv-dlq-error"] == b"a\\ud800" * 500
     assert headers["sv-dlq-attempts"] == b"1"
+
+
+# --- limits -----------------------------------------------------------------------------------------------------------
+
+tight = Codec(limits=Limits(features=3, name=5, text=8))
+
+
+@pytest.mark.parametrize("x", [{"a": 1, "b": 2, "c": 3}, [1, 2, 3], {"abcde": 1}, {"é" * 5: 1}])
+def test_features_within_the_limits(x):
+    assert len(decode(event(x=x), tight).x) == len(x)
+
+
+@pytest.mark.parametrize(
+    ("fields", "expected", "detail"),
+    [
+        ({"x": {"a": 1, "b": 2, "c": 3, "d": 4}}, "too-many-features", "x has 4 features, more than"),
+        ({"x": [0] * 4}, "too-many-features", "x has 4 features, more than"),
+        ({"x": {"abcdef": 1}}, "long-feature-name", "feature 'abcdef' has 6 characters"),
+        ({"x": {"a": 1, "b" * 9999: 1}}, "long-feature-name", "... has 9999 characters"),
+        ({"id": "abcdefghi"}, "bad-id", "id has 9 characters"),
+        ({"id": 10**30}, "bad-id", "id has 31 characters"),
+        ({"ts": "abcdefghi"}, "bad-ts", "ts has 9 characters"),
+    ],
+)
+def test_what_is_beyond_the_limits_is_refused(fields, expected, detail):
+    found, text = reason(event(**fields), tight)
+    assert found == expected
+    assert detail in text
+    assert len(text) < 200
+
+
+@pytest.mark.parametrize(("fields", "expected"), [({"id": "a" * 9}, "bad-id"), ({"source": "a" * 9}, "bad-source")])
+def test_labels_have_limits_too(fields, expected):
+    assert reason(label(**fields), tight, decode_label)[0] == expected
+
+
+@pytest.mark.parametrize("read", ["decode", "decode_label"])
+def test_keys_have_a_limit(read):
+    value = event(y=True)
+    getattr(tight, read)(record(value)._replace(key=b"k" * 8))
+    with pytest.raises(BadRecord, match="bad-key: the key has 9 bytes"):
+        getattr(tight, read)(record(value)._replace(key=b"k" * 9))
+
+
+def test_ordinary_records_do_not_reach_the_limits():
+    names = {f"{'n' * 250}{i}": 1.0 for i in range(2000)}
+    decode(event(id="i" * 2048, x=names, ts="t" * 2048))
+    decode(event(x=[0] * 100_000))
+
+
+def test_a_prediction_is_bounded():
+    decoded = decode(event(id="\U0001f600" * 2048, ts="\x01" * 2048))
+    value = plain.encode(decoded, score=0.5, margin=0.0, model=ModelVersion(1, 2), src="events-0-1")
+    assert len(value) < 32_000
 
 
 def test_unknown_formats_and_missing_schemas_are_refused():

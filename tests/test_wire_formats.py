@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from streamsvm.connectors.avro_format import AvroMissing, SchemaError
 from streamsvm.connectors.transport import Record
-from streamsvm.connectors.wire import MAX_BYTES, BadRecord, Codec, Event
+from streamsvm.connectors.wire import MAX_BYTES, BadRecord, Codec, Event, Limits
 
 
 def record(value, headers=()):
@@ -51,6 +51,14 @@ def test_a_packed_event_needs_an_id_only():
     event = packed.decode(record(TWO, [ID]))
     assert event[2:] == ({"0": 1.5, "1": -2.0}, None, 1.0, None)
     assert packed.decode(record(b"", [ID])).x == {}
+
+
+def test_packed_events_have_limits():
+    tight = Codec(format="float32", limits=Limits(features=2, text=8))
+    assert len(tight.decode(record(TWO, [ID])).x) == 2
+    assert reason(tight, TWO + TWO, [ID]) == "too-many-features"
+    assert reason(tight, TWO, [("sv-id", b"a" * 9)]) == "bad-id"
+    assert reason(tight, TWO, [ID, ("sv-ts", b"a" * 9)]) == "bad-ts"
 
 
 @pytest.mark.parametrize(

@@ -6,8 +6,9 @@ import time
 from datetime import UTC, datetime
 
 import pytest
+from kafka import KafkaProducer
 
-from streamsvm.connectors import daemon
+from streamsvm.connectors import daemon, kafka_log, partition
 from streamsvm.connectors.cli import main
 from streamsvm.connectors.settings import load
 
@@ -122,6 +123,30 @@ def test_dead_letters_lag_replay_and_doctor(topics, app, call):
     assert "are not where Kafka's own partitioner puts their keys" in text
     assert f"the keys of topic '{prefix}-events' are where Kafka's own partitioner puts them" in text
     assert "2 dead letters not put back" in text
+
+
+def test_what_is_read_ahead_is_bounded_in_bytes(topics, app, call, monkeypatch):
+    """Compressed events, which the client unpacks while it is asked for them."""
+    path, prefix = app
+    assert call("topics", path, "--create")[0] == 0
+    padding = b" " * 300_000
+    with KafkaProducer(bootstrap_servers=topics.bootstrap, compression_type="gzip") as producer:
+        for _, value, *_ in some_stream(150)[0]:
+            producer.send(f"{prefix}-events", value + padding)
+        producer.flush(30)
+    held = []
+    offer = partition.Input.offer
+
+    def watched(self, records):
+        offer(self, records)
+        held.append(sum(record.nbytes for record in self.records))
+
+    monkeypatch.setattr(partition.Input, "offer", watched)
+    monkeypatch.setattr(kafka_log, "POLL_BYTES", 1 << 20)
+    monkeypatch.setattr(kafka_log, "_AT_ONCE", 5)
+    (state,) = daemon.run(load(path, {}, ["limits.read_ahead_mb=8"])).values()
+    assert state.counters.predicted == 150
+    assert 4 << 20 < max(held) < (8 << 20) + (1 << 20) + 5 * 310_000
 
 
 def test_doctor_without_a_broker(app, call):
