@@ -355,6 +355,13 @@ def _add_examples(command: argparse.ArgumentParser) -> None:
     command.add_argument("--format", choices=["auto", *FORMATS], default="auto", help="of the file (by its suffix)")
     command.add_argument("--label", metavar="COLUMN", help="column of the label (CSV, flat JSON lines)")
     command.add_argument("--id", metavar="COLUMN", help="column of the id (NAME:LINE), which is no feature")
+    command.add_argument(
+        "--feature",
+        action="append",
+        default=[],
+        metavar="COLUMN",
+        help="a column that numbers the rows and is a feature all the same; without this it is refused",
+    )
     command.add_argument("--positive", metavar="VALUE", help="label of the positive class; all others are negative")
     command.add_argument(
         "--scale",

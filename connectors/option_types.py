@@ -22,8 +22,8 @@ def count(text: str) -> int:
 
 
 def names(text: str) -> list[str]:
-    """What stands between commas, without the space around it."""
-    return [name.strip() for name in text.split(",")]
+    """What stands between commas, each once, without the space around it."""
+    return list(dict.fromkeys(name.strip() for name in text.split(",")))
 
 
 def seconds(text: str) -> float:
