@@ -1,8 +1,10 @@
 """`streamsvm crossval` and `streamsvm search`: tables, files, and what is said about wrong input."""
 
+import argparse
 import csv
 import json
 import os
+import re
 import subprocess
 import sys
 import warnings
@@ -131,7 +133,7 @@ def test_scaling_is_by_all_examples(points):
 def test_features_of_very_different_sizes_are_spoken_of(points, tmp_path, call):
     assert call("crossval", points, *OPTIONS)[2] == []
     path = tmp_path / "d.csv"
-    path.write_text("a,b,y\n" + "".join(f"{i % 3},{100 + i},{i % 2}\n" for i in range(20)))
+    path.write_text("a,b,y\n" + "".join(f"{i % 3},{100 + i // 2},{i % 2}\n" for i in range(40)))
     _, _, err = call("crossval", path, "--label", "y", "-k", 2)
     assert len(err) == 1
     assert "'b' goes up to 119" in err[0]
@@ -524,7 +526,7 @@ def test_lists_and_ranges(text, expected):
         (["--C", 0], 2, "'0' must be a positive number"),
         (["--gamma", "2^x"], 2, "'2^x' must be a positive number"),
         (["--tol", "nan"], 2, "'nan' must be a positive number"),
-        (["--jobs", 0], 2, "n_jobs=0"),
+        (["--jobs", 0], 2, "'0' must be -1 or a whole number"),
         (["--compare", "D=3"], 2, "'D=3' must be one of C=..., gamma=..."),
         (["--compare", "kernel=rbv"], 2, "'rbv' must be one of rbf, linear"),
         (["--model", "tree"], 2, "invalid choice"),
@@ -642,3 +644,45 @@ def test_a_pipe_gets_the_table_and_nothing_else(points):
     assert answer.stderr == ""
     assert "\r" not in answer.stdout
     assert answer.stdout.splitlines()[-1].startswith("deviation")
+
+
+@pytest.mark.parametrize(
+    ("kind", "text"),
+    [
+        *(
+            (kind, text)
+            for kind in ("count", "partitions", "replication", "offset")
+            for text in ("-1", "9" * 40, "٣", "", "1.5")
+        ),
+        *((kind, "0") for kind in ("count", "partitions", "replication", "jobs")),
+        ("partitions", "2000000000"),
+        ("jobs", "-2"),
+        ("jobs", "many"),
+        ("megabytes", "1e300"),
+        ("megabytes", "nan"),
+        ("megabytes", "0"),
+        ("seconds", "inf"),
+        ("seconds", "1e300"),
+        ("share", "nan"),
+        ("values", "1:10:1.0000001"),
+        ("values", "1e-300:1e300:1.1"),
+        ("positive", "inf"),
+        ("values", ""),
+        ("positive", "-0"),
+        ("number", "inf"),
+        ("test_size", "9" * 40),
+        ("moment", "9" * 40),
+        ("moment", "yesterday"),
+        ("topic", ".."),
+    ],
+)
+def test_flags_refuse_what_makes_no_sense(kind, text):
+    with pytest.raises(argparse.ArgumentTypeError, match=re.escape(repr(text))):
+        getattr(option_types, kind)(text)
+
+
+def test_a_mistaken_argument_is_not_repeated_if_it_holds_a_secret(call):
+    code, _, err = call("run", "app.toml", "kafka.sasl_plain_password=hunter2")
+    assert code == 2
+    assert "kafka.sasl_plain_password=..." in err[-1]
+    assert "hunter2" not in "".join(err)
