@@ -551,6 +551,7 @@ def test_options_that_contradict_each_other(tmp_path, text, expected):
         ("", ["kafka.sasl_plain_pasword=12345"]),
         ("", ["12345"]),
         ("", ["kafka.proxy_url=socks5:u:12345@host"]),
+        ("", ["kafka.bootstrap_servers=u:12345@host:9092"]),
     ],
 )
 def test_no_message_repeats_a_secret(tmp_path, text, flags):
