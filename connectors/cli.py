@@ -9,11 +9,13 @@ import errno
 import gc
 import logging
 import os
+import re
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from typing import NoReturn
 
 from tqdm import tqdm
 from tqdm.contrib.logging import logging_redirect_tqdm
@@ -91,8 +93,15 @@ def _complain(problems: Sequence[str], code: int) -> int:
     return code
 
 
+class _Parser(argparse.ArgumentParser):
+    """Complains about arguments without repeating a secret among them, as of ``--set`` without its dashes."""
+
+    def error(self, message: str) -> NoReturn:
+        super().error(re.sub(r"((?:password|secret|token|proxy)\w*\s*=\s*)\S+", r"\1...", message, flags=re.IGNORECASE))
+
+
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="streamsvm", description="Online support vector machines for streams.")
+    parser = _Parser(prog="streamsvm", description="Online support vector machines for streams.")
     parser.add_argument("--version", action="version", version=f"%(prog)s {streamsvm.__version__}")
     subcommands = parser.add_subparsers(required=True, metavar="COMMAND")
 
@@ -209,12 +218,12 @@ def _add_topics(command: argparse.ArgumentParser) -> None:
     command.add_argument("--create", action="store_true", help="make those that are missing")
     command.add_argument(
         "--partitions",
-        type=option_types.count,
+        type=option_types.partitions,
         metavar="N",
         help="of events and what goes with them (those of the events, or 1)",
     )
     command.add_argument(
-        "--replication", type=option_types.count, metavar="R", help="brokers that keep a topic (theirs to say)"
+        "--replication", type=option_types.replication, metavar="R", help="brokers that keep a topic (theirs to say)"
     )
     command.set_defaults(run=_topics)
 
@@ -355,6 +364,13 @@ def _add_examples(command: argparse.ArgumentParser) -> None:
     command.add_argument("--format", choices=["auto", *FORMATS], default="auto", help="of the file (by its suffix)")
     command.add_argument("--label", metavar="COLUMN", help="column of the label (CSV, flat JSON lines)")
     command.add_argument("--id", metavar="COLUMN", help="column of the id (NAME:LINE), which is no feature")
+    command.add_argument(
+        "--feature",
+        action="append",
+        default=[],
+        metavar="COLUMN",
+        help="a column that numbers the rows and is a feature all the same; without this it is refused",
+    )
     command.add_argument("--positive", metavar="VALUE", help="label of the positive class; all others are negative")
     command.add_argument(
         "--scale",
@@ -372,10 +388,14 @@ def _add_kernel(command: argparse.ArgumentParser) -> None:
     kernel.add_argument("--coef0", type=option_types.number, default=0.0, metavar="X", help="of poly and sigmoid (0)")
     kernel.add_argument("--tol", type=option_types.positive, default=1e-3, help="of the optimality conditions (1e-3)")
     kernel.add_argument(
-        "--jobs", type=int, default=1, metavar="N", help="processes, each with a cache of its own; -1: one per core (1)"
+        "--jobs",
+        type=option_types.jobs,
+        default=1,
+        metavar="N",
+        help="processes, each with a cache of its own; -1: one per core (1)",
     )
     kernel.add_argument(
-        "--cache-mb", type=option_types.positive, default=256.0, metavar="MB", help="memory for kernel values (256)"
+        "--cache-mb", type=option_types.megabytes, default=256.0, metavar="MB", help="memory for kernel values (256)"
     )
     _add_device(command, "kernel values of svm are computed")
 

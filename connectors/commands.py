@@ -2,8 +2,9 @@
 
 import json
 import logging
+import sys
 import time
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, closing
 from dataclasses import replace
@@ -221,9 +222,16 @@ def list_dead_letters(settings: Settings, reason: str | None, first: int | None)
         starts = {
             number: min(max(start, first or 0), ends[number]) for number, start in log.start_offsets(topic).items()
         }
+        found: Counter[str] = Counter()
         for letter in map(DeadLetter.read, read(log, topic, starts, ends)):
+            found[letter.reason] += 1
             if reason in (None, letter.reason):
                 print(letter)
+    if not found[reason] if reason else not found:
+        others = f"; there are {', '.join(f'{n} {name}' for name, n in found.most_common())}" if found else ""
+        why = f" that was refused for {reason!r}" if reason else ""
+        after = f" from offset {first} on" if first else ""
+        print(f"topic {topic!r} has no dead letter{why}{after}{others}", file=sys.stderr)
 
 
 class Replayed(NamedTuple):

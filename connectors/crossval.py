@@ -2,7 +2,7 @@
 
 import argparse
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -19,10 +19,10 @@ from .validate import (
     arguments_refused,
     folds_of,
     kind_of_folds,
-    metric_of,
     number,
     prepare,
     read,
+    require_metric,
     require_table,
     score,
     write_table,
@@ -56,7 +56,8 @@ def crossval(arguments: argparse.Namespace) -> None:
         If the file cannot be used, or the output not be written.
     """
     kind = kind_of_folds(arguments)
-    chosen = {name: metric_of(name) for name in arguments.metric}
+    for name in arguments.metric:
+        require_metric(name)
     require_table(arguments.out)
     first = {name: getattr(arguments, name) for name in _SETTING}
     second = first | (arguments.compare or {})
@@ -69,12 +70,12 @@ def crossval(arguments: argparse.Namespace) -> None:
         prepare()
     with arguments_refused():
         result = _validated(examples, splits, first, arguments)
-    _show_result(first, result, chosen)
+    _show_result(first, result, arguments.metric)
     if arguments.compare:
         with arguments_refused():
             other = _validated(examples, splits, second, arguments)
-        _show_result(second, other, chosen)
-        _show_comparison(result, other, chosen)
+        _show_result(second, other, arguments.metric)
+        _show_comparison(result, other, arguments.metric)
     if arguments.out:
         write_table(arguments.out, _tests(examples, result))
 
@@ -115,11 +116,11 @@ def _validated(
     )
 
 
-def _show_result(setting: dict[str, Any], result: Result, chosen: Mapping[str, Any]) -> None:
+def _show_result(setting: dict[str, Any], result: Result, metrics: Sequence[str]) -> None:
     parts, full = result.per_fold, [] if result.first is None else [result.first]
-    scores = np.array([result.scores(metric) for metric in chosen.values()])
-    together = [result.score(metric) for metric in chosen.values()]
-    header = ("fold", "tested", "start", "SVs", "iterations", "rows", "kernel evals", "seconds", *chosen)
+    scores = np.array([result.scores(metric) for metric in metrics])
+    together = [result.score(metric) for metric in metrics]
+    header = ("fold", "tested", "start", "SVs", "iterations", "rows", "kernel evals", "seconds", *metrics)
     lines: list[tuple[str, ...]] = [header]
     lines += [_line("full", [part], part.start) for part in full]
     lines += _fold_lines(parts, scores)
@@ -169,11 +170,11 @@ def _title(setting: dict[str, Any]) -> str:
     return ", ".join([name, *(f"{name} = {number(setting[name])}" for name in shown)])
 
 
-def _show_comparison(first: Result, second: Result, chosen: Mapping[str, Any]) -> None:
+def _show_comparison(first: Result, second: Result, metrics: Sequence[str]) -> None:
     header = ("metric", "first", "second", "better on average", "folds won", "lost", "tied", "better by votes")
     lines: list[tuple[str, ...]] = [header]
-    for name, metric in chosen.items():
-        both = compare(first, second, metric)
+    for name in metrics:
+        both = compare(first, second, name)
         winners = (both.by_averaging or "neither", *map(str, both.wins), both.by_voting or "neither")
         lines.append((name, *map(score, both.means), *winners))
     print(f"\n{report.aligned(lines)}")

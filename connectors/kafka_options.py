@@ -72,7 +72,7 @@ def is_secret(key: str) -> bool:
 
 def shown(key: str, value: Any) -> str:
     """An option's value for a message."""
-    return "(not shown)" if is_secret(key) else repr(value)
+    return "(not shown)" if is_secret(key) or "@" in str(value) else repr(value)  # USER:PASSWORD@HOST
 
 
 # --- one option -------------------------------------------------------------------------------------------------------

@@ -10,9 +10,10 @@ import sys
 import threading
 import time
 import webbrowser
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, redirect_stderr
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit
 
 from . import daemon, label_studio, labelling_terminal
@@ -126,7 +127,10 @@ def choose(settings: Settings, arguments: argparse.Namespace) -> Desk:
         known = truth_from_file(arguments.truth, settings.label)
     else:
         known = truth_from_field(arguments.field, settings.label)
-    return oracle(known, "truth", delay=arguments.delay or 0.0, noise=arguments.noise or 0.0)
+    quota = 0 if arguments.train else settings.labelling.max_labels  # the end of a desk is that of its trainer
+    if settings.labelling.max_fraction:
+        quota = 0  # which grows with the stream
+    return oracle(known, "truth", delay=arguments.delay or 0.0, noise=arguments.noise or 0.0, quota=quota)
 
 
 def _refuse_strangers(arguments: argparse.Namespace) -> None:
@@ -185,12 +189,20 @@ def terminal(settings: Settings, annotator: str) -> Desk:
     return desk
 
 
-def oracle(known: Oracle, who: str, *, delay: float, noise: float) -> Desk:
-    """Labels that are known already; see `oracles.answer_with`."""
+def oracle(known: Oracle, who: str, *, delay: float, noise: float, quota: int = 0) -> Desk:
+    """Labels that are known already, until the label quota is spent; see `oracles.answer_with`.
+
+    A quota of 0 is none.
+    """
+
+    def is_spent(stats: Mapping[str, Any]) -> bool:
+        return quota > 0 and stats["verdict"]["stop"] and stats["remaining"] == 0 and not stats["waiting"]
 
     def desk(service: LabellingService, stop: Stop) -> None:
-        n_labels = answer_with(service, known, stop, who=who, delay=delay, noise=noise)
+        n_labels = answer_with(service, known, stop, who=who, delay=delay, noise=noise, enough=is_spent)
         print(f"gave {plural(n_labels, 'label')}")
+        if is_spent(service.stats()):
+            print(f"the label quota is spent: {service.stats()['verdict']['why']}")
 
     return desk
 

@@ -140,7 +140,7 @@ def _convert(given: Given, hint: Any) -> Any:
             return value
         if option is float and type(value) is int:
             return float(value)
-        if option is Path and type(value) is str:
+        if option is Path and type(value) is str and value.strip() and "\0" not in value:
             return Path(value)
     raise given.problem(f"must be {' or '.join(_TYPE_NAMES[option] for option in options if option in _TYPE_NAMES)}")
 

@@ -11,24 +11,45 @@ Moment = int | datetime | None  # an offset, a time, or the default
 
 KERNELS = ("rbf", "linear", "poly", "sigmoid")
 MODELS = ("svm", "ssvm")
+MAX_COUNT = 2**31 - 1
+MAX_OFFSET = 2**63 - 1
+MOST_VALUES = 1000  # of a range
 _TOLERANCE = 1e-9  # of a range's length, in steps
 
 
 def count(text: str) -> int:
-    """A whole number from 1 on."""
-    if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} must be a number, at least 1")
-    return int(text)
+    """A whole number from 1 to what 32 bits hold."""
+    return _whole(text, 1, MAX_COUNT)
+
+
+def partitions(text: str) -> int:
+    """A number of partitions."""
+    return _whole(text, 1, 100_000)
+
+
+def replication(text: str) -> int:
+    """A number of brokers."""
+    return _whole(text, 1, 1000)
+
+
+def jobs(text: str) -> int:
+    """A number of processes, or -1."""
+    return -1 if text == "-1" else _whole(text, 1, 1000, "-1 or ")
+
+
+def megabytes(text: str) -> float:
+    """A size of memory."""
+    return _number(text, 1e-6, 1e9, "a number of megabytes from 0.000001 to 1e9")
 
 
 def names(text: str) -> list[str]:
-    """What stands between commas, without the space around it."""
-    return [name.strip() for name in text.split(",")]
+    """What stands between commas, each once, without the space around it."""
+    return list(dict.fromkeys(name.strip() for name in text.split(",")))
 
 
 def seconds(text: str) -> float:
     """A number of seconds."""
-    return _number(text, 0, math.inf, "a number of seconds")
+    return _number(text, 0, 1e9, "a number of seconds, at most 1e9")
 
 
 def share(text: str) -> float:
@@ -38,7 +59,7 @@ def share(text: str) -> float:
 
 def test_size(text: str) -> int | float:
     """How many examples are held out: a whole number, or a share."""
-    return int(text) if text.isdecimal() else _number(text, 0, 1, "a share between 0 and 1, or a whole number")
+    return count(text) if text.isdecimal() else _number(text, 0, 1, "a share between 0 and 1, or a whole number")
 
 
 def positive(text: str) -> float:
@@ -68,7 +89,9 @@ def values(text: str) -> list[float]:
     start, stop, factor = map(positive, parts)
     if factor <= 1 or stop < start:
         raise argparse.ArgumentTypeError(f"{text!r} must rise: START:STOP:FACTOR with a factor above 1")
-    steps = math.floor(math.log(stop / start) / math.log(factor) + _TOLERANCE)
+    steps = math.floor((math.log(stop) - math.log(start)) / math.log(factor) + _TOLERANCE)
+    if steps >= MOST_VALUES:
+        raise argparse.ArgumentTypeError(f"{text!r} has {steps + 1} values; at most {MOST_VALUES} are tried")
     return [start * factor**i for i in range(steps + 1)]
 
 
@@ -112,9 +135,7 @@ def topic(text: str) -> str:
 
 def offset(text: str) -> int:
     """A whole number from 0 on."""
-    if not text.isdecimal():
-        raise argparse.ArgumentTypeError(f"{text!r} must be an offset: 0 or more")
-    return int(text)
+    return _whole(text, 0, MAX_OFFSET)
 
 
 def moment(text: str) -> Moment:
@@ -122,12 +143,19 @@ def moment(text: str) -> Moment:
     if text == "earliest":
         return None
     if text.isdecimal():
-        return int(text)
+        return offset(text)
     try:
         time = datetime.fromisoformat(text)
     except ValueError:
         raise argparse.ArgumentTypeError(f"{text!r} must be an offset or a time such as 2026-05-31T12:00") from None
     return time if time.tzinfo else time.replace(tzinfo=UTC)
+
+
+def _whole(text: str, low: int, high: int, otherwise: str = "") -> int:
+    is_short = text.isascii() and text.isdecimal() and len(text) < 30
+    if not is_short or not low <= int(text) <= high:
+        raise argparse.ArgumentTypeError(f"{text!r} must be {otherwise}a whole number from {low} to {high}")
+    return int(text)
 
 
 def _number(text: str, low: float, high: float, what: str) -> float:

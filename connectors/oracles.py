@@ -38,6 +38,7 @@ def answer_with(
     delay: float = 0.0,
     noise: float = 0.0,
     seed: int | None = None,
+    enough: Callable[[Mapping[str, Any]], bool] = lambda stats: False,
 ) -> int:
     """Let a program answer, one question after the other.
 
@@ -57,6 +58,8 @@ def answer_with(
         Share of the labels that are turned round.
     seed
         Of the noise.
+    enough
+        Told `LabellingService.stats` while there is no question; True ends it.
 
     Returns
     -------
@@ -77,6 +80,8 @@ def answer_with(
         if shown is None:
             if seen != (seen := service.wait(POLL_SECONDS, seen)):
                 verdict = _tell_verdict(service, verdict)
+            if enough(service.stats()):
+                break
             continue
         y = oracle(shown)
         if y is not None and noise and rng.random() < noise:

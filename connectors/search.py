@@ -20,10 +20,10 @@ from .validate import (
     arguments_refused,
     folds_of,
     kind_of_folds,
-    metric_of,
     number,
     prepare,
     read,
+    require_metric,
     require_table,
     score,
     write_table,
@@ -49,7 +49,7 @@ def search(arguments: argparse.Namespace) -> None:
         If the file cannot be used, or the output not be written.
     """
     kind = kind_of_folds(arguments)
-    metric = metric_of(arguments.metric)
+    require_metric(arguments.metric)
     gammas = _gammas(arguments)
     require_table(arguments.out)
     _require_picture(arguments.plot)
@@ -69,7 +69,7 @@ def search(arguments: argparse.Namespace) -> None:
             coef0=arguments.coef0,
             weights=examples.w,
             folds=splits,
-            metric=metric,
+            metric=arguments.metric,
             seeding=arguments.seeding,
             tol=arguments.tol,
             refit=False,
@@ -107,9 +107,8 @@ def _require_picture(path: Path | None) -> None:
 
 def _require_scores(name: str, splits: folds.Folds, y: np.ndarray) -> None:
     """Refuse a metric that some fold has none of, which would leave no setting with a mean, before the work is done."""
-    metric = metric_of(name)
     for i, test in enumerate(splits.tests, 1):
-        if math.isnan(measure(metric, y[test], np.zeros(len(test)))):
+        if math.isnan(measure(name, y[test], np.zeros(len(test)))):
             raise ConfigError([f"--metric {name}: fold {i} tests one class only and has none; use larger folds"])
 
 

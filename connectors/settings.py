@@ -38,6 +38,11 @@ class ConfigError(ValueError):
         self.problems = list(problems)
 
 
+_MAX_COUNT = 2**31 - 1
+_MAX_SECONDS = 100 * 365 * 86400.0  # times in milliseconds stay far inside 64 bits
+_MAX_MB = 1e9
+
+
 def _positive(value: float) -> str | None:
     return None if value > 0 and math.isfinite(value) else "a positive number"
 
@@ -59,7 +64,11 @@ def _fraction(value: float) -> str | None:
 
 
 def _adaptive_or_count(value: str | int) -> str | None:
-    return None if value == "adaptive" or (isinstance(value, int) and value >= 0) else '"adaptive" or a count'
+    return (
+        None
+        if value == "adaptive" or (isinstance(value, int) and 0 <= value <= _MAX_COUNT)
+        else '"adaptive" or a count'
+    )
 
 
 def _topic(value: str) -> str | None:
@@ -81,13 +90,37 @@ def parse_partitions(text: str) -> list[int]:
     """``"0-3,7"`` as numbers; raises ValueError if it is anything else."""
     numbers: set[int] = set()
     for part in text.split(","):
-        first, _, last = part.partition("-")
-        numbers |= set(range(int(first), int(last or first) + 1))
+        found = re.fullmatch(r"\s*(\d{1,6})(?:-(\d{1,6}))?\s*", part, re.ASCII)
+        if found is None:
+            raise ValueError(f"{part!r} must be a number of up to 6 digits, or a range of them")
+        first, last = int(found[1]), int(found[2] or found[1])
+        if last < first:
+            raise ValueError(f"{part!r} must rise")
+        numbers |= set(range(first, last + 1))
     return sorted(numbers)
 
 
 def _at_least(minimum: float) -> Check:
-    return lambda value: None if value >= minimum and math.isfinite(value) else f"at least {minimum}"
+    """A count, or a size, which counters of 32 bits can hold."""
+    return lambda value: None if minimum <= value <= _MAX_COUNT else f"at least {minimum}, and at most {_MAX_COUNT}"
+
+
+def _seconds(value: float) -> str | None:
+    return None if 0.001 <= value <= _MAX_SECONDS else f"a number of seconds from 0.001 to {_MAX_SECONDS:g}"
+
+
+def _seconds_or_0(value: float) -> str | None:
+    return None if 0 <= value <= _MAX_SECONDS else f"a number of seconds from 0 to {_MAX_SECONDS:g}"
+
+
+def _megabytes(value: float) -> str | None:
+    return None if 1e-6 <= value <= _MAX_MB else f"a number of megabytes from 0.000001 to {_MAX_MB:g}"
+
+
+def _host(value: str) -> str | None:
+    """An empty address would be all of this machine's."""
+    is_right = re.fullmatch(r"[\w.:%-]{1,255}", value)
+    return None if is_right else "a name or an address, such as '127.0.0.1'; '0.0.0.0' is all of this machine's"
 
 
 _UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
@@ -96,7 +129,7 @@ _WINDOW = 'a count of examples, at least 1, or a time such as "90s", "30m", "12h
 
 def parse_window(value: int | str) -> int | datetime.timedelta:
     """How far back a model remembers: so many examples, or so much of their time; raises ValueError otherwise."""
-    if isinstance(value, int) and value >= 1:
+    if isinstance(value, int) and 1 <= value <= _MAX_COUNT:
         return value
     found = re.fullmatch(r"([1-9]\d{0,5})([smhdw])", str(value))
     if found is None:
@@ -157,7 +190,7 @@ class LogSettings:
     """
 
     dir: Path = Path("log")
-    segment_mb: float = _key(16.0, _positive)
+    segment_mb: float = _key(16.0, _megabytes)
     topic: str = _key("events", _topic)
     labels: str = _key("", _optional_topic)
     predictions: str = _key("predictions", _topic)
@@ -202,7 +235,7 @@ class ModelSettings:
     budget: int | None = _key(None, _at_least(3))
     on_budget: str | None = _key(None, _one_of("remove", "project", "merge"))
     window: int | str | None = _key(None, _window)
-    cache_mb: float = _key(256.0, _positive)
+    cache_mb: float = _key(256.0, _megabytes)
     reprocess: str | int | None = _key(None, _adaptive_or_count)
     delta_max: float | None = _key(None, _positive)
     clean_every: int | None = _key(None, _at_least(1))
@@ -286,10 +319,10 @@ class JoinSettings:
         How far an event's own time may be from that of its record before it is not believed.
     """
 
-    ttl_seconds: float = _key(7 * 86400.0, _positive)
-    pending_mb: float = _key(64.0, _positive)
-    labels_mb: float = _key(64.0, _positive)
-    max_skew_seconds: float = _key(86400.0, _positive)
+    ttl_seconds: float = _key(7 * 86400.0, _seconds)
+    pending_mb: float = _key(64.0, _megabytes)
+    labels_mb: float = _key(64.0, _megabytes)
+    max_skew_seconds: float = _key(86400.0, _seconds)
 
 
 @dataclass(frozen=True)
@@ -320,7 +353,7 @@ class LimitSettings:
     model_features: int = _key(1_000_000, _at_least(1))
     name_length: int = _key(256, _at_least(1))
     text_length: int = _key(2048, _at_least(64))
-    read_ahead_mb: float = _key(64.0, _positive)
+    read_ahead_mb: float = _key(64.0, _megabytes)
     dead_letter_kb: float = _key(512.0, _positive)
 
     @property
@@ -384,12 +417,12 @@ class LabellingSettings:
     seeds: int = _key(1, _at_least(0))
     open: int = _key(4, _at_least(1))
     reservoir: int = _key(10_000, _at_least(1))
-    expires_seconds: float = _key(86400.0, _at_least(0.001))
+    expires_seconds: float = _key(86400.0, _seconds)
     stop: str = _key("margin", _one_of("margin", "support", "either", "never"))
     max_labels: int = _key(0, _at_least(0))
     max_fraction: float = _key(0.0, _fraction)
-    lease_seconds: float = _key(120.0, _at_least(0.001))
-    host: str = "127.0.0.1"
+    lease_seconds: float = _key(120.0, _seconds)
+    host: str = _key("127.0.0.1", _host)
     port: int = _key(8765, _port)
     text: str = "text"
     image: str = "image"
@@ -417,7 +450,7 @@ class EstimateSettings:
     """
 
     loo: bool = False
-    folds: int = _key(0, lambda value: None if value == 0 or value >= 2 else "0 or at least 2")
+    folds: int = _key(0, lambda value: None if value == 0 or 2 <= value <= _MAX_COUNT else "0 or at least 2")
     every: int = _key(1000, _at_least(1))
     memory: int = _key(500, _at_least(1))
     keep: str = _key("recent", _one_of("recent", "sample"))
@@ -468,11 +501,11 @@ class HttpSettings:
         Size of what Label Studio sends; the server answers more with the status 413.  The labelling page takes 4096.
     """
 
-    host: str = "127.0.0.1"
+    host: str = _key("127.0.0.1", _host)
     port: int = _key(0, _port)
     names: tuple[str, ...] = ()
     connections: int = _key(100, _at_least(1))
-    request_seconds: float = _key(10.0, _positive)
+    request_seconds: float = _key(10.0, _seconds)
     header_bytes: int = _key(32 << 10, _at_least(1024))
     body_bytes: int = _key(16 << 20, _at_least(4096))
 
@@ -529,16 +562,16 @@ class DaemonSettings:
     start: str = _key("earliest", _one_of("earliest", "latest"))
     on_data_loss: str = _key("fail", _one_of("fail", "skip"))
     checkpoint_records: int = _key(20_000, _at_least(1))
-    checkpoint_seconds: float = _key(30.0, _positive)
+    checkpoint_seconds: float = _key(30.0, _seconds)
     keep: int = _key(3, _at_least(1))
     window: int = _key(1000, _at_least(1))
     max_bad: float = _key(0.1, _fraction)
     follow: bool = True
-    publish_seconds: float = _key(30.0, _positive)
+    publish_seconds: float = _key(30.0, _seconds)
     exactly_once: bool = False
     log_format: str = _key("text", _one_of("text", "json"))
-    watchdog_seconds: float = _key(300.0, _not_negative)
-    shutdown_seconds: float = _key(20.0, _positive)
+    watchdog_seconds: float = _key(300.0, _seconds_or_0)
+    shutdown_seconds: float = _key(20.0, _seconds)
 
 
 @dataclass(frozen=True)
@@ -635,6 +668,11 @@ def load(
     if log_must_exist and path.is_file() and not settings.kafka and not settings.log.dir.is_dir():
         folder = str(settings.log.dir)
         problems.append(f"log.dir = {folder!r}: there is no such folder; without [kafka], the embedded log is meant")
+    if not any("model." in problem for problem in problems):
+        try:
+            settings.model.implementation(**settings.model.parameters())
+        except (ArithmeticError, TypeError, ValueError) as error:
+            problems.append(f"[model]: {error}")
     if problems:
         raise ConfigError(problems)
     return settings

@@ -1,6 +1,7 @@
 """The labelled examples of a file as one matrix, for the solvers that want all of them at once."""
 
-from collections.abc import Iterable, Sequence
+import csv
+from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -10,8 +11,9 @@ from tqdm import tqdm
 
 from streamsvm import WarmupScaler
 
-from .readers import Columns, Example, FileError, read_examples
+from .readers import SUFFIXES, Columns, Example, FileError, read_examples
 
+FEWEST_NUMBERED = 20  # rows, below which whole numbers may rise by chance
 LARGEST_RATIO = 10.0  # of two features' sizes, above which scaling is advised
 
 
@@ -45,7 +47,9 @@ class TrainingSet(NamedTuple):
     n_complete: int
 
 
-def read_training_set(path: Path, file_format: str, columns: Columns, scale: str) -> TrainingSet:
+def read_training_set(
+    path: Path, file_format: str, columns: Columns, scale: str, numbering: Collection[str] = ()
+) -> TrainingSet:
     """Read a file of labelled examples.
 
     Parameters
@@ -54,12 +58,15 @@ def read_training_set(path: Path, file_format: str, columns: Columns, scale: str
         As for `readers.read_examples`.
     scale
         ``"none"``, or a kind of `WarmupScaler`, which then learns from all examples.
+    numbering
+        Features that may number the examples.
 
     Raises
     ------
     FileError, OSError
         If the file cannot be read or used, or has no examples of both classes.
     """
+    _require_label(path, file_format, columns)
     bar = tqdm(read_examples(path, file_format, columns), "reading", unit=" records", disable=None)
     examples = list(bar)
     events = [example.event for example in examples]
@@ -69,6 +76,7 @@ def read_training_set(path: Path, file_format: str, columns: Columns, scale: str
         found = f"all {len(y)} labels are {'positive' if n_positive else 'negative'}" if examples else "no examples"
         raise FileError(f"{path}: {found}; examples of both classes are needed")
     rows = [event.x for event in events]
+    _refuse_numbering(path, rows, numbering)
     if scale != "none":
         rows = _scaled(rows, scale)
     features = _names(rows)
@@ -82,6 +90,38 @@ def read_training_set(path: Path, file_format: str, columns: Columns, scale: str
         features,
         sum(len(x) == len(features) for x in rows),
     )
+
+
+def _require_label(path: Path, file_format: str, columns: Columns) -> None:
+    """Ask for the label of a file that can have it in any column, before its text is refused as no number."""
+    is_csv = file_format == "csv" or (file_format == "auto" and SUFFIXES.get(path.suffix.lower()) == "csv")
+    if is_csv and columns.label is None:
+        with open(path, newline="", encoding="utf-8-sig", errors="replace") as file:
+            header = next(csv.reader(file), [])
+        named = f"; there are {', '.join(map(repr, header))}" if header else ""
+        raise FileError(f"{path}: --label is missing: it names the column of the label{named}")
+
+
+def _refuse_numbering(path: Path, rows: list[dict[str, float]], allowed: Collection[str]) -> None:
+    """Refuse an id among the features: it tells the examples apart, and of a file that is sorted also the labels."""
+    if len(rows) < FEWEST_NUMBERED:
+        return
+    for name in rows[0].keys() - set(allowed):
+        if all(name in x for x in rows) and _numbers_rows(np.array([x[name] for x in rows])):
+            raise FileError(
+                f"{path}: {name!r} numbers the examples: it is another whole number in each. If it is their id, say "
+                f"--id {name} (of CSV and flat JSON lines) or leave it out; if it is a feature, --feature {name}"
+            )
+
+
+def _numbers_rows(values: np.ndarray) -> bool:
+    """Whether these are whole numbers that rise or fall from row to row, or come without a gap in any order."""
+    if (values != np.floor(values)).any():
+        return False
+    steps = np.diff(values)
+    if (steps > 0).all() or (steps < 0).all():
+        return True
+    return len(np.unique(values)) == len(values) == values.max() - values.min() + 1
 
 
 def _groups(examples: Sequence[Example]) -> list[str] | None:

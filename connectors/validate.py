@@ -7,19 +7,17 @@ import json
 import math
 import sys
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from river import metrics
-from scipy.stats import rankdata
 
-from streamsvm.metrics import prbep_score
 from streamsvm.snapshot import write_atomic
 from streamsvm.validation import folds
 from streamsvm.validation.ahead import compile_ahead
+from streamsvm.validation.scores import BY_NAME
 
 from .daemon import killable
 from .folders import require_folder
@@ -37,38 +35,10 @@ _FOLD_OPTIONS = {  # and the kinds of folds that have them
 }
 
 
-def roc_auc(y: np.ndarray, y_score: np.ndarray) -> float:
-    """The area under the ROC curve; NaN if there is one class only."""
-    n_positive = np.count_nonzero(y)
-    n_pairs = n_positive * (len(y) - n_positive)
-    if n_pairs == 0:
-        return math.nan
-    return float((rankdata(y_score)[y].sum() - n_positive * (n_positive + 1) / 2) / n_pairs)
-
-
-def prbep(y: np.ndarray, y_score: np.ndarray) -> float:
-    """The precision-recall break-even point."""
-    return prbep_score(y, y_score)
-
-
-METRICS: Mapping[str, Any] = {  # as `streamsvm.validation.scores.measure` takes them; more is better in all of them
-    "accuracy": "accuracy",
-    "g_mean": "g_mean",
-    "roc_auc": roc_auc,
-    "prbep": prbep,
-    "f1": metrics.F1,
-    "precision": metrics.Precision,
-    "recall": metrics.Recall,
-    "balanced_accuracy": metrics.BalancedAccuracy,
-    "mcc": metrics.MCC,
-}
-
-
-def metric_of(name: str) -> Any:
-    """The metric of this name; ConfigError if there is none."""
-    if name not in METRICS:
-        raise ConfigError([f"--metric: {name!r} is unknown; use one of {', '.join(METRICS)}"])
-    return METRICS[name]
+def require_metric(name: str) -> None:
+    """Raise ConfigError if there is no metric of this name."""
+    if name not in BY_NAME:
+        raise ConfigError([f"--metric: {name!r} is unknown; use one of {', '.join(BY_NAME)}"])
 
 
 def prepare() -> None:
@@ -82,7 +52,7 @@ def prepare() -> None:
 def read(arguments: argparse.Namespace, group: str | None = None) -> TrainingSet:
     """The examples of the file that the arguments name; print what they are, and warn of what is unwise."""
     columns = Columns(arguments.label, arguments.id, arguments.positive, group)
-    examples = read_training_set(arguments.file, arguments.format, columns, arguments.scale)
+    examples = read_training_set(arguments.file, arguments.format, columns, arguments.scale, arguments.feature)
     n, n_features = examples.X.shape
     scaled = "" if arguments.scale == "none" else f"; scaled ({arguments.scale}) by the statistics of all of them"
     print(f"{plural(n, 'example')}, {np.count_nonzero(examples.y)} positive, {plural(n_features, 'feature')}{scaled}")

@@ -224,6 +224,16 @@ def test_dlq_lists_what_was_refused(tmp_path, config, call):
         == '1\tevents-0-2\tbad-label: y must be true/false, 0/1, -1/+1, got 7\tb\'{"id": 2, "x": {"a": 1}, "y": 7}\''
     )
     assert max(map(len, out)) < 200
+    code, out, err = call("dlq", config, "--reason", "bad-id")
+    assert (code, out) == (0, [])
+    assert err == ["topic 'dlq' has no dead letter that was refused for 'bad-id'; there are 1 not-json, 1 bad-label"]
+
+
+def test_dlq_says_that_there_is_nothing_to_list(tmp_path, config, call):
+    with LocalLog(tmp_path / "log") as log:
+        log.produce("events", b'{"id": 1, "x": {"a": 1}, "y": 1}')
+    call("run", config)
+    assert call("dlq", "list", config) == (0, [], ["topic 'dlq' has no dead letter"])
 
 
 # --- demo, warmup and the rest ----------------------------------------------------------------------------------------

@@ -4,6 +4,7 @@ import builtins
 import functools
 import math
 import pickle
+import sys
 
 import numpy as np
 import pytest
@@ -568,3 +569,44 @@ def test_results_keep_no_rows_but_those_of_a_given_store():
     store = RowStore(X, RBF(1.0))
     assert leave_one_out(store, y, C=5.0).full.store is store
     assert store.rows_computed > 0
+
+
+def test_a_result_is_one_line_and_becomes_a_frame():
+    X, y = noisy()
+    names = np.where(y, "spam", "ham")
+    result = cross_validate(X, names, C=1.0, k=5)
+    assert repr(result).startswith(f"Result({len(y)} examples, 5 splits, accuracy={result.accuracy:.4f}, ")
+    assert "\n" not in repr(result)
+    assert repr(result.per_fold[0]).startswith("Fold(")
+    frame = result.to_frame()
+    assert list(frame) == ["split", "example", "y", "prediction", "decision_value"]
+    assert (frame.y == frame.prediction).mean() == pytest.approx(result.accuracy)
+    assert set(frame.prediction) == {"ham", "spam"}
+    by_example = frame.set_index("example").sort_index()
+    np.testing.assert_array_equal(by_example.decision_value, result.decision_values)
+    np.testing.assert_array_equal(by_example.y, names)
+    left_out = leave_one_out(X, names, C=1.0)
+    assert len(left_out.to_frame()) == len(y)
+    assert "\n" not in repr(left_out)
+
+
+def test_a_frame_needs_pandas(monkeypatch):
+    X, y = noisy()
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    with pytest.raises(ImportError, match="pip install pandas"):
+        cross_validate(X, y, C=1.0, k=2).to_frame()
+
+
+@pytest.mark.parametrize("name", ["roc_auc", "f1", "balanced_accuracy", "precision", "recall"])
+def test_metrics_go_by_scikit_learns_names(name):
+    X, y = noisy()
+    result = cross_validate(X, y, C=1.0, k=3)
+    np.testing.assert_allclose(result.scores(name), result.scores(of_sklearn.get_scorer(name)), atol=1e-12)
+
+
+def test_a_curve_needs_decision_values_by_whatever_name():
+    X, y = noisy()
+    result = leave_one_out(X, y, C=1.0, values=False)
+    with pytest.raises(ValueError, match="values=True"):
+        result.score("roc_auc")
+    assert result.score("f1") == pytest.approx(of_sklearn.f1_score(y, result.predictions))

@@ -3,10 +3,13 @@
 import socket
 
 import pytest
-from kafka.errors import KafkaConnectionError
+from kafka.errors import KafkaConnectionError, UnsupportedCodecError
 from kafka.net.transport import KafkaSSLTransport, KafkaTCPTransport
 
-from streamsvm.connectors import kafka_log
+from streamsvm.connectors import doctor, kafka_log, kafka_options
+from streamsvm.connectors.layers import Given
+from streamsvm.connectors.settings import GroupSettings, Settings
+from streamsvm.connectors.transport import TopicMismatch
 
 
 class Net:
@@ -67,3 +70,69 @@ def test_what_a_broker_says_before_it_closes_is_heard(kind, said):
         net.task().send(None)
     assert protocol.heard == ([said] if said else []) + [KafkaConnectionError]
     assert transport.is_closing()
+
+
+# --- who we are -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("options", "who", "protocol"),
+    [
+        ({}, "without a user", "PLAINTEXT"),
+        ({"sasl_plain_username": "u"}, "without a user", "PLAINTEXT"),  # nobody would ask
+        ({"security_protocol": "SSL"}, "without a user", "SSL"),
+        ({"security_protocol": "SSL", "ssl_certfile": "x"}, "with a certificate", "SSL"),
+        ({"security_protocol": "SASL_SSL", "sasl_plain_username": "u"}, "as 'u'", "SASL_SSL"),
+        ({"security_protocol": "SASL_SSL", "sasl_mechanism": "GSSAPI"}, "by GSSAPI", "SASL_SSL"),
+    ],
+)
+def test_doctor_names_a_user_only_if_the_broker_has_asked_for_one(options, who, protocol):
+    settings = Settings(kafka={"bootstrap_servers": "a:1", **options})
+    (finding, *_) = doctor._connected(settings, 0.01)
+    assert (finding.level, finding.text) == ("ok", f"connected to a:1 {who}, {protocol}, in 10 ms")
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (
+            {"security_protocol": "SASL_PLAINTEXT", "sasl_mechanism": "PLAIN"},
+            "the password and all records are readable",
+        ),
+        ({"security_protocol": "SASL_PLAINTEXT", "sasl_mechanism": "SCRAM-SHA-256"}, "all records are readable"),
+        ({"security_protocol": "SSL", "ssl_check_hostname": False}, "any certificate of the authority passes"),
+    ],
+)
+def test_doctor_warns_of_what_is_not_secure(options, said):
+    (_, finding) = doctor._connected(Settings(kafka=options), 0.01)
+    assert finding.level == "warning"
+    assert finding.text.startswith(said)
+
+
+def test_a_codec_that_is_missing_is_no_outage():
+    with pytest.raises(TopicMismatch, match=r"snappy.*pip install 'streamsvm\[codecs\]'"), kafka_log._translated():
+        raise UnsupportedCodecError("Libraries for snappy compression codec not found")
+
+
+@pytest.mark.parametrize("codec", kafka_options.CODECS)
+def test_a_codec_to_write_with_has_to_be_installed(monkeypatch, codec):
+    given = {"compression_type": Given("kafka", "compression_type", codec, "a file", is_text=False)}
+    for is_there in (True, False):
+        monkeypatch.setattr(kafka_options, "find_spec", lambda _, is_there=is_there: is_there or None)
+        _, problems = kafka_log.read_options(given, Settings())
+        assert problems == ([] if is_there else [
+            f"kafka.compression_type = {codec!r} needs a package that is not installed: pip install 'streamsvm[codecs]'"
+        ])  # fmt: skip
+
+
+def test_a_named_member_has_a_shorter_session():
+    given = {"heartbeat_interval_ms": Given("kafka", "heartbeat_interval_ms", 15_000, "a file", is_text=False)}
+    assert kafka_log.read_options(given, Settings())[1] == []
+    (problem,) = kafka_log.read_options(given, Settings(group=GroupSettings(instance="host-1")))[1]
+    assert problem.startswith("kafka.heartbeat_interval_ms = 15000 must be less than kafka.session_timeout_ms = 10000")
+
+
+def test_what_is_behind_a_proxy_is_not_looked_for_from_here():
+    options = {"bootstrap_servers": "nowhere.invalid:1"}
+    assert not kafka_log._answers(options)
+    assert kafka_log._answers({**options, "proxy_url": "socks5://127.0.0.1:1"})

@@ -11,7 +11,7 @@ import urllib.request
 from contextlib import ExitStack
 
 import pytest
-from asked import Trainer, configure
+from asked import Trainer, configure, until
 
 from streamsvm.connectors import cli, label, labelling
 from streamsvm.connectors.cli import main
@@ -101,6 +101,25 @@ def test_answers_from_a_pipe(config, trainer, call, piped):
         (True, "terminal:ann"),
         (False, "terminal:ann"),
     ]
+
+
+def test_answers_from_a_file_end_with_the_quota(tmp_path, config, trainer, call):
+    (tmp_path / "truth.csv").write_text("id,y\ne1,fraud\ne2,genuine\n")
+    for i in (1, 2):
+        trainer.ask(i)
+
+    def hear():
+        until(lambda: len(trainer.answers()) == 2, 60)
+        for i in (1, 2):
+            trainer.withdraw(i)
+        spent = {"stop": True, "audit": False, "why": "2 of the budget of 2 labels are spent"}
+        trainer.status(answered=2, labels=2, remaining=0, verdict=spent)
+
+    thread = threading.Thread(target=hear)
+    thread.start()
+    code, out, _ = call("label", config, "--truth", tmp_path / "truth.csv", "--set", "labelling.max_labels=2")
+    thread.join()
+    assert (code, out) == (0, ["gave 2 labels", "the label quota is spent: 2 of the budget of 2 labels are spent"])
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])

@@ -259,3 +259,24 @@ def test_a_cell_says_how_its_folds_started():
         assert cell.result.seeding in ("path", "best", "skip")
         assert "seconds a fold" in cell.result.reason
         assert "along C" in cell.result.reason
+
+
+def test_a_result_fits_on_a_screen_and_becomes_a_frame():
+    X, y = noisy()
+    search = grid_search(X, y, Cs=np.logspace(-2, 2, 9), gammas=np.logspace(-2, 2, 8), k=3, metric="roc_auc")
+    assert repr(search.best).startswith(f"Cell(C={search.best.C:g}, gamma={search.best.gamma:g}, score=")
+    assert "\n" not in repr(search.best)
+    for shown in (repr(search), repr(search.table), repr(search.best.result.per_fold)):
+        assert len(shown.splitlines()) < 40
+    frame = search.to_frame()
+    assert list(frame) == ["C", "gamma", "score", "spread", "iterations", "kernel_evaluations", "seconds"]
+    assert len(frame) == 72
+    assert frame.loc[frame.score.idxmax(), "score"] == search.best.score
+    assert frame.iterations.sum() == search.iterations
+
+
+def test_a_search_without_scores_is_shown_all_the_same():
+    X, y = noisy()
+    with pytest.warns(RuntimeWarning, match="no setting has a score"):
+        search = grid_search(X, y, Cs=[1.0], folds=[([*range(1, len(y))], [0])], metric="roc_auc")
+    assert "best=None" in repr(search)

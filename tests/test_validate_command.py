@@ -1,8 +1,10 @@
 """`streamsvm crossval` and `streamsvm search`: tables, files, and what is said about wrong input."""
 
+import argparse
 import csv
 import json
 import os
+import re
 import subprocess
 import sys
 import warnings
@@ -14,12 +16,13 @@ from sklearn import metrics as of_sklearn
 
 from streamsvm.batch import SmoothSVM
 from streamsvm.batch.ssvm import SOLVERS
-from streamsvm.connectors import cli, option_types, validate
+from streamsvm.connectors import cli, option_types
 from streamsvm.connectors.readers import Columns, FileError, read_examples
 from streamsvm.connectors.training_set import read_training_set
 from streamsvm.metrics import prbep_score
 from streamsvm.validation import compare, cross_validate, folds, grid_search, smooth
 from streamsvm.validation.crossval import CHAINS, SEEDINGS
+from streamsvm.validation.scores import BY_NAME, roc_auc
 
 PNG = b"\x89PNG\r\n\x1a\n"
 
@@ -130,7 +133,7 @@ def test_scaling_is_by_all_examples(points):
 def test_features_of_very_different_sizes_are_spoken_of(points, tmp_path, call):
     assert call("crossval", points, *OPTIONS)[2] == []
     path = tmp_path / "d.csv"
-    path.write_text("a,b,y\n" + "".join(f"{i % 3},{100 + i},{i % 2}\n" for i in range(20)))
+    path.write_text("a,b,y\n" + "".join(f"{i % 3},{100 + i // 2},{i % 2}\n" for i in range(40)))
     _, _, err = call("crossval", path, "--label", "y", "-k", 2)
     assert len(err) == 1
     assert "'b' goes up to 119" in err[0]
@@ -155,6 +158,42 @@ def test_an_example_without_a_label_is_refused(tmp_path):
     path.write_text('{"x": {"a": 1}, "y": 1}\n{"x": {"a": 2}}\n')
     with pytest.raises(FileError, match=r"d\.jsonl, line 2: no label; --label names its column or field"):
         list(read_examples(path))
+
+
+@pytest.mark.parametrize("numbers", [range(40), range(400, 0, -10), np.random.default_rng(0).permutation(40) + 7])
+def test_an_id_is_no_feature_unless_it_is_said_to_be_one(tmp_path, call, numbers):
+    """Sorted by class, it would be the best feature of all."""
+    path = tmp_path / "d.csv"
+    rows = [f"{number},{i % 5},{i % 3},{int(i > 20)}\n" for i, number in enumerate(numbers)]
+    path.write_text("number,a,b,y\n" + "".join(rows))
+    for command in ("crossval", "search"):
+        code, out, err = call(command, path, "--label", "y", "-k", 2)
+        assert (code, out) == (1, [])
+        assert "'number' numbers the examples" in err[0]
+        assert "--id number" in err[0]
+        assert "--feature number" in err[0]
+    assert (
+        call("crossval", path, "--label", "y", "-k", 2, "--id", "number")[1][0]
+        == "40 examples, 19 positive, 2 features"
+    )
+    code, out, _ = call("crossval", path, "--label", "y", "-k", 2, "--feature", "number")
+    assert (code, out[0]) == (0, "40 examples, 19 positive, 3 features")
+
+
+def test_whole_numbers_that_rise_in_a_few_rows_are_no_id(tmp_path):
+    path = tmp_path / "d.csv"
+    path.write_text("a,y\n" + "".join(f"{i},{i % 2}\n" for i in range(19)))
+    assert read_training_set(path, "auto", Columns("y"), "none").features == ["a"]
+
+
+@pytest.mark.parametrize("command", ["crossval", "search"])
+def test_a_label_that_is_not_named_is_asked_for(tmp_path, call, command):
+    (tmp_path / "d.csv").write_text("a,class\n1,spam\n2,ham\n")
+    code, _, err = call(command, tmp_path / "d.csv")
+    assert code == 1
+    assert err == [
+        f"streamsvm: {tmp_path / 'd.csv'}: --label is missing: it names the column of the label; there are 'a', 'class'"
+    ]
 
 
 # ------------------------------------------------------------------------------------------------------------- crossval
@@ -245,7 +284,7 @@ def test_predictions_as_csv(tmp_path, points, call):
 
 
 def test_metrics_by_name(points, call):
-    names = ",".join(validate.METRICS)
+    names = ",".join(BY_NAME)
     code, out, _ = call("crossval", points, *OPTIONS, "-k", 3, "--metric", names)
     assert code == 0
     X, y = noisy()
@@ -263,7 +302,7 @@ def test_metrics_by_name(points, call):
         of_sklearn.matthews_corrcoef(y, predicted),
     ]
     assert line(out, "total")[7:] == [f"{value:.4f}" for value in expected]
-    assert line(out, "fold")[-len(validate.METRICS) :] == list(validate.METRICS)
+    assert line(out, "fold")[-len(BY_NAME) :] == list(BY_NAME)
 
 
 def test_spaces_around_names_of_metrics_do_not_matter(points, call):
@@ -288,8 +327,8 @@ def test_a_class_of_one_example_is_told_of_other_folds(tmp_path, call, command):
 def test_the_area_under_the_curve():
     rng = np.random.default_rng(0)
     y, f = rng.random(50) < 0.3, rng.integers(0, 6, 50).astype(float)
-    assert validate.roc_auc(y, f) == pytest.approx(of_sklearn.roc_auc_score(y, f), abs=1e-12)
-    assert np.isnan(validate.roc_auc(np.ones(3, bool), f[:3]))
+    assert roc_auc(y, f) == pytest.approx(of_sklearn.roc_auc_score(y, f), abs=1e-12)
+    assert np.isnan(roc_auc(np.ones(3, bool), f[:3]))
 
 
 def test_two_settings_on_the_same_folds(points, call):
@@ -375,7 +414,7 @@ def test_the_grid_is_that_of_the_engine(points, tmp_path, call):
     assert (code, err) == (0, [])
     X, y = noisy()
     X = (X - X.mean(axis=0)) / X.std(axis=0)
-    found = grid_search(X, y, Cs=[0.1, 1.0, 10.0], gammas=[0.125, 0.5, 1.0], metric=validate.roc_auc, refit=False)
+    found = grid_search(X, y, Cs=[0.1, 1.0, 10.0], gammas=[0.125, 0.5, 1.0], metric=roc_auc, refit=False)
     table = {text.split()[0]: text.split()[1:] for text in out if text.startswith("10^")}
     header = next(text.split() for text in out if text.startswith("C \\ gamma"))
     assert header == ["C", "\\", "gamma", "2^-3", "2^-1", "2^0"]
@@ -487,7 +526,7 @@ def test_lists_and_ranges(text, expected):
         (["--C", 0], 2, "'0' must be a positive number"),
         (["--gamma", "2^x"], 2, "'2^x' must be a positive number"),
         (["--tol", "nan"], 2, "'nan' must be a positive number"),
-        (["--jobs", 0], 2, "n_jobs=0"),
+        (["--jobs", 0], 2, "'0' must be -1 or a whole number"),
         (["--compare", "D=3"], 2, "'D=3' must be one of C=..., gamma=..."),
         (["--compare", "kernel=rbv"], 2, "'rbv' must be one of rbf, linear"),
         (["--model", "tree"], 2, "invalid choice"),
@@ -521,7 +560,7 @@ def test_crossval_refuses_in_a_line(points, call, options, code, message):
         ("", ["--label", "y"], "no header line"),
         ("a,y\n", ["--label", "y"], "no examples; examples of both classes are needed"),
         ("a,y\n1,1\n2,1\n", ["--label", "y"], "all 2 labels are positive"),
-        ("a,y\n1,1\n2,0\n", [], "line 2: no label; --label names its column or field"),
+        ("a,y\n1,1\n2,0\n", [], "--label is missing: it names the column of the label; there are 'a', 'y'"),
         ("a,y\n1,1\n2,0\n3,2\n", ["--label", "y"], "which label is the positive one, as in --positive 2"),
         ("a,y\n1,1\n,0\n", ["--label", "y"], "line 3, column 'a': '' is not a finite number"),
     ],
@@ -583,7 +622,7 @@ def test_every_option_is_explained(command, call):
     of_folds = ("--folds", "-k", "--test", "-p", "--repeat", "--seed", "--seeding")
     for name in (*of_examples, *of_folds, "--C", "--gamma", "--kernel", "--jobs", "--metric", "--out"):
         assert name in text
-    assert all(metric in text for metric in validate.METRICS)
+    assert all(metric in text for metric in BY_NAME)
     parser = cli._parser()._subparsers._group_actions[0].choices[command]
     assert all(action.help for action in parser._actions)
 
@@ -592,7 +631,7 @@ def test_options_know_what_the_engine_knows():
     assert sorted(cli._SEEDINGS + cli._CHAINS) == sorted(SEEDINGS)
     assert sorted(cli._CHAINS) == sorted(CHAINS)
     assert sorted(cli._SOLVERS) == sorted(["auto", "shared", *SOLVERS])
-    assert cli._METRICS.split(", ") == list(validate.METRICS)
+    assert cli._METRICS.split(", ") == list(BY_NAME)
 
 
 def test_a_pipe_gets_the_table_and_nothing_else(points):
@@ -605,3 +644,45 @@ def test_a_pipe_gets_the_table_and_nothing_else(points):
     assert answer.stderr == ""
     assert "\r" not in answer.stdout
     assert answer.stdout.splitlines()[-1].startswith("deviation")
+
+
+@pytest.mark.parametrize(
+    ("kind", "text"),
+    [
+        *(
+            (kind, text)
+            for kind in ("count", "partitions", "replication", "offset")
+            for text in ("-1", "9" * 40, "٣", "", "1.5")
+        ),
+        *((kind, "0") for kind in ("count", "partitions", "replication", "jobs")),
+        ("partitions", "2000000000"),
+        ("jobs", "-2"),
+        ("jobs", "many"),
+        ("megabytes", "1e300"),
+        ("megabytes", "nan"),
+        ("megabytes", "0"),
+        ("seconds", "inf"),
+        ("seconds", "1e300"),
+        ("share", "nan"),
+        ("values", "1:10:1.0000001"),
+        ("values", "1e-300:1e300:1.1"),
+        ("positive", "inf"),
+        ("values", ""),
+        ("positive", "-0"),
+        ("number", "inf"),
+        ("test_size", "9" * 40),
+        ("moment", "9" * 40),
+        ("moment", "yesterday"),
+        ("topic", ".."),
+    ],
+)
+def test_flags_refuse_what_makes_no_sense(kind, text):
+    with pytest.raises(argparse.ArgumentTypeError, match=re.escape(repr(text))):
+        getattr(option_types, kind)(text)
+
+
+def test_a_mistaken_argument_is_not_repeated_if_it_holds_a_secret(call):
+    code, _, err = call("run", "app.toml", "kafka.sasl_plain_password=hunter2")
+    assert code == 2
+    assert "kafka.sasl_plain_password=..." in err[-1]
+    assert "hunter2" not in "".join(err)

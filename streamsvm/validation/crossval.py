@@ -35,7 +35,7 @@ from streamsvm.batch.path import Inverse
 from streamsvm.batch.rows import RowStore
 from streamsvm.kernels import LINEAR_KIND, POLYNOMIAL_KIND, RBF_KIND, Kernel, make_kernel
 from streamsvm.validation import folds as kinds
-from streamsvm.validation.scores import greater_is_better, measure
+from streamsvm.validation.scores import greater_is_better, measure, needs_values
 
 CERTAIN = 10.0  # tolerances by which a bound must hold before it decides a sign
 DIGITS = 12  # of a score; what is beyond is rounding
@@ -84,6 +84,12 @@ class Fold(NamedTuple):
     n_support: int
     converged: bool
     seconds: float
+
+    def __repr__(self) -> str:
+        return (
+            f"Fold({len(self.test)} tested, start={self.start!r}, iterations={self.iterations}, "
+            f"n_support={self.n_support}, seconds={self.seconds:.3f})"
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -189,6 +195,37 @@ class Result:
             np.concatenate([_known(part) for part in self.per_fold]),
         )
 
+    def __repr__(self) -> str:
+        return (
+            f"Result({len(self.y)} examples, {len(self.per_fold)} splits, accuracy={self.accuracy:.4f}, "
+            f"g_mean={self.g_mean:.4f}, seeding={self.seeding!r}, iterations={self.iterations}, "
+            f"seconds={self.seconds:.3f})"
+        )
+
+    def to_frame(self) -> Any:
+        """A pandas data frame with a row for each test of an example.
+
+        Its columns are split, example (its number), y, prediction (both as the user calls the classes) and
+        decision_value (NaN where only the sign is known).
+
+        Raises
+        ------
+        ImportError
+            If pandas is not installed.
+        """
+        columns = {
+            "split": np.repeat(np.arange(len(self.per_fold)), [len(part.test) for part in self.per_fold]),
+            "example": np.concatenate([part.test for part in self.per_fold]),
+            "decision_value": np.concatenate([part.decision_values for part in self.per_fold]),
+        }
+        predicted = np.concatenate([part.predictions for part in self.per_fold])
+        names = {
+            "y": self.classes[self.y[columns["example"]].astype(int)],
+            "prediction": self.classes[predicted.astype(int)],
+        }
+        order = ("split", "example", "y", "prediction", "decision_value")
+        return frame({name: (columns | names)[name] for name in order})
+
     def score(self, metric: Any) -> float:
         """A metric over the tests of all splits together, which a curve needs if folds are small.
 
@@ -212,8 +249,17 @@ class Result:
         return np.array([measure(metric, self.y[part.test], _known(part)) for part in self.per_fold])
 
     def _require_values(self, metric: Any) -> None:
-        if not isinstance(metric, str) and any(np.isnan(part.decision_values).any() for part in self.per_fold):
+        if needs_values(metric) and any(np.isnan(part.decision_values).any() for part in self.per_fold):
             raise ValueError("decision values are missing; use leave_one_out(..., values=True)")
+
+
+def frame(columns: dict[str, Any]) -> Any:
+    """A pandas data frame of these columns; ImportError if there is no pandas."""
+    try:
+        import pandas
+    except ImportError:
+        raise ImportError("to_frame() needs pandas: pip install pandas") from None
+    return pandas.DataFrame(columns)
 
 
 def _known(part: Fold) -> np.ndarray:

@@ -6,10 +6,15 @@ order of the decision values f, but is not calibrated: good for areas under curv
 
 import functools
 import inspect
+import math
 from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
+from river import metrics
+from scipy.stats import rankdata
+
+from streamsvm.metrics import prbep_score
 
 DECISIONS = {"y_score", "scores", "pred_decision", "decision_values"}  # names of a second argument that takes them
 PROBABILITIES = {"y_prob", "y_proba"}
@@ -28,9 +33,10 @@ def measure(metric: Any, y: np.ndarray, f: np.ndarray) -> float:
     Parameters
     ----------
     metric
-        ``"accuracy"`` or ``"g_mean"`` (of the recalls of both classes); a metric of river or its class; a scorer of
-        scikit-learn (``get_scorer("roc_auc")``); or a function of labels and predictions, or of labels and decision
-        values if its second argument is called ``y_score``, as scikit-learn's are.
+        A name: ``"accuracy"``, ``"g_mean"`` (of the recalls of both classes), ``"roc_auc"``, ``"prbep"``, ``"f1"``,
+        ``"precision"``, ``"recall"``, ``"balanced_accuracy"`` or ``"mcc"``; a metric of river or its class; a scorer of
+        scikit-learn (``get_scorer("neg_log_loss")``); or a function of labels and predictions, or of labels and
+        decision values if its second argument is called ``y_score``, as scikit-learn's are.
     y
         Labels, (n,) bool.
     f
@@ -50,7 +56,7 @@ def measure(metric: Any, y: np.ndarray, f: np.ndarray) -> float:
         if metric not in BY_NAME:
             known = ", ".join(map(repr, BY_NAME))
             raise ValueError(f"metric={metric!r} is unknown; use {known}, or sklearn.metrics.get_scorer({metric!r})")
-        return BY_NAME[metric](y, f > 0.0)
+        metric = BY_NAME[metric]
     if _is_rivers(metric):
         return _by_river(metric, y, f)
     if not callable(metric):
@@ -69,6 +75,11 @@ def greater_is_better(metric: Any) -> bool:
     if _is_rivers(metric):
         return bool(metric().bigger_is_better if isinstance(metric, type) else metric.bigger_is_better)
     return not _name_of(metric).endswith(LOSS_ENDINGS)
+
+
+def needs_values(metric: Any) -> bool:
+    """Whether a metric may depend on decision values, and not on their signs alone."""
+    return not isinstance(metric, str) or BY_NAME.get(metric) in (roc_auc, prbep)
 
 
 def _name_of(function: Any) -> str:
@@ -94,7 +105,31 @@ def g_mean(y: np.ndarray, predicted: np.ndarray) -> float:
     return float(np.prod(recalls) ** (1.0 / len(recalls)))
 
 
-BY_NAME = {"accuracy": accuracy, "g_mean": g_mean}
+def roc_auc(y: np.ndarray, y_score: np.ndarray) -> float:
+    """The area under the ROC curve; NaN if there is one class only."""
+    n_positive = np.count_nonzero(y)
+    n_pairs = n_positive * (len(y) - n_positive)
+    if n_pairs == 0:
+        return math.nan
+    return float((rankdata(y_score)[y].sum() - n_positive * (n_positive + 1) / 2) / n_pairs)
+
+
+def prbep(y: np.ndarray, y_score: np.ndarray) -> float:
+    """The precision-recall break-even point."""
+    return prbep_score(y, y_score)
+
+
+BY_NAME: dict[str, Any] = {  # more is better in all of them
+    "accuracy": accuracy,
+    "g_mean": g_mean,
+    "roc_auc": roc_auc,
+    "prbep": prbep,
+    "f1": metrics.F1,
+    "precision": metrics.Precision,
+    "recall": metrics.Recall,
+    "balanced_accuracy": metrics.BalancedAccuracy,
+    "mcc": metrics.MCC,
+}
 
 
 def _is_rivers(metric: Any) -> bool:

@@ -56,6 +56,12 @@ class Cell:
     spread: float
     result: Result
 
+    def __repr__(self) -> str:
+        return (
+            f"Cell(C={self.C:g}, gamma={self.gamma:g}, score={self.score:.4f}, spread={self.spread:.4f}, "
+            f"{len(self.result.per_fold)} splits)"
+        )
+
 
 @dataclass(frozen=True, eq=False)
 class Search:
@@ -85,6 +91,28 @@ class Search:
     warm_start: str
     seeding: str
     seconds: float
+
+    def __repr__(self) -> str:
+        has_scores = not np.isnan(self.scores).all()
+        return (
+            f"Search({len(self.table)} cells, best={self.best if has_scores else None}, seconds={self.seconds:.3f})\n"
+            "scores, a line for each C and a column for each gamma:\n"
+            + np.array2string(self.scores, precision=4, threshold=200, edgeitems=4, max_line_width=100)
+        )
+
+    def to_frame(self) -> Any:
+        """A pandas data frame with a row for each cell.
+
+        Its columns are C, gamma, score, spread, iterations, kernel_evaluations and seconds.
+
+        Raises
+        ------
+        ImportError
+            If pandas is not installed.
+        """
+        columns = {name: [getattr(cell, name) for cell in self.table] for name in ("C", "gamma", "score", "spread")}
+        costs = ("iterations", "kernel_evaluations", "seconds")
+        return crossval.frame(columns | {name: [getattr(cell.result, name) for cell in self.table] for name in costs})
 
     @property
     def best(self) -> Cell:
@@ -305,8 +333,8 @@ def grid_search(
     >>> search = grid_search(X, y, Cs=[0.1, 1.0, 10.0], gammas=[0.1, 1.0])
     >>> search.scores.shape
     (3, 2)
-    >>> search.best.C, search.best.gamma
-    (10.0, 1.0)
+    >>> search.best
+    Cell(C=10, gamma=1, score=0.9500, spread=0.0000, 3 splits)
     >>> search.solution.decision_function([[1.0, 1.0], [-1.0, 1.0]]) > 0
     array([ True, False])
     """
