@@ -185,6 +185,7 @@ class Daemon:
         self._published_at = time.monotonic()
         self._partitions: dict[int, Partition] = {}
         self._was_assigned = False  # any partition, ever
+        self._n_partitions = 1  # of the events, when they were looked at last
         self._polled_at = 0.0
         self._is_busy = True  # the last cycle had something to do
 
@@ -194,6 +195,7 @@ class Daemon:
         topic = self._settings.log.topic
         try:
             topics.check(self._settings, topics.of_trainers(self._settings.log))
+            self._n_partitions = max(1, len(self._log.start_offsets(topic)))
             self._log.subscribe(topic, self)
             if not self._was_assigned:
                 logger.info(
@@ -218,6 +220,8 @@ class Daemon:
         """Take partitions over, with the state in which their last owner left them."""
         self._health.beat(_LOADING_SECONDS)
         with self._watchdog.allow(_LOADING_SECONDS):
+            if max(partitions, default=0) >= self._n_partitions:
+                self._look_at_new_partitions(max(partitions) + 1)
             if self._settings.daemon.exactly_once:
                 self._commit_all()  # a transaction is not left open while others are loaded
             if self._publisher:
@@ -241,6 +245,17 @@ class Daemon:
         """Forget partitions that have another owner by now, who began at their last checkpoint."""
         logger.warning("lost partitions %s", partitions)
         self._drop(partitions)
+
+    def _look_at_new_partitions(self, n_partitions: int) -> None:
+        """Refuse partitions that the events have and the other topics have not."""
+        topics.check(self._settings, topics.of_trainers(self._settings.log))
+        self._n_partitions = n_partitions
+        logger.warning(
+            "topic %r has %d partitions now: the models of the new ones begin empty, and where producers choose the "
+            "partition by the key, a label may be in another one than its earlier event and will not find it",
+            self._settings.log.topic,
+            n_partitions,
+        )
 
     def _open(self, number: int, committed: Committed | None) -> Partition:
         settings = self._settings
