@@ -207,7 +207,7 @@ class Daemon:
                 while not self._stop() and not self._is_finished():
                     self._cycle(progress)
             if not self._save(list(self._partitions.values())):
-                raise OutputsLost("the last transaction was given up; what it was made of will be taken again")
+                raise OutputsLost("the last transaction did not end; what it was made of will be taken again")
             if self._publisher:
                 self._publish(self._publisher)
             return {number: partition.state for number, partition in self._partitions.items() if partition.state}
@@ -341,33 +341,38 @@ class Daemon:
     def _save(self, partitions: list[Partition]) -> bool:
         """Write checkpoints: outputs become durable before a checkpoint says that their inputs are done.
 
-        Return False if a transaction was given up.
+        Return False if there is a transaction, and it has not ended.
         """
         if self._settings.daemon.exactly_once:
             return self._commit_all() if partitions else True
         partitions = [partition for partition in partitions if partition.is_new]
-        if not partitions:
-            return True
+        if partitions and self._flush():
+            self._log.commit(self._write(partitions))
+            self._health.set_ready()
+        return True
+
+    def _flush(self) -> bool:
+        """Whether all outputs are durable."""
         try:
             self._log.flush()
         except Unavailable as error:
             self._health.set_unready(str(error))
             logger.warning("no checkpoint, for outputs are not durable yet: %s", error)
-            return True
-        self._log.commit(self._write(partitions))
-        self._health.set_ready()
+            return False
         return True
 
     def _commit_all(self) -> bool:
-        """End the transaction; return False if it was given up.
+        """End the transaction; return False if it cannot be, or was given up.
 
         All partitions share it, so each of them that has consumed anything is saved: an output counts only together
         with the offsets of what it was made of. A checkpoint that was written counts once the transaction does. Until
         then the committed offset names the checkpoint before, to which the next owner rolls the state back.
         """
-        if not self._log.can_commit():  # so there is never more than one checkpoint that does not count
+        if not self._log.can_commit() or not self._flush():  # so at most one checkpoint is there that does not count
             return False
-        return self._log.commit(self._write([part for part in self._partitions.values() if part.is_new]))
+        is_done = self._log.commit(self._write([part for part in self._partitions.values() if part.is_new]))
+        self._health.set_ready()
+        return is_done
 
     def _write(self, partitions: list[Partition]) -> dict[tuple[str, int], Committed]:
         """Write the checkpoints of partitions; return what to commit."""

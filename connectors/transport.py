@@ -83,8 +83,8 @@ def made_again(topic: str) -> TopicMismatch:
     """The error about a topic that was deleted and made again."""
     return TopicMismatch(
         f"topic {topic!r} was deleted and made again: the offsets that are known belong to the topic before, and so "
-        "does what was learned. To begin with what is there now, with an empty model, choose another daemon.state_dir and "
-        "another group.id"
+        "does what was learned. To begin with what is there now, with an empty model, choose another daemon.state_dir "
+        "and another group.id"
     )
 
 
