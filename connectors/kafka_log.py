@@ -609,6 +609,7 @@ class _Member(AsyncConsumerRebalanceListener):
         self.topic = topic
         self._notices: queue.SimpleQueue[_Notice] = queue.SimpleQueue()
         self._offsets: _Offsets = {}  # to be committed at the next opportunity
+        self._offsets_lock = threading.Lock()
         self._failure: Exception | None = None
         self._n_losses = 0  # how often everything was lost
         self._n_told = 0  # and how often the loop has taken the news
@@ -634,7 +635,8 @@ class _Member(AsyncConsumerRebalanceListener):
 
     def commit(self, offsets: _Offsets) -> None:
         """Commit soon."""
-        self._offsets = {**self._offsets, **offsets}
+        with self._offsets_lock:
+            self._offsets |= offsets
 
     def metadata(self) -> Any:
         """For transactions."""
@@ -670,12 +672,14 @@ class _Member(AsyncConsumerRebalanceListener):
             time.sleep(_MEMBERSHIP_MS / 1000)
 
     def _commit(self) -> None:
-        offsets, self._offsets = self._offsets, {}
+        with self._offsets_lock:
+            offsets, self._offsets = self._offsets, {}
         try:
             if offsets:
                 self._consumer.commit(offsets, timeout_ms=int(1000 * _CLOSE_SECONDS))
         except (kafka.errors.KafkaTimeoutError, kafka.errors.RebalanceInProgressError):
-            self._offsets = {**offsets, **self._offsets}
+            with self._offsets_lock:
+                self._offsets = offsets | self._offsets
             raise
 
     # --- on the thread of the client, while this one waits ------------------------------------------------------------
