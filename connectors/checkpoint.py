@@ -23,7 +23,7 @@ from . import journal
 from .folders import make_private, naming, sync_folder, write_private
 from .journal import Cut, Journal
 from .settings import ConfigError
-from .transport import TakenOver
+from .transport import TakenOver, made_again
 
 logger = logging.getLogger(__name__)
 
@@ -102,6 +102,8 @@ class Checkpoint:
         What keeps its own format: the model and the scaler.
     arrays
         Metrics and their history.
+    topic_ids
+        Kafka's ids of the topics that the offsets belong to; without those that are unknown.
     """
 
     sequence: int
@@ -110,6 +112,7 @@ class Checkpoint:
     counters: dict[str, Any]
     blobs: dict[str, bytes]
     arrays: dict[str, np.ndarray] = field(repr=False)
+    topic_ids: dict[str, str] = field(default_factory=dict)
 
     def to_bytes(self) -> bytes:
         meta = {
@@ -118,8 +121,11 @@ class Checkpoint:
             "fingerprint": self.fingerprint,
             "counters": self.counters,
         }
-        blobs = {f"blob.{name}": np.frombuffer(blob, dtype=np.uint8) for name, blob in self.blobs.items()}
-        return snapshot.pack(_KIND, meta, {**blobs, **{f"array.{name}": array for name, array in self.arrays.items()}})
+        arrays = {f"array.{name}": array for name, array in self.arrays.items()}
+        arrays |= {f"blob.{name}": np.frombuffer(blob, dtype=np.uint8) for name, blob in self.blobs.items()}
+        # An older version knows no such array and passes over it; it would not know what to do with more of meta.
+        arrays |= {f"topic.{name}": np.frombuffer(i.encode(), dtype=np.uint8) for name, i in self.topic_ids.items()}
+        return snapshot.pack(_KIND, meta, arrays)
 
     @classmethod
     def from_bytes(cls, data: bytes) -> "Checkpoint":
@@ -127,8 +133,9 @@ class Checkpoint:
         blobs = {name.removeprefix("blob."): a.tobytes() for name, a in stored.items() if name.startswith("blob.")}
         arrays = {name.removeprefix("array."): a for name, a in stored.items() if name.startswith("array.")}
         try:
-            checkpoint = cls(**meta, blobs=blobs, arrays=arrays)
-        except TypeError as error:
+            ids = {n.removeprefix("topic."): a.tobytes().decode() for n, a in stored.items() if n.startswith("topic.")}
+            checkpoint = cls(**meta, blobs=blobs, arrays=arrays, topic_ids=ids)
+        except (TypeError, UnicodeDecodeError) as error:
             raise snapshot.SnapshotError(f"a checkpoint with other fields: {error}") from None
         if not checkpoint._is_plausible():
             raise snapshot.SnapshotError(f"a checkpoint whose sequence, offsets or counters cannot be: {meta!r:.300}")
@@ -335,6 +342,19 @@ def _journals_since(folder: Path, loaded: Number) -> list[Path]:
             epoch = newest
             chosen.append(journals[newest, sequence])
     return chosen
+
+
+def check_topics(checkpoint: Checkpoint, topic_ids: Mapping[str, str]) -> None:
+    """Refuse to go on in a topic that is not the checkpoint's, although it has the same name.
+
+    Raises
+    ------
+    TopicMismatch
+        Naming the topic.
+    """
+    for name, old in checkpoint.topic_ids.items():
+        if topic_ids.get(name, old) != old:
+            raise made_again(name)
 
 
 def check_fingerprint(checkpoint: Checkpoint, fingerprint: Mapping[str, Any], folder: Path) -> None:

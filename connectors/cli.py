@@ -27,6 +27,7 @@ from . import commands, daemon, doctor, libsvm_format, option_types, score, topi
 from .checkpoint import CheckpointError
 from .folders import AlreadyInUse, require_folder
 from .logs import is_json, set_up_logging
+from .models import SingleModel
 from .readers import FORMATS, Columns, FileError, read_events
 from .report import PlotMissing, estimates_of, table
 from .segments import LogCorruption
@@ -518,7 +519,8 @@ def _show_states(topic: str, states: Mapping[int, State]) -> None:
     for line in estimates_of(named):
         print(line)
     for name, state in named.items():
-        print(f"model digest of {name}: {state.models.digest()}")
+        if isinstance(state.models, SingleModel):  # those of many keys would have to be loaded first, one by one
+            print(f"model digest of {name}: {state.models.digest()}")
 
 
 def _score(arguments: argparse.Namespace) -> int:

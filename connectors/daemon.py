@@ -187,6 +187,7 @@ class Daemon:
         self._ahead = ReadAhead(settings.limits.read_ahead_bytes)
         self._partitions: dict[int, Partition] = {}
         self._was_assigned = False  # any partition, ever
+        self._n_partitions = 1  # of the events, when they were looked at last
         self._polled_at = 0.0
         self._is_busy = True  # the last cycle had something to do
 
@@ -196,6 +197,7 @@ class Daemon:
         topic = self._settings.log.topic
         try:
             topics.check(self._settings, topics.of_trainers(self._settings.log))
+            self._n_partitions = max(1, len(self._log.start_offsets(topic)))
             self._log.subscribe(topic, self)
             if not self._was_assigned:
                 logger.info(
@@ -207,7 +209,7 @@ class Daemon:
                 while not self._stop() and not self._is_finished():
                     self._cycle(progress)
             if not self._save(list(self._partitions.values())):
-                raise OutputsLost("the last transaction was given up; what it was made of will be taken again")
+                raise OutputsLost("the last transaction did not end; what it was made of will be taken again")
             if self._publisher:
                 self._publish(self._publisher)
             return {number: partition.state for number, partition in self._partitions.items() if partition.state}
@@ -220,6 +222,8 @@ class Daemon:
         """Take partitions over, with the state in which their last owner left them."""
         self._health.beat(_LOADING_SECONDS)
         with self._watchdog.allow(_LOADING_SECONDS):
+            if max(partitions, default=0) >= self._n_partitions:
+                self._look_at_new_partitions(max(partitions) + 1)
             if self._settings.daemon.exactly_once:
                 self._commit_all()  # a transaction is not left open while others are loaded
             if self._publisher:
@@ -243,6 +247,17 @@ class Daemon:
         """Forget partitions that have another owner by now, who began at their last checkpoint."""
         logger.warning("lost partitions %s", partitions)
         self._drop(partitions)
+
+    def _look_at_new_partitions(self, n_partitions: int) -> None:
+        """Refuse partitions that the events have and the other topics have not."""
+        topics.check(self._settings, topics.of_trainers(self._settings.log))
+        self._n_partitions = n_partitions
+        logger.warning(
+            "topic %r has %d partitions now: the models of the new ones begin empty, and where producers choose the "
+            "partition by the key, a label may be in another one than its earlier event and will not find it",
+            self._settings.log.topic,
+            n_partitions,
+        )
 
     def _open(self, number: int, committed: Committed | None) -> Partition:
         settings = self._settings
@@ -328,33 +343,38 @@ class Daemon:
     def _save(self, partitions: list[Partition]) -> bool:
         """Write checkpoints: outputs become durable before a checkpoint says that their inputs are done.
 
-        Return False if a transaction was given up.
+        Return False if there is a transaction, and it has not ended.
         """
         if self._settings.daemon.exactly_once:
             return self._commit_all() if partitions else True
         partitions = [partition for partition in partitions if partition.is_new]
-        if not partitions:
-            return True
+        if partitions and self._flush():
+            self._log.commit(self._write(partitions))
+            self._health.set_ready()
+        return True
+
+    def _flush(self) -> bool:
+        """Whether all outputs are durable."""
         try:
             self._log.flush()
         except Unavailable as error:
             self._health.set_unready(str(error))
             logger.warning("no checkpoint, for outputs are not durable yet: %s", error)
-            return True
-        self._log.commit(self._write(partitions))
-        self._health.set_ready()
+            return False
         return True
 
     def _commit_all(self) -> bool:
-        """End the transaction; return False if it was given up.
+        """End the transaction; return False if it cannot be, or was given up.
 
         All partitions share it, so each of them that has consumed anything is saved: an output counts only together
         with the offsets of what it was made of. A checkpoint that was written counts once the transaction does. Until
         then the committed offset names the checkpoint before, to which the next owner rolls the state back.
         """
-        if not self._log.can_commit():  # so there is never more than one checkpoint that does not count
+        if not self._log.can_commit() or not self._flush():  # so at most one checkpoint is there that does not count
             return False
-        return self._log.commit(self._write([part for part in self._partitions.values() if part.is_new]))
+        is_done = self._log.commit(self._write([part for part in self._partitions.values() if part.is_new]))
+        self._health.set_ready()
+        return is_done
 
     def _write(self, partitions: list[Partition]) -> dict[tuple[str, int], Committed]:
         """Write the checkpoints of partitions; return what to commit."""

@@ -46,6 +46,7 @@ from .transport import (
     TakenOver,
     TopicMismatch,
     Unavailable,
+    made_again,
 )
 from .wire import MAX_BYTES
 
@@ -136,6 +137,7 @@ class KafkaLog:
         self._moved_at = time.monotonic()  # a record came, or none was there
         self._asked_at = 0.0  # whether there is a broker
         self._silence: str | None = None  # why nothing can be read
+        self._topic_ids: dict[str, str] = {}  # of the topics that are read
         self._missing: dict[str, float] = {}  # topics that the broker does not know, and since when
         self._n_rebuilds = 0
         self._backlog = 0
@@ -190,7 +192,14 @@ class KafkaLog:
             self._new_producer()  # it ends what a killed process of this name has left open: `committed` waits for that
         self._member = _Member(self._new_group_consumer(), topic)
 
+    def topic_id(self, topic: str) -> str:
+        if not self._partitions(topic):
+            return ""
+        found = self._reader._cluster.topic_id(topic)  # which no public method tells without asking the broker again
+        return found.hex if found else ""
+
     def seek(self, topic: str, partition: int, offset: int) -> None:
+        self._topic_ids.setdefault(topic, self.topic_id(topic))
         tp = TopicPartition(topic, partition)
         self._paused.discard(tp)
         with _translated():
@@ -210,6 +219,7 @@ class KafkaLog:
             time.sleep(min(timeout, _IDLE_SECONDS))
             return []
         batches = self._fetched(timeout, limit)
+        self._look_for_new_topics()
         records = [
             Record(
                 r.topic, r.partition, r.offset, r.timestamp, r.key, r.value, _headers(r.headers) if r.headers else ()
@@ -295,7 +305,11 @@ class KafkaLog:
         if value is None and key is None:
             value = b""  # others can write such records, which then are refused; this client cannot
         try:
-            future = producer.send(topic, value, key=key, headers=list(headers), partition=partition)
+            try:
+                future = producer.send(topic, value, key=key, headers=list(headers), partition=partition)
+            except ValueError:  # of a partition that is unknown
+                _find_partition(producer, topic, partition)
+                future = producer.send(topic, value, key=key, headers=list(headers), partition=partition)
         except kafka.errors.MessageSizeTooLargeError as error:
             raise TopicMismatch(
                 f"a record for topic {topic!r} is too large: {error}; see kafka.max_request_size"
@@ -448,6 +462,9 @@ class KafkaLog:
             self._notice = notice = self._untold[0]
             if notice.kind != "assigned":
                 self._owned -= set(notice.numbers)
+            elif not set(notice.numbers) <= set(self._partitions(self._member.topic)):
+                with _translated():
+                    self._reader.topics()  # which hears of the new partitions, of all topics
             try:
                 getattr(self._ownership, notice.kind)(notice.numbers)
             except Unavailable:
@@ -506,6 +523,13 @@ class KafkaLog:
             silence = f"the broker at {where} accepts connections and does not answer"
         self._look_for_topics(now)
         return None if self._missing else silence
+
+    def _look_for_new_topics(self) -> None:
+        """Notice a topic that was made again, before its records are taken for the old one's."""
+        for topic, known in self._topic_ids.items():
+            found = self._reader._cluster.topic_id(topic)
+            if known and found and found.hex != known:
+                raise made_again(topic)
 
     def _look_for_topics(self, now: float) -> None:
         """Notice a topic that was deleted; a broker that has just started may not know it for a moment."""
@@ -636,9 +660,10 @@ class _Member(AsyncConsumerRebalanceListener):
 
     def __init__(self, consumer: KafkaConsumer, topic: str) -> None:
         self._consumer = consumer
-        self._topic = topic
+        self.topic = topic
         self._notices: queue.SimpleQueue[_Notice] = queue.SimpleQueue()
         self._offsets: _Offsets = {}  # to be committed at the next opportunity
+        self._offsets_lock = threading.Lock()
         self._failure: Exception | None = None
         self._n_losses = 0  # how often everything was lost
         self._n_told = 0  # and how often the loop has taken the news
@@ -664,7 +689,8 @@ class _Member(AsyncConsumerRebalanceListener):
 
     def commit(self, offsets: _Offsets) -> None:
         """Commit soon."""
-        self._offsets = {**self._offsets, **offsets}
+        with self._offsets_lock:
+            self._offsets |= offsets
 
     def metadata(self) -> Any:
         """For transactions."""
@@ -680,7 +706,7 @@ class _Member(AsyncConsumerRebalanceListener):
 
     def _take_part(self) -> None:
         try:
-            self._consumer.subscribe([self._topic], listener=self)
+            self._consumer.subscribe([self.topic], listener=self)
             while not self._is_closing.is_set():
                 self._poll()
         except Exception as error:
@@ -700,12 +726,14 @@ class _Member(AsyncConsumerRebalanceListener):
             time.sleep(_MEMBERSHIP_MS / 1000)
 
     def _commit(self) -> None:
-        offsets, self._offsets = self._offsets, {}
+        with self._offsets_lock:
+            offsets, self._offsets = self._offsets, {}
         try:
             if offsets:
                 self._consumer.commit(offsets, timeout_ms=int(1000 * _CLOSE_SECONDS))
         except (kafka.errors.KafkaTimeoutError, kafka.errors.RebalanceInProgressError):
-            self._offsets = {**offsets, **self._offsets}
+            with self._offsets_lock:
+                self._offsets = offsets | self._offsets
             raise
 
     # --- on the thread of the client, while this one waits ------------------------------------------------------------
@@ -882,6 +910,18 @@ def _retried(ask: Callable[[], Any]) -> Any:
             return ask()
         time.sleep(_IDLE_SECONDS)
     return ask()
+
+
+def _find_partition(producer: KafkaProducer, topic: str, partition: int | None) -> None:
+    """Wait for a producer to hear of a partition, which may be new."""
+    until = time.monotonic() + _MISSING_SECONDS
+    while partition not in producer.partitions_for(topic):
+        if time.monotonic() > until:
+            raise TopicMismatch(
+                f"topic {topic!r} has no partition {partition}, which the events have: give it as many partitions"
+            )
+        producer._metadata.request_update()
+        time.sleep(_IDLE_SECONDS)
 
 
 def _headers(headers: Sequence[tuple[str, bytes | None]]) -> Headers:

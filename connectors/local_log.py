@@ -61,6 +61,9 @@ class LocalLog:
     def subscribe(self, topic: str, ownership: Ownership) -> None:
         ownership.assigned(sorted(self._folders(topic)) or [0])
 
+    def topic_id(self, topic: str) -> str:
+        return ""
+
     def seek(self, topic: str, partition: int, offset: int) -> None:
         self.release(topic, partition)
         self._cursors[topic, partition] = Cursor(self._partition(topic, partition), offset)

@@ -12,12 +12,13 @@ import math
 import time
 from collections import deque
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from hashlib import blake2b
 from itertools import islice
 
 from streamsvm import WarmupScaler
 
-from .checkpoint import Checkpoint, CheckpointStore, check_fingerprint
+from .checkpoint import Checkpoint, CheckpointStore, check_fingerprint, check_topics
 from .journal import Cut, Kind
 from .models import KeyedModels
 from .observe import Snapshot
@@ -290,6 +291,8 @@ class Partition:
         If the checkpoint belongs to other settings.
     OffsetOutOfRange
         If the log does not have what comes next.
+    TopicMismatch
+        If a topic was deleted and made again since the checkpoint.
     CheckpointError
         If there are checkpoints that cannot be read.
     """
@@ -320,6 +323,8 @@ class Partition:
         self.n_unpublished = 0  # models that were too large to publish, likewise
         self._events = self._input(settings.log.topic)
         self._labels = self._input(settings.log.labels) if settings.log.labels else None
+        ids = {item.topic: log.topic_id(item.topic) for item in self._inputs()}
+        self._topic_ids = {topic: topic_id for topic, topic_id in ids.items() if topic_id}
         self._begin(*self._restore(store.load()))
         self._journal, again, self._suspect = store.begin_journal()
         self._again = deque(again)  # cuts that were taken before, and are taken again
@@ -337,6 +342,7 @@ class Partition:
             self._origin = self._first_offset(self._events), self._first_offset(self._labels)
             return self._origin
         check_fingerprint(checkpoint, self._settings.fingerprint(), self.store.folder)
+        check_topics(checkpoint, self._topic_ids)
         self.state = State.from_checkpoint(checkpoint, self._settings, self.store, self.number)
         self._has_asked = self._training.resume(self.state)
         logger.info(
@@ -570,7 +576,7 @@ class Partition:
         assert self.state
         assert self._is_whole, "a checkpoint in the middle of a cut"
         self.state.history.latest = self._snapshot(self.state)
-        checkpoint = self.state.to_checkpoint(self._settings).to_bytes()
+        checkpoint = replace(self.state.to_checkpoint(self._settings), topic_ids=self._topic_ids).to_bytes()
         self._journal = self.store.save(checkpoint, self.state.sequence + 1, self._again)
         self.checkpoint_bytes = len(checkpoint)
         self.state.sequence += 1

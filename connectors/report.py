@@ -18,6 +18,7 @@ from streamsvm.validation import Search
 
 from .estimates import FOLDS, LOO, Estimates
 from .local_log import LocalLog
+from .models import SingleModel
 from .settings import Settings
 from .state import State
 from .wire import BadRecord, Event
@@ -55,7 +56,7 @@ def _line(name: str, state: State) -> tuple[str, ...]:
         f"{sum(model.n_support for model in state.models.in_memory()):,}",
         f"{sum(model.kernel_evaluations for model in state.models.in_memory()):,}",
         f"{state.counters.seconds:.2f}",
-        state.models.digest()[:12],
+        state.models.digest()[:12] if isinstance(state.models, SingleModel) else f"{len(state.models):,} models",
     )
 
 

@@ -531,13 +531,17 @@ class DaemonSettings:
     start
         Where a partition without a checkpoint begins: at the ``"earliest"`` or ``"latest"`` record.
     on_data_loss
-        What to do when records were removed before they were read: ``"fail"``, or ``"skip"`` and count them.
+        What to do when records were removed before they were read: ``"fail"``, or ``"skip"`` and count them. A topic
+        that was deleted and made again always ends the trainer.
     checkpoint_records, checkpoint_seconds
         A checkpoint is written after so many records, or so much time, whichever is first.
     publish_seconds
         Time between two snapshots on the topic log.model.
     exactly_once
-        Outputs and offsets in Kafka transactions, for readers that read committed records only (experimental).
+        Outputs and offsets in Kafka transactions: a reader of committed records sees each output once, after the next
+        checkpoint, so make ``checkpoint_seconds`` as short as the outputs may be late. Unless
+        ``kafka.transaction_timeout_ms`` is given, a transaction may take twice ``checkpoint_seconds``, and 60 seconds
+        at least.
     log_format
         ``"text"``, or ``"json"`` with one object per line.
     watchdog_seconds

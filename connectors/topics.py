@@ -206,9 +206,10 @@ def _counts(log: LogSettings, shapes: Mapping[str, Shape]) -> Iterator[Finding]:
 
 
 def _other_count(name: str, shape: Shape, topic: str, events: Shape) -> str:
+    too_many = shape.n_partitions > events.n_partitions
     return (
         f"topic {name!r} has {plural(shape.n_partitions, 'partition')}, but {topic!r} has {events.n_partitions}: "
-        "make it again with as many"
+        f"{'make it again with' if too_many else 'give it'} as many"
     )
 
 

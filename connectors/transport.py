@@ -88,11 +88,23 @@ class Ownership(Protocol):
         """These have been somebody else's for a while: nothing about them may be written any more."""
 
 
+def made_again(topic: str) -> TopicMismatch:
+    """The error about a topic that was deleted and made again."""
+    return TopicMismatch(
+        f"topic {topic!r} was deleted and made again: the offsets that are known belong to the topic before, and so "
+        "does what was learned. To begin with what is there now, with an empty model, choose another daemon.state_dir "
+        "and another group.id"
+    )
+
+
 class Transport(Protocol):
     """Verbs of a record log."""
 
     def subscribe(self, topic: str, ownership: Ownership) -> None:
         """Have a share of the topic's partitions, as told to `ownership` during `poll`."""
+
+    def topic_id(self, topic: str) -> str:
+        """What tells the topic from one of the same name that is made after it was deleted; empty if nothing does."""
 
     def seek(self, topic: str, partition: int, offset: int) -> None:
         """Read this partition from `offset` on; raises `OffsetOutOfRange` if the log does not reach there."""
@@ -109,6 +121,8 @@ class Transport(Protocol):
         ------
         PositionRefused
             If records were removed before they were polled; those of other partitions can be polled all the same.
+        TopicMismatch
+            If a topic was deleted, or made again.
         Unavailable
             If nothing can be read for the time being.
         """

@@ -9,6 +9,7 @@ import sys
 
 import pytest
 
+from streamsvm.connectors import models
 from streamsvm.connectors.cli import main
 from streamsvm.connectors.folders import lock_folder
 from streamsvm.connectors.local_log import LocalLog
@@ -114,6 +115,24 @@ def test_run_ends_with_a_table_and_the_digest(tmp_path, config, call):
     assert out[1].split()[-1] == digest[:12]
     assert call("run", config)[1] == out
     assert len(records(tmp_path / "log", "predictions")) == 100
+
+
+def test_run_with_a_model_for_each_key_ends_without_loading_them(tmp_path, config, call, monkeypatch):
+    with LocalLog(tmp_path / "log") as log:
+        for i in range(60):
+            value = json.dumps({"id": i, "x": {"a": i % 7, "b": i % 5}, "y": i % 2})
+            log.produce("events", value.encode(), key=b"key-%d" % (i % 6))
+    models_read = []
+    read_model = models.read_model
+    monkeypatch.setattr(models, "read_model", lambda *given: models_read.append(given) or read_model(*given))
+    flags = ("--set", "daemon.per=key", "--set", "daemon.max_models=1")
+    code, out, _ = call("run", config, *flags)
+    assert code == 0
+    assert out[1].endswith("  6 models")
+    assert models_read
+    models_read.clear()
+    assert call("run", config, *flags)[1][1].endswith("  6 models")  # there is nothing to learn any more
+    assert not models_read
 
 
 def test_set_overrides_the_file(tmp_path, config, call):

@@ -126,7 +126,7 @@ def test_labels_in_other_partitions_than_events_are_wrong(tmp_path, config, call
         log.create("events", 3)
     code, out, _ = call("topics", config, "--set", "log.labels=labels")
     assert code == 4
-    assert "wrong: topic 'labels' has 2 partitions, but 'events' has 3: make it again with as many" in out
+    assert "wrong: topic 'labels' has 2 partitions, but 'events' has 3: give it as many" in out
 
 
 DAY = 86_400_000

@@ -1,15 +1,17 @@
 """What can be said of the Kafka client without a broker; everything else is in tests/kafka."""
 
 import socket
+from types import SimpleNamespace
 
 import pytest
-from kafka.errors import KafkaConnectionError, UnsupportedCodecError
+from kafka.errors import CommitFailedError, KafkaConnectionError, UnsupportedCodecError
 from kafka.net.transport import KafkaSSLTransport, KafkaTCPTransport
 
 from streamsvm.connectors import doctor, kafka_log, kafka_options
+from streamsvm.connectors.kafka_log import KafkaLog
 from streamsvm.connectors.layers import Given
-from streamsvm.connectors.settings import GroupSettings, Settings
-from streamsvm.connectors.transport import TopicMismatch
+from streamsvm.connectors.settings import DaemonSettings, GroupSettings, Settings
+from streamsvm.connectors.transport import Committed, TopicMismatch
 
 
 class Net:
@@ -136,3 +138,122 @@ def test_what_is_behind_a_proxy_is_not_looked_for_from_here():
     options = {"bootstrap_servers": "nowhere.invalid:1"}
     assert not kafka_log._answers(options)
     assert kafka_log._answers({**options, "proxy_url": "socks5://127.0.0.1:1"})
+
+
+# --- transactions and the group ---------------------------------------------------------------------------------------
+
+
+class Reader:
+    """Knows two partitions."""
+
+    def partitions_for_topic(self, topic):
+        return {0, 1}
+
+
+class Member:
+    """A member of the group, as `KafkaLog` asks it."""
+
+    topic = "events"
+
+    def __init__(self):
+        self.generation = 3
+        self.is_losing = False
+        self.notices = []
+
+    def metadata(self):
+        return SimpleNamespace(generation_id=self.generation)
+
+    def news(self):
+        found, self.notices = self.notices, []
+        return found
+
+
+class Producer:
+    """Notes what is asked of it; the group may refuse the offsets, with these words."""
+
+    def __init__(self):
+        self.calls = []
+        self.refusal = None
+
+    def begin_transaction(self):
+        self.calls.append("begin")
+
+    def send_offsets_to_transaction(self, offsets, membership):
+        if self.refusal:
+            raise CommitFailedError(self.refusal)
+        self.calls.append(("offsets", sorted(tp.partition for tp in offsets), membership.generation_id))
+
+    def commit_transaction(self):
+        self.calls.append("commit")
+
+    def abort_transaction(self):
+        self.calls.append("abort")
+
+
+class Owner:
+    """Notes what it is told."""
+
+    def __init__(self):
+        self.told = []
+
+    def __getattr__(self, name):
+        return lambda partitions: self.told.append((name, partitions))
+
+
+@pytest.fixture
+def log(monkeypatch):
+    """A log in the middle of a transaction about partitions 0 and 1."""
+    monkeypatch.setattr(KafkaLog, "_new_reader", lambda _: Reader())
+    log = KafkaLog(Settings(kafka={"bootstrap_servers": "x:1"}, daemon=DaemonSettings(exactly_once=True)), "group")
+    log._member, log._producer, log._ownership = Member(), Producer(), Owner()
+    log._owned, log._in_transaction = {0, 1}, True
+    return log
+
+
+OFFSETS = {("events", 0): Committed(5, "1:2"), ("events", 1): Committed(7, "1:2")}
+
+
+def test_a_transaction_ends_with_the_offsets_of_its_generation(log):
+    assert log.can_commit()
+    assert log.commit(OFFSETS)
+    assert log._producer.calls == [("offsets", [0, 1], 3), "commit"]
+    assert log.commit({})  # there is nothing to end any more
+    assert log._producer.calls[2:] == []
+
+
+@pytest.mark.parametrize(
+    ("refusal", "told"),
+    [
+        ("IllegalGenerationError", [("lost", [0, 1]), ("assigned", [0, 1])]),
+        ("UnknownMemberIdError", [("lost", [0, 1])]),  # what it gets anew, the group will tell
+    ],
+)
+def test_a_transaction_of_a_generation_that_is_over_is_aborted_and_begun_again(log, refusal, told):
+    log._producer.refusal = refusal
+    assert not log.commit(OFFSETS)
+    assert log._producer.calls == ["abort"]
+    assert not log.can_commit()  # whatever was consumed since belongs to nobody
+    log._tell_news()
+    assert log._ownership.told == told
+    assert log.can_commit()
+
+
+@pytest.mark.parametrize("how", ["lost", "untold", "no generation"])
+def test_partitions_that_are_lost_already_are_committed_no_more(log, how):
+    """The group may have let the member in again, and would believe it."""
+    if how == "lost":
+        log._member.is_losing = True
+    elif how == "untold":
+        log._untold.append(kafka_log._Notice("lost", [0, 1]))
+    else:
+        log._member.generation = -1
+    assert not log.can_commit()
+    assert not log.commit(OFFSETS)
+    assert log._producer.calls == []
+
+
+def test_losing_everything_aborts_the_transaction(log):
+    log._member.notices = [kafka_log._Notice("lost", [0, 1]), kafka_log._Notice("assigned", [1])]
+    log._tell_news()
+    assert log._producer.calls == ["abort"]
+    assert log._ownership.told == [("lost", [0, 1]), ("assigned", [1])]

@@ -10,7 +10,7 @@ import pytest
 from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer
 
 from streamsvm.connectors import kafka_options
-from streamsvm.connectors.settings import SECTIONS, ConfigError, load, parse_partitions
+from streamsvm.connectors.settings import SECTIONS, ConfigError, load, parse_partitions, transaction_timeout_ms
 
 GAP_FAMILY = ("clean_every", "max_non_sv", "steps", "ramp_s", "ramp_warmup")  # settings that lasvm has not
 
@@ -220,6 +220,25 @@ def test_transactions_need_a_group_and_a_checkpoint_to_go_back_to(tmp_path):
     found = problems(write(tmp_path, text))
     assert len(found) == 2
     assert all("daemon.exactly_once needs" in problem for problem in found)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "timeout_ms", "is_refused"),
+    [(30, None, False), (600, None, False), (601, None, True), (30, 45_000, False), (30, 44_999, True)],
+)
+def test_a_transaction_must_last_from_checkpoint_to_checkpoint(tmp_path, seconds, timeout_ms, is_refused):
+    text = f"[daemon]\nexactly_once = true\ncheckpoint_seconds = {seconds}\n[kafka]\nbootstrap_servers = 'x:1'\n"
+    path = write(tmp_path, text + (f"transaction_timeout_ms = {timeout_ms}\n" if timeout_ms else ""))
+    if not is_refused:
+        assert transaction_timeout_ms(load(path, {})) >= 1500 * seconds
+        return
+    (problem,) = problems(path)
+    assert f"checkpoint_seconds = {seconds} needs transactions of {1.5 * seconds:g} seconds" in problem
+
+
+def test_without_transactions_nothing_limits_the_time_between_checkpoints(tmp_path):
+    text = "[daemon]\ncheckpoint_seconds = 3600\n[kafka]\nbootstrap_servers = 'x:1'\n"
+    assert load(write(tmp_path, text), {}).daemon.checkpoint_seconds == 3600
 
 
 def test_equal_label_names_are_refused(tmp_path):

@@ -63,7 +63,7 @@ def test_topics_are_made_and_looked_at(topics, app, call):
     other = topics.create("other", 2)
     code, out = call("topics", path, *[f"--set=log.{key}={other}" for key in ("labels",)], f"--set=log.model={prefix}")
     assert code == 4
-    assert f"wrong: topic '{other}' has 2 partitions, but '{prefix}-events' has 3: make it again with as many" in out
+    assert f"wrong: topic '{other}' has 2 partitions, but '{prefix}-events' has 3: give it as many" in out
     code, out = call("topics", path, f"--set=log.topic={other}")
     assert f"note: topic '{other}' has the broker's defaults, as if its first record had made it: 2 partitions" in str(
         out

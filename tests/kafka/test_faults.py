@@ -234,6 +234,77 @@ def test_a_compression_that_is_not_installed_ends_it_at_once(topics, start_app, 
         assert "snappy" in capsys.readouterr().out
 
 
+# --- partitions that are new ------------------------------------------------------------------------------------------
+
+QUICK = {"metadata_max_age_ms": 1000}  # new partitions are heard of at once
+
+
+def test_partitions_that_only_the_events_have_stop_the_trainer(topics, start_app):
+    log = settings_of(topics, labels="", model="")
+    events, _ = some_stream(100)
+    topics.produce(log["topic"], events)
+    app = start_app("wider", log=log, kafka=QUICK)
+    process = app.start()
+    process.wait_until(lambda: process.metric("predictions_total") == 100)
+    topics.admin.create_partitions({log["topic"]: 2})
+    assert process.wait(60) == 4, process.said
+    expected = f"topic '{log['predictions']}' has 1 partition, but '{log['topic']}' has 2: give it as many"
+    assert expected in process.said
+    assert "Traceback" not in process.said
+
+
+def test_partitions_that_all_topics_get_are_read(topics, topics_of, start_app):
+    log = settings_of(topics, model="")
+    events, _ = some_stream(300)
+    topics.produce(log["topic"], events[:100])
+    app = start_app("all", log=log, kafka=QUICK, features={"warmup": 10})
+    process = app.start()
+    process.wait_until(lambda: process.metric("predictions_total") == 100)
+    for name in ("predictions", "labels", "topic"):
+        topics.admin.create_partitions({log[name]: 2})
+    process.wait_for(r"assigned partitions \[1\]", 60)
+    topics_of(topics.bootstrap).produce(log["topic"], events[100:], partition=1)
+    process.wait_until(lambda: process.metric("predictions_total") == 300)
+    assert "has 2 partitions now" in process.said
+    process.signal(signal.SIGTERM)
+    assert process.wait(20) == 0, process.said
+    app.run("daemon.follow=false")
+
+
+# --- open and aborted transactions ------------------------------------------------------------------------------------
+
+
+def test_an_open_transaction_upstream_is_waited_for_and_an_aborted_one_never_was(topics, start_app):
+    """What comes after the beginning of an open transaction cannot be read; everything before it must be."""
+    log = settings_of(topics, labels="", model="")
+    values = [value for _, value, *_ in some_stream(300)[0]]
+    app = start_app("open", log=log)
+    with KafkaProducer(bootstrap_servers=topics.bootstrap, transactional_id=log["topic"]) as producer:
+
+        def send(some):
+            producer.begin_transaction()
+            for value in some:
+                producer.send(log["topic"], value)
+            producer.flush(10)
+
+        producer.init_transactions()
+        send(values[:50])
+        producer.abort_transaction()
+        topics.produce(log["topic"], [(None, value) for value in values[50:150]])
+        send(values[150:200])
+        topics.produce(log["topic"], [(None, value) for value in values[200:]])
+        process = app.start()
+        process.wait_until(lambda: process.metric("predictions_total") == 100)
+        process.wait_until(lambda: process.metric("lag_records") == 0, 10)
+        assert process.get("/readyz")[0] == 200
+        app.run("daemon.follow=false", f"group.id={log['topic']}-other", "daemon.state_dir=other")
+        assert len(topics.read_all(log["predictions"])) == 200  # it ends where it can read no further
+        producer.commit_transaction()
+    process.wait_until(lambda: process.metric("predictions_total") == 250)
+    ids = [json.loads(record.value)["id"] for record in topics.read_all(log["predictions"])]
+    assert "id-0" not in ids
+
+
 # --- records that are gone --------------------------------------------------------------------------------------------
 
 
@@ -253,17 +324,41 @@ def test_records_removed_before_they_were_read(topics, start_app):
     assert process.metric("lost_records_total") == 300
 
 
-def test_a_topic_that_was_made_again(topics, start_app):
-    log = settings_of(topics, labels="", model="")
-    topics.produce(log["topic"], some_stream(100)[0])
+def make_again(topics, topic, n_partitions=1):
+    topics.admin.delete_topics([topic])
+    time.sleep(1)
+    topics.admin.create_topics({topic: {"num_partitions": n_partitions, "replication_factor": 1}})
+
+
+@pytest.mark.parametrize("n_new", [0, 250])
+@pytest.mark.parametrize("which", ["topic", "labels"])
+def test_a_topic_that_was_made_again(topics, topics_of, start_app, which, n_new):
+    """Its offsets may be those of the old one, so only its id tells."""
+    log = settings_of(topics, model="")
+    events, labels = some_stream(300)
+    topics.produce(log["topic"], events[:100])
+    topics.produce(log["labels"], labels[:100])
     app = start_app("new", log=log)
     app.run("daemon.follow=false")
-    topics.admin.delete_topics([log["topic"]])
-    time.sleep(1)
-    topics.admin.create_topics({log["topic"]: {"num_partitions": 1, "replication_factor": 1}}, wait_for_metadata=True)
+    make_again(topics, log[which])
+    if n_new:
+        topics_of(topics.bootstrap).produce(log[which], {"topic": events, "labels": labels}[which][:n_new])
     process = app.start("daemon.follow=false")
     assert process.wait() == 4
-    assert "ends at offset 0, before 100" in process.said
+    assert f"topic '{log[which]}' was deleted and made again" in process.said
+
+
+def test_a_topic_that_is_made_again_while_it_is_read(topics, topics_of, start_app):
+    log = settings_of(topics, labels="", model="")
+    events, _ = some_stream(400)
+    topics.produce(log["topic"], events[:100])
+    process = start_app("remade", log=log).start()
+    process.wait_until(lambda: process.metric("predictions_total") == 100)
+    make_again(topics, log["topic"])
+    topics_of(topics.bootstrap).produce(log["topic"], events)
+    assert process.wait(60) == 4, process.said
+    assert "was deleted and made again" in process.said
+    assert len(topics.read_all(log["predictions"])) == 100
 
 
 def test_a_topic_that_is_deleted_while_it_is_read(topics, start_app):

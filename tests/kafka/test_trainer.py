@@ -100,7 +100,8 @@ def test_trainers_that_join_and_leave_lose_nothing_and_learn_nothing_twice(topic
     check_all_was_learned_once(topics, app, log, n_partitions, labels)
 
 
-def test_a_trainer_that_was_stopped_for_long_does_not_overwrite_its_successor_s_state(topics, start_app):
+@pytest.mark.parametrize("exactly_once", [False, True])
+def test_a_trainer_that_was_stopped_for_long_does_not_overwrite_its_successor_s_state(topics, start_app, exactly_once):
     n = 4000
     log = settings_of(topics, model="")
     events, labels = some_stream(n)
@@ -108,7 +109,7 @@ def test_a_trainer_that_was_stopped_for_long_does_not_overwrite_its_successor_s_
         "zombie",
         log=log,
         kafka={"session_timeout_ms": 3000, "heartbeat_interval_ms": 1000},
-        daemon={"checkpoint_seconds": 0.5},
+        daemon={"checkpoint_seconds": 0.5, "exactly_once": exactly_once},
     )
     topics.produce(log["topic"], events[:2000])
     topics.produce(log["labels"], labels[:2000])
@@ -127,6 +128,8 @@ def test_a_trainer_that_was_stopped_for_long_does_not_overwrite_its_successor_s_
     assert heir.wait(20) == 0, heir.said
     assert "checkpoint-000002" in app.newest()
     check_all_was_learned_once(topics, app, log, 1, labels)
+    if exactly_once:
+        expect_each_once(topics, log["predictions"], n)
 
 
 def produce_slowly(topics, log, events, labels, seconds, n_lumps=50):
