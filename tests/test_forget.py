@@ -349,15 +349,3 @@ def test_gradients_are_right_also_where_a_path_runs_out_of_free_members(seed):
         live = storage.live_slots(s)
         members = X[s.ids[live]]
         np.testing.assert_allclose(s.g[live], s.y[live] - members @ members.T @ s.alpha[live], atol=1e-5)
-
-
-def test_two_members_of_one_id_become_one():
-    """A number that an example got by itself may be the id that another one is given."""
-    X, _ = noisy(20)
-    model = FullSVM(C=5.0, gamma=0.3)
-    model.learn_many(X[:1], [True], ids=[1])
-    model.learn_many(X[1:2], [False])  # number 1
-    assert model.n_members == 2
-    assert model.relabel(1, True) == 1
-    assert model.n_members == 1
-    assert (model.dual_coef > 0).all()
