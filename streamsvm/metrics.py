@@ -12,6 +12,8 @@ import numpy as np
 import numpy.typing as npt
 from river import metrics
 
+from streamsvm import arguments
+
 __all__ = ["PRBEP", "prbep_score"]
 
 
@@ -49,6 +51,8 @@ def prbep_score(y_true: npt.ArrayLike, scores: npt.ArrayLike) -> float:
     >>> prbep_score([1, -1, -1, -1], [2.0, 2.0, 0.0, -1.0])  # one of two equal scores is the positive
     0.5
     """
+    arguments.require_unmasked("y_true", y_true)
+    arguments.require_unmasked("scores", scores)
     y, s = np.asarray(y_true), np.asarray(scores, dtype=np.float64)
     if y.ndim != 1 or y.shape != s.shape:
         raise ValueError(f"y_true and scores must be one-dimensional and equally long, got {y.shape} and {s.shape}")

@@ -18,7 +18,19 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from river import datasets, metrics
 
-from streamsvm import LASVM, LASVMG, LASVMI, LASVMNC, FullSVM, SnapshotError, WarmupScaler, blocks, snapshot, storage
+from streamsvm import (
+    LASVM,
+    LASVMG,
+    LASVMI,
+    LASVMNC,
+    FullSVM,
+    OneVsRest,
+    SnapshotError,
+    WarmupScaler,
+    blocks,
+    snapshot,
+    storage,
+)
 from streamsvm.device import Evaluator
 from streamsvm.expansion import ROWS, SLOTS
 from streamsvm.online import arrival
@@ -241,7 +253,7 @@ def test_examples_are_numbered_from_0(algorithm):
 
 
 @every_algorithm
-def test_a_member_is_not_learned_twice(algorithm):
+def test_the_same_example_again_changes_nothing(algorithm):
     X, y = problem(12, 200)
     ids = 10**12 + np.arange(200)
     model = algorithm(C=10.0)
@@ -254,6 +266,120 @@ def test_a_member_is_not_learned_twice(algorithm):
     assert coefficients(model) == before
     loop(model, X[inside][:1] + 0.01, ~y[inside][:1], ids=[7])
     assert 7 in model.support_ids
+
+
+CHANGES = {
+    "features": lambda X, y, w: (X + 0.5, y, w),
+    "label": lambda X, y, w: (X, ~y, w),
+    "weight": lambda X, y, w: (X, y, w * 0.5),
+}
+
+
+@every_algorithm
+@pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
+@pytest.mark.parametrize("form", ["one", "batch"])
+def test_an_example_takes_the_place_of_the_member_with_its_id(algorithm, change, form):
+    X, y = problem(27, 120)
+    model = algorithm(C=10.0, gamma=0.3)
+    model.learn_many(X, y, ids=np.arange(120) + 500)
+    number = int(model.support_ids[5])
+    i = slice(number - 500, number - 499)
+    new, label, w = change(X[i], y[i], np.ones(1))
+    expected = copy.deepcopy(model)
+    assert expected.forget(number) == 1
+    expected.learn_many(new, label, w=w, ids=[number])
+    if form == "one":
+        loop(model, new, label, w, [number])
+    else:
+        model.learn_many(new, label, w=w, ids=[number])
+    assert model.digest() == expected.digest()
+    assert (model._expansion.ids[model._expansion.y != 0] == number).sum() <= 1
+
+
+@every_algorithm
+def test_what_is_left_out_takes_no_place(algorithm):
+    X, y = problem(28, 100)
+    model = algorithm(C=10.0, gamma=0.3)
+    model.learn_many(X, y, ids=np.arange(100))
+    before = coefficients(model)
+    number = int(model.support_ids[3])
+    model.learn_one({0: 5.0}, True, w=0.0, id=number)
+    model.learn_many(X[:1] + 1.0, y[:1], w=[0.0], ids=[number])
+    with pytest.raises(ValueError, match="finite"):
+        model.learn_one({0: NAN}, True, id=number)
+    with pytest.raises(ValueError, match="finite"):
+        model.learn_many([{0: NAN}], [True], ids=[number])
+    assert coefficients(model) == before
+
+
+@every_algorithm
+@pytest.mark.parametrize(
+    "bounds", [{}, {"budget": 30}, {"budget": 30, "on_budget": "project"}, {"window": 60}], ids=["", "b", "p", "w"]
+)
+@pytest.mark.parametrize("cut", [7, 256])
+def test_ids_that_return_in_batches_are_those_of_a_loop(algorithm, bounds, cut):
+    """Other examples, the same ones again, and several of one id in a batch."""
+    rng = np.random.default_rng(29)
+    ids = rng.integers(0, 60, 300)
+    X, y = problem(30, 60)
+    X, y = X[ids], y[ids]
+    other = rng.random(300) < 0.3
+    X[other] += rng.normal(size=(other.sum(), 5))
+    y[rng.random(300) < 0.1] ^= True
+    w = rng.choice([0.0, 1.0, 1.0, 2.0], 300)
+    one, many = algorithm(C=10.0, gamma=0.3, **bounds), algorithm(C=10.0, gamma=0.3, **bounds)
+    loop(one, X, y, w, ids)
+    for b in range(0, 300, cut):
+        part = slice(b, b + cut)
+        many.learn_many(X[part], y[part], w=w[part], ids=ids[part])
+    assert many.digest() == one.digest()
+    members = one._expansion.ids[one._expansion.y != 0]
+    assert len(np.unique(members)) == len(members) > 5
+
+
+def test_numbers_go_on_above_the_largest_id():
+    X, y = problem(31, 60)
+    model = FullSVM()
+    assert model.next_id == 0
+    model.learn_many(X[:10], y[:10])
+    assert model.next_id == model.n_seen == 10
+    model.learn_many(X[10:20], y[10:20], ids=np.arange(100, 110))
+    model.learn_one(dict(enumerate(X[20])), y[20], id=50)
+    model.learn_one(dict(enumerate(X[21])), y[21])
+    model.learn_many(X[22:24], y[22:24])
+    assert model.next_id == 113
+    assert sorted(model.support_ids) == [*range(10), 50, *range(100, 113)]
+    model.learn_one(dict(enumerate(X[24])), y[24], id=-(2**63))
+    assert model.next_id == 113
+    assert model.n_seen == 25
+    restored = FullSVM.from_bytes(model.to_bytes())
+    assert restored.next_id == 113
+    model.learn_one({0: 1.0}, True, id=2**63 - 1)
+    for call in (lambda: model.learn_one({0: 1.0}, True), lambda: model.learn_many(X[:1], y[:1])):
+        with pytest.raises(ValueError, match="no numbers are left above the largest id, 9223372036854775807"):
+            call()
+
+
+def test_a_snapshot_that_does_not_tell_the_next_id_goes_on_above_its_members():
+    model = FullSVM()
+    model.learn_many(*problem(32, 20), ids=np.arange(20) + 70)
+    meta, arrays = snapshot.unpack(model.to_bytes(), "FullSVM")
+    del meta["next_id"]
+    assert FullSVM.from_bytes(snapshot.pack("FullSVM", meta, arrays)).digest() == model.digest()
+    for wrong in ("7", -1, 2**64, 1.5):
+        with pytest.raises(SnapshotError, match=f"next_id={wrong!r}"):
+            FullSVM.from_bytes(snapshot.pack("FullSVM", {**meta, "next_id": wrong}, arrays))
+
+
+def test_two_members_with_one_id_from_an_old_snapshot_are_both_corrected():
+    X, _ = problem(33, 2)
+    model = FullSVM()
+    model.learn_many(X, [True, False])
+    model._expansion.ids[:2] = 7
+    assert model.relabel(7, True) == 1
+    assert model.n_members == 2
+    assert (model.dual_coef > 0).all()
+    assert model.forget(7) == 2
 
 
 def test_an_id_that_has_left_may_come_back():
@@ -510,6 +636,92 @@ def test_an_example_whose_kernel_overflows_is_refused(kernel):
         model.learn_many([{"a": 1.0}, {"new": 9e17}], [True, False])
     assert model.digest() == digest
     assert model.predict_one({"a": 1.0}) is True
+
+
+MASKED = np.ma.masked_array(np.ones((3, 2)), [[0, 0], [0, 1], [0, 0]])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"X": MASKED}, r"X is a masked array with 1 masked entries, the first at \[1, 1\]"),
+        ({"y": np.ma.masked_array([True, False, True], [0, 0, 1])}, r"y is a masked array .*\[2\]"),
+        ({"w": np.ma.masked_array([1.0, 2.0, 3.0], [1, 1, 0])}, r"w is a masked array with 2 masked .*\[0\]"),
+        ({"ids": np.ma.masked_array([1, 2, 3], [0, 1, 0])}, r"ids is a masked array .*\[1\]"),
+    ],
+    ids=["X", "y", "w", "ids"],
+)
+def test_what_is_masked_is_refused(arguments, message):
+    for model in (LASVM(), OneVsRest(LASVM())):
+        digest = model.digest()
+        with pytest.raises(ValueError, match=message):
+            model.learn_many(**{"X": np.ones((3, 2)), "y": [True, False, True]} | arguments)
+        assert model.digest() == digest
+        for call in (model.predict_many, model.decision_function_many, model.validate_many, model.predict_proba_many):
+            with pytest.raises(ValueError, match="X is a masked array"):
+                call(MASKED)
+        with pytest.raises(ValueError, match="ids is a masked array"):
+            model.forget(np.ma.masked_array([1, 2], [0, 1]))
+
+
+def test_a_masked_array_without_masked_entries_is_an_array():
+    X, y = problem(34, 50)
+    model = LASVM(C=10.0, gamma=0.3)
+    model.learn_many(np.ma.masked_array(X), np.ma.masked_array(y), w=np.ma.ones(50), ids=np.ma.arange(50))
+    assert model.digest() == model_of(X, y).digest()
+
+
+NO_IDS = [b"5", "5", bytearray(b"5"), memoryview(b"5"), 1.5, None, True, [1.5], ["5"], np.array("5"), [True], 2**63]
+
+
+@pytest.mark.parametrize("ids", NO_IDS, ids=repr)
+def test_what_is_no_id_forgets_nothing(ids):
+    model = FullSVM()
+    model.learn_many(np.arange(60.0)[:, None], np.arange(60) % 2 == 0)
+    for call in (lambda: model.forget(ids), lambda: model.relabel(ids, True)):
+        with pytest.raises(ValueError, match="id"):
+            call()
+    assert model.n_members == 60
+
+
+def test_ids_may_be_given_in_many_ways():
+    model = FullSVM()
+    model.learn_many(np.arange(20.0)[:, None], np.arange(20) % 2 == 0)
+    for ids in (np.array(5), np.int32(6), 7, [8], {9}, (10,), np.array([11], np.uint8), pd.Series([12]), range(13, 14)):
+        assert model.forget(ids) == 1
+    for ids in ([], (), np.array([]), np.array([], int), set()):
+        assert model.forget(ids) == 0
+    model.learn_many([], [], ids=[])
+    model.learn_many(np.empty((0, 1)), [], ids=np.array([]))
+    assert model.n_members == 11
+
+
+@pytest.mark.parametrize("name", [NAN, INF, -INF, np.float64("nan"), np.float32("inf")])
+def test_a_number_that_names_a_feature_is_finite(name):
+    model = model_of(*problem(35, 30))
+    digest = model.digest()
+    calls = (
+        lambda: model.learn_one({0: 1.0, name: 1.0}, True),
+        lambda: model.learn_many([{0: 1.0, name: 1.0}], [True]),
+        lambda: model.learn_many(pd.DataFrame({0: [1.0], name: [1.0]}), [True]),
+        lambda: model.validate_one({name: 1.0}),
+        lambda: model.predict_one({name: 1.0}),
+    )
+    for call in calls:
+        with pytest.raises(ValueError, match=f"a feature is named .*{name}"):
+            call()
+    assert model.digest() == digest
+
+
+@every_algorithm
+@pytest.mark.parametrize("value", [1.0 + 1e-12, 1e-60, -0.0, 1.0 - 1e-12])
+def test_a_value_is_binary_if_it_is_as_it_is_stored(algorithm, value):
+    one, many = algorithm(), algorithm()
+    X = np.array([[0.0, 1.0], [1.0, 0.0], [value, 1.0], [1.0, value]])
+    y = np.array([True, False, False, True])
+    many.learn_many(X, y)
+    loop(one, X, y)
+    assert one.digest() == many.digest()
 
 
 # ------------------------------------------------------------------------------------------------------------ snapshots

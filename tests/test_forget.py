@@ -411,15 +411,3 @@ def test_finish_mends_a_sum_that_is_not_0():
     model.finish()
     assert_feasible(model)
     np.testing.assert_allclose(model.decision_function_many(X), right, atol=0.01)
-
-
-def test_two_members_of_one_id_become_one():
-    """A number that an example got by itself may be the id that another one is given."""
-    X, _ = noisy(20)
-    model = FullSVM(C=5.0, gamma=0.3)
-    model.learn_many(X[:1], [True], ids=[1])
-    model.learn_many(X[1:2], [False])  # number 1
-    assert model.n_members == 2
-    assert model.relabel(1, True) == 1
-    assert model.n_members == 1
-    assert (model.dual_coef > 0).all()

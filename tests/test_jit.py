@@ -82,3 +82,11 @@ def test_without_a_place_for_the_cache_functions_still_compile(package, tmp_path
     (package / "__pycache__").touch()
     home = {"HOME": str(blocked), "XDG_CACHE_HOME": str(blocked), "NUMBA_CACHE_DIR": str(blocked)}
     assert call(package, PYTHONDONTWRITEBYTECODE="1", **home) == (10, 0, 0)
+
+
+def test_code_without_bounds_checks_is_never_taken_for_code_with_them(package):
+    """Nor the other way round, in one cache: `make bounds-test` would test nothing, or users pay for its checks."""
+    assert call(package) == (10, 0, 2)
+    assert call(package, NUMBA_BOUNDSCHECK="1")[:2] == (10, 0)
+    assert call(package, NUMBA_BOUNDSCHECK="1")[:2] == (10, 1)
+    assert call(package)[:2] == (10, 0)

@@ -156,6 +156,37 @@ def test_examples_that_come_again_are_known_by_their_ids(model):
 
 
 @every_model
+def test_other_labels_and_weights_under_known_ids_are_corrections(model):
+    X, y = DATA["dense"]
+    rng = np.random.default_rng(8)
+    ids, w = rng.integers(0, 200, len(X)), rng.choice([0.0, 1.0, 1.0, 2.0], len(X))
+    X, y = X[ids], y[ids]
+    y = np.where(rng.random(len(y)) < 0.2, rng.choice(NAMES, len(y)), y)
+    ovr, models = together(model, X, y, 37, ids=ids, w=w), separate(model, X, y, NAMES, ids=ids, w=w)
+    for label, alone in models.items():
+        assert np.array_equal(alone.dual_coef, ovr._models[label].dual_coef)
+        members = np.bincount(ovr._union.born[ovr._union.y != 0])
+        assert members.max() == 1
+    assert ovr.next_id == ids.max() + 1
+
+
+def test_a_correction_may_begin_a_class():
+    X, y = DATA["dense"]
+    ovr = OneVsRest(LASVM(C=10.0, gamma=0.05))
+    ovr.learn_many(X[:200], y[:200], ids=np.arange(200) + 70)
+    number = int(ovr.support_ids[4])
+    ovr.learn_one(dict(enumerate(X[number - 70])), "new", id=number)
+    assert ovr.predict_one(dict(enumerate(X[number - 70]))) == "new"
+    for label in NAMES:
+        s = ovr._models[label]._expansion
+        slot = ovr._union.ids[(ovr._union.born == number) & (ovr._union.y != 0)]
+        assert (s.y[np.isin(s.ids, slot) & (s.y != 0)] < 0).all()
+    ovr.learn_one({0: 1.0}, "red")
+    assert ovr.next_id == 271
+    assert OneVsRest.from_bytes(ovr.to_bytes()).next_id == 271
+
+
+@every_model
 def test_weights_and_times(model):
     X, y = DATA["few features"]
     w = np.random.default_rng(7).choice([0.0, 0.5, 3.0], len(X))

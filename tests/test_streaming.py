@@ -90,6 +90,39 @@ def test_the_interval_covers_what_was_not_decided(seed, learner, tol, removals):
         assert whole.high <= high + 1e-9
 
 
+@pytest.mark.parametrize("keep", ["recent", "sample"])
+@pytest.mark.parametrize("wrapper", WRAPPERS)
+def test_an_example_with_a_known_id_replaces_what_is_remembered(wrapper, keep):
+    """In the memory as in the model: otherwise the margin of one example would be tested with the label of another."""
+    X, y = noisy(300)
+    estimate = wrapper(FullSVM(C=5.0, gamma=0.3), share=0, memory=50, keep=keep)
+    ids = np.random.default_rng(0).integers(0, 60, 300)
+    for t, x in enumerate(X):
+        estimate.learn_one(dict(enumerate(x)), bool(y[t]), id=int(ids[t]))
+    assert len(set(estimate._memory.ids)) == len(estimate._memory) == 50
+    last = {number: t for t, number in enumerate(ids.tolist())}
+    for number, example in zip(estimate._memory.ids, estimate._memory.of(estimate._memory.ids), strict=True):
+        assert (*example.x.values(), example.y) == (*X[last[number]], y[last[number]])
+    found = estimate.estimate().error
+    if wrapper is StreamingLOO:
+        assert found.low <= found.value <= found.high
+
+
+def test_examples_without_ids_are_remembered_by_the_models_numbers():
+    X, y = noisy(30)
+    loo = StreamingLOO(FullSVM(), share=0)
+    loo.learn_many(X[:10], y[:10], ids=np.arange(10) + 100)
+    loo.learn_many(X[10:20], y[10:20])
+    loo.learn_one(dict(enumerate(X[20])), bool(y[20]))
+    assert loo._memory.ids == list(range(100, 121))
+    assert loo.forget(np.array(120)) == 1
+    assert loo.relabel([119], [not y[19]]) == 1
+    assert loo._memory.ids == list(range(100, 120))
+    with pytest.raises(ValueError, match="ids=b'd'"):
+        loo.forget(b"d")
+    assert loo._memory.ids == list(range(100, 120))
+
+
 def test_the_estimate_is_unbiased_over_the_order_of_removals():
     loo, _, _ = taught(n=200)
     whole = loo.estimate().error.value

@@ -111,6 +111,7 @@ class Folds:
 
 def _numbers(ids: Any, n: int, what: str) -> np.ndarray:
     """Example numbers in ascending order; the array itself if it is that already."""
+    arguments.require_unmasked(what, ids)
     numbers = np.asarray(ids)
     if numbers.dtype == bool and numbers.shape == (n,):
         return np.flatnonzero(numbers)
@@ -209,6 +210,7 @@ def stratified(y: Any, k: int = 10, *, seed: int | None = 0) -> Folds:
     >>> [test.tolist() for _, test in stratified("aaabbb", 3, seed=None)]
     [[0, 3], [1, 4], [2, 5]]
     """
+    arguments.require_unmasked("y", y)
     labels = np.asarray(list(y) if isinstance(y, str) else y)
     n = len(labels)
     classes = _classes(labels, n)
@@ -241,6 +243,7 @@ def grouped(groups: Any, k: int = 10) -> Folds:
     >>> [test.tolist() for _, test in grouped(["ann", "bob", "ann", "eve"], 2)]
     [[0, 2], [1, 3]]
     """
+    arguments.require_unmasked("groups", groups)
     names = np.asarray(groups)
     if names.ndim != 1 or len(names) == 0:
         raise ValueError(f"groups has shape {names.shape}; one value for each example is needed")
