@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from streamsvm import WarmupScaler
+from streamsvm import WarmupScaler, snapshot
 from streamsvm.classifier import OnlineSVM
 
 from .candidates import Labelling
@@ -117,7 +117,18 @@ class State:
     def from_checkpoint(
         cls, checkpoint: Checkpoint, settings: Settings, store: CheckpointStore, number: int
     ) -> "State":
-        """The state of a partition at the time of a checkpoint, whose fingerprint must be the settings'."""
+        """The state of a partition at the time of a checkpoint, whose fingerprint must be the settings'.
+
+        Raises
+        ------
+        SnapshotError
+            If its content is invalid.
+        """
+        with snapshot.reading("checkpoint"):
+            return cls._of(checkpoint, settings, store, number)
+
+    @classmethod
+    def _of(cls, checkpoint: Checkpoint, settings: Settings, store: CheckpointStore, number: int) -> "State":
         parts = split(checkpoint.arrays)
         blobs = checkpoint.blobs
         models: SingleModel | KeyedModels
@@ -143,8 +154,8 @@ class State:
             breaker=Breaker(settings.daemon.max_bad, parts["breaker"]["recent"].tolist()),
             labelling=labelling,
             estimates=estimates,
-            offset=checkpoint.offsets["events"],
-            labels_offset=checkpoint.offsets["labels"],
+            offset=snapshot.count(checkpoint.offsets, "events"),
+            labels_offset=snapshot.count(checkpoint.offsets, "labels"),
             sequence=checkpoint.sequence,
             counters=Counters(**checkpoint.counters),
         )

@@ -4,7 +4,7 @@ import re
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from streamsvm import WarmupScaler
+from streamsvm import WarmupScaler, snapshot
 from streamsvm.classifier import OnlineSVM
 
 from .checkpoint import Checkpoint, CheckpointError, checkpoint_path, load_newest
@@ -88,8 +88,9 @@ def _read_once(folder: Path, number: int) -> Stored | None:
     algorithm = checkpoint.fingerprint.get("model.algorithm")
     if algorithm not in ALGORITHMS:
         raise CheckpointError(f"{path}: the algorithm {algorithm!r} is not known to this version")
-    scaler = WarmupScaler.from_bytes(checkpoint.blobs["scaler"]) if "scaler" in checkpoint.blobs else None
-    models = _models(folder, checkpoint, ModelSettings(algorithm=algorithm))
+    with snapshot.reading("checkpoint"):
+        scaler = WarmupScaler.from_bytes(checkpoint.blobs["scaler"]) if "scaler" in checkpoint.blobs else None
+        models = _models(folder, checkpoint, ModelSettings(algorithm=algorithm))
     return Stored(number, path, file.st_mtime, file.st_size, checkpoint, models, scaler)
 
 
