@@ -7,6 +7,16 @@ from typing import Any
 
 import numpy as np
 
+LARGEST_BOX = 1e15  # of a coefficient: beyond, sums in double precision say nothing about a single example
+
+
+def require_box(C: float, pos_weight: float) -> None:
+    """Raise a ValueError unless the coefficients of examples with weight 1 have bounds that are not too large."""
+    if not C * max(1.0, pos_weight) <= LARGEST_BOX:
+        raise ValueError(
+            f"C={C!r} with pos_weight={pos_weight!r} is too large: a coefficient is at most {LARGEST_BOX:g}"
+        )
+
 
 def require_positive(name: str, value: Any) -> None:
     """Raise a ValueError that names the parameter unless it is a positive finite number."""
@@ -91,8 +101,10 @@ def box_of(C: float, weight: Any, factor: float) -> float:
     if not isinstance(weight, int | float | np.number) or not (weight >= 0.0 and math.isfinite(weight)):
         raise ValueError(f"w={weight!r} must be a finite number, at least 0")
     box = C * weight * factor
-    if not math.isfinite(box):
-        raise ValueError(f"w={weight!r} is too large: with C={C!r} the bound on the coefficient is infinite")
+    if not box <= LARGEST_BOX:
+        raise ValueError(
+            f"w={weight!r} is too large: with C={C!r} the bound on the coefficient is above {LARGEST_BOX:g}"
+        )
     return box
 
 
@@ -100,9 +112,9 @@ def boxes_of(C: float, weights: np.ndarray, factors: np.ndarray) -> np.ndarray:
     """The bounds on the coefficients of a batch, (n,)."""
     with np.errstate(over="ignore"):
         boxes = C * weights * factors
-    if not np.isfinite(boxes).all():
+    if not (boxes <= LARGEST_BOX).all():
         largest = weights.max().item()
-        raise ValueError(f"w holds {largest!r}, too large: with C={C!r} the bound on a coefficient is infinite")
+        raise ValueError(f"w holds {largest!r}, too large: with C={C!r} a coefficient's bound is above {LARGEST_BOX:g}")
     return boxes
 
 
