@@ -130,6 +130,14 @@ class Checkpoint:
     @classmethod
     def from_bytes(cls, data: bytes) -> "Checkpoint":
         meta, stored = snapshot.unpack(data, _KIND)
+        with snapshot.reading(_KIND):
+            return cls._of(meta, stored)
+
+    @classmethod
+    def _of(cls, meta: dict[str, Any], stored: dict[str, np.ndarray]) -> "Checkpoint":
+        for name in ("offsets", "fingerprint", "counters"):
+            snapshot.field(meta, name, dict)
+        snapshot.count(meta, "sequence")
         blobs = {name.removeprefix("blob."): a.tobytes() for name, a in stored.items() if name.startswith("blob.")}
         arrays = {name.removeprefix("array."): a for name, a in stored.items() if name.startswith("array.")}
         try:

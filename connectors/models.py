@@ -9,6 +9,7 @@ come: predictions and publications do not count, so which one goes is a function
 """
 
 import os
+import re
 from collections import Counter, OrderedDict, deque
 from collections.abc import Iterator, Mapping
 from hashlib import blake2b
@@ -17,12 +18,15 @@ from typing import IO, NamedTuple, Protocol
 
 import numpy as np
 
+from streamsvm import SnapshotError
 from streamsvm.classifier import OnlineSVM
 
 from .folders import private
 from .settings import ModelSettings
 
 Arrays = dict[str, np.ndarray]
+
+_NAME = re.compile(r"models-\d{6}-\d{10}")
 
 
 def new_model(settings: ModelSettings) -> OnlineSVM:
@@ -217,10 +221,17 @@ class KeyedModels:
             self._file = None
 
     def restore(self, arrays: Mapping[str, np.ndarray]) -> None:
-        """Go on from a checkpoint's arrays."""
+        """Go on from a checkpoint's arrays; SnapshotError if a model is in no file of this folder's."""
         names = arrays["names"].tobytes().decode().split()
         keys = _unpack(arrays["keys"], arrays["key_ends"])
-        places = (_Place(names[number], start, length) for number, start, length in arrays["places"].tolist())
+        for name in names:
+            if not _NAME.fullmatch(name):
+                raise SnapshotError(
+                    f"the checkpoint says that models are in {name[:100]!r}, which is no file of models"
+                )
+        places = [_Place(names[number], start, length) for number, start, length in arrays["places"].tolist()]
+        if any(place.start < 0 or place.length < 0 for place in places):
+            raise SnapshotError("the checkpoint says that a model begins before its file, or is shorter than nothing")
         self._places = dict(zip(keys, places, strict=True))
         self._unpublished = {key for key, is_new in zip(keys, arrays["unpublished"].tolist(), strict=True) if is_new}
         self._order = OrderedDict.fromkeys(keys)
@@ -281,7 +292,10 @@ class KeyedModels:
     def _read(self, place: _Place) -> bytes:
         if self._file is not None:
             self._file.flush()
-        with open(self._folder / place.file, "rb") as file:
+        path = self._folder / place.file
+        if place.start + place.length > path.stat().st_size:
+            raise SnapshotError(f"{path} is too short for the model at {place.start}, which has {place.length} bytes")
+        with open(path, "rb") as file:
             file.seek(place.start)
             return file.read(place.length)
 

@@ -8,6 +8,7 @@ import csv
 import json
 import math
 import zipfile
+import zlib
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -31,6 +32,7 @@ SUFFIXES = {
 }
 
 _MAX_LINE = 16 << 20  # characters
+_MOST_INFLATED, _SMALL = 100, 1 << 28  # times the compressed bytes, and bytes, that an array of an npz file may have
 
 _MEANINGS = {f"{number:g}": meaning for number, meaning in LABELS.items()}
 
@@ -325,22 +327,50 @@ def _read_npz(path: Path, columns: Columns) -> Located:
 
 def _load_arrays(path: Path) -> dict[str, np.ndarray]:
     try:
-        with np.load(path, allow_pickle=False) as file:
-            arrays = {name: file[name] for name in ("X", "data", "indices", "indptr", "y") if name in file}
-    except (ValueError, TypeError, zipfile.BadZipFile) as error:
+        with zipfile.ZipFile(path) as file:
+            present = set(file.namelist())
+            names = [name for name in ("X", "data", "indices", "indptr", "y") if f"{name}.npy" in present]
+            arrays = {name: _load_array(file, name) for name in names}
+    except (EOFError, RuntimeError, TypeError, ValueError, zipfile.BadZipFile, zlib.error) as error:
         raise FileError(f"{path}: not an npz file of plain arrays: {error}") from None
     missing = [name for name in ("data", "indices", "indptr") if name not in arrays]
     if "X" not in arrays and missing:
         raise FileError(f"{path}: no array X, and no {', '.join(missing)} of a CSR matrix")
+    for name, array in arrays.items():
+        if array.ndim != (2 if name == "X" else 1):
+            raise FileError(f"{path}: {name} has shape {array.shape}; {'2 dimensions' if name == 'X' else '1'} needed")
     n_rows = len(arrays["X"]) if "X" in arrays else len(arrays["indptr"]) - 1
     if "y" in arrays and arrays["y"].shape != (n_rows,):
         raise FileError(f"{path}: y has shape {arrays['y'].shape}, but there are {n_rows} rows")
     return arrays
 
 
+def _load_array(file: zipfile.ZipFile, name: str) -> np.ndarray:
+    """An array of the archive, whose shape is compared with the bytes before there is memory for it."""
+    info = file.getinfo(f"{name}.npy")
+    if info.file_size > _MOST_INFLATED * info.compress_size + _SMALL:
+        raise ValueError(f"{name} is compressed from {info.file_size} to {info.compress_size} bytes; store it unpacked")
+    with file.open(info) as member:
+        major, _ = np.lib.format.read_magic(member)
+        read_header = np.lib.format.read_array_header_1_0 if major == 1 else np.lib.format.read_array_header_2_0
+        shape, _, dtype = read_header(member)
+        n_bytes, there = math.prod(shape) * dtype.itemsize, info.file_size - member.tell()
+    if dtype.hasobject or n_bytes != there or min(shape, default=0) < 0:
+        raise ValueError(f"{name} is {dtype} of shape {shape}, which takes {n_bytes} bytes, and has {there}")
+    with file.open(info) as member:
+        return np.asarray(np.lib.format.read_array(member, allow_pickle=False))
+
+
 def _csr_rows(path: Path, arrays: dict[str, np.ndarray]) -> Iterator[dict[str, float]]:
     data, indices, indptr = arrays["data"], arrays["indices"], arrays["indptr"]
-    if len(data) != len(indices) or indptr[-1] != len(data):
+    whole = indices.dtype.kind in "iu" and indptr.dtype.kind in "iu" and len(indptr) > 0
+    if (
+        not whole
+        or len(data) != len(indices)
+        or indptr[0] != 0
+        or indptr[-1] != len(data)
+        or (indptr[1:] < indptr[:-1]).any()
+    ):
         raise FileError(f"{path}: data, indices and indptr do not fit together")
     for start, stop in pairwise(indptr.tolist()):
         yield dict(zip(map(str, indices[start:stop].tolist()), data[start:stop].tolist(), strict=True))

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from streamsvm import WarmupScaler
+from streamsvm import WarmupScaler, snapshot
 from streamsvm.classifier import OnlineSVM
 
 from .candidates import Labelling
@@ -156,8 +156,8 @@ class State:
             breaker=Breaker(settings.daemon.max_bad, take_array(parts["breaker"], "recent", "b", None).tolist()),
             labelling=labelling,
             estimates=estimates,
-            offset=checkpoint.offsets["events"],
-            labels_offset=checkpoint.offsets["labels"],
+            offset=snapshot.count(checkpoint.offsets, "events"),
+            labels_offset=snapshot.count(checkpoint.offsets, "labels"),
             sequence=checkpoint.sequence,
             counters=_counters(checkpoint.counters),
         )

@@ -2,7 +2,6 @@
 
 import datetime
 import itertools
-import math
 import sys
 from collections.abc import Iterable
 from typing import Any
@@ -10,6 +9,7 @@ from typing import Any
 import numpy as np
 
 LARGEST = sys.float_info.max
+LARGEST_BOX = 1e15  # of a coefficient: beyond, sums in double precision say nothing about a single example
 LARGEST_CACHE_MB = 1e9  # a petabyte; its bytes are counted in 63 bits
 LARGEST_ID = 2**63 - 1
 
@@ -19,6 +19,14 @@ def is_number(value: Any) -> bool:
     if isinstance(value, float | np.floating):
         return bool(np.isfinite(value))
     return isinstance(value, int | np.integer) and not isinstance(value, bool) and bool(-LARGEST <= value <= LARGEST)
+
+
+def require_box(C: float, pos_weight: float) -> None:
+    """Raise a ValueError unless the coefficients of examples with weight 1 have bounds that are not too large."""
+    if not C * max(1.0, pos_weight) <= LARGEST_BOX:
+        raise ValueError(
+            f"C={C!r} with pos_weight={pos_weight!r} is too large: a coefficient is at most {LARGEST_BOX:g}"
+        )
 
 
 def require_positive(name: str, value: Any) -> None:
@@ -139,8 +147,10 @@ def box_of(C: float, weight: Any, factor: float) -> float:
     if not (is_number(weight) and weight >= 0.0):
         raise ValueError(f"w={weight!r} must be a finite number, at least 0")
     box = C * weight * factor
-    if not math.isfinite(box):
-        raise ValueError(f"w={weight!r} is too large: with C={C!r} the bound on the coefficient is infinite")
+    if not box <= LARGEST_BOX:
+        raise ValueError(
+            f"w={weight!r} is too large: with C={C!r} the bound on the coefficient is above {LARGEST_BOX:g}"
+        )
     return box
 
 
@@ -148,9 +158,9 @@ def boxes_of(C: float, weights: np.ndarray, factors: np.ndarray) -> np.ndarray:
     """The bounds on the coefficients of a batch, (n,)."""
     with np.errstate(over="ignore"):
         boxes = C * weights * factors
-    if not np.isfinite(boxes).all():
+    if not (boxes <= LARGEST_BOX).all():
         largest = weights.max().item()
-        raise ValueError(f"w holds {largest!r}, too large: with C={C!r} the bound on a coefficient is infinite")
+        raise ValueError(f"w holds {largest!r}, too large: with C={C!r} a coefficient's bound is above {LARGEST_BOX:g}")
     return boxes
 
 

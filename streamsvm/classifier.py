@@ -111,6 +111,7 @@ class OnlineSVM(base.MiniBatchClassifier):
         self.seed = seed
         for name in ("C", "pos_weight", "tau"):
             arguments.require_positive(name, getattr(self, name))
+        arguments.require_box(C, pos_weight)
         arguments.require_cache(cache_mb)
         if seed is not None:
             arguments.require_seed(seed)
@@ -916,6 +917,7 @@ def _plain(value: Any) -> Any:
 def _given(parameters: Mapping[str, Any], name: str) -> Any:
     """The parameter that `_plain` wrote."""
     value = snapshot.field(parameters, name, str, int, float, bool, type(None), dict)
+    require(type(value) is not int or abs(value) <= snapshot.LARGEST_COUNT, f"the parameter {name!r} is too large")
     return datetime.timedelta(microseconds=snapshot.count(value, "microseconds")) if type(value) is dict else value
 
 

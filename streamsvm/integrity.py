@@ -31,6 +31,7 @@ from streamsvm.expansion import (
 from streamsvm.kernels import LARGEST_KERNEL_VALUE, LINEAR_KIND, POLYNOMIAL_KIND, RBF_KIND, Kernel
 from streamsvm.snapshot import LARGEST_COUNT, SnapshotError
 
+LARGEST_BOX = 1e18  # of a member that others have joined, each with `arguments.LARGEST_BOX` at most
 LARGEST_MATRIX = 2**32  # entries beyond which a snapshot may say that a sparse matrix is compressed
 ROUNDING, TINY = 1e-5, 1e-37  # of a squared norm in float32
 DTYPES = {"y": np.int8, "ids": np.int64, "born": np.int64, "sq": np.float32}
@@ -129,6 +130,7 @@ def _require_coefficients(arrays: Arrays) -> None:
     require(np.isin(y, (-1, 0, 1)).all(), "a label is neither -1 nor 1")
     require(np.all((lo <= 0.0) & (hi >= 0.0) & ((lo == 0.0) | (hi == 0.0))), "a box does not begin at 0")
     require(np.all((lo <= alpha) & (alpha <= hi)), "a coefficient is outside its box")
+    require(np.all(hi - lo <= LARGEST_BOX), "a box is too large")
     require(not np.any((y == 0) & (lo < hi)), "a hole has a box")
     require(np.all(np.abs(arrays["g"]) < FORBIDDEN / 2), "a gradient is too large")
     require(np.all(np.abs(arrays["born"].astype(np.float64)) <= LARGEST_COUNT), "an example's age is too large")

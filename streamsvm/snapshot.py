@@ -32,13 +32,13 @@ FORMAT = 1
 LARGEST_COUNT = 2**62  # of examples: sums of two fit into 64 bits
 
 _PRELUDE = struct.Struct("<8sIQQ")
-_QUOTE = b'"'[0]
+_QUOTE, _OPENING = b'"'[0], frozenset(b"[{")
 _DIGEST_SIZE = hashlib.sha256().digest_size
 _ALIGNMENT = 64
 _MAX_DEPTH = 32  # of the header: what a parser stands beyond that depends on the interpreter
 _CONTAINER_BYTES = 6  # of the header for each list and object, beside the first thousand: one takes 60 in memory
 _MAX_DIMENSIONS = 8
-_TOKEN = re.compile(rb'"(?:[^"\\]|\\.?)*"?|([\[{])|[\]}]', re.DOTALL)  # strings, to be passed over; brackets
+_TOKEN = re.compile(rb'"(?:[^"\\]|\\.?)*"?|[][{}]', re.DOTALL)  # strings, to be passed over; brackets
 _DTYPES = frozenset({"|b1", "|i1", "|u1", "<i2", "<u2", "<i4", "<u4", "<i8", "<u8", "<f4", "<f8"})
 
 
@@ -324,9 +324,10 @@ def _require_simple(text: bytes) -> None:
     """Refuse a header that is nested too deeply, or that takes many times its length in memory."""
     depth, n_containers = 0, 1000 + len(text) // _CONTAINER_BYTES
     for token in _TOKEN.finditer(text):
-        if token[1]:
+        first = text[token.start()]
+        if first in _OPENING:
             depth, n_containers = depth + 1, n_containers - 1
-        elif token[0][0] != _QUOTE:
+        elif first != _QUOTE:
             depth -= 1
         if depth > _MAX_DEPTH:
             raise SnapshotError(f"snapshot header is nested more than {_MAX_DEPTH} levels deep")

@@ -25,7 +25,8 @@ import numpy as np
 from streamsvm import LASVM, LASVMG, LASVMI, LASVMNC, FullSVM, OneVsRest, SnapshotError, WarmupScaler, snapshot, storage
 from streamsvm.validation import StreamingKFold, StreamingLOO
 
-SECONDS = 1.0  # that loading and use of a mutation may take, each
+SECONDS = 1.0  # of a processor that loading and use of a mutation may take, each
+SILENCE = 60.0  # after which a worker is taken for hung, on however busy a machine
 MEMORY, CONSTANT = 10, 2 << 20  # that loading may take: so many times the snapshot's length, and so many bytes
 PRELUDE = struct.Struct("<8sIQQ")
 NUMBERS = (0, 1, -1, 2, 3, 7, 63, 64, 255, 1 << 16, 1 << 31, -(1 << 31), 1 << 32, 1 << 45, (1 << 62) + 1, (1 << 63) - 1)
@@ -325,10 +326,10 @@ def _by_time(thing):
     return window is not None and window.by_time
 
 
-def fate(data, restore):
+def fate(data, restore, seconds=SECONDS):
     """What becomes of a snapshot, in a word."""
     tracemalloc.start()
-    begin = time.perf_counter()
+    begin = time.process_time()
     try:
         thing = restore(data)
     except SnapshotError:
@@ -336,50 +337,52 @@ def fate(data, restore):
     except Exception as error:
         return f"raised {type(error).__name__}: {error}"
     finally:
-        loading, peak = time.perf_counter() - begin, tracemalloc.get_traced_memory()[1]
+        loading, peak = time.process_time() - begin, tracemalloc.get_traced_memory()[1]
         tracemalloc.stop()
     if peak > MEMORY * len(data) + CONSTANT:
         return f"took {peak} bytes for {len(data)}"
-    if loading > SECONDS:
+    if loading > seconds:
         return f"took {loading:.1f} s to load"
     if thing is None:
         return "refused"
-    begin = time.perf_counter()
+    begin = time.process_time()
     try:
         restore(used(thing))
     except Exception as error:
         return f"loaded, then raised {type(error).__name__}: {error}"
-    using = time.perf_counter() - begin
-    return "loaded" if using < SECONDS else f"took {using:.1f} s to use"
+    using = time.process_time() - begin
+    return "loaded" if using < seconds else f"took {using:.1f} s to use"
 
 
-def work(connection, seed):
+def work(connection, seed, seconds):
     """A worker: fates of the mutations it is asked for."""
     warnings.simplefilter("ignore")
     np.seterr(all="ignore")
     made = some_snapshots()
     for data, restore in made.values():
         fate(data, restore)  # compiles
-        found = fate(data, restore)
+        found = fate(data, restore, seconds)
         assert found == "loaded", f"what is not spoiled must load: {found}"
     connection.send(list(made))
     while True:
         kind, number = connection.recv()
         data, way = mutation(made[kind][0], number, seed)
-        connection.send((way, fate(data, made[kind][1])))
+        connection.send((way, fate(data, made[kind][1], seconds)))
 
 
 class Worker:
     """A process that may die or hang."""
 
-    def __init__(self, seed):
-        self.seed = seed
+    def __init__(self, seed, seconds):
+        self.seed, self.seconds = seed, seconds
         self.process = None
         self.kinds = []
 
     def start(self):
         self.connection, theirs = multiprocessing.get_context("spawn").Pipe()
-        self.process = multiprocessing.get_context("spawn").Process(target=work, args=(theirs, self.seed), daemon=True)
+        self.process = multiprocessing.get_context("spawn").Process(
+            target=work, args=(theirs, self.seed, self.seconds), daemon=True
+        )
         self.process.start()
         theirs.close()
         self.kinds = self.connection.recv()
@@ -390,7 +393,7 @@ class Worker:
             self.start()
         self.connection.send((kind, number))
         try:
-            if self.connection.poll(10 * SECONDS):
+            if self.connection.poll(SILENCE):
                 return self.connection.recv()
             found = "hung"
         except EOFError:
@@ -406,9 +409,9 @@ class Worker:
             self.process = None
 
 
-def run(n, seed):
+def run(n, seed, seconds=SECONDS):
     """The fates of n mutations, by kind of snapshot and way of spoiling it, and those that must not be."""
-    worker, fates, faults = Worker(seed), Counter(), []
+    worker, fates, faults = Worker(seed, seconds), Counter(), []
     worker.start()
     kinds = worker.kinds
     try:

@@ -320,3 +320,17 @@ def test_whatever_happened_nothing_is_taken_twice_or_left_out(tmp_path_factory, 
                 store, journal, found, again = begin()
                 sequence = found.sequence
                 assert [*range(1, found.offsets["events"] + 1), *again] == list(range(1, n_taken + 1))
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [{"sequence": -1}, {"sequence": "1"}, {"offsets": []}, {"counters": None}, {"fingerprint": 3}, {"unheard_of": 1}],
+)
+def test_a_checkpoint_with_wrong_content_is_passed_over(store, tmp_path, caplog, changes):
+    """Its checksum is right: it was not damaged, but written by something else."""
+    path = checkpoint_files(tmp_path / "state")[0]
+    meta, arrays = snapshot.unpack(path.read_bytes(), "checkpoint")
+    path.write_bytes(snapshot.pack("checkpoint", meta | changes, arrays))
+    _, found = load_newest(tmp_path / "state")
+    assert found.sequence == 3
+    assert "passing over a checkpoint" in caplog.text

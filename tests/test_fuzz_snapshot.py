@@ -15,7 +15,7 @@ from streamsvm.validation import StreamingLOO
 
 def test_mutations_neither_crash_nor_hang_nor_take_memory():
     """In a process of their own; of 170 mutations some are still models."""
-    fates, faults = fuzz_snapshot.run(170, seed=2)
+    fates, faults = fuzz_snapshot.run(170, seed=2, seconds=20.0)  # of which none takes a tenth of one
     assert not faults
     assert sum(n for (_, found), n in fates.items() if found == "refused") > 50
     assert sum(n for (_, found), n in fates.items() if found == "loaded") > 10
@@ -112,6 +112,8 @@ def test_every_array_must_be_there_and_of_its_type_and_size(dense, change):
         ({"features": ["a"]}, "it has 5 features, but 1 names of features"),
         ({"parameters": {"C": -1.0}}, "C=-1.0 must be a positive finite number"),
         ({"parameters": {"cache_mb": 1e300}}, "content of this 'LASVM' snapshot is invalid"),
+        ({"parameters": {"C": 1e16}}, r"C=1e\+16 with pos_weight=1.0 is too large"),
+        ({"parameters": {"reprocess": 10**30}}, "the parameter 'reprocess' is too large"),
         ({"parameters": {"gamma": []}}, "'gamma' in the snapshot is"),
         ({"parameters": {"window": {"weeks": 3}}}, "'microseconds' in the snapshot is"),
         ({"parameters": {"unheard_of": 1}}, "unheard_of"),

@@ -9,6 +9,7 @@ from hypothesis import HealthCheck, given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
+from streamsvm import SnapshotError
 from streamsvm.connectors.models import KeyedModels, SingleModel, new_model, read_model
 from streamsvm.connectors.settings import ModelSettings
 
@@ -318,3 +319,30 @@ def test_a_single_model_says_whether_it_has_learned():
     assert models.to_learn(b"any") is models.model
     assert list(models.changed()) == [(None, models.model)]
     assert models.digest() == models.model.digest()
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("names", np.frombuffer(b"../../secret", np.uint8)),
+        ("places", np.array([[0, -1, 5]])),
+        ("places", np.array([[0, 0, -5]])),
+    ],
+)
+def test_models_are_looked_for_in_their_own_files_only(open_owner, tmp_path, name, value):
+    owner = open_owner()
+    teach(owner.models.to_learn(b"a"), 5)
+    arrays = owner.models.save()
+    with pytest.raises(SnapshotError, match="the checkpoint says"):
+        owner.models.restore(arrays | {name: value})
+
+
+def test_a_model_that_is_longer_than_its_file_is_not_read(open_owner, tmp_path):
+    owner = open_owner()
+    teach(owner.models.to_learn(b"a"), 5)
+    arrays = owner.models.save()
+    arrays["places"][0, 2] = 2**45
+    other = open_owner()
+    other.models.restore(arrays)
+    with pytest.raises(SnapshotError, match="is too short for the model at 0"):
+        other.models.to_predict(b"a")

@@ -2,6 +2,7 @@
 
 import json
 import tracemalloc
+import zipfile
 
 import numpy as np
 import pytest
@@ -191,10 +192,14 @@ def test_dense_and_sparse_npz_are_the_same_events(tmp_path):
         ({"X": [[1.0], [2.0]], "y": [1]}, "y has shape (1,), but there are 2 rows"),
         ({"X": [[1.0], [np.nan]]}, "row 2: NaN is not JSON"),
         ({"X": [["a"]]}, "row 1: feature '0' must be a number"),
-        ({"X": [1.0, 2.0]}, "row 1: x must be an object or a list"),
+        ({"X": [1.0, 2.0]}, "X has shape (2,); 2 dimensions needed"),
+        ({"X": 3.0}, "X has shape (); 2 dimensions needed"),
         ({"X": [[1.0]], "y": [7]}, "row 1: label '7'"),
         ({"X": np.array([[1, None]])}, "not an npz file of plain arrays"),
         ({"data": [1.0], "indices": [0, 1], "indptr": [0, 2]}, "do not fit together"),
+        ({"data": [1.0, 1.0], "indices": [0, 1], "indptr": [0, 3, 2]}, "do not fit together"),
+        ({"data": [1.0], "indices": [0.5], "indptr": [0, 1]}, "do not fit together"),
+        ({"data": [1.0], "indices": [0], "indptr": np.zeros(0, int)}, "do not fit together"),
     ],
 )
 def test_bad_npz(tmp_path, arrays, message):
@@ -204,6 +209,33 @@ def test_bad_npz(tmp_path, arrays, message):
 
 def test_something_else_under_the_name_npz(tmp_path):
     assert "not an npz file" in refusal(write(tmp_path, "d.npz", "hello"))
+
+
+@pytest.mark.parametrize("shape", ["(500000000, 1)", "(3, 10)", "(-3, 1)", "(1, 1)", "(2, 'x')", "()"])
+def test_an_npz_whose_shape_does_not_fit_its_bytes_is_refused_before_there_is_memory_for_it(tmp_path, shape):
+    header = f"{{'descr': '<f8', 'fortran_order': False, 'shape': {shape}}}".ljust(117).encode() + b"\n"
+    with zipfile.ZipFile(tmp_path / "d.npz", "w") as file:
+        file.writestr("X.npy", b"\x93NUMPY\x01\x00" + len(header).to_bytes(2, "little") + header + bytes(24))
+    tracemalloc.start()
+    try:
+        assert "not an npz file of plain arrays" in refusal(tmp_path / "d.npz")
+        assert tracemalloc.get_traced_memory()[1] < 1 << 20
+    finally:
+        tracemalloc.stop()
+
+
+def test_an_npz_that_is_mostly_air_is_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr(readers, "_SMALL", 10_000)
+    np.savez_compressed(tmp_path / "d.npz", X=np.zeros((1000, 1000)))
+    assert "X is compressed from 8000128 to" in refusal(tmp_path / "d.npz")
+
+
+def test_a_damaged_npz_is_refused(tmp_path):
+    np.savez_compressed(tmp_path / "d.npz", X=np.random.default_rng(0).normal(size=(100, 3)))
+    data = bytearray((tmp_path / "d.npz").read_bytes())
+    for place in (3, 60, 500, len(data) - 30):
+        (tmp_path / "d.npz").write_bytes(data[:place] + bytes([data[place] ^ 255]) + data[place + 1 :])
+        assert "not an npz file of plain arrays" in refusal(tmp_path / "d.npz")
 
 
 # --- formats ----------------------------------------------------------------------------------------------------------
