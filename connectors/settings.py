@@ -8,6 +8,7 @@ import datetime
 import inspect
 import math
 import re
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
@@ -87,7 +88,7 @@ def parse_partitions(text: str) -> list[int]:
 
 
 def _at_least(minimum: float) -> Check:
-    return lambda value: None if value >= minimum and math.isfinite(value) else f"at least {minimum}"
+    return lambda value: None if minimum <= value <= sys.float_info.max else f"at least {minimum}"
 
 
 _UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
@@ -587,7 +588,7 @@ def _client_options(given: Mapping[str, Given], folder: Path, problems: list[str
         if key.endswith("_file"):
             try:
                 options[key.removesuffix("_file")] = (folder / str(item.value)).read_text(encoding="utf-8").strip()
-            except (OSError, UnicodeError) as error:
+            except (OSError, ValueError) as error:
                 problems.append(f"{item.origin}: kafka.{key} = {item.value!r} cannot be read: {error}")
         else:
             options[key] = item.value
