@@ -101,7 +101,7 @@ def _load_schema(path: Path) -> dict[str, Any]:
     try:
         schema = json.loads(path.read_bytes())
         kind, fields = schema["type"], {field["name"]: field["type"] for field in schema["fields"]}
-    except (OSError, ValueError, TypeError, KeyError) as error:
+    except (OSError, ValueError, TypeError, KeyError, RecursionError) as error:
         raise SchemaError(f"{path}: no schema of an Avro record: {error!r}") from None
     if kind != "record":
         raise SchemaError(f"{path}: the schema must be of a record, got {kind!r}")

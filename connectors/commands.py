@@ -16,9 +16,11 @@ from typing import Any, NamedTuple, cast
 from tqdm import tqdm
 
 from . import topics
+from .checkpoint import CheckpointError
 from .daemon import Daemon, Stop, open_log, operate
 from .folders import lock_folder, make_private, write_private
 from .option_types import Moment
+from .segments import LogCorruption
 from .settings import ConfigError, Settings, load
 from .state import State
 from .topics import Severity, Shape, plural
@@ -242,7 +244,22 @@ class Replayed(NamedTuple):
 
     @classmethod
     def from_commit(cls, committed: Committed | None) -> "Replayed":
-        return cls(committed.offset, json.loads(committed.note or "{}")) if committed else cls(0, {})
+        """What was committed.
+
+        Raises
+        ------
+        LogCorruption
+            If its note is not what `to_commit` writes.
+        """
+        if committed is None:
+            return cls(0, {})
+        try:
+            by_reason = json.loads(committed.note or "{}")
+        except (ValueError, RecursionError):
+            by_reason = None
+        if type(by_reason) is not dict or not all(type(at) is int for at in by_reason.values()):
+            raise LogCorruption(f"up to where dead letters were replayed cannot be read: {committed.note!r:.200}")
+        return cls(committed.offset, by_reason)
 
     def to_commit(self) -> Committed:
         return Committed(self.offset, json.dumps({name: at for name, at in self.by_reason.items() if at > self.offset}))
@@ -479,20 +496,32 @@ def replay(settings: Settings, first: Moment, last: Moment, stop: Stop) -> dict[
         return operate(loop, settings, stop, settings.group.id) or {}
 
 
+def _read_spans(path: Path) -> tuple[dict[str, str], _Spans]:
+    """What a replay was asked for when it began, and the range as it was."""
+    try:
+        stored = json.loads(path.read_bytes())
+        asked = {name: str(stored["asked"][name]) for name in ("from", "to")}
+        return asked, {
+            topic: {int(n): (int(a), int(b)) for n, (a, b) in span.items()} for topic, span in stored["spans"].items()
+        }
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        raise CheckpointError(f"{path} is damaged, choose another --app: {error!r:.200}") from None
+
+
 def _remembered_spans(settings: Settings, first: Moment, last: Moment) -> _Spans:
     """The range as it was when this replay began."""
     path = settings.daemon.state_dir / "replay.json"
     asked = {"from": _show(first, "earliest"), "to": _show(last, "the end")}
     if path.exists():
-        stored = json.loads(path.read_bytes())
-        if stored["asked"] != asked:
+        began, spans = _read_spans(path)
+        if began != asked:
             raise ConfigError(
                 [
-                    f"{settings.daemon.state_dir}: {settings.group.id} replays from {stored['asked']['from']} to "
-                    f"{stored['asked']['to']}; for another range choose another --app"
+                    f"{settings.daemon.state_dir}: {settings.group.id} replays from {began['from']} to {began['to']}; "
+                    "for another range choose another --app"
                 ]
             )
-        return {topic: {int(n): (a, b) for n, (a, b) in span.items()} for topic, span in stored["spans"].items()}
+        return spans
     spans = _spans(settings, first, last)
     write_private(path, json.dumps({"asked": asked, "spans": spans}).encode())
     return spans

@@ -4,6 +4,7 @@ The shape of the configuration is a set of dataclasses, one per section; a field
 value should have been, or None if it is right.
 """
 
+import sys
 import tomllib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields
@@ -83,6 +84,9 @@ def _from_file(sections: Sequence[str], path: Path, problems: list[str]) -> Iter
     except ValueError as error:  # tomllib's own says the line, and bytes that are no UTF-8 are one too
         problems.append(f"{path}: {error}")
         return
+    except RecursionError:
+        problems.append(f"{path}: lists or tables are nested too deeply")
+        return
     for section, keys in content.items():
         if section not in sections or not isinstance(keys, dict):
             problems.append(f"{path}: unknown section [{section}]{_suggest(section, sections)}")
@@ -138,7 +142,7 @@ def _convert(given: Given, hint: Any) -> Any:
             return tuple(value)
         if type(value) is option:
             return value
-        if option is float and type(value) is int:
+        if option is float and type(value) is int and abs(value) <= sys.float_info.max:
             return float(value)
         if option is Path and type(value) is str and value.strip() and "\0" not in value:
             return Path(value)
@@ -149,7 +153,7 @@ def parse_text(text: str) -> Any:
     """Text as TOML would read it; a bare word is a string."""
     try:
         return tomllib.loads(f"value = {text}")["value"]
-    except tomllib.TOMLDecodeError:
+    except (tomllib.TOMLDecodeError, RecursionError):
         return text
 
 

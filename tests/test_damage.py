@@ -11,11 +11,25 @@ from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
 from streamsvm import SnapshotError, WarmupScaler, snapshot
+from streamsvm.connectors import commands
+from streamsvm.connectors.avro_format import AvroFormat, SchemaError
 from streamsvm.connectors.checkpoint import Checkpoint, CheckpointError, CheckpointStore, load_newest
 from streamsvm.connectors.models import SingleModel
 from streamsvm.connectors.observe import Snapshot
-from streamsvm.connectors.settings import EstimateSettings, FeatureSettings, LogSettings, Settings
+from streamsvm.connectors.oracles import truth_from_file
+from streamsvm.connectors.readers import Columns, FileError, read_events
+from streamsvm.connectors.segments import LogCorruption
+from streamsvm.connectors.settings import (
+    ConfigError,
+    EstimateSettings,
+    FeatureSettings,
+    LabelSettings,
+    LogSettings,
+    Settings,
+    load,
+)
 from streamsvm.connectors.state import State
+from streamsvm.connectors.transport import Committed
 from streamsvm.connectors.wire import Label
 
 SETTINGS = Settings(
@@ -152,3 +166,70 @@ def test_damaged_counters(written, data):
     value = data.draw(st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=3))
     with suppress(*OWN_ERRORS):
         go_on(store, replace(checkpoint, counters=checkpoint.counters | {name: value}).to_bytes())
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"", b"{", b"\xff", b"7", b"[]", b"{}", b"[" * 100_000, b'{"asked": 7, "spans": {}}',
+        b'{"asked": {"from": 1, "to": 2}, "spans": [1]}',
+        b'{"asked": {"from": "1", "to": "2"}, "spans": {"events": {"x": [1, 2]}}}',
+    ],
+)  # fmt: skip
+def test_a_damaged_range_of_a_replay(tmp_path, content):
+    path = tmp_path / "replay.json"
+    path.write_bytes(content)
+    with pytest.raises(CheckpointError, match=r"replay\.json is damaged"):
+        commands._read_spans(path)
+
+
+@pytest.mark.parametrize("note", ["{", "7", "[]", '{"not-json": "7"}', "[" * 100_000])
+def test_a_damaged_note_of_what_was_replayed(note):
+    with pytest.raises(LogCorruption, match="cannot be read"):
+        commands.Replayed.from_commit(Committed(3, note))
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"[" * 100_000, b"7", b'{"type": "record", "fields": 7}',
+        b'{"type": "record", "fields": [{"name": [], "type": 1}]}',
+    ],
+)  # fmt: skip
+def test_a_damaged_schema(tmp_path, content):
+    pytest.importorskip("fastavro")
+    (tmp_path / "1.avsc").write_bytes(content)
+    with pytest.raises(SchemaError):
+        AvroFormat(tmp_path)
+
+
+SEEDS = {
+    "csv": b'id,a,b,y\n1,0.5,2,1\n2,1e3,-4,0\n"x ""q",7,8,1\n',
+    "jsonl": b'{"id": 1, "x": {"a": 0.5}, "y": true}\n{"a": 1, "y": 0}\n{"id": "z", "x": [1], "y": false, "w": 2}\n',
+    "libsvm": b"+1 1:0.5 7:2\n-1 2:1 # c\n1 3:2\n",
+    "toml": b'[log]\ndir = "log"\n[model]\nC = 1.0\n[kafka]\nbootstrap_servers = "a:1"\n',
+}
+PIECES = [
+    b"\xff", b"\0", b"\n", b"\r", b'"', b"[" * 3000, b'{"a":' * 3000, b"1e999", b"nan", b",", b":", b"=",
+    b"\xed\xa0\x80", b"\\ud800", b"a." * 999, "\u0663".encode(), "\u00b2".encode(), b"9" * 5000, b"null",
+    b"1979-05-27", b"x" * 140_000,
+]  # fmt: skip
+
+
+@given(st.sampled_from(sorted(SEEDS)), st.lists(st.tuples(st.floats(0, 1), st.sampled_from(PIECES)), max_size=3))
+def test_damaged_files_of_people(tmp_path_factory, kind, damage):
+    data = SEEDS[kind]
+    for where, piece in damage:
+        place = int(where * len(data))
+        data = data[:place] + piece + data[place:]
+    path = tmp_path_factory.mktemp("files") / f"file.{kind}"
+    path.write_bytes(data)
+    if kind == "toml":
+        with suppress(ConfigError):
+            load(path, {})
+        return
+    for columns in (Columns(), Columns(label="y", id="id"), Columns(label="y", positive="1", group="a")):
+        with suppress(FileError):
+            list(read_events(path, columns=columns))
+    with suppress(FileError):
+        truth_from_file(path, LabelSettings())

@@ -472,6 +472,24 @@ def test_who_is_gone_gets_no_question(client, desk):
     assert desk.said == []
 
 
+def test_a_body_that_does_not_come_is_given_up(desk, tmp_path):
+    with LabellingPage(desk, configure(tmp_path, "http.request_seconds=0.5", "http.connections=1")) as page:
+        client = Client(page)
+        with socket.create_connection(("127.0.0.1", client.port), timeout=10) as connection:
+            lines = [
+                "POST /api/skip HTTP/1.1",
+                "Host: 127.0.0.1",
+                f"Authorization: {client.key['Authorization']}",
+                "Content-Type: application/json",
+                "Content-Length: 100",
+            ]
+            connection.sendall("\r\n".join([*lines, "", "{"]).encode())
+            assert client.ask("GET", "/")[0] == 503  # it is the only connection
+            assert b" 408 " in connection.recv(1000)
+        until(lambda: client.ask("GET", "/")[0] == 200)
+    assert desk.said == []
+
+
 def test_a_port_that_is_taken(desk, tmp_path):
     with LabellingPage(desk, configure(tmp_path)) as page:
         port = Client(page).port

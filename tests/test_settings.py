@@ -266,6 +266,27 @@ def test_an_unreadable_file_is_named(tmp_path, content):
     assert problem.startswith(f"{path}: ")
 
 
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [
+        ("[log]\ndir = " + "[" * 100_000, "nested too deeply"),
+        ("[log]\ndir = " + "{a=" * 50_000, "nested too deeply"),
+        ("[model]\nC = " + "9" * 400, "must be a number"),
+        ("[model]\nC = " + "9" * 5000, "limit"),
+        ("[daemon]\nkeep = " + "9" * 400, "must be"),
+        ('[kafka]\nbootstrap_servers = "a:1"\nsasl_plain_password_file = "\\u0000"', "cannot be read"),
+    ],
+)
+def test_values_that_no_number_or_stack_holds(tmp_path, content, reason):
+    assert any(reason in problem for problem in problems(write(tmp_path, content)))
+
+
+@pytest.mark.parametrize("value", ["[" * 100_000, "9" * 400])
+def test_flags_that_no_number_or_stack_holds(tmp_path, value):
+    (problem,) = problems(write(tmp_path, ""), {}, [f"model.C={value}"])
+    assert "must be a number" in problem
+
+
 def test_the_fingerprint_is_all_that_a_model_depends_on(tmp_path):
     path = write(tmp_path, "")
     before = load(path, {}).fingerprint()
