@@ -68,7 +68,7 @@ _DEFAULTS: dict[str, Any] = {
     "linger_ms": 50,
     "metrics_enabled": False,  # nobody reads them, and we have our own
     "batch_size": 65536,
-    "max_request_size": 16 << 20,  # what could be read, can be put aside
+    "max_request_size": 16 << 20,  # what could be read, can be put back by `dlq replay`
     "fetch_max_bytes": 16 << 20,  # of all partitions; they are in memory until they were polled
     "delivery_timeout_ms": 2**31 - 1,  # a broker that is away is waited for: what was produced is never given up
 }
