@@ -72,7 +72,7 @@ _DEFAULTS: dict[str, Any] = {
     "metrics_enabled": False,  # nobody reads them, and we have our own
     "batch_size": 65536,
     "max_block_ms": 15_000,  # for the shape of a topic, which is known unless the topic was deleted
-    "max_request_size": 16 << 20,  # what could be read, can be put aside
+    "max_request_size": 16 << 20,  # what could be read, can be put back by `dlq replay`
     "fetch_max_bytes": 16 << 20,  # of all partitions; they are in memory until they were polled
     "delivery_timeout_ms": 2**31 - 1,  # a broker that is away is waited for: what was produced is never given up
 }

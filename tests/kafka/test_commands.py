@@ -55,7 +55,7 @@ def test_topics_are_made_and_looked_at(topics, app, call):
     rows = {line.split()[0].removeprefix(f"{prefix}-"): " ".join(line.split()[1:]) for line in out[-6:]}
     assert rows == {
         **dict.fromkeys(("events", "labels", "predictions", "scores"), "3 delete 7 d 1,048,588"),
-        "dlq": "1 delete 30 d 16,777,216",
+        "dlq": "1 delete 30 d 1,048,576",
         "model": "1 compact - 1,048,588",
     }
     assert call("topics", path, "--create") == (0, out[-7:])
