@@ -9,10 +9,10 @@ BENCH_ARGS ?=
 BENCHMARKS ?= lasvm mnist gap_family ramp planning crossval search ssvm active forget gpu pieces
 
 .DEFAULT_GOAL := help
-.PHONY: help demo kafka test lint docs bench wheel-test clean
+.PHONY: help demo kafka test lint portability-test docs bench wheel-test clean
 
 help: ## show this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
 
 demo: $(VENV)/.plot ## learn two real streams through the daemon, with a table and pictures at the end
 	$(BIN)/streamsvm demo $(DEMO_ARGS)
@@ -28,6 +28,15 @@ lint: $(VENV)/.dev ## style and types only
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
+PORTABLE := tests/test_blocks.py tests/test_kernels.py tests/test_expansion.py tests/test_smo.py tests/test_lasvm.py \
+  tests/test_finish.py tests/test_forget.py tests/test_bounded.py tests/test_leave_out.py
+
+portability-test: $(VENV)/.dev ## the solvers' tests as older and newer processors compute: no test may hang on rounding
+	NUMBA_CPU_NAME=generic OPENBLAS_CORETYPE=Prescott NUMBA_CACHE_DIR=$(CURDIR)/.numba-cache/generic \
+	  $(BIN)/pytest -q $(PORTABLE)
+	NUMBA_CPU_NAME=haswell OPENBLAS_CORETYPE=Haswell NUMBA_CACHE_DIR=$(CURDIR)/.numba-cache/haswell \
+	  $(BIN)/pytest -q $(PORTABLE)
+
 docs: $(VENV)/.docs ## the documentation as a site in site/; a warning is an error
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 	@echo site/index.html is the home page
@@ -41,7 +50,7 @@ wheel-test: $(VENV)/.dev ## build the wheel and try it in a clean environment
 	$(BIN)/pytest tests/test_wheel.py
 
 clean: ## remove the environment, caches and build output
-	rm -rf $(VENV) build dist site *.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) build dist site *.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis .numba-cache
 	find streamsvm connectors tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # The stamps say which extras the environment has. It is an editable install: edits count at once, without a new stamp.

@@ -568,3 +568,15 @@ def test_results_keep_no_rows_but_those_of_a_given_store():
     store = RowStore(X, RBF(1.0))
     assert leave_one_out(store, y, C=5.0).full.store is store
     assert store.rows_computed > 0
+
+
+def test_folds_are_soon_given_up_where_the_full_problem_was():
+    """Kernel values of 1e7 and labels at random: no fold would be solved by twenty times as many steps either."""
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(32, 2)), rng.random(32) < 0.5
+    with pytest.warns(RuntimeWarning, match="folds"):
+        result = leave_one_out(X, y, C=100.0, kernel="poly", gamma=45.0, degree=3, coef0=1.0)
+    assert not result.full.converged
+    trained = [part for part in result.per_fold if not part.converged]
+    assert trained
+    assert max(part.iterations for part in trained) <= 100_000

@@ -82,3 +82,12 @@ def test_without_a_place_for_the_cache_functions_still_compile(package, tmp_path
     (package / "__pycache__").touch()
     home = {"HOME": str(blocked), "XDG_CACHE_HOME": str(blocked), "NUMBA_CACHE_DIR": str(blocked)}
     assert call(package, PYTHONDONTWRITEBYTECODE="1", **home) == (10, 0, 0)
+
+
+def test_the_cache_may_lie_elsewhere_and_holds_code_for_each_processor(package, tmp_path):
+    folder = {"NUMBA_CACHE_DIR": str(tmp_path / "cache")}
+    for processor in ({}, {"NUMBA_CPU_NAME": "generic"}):
+        assert call(package, **folder, **processor) == (10, 0, 0)
+        assert call(package, **folder, **processor) == (10, 1, 0)
+    assert call(package, **folder) == (10, 1, 0)
+    assert list((tmp_path / "cache").rglob("*.nbi"))
