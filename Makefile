@@ -9,10 +9,10 @@ BENCH_ARGS ?=
 BENCHMARKS ?= lasvm mnist gap_family ramp planning crossval search ssvm active forget gpu pieces
 
 .DEFAULT_GOAL := help
-.PHONY: help demo kafka test lint docs bench bounds-test wheel-test clean
+.PHONY: help demo kafka test lint bounds-test portability-test docs bench wheel-test clean
 
 help: ## show this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
 
 demo: $(VENV)/.plot ## learn two real streams through the daemon, with a table and pictures at the end
 	$(BIN)/streamsvm demo $(DEMO_ARGS)
@@ -27,6 +27,15 @@ lint: $(VENV)/.dev ## style and types only
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+
+PORTABLE := tests/test_blocks.py tests/test_kernels.py tests/test_expansion.py tests/test_smo.py tests/test_lasvm.py \
+  tests/test_finish.py tests/test_forget.py tests/test_bounded.py tests/test_leave_out.py
+
+portability-test: $(VENV)/.dev ## the solvers' tests as older and newer processors compute: no test may hang on rounding
+	NUMBA_CPU_NAME=generic OPENBLAS_CORETYPE=Prescott NUMBA_CACHE_DIR=$(CURDIR)/.numba-cache/generic \
+	  $(BIN)/pytest -q $(PORTABLE)
+	NUMBA_CPU_NAME=haswell OPENBLAS_CORETYPE=Haswell NUMBA_CACHE_DIR=$(CURDIR)/.numba-cache/haswell \
+	  $(BIN)/pytest -q $(PORTABLE)
 
 docs: $(VENV)/.docs ## the documentation as a site in site/; a warning is an error
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict

@@ -51,8 +51,9 @@ class LASVM(OnlineSVM):
     on_budget
         What becomes of support vectors that leave.  ``"remove"``: those farthest on the wrong side are forgotten, as by
         `forget`.  ``"project"``: coefficients and boxes of the same ones go to the nearest member of their class.
-        ``"merge"``, for the RBF and linear kernels: those with the smallest coefficients become one with the nearest of
-        their class, in between; it is weighted as both were, and keeps the id of the weightier one.
+        ``"merge"``, for the RBF and linear kernels: a quarter are the same ones, the others those with the smallest
+        coefficients. Each becomes one with the nearest of its class, in between; it is weighted as both were, and keeps
+        the id of the weightier one.
     window
         Forget what is older: so many examples, which count whether they were kept or not, or a `datetime.timedelta`;
         examples then need a time `t`, and one that comes too late is not kept.  Default: nothing grows too old.

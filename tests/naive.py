@@ -524,6 +524,8 @@ class NaivePlanner:
 
     A working set is (i, j) with its direction e_i - e_j.  `history` holds the sets of all steps, `planned` how many
     were planned; the last planned step is kept as the set that was to follow, and its size relative to the Newton step.
+    `closest` is by how much the closest decision so far was made, relative to what was compared: where it is next to
+    nothing, another rounding of the same sums would have decided otherwise.
     """
 
     def __init__(self, K, y, lower, upper, planning, over_step=1.0):
@@ -532,10 +534,16 @@ class NaivePlanner:
         self.beta, self.g = np.zeros(len(y)), np.array(y, float)
         self.history, self.planned = [], 0
         self.to_follow, self.ratio, self.free = None, 1.0, False
+        self.closest = np.inf
 
     @property
     def violation(self):
         return violation(self.beta, self.g, self.lower, self.upper)
+
+    def _decided(self, *values):
+        """Note how close the largest of some values is to the next one."""
+        second, first = np.sort(values)[-2:]
+        self.closest = min(self.closest, (first - second) / max(abs(first), abs(second), 1e-300))
 
     def curvature(self, i, j):
         return max(self.K[i, i] + self.K[j, j] - 2.0 * self.K[i, j], NO_CURVATURE)
@@ -551,21 +559,28 @@ class NaivePlanner:
 
     def working_set(self):
         i, _ = extremes(self.beta, self.g, self.lower, self.upper)
+        if self.history:  # at first all are equal, and none is rounded
+            self._decided(*self.g[self.beta < self.upper])
         exact = self.to_follow is not None and abs(self.ratio - 1.0) > 0.9
         may_fall = (self.beta > self.lower) & (self.g < self.g[i])
         gains = [self.gain(i, j, exact) if may_fall[j] else 0.0 for j in range(len(self.y))]
         j = int(np.argmax(gains))
+        if self.history:
+            self._decided(*gains)
         if self.to_follow is not None:
+            self._decided(abs(self.ratio - 1.0), 0.9)
             a, b = self.to_follow if self.g[self.to_follow[0]] >= self.g[self.to_follow[1]] else self.to_follow[::-1]
-            if self.room(a, b) > 0 and self.gain(a, b, exact) > gains[j]:
-                return a, b
+            if self.room(a, b) > 0 and (a, b) != (i, j):
+                self._decided(self.gain(a, b, exact), gains[j])
+                if self.gain(a, b, exact) > gains[j]:
+                    return a, b
         return i, j
 
     def plan(self, i, j):
         """The recent set to follow and the step before it that is best for both together; None if bounds disturb."""
         v = np.zeros(len(self.y))
         v[i], v[j] = 1.0, -1.0
-        best = None
+        best, gains = None, {}
         for a, b in self.history[::-1][: self.planning]:
             v_2 = np.zeros(len(self.y))
             v_2[a], v_2[b] = 1.0, -1.0
@@ -579,15 +594,23 @@ class NaivePlanner:
             ends = [first[[i, j]], both[[a, b]]]
             boxes = [(self.lower[s], self.upper[s]) for s in ([i, j], [a, b])]
             inside = all((lo < end).all() and (end < hi).all() for end, (lo, hi) in zip(ends, boxes, strict=True))
+            for end, (lo, hi) in zip(ends, boxes, strict=True):
+                self.closest = min(self.closest, np.min(np.abs([end - lo, end - hi]) / (hi - lo)))
             gained = mu @ V @ self.g - 0.5 * mu @ Q @ mu
+            if inside:
+                gains[frozenset((a, b))] = gained
             if inside and (best is None or gained > best[0]):
                 best = gained, mu[0], (a, b)
+        if len(gains) > 1:
+            self._decided(*gains.values())
         return best
 
     def step(self):
         i, j = self.working_set()
         w, q, room = self.g[i] - self.g[j], self.curvature(i, j), self.room(i, j)
         best = self.plan(i, j) if self.free else None
+        if best is None:
+            self._decided(self.over_step * w / q, room)
         mu, self.to_follow = (min(self.over_step * w / q, room), None) if best is None else best[1:]
         self.ratio, self.free = mu * q / w, best is None and mu < room
         self.planned += best is not None

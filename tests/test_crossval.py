@@ -610,3 +610,15 @@ def test_a_curve_needs_decision_values_by_whatever_name():
     with pytest.raises(ValueError, match="values=True"):
         result.score("roc_auc")
     assert result.score("f1") == pytest.approx(of_sklearn.f1_score(y, result.predictions))
+
+
+def test_folds_are_soon_given_up_where_the_full_problem_was():
+    """Kernel values of 1e7 and labels at random: no fold would be solved by twenty times as many steps either."""
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(32, 2)), rng.random(32) < 0.5
+    with pytest.warns(RuntimeWarning, match="folds"):
+        result = leave_one_out(X, y, C=100.0, kernel="poly", gamma=45.0, degree=3, coef0=1.0)
+    assert not result.full.converged
+    trained = [part for part in result.per_fold if not part.converged]
+    assert trained
+    assert max(part.iterations for part in trained) <= 100_000

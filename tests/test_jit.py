@@ -90,3 +90,12 @@ def test_code_without_bounds_checks_is_never_taken_for_code_with_them(package):
     assert call(package, NUMBA_BOUNDSCHECK="1")[:2] == (10, 0)
     assert call(package, NUMBA_BOUNDSCHECK="1")[:2] == (10, 1)
     assert call(package)[:2] == (10, 0)
+
+
+def test_the_cache_may_lie_elsewhere_and_holds_code_for_each_processor(package, tmp_path):
+    folder = {"NUMBA_CACHE_DIR": str(tmp_path / "cache")}
+    for processor in ({}, {"NUMBA_CPU_NAME": "generic"}):
+        assert call(package, **folder, **processor) == (10, 0, 0)
+        assert call(package, **folder, **processor) == (10, 1, 0)
+    assert call(package, **folder) == (10, 1, 0)
+    assert list((tmp_path / "cache").rglob("*.nbi"))

@@ -248,7 +248,7 @@ def test_the_solution_is_optimal_and_that_of_slow_smo(seed, n, kernel, C, tol, h
 @pytest.mark.parametrize("planning", [0, 1, 2, 3])
 @pytest.mark.parametrize("over_step", [1.0, 1.1])
 def test_each_step_is_that_of_the_formulas(planning, over_step):
-    """The slow twin gets to the same points, for as long as rounding does not decide which of two is the largest.
+    """The slow twin gets to the same points, until rounding decides, which differs from processor to processor.
 
     In the last four problems a bound disturbs a plan whose two working sets share an example.
     """
@@ -261,10 +261,11 @@ def test_each_step_is_that_of_the_formulas(planning, over_step):
         lower, upper = np.minimum(0, signs * C), np.maximum(0, signs * C)
         twin = naive.NaivePlanner(store.rows(range(n)), signs, lower, upper, planning, over_step)
         for steps in range(1, 151):
-            largest = np.sort(twin.g[twin.beta < upper])[::-1]
-            if not twin.violation > 1e-3 or (steps > 1 and largest[0] - largest[1] < 1e-9):
+            if not twin.violation > 1e-3:
                 break
             twin.step()
+            if twin.closest < 1e-9:
+                break
             if steps > 10 and steps % 6:
                 continue
             s = smo.train(

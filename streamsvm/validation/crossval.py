@@ -290,6 +290,7 @@ class Problem(NamedTuple):
 
 
 NOBODY = np.zeros(0, np.int64)
+HOPELESS = 1000  # pair steps per example for a split, where twenty times as many did not solve the full problem
 
 
 class Plan(NamedTuple):
@@ -341,6 +342,8 @@ def prepared(problem: Problem, folds: kinds.Folds, seeding: str, values: bool) -
         if choice.seed == "cold":
             return plan_of(problem, folds, None, "none", values, outcome)[0], None, choice.reason
     full, took = (None, None) if seeding in ("none", *CHAINS) else full_of(problem, known)
+    if full is not None and not full.converged:
+        problem = problem._replace(options=problem.options._replace(max_iterations=HOPELESS * max(100, folds.n)))
     plan, reason = plan_of(problem, folds, full, seeding, values, outcome, choice)
     return plan, took, reason
 
@@ -632,6 +635,9 @@ def cross_validate(
     ============== ==================================================================================================
 
     Where the full solution is the start, and in ``"skip"``, folds without support vectors of it are not trained.
+
+    Where the solver gives the full problem up, the features are not scaled or C is far too large.  It then gives each
+    fold up after a twentieth of the steps.  A warning says how many folds that were.
 
     Examples
     --------
