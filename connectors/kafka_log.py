@@ -555,6 +555,8 @@ class KafkaLog:
 
     def _require_topics(self, names: Iterable[str]) -> None:
         """Raise `TopicMismatch` if a topic was deleted, which the client would wait for without end."""
+        if self._why_silent(time.monotonic()):  # then a new client would not connect, and leave a thread behind
+            return
         with suppress(Unavailable):
             missing = set(names) - describe_topics(self._settings, sorted(names)).keys()
             if missing:

@@ -248,13 +248,6 @@ def test_dlq_lists_what_was_refused(tmp_path, config, call):
     assert err == ["topic 'dlq' has no dead letter that was refused for 'bad-id'; there are 1 not-json, 1 bad-label"]
 
 
-def test_dlq_says_that_there_is_nothing_to_list(tmp_path, config, call):
-    with LocalLog(tmp_path / "log") as log:
-        log.produce("events", b'{"id": 1, "x": {"a": 1}, "y": 1}')
-    call("run", config)
-    assert call("dlq", "list", config) == (0, [], ["topic 'dlq' has no dead letter"])
-
-
 # --- demo, warmup and the rest ----------------------------------------------------------------------------------------
 
 

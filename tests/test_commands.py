@@ -258,7 +258,7 @@ def test_options_may_come_first(refused, call):
 
 
 def test_dlq_of_an_app_that_has_refused_nothing(config, call):
-    assert call("dlq", config) == (0, [], [])
+    assert call("dlq", config) == (0, [], ["topic 'dlq' has no dead letter"])
     assert call("dlq", "replay", config) == (0, ["put 0 records back"], [])
 
 

@@ -4,6 +4,7 @@ import io
 import json
 import logging
 import math
+import subprocess
 import sys
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -24,11 +25,13 @@ def log_as(monkeypatch):
     def log_as(format):
         monkeypatch.setattr(sys, "stderr", io.StringIO())
         monkeypatch.setattr(logging.root, "handlers", [])
+        monkeypatch.setattr(sys, "excepthook", sys.excepthook)
         set_up_logging(format)
         return sys.stderr
 
     yield log_as
     logging.root.setLevel(level)
+    logging.captureWarnings(False)
 
 
 def no_constant(name):
@@ -104,3 +107,14 @@ def test_extra_fields_do_not_replace_those_of_every_event(log_as):
     (event,) = events(written)
     assert list(event) == ["time", "level", "logger", "message", "partition"]
     assert (event["level"], event["partition"]) == ("INFO", 7)
+
+
+def test_an_error_of_ours_is_an_object_too():
+    script = "import warnings; from streamsvm.connectors.logs import set_up_logging; set_up_logging('json'); "
+    script += "warnings.warn('careful'); 1 / 0"
+    answer = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    warning, fatal = map(json.loads, answer.stderr.splitlines())
+    assert answer.returncode == 1
+    assert "careful" in warning["message"]
+    assert (fatal["level"], fatal["message"]) == ("CRITICAL", "ended by an error")
+    assert "ZeroDivisionError" in fatal["exception"]

@@ -334,7 +334,7 @@ def grid_search(
     >>> search.scores.shape
     (3, 2)
     >>> search.best
-    Cell(C=10, gamma=1, score=0.9500, spread=0.0000, 3 splits)
+    Cell(C=10, gamma=1, score=0.93..., 3 splits)
     >>> search.solution.decision_function([[1.0, 1.0], [-1.0, 1.0]]) > 0
     array([ True, False])
     """
