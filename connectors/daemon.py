@@ -240,7 +240,9 @@ class Daemon:
     def revoked(self, partitions: list[int]) -> None:
         """Hand partitions over."""
         logger.info("revoked partitions %s", partitions)
-        self._save([self._partitions[number] for number in partitions if number in self._partitions])
+        is_saved = self._save([self._partitions[number] for number in partitions if number in self._partitions])
+        if not is_saved and self._log.can_commit():  # without them the transaction would count all the same
+            raise Unavailable("partitions are not handed over before the outputs made of them are durable")
         self._drop(partitions)
 
     def lost(self, partitions: list[int]) -> None:

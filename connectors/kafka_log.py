@@ -392,6 +392,10 @@ class KafkaLog:
             self._member.close()
         with suppress(kafka.errors.KafkaError):
             self._reader.close(autocommit=False, timeout_ms=int(1000 * _CLOSE_SECONDS))
+        if self._in_transaction:  # readers of committed records would wait for its end
+            thread = threading.Thread(target=self._abort_quietly, name="abort", daemon=True)
+            thread.start()  # the client waits for ever where there is no broker
+            thread.join(_CLOSE_SECONDS)
         if self._producer is not None:
             with suppress(kafka.errors.KafkaError):
                 self._producer.close(timeout=_CLOSE_SECONDS)
@@ -629,6 +633,10 @@ class KafkaLog:
         rest = list(self._untold)
         at = 1 if self._notice else 0
         self._untold = deque([*rest[:at], *notices, *rest[at:]])
+
+    def _abort_quietly(self) -> None:
+        with suppress(TakenOver, OutputsLost):
+            self._abort()
 
     def _abort(self) -> None:
         if self._in_transaction:

@@ -239,7 +239,8 @@ class Scorer:
     def revoked(self, partitions: list[int]) -> None:
         """Hand partitions over."""
         logger.info("revoked partitions %s", partitions)
-        self._save()
+        if not self._save() and self._settings.daemon.exactly_once:  # the transaction would count all the same
+            raise Unavailable("partitions are not handed over before the predictions made of them are durable")
         self._drop(partitions)
 
     def lost(self, partitions: list[int]) -> None:
@@ -379,22 +380,23 @@ class Scorer:
         is_late = time.monotonic() - self._saved_at >= daemon.checkpoint_seconds
         return is_late or self._n_unsaved >= daemon.checkpoint_records
 
-    def _save(self) -> None:
-        """Commit what was predicted, if there is anything new, after the predictions have become durable."""
+    def _save(self) -> bool:
+        """Commit what was predicted, after the predictions have become durable; return False if they have not."""
         offsets = {number: offset for number, offset in self._next.items() if offset != self._committed.get(number)}
         if not offsets:
-            return
+            return True
         try:
             self._log.flush()
         except Unavailable as error:
             self._cannot_write = str(error)
             logger.warning("nothing committed, for predictions are not durable yet: %s", error)
-            return
+            return False
         self._log.commit({(self._settings.log.topic, number): Committed(offset) for number, offset in offsets.items()})
         self._committed |= offsets
         self._cannot_write = None
         self._n_unsaved = 0
         self._saved_at = time.monotonic()
+        return True
 
 
 def _by_committee(requests: list[Request]) -> dict[Committee, list[int]]:

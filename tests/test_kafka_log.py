@@ -146,6 +146,9 @@ def test_what_is_behind_a_proxy_is_not_looked_for_from_here():
 class Reader:
     """Knows two partitions."""
 
+    def close(self, **_):
+        pass
+
     def partitions_for_topic(self, topic):
         return {0, 1}
 
@@ -162,6 +165,9 @@ class Member:
 
     def metadata(self):
         return SimpleNamespace(generation_id=self.generation)
+
+    def close(self):
+        pass
 
     def news(self):
         found, self.notices = self.notices, []
@@ -188,6 +194,9 @@ class Producer:
 
     def abort_transaction(self):
         self.calls.append("abort")
+
+    def close(self, timeout):
+        self.calls.append("close")
 
 
 class Owner:
@@ -250,6 +259,11 @@ def test_partitions_that_are_lost_already_are_committed_no_more(log, how):
     assert not log.can_commit()
     assert not log.commit(OFFSETS)
     assert log._producer.calls == []
+
+
+def test_an_unfinished_transaction_ends_with_the_log(log):
+    log.close()
+    assert log._producer.calls == ["abort", "close"]
 
 
 def test_losing_everything_aborts_the_transaction(log):

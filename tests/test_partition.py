@@ -37,7 +37,7 @@ from streamsvm.connectors.settings import (
 )
 from streamsvm.connectors.state import TooManyBadRecords
 from streamsvm.connectors.training import Training
-from streamsvm.connectors.transport import PositionRefused
+from streamsvm.connectors.transport import PositionRefused, Unavailable
 from streamsvm.connectors.watchdog import Watchdog
 
 START = 1_700_000_000_000  # milliseconds
@@ -846,6 +846,20 @@ def test_killed_in_transactions_each_event_is_predicted_once(tmp_path, monkeypat
         assert outcome(settings, run(settings, Fuse())) == expected, f"killed at step {place}"
         sources = [json.loads(record.value)["src"] for record in read(settings, "predictions")]
         assert len(sources) == len(set(sources)), f"killed at step {place}"
+
+
+def test_no_partition_leaves_a_transaction_that_cannot_end_yet(tmp_path, monkeypatch):
+    settings = four_partitions(tmp_path, exactly_once=True)
+    health = Health()
+    with TransactionalLog(settings.log.dir) as log, Watchdog(0) as watchdog:
+        running = daemon.Daemon(settings, log, lambda: False, health, Metrics(), watchdog)
+        running.assigned([0, 1])
+        with monkeypatch.context() as patch:
+            patch.setattr(log, "flush", lambda: (_ for _ in ()).throw(Unavailable("no acknowledgement")))
+            with pytest.raises(Unavailable, match="not handed over"):
+                running.revoked([0, 1])  # so it is told again
+        running.revoked([0, 1])
+    assert health.unready == "no partition is assigned"
 
 
 def test_a_partition_that_cannot_be_opened_leaves_nothing_open(tmp_path):

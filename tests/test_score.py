@@ -726,6 +726,25 @@ def test_a_position_that_the_log_refuses_is_sought_again(tmp_path, monkeypatch):
     assert sources(settings) == [f"events-0-{i}" for i in range(70)]
 
 
+def test_no_partition_leaves_a_transaction_that_cannot_end_yet(tmp_path, monkeypatch):
+    settings = configure(tmp_path, daemon={"follow": True})
+    fill(settings, some_events(60))
+    train(settings)
+
+    def steps(run):
+        yield from cycles(50, settings, until=60)
+        yield from cycles(2)
+        fill(settings, some_events(10, 60))
+        yield from cycles(50, settings, until=70)
+        monkeypatch.setattr(run.log, "flush", failing(run.log.flush, 1, Unavailable("away")))
+        with pytest.raises(Unavailable, match="not handed over"):
+            run.scorer.revoked([0])  # so it is told again
+        run.scorer.revoked([0])
+        assert committed(settings) == 70
+
+    Run(change(settings, daemon={"exactly_once": True}), steps)
+
+
 def test_records_that_are_gone_are_an_error_unless_they_may_be(tmp_path):
     settings = configure(tmp_path, log={"segment_mb": 0.001})
     with LocalLog(settings.log.dir, 1000) as log:

@@ -108,7 +108,7 @@ def test_a_trainer_that_was_stopped_for_long_does_not_overwrite_its_successor_s_
     app = start_app(
         "zombie",
         log=log,
-        kafka={"session_timeout_ms": 3000, "heartbeat_interval_ms": 1000},
+        kafka={"session_timeout_ms": 3000, "heartbeat_interval_ms": 1000, "transaction_timeout_ms": 10_000},
         daemon={"checkpoint_seconds": 0.5, "exactly_once": exactly_once},
     )
     topics.produce(log["topic"], events[:2000])
@@ -189,7 +189,9 @@ def committed_ids(topics, topic):
 
 
 def expect_each_once(topics, topic, n):
-    found = Counter(committed_ids(topics, topic))
+    until = time.monotonic() + 30  # the broker marks the end of a transaction after it has said that it ended
+    while len(found := Counter(committed_ids(topics, topic))) < n and time.monotonic() < until:
+        time.sleep(0.5)
     assert [id_ for id_, times in found.items() if times > 1] == []
     assert found.keys() == {f"id-{i}" for i in range(n)}
 
