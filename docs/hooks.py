@@ -13,7 +13,7 @@ import reference
 from mkdocs.structure.files import File, Files
 
 ROOT = Path(__file__).parents[1]
-PAGES = ["README.md", "CHANGELOG.md", "CONTRIBUTING.md", "benchmarks/README.md"]
+PAGES = ["README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md", "benchmarks/README.md"]
 MADE = {"<!-- the commands -->": reference.commands, "<!-- the configuration -->": reference.configuration}
 LINK = re.compile(r"(?<=\]\()(?P<path>[^)#\s:]+)")
 
