@@ -195,8 +195,12 @@ class KafkaLog:
     def topic_id(self, topic: str) -> str:
         if not self._partitions(topic):
             return ""
-        found = self._reader._cluster.topic_id(topic)  # which no public method tells without asking the broker again
-        return found.hex if found else ""
+        return self._known_topic_id(topic)
+
+    def _known_topic_id(self, topic: str) -> str:
+        """The id as the client has heard of it last; brokers before 2.8 know none."""
+        found = self._reader._cluster.topic_id(topic)  # no public method tells it without asking the broker again
+        return found.hex if found and found.int else ""
 
     def seek(self, topic: str, partition: int, offset: int) -> None:
         self._topic_ids.setdefault(topic, self.topic_id(topic))
@@ -531,8 +535,7 @@ class KafkaLog:
     def _look_for_new_topics(self) -> None:
         """Notice a topic that was made again, before its records are taken for the old one's."""
         for topic, known in self._topic_ids.items():
-            found = self._reader._cluster.topic_id(topic)
-            if known and found and found.hex != known:
+            if known and self._known_topic_id(topic) not in ("", known):
                 raise made_again(topic)
 
     def _look_for_topics(self, now: float) -> None:

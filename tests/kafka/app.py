@@ -14,6 +14,7 @@ import numpy as np
 from streamsvm.connectors.checkpoint import checkpoint_files
 
 WAIT_SECONDS = 120
+END_SECONDS = 60  # for a process to end by itself
 
 
 class App:
@@ -91,6 +92,11 @@ class Process:
 
     def signal(self, number):
         self.popen.send_signal(number)
+
+    def stop(self):
+        """Ask it to end, and return its exit code."""
+        self.signal(signal.SIGTERM)
+        return self.wait(END_SECONDS + 10)
 
     def wait(self, seconds=WAIT_SECONDS):
         """The exit code."""

@@ -12,7 +12,7 @@ from types import SimpleNamespace
 import pytest
 from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer, TopicPartition
 
-from .app import App
+from .app import END_SECONDS, App
 from .broker import Broker, why_impossible
 
 EXTERNAL = os.environ.get("STREAMSVM_TEST_BOOTSTRAP")
@@ -154,6 +154,8 @@ def start_app(request, tmp_path):
             "features": {"warmup": 50},
             "group": {"id": f"{tmp_path.name}-{name}"},
             **sections,
+            # A machine that is busy may need longer to end a process than users would like.
+            "daemon": {"shutdown_seconds": END_SECONDS, **sections.get("daemon", {})},
         }
         made.append(App(tmp_path / name, options, **sections))
         return made[-1]

@@ -1,7 +1,6 @@
 """What goes wrong around a trainer: brokers that are away, poison, refused credentials, records that are gone."""
 
 import json
-import signal
 import time
 from importlib.util import find_spec
 
@@ -35,10 +34,9 @@ def test_a_broker_that_is_away_for_a_while(private_broker, topics_of, start_app)
     again.produce(log["labels"], labels[500:])
     process.wait_until(lambda: process.metric("predictions_total") == 1000)
     assert process.get("/readyz")[0] == 200
-    process.signal(signal.SIGTERM)
-    assert process.wait(20) == 0
+    assert process.stop() == 0
     ids = [json.loads(record.value)["id"] for record in again.read_all(log["predictions"])]
-    assert sorted(ids) == sorted(f"id-{i}" for i in range(1000))
+    assert set(ids) == {f"id-{i}" for i in range(1000)}
 
 
 def test_a_broker_that_hangs(private_broker, topics_of, start_app):
@@ -63,15 +61,15 @@ def test_a_broker_that_hangs(private_broker, topics_of, start_app):
 def test_sigterm_while_the_broker_is_away(private_broker, topics_of, start_app):
     topics = topics_of(private_broker.bootstrap)
     log = settings_of(topics, labels="", model="")
-    app = start_app("left", bootstrap=private_broker.bootstrap, log=log)
+    options = {"shutdown_seconds": 20}
+    app = start_app("left", bootstrap=private_broker.bootstrap, log=log, daemon=options)
     topics.produce(log["topic"], some_stream(500)[0])
     process = app.start()
     process.wait_until(lambda: process.metric("predictions_total") == 500)
     private_broker.kill()
     started = time.monotonic()
-    process.signal(signal.SIGTERM)
-    assert process.wait(25) in (0, 70, 75), process.said
-    assert time.monotonic() - started < 21
+    assert process.stop() in (0, 70, 75), process.said
+    assert time.monotonic() - started < 40  # 20 seconds, and some for a busy machine
 
 
 def test_no_broker_at_the_start(runnable, tmp_path, topics_of, start_app):
@@ -95,8 +93,7 @@ def test_no_broker_at_the_start(runnable, tmp_path, topics_of, start_app):
 def test_nobody_waits_for_a_broker_after_sigterm(start_app):
     process = start_app("impatient", bootstrap="127.0.0.1:1", log={"topic": "events"}).start()
     process.wait_for("waiting for it")
-    process.signal(signal.SIGTERM)
-    assert process.wait(5) == 0
+    assert process.stop() == 0
 
 
 # --- poison -----------------------------------------------------------------------------------------------------------
@@ -266,8 +263,7 @@ def test_partitions_that_all_topics_get_are_read(topics, topics_of, start_app):
     topics_of(topics.bootstrap).produce(log["topic"], events[100:], partition=1)
     process.wait_until(lambda: process.metric("predictions_total") == 300)
     assert "has 2 partitions now" in process.said
-    process.signal(signal.SIGTERM)
-    assert process.wait(20) == 0, process.said
+    assert process.stop() == 0, process.said
     app.run("daemon.follow=false")
 
 

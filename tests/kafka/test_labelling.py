@@ -45,8 +45,7 @@ def test_a_slow_and_noisy_oracle_through_kills_on_both_sides(topics, start_app):
         revise(topics, log)
     trainer.wait_until(lambda: trainer.get("/metrics")[0] == 200)  # while it prepares, a signal ends it on the spot
     for running in (desk, trainer):
-        running.signal(signal.SIGTERM)
-        assert running.wait(20) == 0, running.said
+        assert running.stop() == 0, running.said
     app.run("daemon.follow=false")
 
     answers = answers_of(topics, log)

@@ -1,7 +1,6 @@
 """Scorers on a real broker: they follow a training model and serve every event, whoever comes and goes."""
 
 import json
-import signal
 
 import pytest
 from kafka import KafkaProducer
@@ -36,21 +35,18 @@ def test_scorers_take_newer_models_without_dropping_a_request(topics, served):
         topics.produce(log["topic"], events[start : start + 200])
         topics.produce(log["labels"], labels[start : start + 200])
         if start == 1000:
-            scorers[1].signal(signal.SIGTERM)
-            assert scorers[1].wait(20) == 0
+            assert scorers[1].stop() == 0
     expected = {f"id-{i}" for i in range(3000)}
     scorers[0].wait_until(lambda: set(ids(topics, log["scores"])) == expected)
     scores = [json.loads(record.value) for record in topics.read_all(log["scores"])]
     assert len({tuple(score["model"].values()) for score in scores}) > 2, "there were newer models in between"
     assert len(scores) < 3100, "only what was not committed by the scorer that left is scored again"
-    trainer.signal(signal.SIGTERM)
-    assert trainer.wait(20) == 0, trainer.said
+    assert trainer.stop() == 0, trainer.said
 
 
 def test_a_torn_snapshot_is_refused_and_the_old_model_kept(topics, served):
     app, log, events, _, trainer = served
-    trainer.signal(signal.SIGTERM)
-    assert trainer.wait(20) == 0, trainer.said
+    assert trainer.stop() == 0, trainer.said
     published = topics.read_all(log["model"])
     manifest = next(record for record in reversed(published) if record.key == b"p0/manifest")
     scorer = app.start(command="score")

@@ -76,7 +76,7 @@ def test_trainers_that_join_and_leave_lose_nothing_and_learn_nothing_twice(topic
     n, n_partitions = 12_000, 4
     log = settings_of(topics, n_partitions, model="")
     events, labels = some_stream(n, n_keys=50)
-    app = start_app("team", log=log, kafka={"session_timeout_ms": 6000}, daemon={"checkpoint_records": 300})
+    app = start_app("team", log=log, kafka={"session_timeout_ms": 10_000}, daemon={"checkpoint_records": 300})
     producer = threading.Thread(target=produce_slowly, args=(topics, log, events, labels, 25.0))
     producer.start()
     try:
@@ -86,8 +86,7 @@ def test_trainers_that_join_and_leave_lose_nothing_and_learn_nothing_twice(topic
         second.wait_for("assigned partitions")
         third = app.start()
         third.wait_for("assigned partitions")
-        second.signal(signal.SIGTERM)
-        assert second.wait(20) == 0
+        assert second.stop() == 0
         third.signal(signal.SIGKILL)
         fourth = app.start()
         fourth.wait_for("assigned partitions")
@@ -95,8 +94,7 @@ def test_trainers_that_join_and_leave_lose_nothing_and_learn_nothing_twice(topic
         producer.join()
     wait_until_read(topics, app, log, [first, fourth])
     for process in (first, fourth):
-        process.signal(signal.SIGTERM)
-        assert process.wait(20) == 0, process.said
+        assert process.stop() == 0, process.said
     check_all_was_learned_once(topics, app, log, n_partitions, labels)
 
 
@@ -108,7 +106,7 @@ def test_a_trainer_that_was_stopped_for_long_does_not_overwrite_its_successor_s_
     app = start_app(
         "zombie",
         log=log,
-        kafka={"session_timeout_ms": 3000, "heartbeat_interval_ms": 1000, "transaction_timeout_ms": 10_000},
+        kafka={"session_timeout_ms": 6000, "heartbeat_interval_ms": 1000, "transaction_timeout_ms": 10_000},
         daemon={"checkpoint_seconds": 0.5, "exactly_once": exactly_once},
     )
     topics.produce(log["topic"], events[:2000])
@@ -122,10 +120,8 @@ def test_a_trainer_that_was_stopped_for_long_does_not_overwrite_its_successor_s_
     topics.produce(log["labels"], labels[2000:])
     zombie.signal(signal.SIGCONT)
     wait_until_read(topics, app, log, [heir])
-    zombie.signal(signal.SIGTERM)
-    assert zombie.wait(20) in (0, 75), zombie.said
-    heir.signal(signal.SIGTERM)
-    assert heir.wait(20) == 0, heir.said
+    assert zombie.stop() in (0, 75), zombie.said
+    assert heir.stop() == 0, heir.said
     assert "checkpoint-000002" in app.newest()
     check_all_was_learned_once(topics, app, log, 1, labels)
     if exactly_once:
@@ -263,9 +259,7 @@ def test_two_trainers_killed_often_in_transactions(topics, start_app, membership
         running[name] = start(name)
     print(f"{membership}: {n_committed()} of {n} events were learned when the last trainer was killed")
     for process in running.values():
-        process.wait_for("assigned partitions")
-        process.signal(signal.SIGTERM)
-    assert {process.wait(40) for process in running.values()} <= {0, 75}, [each.said for each in running.values()]
+        process.end()
     said = app.run(*at_once, *(["group.instance=a"] if membership == "named" else []))
     assert [digest(said, number) for number in range(4)] == [digest(plain, number) for number in range(4)]
     expect_each_once(topics, load(app.config, {}).log.predictions, n)
