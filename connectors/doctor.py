@@ -294,10 +294,10 @@ def _clocks(settings: Settings, events: list[Record], labels: list[Record]) -> F
             "seconds: events and labels are taken in the order of their times",
             "set the clocks of the producers, or this one",
         )
-    codec = settings.codec()
+    codec, of_labels = settings.codec(), settings.codec()
     skew = int(1000 * settings.join.max_skew_seconds)
     n_apart = sum(_is_clamped(record, codec.decode, skew) for record in events)
-    n_apart += sum(_is_clamped(record, codec.decode_label, skew) for record in labels)
+    n_apart += sum(_is_clamped(record, of_labels.decode_label, skew) for record in labels)
     if n_apart:
         yield Finding(
             WARNING,
@@ -319,9 +319,9 @@ def _is_clamped(record: Record, decode: Callable[[Record], Event | Label], max_s
 
 def _ids(settings: Settings, events: list[Record], labels: list[Record]) -> Findings:
     """A label meets its event by an id of the same type."""
-    codec = settings.codec()
-    types = {type(event.id) for event in _readable(events, codec.decode)}
-    strangers = [label for label in _readable(labels, codec.decode_label) if types and type(label.id) not in types]
+    types = {type(event.id) for event in _readable(events, settings.codec().decode)}
+    known = _readable(labels, settings.codec().decode_label)  # of its own, for one codec would warn of strangers, too
+    strangers = [label for label in known if types and type(label.id) not in types]
     if strangers:
         yield Finding(
             PROBLEM,

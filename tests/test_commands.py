@@ -476,7 +476,7 @@ def test_doctor_finds_what_is_wrong_with_the_records(tmp_path, config, monkeypat
     ]
 
 
-def test_doctor_finds_ids_that_never_meet(tmp_path, config):
+def test_doctor_finds_ids_that_never_meet(tmp_path, config, caplog):
     settings = load(config, {}, ["log.labels=labels"])
     fill(tmp_path / "log", [b'{"id": 7, "x": {"a": 1}}', b"{"])
     fill(tmp_path / "log", [b'{"id": 7, "y": 1}', b"{"], "labels")
@@ -485,6 +485,7 @@ def test_doctor_finds_ids_that_never_meet(tmp_path, config):
     (found,) = [(level, text) for level, text in findings(settings, doctor._log) if "different ids" in text]
     assert found[0] == "problem"
     assert found[1].startswith("1 of 3 labels with an id such as '7'")
+    assert not caplog.records
 
 
 def test_doctor_believes_no_files_about_compiled_code(config, monkeypatch):
