@@ -4,6 +4,7 @@ import logging
 import os
 import platform
 import shutil
+import signal
 import subprocess
 import sys
 import time
@@ -35,7 +36,7 @@ _FEW_BYTES, _TOO_FEW_BYTES = _GIB, _GIB // 10  # of free space
 _SAMPLE = 500  # newest records of each partition
 _AHEAD_MS = 300_000  # of our clock, before another's is called wrong
 _FOREVER_MS = 10**15
-_WARM_SECONDS = 20  # for a process that has nothing to compile
+_WARM_SECONDS = 15  # of CPU, for a process that has nothing to compile
 _UNREACHABLE = (
     "see kafka.bootstrap_servers and, if a broker does run there, kafka.security_protocol, the user and the password"
 )
@@ -107,14 +108,14 @@ def _seconds_to_start(settings: Settings | None) -> float | None:
     """How long a process prepares the engine; None if it compiles.  Files do not tell: they may be another CPU's."""
     algorithm = (settings or Settings()).model.implementation.__name__
     removal = settings is not None and settings.removes()
-    script = f"import streamsvm; streamsvm.warmup(streamsvm.{algorithm}, removal={removal})"
+    script = "import resource; resource.setrlimit(resource.RLIMIT_CORE, (0, 0)); "
+    script += f"resource.setrlimit(resource.RLIMIT_CPU, ({_WARM_SECONDS}, {_WARM_SECONDS})); "
+    script += f"import streamsvm; streamsvm.warmup(streamsvm.{algorithm}, removal={removal})"
     started = time.perf_counter()
-    try:
-        subprocess.run(  # noqa: S603 - this interpreter
-            [sys.executable, "-c", script], check=True, capture_output=True, timeout=_WARM_SECONDS
-        )
-    except subprocess.TimeoutExpired:
+    answer = subprocess.run([sys.executable, "-c", script], capture_output=True)  # noqa: S603 - this interpreter
+    if answer.returncode in (-signal.SIGXCPU, -signal.SIGKILL):
         return None
+    answer.check_returncode()
     return time.perf_counter() - started
 
 

@@ -492,7 +492,7 @@ def test_doctor_believes_no_files_about_compiled_code(config, monkeypatch):
     """They may be of another processor, or not all that a process needs."""
     settings = load(config, {})
     monkeypatch.setattr(doctor, "cache_state", lambda: ("somewhere", True))
-    monkeypatch.setattr(doctor, "_WARM_SECONDS", 0.01)
+    monkeypatch.setattr(doctor, "_WARM_SECONDS", 1)
     ((level, text),) = findings(settings, doctor._compile_cache)
     assert (level, "the first one compiles" in text) == ("warning", True)
 
