@@ -525,7 +525,7 @@ def test_doctor_finds_what_is_wrong_with_the_records(tmp_path, config, monkeypat
     ]
 
 
-def test_doctor_finds_ids_that_never_meet(tmp_path, config):
+def test_doctor_finds_ids_that_never_meet(tmp_path, config, caplog):
     settings = load(config, {}, ["log.labels=labels"])
     fill(tmp_path / "log", [b'{"id": 7, "x": {"a": 1}}', b"{"])
     fill(tmp_path / "log", [b'{"id": 7, "y": 1}', b"{"], "labels")
@@ -534,13 +534,14 @@ def test_doctor_finds_ids_that_never_meet(tmp_path, config):
     (found,) = [(level, text) for level, text in findings(settings, doctor._log) if "different ids" in text]
     assert found[0] == "problem"
     assert found[1].startswith("1 of 3 labels with an id such as '7'")
+    assert not caplog.records
 
 
 def test_doctor_believes_no_files_about_compiled_code(config, monkeypatch):
     """They may be of another processor, or not all that a process needs."""
     settings = load(config, {})
     monkeypatch.setattr(doctor, "cache_state", lambda: ("somewhere", True))
-    monkeypatch.setattr(doctor, "_WARM_SECONDS", 0.01)
+    monkeypatch.setattr(doctor, "_WARM_SECONDS", 1)
     ((level, text),) = findings(settings, doctor._compile_cache)
     assert (level, "the first one compiles" in text) == ("warning", True)
 
