@@ -25,7 +25,7 @@ from .settings import ConfigError, Settings, load
 from .state import State
 from .topics import Severity, Shape, plural
 from .transport import Committed, Headers, Record, TopicMismatch, Transport, Unavailable
-from .wire import DEAD_LETTER
+from .wire import DEAD_LETTER, MAX_BYTES
 
 logger = logging.getLogger(__name__)
 
@@ -300,7 +300,7 @@ def replay_dead_letters(settings: Settings, reason: str | None, first: int | Non
             for number in log.start_offsets(name)
         }
         committed, ends = log.committed(topic), log.end_offsets(topic)
-        n_replayed = n_homeless = n_gone = 0
+        n_replayed = n_homeless = n_impossible = 0
         seen: OrderedDict[tuple[str, ...], None] = OrderedDict()  # one that was killed refuses the same records again
         for number, start in log.start_offsets(topic).items():
             replayed = Replayed.from_commit(committed.get(number))
@@ -321,11 +321,9 @@ def replay_dead_letters(settings: Settings, reason: str | None, first: int | Non
                     n_homeless += 1
                     logger.warning("%s-%d-%d comes from no topic that we read", topic, number, letter.record.offset)
                     continue
-                original = originals.of(letter) if letter.is_shortened else letter.record
+                original = _original(letter, originals)
                 if original is None:
-                    n_gone += 1
-                    where = "-".join(letter.source)
-                    logger.warning("%s-%d-%d is shortened, and %s is gone", topic, number, letter.record.offset, where)
+                    n_impossible += 1
                     continue
                 n_replayed += 1
                 if is_dry:
@@ -340,7 +338,21 @@ def replay_dead_letters(settings: Settings, reason: str | None, first: int | Non
                 _commit(settings, group, log, number, replayed.up_to(ends[number], reason))
     print(f"{'would put' if is_dry else 'put'} {plural(n_replayed, 'record')} back", end="")
     print(f", and passed over {n_homeless} from elsewhere" if n_homeless else "", end="")
-    print(f", and passed over {n_gone} that are shortened and gone from their topic" if n_gone else "")
+    print(f", and passed over {n_impossible} that cannot be put back" if n_impossible else "")
+
+
+def _original(letter: DeadLetter, originals: "_Originals") -> Record | None:
+    """The record that a letter is about; None, and a warning why, if it cannot be put back."""
+    original = originals.of(letter) if letter.is_shortened else letter.record
+    here = "-".join(map(str, letter.record[:3]))
+    there = "-".join(letter.source)
+    if original is None:
+        logger.warning("%s is shortened, and %s is gone", here, there)
+        return None
+    if original.nbytes > MAX_BYTES:  # which the topic may not take from us, and no trainer reads
+        logger.warning("%s is about %s, which has %d bytes, too many to be read", here, there, original.nbytes)
+        return None
+    return original
 
 
 class _Originals:

@@ -252,6 +252,7 @@ class WarmUp:
 
     def _scaler(self, events: Input) -> WarmupScaler:
         """Decodes the events once more, one by one: all of them together take many times the memory of their bytes."""
+        self._names.clear()  # which are of no use any more
         scaler = WarmupScaler(kind=self._kind, warmup=self._n_examples)
         for record in islice(events.records, self._n_seen):
             x = self._features(record)

@@ -293,10 +293,13 @@ def test_one_reason_at_a_time(tmp_path, refused, call):
     assert [record.value for record in records(tmp_path / "log")[63:]] == [BAD[0], BAD[2], BAD[1]]
 
 
+LARGE = b" " * (600 << 10)
+
+
 @pytest.fixture
 def shortened(tmp_path, config):
     """A configuration whose daemon has refused a record that is too large for a dead letter, and goes on."""
-    fill(tmp_path / "log", [*some_events(60), b" " * (17 << 20)], key=b"k", headers=[("trace", b"7")])
+    fill(tmp_path / "log", [*some_events(60), LARGE], key=b"k", headers=[("trace", b"7")])
     fill(tmp_path / "log", some_events(10, seed=1))
     states = daemon.run(load(config, {}))
     assert states[0].counters.predicted == 70
@@ -306,18 +309,18 @@ def shortened(tmp_path, config):
 def test_of_a_large_record_the_dead_letter_has_the_beginning(tmp_path, shortened, call):
     (letter,) = records(tmp_path / "log", "dlq")
     headers = dict(letter.headers)
-    assert (letter.key, headers["trace"], headers["sv-dlq-reason"]) == (b"k", b"7", b"too-large")
+    assert (letter.key, headers["trace"], headers["sv-dlq-reason"]) == (b"k", b"7", b"not-json")
     assert letter.value == b" " * (64 << 10)
-    assert headers["sv-dlq-bytes"] == str(17 << 20).encode()
-    assert headers["sv-dlq-sha256"] == sha256(b" " * (17 << 20)).hexdigest().encode()
+    assert headers["sv-dlq-bytes"] == str(len(LARGE)).encode()
+    assert headers["sv-dlq-sha256"] == sha256(LARGE).hexdigest().encode()
     (line,) = call("dlq", shortened)[1]
-    assert line.endswith(f"(shortened: {64 << 10} of {17 << 20} bytes; replay takes it from events-0-60)")
+    assert line.endswith(f"(shortened: {64 << 10} of {len(LARGE)} bytes; replay takes it from events-0-60)")
 
 
 def test_a_shortened_dead_letter_is_replayed_from_its_topic(tmp_path, shortened, call):
     assert call("dlq", "replay", shortened)[1] == ["put 1 record back"]
     back = records(tmp_path / "log")[-1]
-    assert (back.offset, back.key, back.value) == (71, b"k", b" " * (17 << 20))
+    assert (back.offset, back.key, back.value) == (71, b"k", LARGE)
     assert back.headers == (("trace", b"7"), ("sv-dlq-replayed", b"0"), ("sv-dlq-attempts", b"1"))
 
 
@@ -327,11 +330,20 @@ def test_a_shortened_dead_letter_whose_record_is_gone_is_passed_over(tmp_path, s
     for path in (tmp_path / "log" / "events" / "0").glob("*.log"):
         path.unlink()
     fill(tmp_path / "log", instead)
-    assert call("dlq", "replay", shortened)[1] == [
-        "put 0 records back, and passed over 1 that are shortened and gone from their topic"
-    ]
+    assert call("dlq", "replay", shortened)[1] == ["put 0 records back, and passed over 1 that cannot be put back"]
     assert "dlq-0-0 is shortened, and events-0-60 is gone" in caplog.text
     assert len(records(tmp_path / "log")) == len(instead)
+
+
+@pytest.mark.parametrize("options", [{"headers": [("name", bytes(2 << 20))]}, {"key": bytes(2 << 20)}, {}])
+def test_a_dead_letter_of_what_nobody_reads_is_passed_over(tmp_path, config, call, caplog, options):
+    value = b"{" if options else bytes(2 << 20)
+    fill(tmp_path / "log", some_events(30))
+    fill(tmp_path / "log", [value], **options)
+    daemon.run(load(config, {}))
+    assert call("dlq", "replay", config)[1] == ["put 0 records back, and passed over 1 that cannot be put back"]
+    assert "dlq-0-0 is about events-0-30, which has 2097" in caplog.text
+    assert len(records(tmp_path / "log")) == 31
 
 
 def test_dead_letters_go_only_where_this_app_reads(tmp_path, config, call, caplog):
