@@ -49,7 +49,7 @@ def written(tmp_path_factory):
         for number in range(8):
             state.models.model.learn_one({"a": float(number), "b": 1.0}, number > 3)
             value = json.dumps({"id": number, "x": {"a": 1.0}}).encode()
-            state.join.add_event(number, value, y=None, w=1.0, margin=0.5, entity=b"k", time=number)
+            state.join.add_event(number, value, y=None, w=1.0, margin=0.5, entity=b"k", time=number, at=number)
         state.join.add_label(Label(99, 99, True, None, None, 1, "set", None), 0, 9)
         state.metrics.update(np.array([True, False]), np.array([0.5, 0.25]))
         state.history.add(Snapshot(50, 0.1, 0.9, 3, 1.0))
@@ -154,7 +154,7 @@ def test_a_damaged_header_lets_an_older_checkpoint_be_used(written, tmp_path, ch
 @pytest.mark.parametrize("offsets", [{}, {"events": 1}, {"labels": 1}])
 def test_missing_offsets(written, offsets):
     store, checkpoint = written
-    with pytest.raises(CheckpointError, match="its content is damaged"):
+    with pytest.raises(SnapshotError, match="must be of type int"):
         go_on(store, replace(checkpoint, offsets=offsets).to_bytes())
 
 

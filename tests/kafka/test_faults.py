@@ -1,6 +1,7 @@
 """What goes wrong around a trainer: brokers that are away, poison, refused credentials, records that are gone."""
 
 import json
+import signal
 import time
 from importlib.util import find_spec
 
