@@ -420,7 +420,7 @@ class OnlineSVM(base.MiniBatchClassifier):
         members, margin = self._members, np.array([math.nan])
         try:
             self._forget_slots(np.array([slot]))
-            self._learn_queries(block, margin)
+            self._learn_queries(block, margin, counts=False)
         except BaseException:
             self._recover(members, n_learned(margin))
             raise

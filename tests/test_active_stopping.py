@@ -323,7 +323,7 @@ def test_the_first_rules_inherit_what_was_spent():
     [
         (lambda: MarginExhausted(0), "pool=0 must be a whole number, at least 1"),
         (lambda: SupportStable(tolerance=1.0), r"tolerance=1\.0 must be at least 0 and below 1"),
-        (lambda: SupportStable(over=0.0), r"over=0\.0 must lie between 0 and 1"),
+        (lambda: SupportStable(over=0.0), r"over=0\.0 must be a number between 0 and 1"),
         (lambda: SupportStable(at_least=0), "at_least=0 must"),
         (lambda: MaxLabels(-1), "n=-1 must be a whole number, at least 0"),
         (lambda: MaxLabels(2.5), r"n=2\.5 must"),

@@ -171,7 +171,7 @@ def test_a_bad_value_is_named_and_changes_nothing(value):
     ("arguments", "message"),
     [
         ({"kind": "robust"}, "kind='robust' is unknown; use one of 'standard', 'minmax'"),
-        ({"warmup": 0}, "warmup=0 must be a positive integer"),
+        ({"warmup": 0}, "warmup=0 must be a whole number, at least 1"),
         ({"warmup": 2.5}, r"warmup=2\.5 must"),
         ({"warmup": "many"}, "warmup='many' must"),
     ],
