@@ -660,7 +660,8 @@ def forced_steps(beta, y, K, lower, upper, leaving):
                     best, where, step = gained, j, delta
         old = beta[r], beta[where]
         beta[r] = 0.0 if step == abs(old[0]) else old[0] - sign * step
-        beta[where] = np.clip(old[1] + sign * step, lower[where], upper[where])
+        bound = upper[where] if sign > 0 else lower[where]
+        beta[where] = bound if step == abs(bound - old[1]) else old[1] + sign * step
     return beta
 
 

@@ -256,7 +256,7 @@ def test_what_is_too_far_apart_for_a_place_in_between_joins_the_heavier():
     model = made(LASVM, gamma=1.0, C=1.0, budget=20, on_budget="merge")
     model.learn_many(X, y)
     f = model.decision_function_many(X)
-    assert np.count_nonzero(np.abs(f - model.bias) > 0.5) >= 20
+    assert np.count_nonzero(np.abs(f - model.bias) > 0.4) >= 15
 
 
 def test_who_leaves_and_who_stays():
