@@ -31,14 +31,14 @@ class LASVM(OnlineSVM):
     Parameters
     ----------
     C
-        Bound on the coefficients: how much one example on the wrong side may count.  Positive.
+        Bound on the coefficients: how much one example on the wrong side may count.  Positive, at most 1e15.
     kernel
         ``"rbf"`` exp(-gamma ||x-z||²), ``"linear"`` ``<x, z>``, ``"poly"`` ``(gamma <x, z> + coef0)^degree`` or
         ``"sigmoid"`` ``tanh(gamma <x, z> + coef0)``.
     gamma
         Width of the kernel; positive.
     degree
-        Degree of the polynomial kernel.
+        Degree of the polynomial kernel, at most 1000.
     coef0
         Constant of the polynomial and sigmoid kernels.
     pos_weight

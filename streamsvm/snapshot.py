@@ -22,6 +22,7 @@ import re
 import struct
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
@@ -32,13 +33,13 @@ FORMAT = 1
 LARGEST_COUNT = 2**62  # of examples: sums of two fit into 64 bits
 
 _PRELUDE = struct.Struct("<8sIQQ")
-_QUOTE, _OPENING = b'"'[0], frozenset(b"[{")
 _DIGEST_SIZE = hashlib.sha256().digest_size
 _ALIGNMENT = 64
 _MAX_DEPTH = 32  # of the header: what a parser stands beyond that depends on the interpreter
 _CONTAINER_BYTES = 6  # of the header for each list and object, beside the first thousand: one takes 60 in memory
 _MAX_DIMENSIONS = 8
-_TOKEN = re.compile(rb'"(?:[^"\\]|\\.?)*"?|[][{}]', re.DOTALL)  # strings, to be passed over; brackets
+_STRING = re.compile(rb'"(?:[^"\\]|\\.?)*"?', re.DOTALL)  # in JSON; one without an end goes to the end of the text
+_NO_BRACKETS = bytes(set(range(256)) - set(b"[]{}"))
 _DTYPES = frozenset({"|b1", "|i1", "|u1", "<i2", "<u2", "<i4", "<u4", "<i8", "<u8", "<f4", "<f8"})
 
 
@@ -322,17 +323,11 @@ def _parse(text: bytes) -> dict[str, Any]:
 
 def _require_simple(text: bytes) -> None:
     """Refuse a header that is nested too deeply, or that takes many times its length in memory."""
-    depth, n_containers = 0, 1000 + len(text) // _CONTAINER_BYTES
-    for token in _TOKEN.finditer(text):
-        first = text[token.start()]
-        if first in _OPENING:
-            depth, n_containers = depth + 1, n_containers - 1
-        elif first != _QUOTE:
-            depth -= 1
-        if depth > _MAX_DEPTH:
-            raise SnapshotError(f"snapshot header is nested more than {_MAX_DEPTH} levels deep")
-        if n_containers < 0:
-            raise SnapshotError(f"snapshot header has too many lists and objects for its {len(text)} bytes")
+    brackets = _STRING.sub(b"", text).translate(None, _NO_BRACKETS)
+    if len(brackets) // 2 > 1000 + len(text) // _CONTAINER_BYTES:
+        raise SnapshotError(f"snapshot header has too many lists and objects for its {len(text)} bytes")
+    if max(accumulate(1 if bracket in b"[{" else -1 for bracket in brackets), default=0) > _MAX_DEPTH:
+        raise SnapshotError(f"snapshot header is nested more than {_MAX_DEPTH} levels deep")
 
 
 def _no_number(name: str) -> None:

@@ -135,10 +135,8 @@ def test_every_flipped_byte_is_refused():
         (two_arrays(0), "not behind the one before it"),
         (two_arrays(128, name="a"), "there twice"),
         (boolean(2), "neither true nor false"),
-        (
-            forged(b'{"kind":"K","arrays":[],"meta":{"x":' + b"[" * 100_000 + b"]" * 100_000 + b"}}"),
-            "more than 32 levels",
-        ),
+        (forged(b'{"kind":"K","arrays":[],"meta":{"x":' + b"[" * 500 + b"]" * 500 + b"}}"), "more than 32 levels"),
+        (forged(b'{"kind":"K","arrays":[],"meta":{"x":' + b"[" * 100_000 + b"}}"), "too many lists and objects"),
         (forged({"kind": "K", "arrays": [], "meta": {"x": [[]] * 100_000}}), "too many lists and objects"),
         (forged(b'{"kind":"K","arrays":[],"meta":{"x":NaN}}'), "NaN is not a number"),
         (forged(b'{"kind":"K","arrays":[],"meta":{"x":"' + rb"\"" * 100_000), "header is not JSON"),
