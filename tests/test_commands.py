@@ -195,7 +195,7 @@ def test_the_trainer_refuses_topics_that_it_cannot_work_with(with_broker, monkey
     topics.check(with_broker, names)
     assert [(record.levelno, "'dlq'" in record.message) for record in caplog.records] == [(logging.WARNING, True)]
     found["labels"] = Shape(2)
-    with pytest.raises(TopicMismatch, match="'labels' has 2 partitions, but 'events' has 3: make it again"):
+    with pytest.raises(TopicMismatch, match="'labels' has 2 partitions, but 'events' has 3: give it as many"):
         topics.check(with_broker, names)
     del found["predictions"]
     with pytest.raises(TopicMismatch, match=r"no topic 'predictions'; .*'labels'.*; `streamsvm topics .* --create`"):
