@@ -313,12 +313,12 @@ def test_events_that_the_join_has_forgotten_take_no_room(tmp_path):
 
 def test_ids_of_events_long_gone_are_forgotten(tmp_path):
     conf = configure(tmp_path, reservoir=5, open=1)
-    join, codec, keys = Join(1 << 40, 1 << 20), conf.codec(), []
+    join, codec, keys = Join(1 << 40, 1 << 20, 1 << 20), conf.codec(), []
     labelling = Labelling(conf, join, None, 0)
     for i in range(100):
         value = b'{"id": "e%d", "x": {"a": %d}}' % (i, i)
         event = codec.decode(Record("events", 0, i, i, None, value, ()))
-        join.add_event(event.key, value, y=None, w=1.0, margin=0.0, entity=None, time=i)
+        join.add_event(event.key, value, y=None, w=1.0, margin=0.0, entity=None, time=i, at=i)
         labelling.offer(event, i)
         keys.append(event.key)
 
