@@ -169,7 +169,7 @@ def test_other_labels_and_weights_under_known_ids_are_corrections(model):
     U, live = ovr._union, storage.live_slots(ovr._union)
     members = U.born[live[np.isin(U.ids[live], numbers)]]
     assert len(np.unique(members)) == len(numbers) == len(members)
-    assert ovr.next_id == ids.max() + 1
+    assert ovr.next_id == ovr.n_seen == len(X)
 
 
 def test_a_correction_may_begin_a_class():
