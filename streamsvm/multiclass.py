@@ -211,8 +211,8 @@ class OneVsRest(base.MiniBatchClassifier):
     def _numbered(self, part: "_Block") -> tuple[np.ndarray, np.ndarray]:
         """The numbers by which the classes are to know these examples, and those of others that the first one replaces.
 
-        An example that is a vector of the union already, by id, features and weight, keeps its number: a class that has
-        it as a member with the same label does not learn it again.  There are fewer numbers than examples if an id is
+        An example that is a vector of the union already, by id and features, keeps its number: a class that has it as a
+        member with the same label and weight does not learn it again.  There are fewer numbers than examples if an id is
         another vector's, or occurs twice: which vectors it replaces is known when those before it have been learned.
         """
         numbers = np.arange(self.n_seen, self.n_seen + len(part.labels))
@@ -241,8 +241,7 @@ class OneVsRest(base.MiniBatchClassifier):
     def _is_stored(self, slot: int, part: "_Block", t: int) -> bool:
         """Whether the vector in a slot of the union is the t-th of these examples."""
         own = slice(part.q.indptr[t], part.q.indptr[t + 1])
-        same_weight = self._union.hi[slot] == part.weights[t]
-        return bool(same_weight) and storage.is_stored(self._union, slot, part.q.indices[own], part.q.values[own])
+        return storage.is_stored(self._union, slot, part.q.indices[own], part.q.values[own])
 
     def _learn_part(self, part: "_Block", numbers: np.ndarray, replaced: np.ndarray) -> None:
         """Have all classes learn these examples, and the union keep those that one of them keeps."""
@@ -270,6 +269,9 @@ class OneVsRest(base.MiniBatchClassifier):
             self._have_one_learn(label, model, lesson, n_learned(own), own)
         if lesson.begins_class:
             self._teach_members(self._models[part.labels[0]], int(numbers[0]), margins)
+        again = (numbers < lesson.n_seen) & (part.weights > 0.0)
+        U = self._union
+        U.hi[np.searchsorted(U.ids[: U.counts[SLOTS]], numbers[again])] = part.weights[again]
         window, oldest = self._blank._window, int(part.born.min())
         latest = int(window.now(part.born)[-1]) if window else oldest
         n_seen = lesson.n_seen + len(numbers)

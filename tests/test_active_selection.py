@@ -336,9 +336,9 @@ def test_59_candidates_hold_one_of_the_best_5_percent():
         (lambda: AutoActiveSelection(at_most=0), "at_most=0 must"),
         (lambda: GradientSelection([], pool=0), "pool=0 must"),
         (lambda: pool_size(p=0.0), r"p=0\.0 must be a number between 0 and 1"),
-        (lambda: pool_size(p=1), "p=1 must lie"),
-        (lambda: pool_size(eta=-0.1), r"eta=-0\.1 must lie"),
-        (lambda: pool_size(eta=math.nan), "eta=nan must lie"),
+        (lambda: pool_size(p=1), "p=1 must be"),
+        (lambda: pool_size(eta=-0.1), r"eta=-0\.1 must be"),
+        (lambda: pool_size(eta=math.nan), "eta=nan must be"),
     ],
 )
 def test_a_bad_parameter_is_named(make, message):

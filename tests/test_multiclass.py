@@ -12,7 +12,7 @@ import pytest
 import scipy.sparse as sp
 from river import checks
 
-from streamsvm import LASVM, LASVMG, LASVMNC, FullSVM, OneVsRest, SnapshotError
+from streamsvm import LASVM, LASVMG, LASVMNC, FullSVM, OneVsRest, SnapshotError, storage
 from streamsvm.expansion import COMPRESSED, HOLES, SLOTS, STORAGE
 from streamsvm.online import arrival
 
@@ -166,9 +166,10 @@ def test_other_labels_and_weights_under_known_ids_are_corrections(model):
     for label, alone in models.items():
         assert np.array_equal(alone.dual_coef, ovr._models[label].dual_coef)
     numbers, _ = ovr._members()
-    members = ovr._union.born[np.isin(ovr._union.ids, numbers) & (ovr._union.y != 0)]
+    U, live = ovr._union, storage.live_slots(ovr._union)
+    members = U.born[live[np.isin(U.ids[live], numbers)]]
     assert len(np.unique(members)) == len(numbers) == len(members)
-    assert ovr.next_id == ids.max() + 1
+    assert ovr.next_id == ovr.n_seen == len(X)
 
 
 def test_a_correction_may_begin_a_class():
@@ -178,10 +179,11 @@ def test_a_correction_may_begin_a_class():
     number = int(ovr.support_ids[4])
     ovr.learn_one(dict(enumerate(X[number - 70])), "new", id=number)
     assert ovr.predict_one(dict(enumerate(X[number - 70]))) == "new"
+    U, live = ovr._union, storage.live_slots(ovr._union)
     for label in NAMES:
         s = ovr._models[label]._expansion
-        slot = ovr._union.ids[(ovr._union.born == number) & (ovr._union.y != 0)]
-        assert (s.y[np.isin(s.ids, slot) & (s.y != 0)] < 0).all()
+        slots = storage.live_slots(s)
+        assert (s.y[slots[np.isin(s.ids[slots], U.ids[live[U.born[live] == number]])]] < 0).all()
     ovr.learn_one({0: 1.0}, "red")
     assert ovr.next_id == 271
     assert OneVsRest.from_bytes(ovr.to_bytes()).next_id == 271
