@@ -276,7 +276,8 @@ def test_an_open_transaction_upstream_is_waited_for_and_an_aborted_one_never_was
     log = settings_of(topics, labels="", model="")
     values = [value for _, value, *_ in some_stream(300)[0]]
     app = start_app("open", log=log)
-    with KafkaProducer(bootstrap_servers=topics.bootstrap, transactional_id=log["topic"]) as producer:
+    options = {"transactional_id": log["topic"], "transaction_timeout_ms": 600_000}
+    with KafkaProducer(bootstrap_servers=topics.bootstrap, **options) as producer:
 
         def send(some):
             producer.begin_transaction()
@@ -292,7 +293,7 @@ def test_an_open_transaction_upstream_is_waited_for_and_an_aborted_one_never_was
         topics.produce(log["topic"], [(None, value) for value in values[200:]])
         process = app.start()
         process.wait_until(lambda: process.metric("predictions_total") == 100)
-        process.wait_until(lambda: process.metric("lag_records") == 0, 10)
+        process.wait_until(lambda: process.metric("lag_records") == 0)
         assert process.get("/readyz")[0] == 200
         app.run("daemon.follow=false", f"group.id={log['topic']}-other", "daemon.state_dir=other")
         assert len(topics.read_all(log["predictions"])) == 200  # it ends where it can read no further
