@@ -212,8 +212,8 @@ class OneVsRest(base.MiniBatchClassifier):
         """The numbers by which the classes are to know these examples, and those of others that the first one replaces.
 
         An example that is a vector of the union already, by id and features, keeps its number: a class that has it as a
-        member with the same label and weight does not learn it again.  There are fewer numbers than examples if an id is
-        another vector's, or occurs twice: which vectors it replaces is known when those before it have been learned.
+        member with the same label and weight does not learn it again.  There are fewer numbers than examples if an id
+        is another vector's, or occurs twice: which vectors it replaces is known when those before it have been learned.
         """
         numbers = np.arange(self.n_seen, self.n_seen + len(part.labels))
         slots = self._slots_of(part.ids) if part.own_ids else {}
