@@ -727,7 +727,7 @@ def iterations(X, y, **parameters):
 
 
 def test_planning_and_newton_steps_save_iterations():
-    """Section 6.3's ratios, on a chess board and on bananas; another processor's rounding moves counts by some percent."""
+    """Section 6.3's ratios, on a chess board and on bananas, with room for another processor's rounding."""
     for (X, y), C, gamma, least, with_newton in (
         (chess_board(400), 1e4, 0.5, 0.75, 0.4),
         (of_river(datasets.Bananas(), 1500), 100.0, 0.25, 0.75, 0.7),
