@@ -120,6 +120,8 @@ def test_pair_steps_are_those_of_the_twin(kernel, C):
         i, j = naive.extremes(alpha, g, lo, hi, tie)
         assert (s.counts[SLOT_UP], s.counts[SLOT_DOWN]) == (i, j)
         assert (s.extremes[G_UP], s.extremes[G_DOWN]) == (g[i], g[j])
+        if not g[i] - g[j] > 1e-6:  # what is left is rounding
+            break
         stepped(s, i, j, K[i], K[j])
         tie = naive.pair_step(alpha, g, lo, hi, i, j, diagonal, np.float64(K[i]), np.float64(K[j]))
         np.testing.assert_array_equal(s.alpha[:60], alpha)
