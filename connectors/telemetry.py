@@ -31,6 +31,8 @@ _FROM_THE_START = (
     "streamsvm_cut_seconds",
     "streamsvm_checkpoint_seconds",
     "streamsvm_label_delay_seconds",
+    "streamsvm_dropped_models_total",
+    "streamsvm_unpublished_total",
 )
 
 

@@ -917,7 +917,7 @@ def _plain(value: Any) -> Any:
 def _given(parameters: Mapping[str, Any], name: str) -> Any:
     """The parameter that `_plain` wrote."""
     value = snapshot.field(parameters, name, str, int, float, bool, type(None), dict)
-    require(type(value) is not int or abs(value) <= snapshot.LARGEST_COUNT, f"the parameter {name!r} is too large")
+    require(type(value) is not int or abs(value) <= arguments.LARGEST_ID, f"the parameter {name!r} is too large")
     return datetime.timedelta(microseconds=snapshot.count(value, "microseconds")) if type(value) is dict else value
 
 

@@ -367,7 +367,7 @@ def test_a_snapshot_that_does_not_tell_the_next_id_goes_on_above_its_members():
     del meta["next_id"]
     assert FullSVM.from_bytes(snapshot.pack("FullSVM", meta, arrays)).digest() == model.digest()
     for wrong in ("7", -1, 2**64, 1.5):
-        with pytest.raises(SnapshotError, match=f"next_id={wrong!r}"):
+        with pytest.raises(SnapshotError, match="next_id"):
             FullSVM.from_bytes(snapshot.pack("FullSVM", {**meta, "next_id": wrong}, arrays))
 
 
