@@ -2,6 +2,7 @@
 
 import datetime
 import itertools
+import math
 import sys
 from collections.abc import Iterable
 from typing import Any
@@ -17,7 +18,7 @@ LARGEST_ID = 2**63 - 1
 def is_number(value: Any) -> bool:
     """Whether this is a finite real number, and no bool."""
     if isinstance(value, float | np.floating):
-        return bool(np.isfinite(value))
+        return math.isfinite(value)
     return isinstance(value, int | np.integer) and not isinstance(value, bool) and bool(-LARGEST <= value <= LARGEST)
 
 
@@ -200,9 +201,14 @@ def numbers_of(ids: Any) -> np.ndarray:
 
 def next_ids(first: int, n: int) -> np.ndarray:
     """The numbers of examples that were given no ids, from `first` on."""
+    require_ids_left(first, n)
+    return np.arange(n) + first
+
+
+def require_ids_left(first: int, n: int) -> None:
+    """Raise a ValueError unless examples without ids can be numbered from `first` on."""
     if first + n - 1 > LARGEST_ID:
         raise ValueError(f"ids=None: no numbers are left above the largest id, {first - 1}; give the examples ids")
-    return np.arange(n) + first
 
 
 EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)

@@ -51,6 +51,7 @@ EXPECTED = 2  # or so many for each member that there is room for
 
 
 NO_SLOTS = np.empty(0, np.int64)
+NOT_LEARNED = np.array([math.nan])  # the margin of an example, until it has been learned
 
 
 class Examples(NamedTuple):
@@ -170,7 +171,7 @@ class OnlineSVM(base.MiniBatchClassifier):
         """
         positive = arguments.label_of(y)
         box = arguments.box_of(self.C, w, self.pos_weight if positive else 1.0)
-        number = self._next_ids(1)[0].item() if id is None else arguments.id_of(id)
+        number = self._number_of(id)
         born, now = self._age_of(t)
         if self._window and now - born >= self._window.span:  # it came too late, and is not kept
             box, born = 0.0, now
@@ -178,10 +179,10 @@ class OnlineSVM(base.MiniBatchClassifier):
         lo, hi = (0.0, box) if positive else (-box, 0.0)
         leaving = NO_SLOTS if id is None else self._replaced(number, lo, hi, lambda: _compressed(columns, values))
         is_due = self._is_due(now)
-        if is_due or len(leaving):  # nobody leaves for an example that is refused
+        if is_due or len(leaving):  # no member leaves for an example that is refused
             self._require_learnable(x, values)
-        learned = (self._n_seen + 1, number, len(self._features), born, now)
-        before, margin = self._members, np.array([math.nan])
+        learned = (self._n_seen + 1, number, len(self._features.columns), born, now)
+        before, margin = self._members, NOT_LEARNED.copy()
         try:
             self._forget_slots(leaving)
             if is_due:
@@ -200,7 +201,7 @@ class OnlineSVM(base.MiniBatchClassifier):
     def _learn_values(self, columns: np.ndarray, values: np.ndarray, example: tuple, margin: np.ndarray) -> int:
         """Learn one example, if it is not refused; the status of its arrival."""
         given = (self._kernel, self._rule, columns, values, *example, self._sigmoid, margin)
-        if len(self._features) > len(self._expansion.member_indices):
+        if len(self._features.columns) > len(self._expansion.member_indices):
             self._make_room(values, is_binary(self._expansion))  # it may still be refused: its storage stays
         status = self._learn_example(self._in_room, *given)
         if status == arrival.NO_ROOM:
@@ -216,7 +217,8 @@ class OnlineSVM(base.MiniBatchClassifier):
     @property
     def _in_room(self) -> Expansion:
         """The expansion, as it is handed to compiled code."""
-        return storage.require_room(self._expansion, len(self._features))
+        s, n_features = self._expansion, len(self._features.columns)
+        return s if n_features <= len(s.member_indices) else storage.require_room(s, n_features)
 
     # Compiled code is never interrupted, and Python may be anywhere (Ctrl-C, no memory left).  So what compiled code
     # has learned is told from the margins it has written, and noted in a way that can be repeated; and what moves
@@ -311,6 +313,13 @@ class OnlineSVM(base.MiniBatchClassifier):
             block = Examples(q, lo[rows], hi[rows], numbers[rows], ids is not None, born[rows])
             self._learn_queries(block, margins[rows], self._features.growth)
         return margins
+
+    def _number_of(self, id: Any) -> int:
+        """The id of the next example, which may have been given one."""
+        if id is not None:
+            return arguments.id_of(id)
+        arguments.require_ids_left(self._next_id, 1)
+        return self._next_id
 
     def _next_ids(self, n: int) -> np.ndarray:
         return arguments.next_ids(self._next_id, n)
@@ -417,7 +426,7 @@ class OnlineSVM(base.MiniBatchClassifier):
         box = np.array([(s.hi[slot] - s.lo[slot]) / before * after])
         lo, hi = (np.zeros(1), box) if positive else (-box, np.zeros(1))
         block = Examples(q, lo, hi, s.ids[[slot]], False, s.born[[slot]])
-        members, margin = self._members, np.array([math.nan])
+        members, margin = self._members, NOT_LEARNED.copy()
         try:
             self._forget_slots(np.array([slot]))
             self._learn_queries(block, margin, counts=False)

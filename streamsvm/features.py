@@ -106,9 +106,8 @@ class FeatureTable:
 
     def settle(self) -> None:
         """Take back the columns of what was not learned."""
-        if len(self.columns) > self.n_kept:
-            self._last = NOTHING
         while len(self.columns) > self.n_kept:
+            self._last = NOTHING
             self.columns.popitem()
 
     def lookup(self, names: tuple[Hashable, ...]) -> np.ndarray:
@@ -140,7 +139,7 @@ class FeatureTable:
             values = _numbers(x)
         if learning and not (names == self._last.names and self._last.known):
             self.add(names)
-        return self.lookup(names), values.astype(np.float64)
+        return self.lookup(names), values.astype(np.float64, copy=False)
 
     # -------------------------------------------------------------------------------------------------------- batches
 

@@ -140,7 +140,7 @@ class OneVsRest(base.MiniBatchClassifier):
         """
         label = label_of(y)
         arguments.box_of(self._blank.C, w, max(1.0, self._blank.pos_weight))
-        number = self._blank._next_ids(1)[0].item() if id is None else arguments.id_of(id)
+        number = self._blank._number_of(id)
         born, _ = self._blank._age_of(t)
         q = self._query(x, learning=True)
         if too_large(q.sq):
