@@ -244,8 +244,9 @@ class OnlineSVM(base.MiniBatchClassifier):
             if self._window:
                 self._window.due = before[1]
         self._expansion = storage.without_rows(self._expansion)
+        self._features.settle()
         counts = self._expansion.counts
-        counts[WIDTH] = min(counts[WIDTH], self._features.n_kept)
+        counts[WIDTH] = min(counts[WIDTH], len(self._features))
 
     @contextmanager
     def _interruptible(self) -> Iterator[None]:
