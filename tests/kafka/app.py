@@ -100,7 +100,10 @@ class Process:
 
     def wait(self, seconds=WAIT_SECONDS):
         """The exit code."""
-        return self.popen.wait(seconds)
+        try:
+            return self.popen.wait(seconds)
+        except subprocess.TimeoutExpired:
+            raise AssertionError(f"it has not ended after {seconds} seconds: {self.said}") from None
 
     def end(self):
         if self.is_alive:
