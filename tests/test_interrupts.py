@@ -123,9 +123,11 @@ class Expected:
 
 
 def places(call, model):
+    """Numbers of places in a call, the last one among them: there the example has been learned."""
+    own = copy.deepcopy(model)
     with Interrupting() as counting:
-        call(copy.deepcopy(model))
-    return range(1, counting.passed + 1, counting.passed // AT_MOST + 1)
+        call(own)
+    return range(counting.passed, 0, -(counting.passed // AT_MOST + 1))
 
 
 @pytest.mark.parametrize(
