@@ -1,5 +1,5 @@
 """What folders need beyond the standard library: one writer at a time, durable entries, a message if there is none,
-and files that are nobody else's business."""
+and files that only their owner can read."""
 
 import fcntl
 import os

@@ -245,7 +245,7 @@ def contradictions(
 
 
 def _insecure(values: Mapping[str, Any]) -> list[str]:
-    """Credentials and certificates that the protocol would not use: nobody configures them and means plain text."""
+    """Credentials and certificates that the protocol would not use: a user who configures them does not mean plain text."""
     protocol = values.get("security_protocol")
     which = f"kafka.security_protocol = {protocol!r}" if protocol else f"without kafka.security_protocol, {PLAINTEXT!r}"
     problems = []

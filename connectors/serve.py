@@ -497,7 +497,7 @@ class _HealthServer(HTTPServer):
     def answers_to(self, host: str | None) -> bool:
         """Whether a request with this Host header is for us.
 
-        A page of somebody else's may point its own name here (DNS rebinding), and would then read as if it were ours.
+        Another site may point its own name here (DNS rebinding); its page could then read this server's answers.
         No browser leaves the header out.
         """
         is_open = not self._is_local and not self.limits.names
