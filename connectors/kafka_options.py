@@ -245,7 +245,7 @@ def contradictions(
 
 
 def _insecure(values: Mapping[str, Any]) -> list[str]:
-    """Credentials and certificates that the protocol would not use: a user who configures them does not mean plain text."""
+    """Credentials and certificates that the protocol would not use: their user does not mean plain text."""
     protocol = values.get("security_protocol")
     which = f"kafka.security_protocol = {protocol!r}" if protocol else f"without kafka.security_protocol, {PLAINTEXT!r}"
     problems = []
@@ -358,7 +358,7 @@ def missing_codecs() -> list[str]:
 
 
 def identity(values: Mapping[str, Any]) -> tuple[str, str]:
-    """As whom the client is let in, and by which protocol."""
+    """The user that the client is let in as, and the protocol."""
     protocol = values.get("security_protocol", PLAINTEXT)
     user = values.get("sasl_plain_username")
     if protocol.startswith("SASL_"):

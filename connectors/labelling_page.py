@@ -293,7 +293,7 @@ class _Handler(Handler):
     def _undo(self, _: Mapping[str, Any]) -> dict[str, Any]:
         query_id = self.server.service.undo(self._who())
         if query_id is None:
-            raise Refused(HTTPStatus.NOT_FOUND, "there is no answer of the last minute, or another annotator has changed it")
+            raise Refused(HTTPStatus.NOT_FOUND, "no answer of the last minute, or another annotator has changed it")
         return {"query_id": query_id}
 
     def _not_found(self) -> None:
