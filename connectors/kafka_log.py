@@ -646,6 +646,8 @@ class KafkaLog:
             assert self._producer is not None
             with _transaction():
                 self._producer.abort_transaction()
+            # kafka-python 3.0.12 keeps offsets that the group has refused, and would commit them with the next ones.
+            self._producer._transaction_manager._pending_txn_offset_commits.clear()
         self._in_transaction = False
         self._failure = None
         self._backlog = 0

@@ -180,14 +180,18 @@ class Producer:
     def __init__(self):
         self.calls = []
         self.refusal = None
+        self._transaction_manager = SimpleNamespace(_pending_txn_offset_commits={})
 
     def begin_transaction(self):
         self.calls.append("begin")
 
     def send_offsets_to_transaction(self, offsets, membership):
+        pending = self._transaction_manager._pending_txn_offset_commits  # as the client keeps them
+        pending |= offsets
         if self.refusal:
             raise CommitFailedError(self.refusal)
-        self.calls.append(("offsets", sorted(tp.partition for tp in offsets), membership.generation_id))
+        self.calls.append(("offsets", sorted(tp.partition for tp in pending), membership.generation_id))
+        pending.clear()
 
     def commit_transaction(self):
         self.calls.append("commit")
@@ -220,6 +224,16 @@ def log(monkeypatch):
 
 
 OFFSETS = {("events", 0): Committed(5, "1:2"), ("events", 1): Committed(7, "1:2")}
+
+
+def test_offsets_that_the_group_has_refused_are_not_committed_with_the_next_ones(log):
+    """The owner has rolled back to the checkpoint before, and removed the one that these offsets name."""
+    log._producer.refusal = "of a generation that is over"
+    assert not log.commit(OFFSETS)
+    log._producer.refusal = None
+    log._untold.clear()  # the owner has been told
+    assert log.commit({("events", 0): Committed(5, "1:3")})
+    assert log._producer.calls == ["abort", "begin", ("offsets", [0], 3), "commit"]
 
 
 def test_a_transaction_ends_with_the_offsets_of_its_generation(log):
