@@ -163,7 +163,7 @@ def test_the_page_is_served_until_a_signal(config, trainer, call, interrupt, mon
 
 
 def test_the_browser_is_given_a_file_and_not_the_token(config, trainer, monkeypatch):
-    """Everybody on a machine can read the arguments of a process."""
+    """Other users of a machine can read the arguments of a process."""
     opened = []
     monkeypatch.setattr(label.webbrowser, "open", opened.append)
     monkeypatch.setattr(label, "_has_screen", lambda: True)

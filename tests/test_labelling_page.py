@@ -240,7 +240,7 @@ def test_the_token_outlives_the_server_and_is_nobody_elses(desk, tmp_path):
 
 
 def test_the_way_in_is_a_file_that_only_its_owner_reads(desk, tmp_path):
-    """Everybody on a machine can read the arguments of a browser."""
+    """Other users of a machine can read the arguments of a browser."""
     settings = configure(tmp_path)
     path = settings.daemon.state_dir / "open-page.html"
     with LabellingPage(desk, settings) as page:
