@@ -21,13 +21,13 @@ import numpy as np
 from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer, TopicPartition
 
 from streamsvm import LASVM, warmup
-from streamsvm.classifier import OnlineSVM
-from streamsvm.connectors import daemon
-from streamsvm.connectors.cli import settle_memory
-from streamsvm.connectors.kafka_log import KafkaLog
-from streamsvm.connectors.partition import Partition
-from streamsvm.connectors.settings import load
-from streamsvm.connectors.training import Training
+from streamsvm.connectors.commands.cli import settle_memory
+from streamsvm.connectors.logs.kafka_log import KafkaLog
+from streamsvm.connectors.settings.sections import load
+from streamsvm.connectors.trainer import trainer as daemon
+from streamsvm.connectors.trainer.partition import Partition
+from streamsvm.connectors.trainer.training import Training
+from streamsvm.estimators.classifier import OnlineSVM
 
 N_FEATURES = 20
 NAMES = [f"feature-{i}" for i in range(N_FEATURES)]

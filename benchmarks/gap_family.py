@@ -32,7 +32,7 @@ from numba import njit
 from pieces import _microseconds, _rows, _sums
 
 import streamsvm
-from streamsvm import expansion, storage
+from streamsvm.core import expansion, storage
 from streamsvm.metrics import prbep_score
 from streamsvm.online import arrival, gap
 

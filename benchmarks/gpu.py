@@ -21,8 +21,8 @@ import numpy as np
 from datasets import TASKS, load
 
 import streamsvm
-from streamsvm import device, storage
-from streamsvm.expansion import SLOTS
+from streamsvm.core import device, storage
+from streamsvm.core.expansion import SLOTS
 from streamsvm.online.lasvm import append_block
 from streamsvm.validation import cross_validate
 

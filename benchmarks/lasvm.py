@@ -85,8 +85,8 @@ def fit_counted(data, task, cache_mb: float) -> dict:
     from sklearn.svm import SVC
 
     import streamsvm
-    from streamsvm import expansion, storage
     from streamsvm.batch.steps import Rule
+    from streamsvm.core import expansion, storage
     from streamsvm.online import finish, lasvm
 
     model = streamsvm.LASVM(C=task.C, gamma=task.gamma, cache_mb=200)

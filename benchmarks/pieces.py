@@ -16,7 +16,7 @@ from datasets import TASKS, load
 from numba import njit
 
 import streamsvm
-from streamsvm import blocks, expansion
+from streamsvm.core import blocks, expansion
 from streamsvm.online import arrival, lasvm
 
 REPEATS = 256

@@ -129,7 +129,7 @@ def figures(outcome: Table | Search, reference: Table) -> dict:
 
 def draw(search: Search, path: Path) -> None:
     """Save the heat map."""
-    from streamsvm.connectors.report import draw_grid
+    from streamsvm.connectors.report.charts import draw_grid
 
     path.parent.mkdir(parents=True, exist_ok=True)
     draw_grid(search, path)

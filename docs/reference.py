@@ -8,8 +8,8 @@ from dataclasses import fields
 from functools import partial
 from typing import Any
 
-from streamsvm.connectors import cli
-from streamsvm.connectors.settings import ALGORITHMS, SECTIONS, ModelSettings
+from streamsvm.connectors.commands import cli
+from streamsvm.connectors.settings.sections import ALGORITHMS, SECTIONS, ModelSettings
 
 WIDTH = 88  # of usages
 

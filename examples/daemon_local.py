@@ -6,9 +6,9 @@ import random
 import tempfile
 from pathlib import Path
 
-from streamsvm.connectors.daemon import run
-from streamsvm.connectors.local_log import LocalLog
-from streamsvm.connectors.settings import DaemonSettings, LogSettings, ModelSettings, Settings
+from streamsvm.connectors.logs.embedded import LocalLog
+from streamsvm.connectors.settings.sections import DaemonSettings, LogSettings, ModelSettings, Settings
+from streamsvm.connectors.trainer.trainer import run
 
 folder = Path(tempfile.mkdtemp(prefix="streamsvm-"))
 settings = Settings(

@@ -12,8 +12,11 @@ import tempfile
 import time
 from pathlib import Path
 
-from streamsvm.connectors import commands, daemon, score, topics
-from streamsvm.connectors.settings import load
+from streamsvm.connectors.commands import topics as commands
+from streamsvm.connectors.scorer import scorer as score
+from streamsvm.connectors.settings import topics
+from streamsvm.connectors.settings.sections import load
+from streamsvm.connectors.trainer import trainer as daemon
 
 names = ["topic", "labels", "predictions", "dlq", "model", "scores"]
 prefix = f"example-{time.time_ns()}"

@@ -12,7 +12,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from streamsvm.connectors.local_log import LocalLog
+from streamsvm.connectors.logs.embedded import LocalLog
 
 CONFIG = """
 [log]
@@ -23,7 +23,7 @@ gamma = 0.5
 [daemon]
 follow = false                   # end with the log; in production they wait for more
 """
-COMMAND = [sys.executable, "-c", "import sys; from streamsvm.connectors.cli import main; sys.exit(main())"]
+COMMAND = [sys.executable, "-c", "import sys; from streamsvm.connectors.commands.cli import main; sys.exit(main())"]
 
 with tempfile.TemporaryDirectory(prefix="streamsvm-") as name:
     folder = Path(name)

@@ -3,15 +3,15 @@
 import time as _time
 
 from streamsvm._version import __version__ as __version__
-from streamsvm.classifier import OnlineSVM as _OnlineSVM
-from streamsvm.estimators import LASVM as LASVM
-from streamsvm.estimators import LASVMG as LASVMG
-from streamsvm.estimators import LASVMI as LASVMI
-from streamsvm.estimators import LASVMNC as LASVMNC
-from streamsvm.estimators import FullSVM as FullSVM
-from streamsvm.multiclass import OneVsRest as OneVsRest
+from streamsvm.core.snapshot import SnapshotError as SnapshotError
+from streamsvm.estimators.classifier import OnlineSVM as _OnlineSVM
+from streamsvm.estimators.learners import LASVM as LASVM
+from streamsvm.estimators.learners import LASVMG as LASVMG
+from streamsvm.estimators.learners import LASVMI as LASVMI
+from streamsvm.estimators.learners import LASVMNC as LASVMNC
+from streamsvm.estimators.learners import FullSVM as FullSVM
+from streamsvm.estimators.multiclass import OneVsRest as OneVsRest
 from streamsvm.preprocessing import WarmupScaler as WarmupScaler
-from streamsvm.snapshot import SnapshotError as SnapshotError
 
 __all__ = ["LASVM", "LASVMG", "LASVMI", "LASVMNC", "FullSVM", "OneVsRest", "SnapshotError", "WarmupScaler", "warmup"]
 

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 from river import metrics
 
-from streamsvm import arguments
+from streamsvm.core import arguments
 
 __all__ = ["PRBEP", "prbep_score"]
 

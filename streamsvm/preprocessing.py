@@ -12,9 +12,9 @@ import numpy as np
 from river import base
 from river.utils import dataframe
 
-from streamsvm import arguments, snapshot
-from streamsvm.features import FeatureTable
-from streamsvm.integrity import require, require_array, require_finite
+from streamsvm.core import arguments, snapshot
+from streamsvm.core.integrity import require, require_array, require_finite
+from streamsvm.estimators.features import FeatureTable
 
 KINDS = ("standard", "minmax")
 

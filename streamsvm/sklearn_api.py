@@ -23,11 +23,11 @@ try:
 except ImportError as error:
     raise ImportError('streamsvm.sklearn_api needs scikit-learn: pip install "streamsvm[sklearn]"') from error
 
-from streamsvm import arguments, storage
-from streamsvm.classifier import OnlineSVM
-from streamsvm.estimators import LASVM, LASVMG, LASVMI, LASVMNC, FullSVM
-from streamsvm.expansion import SLOTS
-from streamsvm.multiclass import OneVsRest
+from streamsvm.core import arguments, storage
+from streamsvm.core.expansion import SLOTS
+from streamsvm.estimators.classifier import OnlineSVM
+from streamsvm.estimators.learners import LASVM, LASVMG, LASVMI, LASVMNC, FullSVM
+from streamsvm.estimators.multiclass import OneVsRest
 from streamsvm.online.lasvm import keep_block
 from streamsvm.online.sigmoid import probabilities
 

@@ -3,8 +3,8 @@
 import json
 import time
 
-from streamsvm.connectors.local_log import LocalLog
-from streamsvm.connectors.settings import load
+from streamsvm.connectors.logs.embedded import LocalLog
+from streamsvm.connectors.settings.sections import load
 
 CONFIG = """
 [log]

@@ -1,4 +1,4 @@
-"""As much of CuPy as streamsvm.device uses, over numpy: what is on the "device" mixes with nothing on the host.
+"""As much of CuPy as streamsvm.core.device uses, over numpy: what is on the "device" mixes with nothing on the host.
 
 Memory is counted, and refused above `LIMIT`.  The C formulas of fused kernels are evaluated as Python, so that their
 text is what is tested; whether they compile is for tests/gpu to say.

@@ -3,12 +3,13 @@
 import os
 from collections.abc import Callable
 
-from streamsvm.connectors import daemon, training
-from streamsvm.connectors.checkpoint import CheckpointStore
-from streamsvm.connectors.journal import Journal
-from streamsvm.connectors.local_log import LocalLog
-from streamsvm.connectors.models import KeyedModels
-from streamsvm.connectors.state import State
+from streamsvm.connectors.logs.embedded import LocalLog
+from streamsvm.connectors.trainer import trainer as daemon
+from streamsvm.connectors.trainer import training
+from streamsvm.connectors.trainer.state.checkpoint import CheckpointStore
+from streamsvm.connectors.trainer.state.journal import Journal
+from streamsvm.connectors.trainer.state.models import KeyedModels
+from streamsvm.connectors.trainer.state.state import State
 
 EFFECTS: tuple[tuple[object, list[str]], ...] = (
     (LocalLog, ["seek", "produce", "flush", "commit"]),  # not poll: how often depends on the time

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from streamsvm.kernels import LINEAR_KIND, POLYNOMIAL_KIND, RBF_KIND
+from streamsvm.core.kernels import LINEAR_KIND, POLYNOMIAL_KIND, RBF_KIND
 from streamsvm.online.gap import CONCAVE, CONVEX, IGNORE, SINGULAR
 from streamsvm.online.gap import MAX_REPROCESS as MAX_GAP_REPROCESS
 from streamsvm.online.lasvm import (

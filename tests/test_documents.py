@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from streamsvm.connectors import cli
-from streamsvm.connectors.settings import SECTIONS, load
+from streamsvm.connectors.commands import cli
+from streamsvm.connectors.settings.sections import SECTIONS, load
 
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]

@@ -5,7 +5,7 @@ import re
 import numpy as np
 import pytest
 
-from streamsvm import LASVM, LASVMG, LASVMI, LASVMNC, FullSVM, OneVsRest, WarmupScaler, kernels
+from streamsvm import LASVM, LASVMG, LASVMI, LASVMNC, FullSVM, OneVsRest, WarmupScaler
 from streamsvm.active import (
     ActiveLearner,
     ActiveSelection,
@@ -19,6 +19,7 @@ from streamsvm.active import (
     pool_size,
 )
 from streamsvm.batch import SmoothSVM, smo
+from streamsvm.core import kernels
 from streamsvm.sklearn_api import LASVMClassifier
 from streamsvm.validation import StreamingKFold, StreamingLOO, cross_validate
 

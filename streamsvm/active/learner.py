@@ -10,7 +10,7 @@ from typing import Any, Self
 
 from river import base, compose, linear_model
 
-from streamsvm import arguments
+from streamsvm.core import arguments
 
 WINDOW = 300  # distances to compare with; the model grows more certain all the time, and old ones are soon too small
 

@@ -13,7 +13,7 @@ import numpy as np
 import scipy.sparse as sp
 from river.utils import dataframe
 
-from streamsvm import arguments
+from streamsvm.core import arguments
 
 EMPTY = "the pool is empty: there is no example left to ask about"
 

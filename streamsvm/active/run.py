@@ -11,11 +11,11 @@ import scipy.sparse as sp
 from river import compose
 from river.utils import dataframe
 
-from streamsvm import arguments
 from streamsvm.active.loop import Action, Answer, LabellingLoop, Question, Retract, SetLabel
 from streamsvm.active.pool import ArrayPool
 from streamsvm.active.selection import Selection, margins
 from streamsvm.active.stopping import StoppingRule
+from streamsvm.core import arguments
 
 ORACLE = "oracle"  # the annotator
 

@@ -22,8 +22,8 @@ import numpy as np
 import scipy.sparse as sp
 from river import compose
 
-from streamsvm import arguments
 from streamsvm.active.pool import EMPTY, Pool
+from streamsvm.core import arguments
 
 POOL = 59  # pool_size(0.05, 0.05)
 CHUNK = 1024  # rows that are scored at once when everything is searched

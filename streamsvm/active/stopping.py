@@ -22,8 +22,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any, NamedTuple
 
-from streamsvm import arguments
 from streamsvm.active.selection import POOL
+from streamsvm.core import arguments
 
 BOUNDARY, EXPLORE, AUDIT = "boundary", "explore", "audit"  # why a question was asked; random ones are the last two
 CONFIDENCE = 0.95

@@ -49,9 +49,9 @@ from typing import NamedTuple
 import numpy as np
 from scipy.linalg import lapack
 
-from streamsvm._jit import compiled, inner, inner_fma
 from streamsvm.batch.newton import one_thread
 from streamsvm.batch.rows import NOBODY, add_four, adds_by_four, diagonal_of, places_of, row_at, rows_of
+from streamsvm.core._jit import compiled, inner, inner_fma
 
 OUT, FREE, AT_LOWER, AT_UPPER, DRIVEN = np.int8(0), np.int8(1), np.int8(2), np.int8(3), np.int8(4)
 COMPLETE, TOO_LONG, SINGULAR, STUCK = 0, 1, 2, 3

@@ -36,13 +36,13 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
-from streamsvm import arguments
-from streamsvm._jit import compiled, compiled_for, inner, inner_fma, inner_sum
-from streamsvm._simd import fmax
-from streamsvm.blocks import by_fours, products
-from streamsvm.device import Device, Gpu, Gram, is_worth_it, require_device
-from streamsvm.expansion import add_columns
-from streamsvm.kernels import (
+from streamsvm.core import arguments
+from streamsvm.core._jit import compiled, compiled_for, inner, inner_fma, inner_sum
+from streamsvm.core._simd import fmax
+from streamsvm.core.blocks import by_fours, products
+from streamsvm.core.device import Device, Gpu, Gram, is_worth_it, require_device
+from streamsvm.core.expansion import add_columns
+from streamsvm.core.kernels import (
     LARGEST_KERNEL_VALUE,
     POLYNOMIAL_KIND,
     RBF_KIND,
@@ -51,7 +51,7 @@ from streamsvm.kernels import (
     largest_self_product,
     make_kernel,
 )
-from streamsvm.storage import owned
+from streamsvm.core.storage import owned
 
 MIN_ROWS = 4  # a step needs two at a time
 MIN_DENSITY = 0.15  # of non-zero features, below which lists of them are faster than columns
@@ -354,7 +354,7 @@ class RowStore:
     X
         Examples as rows: a 2-D array, a SciPy sparse matrix, a frame of numbers or a list of dicts.
     kernel
-        As `streamsvm.kernels.make_kernel` makes it.
+        As `streamsvm.core.kernels.make_kernel` makes it.
     cache_mb
         Megabytes for rows.  A third of them is for the shortened rows of a solver that has shrunk its problem.
     device

@@ -49,14 +49,14 @@ from typing import NamedTuple
 import numpy as np
 from scipy.linalg import lapack
 
-from streamsvm._jit import compiled, inner
-from streamsvm._simd import fmax, fmin
 from streamsvm.batch import path as exact
 from streamsvm.batch import smo
 from streamsvm.batch.rows import NO_ROWS, NOBODY, ROWS_FOR_PRODUCT, RowStore, diagonal_of, row_at, rows_of
 from streamsvm.batch.smo import Options, Solution
 from streamsvm.batch.steps import BLOCK, View, kernel_among, subtract_rows
-from streamsvm.expansion import FORBIDDEN
+from streamsvm.core._jit import compiled, inner
+from streamsvm.core._simd import fmax, fmin
+from streamsvm.core.expansion import FORBIDDEN
 
 
 class Start(NamedTuple):

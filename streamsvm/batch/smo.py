@@ -49,7 +49,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from streamsvm import arguments
 from streamsvm.batch.newton import MAX_FREE, Newton
 from streamsvm.batch.rows import NO_ROWS, Cache, RowStore
 from streamsvm.batch.steps import (
@@ -68,8 +67,9 @@ from streamsvm.batch.steps import (
     subtract_from,
     subtract_rows,
 )
-from streamsvm.expansion import FORBIDDEN
-from streamsvm.kernels import make_kernel
+from streamsvm.core import arguments
+from streamsvm.core.expansion import FORBIDDEN
+from streamsvm.core.kernels import make_kernel
 
 MIN_CHUNK, MAX_CHUNK = 200, 1000  # pair steps between two looks at what may be shrunk
 WORTH_SHRINKING = 0.8  # the share of active examples up to which it pays to move them together

@@ -42,11 +42,11 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
-from streamsvm import arguments
 from streamsvm.batch import smo
 from streamsvm.batch.ssvm_newton import Minimum, Problem, minimise
 from streamsvm.batch.ssvm_systems import Cholesky, InverseOfH, InverseOnS, Recomputed, Rows, System
-from streamsvm.kernels import LINEAR_KIND, POLYNOMIAL_KIND, RBF_KIND, Kernel, make_kernel
+from streamsvm.core import arguments
+from streamsvm.core.kernels import LINEAR_KIND, POLYNOMIAL_KIND, RBF_KIND, Kernel, make_kernel
 
 SOLVERS: dict[str, type[System]] = {
     "newton": Recomputed,

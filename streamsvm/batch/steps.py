@@ -42,10 +42,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from streamsvm._jit import compiled, inner
-from streamsvm._simd import fmax, fmin
 from streamsvm.batch.rows import CLOCK, NOBODY, Cache, add_four, find_row, stored_row
-from streamsvm.expansion import FORBIDDEN, set_penalties
+from streamsvm.core._jit import compiled, inner
+from streamsvm.core._simd import fmax, fmin
+from streamsvm.core.expansion import FORBIDDEN, set_penalties
 
 NO_CURVATURE = 1e-12
 SINGULAR = 1e-12  # of a determinant, relative to the product of the curvatures: the two sets are as good as one

@@ -21,15 +21,9 @@ margins  f(x) of each example before it was learned                   (B,) float
 
 import numpy as np
 
-from streamsvm._jit import compiled, inner
-from streamsvm.blocks import (
-    LARGEST_SQUARED_NORM,
-    Queries,
-    compress_example,
-    expansion_sum,
-    is_binary_block,
-)
-from streamsvm.expansion import (
+from streamsvm.core._jit import compiled, inner
+from streamsvm.core.blocks import LARGEST_SQUARED_NORM, Queries, compress_example, expansion_sum, is_binary_block
+from streamsvm.core.expansion import (
     BITS,
     COMPRESSED,
     EVALUATIONS,
@@ -46,8 +40,8 @@ from streamsvm.expansion import (
     note_features,
     wants_rows,
 )
-from streamsvm.kernels import LARGEST_KERNEL_VALUE, map_row, self_product
-from streamsvm.storage import reserve
+from streamsvm.core.kernels import LARGEST_KERNEL_VALUE, map_row, self_product
+from streamsvm.core.storage import reserve
 
 LEARNED, NO_ROOM, NOT_FINITE, OVERFLOW = range(4)
 

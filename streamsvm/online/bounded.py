@@ -45,9 +45,9 @@ import math
 
 import numpy as np
 
-from streamsvm._jit import compiled, inner
-from streamsvm.blocks import expansion_sum
-from streamsvm.expansion import (
+from streamsvm.core._jit import compiled, inner
+from streamsvm.core.blocks import expansion_sum
+from streamsvm.core.expansion import (
     COMPRESSED,
     G_DOWN,
     G_UP,
@@ -62,11 +62,11 @@ from streamsvm.expansion import (
     set_penalties,
     store_row,
 )
-from streamsvm.kernels import LINEAR_KIND, Kernel
+from streamsvm.core.kernels import LINEAR_KIND, Kernel
+from streamsvm.core.storage import copy, live_slots, n_members, reserve
 from streamsvm.online.finish import Problem
 from streamsvm.online.forget import forget
 from streamsvm.online.lasvm import midpoint
-from streamsvm.storage import copy, live_slots, n_members, reserve
 
 REMOVE, PROJECT, MERGE = "remove", "project", "merge"
 AT_ONCE = 20  # of the budget, one in so many members leaves when it is reached

@@ -13,8 +13,8 @@ Source: Collobert, Sinz, Weston, Bottou, "Trading convexity for scalability", IC
 
 import numpy as np
 
-from streamsvm.expansion import FORBIDDEN, SLOTS, Expansion
-from streamsvm.kernels import Kernel
+from streamsvm.core.expansion import FORBIDDEN, SLOTS, Expansion
+from streamsvm.core.kernels import Kernel
 from streamsvm.online.finish import WithoutBias, add_to_gradient, finish_without_bias
 
 MAX_ROUNDS = 20

@@ -22,7 +22,6 @@ from typing import Protocol
 
 import numpy as np
 
-from streamsvm._jit import compiled
 from streamsvm.batch.newton import MAX_FREE, Newton
 from streamsvm.batch.seeding import repair
 from streamsvm.batch.smo import DEFAULTS, WORTH_SHRINKING
@@ -42,7 +41,8 @@ from streamsvm.batch.steps import (
     settled,
     update,
 )
-from streamsvm.expansion import (
+from streamsvm.core._jit import compiled
+from streamsvm.core.expansion import (
     G_DOWN,
     G_UP,
     NEGATIVE,
@@ -55,9 +55,9 @@ from streamsvm.expansion import (
     member_row,
     set_penalties,
 )
-from streamsvm.kernels import Kernel
+from streamsvm.core.kernels import Kernel
+from streamsvm.core.storage import find_extremes, keep, live_slots, row_width
 from streamsvm.online import gap, lasvm
-from streamsvm.storage import find_extremes, keep, live_slots, row_width
 
 MIN_CHUNK = 200  # pair steps between two looks at what may be shrunk
 MAX_STEPS = 10_000  # per member, beyond which rounding is all that moves

@@ -45,10 +45,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from streamsvm._jit import compiled, inner
-from streamsvm._simd import fmax
-from streamsvm.blocks import expansion_sum
-from streamsvm.expansion import (
+from streamsvm.core._jit import compiled, inner
+from streamsvm.core._simd import fmax
+from streamsvm.core.blocks import expansion_sum
+from streamsvm.core.expansion import (
     FORBIDDEN,
     G_DOWN,
     G_UP,

@@ -28,11 +28,11 @@ import numpy as np
 
 from streamsvm.batch import path, seeding
 from streamsvm.batch.steps import penalties
-from streamsvm.expansion import FORBIDDEN, SLOT_DOWN, SLOT_UP, SLOTS, Expansion
-from streamsvm.kernels import LINEAR_KIND, POLYNOMIAL_KIND, RBF_KIND, Kernel
+from streamsvm.core.expansion import FORBIDDEN, SLOT_DOWN, SLOT_UP, SLOTS, Expansion
+from streamsvm.core.kernels import LINEAR_KIND, POLYNOMIAL_KIND, RBF_KIND, Kernel
+from streamsvm.core.storage import keep, live_slots, row_width
 from streamsvm.online.finish import Problem, kernel_among
 from streamsvm.online.forget import JITTER, SECONDS_PER_CUBE, Members, hand_back, seconds_by_steps, tolerances
-from streamsvm.storage import keep, live_slots, row_width
 
 UNKNOWN, UNCHANGED, WRONG, RIGHT = range(4)  # what bounds say of a member without itself
 MAX_CHUNKS = 50  # of steps, each of as many as there are members, on one member

@@ -20,9 +20,9 @@ h        loss of a member, as the primal problem counts it            (n,) float
 
 import numpy as np
 
-from streamsvm._jit import inner, inner_sum
-from streamsvm._simd import fmax, fmin
-from streamsvm.expansion import FORBIDDEN, G_DOWN, G_UP, SLOT_DOWN, SLOT_UP
+from streamsvm.core._jit import inner, inner_sum
+from streamsvm.core._simd import fmax, fmin
+from streamsvm.core.expansion import FORBIDDEN, G_DOWN, G_UP, SLOT_DOWN, SLOT_UP
 
 BLOCK = 512  # slots
 

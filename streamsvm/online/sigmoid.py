@@ -18,7 +18,7 @@ probability contradict the prediction) and fitted online.
 
 import numpy as np
 
-from streamsvm._jit import inner
+from streamsvm.core._jit import inner
 
 MEMORY = 0.999  # weight of the past at each new margin: about the last thousand count
 MIN_SLOPE, MAX_SLOPE, MAX_MARGIN = 0.05, 50.0, 10.0

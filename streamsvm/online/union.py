@@ -25,11 +25,21 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from streamsvm._jit import compiled, inner
-from streamsvm.blocks import Queries, expansion_sum
-from streamsvm.device import Evaluator
-from streamsvm.expansion import COLUMNS, COMPRESSED, EVALUATIONS, SLOTS, STORAGE, Expansion, append, bury, kernel_row
-from streamsvm.kernels import Kernel, map_row
+from streamsvm.core._jit import compiled, inner
+from streamsvm.core.blocks import Queries, expansion_sum
+from streamsvm.core.device import Evaluator
+from streamsvm.core.expansion import (
+    COLUMNS,
+    COMPRESSED,
+    EVALUATIONS,
+    SLOTS,
+    STORAGE,
+    Expansion,
+    append,
+    bury,
+    kernel_row,
+)
+from streamsvm.core.kernels import Kernel, map_row
 
 # ------------------------------------------------------------------------------------------------------- kernel values
 

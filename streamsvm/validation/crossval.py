@@ -28,12 +28,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from tqdm import tqdm
 
-from streamsvm import arguments
 from streamsvm.batch import seeding as seeds
 from streamsvm.batch import smo
 from streamsvm.batch.path import Inverse
 from streamsvm.batch.rows import RowStore
-from streamsvm.kernels import LINEAR_KIND, POLYNOMIAL_KIND, RBF_KIND, Kernel, make_kernel
+from streamsvm.core import arguments
+from streamsvm.core.kernels import LINEAR_KIND, POLYNOMIAL_KIND, RBF_KIND, Kernel, make_kernel
 from streamsvm.validation import folds as kinds
 from streamsvm.validation.scores import greater_is_better, measure, needs_values
 

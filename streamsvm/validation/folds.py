@@ -23,7 +23,7 @@ from typing import Any
 
 import numpy as np
 
-from streamsvm import arguments
+from streamsvm.core import arguments
 
 MAX_SPLITS = 1_000_000  # of leave_p_out
 

@@ -23,9 +23,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from streamsvm import arguments
-from streamsvm.integrity import require, require_array, require_finite
-from streamsvm.snapshot import LARGEST_COUNT
+from streamsvm.core import arguments
+from streamsvm.core.integrity import require, require_array, require_finite
+from streamsvm.core.snapshot import LARGEST_COUNT
 
 KEEP = ("recent", "sample")
 MASK = 2**64 - 1

@@ -15,11 +15,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from streamsvm import arguments
 from streamsvm.batch import seeding as seeds
 from streamsvm.batch import smo
 from streamsvm.batch.rows import RowStore
-from streamsvm.kernels import make_kernel
+from streamsvm.core import arguments
+from streamsvm.core.kernels import make_kernel
 from streamsvm.validation import crossval
 from streamsvm.validation import folds as kinds
 from streamsvm.validation.crossval import NOBODY, Fold, Problem, Result

@@ -58,11 +58,11 @@ import scipy.sparse as sp
 from river import base
 from river.utils import dataframe
 
-from streamsvm import arguments, snapshot
-from streamsvm.integrity import require
+from streamsvm.core import arguments, snapshot
+from streamsvm.core.integrity import require
+from streamsvm.core.snapshot import LARGEST_COUNT
 from streamsvm.metrics import prbep_score
 from streamsvm.online.leave_out import RIGHT, UNCHANGED, UNKNOWN, WRONG, LeaveOut
-from streamsvm.snapshot import LARGEST_COUNT
 from streamsvm.validation.memory import Example, Memory, mixed
 from streamsvm.validation.scores import g_mean
 

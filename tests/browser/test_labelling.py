@@ -13,7 +13,7 @@ import pytest
 from asked import Trainer, configure, until
 from playwright.sync_api import expect
 
-from streamsvm.connectors.labelling_page import LabellingPage
+from streamsvm.connectors.labelling.page import LabellingPage
 
 from .conftest import press, shown, wait_for
 
@@ -445,7 +445,7 @@ def test_what_it_says_when_there_is_nothing_to_ask(office, visitor):
 
 
 def test_before_any_trainer(tmp_path, visitor, request):
-    from streamsvm.connectors.labelling import LabellingService
+    from streamsvm.connectors.labelling.service import LabellingService
 
     settings = configure(tmp_path)
     with LabellingService(settings) as service, LabellingPage(service, settings) as desk:

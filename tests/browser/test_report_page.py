@@ -4,10 +4,10 @@ import json
 
 import pytest
 
-from streamsvm.connectors import daemon
-from streamsvm.connectors.local_log import LocalLog
-from streamsvm.connectors.report_page import write_report
-from streamsvm.connectors.settings import load
+from streamsvm.connectors.logs.embedded import LocalLog
+from streamsvm.connectors.report.page import write_report
+from streamsvm.connectors.settings.sections import load
+from streamsvm.connectors.trainer import trainer as daemon
 
 from .test_appearance import PALE
 

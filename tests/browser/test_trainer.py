@@ -8,11 +8,11 @@ from asked import until
 from playwright.sync_api import expect
 
 import streamsvm
-from streamsvm.connectors import daemon
-from streamsvm.connectors.labelling import LabellingService
-from streamsvm.connectors.labelling_page import LabellingPage
-from streamsvm.connectors.local_log import LocalLog
-from streamsvm.connectors.settings import load
+from streamsvm.connectors.labelling.page import LabellingPage
+from streamsvm.connectors.labelling.service import LabellingService
+from streamsvm.connectors.logs.embedded import LocalLog
+from streamsvm.connectors.settings.sections import load
+from streamsvm.connectors.trainer import trainer as daemon
 
 from .conftest import press, shown
 

@@ -11,7 +11,7 @@ import urllib.request
 
 import numpy as np
 
-from streamsvm.connectors.checkpoint import checkpoint_files
+from streamsvm.connectors.trainer.state.checkpoint import checkpoint_files
 
 WAIT_SECONDS = 120
 END_SECONDS = 60  # for a process to end by itself
@@ -75,7 +75,11 @@ class Process:
     def __init__(self, app, command, flags):
         self.output = app.folder / f"output-{len(app.processes)}"
         self.port = free_port()
-        arguments = [sys.executable, "-c", "import sys; from streamsvm.connectors.cli import main; sys.exit(main())"]
+        arguments = [
+            sys.executable,
+            "-c",
+            "import sys; from streamsvm.connectors.commands.cli import main; sys.exit(main())",
+        ]
         flags = [*flags, "--set", f"http.port={self.port}"]
         with open(self.output, "wb") as file:
             self.popen = subprocess.Popen(

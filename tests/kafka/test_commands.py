@@ -8,9 +8,11 @@ from datetime import UTC, datetime
 import pytest
 from kafka import KafkaProducer
 
-from streamsvm.connectors import daemon, kafka_log, partition
-from streamsvm.connectors.cli import main
-from streamsvm.connectors.settings import load
+from streamsvm.connectors.commands.cli import main
+from streamsvm.connectors.logs import kafka_log
+from streamsvm.connectors.settings.sections import load
+from streamsvm.connectors.trainer import partition
+from streamsvm.connectors.trainer import trainer as daemon
 
 from .app import some_stream
 

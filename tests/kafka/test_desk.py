@@ -5,9 +5,9 @@ import time
 
 import pytest
 
-from streamsvm.connectors.labelling import LabellingService
-from streamsvm.connectors.settings import LogSettings, Settings
-from streamsvm.connectors.transport import TopicMismatch, Unavailable
+from streamsvm.connectors.labelling.service import LabellingService
+from streamsvm.connectors.logs.transport import TopicMismatch, Unavailable
+from streamsvm.connectors.settings.sections import LogSettings, Settings
 
 
 def configure(topics, **kafka):

@@ -8,7 +8,7 @@ from importlib.util import find_spec
 import pytest
 from kafka import KafkaProducer, TopicPartition
 
-from streamsvm.connectors.cli import main
+from streamsvm.connectors.commands.cli import main
 
 from .app import settings_of, some_stream
 from .broker import Broker

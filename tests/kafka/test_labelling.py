@@ -6,8 +6,8 @@ import signal
 import time
 
 from streamsvm import LASVM
-from streamsvm.connectors.settings import load
-from streamsvm.connectors.wire import Codec
+from streamsvm.connectors.records.codec import Codec
+from streamsvm.connectors.settings.sections import load
 
 from .app import WAIT_SECONDS, settings_of
 from .test_trainer import state_of

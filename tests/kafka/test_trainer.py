@@ -12,9 +12,9 @@ from types import SimpleNamespace
 import pytest
 from kafka import TopicPartition
 
-from streamsvm.connectors.checkpoint import load_newest
-from streamsvm.connectors.settings import load
-from streamsvm.connectors.state import State
+from streamsvm.connectors.settings.sections import load
+from streamsvm.connectors.trainer.state.checkpoint import load_newest
+from streamsvm.connectors.trainer.state.state import State
 
 from .app import digest, settings_of, some_stream
 

@@ -1,0 +1,195 @@
+"""The command ``streamsvm crossval``: how well a setting does on examples that it has not seen."""
+
+import argparse
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from streamsvm.batch import SmoothSVM
+from streamsvm.validation import Result, compare, cross_validate, folds, smooth
+from streamsvm.validation.crossval import Fold
+
+from ..report import charts as report
+from ..settings.sections import ConfigError
+from ..settings.topics import plural
+from .training_set import TrainingSet
+from .validate import (
+    arguments_refused,
+    folds_of,
+    kind_of_folds,
+    number,
+    prepare,
+    read,
+    require_metric,
+    require_table,
+    score,
+    write_table,
+)
+
+K = 10  # folds, unless another number is given
+MOST_SHOWN = 20  # folds in a table; more of them are summed up by their start
+
+_KERNEL_SETTING = ("C", "gamma", "kernel", "degree", "coef0")
+_SETTING = (*_KERNEL_SETTING, "model")
+_ONLY: dict[str, dict[str, Any]] = {  # options of one model, and what they are unless they are given
+    "svm": {"seeding": "auto", "jobs": 1, "cache_mb": 256.0, "device": "cpu"},
+    "ssvm": {"solver": None, "reduced": None},
+}
+_COSTS = ("iterations", "rows_computed", "kernel_evaluations")
+
+
+def crossval(arguments: argparse.Namespace) -> None:
+    """Cross-validate the examples of a file, and print a table.
+
+    Parameters
+    ----------
+    arguments
+        Those of the command line.
+
+    Raises
+    ------
+    ConfigError
+        If options are wrong, or do not go together.
+    FileError, OSError
+        If the file cannot be used, or the output not be written.
+    """
+    kind = kind_of_folds(arguments)
+    for name in arguments.metric:
+        require_metric(name)
+    require_table(arguments.out)
+    first = {name: getattr(arguments, name) for name in _SETTING}
+    second = first | (arguments.compare or {})
+    models = {first["model"], second["model"]}
+    _require_options_of(models, arguments)
+    examples = read(arguments, arguments.group)
+    with arguments_refused():
+        splits = folds_of(kind, arguments, examples, K)
+    if "svm" in models:
+        prepare()
+    with arguments_refused():
+        result = _validated(examples, splits, first, arguments)
+    _show_result(first, result, arguments.metric)
+    if arguments.compare:
+        with arguments_refused():
+            other = _validated(examples, splits, second, arguments)
+        _show_result(second, other, arguments.metric)
+        _show_comparison(result, other, arguments.metric)
+    if arguments.out:
+        write_table(arguments.out, _tests(examples, result))
+
+
+def _require_options_of(models: set[str], arguments: argparse.Namespace) -> None:
+    """ConfigError if options were given that belong to none of these models."""
+    problems = [
+        f"--{name.replace('_', '-')} goes with --model {model} only"
+        for model, defaults in _ONLY.items()
+        for name, default in defaults.items()
+        if model not in models and getattr(arguments, name) != default
+    ]
+    if problems:
+        raise ConfigError(problems)
+
+
+def _validated(
+    examples: TrainingSet, splits: folds.Folds, setting: dict[str, Any], arguments: argparse.Namespace
+) -> Result:
+    parameters = {name: setting[name] for name in _KERNEL_SETTING}
+    if arguments.tol is not None:
+        parameters["tol"] = arguments.tol
+    if setting["model"] == "ssvm":
+        solver = arguments.solver or "auto"
+        model = SmoothSVM(**parameters, solver=solver, reduced=arguments.reduced, seed=arguments.seed)
+        return smooth.cross_validate(model, examples.X, examples.y, weights=examples.w, folds=splits, progress=True)
+    return cross_validate(
+        examples.X,
+        examples.y,
+        **parameters,
+        weights=examples.w,
+        folds=splits,
+        seeding=arguments.seeding,
+        n_jobs=arguments.jobs,
+        cache_mb=arguments.cache_mb,
+        device=arguments.device,
+        progress=True,
+    )
+
+
+def _show_result(setting: dict[str, Any], result: Result, metrics: Sequence[str]) -> None:
+    parts, full = result.per_fold, [] if result.first is None else [result.first]
+    scores = np.array([result.scores(metric) for metric in metrics])
+    together = [result.score(metric) for metric in metrics]
+    header = ("fold", "tested", "start", "SVs", "iterations", "rows", "kernel evals", "seconds", *metrics)
+    lines: list[tuple[str, ...]] = [header]
+    lines += [_line("full", [part], part.start) for part in full]
+    lines += _fold_lines(parts, scores)
+    lines.append(_line("total", parts + full, "", together, result.seconds))
+    if len(parts) > 1 and any(len(part.test) > 1 for part in parts):
+        empty = [""] * 7
+        lines.append(("mean", *empty, *map(score, scores.mean(axis=1))))
+        lines.append(("deviation", *empty, *map(score, scores.std(axis=1))))
+    picked = "solver" if setting["model"] == "ssvm" else "seeding"
+    print(f"\n{_title(setting)}; {plural(len(parts), 'fold')}; {picked} {result.seeding}: {result.reason}")
+    print(report.aligned(lines))
+
+
+def _fold_lines(parts: Sequence[Fold], scores: np.ndarray) -> list[tuple[str, ...]]:
+    """A line for each fold; of many folds, one for each start."""
+    if len(parts) <= MOST_SHOWN:
+        return [_line(str(i + 1), [part], part.start, scores[:, i]) for i, part in enumerate(parts)]
+    counts = Counter(part.start for part in parts)
+    return [
+        _line(f"{count:,} folds", [part for part in parts if part.start == start], start)
+        for start, count in counts.most_common()
+    ]
+
+
+def _line(
+    name: str, parts: Sequence[Fold], start: str, scores: Iterable[float] = (), seconds: float | None = None
+) -> tuple[str, ...]:
+    """Some folds as a line of the table: sums, but for the mean number of support vectors."""
+    n_tested = sum(len(part.test) for part in parts)
+    costs = (sum(getattr(part, cost) for part in parts) for cost in _COSTS)
+    return (
+        name,
+        f"{n_tested:,}" if n_tested else "-",
+        start,
+        f"{np.mean([part.n_support for part in parts]):,.0f}",
+        *(f"{cost:,}" for cost in costs),
+        f"{sum(part.seconds for part in parts) if seconds is None else seconds:.3f}",
+        *map(score, scores),
+    )
+
+
+def _title(setting: dict[str, Any]) -> str:
+    kernel = setting["kernel"]
+    shown = ["C"] + ["gamma"] * (kernel != "linear") + ["degree"] * (kernel == "poly")
+    shown += ["coef0"] * (kernel in ("poly", "sigmoid"))
+    name = f"{kernel} kernel" if setting["model"] == "svm" else f"smooth SVM, {kernel} kernel"
+    return ", ".join([name, *(f"{name} = {number(setting[name])}" for name in shown)])
+
+
+def _show_comparison(first: Result, second: Result, metrics: Sequence[str]) -> None:
+    header = ("metric", "first", "second", "better on average", "folds won", "lost", "tied", "better by votes")
+    lines: list[tuple[str, ...]] = [header]
+    for name in metrics:
+        both = compare(first, second, name)
+        winners = (both.by_averaging or "neither", *map(str, both.wins), both.by_voting or "neither")
+        lines.append((name, *map(score, both.means), *winners))
+    print(f"\n{report.aligned(lines)}")
+
+
+def _tests(examples: TrainingSet, result: Result) -> list[dict[str, Any]]:
+    """A row for each test of an example, in the order of the file."""
+    tests = [
+        (i, fold, f, predicted)
+        for fold, part in enumerate(result.per_fold, 1)
+        for i, f, predicted in zip(
+            part.test.tolist(), part.decision_values.tolist(), part.predictions.tolist(), strict=True
+        )
+    ]
+    return [
+        {"id": examples.ids[i], "fold": fold, "y": bool(examples.y[i]), "prediction": predicted, "decision_value": f}
+        for i, fold, f, predicted in sorted(tests)
+    ]

@@ -1,0 +1,136 @@
+"""The demonstration of labelling: handwritten digits, of which the eights are wanted, and a person who knows them.
+
+The digits are the Optical Recognition of Handwritten Digits data (E. Alpaydin and C. Kaynak, UCI Machine Learning
+Repository, 1998, CC BY 4.0, test set): 1797 images of 8 x 8 pixels in 17 shades, 174 of them an 8.
+"""
+
+import base64
+import json
+import struct
+import zlib
+from collections.abc import Iterator
+from importlib.resources import files
+from operator import and_
+from pathlib import Path
+
+import numpy as np
+
+from ..labelling import label
+from ..logs.embedded import LocalLog
+from ..logs.transport import Record
+from ..records.codec import Codec
+from ..settings.sections import load
+from ..settings.topics import plural
+from ..trainer.state.state import State
+from ..trainer.trainer import Stop
+
+SIDE, SHADES = 8, 16  # pixels, and the number that is black
+WANTED = 8
+
+CONFIG = """\
+[log]
+dir = "log"
+topic = "digits"
+labels = "digit-labels"
+predictions = "digit-predictions"
+dlq = "digit-dlq"
+questions = "digit-questions"
+
+[model]
+C = 10.0
+gamma = 0.1
+
+[features]
+scale = "none"  # all pixels have one already
+
+[label]
+positive = "8"
+negative = "another digit"
+
+[labelling]
+port = 0  # any that is free
+
+[daemon]
+state_dir = "digit-state"
+checkpoint_seconds = 1.0
+"""
+
+
+def run(folder: Path, stop: Stop) -> None:
+    """Ask for labels on a page until told to stop, and say what they were worth; go on where an earlier call ended.
+
+    Parameters
+    ----------
+    folder
+        Of the log, the configuration and the state.
+    stop
+        Asked a few times a second.
+    """
+    settings = load(prepare(folder), {})
+    print(
+        f"1797 handwritten digits, of which 174 are an {WANTED}, and no labels. Say which is which, on the page; the "
+        "model learns from each answer, and soon asks about the doubtful ones only. Ctrl-C ends it.",
+        flush=True,
+    )
+    states = label.run(settings, label.page(settings, browse=True), stop, train=True)
+    if states:
+        print(summary(states[0]))
+
+
+def summary(state: State) -> str:
+    """How well the model knows the digits that nobody has labelled."""
+    assert state.labelling
+    known, codec = truth(), Codec()
+    seen = [codec.decode(Record("", 0, 0, 0, None, value, ())) for value in events()]
+    rest = [event for event in seen if state.join.awaiting(event.key) is not None]
+    said = [bool(margin > 0) for margin in state.model.decision_function_many([event.x for event in rest])]
+    wanted = [known[str(event.id)] for event in rest]
+    n_found = sum(map(and_, said, wanted))
+    counts = state.labelling.loop.counts
+    return (
+        f"{plural(counts.n_labels, 'label')}, {counts.n_positive} of them an {WANTED}. Of the {sum(wanted)} others the "
+        f"model finds {n_found}; of the {len(wanted) - sum(wanted)} other digits without a label it takes "
+        f"{sum(said) - n_found} for one."
+    )
+
+
+def prepare(folder: Path) -> Path:
+    """Write the configuration and the stream into a folder, unless they are there; return the configuration."""
+    folder.mkdir(parents=True, exist_ok=True)
+    config = folder / "digits.toml"
+    if not config.exists():
+        config.write_text(CONFIG, encoding="utf-8")
+    with LocalLog(folder / "log") as log:
+        there = log.end_offsets("digits").get(0, 0)
+        for number, event in enumerate(events()):
+            if number >= there:
+                log.produce("digits", event)
+        log.flush()
+    return config
+
+
+def events() -> Iterator[bytes]:
+    """The digits in random order, as events without a label, each with its picture."""
+    data = np.load(str(files(__package__) / "digits.npz"))
+    for number in np.random.default_rng(4).permutation(len(data["y"])).tolist():
+        pixels = data["X"][number].reshape(SIDE, SIDE)
+        x = {f"r{row}c{column}": float(shade) / SHADES for (row, column), shade in np.ndenumerate(pixels)}
+        yield json.dumps({"id": f"digit-{number}", "x": x, "image": _data_url(pixels)}).encode()
+
+
+def truth() -> dict[str, bool]:
+    """Whether each digit is wanted, by id."""
+    y = np.load(str(files(__package__) / "digits.npz"))["y"]
+    return {f"digit-{number}": bool(digit == WANTED) for number, digit in enumerate(y)}
+
+
+def _data_url(pixels: np.ndarray) -> str:
+    """A picture in PNG (ISO/IEC 15948), 8-bit greyscale, dark strokes on white."""
+    shades = (255 - pixels.astype(np.uint16) * 255 // SHADES).astype(np.uint8)
+    rows = b"".join(b"\0" + row.tobytes() for row in shades)
+    header = struct.pack(">IIBBBBB", SIDE, SIDE, 8, 0, 0, 0, 0)
+    chunks = ((b"IHDR", header), (b"IDAT", zlib.compress(rows)), (b"IEND", b""))
+    png = b"\x89PNG\r\n\x1a\n" + b"".join(
+        struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data)) for kind, data in chunks
+    )
+    return f"data:image/png;base64,{base64.b64encode(png).decode()}"

@@ -1,0 +1,378 @@
+"""What may be wrong with an installation, its configuration, its state and its log, and what to do about it."""
+
+import logging
+import os
+import platform
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from importlib.metadata import version
+from importlib.util import find_spec
+from pathlib import Path
+from typing import NamedTuple, TypeVar
+
+from streamsvm.core._jit import cache_state
+
+from ..logs.segments import LogCorruption
+from ..logs.transport import AccessDenied, OffsetOutOfRange, Record, TopicMismatch, Transport, Unavailable
+from ..records.codec import DIFFERENT_IDS, BadRecord, Event, Label
+from ..settings import topics
+from ..settings.sections import ConfigError, Settings
+from ..settings.topics import plural
+from ..trainer.state.checkpoint import CheckpointError, check_fingerprint, checkpoint_files, load_newest
+from ..trainer.state.join import event_time
+from .topics import Replayed, lags, open_once, read
+
+OK, WARNING, PROBLEM = "ok", "warning", "problem"
+
+_PACKAGES = ("numpy", "scipy", "numba", "river", "orjson", "kafka-python")
+_GIB = 1 << 30
+_FEW_BYTES, _TOO_FEW_BYTES = _GIB, _GIB // 10  # of free space
+_SAMPLE = 500  # newest records of each partition
+_AHEAD_MS = 300_000  # of our clock, before another's is called wrong
+_FOREVER_MS = 10**15
+_WARM_SECONDS = 15  # of CPU, for a process that has nothing to compile
+_UNREACHABLE = (
+    "see kafka.bootstrap_servers and, if a broker does run there, kafka.security_protocol, the user and the password"
+)
+
+
+class Finding(NamedTuple):
+    """What a check has found, and what to do about it."""
+
+    level: str
+    text: str
+    remedy: str = ""
+
+
+Findings = Iterator[Finding]
+Message = TypeVar("Message", Event, Label)
+
+
+def examine(settings: Settings | None) -> bool:
+    """Make all checks, or those that need no configuration, and print them; return whether there is no problem."""
+    checks: list[tuple[str, Callable[[], Findings]]] = [
+        ("python", _python),
+        ("compile cache", lambda: _compile_cache(settings)),
+    ]
+    if settings is not None:
+        checks += [
+            ("packages", lambda: _extras(settings)),
+            ("state", lambda: _state(settings)),
+            ("log", lambda: _log(settings)),
+        ]
+    n_problems = 0
+    for name, check in checks:
+        for finding in check():
+            n_problems += finding.level == PROBLEM
+            print(f"{finding.level:8} {name}: {finding.text}" + (f"\n{'':9}{finding.remedy}" if finding.remedy else ""))
+    return n_problems == 0
+
+
+# --- this machine -----------------------------------------------------------------------------------------------------
+
+
+def _python() -> Findings:
+    versions = ", ".join(f"{name} {version(name)}" for name in ("streamsvm", *_PACKAGES))
+    yield Finding(OK, f"Python {platform.python_version()} on {platform.system()} {platform.machine()}, {versions}")
+
+
+def _compile_cache(settings: Settings | None) -> Findings:
+    if os.environ.get("STREAMSVM_CACHE", "1") == "0":
+        yield Finding(WARNING, "STREAMSVM_CACHE=0: every process compiles for a minute", "unset STREAMSVM_CACHE")
+        return
+    folder, is_warm = cache_state()
+    if folder is None:
+        yield Finding(
+            WARNING,
+            "there is no folder to keep compiled code in: every process compiles for a minute",
+            "set NUMBA_CACHE_DIR to a folder that can be written",
+        )
+        return
+    seconds = _seconds_to_start(settings) if is_warm else None
+    if seconds is not None:
+        yield Finding(OK, f"{folder} has what a process needs, which is ready after {seconds:.1f} seconds")
+    else:
+        what = "has not all that" if is_warm else "has no code of this version that"
+        yield Finding(
+            WARNING, f"{folder} {what} a process needs: the first one compiles for a minute", "streamsvm warmup"
+        )
+
+
+def _seconds_to_start(settings: Settings | None) -> float | None:
+    """How long a process prepares the engine; None if it compiles.  Files do not tell: they may be another CPU's."""
+    algorithm = (settings or Settings()).model.implementation.__name__
+    removal = settings is not None and settings.removes()
+    script = "import resource; resource.setrlimit(resource.RLIMIT_CORE, (0, 0)); "
+    script += f"resource.setrlimit(resource.RLIMIT_CPU, ({_WARM_SECONDS}, {_WARM_SECONDS})); "
+    script += f"import streamsvm; streamsvm.warmup(streamsvm.{algorithm}, removal={removal})"
+    started = time.perf_counter()
+    answer = subprocess.run([sys.executable, "-c", script], capture_output=True)  # noqa: S603 - this interpreter
+    if answer.returncode in (-signal.SIGXCPU, -signal.SIGKILL):
+        return None
+    answer.check_returncode()
+    return time.perf_counter() - started
+
+
+def _extras(settings: Settings) -> Findings:
+    if not settings.kafka:
+        return
+    from ..logs import kafka_options
+
+    if find_spec("crc32c"):
+        yield Finding(OK, "crc32c is installed")
+    else:
+        yield Finding(
+            WARNING,
+            "crc32c IS NOT INSTALLED: reading from Kafka takes six times as long",
+            "pip install 'streamsvm[crc]'",
+        )
+    missing = kafka_options.missing_codecs()
+    if missing:
+        yield Finding(
+            WARNING,
+            f"records that are compressed with {' or '.join(missing)} cannot be read: the packages are not installed",
+            kafka_options.CODECS_HINT,
+        )
+    else:
+        yield Finding(OK, "all compressions of Kafka can be read")
+
+
+# --- state ------------------------------------------------------------------------------------------------------------
+
+
+def _state(settings: Settings) -> Findings:
+    folder = settings.daemon.state_dir
+    existing = next(path for path in (folder, *folder.absolute().parents) if path.exists())
+    if not os.access(existing, os.W_OK):
+        yield Finding(PROBLEM, f"{existing} cannot be written", "choose another daemon.state_dir, or another user")
+    free = shutil.disk_usage(existing).free
+    level = OK if free > _FEW_BYTES else WARNING if free > _TOO_FEW_BYTES else PROBLEM
+    yield Finding(level, f"{existing} has {free / _GIB:,.1f} GiB free", "make room" if level != OK else "")
+    partitions = sorted(folder.glob("p[0-9]*"), key=lambda path: (len(path.name), path.name))
+    if not partitions:
+        yield Finding(OK, "there are no checkpoints yet")
+    for path in partitions:
+        yield _checkpoint(path, settings)
+
+
+def _checkpoint(folder: Path, settings: Settings) -> Finding:
+    try:
+        found = load_newest(folder)
+        if found is None:
+            return Finding(OK, f"{folder.name} has no checkpoint yet")
+        (epoch, sequence), checkpoint = found
+        check_fingerprint(checkpoint, settings.fingerprint(), folder)
+    except CheckpointError as error:
+        return Finding(PROBLEM, str(error))
+    except ConfigError as error:
+        return Finding(PROBLEM, *error.problems[-2:])
+    newest = checkpoint_files(folder)[0]
+    age = time.time() - newest.stat().st_mtime
+    text = f"checkpoint {sequence} of {folder.name} is readable, {age:,.0f} seconds old"
+    if newest.name != f"checkpoint-{epoch:06d}-{sequence:010d}.ssvm":
+        return Finding(WARNING, f"{text}, and not the newest", f"{newest} is damaged; the next checkpoint replaces it")
+    return Finding(OK, text)
+
+
+# --- the log ----------------------------------------------------------------------------------------------------------
+
+
+def _log(settings: Settings) -> Findings:
+    if not settings.kafka and not settings.log.dir.is_dir():
+        yield Finding(PROBLEM, f"there is no folder {settings.log.dir}", "`streamsvm produce` makes it, or see log.dir")
+        return
+    started = time.perf_counter()
+    try:
+        with _quiet(), open_once(settings) as log:
+            if settings.kafka:
+                yield from _connected(settings, time.perf_counter() - started)
+            for check in (_topics, _groups, _dead_letters, _samples):
+                yield from check(settings, log)
+    except AccessDenied as error:
+        yield Finding(PROBLEM, str(error), "see the user and the password in [kafka], and the user's rights")
+    except Unavailable as error:
+        yield Finding(PROBLEM, f"{error}; topics and groups were not looked at", _UNREACHABLE)
+    except (LogCorruption, OffsetOutOfRange, TopicMismatch) as error:
+        yield Finding(PROBLEM, str(error))
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Without the client's own words about what is reported here."""
+    client = logging.getLogger("kafka")
+    level = client.level
+    client.setLevel(logging.CRITICAL)
+    try:
+        yield
+    finally:
+        client.setLevel(level)
+
+
+def _connected(settings: Settings, seconds: float) -> Findings:
+    from ..logs import kafka_options
+
+    options = settings.kafka
+    where = options.get("bootstrap_servers", "localhost:9092")
+    who, protocol = kafka_options.identity(options)
+    yield Finding(OK, f"connected to {where} {who}, {protocol}, in {1000 * seconds:,.0f} ms")
+    for text, remedy in kafka_options.insecurities(options):
+        yield Finding(WARNING, text, remedy)
+
+
+def _topics(settings: Settings, _: Transport) -> Findings:
+    names = topics.used(settings.log)
+    found = topics.describe(settings, names)
+    findings = topics.examine(settings, names, found)
+    for finding in findings:
+        level = {topics.Severity.STOP: PROBLEM, topics.Severity.WRONG: WARNING}.get(finding.severity, OK)
+        yield Finding(level, finding.text, topics.REMEDY if level != OK and finding.topic not in found else "")
+    if not findings:
+        yield Finding(OK, f"{plural(len(names), 'topic')} as they should be")
+
+
+def _groups(settings: Settings, _: Transport) -> Findings:
+    waiting: Counter[str] = Counter()
+    for lag in lags(settings):
+        waiting[lag.group] += lag.lag
+    for group, n_records in waiting.items():
+        text = f"group {group!r} is {plural(n_records, 'record')} behind"
+        if settings.kafka:
+            from ..logs.kafka_log import describe_group
+
+            state, n_members = describe_group(settings, group)
+            text += ", and was never used" if state == "Dead" else f", {state.lower()}, {plural(n_members, 'member')}"
+        yield Finding(OK, text)
+
+
+def _dead_letters(settings: Settings, _: Transport) -> Findings:
+    topic = settings.log.dlq
+    with open_once(settings, f"{settings.group.id}-dlq") as log:
+        committed, starts = log.committed(topic), log.start_offsets(topic)
+        n_waiting = sum(
+            max(0, end - max(starts[number], Replayed.from_commit(committed.get(number)).offset))
+            for number, end in log.end_offsets(topic).items()
+        )
+    if n_waiting:
+        yield Finding(
+            WARNING,
+            f"{plural(n_waiting, 'dead letter')} not put back",
+            "`streamsvm dlq list` says why they were refused, `streamsvm dlq replay` puts them back",
+        )
+
+
+# --- the newest records -----------------------------------------------------------------------------------------------
+
+
+def _samples(settings: Settings, log: Transport) -> Findings:
+    events = _newest(log, settings.log.topic)
+    labels = _newest(log, settings.log.labels) if settings.log.labels else []
+    yield from _clocks(settings, events, labels)
+    yield from _ids(settings, events, labels)
+    if len(log.start_offsets(settings.log.topic)) > 1:
+        yield from _keys(settings, events, labels)
+
+
+def _newest(log: Transport, topic: str) -> list[Record]:
+    ends = log.end_offsets(topic)
+    starts = {number: max(start, ends[number] - _SAMPLE) for number, start in log.start_offsets(topic).items()}
+    return list(read(log, topic, starts, ends))
+
+
+def _clocks(settings: Settings, events: list[Record], labels: list[Record]) -> Findings:
+    now = time.time() * 1000
+    ahead = [record for record in (*events, *labels) if record.timestamp > now + _AHEAD_MS]
+    if ahead:
+        seconds = (max(record.timestamp for record in ahead) - now) / 1000
+        yield Finding(
+            WARNING,
+            f"{plural(len(ahead), 'record')} of {len(events) + len(labels)} from the future, up to {seconds:,.0f} "
+            "seconds: events and labels are taken in the order of their times",
+            "set the clocks of the producers, or this one",
+        )
+    codec, of_labels = settings.codec(), settings.codec()
+    skew = int(1000 * settings.join.max_skew_seconds)
+    n_apart = sum(_is_clamped(record, codec.decode, skew) for record in events)
+    n_apart += sum(_is_clamped(record, of_labels.decode_label, skew) for record in labels)
+    if n_apart:
+        yield Finding(
+            WARNING,
+            f"{plural(n_apart, 'record')} of {len(events) + len(labels)} with a ts that is not believed, for it is "
+            "farther than join.max_skew_seconds from the time of the record",
+            "for old data, raise join.max_skew_seconds; otherwise set the clocks of the producers",
+        )
+    if not ahead and not n_apart:
+        yield Finding(OK, f"the times of {plural(len(events) + len(labels), 'record')} agree with this clock")
+
+
+def _is_clamped(record: Record, decode: Callable[[Record], Event | Label], max_skew: int) -> bool:
+    try:
+        ts = decode(record).ts
+    except BadRecord:
+        return False
+    return event_time(ts, record.timestamp, max_skew) != event_time(ts, record.timestamp, _FOREVER_MS)
+
+
+def _ids(settings: Settings, events: list[Record], labels: list[Record]) -> Findings:
+    """A label meets its event by an id of the same type."""
+    types = {type(event.id) for event in _readable(events, settings.codec().decode)}
+    known = _readable(labels, settings.codec().decode_label)  # of its own, for one codec would warn of strangers, too
+    strangers = [label for label in known if types and type(label.id) not in types]
+    if strangers:
+        yield Finding(
+            PROBLEM,
+            f"{len(strangers)} of {plural(len(labels), 'label')} with an id such as {strangers[0].id!r}, of another "
+            f"type than those of the events: {DIFFERENT_IDS}, and such labels wait in vain",
+            "write the ids of events and labels alike, both as strings or both as integers",
+        )
+
+
+def _readable(records: list[Record], decode: Callable[[Record], Message]) -> Iterator[Message]:
+    for record in records:
+        with suppress(BadRecord):
+            yield decode(record)
+
+
+def _keys(settings: Settings, events: list[Record], labels: list[Record]) -> Findings:
+    """A label has to be in the partition of its event, which a key sees to if all producers place keys alike."""
+    keyless = sum(record.key is None for record in labels)
+    if keyless:
+        yield Finding(
+            PROBLEM,
+            f"{keyless} of {plural(len(labels), 'label')} without a key: they are in any partition, and meet their "
+            "events by chance",
+            "give each label the key of its event",
+        )
+    places = {record.key: record.partition for record in events if record.key is not None}
+    apart = sum(places.get(record.key, record.partition) != record.partition for record in labels if record.key)
+    if apart:
+        yield Finding(
+            PROBLEM,
+            f"{apart} of {plural(len(labels), 'label')} in another partition than events with the same key",
+            "make the producers of events and labels place keys alike (librdkafka: partitioner=murmur2_random)",
+        )
+    if settings.kafka:
+        yield from _partitioners(settings, {settings.log.topic: events, settings.log.labels: labels})
+
+
+def _partitioners(settings: Settings, samples: dict[str, list[Record]]) -> Findings:
+    from ..logs.kafka_log import partition_of
+
+    counts = {name: shape.n_partitions for name, shape in topics.describe(settings, filter(None, samples)).items()}
+    for topic, records in samples.items():
+        keyed = [record for record in records if record.key is not None]
+        astray = sum(partition_of(record.key or b"", counts[topic]) != record.partition for record in keyed)
+        if astray:
+            yield Finding(
+                WARNING,
+                f"{astray} of {plural(len(keyed), 'record')} of topic {topic!r} are not where Kafka's own partitioner "
+                "puts their keys",
+                "make all producers place keys alike (librdkafka: partitioner=murmur2_random)",
+            )
+        elif keyed:
+            yield Finding(OK, f"the keys of topic {topic!r} are where Kafka's own partitioner puts them")

@@ -1,0 +1,176 @@
+"""The command ``streamsvm search``: which C and gamma to take, by cross-validation on a grid."""
+
+import argparse
+import math
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from streamsvm.validation import Search, folds, grid_search
+from streamsvm.validation.scores import measure
+from streamsvm.validation.search import Cell
+
+from ..report import charts as report
+from ..runtime.folders import require_folder
+from ..settings.sections import ConfigError
+from ..settings.topics import plural
+from . import option_types
+from .validate import (
+    arguments_refused,
+    folds_of,
+    kind_of_folds,
+    number,
+    prepare,
+    read,
+    require_metric,
+    require_table,
+    score,
+    write_table,
+)
+
+K = 3  # folds, unless another number is given
+GAMMAS = "2^-15:2^3:2^2"  # unless the kernel has none
+
+
+def search(arguments: argparse.Namespace) -> None:
+    """Try settings on a grid over the examples of a file; print the scores, and what to do with the best setting.
+
+    Parameters
+    ----------
+    arguments
+        Those of the command line.
+
+    Raises
+    ------
+    ConfigError
+        If options are wrong, or do not go together.
+    FileError, OSError
+        If the file cannot be used, or the output not be written.
+    """
+    kind = kind_of_folds(arguments)
+    require_metric(arguments.metric)
+    gammas = _gammas(arguments)
+    require_table(arguments.out)
+    _require_picture(arguments.plot)
+    examples = read(arguments, arguments.group)
+    with arguments_refused():
+        splits = folds_of(kind, arguments, examples, K)
+    _require_scores(arguments.metric, splits, examples.y)
+    prepare()
+    with arguments_refused():
+        found = grid_search(
+            examples.X,
+            examples.y,
+            Cs=arguments.C,
+            gammas=gammas,
+            kernel=arguments.kernel,
+            degree=arguments.degree,
+            coef0=arguments.coef0,
+            weights=examples.w,
+            folds=splits,
+            metric=arguments.metric,
+            seeding=arguments.seeding,
+            tol=arguments.tol,
+            refit=False,
+            n_jobs=arguments.jobs,
+            progress=True,
+            cache_mb=arguments.cache_mb,
+            device=arguments.device,
+        )
+    _show(found, arguments)
+    if arguments.out:
+        write_table(arguments.out, [_row(cell, arguments.metric) for cell in found.table])
+    if arguments.plot:
+        report.draw_grid(found, arguments.plot, arguments.metric)
+        print(f"drew {arguments.plot}")
+
+
+def _gammas(arguments: argparse.Namespace) -> list[float]:
+    if arguments.kernel == "linear":
+        if arguments.gamma is not None:
+            raise ConfigError(["--gamma: the linear kernel has none"])
+        return [1.0]  # which it does not look at
+    return option_types.values(GAMMAS) if arguments.gamma is None else arguments.gamma
+
+
+def _require_picture(path: Path | None) -> None:
+    """Refuse a picture that could not be drawn, before the work is done."""
+    if path is None:
+        return
+    require_folder(path)
+    try:
+        report.require_picture(path)
+    except (report.PlotMissing, ValueError) as error:
+        raise ConfigError([f"--plot: {error}"]) from None
+
+
+def _require_scores(name: str, splits: folds.Folds, y: np.ndarray) -> None:
+    """Refuse a metric that some fold has none of, which would leave no setting with a mean, before the work is done."""
+    for i, test in enumerate(splits.tests, 1):
+        if math.isnan(measure(name, y[test], np.zeros(len(test)))):
+            raise ConfigError([f"--metric {name}: fold {i} tests one class only and has none; use larger folds"])
+
+
+def _row(cell: Cell, metric: str) -> dict[str, Any]:
+    return {
+        "C": cell.C,
+        "gamma": cell.gamma,
+        metric: cell.score,
+        "deviation": cell.spread,
+        "iterations": cell.result.iterations,
+        "kernel_evaluations": cell.result.kernel_evaluations,
+        "seconds": cell.result.seconds,
+    }
+
+
+def _show(found: Search, arguments: argparse.Namespace) -> None:
+    best, is_linear = found.best, arguments.kernel == "linear"
+    print(
+        f"{plural(len(found.table), 'setting')} of the {arguments.kernel} kernel, "
+        f"{plural(len(best.result.per_fold), 'fold')} each: "
+        f"{found.seconds:.3f} seconds, {found.iterations:,} iterations, {found.kernel_evaluations:,} kernel evaluations"
+    )
+    print(f"\n{arguments.metric}, mean of the folds; * is the best")
+    print(report.aligned(_lines(found, is_linear)))
+    setting = {"C": best.C} if is_linear else {"C": best.C, "gamma": best.gamma}
+    shown = ", ".join(f"{name} = {number(value)}" for name, value in setting.items())
+    print(
+        f"\nbest: {shown}, with {arguments.metric} {score(best.score)} (deviation {score(best.spread)} over the folds)"
+    )
+    for name, value in setting.items():
+        _note_edge(name, value, found.Cs if name == "C" else found.gammas)
+    _show_use(setting, arguments)
+
+
+def _lines(found: Search, is_linear: bool) -> list[tuple[str, ...]]:
+    """The grid as lines of a table: a line for each C, a column for each gamma."""
+    columns = ["score"] if is_linear else report.axis_labels(found.gammas)
+    at = found.table.index(found.best)
+    cells = [f"{score(cell.score)}{'*' if i == at else ' '}" for i, cell in enumerate(found.table)]
+    width = len(found.gammas)
+    rows = [cells[i : i + width] for i in range(0, len(cells), width)]
+    header = ("C" if is_linear else "C \\ gamma", *(f"{column} " for column in columns))
+    return [header, *((C, *row) for C, row in zip(report.axis_labels(found.Cs), rows, strict=True))]
+
+
+def _note_edge(name: str, value: float, tried: Sequence[float]) -> None:
+    if len(tried) > 1 and value in (tried[0], tried[-1]):
+        side = "smaller" if value == tried[0] else "larger"
+        print(f"this {name} is at the edge of the grid; {side} ones may be better still")
+
+
+def _show_use(setting: dict[str, float], arguments: argparse.Namespace) -> None:
+    """How a model is trained with the setting, by the daemon and in Python."""
+    named = {"kernel": arguments.kernel} if arguments.kernel != "rbf" else {}
+    values = {name: number(value) for name, value in setting.items()}
+    if arguments.kernel == "poly":
+        values["degree"] = str(arguments.degree)
+    if arguments.kernel in ("poly", "sigmoid"):
+        values["coef0"] = number(arguments.coef0)
+    overrides = [f"--set model.{name}={value}" for name, value in (named | values).items()]
+    print("train with it: streamsvm run CONFIG.toml", *overrides, f"--set features.scale={arguments.scale}")
+    keywords = [f"{name}={value!r}" for name, value in named.items()] + [f"{n}={value}" for n, value in values.items()]
+    scaler = "" if arguments.scale == "none" else f'WarmupScaler("{arguments.scale}") | '
+    print(f"or in Python:  {scaler}LASVM({', '.join(keywords)})")

@@ -1,0 +1,182 @@
+"""The labelled examples of a file as one matrix, for the solvers that want all of them at once."""
+
+import csv
+from collections.abc import Collection, Iterable, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+from tqdm import tqdm
+
+from streamsvm import WarmupScaler
+
+from ..records.files import SUFFIXES, Columns, Example, FileError, read_examples
+
+FEWEST_NUMBERED = 20  # rows, below which whole numbers may rise by chance
+LARGEST_RATIO = 10.0  # of two features' sizes, above which scaling is advised
+
+
+class TrainingSet(NamedTuple):
+    """Labelled examples.
+
+    Attributes
+    ----------
+    X
+        The examples, (n, D); a feature that an example lacks is 0.
+    y
+        Labels, (n,) bool.
+    w
+        Weights, (n,); None if all are 1.
+    ids
+        Ids, as the file has them.
+    groups
+        Whose the examples are; None if that was not asked for.
+    features
+        Names of the columns: as they first occur in the file, or by number if all are numbers.
+    n_complete
+        How many examples have all features.
+    """
+
+    X: sp.csr_matrix
+    y: np.ndarray
+    w: np.ndarray | None
+    ids: list[str | int]
+    groups: list[str] | None
+    features: list[str]
+    n_complete: int
+
+
+def read_training_set(
+    path: Path, file_format: str, columns: Columns, scale: str, numbering: Collection[str] = ()
+) -> TrainingSet:
+    """Read a file of labelled examples.
+
+    Parameters
+    ----------
+    path, file_format, columns
+        As for `readers.read_examples`.
+    scale
+        ``"none"``, or a kind of `WarmupScaler`, which then learns from all examples.
+    numbering
+        Features that may number the examples.
+
+    Raises
+    ------
+    FileError, OSError
+        If the file cannot be read or used, or has no examples of both classes.
+    """
+    _require_label(path, file_format, columns)
+    bar = tqdm(read_examples(path, file_format, columns), "reading", unit=" records", disable=None)
+    examples = list(bar)
+    events = [example.event for example in examples]
+    y = np.array([event.y for event in events], bool)
+    n_positive = int(y.sum())
+    if n_positive in (0, len(y)):
+        found = f"all {len(y)} labels are {'positive' if n_positive else 'negative'}" if examples else "no examples"
+        raise FileError(f"{path}: {found}; examples of both classes are needed")
+    rows = [event.x for event in events]
+    _refuse_numbering(path, rows, numbering)
+    if scale != "none":
+        rows = _scaled(rows, scale)
+    features = _names(rows)
+    w = np.array([event.w for event in events])
+    return TrainingSet(
+        _matrix(rows, features),
+        y,
+        None if (w == 1.0).all() else w,
+        [event.id for event in events],
+        _groups(examples),
+        features,
+        sum(len(x) == len(features) for x in rows),
+    )
+
+
+def _require_label(path: Path, file_format: str, columns: Columns) -> None:
+    """Ask for the label of a file that can have it in any column, before its text is refused as no number."""
+    is_csv = file_format == "csv" or (file_format == "auto" and SUFFIXES.get(path.suffix.lower()) == "csv")
+    if is_csv and columns.label is None:
+        with open(path, newline="", encoding="utf-8-sig", errors="replace") as file:
+            header = next(csv.reader(file), [])
+        named = f"; there are {', '.join(map(repr, header))}" if header else ""
+        raise FileError(f"{path}: --label is missing: it names the column of the label{named}")
+
+
+def _refuse_numbering(path: Path, rows: list[dict[str, float]], allowed: Collection[str]) -> None:
+    """Refuse an id among the features: it tells the examples apart, and of a file that is sorted also the labels."""
+    if len(rows) < FEWEST_NUMBERED:
+        return
+    for name in rows[0].keys() - set(allowed):
+        if all(name in x for x in rows) and _numbers_rows(np.array([x[name] for x in rows])):
+            raise FileError(
+                f"{path}: {name!r} numbers the examples: it is another whole number in each. If it is their id, say "
+                f"--id {name} (of CSV and flat JSON lines) or leave it out; if it is a feature, --feature {name}"
+            )
+
+
+def _numbers_rows(values: np.ndarray) -> bool:
+    """Whether these are whole numbers that rise or fall from row to row, or come without a gap in any order."""
+    if (values != np.floor(values)).any():
+        return False
+    steps = np.diff(values)
+    if (steps > 0).all() or (steps < 0).all():
+        return True
+    return len(np.unique(values)) == len(values) == values.max() - values.min() + 1
+
+
+def _groups(examples: Sequence[Example]) -> list[str] | None:
+    groups = [example.group for example in examples if example.group is not None]
+    return groups or None
+
+
+def _scaled(rows: list[dict[str, float]], kind: str) -> list[dict[str, float]]:
+    scaler = WarmupScaler(kind, warmup=len(rows))
+    for x in rows:
+        scaler.learn_one(x)
+    return scaler.transform_many(rows)
+
+
+def _names(rows: Iterable[dict[str, float]]) -> list[str]:
+    names = list(dict.fromkeys(name for x in rows for name in x))
+    return sorted(names, key=int) if all(name.isdecimal() for name in names) else names
+
+
+def _matrix(rows: list[dict[str, float]], features: list[str]) -> sp.csr_matrix:
+    column_of = {name: column for column, name in enumerate(features)}
+    starts = np.cumsum([0] + [len(x) for x in rows])
+    columns = np.fromiter((column_of[name] for x in rows for name in x), np.int64, starts[-1])
+    values = np.fromiter((value for x in rows for value in x.values()), np.float64, starts[-1])
+    matrix = sp.csr_matrix((values, columns, starts), shape=(len(rows), len(features)))
+    matrix.sort_indices()
+    matrix.eliminate_zeros()
+    return matrix
+
+
+def advice(examples: TrainingSet, scale: str) -> str | None:
+    """What is unwise about the way the examples are scaled, if anything is."""
+    return _uneven(examples) if scale == "none" else _sparse(examples)
+
+
+def _sparse(examples: TrainingSet) -> str | None:
+    if examples.n_complete == len(examples.y):
+        return None
+    return (
+        f"{len(examples.y) - examples.n_complete} examples lack features; these stay 0, and the others are scaled by "
+        "what is there, as by the daemon: leave --scale out if the file leaves out zeros"
+    )
+
+
+def _uneven(examples: TrainingSet) -> str | None:
+    """The largest feature decides on every distance."""
+    sizes = abs(examples.X).max(axis=0).toarray().ravel()
+    used = np.flatnonzero(sizes)
+    if len(used) == 0:
+        return None
+    small, large = used[np.argmin(sizes[used])], used[np.argmax(sizes[used])]
+    if sizes[large] <= LARGEST_RATIO * sizes[small]:
+        return None
+    names = examples.features
+    return (
+        f"feature {names[large]!r} goes up to {sizes[large]:.3g} and {names[small]!r} to {sizes[small]:.3g}; "
+        "--scale standard or --scale minmax puts them on an equal footing"
+    )

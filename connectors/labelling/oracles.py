@@ -1,0 +1,202 @@
+"""Oracles: programs that answer questions, and what it takes to read labels that were written down elsewhere.
+
+An oracle is a function of a question that tells whether its event is of the positive class, or None if it does not
+know.  `truth_from_field` and `truth_from_file` make oracles of labels that are known already, for trying things out:
+with a delay, and with some of them turned round.
+"""
+
+import csv
+import logging
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numpy as np
+
+from ..logs.transport import Unavailable
+from ..records.codec import LABELS
+from ..records.files import SUFFIXES, FileError, parse_object
+from ..settings.sections import LabelSettings
+from ..trainer.trainer import POLL_SECONDS, Stop
+from .service import LabellingService, Shown, UnknownQuestion
+
+logger = logging.getLogger(__name__)
+
+Oracle = Callable[[Shown], bool | None]
+Result = TypeVar("Result")
+
+
+def answer_with(
+    service: LabellingService,
+    oracle: Oracle,
+    stop: Stop,
+    *,
+    who: str = "oracle",
+    delay: float = 0.0,
+    noise: float = 0.0,
+    seed: int | None = None,
+    enough: Callable[[Mapping[str, Any]], bool] = lambda stats: False,
+) -> int:
+    """Let a program answer, one question after the other.
+
+    Parameters
+    ----------
+    service
+        Where the questions are.
+    oracle
+        Tells whether an event is of the positive class, or None if it does not know.
+    stop
+        Asked between questions.
+    who
+        Source of the labels.
+    delay
+        Seconds that each answer takes.
+    noise
+        Share of the labels that are turned round.
+    seed
+        Of the noise.
+    enough
+        Told `LabellingService.stats` while there is no question; True ends it.
+
+    Returns
+    -------
+    int
+        Number of labels.
+
+    Raises
+    ------
+    ValueError
+        If `delay` is negative or `noise` is no share.
+    """
+    if not (delay >= 0 and 0 <= noise <= 1):
+        raise ValueError(f"delay must be at least 0 and noise from 0 to 1, got {delay!r} and {noise!r}")
+    rng = np.random.default_rng(seed)
+    n_labels, seen, verdict = 0, -1, ""
+    while not stop():
+        shown = patiently(service, stop, lambda: service.next(who))
+        if shown is None:
+            if seen != (seen := service.wait(POLL_SECONDS, seen)):
+                verdict = _tell_verdict(service, verdict)
+            if enough(service.stats()):
+                break
+            continue
+        y = oracle(shown)
+        if y is not None and noise and rng.random() < noise:
+            y = not y
+        until = time.monotonic() + delay
+        while (left := until - time.monotonic()) > 0 and not stop():
+            time.sleep(min(left, POLL_SECONDS))
+        if not stop():
+            n_labels += patiently(service, stop, partial(_tell_label, service, shown.query_id, y, who)) or 0
+    return n_labels
+
+
+def _tell_verdict(service: LabellingService, told: str) -> str:
+    """Say that the trainer asks for no more, unless that was the last that was told."""
+    verdict = service.stats()["verdict"]
+    why: str = verdict["why"] if verdict["stop"] else ""
+    if why and why != told:
+        logger.info("enough is labelled: %s", why)
+    return why
+
+
+def _tell_label(service: LabellingService, query_id: str, y: bool | None, who: str) -> int:
+    with suppress(UnknownQuestion):  # it was withdrawn long ago
+        if y is not None:
+            return int(service.answer(query_id, y, who) in ("first", "changed"))
+        service.skip(query_id, who)
+    return 0
+
+
+def patiently(service: LabellingService, stop: Stop, call: Callable[[], Result]) -> Result | None:
+    """What `call` returns once the log is there; None if `stop` says True before.
+
+    Raises
+    ------
+    Exception
+        Whatever has ended the reading of the questions for good.
+    """
+    complaint = None
+    while not stop():
+        service.check()
+        try:
+            return call()
+        except Unavailable as error:
+            if str(error) != complaint:
+                logger.warning("%s", error)
+            complaint = str(error)
+            time.sleep(POLL_SECONDS)
+    return None
+
+
+def truth_from_field(name: str, labels: LabelSettings) -> Oracle:
+    """An oracle that reads the label from a field of the event; it does not know those without."""
+    return lambda shown: read_label(shown.event.get(name), labels)
+
+
+def truth_from_file(path: Path, labels: LabelSettings) -> Oracle:
+    """An oracle that knows the labels in a file, by the id of the event.
+
+    Parameters
+    ----------
+    path
+        CSV with a header, or JSON lines.  Of its columns or fields, "id" is the event's id and "y", or "label", the
+        label; others do not matter.
+    labels
+        Names of the labels.
+
+    Raises
+    ------
+    FileError
+        At the first line that is wrong.
+    OSError
+        If the file cannot be read.
+    """
+    truth: dict[str, bool] = {}
+    try:
+        for where, fields in _rows(path):
+            y = read_label(fields.get("y", fields.get("label")), labels)
+            if y is None or fields.get("id") in (None, ""):
+                raise FileError(f"{where}: needs an 'id' and a label 'y' of {label_names(labels)}")
+            if truth.setdefault(str(fields["id"]), y) != y:
+                raise FileError(f"{where}: id {fields['id']!r} had the other label before")
+    except (UnicodeDecodeError, csv.Error) as error:
+        raise FileError(f"{path}: {error}") from None
+    if not truth:
+        raise FileError(f"{path} has no labels")
+    return lambda shown: truth.get(str(shown.id))
+
+
+def _rows(path: Path) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    kind = SUFFIXES.get(path.suffix.lower())
+    if kind not in ("csv", "jsonl"):
+        raise FileError(f"{path}: must be a file .csv or .jsonl")
+    with open(path, newline="", encoding="utf-8-sig") as file:
+        if kind == "csv":
+            rows = csv.DictReader(file)
+            yield from ((f"{path}, line {rows.line_num}", row) for row in rows)
+            return
+        for number, line in enumerate(file, 1):
+            if line.strip():
+                yield f"{path}, line {number}", parse_object(line, f"{path}, line {number}")
+
+
+def read_label(value: Any, labels: LabelSettings) -> bool | None:
+    """What a label means that is a boolean, a number or text; None if it means nothing."""
+    if isinstance(value, str):
+        text = value.strip()
+        if labels.positive and text in (labels.positive, labels.negative):
+            return text == labels.positive
+        value = {"true": True, "false": False}.get(text.lower(), text)
+        with suppress(ValueError):
+            value = float(value)
+    return LABELS.get(value) if isinstance(value, int | float) else None
+
+
+def label_names(labels: LabelSettings) -> str:
+    """The labels that are understood, for messages."""
+    names = f"{labels.positive!r}/{labels.negative!r}, " if labels.positive else ""
+    return f"{names}true/false, 1/0 or +1/-1"

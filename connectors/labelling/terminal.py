@@ -1,0 +1,355 @@
+"""Questions in a terminal, answered by keys: over ssh, or from a pipe with one key a line."""
+
+import json
+import math
+import os
+import re
+import select
+import shutil
+import sys
+import termios
+import textwrap
+import tty
+from collections import deque
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from functools import partial
+from typing import Any, TextIO
+
+from ..settings.sections import Settings
+from ..trainer.trainer import POLL_SECONDS, Stop
+from .oracles import patiently
+from .service import LabellingService, Shown, UnknownQuestion
+
+WHY = {
+    "seed": "examples of both classes are needed first",
+    "boundary": "the model is least sure of it",
+    "explore": "chosen at random, to find what the model does not suspect",
+    "audit": "chosen at random, to check that nothing was missed",
+}
+
+_TEXT_LINES = 20
+_FIELD_LINES = 12  # fields of the event besides the text
+_FRAME_LINES = 12  # of what is around the features
+_LEAST_ROWS = 8
+_BARS = "▁▂▃▄▅▆▇█"
+_BLOCK = 4096
+_SEQUENCE = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|O.|.)?")  # that a key such as Home or an arrow sends
+
+
+def run(service: LabellingService, settings: Settings, stop: Stop, who: str, source: TextIO, target: TextIO) -> int:
+    """Show questions, one after the other, until there is a "q", the end of the input, or `stop`.
+
+    Parameters
+    ----------
+    service
+        Where the questions are.
+    settings
+        Names of the labels, and which field of an event is a text.
+    stop
+        Asked a few times a second.
+    who
+        Source of the labels.
+    source
+        A terminal, or a pipe or file with one key a line.
+    target
+        What is written to.
+
+    Returns
+    -------
+    int
+        Number of labels.
+    """
+    with _Keys.of(source) as keys:
+        return _Terminal(service, settings, stop, who, keys, target).run()
+
+
+class _Terminal:
+    def __init__(
+        self, service: LabellingService, settings: Settings, stop: Stop, who: str, keys: "_Keys", target: TextIO
+    ) -> None:
+        self._service = service
+        self._settings = settings
+        self._stop = stop
+        self._who = who
+        self._keys = keys
+        self._target = target
+        self._names = class_names(settings)
+        self._is_done = False
+        self._said: list[str] = []  # about the waiting
+        self._n_labels = 0
+
+    def run(self) -> int:
+        while not self._is_done and not self._stop():
+            shown = self._patiently(partial(self._service.next, self._who))
+            if shown is None:
+                self._wait()
+                continue
+            self._said = []
+            self._keys.forget()
+            self._say(picture(shown, self._settings, self._service.stats(), self._size()))
+            self._await_answer(shown)
+        self._service.release(self._who)
+        self._say(f"{self._n_labels} labels given" if self._n_labels != 1 else "1 label given")
+        return self._n_labels
+
+    def _wait(self) -> None:
+        """Until there is a question."""
+        stats = self._service.stats()
+        if not stats["loaded"]:
+            self._service.wait(POLL_SECONDS)
+            return
+        waiting = "that is enough; q ends" if stats["verdict"]["stop"] else "waiting for a question; q ends"
+        words = ["", *_progress(stats, self._names), waiting]
+        if words != self._said:  # the trainer hears the last answer a little later
+            self._said = words
+            self._say("\n".join(words))
+        if self._keys.is_ended:
+            self._is_done = True
+        elif self._keys.first in ("q", "u"):
+            self._command(self._keys.take(0) or "")
+        elif self._keys.is_terminal:
+            self._keys.take(POLL_SECONDS)
+        else:
+            self._service.wait(POLL_SECONDS)
+
+    def _await_answer(self, shown: Shown) -> None:
+        while not self._is_done and not self._stop():
+            key = self._keys.take(POLL_SECONDS)
+            if key is None:
+                self._is_done = self._keys.is_ended
+            elif key in ("q", "u"):
+                if self._command(key):
+                    return
+            elif self._answer(shown, key):
+                return
+
+    def _command(self, key: str) -> bool:
+        """Quit or undo; whether another question has to be shown."""
+        if key == "q":
+            self._is_done = True
+            return False
+        taken = self._patiently(partial(self._service.undo, self._who))
+        self._say("nothing to take back" if taken is None else "your last answer is taken back")
+        if taken is not None:
+            self._n_labels -= 1
+            self._said = []
+        return taken is not None
+
+    def _answer(self, shown: Shown, key: str) -> bool:
+        """Answer with a key; whether it is one."""
+        query_id, who, service = shown.query_id, self._who, self._service
+        choices = {"1": True, "2": False}
+        if key in choices:
+            what = self._names[int(key) - 1]
+            outcome = self._patiently(lambda: service.answer(query_id, choices[key], who))
+            self._n_labels += outcome in ("first", "changed")
+        elif key in ("s", "i"):
+            what = "skipped" if key == "s" else "ignored"
+            say = service.skip if key == "s" else service.ignore
+            outcome = self._patiently(partial(say, query_id, who))
+        else:
+            self._say(f"{_plain(key)!r} is no key here; {keys_line(self._names)}")
+            return False
+        if outcome is not None:
+            self._say(f"-> {what}")
+        return True
+
+    def _patiently(self, call: Any) -> Any:
+        """What `call` returns once the log is there; a question that is gone needs no answer."""
+        try:
+            return patiently(self._service, self._stop, call)
+        except UnknownQuestion as error:
+            self._say(str(error))
+            return None
+
+    def _say(self, text: str) -> None:
+        encoding = self._target.encoding or "utf-8"
+        print(text.encode(encoding, "replace").decode(encoding), file=self._target, flush=True)
+
+    def _size(self) -> tuple[int, int]:
+        size = shutil.get_terminal_size()
+        return size.columns, size.lines
+
+
+# --- keys -------------------------------------------------------------------------------------------------------------
+
+
+class _Keys:
+    """Keys of a terminal at once, and of anything else line by line, for a word is not to be taken for its letters."""
+
+    def __init__(self, descriptor: int, *, is_terminal: bool) -> None:
+        self.is_terminal = is_terminal
+        self._descriptor = descriptor
+        self._rest = b""
+        self._pending: deque[str] = deque()
+        self._has_ended = False
+
+    @classmethod
+    @contextmanager
+    def of(cls, source: TextIO) -> Iterator["_Keys"]:
+        descriptor, is_terminal = source.fileno(), source.isatty()
+        before = termios.tcgetattr(descriptor) if is_terminal else None
+        try:
+            if is_terminal:
+                tty.setcbreak(descriptor, termios.TCSANOW)
+            yield cls(descriptor, is_terminal=is_terminal)
+        finally:
+            if before is not None:
+                termios.tcsetattr(descriptor, termios.TCSADRAIN, before)
+
+    @property
+    def first(self) -> str | None:
+        """The next key, if it is there."""
+        self._fill(0)
+        return self._pending[0] if self._pending else None
+
+    @property
+    def is_ended(self) -> bool:
+        """Whether no key will come any more."""
+        self._fill(0)
+        return self._has_ended and not self._pending
+
+    def take(self, seconds: float) -> str | None:
+        """The next key, if one comes in time."""
+        self._fill(seconds)
+        return self._pending.popleft() if self._pending else None
+
+    def forget(self) -> None:
+        """Let go of keys that were pressed before there was something to see."""
+        if self.is_terminal:
+            termios.tcflush(self._descriptor, termios.TCIFLUSH)
+            self._pending.clear()
+
+    def _fill(self, seconds: float) -> None:
+        if self._pending or self._has_ended or not select.select([self._descriptor], [], [], seconds)[0]:
+            return
+        data = os.read(self._descriptor, _BLOCK)
+        self._has_ended = not data
+        if self.is_terminal:
+            keys = list(_SEQUENCE.sub("", data.decode(errors="ignore")))
+        else:
+            *lines, self._rest = (self._rest + data).split(b"\n")
+            if self._has_ended:
+                lines.append(self._rest)
+            keys = [line.decode(errors="replace") for line in lines]
+        self._pending.extend(key.strip().lower() for key in keys if key.strip())
+
+
+# --- pictures ---------------------------------------------------------------------------------------------------------
+
+
+def class_names(settings: Settings) -> tuple[str, str]:
+    """What the keys 1 and 2 stand for: the positive class, and the negative one."""
+    return settings.label.positive or "positive", settings.label.negative or "negative"
+
+
+def keys_line(names: tuple[str, str]) -> str:
+    """What the keys do."""
+    return f"[1] {names[0]}  [2] {names[1]}  [s] cannot tell  [i] ignore  [u] undo  [q] quit"
+
+
+def picture(shown: Shown, settings: Settings, stats: Mapping[str, Any], size: tuple[int, int]) -> str:
+    """A question as text.
+
+    Parameters
+    ----------
+    shown
+        The question.
+    settings
+        Names of the labels, and which field of the event is a text.
+    stats
+        Of the service.
+    size
+        Columns and lines of the terminal.
+    """
+    width, height = max(40, size[0]), size[1]
+    names = class_names(settings)
+    fields = _fields(shown, settings, width)
+    score = "" if shown.score is None else f"{shown.score:.0%} {names[0]}, "
+    n_rows = max(_LEAST_ROWS, height - _FRAME_LINES - len(fields))
+    lines = [
+        "-" * width,
+        f"event {_short(shown.id, width - 6)}",
+        *fields,
+        *_features(shown, width, n_rows),
+        "",
+        f"asked because {WHY.get(shown.reason, _short(shown.reason, width))}",
+        f"the model: {score}margin {shown.margin:+.3g}",
+        *_progress(stats, names),
+        keys_line(names),
+    ]
+    return "\n".join(lines)
+
+
+def _features(shown: Shown, width: int, n_rows: int) -> list[str]:
+    """Features with their values, those that are unusual first, and marked."""
+    unusual = sorted(shown.unusual, key=lambda name: -abs(shown.unusual[name]))
+    names = [*(name for name in unusual if name in shown.x), *(name for name in shown.x if name not in shown.unusual)]
+    chosen = names[:n_rows]
+    labels = {name: _short(name, width // 2) for name in chosen}
+    column = max(map(len, labels.values()), default=0)
+    rows = []
+    for name in chosen:
+        z = shown.unusual.get(name)
+        mark = "" if z is None else f"  <- unusual: {z:+.1f} deviations"
+        rows.append(f"  {labels[name]:{column}}  {shown.x[name]:>12.6g}{mark}")
+    if len(names) > len(chosen):
+        rows.append(f"  and {len(names) - len(chosen)} more features")
+    return rows
+
+
+def _fields(shown: Shown, settings: Settings, width: int) -> list[str]:
+    """What else the event has: the text in full, anything else on a line."""
+    text_field, lines = settings.labelling.text, []
+    if isinstance(text := shown.event.get(text_field), str):
+        paragraphs = [textwrap.wrap(_plain(part), width - 2) or [""] for part in text.splitlines()]
+        wrapped = [f"  {line}" for paragraph in paragraphs for line in paragraph]
+        lines += wrapped[:_TEXT_LINES]
+        if len(wrapped) > _TEXT_LINES:
+            lines.append(f"  ... and {len(wrapped) - _TEXT_LINES} more lines")
+    others = [(name, value) for name, value in shown.event.items() if name != text_field or not isinstance(value, str)]
+    for name, value in others[:_FIELD_LINES]:
+        drawn = _bars(value, width // 2) if name == settings.labelling.series else None
+        lines.append(f"  {_short(name, width // 3)}: {drawn or _short(value, width // 2)}")
+    if len(others) > _FIELD_LINES:
+        lines.append(f"  and {len(others) - _FIELD_LINES} more fields")
+    return lines
+
+
+def _bars(value: Any, width: int) -> str | None:
+    """A list of numbers as a row of bars; None if it is anything else, or so large that floats cannot tell."""
+    if not isinstance(value, list) or not value:
+        return None
+    if not all(type(item) in (int, float) and abs(item) <= sys.float_info.max for item in value):
+        return None
+    numbers = [float(item) for item in value]
+    step = -(-len(numbers) // width)
+    means = [sum(part) / len(part) for part in (numbers[i : i + step] for i in range(0, len(numbers), step))]
+    low = min(means)
+    span = max(means) - low or 1.0
+    if not math.isfinite(span):
+        return None
+    bars = "".join(_BARS[round((mean - low) / span * (len(_BARS) - 1))] for mean in means)
+    return f"{bars} {min(numbers):g} to {max(numbers):g}"
+
+
+def _progress(stats: Mapping[str, Any], names: tuple[str, str]) -> list[str]:
+    remaining = stats["remaining"]
+    budget = "" if remaining is None else f"; {remaining} left of the budget"
+    counts = f"{stats['labels']} labels: {stats['positive']} {names[0]}, {stats['negative']} {names[1]}{budget}"
+    refused = f"damaged records, set aside: {stats['refused']}" if stats.get("refused") else ""
+    notes = (stats["verdict"]["why"], refused, stats["trainer"], stats["trouble"])
+    return [counts, *(_plain(note) for note in notes if note)]
+
+
+def _plain(text: str) -> str:
+    """Text without what a terminal would take for commands."""
+    return "".join(character if character.isprintable() else " " for character in text)
+
+
+def _short(value: Any, width: int) -> str:
+    """A value on one line."""
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    text = _plain(text[: 4 * width])
+    return text if len(text) <= width else text[: max(width - 3, 1)] + "..."

@@ -1,0 +1,189 @@
+"""The embedded log: a folder of topics, read and written without a broker.
+
+``DIR/TOPIC/PARTITION/`` holds a partition as `segments` describes it.  Any number of processes may read, one may write.
+There are no groups: every consumer has all partitions.
+"""
+
+import json
+import os
+import re
+import time
+from collections.abc import Collection, Mapping
+from pathlib import Path
+from zlib import crc32
+
+from streamsvm.core import snapshot
+
+from ..runtime.folders import naming
+from .segments import Appender, Cursor, LogCorruption, begin, end
+from .transport import POLL_BYTES, TOPIC_NAME, Committed, Headers, Ownership, Record
+
+_POLL_INTERVAL = 0.02  # seconds between two looks at the end of the log
+_PARTITION = re.compile(r"0|[1-9][0-9]{0,8}")
+
+
+class LocalLog:
+    """A folder of topics, as a `transport.Transport`.
+
+    Parameters
+    ----------
+    folder
+        Where the topics are; made when the first record is produced.
+    segment_bytes
+        Size at which a new segment is begun.
+    group
+        Under which name offsets are committed.
+
+    Raises
+    ------
+    LogCorruption
+        By any method that meets a damaged record, or a segment that is cut or missing.
+    AlreadyInUse
+        By `produce`, if another process writes to the topic.
+    """
+
+    def __init__(self, folder: str | os.PathLike[str], segment_bytes: int = 16 << 20, group: str = "streamsvm") -> None:
+        self._folder = Path(folder)
+        self._segment_bytes = segment_bytes
+        self._group = group
+        self._cursors: dict[tuple[str, int], Cursor] = {}
+        self._paused: set[tuple[str, int]] = set()
+        self._at_end: set[tuple[str, int]] = set()  # whose end the last poll has met
+        self._appenders: dict[tuple[str, int], Appender] = {}
+        self._n_partitions: dict[str, int] = {}  # of topics that are written
+
+    def create(self, topic: str, n_partitions: int) -> None:
+        """Make a topic, or give it more partitions; otherwise a topic has one, made by its first record."""
+        for partition in range(n_partitions):
+            self._partition(topic, partition).mkdir(parents=True, exist_ok=True)
+        self._n_partitions.pop(topic, None)
+
+    def subscribe(self, topic: str, ownership: Ownership) -> None:
+        ownership.assigned(sorted(self._folders(topic)) or [0])
+
+    def topic_id(self, topic: str) -> str:
+        return ""
+
+    def seek(self, topic: str, partition: int, offset: int) -> None:
+        self.release(topic, partition)
+        self._cursors[topic, partition] = Cursor(self._partition(topic, partition), offset)
+
+    def release(self, topic: str, partition: int) -> None:
+        cursor = self._cursors.pop((topic, partition), None)
+        if cursor is not None:
+            cursor.close()
+        self._paused.discard((topic, partition))
+        self._at_end.discard((topic, partition))
+
+    def poll(self, timeout: float, limit: int) -> list[Record]:
+        deadline = time.monotonic() + timeout
+        while not (records := self._take(limit)) and time.monotonic() < deadline:
+            time.sleep(_POLL_INTERVAL)
+        return records
+
+    def position(self, topic: str, partition: int) -> int:
+        return self._cursors[topic, partition].offset
+
+    def known_end(self, topic: str, partition: int) -> int:
+        return self.position(topic, partition) + ((topic, partition) not in self._at_end)
+
+    def pause(self, topic: str, partition: int) -> None:
+        self._paused.add((topic, partition))
+
+    def resume(self, topic: str, partition: int) -> None:
+        self._paused.discard((topic, partition))
+
+    def produce(
+        self,
+        topic: str,
+        value: bytes | None,
+        *,
+        key: bytes | None = None,
+        headers: Headers = (),
+        partition: int | None = None,
+    ) -> None:
+        """Append a record; other processes see it at once, `flush` makes it durable."""
+        if partition is None:
+            partition = 0 if key is None else crc32(key) % self._partitions_of(topic)
+        appender = self._appenders.get((topic, partition))
+        if appender is None:
+            appender = Appender(self._partition(topic, partition), self._segment_bytes)
+            self._appenders[topic, partition] = appender
+        appender.append(time.time_ns() // 1_000_000, key, value, headers)
+
+    def flush(self) -> None:
+        for appender in self._appenders.values():
+            appender.sync()
+
+    def can_commit(self) -> bool:
+        return True
+
+    def commit(self, offsets: Mapping[tuple[str, int], Committed]) -> bool:
+        for (topic, partition), committed in offsets.items():
+            path = self._partition(topic, partition) / f"committed-{self._group}.json"
+            path.parent.mkdir(parents=True, exist_ok=True)
+            with naming(path):
+                snapshot.write_atomic(path, json.dumps(committed).encode())
+        return True
+
+    def committed(self, topic: str, partitions: Collection[int] | None = None) -> dict[int, Committed]:
+        name = f"committed-{self._group}.json"
+        return {
+            partition: _read_committed(folder / name)
+            for partition, folder in self._folders(topic).items()
+            if (partitions is None or partition in partitions) and (folder / name).exists()
+        }
+
+    def start_offsets(self, topic: str) -> dict[int, int]:
+        return {partition: begin(folder) for partition, folder in self._folders(topic).items()}
+
+    def end_offsets(self, topic: str) -> dict[int, int]:
+        return {partition: end(folder)[0] for partition, folder in self._folders(topic).items()}
+
+    def close(self) -> None:
+        for key in list(self._cursors):
+            self.release(*key)
+        for appender in self._appenders.values():
+            appender.close()
+        self._appenders.clear()
+
+    def __enter__(self) -> "LocalLog":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _partition(self, topic: str, partition: int) -> Path:
+        if not TOPIC_NAME.fullmatch(topic):
+            raise ValueError(f"topic {topic!r} must be 1 to 200 letters, digits, '.', '_' or '-'")
+        return self._folder / topic / str(partition)
+
+    def _folders(self, topic: str) -> dict[int, Path]:
+        parent = self._partition(topic, 0).parent  # which checks the name
+        return {int(folder.name): folder for folder in parent.glob("[0-9]*") if _PARTITION.fullmatch(folder.name)}
+
+    def _partitions_of(self, topic: str) -> int:
+        if topic not in self._n_partitions:
+            self._n_partitions[topic] = len(self._folders(topic)) or 1
+        return self._n_partitions[topic]
+
+    def _take(self, limit: int) -> list[Record]:
+        records: list[Record] = []
+        size = 0
+        for key, cursor in self._cursors.items():
+            if len(records) < limit and size < POLL_BYTES and key not in self._paused:
+                taken = cursor.take(*key, limit - len(records), POLL_BYTES - size)
+                (self._at_end.add if cursor.is_at_end else self._at_end.discard)(key)
+                records += taken
+                size += sum(record.nbytes for record in taken)
+        return records
+
+
+def _read_committed(path: Path) -> Committed:
+    try:
+        match json.loads(path.read_bytes()):
+            case [int(offset), str(metadata)] if offset >= 0:
+                return Committed(offset, metadata)
+    except (ValueError, RecursionError):
+        pass
+    raise LogCorruption(f"{path}: it must hold an offset and a text; without this file nothing is committed here")

@@ -1,0 +1,425 @@
+"""Bytes on a topic <-> events, labels and predictions.
+
+An event has an ``id``, features ``x`` and, optionally, a label ``y``, a weight ``w`` and a time ``ts``, in one of the
+`FORMATS`.  In JSON it is ``{"id": ..., "x": {name: number, ...}, "y": ..., "w": ..., "ts": ...}``; x may be a list of
+numbers instead, and other fields are ignored.  An id is a string or an integer; the string "7" and the number 7 are
+different ids.
+
+A label that comes later is JSON, ``{"id": ..., "y": ..., "weight": ..., "ts": ..., "source": ..., "rev": ...}``.  Only
+id and y are required, or only id if there is an ``op``: ``"retract"`` takes a label back; ``"skip"`` and ``"ignore"``
+answer a question (see `asking`) without a label.
+
+A prediction is JSON, too.  It is a pure function of the event, its place in the log and the model, so that one repeated
+after a crash has the same bytes.
+"""
+
+import json
+import logging
+import math
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from hashlib import blake2b, sha256
+from pathlib import Path
+from struct import Struct
+from types import NoneType
+from typing import Any, NamedTuple
+
+import orjson
+
+from ..logs.transport import Headers, Record
+from .formats.avro import AvroFormat
+from .formats.base import BadRecord as BadRecord  # callers have it from here
+from .formats.base import Fields, Format, show
+from .formats.float32 import Float32Format
+from .formats.json import JsonFormat, read_json
+
+logger = logging.getLogger(__name__)
+
+FORMATS = ("json", "float32", "avro")
+MAX_BYTES = 1 << 20  # Kafka's own default for the largest record
+MAX_MAGNITUDE = 1e15  # sums of squares stay far inside float32, in which kernel values are computed
+LABELS: Mapping[Any, bool] = {1: True, 0: False, -1: False}  # Python: True == 1 == 1.0 and False == 0
+OPERATIONS = ("set", "retract", "skip", "ignore")  # of a label
+DEAD_LETTER = "sv-dlq-"  # before the names of the headers that say why a record was refused
+PREDICTION_HEADERS: Headers = (("sv-schema", b"prediction:1"),)  # each one costs 3 microseconds to send
+
+DIFFERENT_IDS = 'the string "7" and the number 7 are different ids'
+
+_MIN_INT64, _MAX_INT64 = -(1 << 63), (1 << 63) - 1
+_MAX_DETAIL = 1000
+_PREFIX_BYTES = 64 << 10  # of a value that is too large for a dead letter
+_KEY_BYTES = 1 << 10  # likewise of its key
+_OWN_HEADERS = 100  # likewise the most headers that are kept, if there are more
+_OWN_HEADER_BYTES = 4 << 10  # likewise their size, all together
+_int64 = Struct("<q").unpack
+
+
+class Event(NamedTuple):
+    """One decoded event."""
+
+    id: str | int
+    key: int  # the id as 64 bits, for the model
+    x: dict[str, float]
+    y: bool | None
+    w: float
+    ts: str | int | float | None
+
+
+class Label(NamedTuple):
+    """One decoded label: what somebody says, takes back, or does not say about an event."""
+
+    id: str | int
+    key: int  # as the event's
+    y: bool | None  # None: the label is taken back, or there is none
+    w: float | None  # in place of the event's weight, if given
+    ts: str | int | float | None
+    rev: int  # of two labels for an event, that of the higher revision holds
+    op: str  # one of `OPERATIONS`
+    source: str | None
+
+
+class Limits(NamedTuple):
+    """The most that a record may have; see [limits] of the configuration."""
+
+    features: int = 100_000  # of an event
+    name: int = 256  # characters of a feature's name
+    text: int = 2048  # characters of an id, a time or a source; bytes of a key
+
+
+class ModelVersion(NamedTuple):
+    """Which model made a prediction: the one that had had `ver` lessons, from records before `offset`."""
+
+    ver: int
+    offset: int
+
+
+class Codec:
+    """Reads events and labels, and writes predictions.
+
+    Parameters
+    ----------
+    names
+        The features every event must have, no more and no less; empty: whatever an event brings.
+    positive, negative
+        Names of the two labels, accepted beside true/false, 0/1 and -1/+1, and used in predictions.
+    format
+        Of events, one of `FORMATS`; labels and predictions are JSON always.
+    schemas
+        For the format "avro": the folder of its schemas.
+    limits
+        What is beyond them is refused.
+
+    Raises
+    ------
+    ValueError
+        If the format is unknown, or is "avro" and there are no schemas.
+    AvroMissing
+        If the format is "avro" and fastavro is not installed.
+    SchemaError
+        If the format is "avro" and the schemas cannot be used.
+    """
+
+    def __init__(
+        self,
+        names: Sequence[str] = (),
+        positive: str | None = None,
+        negative: str | None = None,
+        *,
+        format: str = "json",
+        schemas: Path | None = None,
+        limits: Limits = Limits(),  # noqa: B008 - it never changes
+    ) -> None:
+        self._limits = limits
+        self._names = tuple(names)
+        self._expected = frozenset(names)
+        self._labels = dict(LABELS)
+        self._outputs: tuple[bool | str, bool | str] = (False, True)
+        named: dict[str, bool] = {}
+        if positive is not None and negative is not None:
+            named = {positive: True, negative: False}
+            self._outputs = (negative, positive)
+        self._labels |= named
+        self._format = _make_format(format, named, schemas)
+        self._id_types: set[type] = set()  # of events
+        self.n_strangers = 0  # labels whose id has another type than those of the events, so that it never meets one
+
+    def decode(self, record: Record) -> Event:
+        """Read an event.
+
+        Raises
+        ------
+        BadRecord
+            If the record is not exactly what its format describes; the detail names the field.
+        """
+        event = self._format.read(self._value(record), record.headers, self._to_event)
+        self._id_types.add(type(event.id))
+        return event
+
+    def features(self, value: bytes) -> dict[str, float]:
+        """The features of an event that was decoded before, from the value of its record alone."""
+        return self._named(self._format.features(value))
+
+    def decode_label(self, record: Record) -> Label:
+        """Read a label.
+
+        Raises
+        ------
+        BadRecord
+            If the record is not exactly what the module describes; the detail names the field.
+        """
+        label = read_json(self._value(record), self._to_label)
+        if self._id_types and type(label.id) not in self._id_types:
+            self._note_stranger(label.id)
+        return label
+
+    def _note_stranger(self, id_: str | int) -> None:
+        if self.n_strangers == 0:
+            logger.warning("a label has the id %r, and no event had such an id yet: %s", id_, DIFFERENT_IDS)
+        self.n_strangers += 1
+
+    def encode(self, event: Event, *, score: float, margin: float, model: ModelVersion, src: str) -> bytes:
+        """Write the prediction for an event; `src` says which record it answers and is the same at every repetition."""
+        if not (math.isfinite(score) and math.isfinite(margin)):
+            raise ValueError(f"score and margin must be finite, got {score!r} and {margin!r}")
+        fields = {
+            "id": event.id,
+            "label": self._outputs[margin > 0],
+            "score": score,
+            "margin": margin,
+            "model": {"ver": model.ver, "offset": model.offset},
+            "src": src,
+        }
+        if event.ts is not None:
+            fields["ts"] = event.ts
+        try:
+            return orjson.dumps(fields)
+        except orjson.JSONEncodeError:  # an id or time of more than 64 bits
+            return json.dumps(fields, separators=(",", ":"), ensure_ascii=False, allow_nan=False).encode()
+
+    # --- fields -------------------------------------------------------------------------------------------------------
+
+    def _to_event(self, fields: Fields) -> Event:
+        if "id" not in fields or "x" not in fields:
+            raise BadRecord("missing-field", f"the record has no {'x' if 'id' in fields else 'id'!r}")
+        label = fields.get("y")
+        return Event(
+            fields["id"],
+            _key(fields["id"], self._limits.text),
+            self._features(fields["x"]),
+            None if label is None else self._label(label),
+            _weight(fields["w"], "w") if "w" in fields else 1.0,
+            _timestamp(fields["ts"], self._limits.text) if "ts" in fields else None,
+        )
+
+    def _to_label(self, fields: Fields) -> Label:
+        if "id" not in fields:
+            raise BadRecord("missing-field", "the record has no 'id'")
+        op = fields.get("op", "set")
+        if op not in OPERATIONS:
+            raise BadRecord("bad-op", f"op must be one of {', '.join(map(repr, OPERATIONS))}, got {show(op)}")
+        return Label(
+            fields["id"],
+            _key(fields["id"], self._limits.text),
+            self._label(fields.get("y")) if op == "set" else None,
+            _weight(fields["weight"], "weight") if "weight" in fields else None,
+            _timestamp(fields["ts"], self._limits.text) if "ts" in fields else None,
+            _revision(fields["rev"]) if "rev" in fields else 0,
+            op,
+            _source(fields["source"], self._limits.text) if "source" in fields else None,
+        )
+
+    def _value(self, record: Record) -> bytes:
+        value, limits = record.value, self._limits
+        if value is None:
+            raise BadRecord("null-value", "the record has no value")
+        if len(value) > MAX_BYTES:
+            raise BadRecord("too-large", f"the record has {len(value)} bytes, at most {MAX_BYTES} are read")
+        if record.key and len(record.key) > limits.text:
+            raise BadRecord("bad-key", f"the key has {len(record.key)} bytes, more than limits.text_length")
+        return value
+
+    def _features(self, x: Any) -> dict[str, float]:
+        if type(x) not in (dict, list):
+            raise BadRecord("bad-features", f"x must be an object or a list of numbers, got {show(x)}")
+        if len(x) > self._limits.features:
+            raise BadRecord("too-many-features", f"x has {len(x)} features, more than limits.event_features")
+        if type(x) is list:
+            x = self._named(x)
+        elif self._names:
+            if x.keys() != self._expected:
+                raise BadRecord("bad-features", _difference(x, self._names))
+        elif x and max(map(len, x)) > self._limits.name:
+            name = max(x, key=len)
+            raise BadRecord(
+                "long-feature-name", f"feature {show(name)} has {len(name)} characters, more than limits.name_length"
+            )
+        low, high = -MAX_MAGNITUDE, MAX_MAGNITUDE
+        for name, number in x.items():
+            kind = type(number)
+            if (kind is not float and kind is not int) or not low < number < high:
+                raise BadRecord(
+                    "bad-feature", f"feature {show(name)} must be a number below 1e15 in size, got {show(number)}"
+                )
+        return x
+
+    def _named(self, x: Any) -> dict[str, float]:
+        if type(x) is not list:
+            return x
+        if self._names and len(x) != len(self._names):
+            raise BadRecord("bad-features", f"x has {len(x)} numbers, expected {len(self._names)}")
+        return dict(zip(self._names or _positions(len(x)), x, strict=True))
+
+    def _label(self, label: Any) -> bool:
+        known = self._labels.get(label) if type(label) in (bool, int, float, str) else None
+        if known is None:
+            names = "" if self._outputs[1] is True else f", {self._outputs[1]!r}/{self._outputs[0]!r}"
+            raise BadRecord("bad-label", f"y must be true/false, 0/1, -1/+1{names}, got {show(label)}")
+        return known
+
+
+class DeadLetter(NamedTuple):
+    """What goes to the dead-letter topic."""
+
+    key: bytes | None
+    value: bytes | None
+    headers: Headers
+
+
+def dead_letter(record: Record, why: Headers, max_bytes: int, *, is_whole: bool = True) -> DeadLetter:
+    """A refused record with the reason, as it was or, if it is large, its beginning.
+
+    A shortened letter has two more headers, ``sv-dlq-bytes`` and ``sv-dlq-sha256``: of the whole value.
+
+    Parameters
+    ----------
+    record
+        The record.
+    why
+        From `dead_letter_headers`.
+    max_bytes
+        A record with more bytes than this, in key, value and headers together, is shortened.
+    is_whole
+        Whether this is all of the record; if not, it is marked as shortened.
+    """
+    own = [header for header in record.headers if not header[0].startswith(DEAD_LETTER)]
+    mark = _mark(record.value) if not is_whole else ()
+    if record.nbytes <= max_bytes and len(own) <= _OWN_HEADERS:
+        return DeadLetter(record.key, record.value, [*own, *why, *mark])
+    value = record.value and record.value[: min(_PREFIX_BYTES, max_bytes)]
+    return DeadLetter(record.key and record.key[:_KEY_BYTES], value, [*_first(own), *why, *_mark(record.value)])
+
+
+def _mark(value: bytes | None) -> Headers:
+    """What marks a dead letter that is not the whole record: size and digest of the record's value."""
+    whole = value or b""
+    content = {"bytes": str(len(whole)), "sha256": sha256(whole).hexdigest()}
+    return [(f"{DEAD_LETTER}{name}", text.encode()) for name, text in content.items()]
+
+
+def _first(headers: Headers) -> Headers:
+    """As many of the first headers as there is room for."""
+    kept, room = [], _OWN_HEADER_BYTES
+    for name, value in headers[:_OWN_HEADERS]:
+        room -= len(name.encode()) + len(value)
+        if room < 0:
+            break
+        kept.append((name, value))
+    return kept
+
+
+def dead_letter_headers(record: Record, stage: str, error: BadRecord, app: str, attempts: int = 1) -> Headers:
+    """Where a refused record came from and why, for the headers of its copy on the dead-letter topic.
+
+    Parameters
+    ----------
+    record
+        The record.
+    stage
+        What was being done with it.
+    error
+        What is wrong with it.
+    app
+        Who refuses it.
+    attempts
+        How often it was tried.
+    """
+    content = {
+        "topic": record.topic,
+        "partition": record.partition,
+        "offset": record.offset,
+        "timestamp": record.timestamp,
+        "stage": stage,
+        "reason": error.reason,
+        "error": error.detail[:_MAX_DETAIL],
+        "attempts": attempts,
+        "app": app,
+    }
+    return [(f"{DEAD_LETTER}{name}", str(value).encode(errors="backslashreplace")) for name, value in content.items()]
+
+
+def _make_format(name: str, labels: Mapping[str, bool], schemas: Path | None) -> Format:
+    if name == "json":
+        return JsonFormat()
+    if name == "float32":
+        return Float32Format(labels)
+    if name != "avro":
+        raise ValueError(f"format must be one of {', '.join(map(repr, FORMATS))}, got {name!r}")
+    if schemas is None:
+        raise ValueError("schemas must be given for the format 'avro'")
+    return AvroFormat(schemas)
+
+
+# --- fields -----------------------------------------------------------------------------------------------------------
+
+
+@lru_cache(maxsize=8)
+def _positions(n_features: int) -> tuple[str, ...]:
+    return tuple(map(str, range(n_features)))
+
+
+def _key(id_: Any, max_length: int) -> int:
+    if type(id_) is int and _MIN_INT64 <= id_ <= _MAX_INT64:
+        return id_
+    if type(id_) not in (str, int) or id_ == "":
+        raise BadRecord("bad-id", f"id must be a string or an integer, got {show(id_)}")
+    text = str(id_)
+    if len(text) > max_length:
+        raise BadRecord("bad-id", f"id has {len(text)} characters, more than limits.text_length")
+    key: int = _int64(blake2b(text.encode(), digest_size=8).digest())[0]
+    return key
+
+
+def _weight(weight: Any, name: str) -> float:
+    if type(weight) not in (int, float) or not 0 < weight < MAX_MAGNITUDE:
+        raise BadRecord("bad-weight", f"{name} must be a positive number below 1e15, got {show(weight)}")
+    return float(weight)
+
+
+def _timestamp(ts: Any, max_length: int) -> str | int | float | None:
+    if type(ts) is str and len(ts) > max_length:
+        raise BadRecord("bad-ts", f"ts has {len(ts)} characters, more than limits.text_length")
+    if type(ts) not in (str, int, float, NoneType) or (type(ts) is float and not math.isfinite(ts)):
+        raise BadRecord("bad-ts", f"ts must be a string or a number, got {show(ts)}")
+    return ts
+
+
+def _revision(rev: Any) -> int:
+    if type(rev) is not int or not 0 <= rev <= _MAX_INT64:
+        raise BadRecord("bad-rev", f"rev must be an integer from 0 to 2**63 - 1, got {show(rev)}")
+    return rev
+
+
+def _source(source: Any, max_length: int) -> str | None:
+    if type(source) is str and len(source) > max_length:
+        raise BadRecord("bad-source", f"source has {len(source)} characters, more than limits.text_length")
+    if type(source) not in (str, NoneType):
+        raise BadRecord("bad-source", f"source must be a string, got {show(source)}")
+    return source
+
+
+def _difference(x: Mapping[str, Any], names: Sequence[str]) -> str:
+    missing = [name for name in names if name not in x]
+    unknown = [name for name in x if name not in names]
+    parts = [f"lacks {', '.join(map(show, missing[:5]))}"] if missing else []
+    parts += [f"has unknown {', '.join(map(show, unknown[:5]))}"] if unknown else []
+    return f"x {' and '.join(parts)}"

@@ -1,0 +1,384 @@
+"""Files as events or labelled examples: CSV, JSON lines, LIBSVM format and npz.
+
+Events come out as the bytes that `wire` describes, in file order; from all formats but npz in constant memory.
+Everything that is wrong with a file raises `FileError`, which names the line and the column.
+"""
+
+import csv
+import json
+import math
+import zipfile
+import zlib
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, NamedTuple, TextIO
+
+import numpy as np
+
+from ..logs.transport import Record
+from .codec import LABELS, BadRecord, Codec, Event
+
+SUFFIXES = {
+    ".csv": "csv",
+    ".jsonl": "jsonl",
+    ".ndjson": "jsonl",
+    ".libsvm": "libsvm",
+    ".svm": "libsvm",
+    ".svmlight": "libsvm",
+    ".npz": "npz",
+}
+
+_MAX_LINE = 16 << 20  # characters
+_MOST_INFLATED, _SMALL = 100, 1 << 28  # times the compressed bytes, and bytes, that an array of an npz file may have
+
+_MEANINGS = {f"{number:g}": meaning for number, meaning in LABELS.items()}
+
+Located = Iterator[tuple[str, dict[str, Any]]]  # where an event stands in its file, for messages; and its fields
+
+
+class FileError(ValueError):
+    """A file that is not what it should be."""
+
+
+@dataclass
+class Columns:
+    """What the columns of a file mean.
+
+    Parameters
+    ----------
+    label
+        Column (CSV) or field (flat JSON lines) of the label; None: events have no label.
+    id
+        Column or field of the id; None: ids are ``NAME:LINE``.
+    positive
+        Label of the positive class, all others being negative; None: labels are two of 0/1, -1/+1, true/false.
+    group
+        Column or field that says whose an example is; it is no feature.
+    """
+
+    label: str | None = None
+    id: str | None = None
+    positive: str | None = None
+    group: str | None = None
+    _seen: set[str] = field(default_factory=set, init=False)
+    _found_positive: bool = field(default=False, init=False)
+
+    @property
+    def special(self) -> dict[str, str]:
+        """The columns that are no features, by their part in an event."""
+        parts = {"id": self.id, "y": self.label, "group": self.group}
+        return {part: name for part, name in parts.items() if name is not None}
+
+    def to_bool(self, label: Any, where: str) -> bool:
+        """Read a label: numbers compare by value, so that +1 is 1.0; refuse a third one unless `positive` is given."""
+        text = _canonical(label)
+        if self.positive is not None:
+            is_positive = text == _canonical(self.positive)
+            self._found_positive |= is_positive
+            return is_positive
+        self._seen.add(text)
+        known = _MEANINGS.get(text)
+        if known is None or len(self._seen) > 2:
+            raise FileError(
+                f"{where}: label {str(label)!r} makes this no stream of 0/1, -1/+1 or true/false; "
+                f"say which label is the positive one, as in --positive {label} if it is this one"
+            )
+        return known
+
+    def check_positive(self, path: Path) -> None:
+        """Refuse a file in which the positive label never occurred: it is probably misspelled."""
+        if self.positive is not None and not self._found_positive:
+            raise FileError(f"{path}: no record has the label {self.positive!r} given as --positive")
+
+
+def read_events(path: Path, file_format: str = "auto", columns: Columns | None = None) -> Iterator[bytes]:
+    """Read a file as encoded events.
+
+    Parameters
+    ----------
+    path
+        The file.
+    file_format
+        A key of `FORMATS`, or "auto": by the file's suffix.
+    columns
+        What the columns mean.
+
+    Raises
+    ------
+    FileError
+        If the format is unknown, at the first line that is wrong, or at the end if no label was the positive one.
+    OSError
+        If the file cannot be read.
+    """
+    for _, _, value, _ in _checked(path, file_format, columns or Columns()):
+        yield value
+
+
+class Example(NamedTuple):
+    """A labelled event, and whose it is if the columns say where that stands."""
+
+    event: Event
+    group: str | None
+
+
+def read_examples(path: Path, file_format: str = "auto", columns: Columns | None = None) -> Iterator[Example]:
+    """Read a file as labelled examples.
+
+    Parameters
+    ----------
+    path, file_format, columns
+        As for `read_events`.
+
+    Raises
+    ------
+    FileError, OSError
+        As by `read_events`; and if an example has no label.
+    """
+    columns = columns or Columns()
+    for where, fields, _, event in _checked(path, file_format, columns):
+        if event.y is None:
+            raise FileError(f"{where}: no label; --label names its column or field")
+        yield Example(event, None if columns.group is None else str(fields["group"]))
+
+
+def _checked(path: Path, file_format: str, columns: Columns) -> Iterator[tuple[str, dict[str, Any], bytes, Event]]:
+    """Where an event stands, its fields, its bytes, and what they are read as."""
+    codec = Codec()
+    try:
+        for where, fields in FORMATS[_format(path, file_format)](path, columns):
+            value = json.dumps(fields, separators=(",", ":")).encode()
+            try:
+                event = codec.decode(Record("", 0, 0, 0, None, value, ()))
+            except BadRecord as error:
+                raise FileError(f"{where}: {error.detail}") from None
+            yield where, fields, value, event
+    except (UnicodeDecodeError, csv.Error) as error:
+        raise FileError(f"{path}: {error}") from None
+    columns.check_positive(path)
+
+
+def _format(path: Path, file_format: str) -> str:
+    chosen = SUFFIXES.get(path.suffix.lower(), file_format) if file_format == "auto" else file_format
+    if chosen not in FORMATS:
+        raise FileError(f"{path}: the suffix {path.suffix!r} tells no format; name one of {', '.join(FORMATS)}")
+    return chosen
+
+
+def _canonical(label: Any) -> str:
+    """A label as text that is equal for equal labels: 1, "+1", 1.0 and True are all "1"."""
+    text = str(label).strip()
+    try:
+        return f"{float({'true': '1', 'false': '0'}.get(text.lower(), text)):g}"
+    except ValueError:
+        return text
+
+
+def _number(text: str, where: str) -> float:
+    try:
+        number = float(text)
+    except ValueError:
+        number = math.nan
+    if not math.isfinite(number):
+        raise FileError(f"{where}: {text!r} is not a finite number")
+    return number
+
+
+def _lines(file: TextIO, path: Path) -> Iterator[str]:
+    """The lines of a file; what has none of bounded length is another kind of file."""
+    number = 0
+    while line := file.readline(_MAX_LINE + 1):
+        number += 1
+        if len(line) > _MAX_LINE:
+            raise FileError(f"{path}, line {number}: it is longer than {_MAX_LINE} characters")
+        yield line
+
+
+# --- CSV --------------------------------------------------------------------------------------------------------------
+
+
+def _read_csv(path: Path, columns: Columns) -> Located:
+    with open(path, newline="", encoding="utf-8-sig") as file:
+        rows = csv.reader(_lines(file, path))
+        header = next(rows, [])
+        _check_header(path, header, columns)
+        for row in filter(None, rows):  # an empty line has no columns at all
+            where = f"{path}, line {rows.line_num}"
+            if len(row) != len(header):
+                raise FileError(f"{where}: {len(row)} columns, but the header has {len(header)}")
+            yield where, _from_row(dict(zip(header, row, strict=True)), where, columns, f"{path.stem}:{rows.line_num}")
+
+
+def _check_header(path: Path, header: list[str], columns: Columns) -> None:
+    if not header:
+        raise FileError(f"{path}: no header line")
+    name, count = Counter(header).most_common(1)[0]
+    if count > 1:
+        raise FileError(f"{path}, line 1: column {name!r} appears more than once")
+    for name in columns.special.values():
+        if name not in header:
+            raise FileError(f"{path}, line 1: no column {name!r}; there are {', '.join(map(repr, header))}")
+
+
+def _from_row(cells: dict[str, str], where: str, columns: Columns, default_id: str) -> dict[str, Any]:
+    special = columns.special
+    event: dict[str, Any] = {"id": default_id} | {part: cells[name] for part, name in special.items()}
+    if columns.label:
+        event["y"] = columns.to_bool(event["y"], f"{where}, column {columns.label!r}")
+    for name in set(special.values()):
+        del cells[name]
+    event["x"] = {name: _number(cell, f"{where}, column {name!r}") for name, cell in cells.items()}
+    return event
+
+
+# --- JSON lines -------------------------------------------------------------------------------------------------------
+
+
+def _read_jsonl(path: Path, columns: Columns) -> Located:
+    """Lines that already are events keep their id and label; others are flat objects of features, label and id."""
+    with open(path, encoding="utf-8") as file:
+        for number, line in enumerate(_lines(file, path), 1):
+            if not line.strip():
+                continue
+            where = f"{path}, line {number}"
+            fields = parse_object(line, where)
+            if isinstance(fields.get("x"), dict | list):
+                event = fields | _named(fields, where, {"group": columns.group} if columns.group else {})
+            else:
+                event = _from_flat(fields, where, columns)
+            event.setdefault("id", f"{path.stem}:{number}")
+            if event.get("y") is not None:
+                event["y"] = columns.to_bool(event["y"], where)
+            yield where, event
+
+
+def parse_object(line: str, where: str) -> dict[str, Any]:
+    """The JSON object that a line is; FileError, which says where, if it is none."""
+    try:
+        fields = json.loads(line)
+    except (ValueError, RecursionError) as error:
+        raise FileError(f"{where}: {error}") from None
+    if not isinstance(fields, dict):
+        raise FileError(f"{where}: not a JSON object")
+    return fields
+
+
+def _from_flat(fields: dict[str, Any], where: str, columns: Columns) -> dict[str, Any]:
+    event = _named(fields, where, columns.special)
+    names = set(columns.special.values())
+    return {**event, "x": {name: value for name, value in fields.items() if name not in names}}
+
+
+def _named(fields: dict[str, Any], where: str, names: dict[str, str]) -> dict[str, Any]:
+    for name in names.values():
+        if name not in fields:
+            raise FileError(f"{where}: no field {name!r}")
+    return {part: fields[name] for part, name in names.items()}
+
+
+# --- LIBSVM -----------------------------------------------------------------------------------------------------------
+
+
+def _read_libsvm(path: Path, columns: Columns) -> Located:
+    """Lines ``label index:value ...``; features keep their index as name."""
+    _refuse_columns(path, columns)
+    with open(path, encoding="utf-8") as file:
+        for number, line in enumerate(_lines(file, path), 1):
+            label, *pairs = line.partition("#")[0].split() or [""]
+            if not label:
+                continue
+            where = f"{path}, line {number}"
+            x = dict(_pair(pair, where) for pair in pairs)
+            if len(x) != len(pairs):
+                raise FileError(f"{where}: a feature appears more than once")
+            yield where, {"id": f"{path.stem}:{number}", "y": columns.to_bool(label, where), "x": x}
+
+
+def _pair(pair: str, where: str) -> tuple[str, float]:
+    index, _, value = pair.partition(":")
+    if not index.isdecimal():
+        raise FileError(f"{where}: {pair!r} is not index:value")
+    return index, _number(value, f"{where}, feature {index}")
+
+
+def _refuse_columns(path: Path, columns: Columns) -> None:
+    if columns.special:
+        raise FileError(f"{path}: columns of label, id and group can be chosen in CSV and JSON lines only")
+
+
+# --- npz --------------------------------------------------------------------------------------------------------------
+
+
+def _read_npz(path: Path, columns: Columns) -> Located:
+    """Arrays ``X, y``, or ``data, indices, indptr, y`` of a CSR matrix; features are named by column, from 0."""
+    _refuse_columns(path, columns)
+    arrays = _load_arrays(path)
+    rows = (row.tolist() for row in arrays["X"]) if "X" in arrays else _csr_rows(path, arrays)
+    labels = arrays["y"].tolist() if "y" in arrays else None
+    for number, x in enumerate(rows, 1):
+        where = f"{path}, row {number}"
+        event = {"id": f"{path.stem}:{number}", "x": x}
+        if labels is not None:
+            event["y"] = columns.to_bool(labels[number - 1], where)
+        yield where, event
+
+
+def _load_arrays(path: Path) -> dict[str, np.ndarray]:
+    try:
+        with zipfile.ZipFile(path) as file:
+            present = set(file.namelist())
+            names = [name for name in ("X", "data", "indices", "indptr", "y") if f"{name}.npy" in present]
+            arrays = {name: _load_array(file, name) for name in names}
+    except (EOFError, RuntimeError, TypeError, ValueError, zipfile.BadZipFile, zlib.error) as error:
+        raise FileError(f"{path}: not an npz file of plain arrays: {error}") from None
+    missing = [name for name in ("data", "indices", "indptr") if name not in arrays]
+    if "X" not in arrays and missing:
+        raise FileError(f"{path}: no array X, and no {', '.join(missing)} of a CSR matrix")
+    for name, array in arrays.items():
+        if array.ndim != (2 if name == "X" else 1):
+            raise FileError(f"{path}: {name} has shape {array.shape}; {'2 dimensions' if name == 'X' else '1'} needed")
+    n_rows = len(arrays["X"]) if "X" in arrays else len(arrays["indptr"]) - 1
+    if "y" in arrays and arrays["y"].shape != (n_rows,):
+        raise FileError(f"{path}: y has shape {arrays['y'].shape}, but there are {n_rows} rows")
+    return arrays
+
+
+def _load_array(file: zipfile.ZipFile, name: str) -> np.ndarray:
+    """An array of the archive, whose shape is compared with the bytes before there is memory for it."""
+    info = file.getinfo(f"{name}.npy")
+    if info.file_size > _MOST_INFLATED * info.compress_size + _SMALL:
+        raise ValueError(f"{name} is compressed from {info.file_size} to {info.compress_size} bytes; store it unpacked")
+    with file.open(info) as member:
+        major, _ = np.lib.format.read_magic(member)
+        read_header = np.lib.format.read_array_header_1_0 if major == 1 else np.lib.format.read_array_header_2_0
+        shape, _, dtype = read_header(member)
+        n_bytes, there = math.prod(shape) * dtype.itemsize, info.file_size - member.tell()
+    if dtype.hasobject or n_bytes != there or min(shape, default=0) < 0:
+        raise ValueError(f"{name} is {dtype} of shape {shape}, which takes {n_bytes} bytes, and has {there}")
+    with file.open(info) as member:
+        return np.asarray(np.lib.format.read_array(member, allow_pickle=False))
+
+
+def _csr_rows(path: Path, arrays: dict[str, np.ndarray]) -> Iterator[dict[str, float]]:
+    data, indices, indptr = arrays["data"], arrays["indices"], arrays["indptr"]
+    whole = indices.dtype.kind in "iu" and indptr.dtype.kind in "iu" and len(indptr) > 0
+    if (
+        not whole
+        or len(data) != len(indices)
+        or indptr[0] != 0
+        or indptr[-1] != len(data)
+        or (indptr[1:] < indptr[:-1]).any()
+    ):
+        raise FileError(f"{path}: data, indices and indptr do not fit together")
+    for start, stop in pairwise(indptr.tolist()):
+        yield dict(zip(map(str, indices[start:stop].tolist()), data[start:stop].tolist(), strict=True))
+
+
+FORMATS: dict[str, Callable[[Path, Columns], Located]] = {
+    "csv": _read_csv,
+    "jsonl": _read_jsonl,
+    "libsvm": _read_libsvm,
+    "npz": _read_npz,
+}

@@ -1,0 +1,387 @@
+"""Blobs larger than a record, such as models for scorers, through a compacted topic.
+
+A *name* has two slots, used in turn.  A publication is a run of chunks under the keys ``NAME/SLOT/CHUNK``, then a
+manifest under ``NAME/manifest``, then tombstones for the chunks that a longer blob has left in the slot.  The manifest
+is a JSON object::
+
+    name, slot, chunks, bytes, sha256     of the blob
+    epoch, ver, ...                       what the publisher says of it; newer is what has the larger (epoch, ver)
+    check                                 crc32 of all the others, as canonical JSON
+
+A name is withdrawn by tombstones for its chunks, then for its manifest.
+
+Of every key compaction keeps the last record, and of all of them the order.  So while a publication is under way, the
+chunks of the last manifest are still there, in the other slot; and whatever is mixed up after all - a publisher killed
+half-way, two of them at once, damage - fails the checksums: readers keep the blob they have until the next manifest
+that is right.
+"""
+
+import hashlib
+import json
+import logging
+import re
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+from zlib import crc32
+
+import numpy as np
+
+from streamsvm import WarmupScaler
+from streamsvm.core import snapshot
+from streamsvm.estimators.classifier import OnlineSVM
+
+from ..logs.transport import Record, Transport, Unavailable
+from ..settings.sections import ALGORITHMS
+
+logger = logging.getLogger(__name__)
+
+CHUNK_BYTES = 900_000  # Kafka takes records of 1 MiB unless told otherwise
+MAX_CHUNKS = 1000
+
+_NAME = re.compile(r"[^/]{1,200}")
+_KEY = re.compile(rf"({_NAME.pattern})/(?:manifest|([01])/(0|[1-9][0-9]{{0,2}}))")
+_OURS = frozenset({"name", "slot", "chunks", "bytes", "sha256", "check"})  # fields that meta must not have
+_KIND = "served model"
+_POLL_SECONDS = 0.2
+_POLL_RECORDS = 16  # of nearly a megabyte each
+
+
+class TooLarge(ValueError):  # noqa: N818 - names the condition
+    """A blob that does not go into one publication."""
+
+
+class Snapshot(NamedTuple):
+    """A blob as it was published, and its manifest."""
+
+    name: str
+    manifest: dict[str, Any]
+    blob: bytes
+
+
+class Withdrawn(NamedTuple):
+    """A name that has no publication any more."""
+
+    name: str
+
+
+class Place(NamedTuple):
+    """Where a name's publications are in the topic: what a publisher has to know to go on with them."""
+
+    slot: int = 1  # of the last manifest; so the first publication of all goes to slot 0
+    lengths: tuple[int, int] = (0, 0)  # of each slot: one more than the largest chunk number it has a key for
+
+
+class ServedModel(NamedTuple):
+    """What a scorer needs."""
+
+    model: OnlineSVM
+    scaler: WarmupScaler | None
+    meta: dict[str, Any]
+
+
+# --- writing ----------------------------------------------------------------------------------------------------------
+
+
+class Publisher:
+    """Writes publications; one process at a time should publish a name.
+
+    Parameters
+    ----------
+    log
+        Where they go; flushing it is the caller's business.  If a flush fails, what the topic has is unknown: read it
+        again and `resume`.
+    topic
+        A compacted topic.
+    chunk_bytes
+        Largest value of a record.
+    """
+
+    def __init__(self, log: Transport, topic: str, chunk_bytes: int = CHUNK_BYTES) -> None:
+        self._log = log
+        self._topic = topic
+        self._chunk_bytes = chunk_bytes
+        self._places: dict[str, Place] = {}
+
+    def resume(self, places: Mapping[str, Place]) -> None:
+        """Go on behind the publications that are in the topic, as `Shelf.places` tells them.
+
+        To be called whenever this process takes over a name.  Without it publications are right all the same, but the
+        first may overwrite what readers who start meanwhile would need, and chunks of longer ones may stay.
+        """
+        self._places |= places
+
+    def publish(self, name: str, blob: bytes, meta: Mapping[str, Any], partition: int = 0) -> None:
+        """Publish a blob, which readers take as soon as they have read it all.
+
+        Parameters
+        ----------
+        name
+            1 to 200 characters other than ``/``.
+        blob
+            Any bytes.
+        meta
+            Further fields of the manifest, as JSON can hold them; integers `epoch` and `ver` must be among them, and
+            be larger, in this order, than those of the last publication.
+        partition
+            Where; a name must stay in one partition.
+
+        Raises
+        ------
+        TooLarge
+            If the blob has more than 900 MB; nothing is written then.
+        ValueError
+            If `name` or `meta` cannot be; nothing is written then.
+        """
+        place = self._places.get(name, Place())
+        slot = 1 - place.slot
+        chunks = [blob[start : start + self._chunk_bytes] for start in range(0, len(blob), self._chunk_bytes)]
+        if len(chunks) > MAX_CHUNKS:
+            raise TooLarge(f"blob has {len(blob)} bytes; at most {MAX_CHUNKS * self._chunk_bytes} can be published")
+        manifest = _write_manifest(name, slot, len(chunks), blob, meta)
+        self._produce(partition, [(f"{name}/{slot}/{number}", chunk) for number, chunk in enumerate(chunks)])
+        self._produce(partition, [(f"{name}/manifest", manifest)])
+        left_over = range(len(chunks), place.lengths[slot])
+        self._produce(partition, [(f"{name}/{slot}/{number}", None) for number in left_over])
+        lengths = (len(chunks), place.lengths[1]) if slot == 0 else (place.lengths[0], len(chunks))
+        self._places[name] = Place(slot, lengths)
+
+    def withdraw(self, name: str, partition: int = 0) -> None:
+        """Take back what was published under a name, if anything was."""
+        place = self._places.pop(name, None)
+        if place is not None:
+            chunks = [f"{name}/{slot}/{number}" for slot in (0, 1) for number in range(place.lengths[slot])]
+            self._produce(partition, [(key, None) for key in (*chunks, f"{name}/manifest")])
+
+    def _produce(self, partition: int, items: list[tuple[str, bytes | None]]) -> None:
+        for key, value in items:
+            self._log.produce(self._topic, value, key=key.encode(), partition=partition)
+
+
+def _canonical(fields: Mapping[str, Any]) -> bytes:
+    return json.dumps(fields, allow_nan=False, sort_keys=True, separators=(",", ":")).encode()
+
+
+def _write_manifest(name: str, slot: int, n_chunks: int, blob: bytes, meta: Mapping[str, Any]) -> bytes:
+    if not _NAME.fullmatch(name):
+        raise ValueError(f"name {name!r} must be 1 to 200 characters other than '/'")
+    if taken := sorted(_OURS & meta.keys()):
+        raise ValueError(f"meta must not have {taken[0]!r}: the manifest has a field of this name already")
+    sha256 = hashlib.sha256(blob).hexdigest()
+    fields = {**meta, "name": name, "slot": slot, "chunks": n_chunks, "bytes": len(blob), "sha256": sha256}
+    try:
+        fields = json.loads(_canonical(fields))  # as a reader will see them
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"meta cannot be written as JSON: {error}") from error
+    _check_fields(name, fields)
+    return _canonical({**fields, "check": crc32(_canonical(fields))})
+
+
+# --- reading ----------------------------------------------------------------------------------------------------------
+
+
+@dataclass
+class _Bay:
+    """What a name has on the shelf."""
+
+    slots: list[dict[int, bytes | None]] = field(default_factory=lambda: [{}, {}])  # chunks; None: used, and dropped
+    last_slot: int = Place().slot
+    version: tuple[int, int] | None = None  # epoch and ver of the newest
+
+
+class Shelf:
+    """Puts publications together again, from a topic's records in their order.
+
+    It holds what two publications of each name need at most: a manifest drops the chunks it has used.  It leaves those
+    in the other slot alone, for they may belong to the next publication, if two publishers are at work.
+
+    Attributes
+    ----------
+    refused : int
+        Records that were of no use: no key of ours, a damaged manifest, or one whose chunks are not what it says.
+    """
+
+    def __init__(self) -> None:
+        self.refused = 0
+        self._bays: dict[str, _Bay] = {}
+
+    def put(self, record: Record) -> Snapshot | Withdrawn | None:
+        """Take a record; return a snapshot if that makes one whole that is newer than all before of its name.
+
+        If it withdraws a name, return this.
+
+        Never raises: what is wrong with a record is logged and counted.
+        """
+        try:
+            return self._put(record)
+        except (ValueError, RecursionError) as error:
+            self.refused += 1
+            where = f"{record.topic}-{record.partition}"
+            logger.warning("%s: refusing %.200r at offset %d: %s", where, record.key, record.offset, error)
+            return None
+
+    def places(self) -> dict[str, Place]:
+        """Where each name is, for `Publisher.resume`."""
+        return {
+            name: Place(bay.last_slot, (_length(bay.slots[0]), _length(bay.slots[1])))
+            for name, bay in self._bays.items()
+        }
+
+    def _put(self, record: Record) -> Snapshot | Withdrawn | None:
+        key = _KEY.fullmatch((record.key or b"").decode())
+        if key is None:
+            raise ValueError("a key must be NAME/SLOT/CHUNK or NAME/manifest")
+        name, slot, number = key.groups()
+        if number is None and record.value is None:
+            self._bays.pop(name, None)
+            return Withdrawn(name)
+        if number is None:
+            return self._put_manifest(_read_manifest(name, record.value))
+        if record.value is not None:
+            self._bays.setdefault(name, _Bay()).slots[int(slot)][int(number)] = record.value
+        elif name in self._bays:
+            self._bays[name].slots[int(slot)].pop(int(number), None)
+        return None
+
+    def _put_manifest(self, manifest: dict[str, Any]) -> Snapshot | None:
+        bay = self._bays.setdefault(manifest["name"], _Bay())
+        slot, version = manifest["slot"], (manifest["epoch"], manifest["ver"])
+        bay.last_slot = slot  # even if it is old or torn: compaction leaves this manifest, and no other
+        if bay.version is not None and version <= bay.version:
+            return None
+        blob = _assemble(bay.slots[slot], manifest)
+        bay.version = version
+        bay.slots[slot] = dict.fromkeys(bay.slots[slot])
+        return Snapshot(manifest["name"], manifest, blob)
+
+
+def read_newest(log: Transport, topic: str, deadline: float, shelf: Shelf | None = None) -> dict[str, Snapshot]:
+    """The newest snapshot of each name, of all that the topic has at this moment.
+
+    Parameters
+    ----------
+    log
+        A log that reads nothing else meanwhile.
+    topic
+        If it does not exist, there are no snapshots.
+    deadline
+        When to give up, by `time.monotonic`.
+    shelf
+        Where to put the records, for a caller who needs its `places` or goes on with it; default: a new one.
+
+    Raises
+    ------
+    Unavailable
+        If the end is not reached in time.
+    RuntimeError
+        If `log` does read something else.
+    """
+    newest: dict[str, Snapshot] = {}
+    for found in _read(log, topic, deadline, Shelf() if shelf is None else shelf):
+        if isinstance(found, Snapshot):
+            newest[found.name] = found
+        else:
+            newest.pop(found.name, None)
+    return newest
+
+
+def read_places(log: Transport, topic: str, deadline: float) -> dict[str, Place]:
+    """Where the publications of each name are, for `Publisher.resume`; parameters and errors are `read_newest`'s."""
+    shelf = Shelf()
+    for _ in _read(log, topic, deadline, shelf):
+        pass  # to keep them all would take the memory of all models
+    return shelf.places()
+
+
+def _read(log: Transport, topic: str, deadline: float, shelf: Shelf) -> Iterator[Snapshot | Withdrawn]:
+    """What the topic has at this moment, from its beginning."""
+    starts, ends = log.start_offsets(topic), log.end_offsets(topic)
+    with ExitStack() as reading:
+        for partition, start in starts.items():
+            log.seek(topic, partition, start)
+            reading.callback(log.release, topic, partition)
+        while any(log.position(topic, partition) < ends[partition] for partition in starts):
+            if time.monotonic() > deadline:
+                raise Unavailable(f"topic {topic!r} could not be read to its end in time")
+            for record in log.poll(_POLL_SECONDS, _POLL_RECORDS):
+                if record.topic != topic:
+                    raise RuntimeError(f"topic {topic!r} needs a log of its own: {record.topic!r} is being read by it")
+                if (found := shelf.put(record)) is not None:
+                    yield found
+
+
+def _length(chunks: Mapping[int, bytes | None]) -> int:
+    return max(chunks, default=-1) + 1
+
+
+def _read_manifest(name: str, value: bytes | None) -> dict[str, Any]:
+    fields = json.loads(value or b"")
+    if type(fields) is not dict:
+        raise ValueError("a manifest must be a JSON object")
+    check = fields.pop("check", None)
+    if check != crc32(_canonical(fields)):
+        raise ValueError("the manifest is damaged: its checksum does not match")
+    _check_fields(name, fields)
+    return fields
+
+
+def _check_fields(name: str, fields: Mapping[str, Any]) -> None:
+    for number in ("slot", "chunks", "bytes", "epoch", "ver"):
+        if type(fields.get(number)) is not int:
+            raise ValueError(f"{number!r} must be an integer in a manifest, got {fields.get(number)!r:.60}")
+    if fields.get("name") != name or fields["slot"] not in (0, 1) or not 0 <= fields["chunks"] <= MAX_CHUNKS:
+        raise ValueError(f"the manifest does not belong to {name!r}, or names a slot or chunks that cannot be")
+
+
+def _assemble(slot: Mapping[int, bytes | None], manifest: Mapping[str, Any]) -> bytes:
+    chunks = [slot.get(number) for number in range(manifest["chunks"])]
+    present = [chunk for chunk in chunks if chunk is not None]
+    if len(present) < len(chunks):
+        raise ValueError(f"{len(chunks) - len(present)} of its {len(chunks)} chunks are missing")
+    blob = b"".join(present)
+    if len(blob) != manifest["bytes"]:
+        raise ValueError(f"its chunks have {len(blob)} bytes instead of {manifest['bytes']}")
+    if hashlib.sha256(blob).hexdigest() != manifest.get("sha256"):
+        raise ValueError("its chunks are another publication's or damaged: their sha256 does not match")
+    return blob
+
+
+# --- models as blobs --------------------------------------------------------------------------------------------------
+
+
+def pack_model(model: OnlineSVM, scaler: WarmupScaler | None, meta: Mapping[str, Any]) -> bytes:
+    """A model, the scaler of its features, and plain values, as one blob; equal input gives equal bytes.
+
+    Raises
+    ------
+    SnapshotError
+        If `meta` would not come back from JSON unchanged.
+    """
+    algorithms: dict[type, str] = {implementation: name for name, implementation in ALGORITHMS.items()}
+    blobs = {"model": model.to_bytes()}
+    if scaler is not None:
+        blobs["scaler"] = scaler.to_bytes()
+    arrays = {name: np.frombuffer(blob, dtype=np.uint8) for name, blob in blobs.items()}
+    return snapshot.pack(_KIND, {"algorithm": algorithms[type(model)], "meta": dict(meta)}, arrays)
+
+
+def unpack_model(data: bytes, device: str = "cpu") -> ServedModel:
+    """What `pack_model` packed, to predict on this device, after it has made a first prediction.
+
+    Raises
+    ------
+    SnapshotError
+        If `data` are damaged, not a model, or one that this version cannot use.
+    """
+    header, arrays = snapshot.unpack(data, _KIND)
+    try:
+        model = ALGORITHMS[header["algorithm"]].from_bytes(arrays["model"].tobytes(), device=device)
+        scaler = WarmupScaler.from_bytes(arrays["scaler"].tobytes()) if "scaler" in arrays else None
+        model.predict_proba_one({})  # any example will do: it fails if a coefficient is not finite
+        return ServedModel(model, scaler, header["meta"])
+    except snapshot.SnapshotError:
+        raise
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+        raise snapshot.SnapshotError(f"a model that cannot be used: {error!r}") from error

@@ -1,0 +1,342 @@
+"""Outcomes for people: of a run, a table and a picture of curve and boundary; of a grid search, a heat map.
+
+Matplotlib is here only: `draw_svg` is its door for the pages that others write.
+"""
+
+import html
+import io
+import math
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import zip_longest
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from streamsvm.validation import Search
+
+from ..logs.embedded import LocalLog
+from ..records.codec import BadRecord, Event
+from ..settings.sections import Settings
+from ..trainer.state.estimates import FOLDS, LOO, Estimates
+from ..trainer.state.models import SingleModel
+from ..trainer.state.state import State
+
+Axes = Any  # matplotlib's, which is imported where it is used
+
+N_READ = 20_000  # events looked through for support vectors
+N_SHOWN = 300  # newest events drawn
+GRID = 120  # points of the decision function, each way
+POSITIVE, NEGATIVE = "#c44e52", "#4c72b0"
+
+
+def table(states: Mapping[str, State]) -> str:
+    """One line per stream: what was read, how well it was predicted, and what the model is now."""
+    header = ("stream", "records", "error", "g-mean", "AUC", "PRBEP", "SVs", "kernel evals", "seconds", "model digest")
+    return aligned([header, *(_line(name, state) for name, state in states.items())])
+
+
+def aligned(lines: Sequence[Sequence[str]]) -> str:
+    """Lines of cells as a table, the first column to the left and the others to the right; the last ones may lack."""
+    first, *others = (max(map(len, column)) for column in zip_longest(*lines, fillvalue=""))
+    return "\n".join((f"{line[0]:{first}}" + "".join(map(_cell, line[1:], others))).rstrip() for line in lines)
+
+
+def _cell(text: str, width: int) -> str:
+    return f"  {text:>{width}}"
+
+
+def _line(name: str, state: State) -> tuple[str, ...]:
+    scores = state.metrics.cumulative()
+    return (
+        name,
+        f"{state.offset:,}",
+        *("-" if math.isnan(score) else f"{score:.2%}" for score in scores[1:]),
+        f"{sum(model.n_support for model in state.models.in_memory()):,}",
+        f"{sum(model.kernel_evaluations for model in state.models.in_memory()):,}",
+        f"{state.counters.seconds:.2f}",
+        state.models.digest()[:12] if isinstance(state.models, SingleModel) else f"{len(state.models):,} models",
+    )
+
+
+class PlotMissing(RuntimeError):  # noqa: N818 - says what is missing
+    """matplotlib is not installed."""
+
+
+def draw(settings: Settings, state: State, path: Path) -> None:
+    """Draw the run so far into a file, whose suffix chooses the format.
+
+    Parameters
+    ----------
+    settings
+        The configuration of the run; the newest events are read from its log.
+    state
+        Its state.
+    path
+        The file, which is replaced.
+
+    Raises
+    ------
+    PlotMissing
+        If matplotlib is not installed.
+    """
+    figure = _figure()
+    events = list(_newest_events(settings, state.offset))
+    features = sorted({name for event in events for name in event.x})
+    n_panels = 3 if len(features) == 2 else 2
+    figure.set_size_inches(5 * n_panels, 4.2)
+    panels = figure.subplots(1, n_panels)
+    _draw_curve(panels[0], state, settings.daemon.window)
+    _draw_support(panels[1], state)
+    if n_panels == 3:
+        _draw_boundary(panels[2], state, events, features)
+    figure.suptitle(f"{settings.log.topic}: {state.offset} records")
+    figure.savefig(path, dpi=120)
+
+
+def _figure() -> Any:
+    """An empty figure of matplotlib, away from any screen."""
+    try:
+        from matplotlib.backends.backend_agg import FigureCanvasAgg
+        from matplotlib.figure import Figure
+    except ImportError:
+        raise PlotMissing("pictures need matplotlib: pip install 'streamsvm[plot]'") from None
+    figure = Figure(layout="constrained")
+    FigureCanvasAgg(figure)
+    return figure
+
+
+# Colours of a picture that is part of a page, and the names that they have in its style sheet, for light and dark.
+INK, SOFT, LINE, FIRST, SECOND, THIRD = "#010101", "#020202", "#030303", "#040404", "#050505", "#060606"
+_VARIABLES = {INK: "ink", SOFT: "soft", LINE: "line", FIRST: "first", SECOND: "second", THIRD: "third"}
+_PAGE_STYLE: dict[Any, Any] = {
+    "svg.fonttype": "none",  # text stays text, in the page's font
+    "svg.hashsalt": "streamsvm",  # equal pictures have equal names inside
+    "font.size": 11.0,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.edgecolor": LINE,
+    "axes.labelcolor": SOFT,
+    "axes.grid": True,
+    "axes.axisbelow": True,
+    "grid.color": LINE,
+    "grid.linewidth": 0.6,
+    "lines.linewidth": 1.6,
+    "text.color": INK,
+    "xtick.color": SOFT,
+    "ytick.color": SOFT,
+    "legend.frameon": False,
+    "legend.labelcolor": INK,
+}
+
+
+def draw_svg(plot: Callable[[Any], None], name: str, alt: str) -> str:
+    """A picture as an SVG element for an HTML page, whose style sheet has its colours.
+
+    Parameters
+    ----------
+    plot
+        Draws on an empty figure of matplotlib.
+    name
+        Of the picture; two of one page need two names.
+    alt
+        What it shows, for those who do not see it.
+
+    Raises
+    ------
+    PlotMissing
+        If matplotlib is not installed.
+    """
+    figure = _figure()
+    import matplotlib
+
+    file = io.StringIO()
+    with matplotlib.rc_context(_PAGE_STYLE):
+        plot(figure)
+        figure.savefig(
+            file, format="svg", transparent=True, metadata=dict.fromkeys(("Date", "Creator", "Format", "Type"))
+        )
+    return _for_page(file.getvalue(), name, alt)
+
+
+def _for_page(document: str, name: str, alt: str) -> str:
+    """An SVG document of matplotlib as an element of a page: without its own size, font, colours and names."""
+    found = re.search(r'<svg[^>]*(viewBox="[^"]*")[^>]*>(.*)</svg>', document, re.DOTALL)
+    assert found
+    body = re.sub(r"<metadata>.*?</metadata>", "", found[2], flags=re.DOTALL)
+    body = re.sub(r'\bid="', f'id="{name}-', body)
+    body = re.sub(r'(url\(#|href="#)', rf"\1{name}-", body)
+    body = re.sub(r"font: ([\d.]+px) [^;\"]*", r"font-size: \1", body)
+    for color, variable in _VARIABLES.items():
+        body = body.replace(color, f"var(--{variable})")
+    return f'<svg {found[1]} role="img" aria-label="{html.escape(alt)}">{body.strip()}</svg>'
+
+
+def _newest_events(settings: Settings, end: int) -> Iterator[Event]:
+    codec = settings.codec()
+    start = max(0, end - N_READ)
+    with LocalLog(settings.log.dir) as log:
+        log.seek(settings.log.topic, 0, start)
+        for record in log.poll(0, end - start):
+            try:
+                yield codec.decode(record)
+            except BadRecord:
+                continue  # the daemon has put it aside already
+
+
+def _draw_curve(axes: Axes, state: State, window: int) -> None:
+    rows = state.history.rows
+    n = [row.n for row in rows]
+    axes.plot(n, [100 * row.error for row in rows], color=POSITIVE, label="error")
+    axes.plot(n, [100 * (1 - row.g_mean) for row in rows], color=NEGATIVE, label="1 - g-mean")
+    if state.estimates:
+        _draw_estimates(axes, state.estimates)
+    axes.set(title=f"last {window} labelled events", xlabel="records", ylabel="%", ylim=(0, None))
+    axes.legend()
+
+
+def _draw_estimates(axes: Axes, estimates: Estimates) -> None:
+    """Errors of the model as it was, without what it was taught, beside those of its predictions."""
+    for kind, label, color in ((LOO, "leave-one-out error", "black"), (FOLDS, "error by folds", "#55a868")):
+        found = [item for item in estimates.history if item.kind == kind]
+        if found:
+            value, low, high = 100 * np.array([item.error for item in found]).T
+            axes.errorbar(
+                [item.offset for item in found],
+                value,
+                yerr=(value - low, high - value),
+                fmt=".",
+                markersize=4,
+                linewidth=0.6,
+                color=color,
+                label=label,
+            )
+
+
+def estimates_of(states: Mapping[str, State]) -> list[str]:
+    """A line for each newest estimate."""
+    lines = []
+    for name, state in states.items():
+        for item in state.estimates.latest.values() if state.estimates else ():
+            kind = "leave-one-out" if item.kind == LOO else "folds"
+            value, low, high = item.error
+            between = f" (between {low:.2%} and {high:.2%})" if high > low else ""
+            lines.append(
+                f"{kind} error of {name}, after {item.offset:,} records: {value:.2%}{between}, "
+                f"g-mean {item.g_mean.value:.2%}, PRBEP {item.prbep.value:.2%}, by {item.n} events"
+            )
+    return lines
+
+
+def _draw_support(axes: Axes, state: State) -> None:
+    rows = state.history.rows
+    axes.plot([row.n for row in rows], [row.n_support for row in rows], color="black")
+    axes.set(title="support vectors", xlabel="records", ylim=(0, None))
+
+
+def _draw_boundary(axes: Axes, state: State, events: list[Event], features: list[str]) -> None:
+    """In the features' own coordinates: f = 0 and f = -1, +1, the newest events, the support vectors."""
+    support = set(np.asarray(state.model.support_ids).tolist())
+    all_points = _points(events, features)
+    x, y = (np.linspace(column.min(), column.max(), GRID) for column in all_points.T)
+    grid = [
+        dict(zip(features, point, strict=True)) for point in np.stack(np.meshgrid(x, y), -1).reshape(-1, 2).tolist()
+    ]
+    rows = grid if state.scaler is None else [state.scaler.transform_one(point) for point in grid]
+    f = state.model.decision_function_many(rows).reshape(GRID, GRID)
+    axes.contourf(x, y, f > 0, levels=[-0.5, 0.5, 1.5], colors=[NEGATIVE, POSITIVE], alpha=0.12)
+    axes.contour(x, y, f, levels=[-1, 0, 1], colors="black", linewidths=[0.6, 1.4, 0.6], linestyles=["--", "-", "--"])
+    for label, color in ((True, POSITIVE), (False, NEGATIVE)):
+        shown = _points([event for event in events[-N_SHOWN:] if event.y is label], features)
+        axes.scatter(shown[:, 0], shown[:, 1], s=9, color=color)
+    kept = _points([event for event in events if event.key in support], features)
+    axes.scatter(kept[:, 0], kept[:, 1], s=22, facecolors="none", edgecolors="black", linewidths=0.5)
+    axes.set(
+        title=f"boundary, {len(kept)} support vectors, {N_SHOWN} newest events", xlabel=features[0], ylabel=features[1]
+    )
+
+
+def _points(events: list[Event], features: list[str]) -> np.ndarray:
+    return np.array([[event.x.get(name, 0.0) for name in features] for event in events]).reshape(-1, len(features))
+
+
+# --- grids ------------------------------------------------------------------------------------------------------------
+
+
+def require_picture(path: Path) -> None:
+    """Raise `PlotMissing` without matplotlib, and a ValueError if it knows no format of this suffix."""
+    formats = _figure().canvas.get_supported_filetypes()
+    if path.suffix[1:].lower() not in formats:
+        raise ValueError(f"{path}: the suffix {path.suffix!r} is no format of pictures; use .png, .pdf or .svg")
+
+
+def draw_grid(search: Search, path: Path | str, metric: str = "score") -> None:
+    """Draw the scores of a grid search as a heat map into a file, whose suffix chooses the format.
+
+    The brighter, the better; the best setting has a frame, if there is one.
+
+    Parameters
+    ----------
+    search
+        What `streamsvm.validation.grid_search` returned.
+    path
+        The file, which is replaced.
+    metric
+        What the scores are called.
+
+    Raises
+    ------
+    PlotMissing
+        If matplotlib is not installed.
+    """
+    figure = _figure()
+    figure.set_size_inches(2.2 + 0.62 * len(search.gammas), max(2.6, 1.3 + 0.36 * len(search.Cs)))
+    axes = figure.add_subplot()
+    shown = np.ma.masked_invalid(search.scores)
+    colors = "viridis" if search.greater_is_better else "viridis_r"  # in order for the colour-blind, and in grey
+    image = axes.imshow(shown, cmap=colors, origin="lower", aspect="auto")
+    axes.set_facecolor("lightgrey")  # of cells without a score
+    axes.set_xticks(range(len(search.gammas)), axis_labels(search.gammas, "${}^{{{}}}$"))
+    axes.set_yticks(range(len(search.Cs)), axis_labels(search.Cs, "${}^{{{}}}$"))
+    axes.set(xlabel="gamma", ylabel="C")
+    _write_scores(axes, image, search)
+    if not np.isnan(search.scores).all():
+        _frame(axes, search)
+    figure.colorbar(image, label=f"mean {metric}")
+    figure.savefig(path, dpi=120)
+
+
+def _write_scores(axes: Axes, image: Any, search: Search) -> None:
+    """Each score in its cell, in black or white, whichever can be read there."""
+    for (row, column), score in np.ndenumerate(search.scores):
+        red, green, blue, _ = image.to_rgba(score)
+        is_bright = 0.2126 * red + 0.7152 * green + 0.0722 * blue > 0.4 or math.isnan(score)
+        text = "-" if math.isnan(score) else f"{score:.3f}"
+        axes.text(column, row, text, ha="center", va="center", fontsize=8, color="black" if is_bright else "white")
+
+
+def _frame(axes: Axes, search: Search) -> None:
+    """Two frames around the best cell, so that one of them is seen on any colour."""
+    row, column = search.Cs.index(search.best.C), search.gammas.index(search.best.gamma)
+    x, y = column + np.array([-1, 1, 1, -1, -1]) / 2, row + np.array([-1, -1, 1, 1, -1]) / 2
+    for color, width in (("white", 5), ("black", 2.5)):
+        axes.plot(x, y, color=color, linewidth=width, solid_joinstyle="miter", clip_on=False)
+
+
+def axis_labels(values: Sequence[float], power: str = "{}^{}") -> list[str]:
+    """The values as text: as powers of 2 or of 10, written as `power` says, if all of them are such.
+
+    Parameters
+    ----------
+    values
+        Positive numbers.
+    power
+        A format of base and exponent.
+    """
+    if len(values) > 1:
+        for base in (2, 10):
+            exponents = [math.log(value, base) for value in values]
+            if all(abs(exponent - round(exponent)) < 1e-9 for exponent in exponents):
+                return [power.format(base, round(exponent)) for exponent in exponents]
+    return [f"{value:.4g}" for value in values]

@@ -1,0 +1,173 @@
+"""A model in the text format of LIBSVM, for the many programs that read it, and what its feature numbers mean.
+
+LIBSVM decides by ``sum_s sv_coef_s k(x_s, x) - rho``, positive for the first of the labels: sv_coef are the signed
+coefficients of the support vectors, those of the first class first, and rho is the bias with the other sign.  Its
+kernels are ours.  Features have numbers from 1 and no names, so these go into a second file, ``FILE.json``::
+
+    {"format": "libsvm", "labels": {"1": true, "-1": false},
+     "features": [{"number": 1, "name": "a", "shift": 0.5, "factor": 2.0}, ...],
+     "probability": {"slope_negative": ..., "slope_positive": ...}}
+
+A feature is to be scaled, where shift and factor are given, as (value - shift) * factor: the daemon's models have
+learned scaled features.  Numbers are the names where these are numbers already: "7", as LIBSVM's own files are read,
+has the number 7, and the column 6 of an array likewise.  A feature that the model does not know may get any larger
+number.
+
+LIBSVM's probabilities, 1 / (1 + exp(A f + B)), have one slope; ours have one for each side of the boundary (see
+`online.sigmoid`), so they cannot be written as A and B, and the slopes are in the second file.
+
+Source: the README and the function svm_save_model of LIBSVM 3.37 (Chang and Lin, BSD-3-Clause).
+"""
+
+import json
+import re
+from collections.abc import Hashable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from streamsvm import WarmupScaler
+from streamsvm.core import snapshot
+from streamsvm.estimators.classifier import OnlineSVM
+
+from ..records.files import FileError
+from ..records.published import ServedModel
+from ..settings.sections import ALGORITHMS, ConfigError
+from ..trainer.state.stored import choose_model, read_state
+
+_KERNELS = {"rbf": "rbf", "linear": "linear", "poly": "polynomial", "sigmoid": "sigmoid"}  # our names, and LIBSVM's
+_PARAMETERS = {"rbf": ["gamma"], "linear": [], "poly": ["degree", "gamma", "coef0"], "sigmoid": ["gamma", "coef0"]}
+_MAX_NUMBER = 2**31 - 2  # of a feature: LIBSVM's are C ints
+
+
+def export_model(model: OnlineSVM, path: Path | str, scaler: WarmupScaler | None = None) -> tuple[Path, Path]:
+    """Write a model in LIBSVM's format, and beside it what the numbers mean.
+
+    Parameters
+    ----------
+    model
+        Any of the algorithms, with any kernel.
+    path
+        The file, which is replaced; the second one has ``.json`` behind this name.
+    scaler
+        What scaled the features that the model has learned, if anything did.
+
+    Returns
+    -------
+    tuple
+        Both files.
+
+    Raises
+    ------
+    ValueError
+        If the model has no support vectors, or a feature's name is none that a file can hold.
+    """
+    if not model.n_support:
+        raise ValueError("the model has no support vectors: it has not learned from both classes yet")
+    numbers = feature_numbers(model.feature_names)
+    target = Path(path)
+    legend = target.with_name(f"{target.name}.json")
+    text, meaning = "\n".join(_lines(model, numbers)) + "\n", _meaning(model, numbers, scaler)
+    snapshot.write_atomic(legend, (json.dumps(meaning, indent=1, ensure_ascii=False) + "\n").encode())
+    snapshot.write_atomic(target, text.encode("ascii"))
+    return target, legend
+
+
+def feature_numbers(names: Sequence[Hashable]) -> np.ndarray:
+    """The number of each feature, from 1.
+
+    Parameters
+    ----------
+    names
+        Of the features.  Are all of them texts such as "7", these are the numbers; are all of them whole numbers such
+        as 6, which are columns of an array, it is one more; else the features are numbered in this order.
+
+    Raises
+    ------
+    ValueError
+        If a name is no text and no number.
+    """
+    for name in names:
+        if type(name) not in (str, int, float, bool):
+            raise ValueError(
+                f"the feature name {name!r} is a {type(name).__name__}; str, int, float and bool names can be exported"
+            )
+    if all(type(name) is int and 0 <= name < _MAX_NUMBER for name in names):
+        return np.array([name + 1 for name in names], np.int64)  # type: ignore[operator]
+    if all(type(name) is str and re.fullmatch(r"[1-9][0-9]{0,8}", name) for name in names):
+        return np.array([int(name) for name in names], np.int64)  # type: ignore[call-overload]
+    return np.arange(1, len(names) + 1)
+
+
+def _lines(model: OnlineSVM, numbers: np.ndarray) -> Iterator[str]:
+    """Of the model file."""
+    alpha, vectors = model.dual_coef, model.support_vectors
+    parameters = {"degree": int(model.degree), "gamma": float(model.gamma), "coef0": float(model.coef0)}
+    order = np.argsort(alpha < 0.0, kind="stable")  # the first class first
+    yield "svm_type c_svc"
+    yield f"kernel_type {_KERNELS[model.kernel]}"
+    for name in _PARAMETERS[model.kernel]:
+        yield f"{name} {parameters[name]!r}"
+    yield "nr_class 2"
+    yield f"total_sv {len(alpha)}"
+    yield f"rho {0.0 - model.bias}"  # which is never -0
+    yield "label 1 -1"
+    yield f"nr_sv {np.count_nonzero(alpha > 0.0)} {np.count_nonzero(alpha < 0.0)}"
+    yield "SV"
+    for row in order.tolist():
+        own = slice(vectors.indptr[row], vectors.indptr[row + 1])
+        columns, values = numbers[vectors.indices[own]], vectors.data[own].astype(np.float64)
+        rising = np.argsort(columns)  # LIBSVM goes through two lists of features together
+        pairs = zip(columns[rising].tolist(), values[rising].tolist(), strict=True)
+        yield " ".join([repr(float(alpha[row])), *(f"{number}:{value:.9g}" for number, value in pairs)])
+
+
+def _meaning(model: OnlineSVM, numbers: np.ndarray, scaler: WarmupScaler | None) -> dict[str, Any]:
+    features: list[dict[str, Any]] = []
+    for number, name in zip(numbers.tolist(), model.feature_names, strict=True):
+        scale = dict(zip(("shift", "factor"), scaler.scale_of(name), strict=True)) if scaler else {}
+        features.append({"number": number, "name": name, **scale})
+    below, above = model.slopes
+    return {
+        "format": "libsvm",
+        "labels": {"1": True, "-1": False},
+        "features": sorted(features, key=lambda feature: feature["number"]),
+        "probability": {"slope_negative": below, "slope_positive": above},
+    }
+
+
+def read_model(path: Path, partition: int | None = None, key: str | None = None) -> ServedModel:
+    """The model in a file that `OnlineSVM.save` wrote, or one of those in a state folder.
+
+    Parameters
+    ----------
+    path
+        The file or folder.
+    partition, key
+        Which one, of a folder with several.
+
+    Raises
+    ------
+    FileError
+        If there is no such file.
+    ConfigError
+        If the folder has no model, or several and none is chosen, or one is chosen of a file.
+    SnapshotError
+        If the file is damaged, or holds something else.
+    """
+    if path.is_dir():
+        model, stored = choose_model(read_state(path), path, partition, key)
+        return ServedModel(model, stored.scaler, {})
+    if partition is not None or key is not None:
+        raise ConfigError([f"{path}: --partition and --key are for state folders"])
+    if not path.exists():
+        raise FileError(f"{path}: there is no such file or folder")
+    data = snapshot.read(path)
+    classes = {made.__name__: made for made in ALGORITHMS.values()}
+    kind = snapshot.kind_of(data)
+    if kind not in classes:
+        raise snapshot.SnapshotError(
+            f"{path}: this is a {kind!r} snapshot, expected a model ({', '.join(classes)}) or a daemon's state folder"
+        )
+    return ServedModel(classes[kind].from_bytes(data), None, {})

@@ -1,0 +1,204 @@
+"""A page about a run, from its state folder alone: one HTML file that needs nothing else, not even a network."""
+
+import html
+import math
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from importlib.resources import files
+from pathlib import Path
+from string import Template
+
+import streamsvm
+from streamsvm.core import snapshot
+
+from ..logs.embedded import LocalLog
+from ..settings.sections import ConfigError, Settings
+from ..trainer.state.checkpoint import reading
+from ..trainer.state.models import SingleModel
+from ..trainer.state.stored import Stored, read_state
+from .panels import Panel, all_panels, read_metrics, read_rows
+
+_HIDDEN = ("daemon.per", "log.topic", "log.labels")  # settings that are shown in words
+_MODEL, _FEATURES = "model.", "features."
+_SUMMARY = (
+    "stream", "records", "labelled", "error", "g-mean", "AUC", "PRBEP", "support vectors", "model", "checkpoint",
+)  # fmt: skip
+
+
+def write_report(folder: Path, path: Path | None = None, settings: Settings | None = None) -> tuple[Path, list[Stored]]:
+    """Write the page.
+
+    Parameters
+    ----------
+    folder
+        That of the setting daemon.state_dir; its daemon may be running.
+    path
+        The file, which is replaced; default: report.html in the folder.
+    settings
+        The configuration of the run, if it is at hand: its embedded log then says how far the trainer is behind.
+
+    Returns
+    -------
+    tuple
+        The file, and what was found in the folder.
+
+    Raises
+    ------
+    ConfigError
+        If the folder holds no state.
+    CheckpointError, SnapshotError
+        If the state cannot be read.
+    PlotMissing
+        If matplotlib is not installed.
+    """
+    stored = read_state(folder)
+    path = folder / "report.html" if path is None else path
+    snapshot.write_atomic(path, page(folder, stored, ends_of(settings)).encode())
+    return path, stored
+
+
+def ends_of(settings: Settings | None) -> dict[int, int]:
+    """Where the events end now, by partition; empty if only a broker knows.
+
+    Raises
+    ------
+    ConfigError
+        If there is no such log.
+    """
+    if settings is None or settings.kafka:
+        return {}
+    if not settings.log.dir.is_dir():
+        raise ConfigError([f"log.dir = {str(settings.log.dir)!r}: there is no such folder"])
+    with LocalLog(settings.log.dir) as log:
+        return log.end_offsets(settings.log.topic)
+
+
+def page(folder: Path, stored: Sequence[Stored], ends: Mapping[int, int]) -> str:
+    """The page about what was found in a folder.
+
+    Parameters
+    ----------
+    folder
+        Its name is shown.
+    stored
+        The partitions, at least one.
+    ends
+        Where the events of partitions end now, as far as that is known.
+    """
+    with reading(folder):
+        parts = [_summary(stored), *(_partition(item, ends.get(item.number)) for item in stored)]
+    topics = ", ".join(sorted({str(item.setting("log.topic")) for item in stored}))
+    now = f"{datetime.now(UTC):%Y-%m-%d %H:%M:%S}"
+    return Template((files(__package__) / "page.html").read_text(encoding="utf-8")).substitute(
+        title=html.escape(topics),
+        subtitle=f"What the state folder &ldquo;{html.escape(str(folder))}&rdquo; held at {now} UTC.",
+        version=html.escape(streamsvm.__version__),
+        body="\n".join(parts),
+    )
+
+
+# --- parts ------------------------------------------------------------------------------------------------------------
+
+
+def _summary(stored: Sequence[Stored]) -> str:
+    header = "".join(f'<th scope="col">{name}</th>' for name in _SUMMARY)
+    rows = "\n".join(_summary_row(item) for item in stored)
+    return (
+        '<section id="summary" class="card wide" tabindex="0" aria-label="Summary"><table>\n'
+        "<caption>Over all labelled events, each predicted before it was learned</caption>\n"
+        f"<thead><tr>{header}</tr></thead>\n<tbody>\n{rows}\n</tbody></table></section>"
+    )
+
+
+def _summary_row(stored: Stored) -> str:
+    scores = read_metrics(stored).cumulative()
+    rows = read_rows(stored)
+    blob = stored.checkpoint.blobs.get("model")
+    cells = [
+        f"{stored.checkpoint.offsets['events']:,}",
+        f"{scores.n:,}",
+        *("–" if math.isnan(score) else f"{score:.2%}" for score in scores[1:]),
+        f"{_n_support(stored, rows[-1].n_support if rows else 0):,}",
+        "–" if blob is None else _size(len(blob)),
+        _size(stored.n_bytes),
+    ]
+    name = html.escape(stored.name)
+    first = f'<th scope="row"><a href="#p{stored.number}">{name}</a></th>'
+    return f"<tr>{first}{''.join(f'<td>{cell}</td>' for cell in cells)}</tr>"
+
+
+def _n_support(stored: Stored, recorded: int) -> int:
+    """Of the one model, or else as it was recorded for all of them."""
+    return stored.models.model.n_support if isinstance(stored.models, SingleModel) else recorded
+
+
+def _partition(stored: Stored, end: int | None) -> str:
+    panels = "\n".join(map(_panel, all_panels(stored, end)))
+    facts = "\n".join(f"<dt>{html.escape(name)}</dt><dd>{html.escape(value)}</dd>" for name, value in _facts(stored))
+    return (
+        f'<section id="p{stored.number}" aria-labelledby="p{stored.number}-title">\n'
+        f'<h2 id="p{stored.number}-title">{html.escape(stored.name)}</h2>\n'
+        f'<section class="card" id="p{stored.number}-run"><h3>The run</h3>\n<dl>\n{facts}\n</dl></section>\n'
+        f'<div class="panels">\n{panels}\n</div>\n</section>'
+    )
+
+
+def _panel(panel: Panel) -> str:
+    text = "".join(f"<p>{html.escape(sentence)}</p>" for sentence in panel.text)
+    head = f'<section class="card" id="{panel.name}"><h3>{html.escape(panel.title)}</h3>'
+    if not panel.picture:
+        return f'{head}\n<div class="said">{text}</div></section>'
+    return f'{head}\n<figure>{panel.picture}\n<figcaption class="said">{text}</figcaption></figure></section>'
+
+
+def _facts(stored: Stored) -> list[tuple[str, str]]:
+    """What run it is, by name."""
+    checkpoint = stored.checkpoint
+    given = {name: value for name, value in checkpoint.fingerprint.items() if value is not None and name not in _HIDDEN}
+    offsets = f"events up to offset {checkpoint.offsets['events']:,}"
+    if stored.setting("log.labels"):
+        offsets += f", labels ({stored.setting('log.labels')}) up to {checkpoint.offsets['labels']:,}"
+    written = datetime.fromtimestamp(stored.written, UTC)
+    facts = [
+        ("Model", _settings(given, _MODEL)),
+        ("Features", _features(stored, given)),
+        ("Partition", f"{stored.number} of topic {stored.setting('log.topic')}"),
+        ("Consumed", offsets),
+        ("Checkpoint", f"number {checkpoint.sequence}, written {written:%Y-%m-%d %H:%M:%S} UTC ({stored.path.name})"),
+        ("Work", f"{checkpoint.counters.get('seconds', 0.0):,.1f} seconds, without waiting"),
+        *_models(stored),
+    ]
+    labels = [stored.setting(f"label.{name}") for name in ("positive", "negative")]
+    if labels[0] is not None:
+        facts.insert(2, ("Labels", f"{labels[0]} (positive), {labels[1]} (negative)"))
+    return facts
+
+
+def _settings(given: Mapping[str, object], section: str) -> str:
+    own = {name.removeprefix(section): value for name, value in given.items() if name.startswith(section)}
+    first = str(own.pop("algorithm", ""))
+    return ", ".join(filter(None, [first, *(f"{name} = {value}" for name, value in own.items())]))
+
+
+def _features(stored: Stored, given: Mapping[str, object]) -> str:
+    names = given.get(f"{_FEATURES}names") or []
+    rest = {name: value for name, value in given.items() if name != f"{_FEATURES}names"}
+    listed = f", names = {', '.join(map(str, names))}" if isinstance(names, list) and names else ""
+    found = f"{len(stored.models.model.feature_names):,} known; " if isinstance(stored.models, SingleModel) else ""
+    return f"{found}{_settings(rest, _FEATURES)}{listed}"
+
+
+def _models(stored: Stored) -> list[tuple[str, str]]:
+    if isinstance(stored.models, SingleModel):
+        model = stored.models.model
+        return [
+            ("Members", f"{model.n_members:,}, of which {model.n_support:,} are support vectors"),
+            ("Model digest", model.digest()),
+        ]
+    return [("Models", f"{len(stored.models):,}, one for each record key")]
+
+
+def _size(n_bytes: int) -> str:
+    if n_bytes < 10 * 2**20:
+        return f"{n_bytes / 2**10:,.0f} KiB"
+    return f"{n_bytes / 2**20:,.0f} MiB"

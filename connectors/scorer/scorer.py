@@ -1,0 +1,407 @@
+"""The scorer: predict events with the newest published models, and learn nothing.
+
+Scorers share the events among them in a consumer group of their own, ``ID-score``, and each follows the whole topic of
+models.  They have no state but their offsets: what was predicted is flushed before its offsets are committed, so every
+event is predicted at least once, and readers tell repetitions by ``src``.  A repetition may be by a newer model.
+
+A scorer takes no share of the events before it has read all models that there are, and there is one at least.
+Afterwards it takes newer ones between two batches, each after it was unpacked and has made a prediction; one that fails
+is refused, and the one before it goes on.
+
+Records that are no events are counted and passed over: it is the trainer that puts them aside.
+"""
+
+import functools
+import logging
+import math
+import time
+from typing import NamedTuple
+
+from ..logs.transport import Committed, PositionRefused, Record, TopicMismatch, Transport, Unavailable
+from ..records.codec import BadRecord, Event
+from ..records.formats.base import REASONS
+from ..records.published import Snapshot
+from ..runtime.http import Health, Metrics
+from ..runtime.watchdog import Watchdog
+from ..settings import topics
+from ..settings.sections import ConfigError, Settings
+from ..trainer.partition import Input, RecordsLost
+from ..trainer.state.observe import Progress
+from ..trainer.trainer import POLL_SECONDS, Stop, operate
+from ..trainer.training import send_prediction, source
+from .committee import Committee, KeyModels, Models, ModelTopic, PartitionModels, Prediction, unpack
+
+logger = logging.getLogger(__name__)
+
+_POLL_RECORDS = 500
+_LOADED_RECORDS = 16  # of nearly a megabyte each
+_SWAP_SECONDS = 0.01  # events wait no longer than this for models to be unpacked, or for the one that takes longer
+_LOADING_SECONDS = 1.0  # likewise at the beginning, when no event waits
+_TELEMETRY_SECONDS = 1.0
+_FROM_THE_START = (
+    "streamsvm_records_total",
+    "streamsvm_predictions_total",
+    "streamsvm_lost_records_total",
+    "streamsvm_refused_snapshots_total",
+    "streamsvm_rebalances_total",
+    "streamsvm_cut_seconds",
+)
+
+
+def run(settings: Settings, stop: Stop = lambda: False, device: str = "cpu") -> int:
+    """Predict the events of a configuration; see `Scorer`.
+
+    Parameters
+    ----------
+    settings
+        The configuration.
+    stop
+        Asked between batches; the scorer ends cleanly once it says True.
+    device
+        Where batches are predicted: see `streamsvm.LASVM`.
+
+    Returns
+    -------
+    int
+        Number of predictions.
+
+    Raises
+    ------
+    ConfigError
+        If the configuration names no topic of models.
+    TopicMismatch
+        If there is no such topic or, for a scorer that does not follow, no model in it.
+    AlreadyInUse
+        If another scorer writes to the same embedded log.
+    LogCorruption, OffsetOutOfRange
+        If the log cannot be used.
+    AccessDenied, Unavailable, OutputsLost, TakenOver
+        By a log that is elsewhere.
+    """
+    if not settings.log.model:
+        raise ConfigError(["log.model = '': a scorer needs the topic on which the trainers publish their models"])
+    return operate(functools.partial(Scorer, device=device), settings, stop, f"{settings.group.id}-score") or 0
+
+
+class Request(NamedTuple):
+    """An event, and what predicts it."""
+
+    record: Record
+    event: Event
+    committee: Committee
+
+
+class Scorer:
+    """The loop over this process's share of the events: an `Ownership` of their partitions.
+
+    Parameters
+    ----------
+    settings
+        The configuration.
+    log
+        Where events and models come from, and predictions go.
+    stop
+        Asked between batches; the scorer ends cleanly once it says True.
+    health, metrics
+        What is shown while it runs.
+    watchdog
+        What is told that it runs.
+    device
+        Where batches are predicted.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        log: Transport,
+        stop: Stop,
+        health: Health,
+        metrics: Metrics,
+        watchdog: Watchdog,
+        device: str = "cpu",
+    ) -> None:
+        self._settings = settings
+        self._log = log
+        self._stop = stop
+        self._health = health
+        self._metrics = metrics
+        self._watchdog = watchdog
+        self._device = device
+        self._codec = settings.codec()
+        self._topic = ModelTopic(log, settings.log.model)
+        per_key = settings.daemon.per == "key"
+        self._models: Models = KeyModels(settings.daemon.max_models, device) if per_key else PartitionModels()
+        self._inputs: dict[int, Input] = {}
+        self._next: dict[int, int] = {}  # offset of the next event to predict, by partition
+        self._committed: dict[int, int] = {}
+        self._ends: dict[int, int] = {}  # of the events, at the beginning
+        self._n_predicted = 0
+        self._n_unsaved = 0
+        self._saved_at = self._looked_at = time.monotonic()
+        self._n_refused = 0  # snapshots, as far as the metrics know
+        self._cannot_read: str | None = None  # and why
+        self._cannot_write: str | None = None
+        self._is_busy = True  # the last cycle had something to do
+        metrics.begin(*_FROM_THE_START)
+        for reason in REASONS:
+            metrics.begin("streamsvm_bad_records_total", reason=reason)
+
+    def run(self) -> int:
+        """Predict what was not predicted before, to the end of the log or until stopped; return the number."""
+        settings = self._settings
+        topics.check(settings, topics.of_scorers(settings.log))
+        self._ends = self._log.end_offsets(settings.log.topic)
+        self._load()
+        if self._stop():
+            return 0
+        total = None if settings.daemon.follow else sum(self._ends.values())
+        try:
+            self._log.subscribe(settings.log.topic, self)
+            with Progress(settings.log.topic, total, sum(self._next.values())) as progress:
+                while not self._stop() and not self._is_finished():
+                    progress.advance(self._cycle())
+            self._save()
+            return self._n_predicted
+        finally:
+            self._drop(list(self._inputs))
+
+    # --- models -------------------------------------------------------------------------------------------------------
+
+    def _load(self) -> None:
+        """Wait until the newest models are in use, and there is one at least."""
+        settings, topic = self._settings, self._settings.log.model
+        waits_for = f"reading the models of topic {topic!r}"
+        while not self._stop():
+            self._beat(waits_for)
+            self._topic.follow()
+            self._poll(0.0 if self._topic.arrived else POLL_SECONDS, _LOADED_RECORDS)
+            if not self._topic.is_read:
+                continue
+            self._swap(_LOADING_SECONDS)
+            if self._topic.arrived:
+                continue
+            if self._models:
+                return
+            if not settings.daemon.follow:
+                raise TopicMismatch(
+                    f"topic {topic!r} has no model for daemon.per = {settings.daemon.per!r}, and with "
+                    "daemon.follow = false none is waited for"
+                )
+            waits_for = f"no model has been published yet on topic {topic!r} for daemon.per = {settings.daemon.per!r}"
+
+    def _swap(self, seconds: float) -> None:
+        """Take models that have arrived, for so long."""
+        until = time.perf_counter() + seconds
+        while self._topic.arrived:
+            name = next(iter(self._topic.arrived))
+            arrived = self._topic.arrived.pop(name)
+            if self._models.knows(name) and isinstance(arrived, Snapshot):
+                self._take(arrived)
+            elif self._models.knows(name):
+                self._models.drop(name)
+                self._metrics.drop(model=name)
+            if time.perf_counter() >= until:
+                return
+
+    def _take(self, snapshot: Snapshot) -> None:
+        name, version = snapshot.name, snapshot.manifest["ver"]
+        try:
+            member = unpack(snapshot, self._device)
+        except ValueError as error:
+            self._metrics.add("streamsvm_refused_snapshots_total")
+            logger.warning("refusing version %d of model %r, and keeping the one before: %s", version, name, error)
+            return
+        self._models.put(snapshot, member)
+        created = member.created
+        shown = "newest" if self._settings.daemon.per == "key" else name
+        self._metrics.set("streamsvm_model_age_seconds", lambda: time.time() - created, model=shown)
+        logger.debug("version %d of model %r is in use", version, name)
+
+    # --- ownership ----------------------------------------------------------------------------------------------------
+
+    def assigned(self, partitions: list[int]) -> None:
+        """Go on where the last owner of each partition has left off."""
+        settings, topic = self._settings, self._settings.log.topic
+        committed = self._log.committed(topic)
+        first = self._ends if settings.daemon.start == "latest" else self._log.start_offsets(topic)
+        for number in partitions:
+            end = None if settings.daemon.follow else self._ends.get(number, 0)
+            self._inputs[number] = Input(self._log, topic, number, end)
+            if number in committed:
+                self._committed[number] = committed[number].offset
+            self._begin(number, self._committed.get(number, first.get(number, 0)))
+        self._saved_at = (
+            -math.inf
+        )  # commit the beginning soon: the next owner is not to pass over what comes until then
+        self._metrics.add("streamsvm_rebalances_total")
+        logger.info("assigned partitions %s", partitions)
+
+    def revoked(self, partitions: list[int]) -> None:
+        """Hand partitions over."""
+        logger.info("revoked partitions %s", partitions)
+        if not self._save() and self._settings.daemon.exactly_once:  # the transaction would count all the same
+            raise Unavailable("partitions are not handed over before the predictions made of them are durable")
+        self._drop(partitions)
+
+    def lost(self, partitions: list[int]) -> None:
+        """Forget partitions that have another owner by now, who began at the last commit."""
+        logger.warning("lost partitions %s", partitions)
+        self._drop(partitions)
+
+    def _begin(self, number: int, offset: int) -> None:
+        """Read a partition from `offset` on."""
+        try:
+            self._inputs[number].begin(offset)
+        except RecordsLost as error:
+            if self._settings.daemon.on_data_loss == "fail":
+                raise
+            logger.error("partition %d: %s", number, error)
+            self._metrics.add("streamsvm_lost_records_total", error.start - offset)
+            offset = error.start
+            self._inputs[number].begin(offset)
+        self._next[number] = offset
+
+    def _drop(self, partitions: list[int]) -> None:
+        for number in partitions:
+            if self._inputs.pop(number, None) is not None:
+                self._log.release(self._settings.log.topic, number)
+                self._committed.pop(number, None)
+                self._next.pop(number, None)
+                self._metrics.drop(partition=number)
+
+    # --- a cycle ------------------------------------------------------------------------------------------------------
+
+    def _cycle(self) -> int:
+        """Poll, and predict what came; return the number of records."""
+        self._beat(None if self._inputs else "no partition is assigned")
+        events = self._poll(0.0 if self._is_busy else POLL_SECONDS, _POLL_RECORDS)
+        self._swap(_SWAP_SECONDS)
+        batch = self._settings.daemon.batch
+        for start in range(0, len(events), batch):
+            self._score(events[start : start + batch])
+        self._is_busy = bool(events or self._topic.arrived)
+        if self._is_due:
+            self._save()
+        return len(events)
+
+    def _beat(self, waits_for: str | None) -> None:
+        """Show that the loop is alive, and how it is."""
+        self._health.beat()
+        self._watchdog.beat()
+        reason = self._cannot_read or self._cannot_write or waits_for
+        if reason:
+            self._health.set_unready(reason)
+        else:
+            self._health.set_ready()
+        if time.monotonic() - self._looked_at >= _TELEMETRY_SECONDS:
+            self._collect()
+
+    def _poll(self, timeout: float, limit: int) -> list[Record]:
+        """The events that have come; models are put where they belong."""
+        try:
+            records = self._log.poll(timeout, limit)
+        except PositionRefused as error:
+            logger.warning("%s", error)
+            self._topic.check_positions()
+            for number in self._inputs:
+                self._begin(number, self._next[number])
+            return []
+        except Unavailable as error:
+            if self._cannot_read is None:
+                logger.warning("%s", error)
+            self._cannot_read = str(error)
+            time.sleep(POLL_SECONDS)
+            return []
+        if self._cannot_read is not None:
+            logger.info("reading again")
+        self._cannot_read = None
+        events = []
+        for record in records:
+            if record.topic == self._settings.log.model:
+                self._topic.put(record)
+            elif record.partition in self._inputs and self._is_wanted(record):
+                events.append(record)
+        return events
+
+    def _is_wanted(self, record: Record) -> bool:
+        return self._settings.daemon.follow or record.offset < self._ends.get(record.partition, 0)
+
+    def _is_finished(self) -> bool:
+        is_bounded = not self._settings.daemon.follow
+        at_end = bool(self._inputs) and all(item.is_at_end for item in self._inputs.values())
+        return is_bounded and at_end and not self._is_busy
+
+    def _collect(self) -> None:
+        """What is shown once a second."""
+        self._looked_at = time.monotonic()
+        for number, item in self._inputs.items():
+            self._metrics.set("streamsvm_lag_records", item.lag, topic=item.topic, partition=number)
+        self._metrics.add("streamsvm_refused_snapshots_total", self._topic.refused - self._n_refused)
+        self._n_refused = self._topic.refused
+
+    # --- predicting ---------------------------------------------------------------------------------------------------
+
+    def _score(self, records: list[Record]) -> None:
+        """Predict a batch of events."""
+        started = time.perf_counter()
+        requests = [request for record in records if (request := self._read(record)) is not None]
+        answers: dict[int, Prediction] = {}
+        for committee, chosen in _by_committee(requests).items():
+            for i, answer in zip(chosen, committee.predict([requests[i].event.x for i in chosen]), strict=True):
+                if isinstance(answer, BadRecord):
+                    self._metrics.add("streamsvm_bad_records_total", reason=answer.reason)
+                else:
+                    answers[i] = answer
+        for i, answer in sorted(answers.items()):
+            record, event, committee = requests[i]
+            value = self._codec.encode(event, **answer._asdict(), model=committee.version, src=source(record))
+            send_prediction(self._log, self._settings.log.scores, record, value)
+        for record in records:
+            self._next[record.partition] = record.offset + 1
+        self._n_predicted += len(answers)
+        self._n_unsaved += len(records)
+        self._metrics.add("streamsvm_records_total", len(records))
+        self._metrics.add("streamsvm_predictions_total", len(answers))
+        self._metrics.observe("streamsvm_cut_seconds", time.perf_counter() - started)
+
+    def _read(self, record: Record) -> Request | None:
+        """An event; None if the record is none."""
+        try:
+            return Request(record, self._codec.decode(record), self._models.choose(record.key))
+        except BadRecord as error:
+            self._metrics.add("streamsvm_bad_records_total", reason=error.reason)
+            return None
+
+    # --- saving -------------------------------------------------------------------------------------------------------
+
+    @property
+    def _is_due(self) -> bool:
+        daemon = self._settings.daemon
+        is_late = time.monotonic() - self._saved_at >= daemon.checkpoint_seconds
+        return is_late or self._n_unsaved >= daemon.checkpoint_records
+
+    def _save(self) -> bool:
+        """Commit what was predicted, after the predictions have become durable; return False if they have not."""
+        offsets = {number: offset for number, offset in self._next.items() if offset != self._committed.get(number)}
+        if not offsets:
+            return True
+        try:
+            self._log.flush()
+        except Unavailable as error:
+            self._cannot_write = str(error)
+            logger.warning("nothing committed, for predictions are not durable yet: %s", error)
+            return False
+        self._log.commit({(self._settings.log.topic, number): Committed(offset) for number, offset in offsets.items()})
+        self._committed |= offsets
+        self._cannot_write = None
+        self._n_unsaved = 0
+        self._saved_at = time.monotonic()
+        return True
+
+
+def _by_committee(requests: list[Request]) -> dict[Committee, list[int]]:
+    """Places by committee."""
+    places: dict[Committee, list[int]] = {}
+    for i, request in enumerate(requests):
+        places.setdefault(request.committee, []).append(i)
+    return places

@@ -1,0 +1,260 @@
+"""The topics of a configuration: what they are like, what they should be like, and what is wrong with them."""
+
+import logging
+from collections.abc import Iterable, Iterator, Mapping
+from enum import StrEnum
+from typing import NamedTuple
+
+from ..logs.embedded import LocalLog
+from ..logs.transport import TopicMismatch
+from ..records.published import CHUNK_BYTES
+from ..trainer.state.candidates import MAX_QUESTION_BYTES
+from .sections import LogSettings, Settings
+
+logger = logging.getLogger(__name__)
+
+REMEDY = "`streamsvm topics CONFIG.toml --create` makes the topics that are missing"
+
+_DAY_MS = 86_400_000
+_HEADER_BYTES = (
+    16 << 10
+)  # the most by which a record is larger than its key and value, with the reason of a dead letter
+_LETTER_BYTES = 1 << 20  # of the largest record on a dead-letter topic that is made here, at least
+
+
+class Shape(NamedTuple):
+    """What a topic is like; None where that is not known, or where the embedded log knows no such thing."""
+
+    n_partitions: int
+    cleanup: str | None = None  # "delete", "compact" or "compact,delete"
+    retention_ms: int | None = None  # -1: for ever
+    max_bytes: int | None = None  # of a record, or of a batch of them
+    is_default: bool = False  # nobody has ever set anything
+
+
+class Severity(StrEnum):
+    STOP = "stop"  # neither trainer nor scorer can work
+    WRONG = "wrong"
+    NOTE = "note"
+
+
+class Finding(NamedTuple):
+    """Something to be said of a topic."""
+
+    severity: Severity
+    topic: str
+    text: str
+
+
+def of_trainers(log: LogSettings) -> list[str]:
+    """The topics that a trainer reads and writes."""
+    return [name for name in (log.topic, log.labels, log.predictions, log.dlq, log.model, log.questions) if name]
+
+
+def of_scorers(log: LogSettings) -> list[str]:
+    """The topics that a scorer reads and writes; none without a topic of models."""
+    return [log.topic, log.model, log.scores] if log.model else []
+
+
+def used(log: LogSettings) -> list[str]:
+    """All topics that a configuration needs."""
+    return list(dict.fromkeys([*of_trainers(log), *of_scorers(log)]))
+
+
+def describe(settings: Settings, names: Iterable[str]) -> dict[str, Shape]:
+    """Those of the topics that there are.
+
+    Raises
+    ------
+    Unavailable
+        If no broker answers.
+    AccessDenied
+        If the broker does not let us look.
+    """
+    if settings.kafka:
+        from ..logs.kafka_log import describe_topics  # which brings the client
+
+        return describe_topics(settings, list(names))
+    with LocalLog(settings.log.dir) as log:
+        counts = {name: len(log.start_offsets(name)) for name in names}
+    return {name: Shape(n_partitions) for name, n_partitions in counts.items() if n_partitions}
+
+
+def wanted(settings: Settings, n_partitions: int) -> dict[str, Shape]:
+    """What all topics should be like.
+
+    Parameters
+    ----------
+    settings
+        The configuration.
+    n_partitions
+        Of the events.
+    """
+    log = settings.log
+    shapes = {name: Shape(n_partitions, "delete", 7 * _DAY_MS) for name in used(log)}
+    shapes[log.dlq] = Shape(1, "delete", 30 * _DAY_MS, max(_LETTER_BYTES, _largest_letter(settings)))
+    if log.model:
+        shapes[log.model] = Shape(1, "compact")
+    if log.questions:
+        shapes[log.questions] = Shape(n_partitions, "compact")
+    return shapes
+
+
+def create(
+    settings: Settings,
+    n_partitions: int | None = None,
+    replication: int | None = None,
+    names: Iterable[str] | None = None,
+) -> list[str]:
+    """Make the topics that are missing; return their names.
+
+    Parameters
+    ----------
+    settings
+        The configuration.
+    n_partitions
+        Of the events, and of all topics that go with them; default: as many as the events have, or 1.
+    replication
+        How many brokers keep each topic; default: what the brokers say.
+    names
+        The topics; default: all.
+
+    Raises
+    ------
+    TopicMismatch
+        If the events have another number of partitions already.
+    """
+    found = describe(settings, used(settings.log))
+    events = found.get(settings.log.topic)
+    if events and n_partitions not in (None, events.n_partitions):
+        raise TopicMismatch(
+            f"topic {settings.log.topic!r} has {events.n_partitions} partitions already, not {n_partitions}"
+        )
+    n_partitions = events.n_partitions if events else n_partitions or 1
+    shapes = wanted(settings, n_partitions)
+    missing = {name: shapes[name] for name in names or shapes if name not in found}
+    if settings.kafka and missing:
+        from ..logs.kafka_log import create_topics
+
+        create_topics(settings, missing, replication)
+    elif missing:
+        with LocalLog(settings.log.dir) as log:
+            for name, shape in missing.items():
+                log.create(name, shape.n_partitions)
+    return list(missing)
+
+
+def check(settings: Settings, names: Iterable[str]) -> None:
+    """Refuse topics that cannot be worked with, and warn of whatever else is wrong with them.
+
+    Raises
+    ------
+    TopicMismatch
+        With everything that has to be mended first.
+    """
+    names = list(names)
+    found = describe(settings, names)
+    findings = examine(settings, names, found)
+    stops = [finding.text for finding in findings if finding.severity == Severity.STOP]
+    if stops:
+        raise TopicMismatch("; ".join(stops if found.keys() >= set(names) else [*stops, REMEDY]))
+    for finding in findings:
+        if finding.severity == Severity.WRONG:
+            logger.warning("%s", finding.text)
+
+
+# --- what may be wrong ------------------------------------------------------------------------------------------------
+
+
+def examine(settings: Settings, names: Iterable[str], found: Mapping[str, Shape]) -> list[Finding]:
+    """What is to be said of these topics."""
+    shapes = {name: found[name] for name in names if name in found}
+    if not settings.kafka:
+        return list(_embedded(settings.log, names, shapes))
+    missing = [Finding(Severity.STOP, name, f"there is no topic {name!r}") for name in names if name not in shapes]
+    return [*missing, *_counts(settings.log, shapes), *_policies(settings.log, shapes), *_sizes(settings, shapes)]
+
+
+def _embedded(log: LogSettings, names: Iterable[str], shapes: Mapping[str, Shape]) -> Iterator[Finding]:
+    """Of the embedded log, which makes a topic by its first record and finds the partition of a key by itself."""
+    events = shapes.get(log.topic, Shape(1))
+    for name in names:
+        shape = shapes.get(name)
+        if name == log.labels and shape and shape.n_partitions != events.n_partitions:
+            yield Finding(Severity.WRONG, name, _other_count(name, shape, log.topic, events))
+        elif name == log.labels and not shape and events.n_partitions > 1:
+            text = f"its first record would make it with 1 partition, but {log.topic!r} has {events.n_partitions}"
+            yield Finding(Severity.WRONG, name, f"there is no topic {name!r} yet; {text}")
+        elif not shape:
+            yield Finding(Severity.NOTE, name, f"there is no topic {name!r} yet; its first record makes it")
+
+
+def _counts(log: LogSettings, shapes: Mapping[str, Shape]) -> Iterator[Finding]:
+    """Each event's label and predictions belong in the partition that the event has."""
+    events = shapes.get(log.topic)
+    for name in (log.labels, log.predictions, log.scores, log.questions):
+        shape = shapes.get(name)
+        if events and shape and shape.n_partitions != events.n_partitions:
+            yield Finding(Severity.STOP, name, _other_count(name, shape, log.topic, events))
+    if events and events.is_default:
+        yield Finding(
+            Severity.NOTE,
+            log.topic,
+            f"topic {log.topic!r} has the broker's defaults, as if its first record had made it: "
+            f"{plural(events.n_partitions, 'partition')}, so {plural(events.n_partitions, 'trainer')} at most",
+        )
+
+
+def _other_count(name: str, shape: Shape, topic: str, events: Shape) -> str:
+    too_many = shape.n_partitions > events.n_partitions
+    return (
+        f"topic {name!r} has {plural(shape.n_partitions, 'partition')}, but {topic!r} has {events.n_partitions}: "
+        f"{'make it again with' if too_many else 'give it'} as many"
+    )
+
+
+def _policies(log: LogSettings, shapes: Mapping[str, Shape]) -> Iterator[Finding]:
+    for name, shape in shapes.items():
+        policies = (shape.cleanup or "").split(",")
+        if name in (log.model, log.questions) and shape.cleanup and policies != ["compact"]:
+            what = "models" if name == log.model else "questions"
+            yield Finding(
+                Severity.WRONG,
+                name,
+                f"topic {name!r} has cleanup.policy={shape.cleanup}, so the newest {what} will be removed one day, and "
+                "old ones kept till then: set it to compact",
+            )
+        if name not in (log.model, log.questions) and "compact" in policies:
+            yield Finding(
+                Severity.WRONG,
+                name,
+                f"topic {name!r} has cleanup.policy={shape.cleanup}, so of each key only the last record stays: set it "
+                "to delete",
+            )
+
+
+def _sizes(settings: Settings, shapes: Mapping[str, Shape]) -> Iterator[Finding]:
+    """Of topics that would refuse an output one day, and end the trainer by that."""
+    log = settings.log
+    needs = {
+        log.dlq: (_largest_letter(settings), "to take a dead letter of limits.dead_letter_kb, with its reason"),
+        log.model: (CHUNK_BYTES + _HEADER_BYTES, "to take a piece of a model"),
+        log.questions: (MAX_QUESTION_BYTES + _HEADER_BYTES, "to take the question about a large event"),
+    }
+    for name, (least, purpose) in needs.items():
+        size = shapes[name].max_bytes if name in shapes else None
+        if size is not None and size < least:
+            yield Finding(
+                Severity.STOP,
+                name,
+                f"topic {name!r} has max.message.bytes={size}, and needs at least {least} {purpose}",
+            )
+
+
+def _largest_letter(settings: Settings) -> int:
+    """Bytes of the largest dead letter."""
+    return settings.limits.dead_letter_bytes + _HEADER_BYTES
+
+
+def plural(count: int, noun: str) -> str:
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"

@@ -1,0 +1,376 @@
+"""Checkpoints: everything a daemon needs to go on as if it had never stopped, in one atomic file.
+
+The model, the scaler, the metrics and the position in the log are written together, so that after a crash they fit: the
+records after that position, and no others, are learned again.
+
+Checkpoints hold events as they came.  So the folder and its files are made for their owner's eyes only.
+"""
+
+import logging
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from operator import itemgetter
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from streamsvm.core import snapshot
+
+from ...logs.transport import TakenOver, made_again
+from ...runtime.folders import make_private, naming, sync_folder, write_private
+from ...settings.sections import ConfigError
+from . import journal
+from .journal import Cut, Journal
+
+logger = logging.getLogger(__name__)
+
+_KIND = "checkpoint"
+Number = tuple[int, int]  # of a checkpoint: the epoch of its owner, and its place in the sequence
+
+_SUFFIX = {"checkpoint": "ssvm", "journal": "log"}
+_NONE = (0, 0)  # number of the checkpoint before the first
+_FIRST_COMMITTED = 2  # in the sequence: the first checkpoint is written before there is anything to commit
+
+_NAME = re.compile(r"(?:checkpoint|journal)-(\d{6})-(\d{10})\.(?:ssvm|log)")
+
+
+class CheckpointError(ValueError):
+    """There are checkpoints, but none of them can be used."""
+
+
+@contextmanager
+def reading(where: Path) -> Iterator[None]:
+    """What damaged content makes a reader stumble over, as `CheckpointError`.
+
+    A checksum finds damage to a file.  This is for content that was damaged before it was written, or by intent.
+    """
+    try:
+        yield
+    except (CheckpointError, ConfigError, snapshot.SnapshotError):
+        raise
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError, RecursionError, MemoryError) as error:
+        raise CheckpointError(
+            f"{where}: the newest checkpoint cannot be used, its content is damaged: {error!r:.300}"
+        ) from error
+
+
+def take_array(arrays: Mapping[str, np.ndarray], name: str, kind: str, *shape: int | None) -> np.ndarray:
+    """An array of a checkpoint.
+
+    Parameters
+    ----------
+    arrays
+        By name.
+    name
+        Of this one.
+    kind
+        Of its dtype: "b", "i", "u" or "f".
+    shape
+        What it must be; None: any length.
+
+    Raises
+    ------
+    CheckpointError
+        If it is missing, or of another kind or shape.
+    """
+    array = arrays.get(name)
+    fits = array is not None and array.dtype.kind == kind and array.ndim == len(shape)
+    if array is None or not fits or any(n not in (None, m) for n, m in zip(shape, array.shape, strict=True)):
+        found = "missing" if array is None else f"{array.dtype} of shape {array.shape}"
+        raise CheckpointError(f"array {name!r} of a checkpoint is {found}, not {kind!r} of shape {shape}")
+    return array
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """The state of a daemon between two batches.
+
+    Parameters
+    ----------
+    sequence
+        1, 2, 3, ...
+    offsets
+        The next offset to read, by ``TOPIC-PARTITION``.
+    fingerprint
+        The settings that the rest depends on.
+    counters
+        Numbers by name.
+    blobs
+        What keeps its own format: the model and the scaler.
+    arrays
+        Metrics and their history.
+    topic_ids
+        Kafka's ids of the topics that the offsets belong to; without those that are unknown.
+    """
+
+    sequence: int
+    offsets: dict[str, int]
+    fingerprint: dict[str, Any]
+    counters: dict[str, Any]
+    blobs: dict[str, bytes]
+    arrays: dict[str, np.ndarray] = field(repr=False)
+    topic_ids: dict[str, str] = field(default_factory=dict)
+
+    def to_bytes(self) -> bytes:
+        meta = {
+            "sequence": self.sequence,
+            "offsets": self.offsets,
+            "fingerprint": self.fingerprint,
+            "counters": self.counters,
+        }
+        arrays = {f"array.{name}": array for name, array in self.arrays.items()}
+        arrays |= {f"blob.{name}": np.frombuffer(blob, dtype=np.uint8) for name, blob in self.blobs.items()}
+        # An older version knows no such array and passes over it; it would not know what to do with more of meta.
+        arrays |= {f"topic.{name}": np.frombuffer(i.encode(), dtype=np.uint8) for name, i in self.topic_ids.items()}
+        return snapshot.pack(_KIND, meta, arrays)
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> "Checkpoint":
+        meta, stored = snapshot.unpack(data, _KIND)
+        with snapshot.reading(_KIND):
+            return cls._of(meta, stored)
+
+    @classmethod
+    def _of(cls, meta: dict[str, Any], stored: dict[str, np.ndarray]) -> "Checkpoint":
+        for name in ("offsets", "fingerprint", "counters"):
+            snapshot.field(meta, name, dict)
+        snapshot.count(meta, "sequence")
+        for name in meta["offsets"]:
+            snapshot.count(meta["offsets"], name)
+        blobs = {name.removeprefix("blob."): a.tobytes() for name, a in stored.items() if name.startswith("blob.")}
+        arrays = {name.removeprefix("array."): a for name, a in stored.items() if name.startswith("array.")}
+        try:
+            ids = {n.removeprefix("topic."): a.tobytes().decode() for n, a in stored.items() if n.startswith("topic.")}
+            return cls(**meta, blobs=blobs, arrays=arrays, topic_ids=ids)
+        except (TypeError, UnicodeDecodeError) as error:
+            raise snapshot.SnapshotError(f"a checkpoint with other fields: {error}") from None
+
+
+class CheckpointStore:
+    """The checkpoints of one partition, and the journal of what was taken since, in a folder of their own.
+
+    Whoever opens the folder last owns it: each owner claims a higher *epoch*, which is part of every file's name, and
+    the files of the highest epoch count.  So a process that was given up for dead, and wakes up, cannot replace the
+    state of its successor, even if it does not know of it.
+
+    Parameters
+    ----------
+    folder
+        Made if it does not exist.
+    keep
+        Number of checkpoints that are kept.
+    """
+
+    def __init__(self, folder: Path, keep: int) -> None:
+        self.folder = folder
+        self._keep = keep
+        self.epoch = _claim(folder)
+        for path in folder.glob(".*.tmp"):  # of owners that were killed while they wrote
+            path.unlink(missing_ok=True)
+        self._loaded = _NONE  # epoch and sequence number of the checkpoint that was
+        self._journal: Journal | None = None
+        self._n_tries = 0  # how often the last cut that is taken again was begun and not survived
+
+    def load(self) -> Checkpoint | None:
+        """The newest checkpoint that is whole; see `load_newest`."""
+        found = load_newest(self.folder)
+        if found is not None:
+            self._loaded = found[0]
+        return found[1] if found else None
+
+    def roll_back(self, committed: Number | None) -> None:
+        """Remove the checkpoints after the `committed` one; None: all but the first, which is before the first record.
+
+        Of a log with transactions, the outputs that led to the others never were.
+
+        Raises
+        ------
+        CheckpointError
+            If the committed one is not there, or if there must have been one and the log does not know it any more.
+        """
+        paths = checkpoint_files(self.folder)
+        if committed is None and max(map(_number, paths), key=itemgetter(1), default=_NONE)[1] > _FIRST_COMMITTED:
+            raise CheckpointError(
+                f"{self.folder} has checkpoints, but nothing was committed for the partition, so which of them counts "
+                "is unknown. Kafka forgets what a group has committed when its topic is deleted, or when the group was "
+                "away for offsets.retention.minutes; another group.id has committed nothing. To begin again with an "
+                "empty model, choose another daemon.state_dir; to go on from the newest checkpoint, run once with "
+                "daemon.exactly_once = false: a few outputs may then come twice or not at all"
+            )
+        if committed and committed not in map(_number, paths):
+            raise CheckpointError(
+                f"{self.folder}: there is no checkpoint {committed[1]} of epoch {committed[0]}, which was committed"
+            )
+        last = committed or min(map(_number, paths), key=itemgetter(1), default=(0, 0))
+        for path in paths:
+            if _number(path) > last:
+                path.unlink()
+
+    def begin_journal(self) -> tuple[Journal, list[Cut], Cut | None]:
+        """The journal of what follows the loaded checkpoint, the cuts to take again, and perhaps a suspect among them.
+
+        See `journal.judge`.
+        """
+        cuts: list[Cut] = []
+        n_tries = 0
+        if self._loaded != _NONE:  # or else nothing was taken before, and journals are of checkpoints moved away
+            for path in _journals_since(self.folder, self._loaded):
+                more, n_tries = journal.read(path)
+                cuts = list(dict.fromkeys([*cuts, *more]))  # it may begin with the last ones of the journal before
+        cuts, self._n_tries, suspect = journal.judge(cuts, n_tries)
+        self._journal = Journal(_path(self.folder, "journal", (self.epoch, self._loaded[1])), cuts, self._n_tries)
+        return self._journal, cuts, suspect
+
+    def save(self, checkpoint: bytes, sequence: int, again: Iterable[Cut] = ()) -> Journal:
+        """Write a checkpoint, durably, remove those that are too old, and begin the journal of what follows.
+
+        Parameters
+        ----------
+        checkpoint, sequence
+            Its contents and its number.
+        again
+            Cuts of before that were not taken again yet; the journal begins with them.
+
+        Raises
+        ------
+        TakenOver
+            If another process owns the folder by now.
+        """
+        if _newest_epoch(self.folder) > self.epoch:
+            raise TakenOver(f"{self.folder} belongs to another process by now")
+        number = self.epoch, sequence
+        path = checkpoint_path(self.folder, number)
+        with naming(path):
+            write_private(path, checkpoint)
+        self.close()
+        cuts = list(again)
+        self._journal = Journal(_path(self.folder, "journal", number), cuts, self._n_tries if cuts else 0)
+        self._remove_old()
+        return self._journal
+
+    def close(self) -> None:
+        if self._journal is not None:
+            self._journal.close()
+
+    def _remove_old(self) -> None:
+        kept = checkpoint_files(self.folder)[: self._keep]
+        oldest = min(map(_number, kept))
+        for path in self.folder.glob("*-*-*"):
+            if _NAME.fullmatch(path.name) and path not in kept and _number(path) < oldest:
+                path.unlink(missing_ok=True)
+
+
+def checkpoint_path(folder: Path, number: Number) -> Path:
+    """The file of a checkpoint in a folder."""
+    return _path(folder, "checkpoint", number)
+
+
+def _path(folder: Path, kind: str, number: Number) -> Path:
+    return folder / f"{kind}-{number[0]:06d}-{number[1]:010d}.{_SUFFIX[kind]}"
+
+
+def checkpoint_files(folder: Path) -> list[Path]:
+    """The checkpoints in a folder, newest first, without those of owners that had been replaced by then."""
+    files = {_number(path): path for path in folder.glob("checkpoint-*") if _NAME.fullmatch(path.name)}
+    journals = [_number(path) for path in folder.glob("journal-*") if _NAME.fullmatch(path.name)]
+    return [
+        files[epoch, sequence]
+        for epoch, sequence in sorted(files, reverse=True)
+        if not any(later > epoch and origin < sequence for later, origin in journals)
+    ]
+
+
+def load_newest(folder: Path) -> tuple[Number, Checkpoint] | None:
+    """Read the newest checkpoint that is whole; None if there are no checkpoints.
+
+    Raises
+    ------
+    CheckpointError
+        If there are some and none can be read.
+    """
+    paths = checkpoint_files(folder)
+    for path in paths:
+        try:
+            return _number(path), Checkpoint.from_bytes(snapshot.read(path))
+        except snapshot.SnapshotError as error:
+            logger.warning("passing over a checkpoint: %s", error)
+    if paths:
+        raise CheckpointError(
+            f"{folder}: none of {len(paths)} checkpoints can be read; move them away to begin again with an empty model"
+        )
+    return None
+
+
+def _claim(folder: Path) -> int:
+    """Take a folder over: an epoch that nobody had before."""
+    make_private(folder.parent)
+    make_private(folder)
+    while True:
+        epoch = _newest_epoch(folder) + 1
+        try:
+            (folder / f"epoch-{epoch:06d}").touch(0o600, exist_ok=False)
+        except FileExistsError:
+            continue
+        if _newest_epoch(folder) > epoch:  # it had been somebody's, who was replaced already
+            continue
+        sync_folder(folder)
+        for path in folder.glob("epoch-*"):
+            if int(path.name[6:]) < epoch:
+                path.unlink(missing_ok=True)
+        return epoch
+
+
+def _newest_epoch(folder: Path) -> int:
+    return max((int(path.name[6:]) for path in folder.glob("epoch-*")), default=0)
+
+
+def _number(path: Path) -> Number:
+    found = _NAME.fullmatch(path.name)
+    assert found
+    return int(found[1]), int(found[2])
+
+
+def _journals_since(folder: Path, loaded: Number) -> list[Path]:
+    """The journals that follow a checkpoint, without those of owners that had been replaced by then."""
+    journals = {_number(path): path for path in folder.glob("journal-*") if _NAME.fullmatch(path.name)}
+    epoch, chosen = loaded[0], []
+    for sequence in sorted({number[1] for number in journals if number[1] >= loaded[1]}):
+        newest = max(number[0] for number in journals if number[1] == sequence)
+        if newest >= epoch:
+            epoch = newest
+            chosen.append(journals[newest, sequence])
+    return chosen
+
+
+def check_topics(checkpoint: Checkpoint, topic_ids: Mapping[str, str]) -> None:
+    """Refuse to go on in a topic that is not the checkpoint's, although it has the same name.
+
+    Raises
+    ------
+    TopicMismatch
+        Naming the topic.
+    """
+    for name, old in checkpoint.topic_ids.items():
+        if topic_ids.get(name, old) != old:
+            raise made_again(name)
+
+
+def check_fingerprint(checkpoint: Checkpoint, fingerprint: Mapping[str, Any], folder: Path) -> None:
+    """Refuse to go on under other settings than the checkpoint's.
+
+    Raises
+    ------
+    ConfigError
+        Naming every setting that differs.
+    """
+    old = checkpoint.fingerprint
+    problems = [
+        f"{folder}: the checkpoint was written with {name} = {old.get(name)!r}, the configuration says {value!r}"
+        for name, value in fingerprint.items()
+        if old.get(name) != value  # those of an older version lack what is off by default
+    ]
+    if problems:
+        raise ConfigError([*problems, f"{folder}: go back to those settings, or choose another daemon.state_dir"])

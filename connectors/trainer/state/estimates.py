@@ -1,0 +1,180 @@
+"""The running model's own error in a partition: estimates along the stream, as metrics and records, and their history.
+
+How often there is one, and how many support vectors are left out for it, depends on the time that it takes: it is the
+one thing in the daemon that a restart may repeat with another outcome.  The model does not depend on it.
+"""
+
+import json
+import logging
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from streamsvm.core.snapshot import SnapshotError
+from streamsvm.estimators.classifier import OnlineSVM
+from streamsvm.validation import StreamingKFold, StreamingLOO
+
+from ...settings.sections import EstimateSettings
+
+logger = logging.getLogger(__name__)
+
+LOO, FOLDS = "loo", "folds"
+_HISTORY_LENGTH = 512
+
+
+class Score(NamedTuple):
+    """An estimate; `low` and `high` are its bounds, or the value again where it has none."""
+
+    value: float
+    low: float
+    high: float
+
+
+class Estimate(NamedTuple):
+    """What was found about the model after so many records of its topic."""
+
+    kind: str
+    offset: int
+    n: int  # examples that were predicted
+    error: Score
+    g_mean: Score
+    prbep: Score
+    seconds: float
+
+    def encode(self, partition: int) -> bytes:
+        """As a record."""
+        fields = {"partition": partition, "kind": self.kind, "offset": self.offset, "n": self.n}
+        scores = {
+            name: {bound: _number(value) for bound, value in score._asdict().items()}
+            for name, score in (("error", self.error), ("g_mean", self.g_mean), ("prbep", self.prbep))
+        }
+        return json.dumps(fields | scores | {"seconds": self.seconds}, allow_nan=False).encode()
+
+
+def _number(value: float) -> float | None:
+    return value if math.isfinite(value) else None
+
+
+class Estimates:
+    """Those of one partition's model.
+
+    Parameters
+    ----------
+    settings
+        Which, and what they may cost.
+    model
+        The model.
+    """
+
+    def __init__(self, settings: EstimateSettings, model: OnlineSVM) -> None:
+        given: dict[str, Any] = {
+            "every": settings.every,
+            "memory": settings.memory,
+            "keep": settings.keep,
+            "share": settings.share,
+        }
+        self._makers: dict[str, StreamingLOO | StreamingKFold] = {}
+        if settings.loo:
+            self._makers[LOO] = StreamingLOO(model, **given)
+        if settings.folds:
+            self._makers[FOLDS] = StreamingKFold(model, settings.folds, **given)
+        self._model = model
+        self.latest: dict[str, Estimate] = {}
+        self.history: list[Estimate] = []
+
+    @classmethod
+    def of(cls, settings: EstimateSettings, model: OnlineSVM) -> "Estimates | None":
+        """None if there are to be none."""
+        return cls(settings, model) if settings.loo or settings.folds else None
+
+    def learned(
+        self,
+        xs: Sequence[Mapping[str, float]],
+        y: Sequence[bool],
+        w: Sequence[float],
+        ids: Sequence[int],
+        seconds: float,
+        offset: int,
+        times: Any = None,
+    ) -> list[Estimate]:
+        """The model has learned these, which took so long: the estimates that there was time for."""
+        found = []
+        for kind, maker in self._makers.items():
+            estimate = maker.learned(xs, y, w, ids, seconds, times)
+            if estimate is not None:
+                found.append(_as_record(kind, offset, estimate))
+        for item in found:
+            self.latest[item.kind] = item
+            self.history.append(item)
+        if len(self.history) > _HISTORY_LENGTH:
+            self.history = _thinned(self.history)
+        return found
+
+    def forgotten(self, ids: Sequence[int]) -> None:
+        """The model was made to forget these."""
+        for maker in self._makers.values():
+            maker.forgotten(ids)
+
+    def corrected(self, number: int, y: bool) -> None:
+        """The model was told another label."""
+        for maker in self._makers.values():
+            maker.corrected([number], [y])
+
+    @property
+    def share(self) -> float:
+        """Time for estimates, as a share of that for learning."""
+        times = [maker.seconds for maker in self._makers.values()]
+        learning = max((learning for learning, _ in times), default=0.0)
+        return sum(spent for _, spent in times) / learning if learning else 0.0
+
+    # --- checkpoints --------------------------------------------------------------------------------------------------
+
+    def to_blobs(self) -> dict[str, bytes]:
+        """What is remembered, by kind."""
+        return {kind: maker.to_bytes() for kind, maker in self._makers.items()}
+
+    def to_array(self) -> np.ndarray:
+        """The history."""
+        rows = [
+            (item.kind == FOLDS, item.offset, item.n, *item.error, *item.g_mean, *item.prbep, item.seconds)
+            for item in self.history
+        ]
+        return np.array(rows, dtype=np.float64).reshape(-1, 13)
+
+    def restore(self, blobs: Mapping[str, bytes], history: np.ndarray) -> None:
+        """Go on from a checkpoint; what was remembered under other settings is let go."""
+        for kind, maker in self._makers.items():
+            try:
+                stored = type(maker).from_bytes(blobs[kind], self._model) if kind in blobs else None
+            except SnapshotError as reason:
+                logger.warning("estimates (%s) begin anew: %s", kind, reason)
+                continue
+            if stored is not None and stored._get_params() == maker._get_params():
+                self._makers[kind] = stored
+            elif stored is not None:
+                logger.info("estimates (%s) begin anew: their settings have changed", kind)
+        self.history += read_history(history)
+        self.latest |= {item.kind: item for item in self.history}
+
+
+def read_history(rows: np.ndarray) -> list[Estimate]:
+    """The history that `Estimates.to_array` gave."""
+    history = []
+    for is_folds, offset, n, *scores, seconds in rows.tolist():
+        error, g_mean, prbep = (Score(*scores[i : i + 3]) for i in (0, 3, 6))
+        history.append(Estimate(FOLDS if is_folds else LOO, int(offset), int(n), error, g_mean, prbep, seconds))
+    return history
+
+
+def _thinned(history: list[Estimate]) -> list[Estimate]:
+    """Every second one of each kind, in order."""
+    kept = [item for kind in (LOO, FOLDS) for item in [item for item in history if item.kind == kind][1::2]]
+    return sorted(kept, key=lambda item: item.offset)
+
+
+def _as_record(kind: str, offset: int, estimate: Any) -> Estimate:
+    scores = [getattr(estimate, name) for name in ("error", "g_mean", "prbep")]
+    error, g_mean, prbep = (Score(*(s if isinstance(s, tuple) else (s, s, s))) for s in scores)
+    return Estimate(kind, offset, estimate.n, error, g_mean, prbep, estimate.seconds)

@@ -1,0 +1,451 @@
+"""Events and labels, which come on two topics in any order, paired by id.
+
+The rules, whose outcome depends on nothing but the sequence of calls:
+
+Time
+    The clock is the largest time seen so far, of events and labels alike.  An entry stays until the clock is more than
+    the ttl beyond what it was when the entry came.  So a record that is late still waits, and one from the future ends
+    the wait of what is here, but not of what comes after it: until the other records have caught up, nothing expires.
+Events
+    An event without a label waits for one.  When it is learned it stays, for corrections, until its time is over.  A
+    second event with the same id is a duplicate and changes nothing; once the first is forgotten, it is a new event.
+Labels
+    A label whose event has not come waits for it, a retraction like any other; when the event comes, its own wait
+    begins.  Of two labels with the same id the newer one holds, by revision, then by offset.  The other is stale,
+    whichever came first, or a duplicate if it has the same revision and the same y (its weight does not count).  The y
+    of an event is a label of revision 0 before all offsets, older than any other.  A label's weight, if it has one,
+    replaces the event's.
+Lessons
+    The newest label is learned if its event is here, unless it says what was learned last.  The first lesson from an
+    event is marked, the others are corrections: what was learned from the event is to be forgotten first.  A retraction
+    before the first lesson prevents it, until a newer label comes; one after it is a lesson, too: to forget.
+Without the event
+    Of an event that is forgotten here, the model may hold the example still.  Nobody can tell a label for it from one
+    that is early, so `without_event` says what a label that waits would mean to such a model.
+Memory
+    Events have a limit, and labels without an event have another, so that labels with made-up ids cost no event its
+    place.  Above either limit the oldest of its entries are dropped, learned or not.  One that is larger than the limit
+    by itself is not kept, and costs no other its place.  What was dropped is forgotten as if its time were over.
+
+All that can be lost is counted.  Every event ends as matched, expired, dropped or a duplicate; every label, the y of
+events that are no duplicates included, as matched, corrected, confirmed, stale, a duplicate, retracted, undone,
+unmatched or a dropped label (or as not undone: those that came when nothing could be forgotten, in a checkpoint from
+then).
+"""
+
+import math
+from collections import OrderedDict
+from collections.abc import Callable, Mapping
+from dataclasses import astuple, dataclass
+from datetime import UTC, datetime
+from operator import attrgetter
+from typing import NamedTuple
+
+import numpy as np
+
+from ...records.codec import Label
+from .checkpoint import take_array
+
+_OVERHEAD = 512  # bytes of an entry beside its payload: the objects in it and its place in the table
+_INLINE = (0, -1)  # revision and offset of the label in an event
+_NEVER = -(1 << 63)  # before all times, revisions and offsets
+_ABSENT = -1  # in a checkpoint: a label or a length that there is not
+_TAKEN_BACK = -2  # in a checkpoint: the label of the last lesson, which was to forget
+_FORGET = (None, 0.0)  # y and w of that lesson
+
+
+class Lesson(NamedTuple):
+    """Learn this event with this label, in the place of what was learned from it before."""
+
+    key: int
+    value: bytes | None  # the event as it was added; None: it is not here
+    y: bool | None  # None: only forget what was learned
+    w: float
+    margin: float  # predicted when the event came, before anything was learned from it
+    entity: bytes | None
+    is_first: bool  # False: something was learned before
+    at: int = _ABSENT  # offset of the event's record
+    waited: int = 0  # milliseconds that the event has waited, by the clock of the join
+
+
+@dataclass
+class JoinCounters:
+    """What became of events and labels, as the module says, since the first of them."""
+
+    matched: int = 0  # events that were learned
+    expired: int = 0  # events whose time ended before they were learned
+    dropped: int = 0  # events that made room for others before they were learned
+    duplicate_events: int = 0
+    corrected: int = 0  # labels that were learned after another one
+    confirmed: int = 0  # newer labels that said what had been learned
+    stale: int = 0  # labels older than one that is known
+    duplicate_labels: int = 0
+    retracted: int = 0  # retractions before the event was learned
+    not_undone: int = 0  # retractions after it, before the trainer could forget: only in checkpoints from then
+    unmatched: int = 0  # labels and retractions whose event did not come in time
+    undone: int = 0  # retractions after the event was learned
+    dropped_labels: int = 0  # labels and retractions that made room for others before their event came
+
+
+@dataclass(slots=True)
+class _Entry:
+    """An event, or a label that waits for its event and has no value."""
+
+    since: int  # the clock when it came
+    value: bytes | None
+    entity: bytes | None
+    w: float | None  # the event's, or the waiting label's
+    margin: float
+    rev: int  # this and the next two: the newest label
+    offset: int
+    y: bool | None  # None: no label yet, or a retraction
+    at: int = _ABSENT  # offset of the event's record
+    taught: tuple[bool | None, float] | None = None  # y and w of the last lesson
+
+
+class _Kept:
+    """Entries of one kind, events or labels without an event, and the memory that they take."""
+
+    def __init__(self, max_bytes: int) -> None:
+        self.max_bytes = max_bytes
+        self.nbytes = 0
+        # By key, oldest first: every new entry goes to the end, and the clock never goes back.  A dict would do, but
+        # finding its first item takes time in proportion to the items that were removed before it.
+        self.entries: OrderedDict[int, _Entry] = OrderedDict()
+
+    def add(self, key: int, entry: _Entry) -> None:
+        self.entries[key] = entry
+        self.nbytes += _size(entry)
+
+    def pop(self, key: int) -> _Entry:
+        entry = self.entries.pop(key)
+        self.nbytes -= _size(entry)
+        return entry
+
+    def pop_oldest(self) -> tuple[int, _Entry]:
+        key, entry = self.entries.popitem(last=False)
+        self.nbytes -= _size(entry)
+        return key, entry
+
+
+class Join:
+    """Pairs events with labels.
+
+    Parameters
+    ----------
+    ttl_ms
+        How long events wait for labels, labels for events, and learned events for corrections.
+    event_bytes
+        Limit of the memory for events.
+    label_bytes
+        Limit of the memory for labels without an event.
+    """
+
+    def __init__(self, ttl_ms: int, event_bytes: int, label_bytes: int) -> None:
+        self._ttl = ttl_ms
+        self._events = _Kept(event_bytes)
+        self._labels = _Kept(label_bytes)
+        self._clock = _NEVER
+        self.counters = JoinCounters()
+        self.when_forgotten: Callable[[int], object] = lambda key: None  # called with the key of each event that goes
+
+    @property
+    def n_entries(self) -> int:
+        """Number of events, learned or not, and of labels without an event, that are kept."""
+        return len(self._events.entries) + len(self._labels.entries)
+
+    @property
+    def nbytes(self) -> int:
+        """Memory for them, as far as it is counted: never above the sum of both limits."""
+        return self._events.nbytes + self._labels.nbytes
+
+    @property
+    def clock(self) -> int:
+        """The largest time so far, in milliseconds."""
+        return self._clock
+
+    def awaiting(self, key: int) -> bytes | None:
+        """The payload of an event that is here and was not learned yet; None for any other key."""
+        entry = self._events.entries.get(key)
+        return entry.value if entry is not None and entry.taught is None else None
+
+    def label_of(self, key: int) -> bool | None:
+        """The label that holds of an event that is here; None for any other key."""
+        entry = self._events.entries.get(key)
+        return entry.y if entry is not None else None
+
+    def without_event(self, key: int) -> Lesson | None:
+        """What the label that waits for this event says of it, if one does and the event is not here."""
+        entry = self._labels.entries.get(key)
+        return None if entry is None else Lesson(key, None, entry.y, 0.0, 0.0, None, is_first=False)
+
+    def add_event(
+        self,
+        key: int,
+        value: bytes,
+        *,
+        y: bool | None,
+        w: float,
+        margin: float,
+        entity: bytes | None,
+        time: int,
+        at: int,
+    ) -> Lesson | None:
+        """Enter an event, with its label if it has one itself.
+
+        Parameters
+        ----------
+        key
+            Its id as 64 bits.
+        value
+            Its payload, kept until it is forgotten.
+        y, w
+            Its own label, if any, and weight.
+        margin
+            What was predicted for it.
+        entity
+            Key of its record.
+        time
+            In milliseconds.
+        at
+            Offset of its record.
+
+        Returns
+        -------
+        What is to be learned now, if anything.
+        """
+        if time > self._clock:
+            self._advance(time)
+        if key in self._events.entries:
+            self.counters.duplicate_events += 1
+            return None
+        entry = _Entry(self._clock, value, entity, w, margin, _NEVER, _NEVER, None, at)
+        lesson = None
+        if key in self._labels.entries:
+            waiting = self._labels.pop(key)
+            if y is not None:
+                self._is_newer(waiting, *_INLINE, y)  # it is not, and is counted
+            entry.rev, entry.offset = waiting.rev, waiting.offset
+            lesson = self._decide(key, entry, waiting.y, waiting.w)
+        elif y is not None:
+            entry.rev, entry.offset = _INLINE
+            lesson = self._decide(key, entry, y, w)
+        self._insert(self._events, key, entry)
+        return lesson
+
+    def add_label(self, label: Label, offset: int, time: int) -> Lesson | None:
+        """Enter a label, a correction or a retraction.
+
+        Parameters
+        ----------
+        label
+            What was read from the topic.
+        offset
+            Of its record: among equal revisions the later one holds.
+        time
+            In milliseconds.
+
+        Returns
+        -------
+        What is to be learned or forgotten now, if anything.
+        """
+        if time > self._clock:
+            self._advance(time)
+        key, rev = label.key, label.rev
+        y = label.y if label.op == "set" else None
+        entry = self._events.entries.get(key) or self._labels.entries.get(key)
+        if entry is None:
+            self._insert(self._labels, key, _Entry(self._clock, None, None, label.w, 0.0, rev, offset, y))
+            return None
+        if not self._is_newer(entry, rev, offset, y):
+            return None
+        entry.rev, entry.offset = rev, offset
+        if entry.value is not None:
+            return self._decide(key, entry, y, label.w)
+        self.counters.stale += 1  # the label that waited until now
+        entry.since, entry.y, entry.w = self._clock, y, label.w
+        self._labels.entries.move_to_end(key)
+        return None
+
+    def _is_newer(self, entry: _Entry, rev: int, offset: int, y: bool | None) -> bool:
+        """Whether this label holds from now on; one that does not is counted."""
+        if rev == entry.rev and y == entry.y:
+            entry.offset = max(entry.offset, offset)
+            self.counters.duplicate_labels += 1
+            return False
+        if (rev, offset) <= (entry.rev, entry.offset):
+            self.counters.stale += 1
+            return False
+        return True
+
+    def _decide(self, key: int, entry: _Entry, y: bool | None, w: float | None) -> Lesson | None:
+        """What the newest label of an event means for the model."""
+        entry.y = y
+        taught = entry.taught
+        if y is None and taught is None:
+            self.counters.retracted += 1
+            return None
+        assert entry.w is not None
+        lesson: tuple[bool | None, float] = _FORGET if y is None else (y, entry.w if w is None else w)
+        if lesson == taught:
+            self.counters.confirmed += 1
+            return None
+        if y is None:
+            self.counters.undone += 1
+        elif taught is None:
+            self.counters.matched += 1
+        else:
+            self.counters.corrected += 1
+        entry.taught = lesson
+        waited = self._clock - entry.since
+        return Lesson(key, entry.value, *lesson, entry.margin, entry.entity, taught is None, entry.at, waited)
+
+    # --- what is kept -------------------------------------------------------------------------------------------------
+
+    def _advance(self, time: int) -> None:
+        self._clock = time
+        for kept in (self._events, self._labels):
+            while kept.entries and next(iter(kept.entries.values())).since < time - self._ttl:
+                self._forget_oldest(kept, is_expired=True)
+
+    def _insert(self, kept: _Kept, key: int, entry: _Entry) -> None:
+        if _size(entry) > kept.max_bytes:
+            self._count_lost(entry, is_expired=False)
+            return
+        kept.add(key, entry)
+        self._shrink(kept)
+
+    def _shrink(self, kept: _Kept) -> None:
+        while kept.nbytes > kept.max_bytes:
+            self._forget_oldest(kept, is_expired=False)
+
+    def _forget_oldest(self, kept: _Kept, *, is_expired: bool) -> None:
+        key, entry = kept.pop_oldest()
+        self._count_lost(entry, is_expired=is_expired)
+        if entry.value is not None:
+            self.when_forgotten(key)
+
+    def _count_lost(self, entry: _Entry, *, is_expired: bool) -> None:
+        """Count what goes: a label, or an event that was never learned."""
+        is_label = entry.value is None
+        if is_label and is_expired:
+            self.counters.unmatched += 1
+        elif is_label:
+            self.counters.dropped_labels += 1
+        elif entry.taught is None and is_expired:
+            self.counters.expired += 1
+        elif entry.taught is None:
+            self.counters.dropped += 1
+
+    # --- checkpoints --------------------------------------------------------------------------------------------------
+
+    def to_arrays(self) -> dict[str, np.ndarray]:
+        """The state, for a checkpoint."""
+        entries = [*self._events.entries.values(), *self._labels.entries.values()]
+
+        def column(name: str, dtype: type) -> np.ndarray:
+            return np.fromiter(map(attrgetter(name), entries), dtype, len(entries))
+
+        taught = [_stored(entry.taught) for entry in entries]
+        return {
+            "clock": np.array(self._clock),
+            "counters": np.array(astuple(self.counters)),
+            "key": np.array([*self._events.entries, *self._labels.entries], dtype=np.int64),
+            **{name: column(name, np.int64) for name in ("since", "rev", "offset", "at")},
+            "margin": column("margin", np.float64),
+            "w": np.array([np.nan if entry.w is None else entry.w for entry in entries], dtype=np.float64),
+            "y": np.array([_ABSENT if entry.y is None else entry.y for entry in entries], dtype=np.int8),
+            "taught_y": np.array([y for y, _ in taught], dtype=np.int8),
+            "taught_w": np.array([w for _, w in taught], dtype=np.float64),
+            **_pack("value", [entry.value for entry in entries]),
+            **_pack("entity", [entry.entity for entry in entries]),
+        }
+
+    @classmethod
+    def from_arrays(cls, arrays: Mapping[str, np.ndarray], ttl_ms: int, event_bytes: int, label_bytes: int) -> "Join":
+        """Continue, possibly with other limits."""
+        self = cls(ttl_ms, event_bytes, label_bytes)
+        self.counters = JoinCounters(*take_array(arrays, "counters", "i", None).tolist())
+        n = len(take_array(arrays, "key", "i", None))
+        kinds = {"key": "i", "since": "i", "rev": "i", "offset": "i", "margin": "f", "w": "f", "y": "i"}
+        columns = [take_array(arrays, name, kind, n).tolist() for name, kind in kinds.items()]
+        # older versions lack "at"
+        columns.append(take_array(arrays, "at", "i", n).tolist() if "at" in arrays else [_ABSENT] * n)
+        lessons = [take_array(arrays, name, kind, n).tolist() for name, kind in (("taught_y", "i"), ("taught_w", "f"))]
+        taught = zip(*lessons, strict=True)
+        rows = zip(*columns, taught, _unpack("value", arrays), _unpack("entity", arrays), strict=True)
+        for key, since, rev, offset, margin, w, y, at, (taught_y, taught_w), value, entity in rows:
+            weight = None if math.isnan(w) else w
+            label = None if y == _ABSENT else bool(y)
+            lesson = _restored(taught_y, taught_w)
+            kept = self._labels if value is None else self._events
+            kept.add(key, _Entry(since, value, entity, weight, margin, rev, offset, label, at, lesson))
+        self._advance(int(take_array(arrays, "clock", "i")))
+        self._shrink(self._events)
+        self._shrink(self._labels)
+        return self
+
+
+def event_time(ts: str | int | float | None, stamp: int, max_skew: int) -> int:
+    """When something happened, in milliseconds.
+
+    Parameters
+    ----------
+    ts
+        What the record itself says: a number of seconds since 1970, or from 1e11 on of milliseconds, or a time as in
+        ISO 8601, in UTC unless it says otherwise.
+    stamp
+        The log's timestamp of the record, which counts if `ts` is missing or cannot be read.
+    max_skew
+        How far from `stamp` the result may be, in milliseconds.
+    """
+    if ts is None:
+        return stamp
+    try:
+        if isinstance(ts, str):
+            when = datetime.fromisoformat(ts)
+            time = round((when if when.tzinfo else when.replace(tzinfo=UTC)).timestamp() * 1000)
+        else:
+            time = round(ts if ts >= 1e11 else ts * 1000)
+    except (ValueError, OverflowError):  # no time, or infinitely far away
+        return stamp
+    return min(max(time, stamp - max_skew), stamp + max_skew)
+
+
+def _size(entry: _Entry) -> int:
+    return _OVERHEAD + len(entry.value or b"") + len(entry.entity or b"")
+
+
+# --- lessons and bytes in a checkpoint --------------------------------------------------------------------------------
+
+
+def _stored(taught: tuple[bool | None, float] | None) -> tuple[int, float]:
+    """The last lesson as numbers."""
+    if taught is None:
+        return _ABSENT, 0.0
+    y, w = taught
+    return _TAKEN_BACK if y is None else y, w
+
+
+def _restored(y: int, w: float) -> tuple[bool | None, float] | None:
+    if y == _ABSENT:
+        return None
+    return _FORGET if y == _TAKEN_BACK else (bool(y), w)
+
+
+def _pack(name: str, items: list[bytes | None]) -> dict[str, np.ndarray]:
+    """Byte strings, end to end, and their lengths."""
+    return {
+        name: np.frombuffer(b"".join(item for item in items if item), dtype=np.uint8),
+        f"{name}_length": np.array([_ABSENT if item is None else len(item) for item in items], dtype=np.int64),
+    }
+
+
+def _unpack(name: str, arrays: Mapping[str, np.ndarray]) -> list[bytes | None]:
+    data = take_array(arrays, name, "u", None).tobytes()
+    lengths = take_array(arrays, f"{name}_length", "i", None)
+    ends = np.maximum(lengths, 0).cumsum()
+    if lengths.min(initial=0) < _ABSENT or ends[-1:].sum() != len(data):
+        raise ValueError(f"the lengths of {name!r} do not fit its {len(data)} bytes")
+    spans = zip(lengths.tolist(), ends.tolist(), strict=True)
+    return [None if length == _ABSENT else data[end - length : end] for length, end in spans]

@@ -1,0 +1,322 @@
+"""The models of a partition: a single one, or one for each record key.
+
+Models by key are many.  The most recently used stay in memory; the others wait in files.  Each checkpoint puts those
+that have changed into a new one, and no file is ever changed, so every checkpoint that is kept finds its own versions.
+A file of which less than half is in use is emptied into the next, and removed when no checkpoint needs it.
+
+There are at most so many.  One more, and the model whose last lesson is the oldest is dropped, as if its key had never
+come: predictions and publications do not count, so which one goes is a function of the records alone.
+"""
+
+import os
+import re
+from collections import Counter, OrderedDict, deque
+from collections.abc import Iterator, Mapping
+from hashlib import blake2b
+from pathlib import Path
+from typing import IO, NamedTuple, Protocol
+
+import numpy as np
+
+from streamsvm import SnapshotError
+from streamsvm.estimators.classifier import OnlineSVM
+
+from ...runtime.folders import private
+from ...settings.sections import ModelSettings
+
+Arrays = dict[str, np.ndarray]
+
+_NAME = re.compile(r"models-\d{6}-\d{10}")
+
+
+def new_model(settings: ModelSettings) -> OnlineSVM:
+    """A model that has learned nothing."""
+    return settings.implementation(**settings.parameters())
+
+
+def read_model(settings: ModelSettings, blob: bytes) -> OnlineSVM:
+    """A model that goes on learning."""
+    return settings.implementation.from_bytes(blob, cache_mb=settings.cache_mb)
+
+
+class Models(Protocol):
+    """What a partition asks of its models; `key` is that of a record."""
+
+    def to_predict(self, key: bytes | None) -> OnlineSVM: ...
+
+    def to_learn(self, key: bytes | None) -> OnlineSVM: ...
+
+    def in_memory(self) -> Iterator[OnlineSVM]: ...
+
+    def digest(self) -> str: ...
+
+    def changed(self) -> Iterator[tuple[bytes | None, OnlineSVM]]:
+        """Those that have learned since the last call."""
+
+    def withdrawn(self) -> list[bytes]:
+        """Keys of those that were dropped since the last call."""
+
+    def __len__(self) -> int:
+        """How many have learned, in memory or not."""
+
+    @property
+    def n_dropped(self) -> int:
+        """How many were dropped so far."""
+
+
+class SingleModel:
+    """One model for all records."""
+
+    n_dropped = 0
+
+    def __init__(self, model: OnlineSVM) -> None:
+        self.model = model
+        self._has_changed = True
+
+    def to_predict(self, key: bytes | None) -> OnlineSVM:
+        return self.model
+
+    def to_learn(self, key: bytes | None) -> OnlineSVM:
+        self._has_changed = True
+        return self.model
+
+    def in_memory(self) -> Iterator[OnlineSVM]:
+        yield self.model
+
+    def digest(self) -> str:
+        return self.model.digest()
+
+    def changed(self) -> Iterator[tuple[bytes | None, OnlineSVM]]:
+        if self._has_changed:
+            yield None, self.model
+        self._has_changed = False
+
+    def withdrawn(self) -> list[bytes]:
+        return []
+
+    def __len__(self) -> int:
+        return 1
+
+
+class _Place(NamedTuple):
+    """Where the newest version of a model that is not in memory is kept."""
+
+    file: str
+    start: int
+    length: int
+
+
+class KeyedModels:
+    """One model for each key; records without a key share one.
+
+    Parameters
+    ----------
+    settings
+        Of every model.
+    folder
+        Of the files.
+    epoch
+        Of the owner; it is part of the files' names, so that two owners never write the same one.
+    max_models
+        How many stay in memory.
+    keep
+        How many checkpoints are kept.
+    max_keys
+        How many models there are, in memory or not.
+    is_published
+        Whether keys of models that were dropped are to be kept until `withdrawn` tells them.
+    """
+
+    def __init__(
+        self,
+        settings: ModelSettings,
+        folder: Path,
+        epoch: int,
+        max_models: int,
+        keep: int,
+        max_keys: int,
+        *,
+        is_published: bool = False,
+    ) -> None:
+        self._settings = settings
+        self._folder = folder
+        self._epoch = epoch
+        self._max_models = max_models
+        self._max_keys = max_keys
+        self._is_published = is_published
+        self.n_dropped = 0
+        self._order: OrderedDict[bytes, None] = OrderedDict()  # of the last lessons, the oldest first
+        self._withdrawn: set[bytes] = set()
+        self._live: OrderedDict[bytes, OnlineSVM] = OrderedDict()
+        self._unsaved: set[bytes] = set()
+        self._unpublished: set[bytes] = set()
+        self._places: dict[bytes, _Place] = {}
+        self._n_files = 0  # written by this owner
+        self._needed: deque[set[str]] = deque([{path.name for path in folder.glob("models-*")}], maxlen=keep + 1)
+        self._file: IO[bytes] | None = None
+
+    def to_predict(self, key: bytes | None) -> OnlineSVM:
+        key = key or b""
+        model = self._live.get(key)
+        if model is None:
+            place = self._places.get(key)
+            model = new_model(self._settings) if place is None else read_model(self._settings, self._read(place))
+            self._live[key] = model
+            self._evict()
+        self._live.move_to_end(key)
+        return model
+
+    def to_learn(self, key: bytes | None) -> OnlineSVM:
+        key = key or b""
+        self._unsaved.add(key)
+        self._unpublished.add(key)
+        self._withdrawn.discard(key)
+        self._order[key] = None
+        self._order.move_to_end(key)
+        self._drop_oldest()
+        return self.to_predict(key)
+
+    def in_memory(self) -> Iterator[OnlineSVM]:
+        yield from self._live.values()
+
+    def changed(self) -> Iterator[tuple[bytes | None, OnlineSVM]]:
+        keys, self._unpublished = self._unpublished, set()
+        for key in sorted(keys):
+            yield key, self.to_predict(key)
+
+    def withdrawn(self) -> list[bytes]:
+        keys, self._withdrawn = self._withdrawn, set()
+        return sorted(keys)
+
+    def __len__(self) -> int:
+        return len(self._order)
+
+    def keys(self) -> set[bytes]:
+        """Of the models that have learned, in memory or not."""
+        return set(self._order)
+
+    def digest(self) -> str:
+        """Over all models that have learned, in memory or not."""
+        total = blake2b(digest_size=16)
+        for key in sorted(self.keys()):
+            total.update(key + b"\0" + self.to_predict(key).digest().encode())
+        return total.hexdigest()
+
+    def save(self) -> Arrays:
+        """Put what has changed into files, durably; return where every model is, for the checkpoint."""
+        for key in sorted(self._unsaved & self._live.keys()):
+            self._write(key, self._live[key].to_bytes())
+        self._unsaved.clear()
+        self._empty_sparse_files()
+        if self._file is not None:
+            self._file.flush()
+            os.fsync(self._file.fileno())
+            self.close()
+        return self._to_arrays()
+
+    def close(self) -> None:
+        """Give up what was not saved."""
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+
+    def restore(self, arrays: Mapping[str, np.ndarray]) -> None:
+        """Go on from a checkpoint's arrays; SnapshotError if a model is in no file of this folder's."""
+        names = arrays["names"].tobytes().decode().split()
+        keys = _unpack(arrays["keys"], arrays["key_ends"])
+        for name in names:
+            if not _NAME.fullmatch(name):
+                raise SnapshotError(
+                    f"the checkpoint says that models are in {name[:100]!r}, which is no file of models"
+                )
+        places = [_Place(names[number], start, length) for number, start, length in arrays["places"].tolist()]
+        if any(place.start < 0 or place.length < 0 for place in places):
+            raise SnapshotError("the checkpoint says that a model begins before its file, or is shorter than nothing")
+        self._places = dict(zip(keys, places, strict=True))
+        self._unpublished = {key for key, is_new in zip(keys, arrays["unpublished"].tolist(), strict=True) if is_new}
+        self._order = OrderedDict.fromkeys(keys)
+        if "n_dropped" in arrays:  # which older versions lack
+            self.n_dropped = int(arrays["n_dropped"])
+            self._withdrawn = set(_unpack(arrays["withdrawn"], arrays["withdrawn_ends"]))
+        self._drop_oldest()
+
+    def remove_old(self) -> None:
+        """Remove files that no kept checkpoint needs; called after a checkpoint was written."""
+        self._needed.append({place.file for place in self._places.values()})
+        kept = set().union(*self._needed)
+        for path in self._folder.glob("models-*"):
+            if path.name not in kept and path.name < f"models-{self._epoch + 1:06d}":  # later ones are a successor's
+                path.unlink(missing_ok=True)
+
+    def _to_arrays(self) -> Arrays:
+        keys, withdrawn = list(self._order), sorted(self._withdrawn)
+        names = sorted({place.file for place in self._places.values()})
+        numbers = {name: number for number, name in enumerate(names)}
+        of_keys = [self._places[key] for key in keys]
+        places = [(numbers[place.file], place.start, place.length) for place in of_keys]
+        return {
+            "names": np.frombuffer(" ".join(names).encode(), dtype=np.uint8),
+            **_pack("keys", "key_ends", keys),
+            **_pack("withdrawn", "withdrawn_ends", withdrawn),
+            "n_dropped": np.array(self.n_dropped),
+            "places": np.array(places, dtype=np.int64).reshape(-1, len(_Place._fields)),
+            "unpublished": np.array([key in self._unpublished for key in keys], dtype=bool),
+        }
+
+    def _drop_oldest(self) -> None:
+        while len(self._order) > self._max_keys:
+            key, _ = self._order.popitem(last=False)
+            self._live.pop(key, None)
+            self._places.pop(key, None)
+            self._unsaved.discard(key)
+            self._unpublished.discard(key)
+            if self._is_published:
+                self._withdrawn.add(key)
+            self.n_dropped += 1
+
+    def _evict(self) -> None:
+        while len(self._live) > self._max_models:
+            key, model = self._live.popitem(last=False)
+            if key in self._unsaved:
+                self._unsaved.discard(key)
+                self._write(key, model.to_bytes())
+
+    def _write(self, key: bytes, blob: bytes) -> None:
+        if self._file is None:
+            self._n_files += 1
+            name = f"models-{self._epoch:06d}-{self._n_files:010d}"
+            self._file = open(self._folder / name, "wb", opener=private)  # noqa: SIM115 - closed by save()
+        self._places[key] = _Place(Path(self._file.name).name, self._file.tell(), len(blob))
+        self._file.write(blob)
+
+    def _read(self, place: _Place) -> bytes:
+        if self._file is not None:
+            self._file.flush()
+        path = self._folder / place.file
+        if place.start + place.length > path.stat().st_size:
+            raise SnapshotError(f"{path} is too short for the model at {place.start}, which has {place.length} bytes")
+        with open(path, "rb") as file:
+            file.seek(place.start)
+            return file.read(place.length)
+
+    def _empty_sparse_files(self) -> None:
+        used: Counter[str] = Counter()
+        for place in self._places.values():
+            used[place.file] += place.length
+        sparse = {name for name, n_bytes in used.items() if n_bytes < (self._folder / name).stat().st_size / 2}
+        for key, place in list(self._places.items()):
+            if place.file in sparse:
+                self._write(key, self._read(place))
+
+
+def _pack(name: str, ends: str, keys: list[bytes]) -> Arrays:
+    """Keys end to end, and where each of them ends."""
+    return {
+        name: np.frombuffer(b"".join(keys), dtype=np.uint8),
+        ends: np.cumsum([len(key) for key in keys], dtype=np.int64),
+    }
+
+
+def _unpack(text: np.ndarray, ends: np.ndarray) -> list[bytes]:
+    data, stops = text.tobytes(), ends.tolist()
+    return [data[start:stop] for start, stop in zip([0, *stops], stops, strict=False)]

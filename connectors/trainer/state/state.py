@@ -1,0 +1,225 @@
+"""What the daemon knows of a partition between two cuts, and how it goes into a checkpoint and comes back."""
+
+from collections import deque
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+import numpy as np
+
+from streamsvm import WarmupScaler
+from streamsvm.core import snapshot
+from streamsvm.estimators.classifier import OnlineSVM
+
+from ...settings.sections import Settings
+from .candidates import Labelling
+from .checkpoint import Checkpoint, CheckpointStore, reading, take_array
+from .estimates import Estimates
+from .join import Join
+from .models import KeyedModels, SingleModel, new_model, read_model
+from .observe import History, Prequential
+
+_BREAKER_WINDOW = 1000  # records
+
+
+class TooManyBadRecords(ValueError):  # noqa: N818 - names the condition
+    """The stream is probably not what the configuration says."""
+
+
+class Breaker:
+    """Counts bad records among the last 1000, and stops the daemon when they are too many."""
+
+    def __init__(self, max_bad: float, recent: Iterable[bool] = ()) -> None:
+        self._limit = max_bad * _BREAKER_WINDOW
+        self._recent = deque(recent, maxlen=_BREAKER_WINDOW)
+        self._bad = sum(self._recent)
+
+    def observe(self, are_bad: Sequence[bool]) -> None:
+        """Count records; raises `TooManyBadRecords` at a bad one above the limit."""
+        if not self._bad and not any(are_bad):
+            self._recent.extend(are_bad)
+            return
+        for is_bad in are_bad:
+            if len(self._recent) == _BREAKER_WINDOW:
+                self._bad -= self._recent[0]
+            self._recent.append(is_bad)
+            self._bad += is_bad
+            if is_bad and self._bad > self._limit:
+                raise TooManyBadRecords(
+                    f"{self._bad} of the last {len(self._recent)} records are bad, more than daemon.max_bad allows; "
+                    "the dead-letter topic says why, and a larger daemon.max_bad gets past them"
+                )
+
+    def to_array(self) -> np.ndarray:
+        return np.array(self._recent, dtype=bool)
+
+
+@dataclass
+class Counters:
+    """Numbers over the whole stream, whatever restarts there were."""
+
+    predicted: int = 0
+    learned: int = 0
+    bad: int = 0
+    lost: int = 0  # records that were removed before they were read
+    late: int = 0  # labels and retractions that a model has followed when their event was gone
+    seconds: float = 0.0  # of work, not of waiting
+
+
+@dataclass
+class State:
+    """Everything that changes while the daemon runs."""
+
+    models: SingleModel | KeyedModels
+    scaler: WarmupScaler | None
+    join: Join
+    metrics: Prequential
+    history: History
+    breaker: Breaker
+    labelling: Labelling | None = None
+    estimates: Estimates | None = None
+    offset: int = 0  # of the next event
+    labels_offset: int = 0  # of the next record of the topic of labels
+    sequence: int = 0  # of the last checkpoint
+    counters: Counters = field(default_factory=Counters)
+
+    @property
+    def version(self) -> int:
+        """How many lessons the models have had: events learned, also anew, and examples corrected or forgotten."""
+        return self.counters.learned + self.join.counters.undone + self.counters.late
+
+    @property
+    def model(self) -> OnlineSVM:
+        """The model, where there is one for the whole partition."""
+        assert isinstance(self.models, SingleModel)
+        return self.models.model
+
+    @classmethod
+    def new(cls, settings: Settings, store: CheckpointStore, scaler: WarmupScaler | None, number: int) -> "State":
+        """The state of a partition before the first record."""
+        join = Join(*_limits(settings))
+        models: SingleModel | KeyedModels
+        if settings.daemon.per == "partition":
+            models = SingleModel(new_model(settings.model))
+        else:
+            models = _keyed(settings, store)
+        return cls(
+            models=models,
+            scaler=scaler,
+            join=join,
+            metrics=Prequential(settings.daemon.window),
+            history=History(),
+            breaker=Breaker(settings.daemon.max_bad),
+            labelling=Labelling(settings, join, scaler, number) if settings.log.questions else None,
+            estimates=_estimates(settings, models),
+        )
+
+    @classmethod
+    def from_checkpoint(
+        cls, checkpoint: Checkpoint, settings: Settings, store: CheckpointStore, number: int
+    ) -> "State":
+        """The state of a partition at the time of a checkpoint, whose fingerprint must be the settings'.
+
+        Raises
+        ------
+        CheckpointError, SnapshotError
+            If its content is damaged.
+        """
+        with reading(store.folder):
+            return cls._from_checkpoint(checkpoint, settings, store, number)
+
+    @classmethod
+    def _from_checkpoint(
+        cls, checkpoint: Checkpoint, settings: Settings, store: CheckpointStore, number: int
+    ) -> "State":
+        parts = split(checkpoint.arrays)
+        blobs = checkpoint.blobs
+        models: SingleModel | KeyedModels
+        if settings.daemon.per == "partition":
+            models = SingleModel(read_model(settings.model, blobs["model"]))
+        else:
+            models = _keyed(settings, store)
+            models.restore(parts["models"])
+        scaler = WarmupScaler.from_bytes(blobs["scaler"]) if "scaler" in blobs else None
+        join = Join.from_arrays(parts["join"], *_limits(settings))
+        labelling = Labelling(settings, join, scaler, number) if settings.log.questions else None
+        if labelling and "labelling" in blobs:
+            labelling.restore(blobs["labelling"])
+        estimates = _estimates(settings, models)
+        if estimates and "estimates" in parts:
+            estimates.restore(blobs, parts["estimates"]["history"])
+        return cls(
+            models=models,
+            scaler=scaler,
+            join=join,
+            metrics=Prequential.from_arrays(parts["metrics"], settings.daemon.window),
+            history=History.from_arrays(parts["history"]),
+            breaker=Breaker(settings.daemon.max_bad, take_array(parts["breaker"], "recent", "b", None).tolist()),
+            labelling=labelling,
+            estimates=estimates,
+            offset=snapshot.count(checkpoint.offsets, "events"),
+            labels_offset=snapshot.count(checkpoint.offsets, "labels"),
+            sequence=checkpoint.sequence,
+            counters=_counters(checkpoint.counters),
+        )
+
+    def to_checkpoint(self, settings: Settings) -> Checkpoint:
+        """Everything, under the next sequence number."""
+        blobs = {}
+        parts = {
+            "join": self.join.to_arrays(),
+            "metrics": self.metrics.to_arrays(),
+            "history": self.history.to_arrays(),
+            "breaker": {"recent": self.breaker.to_array()},
+        }
+        if isinstance(self.models, SingleModel):
+            blobs["model"] = self.models.model.to_bytes()
+        else:
+            parts["models"] = self.models.save()
+        if self.scaler is not None:
+            blobs["scaler"] = self.scaler.to_bytes()
+        if self.labelling is not None:
+            blobs["labelling"] = self.labelling.to_bytes()
+        if self.estimates is not None:
+            blobs |= self.estimates.to_blobs()
+            parts["estimates"] = {"history": self.estimates.to_array()}
+        return Checkpoint(
+            sequence=self.sequence + 1,
+            offsets={"events": self.offset, "labels": self.labels_offset},
+            fingerprint=settings.fingerprint(),
+            counters=asdict(self.counters),
+            blobs=blobs,
+            arrays={f"{part}.{name}": array for part, arrays in parts.items() for name, array in arrays.items()},
+        )
+
+
+def _counters(stored: dict[str, Any]) -> Counters:
+    if not all(type(number) in (int, float) and number >= 0 for number in stored.values()):
+        raise ValueError(f"counters must be numbers, got {stored!r:.100}")
+    return Counters(**stored)
+
+
+def _keyed(settings: Settings, store: CheckpointStore) -> KeyedModels:
+    daemon, is_published = settings.daemon, bool(settings.log.model)
+    where = (store.folder, store.epoch)
+    return KeyedModels(
+        settings.model, *where, daemon.max_models, daemon.keep, daemon.max_keys, is_published=is_published
+    )
+
+
+def _estimates(settings: Settings, models: SingleModel | KeyedModels) -> Estimates | None:
+    return Estimates.of(settings.estimates, models.model) if isinstance(models, SingleModel) else None
+
+
+def _limits(settings: Settings) -> tuple[int, int, int]:
+    join = settings.join
+    return int(1000 * join.ttl_seconds), int(join.pending_mb * 2**20), int(join.labels_mb * 2**20)
+
+
+def split(arrays: dict[str, np.ndarray]) -> dict[str, dict[str, np.ndarray]]:
+    """Arrays named ``part.name`` by part."""
+    parts: dict[str, dict[str, Any]] = {}
+    for key, array in arrays.items():
+        part, _, name = key.partition(".")
+        parts.setdefault(part, {})[name] = array
+    return parts

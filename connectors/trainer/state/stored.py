@@ -1,0 +1,142 @@
+"""What a state folder holds, read by others than its daemon, which may be running: nothing is touched or claimed."""
+
+import re
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from streamsvm import WarmupScaler
+from streamsvm.estimators.classifier import OnlineSVM
+
+from ...settings.sections import ALGORITHMS, ConfigError, ModelSettings
+from .checkpoint import Checkpoint, CheckpointError, checkpoint_path, load_newest, reading
+from .models import KeyedModels, SingleModel
+from .state import split
+
+_FOLDER = re.compile(r"p(\d+)")
+_TRIES = 5  # a running daemon removes old checkpoints, between our looking for them and our reading them
+
+
+class Stored(NamedTuple):
+    """The newest checkpoint of a partition."""
+
+    number: int  # of the partition
+    path: Path
+    written: float  # by the clock of its file, in seconds since 1970
+    n_bytes: int
+    checkpoint: Checkpoint
+    models: SingleModel | KeyedModels
+    scaler: WarmupScaler | None
+
+    @property
+    def name(self) -> str:
+        """Topic and number of the partition."""
+        return f"{self.setting('log.topic')}-{self.number}"
+
+    def setting(self, name: str) -> Any:
+        """A setting that the checkpoint depends on, by its dotted name; None if it is newer than the checkpoint."""
+        return self.checkpoint.fingerprint.get(name)
+
+    def arrays(self, part: str) -> dict[str, Any]:
+        """The arrays of a part of the state, by name; none if it has no such part."""
+        return split(self.checkpoint.arrays).get(part, {})
+
+
+def read_state(folder: Path) -> list[Stored]:
+    """The partitions of a state folder, by number.
+
+    Parameters
+    ----------
+    folder
+        That of the setting daemon.state_dir.
+
+    Raises
+    ------
+    ConfigError
+        If there is no such folder, or it has no checkpoint.
+    CheckpointError, SnapshotError
+        If a partition's checkpoints or models cannot be read.
+    """
+    if not folder.is_dir():
+        raise ConfigError(
+            [f"{folder}: there is no such folder; it must be one that a daemon keeps as daemon.state_dir"]
+        )
+    matches = [_FOLDER.fullmatch(path.name) for path in folder.iterdir()]
+    read = [_read(folder, number) for number in sorted(int(match[1]) for match in matches if match)]
+    stored = [item for item in read if item is not None]
+    if not stored:
+        raise ConfigError(
+            [f"{folder}: it has no checkpoint (p0/checkpoint-*.ssvm); name the one that a run has as daemon.state_dir"]
+        )
+    return stored
+
+
+def _read(folder: Path, number: int) -> Stored | None:
+    for _ in range(_TRIES - 1):
+        try:
+            return _read_once(folder / f"p{number}", number)
+        except FileNotFoundError:
+            continue
+    return _read_once(folder / f"p{number}", number)
+
+
+def _read_once(folder: Path, number: int) -> Stored | None:
+    found = load_newest(folder)
+    if found is None:
+        return None
+    path, checkpoint = checkpoint_path(folder, found[0]), found[1]
+    file = path.stat()
+    algorithm = checkpoint.fingerprint.get("model.algorithm")
+    if algorithm not in ALGORITHMS:
+        raise CheckpointError(f"{path}: the algorithm {algorithm!r} is not known to this version")
+    with reading(path):
+        scaler = WarmupScaler.from_bytes(checkpoint.blobs["scaler"]) if "scaler" in checkpoint.blobs else None
+        models = _models(folder, checkpoint, ModelSettings(algorithm=algorithm))
+    return Stored(number, path, file.st_mtime, file.st_size, checkpoint, models, scaler)
+
+
+def _models(folder: Path, checkpoint: Checkpoint, settings: ModelSettings) -> SingleModel | KeyedModels:
+    if "model" in checkpoint.blobs:
+        return SingleModel(settings.implementation.from_bytes(checkpoint.blobs["model"]))
+    arrays = split(checkpoint.arrays)["models"]
+    models = KeyedModels(settings, folder, epoch=0, max_models=1, keep=1, max_keys=len(arrays["key_ends"]))
+    models.restore(arrays)
+    return models
+
+
+def choose_model(
+    stored: list[Stored], folder: Path, partition: int | None, key: str | None
+) -> tuple[OnlineSVM, Stored]:
+    """One of the models of a state folder.
+
+    Parameters
+    ----------
+    stored
+        What is in it.
+    folder
+        Its name, for messages.
+    partition, key
+        Which one is meant; may be left out where there is one only.
+
+    Raises
+    ------
+    ConfigError
+        If that leaves none or several.
+    """
+    numbers = ", ".join(str(item.number) for item in stored)
+    chosen = [item for item in stored if partition in (None, item.number)]
+    if not chosen:
+        raise ConfigError([f"--partition {partition}: {folder} has the partitions {numbers}"])
+    if len(chosen) > 1:
+        raise ConfigError([f"{folder} has the partitions {numbers}, with a model each; choose one by --partition"])
+    models = chosen[0].models
+    if isinstance(models, SingleModel):
+        if key is not None:
+            raise ConfigError([f"--key {key}: {folder} has one model for all keys; leave --key out"])
+        return models.model, chosen[0]
+    keys = models.keys()
+    if key is None and len(keys) > 1:
+        raise ConfigError([f"{folder} has {len(keys)} models, one for each record key; choose one by --key"])
+    wanted = key.encode() if key is not None else next(iter(keys), None)
+    if wanted not in keys:
+        raise ConfigError([f"--key {key}: {folder} has no model for this key" if key else f"{folder} has no model yet"])
+    return models.to_predict(wanted), chosen[0]

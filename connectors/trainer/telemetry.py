@@ -1,0 +1,195 @@
+"""What the trainer tells about itself: the state of its partitions as metrics, once a second."""
+
+import time
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, fields
+from typing import Any
+
+from ..records.codec import Codec
+from ..records.formats.base import REASONS
+from ..runtime.http import Metrics
+from .partition import Partition
+from .state.candidates import OUTCOMES
+from .state.estimates import Estimates
+from .state.join import JoinCounters
+
+_SECONDS = 1.0  # between two looks at the partitions
+_BY_OUTCOME = ("streamsvm_labels_total", "streamsvm_questions_total")
+_FROM_THE_START = (
+    "streamsvm_records_total",
+    "streamsvm_predictions_total",
+    "streamsvm_learned_total",
+    "streamsvm_lost_records_total",
+    "streamsvm_late_labels_total",
+    "streamsvm_stranger_labels_total",
+    "streamsvm_kernel_evaluations_total",
+    "streamsvm_checkpoints_total",
+    "streamsvm_rebalances_total",
+    "streamsvm_published_total",
+    "streamsvm_cut_seconds",
+    "streamsvm_checkpoint_seconds",
+    "streamsvm_label_delay_seconds",
+    "streamsvm_dropped_models_total",
+    "streamsvm_unpublished_total",
+)
+
+
+class Telemetry:
+    """Keeps `Metrics` up to date.
+
+    Counters count since the process began, whatever the checkpoints that it began with say.  All are there from the
+    beginning, for what watches them sees an increase only after a first value.
+
+    Parameters
+    ----------
+    metrics
+        Where the values go.
+    codec
+        What reads the records.
+    """
+
+    def __init__(self, metrics: Metrics, codec: Codec) -> None:
+        self._metrics = metrics
+        self._codec = codec
+        self._n_strangers = 0
+        metrics.begin(*_FROM_THE_START)
+        for reason in REASONS:
+            metrics.begin("streamsvm_bad_records_total", reason=reason)
+        for item in fields(JoinCounters):
+            metrics.begin("streamsvm_labels_total", outcome=item.name)
+        for outcome in OUTCOMES:
+            metrics.begin("streamsvm_questions_total", outcome=outcome)
+        self._counted: dict[int, Counter[tuple[str, str]]] = {}
+        self._looked_at = 0.0
+
+    # --- events -------------------------------------------------------------------------------------------------------
+
+    def took(self, n_records: int, seconds: float) -> None:
+        """A cut was consumed."""
+        self._metrics.add("streamsvm_records_total", n_records)
+        self._metrics.observe("streamsvm_cut_seconds", seconds)
+
+    def rebalanced(self, partitions: Iterable[Partition]) -> None:
+        """There are other partitions than before."""
+        self._metrics.add("streamsvm_rebalances_total")
+        for partition in partitions:
+            if partition.number not in self._counted:
+                counts = _counts(partition)
+                del counts["streamsvm_lost_records_total", ""]  # what is gone was missed only now
+                self._counted[partition.number] = counts
+
+    def forget(self, partition: Partition) -> None:
+        """A partition is ours no more."""
+        self._count(partition)
+        self._counted.pop(partition.number)
+        self._metrics.drop(partition=partition.number)
+
+    @contextmanager
+    def saving(self, partition: Partition) -> Iterator[None]:
+        """A checkpoint is written."""
+        started = time.perf_counter()
+        yield
+        saved_at = time.monotonic()
+        self._metrics.add("streamsvm_checkpoints_total")
+        self._metrics.observe("streamsvm_checkpoint_seconds", time.perf_counter() - started)
+        self._metrics.set("streamsvm_checkpoint_bytes", partition.checkpoint_bytes, partition=partition.number)
+        self._metrics.set(
+            "streamsvm_checkpoint_age_seconds", lambda: time.monotonic() - saved_at, partition=partition.number
+        )
+
+    def published(self, n_models: int) -> None:
+        """Models went to the topic for scorers."""
+        self._metrics.add("streamsvm_published_total", n_models)
+
+    # --- once a second ------------------------------------------------------------------------------------------------
+
+    @property
+    def is_due(self) -> bool:
+        """Whether the last look at the partitions is long enough ago."""
+        return time.monotonic() - self._looked_at >= _SECONDS
+
+    def collect(self, partitions: Iterable[Partition]) -> None:
+        """Look at all partitions."""
+        self._looked_at = time.monotonic()
+        for partition in partitions:
+            self._count(partition)
+            self._measure(partition)
+
+    def _count(self, partition: Partition) -> None:
+        counts = _counts(partition)
+        for (name, label), n in (counts - self._counted.get(partition.number, Counter())).items():
+            labels = {"outcome": label} if name in _BY_OUTCOME else {"reason": label} if label else {}
+            self._metrics.add(name, n, **labels)
+        self._counted[partition.number] = counts
+        self._metrics.add("streamsvm_stranger_labels_total", self._codec.n_strangers - self._n_strangers)
+        self._n_strangers = self._codec.n_strangers
+
+    def _measure(self, partition: Partition) -> None:
+        state, number = partition.state, partition.number
+        for topic, lag in partition.lag.items():
+            self._metrics.set("streamsvm_lag_records", lag, topic=topic, partition=number)
+        if state is None:
+            return
+        self._metrics.observe("streamsvm_label_delay_seconds", partition.take_waits())
+        scores = state.metrics.rolling()
+        models = list(state.models.in_memory())
+        gauges = {
+            "pending_events": state.join.n_entries,
+            "pending_bytes": state.join.nbytes,
+            "models": len(state.models),
+            "support_vectors": sum(model.n_support for model in models),
+            "members": sum(model.n_members for model in models),
+            "rolling_error": scores.error,
+            "rolling_g_mean": scores.g_mean,
+            "rolling_auc": scores.auc,
+            "rolling_prbep": scores.prbep,
+            "feature_drift": partition.drift,
+        }
+        if state.labelling:
+            gauges["open_questions"] = state.labelling.loop.counts.n_open
+        if state.estimates:
+            gauges["estimates_share"] = state.estimates.share
+            self._measure_estimates(state.estimates, number)
+        for name, value in gauges.items():
+            self._metrics.set(f"streamsvm_{name}", value, partition=number)
+
+    def _measure_estimates(self, estimates: Estimates, number: int) -> None:
+        for kind, estimate in estimates.latest.items():
+            for name in ("error", "g_mean", "prbep"):
+                for bound, value in getattr(estimate, name)._asdict().items():
+                    self._metrics.set(f"streamsvm_estimated_{name}", value, partition=number, kind=kind, bound=bound)
+
+    def summary(self, partitions: Iterable[Partition]) -> dict[str, Any]:
+        """For the status line."""
+        states = [partition.state for partition in partitions if partition.state]
+        n_support = sum(model.n_support for state in states for model in state.models.in_memory())
+        errors = [state.metrics.rolling_error() for state in states if state.metrics.n]
+        shown = {"error": f"{sum(errors) / len(errors):.1%}"} if errors else {}
+        return {**shown, "support_vectors": n_support}
+
+
+def _counts(partition: Partition) -> Counter[tuple[str, str]]:
+    """Everything countable about a partition, by the metric's name and a label."""
+    counts: Counter[tuple[str, str]] = Counter()
+    state = partition.state
+    if state is None:
+        return counts
+    counts["streamsvm_predictions_total", ""] = state.counters.predicted
+    counts["streamsvm_learned_total", ""] = state.counters.learned
+    counts["streamsvm_late_labels_total", ""] = state.counters.late
+    counts["streamsvm_lost_records_total", ""] = partition.n_lost
+    counts["streamsvm_unpublished_total", ""] = partition.n_unpublished
+    counts["streamsvm_dropped_models_total", ""] = state.models.n_dropped
+    counts["streamsvm_kernel_evaluations_total", ""] = sum(
+        model.kernel_evaluations for model in state.models.in_memory()
+    )
+    for outcome, n in asdict(state.join.counters).items():
+        counts["streamsvm_labels_total", outcome] = n
+    if state.labelling:
+        for outcome, n in state.labelling.outcomes().items():
+            counts["streamsvm_questions_total", outcome] = n
+    for reason, n in partition.refused.items():
+        counts["streamsvm_bad_records_total", reason] = n
+    return counts

@@ -1,0 +1,559 @@
+"""Seeds: feasible, with the right gradient, and never another solution than a cold start's."""
+
+from itertools import pairwise as neighbours
+
+import naive
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.datasets import load_breast_cancer
+from sklearn.preprocessing import StandardScaler
+
+from streamsvm.batch import RowStore, path, seeding, smo
+from streamsvm.core.kernels import RBF, make_kernel
+
+NOBODY = np.array([], np.int64)
+CHAINED = ("reuse", "sir", "mir", "ato")
+FROM_FULL = ("avg", "top", "greedy", "best", "path")
+
+
+def boxes(y, C, held_out=NOBODY):
+    C = np.full(len(y), C)
+    C[held_out] = 0.0
+    return np.minimum(0.0, y * C), np.maximum(0.0, y * C)
+
+
+def problem(seed, n, d=3, noise=0.4):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, d))
+    return X, np.where(X[:, 0] + X[:, -1] ** 2 + noise * rng.normal(size=n) > 0.7, 1.0, -1.0)
+
+
+def cancer():
+    X, labels = load_breast_cancer(return_X_y=True)
+    return StandardScaler().fit_transform(X), np.where(labels == 1, 1.0, -1.0)
+
+
+def folds_of(n, k, seed=0):
+    return np.array_split(np.random.default_rng(seed).permutation(n), k)
+
+
+def full_of(X, y, C, kernel, **options):
+    return smo.train(RowStore(X, kernel), y, *boxes(y, C), options=smo.Options(**options))
+
+
+def gram(previous):
+    K = previous.store.rows(np.arange(len(previous.y)))
+    return 0.5 * (K + K.T)
+
+
+def check(start, previous, lower, upper, K):
+    """Assert what must hold of every start."""
+    C = (upper - lower).sum()
+    assert ((lower <= start.beta) & (start.beta <= upper)).all()
+    assert abs(start.beta.sum()) <= 1e-12 * (1.0 + C)
+    rounding = 1e-12 * (1.0 + max(np.abs(start.beta).sum(), np.abs(previous.beta).sum()) * np.abs(K).max())
+    np.testing.assert_allclose(start.g, naive.gradient(start.beta, previous.y, K), rtol=0, atol=rounding)
+    assert start.objective(previous.y) == pytest.approx(
+        naive.dual(start.beta, previous.y, K), rel=1e-9, abs=rounding * (1.0 + C)
+    )
+
+
+def cross_validate(full, folds, seed, C):
+    """The solution of each fold, by one seed, all starts checked."""
+    K, previous, inverse = gram(full), full, seeding.inverse_of(full)
+    for fold in folds:
+        lower, upper = boxes(full.y, C, fold)
+        if seed == "cold":
+            yield smo.train(full.store, full.y, lower, upper), None
+            continue
+        if seed in CHAINED:
+            entering = np.flatnonzero((previous.lower == previous.upper) & (lower < upper))
+            start = seeding.SEEDS[seed](previous, fold, entering, lower, upper)
+        else:
+            more = {"inverse": inverse} if seed == "path" and inverse is not None else {}
+            start = seeding.SEEDS[seed](full, fold, NOBODY, lower, upper, **more)
+        check(start, previous, lower, upper, K)
+        solution = seeding.solve_from(full, start, lower, upper)
+        assert naive.violation(solution.beta, naive.gradient(solution.beta, full.y, K), lower, upper) <= 1e-3 + 1e-7
+        yield solution, start
+        previous = solution
+
+
+def determined(solution):
+    """Whether the bias is not anywhere between two bounds."""
+    room = np.minimum(solution.upper - solution.beta, solution.beta - solution.lower)
+    return bool((room > 1e-9 * (solution.upper - solution.lower)).any())
+
+
+def assert_same_predictions(found, expected, fold):
+    if not determined(expected):
+        return
+    a, b = found.decision_values[fold], expected.decision_values[fold]
+    clear = np.abs(b) > 1e-2
+    np.testing.assert_array_equal(a[clear] > 0, b[clear] > 0)
+
+
+# --------------------------------------------------------------------------------------------------------------- repair
+
+
+@settings(max_examples=200, deadline=None)
+@given(seed=st.integers(0, 10**6), n=st.integers(1, 12), amount=st.floats(-8, 8))
+def test_a_shift_is_the_one_found_by_bisection(seed, n, amount):
+    rng = np.random.default_rng(seed)
+    lower, upper = -rng.integers(0, 2, n) * rng.random(n), rng.integers(0, 2, n) * rng.random(n)
+    beta = np.clip(rng.normal(size=n), lower, upper)
+    found, expected = seeding._shift(beta, lower, upper, amount), naive.shift(beta, lower, upper, amount)
+    assert ((lower <= found) & (found <= upper)).all()
+    np.testing.assert_allclose(found, expected, atol=1e-12)
+
+
+def test_what_the_entering_examples_cannot_take_goes_to_the_free_ones_then_to_all():
+    lower, upper = np.array([0, 0, 0, 0, -1.0]), np.array([0.1, 1, 1, 2, 0])
+    beta = np.array([0.0, 0.5, 0.0, 0.0, -1.0])
+    found = seeding.repair(beta, [np.array([0]), np.array([1])], lower, upper)
+    np.testing.assert_allclose(found, [0.1, 0.9, 0, 0, -1])
+    upper[1] = 0.6
+    found = seeding.repair(beta, [np.array([0]), np.array([1])], lower, upper)
+    np.testing.assert_allclose(found, [0.1, 0.6, 0.1, 0.1, -0.9])
+    assert abs(found.sum()) < 1e-15
+
+
+def test_a_repair_of_nothing_changes_nothing():
+    X, y = problem(0, 60)
+    full = full_of(X, y, 1.0, RBF(0.3))
+    np.testing.assert_array_equal(seeding.repair(full.beta, [], full.lower, full.upper), full.beta)
+
+
+def test_rounding_does_not_make_an_example_free():
+    """Its gradient would be the bias of a problem that has none."""
+    lower, upper = np.array([0.0, 0.0, -1.0, -1.0]), np.array([1.0, 1.0, 0.0, 0.0])
+    found = seeding.repair(np.array([1.0 - 1e-15, 1e-16, -1.0 + 3e-16, -1e-17]), [], lower, upper)
+    np.testing.assert_array_equal(found, [1, 0, -1, 0])
+
+
+# ------------------------------------------------------------------------------------------------------------ all seeds
+
+
+def hard(case, rng):
+    """Degenerate examples of several kinds: examples, labels and a kernel."""
+    X, y = problem(int(rng.integers(10**6)), 36)
+    kernel = RBF(0.5)
+    if case == "identity":
+        kernel = RBF(1e4)
+    elif case == "duplicates":
+        X, y = np.repeat(X[:9], 4, axis=0), np.repeat(y[:9], 4)
+    elif case == "contradictions":
+        X = np.repeat(X[:18], 2, axis=0)
+        y[1::2] = -y[::2]
+    elif case == "constant":
+        X = np.ones_like(X)
+    elif case == "one class":
+        y = np.ones_like(y)
+    elif case == "few of a class":
+        y = np.ones_like(y)
+        y[rng.integers(36)] = -1.0
+    elif case == "sorted":
+        order = np.argsort(y)
+        X, y = X[order], y[order]
+    elif case == "linear":
+        kernel = make_kernel("linear")
+    elif case == "indefinite":
+        kernel = make_kernel("sigmoid", gamma=0.5, coef0=-0.5)
+    return X, y, kernel
+
+
+CASES = [
+    "plain",
+    "identity",
+    "duplicates",
+    "contradictions",
+    "constant",
+    "one class",
+    "few of a class",
+    "sorted",
+    "linear",
+    "indefinite",
+]
+
+
+@pytest.mark.parametrize("seed", [*CHAINED, *FROM_FULL])
+@settings(max_examples=20, deadline=None)
+@given(
+    data=st.integers(0, 10**6),
+    n=st.integers(8, 70),
+    C=st.sampled_from([0.01, 0.5, 1.0, 20.0, 500.0]),
+    gamma=st.sampled_from([0.02, 0.3, 2.0, 30.0]),
+    k=st.integers(2, 12),
+)
+def test_every_seed_gives_the_predictions_of_a_cold_start(seed, data, n, C, gamma, k):
+    X, y = problem(data, n)
+    full = full_of(X, y, C, RBF(gamma))
+    folds = [fold for fold in folds_of(n, k, data) if len(fold)]
+    cold = cross_validate(full, folds, "cold", C)
+    for fold, (found, _), (expected, _) in zip(folds, cross_validate(full, folds, seed, C), cold, strict=True):
+        assert_same_predictions(found, expected, fold)
+
+
+@pytest.mark.parametrize("C", [1e-3, 1.0, 1e3])
+@pytest.mark.parametrize("case", CASES)
+def test_degenerate_examples_have_an_answer(case, C):
+    X, y, kernel = hard(case, np.random.default_rng(3))
+    full = full_of(X, y, C, kernel)
+    folds = np.array_split(np.arange(36), 4) if case == "sorted" else folds_of(36, 4)
+    expected = [solution for solution, _ in cross_validate(full, folds, "cold", C)]
+    for seed in (*CHAINED, *FROM_FULL):
+        if case == "indefinite":  # there are several local solutions; starts are checked as always
+            assert len(list(cross_validate(full, folds, seed, C))) == 4
+            continue
+        for fold, (found, _), cold in zip(folds, cross_validate(full, folds, seed, C), expected, strict=True):
+            assert_same_predictions(found, cold, fold)
+
+
+@pytest.mark.parametrize("seed", [*CHAINED, *FROM_FULL])
+def test_a_cache_of_few_rows_changes_nothing(seed):
+    X, y = problem(5, 80)
+    solutions = []
+    for cache_mb in (8 * 80 * 6 * 1.5 / 2**20, 256.0):
+        store = RowStore(X, RBF(0.3), cache_mb)
+        full = smo.train(store, y, *boxes(y, 10.0))
+        solutions.append([s for s, _ in cross_validate(full, folds_of(80, 4), seed, 10.0)])
+    for few, many in zip(*solutions, strict=True):
+        np.testing.assert_allclose(few.decision_values, many.decision_values, atol=5e-3)
+
+
+def test_a_start_needs_the_rows_of_what_changes_only():
+    X, y = problem(6, 200)
+    for seed in FROM_FULL:
+        full = full_of(X, y, 1.0, RBF(0.2))
+        fold = np.arange(20)
+        lower, upper = boxes(y, 1.0, fold)
+        before = full.store.rows_computed
+        start = seeding.SEEDS[seed](full, fold, NOBODY, lower, upper)
+        support = np.count_nonzero((full.beta != 0) | (start.beta != 0))
+        assert start.rows_computed == full.store.rows_computed - before
+        assert full.store.rows_computed <= before + support
+
+
+# ------------------------------------------------------------------------------------------------------- each by itself
+
+
+def test_sir_hands_coefficients_to_the_most_similar_of_the_label():
+    X = np.array([[0.0], [1.0], [2.0], [0.1], [1.2], [0.05], [3.0]])
+    y = np.array([1.0, 1.0, -1.0, 1.0, 1.0, -1.0, -1.0])
+    previous = full_of(X, y, 5.0, RBF(1.0))
+    lower, upper = boxes(y, 5.0, [3, 4, 5])
+    previous = smo.train(previous.store, y, lower, upper)
+    after = boxes(y, 5.0, [0, 1])
+    start = seeding.sir(previous, np.array([0, 1]), np.array([3, 4, 5]), *after)
+    expected = previous.beta.copy()
+    expected[[3, 4]] = previous.beta[[0, 1]]
+    expected[[0, 1]] = 0.0
+    np.testing.assert_allclose(start.beta, expected, atol=1e-15)
+
+
+def test_sir_has_an_answer_where_a_label_has_run_out():
+    X, y = problem(8, 40)
+    enter, leave = np.flatnonzero(y < 0)[:3], np.flatnonzero(y > 0)[:5]
+    previous = smo.train(RowStore(X, RBF(0.5)), y, *boxes(y, 1.0, enter))
+    lower, upper = boxes(y, 1.0, leave)
+    check(seeding.sir(previous, leave, enter, lower, upper), previous, lower, upper, gram(previous))
+
+
+def test_mir_solves_its_least_squares_problem():
+    """With boxes so wide that nothing is cut and the sum is kept by its equation, up to the repair of the rest."""
+    X, y = problem(9, 60)
+    previous = smo.train(RowStore(X, RBF(0.3)), y, *boxes(y, 1.0, np.arange(6)))
+    K, T, R = gram(previous), np.arange(6), previous.support[:3]
+    lower, upper = np.full(60, -1e6), np.full(60, 1e6)
+    lower[R] = upper[R] = 0.0
+    start = seeding.mir(previous, R, T, lower, upper)
+    V = T[y[T] * (previous.g[T] - previous.bias) > 0]
+    assert len(V) > 1
+    M = np.setdiff1d(np.flatnonzero(previous.free), R)
+    rows = np.append(M, V)
+    wanted = np.append(np.zeros(len(M)), previous.g[V] - previous.bias) + K[np.ix_(rows, R)] @ previous.beta[R]
+    A = np.vstack([K[np.ix_(rows, V)], np.ones(len(V))])
+    x = np.linalg.lstsq(A, np.append(wanted, previous.beta[R].sum()), rcond=None)[0]
+    rest = (previous.beta[R].sum() - x.sum()) / len(T)
+    np.testing.assert_allclose(start.beta[V], x + rest, atol=1e-5)
+
+
+def test_top_gives_to_the_most_similar_first_and_avg_to_all_alike():
+    X, y = problem(10, 80)
+    full = full_of(X, y, 10.0, RBF(0.3))
+    r = int(full.support[np.argmax(full.alpha[full.support] * full.free[full.support])])
+    lower, upper = boxes(y, 10.0, [r])
+    K, M = gram(full), np.setdiff1d(np.flatnonzero(full.free), [r])
+    expected = full.beta.copy()
+    for j in sorted(M, key=lambda j: -K[r, j]):
+        taken = np.clip(expected[j] + expected[r], lower[j], upper[j]) - expected[j]
+        expected[j] += taken
+        expected[r] -= taken
+    np.testing.assert_allclose(seeding.top(full, np.array([r]), NOBODY, lower, upper).beta, expected, atol=1e-12)
+    shifted = full.beta.copy()
+    shifted[r] = 0.0
+    shifted[M] = naive.shift(full.beta[M], lower[M], upper[M], full.beta[r])
+    np.testing.assert_allclose(seeding.avg(full, np.array([r]), NOBODY, lower, upper).beta, shifted, atol=1e-12)
+
+
+@settings(max_examples=30, deadline=None)
+@given(data=st.integers(0, 10**6), r=st.integers(1, 12), C=st.sampled_from([0.3, 3.0, 100.0]))
+def test_forced_steps_are_those_of_the_slow_twin(data, r, C):
+    X, y = problem(data, 40)
+    full = full_of(X, y, C, RBF(0.4))
+    leaving = np.random.default_rng(data).permutation(40)[:r]
+    lower, upper = boxes(y, C, leaving)
+    found = seeding.greedy(full, leaving, NOBODY, lower, upper)
+    mass = leaving[full.beta[leaving] != 0]
+    expected = naive.forced_steps(full.beta, y, gram(full), lower, upper, mass) if len(mass) else full.beta
+    np.testing.assert_allclose(found.beta, expected, atol=1e-10 * C)
+
+
+def test_forced_steps_empty_both_signs_where_those_that_stay_have_no_room():
+    """What leaves has to cancel out, whoever is larger, and whatever small boxes take part in."""
+    for seed in range(5):
+        X, y = problem(seed, 40)
+        C = np.where(np.arange(40) < 6, 100.0, 1e-3)
+        lower, upper = np.where(y > 0, 0.0, -C), np.where(y > 0, C, 0.0)
+        store = RowStore(X, RBF(5.0))
+        full = smo.train(store, y, lower, upper)
+        beta, g, leaving = full.beta.copy(), full.g.copy(), np.flatnonzero(full.beta[:6])
+        lower[leaving] = upper[leaving] = 0.0
+        seeding.forced_steps(store.data, beta, g, lower, upper, leaving)
+        largest = np.abs(full.beta).max()
+        assert np.abs(beta[leaving]).max() <= 1e-12 * largest
+        assert abs(beta.sum()) <= 1e-12 * largest
+        assert ((lower - 1e-12 * largest <= beta) & (beta <= upper + 1e-12 * largest)).all()
+        np.testing.assert_allclose(g, naive.gradient(beta, y, gram(full)), atol=1e-9)
+
+
+def test_best_is_the_better_of_two():
+    for data in range(5):
+        X, y = problem(data, 60)
+        full = full_of(X, y, 5.0, RBF(0.3))
+        fold = folds_of(60, 5, data)[0]
+        lower, upper = boxes(y, 5.0, fold)
+        values = [seeding.SEEDS[s](full, fold, NOBODY, lower, upper).objective(y) for s in ("avg", "greedy", "best")]
+        assert values[2] == max(values)
+
+
+# ------------------------------------------------------------------------------------------------------- the exact path
+
+
+def test_the_bordered_inverse_is_one():
+    rng = np.random.default_rng(0)
+    A = rng.normal(size=(7, 20))
+    K = A @ A.T
+    bordered = np.block([[np.zeros((1, 1)), np.ones((1, 7))], [np.ones((7, 1)), K + 0.1 * np.eye(7)]])
+    np.testing.assert_allclose(path.bordered_inverse(K, 0.1), np.linalg.inv(bordered), atol=1e-12)
+    assert path.bordered_inverse(-K, 0.1) is None
+    assert path.bordered_inverse(np.empty((0, 0)), 0.1).shape == (1, 1)
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    data=st.integers(0, 10**6),
+    r=st.integers(1, 8),
+    C=st.sampled_from([0.5, 5.0, 100.0]),
+    gamma=st.sampled_from([0.1, 0.5, 3.0]),
+    tol=st.sampled_from([1e-6, 1e-3, 0.1]),
+)
+def test_the_path_is_that_of_the_slow_twin(data, r, C, gamma, tol):
+    """Which solves the system anew at each event."""
+    X, y = problem(data, 50)
+    full = full_of(X, y, C, RBF(gamma), tol=tol)
+    leaving = np.random.default_rng(data).permutation(50)[:r]
+    lower, upper = boxes(y, C, leaving)
+    inverse = seeding.inverse_of(full)
+    start = seeding.path(full, leaving, NOBODY, lower, upper, inverse)
+    staying = np.setdiff1d(np.flatnonzero(full.free), leaving)
+    if start.seed != "path" or len(staying) == 0:
+        return
+    K, jitter, band = gram(full), inverse.jitter, (inverse.above, inverse.below)
+    try:
+        expected, events = naive.follow(full.beta, y, K, lower, upper, full.bias, leaving, jitter, band)
+    except np.linalg.LinAlgError:  # the twin has no answer to an empty free set
+        return
+    np.testing.assert_allclose(start.beta, expected, atol=1e-5 * C)
+    assert start.events == pytest.approx(events, abs=2)
+
+
+@pytest.mark.parametrize(
+    ("X", "y", "C", "gamma"),
+    [
+        (*cancer(), 10.0, 0.03),
+        (*problem(1, 300, 5, 0.5), 1.0, 0.2),
+        (*problem(1, 300, 5, 0.5), 100.0, 0.2),
+        (*problem(2, 400, 2, 0.3), 10.0, 1.0),
+    ],
+    ids=["cancer", "C=1", "C=100", "plane"],
+)
+@pytest.mark.parametrize("seed", ["path", "ato"])
+def test_after_a_path_there_is_nothing_left_to_do(X, y, C, gamma, seed):
+    full = full_of(X, y, C, RBF(gamma))
+    steps = paths = events = 0
+    for solution, start in cross_validate(full, folds_of(len(y), 10), seed, C):
+        steps += solution.iterations
+        paths += start.seed == "path"
+        events += start.events
+    assert paths == 10
+    assert steps == 0
+    assert events > 10
+
+
+def test_leave_one_out_by_paths():
+    X, y = problem(3, 150, 4)
+    full = full_of(X, y, 2.0, RBF(0.3))
+    solutions = list(cross_validate(full, np.arange(150)[:, None], "path", 2.0))
+    assert sum(solution.iterations for solution, _ in solutions) == 0
+    assert {start.seed for _, start in solutions} == {"path"}
+    bystanders = np.flatnonzero(full.beta == 0)
+    assert all(solutions[i][1].events == 0 for i in bystanders)
+
+
+def test_events_of_length_0_do_not_go_on_for_ever():
+    """Many equal examples: one that has just left M would be the next to enter."""
+    for data in range(3):
+        rng = np.random.default_rng(data)
+        X = rng.integers(0, 3, size=(80, 3)).astype(float)
+        y = np.where(X.sum(axis=1) + rng.normal(size=80) > 3, 1.0, -1.0)
+        full = full_of(X, y, 30.0, RBF(0.5))
+        starts = [start for _, start in cross_validate(full, folds_of(80, 40), "path", 30.0)]
+        assert sum(start.seed == "path" for start in starts) >= 38
+
+
+def test_a_path_that_is_too_long_is_replaced_by_best():
+    X, y = problem(4, 120)
+    full = full_of(X, y, 5.0, RBF(0.3))
+    fold = folds_of(120, 5)[0]
+    lower, upper = boxes(y, 5.0, fold)
+    start = seeding.path(full, fold, NOBODY, lower, upper, max_events=2)
+    best = seeding.best(full, fold, NOBODY, lower, upper)
+    assert (start.seed, start.events) == (best.seed, 3)
+    np.testing.assert_array_equal(start.beta, best.beta)
+
+
+def test_without_room_for_the_rows_of_the_free_examples_there_is_no_path():
+    X, y = problem(4, 120)
+    store = RowStore(X, RBF(0.3), 8 * 120 * 8 * 1.5 / 2**20)
+    full = smo.train(store, y, *boxes(y, 5.0))
+    assert np.count_nonzero(full.free) > store.capacity
+    assert seeding.inverse_of(full) is None
+    fold = np.arange(12)
+    assert seeding.path(full, fold, NOBODY, *boxes(y, 5.0, fold)).seed in ("avg", "greedy")
+
+
+def test_with_no_free_example_the_bias_moves_until_one_is():
+    """Two equal clusters and a small C: everything is at its bound."""
+    rng = np.random.default_rng(0)
+    y = np.repeat([1.0, -1.0], 10)
+    X = rng.normal(size=(20, 2)) + y[:, None]
+    full = full_of(X, y, 1e-2, RBF(0.1))
+    assert not full.free.any()
+    for fold in ([3], [12], [3, 12], [1, 2, 3]):
+        fold = np.array(fold)
+        lower, upper = boxes(y, 1e-2, fold)
+        start = seeding.path(full, fold, NOBODY, lower, upper)
+        assert start.seed == "path"
+        assert seeding.solve_from(full, start, lower, upper).iterations == 0
+        check(start, full, lower, upper, gram(full))
+
+
+# -------------------------------------------------------------------------------------------------------------- along C
+
+
+@pytest.mark.parametrize("seed", seeding.C_SEEDS)
+@settings(max_examples=15, deadline=None)
+@given(data=st.integers(0, 10**6), gamma=st.sampled_from([0.05, 0.5, 5.0]), factor=st.sampled_from([0.5, 2.0, 10.0]))
+def test_every_start_along_a_path_gives_the_predictions_of_a_cold_one(seed, data, gamma, factor):
+    X, y = problem(data, 50)
+    held_out = np.arange(5)
+    store = RowStore(X, RBF(gamma))
+    previous = smo.train(store, y, *boxes(y, 0.1, held_out))
+    for C in (0.1 * factor, 0.1 * factor**2, 0.1 * factor**3):
+        lower, upper = boxes(y, C, held_out)
+        start = seeding.C_SEEDS[seed](previous, lower, upper)
+        check(start, previous, lower, upper, gram(previous))
+        previous = seeding.solve_from(previous, start, lower, upper)
+        cold = smo.train(store, y, lower, upper)
+        assert previous.objective == pytest.approx(cold.objective, rel=1e-3)
+        assert_same_predictions(previous, cold, np.arange(50))
+
+
+def test_starts_for_larger_boxes_are_better_than_none():
+    X, y = problem(1, 150, noise=1.0)
+    full = full_of(X, y, 0.5, RBF(0.3))
+    lower, upper = boxes(y, 1.0)
+    values = {name: seed(full, lower, upper).objective(y) for name, seed in seeding.C_SEEDS.items()}
+    optimum = smo.train(full.store, y, lower, upper).objective
+    assert full.objective == pytest.approx(values["direct"])
+    assert values["direct"] < values["averaged"] <= optimum + 1e-9
+    assert values["direct"] < values["pairwise"] <= optimum + 1e-9
+    assert values["best"] == max(values["direct"], values["scaled"])
+
+
+def test_the_scaled_start_moves_the_bounded_coefficients_to_their_new_bound():
+    X, y = problem(1, 150, noise=1.0)
+    full = full_of(X, y, 0.5, RBF(0.3))
+    lower, upper = boxes(y, 0.6)
+    start = seeding.scaled(full, lower, upper)
+    bounded = np.flatnonzero((full.beta != 0) & ~full.free)
+    assert np.mean(np.abs(start.beta[bounded]) == 0.6) > 0.9
+
+
+def test_with_nothing_at_its_bound_the_solution_is_that_of_every_larger_box():
+    X, y = problem(2, 60, noise=0.0)
+    solutions = [full_of(X, y, C, RBF(0.5)) for C in (0.1, 1e3, 1e5)]
+    assert [seeding.optimal_for_larger_boxes(s) for s in solutions] == [False, True, True]
+    for before, after in neighbours(solutions[1:]):
+        start = seeding.direct(before, after.lower, after.upper)
+        assert seeding.solve_from(before, start, after.lower, after.upper).iterations == 0
+        assert start.objective(y) == pytest.approx(after.objective, rel=1e-3)
+
+
+# -------------------------------------------------------------------------------------------------------- which of them
+
+
+def test_a_finished_start_is_what_training_from_it_gives():
+    X, y = cancer()
+    full = full_of(X, y, 10.0, RBF(0.03))
+    fold = folds_of(len(y), 10)[0]
+    lower, upper = boxes(y, 10.0, fold)
+    start = seeding.path(full, fold, NOBODY, lower, upper)
+    found, trained = (
+        seeding.solve_from(full, start, lower, upper),
+        smo.train(full.store, y, lower, upper, start.beta, start.g),
+    )
+    assert trained.iterations == found.iterations == 0
+    np.testing.assert_array_equal(found.beta, trained.beta)
+    np.testing.assert_array_equal(found.g, trained.g)
+    assert found.bias == pytest.approx(trained.bias, abs=1e-12)
+    assert found.violation == pytest.approx(trained.violation, abs=1e-12)
+
+
+def test_the_choice_follows_the_costs_and_says_so():
+    X, y = problem(1, 300, 5, 0.5)
+    hard = full_of(X, y, 100.0, RBF(0.2))
+    assert seeding.choose(hard, folds_of(300, 3)).seed == "cold"
+    choice = seeding.choose(hard, folds_of(300, 10))
+    assert choice.seed == "path"
+    assert choice.path_seconds < min(choice.cold_seconds, choice.best_seconds)
+    assert "path is the cheapest" in choice.reason
+    almost_diagonal = full_of(*problem(1, 500, 5, 0.5), 1e3, RBF(30.0))
+    choice = seeding.choose(almost_diagonal, folds_of(500, 10))
+    assert choice.seed != "path"
+    assert choice.path_seconds > choice.best_seconds
+
+
+def test_the_choice_counts_what_the_full_solution_costs():
+    X, y = problem(1, 300, 5, 0.5)
+    folds = folds_of(300, 10)
+    full = full_of(X, y, 100.0, RBF(0.2))
+    lower, upper = full.lower.copy(), full.upper.copy()
+    lower[folds[0]] = upper[folds[0]] = 0.0
+    one = smo.train(full.store, full.y, lower, upper)
+    there, missing = seeding.choose(full, folds), seeding.choose(one, folds)
+    assert missing.path_seconds > there.path_seconds
+    assert missing.cold_seconds == pytest.approx(there.cold_seconds, rel=0.5)

@@ -1,0 +1,302 @@
+"""The command line: what it prints, where it prints it, and the exit codes."""
+
+import errno
+import json
+import os
+import re
+import subprocess
+import sys
+
+import pytest
+
+from streamsvm.connectors.commands.cli import main
+from streamsvm.connectors.logs.embedded import LocalLog
+from streamsvm.connectors.runtime.folders import lock_folder
+from streamsvm.connectors.trainer.state import models
+from streamsvm.connectors.trainer.state.state import State
+
+CONFIG = """
+[model]
+C = 10.0
+[features]
+warmup = 20
+[daemon]
+batch = 16
+follow = false
+"""
+
+
+@pytest.fixture
+def config(tmp_path):
+    path = tmp_path / "app.toml"
+    path.write_text(CONFIG)
+    (tmp_path / "log").mkdir()
+    return path
+
+
+@pytest.fixture
+def call(capsys):
+    """Run a command; return its exit code and the lines of both outputs."""
+
+    def call(*arguments):
+        code = main([str(argument) for argument in arguments])
+        captured = capsys.readouterr()
+        return code, captured.out.splitlines(), captured.err.splitlines()
+
+    return call
+
+
+def records(folder, topic="events"):
+    with LocalLog(folder) as log:
+        log.seek(topic, 0, 0)
+        return [record.value for record in log.poll(0, 10**6)]
+
+
+def write_csv(path, n=100, last="1,2,1"):
+    rows = [f"{i % 7},{i % 5},{int(i % 7 > 3)}" for i in range(n - 1)]
+    path.write_text("\n".join(["a,b,y", *rows, last]) + "\n")
+    return path
+
+
+# --- produce ----------------------------------------------------------------------------------------------------------
+
+
+def test_produce_into_a_folder(tmp_path, call):
+    path = write_csv(tmp_path / "d.csv")
+    code, out, err = call("produce", path, "--dir", tmp_path / "log", "--topic", "points", "--label", "y")
+    assert (code, err) == (0, [])
+    assert out == [f"appended 100 records from {path} to topic points of {tmp_path / 'log'}, which now has 100"]
+    values = records(tmp_path / "log", "points")
+    assert len(values) == 100
+    assert json.loads(values[1]) == {"id": "d:3", "y": False, "x": {"a": 1.0, "b": 1.0}}
+
+
+def test_produce_where_the_configuration_says(tmp_path, config, call):
+    config.write_text('[log]\ndir = "elsewhere"\ntopic = "points"\n')
+    assert call("produce", write_csv(tmp_path / "d.csv"), "--config", config)[0] == 0
+    assert len(records(tmp_path / "elsewhere", "points")) == 100
+
+
+def test_a_bad_line_leaves_the_topic_as_it_was(tmp_path, call):
+    path = write_csv(tmp_path / "d.csv", last="1,x,1")
+    code, out, err = call("produce", path, "--dir", tmp_path / "log", "--label", "y")
+    assert (code, out) == (1, [])
+    assert err == [f"streamsvm: {path}, line 101, column 'b': 'x' is not a finite number"]
+    assert not (tmp_path / "log").exists()
+
+
+def test_more_than_two_labels_ask_for_the_positive_one(tmp_path, call):
+    path = write_csv(tmp_path / "d.csv", last="1,2,3")
+    code, _, err = call("produce", path, "--dir", tmp_path / "log", "--label", "y")
+    assert code == 1
+    assert "--positive 3" in err[0]
+    assert call("produce", path, "--dir", tmp_path / "log", "--label", "y", "--positive", 3)[0] == 0
+    assert [json.loads(value)["y"] for value in records(tmp_path / "log")] == [False] * 99 + [True]
+
+
+@pytest.mark.parametrize("name", ["none.csv", "d.unknown"])
+def test_a_file_that_cannot_be_read_is_one_line(tmp_path, call, name):
+    (tmp_path / "d.unknown").touch()
+    code, _, err = call("produce", tmp_path / name, "--dir", tmp_path / "log")
+    assert (code, len(err)) == (1, 1)
+    assert name in err[0]
+
+
+# --- run --------------------------------------------------------------------------------------------------------------
+
+
+def test_run_ends_with_a_table_and_the_digest(tmp_path, config, call):
+    call("produce", write_csv(tmp_path / "d.csv"), "--config", config, "--label", "y")
+    code, out, _ = call("run", config)
+    assert code == 0
+    assert out[0].split()[:3] == ["stream", "records", "error"]
+    assert out[1].split()[:2] == ["events-0", "100"]
+    digest = re.fullmatch(r"model digest of events-0: ([0-9a-f]{64})", out[-1]).group(1)
+    assert out[1].split()[-1] == digest[:12]
+    assert call("run", config)[1] == out
+    assert len(records(tmp_path / "log", "predictions")) == 100
+
+
+def test_run_with_a_model_for_each_key_ends_without_loading_them(tmp_path, config, call, monkeypatch):
+    with LocalLog(tmp_path / "log") as log:
+        for i in range(60):
+            value = json.dumps({"id": i, "x": {"a": i % 7, "b": i % 5}, "y": i % 2})
+            log.produce("events", value.encode(), key=b"key-%d" % (i % 6))
+    models_read = []
+    read_model = models.read_model
+    monkeypatch.setattr(models, "read_model", lambda *given: models_read.append(given) or read_model(*given))
+    flags = ("--set", "daemon.per=key", "--set", "daemon.max_models=1")
+    code, out, _ = call("run", config, *flags)
+    assert code == 0
+    assert out[1].endswith("  6 models")
+    assert models_read
+    models_read.clear()
+    assert call("run", config, *flags)[1][1].endswith("  6 models")  # there is nothing to learn any more
+    assert not models_read
+
+
+def test_set_overrides_the_file(tmp_path, config, call):
+    call("produce", write_csv(tmp_path / "d.csv"), "--config", config, "--label", "y")
+    call("run", config)
+    code, _, err = call("run", config, "--set", "model.C=1")
+    assert code == 2
+    assert "model.C = 10.0, the configuration says 1.0" in err[0]
+    assert call("run", config, "--set", "model.C=1", "--set", "daemon.state_dir=other")[0] == 0
+
+
+def test_check_says_that_nothing_is_wrong_and_does_nothing(tmp_path, config, call):
+    assert call("run", config, "--check") == (0, [f"{config}: no problems"], [])
+    assert not (tmp_path / "state").exists()
+
+
+def test_check_reports_every_problem(config, call, monkeypatch):
+    config.write_text("[model]\nC = 0\nkernal = 'rbf'\n")
+    monkeypatch.setenv("STREAMSVM_DAEMON_KEEP", "none")
+    code, out, err = call("run", config, "--check", "--set", "model.gamma=-1")
+    assert (code, out, len(err)) == (2, [], 4)
+    assert all(line.startswith("streamsvm: ") for line in err)
+
+
+@pytest.mark.parametrize("content", ["[model\n", None])
+def test_a_configuration_that_cannot_be_read_is_one_line(tmp_path, call, content):
+    path = tmp_path / "bad.toml"
+    if content:
+        path.write_text(content)
+    code, _, err = call("run", path)
+    assert (code, len([line for line in err if str(path) in line])) == (2, 1)
+
+
+def test_a_damaged_log_is_exit_code_4(tmp_path, config, call):
+    call("produce", write_csv(tmp_path / "d.csv"), "--config", config, "--label", "y")
+    segment = next((tmp_path / "log" / "events" / "0").glob("*.log"))
+    data = bytearray(segment.read_bytes())
+    data[200] ^= 1
+    segment.write_bytes(data)
+    code, _, err = call("run", config)
+    assert code == 4
+    assert segment.name in err[-1]
+
+
+def test_an_empty_log_is_no_error(config, call):
+    code, out, _ = call("run", config)
+    assert code == 0
+    assert out[0].startswith("no event of topic 'events'")
+
+
+def test_a_full_disk_is_exit_code_75_and_names_the_file(tmp_path, config, call, monkeypatch):
+    call("produce", write_csv(tmp_path / "d.csv"), "--config", config, "--label", "y")
+
+    def fsync(_):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    code, _, err = call("run", config)
+    assert code == 75
+    assert "No space left on device: " in err[-1]
+    assert str(tmp_path) in err[-1]
+
+
+def test_with_logs_of_json_the_last_line_is_json(tmp_path, config):
+    config.write_text(CONFIG + 'log_format = "json"\n')
+    with LocalLog(tmp_path / "log") as log:
+        log.produce("events", b"poison")
+        log.produce("events", b'{"id": 1, "x": {"a": 1}}')
+    script = "import sys; from streamsvm.connectors.commands.cli import main; sys.exit(main())"
+    command = [sys.executable, "-c", script, "run", str(config), "--set", "features.scale=none"]
+    (tmp_path / "state").write_text("a file where the folder should be")
+    answer = subprocess.run(command, capture_output=True, text=True)
+    lines = [json.loads(line) for line in answer.stderr.splitlines()]
+    assert answer.returncode == 1
+    assert (lines[-1]["level"], lines[-1]["exit_code"]) == ("CRITICAL", 1)
+    assert str(tmp_path / "state") in lines[-1]["message"]
+
+
+def test_a_busy_state_is_exit_code_1(tmp_path, config, call):
+    with lock_folder(tmp_path / "state", "a test"):
+        code, _, err = call("run", config)
+    assert code == 1
+    assert "in use by process" in err[-1]
+
+
+def test_a_fault_of_ours_keeps_its_traceback(config, monkeypatch):
+    monkeypatch.setattr(State, "new", lambda *_: 1 / 0)
+    config.write_text(CONFIG.replace("warmup = 20", 'scale = "none"'))
+    with LocalLog(config.parent / "log") as log:
+        log.produce("events", b'{"id": 1, "x": {"a": 1}}')
+    with pytest.raises(ZeroDivisionError):
+        main(["run", str(config)])
+
+
+# --- dlq --------------------------------------------------------------------------------------------------------------
+
+
+def test_dlq_lists_what_was_refused(tmp_path, config, call):
+    with LocalLog(tmp_path / "log") as log:
+        for value in (b'{"id": 1, "x": {"a": 1}, "y": 1}', b"{" * 200, b'{"id": 2, "x": {"a": 1}, "y": 7}'):
+            log.produce("events", value)
+    assert call("run", config)[0] == 0
+    code, out, _ = call("dlq", config)
+    assert (code, len(out)) == (0, 2)
+    assert out[0].startswith("0\tevents-0-1\tnot-json: ")
+    assert (
+        out[1]
+        == '1\tevents-0-2\tbad-label: y must be true/false, 0/1, -1/+1, got 7\tb\'{"id": 2, "x": {"a": 1}, "y": 7}\''
+    )
+    assert max(map(len, out)) < 200
+    code, out, err = call("dlq", config, "--reason", "bad-id")
+    assert (code, out) == (0, [])
+    assert err == ["topic 'dlq' has no dead letter that was refused for 'bad-id'; there are 1 not-json, 1 bad-label"]
+
+
+# --- demo, warmup and the rest ----------------------------------------------------------------------------------------
+
+
+def test_the_demo_shows_both_streams_and_goes_on(tmp_path, call):
+    code, out, err = call("demo", "--dir", tmp_path, "--records", 400)
+    assert (code, err) == (0, [])
+    rows = {line.split()[0]: line.split() for line in out}
+    assert rows["bananas"][1:2] == rows["phishing"][1:2] == ["400"]
+    assert float(rows["bananas"][2].rstrip("%")) < 30
+    assert any("kill -9" in line for line in out)
+    for name in ("bananas", "phishing"):
+        assert (tmp_path / f"{name}.png").stat().st_size > 10_000
+        assert str(tmp_path / f"{name}.png") in "\n".join(out)
+        assert len(records(tmp_path / "log", name)) == len(records(tmp_path / "log", f"{name}-predictions")) == 400
+
+    assert call("demo", "--dir", tmp_path, "--records", 400)[1][-4:] == out[-4:]
+    assert len(records(tmp_path / "log", "bananas-predictions")) == 400
+    assert call("run", tmp_path / "bananas.toml")[0] == 0
+
+    code, out, _ = call("demo", "--dir", tmp_path, "--records", 500)
+    assert next(line for line in out if line.startswith("bananas")).split()[1] == "500"
+
+
+def test_warmup_says_how_long_it_took(call):
+    code, out, _ = call("warmup")
+    assert code == 0
+    assert re.fullmatch(r"ready after \d+\.\d seconds", out[0])
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        [],
+        ["fly"],
+        ["run"],
+        ["produce", "x.csv"],
+        ["produce", "x.csv", "--dir", "x", "--topic", "a/b"],
+        ["demo", "--records", "0"],
+        ["demo", "--records", "few"],
+    ],
+)
+def test_wrong_arguments_are_exit_code_2(capsys, arguments):
+    with pytest.raises(SystemExit, match="2"):
+        main(arguments)
+    assert "usage: streamsvm" in capsys.readouterr().err
+
+
+def test_the_command_starts_without_what_it_does_not_need():
+    script = "import sys, streamsvm.connectors.commands.cli; print(*sys.modules)"
+    loaded = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout.split()
+    assert "streamsvm.connectors.trainer.trainer" in loaded
+    assert not {"matplotlib", "kafka", "sklearn", "cupy"} & set(loaded)

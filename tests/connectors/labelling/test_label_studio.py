@@ -1,0 +1,606 @@
+"""Label Studio, played by a small server that has its documented routes."""
+
+import base64
+import http.server
+import json
+import logging
+import os
+import re
+import threading
+import time
+import urllib.error
+import urllib.request
+from dataclasses import replace
+from datetime import UTC, datetime
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+
+from streamsvm.connectors.labelling import label_studio
+from streamsvm.connectors.labelling import service as labelling
+from streamsvm.connectors.labelling.label_studio import Api, Interface, LabelStudio
+from streamsvm.connectors.labelling.service import LabellingService
+from streamsvm.connectors.logs.embedded import LocalLog
+from streamsvm.connectors.logs.transport import AccessDenied, Unavailable
+from streamsvm.connectors.runtime import http as serve
+from streamsvm.connectors.settings.sections import ConfigError, LabellingSettings, LabelSettings, LogSettings, Settings
+
+CONFIG = """<View><Text name="text" value="$text"/>
+<Choices name="class" toName="text"><Choice value="spam"/><Choice value="ham"/><Choice value="odd"/></Choices></View>"""
+TOKEN = "0123abcd"  # noqa: S105 - of the server below
+REFRESH = "head.body.tail"
+
+
+@pytest.fixture(autouse=True)
+def _haste(monkeypatch):
+    monkeypatch.setenv("no_proxy", "127.0.0.1")
+    monkeypatch.setattr(os, "fsync", lambda _: None)
+    monkeypatch.setattr(labelling, "POLL_SECONDS", 0.02)
+    monkeypatch.setattr(labelling, "_LOOK_SECONDS", 0.05)
+    monkeypatch.setattr(label_studio, "POLL_SECONDS", 0.02)
+    monkeypatch.setattr(label_studio, "_RETRY_SECONDS", 0.05)
+    monkeypatch.setattr(serve, "_POLL_SECONDS", 0.02)
+
+
+@pytest.fixture
+def settings(tmp_path):
+    log = LogSettings(dir=tmp_path / "log", labels="labels", questions="questions")
+    return Settings(log=log, label=LabelSettings("spam", "ham"), labelling=LabellingSettings(port=0))
+
+
+class Studio(http.server.ThreadingHTTPServer):
+    """A Label Studio with one project, number 7."""
+
+    daemon_threads = True
+
+    def __init__(self, config=CONFIG):
+        super().__init__(("127.0.0.1", 0), Handler)
+        self.url = f"http://127.0.0.1:{self.server_address[1]}"
+        self.config = config
+        self.tasks = {}
+        self.n_annotations = 0
+        self.access = None
+        self.failing = 0  # how many requests are answered with 500
+        self.tells_ids = True
+        self.requests = []
+
+    def annotate(self, task_id, choice, *, user=1, when=None, cancelled=False):
+        self.n_annotations += 1
+        annotation = {"id": self.n_annotations, "task": task_id, "completed_by": user}
+        self.tasks[task_id]["annotations"].append(annotation)
+        return self.change(annotation, choice, when=when, cancelled=cancelled)
+
+    def change(self, annotation, choice, *, when=None, cancelled=False):
+        value = {"from_name": "class", "to_name": "text", "type": "choices", "value": {"choices": [choice]}}
+        moment = datetime.fromtimestamp(time.time() if when is None else when, UTC)
+        annotation["result"] = [] if choice is None else [value]
+        annotation["was_cancelled"] = cancelled
+        annotation["updated_at"] = moment.isoformat().replace("+00:00", "Z")
+        return annotation
+
+    def find(self, query_id):
+        return next(task for task in self.tasks.values() if task["data"]["query_id"] == query_id)
+
+
+class Handler(http.server.BaseHTTPRequestHandler):
+    server: Studio
+
+    def handle_request(self):
+        studio, path = self.server, urlsplit(self.path).path
+        studio.requests.append((self.command, self.path))
+        body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+        if studio.failing:
+            studio.failing -= 1
+            return self.answer(500, {"detail": "trouble"})
+        if (self.command, path) == ("POST", "/api/token/refresh"):
+            studio.access = f"access-{len(studio.requests)}"
+            return self.answer(200, {"access": studio.access})
+        if self.headers["Authorization"] not in (f"Token {TOKEN}", f"Bearer {studio.access}"):
+            return self.answer(401, {"detail": "Invalid token."})
+        if (self.command, path) == ("GET", "/api/projects/7/"):
+            return self.answer(200, {"id": 7, "label_config": studio.config})
+        if (self.command, path) == ("POST", "/api/projects/7/import"):
+            return self.take(json.loads(body))
+        if (self.command, path) == ("GET", "/api/tasks/"):
+            return self.show(parse_qs(urlsplit(self.path).query))
+        number = re.fullmatch(r"/api/tasks/(\d+)/", path)
+        task = studio.tasks.get(int(number[1])) if number else None
+        if task is None:
+            return self.answer(404, {"detail": "Not found."})
+        if self.command == "DELETE":
+            del studio.tasks[task["id"]]
+            return self.answer(204, None)
+        return self.answer(200, task)
+
+    do_GET = do_POST = do_DELETE = handle_request  # noqa: N815 - names of the base class
+
+    def take(self, items):
+        if any("text" not in item["data"] for item in items):
+            return self.answer(400, {"detail": '"text" key is expected in task data'})
+        numbers = []
+        for item in items:
+            number = len(self.server.tasks) + 100
+            self.server.tasks[number] = {"id": number, "data": item["data"], "annotations": [], "drafts": []}
+            numbers.append(number)
+        return self.answer(
+            201, {"task_count": len(items), "task_ids": numbers} if self.server.tells_ids else {"import": 1}
+        )
+
+    def show(self, query):
+        page, size = int(query["page"][0]), int(query["page_size"][0])
+        tasks = list(self.server.tasks.values())
+        part = tasks[(page - 1) * size : page * size]
+        if not part and page > 1:
+            return self.answer(404, {"detail": "Invalid page."})
+        return self.answer(200, {"tasks": part, "total": len(tasks)})
+
+    def answer(self, status, content):
+        body = b"" if content is None else json.dumps(content).encode()
+        self.send_response(status)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_):
+        pass
+
+
+@pytest.fixture
+def studio():
+    with Studio() as server:
+        thread = threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True)
+        thread.start()
+        yield server
+        server.shutdown()
+
+
+@pytest.fixture
+def trainer(settings):
+    with LocalLog(settings.log.dir) as log:
+        yield Trainer(log)
+
+
+class Trainer:
+    def __init__(self, log):
+        self.log = log
+
+    def ask(self, *names, **fields):
+        for number, name in enumerate(names):
+            question = {
+                "query_id": name,
+                "id": f"event-{name}",
+                "x": {"a": 1.5},
+                "event": {"text": f"text of {name}", "score": "of the event"},
+                "margin": -0.4,
+                "score": 0.3,
+                "reason": "boundary",
+                "asked_at": number,
+                "expires_at": 10**9,
+                "unusual": {},
+                "model": {"ver": 7, "n_support": 3},
+                **fields,
+            }
+            self.log.produce("questions", json.dumps(question).encode(), key=name.encode(), partition=0)
+
+    def withdraw(self, name):
+        self.log.produce("questions", None, key=name.encode(), partition=0)
+
+
+class Desk:
+    """Our side, running."""
+
+    def __init__(self, settings, studio, *, token=TOKEN, auth=None):
+        self.settings, self.studio, self.token, self.auth = settings, studio, token, auth
+        self.stop = threading.Event()
+        self.error = None
+
+    def __enter__(self):
+        self.service = LabellingService(self.settings)
+        self.service.__enter__()
+        self.ours = LabelStudio(self.service, self.settings, Api(self.studio.url, self.token), 7, self.auth)
+        self.thread = threading.Thread(target=self.work, daemon=True)
+        self.thread.start()
+        return self
+
+    def work(self):
+        try:
+            self.ours.run(self.stop.is_set)
+        except Exception as error:
+            self.error = error
+
+    def __exit__(self, *_):
+        self.stop.set()
+        self.thread.join(10)
+        self.service.__exit__()
+        assert not self.thread.is_alive()
+
+    def wait_for_tasks(self, n):
+        """Until we know that Label Studio has made so many."""
+        until(lambda: len(self.ours._tasks) == n)
+
+    def hear(self, action, **content):
+        return self.post("/webhook", {"action": action, "project": {"id": 7}, **content})
+
+    def post(self, path, body, headers=()):
+        return request(self.ours.port, path, json.dumps(body).encode(), dict(headers))
+
+
+def request(port, path, data=None, headers=()):
+    """Status and content of a request to us."""
+    asked = urllib.request.Request(f"http://127.0.0.1:{port}{path}", data, dict(headers))
+    try:
+        with urllib.request.urlopen(asked, timeout=5) as response:  # noqa: S310 - http, see above
+            return response.status, json.loads(response.read())
+    except urllib.error.HTTPError as error:
+        return error.code, json.loads(error.read())
+
+
+def until(condition, seconds=5.0):
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, "it did not happen in time"
+        time.sleep(0.005)
+
+
+def answers(settings):
+    with LocalLog(settings.log.dir) as log:
+        if not log.end_offsets("labels"):
+            return []
+        log.seek("labels", 0, 0)
+        labels = [json.loads(record.value) for record in log.poll(0, 10**6)]
+    return [(label["op"], label.get("y"), label["query_id"], label["source"]) for label in labels]
+
+
+# --- questions --------------------------------------------------------------------------------------------------------
+
+
+def test_questions_become_tasks_once(settings, trainer, studio):
+    trainer.ask("q1")
+    with Desk(settings, studio):
+        until(lambda: len(studio.tasks) == 1)
+        trainer.ask("q2")
+        until(lambda: len(studio.tasks) == 2)
+    with Desk(settings, studio) as desk:
+        until(lambda: ("GET", "/api/tasks/?project=7&page=1&page_size=100&fields=all") in studio.requests[-2:])
+        desk.service.wait(0.1)
+    assert len(studio.tasks) == 2
+    assert studio.find("q1")["data"] == {
+        "text": "text of q1",
+        "streamsvm": "streamsvm/questions",
+        "query_id": "q1",
+        "event_id": "event-q1",
+        "partition": 0,
+        "x": {"a": 1.5},
+        "score": 0.3,
+        "margin": -0.4,
+        "reason": "boundary",
+    }
+
+
+def test_tasks_of_closed_questions_go_unless_somebody_has_begun(settings, trainer, studio):
+    trainer.ask("q1", "q2", "q3", "q4")
+    with Desk(settings, studio) as desk:
+        desk.wait_for_tasks(4)
+        studio.tasks[900] = {"id": 900, "data": {"text": "somebody else's"}, "annotations": [], "drafts": []}
+        studio.find("q2")["drafts"] = [{"id": 1}]
+        desk.hear("ANNOTATION_CREATED", annotation=studio.annotate(studio.find("q3")["id"], "spam"))
+        for name in ("q1", "q2", "q3"):
+            trainer.withdraw(name)
+        until(lambda: len(studio.tasks) == 4)
+        desk.service.wait(0.1)
+    assert {task["data"].get("query_id") for task in studio.tasks.values()} == {"q2", "q3", "q4", None}
+
+
+def test_an_import_that_takes_its_time(settings, trainer, studio):
+    studio.tells_ids = False
+    trainer.ask("q1")
+    with Desk(settings, studio) as desk:
+        until(lambda: len(studio.tasks) == 1)
+        number = studio.find("q1")["id"]
+        desk.wait_for_tasks(1)
+        assert desk.hear("ANNOTATION_CREATED", annotation=studio.annotate(number, "ham"))[0] == 200
+    assert answers(settings) == [("set", False, "q1", "label-studio:1")]
+    assert len(studio.tasks) == 1
+
+
+def test_what_label_studio_does_not_take_ends_it(settings, trainer, studio):
+    trainer.ask("q1", event={})
+    with Desk(settings, studio) as desk:
+        desk.thread.join(5)
+    assert isinstance(desk.error, ConfigError)
+    assert '\\"text\\" key is expected' in str(desk.error)
+
+
+# --- answers ----------------------------------------------------------------------------------------------------------
+
+
+def test_annotations_are_answers_corrections_and_retractions(settings, trainer, studio):
+    trainer.ask("q1", "q2")
+    with Desk(settings, studio) as desk:
+        desk.wait_for_tasks(2)
+        annotation = studio.annotate(studio.find("q1")["id"], "spam", user=5)
+        assert desk.hear("ANNOTATION_CREATED", annotation=annotation) == (200, {"status": "ok"})
+        assert answers(settings) == [("set", True, "q1", "label-studio:5")]  # durable before it was acknowledged
+        desk.hear("ANNOTATION_CREATED", annotation=annotation)
+        assert len(answers(settings)) == 1
+        desk.hear("ANNOTATION_UPDATED", annotation=studio.change(annotation, "ham"))
+        desk.hear("ANNOTATIONS_DELETED", annotations=[{"id": annotation["id"]}])
+        skipped = studio.annotate(studio.find("q2")["id"], None, user={"id": 6}, cancelled=True)
+        desk.hear("ANNOTATION_CREATED", annotation=skipped)
+        assert answers(settings)[1:] == [
+            ("set", False, "q1", "label-studio:5"),
+            ("retract", None, "q1", "label-studio:5"),
+            ("skip", None, "q2", "label-studio:6"),
+        ]
+
+
+def test_an_annotation_that_is_left_holds_again(settings, trainer, studio):
+    trainer.ask("q1")
+    with Desk(settings, studio) as desk:
+        desk.wait_for_tasks(1)
+        number = studio.find("q1")["id"]
+        desk.hear("ANNOTATION_CREATED", annotation=studio.annotate(number, "spam", user=1))
+        second = studio.annotate(number, "ham", user=2)
+        desk.hear("ANNOTATION_CREATED", annotation=second)
+        desk.hear("ANNOTATION_DELETED", annotation={"id": second["id"]})
+    assert answers(settings) == [
+        ("set", True, "q1", "label-studio:1"),
+        ("set", False, "q1", "label-studio:2"),
+        ("retract", None, "q1", "label-studio:2"),
+        ("set", True, "q1", "label-studio:1"),
+    ]
+
+
+def test_an_annotation_without_our_labels_is_no_answer(settings, trainer, studio, caplog):
+    trainer.ask("q1")
+    with Desk(settings, studio) as desk:
+        desk.wait_for_tasks(1)
+        number = studio.find("q1")["id"]
+        for choice in ("odd", None):
+            assert desk.hear("ANNOTATION_CREATED", annotation=studio.annotate(number, choice))[0] == 200
+        assert desk.hear("PROJECT_UPDATED")[0] == 200
+        other = {"action": "ANNOTATION_CREATED", "project": {"id": 8}, "annotation": studio.annotate(number, "spam")}
+        assert desk.post("/webhook", other)[0] == 200
+    assert answers(settings) == []
+    assert len([record for record in caplog.records if "no label that we know" in record.message]) == 2
+
+
+def test_what_happened_while_we_were_away_is_heard(settings, trainer, studio):
+    trainer.ask("q1", "q2", "q3", "q4")
+    with Desk(settings, studio) as desk:
+        desk.wait_for_tasks(4)
+        numbers = {name: studio.find(name)["id"] for name in ("q1", "q2", "q3", "q4")}
+        first = studio.annotate(numbers["q1"], "spam")
+        gone = studio.annotate(numbers["q4"], "spam")
+        desk.hear("ANNOTATION_CREATED", annotation=first)
+        desk.hear("ANNOTATION_CREATED", annotation=gone)
+        studio.find("q3")["drafts"] = [{"id": 1}]  # so its task stays
+        desk.service.answer("q3", True, "page:ann")
+    studio.change(first, "ham")
+    studio.annotate(numbers["q2"], "ham", user=2)
+    studio.annotate(numbers["q3"], "ham", when=time.time() - 3600)  # before somebody else has said something
+    studio.tasks[numbers["q4"]]["annotations"].clear()
+    before = len(answers(settings))
+    for _ in range(2):
+        with Desk(settings, studio) as desk:
+            until(lambda: len(answers(settings)) >= before + 3)
+            desk.service.wait(0.1)
+    assert sorted(answers(settings)[before:], key=lambda label: label[2]) == [
+        ("set", False, "q1", "label-studio:1"),
+        ("set", False, "q2", "label-studio:2"),
+        ("retract", None, "q4", "label-studio:1"),
+    ]
+
+
+def test_an_answer_that_cannot_be_written_is_read_again(settings, trainer, studio, monkeypatch):
+    trainer.ask("q1")
+    with Desk(settings, studio) as desk:
+        desk.wait_for_tasks(1)
+        flush = LocalLog.flush
+        monkeypatch.setattr(LocalLog, "flush", lambda self: (_ for _ in ()).throw(OSError("disk full")))
+        annotation = studio.annotate(studio.find("q1")["id"], "spam")
+        status, content = desk.hear("ANNOTATION_CREATED", annotation=annotation)
+        assert (status, "disk full" in content["error"]) == (503, True)
+        monkeypatch.setattr(LocalLog, "flush", flush)
+        until(lambda: desk.service.last_word("q1") is not None)
+    assert answers(settings)[-1] == ("set", True, "q1", "label-studio:1")
+
+
+def test_label_studio_may_be_away(settings, trainer, studio, caplog):
+    studio.failing = 3
+    trainer.ask("q1")
+    with Desk(settings, studio):
+        until(lambda: studio.tasks)
+    complaints = [record for record in caplog.records if "Label Studio is in trouble" in record.message]
+    assert len(complaints) == 1
+
+
+# --- who is who -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [None, 7, [], {}, {"tasks": 7}, {"tasks": [], "total": "many"}, {"label_config": None}, {"label_config": ["x"]}],
+)
+def test_answers_that_are_none_are_asked_for_again(settings, trainer, studio, monkeypatch, answer):
+    call, n_strange = Api._call, 0
+
+    def strange(self, method, path, *rest):
+        nonlocal n_strange
+        if method == "GET" and n_strange < 4:
+            n_strange += 1
+            return answer
+        return call(self, method, path, *rest)
+
+    monkeypatch.setattr(Api, "_call", strange)
+    trainer.ask("q1")
+    with Desk(settings, studio) as desk:
+        until(lambda: len(studio.tasks) == 1)
+        assert n_strange == 4
+    assert desk.error is None
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        {"annotations": 7}, {"annotations": [7]}, {"annotations": [{}]}, {"annotations": [{"id": 1, "result": 7}]},
+        {"annotations": [{"id": "x", "was_cancelled": True}]}, {"annotations": [{"id": [], "result": [7]}]},
+        {"annotations": [{"id": 1, "was_cancelled": True, "updated_at": "0001-01-01T00:00:00+14:00"}]},
+        {"data": {"streamsvm": "streamsvm/questions"}}, {"id": None}, {"id": {}},
+    ],
+)  # fmt: skip
+def test_a_task_that_is_damaged_is_passed_over(settings, trainer, studio, damage):
+    data = {"streamsvm": "streamsvm/questions", "query_id": "q0", "event_id": "e", "partition": 0}
+    studio.tasks[90] = {"id": 90, "data": data, "annotations": [], "drafts": []} | damage
+    studio.tasks[91] = 7
+    trainer.ask("q1")
+    with Desk(settings, studio) as desk:
+        until(lambda: len(studio.tasks) == 3)
+        desk.service.wait(0.1)
+    assert desk.error is None
+
+
+def test_a_score_that_is_none_is_no_prediction(settings, studio):
+    with Desk(settings, studio) as desk:
+        tasks = [{"data": {"score": score}} for score in (float("nan"), float("inf"), 10**400, "0.5", 1.5)]
+        status, content = desk.post("/predict", {"label_config": CONFIG, "tasks": tasks})
+    assert status == 200
+    assert content["results"] == [{"result": [], "score": 0.0, "model_version": "streamsvm"}] * 5
+
+
+def test_personal_access_tokens_are_exchanged(settings, trainer, studio):
+    with Desk(settings, studio, token=REFRESH):
+        until(lambda: ("GET", "/api/projects/7/") in studio.requests)
+        studio.access = "expired"
+        trainer.ask("q1")
+        until(lambda: studio.tasks)
+    assert studio.requests.count(("POST", "/api/token/refresh")) == 2
+
+
+def test_a_wrong_token_ends_it(settings, studio):
+    with Desk(settings, studio, token="wrong") as desk:  # noqa: S106
+        desk.thread.join(5)
+    assert isinstance(desk.error, AccessDenied)
+    assert "wrong" not in str(desk.error)
+    assert "--token-file" in str(desk.error)
+
+
+def test_a_project_without_our_labels_ends_it(settings, studio):
+    studio.config = CONFIG.replace("spam", "eggs")
+    with Desk(settings, studio) as desk:
+        desk.thread.join(5)
+    assert isinstance(desk.error, ConfigError)
+    assert "has no Choices for 'spam' and 'ham'; for example:" in str(desk.error)
+    assert Interface.read(str(desk.error).partition("example:\n")[2], settings.label)
+
+
+@pytest.mark.parametrize("url", ["localhost:8080", "file:///etc/passwd", "http://", ""])
+def test_addresses_are_checked(url):
+    with pytest.raises(ConfigError, match="must be an address"):
+        Api(url, TOKEN)
+
+
+def test_nothing_listens():
+    with pytest.raises(Unavailable, match="does not answer"):
+        Api("http://127.0.0.1:9", TOKEN).call("GET", "/api/projects/7/")
+
+
+def test_redirects_do_not_get_the_token(studio):
+    class Elsewhere(http.server.BaseHTTPRequestHandler):
+        def do_GET(self):
+            self.send_response(302)
+            self.send_header("Location", studio.url + self.path)
+            self.send_header("Content-Length", "0")
+            self.end_headers()
+
+        def log_message(self, *_):
+            pass
+
+    with http.server.HTTPServer(("127.0.0.1", 0), Elsewhere) as server:
+        threading.Thread(target=server.handle_request, daemon=True).start()
+        with pytest.raises(ConfigError, match="Label Studio is elsewhere"):
+            Api(f"http://127.0.0.1:{server.server_address[1]}", TOKEN).call("GET", "/api/projects/7/")
+    assert studio.requests == []
+
+
+def test_a_backend_for_others_needs_a_password(settings, studio):
+    public = replace(settings, labelling=replace(settings.labelling, host="0.0.0.0"))  # noqa: S104
+    with pytest.raises(ConfigError, match="give --auth-file"):
+        LabelStudio(LabellingService(public), public, Api(studio.url, TOKEN), 7)
+
+
+# --- the backend ------------------------------------------------------------------------------------------------------
+
+
+def test_the_routes_of_a_backend(settings, trainer, studio):
+    with Desk(settings, studio) as desk:
+        assert request(desk.ours.port, "/health") == (200, {"status": "UP", "model_class": "streamsvm"})
+        setup = {"project": "7.1", "schema": CONFIG, "hostname": studio.url, "access_token": "x"}
+        assert desk.post("/setup", setup) == (200, {"model_version": "streamsvm"})
+        tasks = [{"id": 1, "data": {"score": 0.3}}, {"id": 2, "data": {"score": 0.9}}, {"id": 3, "data": {}}]
+        status, content = desk.post("/predict", {"tasks": tasks, "label_config": CONFIG})
+        assert status == 200
+        assert [(item["result"], item["score"]) for item in content["results"]] == [
+            ([{"from_name": "class", "to_name": "text", "type": "choices", "value": {"choices": ["ham"]}}], 0.7),
+            ([{"from_name": "class", "to_name": "text", "type": "choices", "value": {"choices": ["spam"]}}], 0.9),
+            ([], 0.0),
+        ]
+        assert request(desk.ours.port, "/train")[0] == 404
+        assert desk.post("/train", {})[0] == 404
+
+
+@pytest.mark.parametrize(
+    ("body", "headers", "status"),
+    [
+        (b"{", {}, 400),
+        (b"[]", {}, 400),
+        (b'{"action": "ANNOTATION_CREATED"}', {}, 400),
+        (b'{"action": "ANNOTATION_CREATED", "annotation": 3}', {}, 400),
+        (b'{"action": "ANNOTATIONS_DELETED", "annotations": [{"id": "x"}]}', {}, 400),
+        (b"{}", {"Origin": "http://127.0.0.1"}, 403),
+        (b"", {"Content-Length": "999999999"}, 413),
+    ],
+)
+def test_requests_that_are_wrong(settings, studio, body, headers, status):
+    with Desk(settings, studio) as desk:
+        assert request(desk.ours.port, "/webhook", body, headers)[0] == status
+
+
+def test_a_password_is_asked_for(settings, studio):
+    with Desk(settings, studio, auth="user:secret") as desk:
+        for given, status in (("user:secret", 200), ("user:wrong", 401), (None, 401)):
+            headers = {"Authorization": "Basic " + base64.b64encode(given.encode()).decode()} if given else {}
+            assert request(desk.ours.port, "/health", headers=headers)[0] == status
+            assert desk.post("/webhook", {"action": "PROJECT_UPDATED"}, headers)[0] == status
+
+
+def test_a_port_that_is_taken(settings, studio):
+    with Desk(settings, studio) as desk:
+        taken = replace(settings, labelling=replace(settings.labelling, port=desk.ours.port))
+        with pytest.raises(OSError, match=r"cannot listen on 127.0.0.1, port \d+"):
+            LabelStudio(LabellingService(taken), taken, Api(studio.url, TOKEN), 7)
+
+
+@pytest.mark.parametrize(
+    ("config", "meanings"),
+    [
+        (CONFIG, {"spam": True, "ham": False}),
+        (CONFIG.replace('"spam"', '"Yes"').replace('"ham"', '"x" alias="no"'), {"Yes": True, "no": False}),
+        (CONFIG.replace('"ham"', '"-1"'), {"spam": True, "-1": False}),
+        ("<View/>", None),
+        ("<View", None),
+        ("", None),
+    ],
+)
+def test_interfaces_are_read(config, meanings):
+    interface = Interface.read(config, LabelSettings("spam", "ham"))
+    assert (interface and interface.meanings) == meanings
+
+
+def test_the_log_says_nothing_secret(settings, trainer, studio, caplog):
+    caplog.set_level(logging.DEBUG)
+    with Desk(settings, studio, token=REFRESH):
+        trainer.ask("q1")
+        until(lambda: studio.tasks)
+    assert REFRESH not in caplog.text
+    assert studio.access not in caplog.text

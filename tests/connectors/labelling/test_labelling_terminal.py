@@ -1,0 +1,256 @@
+"""Questions in a terminal: what is shown, and what the keys do."""
+
+import io
+import json
+import os
+import pty
+import termios
+import threading
+from contextlib import contextmanager
+from dataclasses import replace
+
+import pytest
+
+from streamsvm.connectors.labelling import service as labelling
+from streamsvm.connectors.labelling import terminal as labelling_terminal
+from streamsvm.connectors.labelling.service import LabellingService, Shown
+from streamsvm.connectors.labelling.terminal import picture, run
+from streamsvm.connectors.logs.embedded import LocalLog
+from streamsvm.connectors.settings.sections import LabelSettings, LogSettings, Settings
+
+STATS = {
+    "labels": 5,
+    "positive": 2,
+    "negative": 3,
+    "remaining": 45,
+    "verdict": {"stop": False, "audit": False, "why": "10 of 59 answers lie outside the margin"},
+    "trainer": None,
+    "trouble": None,
+}
+
+
+@pytest.fixture(autouse=True)
+def _haste(monkeypatch):
+    monkeypatch.setattr(os, "fsync", lambda _: None)
+    monkeypatch.setattr(labelling, "POLL_SECONDS", 0.02)
+    monkeypatch.setattr(labelling_terminal, "POLL_SECONDS", 0.02)
+
+
+@pytest.fixture
+def settings(tmp_path):
+    log = LogSettings(dir=tmp_path / "log", labels="labels", questions="questions")
+    return Settings(log=log, label=LabelSettings("spam", "ham"))
+
+
+def question(name="q", **fields):
+    return {
+        "query_id": name,
+        "id": f"event-{name}",
+        "x": {"a": 1.25, "b": 2.0},
+        "event": {},
+        "margin": -0.1,
+        "score": 0.475,
+        "reason": "boundary",
+        "asked_at": 1000,
+        "expires_at": 10**9,
+        "unusual": {},
+        "model": {"ver": 7, "n_support": 3},
+        **fields,
+    }
+
+
+def shown(**fields):
+    return Shown(partition=0, **question(**fields))
+
+
+def fill(settings, *questions):
+    with LocalLog(settings.log.dir) as log:
+        for item in questions:
+            log.produce("questions", json.dumps(item).encode(), key=item["query_id"].encode(), partition=0)
+
+
+def answers(settings):
+    with LocalLog(settings.log.dir) as log:
+        log.seek("labels", 0, 0)
+        return [json.loads(record.value) for record in log.poll(0, 10**6)]
+
+
+@contextmanager
+def piped(text):
+    """A pipe that has this to read, and then nothing any more."""
+    reader, writer = os.pipe()
+    os.write(writer, text.encode())
+    os.close(writer)
+    with open(reader, encoding="utf-8") as source:
+        yield source
+
+
+def talk(settings, text, stop=lambda: False):
+    """Answer with these lines; return the number of labels and what was written."""
+    target = io.StringIO()
+    with LabellingService(settings) as service, piped(text) as source:
+        while not service.stats()["loaded"]:
+            service.wait(1)
+        n_labels = run(service, settings, stop, "terminal:ann", source, target)
+    return n_labels, target.getvalue()
+
+
+# --- pictures ---------------------------------------------------------------------------------------------------------
+
+
+def test_a_question_is_a_table_with_what_is_unusual_first(settings):
+    lines = picture(shown(unusual={"b": -4.2}), settings, STATS, (60, 24)).splitlines()
+    assert lines == [
+        "-" * 60,
+        "event event-q",
+        "  b             2  <- unusual: -4.2 deviations",
+        "  a          1.25",
+        "",
+        "asked because the model is least sure of it",
+        "the model: 48% spam, margin -0.1",
+        "5 labels: 2 spam, 3 ham; 45 left of the budget",
+        "10 of 59 answers lie outside the margin",
+        "[1] spam  [2] ham  [s] cannot tell  [i] ignore  [u] undo  [q] quit",
+    ]
+
+
+def test_a_question_without_a_score(settings):
+    assert "the model: margin -0.1" in picture(shown(score=None), settings, STATS, (60, 24)).splitlines()
+
+
+def test_what_else_an_event_has_is_shown(settings):
+    event = {
+        "text": "one two three four five six seven eight nine ten eleven twelve\nnext",
+        "series": [0, 1, 2, 3],
+        "who": "x" * 100,
+        "n": 3,
+    }
+    lines = picture(shown(event=event), settings, STATS, (40, 24)).splitlines()
+    assert lines[2:8] == [
+        "  one two three four five six seven",
+        "  eight nine ten eleven twelve",
+        "  next",
+        "  series: ▁▃▆█ 0 to 3",
+        f"  who: {'x' * 17}...",
+        "  n: 3",
+    ]
+
+
+def test_a_long_record_is_cut(settings):
+    x = {f"f{i}": i for i in range(300)}
+    event = {"text": "line\n" * 100, **{f"field{i}": i for i in range(30)}}
+    text = picture(shown(x=x, event=event, unusual={"f299": 5.0}), settings, STATS, (80, 24))
+    assert "  ... and 80 more lines\n" in text
+    assert "  and 18 more fields\n" in text
+    assert "  f299           299  <- unusual: +5.0 deviations\n" in text
+    assert "  and 292 more features\n" in text
+
+
+@pytest.mark.parametrize("series", [[], ["a"], [1.0, float("nan")], [10**400, 1], [1e308, -1e308], "abc", {"a": 1}])
+def test_a_series_that_is_none_is_shown_as_it_is(settings, series):
+    text = picture(shown(event={"series": series}), settings, STATS, (80, 24))
+    assert "series: " in text
+    assert not any(bar in text for bar in "▁▂▃▄▅▆▇█")
+
+
+@pytest.mark.parametrize(("series", "bars"), [([5, 5], "▁▁ 5 to 5"), ([0, 5e-324], "▁█ 0 to 4.94066e-324")])
+def test_a_series_that_hardly_moves(settings, series, bars):
+    assert f"series: {bars}\n" in picture(shown(event={"series": series}), settings, STATS, (80, 24))
+
+
+def test_an_event_cannot_command_the_terminal(settings):
+    evil = "\x1b[2J\x1b]0;title\x07\u202e\r"
+    item = shown(id=evil, x={evil: 1.0}, event={"text": evil, evil: evil}, unusual={evil: 3.0}, reason=evil)
+    text = picture(item, settings, STATS, (80, 24))
+    assert all(character.isprintable() or character == "\n" for character in text)
+
+
+def test_notes_of_the_desk_are_shown(settings):
+    stats = {**STATS, "remaining": None, "trainer": "no trainer", "trouble": "no broker"}
+    lines = picture(shown(), settings, stats, (80, 24)).splitlines()
+    assert lines[-5:-1] == ["5 labels: 2 spam, 3 ham", STATS["verdict"]["why"], "no trainer", "no broker"]
+
+
+# --- keys -------------------------------------------------------------------------------------------------------------
+
+
+def test_lines_of_a_pipe_answer(settings):
+    fill(settings, *(question(f"q{i}", asked_at=i) for i in range(5)))
+    n_labels, text = talk(settings, "1\n2\nyes\n\ns\nI\n1\n")
+    assert n_labels == 3
+    assert [(label["op"], label.get("y")) for label in answers(settings)] == [
+        ("set", True),
+        ("set", False),
+        ("skip", None),
+        ("ignore", None),
+        ("set", True),
+    ]
+    assert {label["source"] for label in answers(settings)} == {"terminal:ann"}
+    assert "'yes' is no key here; [1] spam" in text
+    assert "-> spam\n" in text
+    assert text.endswith("waiting for a question; q ends\n3 labels given\n")
+
+
+def test_undo_shows_the_question_again(settings):
+    fill(settings, question("q1", asked_at=1), question("q2", asked_at=2))
+    n_labels, text = talk(settings, "1\nu\n2\nu\nu\n2\n2\n")
+    assert n_labels == 2
+    assert [(label["op"], label.get("y"), label["query_id"]) for label in answers(settings)] == [
+        ("set", True, "q1"),
+        ("retract", None, "q1"),
+        ("set", False, "q1"),
+        ("retract", None, "q1"),
+        ("set", False, "q1"),
+        ("set", False, "q2"),
+    ]
+    assert text.count("your last answer is taken back") == 2
+    assert text.count("nothing to take back") == 1
+
+
+def test_q_and_the_end_of_the_input_end_it(settings):
+    fill(settings, question("q1"), question("q2"))
+    assert talk(settings, "1\nq\n2\n")[0] == 1
+    assert talk(settings, "")[0] == 0
+    assert len(answers(settings)) == 1
+
+
+def test_a_stop_ends_it(settings):
+    fill(settings, question("q1"))
+    assert talk(settings, "1\n", stop=lambda: True)[0] == 0
+
+
+def test_a_target_that_knows_ascii_only(settings):
+    fill(settings, question("q1", event={"text": "Grüße", "series": [1, 2]}))
+    raw = io.BytesIO()
+    target = io.TextIOWrapper(raw, encoding="ascii")
+    with LabellingService(settings) as service, piped("1\n") as source:
+        assert run(service, settings, lambda: False, "ann", source, target) <= 1
+    assert b"Gr??e" in raw.getvalue() or b"waiting" in raw.getvalue()
+
+
+def test_keys_of_a_terminal_need_no_return(settings):
+    fill(settings, question("q1", asked_at=1), question("q2", asked_at=2))
+    master, slave = pty.openpty()
+    try:
+        before = termios.tcgetattr(slave)
+        with open(slave, encoding="utf-8", closefd=False) as source, LabellingService(settings) as service:
+            target = io.StringIO()
+            thread = threading.Thread(
+                target=run, args=(service, settings, lambda: False, "terminal:ann", source, target)
+            )
+            thread.start()
+            for n_answers, key in enumerate([b"x11", b"\x1b[1~2", b"q"], 1):  # a key too early, and Home
+                while n_answers <= 2 and target.getvalue().count("asked because") < n_answers:
+                    service.wait(0.02)
+                os.write(master, key)
+            thread.join(5)
+            assert not thread.is_alive()
+        assert termios.tcgetattr(slave) == before
+    finally:
+        os.close(master)
+        os.close(slave)
+    assert [label["y"] for label in answers(settings)] == [True, False]
+
+
+def test_names_of_the_classes_are_optional(settings):
+    assert "[1] positive  [2] negative" in picture(shown(), replace(settings, label=LabelSettings()), STATS, (80, 24))

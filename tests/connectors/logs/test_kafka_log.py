@@ -1,0 +1,288 @@
+"""What can be said of the Kafka client without a broker; everything else is in tests/kafka."""
+
+import socket
+from types import SimpleNamespace
+
+import pytest
+from kafka.errors import CommitFailedError, KafkaConnectionError, UnsupportedCodecError
+from kafka.net.transport import KafkaSSLTransport, KafkaTCPTransport
+
+from streamsvm.connectors.commands import doctor
+from streamsvm.connectors.logs import kafka_log, kafka_options
+from streamsvm.connectors.logs.kafka_log import KafkaLog
+from streamsvm.connectors.logs.transport import Committed, TopicMismatch
+from streamsvm.connectors.settings.layers import Given
+from streamsvm.connectors.settings.sections import DaemonSettings, GroupSettings, Settings
+
+
+class Net:
+    """The client's event loop as far as one transport that reads needs it; it never waits."""
+
+    def call_soon(self, task):
+        self.task = task
+
+    async def wait_read(self, sock):
+        pass
+
+    def unregister_event(self, sock, events):
+        pass
+
+    def cancel(self, task):
+        pass
+
+
+class Protocol:
+    """Notes what the transport hands on."""
+
+    _sensors = None
+
+    def __init__(self):
+        self.heard = []
+
+    def data_received(self, data):
+        self.heard.append(data)
+
+    def connection_lost(self, error):
+        self.heard.append(type(error))
+
+
+class NoEncryption:
+    """A context of TLS that leaves the socket as it is."""
+
+    def wrap_socket(self, sock, **_):
+        return sock
+
+
+TRANSPORTS = {"tcp": KafkaTCPTransport, "tls": lambda *args: KafkaSSLTransport(*args, ssl_context=NoEncryption())}
+
+
+@pytest.mark.parametrize("kind", TRANSPORTS)
+@pytest.mark.parametrize("said", [b"", b"wrong password", b"long " * 5000], ids=len)
+def test_what_a_broker_says_before_it_closes_is_heard(kind, said):
+    """The client reads the words and the end at once, and left alone would throw the words away."""
+    assert kafka_log  # which has mended the client's transports
+    ours, brokers = socket.socketpair()
+    ours.setblocking(False)
+    brokers.sendall(said)
+    brokers.close()
+    net, protocol = Net(), Protocol()
+    transport = TRANSPORTS[kind](net, ours)
+    transport.set_protocol(protocol)
+    transport.resume_reading()
+    with pytest.raises(StopIteration):  # no event loop: a browser's test may have left its own running
+        net.task().send(None)
+    assert protocol.heard == ([said] if said else []) + [KafkaConnectionError]
+    assert transport.is_closing()
+
+
+# --- who we are -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("options", "who", "protocol"),
+    [
+        ({}, "without a user", "PLAINTEXT"),
+        ({"sasl_plain_username": "u"}, "without a user", "PLAINTEXT"),  # nobody would ask
+        ({"security_protocol": "SSL"}, "without a user", "SSL"),
+        ({"security_protocol": "SSL", "ssl_certfile": "x"}, "with a certificate", "SSL"),
+        ({"security_protocol": "SASL_SSL", "sasl_plain_username": "u"}, "as 'u'", "SASL_SSL"),
+        ({"security_protocol": "SASL_SSL", "sasl_mechanism": "GSSAPI"}, "by GSSAPI", "SASL_SSL"),
+    ],
+)
+def test_doctor_names_a_user_only_if_the_broker_has_asked_for_one(options, who, protocol):
+    settings = Settings(kafka={"bootstrap_servers": "a:1", **options})
+    (finding, *_) = doctor._connected(settings, 0.01)
+    assert (finding.level, finding.text) == ("ok", f"connected to a:1 {who}, {protocol}, in 10 ms")
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (
+            {"security_protocol": "SASL_PLAINTEXT", "sasl_mechanism": "PLAIN"},
+            "the password and all records are readable",
+        ),
+        ({"security_protocol": "SASL_PLAINTEXT", "sasl_mechanism": "SCRAM-SHA-256"}, "all records are readable"),
+        ({"security_protocol": "SSL", "ssl_check_hostname": False}, "any certificate of the authority passes"),
+    ],
+)
+def test_doctor_warns_of_what_is_not_secure(options, said):
+    (_, finding) = doctor._connected(Settings(kafka=options), 0.01)
+    assert finding.level == "warning"
+    assert finding.text.startswith(said)
+
+
+def test_a_codec_that_is_missing_is_no_outage():
+    with pytest.raises(TopicMismatch, match=r"snappy.*pip install 'streamsvm\[codecs\]'"), kafka_log._translated():
+        raise UnsupportedCodecError("Libraries for snappy compression codec not found")
+
+
+@pytest.mark.parametrize("codec", kafka_options.CODECS)
+def test_a_codec_to_write_with_has_to_be_installed(monkeypatch, codec):
+    given = {"compression_type": Given("kafka", "compression_type", codec, "a file", is_text=False)}
+    for is_there in (True, False):
+        monkeypatch.setattr(kafka_options, "find_spec", lambda _, is_there=is_there: is_there or None)
+        _, problems = kafka_log.read_options(given, Settings())
+        assert problems == ([] if is_there else [
+            f"kafka.compression_type = {codec!r} needs a package that is not installed: pip install 'streamsvm[codecs]'"
+        ])  # fmt: skip
+
+
+def test_a_named_member_has_a_shorter_session():
+    given = {"heartbeat_interval_ms": Given("kafka", "heartbeat_interval_ms", 15_000, "a file", is_text=False)}
+    assert kafka_log.read_options(given, Settings())[1] == []
+    (problem,) = kafka_log.read_options(given, Settings(group=GroupSettings(instance="host-1")))[1]
+    assert problem.startswith("kafka.heartbeat_interval_ms = 15000 must be less than kafka.session_timeout_ms = 10000")
+
+
+def test_what_is_behind_a_proxy_is_not_looked_for_from_here():
+    options = {"bootstrap_servers": "nowhere.invalid:1"}
+    assert not kafka_log._answers(options)
+    assert kafka_log._answers({**options, "proxy_url": "socks5://127.0.0.1:1"})
+
+
+# --- transactions and the group ---------------------------------------------------------------------------------------
+
+
+class Reader:
+    """Knows two partitions."""
+
+    def close(self, **_):
+        pass
+
+    def partitions_for_topic(self, topic):
+        return {0, 1}
+
+
+class Member:
+    """A member of the group, as `KafkaLog` asks it."""
+
+    topic = "events"
+
+    def __init__(self):
+        self.generation = 3
+        self.is_losing = False
+        self.notices = []
+
+    def metadata(self):
+        return SimpleNamespace(generation_id=self.generation)
+
+    def close(self):
+        pass
+
+    def news(self):
+        found, self.notices = self.notices, []
+        return found
+
+
+class Producer:
+    """Notes what is asked of it; the group may refuse the offsets, with these words."""
+
+    def __init__(self):
+        self.calls = []
+        self.refusal = None
+        self._transaction_manager = SimpleNamespace(_pending_txn_offset_commits={})
+
+    def begin_transaction(self):
+        self.calls.append("begin")
+
+    def send_offsets_to_transaction(self, offsets, membership):
+        pending = self._transaction_manager._pending_txn_offset_commits  # as the client keeps them
+        pending |= offsets
+        if self.refusal:
+            raise CommitFailedError(self.refusal)
+        self.calls.append(("offsets", sorted(tp.partition for tp in pending), membership.generation_id))
+        pending.clear()
+
+    def commit_transaction(self):
+        self.calls.append("commit")
+
+    def abort_transaction(self):
+        self.calls.append("abort")
+
+    def close(self, timeout):
+        self.calls.append("close")
+
+
+class Owner:
+    """Notes what it is told."""
+
+    def __init__(self):
+        self.told = []
+
+    def __getattr__(self, name):
+        return lambda partitions: self.told.append((name, partitions))
+
+
+@pytest.fixture
+def log(monkeypatch):
+    """A log in the middle of a transaction about partitions 0 and 1."""
+    monkeypatch.setattr(KafkaLog, "_new_reader", lambda _: Reader())
+    log = KafkaLog(Settings(kafka={"bootstrap_servers": "x:1"}, daemon=DaemonSettings(exactly_once=True)), "group")
+    log._member, log._producer, log._ownership = Member(), Producer(), Owner()
+    log._owned, log._in_transaction = {0, 1}, True
+    return log
+
+
+OFFSETS = {("events", 0): Committed(5, "1:2"), ("events", 1): Committed(7, "1:2")}
+
+
+def test_offsets_that_the_group_has_refused_are_not_committed_with_the_next_ones(log):
+    """The owner has rolled back to the checkpoint before, and removed the one that these offsets name."""
+    log._producer.refusal = "of a generation that is over"
+    assert not log.commit(OFFSETS)
+    log._producer.refusal = None
+    log._untold.clear()  # the owner has been told
+    assert log.commit({("events", 0): Committed(5, "1:3")})
+    assert log._producer.calls == ["abort", "begin", ("offsets", [0], 3), "commit"]
+
+
+def test_a_transaction_ends_with_the_offsets_of_its_generation(log):
+    assert log.can_commit()
+    assert log.commit(OFFSETS)
+    assert log._producer.calls == [("offsets", [0, 1], 3), "commit"]
+    assert log.commit({})  # there is nothing to end any more
+    assert log._producer.calls[2:] == []
+
+
+@pytest.mark.parametrize(
+    ("refusal", "told"),
+    [
+        ("IllegalGenerationError", [("lost", [0, 1]), ("assigned", [0, 1])]),
+        ("UnknownMemberIdError", [("lost", [0, 1])]),  # what it gets anew, the group will tell
+    ],
+)
+def test_a_transaction_of_a_generation_that_is_over_is_aborted_and_begun_again(log, refusal, told):
+    log._producer.refusal = refusal
+    assert not log.commit(OFFSETS)
+    assert log._producer.calls == ["abort"]
+    assert not log.can_commit()  # whatever was consumed since belongs to nobody
+    log._tell_news()
+    assert log._ownership.told == told
+    assert log.can_commit()
+
+
+@pytest.mark.parametrize("how", ["lost", "untold", "no generation"])
+def test_partitions_that_are_lost_already_are_committed_no_more(log, how):
+    """The group may have let the member in again, and would believe it."""
+    if how == "lost":
+        log._member.is_losing = True
+    elif how == "untold":
+        log._untold.append(kafka_log._Notice("lost", [0, 1]))
+    else:
+        log._member.generation = -1
+    assert not log.can_commit()
+    assert not log.commit(OFFSETS)
+    assert log._producer.calls == []
+
+
+def test_an_unfinished_transaction_ends_with_the_log(log):
+    log.close()
+    assert log._producer.calls == ["abort", "close"]
+
+
+def test_losing_everything_aborts_the_transaction(log):
+    log._member.notices = [kafka_log._Notice("lost", [0, 1]), kafka_log._Notice("assigned", [1])]
+    log._tell_news()
+    assert log._producer.calls == ["abort"]
+    assert log._ownership.told == [("lost", [0, 1]), ("assigned", [1])]

@@ -1,0 +1,283 @@
+"""Files to events: every format, and messages that name the line and the column."""
+
+import json
+import tracemalloc
+import zipfile
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from streamsvm.connectors.records import files as readers
+from streamsvm.connectors.records.files import Columns, FileError, read_events
+
+
+def events(path, file_format="auto", **columns):
+    return [json.loads(value) for value in read_events(path, file_format, Columns(**columns))]
+
+
+def write(tmp_path, name, content):
+    path = tmp_path / name
+    path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    return path
+
+
+def refusal(path, file_format="auto", **columns):
+    with pytest.raises(FileError) as caught:
+        events(path, file_format, **columns)
+    assert str(caught.value).startswith(str(path))
+    return str(caught.value).removeprefix(str(path)).lstrip(",: ")
+
+
+# --- CSV --------------------------------------------------------------------------------------------------------------
+
+
+def test_csv(tmp_path):
+    path = write(tmp_path, "d.csv", "a,b,y\n1,2.5,1\n-3,4e-1,0\n\n")
+    assert events(path, label="y") == [
+        {"id": "d:2", "y": True, "x": {"a": 1.0, "b": 2.5}},
+        {"id": "d:3", "y": False, "x": {"a": -3.0, "b": 0.4}},
+    ]
+    assert events(path)[0] == {"id": "d:2", "x": {"a": 1.0, "b": 2.5, "y": 1.0}}
+
+
+def test_csv_with_ids_quotes_and_a_byte_order_mark(tmp_path):
+    path = write(tmp_path, "d.csv", '\ufeffkey,"b, c",y\r\nk1,1,spam\r\n"k""2",2,ham\r\n')
+    assert events(path, label="y", id="key", positive="spam") == [
+        {"id": "k1", "y": True, "x": {"b, c": 1.0}},
+        {"id": 'k"2', "y": False, "x": {"b, c": 2.0}},
+    ]
+
+
+@pytest.mark.parametrize(
+    ("content", "columns", "message"),
+    [
+        ("", {}, "no header line"),
+        ("a,b\n1,x\n", {}, "line 2, column 'b': 'x' is not a finite number"),
+        ("a,b\n1,\n", {}, "line 2, column 'b': '' is not a finite number"),
+        ("a,b\n1,2\n1,nan\n", {}, "line 3, column 'b': 'nan' is not a finite number"),
+        ("a,b\n1,1e999\n", {}, "line 2, column 'b': '1e999' is not a finite number"),
+        ("a,b\n1,1e20\n", {}, "line 2: feature 'b' must be a number below 1e15 in size, got 1e+20"),
+        ("a,b\n1\n", {}, "line 2: 1 columns, but the header has 2"),
+        ("a,b\n\n1,2,3\n", {}, "line 3: 3 columns, but the header has 2"),
+        ("a,a\n1,2\n", {}, "line 1: column 'a' appears more than once"),
+        ("a,b\n1,2\n", {"label": "y"}, "line 1: no column 'y'; there are 'a', 'b'"),
+        ("a,b\n1,2\n", {"id": "y"}, "line 1: no column 'y'; there are 'a', 'b'"),
+        (b"a\n\xff\n", {}, "codec can't decode"),
+        ("a\n" + "1" * 200_000, {}, "field larger than"),
+    ],
+)
+def test_bad_csv(tmp_path, content, columns, message):
+    assert message in refusal(write(tmp_path, "d.csv", content), **columns)
+
+
+# --- labels -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("pair", [("1", "0"), ("+1", "-1"), ("1.0", "0.0"), ("true", "False"), (" 1", "-1.0")])
+def test_usual_labels_need_no_help(tmp_path, pair):
+    path = write(tmp_path, "d.csv", "a,y\n1,{}\n2,{}\n".format(*pair))
+    assert [event["y"] for event in events(path, label="y")] == [True, False]
+
+
+@pytest.mark.parametrize("third", ["2", "0", "x"])
+def test_a_third_label_asks_for_the_positive_one(tmp_path, third):
+    path = write(tmp_path, "d.csv", f"a,y\n1,1\n2,-1\n3,{third}\n")
+    message = refusal(path, label="y")
+    assert message.startswith(f"line 4, column 'y': label {third!r}")
+    assert f"--positive {third}" in message
+    assert [event["y"] for event in events(path, label="y", positive="1.0")] == [True, False, False]
+    assert [event["y"] for event in events(path, label="y", positive=third)] == [False, False, True]
+
+
+def test_a_positive_label_that_never_occurs_is_probably_misspelled(tmp_path):
+    path = write(tmp_path, "d.csv", "a,y\n1,spam\n2,ham\n")
+    assert "no record has the label 'Spam'" in refusal(path, label="y", positive="Spam")
+
+
+# --- JSON lines -------------------------------------------------------------------------------------------------------
+
+
+def test_json_lines_of_events_pass_through(tmp_path):
+    lines = '{"id": 1, "x": {"a": 2}, "y": -1, "w": 2.0, "ts": "t"}\n\n{"x": [1, 2], "y": null}\n{"x": {}, "y": true}\n'
+    assert events(write(tmp_path, "d.jsonl", lines)) == [
+        {"id": 1, "x": {"a": 2}, "y": False, "w": 2.0, "ts": "t"},
+        {"id": "d:3", "x": [1, 2], "y": None},
+        {"id": "d:4", "x": {}, "y": True},
+    ]
+
+
+def test_flat_json_lines(tmp_path):
+    path = write(
+        tmp_path, "d.ndjson", '{"a": 1, "x": 2, "class": "yes", "key": "k"}\n{"class": "no", "a": 1, "key": 2}\n'
+    )
+    assert events(path, label="class", id="key", positive="yes") == [
+        {"id": "k", "y": True, "x": {"a": 1, "x": 2}},
+        {"id": 2, "y": False, "x": {"a": 1}},
+    ]
+
+
+@pytest.mark.parametrize(
+    ("line", "columns", "message"),
+    [
+        ("{", {}, "line 2: Expecting"),
+        ("[1]", {}, "line 2: not a JSON object"),
+        ('{"a": "x"}', {}, "line 2: feature 'a' must be a number"),
+        ('{"x": {"a": NaN}}', {}, "line 2: NaN is not JSON"),
+        ('{"x": {}, "id": null}', {}, "line 2: id must be"),
+        ('{"x": {}, "y": 3}', {}, "line 2: label '3'"),
+        ('{"b": 1}', {"label": "a"}, "line 2: no field 'a'"),
+        ("[" * 100_000, {}, "line 2: maximum recursion"),
+    ],
+)
+def test_bad_json_lines(tmp_path, line, columns, message):
+    path = write(tmp_path, "d.jsonl", f'{{"a": 1}}\n{line}\n')
+    assert message in refusal(path, **columns)
+
+
+# --- LIBSVM -----------------------------------------------------------------------------------------------------------
+
+
+def test_libsvm(tmp_path):
+    path = write(tmp_path, "d.svm", "+1 1:0.5 3:-2 # comment\n\n# only a comment\n-1\n-1 2:1e-3\n")
+    assert events(path) == [
+        {"id": "d:1", "y": True, "x": {"1": 0.5, "3": -2.0}},
+        {"id": "d:4", "y": False, "x": {}},
+        {"id": "d:5", "y": False, "x": {"2": 0.001}},
+    ]
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("+1 1:0.5 x", "'x' is not index:value"),
+        ("+1 qid:3 1:1", "'qid:3' is not index:value"),
+        ("+1 1:", "feature 1: '' is not a finite number"),
+        ("+1 1:inf", "feature 1: 'inf' is not a finite number"),
+        ("+1 1:1 1:2", "a feature appears more than once"),
+        ("2 1:1", "--positive 2"),
+    ],
+)
+def test_bad_libsvm(tmp_path, line, message):
+    refused = refusal(write(tmp_path, "d.libsvm", f"+1 1:1\n{line}\n"))
+    assert refused.startswith("line 2")
+    assert message in refused
+
+
+def test_columns_cannot_be_chosen_where_there_are_none(tmp_path):
+    assert "CSV and JSON lines only" in refusal(write(tmp_path, "d.svm", "+1 1:1\n"), label="y")
+
+
+# --- npz --------------------------------------------------------------------------------------------------------------
+
+
+def test_dense_and_sparse_npz_are_the_same_events(tmp_path):
+    X = np.array([[0.0, 1.5], [2.0, 0.0], [0.0, 0.0]], dtype=np.float32)
+    y = np.array([1, -1, -1], dtype=np.int8)
+    np.savez(tmp_path / "dense.npz", X=X, y=y, X_test=X, y_test=y)
+    csr = sp.csr_matrix(X)
+    np.savez(tmp_path / "sparse.npz", data=csr.data, indices=csr.indices, indptr=csr.indptr, shape=csr.shape, y=y)
+    assert events(tmp_path / "dense.npz") == [
+        {"id": "dense:1", "x": [0.0, 1.5], "y": True},
+        {"id": "dense:2", "x": [2.0, 0.0], "y": False},
+        {"id": "dense:3", "x": [0.0, 0.0], "y": False},
+    ]
+    assert [event["x"] for event in events(tmp_path / "sparse.npz")] == [{"1": 1.5}, {"0": 2.0}, {}]
+
+
+@pytest.mark.parametrize(
+    ("arrays", "message"),
+    [
+        ({"Z": [1]}, "no array X, and no data, indices, indptr"),
+        ({"X": [[1.0], [2.0]], "y": [1]}, "y has shape (1,), but there are 2 rows"),
+        ({"X": [[1.0], [np.nan]]}, "row 2: NaN is not JSON"),
+        ({"X": [["a"]]}, "row 1: feature '0' must be a number"),
+        ({"X": [1.0, 2.0]}, "X has shape (2,); 2 dimensions needed"),
+        ({"X": 3.0}, "X has shape (); 2 dimensions needed"),
+        ({"X": [[1.0]], "y": [7]}, "row 1: label '7'"),
+        ({"X": np.array([[1, None]])}, "not an npz file of plain arrays"),
+        ({"data": [1.0], "indices": [0, 1], "indptr": [0, 2]}, "do not fit together"),
+        ({"data": [1.0, 1.0], "indices": [0, 1], "indptr": [0, 3, 2]}, "do not fit together"),
+        ({"data": [1.0], "indices": [0.5], "indptr": [0, 1]}, "do not fit together"),
+        ({"data": [1.0], "indices": [0], "indptr": np.zeros(0, int)}, "do not fit together"),
+    ],
+)
+def test_bad_npz(tmp_path, arrays, message):
+    np.savez(tmp_path / "d.npz", **{name: np.asarray(array) for name, array in arrays.items()})
+    assert message in refusal(tmp_path / "d.npz")
+
+
+def test_something_else_under_the_name_npz(tmp_path):
+    assert "not an npz file" in refusal(write(tmp_path, "d.npz", "hello"))
+
+
+@pytest.mark.parametrize("shape", ["(500000000, 1)", "(3, 10)", "(-3, 1)", "(1, 1)", "(2, 'x')", "()"])
+def test_an_npz_whose_shape_does_not_fit_its_bytes_is_refused_before_there_is_memory_for_it(tmp_path, shape):
+    header = f"{{'descr': '<f8', 'fortran_order': False, 'shape': {shape}}}".ljust(117).encode() + b"\n"
+    with zipfile.ZipFile(tmp_path / "d.npz", "w") as file:
+        file.writestr("X.npy", b"\x93NUMPY\x01\x00" + len(header).to_bytes(2, "little") + header + bytes(24))
+    tracemalloc.start()
+    try:
+        assert "not an npz file of plain arrays" in refusal(tmp_path / "d.npz")
+        assert tracemalloc.get_traced_memory()[1] < 1 << 20
+    finally:
+        tracemalloc.stop()
+
+
+def test_an_npz_that_is_mostly_air_is_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr(readers, "_SMALL", 10_000)
+    np.savez_compressed(tmp_path / "d.npz", X=np.zeros((1000, 1000)))
+    assert "X is compressed from 8000128 to" in refusal(tmp_path / "d.npz")
+
+
+def test_a_damaged_npz_is_refused(tmp_path):
+    np.savez_compressed(tmp_path / "d.npz", X=np.random.default_rng(0).normal(size=(100, 3)))
+    data = bytearray((tmp_path / "d.npz").read_bytes())
+    for place in (3, 60, 500, len(data) - 30):
+        (tmp_path / "d.npz").write_bytes(data[:place] + bytes([data[place] ^ 255]) + data[place + 1 :])
+        assert "not an npz file of plain arrays" in refusal(tmp_path / "d.npz")
+
+
+# --- formats ----------------------------------------------------------------------------------------------------------
+
+
+def test_the_format_can_be_told(tmp_path):
+    path = write(tmp_path, "train.txt", "+1 1:1\n")
+    assert "'.txt' tells no format; name one of csv, jsonl, libsvm, npz" in refusal(path)
+    assert len(events(path, "libsvm")) == 1
+
+
+def test_a_missing_file_is_the_system_s_error(tmp_path):
+    with pytest.raises(FileNotFoundError):
+        events(tmp_path / "none.csv")
+
+
+def test_long_files_are_read_in_constant_memory(tmp_path):
+    path = write(tmp_path, "d.svm", "+1 1:0.5 2:0.25\n" * 20_000)
+    tracemalloc.start()
+    try:
+        for _ in read_events(path):
+            pass
+        assert tracemalloc.get_traced_memory()[1] < 1_000_000
+    finally:
+        tracemalloc.stop()
+
+
+@pytest.mark.parametrize("suffix", ["csv", "jsonl", "libsvm"])
+def test_a_file_without_lines_is_refused_before_it_fills_the_memory(tmp_path, monkeypatch, suffix):
+    monkeypatch.setattr(readers, "_MAX_LINE", 1000)
+    path = tmp_path / f"a.{suffix}"
+    good = {"csv": "a,b\n1,2\n", "jsonl": '{"a": 1}\n', "libsvm": "1 1:2\n"}[suffix]
+    path.write_text(good + "1" * 2000)
+    events = read_events(path)
+    next(events)
+    with pytest.raises(FileError, match=rf"a.{suffix}, line {good.count(chr(10)) + 1}: it is longer than 1000 char"):
+        list(events)
+
+
+def test_a_wide_header_takes_no_quadratic_time(tmp_path):
+    """Its names were compared each with all others: minutes."""
+    path = tmp_path / "a.csv"
+    path.write_text(",".join(f"c{i}" for i in range(60_000)) + "\n" + ",".join(["1"] * 60_000) + "\n")
+    (event,) = read_events(path)
+    assert len(json.loads(event)["x"]) == 60_000

@@ -1,0 +1,600 @@
+"""The daemon: killed anywhere and started again, it ends with the very model of one that never was killed."""
+
+import contextlib
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import textwrap
+import threading
+import time
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from fuse import Fuse, Killed, run_with
+
+from streamsvm.connectors.logs.embedded import LocalLog
+from streamsvm.connectors.logs.transport import OffsetOutOfRange, Transport
+from streamsvm.connectors.runtime.folders import AlreadyInUse, lock_folder
+from streamsvm.connectors.runtime.http import Health, Metrics
+from streamsvm.connectors.runtime.watchdog import Watchdog
+from streamsvm.connectors.settings.sections import (
+    ALGORITHMS,
+    ConfigError,
+    DaemonSettings,
+    FeatureSettings,
+    LogSettings,
+    ModelSettings,
+    Settings,
+)
+from streamsvm.connectors.trainer import trainer as daemon
+from streamsvm.connectors.trainer.state import journal
+from streamsvm.connectors.trainer.state.checkpoint import CheckpointStore, checkpoint_files, load_newest
+from streamsvm.connectors.trainer.state.state import State, TooManyBadRecords
+from streamsvm.connectors.trainer.trainer import Daemon, stop_on_signals
+
+
+def run(settings, stop=lambda: False):
+    """The state of the only partition."""
+    return daemon.run(settings, stop).get(0)
+
+
+def newest(settings):
+    """The newest checkpoint of the only partition."""
+    return load_newest(settings.daemon.state_dir / "p0")[1]
+
+
+def configure(folder, **changes):
+    settings = Settings(
+        log=LogSettings(dir=folder / "log"),
+        model=ModelSettings(C=10.0),
+        features=FeatureSettings(warmup=20),
+        daemon=DaemonSettings(batch=16, state_dir=folder / "state", checkpoint_records=48, window=50, follow=False),
+    )
+    for section, values in changes.items():
+        settings = replace(settings, **{section: replace(getattr(settings, section), **values)})
+    return settings
+
+
+def some_events(n, seed=0):
+    """A stream with everything: labels and none, weights, all kinds of ids, other features now and then."""
+    rng = np.random.default_rng(seed)
+    for i in range(n):
+        a, b = rng.normal(size=2).round(6).tolist()
+        event = {"id": i if i % 3 else f"id-{i}", "x": {"a": 3 * a + 5, "b": 0.1 * b}}
+        if i % 7:
+            event["y"] = bool(a * b + 0.3 * rng.normal() > 0)
+        if i % 5 == 0:
+            event["w"] = 0.5
+        if i % 11 == 0:
+            event["x"]["c"] = 1
+        yield event
+
+
+BAD_OFFSETS = {5: b"{", 64: b'{"id": 1, "x": {"a": "high"}}', 130: b"\xff"}
+
+
+def fill(settings, values):
+    with LocalLog(settings.log.dir) as log:
+        for value in values:
+            log.produce(settings.log.topic, value if isinstance(value, bytes) else json.dumps(value).encode())
+
+
+def fill_all(settings, n=200):
+    values = list(some_events(n))
+    for offset, value in BAD_OFFSETS.items():
+        values[offset] = value
+    fill(settings, values)
+
+
+def read(settings, topic):
+    with LocalLog(settings.log.dir) as log:
+        log.seek(topic, 0, 0)
+        return log.poll(0, 10**6)
+
+
+def predictions(settings):
+    """The predictions by src; repeated ones must be the same to the byte."""
+    by_src = {}
+    for record in read(settings, settings.log.predictions):
+        assert by_src.setdefault(json.loads(record.value)["src"], record.value) == record.value
+    return by_src
+
+
+def outcome(settings, state):
+    """All that must not depend on where the daemon was killed."""
+    counters = state.counters
+    return {
+        "digest": state.model.digest(),
+        "counters": (counters.predicted, counters.learned, counters.bad),
+        "offset": state.offset,
+        "metrics": (state.metrics.cumulative(), state.metrics.rolling()),
+        "history": [row[:4] for row in state.history.rows],
+        "predictions": predictions(settings),
+        "refused": {dict(r.headers)["sv-dlq-offset"]: r.value for r in read(settings, settings.log.dlq)},
+    }
+
+
+@pytest.fixture(scope="module")
+def uninterrupted(tmp_path_factory):
+    settings = configure(tmp_path_factory.mktemp("uninterrupted"))
+    fill_all(settings)
+    return outcome(settings, run(settings))
+
+
+@pytest.mark.parametrize("algorithm", ["lasvm-g", "lasvm-nc", "lasvm-i", "full"])
+def test_every_algorithm_learns_and_goes_on_from_a_checkpoint(tmp_path, algorithm):
+    whole = configure(tmp_path / "whole", model={"algorithm": algorithm})
+    parts = configure(tmp_path / "parts", model={"algorithm": algorithm})
+    fill(whole, some_events(200))
+    expected = outcome(whole, run(whole))
+    fill(parts, list(some_events(200))[:128])
+    run(parts)
+    fill(parts, list(some_events(200))[128:])
+    state = run(parts)
+    assert type(state.model) is ALGORITHMS[algorithm]
+    assert outcome(parts, state) == expected
+    assert expected["metrics"][0].error < 0.45
+
+
+# --- one run ----------------------------------------------------------------------------------------------------------
+
+
+def test_every_event_is_predicted_and_every_label_learned(uninterrupted):
+    n_labelled = sum("y" in event for i, event in enumerate(some_events(200)) if i not in BAD_OFFSETS)
+    assert uninterrupted["counters"] == (197, n_labelled, 3)
+    assert uninterrupted["offset"] == 200
+    assert set(uninterrupted["predictions"]) == {f"events-0-{i}" for i in range(200) if i not in BAD_OFFSETS}
+    assert uninterrupted["metrics"][0].n == n_labelled
+
+
+def test_predictions_are_the_model_s_before_it_learned(tmp_path):
+    settings = configure(tmp_path)
+    fill_all(settings)
+    run(settings)
+    found = [json.loads(value) for value in predictions(settings).values()]
+    assert all(p["margin"] == 0.0 and p["model"] == {"ver": 0, "offset": 0} for p in found[:15])
+    assert all(p["margin"] != 0.0 and p["model"]["ver"] > 0 for p in found[15:])
+    last = json.loads(predictions(settings)["events-0-199"])
+    assert last["model"]["offset"] == 192
+    assert last["id"] == 199
+    assert last["label"] == (last["margin"] > 0)
+    assert (last["score"] > 0.5) == last["label"]
+
+
+def test_predictions_do_not_look_ahead(tmp_path):
+    """The same stream, with the labels of the last batch flipped: only the model knows."""
+    states, outputs = [], []
+    for name in ("one", "two"):
+        settings = configure(tmp_path / name)
+        events = list(some_events(64))
+        for event in events[48:]:
+            if "y" in event and name == "two":
+                event["y"] = not event["y"]
+        fill(settings, events)
+        states.append(run(settings))
+        outputs.append(predictions(settings))
+    assert outputs[0] == outputs[1]
+    assert states[0].model.digest() != states[1].model.digest()
+
+
+def test_bad_records_keep_their_bytes_and_the_stream_goes_on(tmp_path):
+    settings = configure(tmp_path)
+    fill_all(settings)
+    run(settings)
+    refused = read(settings, settings.log.dlq)
+    assert [record.value for record in refused] == list(BAD_OFFSETS.values())
+    headers = [{name: value.decode() for name, value in record.headers} for record in refused]
+    assert [h["sv-dlq-offset"] for h in headers] == [str(offset) for offset in BAD_OFFSETS]
+    assert [h["sv-dlq-reason"] for h in headers] == ["not-json", "bad-feature", "not-utf8"]
+    assert all(h["sv-dlq-topic"] == "events" and h["sv-dlq-stage"] == "decode" for h in headers)
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "headers"),
+    [
+        (b"k", b" " * (17 << 20), ()),
+        (b"k" * (2 << 20), b"{", ()),
+        (b"k", b"{", [("name", bytes(2 << 20))]),
+        (b"k", b"{", [("n" * 60_000, b"")] * 20),
+        (b"k", b"{", [("name", b"")] * 65_530),
+        (b"k", None, [("name", bytes(2 << 20))]),
+        (None, json.dumps({"id": 1, "x": {"a" * (900 << 10): None}}).encode(), ()),
+        (None, b'{"id": 1, "x": {"\xf0\x9f\x98\x80": "' + b"a" * (900 << 10) + b'"}}', ()),
+    ],
+)
+def test_no_dead_letter_is_large(tmp_path, key, value, headers):
+    settings = configure(tmp_path)
+    fill(settings, some_events(30))
+    with LocalLog(settings.log.dir) as log:
+        log.produce(settings.log.topic, value, key=key, headers=headers)
+    fill(settings, some_events(10))
+    state = run(settings)
+    assert (state.counters.predicted, state.counters.bad) == (40, 1)
+    (letter,) = read(settings, "dlq")
+    found = dict(letter.headers)
+    assert letter.nbytes < (64 << 10) + (16 << 10)
+    assert len(letter.headers) < 120
+    assert (found["sv-dlq-offset"], found["sv-dlq-bytes"]) == (b"30", str(len(value or b"")).encode())
+    assert (value or b"").startswith(letter.value or b"")
+    assert (key or b"").startswith(letter.key or b"")
+
+
+def test_a_value_far_outside_the_scale_is_refused(tmp_path):
+    """It would be finite, and yet not fit into the float32 of a kernel value."""
+    settings = configure(tmp_path)
+    events = [{"id": i, "x": {"a": i * 1e-9}, "y": i % 2} for i in range(30)]
+    fill(settings, [*events, {"id": 99, "x": {"a": 1e14}, "y": 1}])
+    state = run(settings)
+    assert state.counters.bad == 1
+    assert b"in units of the first events' scale" in dict(read(settings, "dlq")[0].headers)["sv-dlq-error"]
+
+
+def test_learning_helps(tmp_path):
+    settings = configure(tmp_path)
+    fill(settings, some_events(1000))
+    state = run(settings)
+    assert state.metrics.rolling_error() < 0.3
+    assert state.model.n_support > 10
+
+
+@pytest.mark.parametrize("scale", ["standard", "minmax", "none"])
+def test_the_scale_is_that_of_the_first_events(tmp_path, scale):
+    settings = configure(tmp_path, features={"scale": scale})
+    fill_all(settings)
+    state = run(settings)
+    assert (state.scaler is None) == (scale == "none")
+    if state.scaler:
+        rows = [event["x"] for i, event in enumerate(some_events(21)) if i not in BAD_OFFSETS]
+        a = np.array([state.scaler.transform_one(x)["a"] for x in rows])
+        expected = (a.mean(), a.std()) if scale == "standard" else (a.min(), a.max())
+        np.testing.assert_allclose(expected, (0, 1), atol=1e-9)
+
+
+def test_a_log_shorter_than_the_warm_up_is_learned(tmp_path, caplog):
+    settings = configure(tmp_path, features={"warmup": 300})
+    fill(settings, some_events(30))
+    assert run(settings).counters.predicted == 30
+    assert "fitted on 30 events" in caplog.text
+
+
+@pytest.mark.parametrize("values", [[], [b"{", b"}"]])
+def test_a_log_without_any_event_is_left_alone(tmp_path, values):
+    settings = configure(tmp_path)
+    settings.log.dir.mkdir(parents=True)
+    fill(settings, values)
+    assert run(settings) is None
+    assert not checkpoint_files(settings.daemon.state_dir / "p0")
+
+
+def test_named_labels_and_features(tmp_path):
+    settings = configure(
+        tmp_path, features={"names": ("a", "b"), "warmup": 3}, label={"positive": "spam", "negative": "ham"}
+    )
+    events = [{"id": i, "x": [i % 5, -i % 3], "y": "spam" if i % 5 > 2 else "ham"} for i in range(40)]
+    fill(settings, [*events, {"id": 41, "x": {"a": 1}}])
+    state = run(settings)
+    assert (state.counters.learned, state.counters.bad) == (40, 1)
+    assert {json.loads(value)["label"] for value in predictions(settings).values()} == {"spam", "ham"}
+
+
+# --- killed and started again -----------------------------------------------------------------------------------------
+
+
+def test_killed_at_any_step_it_ends_the_same(tmp_path, monkeypatch):
+    """Every step of a small run, one kill each."""
+    monkeypatch.setattr(os, "fsync", lambda _: None)  # hundreds of runs would wait for the disk
+
+    def small(name):
+        settings = configure(tmp_path / name, features={"warmup": 10}, daemon={"checkpoint_records": 16})
+        fill(settings, [*some_events(24), b"bad"])
+        return settings
+
+    settings, fuse = small("whole"), Fuse()
+    expected = outcome(settings, run_with(settings, fuse, monkeypatch)[0])
+    assert fuse.steps > 100
+    for place in range(1, fuse.steps + 1):
+        settings = small(str(place))
+        with pytest.raises(Killed):
+            run_with(settings, Fuse(place), monkeypatch)
+        assert outcome(settings, run(settings)) == expected, f"killed at step {place}"
+
+
+def test_killed_again_and_again_it_ends_the_same(tmp_path, monkeypatch, uninterrupted):
+    """Each run is killed a little later after its start than the one before, until one comes through."""
+    monkeypatch.setattr(journal, "TRIES", 10**9)  # no record is to be suspected
+    rng = random.Random(7)
+    for name in "abcdefgh":
+        settings = configure(tmp_path / name)
+        fill_all(settings)
+        state, fuses = None, [0]
+        while state is None:
+            fuses.append(fuses[-1] + rng.randint(1, 60))
+            with contextlib.suppress(Killed):
+                state = run_with(settings, Fuse(fuses[-1]), monkeypatch)[0]
+        assert len(fuses) > 5
+        assert outcome(settings, state) == uninterrupted
+
+
+@pytest.mark.parametrize("step", ["to_checkpoint", "save", "flush", "replace"])
+def test_killed_around_every_checkpoint_it_ends_the_same(tmp_path, monkeypatch, uninterrupted, step):
+    owner = {"to_checkpoint": State, "save": CheckpointStore, "flush": LocalLog, "replace": os}[step]
+    settings = configure(tmp_path)
+    fill_all(settings)
+    state, place = None, 1
+    while state is None:
+        with monkeypatch.context() as patch:
+            patch.setattr(owner, step, Fuse(place).around(getattr(owner, step)))
+            with contextlib.suppress(Killed):
+                state = run(settings)
+            place += 1
+    assert outcome(settings, state) == uninterrupted
+
+
+SCRIPT = """
+import sys, time
+from pathlib import Path
+from streamsvm.connectors import daemon, journal, training
+from streamsvm.connectors.settings import load
+consume = training.Training.consume
+def slowly(self, *arguments):
+    time.sleep(float(sys.argv[2]))
+    consume(self, *arguments)
+training.Training.consume = slowly
+with daemon.stop_on_signals() as stop:
+    print("ready", flush=True)
+    daemon.run(load(Path(sys.argv[1]), {}), stop)
+"""
+
+
+def start(tmp_path, follow="false", delay=0.0):
+    config = tmp_path / "app.toml"
+    config.write_text(
+        textwrap.dedent(f"""
+        [model]
+        C = 10.0
+        [features]
+        warmup = 20
+        [daemon]
+        batch = 16
+        checkpoint_records = 48
+        window = 50
+        follow = {follow}
+        """)
+    )
+    process = subprocess.Popen(
+        [sys.executable, "-c", SCRIPT, str(config), str(delay)], stdout=subprocess.PIPE, text=True
+    )
+    assert process.stdout.readline() == "ready\n"
+    return process
+
+
+def wait_for(condition, process):
+    until = time.monotonic() + 60
+    while not condition():
+        assert process.poll() is None
+        assert time.monotonic() < until
+        time.sleep(0.01)
+
+
+def finished(process):
+    with process:
+        return process.wait(60)
+
+
+def test_a_killed_process_goes_on_where_it_was(tmp_path):
+    reference = configure(tmp_path / "reference")
+    fill_all(reference, 1000)
+    expected = outcome(reference, run(reference))
+
+    settings = configure(tmp_path)
+    fill_all(settings, 1000)
+    rng = random.Random(3)
+    for goal in (50, 300, 550):
+        process = start(tmp_path, delay=0.04)
+        wait_for(lambda: len(predictions_so_far(settings)) > goal, process)  # noqa: B023 - called at once
+        time.sleep(0.05 * rng.random())
+        process.kill()
+        assert finished(process) == -signal.SIGKILL
+    assert finished(start(tmp_path)) == 0
+    store = CheckpointStore(settings.daemon.state_dir / "p0", 3)
+    state = State.from_checkpoint(newest(settings), settings, store, 0)
+    assert outcome(settings, state) == expected
+    assert len(read(settings, "predictions")) >= len(expected["predictions"])
+
+
+def predictions_so_far(settings):
+    return read(settings, "predictions") if settings.log.dir.joinpath("predictions").exists() else []
+
+
+def test_a_signal_ends_it_with_a_checkpoint(tmp_path):
+    settings = configure(tmp_path, daemon={"follow": True})
+    fill(settings, some_events(100))
+    process = start(tmp_path, follow="true")
+    wait_for(lambda: len(predictions_so_far(settings)) == 100, process)
+    process.terminate()
+    assert finished(process) == 0
+    assert newest(settings).offsets == {"events": 100, "labels": 0}
+
+
+def test_a_second_signal_ends_it_at_once():
+    script = (
+        "import os, signal, time\nfrom streamsvm.connectors.trainer.trainer import stop_on_signals\n"
+        "with stop_on_signals() as stop:\n"
+        "    os.kill(os.getpid(), signal.SIGINT); assert stop()\n"
+        "    os.kill(os.getpid(), signal.SIGTERM); time.sleep(60)"
+    )
+    assert subprocess.run([sys.executable, "-c", script], timeout=60).returncode == -signal.SIGTERM
+
+
+def test_signals_are_handled_as_before_afterwards():
+    before = signal.getsignal(signal.SIGTERM)
+    with stop_on_signals() as stop:
+        assert not stop()
+        os.kill(os.getpid(), signal.SIGTERM)
+        assert stop()
+    assert signal.getsignal(signal.SIGTERM) is before
+
+
+def test_outputs_are_durable_before_the_checkpoint_that_counts_on_them(tmp_path, monkeypatch):
+    """A kill leaves the page cache alone, so only the order of the calls can show this."""
+    calls = []
+    for owner, name in ((LocalLog, "produce"), (LocalLog, "flush"), (CheckpointStore, "save")):
+        original = getattr(owner, name)
+        monkeypatch.setattr(owner, name, lambda *a, _f=original, _n=name, **o: calls.append(_n) or _f(*a, **o))
+    settings = configure(tmp_path)
+    fill_all(settings)
+    calls.clear()
+    run(settings)
+    saves = [i for i, name in enumerate(calls) if name == "save"]
+    assert len(saves) == 6
+    assert "produce" not in calls[: saves[0]]  # the state before the first record
+    assert all(calls[i - 1] == "flush" for i in saves[1:])
+
+
+# --- going on ---------------------------------------------------------------------------------------------------------
+
+
+def test_a_finished_run_has_nothing_left_to_do(tmp_path):
+    settings = configure(tmp_path)
+    fill_all(settings)
+    first = outcome(settings, run(settings))
+    files = checkpoint_files(settings.daemon.state_dir / "p0")
+    n_records = len(read(settings, "predictions"))
+    assert outcome(settings, run(settings)) == first
+    assert checkpoint_files(settings.daemon.state_dir / "p0") == files
+    assert len(read(settings, "predictions")) == n_records
+
+
+def test_more_records_are_learned_by_the_next_run(tmp_path, uninterrupted):
+    """Cut at a multiple of the batch size, two runs are one."""
+    settings = configure(tmp_path)
+    values = list(some_events(200))
+    for offset, value in BAD_OFFSETS.items():
+        values[offset] = value
+    fill(settings, values[:96])
+    run(settings)
+    fill(settings, values[96:])
+    assert outcome(settings, run(settings)) == uninterrupted
+
+
+def test_checkpoints_by_time_change_nothing(tmp_path, uninterrupted):
+    settings = configure(tmp_path, daemon={"checkpoint_seconds": 1e-9, "keep": 100})
+    fill_all(settings)
+    assert outcome(settings, run(settings)) == uninterrupted
+    assert len(checkpoint_files(settings.daemon.state_dir / "p0")) == 14
+
+
+def test_following_takes_what_is_there(tmp_path, uninterrupted):
+    """Records come one by one and in lumps, and are predicted at once; what is learned is the same."""
+    settings = configure(tmp_path, daemon={"follow": True})
+    values = list(some_events(200))
+    for offset, value in BAD_OFFSETS.items():
+        values[offset] = value
+    done = threading.Event()
+    states = []
+    follower = threading.Thread(target=lambda: states.append(run(settings, done.is_set)))
+    follower.start()
+    try:
+        for begin, end in ((0, 5), (5, 6), (6, 100), (100, 103), (103, 200)):
+            fill(settings, values[begin:end])
+            time.sleep(0.05)
+        until = time.monotonic() + 30
+        while len(predictions_so_far(settings)) < 197 and time.monotonic() < until:
+            time.sleep(0.01)
+    finally:
+        done.set()
+        follower.join()
+    assert states[0].model.digest() == uninterrupted["digest"]
+    assert predictions(settings).keys() == uninterrupted["predictions"].keys()
+
+
+def test_stopping_during_the_warm_up_leaves_nothing(tmp_path):
+    settings = configure(tmp_path, daemon={"follow": True})
+    fill(settings, some_events(5))
+    calls = []
+    assert run(settings, lambda: calls.append(1) or len(calls) > 2) is None
+    assert not checkpoint_files(settings.daemon.state_dir / "p0")
+
+
+# --- refusals ---------------------------------------------------------------------------------------------------------
+
+
+def test_too_many_bad_records_stop_the_daemon_until_it_may_pass(tmp_path):
+    settings = configure(tmp_path, daemon={"max_bad": 0.01})
+    events = list(some_events(200))
+    events[50:61] = [b"bad"] * 11
+    fill(settings, events)
+    for _ in range(2):  # also when a supervisor starts it again
+        with pytest.raises(TooManyBadRecords, match="11 of the last 61 records are bad"):
+            run(settings)
+    assert run(configure(tmp_path, daemon={"max_bad": 0.011})).counters.bad == 11
+
+
+def test_nothing_but_bad_records_stop_the_warm_up_too(tmp_path):
+    settings = configure(tmp_path)
+    fill(settings, [b"bad"] * 101)
+    with pytest.raises(TooManyBadRecords):
+        run(settings)
+
+
+def test_the_breaker_forgets_what_is_long_ago(tmp_path):
+    settings = configure(tmp_path, daemon={"max_bad": 0.002})
+    events = list(some_events(1200))
+    for offset in (10, 20, 1100):
+        events[offset] = b"bad"
+    fill(settings, events)
+    assert run(settings).counters.bad == 3
+
+
+def test_a_checkpoint_of_other_settings_is_refused(tmp_path):
+    fill_all(configure(tmp_path))
+    run(configure(tmp_path))
+    with pytest.raises(ConfigError, match=r"model\.C = 10\.0, the configuration says 1.0"):
+        run(configure(tmp_path, model={"C": 1.0}))
+
+
+def test_a_log_that_ends_before_the_checkpoint_is_refused(tmp_path):
+    settings = configure(tmp_path)
+    fill_all(settings)
+    run(settings)
+    for path in (settings.log.dir / "events" / "0").glob("*.log"):
+        path.unlink()
+    fill(settings, some_events(10))
+    with pytest.raises(OffsetOutOfRange, match="ends at offset 10, before 200"):
+        run(settings)
+
+
+def test_two_daemons_cannot_share_a_state(tmp_path):
+    settings = configure(tmp_path)
+    fill_all(settings)
+    with lock_folder(settings.daemon.state_dir, "a test"), pytest.raises(AlreadyInUse, match="state"):
+        run(settings)
+
+
+def test_any_transport_will_do(tmp_path, uninterrupted):
+    """The daemon uses nothing of the log but the verbs of `transport.Transport`."""
+    settings = configure(tmp_path)
+    fill_all(settings)
+
+    class Narrow:
+        def __init__(self, log):
+            for verb in (name for name in vars(Transport) if name.islower() and name[0] != "_"):
+                setattr(self, verb, getattr(log, verb))
+
+    with LocalLog(settings.log.dir) as log, Watchdog(0) as watchdog:
+        states = Daemon(settings, Narrow(log), lambda: False, Health(), Metrics(), watchdog).run()
+    assert outcome(settings, states[0]) == uninterrupted
+
+
+def test_a_record_that_overflows_the_kernel_is_refused(tmp_path):
+    settings = configure(tmp_path, model={"kernel": "poly", "degree": 9}, features={"scale": "none"})
+    events = [{"id": i, "x": {"a": float(i % 3)}, "y": i % 2} for i in range(20)]
+    events[5]["x"]["a"] = 1e9
+    fill(settings, events)
+    state = run(settings)
+    assert state.counters.bad == 1
+    assert state.counters.learned == 19

@@ -1,0 +1,1314 @@
+"""A partition whose labels come on their own: whatever comes when, and wherever it is killed, it ends the same."""
+
+import contextlib
+import json
+import os
+import random
+import time
+from collections import Counter
+from dataclasses import asdict, replace
+from operator import itemgetter
+
+import numpy as np
+import pytest
+from fuse import Fuse, Killed, run_with
+from hypothesis import HealthCheck, given
+from hypothesis import settings as hypothesis_settings
+from hypothesis import strategies as st
+
+from streamsvm import LASVM
+from streamsvm.connectors.commands.topics import DeadLetter
+from streamsvm.connectors.logs import embedded as local_log
+from streamsvm.connectors.logs.embedded import LocalLog
+from streamsvm.connectors.logs.segments import Appender
+from streamsvm.connectors.logs.transport import PositionRefused, Unavailable
+from streamsvm.connectors.records import published as publish
+from streamsvm.connectors.records.published import read_newest, unpack_model
+from streamsvm.connectors.runtime.http import Health, Metrics
+from streamsvm.connectors.runtime.watchdog import Watchdog
+from streamsvm.connectors.settings.sections import (
+    DaemonSettings,
+    FeatureSettings,
+    JoinSettings,
+    LogSettings,
+    ModelSettings,
+    Settings,
+)
+from streamsvm.connectors.trainer import partition
+from streamsvm.connectors.trainer import trainer as daemon
+from streamsvm.connectors.trainer.partition import RecordsLost
+from streamsvm.connectors.trainer.state import journal
+from streamsvm.connectors.trainer.state.checkpoint import Checkpoint, CheckpointError, checkpoint_files
+from streamsvm.connectors.trainer.state.models import KeyedModels
+from streamsvm.connectors.trainer.state.state import TooManyBadRecords
+from streamsvm.connectors.trainer.trainer import Daemon
+from streamsvm.connectors.trainer.training import Training
+from streamsvm.core import snapshot
+
+START = 1_700_000_000_000  # milliseconds
+
+
+@pytest.fixture(autouse=True)
+def _no_waiting_for_the_disk(monkeypatch):
+    monkeypatch.setattr(os, "fsync", lambda _: None)
+
+
+def configure(folder, **changes):
+    settings = Settings(
+        log=LogSettings(dir=folder / "log", labels="labels"),
+        model=ModelSettings(C=10.0),
+        features=FeatureSettings(warmup=20),
+        join=JoinSettings(ttl_seconds=60.0),
+        daemon=DaemonSettings(batch=16, state_dir=folder / "state", checkpoint_records=96, window=50, follow=False),
+    )
+    for section, values in changes.items():
+        settings = replace(settings, **{section: replace(getattr(settings, section), **values)})
+    return settings
+
+
+# --- what comes -------------------------------------------------------------------------------------------------------
+
+
+def an_event(i, rng, key=None):
+    a, b = rng.normal(size=2).round(6).tolist()
+    return {"id": i, "x": {"a": 3 * a + 5, "b": 0.1 * b}}, bool(a * b + 0.3 * rng.normal() > 0)
+
+
+def traffic(n, seed=0, n_keys=0):
+    """Events, and labels as they come in life: as (time, key, value), each topic in the order of its log."""
+    rng = np.random.default_rng(seed)
+    events, labels = [], []
+    for i in range(n):
+        event, y = an_event(i, rng)
+        time = START + 250 * i
+        key = f"key-{rng.integers(n_keys)}".encode() if n_keys else None
+        events.append((time, key, event))
+
+        def label(seconds, *, time=time, key=key, i=i, **fields):
+            labels.append((time + int(1000 * seconds), key, {"id": i, **fields}))
+
+        fate = rng.random()
+        delay = rng.exponential(5.0)
+        if fate < 0.1:
+            continue  # never labelled
+        if fate < 0.2:
+            delay = -rng.exponential(2.0)  # before the event
+        elif fate < 0.25:
+            delay = 80.0  # when nobody waits any more
+        label(delay, y=y)
+        if fate > 0.9:
+            label(delay + rng.exponential(5.0), y=y)  # doubled
+        elif fate > 0.8:
+            label(delay + rng.exponential(10.0), y=not y, rev=1)  # corrected
+            label(delay + rng.exponential(10.0), y=y, rev=2, weight=0.5)
+        elif fate > 0.75:
+            label(delay + rng.normal(), op="retract", rev=1)
+        elif fate > 0.7:
+            label(delay + 80.0, **({"op": "retract"} if i % 2 else {"y": not y}), rev=1)  # when the event is gone
+    labels.sort(key=lambda row: row[0] + rng.normal(0, 500))  # by time, more or less
+    for offset, value in ((7, b"{"), (n // 2, b'{"id": 1, "y": 7}')):
+        labels[offset] = (*labels[offset][:2], value)
+    events[n // 3] = (*events[n // 3][:2], b"bad")
+    return {"events": events, "labels": labels}
+
+
+def append(settings, rows, number=0, segment_bytes=1 << 20):
+    """Append (time, key, value) by topic."""
+    for topic, records in rows.items():
+        folder = settings.log.dir / topic / str(number)
+        folder.mkdir(parents=True, exist_ok=True)
+        with contextlib.closing(Appender(folder, segment_bytes)) as appender:
+            for time, key, value in records:
+                appender.append(time, key, value if isinstance(value, bytes) else json.dumps(value).encode(), ())
+
+
+def read(settings, topic):
+    with LocalLog(settings.log.dir) as log:
+        records = []
+        for number in log.end_offsets(topic):
+            log.seek(topic, number, 0)
+        while batch := log.poll(0, 10_000):
+            records += batch
+        return records
+
+
+def predictions(settings):
+    """By src; repeated ones must be the same to the byte."""
+    by_src = {}
+    for record in read(settings, settings.log.predictions):
+        assert by_src.setdefault(json.loads(record.value)["src"], record.value) == record.value
+    return by_src
+
+
+def refused(settings):
+    """By where it came from."""
+    found = {}
+    for record in read(settings, settings.log.dlq):
+        headers = {name.removeprefix("sv-dlq-"): value.decode() for name, value in record.headers}
+        found[headers["topic"], int(headers["offset"])] = (headers["reason"], record.value)
+    return found
+
+
+def everything(state):
+    """All that must not depend on where the daemon was killed, to the bit."""
+    counters = asdict(state.counters)
+    del counters["seconds"]
+    parts = {"join": state.join.to_arrays(), "metrics": state.metrics.to_arrays()}
+    return {
+        "digest": state.models.digest(),
+        "counters": counters,
+        "offsets": (state.offset, state.labels_offset),
+        "join": asdict(state.join.counters),
+        "arrays": {
+            (part, name): (array.dtype, array.shape, array.tobytes())
+            for part, arrays in parts.items()
+            for name, array in arrays.items()
+        },
+        "recent": state.breaker.to_array().tolist(),
+        "history": [repr(row[:3]) for row in state.history.rows],
+    }
+
+
+def outcome(settings, states):
+    whole = {number: everything(state) for number, state in states.items()}
+    return whole, predictions(settings), refused(settings)
+
+
+def wide_traffic(n, seed=0, n_keys=0):
+    """Every third event brings names that no other has."""
+    rows = traffic(n, seed, n_keys)
+    for i, (when, key, event) in enumerate(rows["events"]):
+        if i % 3 == 0 and isinstance(event, dict):
+            rows["events"][i] = (when, key, {**event, "x": {**event["x"], f"new-{i}": 1.0, f"other-{i}": 0.5}})
+    return rows
+
+
+# --- the whole daemon on what there is --------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def uninterrupted(tmp_path_factory):
+    settings = configure(tmp_path_factory.mktemp("uninterrupted"))
+    append(settings, traffic(600))
+    return outcome(settings, daemon.run(settings))
+
+
+def test_all_kinds_of_labels_find_their_events(uninterrupted):
+    (state,), sent, put_aside = uninterrupted[0].values(), uninterrupted[1], uninterrupted[2]
+    counts = state["join"]
+    for name in ("matched", "expired", "corrected", "duplicate_labels", "retracted", "undone", "unmatched"):
+        assert counts[name] > 0, name
+    assert counts["dropped"] == counts["duplicate_events"] == counts["not_undone"] == 0
+    assert 0 < state["counters"]["late"] < counts["unmatched"]
+    assert len(sent) == state["counters"]["predicted"] == 599
+    assert state["counters"]["learned"] == counts["matched"] + counts["corrected"] > 400
+    assert {reason for reason, _ in put_aside.values()} == {"not-json", "bad-label"}
+    assert put_aside.keys() == {("events", 200), ("labels", 7), ("labels", 300)}
+
+
+@pytest.mark.parametrize("labels", ["labels", ""])
+def test_a_window_of_the_events_own_time(tmp_path, labels):
+    """Half a second passes from event to event, by their own time; their records say nothing."""
+    settings = configure(tmp_path, log={"labels": labels}, model={"algorithm": "full", "window": "30s"})
+    rng, rows = np.random.default_rng(3), {"events": [], "labels": []}
+    for i in range(200):
+        event, y = an_event(i, rng)
+        event["ts"] = (START + 500 * i) / 1000
+        rows["events"].append((START, None, event if labels else {**event, "y": y}))
+        rows["labels"].append((START, None, {"id": i, "y": y}))
+    append(settings, rows)
+    model = daemon.run(settings)[0].model
+    s = model._expansion
+    latest = 1000 * (START + 500 * 199)
+    assert 55 <= model.n_members <= 60
+    assert (latest - s.born[: s.counts[0]][s.y[: s.counts[0]] != 0] < 30e6).all()
+
+
+def test_what_is_learned_is_what_the_labels_say(tmp_path):
+    """Without a join: the same events, each with its label, in the order in which they became known."""
+    settings = configure(tmp_path, daemon={"batch": 1}, features={"scale": "none"})
+    rng = np.random.default_rng(3)
+    events, labels, inline = [], [], []
+    for i in range(120):
+        event, y = an_event(i, rng)
+        events.append((START + i, None, event))
+        labels.append((START + 1000 + i, None, {"id": i, "y": y}))
+        inline.append((START + i, None, {**event, "y": y}))
+    append(settings, {"events": events, "labels": labels})
+    other = configure(tmp_path / "inline", log={"labels": ""}, daemon={"batch": 1}, features={"scale": "none"})
+    append(other, {"events": inline})
+    state, expected = daemon.run(settings)[0], daemon.run(other)[0]
+    assert state.model.digest() == expected.model.digest()
+    margins = {json.loads(value)["margin"] for value in predictions(settings).values()}
+    assert margins == {0.0}  # all came before the first label
+    assert state.metrics.rolling().auc == 0.5
+
+
+def says(seconds, id_, y, **fields):
+    """A row of the topic of labels."""
+    return START + int(1000 * seconds), None, {"id": id_, **({"op": "retract"} if y is None else {"y": y}), **fields}
+
+
+def retrained(state, settings, *lessons):
+    """A model that was taught (id, y) one after the other; a list of them is one cut, None for y a retraction."""
+    events = {event["id"]: event["x"] for event in (json.loads(record.value) for record in read(settings, "events"))}
+    model = LASVM(**settings.model.parameters())
+    taught = set()
+    for cut in lessons:
+        model.forget([i for i, _ in cut if i in taught])
+        for i, y in cut:
+            if y is not None:
+                model.learn_one(state.scaler.transform_one(events[i]) if state.scaler else events[i], y, id=i)
+        taught |= {i for i, _ in cut}
+    return model
+
+
+def test_corrected_or_taken_back_the_model_forgets_what_it_learned(tmp_path):
+    settings = configure(tmp_path, daemon={"batch": 1})
+    rng = np.random.default_rng(4)
+    events, truth = zip(*(an_event(i, rng) for i in range(60)), strict=True)
+    lessons = [(i, bool(y)) for i, y in enumerate(truth)]
+    lessons += [(5, not truth[5]), (6, None), (7, not truth[7]), (7, truth[7]), (8, None), (8, True), (6, False)]
+    rows = [says(20 + n / 100, i, y) for n, (i, y) in enumerate(lessons)]
+    append(settings, {"events": [(START + i, None, event) for i, event in enumerate(events)], "labels": rows})
+    state = daemon.run(settings)[0]
+    assert state.model.digest() == retrained(state, settings, *([lesson] for lesson in lessons)).digest()
+    counters = state.join.counters
+    assert (counters.matched, counters.corrected, counters.undone, counters.unmatched) == (60, 5, 2, 0)
+    assert (state.counters.learned, state.version) == (65, 67)
+    assert state.metrics.n == 60, "only first labels judge what was predicted"
+
+
+def test_what_is_corrected_in_one_cut_is_forgotten_together(tmp_path):
+    """And of several lessons of one event, in one cut, the last counts."""
+    settings = configure(tmp_path, daemon={"batch": 40}, features={"scale": "none"})
+    rng = np.random.default_rng(4)
+    events, truth = zip(*(an_event(i, rng) for i in range(39)), strict=True)
+    first = [says(20, i, truth[i]) for i in range(36)]
+    second = [(1, not truth[1]), (36, True), (2, None), (37, True), (37, False), (3, None), (3, truth[3]), (38, True)]
+    rows = [says(21, i, y) for i, y in [*second, (38, None)]]
+    append(settings, {"events": [(START + i, None, event) for i, event in enumerate(events)]})
+    for labels in (first, rows):  # two cuts
+        append(settings, {"labels": labels})
+        state = daemon.run(settings)[0]
+    taught = [(1, not truth[1]), (36, True), (2, None), (37, False), (3, truth[3])]
+    assert state.model.digest() == retrained(state, settings, list(enumerate(truth[:36])), taught).digest()
+    assert 38 not in state.model.support_ids
+    assert (state.join.counters.undone, state.counters.learned) == (3, 36 + 6)
+
+
+def test_a_weight_that_is_corrected_is_the_member_s(tmp_path):
+    settings = configure(tmp_path, daemon={"batch": 1}, features={"scale": "none"})
+    rows = [says(1, 0, True, weight=2.0), says(2, 1, False), says(3, 0, True, weight=0.5, rev=1)]
+    append(settings, {"events": [(START, None, {"id": i, "x": {"a": float(i)}}) for i in range(2)], "labels": rows})
+    state = daemon.run(settings)[0]
+    expected = LASVM(**settings.model.parameters())
+    expected.learn_one({"a": 0.0}, True, w=2.0, id=0)
+    expected.learn_one({"a": 1.0}, False, id=1)
+    expected.forget(0)
+    expected.learn_one({"a": 0.0}, True, w=0.5, id=0)
+    assert state.model.digest() == expected.digest()
+
+
+def test_a_flood_of_labels_with_made_up_ids_costs_no_event_its_place(tmp_path):
+    settings = configure(tmp_path, daemon={"batch": 8}, features={"scale": "none"}, join={"pending_mb": 0.02})
+    rng = np.random.default_rng(4)
+    events, truth = zip(*(an_event(i, rng) for i in range(20)), strict=True)
+    flood = [says(1, f"made-up-{i}", True) for i in range(1000)]
+    rows = {"events": [(START + i, None, event) for i, event in enumerate(events)]}
+    append(settings, {**rows, "labels": [*flood, *(says(2, i, y) for i, y in enumerate(truth))]})
+    counters = daemon.run(settings)[0].join.counters
+    assert (counters.matched, counters.dropped) == (20, 0)
+
+
+@pytest.mark.parametrize("per", ["partition", "key"])
+@pytest.mark.parametrize("why", ["time", "memory"])
+def test_an_example_whose_event_is_gone_is_corrected_or_taken_back(tmp_path, caplog, per, why):
+    """Its time is over, or there was no room for it; the model, of the key, has its features."""
+    caplog.set_level("INFO")
+    short, scarce = {"ttl_seconds": 60.0}, {"ttl_seconds": 600.0, "pending_mb": 0.0005, "labels_mb": 0.001}
+    join = short if why == "time" else scarce
+    settings = configure(tmp_path, daemon={"batch": 1, "per": per}, features={"scale": "none"}, join=join)
+    key = b"k" if per == "key" else None
+    xs = [{"a": 0.0}, {"a": 1.0}, {"a": 2.0}, {"a": 3.0}]
+    events = [(START + i, key, {"id": i, "x": x, "y": i > 1}) for i, x in enumerate(xs)]
+    late = [says(200, 0, None), says(201, 3, False), says(202, 17, True), says(203, 18, None), says(204, 3, False)]
+    append(settings, {"events": events, "labels": [(time, key, value) for time, _, value in late]})
+    state = daemon.run(settings)[0]
+    expected = LASVM(**settings.model.parameters())
+    expected.learn_many(xs, [False, False, True, True], ids=range(4))
+    assert (expected.forget(0), expected.relabel(3, False)) == (1, 1)
+    assert state.models.to_predict(key).digest() == expected.digest()
+    assert (state.counters.learned, state.counters.late, state.version) == (4, 3, 7)
+    assert "1 labels came when their events were gone; the model still had the examples, and followed" in caplog.text
+    if why == "memory":
+        assert state.join.counters.dropped_labels == 3, "the others wait still"
+        assert "3 labels found no event" in caplog.text
+    assert everything(daemon.run(settings)[0]) == everything(state)
+
+
+def test_a_model_that_has_only_forgotten_is_published_as_a_newer_one(tmp_path):
+    settings = configure(tmp_path, log={"model": "model"}, features={"scale": "none"})
+    events = [(START + i, None, {"id": i, "x": {"a": float(i)}, "y": i > 1}) for i in range(4)]
+    append(settings, {"events": events})
+    published = []
+    for labels in ([], [says(1, 3, None)], [says(200, 2, None)]):  # the last when the event is gone
+        append(settings, {"labels": labels})
+        state = daemon.run(settings)[0]
+        with LocalLog(settings.log.dir) as log:
+            published.append(read_newest(log, "model", time.monotonic() + 60)["p0"])
+        model, *_ = unpack_model(published[-1].blob)
+        assert model.digest() == state.model.digest()
+    assert [found.manifest["ver"] for found in published] == [4, 5, 6]
+    assert model.n_members == 2
+
+
+def test_a_model_that_is_too_large_to_publish_is_told_and_counted(tmp_path, monkeypatch, caplog):
+    monkeypatch.setattr(publish, "MAX_CHUNKS", 0)
+    settings = configure(tmp_path, log={"model": "model"}, features={"scale": "none"})
+    append(settings, {"events": [(START + i, None, {"id": i, "x": {"a": float(i)}, "y": i > 1}) for i in range(4)]})
+    metrics = Metrics()
+    with LocalLog(settings.log.dir) as log:
+        state = Daemon(settings, log, lambda: False, Health(), metrics, Watchdog(0)).run()[0]
+    assert state.counters.learned == 4
+    assert read(settings, "model") == []
+    assert "scorers keep the model that they have: blob has" in caplog.text
+    assert "streamsvm_unpublished_total 1" in metrics.render()
+
+
+def test_labels_that_are_early_make_no_models(tmp_path):
+    settings = configure(tmp_path, daemon={"per": "key"}, features={"scale": "none"})
+    labels = [(START + i, b"key-%d" % i, {"id": i, "y": True}) for i in range(9)]
+    append(settings, {"events": [(START + 9, b"key-3", {"id": 3, "x": {"a": 1.0}})], "labels": labels})
+    state = daemon.run(settings)[0]
+    assert (state.counters.learned, state.counters.late, len(state.models)) == (1, 0, 1)
+    assert [key for key, _ in state.models.changed()] == [b"key-3"]
+
+
+def test_a_checkpoint_from_before_anything_was_forgotten_goes_on(tmp_path):
+    settings = configure(tmp_path)
+    rows = traffic(200)
+    append(settings, {"events": rows["events"][:100], "labels": rows["labels"][:100]})
+    daemon.run(settings)
+    (path,) = checkpoint_files(settings.daemon.state_dir / "p0")[:1]
+    new = Checkpoint.from_bytes(snapshot.read(path))
+    counters = {name: n for name, n in new.counters.items() if name != "late"}
+    arrays = {**new.arrays, "join.counters": new.arrays["join.counters"][:-1]}
+    snapshot.write_atomic(path, replace(new, counters=counters, arrays=arrays).to_bytes())
+    append(settings, {topic: values[100:] for topic, values in rows.items()})
+    state = daemon.run(settings)[0]
+    assert state.offset == 200
+    assert state.join.counters.undone > 0
+
+
+def test_twice_is_the_same(tmp_path, uninterrupted):
+    settings = configure(tmp_path)
+    append(settings, traffic(600))
+    states = daemon.run(settings)
+    assert outcome(settings, states) == uninterrupted
+    assert everything(daemon.run(settings)[0]) == uninterrupted[0][0]  # read from its checkpoint
+
+
+@pytest.mark.parametrize("n_polled", [3, 17, 10_000])
+@pytest.mark.parametrize("labels", ["labels", ""])
+def test_cuts_do_not_depend_on_how_records_are_polled(tmp_path, monkeypatch, labels, n_polled):
+    found = []
+    for name, n in (("some", n_polled), ("usual", 500)):
+        monkeypatch.setattr(daemon, "_POLL_RECORDS", n)
+        settings = configure(tmp_path / name, log={"labels": labels}, daemon={"batch": 64})
+        append(settings, traffic(200))
+        found.append(outcome(settings, daemon.run(settings)))
+    assert found[0] == found[1]
+
+
+def small(folder, **changes):
+    settings = configure(
+        folder, features={"warmup": 10}, daemon={"batch": 8, "checkpoint_records": 40, **changes}, join={}
+    )
+    append(
+        settings, traffic(48, seed=2, n_keys=6 if changes.get("per") == "key" else 0)
+    )  # which has labels of all kinds
+    return settings
+
+
+@pytest.mark.parametrize("changes", [{}, {"per": "key", "max_models": 2}], ids=["partition", "key"])
+def test_killed_at_every_few_steps_it_ends_the_same(tmp_path, monkeypatch, changes):
+    fuse = Fuse()
+    settings = small(tmp_path / "whole", **changes)
+    expected = outcome(settings, run_with(settings, fuse, monkeypatch))
+    assert fuse.steps > 300
+    (whole,) = expected[0].values()
+    n_revisions = whole["join"]["corrected"], whole["join"]["undone"], whole["counters"]["late"]
+    assert min(n_revisions) > 0, n_revisions
+    for place in range(1, fuse.steps + 1, 43 if changes else 23):
+        settings = small(tmp_path / str(place), **changes)
+        with pytest.raises(Killed):
+            run_with(settings, Fuse(place), monkeypatch)
+        assert outcome(settings, daemon.run(settings)) == expected, f"killed at step {place}"
+
+
+@pytest.mark.parametrize("seed", [1])
+def test_killed_twenty_times_it_ends_the_same(tmp_path, monkeypatch, uninterrupted, seed):
+    monkeypatch.setattr(journal, "TRIES", 10**9)  # no record is to be suspected
+    rng = random.Random(seed)
+    settings = configure(tmp_path)
+    append(settings, traffic(600))
+    states, n_kills, steps = {}, 0, 0
+    while not states:
+        steps += rng.randint(1, 25)
+        with contextlib.suppress(Killed):
+            states = run_with(settings, Fuse(steps), monkeypatch)
+            break
+        n_kills += 1
+    assert n_kills >= 20
+    assert outcome(settings, states) == uninterrupted
+
+
+# --- live: what is there when, is part of the outcome, and is remembered ----------------------------------------------
+
+
+class Script:
+    """A `stop` that appends a chunk of records now and then, gives the daemon time to consume it, and ends it."""
+
+    def __init__(self, settings, chunks):
+        self.fuse = Fuse()
+        self._settings = settings
+        self._chunks = list(chunks)
+        self._idle = 0
+
+    def begin(self, fuse):
+        """Let a daemon that is started again come to where the last one was."""
+        self.fuse = fuse
+        self._idle = 60
+
+    def __call__(self):
+        if self._idle:
+            self._idle -= 1
+        elif self._chunks:
+            self._idle = 12
+            self.fuse.is_safe = True
+            append(self._settings, self._chunks.pop(0))
+            self.fuse.is_safe = False
+        else:
+            return True
+        return False
+
+
+def live(folder, monkeypatch, chunks, kills=(), **changes):
+    """The outcome of a daemon that follows its topics, killed after so many steps, and so many more, ..."""
+    settings = configure(
+        folder,
+        features={"warmup": 3},
+        daemon={"batch": 3, "checkpoint_records": 10, "follow": True, **changes},
+        join={"ttl_seconds": 20.0},
+    )
+    settings.log.dir.mkdir(parents=True)
+    script = Script(settings, chunks)
+    for steps in (*kills, None):
+        script.begin(Fuse(steps))
+        with contextlib.suppress(Killed):
+            states = run_with(settings, script.fuse, monkeypatch, script)
+    return settings, outcome(settings, states)
+
+
+def record(i, seconds, kind, rng):
+    """An event, with or without a label of its own, or a label of any kind; some are no records at all."""
+    time = START + 1000 * seconds
+    if kind == "bad":
+        return "events" if i % 2 else "labels", (time, None, b"bad")
+    if kind in ("event", "labelled"):
+        event, y = an_event(i, rng)
+        return "events", (time, b"%d" % (i % 3), event | ({"y": y} if kind == "labelled" else {}))
+    fields = {"op": "retract", "rev": 3} if kind == "retract" else {"y": bool(rng.integers(2)), "rev": kind}
+    return "labels", (time, b"%d" % (i % 3), {"id": i, **fields})
+
+
+kinds = st.sampled_from(["event", "event", "event", "labelled", 0, 0, 1, 4, "retract", "bad"])
+chunks_of_records = st.lists(
+    st.lists(st.tuples(st.integers(0, 12), st.integers(0, 50), kinds), max_size=10), max_size=6
+)
+
+
+def chunk_by_topic(chunk, rng):
+    rows = {"events": [], "labels": []}
+    for item in chunk:
+        topic, row = record(*item, rng)
+        rows[topic].append(row)
+    return rows
+
+
+@pytest.mark.parametrize("changes", [{}, {"per": "key", "max_models": 1}], ids=["partition", "key"])
+@hypothesis_settings(max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(chunks=chunks_of_records, kills=st.lists(st.integers(1, 150), min_size=1, max_size=4))
+def test_killed_anywhere_a_follower_ends_the_same(tmp_path_factory, monkeypatch, changes, chunks, kills):
+    """Early labels, late ones, duplicates, corrections: in the order in which they were seen, with or without kills."""
+    rng = np.random.default_rng(0)
+    warm_up = {"events": [(START, None, an_event(100 + i, rng)[0]) for i in range(3)]}
+    chunks = [warm_up, *(chunk_by_topic(chunk, rng) for chunk in chunks)]
+    monkeypatch.setattr(daemon, "POLL_SECONDS", 0.0)
+    monkeypatch.setattr(journal, "TRIES", 10**9)
+    folder = tmp_path_factory.mktemp("live")
+    changes = {**changes, "max_bad": 1.0}
+    _, expected = live(folder / "whole", monkeypatch, chunks, **changes)
+    _, found = live(folder / "killed", monkeypatch, chunks, kills, **changes)
+    assert found == expected
+
+
+def test_a_label_before_its_event_is_learned_with_it(tmp_path, monkeypatch):
+    monkeypatch.setattr(daemon, "POLL_SECONDS", 0.0)
+    rng = np.random.default_rng(0)
+    events = [(START + i, None, an_event(i, rng)[0]) for i in range(6)]
+    early = {"labels": [(START, None, {"id": 5, "y": True})]}
+    chunks = [{"events": events[:3]}, early, {"events": events[3:]}]
+    _, (states, *_) = live(tmp_path / "whole", monkeypatch, chunks)
+    assert states[0]["counters"]["learned"] == 1
+    for steps in range(1, 120, 9):
+        _, (found, *_) = live(tmp_path / str(steps), monkeypatch, chunks, [steps])
+        assert found == states, steps
+
+
+def test_the_order_of_arrival_counts_even_where_timestamps_say_otherwise(tmp_path, monkeypatch):
+    """What was learned live is not what the whole log would give, and a kill must not tell them apart."""
+    monkeypatch.setattr(daemon, "POLL_SECONDS", 0.0)
+    rows = traffic(48)
+    seen = {"events": rows["events"][:20]}, {"labels": rows["labels"]}, {"events": rows["events"][20:]}
+    settings, (live_states, *_) = live(tmp_path / "live", monkeypatch, seen, checkpoint_records=10**6, batch=16)
+    _, (killed, *_) = live(tmp_path / "killed", monkeypatch, seen, [250], checkpoint_records=10**6, batch=16)
+    again = replace(settings, daemon=replace(settings.daemon, state_dir=tmp_path / "again", follow=False))
+    assert killed == live_states
+    assert everything(daemon.run(again)[0])["digest"] != live_states[0]["digest"]
+
+
+def test_a_smaller_batch_takes_the_cuts_of_a_larger_one_again(tmp_path, monkeypatch):
+    """What waits in memory is measured by the batch, and a cut of before may be larger than that."""
+    settings = configure(tmp_path, daemon={"batch": 1500, "checkpoint_records": 10**6})
+    append(settings, traffic(1500))
+    with monkeypatch.context() as patch:
+        patch.setattr(Training, "_learn", Fuse(1).around(Training._learn))
+        with pytest.raises(Killed):
+            daemon.run(settings)
+    smaller = replace(settings, daemon=replace(settings.daemon, batch=16))
+    calls = []
+    states = daemon.run(smaller, lambda: calls.append(1) or len(calls) > 1000)
+    assert states[0].offset == 1500
+    assert states[0].counters.predicted == len(predictions(settings)) == 1499
+
+
+def test_a_large_cut_after_a_small_one_is_taken_again(tmp_path, monkeypatch):
+    """Reading goes on although more is in memory than would do for the small one."""
+    monkeypatch.setattr(daemon, "POLL_SECONDS", 0.0)
+    monkeypatch.setattr(daemon, "_POLL_RECORDS", 50)
+    rng = np.random.default_rng(0)
+    rows = [(START + i, None, an_event(i, rng)[0]) for i in range(640)]
+    chunks = [{"events": rows[:40]}, {"events": rows[40:]}]
+    _, expected = live(tmp_path / "whole", monkeypatch, chunks, batch=1000, checkpoint_records=10**6)
+    monkeypatch.setattr(partition, "_BUFFERED", 64)
+    settings = configure(
+        tmp_path / "killed",
+        features={"warmup": 3},
+        daemon={"batch": 1000, "checkpoint_records": 10**6, "follow": True},
+        join={"ttl_seconds": 20.0},
+    )
+    settings.log.dir.mkdir(parents=True)
+    consume = Training.consume
+
+    def die(self, events, labels, state):
+        consume(self, events, labels, state)
+        if state.offset > 0:
+            raise Killed
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Training, "consume", die)
+        with pytest.raises(Killed):
+            daemon.run(settings, Script(settings, chunks))
+    smaller = replace(settings, daemon=replace(settings.daemon, batch=8, follow=False))
+    calls = []
+    assert outcome(settings, daemon.run(smaller, lambda: calls.append(1) or len(calls) > 1000)) == expected
+
+
+def test_without_its_checkpoints_it_begins_again(tmp_path, uninterrupted):
+    """As the message about damaged ones says; journals that are left mean nothing."""
+    settings = configure(tmp_path)
+    append(settings, traffic(600))
+    daemon.run(settings)
+    for path in checkpoint_files(settings.daemon.state_dir / "p0"):
+        path.unlink()
+    for path in list(settings.daemon.state_dir.glob("p0/journal-*")):
+        path.write_text("cut 300 350\ncut 600 740\n")
+    assert outcome(settings, daemon.run(settings)) == uninterrupted
+
+
+# --- records that kill ------------------------------------------------------------------------------------------------
+
+
+def run_until_done(settings, error=Killed):
+    """As a supervisor does; the states at last, and how many times it was necessary to start again."""
+    for n_crashes in range(60):
+        with contextlib.suppress(error):
+            return daemon.run(settings), n_crashes
+    raise AssertionError("it never ends")
+
+
+@pytest.fixture
+def deadly(monkeypatch):
+    """Records whose value contains a marker kill the process when they are consumed."""
+    consume = Training.consume
+
+    def consume_or_die(self, events, labels, state):
+        if any(b"deadly" in (record.value or b"") for record in (*events, *labels)):
+            raise Killed
+        consume(self, events, labels, state)
+
+    monkeypatch.setattr(Training, "consume", consume_or_die)
+
+
+@pytest.mark.parametrize("topic", ["events", "labels"])
+@pytest.mark.parametrize("follow_up", [False, True], ids=["once", "twice"])
+def test_a_record_that_kills_the_process_is_put_aside(tmp_path, deadly, topic, follow_up):
+    settings = configure(tmp_path)
+    rows = traffic(200)
+    places = [61, 63] if follow_up else [61]
+    for place in places:
+        time, key, value = rows[topic][place]
+        rows[topic][place] = (time, key, {**value, "note": "deadly"})
+    append(settings, rows)
+    states, n_crashes = run_until_done(settings)
+    assert n_crashes == 2 * journal.TRIES * len(places)
+    reasons = {where: reason for where, (reason, _) in refused(settings).items()}
+    assert {where for where, reason in reasons.items() if reason == "killed-the-process"} == {
+        (topic, place) for place in places
+    }
+    assert len(reasons) == 3 + len(places)
+    assert states[0].counters.bad == len(reasons)
+    assert (states[0].offset, states[0].labels_offset) == (200, len(rows["labels"]))
+    assert len({json.loads(r.value)["src"] for r in read(settings, "predictions")}) == 199 - (
+        len(places) if topic == "events" else 0
+    )
+    assert states[0].counters.predicted == 199 - (len(places) if topic == "events" else 0)
+
+
+def test_what_is_left_of_a_deadly_cut_is_learned(tmp_path, deadly):
+    """As if the record had not been there, apart from the cuts: with batch 1 there is no difference."""
+    rows = traffic(100)
+    rows["labels"] = [row for row in rows["labels"] if isinstance(row[2], dict)]
+    without = configure(tmp_path / "without", daemon={"batch": 1})
+    append(without, {**rows, "events": [row for i, row in enumerate(rows["events"]) if i != 61]})
+    expected = daemon.run(without)[0]
+    settings = configure(tmp_path / "with", daemon={"batch": 1})
+    time = rows["events"][61][0]
+    append(settings, {**rows, "events": [*rows["events"][:61], (time, None, b"deadly"), *rows["events"][62:]]})
+    states, n_crashes = run_until_done(settings)
+    assert n_crashes == 2 * journal.TRIES
+    assert states[0].model.digest() == expected.model.digest()
+    assert states[0].counters.learned == expected.counters.learned
+
+
+def test_a_suspected_cut_is_cleared_when_its_records_do_no_harm(tmp_path, monkeypatch):
+    """A process that was killed from outside: nothing is put aside, and the cuts are large again."""
+    settings = configure(tmp_path)
+    append(settings, traffic(200))
+    consume = Training.consume
+    kills, sizes = [], []
+
+    def dying(self, events, labels, state):
+        if len(kills) < journal.TRIES and state.offset > 60:
+            kills.append(1)
+            raise Killed
+        sizes.append(len(events) + len(labels))
+        consume(self, events, labels, state)
+
+    monkeypatch.setattr(Training, "consume", dying)
+    states, n_crashes = run_until_done(settings)
+    assert n_crashes == journal.TRIES
+    assert states[0].offset == 200
+    assert states[0].counters.lost == 0
+    assert {reason for reason, _ in refused(settings).values()} == {"not-json", "bad-label"}
+    ones = [i for i, size in enumerate(sizes) if size == 1]
+    assert len(ones) == 16  # one cut
+    assert max(sizes[ones[-1] + 1 :]) == 16
+
+
+def test_a_suspect_stays_one_until_all_its_records_were_taken(tmp_path, deadly):
+    """Events that came in the meantime, and belong before its labels, do not clear it."""
+    settings = configure(tmp_path, features={"scale": "none"})
+    rng = np.random.default_rng(0)
+    events = [(START + i, None, an_event(i, rng)[0]) for i in range(40)]
+    labels = [(START + 1000, None, {"id": i, "y": True, "note": "deadly" if i == 9 else ""}) for i in range(10)]
+    append(settings, {"events": events[:3], "labels": labels})
+    for _ in range(journal.TRIES):
+        with pytest.raises(Killed):
+            daemon.run(settings)
+    append(settings, {"events": events[3:]})
+    states, n_crashes = run_until_done(settings)
+    assert n_crashes == journal.TRIES
+    assert refused(settings).keys() == {("labels", 9)}
+    assert states[0].counters.predicted == 40
+    assert states[0].counters.learned == 9
+
+
+def test_orderly_failures_are_no_crashes(tmp_path):
+    settings = configure(tmp_path, daemon={"max_bad": 0.001})
+    append(settings, traffic(200))
+    for _ in range(3 * journal.TRIES):
+        with pytest.raises(TooManyBadRecords):
+            daemon.run(settings)
+    states = daemon.run(replace(settings, daemon=replace(settings.daemon, max_bad=0.1)))
+    assert states[0].offset == 200
+    assert {reason for reason, _ in refused(settings).values()} == {"not-json", "bad-label"}
+
+
+# --- several partitions -----------------------------------------------------------------------------------------------
+
+
+def test_each_partition_has_a_model_and_outputs_of_its_own(tmp_path):
+    """As four daemons with a partition each would have them."""
+    settings = configure(tmp_path)
+    for number in range(4):
+        append(settings, traffic(60 + 20 * number, seed=number), number)
+    states = daemon.run(settings)
+    assert states.keys() == {0, 1, 2, 3}
+    assert len({state.models.digest() for state in states.values()}) == 4
+    for number, state in states.items():
+        alone = configure(tmp_path / str(number))
+        append(alone, traffic(60 + 20 * number, seed=number))
+        assert everything(daemon.run(alone)[0]) == everything(state)
+    for record in read(settings, "predictions"):
+        assert json.loads(record.value)["src"].startswith(f"events-{record.partition}-")
+    assert Counter(record.partition for record in read(settings, "predictions")) == {0: 59, 1: 79, 2: 99, 3: 119}
+    with LocalLog(settings.log.dir) as log:
+        committed = log.committed("events")
+    assert {number: item.offset for number, item in committed.items()} == {0: 60, 1: 80, 2: 100, 3: 120}
+
+
+def four_partitions(folder, **daemon_changes):
+    changes = {"batch": 8, "checkpoint_records": 30, **daemon_changes}
+    settings = configure(folder, daemon=changes, features={"warmup": 10})
+    with LocalLog(settings.log.dir) as log:
+        log.create("predictions", 4)
+    for number in range(3):  # the fourth is empty
+        append(settings, traffic(24 + 6 * number, seed=number), number)
+        append(settings, {"events": []}, 3)
+    return settings
+
+
+def test_killed_with_several_partitions_it_ends_the_same(tmp_path, monkeypatch):
+    fuse = Fuse()
+    settings = four_partitions(tmp_path / "whole")
+    expected = outcome(settings, run_with(settings, fuse, monkeypatch))
+    assert expected[0].keys() == {0, 1, 2}
+    for place in range(3, fuse.steps, 97):
+        settings = four_partitions(tmp_path / str(place))
+        with pytest.raises(Killed):
+            run_with(settings, Fuse(place), monkeypatch)
+        assert outcome(settings, daemon.run(settings)) == expected, f"killed at step {place}"
+
+
+class TransactionalLog(LocalLog):
+    """Outputs and offsets count together, from the commit on, as with Kafka's transactions."""
+
+    fuse = Fuse()
+
+    def __init__(self, *arguments):
+        super().__init__(*arguments)
+        self.unfinished = []
+
+    def produce(self, *arguments, **options):
+        self.unfinished.append((arguments, options))
+
+    def commit(self, offsets):
+        self.fuse()
+        self.fuse.is_safe = True  # within the commit, nothing can go wrong
+        for arguments, options in self.unfinished:
+            super().produce(*arguments, **options)
+        self.unfinished.clear()
+        is_done = super().commit(offsets)
+        self.fuse.is_safe = False
+        self.fuse()
+        return is_done
+
+
+def test_killed_in_transactions_each_event_is_predicted_once(tmp_path, monkeypatch):
+    """Also when it is killed again while it takes the cuts of its journals again."""
+    monkeypatch.setattr(daemon, "LocalLog", TransactionalLog)
+
+    def run(settings, fuse):
+        monkeypatch.setattr(TransactionalLog, "fuse", fuse)
+        return run_with(settings, fuse, monkeypatch)
+
+    fuse = Fuse()
+    settings = four_partitions(tmp_path / "whole", exactly_once=True)
+    expected = outcome(settings, run(settings, fuse))
+    assert expected[0].keys() == {0, 1, 2}
+    rng = random.Random(4)
+    for place in range(40, fuse.steps, 53):
+        settings = four_partitions(tmp_path / str(place), exactly_once=True)
+        with pytest.raises(Killed):
+            run(settings, Fuse(place))
+        often = replace(settings, daemon=replace(settings.daemon, checkpoint_records=1))
+        for _ in range(3):
+            with contextlib.suppress(Killed):
+                run(often, Fuse(rng.randrange(20, 200)))
+        assert outcome(settings, run(settings, Fuse())) == expected, f"killed at step {place}"
+        sources = [json.loads(record.value)["src"] for record in read(settings, "predictions")]
+        assert len(sources) == len(set(sources)), f"killed at step {place}"
+
+
+def test_no_partition_leaves_a_transaction_that_cannot_end_yet(tmp_path, monkeypatch):
+    settings = four_partitions(tmp_path, exactly_once=True)
+    health = Health()
+    with TransactionalLog(settings.log.dir) as log, Watchdog(0) as watchdog:
+        running = daemon.Daemon(settings, log, lambda: False, health, Metrics(), watchdog)
+        running.assigned([0, 1])
+        with monkeypatch.context() as patch:
+            patch.setattr(log, "flush", lambda: (_ for _ in ()).throw(Unavailable("no acknowledgement")))
+            with pytest.raises(Unavailable, match="not handed over"):
+                running.revoked([0, 1])  # so it is told again
+        running.revoked([0, 1])
+    assert health.unready == "no partition is assigned"
+
+
+def test_a_partition_that_cannot_be_opened_leaves_nothing_open(tmp_path):
+    settings = configure(tmp_path)
+    for number in range(3):
+        append(settings, traffic(60, seed=number), number)
+    daemon.run(settings)
+    for path in checkpoint_files(settings.daemon.state_dir / "p2"):
+        path.write_bytes(b"")
+    with pytest.raises(CheckpointError, match="p2"):
+        daemon.run(settings)
+
+
+# --- a model for each key ---------------------------------------------------------------------------------------------
+
+
+def keyed(folder, max_models=1000, n=300, **changes):
+    settings = configure(folder, daemon={"per": "key", "max_models": max_models, **changes})
+    append(settings, traffic(n, n_keys=20))
+    return settings
+
+
+def test_there_is_a_model_for_each_key_that_was_learned(tmp_path):
+    settings = keyed(tmp_path)
+    (state,) = daemon.run(settings).values()
+    assert isinstance(state.models, KeyedModels)
+    assert len(state.models) == 20
+    rows = traffic(400, n_keys=20)
+    rows["labels"].sort(key=itemgetter(0))  # or which of two comes first would depend on the others
+    for key in (b"key-3", b"key-11"):
+        mine = [(time, k, value) for time, k, value in rows["events"] if k == key or value == b"bad"]
+        others = {value["id"] for _, k, value in rows["events"] if k != key and isinstance(value, dict)}
+        labels = [row for row in rows["labels"] if isinstance(row[2], bytes) or row[2]["id"] not in others]
+        alone = configure(tmp_path / key.decode(), features={"scale": "none"}, daemon={"batch": 1})
+        append(alone, {"events": mine, "labels": labels})
+        expected = daemon.run(alone)[0].model
+        unscaled = configure(tmp_path / "all", features={"scale": "none"}, daemon={"per": "key", "batch": 1})
+        if not unscaled.log.dir.exists():
+            append(unscaled, rows)
+        found = daemon.run(unscaled)[0].models.to_predict(key)
+        assert found.digest() == expected.digest()
+
+
+def test_models_that_wait_on_disk_are_no_others(tmp_path, monkeypatch):
+    settings = keyed(tmp_path / "many")
+    expected = outcome(settings, daemon.run(settings))
+    for number, max_models in enumerate((2, 19)):
+        settings = keyed(tmp_path / str(number), max_models)
+        states = daemon.run(settings)
+        assert len(list(states[0].models.in_memory())) <= max_models
+        assert outcome(settings, states) == expected
+    monkeypatch.setattr(journal, "TRIES", 10**9)
+    settings, steps, states = keyed(tmp_path / "killed", 2), 0, {}
+    while not states:
+        steps += 90
+        with contextlib.suppress(Killed):
+            states = run_with(settings, Fuse(steps), monkeypatch)
+    assert steps > 5 * 90
+    assert outcome(settings, states) == expected
+
+
+def test_keys_that_only_were_predicted_have_no_model(tmp_path):
+    """The digest is that of what was learned, whoever looked and from wherever the daemon went on."""
+    settings = configure(tmp_path, daemon={"per": "key"}, log={"labels": ""})
+    rng = np.random.default_rng(0)
+    rows = []
+    for i in range(60):
+        event, y = an_event(i, rng)
+        rows.append((START + i, b"%d" % (i % 6), event | ({"y": y} if i % 2 else {})))
+    append(settings, {"events": rows})
+    first = daemon.run(settings)[0]
+    assert len(first.models) == 3
+    assert daemon.run(settings)[0].models.digest() == first.models.digest()
+
+
+def test_files_of_models_are_removed_when_nobody_needs_them(tmp_path):
+    settings = keyed(tmp_path, max_models=2, n=600, checkpoint_records=32, keep=2)
+    daemon.run(settings)
+    folder = settings.daemon.state_dir / "p0"
+    files = sorted(folder.glob("models-*"))
+    assert 1 <= len(files) < 20
+    assert max(int(path.name[-10:]) for path in files) > 25
+    assert len(checkpoint_files(folder)) == 2
+    checkpoint_files(folder)[0].write_bytes(b"")  # the one before has all that it needs, too
+    assert outcome(settings, daemon.run(settings))[0][0]["counters"]["predicted"] == 599
+
+
+# --- where it begins --------------------------------------------------------------------------------------------------
+
+
+def remove_segments(settings, topic, n_left=1):
+    """As a log does whose records are too old; return the offset where it begins by then."""
+    return remove_segments_of(settings.log.dir / topic / "0", n_left)
+
+
+def remove_segments_of(folder, n_left=1):
+    paths = sorted(folder.glob("*.log"))
+    for path in paths[:-n_left]:
+        path.unlink()
+    return int(paths[-n_left].stem)
+
+
+@pytest.mark.parametrize("topic", ["events", "labels"])
+def test_records_that_are_gone_before_they_were_read_stop_it(tmp_path, topic):
+    settings = configure(tmp_path)
+    rows = traffic(400)
+    first = {"events": rows["events"][:100], "labels": rows["labels"][:100]}
+    append(settings, first, segment_bytes=4000)
+    daemon.run(settings)
+    append(settings, {topic: rows[topic][100:300]}, segment_bytes=4000)
+    start = remove_segments(settings, topic)
+    assert start > 150
+    for _ in range(2):
+        with pytest.raises(RecordsLost, match=rf"{topic}-0 begins at offset {start}, and 100 is next.*on_data_loss"):
+            daemon.run(settings)
+    skipping = replace(settings, daemon=replace(settings.daemon, on_data_loss="skip"))
+    for _ in range(3):  # counted once, however often it is started
+        (state,) = daemon.run(skipping).values()
+        assert state.counters.lost == start - 100
+    assert getattr(state, "offset" if topic == "events" else "labels_offset") == 300
+    append(settings, {topic: rows[topic][300:]}, segment_bytes=4000)
+    daemon.run(settings)
+
+
+def test_what_is_lost_is_counted_once_even_if_nothing_follows(tmp_path):
+    """No record comes behind the gap: the position is remembered all the same."""
+    settings = configure(tmp_path, daemon={"on_data_loss": "skip", "checkpoint_records": 1})
+    rows = traffic(400)
+    append(settings, {"events": rows["events"][:100], "labels": rows["labels"][:100]}, segment_bytes=4000)
+    daemon.run(settings)
+    append(settings, {"labels": rows["labels"][100:300]}, segment_bytes=4000)
+    for path in (settings.log.dir / "labels" / "0").glob("*.log"):
+        path.unlink()
+    (settings.log.dir / "labels" / "0" / f"{300:020d}.log").touch()
+    for i in range(3):
+        append(settings, {"events": rows["events"][100 + 20 * i : 120 + 20 * i]})
+        (state,) = daemon.run(settings).values()
+        assert (state.offset, state.counters.lost) == (120 + 20 * i, 200)
+
+
+class Retaining(LocalLog):
+    """Removes old segments of the events while they are read, and says so as Kafka does: at the next poll."""
+
+    n_polls = 0
+
+    def poll(self, timeout, limit):
+        self.n_polls += 1
+        if self.n_polls == 3:
+            remove_segments_of(self._partition("events", 0))
+            raise PositionRefused("events-0: the fetch position is out of range")
+        return super().poll(timeout, limit)
+
+
+@pytest.mark.parametrize("on_data_loss", ["fail", "skip"])
+def test_records_that_go_while_it_runs_are_lost_no_more_than_once(tmp_path, monkeypatch, on_data_loss):
+    monkeypatch.setattr(daemon, "LocalLog", Retaining)
+    monkeypatch.setattr(daemon, "_POLL_RECORDS", 40)
+    settings = configure(tmp_path, daemon={"on_data_loss": on_data_loss, "batch": 8})
+    append(settings, {**traffic(400), "labels": []}, segment_bytes=4000)
+    if on_data_loss == "fail":
+        with pytest.raises(RecordsLost):
+            daemon.run(settings)
+        return
+    (state,) = daemon.run(settings).values()
+    numbers = sorted(int(src.split("-")[2]) for src in predictions(settings))
+    missing = set(range(400)) - {133, *numbers}
+    assert numbers[-1] == 399
+    assert missing == set(range(80, 80 + state.counters.lost)) - {133}
+    assert state.counters.lost > 150
+
+
+def test_a_log_that_begins_late_is_no_loss_for_who_begins_there(tmp_path):
+    settings = configure(tmp_path)
+    append(settings, traffic(400), segment_bytes=4000)
+    start = remove_segments(settings, "events", 8)
+    (state,) = daemon.run(settings).values()
+    assert (state.counters.lost, state.offset) == (0, 400)
+    assert len(predictions(settings)) == 400 - start - (start <= 133)
+
+
+def test_latest_begins_with_what_comes_from_now_on(tmp_path, monkeypatch):
+    monkeypatch.setattr(daemon, "POLL_SECONDS", 0.0)
+    rows = traffic(200)
+    settings = configure(tmp_path, daemon={"start": "latest", "follow": True})
+    append(settings, {"events": rows["events"][:80], "labels": rows["labels"][:60]})
+    script = Script(settings, [{}, {"events": rows["events"][80:]}, {"labels": rows["labels"][60:]}])
+    (state,) = daemon.run(settings, script).values()
+    assert {int(src.split("-")[2]) for src in predictions(settings)} == set(range(80, 200))
+    assert (state.offset, state.labels_offset) == (200, len(rows["labels"]))
+    assert state.counters.lost == 0
+    append(settings, {"events": traffic(10, seed=5)["events"]})
+    (state,) = daemon.run(replace(settings, daemon=replace(settings.daemon, follow=False))).values()
+    assert state.offset == 210  # a checkpoint says more than "latest"
+
+
+def test_a_warm_up_may_be_longer_than_what_is_kept_in_memory(tmp_path, monkeypatch):
+    monkeypatch.setattr(partition, "_BUFFERED", 8)
+    rows = traffic(500)
+    found = []
+    for name, batch in (("small", 2), ("large", 400)):
+        settings = configure(tmp_path / name, features={"warmup": 300}, daemon={"batch": batch})
+        append(settings, rows)
+        (state,) = daemon.run(settings).values()
+        assert state.offset == 500
+        found.append(state.scaler.to_bytes())
+    assert found[0] == found[1]
+
+
+def padded(rows, n_bytes):
+    """The same records, in events that are larger."""
+    events = [
+        (time, key, value if isinstance(value, bytes) else {**value, "text": "x" * n_bytes})
+        for time, key, value in rows["events"]
+    ]
+    return {**rows, "events": events}
+
+
+@pytest.fixture
+def held(monkeypatch):
+    """The most bytes of records that the inputs of a daemon have held, in a list of one."""
+    most = [0]
+    offer = partition.Input.offer
+
+    def watched(self, records):
+        offer(self, records)
+        self.together = getattr(self._log, "inputs", set()) | {self}
+        self._log.inputs = self.together
+        held = [record.nbytes for item in self.together for record in item.records]
+        most[0] = max(most[0], sum(held))
+
+    monkeypatch.setattr(partition.Input, "offer", watched)
+    return most
+
+
+def test_what_is_read_ahead_is_bounded_in_bytes(tmp_path, monkeypatch, held):
+    """And nothing comes out differently."""
+    rows = padded(traffic(500), 4000)
+    monkeypatch.setattr(partition, "_CUT_BYTES", 20_000)
+    monkeypatch.setattr(local_log, "POLL_BYTES", 30_000)
+    found = []
+    for name, limits in (("roomy", {}), ("tight", {"read_ahead_mb": 0.1}), ("none", {"read_ahead_mb": 0.03})):
+        settings = configure(tmp_path / name, limits=limits, features={"warmup": 5})
+        append(settings, rows)
+        held[0] = 0
+        found.append(outcome(settings, daemon.run(settings)))
+        if name == "roomy":
+            assert held[0] > 2_000_000
+        else:
+            a_cut_of_each_topic, a_poll, a_record = 2 * 20_000, 30_000, 5000
+            assert held[0] < settings.limits.read_ahead_bytes + a_cut_of_each_topic + a_poll + a_record
+    assert found[0] == found[1] == found[2]
+    assert found[0][0][0]["offsets"][0] == 500
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_killed_again_and_again_with_large_records_it_ends_the_same(tmp_path, monkeypatch, seed):
+    """Some cuts end with so many bytes, others with so many records, and each process has another memory."""
+    monkeypatch.setattr(journal, "TRIES", 10**9)
+    monkeypatch.setattr(partition, "_CUT_BYTES", 20_000)
+    monkeypatch.setattr(local_log, "POLL_BYTES", 15_000)
+    rows = traffic(300, seed)
+    rows["events"] = [*rows["events"][:150], *padded(rows, 3000)["events"][150:]]
+    rng = random.Random(seed)
+    undisturbed = configure(tmp_path / "undisturbed")
+    append(undisturbed, rows)
+    expected = outcome(undisturbed, daemon.run(undisturbed))
+    settings = configure(tmp_path / "killed")
+    append(settings, rows)
+    states, step = None, 0
+    while states is None:
+        step += rng.randint(1, 60)
+        limits = {"read_ahead_mb": rng.choice([0.01, 0.1, 64.0])}
+        here = replace(settings, limits=replace(settings.limits, **limits))
+        with contextlib.suppress(Killed):
+            states = run_with(here, Fuse(step), monkeypatch)
+    assert outcome(settings, states) == expected
+
+
+def test_the_scale_is_fitted_on_as_many_events_as_there_is_room_for(tmp_path, caplog):
+    rows = padded(traffic(300), 4000)
+    settings = configure(tmp_path, features={"warmup": 100}, limits={"read_ahead_mb": 0.1})
+    append(settings, rows)
+    (state,) = daemon.run(settings).values()
+    assert "the scale is fitted on 25 events, for more would not fit into limits.read_ahead_mb" in caplog.text
+    assert (state.scaler.warmup, state.offset) == (25, 300)
+
+
+def test_a_beginning_without_any_event_is_refused_before_it_fills_the_memory(tmp_path):
+    settings = configure(tmp_path, daemon={"max_bad": 1.0}, limits={"read_ahead_mb": 0.1})
+    append(settings, {"events": [(START, None, b"x" * 5000)] * 100})
+    with pytest.raises(TooManyBadRecords, match="none of the first 20 records of topic 'events' is an event"):
+        daemon.run(settings)
+
+
+# --- nobody else's business -------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def umask(request):
+    before = os.umask(request.param)
+    yield request.param
+    os.umask(before)
+
+
+def modes(folder):
+    return {path.relative_to(folder).as_posix(): path.stat().st_mode & 0o777 for path in folder.rglob("*")}
+
+
+@pytest.mark.parametrize("umask", [0o000, 0o022, 0o177], indirect=True, ids=oct)
+@pytest.mark.parametrize("per", ["partition", "key"])
+def test_only_its_owner_can_read_a_state(tmp_path, umask, per):
+    settings = configure(tmp_path, daemon={"per": per, "max_models": 2}, log={"dir": tmp_path / "log"})
+    os.umask(0o022)
+    append(settings, traffic(200, n_keys=5))
+    (tmp_path / "log" / "predictions" / "0").mkdir(parents=True)
+    (tmp_path / "log" / "dlq" / "0").mkdir(parents=True)
+    os.umask(umask)
+    daemon.run(settings)
+    state = settings.daemon.state_dir
+    found = modes(state)
+    assert {name.split("-")[0] for name in found} >= {"p0", "p0/checkpoint", "p0/journal", "p0/epoch"}
+    assert any(name.startswith("p0/models") for name in found) == (per == "key")
+    assert (state.stat().st_mode & 0o777, found.pop("p0")) == (0o700, 0o700)
+    del found["lock"]  # which has the number of the process
+    assert set(found.values()) == {0o600}
+
+
+def test_a_state_that_others_could_read_gets_files_that_they_cannot(tmp_path):
+    settings = configure(tmp_path)
+    append(settings, traffic(200))
+    (settings.daemon.state_dir / "p0").mkdir(parents=True, mode=0o755)
+    daemon.run(settings)
+    found = modes(settings.daemon.state_dir)
+    assert found.pop("p0") == 0o755, "perhaps somebody wants it so"
+    del found["lock"]
+    assert set(found.values()) == {0o600}
+
+
+# --- a flood of keys --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_killed_again_and_again_in_a_flood_of_keys_it_ends_the_same(tmp_path, monkeypatch, seed):
+    monkeypatch.setattr(journal, "TRIES", 10**9)
+    rows, rng = traffic(300, seed, n_keys=20), random.Random(seed)
+    daemon_ = {"per": "key", "max_models": 2, "max_keys": 6}
+    settings = [configure(tmp_path / name, daemon=daemon_) for name in ("undisturbed", "killed")]
+    for each in settings:
+        append(each, rows)
+    (expected,) = daemon.run(settings[0]).values()
+    assert (len(expected.models), expected.models.n_dropped > 50) == (6, True)
+    states, step = None, 0
+    while states is None:
+        step += rng.randint(1, 60)
+        with contextlib.suppress(Killed):
+            states = run_with(settings[1], Fuse(step), monkeypatch)
+    assert states[0].models.n_dropped == expected.models.n_dropped
+    assert list(states[0].models._order) == list(expected.models._order)
+    assert outcome(settings[1], states) == outcome(settings[0], {0: expected})
+
+
+# --- a flood of names -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("labels", ["labels", ""])
+def test_a_flood_of_names_is_not_learned(tmp_path, caplog, labels):
+    """What would give the model too many features is predicted and put aside, and the others are learned."""
+    settings = configure(
+        tmp_path, log={"labels": labels}, features={"scale": "none"}, limits={"event_features": 6, "model_features": 12}
+    )
+    rng, rows = np.random.default_rng(3), {"events": [], "labels": []}
+    for i in range(60):
+        event, y = an_event(i, rng)
+        if i % 10 == 5:
+            event["x"] |= {f"{i}-{j}": 1.0 for j in range(4)}
+        rows["events"].append((START + i, None, event if labels else {**event, "y": y}))
+        rows["labels"].append((START + 100 + i, None, {"id": i, "y": y}))
+    rows["events"][30][2]["x"] = {f"too many {j}": 1.0 for j in range(7)}
+    append(settings, rows if labels else {"events": rows["events"]})
+    state = daemon.run(settings)[0]
+    assert len(state.model.feature_names) == 10
+    assert (state.counters.predicted, state.counters.bad) == (59, 5)
+    assert state.counters.learned == 55
+    put_aside = {where: why for where, (why, _) in refused(settings).items()}
+    assert put_aside == dict.fromkeys([("events", i) for i in (25, 30, 35, 45, 55)], "too-many-features")
+    stages = [dict(record.headers)["sv-dlq-stage"] for record in read(settings, "dlq")]
+    assert Counter(stages) == {b"learn": 4, b"decode": 1}
+    assert "were not learned: with their features, the model would have more than 12 features" in caplog.text
+
+
+def test_a_dead_letter_of_what_was_not_learned_is_replayed_from_its_topic(tmp_path):
+    """The join has no key, headers or timestamp of the event any more."""
+    settings = configure(
+        tmp_path, features={"scale": "none"}, limits={"event_features": 2, "model_features": 2}, daemon={"batch": 1}
+    )
+    events = [(START + i, b"k", {"id": i, "x": {f"a{i}": 1.0, "b": 1.0}}) for i in range(2)]
+    append(settings, {"events": events, "labels": [says(1, i, bool(i)) for i in range(2)]})
+    daemon.run(settings)
+    (letter,) = map(DeadLetter.read, read(settings, "dlq"))
+    assert (letter.source, letter.is_shortened) == (("events", "0", "1"), True)
+    assert letter.is_of(read(settings, "events")[1])
+
+
+def test_the_scale_does_not_learn_a_flood_of_names(tmp_path, caplog):
+    settings = configure(tmp_path, features={"warmup": 50}, limits={"event_features": 8, "model_features": 20})
+    append(settings, wide_traffic(200))
+    (state,) = daemon.run(settings).values()
+    assert (
+        "the scale is fitted on 27 events, for more would have more features than limits.model_features" in caplog.text
+    )
+    assert len(state.scaler._scales) == 20
+    assert len(state.model.feature_names) <= 20
+    assert state.offset == 200
+
+
+@pytest.mark.parametrize("per", ["partition", "key"])
+@pytest.mark.parametrize("seed", range(2))
+def test_killed_again_and_again_in_a_flood_of_names_it_ends_the_same(tmp_path, monkeypatch, per, seed):
+    monkeypatch.setattr(journal, "TRIES", 10**9)
+    rows, rng = wide_traffic(300, seed, n_keys=3), random.Random(seed)
+    limits = {"event_features": 8, "model_features": 40}
+    settings = [configure(tmp_path / name, daemon={"per": per}, limits=limits) for name in ("undisturbed", "killed")]
+    for each in settings:
+        append(each, rows)
+    expected = outcome(settings[0], daemon.run(settings[0]))
+    assert {why for why, _ in expected[2].values()} >= {"too-many-features"}
+    states, step = None, 0
+    while states is None:
+        step += rng.randint(1, 60)
+        with contextlib.suppress(Killed):
+            states = run_with(settings[1], Fuse(step), monkeypatch)
+    assert outcome(settings[1], states) == expected
+
+
+def test_bad_records_do_not_count_for_the_warm_up(tmp_path):
+    rows = traffic(300)
+    good = [row for row in rows["events"] if row[2] != b"bad"]
+    mixed = [row for i, row in enumerate(good) for row in ([(row[0], None, b"bad")] if i % 12 == 5 else []) + [row]]
+    scalers = []
+    for name, events in (("good", good), ("mixed", mixed)):
+        settings = configure(tmp_path / name, features={"warmup": 100})
+        append(settings, {"events": events, "labels": rows["labels"]})
+        (state,) = daemon.run(settings).values()
+        assert state.counters.predicted == 299
+        scalers.append(state.scaler.to_bytes())
+    assert scalers[0] == scalers[1]
+    assert state.counters.bad == len(mixed) - len(good) + 2

@@ -1,0 +1,182 @@
+"""Everything that a model can do, in random sequences, after each step of which the model must be consistent.
+
+`make bounds-test` runs this file with bounds checks in compiled code, which otherwise has none: an index out of bounds
+is then an IndexError.
+"""
+
+import copy
+
+import naive
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from streamsvm import LASVM, LASVMG, LASVMI, LASVMNC, FullSVM, OneVsRest
+from streamsvm.core import storage
+from streamsvm.core.expansion import HOLES, SLOTS
+
+FEW = {"clean_every": 15, "max_non_sv": 5}
+RAMP = {**FEW, "ramp_warmup": 20}
+LEARNERS = {
+    "LASVM": lambda **bounds: LASVM(C=2.0, gamma=0.3, cache_mb=0.02, **bounds),
+    "LASVM, linear": lambda **bounds: LASVM(C=0.5, kernel="linear", **bounds),
+    "G": lambda **bounds: LASVMG(C=2.0, gamma=0.3, **FEW, **bounds),
+    "NC": lambda **bounds: LASVMNC(C=2.0, gamma=0.3, **RAMP, **bounds),
+    "I": lambda **bounds: LASVMI(C=2.0, gamma=0.3, **RAMP, **bounds),
+    "FULL": lambda **bounds: FullSVM(C=2.0, gamma=0.3, **bounds),
+}
+BOUNDS = {
+    "unbounded": {},
+    "remove": {"budget": 25},
+    "project": {"budget": 25, "on_budget": "project"},
+    "merge": {"budget": 25, "on_budget": "merge"},
+    "window": {"window": 60},
+}
+CLASSES = ["remove", "window", "unbounded"]  # members that only one class has cannot be shared: no "merge"
+N_STEPS = 30
+
+
+class Trial:
+    """A model that something is done to, and the random numbers that tell what."""
+
+    def __init__(self, model, seed):
+        self.model, self.rng = model, np.random.default_rng(seed)
+        self.is_binary = not isinstance(model, OneVsRest)
+        self.n_new, self.used = 0, []
+
+    def label(self):
+        return bool(self.rng.random() < 0.4) if self.is_binary else int(self.rng.integers(3))
+
+    def ids(self, n):
+        """None, or some that are new, some that are not, and perhaps one that occurs twice."""
+        if self.rng.random() < 0.4:
+            return None
+        new = self.rng.integers(-(2**63), 2**62, n) if self.rng.random() < 0.3 else self.rng.integers(0, 10**6, n)
+        ids = np.where(self.rng.random(n) < 0.3, self.rng.choice([*self.used, 3, 4], n), new)
+        self.used = [*self.used, *ids.tolist()][-50:]
+        return ids
+
+    def row(self):
+        """Some known features, and perhaps a new one."""
+        x = {str(d): float(self.rng.normal()) for d in self.rng.choice(12, self.rng.integers(0, 6), replace=False)}
+        if self.rng.random() < 0.3:
+            self.n_new += 1
+            x[f"new {self.n_new}"] = 1.0
+        return x
+
+    def learn(self, X, n):
+        y, w = [self.label() for _ in range(n)], self.rng.choice([0.0, 0.5, 1.0, 3.0], n)
+        self.model.learn_many(X, y, w=w, ids=self.ids(n))
+
+    # --- what may be done ---------------------------------------------------------------------------------------------
+
+    def learn_one(self):
+        for _ in range(5):
+            ids = self.ids(1)
+            weight = float(self.rng.choice([0.0, 0.5, 3.0]))
+            self.model.learn_one(self.row(), self.label(), w=weight, id=None if ids is None else int(ids[0]))
+
+    def learn_dense(self):
+        n = int(self.rng.integers(1, 40))
+        X = self.rng.normal(size=(n, int(self.rng.integers(1, 25))))
+        self.learn(X, n)
+
+    def learn_bits(self):
+        n = int(self.rng.integers(1, 40))
+        self.learn((self.rng.random((n, 20)) < 0.3).astype(float), n)
+
+    def learn_sparse(self):
+        n = int(self.rng.integers(1, 40))
+        self.learn(sp.random(n, 3000, 0.003, format="csr", rng=self.rng), n)
+
+    def learn_dicts(self):
+        n = int(self.rng.integers(1, 40))
+        self.learn([self.row() for _ in range(n)], n)
+
+    def forget(self):
+        support = self.model.support_ids
+        leaving = self.rng.choice(support, min(len(support), int(self.rng.integers(1, 6))), replace=False)
+        self.model.forget([*leaving.tolist(), 12345])
+
+    def relabel(self):
+        if self.is_binary and self.model.n_support:
+            self.model.relabel(self.rng.choice(self.model.support_ids, 3), self.label())
+
+    def finish(self):
+        self.model.finish(1e-3)
+
+    def sparsify(self):
+        if hasattr(self.model, "sparsify"):
+            self.model.sparsify()
+
+    def predict(self):
+        self.model.predict_one(self.row() | {"unknown": 1.0})
+        for X in (self.rng.normal(size=(20, 40)), sp.random(20, 5000, 0.01, format="csr"), [self.row(), {}]):
+            assert np.isfinite(self.model.decision_function_many(X)).all()
+            self.model.predict_proba_many(X)
+
+    def copy(self):
+        digest, kept = self.model.digest(), self.model
+        self.model = copy.copy(kept)
+        self.learn_dense()
+        assert kept.digest() == digest
+        self.model = kept
+
+    def restore(self):
+        digest = self.model.digest()
+        self.model = type(self.model).from_bytes(self.model.to_bytes())
+        assert self.model.digest() == digest
+
+    STEPS = (
+        *(learn_one, learn_dense, learn_bits, learn_sparse, learn_dicts) * 2,
+        *(forget, relabel, finish, sparsify, predict, copy, restore),
+    )
+
+
+def check(model):
+    """What is kept up to date is what it would be if it were computed anew."""
+    if isinstance(model, OneVsRest):
+        for of_class in model._models.values():
+            check(of_class)
+        numbers, _ = model._members()
+        assert set(numbers.tolist()) <= set(model._union.ids[storage.live_slots(model._union)].tolist())
+        return
+    s, live = model._expansion, storage.live_slots(model._expansion)
+    alpha, y = s.alpha[live], s.y[live].astype(float)
+    assert s.counts[HOLES] == s.counts[SLOTS] - len(live)
+    assert ((s.lo[live] <= alpha) & (alpha <= s.hi[live])).all()
+    assert np.count_nonzero(s.alpha) == np.count_nonzero(alpha)
+    if isinstance(model, LASVM):
+        assert abs(alpha.sum()) <= 1e-9 * (1.0 + np.abs(alpha).sum())
+    X = storage.rows_of(s, live, len(model._features)).toarray().astype(float)
+    K = naive.gram(model._kernel, X, X)
+    rounding = 1e-4 * (1.0 + np.abs(alpha).sum() * np.abs(K).max(initial=0.0))
+    np.testing.assert_allclose(s.g[live], y - K @ alpha, rtol=0, atol=rounding)
+
+
+@pytest.fixture(autouse=True)
+def small_matrices(monkeypatch):
+    """Wide data are compressed early."""
+    monkeypatch.setattr(storage, "WIDE_BYTES", 4 * 60_000)
+
+
+def run(model, seed):
+    trial = Trial(model, seed)
+    for step in trial.rng.choice(len(Trial.STEPS), N_STEPS):
+        Trial.STEPS[step](trial)
+        check(trial.model)
+    return trial.model
+
+
+@pytest.mark.parametrize("bounds", BOUNDS)
+@pytest.mark.parametrize("name", LEARNERS)
+def test_a_model_stays_consistent_whatever_is_done(name, bounds):
+    model = run(LEARNERS[name](**BOUNDS[bounds]), 100 * list(LEARNERS).index(name) + list(BOUNDS).index(bounds))
+    assert model.n_seen > 100
+
+
+@pytest.mark.parametrize("bounds", CLASSES)
+@pytest.mark.parametrize("name", ["LASVM", "G", "FULL"])
+def test_models_of_classes_stay_consistent_whatever_is_done(name, bounds):
+    model = run(OneVsRest(LEARNERS[name](**BOUNDS[bounds])), 1000 + CLASSES.index(bounds))
+    assert model.n_seen > 100

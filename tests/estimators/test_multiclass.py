@@ -1,0 +1,466 @@
+"""One-versus-rest: each class has the model it would have alone, and kernel values are computed once for all."""
+
+import copy
+import datetime
+import itertools
+import pickle
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+import scipy.sparse as sp
+from river import checks
+
+from streamsvm import LASVM, LASVMG, LASVMNC, FullSVM, OneVsRest, SnapshotError
+from streamsvm.core import storage
+from streamsvm.core.expansion import COMPRESSED, HOLES, SLOTS, STORAGE
+from streamsvm.online import arrival
+
+NAMES = np.array(["red", "green", "blue", "gold"])
+
+
+def problem(seed=0, n=600, d=20, noise=0.5):
+    """Four classes around four centres."""
+    rng = np.random.default_rng(seed)
+    classes = rng.integers(4, size=n)
+    X = rng.normal(size=(4, d))[classes] + noise * rng.normal(size=(n, d))
+    return X, NAMES[classes]
+
+
+def binary(seed=1):
+    """Features that are 0 or 1."""
+    X, y = problem(seed, d=40, noise=1.0)
+    return (X > 0.0).astype(float), y
+
+
+def text(seed=2):
+    """Wide and sparse: compressed after some hundred examples."""
+    rng = np.random.default_rng(seed)
+    classes = rng.integers(4, size=400)
+    X = sp.random(400, 12_000, 0.002, format="lil", rng=rng)
+    X[np.arange(400), classes * 3 + rng.integers(6, size=400)] = 1.0
+    return X.tocsr(), NAMES[classes]
+
+
+DATA = {"dense": problem(), "few features": problem(d=3), "binary": binary(), "text": text()}
+MODELS = {
+    "LASVM": LASVM(C=10.0, gamma=0.05),
+    "LASVM, one REPROCESS": LASVM(C=10.0, gamma=0.05, reprocess=1, pos_weight=2.0, cache_mb=0.01),
+    "LASVM, linear": LASVM(C=1.0, kernel="linear"),
+    "LASVM, budget": LASVM(C=10.0, gamma=0.05, budget=60),
+    "LASVM, projecting": LASVM(C=10.0, gamma=0.05, budget=60, on_budget="project"),
+    "LASVM, window": LASVM(C=10.0, gamma=0.05, window=150),
+    "G": LASVMG(C=10.0, gamma=0.05, clean_every=50, max_non_sv=20),
+    "NC": LASVMNC(C=10.0, gamma=0.05, clean_every=30, max_non_sv=10, ramp_warmup=50),
+}
+every_model = pytest.mark.parametrize("model", MODELS.values(), ids=MODELS)
+some_models = pytest.mark.parametrize("name", ["LASVM", "G"])
+
+
+def separate(model, X, y, labels, **others):
+    """Binary models, each trained alone."""
+    models = {}
+    for label in labels:
+        models[label] = model.clone()
+        models[label].learn_many(X, y == label, **others)
+    return models
+
+
+def together(model, X, y, cut=None, **others):
+    ovr = OneVsRest(model, classes=NAMES.tolist())
+    n = X.shape[0]
+    for b in range(0, n, cut or n):
+        e = b + (cut or n)
+        ovr.learn_many(X[b:e], y[b:e], **{name: values[b:e] for name, values in others.items()})
+    return ovr
+
+
+# ------------------------------------------------------------------------------------------- the models of the classes
+
+
+@pytest.mark.parametrize(
+    ("name", "data"),
+    [*itertools.product(MODELS, ("dense", "few features", "binary")), ("LASVM", "text"), ("G", "text")],
+)
+def test_each_class_has_the_model_that_it_would_have_alone(name, data):
+    model, (X, y) = MODELS[name], DATA[data]
+    ovr, models = together(model, X, y), separate(model, X, y, NAMES)
+    for label, alone in models.items():
+        assert ovr._models[label].digest() == alone.digest()
+    values = ovr.decision_function_many(X)
+    assert np.array_equal(values, np.column_stack([alone.decision_function_many(X) for alone in models.values()]))
+    assert ovr._union.counts[HOLES] < ovr._union.counts[SLOTS]
+
+
+def test_the_text_is_compressed_and_the_holes_are_squeezed():
+    X, y = DATA["text"]
+    ovr = together(MODELS["LASVM"], X, y)
+    assert ovr._union.counts[STORAGE] == COMPRESSED
+    X, y = problem(3, 4000, 10, 1.5)
+    ovr = together(LASVMG(C=10.0, gamma=0.05, clean_every=50, max_non_sv=0), X, y)
+    assert ovr._union.counts[SLOTS] < 4000 * 0.75
+    for label, alone in separate(ovr.model, X, y, NAMES).items():
+        assert ovr._models[label].digest() == alone.digest()
+
+
+@some_models
+def test_kernel_values_are_computed_once(name):
+    X, y = problem(4, 3000, noise=1.2)
+    model = MODELS[name]
+    ovr, models = together(model, X, y), separate(model, X, y, NAMES)
+    ovr.decision_function_many(X)
+    for alone in models.values():
+        alone.decision_function_many(X)
+    assert ovr.kernel_evaluations < 0.7 * sum(alone.kernel_evaluations for alone in models.values())
+
+
+@every_model
+@pytest.mark.parametrize("cut", [1, 37, 256, 257])
+def test_batches_may_be_cut_anywhere(model, cut):
+    X, y = DATA["dense"]
+    rng = np.random.default_rng(5)
+    others = {"w": rng.uniform(0.0, 2.0, len(X)), "ids": rng.permutation(len(X)) // 2}
+    assert together(model, X, y, cut, **others).digest() == together(model, X, y, **others).digest()
+
+
+@some_models
+def test_learn_many_is_a_loop_of_learn_one(name):
+    X, y = DATA["few features"]
+    w = np.random.default_rng(6).uniform(0.0, 2.0, len(X))
+    one, many = OneVsRest(MODELS[name]), OneVsRest(MODELS[name])
+    for t in range(len(X)):
+        one.learn_one(dict(enumerate(X[t])), y[t], w=w[t])
+    many.learn_many(pd.DataFrame(X, columns=[*range(3)]), pd.Series(y), w)
+    assert one.digest() == many.digest()
+    assert one.decision_function_one(dict(enumerate(X[0]))) == dict(
+        zip(many.labels, many.decision_function_many(X[:1])[0], strict=True)
+    )
+
+
+@every_model
+def test_examples_that_come_again_are_known_by_their_ids(model):
+    """As they are, in other features, twice in a block: each class heeds those that it has not as members."""
+    X, y = DATA["dense"]
+    ids = np.arange(len(X)) * 7
+    again = X.copy()
+    again[::5] += 0.01
+    ids_again = ids.copy()
+    ids_again[100:200] = ids[:100]
+    ovr, models = together(model, X, y, ids=ids), separate(model, X, y, NAMES, ids=ids)
+    ovr.learn_many(again, y, ids=ids_again)
+    for label, alone in models.items():
+        alone.learn_many(again, y == label, ids=ids_again)
+        assert np.array_equal(alone.dual_coef, ovr._models[label].dual_coef)
+    values = np.column_stack([alone.decision_function_many(X) for alone in models.values()])
+    assert np.array_equal(ovr.decision_function_many(X), values)
+
+
+@every_model
+def test_other_labels_and_weights_under_known_ids_are_corrections(model):
+    X, y = DATA["dense"]
+    rng = np.random.default_rng(8)
+    ids, w = rng.integers(0, 200, len(X)), rng.choice([0.0, 1.0, 1.0, 2.0], len(X))
+    X, y = X[ids], y[ids]
+    y = np.where(rng.random(len(y)) < 0.2, rng.choice(NAMES, len(y)), y)
+    ovr, models = together(model, X, y, 37, ids=ids, w=w), separate(model, X, y, NAMES, ids=ids, w=w)
+    for label, alone in models.items():
+        assert np.array_equal(alone.dual_coef, ovr._models[label].dual_coef)
+    numbers, _ = ovr._members()
+    U, live = ovr._union, storage.live_slots(ovr._union)
+    members = U.born[live[np.isin(U.ids[live], numbers)]]
+    assert len(np.unique(members)) == len(numbers) == len(members)
+    assert ovr.next_id == ovr.n_seen == len(X)
+
+
+def test_a_correction_may_begin_a_class():
+    X, y = DATA["dense"]
+    ovr = OneVsRest(LASVM(C=10.0, gamma=0.05))
+    ovr.learn_many(X[:200], y[:200], ids=np.arange(200) + 70)
+    number = int(ovr.support_ids[4])
+    ovr.learn_one(dict(enumerate(X[number - 70])), "new", id=number)
+    assert ovr.predict_one(dict(enumerate(X[number - 70]))) == "new"
+    U, live = ovr._union, storage.live_slots(ovr._union)
+    for label in NAMES:
+        s = ovr._models[label]._expansion
+        slots = storage.live_slots(s)
+        assert (s.y[slots[np.isin(s.ids[slots], U.ids[live[U.born[live] == number]])]] < 0).all()
+    ovr.learn_one({0: 1.0}, "red")
+    assert ovr.next_id == 271
+    assert OneVsRest.from_bytes(ovr.to_bytes()).next_id == 271
+
+
+@every_model
+def test_weights_and_times(model):
+    X, y = DATA["few features"]
+    w = np.random.default_rng(7).choice([0.0, 0.5, 3.0], len(X))
+    model = model.clone({"window": datetime.timedelta(seconds=200)})
+    start = datetime.datetime(2026, 1, 1)
+    t = [start + datetime.timedelta(seconds=float(s)) for s in np.arange(len(X)) - 60.0 * (np.arange(len(X)) % 9 == 0)]
+    ovr, models = together(model, X, y, w=w, t=t), separate(model, X, y, NAMES, w=w, t=t)
+    for label, alone in models.items():
+        assert ovr._models[label].digest() == alone.digest()
+
+
+# ---------------------------------------------------------------------------------------------------------- new classes
+
+
+def test_a_class_that_appears_learns_its_example_and_then_the_others_members():
+    X, y = DATA["dense"]
+    first = np.flatnonzero(y == "gold")[30]
+    known = (y != "gold") | (np.arange(len(X)) >= first)
+    X, y = X[known], y[known]
+    t = int(np.flatnonzero(y == "gold")[0])
+    ovr = OneVsRest(MODELS["LASVM"])
+    ovr.learn_many(X[:t], y[:t])
+    assert "gold" not in ovr.labels
+    numbers, _ = ovr._members()
+    ovr.learn_many(X[t:], y[t:])
+    alone = MODELS["LASVM"].clone()
+    alone.learn_one(dict(enumerate(X[t])), True, id=t)
+    alone.learn_many(X[numbers], np.zeros(len(numbers), bool), ids=numbers)
+    alone.learn_many(X[t + 1 :], y[t + 1 :] == "gold", ids=np.arange(t + 1, len(X)))
+    assert np.array_equal(ovr._models["gold"].dual_coef, alone.dual_coef)
+    assert np.mean(ovr.predict_many(X) == y) > 0.95
+
+
+@every_model
+@pytest.mark.parametrize("cut", [1, 100])
+def test_classes_that_appear_do_so_however_batches_are_cut(model, cut):
+    X, y = DATA["dense"]
+    order = np.argsort(y, kind="stable")[:400]
+    X, y = np.vstack([X[order], X[:100]]), np.concatenate([y[order], y[:100]])
+    whole, pieces = OneVsRest(model), OneVsRest(model)
+    whole.learn_many(X, y)
+    for b in range(0, len(X), cut):
+        pieces.learn_many(X[b : b + cut], y[b : b + cut])
+    assert whole.labels == pieces.labels == list(dict.fromkeys(y))
+    assert whole.digest() == pieces.digest()
+
+
+def test_before_there_is_a_class():
+    ovr = OneVsRest(LASVM())
+    assert ovr.predict_one({"a": 1.0}) is None
+    assert ovr.predict_proba_one({"a": 1.0}) == {}
+    assert ovr.predict_many(np.ones((2, 1))).tolist() == [None, None]
+    assert ovr.decision_function_many(np.ones((2, 1))).shape == (2, 0)
+    ovr.learn_one({"a": 1.0}, 7)
+    assert ovr.predict_one({"a": 1.0}) == 7
+    assert ovr.predict_proba_one({"a": 1.0}) == {7: 1.0}
+    assert OneVsRest(LASVM(), classes=["x", "y"]).predict_proba_one({}) == {"x": 0.5, "y": 0.5}
+
+
+# ---------------------------------------------------------------------------------------------------------- prediction
+
+
+@pytest.mark.parametrize(
+    "labels", [["a", "b"], [3, 1], [True, False], [("a", 1), "b"]], ids=["strings", "integers", "bools", "mixed"]
+)
+def test_labels_of_many_kinds(labels):
+    X, _ = problem(8, 200)
+    which = (X[:, 0] > 0).astype(int)
+    y = [labels[k] for k in which]
+    ovr = OneVsRest(LASVM(C=10.0, gamma=0.05), classes=labels)
+    ovr.learn_many(X, y)
+    ovr.finish()
+    values, p = ovr.decision_function_many(X), ovr.predict_proba_many(X)
+    predicted = ovr.predict_many(X)
+    assert list(predicted) == [labels[k] for k in values.argmax(axis=1)]
+    assert np.mean([a == b for a, b in zip(predicted, y, strict=True)]) > 0.95
+    assert np.allclose(p.sum(axis=1), 1.0)
+    x = dict(enumerate(X[0]))
+    assert ovr.predict_one(x) == predicted[0]
+    assert ovr.predict_proba_one(x) == dict(zip(labels, p[0], strict=True))
+
+
+def test_frames_give_frames():
+    X, y = DATA["few features"]
+    names = ["f", "g", "h"]
+    for frame, series in (
+        (pd.DataFrame(X, columns=names), pd.Series(y, name="colour")),
+        (pl.DataFrame(X, names), pl.Series("colour", y)),
+    ):
+        ovr = OneVsRest(LASVM(C=10.0, gamma=0.3))
+        ovr.learn_many(frame, series)
+        predicted = ovr.predict_many(frame)
+        assert type(predicted) is type(series)
+        assert predicted.name == "colour"
+        assert (predicted.to_numpy() == y).mean() > 0.7
+        for table in (ovr.decision_function_many(frame), ovr.predict_proba_many(frame)):
+            assert type(table) is type(frame)
+            assert list(table.columns) == ovr.labels
+    assert list(ovr.predict_proba_many(pd.DataFrame(X, columns=names, index=range(5, 605))).index) == [*range(5, 605)]
+
+
+def test_one_is_predicted_as_many_are():
+    X, y = DATA["binary"]
+    ovr = together(MODELS["LASVM"], X, y)
+    ovr.finish()
+    X = X[:20] * np.linspace(0.5, 1.5, 20)[:, np.newaxis]
+    values = ovr.decision_function_many(X)
+    for x, row in zip(X, values, strict=True):
+        assert [*ovr.decision_function_one(dict(enumerate(x)) | {"unknown": 0.0}).values()] == row.tolist()
+
+
+# ------------------------------------------------------------------------------------------------- afterwards
+
+
+@every_model
+def test_finish_and_forget_are_those_of_each_class(model):
+    X, y = DATA["dense"]
+    ids = np.arange(len(X)) + 1000
+    ovr, models = together(model, X, y, ids=ids), separate(model, X, y, NAMES, ids=ids)
+    ovr.finish(1e-4)
+    leaving, n_members = ovr.support_ids[::3], ovr.n_members
+    for alone in models.values():
+        alone.finish(1e-4)
+    assert set(ovr.support_ids) == set(np.concatenate([alone.support_ids for alone in models.values()]))
+    assert ovr.n_support == len(ovr.support_ids)
+    assert ovr.forget([*leaving, 5]) == len(leaving)
+    assert ovr.n_members == n_members - len(leaving)
+    assert not np.isin(leaving, ovr.support_ids).any()
+    assert ovr.forget(leaving) == 0
+    ovr.learn_many(X[:50], y[:50])
+    for label, alone in models.items():
+        alone.forget(leaving)
+        alone.learn_many(X[:50], y[:50] == label)
+        assert np.array_equal(alone.dual_coef, ovr._models[label].dual_coef)
+
+
+@pytest.mark.parametrize(
+    ("model", "data"), [*((name, "dense") for name in MODELS), ("LASVM", "binary"), ("LASVM", "text"), ("G", "text")]
+)
+def test_a_restored_model_continues_bit_for_bit(model, data, tmp_path):
+    X, y = DATA[data]
+    ovr = OneVsRest(MODELS[model], classes=["gold"])
+    ovr.learn_many(X[:300], y[:300])
+    ovr.save(tmp_path / "model")
+    restored = [
+        OneVsRest.load(tmp_path / "model"),
+        OneVsRest.from_bytes(ovr.to_bytes(), cache_mb=0.01),
+        pickle.loads(pickle.dumps(ovr)),  # noqa: S301 # our own
+        copy.deepcopy(ovr),
+    ]
+    ovr.learn_many(X[300:], y[300:])
+    ovr.finish()
+    for other in restored:
+        other.learn_many(X[300:], y[300:])
+        other.finish()
+        assert other.digest() == ovr.digest()
+        assert np.array_equal(other.decision_function_many(X), ovr.decision_function_many(X))
+        assert other.labels == ovr.labels
+    assert restored[0]._get_params()["classes"] == ["gold"]
+    assert restored[1].model.cache_mb == 0.01
+
+
+def test_what_a_snapshot_cannot_hold_is_named():
+    ovr = OneVsRest(LASVM())
+    ovr.learn_one({"a": 1.0}, ("x", "y"))
+    with pytest.raises(SnapshotError, match=r"\('x', 'y'\) is a tuple"):
+        ovr.to_bytes()
+    with pytest.raises(SnapshotError, match="'OneVsRest' snapshot, expected 'LASVM'"):
+        LASVM.from_bytes(OneVsRest(LASVM()).to_bytes())
+
+
+def test_an_interrupt_leaves_a_model_that_learns_on(monkeypatch):
+    X, y = DATA["dense"]
+    ovr = together(MODELS["LASVM"], X[:300], y[:300])
+    calls, make_room = [], arrival.make_room
+
+    def interrupt(*arguments):
+        calls.append(arguments)
+        if len(calls) == 3:
+            raise KeyboardInterrupt
+        return make_room(*arguments)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(arrival, "make_room", interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            ovr.learn_many(np.pad(X[300:], ((0, 0), (0, 100))), y[300:])
+    assert np.mean(ovr.predict_many(np.pad(X, ((0, 0), (0, 200)))) == y) > 0.95
+    ovr.learn_many(np.pad(X, ((0, 0), (0, 100))), y)
+    ovr.finish()
+    assert np.mean(ovr.predict_many(X) == y) > 0.95
+
+
+# --------------------------------------------------------------------------------------------------------------- errors
+
+
+def test_parameters_are_checked():
+    with pytest.raises(TypeError, match="must be one of LASVM, LASVMG"):
+        OneVsRest("LASVM")
+    with pytest.raises(TypeError, match="must be one of LASVM, LASVMG"):
+        OneVsRest(OneVsRest(LASVM()))
+    with pytest.raises(ValueError, match='on_budget="merge"'):
+        OneVsRest(LASVM(budget=10, on_budget="merge"))
+    with pytest.raises(ValueError, match="classes holds 'a' twice"):
+        OneVsRest(LASVM(), classes=["a", "b", "a"])
+    with pytest.raises(TypeError, match="classes='ab' must be a list"):
+        OneVsRest(LASVM(), classes="ab")
+
+
+REFUSED = {
+    "a label that is None": ([1.0], [None], {}, ValueError, r"y\[0\] is None"),
+    "a label that is NaN": ([1.0], [float("nan")], {}, ValueError, r"y\[0\] is nan"),
+    "a label that is a list": ([1.0], [["a"]], {}, TypeError, r"y\[0\] is \['a'\], a list"),
+    "one label": ([1.0], "ab", {}, TypeError, "y='ab' must be a sequence"),
+    "too few labels": ([1.0, 2.0], ["a"], {}, ValueError, "y has 1 labels for 2 rows"),
+    "a feature that is infinite": ([1.0, np.inf], ["a", "c"], {}, ValueError, "feature 0 in row 1 is inf"),
+    "a weight below 0": ([1.0], ["a"], {"w": -1.0}, ValueError, "w holds -1.0"),
+    "a weight too large": ([1.0], ["a"], {"w": 1e308}, ValueError, "w holds 1e"),
+    "an id that is none": ([1.0], ["a"], {"ids": [0.5]}, ValueError, "integers are needed"),
+}
+
+
+@pytest.mark.parametrize(("x", "y", "others", "error", "message"), REFUSED.values(), ids=REFUSED)
+def test_what_is_refused_changes_nothing(x, y, others, error, message):
+    X, labels = problem(9, 60, 1)
+    ovr = OneVsRest(LASVM(C=100.0))
+    ovr.learn_many(X, labels)
+    before = ovr.digest()
+    with pytest.raises(error, match=message):
+        ovr.learn_many(np.array(x)[:, np.newaxis], y, **others)
+    assert ovr.digest() == before
+    ovr.learn_many(X, labels)
+
+
+def test_one_example_that_is_refused_changes_nothing():
+    X, labels = problem(9, 60, 2)
+    ovr, poly = OneVsRest(LASVM(C=100.0)), OneVsRest(LASVM(kernel="poly"))
+    for model in (ovr, poly):
+        model.learn_many(X, labels)
+    before = ovr.digest(), poly.digest()
+    for x, y, others, error, message in (
+        ({"a": float("nan")}, "new", {}, ValueError, "feature 'a' is nan"),
+        ({"a": "b"}, "new", {}, TypeError, "feature 'a' is 'b'"),
+        ({0: 1.0}, None, {}, ValueError, "y is None"),
+        ({0: 1.0}, {}, {}, TypeError, "y is {}, a dict"),
+        ({0: 1.0}, "new", {"w": -1.0}, ValueError, "w=-1.0"),
+        ({0: 1.0}, "new", {"id": "x"}, ValueError, "id='x'"),
+    ):
+        with pytest.raises(error, match=message):
+            ovr.learn_one(x, y, **others)
+    with pytest.raises(ValueError, match="kernel of example 60 with itself"):
+        poly.learn_one({0: 1e15}, "new")
+    with pytest.raises(ValueError, match=r"X\[1\].*scale the features"):
+        poly.predict_many(np.array([[1.0, 1.0], [1e17, 1e17]]))
+    for call in (poly.predict_one, poly.predict_proba_one, poly.decision_function_one):
+        with pytest.raises(ValueError, match="scale the features"):
+            call({0: 1e17})
+    with pytest.raises(ValueError, match="tol=0"):
+        ovr.finish(0)
+    with pytest.raises(ValueError, match="signed 64-bit"):
+        ovr.forget("a")
+    assert (ovr.digest(), poly.digest()) == before
+    assert ovr.labels == sorted(set(ovr.labels), key=ovr.labels.index)
+
+
+@pytest.mark.parametrize(
+    ("model", "n_checks"), [(OneVsRest(LASVM()), 65), (OneVsRest(FullSVM(C=10.0), classes=[True]), 65)]
+)
+def test_every_check_of_river_passes(model, n_checks):
+    assert model._unit_test_skips() == set()
+    collected = list(checks.yield_checks(model))
+    assert len(collected) == n_checks
+    for check in collected:
+        check(model.clone())
