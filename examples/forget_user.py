@@ -15,7 +15,7 @@ y = X[:, 0] * X[:, 1] + 0.3 * rng.normal(size=1500) > 0
 ids = np.arange(1500)
 user = rng.integers(0, 50, size=1500)  # whose an example is
 
-model = LASVM(C=5.0, gamma=0.3, tau=1e-6)
+model = LASVM(C=5.0, gamma=0.3, tol=1e-6)
 model.learn_many(X, y, ids=ids)
 model.finish()
 before = model.decision_function_many(X)

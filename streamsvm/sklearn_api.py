@@ -26,14 +26,13 @@ except ImportError as error:
 from streamsvm.core import arguments, storage
 from streamsvm.core.expansion import SLOTS
 from streamsvm.estimators.classifier import OnlineSVM
-from streamsvm.estimators.learners import LASVM, LASVMG, LASVMI, LASVMNC, FullSVM
+from streamsvm.estimators.learners import ALGORITHMS
 from streamsvm.estimators.multiclass import OneVsRest
 from streamsvm.online.lasvm import keep_block
 from streamsvm.online.sigmoid import probabilities
 
-ALGORITHMS = {"LASVM": LASVM, "G": LASVMG, "NC": LASVMNC, "I": LASVMI, "FULL": FullSVM}
-RAMP = ("NC", "I")  # give examples up on purpose
-ONE_PASS = ("FULL", *RAMP)  # for FULL keeps them all
+RAMP = ("lasvm-nc", "lasvm-i")  # give examples up on purpose
+ONE_PASS = ("full", *RAMP)  # for FULL keeps them all
 # what the engine is compiled for; numba takes read-only arrays, which joblib maps from files, for another type
 FORM = {"accept_sparse": "csr", "dtype": (np.float64, np.float32), "order": "C", "force_writeable": True}
 
@@ -50,9 +49,10 @@ class LASVMClassifier(ClassifierMixin, BaseEstimator):
 
     Parameters
     ----------
-    name
-        The algorithm: ``"LASVM"`` has a bias; ``"G"`` and ``"FULL"`` have none, and the latter keeps every
-        example; ``"NC"`` and ``"I"`` are ``"G"`` with the ramp loss, which gives up examples that look like noise.
+    algorithm
+        ``"lasvm"`` has a bias; ``"lasvm-g"`` and ``"full"`` have none, and the latter keeps every
+        example; ``"lasvm-nc"`` and ``"lasvm-i"`` are
+        ``"lasvm-g"`` with the ramp loss, which gives up examples that look like noise.
     C
         Bound on the coefficients: how much one example on the wrong side may count.  Positive.
     kernel
@@ -67,14 +67,14 @@ class LASVMClassifier(ClassifierMixin, BaseEstimator):
     class_weight
         Factors on C by class, 1 for those that are not named; ``"balanced"``: inversely proportional to how frequent
         they are, for `fit` only.
-    tau
+    tol
         Tolerance of the optimality conditions.
     ramp_s
-        For ``"NC"`` and ``"I"``: where the ramp begins, the loss is at most 1 - ramp_s.
+        For ``"lasvm-nc"`` and ``"lasvm-i"``: where the ramp begins, the loss is at most 1 - ramp_s.
     max_iter
         How often `fit` goes through the examples at most.  1 is the online algorithm: one pass, and the model optimised
-        over what it has kept, which is about as accurate.  ``"NC"`` and ``"I"`` always make one pass, and ``"FULL"``
-        needs no more.
+        over what it has kept, which is about as accurate.  ``"lasvm-nc"`` and ``"lasvm-i"`` always make one pass, and
+        ``"full"`` needs no more.
     cache_mb
         Memory for cached kernel rows, in megabytes.
     device
@@ -128,7 +128,7 @@ class LASVMClassifier(ClassifierMixin, BaseEstimator):
 
     def __init__(
         self,
-        name: str = "LASVM",
+        algorithm: str = "lasvm",
         *,
         C: float = 1.0,
         kernel: str = "rbf",
@@ -136,20 +136,20 @@ class LASVMClassifier(ClassifierMixin, BaseEstimator):
         gamma: float | str = "scale",
         coef0: float = 0.0,
         class_weight: dict | str | None = None,
-        tau: float = 1e-3,
+        tol: float = 1e-3,
         ramp_s: float = -1.0,
         max_iter: int = 100,
         cache_mb: float = 256.0,
         device: str = "cpu",
     ) -> None:
-        self.name = name
+        self.algorithm = algorithm
         self.C = C
         self.kernel = kernel
         self.degree = degree
         self.gamma = gamma
         self.coef0 = coef0
         self.class_weight = class_weight
-        self.tau = tau
+        self.tol = tol
         self.ramp_s = ramp_s
         self.max_iter = max_iter
         self.cache_mb = cache_mb
@@ -194,7 +194,7 @@ class LASVMClassifier(ClassifierMixin, BaseEstimator):
         weights = weights * factors[labels]
         self.model_.learn_many(X_once, labels, w=weights, ids=rows)
         self.model_.finish()
-        self.n_iter_ = 1 if self.name in ONE_PASS else self._learn_the_rest(X_once, labels, weights, rows)
+        self.n_iter_ = 1 if self.algorithm in ONE_PASS else self._learn_the_rest(X_once, labels, weights, rows)
         self.n_samples_seen_ = X.shape[0]
         return self
 
@@ -250,17 +250,17 @@ class LASVMClassifier(ClassifierMixin, BaseEstimator):
 
     def _start(self, X: Any, weights: np.ndarray) -> None:
         """Make the model, for these first examples."""
-        if self.name not in ALGORITHMS:
-            raise ValueError(f"name={self.name!r} is unknown; use one of {', '.join(map(repr, ALGORITHMS))}")
+        if self.algorithm not in ALGORITHMS:
+            raise ValueError(f"algorithm={self.algorithm!r} is unknown; use one of {', '.join(map(repr, ALGORITHMS))}")
         self.gamma_ = _width(self.gamma, X, weights)
-        ramp = {"ramp_s": self.ramp_s} if self.name in RAMP else {}
-        model = ALGORITHMS[self.name](
+        ramp: dict[str, Any] = {"ramp_s": self.ramp_s} if self.algorithm in RAMP else {}
+        model = ALGORITHMS[self.algorithm](
             C=self.C,
             kernel=self.kernel,
             gamma=self.gamma_,
             degree=self.degree,
             coef0=self.coef0,
-            tau=self.tau,
+            tol=self.tol,
             cache_mb=self.cache_mb,
             device=self.device,
             **ramp,
@@ -289,7 +289,7 @@ class LASVMClassifier(ClassifierMixin, BaseEstimator):
         if self.max_iter > 1:
             warnings.warn(
                 f"fit stopped after max_iter={self.max_iter} passes, before every example met the margin or was kept; "
-                "scale the features, or raise max_iter or tau",
+                "scale the features, or raise max_iter or tol",
                 ConvergenceWarning,
                 stacklevel=3,
             )
@@ -302,7 +302,7 @@ class LASVMClassifier(ClassifierMixin, BaseEstimator):
         for k, support in enumerate(self._support):
             positive = labels == (1 if len(self.classes_) == 2 else k)
             margins = np.where(positive, 1.0, -1.0) * values[:, k]
-            late |= (margins < 1.0 - self.tau) & ~np.isin(ids, support)
+            late |= (margins < 1.0 - self.tol) & ~np.isin(ids, support)
         return np.flatnonzero(late & (weights > 0.0))
 
     # ----------------------------------------------------------------------------------------------------- prediction

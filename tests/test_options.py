@@ -47,7 +47,7 @@ def of_model(wrapper):
     return lambda **options: wrapper(LASVM(), **options)
 
 
-MODEL = ("C", "gamma", "degree", "coef0", "pos_weight", "tau", "budget", "cache_mb", "seed")
+MODEL = ("C", "gamma", "degree", "coef0", "pos_weight", "tol", "budget", "cache_mb")
 FAMILY = (*MODEL, "clean_every", "max_non_sv")
 RAMP = (*FAMILY, "ramp_s", "ramp_warmup")
 WRAPPER = ("every", "memory", "share", "seed")
@@ -58,7 +58,7 @@ OPTIONS = {
     LASVMI: RAMP,
     FullSVM: MODEL,
     restored: ("cache_mb",),
-    fitted: ("C", "degree", "gamma", "coef0", "tau", "max_iter", "cache_mb"),
+    fitted: ("C", "degree", "gamma", "coef0", "tol", "max_iter", "cache_mb"),
     of_model(StreamingLOO): WRAPPER,
     of_model(StreamingKFold): (*WRAPPER, "k"),
     of_model(ActiveLearner): ("budget", "explore", "seed"),
@@ -78,7 +78,7 @@ OPTIONS = {
     validated: ("C", "gamma", "tol", "cache_mb", "k"),
 }
 ALLOWED = {  # None is another way, -1 and 1e300 are numbers like any others
-    **dict.fromkeys(("C", "tau", "pos_weight", "tol", "share"), (1e300,)),
+    **dict.fromkeys(("C", "pos_weight", "tol", "share"), (1e300,)),
     **dict.fromkeys(("budget", "seed", "pool", "max_iterations", "cache_mb"), (None,)),
     **dict.fromkeys(("delta_max", "expiry"), (None, 1e300)),
     **dict.fromkeys(("coef0", "ramp_s"), (-1.0,)),

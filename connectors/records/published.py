@@ -32,9 +32,9 @@ import numpy as np
 from streamsvm import WarmupScaler
 from streamsvm.core import snapshot
 from streamsvm.estimators.classifier import OnlineSVM
+from streamsvm.estimators.learners import ALGORITHMS
 
 from ..logs.transport import Record, Transport, Unavailable
-from ..settings.sections import ALGORITHMS
 
 logger = logging.getLogger(__name__)
 

@@ -30,10 +30,11 @@ import numpy as np
 from streamsvm import WarmupScaler
 from streamsvm.core import snapshot
 from streamsvm.estimators.classifier import OnlineSVM
+from streamsvm.estimators.learners import ALGORITHMS
 
 from ..records.files import FileError
 from ..records.published import ServedModel
-from ..settings.sections import ALGORITHMS, ConfigError
+from ..settings.sections import ConfigError
 from ..trainer.state.stored import choose_model, read_state
 
 _KERNELS = {"rbf": "rbf", "linear": "linear", "poly": "polynomial", "sigmoid": "sigmoid"}  # our names, and LIBSVM's

@@ -13,21 +13,13 @@ from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
-from streamsvm import LASVM, LASVMG, LASVMI, LASVMNC, FullSVM
+from streamsvm.estimators.classifier import OnlineSVM
+from streamsvm.estimators.learners import ALGORITHMS
 
 from ..logs.transport import TOPIC_NAME
 from ..records.codec import FORMATS, Codec, Limits
 from ..records.formats.avro import AvroMissing, SchemaError
 from .layers import Check, Given, collect
-
-Algorithm = type[LASVM] | type[LASVMG] | type[LASVMNC] | type[LASVMI] | type[FullSVM]
-ALGORITHMS: dict[str, Algorithm] = {
-    "lasvm": LASVM,
-    "lasvm-g": LASVMG,
-    "lasvm-nc": LASVMNC,
-    "lasvm-i": LASVMI,
-    "full": FullSVM,
-}
 
 
 class ConfigError(ValueError):
@@ -231,7 +223,7 @@ class ModelSettings:
     degree: int = _key(3, _at_least(1))
     coef0: float = _key(0.0, _finite)
     pos_weight: float = _key(1.0, _positive)
-    tau: float = _key(1e-3, _positive)
+    tol: float = _key(1e-3, _positive)
     budget: int | None = _key(None, _at_least(3))
     on_budget: str | None = _key(None, _one_of("remove", "project", "merge"))
     window: int | str | None = _key(None, _window)
@@ -245,7 +237,7 @@ class ModelSettings:
     ramp_warmup: int | None = _key(None, _at_least(0))
 
     @property
-    def implementation(self) -> Algorithm:
+    def implementation(self) -> type[OnlineSVM]:
         """The class of the algorithm."""
         return ALGORITHMS[self.algorithm]
 
@@ -255,7 +247,7 @@ class ModelSettings:
         if self.window is not None:
             given["window"] = parse_window(self.window)
         known = inspect.signature(self.implementation).parameters
-        return {name: given.get(name, known[name].default) for name in known if name != "seed"}
+        return {name: given.get(name, known[name].default) for name in known}
 
     def bounds(self) -> dict[str, Any]:
         """What bounds the model, as it is written; None for what plays no part."""

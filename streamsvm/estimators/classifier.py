@@ -89,13 +89,12 @@ class OnlineSVM(base.MiniBatchClassifier):
         degree: int,
         coef0: float,
         pos_weight: float,
-        tau: float,
+        tol: float,
         budget: int | None,
         on_budget: str,
         window: int | datetime.timedelta | None,
         cache_mb: float,
         device: str,
-        seed: int | None,
     ) -> None:
         self.C = C
         self.kernel = kernel
@@ -103,19 +102,16 @@ class OnlineSVM(base.MiniBatchClassifier):
         self.degree = degree
         self.coef0 = coef0
         self.pos_weight = pos_weight
-        self.tau = tau
+        self.tol = tol
         self.budget = budget
         self.on_budget = on_budget
         self.window = window
         self.cache_mb = cache_mb
         self.device = device
-        self.seed = seed
-        for name in ("C", "pos_weight", "tau"):
+        for name in ("C", "pos_weight", "tol"):
             arguments.require_positive(name, getattr(self, name))
         arguments.require_box(C, pos_weight)
         arguments.require_cache(cache_mb)
-        if seed is not None:
-            arguments.require_seed(seed)
         self._kernel = make_kernel(kernel, gamma, degree, coef0)
         arguments.require_bounds(budget, on_budget, window, kernel)
         require_device(device)
@@ -140,7 +136,7 @@ class OnlineSVM(base.MiniBatchClassifier):
 
     @abstractmethod
     def finish(self, tol: float | None = None) -> None:
-        """Optimise over the members until no violation is above `tol` (default `tau`)."""
+        """Optimise over the members until no violation is above `tol` (default `tol`)."""
 
     # ------------------------------------------------------------------------------------------------------- learning
 
@@ -381,7 +377,7 @@ class OnlineSVM(base.MiniBatchClassifier):
         if len(leaving):
             with self._interruptible():
                 s = storage.copy(self._expansion)
-                self._expansion, _ = forget(s, self._kernel, self._problem, leaving, self.tau)
+                self._expansion, _ = forget(s, self._kernel, self._problem, leaving, self.tol)
         return len(leaving)
 
     def relabel(self, ids: Any, y: Any) -> int:
@@ -517,7 +513,7 @@ class OnlineSVM(base.MiniBatchClassifier):
         if new:
             lo, hi = np.where(positive, 0.0, -box)[new], np.where(positive, box, 0.0)[new]
             s = self._beside_members(s, [examples[i] for i in new], lo, hi, numbers[new])
-        leave_out = LeaveOut(s, self._kernel, self._problem, self.tau)
+        leave_out = LeaveOut(s, self._kernel, self._problem, self.tol)
         return leave_out, np.array([slot_of[number] for number in numbers.tolist()], np.int64)
 
     def _beside_members(
@@ -526,7 +522,7 @@ class OnlineSVM(base.MiniBatchClassifier):
         """The members, and behind them examples with alpha = 0, whose box is empty if they violate."""
         self._problem.note(s)
         b, first = self.bias, int(s.counts[SLOTS])
-        top, bottom = max(s.extremes[G_UP], b + self.tau), min(s.extremes[G_DOWN], b - self.tau)
+        top, bottom = max(s.extremes[G_UP], b + self.tol), min(s.extremes[G_DOWN], b - self.tol)
         margins = self._decide_many(examples)
         for rows, q in self._features.batches(examples, learning=False):
             binary = is_binary(s) and is_binary_block(q)
@@ -637,7 +633,7 @@ class OnlineSVM(base.MiniBatchClassifier):
 
     def _make_way(self, now: int) -> None:
         """Before an example is learned: those leave that are too old, and then some if there are as many as may be."""
-        engine = (self._kernel, self._problem, self.tau)
+        engine = (self._kernel, self._problem, self.tol)
         if self._window and now >= self._window.due:
             self._expansion = self._window.forget_old(self._expansion, *engine, now)
             self._window.look(self._expansion)
@@ -832,6 +828,9 @@ class OnlineSVM(base.MiniBatchClassifier):
     def _of_meta(cls, meta: Mapping[str, Any], cache_mb: float | None, device: str | None) -> Self:
         """A model with the stored parameters, which has learned nothing."""
         stored = snapshot.field(meta, "parameters", dict)
+        if "tau" in stored:  # of 0.1.0
+            stored["tol"] = stored.pop("tau")
+            stored.pop("seed", None)
         parameters = {name: _given(stored, name) for name in stored}
         instead = {"cache_mb": cache_mb, "device": device}
         return cls(**parameters | {name: value for name, value in instead.items() if value is not None})

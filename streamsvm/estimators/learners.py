@@ -43,7 +43,7 @@ class LASVM(OnlineSVM):
         Constant of the polynomial and sigmoid kernels.
     pos_weight
         Factor on C for examples of the positive class; above 1 for a rare class.
-    tau
+    tol
         Tolerance: a pair of members is worked on if its gradients differ by more than this, and `finish` stops there.
     budget
         At most so many members, at least 3; default: as many as the data need.  When they are reached, a twentieth
@@ -69,8 +69,6 @@ class LASVM(OnlineSVM):
         `delta_max`. A number: that many times (the paper's algorithm is 1), and further only if `delta_max` is given.
     delta_max
         The largest violation left after an example; default 2 when adaptive.  Smaller is more exact and slower.
-    seed
-        Not used, as nothing is random here; the parameter is there because river looks for it.
 
     Raises
     ------
@@ -119,11 +117,12 @@ class LASVM(OnlineSVM):
         self,
         C: float = 1.0,
         kernel: str = "rbf",
+        *,
         gamma: float = 1.0,
         degree: int = 3,
         coef0: float = 0.0,
         pos_weight: float = 1.0,
-        tau: float = 1e-3,
+        tol: float = 1e-3,
         budget: int | None = None,
         on_budget: str = "remove",
         window: int | datetime.timedelta | None = None,
@@ -131,14 +130,11 @@ class LASVM(OnlineSVM):
         device: str = "cpu",
         reprocess: str | int = "adaptive",
         delta_max: float | None = None,
-        seed: int | None = None,
     ) -> None:
-        super().__init__(
-            C, kernel, gamma, degree, coef0, pos_weight, tau, budget, on_budget, window, cache_mb, device, seed
-        )
+        super().__init__(C, kernel, gamma, degree, coef0, pos_weight, tol, budget, on_budget, window, cache_mb, device)
         self.reprocess = reprocess
         self.delta_max = delta_max
-        self._rule = _rule(tau, reprocess, delta_max)
+        self._rule = _rule(tol, reprocess, delta_max)
 
     @property
     def bias(self) -> float:
@@ -155,24 +151,24 @@ class LASVM(OnlineSVM):
         return max(0.0, float(lasvm.delta(self._expansion)))
 
     def finish(self, tol: float | None = None) -> None:
-        """Optimise over the members until no pair of them violates by more than `tol` (default `tau`).
+        """Optimise over the members until no pair of them violates by more than `tol` (default `tol`).
 
         Call it after the stream, or now and then.  Members that have become useless leave; learning may go on.
         """
-        tol = self.tau if tol is None else tol
+        tol = self.tol if tol is None else tol
         arguments.require_positive("tol", tol)
         steps = self._solve(lambda s: finish(s, self._kernel, tol))
         left = lasvm.delta(self._expansion)
         self._warn_unless_reached(tol, left, steps)
 
 
-def _rule(tau: float, reprocess: str | int, delta_max: float | None) -> lasvm.Rule:
+def _rule(tol: float, reprocess: str | int, delta_max: float | None) -> lasvm.Rule:
     if delta_max is not None:
         arguments.require_positive("delta_max", delta_max)
     if reprocess == "adaptive":
-        return lasvm.Rule(float(tau), -1, DEFAULT_DELTA_MAX if delta_max is None else float(delta_max), SLACK)
+        return lasvm.Rule(float(tol), -1, DEFAULT_DELTA_MAX if delta_max is None else float(delta_max), SLACK)
     if isinstance(reprocess, int | np.integer) and not isinstance(reprocess, bool) and 0 <= reprocess < 2**63:
-        return lasvm.Rule(float(tau), int(reprocess), math.inf if delta_max is None else float(delta_max), 0.0)
+        return lasvm.Rule(float(tol), int(reprocess), math.inf if delta_max is None else float(delta_max), 0.0)
     raise ValueError(f'reprocess={reprocess!r} must be "adaptive" or a number of steps, from 0 to 2**63 - 1')
 
 
@@ -198,7 +194,7 @@ class GapSVM(OnlineSVM):
         arguments.require_at_most_1("ramp_s", ramp_s)
         arguments.require_count("ramp_warmup", ramp_warmup, 0)
         self._rule = gap.Rule(
-            tau=float(self.tau),
+            tau=float(self.tol),
             joint=steps == "pair",
             clean_every=clean_every,
             max_non_sv=int(max_non_sv),
@@ -240,12 +236,12 @@ class GapSVM(OnlineSVM):
         return self._rule.max_non_sv if self._rule.clean_every else None
 
     def finish(self, tol: float | None = None) -> None:
-        """Optimise over the members until none of them violates by more than `tol` (default `tau`).
+        """Optimise over the members until none of them violates by more than `tol` (default `tol`).
 
         Call it after the stream, or now and then; learning may go on.  Members that have become useless leave, except
         in `FullSVM`.  Steps are always of two members.
         """
-        tol = self.tau if tol is None else tol
+        tol = self.tol if tol is None else tol
         arguments.require_positive("tol", tol)
         steps = self._solve(lambda s: finish_without_bias(s, self._kernel, tol, self._members_to_keep))
         self._warn_unless_reached(tol, WithoutBias().violation(self._expansion), steps)
@@ -263,7 +259,7 @@ class GapSVM(OnlineSVM):
         ramp_s
             Where the ramp begins; of use from -1 to 0; default: the model's own, or -1 if it has none.
         tol
-            The violation that may remain, default `tau`.
+            The violation that may remain, default `tol`.
 
         Raises
         ------
@@ -271,7 +267,7 @@ class GapSVM(OnlineSVM):
             If a parameter is out of its range.
         """
         ramp_s = getattr(self, "ramp_s", DEFAULT_RAMP_S) if ramp_s is None else ramp_s
-        tol = self.tau if tol is None else tol
+        tol = self.tol if tol is None else tol
         arguments.require_at_most_1("ramp_s", ramp_s)
         arguments.require_positive("tol", tol)
         steps = self._solve(lambda s: sparsify(s, self._kernel, tol, self._members_to_keep, float(ramp_s)))
@@ -291,7 +287,7 @@ class LASVMG(GapSVM):
 
     Parameters
     ----------
-    C, kernel, gamma, degree, coef0, pos_weight, tau, budget, on_budget, window, cache_mb, device, seed
+    C, kernel, gamma, degree, coef0, pos_weight, tol, budget, on_budget, window, cache_mb, device
         As in `LASVM`.
     clean_every
         Forget useless members after so many examples that became members; at least 1.
@@ -324,11 +320,12 @@ class LASVMG(GapSVM):
         self,
         C: float = 1.0,
         kernel: str = "rbf",
+        *,
         gamma: float = 1.0,
         degree: int = 3,
         coef0: float = 0.0,
         pos_weight: float = 1.0,
-        tau: float = 1e-3,
+        tol: float = 1e-3,
         budget: int | None = None,
         on_budget: str = "remove",
         window: int | datetime.timedelta | None = None,
@@ -337,11 +334,8 @@ class LASVMG(GapSVM):
         clean_every: int = 300,
         max_non_sv: int = 300,
         steps: str = "pair",
-        seed: int | None = None,
     ) -> None:
-        super().__init__(
-            C, kernel, gamma, degree, coef0, pos_weight, tau, budget, on_budget, window, cache_mb, device, seed
-        )
+        super().__init__(C, kernel, gamma, degree, coef0, pos_weight, tol, budget, on_budget, window, cache_mb, device)
         self.clean_every = clean_every
         self.max_non_sv = max_non_sv
         self.steps = steps
@@ -358,11 +352,12 @@ class RampSVM(GapSVM):
         self,
         C: float = 1.0,
         kernel: str = "rbf",
+        *,
         gamma: float = 1.0,
         degree: int = 3,
         coef0: float = 0.0,
         pos_weight: float = 1.0,
-        tau: float = 1e-3,
+        tol: float = 1e-3,
         budget: int | None = None,
         on_budget: str = "remove",
         window: int | datetime.timedelta | None = None,
@@ -373,11 +368,8 @@ class RampSVM(GapSVM):
         steps: str = "pair",
         ramp_s: float = DEFAULT_RAMP_S,
         ramp_warmup: int = 300,
-        seed: int | None = None,
     ) -> None:
-        super().__init__(
-            C, kernel, gamma, degree, coef0, pos_weight, tau, budget, on_budget, window, cache_mb, device, seed
-        )
+        super().__init__(C, kernel, gamma, degree, coef0, pos_weight, tol, budget, on_budget, window, cache_mb, device)
         self.clean_every = clean_every
         self.max_non_sv = max_non_sv
         self.steps = steps
@@ -397,7 +389,7 @@ class LASVMNC(RampSVM):
 
     Parameters
     ----------
-    C, kernel, gamma, degree, coef0, pos_weight, tau, budget, on_budget, window, cache_mb, device, seed
+    C, kernel, gamma, degree, coef0, pos_weight, tol, budget, on_budget, window, cache_mb, device
         As in `LASVM`.
     clean_every, max_non_sv, steps
         As in `LASVMG`.
@@ -446,7 +438,7 @@ class LASVMI(RampSVM):
 
     Parameters
     ----------
-    C, kernel, gamma, degree, coef0, pos_weight, tau, budget, on_budget, window, cache_mb, device, seed
+    C, kernel, gamma, degree, coef0, pos_weight, tol, budget, on_budget, window, cache_mb, device
         As in `LASVM`.
     clean_every, max_non_sv, steps
         As in `LASVMG`.
@@ -490,7 +482,7 @@ class FullSVM(GapSVM):
 
     Parameters
     ----------
-    C, kernel, gamma, degree, coef0, pos_weight, tau, budget, on_budget, window, cache_mb, device, seed
+    C, kernel, gamma, degree, coef0, pos_weight, tol, budget, on_budget, window, cache_mb, device
         As in `LASVM`.
     steps
         As in `LASVMG`.
@@ -520,21 +512,28 @@ class FullSVM(GapSVM):
         self,
         C: float = 1.0,
         kernel: str = "rbf",
+        *,
         gamma: float = 1.0,
         degree: int = 3,
         coef0: float = 0.0,
         pos_weight: float = 1.0,
-        tau: float = 1e-3,
+        tol: float = 1e-3,
         budget: int | None = None,
         on_budget: str = "remove",
         window: int | datetime.timedelta | None = None,
         cache_mb: float = 256.0,
         device: str = "cpu",
         steps: str = "pair",
-        seed: int | None = None,
     ) -> None:
-        super().__init__(
-            C, kernel, gamma, degree, coef0, pos_weight, tau, budget, on_budget, window, cache_mb, device, seed
-        )
+        super().__init__(C, kernel, gamma, degree, coef0, pos_weight, tol, budget, on_budget, window, cache_mb, device)
         self.steps = steps
         self._set_rule(steps)
+
+
+ALGORITHMS: dict[str, type[LASVM] | type[LASVMG] | type[LASVMNC] | type[LASVMI] | type[FullSVM]] = {
+    "lasvm": LASVM,
+    "lasvm-g": LASVMG,
+    "lasvm-nc": LASVMNC,
+    "lasvm-i": LASVMI,
+    "full": FullSVM,
+}

@@ -21,10 +21,10 @@ from streamsvm.core.kernels import LARGEST_KERNEL_VALUE, largest_self_product
 from streamsvm.core.snapshot import SnapshotError
 from streamsvm.estimators.classifier import Examples, OnlineSVM, is_frame, n_learned, series_like
 from streamsvm.estimators.features import PLAIN, FeatureTable, n_rows, too_large
-from streamsvm.estimators.learners import LASVM, LASVMG, LASVMI, LASVMNC, FullSVM
+from streamsvm.estimators.learners import ALGORITHMS, LASVM
 from streamsvm.online import arrival, union
 
-ALGORITHMS: dict[str, type[OnlineSVM]] = {c.__name__: c for c in (LASVM, LASVMG, LASVMNC, LASVMI, FullSVM)}
+BY_CLASS_NAME: dict[str, type[OnlineSVM]] = {algorithm.__name__: algorithm for algorithm in ALGORITHMS.values()}
 
 
 class OneVsRest(base.MiniBatchClassifier):
@@ -74,7 +74,7 @@ class OneVsRest(base.MiniBatchClassifier):
     def __init__(self, model: Any, classes: Iterable[Hashable] | None = None) -> None:
         if type(model) not in ALGORITHMS.values():
             raise TypeError(
-                f"model={model!r} must be one of {', '.join(ALGORITHMS)}; put other steps of a pipeline before: "
+                f"model={model!r} must be one of {', '.join(BY_CLASS_NAME)}; put other steps of a pipeline before: "
                 "scaler | OneVsRest(LASVM())"
             )
         if model.budget is not None and model.on_budget == "merge":
@@ -327,7 +327,7 @@ class OneVsRest(base.MiniBatchClassifier):
 
     def finish(self, tol: float | None = None) -> None:
         """Optimise the model of each class over its members; see `LASVM.finish`."""
-        arguments.require_positive("tol", self._blank.tau if tol is None else tol)
+        arguments.require_positive("tol", self._blank.tol if tol is None else tol)
         self._of_each(lambda model: model.finish(tol))
 
     def _of_each(self, step: Callable[[OnlineSVM], Any]) -> None:
@@ -537,9 +537,9 @@ class OneVsRest(base.MiniBatchClassifier):
         meta, arrays = snapshot.unpack(data, cls.__name__)
         with snapshot.reading(cls.__name__):
             algorithm = snapshot.field(meta, "algorithm", str)
-            if algorithm not in ALGORITHMS:
+            if algorithm not in BY_CLASS_NAME:
                 raise SnapshotError(f"the algorithm {algorithm!r} is unknown to this version")
-            model = cls(ALGORITHMS[algorithm]._of_meta(meta, cache_mb, device))
+            model = cls(BY_CLASS_NAME[algorithm]._of_meta(meta, cache_mb, device))
             model._restore(meta, arrays)
         return model
 

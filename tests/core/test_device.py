@@ -566,7 +566,7 @@ def test_every_learner_has_the_parameter():
 
 def test_the_classifier_of_scikit_learn_has_the_parameter(gpu):
     X, y = some(300)
-    here, there = (LASVMClassifier(C=2.0, tau=1e-4, device=name).fit(X, y) for name in ("cpu", "cuda"))
+    here, there = (LASVMClassifier(C=2.0, tol=1e-4, device=name).fit(X, y) for name in ("cpu", "cuda"))
     close(there.decision_function(X), here.decision_function(X), rtol=1e-2)
     assert gpu.launched[0] > 0
 

@@ -488,7 +488,7 @@ NAN, INF = float("nan"), float("inf")
     {
         "C": [0, -1.0, NAN, INF, "1", None],
         "pos_weight": [0, -1.0, NAN, INF, "1", None],
-        "tau": [0, -1.0, NAN, INF, "1", None],
+        "tol": [0, -1.0, NAN, INF, "1", None],
         "cache_mb": [0, -1.0, NAN, INF, "1", None],
         "gamma": [0, -1.0, NAN, INF, "1", None, 1e39],
         "degree": [0, -1, 2.5, NAN, "three", None],
@@ -525,7 +525,7 @@ def test_a_bad_parameter_of_the_gap_family_is_named(name, values):
 @pytest.mark.parametrize("numbers", [(1, 2), (np.float32(1.0), np.int64(2)), (np.int64(1), np.int8(2))])
 def test_parameters_may_be_numbers_of_any_type(numbers):
     C, degree = numbers
-    model = LASVM(C=C, kernel="poly", degree=degree, gamma=C, coef0=C, tau=C, cache_mb=C, pos_weight=C, delta_max=C)
+    model = LASVM(C=C, kernel="poly", degree=degree, gamma=C, coef0=C, tol=C, cache_mb=C, pos_weight=C, delta_max=C)
     model.learn_one({"a": 1.0}, True)
     assert LASVM.from_bytes(model.to_bytes()).digest() == model.digest()
 

@@ -24,7 +24,7 @@ from sklearn.utils.estimator_checks import estimator_checks_generator, parametri
 from streamsvm import LASVM, OneVsRest
 from streamsvm.sklearn_api import LASVMClassifier
 
-NAMES = ("LASVM", "G", "NC", "I", "FULL")
+NAMES = ("lasvm", "lasvm-g", "lasvm-nc", "lasvm-i", "full")
 N_CHECKS = 64
 
 
@@ -75,7 +75,7 @@ def test_fit_gives_the_solution_of_svc(moons, parameters, form):
     X, y = moons
     uneven = (y == 0) | (np.arange(len(y)) % 3 > 0)
     X, y = form(X[uneven]), y[uneven]
-    model = LASVMClassifier(tau=1e-4, **parameters).fit(X, y)
+    model = LASVMClassifier(tol=1e-4, **parameters).fit(X, y)
     reference = SVC(tol=1e-6, **parameters).fit(X, y)
     np.testing.assert_allclose(model.decision_function(X), reference.decision_function(X), atol=2e-3)
     assert model.n_iter_ > 1
@@ -84,8 +84,8 @@ def test_fit_gives_the_solution_of_svc(moons, parameters, form):
 def test_fit_gives_the_solution_of_svc_where_the_online_pass_dropped_examples(moons):
     X, y = moons
     reference = SVC(C=10.0, gamma=1.0, tol=1e-6).fit(X, y).decision_function(X)
-    one_pass = LASVMClassifier(C=10.0, gamma=1.0, tau=1e-4, max_iter=1).fit(X, y)
-    all_passes = LASVMClassifier(C=10.0, gamma=1.0, tau=1e-4).fit(X, y)
+    one_pass = LASVMClassifier(C=10.0, gamma=1.0, tol=1e-4, max_iter=1).fit(X, y)
+    all_passes = LASVMClassifier(C=10.0, gamma=1.0, tol=1e-4).fit(X, y)
     assert one_pass.n_iter_ == 1
     assert abs(one_pass.decision_function(X) - reference).max() > 1e-2
     assert abs(all_passes.decision_function(X) - reference).max() < 2e-3
@@ -104,7 +104,7 @@ def test_the_bias_where_every_coefficient_is_at_its_bound(n, seed, C):
 
 def test_without_a_bias_every_way_to_the_optimum_is_the_same(moons):
     X, y = moons
-    gap, full = (LASVMClassifier(name, C=10.0, gamma=1.0, tau=1e-4).fit(X, y) for name in ("G", "FULL"))
+    gap, full = (LASVMClassifier(name, C=10.0, gamma=1.0, tol=1e-4).fit(X, y) for name in ("lasvm-g", "full"))
     np.testing.assert_allclose(gap.decision_function(X), full.decision_function(X), atol=2e-3)
     assert full.model_.n_members == len(X)
     assert gap.intercept_ == full.intercept_ == 0.0
@@ -113,7 +113,10 @@ def test_without_a_bias_every_way_to_the_optimum_is_the_same(moons):
 def test_the_ramp_gives_examples_up():
     X, y = make_moons(2000, noise=0.3, random_state=0)
     y = np.where(np.random.default_rng(0).random(len(y)) < 0.1, 1 - y, y)
-    convex, ramp = LASVMClassifier("G", C=10.0).fit(X, y), LASVMClassifier("NC", C=10.0, ramp_s=0.0).fit(X, y)
+    convex, ramp = (
+        LASVMClassifier("lasvm-g", C=10.0).fit(X, y),
+        LASVMClassifier("lasvm-nc", C=10.0, ramp_s=0.0).fit(X, y),
+    )
     assert ramp.n_support_.sum() < 0.8 * convex.n_support_.sum()
 
 
@@ -168,7 +171,7 @@ def blobs():
 @pytest.mark.parametrize("form", [np.asarray, sp.csr_matrix])
 def test_several_classes_are_each_told_from_the_rest(blobs, form):
     X, y = blobs
-    model = LASVMClassifier(C=3.0, gamma=0.1, tau=1e-4).fit(form(X), y)
+    model = LASVMClassifier(C=3.0, gamma=0.1, tol=1e-4).fit(form(X), y)
     reference = OneVsRestClassifier(SVC(C=3.0, gamma=0.1, tol=1e-5)).fit(X, y)
     np.testing.assert_allclose(model.decision_function(form(X)), reference.decision_function(X), atol=2e-3)
     assert (model.predict(X) == reference.predict(X)).mean() > 0.99
@@ -250,7 +253,7 @@ def test_the_optimum_itself_does_not_tell_twice_an_example_from_twice_its_weight
     """SVC is the judge: it does not know that equal examples are learned as one."""
     X, y = moons
     weights = np.random.default_rng(0).integers(0, 4, len(X))
-    model = LASVMClassifier(C=2.0, gamma=1.0, tau=1e-4).fit(X, y, sample_weight=weights)
+    model = LASVMClassifier(C=2.0, gamma=1.0, tol=1e-4).fit(X, y, sample_weight=weights)
     reference = SVC(C=2.0, gamma=1.0, tol=1e-6).fit(X.repeat(weights, axis=0), y.repeat(weights))
     np.testing.assert_allclose(model.decision_function(X), reference.decision_function(X), atol=2e-3)
 
@@ -265,7 +268,7 @@ def test_equal_examples_are_one_support_vector(moons):
 def test_equal_examples_of_two_classes_are_two(moons):
     X, y = moons
     X, y = np.vstack([X, X[:50]]), np.hstack([y, 1 - y[:50]])
-    model = LASVMClassifier(gamma=1.0, tau=1e-4).fit(X, y)
+    model = LASVMClassifier(gamma=1.0, tol=1e-4).fit(X, y)
     reference = SVC(gamma=1.0, tol=1e-6).fit(X, y)
     np.testing.assert_allclose(model.decision_function(X), reference.decision_function(X), atol=2e-3)
 
@@ -353,7 +356,7 @@ def test_in_a_pipeline_with_frames(moons, pipeline):
 
 def test_in_a_grid_search_with_two_processes(moons, pipeline):
     X, y = moons
-    grid = {"lasvmclassifier__C": [0.01, 10.0], "lasvmclassifier__name": ["LASVM", "NC"]}
+    grid = {"lasvmclassifier__C": [0.01, 10.0], "lasvmclassifier__algorithm": ["lasvm", "lasvm-nc"]}
     search = GridSearchCV(pipeline, grid, cv=3, n_jobs=2, error_score="raise").fit(X, y)
     assert search.best_params_["lasvmclassifier__C"] == 10.0
     assert search.best_score_ > 0.85
@@ -372,7 +375,7 @@ def test_cross_validated(moons, pipeline):
 
 def test_cloned_and_pickled(moons):
     X, y = moons
-    model = LASVMClassifier("NC", C=2.0).fit(X, y)
+    model = LASVMClassifier("lasvm-nc", C=2.0).fit(X, y)
     again = pickle.loads(pickle.dumps(model))  # noqa: S301
     assert_same(model, again, X)
     assert_same(model.partial_fit(X, y), again.partial_fit(X, y), X)
@@ -396,14 +399,17 @@ def test_labels_of_any_kind(moons, labels):
 @pytest.mark.parametrize(
     ("parameters", "message"),
     [
-        ({"name": "SVM"}, "name='SVM' is unknown; use one of 'LASVM', 'G', 'NC', 'I', 'FULL'"),
+        (
+            {"algorithm": "SVM"},
+            "algorithm='SVM' is unknown; use one of 'lasvm', 'lasvm-g', 'lasvm-nc', 'lasvm-i', 'full'",
+        ),
         ({"C": 0.0}, "C=0.0 must be a positive finite number"),
         ({"kernel": "laplace"}, "kernel='laplace' is unknown"),
         ({"gamma": "wide"}, 'gamma=\'wide\' must be "scale", "auto" or a positive number'),
         ({"gamma": -1.0}, "gamma=-1.0 must be a positive finite number"),
-        ({"tau": 0}, "tau=0 must be a positive finite number"),
+        ({"tol": 0}, "tol=0 must be a positive finite number"),
         ({"max_iter": 0}, "max_iter=0 must be a whole number, at least 1"),
-        ({"name": "NC", "ramp_s": 2.0}, "ramp_s=2.0 must be a finite number, at most 1"),
+        ({"algorithm": "lasvm-nc", "ramp_s": 2.0}, "ramp_s=2.0 must be a finite number, at most 1"),
         ({"class_weight": "equal"}, "class_weight"),
     ],
     ids=str,

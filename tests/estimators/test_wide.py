@@ -250,7 +250,7 @@ def test_any_cut_and_any_restoring_end_alike(steps):
 
 def test_a_compressed_model_is_finished_to_its_optimum(narrow_limit):
     rows, y = stream(500)
-    model = learned(rows, y, tau=1e-4)
+    model = learned(rows, y, tol=1e-4)
     model.finish()
     s = model._expansion
     n = int(s.counts[SLOTS])

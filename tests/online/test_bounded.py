@@ -170,7 +170,7 @@ def test_removal_leaves_a_model_as_near_to_its_optimum_as_it_was(learner, monkey
     monkeypatch.setattr(bounded, "reduce_members", watched)
     model.learn_many(X, y)
     assert len(seen) > 5
-    assert all(after <= max(before, model.tau) + 1e-9 for before, after in seen)
+    assert all(after <= max(before, model.tol) + 1e-9 for before, after in seen)
 
 
 @pytest.mark.parametrize("way", WAYS[1:])

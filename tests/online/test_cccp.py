@@ -265,7 +265,7 @@ def test_learning_goes_on(learner):
     np.testing.assert_allclose(signs - signs * z, s.g[live_slots(s)], rtol=0, atol=float32)
     assert s.counts[POSITIVE] == np.sum((alpha != 0) & (signs > 0))
     model.sparsify(-1.0)
-    assert_settled(model, X, y, -1.0, model.tau)
+    assert_settled(model, X, y, -1.0, model.tol)
     assert np.mean(model.predict_many(X[300:]) == truth[300:]) > 0.85
 
 

@@ -137,7 +137,7 @@ def test_coefficients_end_on_their_bounds_exactly():
 
 def test_the_default_tolerance_is_tau():
     X, y = problem(3, 200, 3)
-    model, to_tau = (learned(X, y, C=10.0, gamma=0.5, tau=0.05) for _ in range(2))
+    model, to_tau = (learned(X, y, C=10.0, gamma=0.5, tol=0.05) for _ in range(2))
     model.finish()
     to_tau.finish(0.05)
     assert model.digest() == to_tau.digest()
@@ -206,7 +206,7 @@ assert np.isfinite(model.decision_function_many(X)).all()
 
 
 def test_finish_gives_up_where_float32_cannot_reach_the_tolerance():
-    """Kernel values of 1e13 are rounded to 1e6, so no step closes a gap of tau.  The warning may be made an error."""
+    """Kernel values of 1e13 are rounded to 1e6, so no step closes a gap of tol.  The warning may be made an error."""
     answer = subprocess.run([sys.executable, "-c", STUBBORN], check=True, timeout=30, capture_output=True, text=True)
     assert "finish stopped" in answer.stdout
 

@@ -102,7 +102,7 @@ def test_any_of_them_may_leave_together_or_one_by_one(seed, learner, C, count, d
 
 def test_it_is_what_scikit_learn_trains_without_them():
     X, y = noisy(150)
-    model = learned(LASVM, X, y, delta_max=1e-9, tau=1e-6)
+    model = learned(LASVM, X, y, delta_max=1e-9, tol=1e-6)
     members = np.array(sorted(model._expansion.ids[storage.live_slots(model._expansion)].tolist()))
     leaving = members[::5]
     model.forget(leaving)
@@ -176,7 +176,7 @@ def test_an_unfinished_model_violates_no_more_than_before():
         model = learner(C=10.0, gamma=0.3)
         model.learn_many(X, y)
         for i in model.support_ids[::4].tolist():
-            before = max(model.delta, model.tau)
+            before = max(model.delta, model.tol)
             model.forget(i)
             assert model.delta <= before + 1e-6
         model.learn_many(X[:50], y[:50])

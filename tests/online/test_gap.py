@@ -378,7 +378,7 @@ PARAMETERS = {
     "degree": st.just(2),
     "coef0": st.sampled_from([0.0, 0.5, -0.5]),  # with the last, the sigmoid of small examples is negative
     "pos_weight": st.sampled_from([0.3, 1.0, 3.0]),
-    "tau": st.sampled_from([1e-3, 0.1]),
+    "tol": st.sampled_from([1e-3, 0.1]),
     "steps": st.sampled_from(["pair", "single"]),
     "clean_every": st.sampled_from([1, 7, 40]),
     "max_non_sv": st.sampled_from([0, 5, 30]),
@@ -528,7 +528,7 @@ def test_an_example_ends_when_the_gap_is_small_or_nothing_violates(learner, para
         admitted, enough = int(s.counts[ADMITTED]), small_gap(s, box)
         learn(model, X[t : t + 1], y[t : t + 1])
         s, steps = model._expansion, model.n_reprocess - steps
-        closed = model.gap <= enough * (1 + 1e-9) or naive.box_violation(*state(s)) <= model.tau
+        closed = model.gap <= enough * (1 + 1e-9) or naive.box_violation(*state(s)) <= model.tol
         assert closed or steps == gap.MAX_REPROCESS or s.counts[ADMITTED] == admitted
         assert steps <= gap.MAX_REPROCESS
 
@@ -881,7 +881,7 @@ def test_an_example_of_weight_0_is_left_out(learner):
 @every_learner
 def test_contradicting_duplicates_cancel(learner):
     """Whatever is best for one is worst for the other: f is 0, and both count with all of C = 2."""
-    model = learner(C=2.0, tau=1e-6)
+    model = learner(C=2.0, tol=1e-6)
     learn(model, np.ones((2, 1)), [True, False])
     model.finish()
     assert model.dual_coef.sum() == pytest.approx(0.0, abs=1e-5)
@@ -1020,7 +1020,7 @@ def test_coefficients_end_on_their_bounds_exactly():
 @every_learner
 def test_the_default_tolerance_is_tau(learner):
     X, y = problem(29, 200, 3)
-    model, to_tau = (made(learner, {"C": 10.0, "gamma": 0.5, "tau": 0.05}) for _ in range(2))
+    model, to_tau = (made(learner, {"C": 10.0, "gamma": 0.5, "tol": 0.05}) for _ in range(2))
     for finished in (model, to_tau):
         finished.learn_many(X, y)
     model.finish()

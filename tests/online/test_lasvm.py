@@ -152,7 +152,7 @@ CONFIGURATIONS = st.fixed_dictionaries(
         "degree": st.just(2),
         "coef0": st.sampled_from([0.0, 0.5]),
         "pos_weight": st.sampled_from([0.3, 1.0, 3.0]),
-        "tau": st.sampled_from([1e-3, 0.1]),
+        "tol": st.sampled_from([1e-3, 0.1]),
         "reprocess": st.sampled_from(["adaptive", 0, 1, 3]),
         "delta_max": st.sampled_from([None, 0.5]),
     }

@@ -61,7 +61,7 @@ def test_a_member_is_predicted_as_if_it_had_been_forgotten(learner, C):
 @pytest.mark.parametrize("times", [0, 1000])
 def test_several_members_are_left_out_together(learner, times):
     X, y = noisy()
-    model = learned(learner, X, y, tau=1e-6)
+    model = learned(learner, X, y, tol=1e-6)
     chosen = model.support_ids.tolist()[::4]
     without, slots = asked(model, X, y, chosen)
     without.prepare(times, len(chosen))
@@ -73,7 +73,7 @@ def test_several_members_are_left_out_together(learner, times):
 @pytest.mark.parametrize("learner", LEARNERS)
 def test_steps_give_what_paths_give(learner):
     X, y = noisy()
-    model = learned(learner, X, y, tau=1e-6)
+    model = learned(learner, X, y, tol=1e-6)
     by_path, slots = asked(model, X, y)
     by_path.prepare(1000)
     by_steps, _ = asked(model, X, y)
@@ -128,7 +128,7 @@ def test_bounds_of_an_indefinite_kernel_decide_nothing():
 def test_examples_that_are_no_members_take_the_place_of_those_left_out():
     """The model keeps support vectors only, and yet leave-one-out is that of all examples."""
     X, y = noisy(200)
-    model = learned(LASVM, X, y, 1e-6, C=10.0, tau=1e-6)
+    model = learned(LASVM, X, y, 1e-6, C=10.0, tol=1e-6)
     for _ in range(20):  # until all examples are heeded
         model.learn_many(X, y, ids=np.arange(len(X)))
         model.finish(1e-6)
@@ -147,7 +147,7 @@ def test_examples_that_the_model_does_not_heed_are_held_out():
     s = without.s
     assert not s.lo[slots].any()
     assert not s.hi[slots].any()
-    assert without.tol == model.tau, "the model's violation, not theirs"
+    assert without.tol == model.tol, "the model's violation, not theirs"
 
 
 def test_the_model_stays_as_it_is():

@@ -6,8 +6,9 @@ from typing import Any, NamedTuple
 
 from streamsvm import WarmupScaler
 from streamsvm.estimators.classifier import OnlineSVM
+from streamsvm.estimators.learners import ALGORITHMS
 
-from ...settings.sections import ALGORITHMS, ConfigError, ModelSettings
+from ...settings.sections import ConfigError, ModelSettings
 from .checkpoint import Checkpoint, CheckpointError, checkpoint_path, load_newest, reading
 from .models import KeyedModels, SingleModel
 from .state import split
