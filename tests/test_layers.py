@@ -9,6 +9,8 @@ from typing import NamedTuple
 
 import pytest
 
+from streamsvm.core._jit import COMPILED_ROOMS
+
 ROOT = Path(__file__).parents[1]
 PRODUCT = sorted(path for folder in ("streamsvm", "connectors") for path in (ROOT / folder).rglob("*.py"))
 EVERYTHING = PRODUCT + sorted(
@@ -138,3 +140,10 @@ def test_importing_the_engine_loads_no_optional_package():
     assert {"streamsvm", "numpy"} <= loaded
     forbidden = {"kafka", "cupy", "joblib", "sklearn", "matplotlib", "pandas", "polars"}
     assert not loaded & {*forbidden, "connectors", "streamsvm.connectors"}
+
+
+@pytest.mark.parametrize("path", PRODUCT, ids=where)
+def test_only_the_rooms_in_the_cache_s_stamp_compile(path):
+    """Compiled code of another room would be taken from the cache after an edit."""
+    compiles = any(item.module.startswith("streamsvm.core._jit.compiled") for item in imports_of(path))
+    assert not compiles or path.relative_to(ROOT).parts[1] in COMPILED_ROOMS
