@@ -15,6 +15,7 @@ from pathlib import Path
 from streamsvm.connectors.commands import topics as commands
 from streamsvm.connectors.scorer import scorer as score
 from streamsvm.connectors.settings import topics
+from streamsvm.connectors.settings.opening import open_once
 from streamsvm.connectors.settings.sections import load
 from streamsvm.connectors.trainer import trainer as daemon
 
@@ -28,7 +29,7 @@ with tempfile.TemporaryDirectory(prefix="streamsvm-") as state:
     print("made", len(topics.create(settings, 2)), "topics")
 
     draw = random.Random(0)  # noqa: S311 - data, not secrets
-    with commands.open_once(settings) as log:
+    with open_once(settings) as log:
         for number in range(1000):
             x, y = draw.gauss(0, 1), draw.gauss(0, 1)
             key = f"sensor-{number % 20}".encode()  # says which partition; the same for an event and its label
@@ -40,6 +41,6 @@ with tempfile.TemporaryDirectory(prefix="streamsvm-") as state:
         print(f"partition {partition}: {trained.counters.learned} learned, {trained.metrics.rolling()}")
     print("a scorer predicted", score.run(settings), "events with the mean of both partitions' models")
 
-    with commands.open_once(settings) as log:
+    with open_once(settings) as log:
         ends = log.end_offsets(settings.log.scores)
         print(next(commands.read(log, settings.log.scores, dict.fromkeys(ends, 0), ends)).value.decode())

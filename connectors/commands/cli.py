@@ -25,14 +25,17 @@ from streamsvm.core.device import DEVICES
 
 from ..logs.segments import LogCorruption
 from ..logs.transport import AccessDenied, OffsetOutOfRange, OutputsLost, Stalled, TakenOver, TopicMismatch, Unavailable
-from ..records.files import FORMATS, Columns, FileError, read_events
+from ..records.files import FORMATS, Columns, read_events
 from ..report import export as libsvm_format
 from ..report.charts import PlotMissing, estimates_of, table
-from ..runtime.folders import AlreadyInUse, require_folder
+from ..runtime.folders import AlreadyInUse, FileError, require_folder
 from ..runtime.log_output import is_json, set_up_logging
+from ..runtime.process import Stop, killable
+from ..runtime.text import plural
 from ..runtime.watchdog import Watchdog
 from ..scorer import scorer as score
 from ..settings import topics
+from ..settings.opening import open_once
 from ..settings.sections import ConfigError, LogSettings, Settings, load
 from ..trainer import trainer as daemon
 from ..trainer.state.checkpoint import CheckpointError
@@ -461,14 +464,14 @@ def _demo_label(folder: Path) -> int:
 
 
 @contextmanager
-def _working(settings: Settings) -> Iterator[daemon.Stop]:
+def _working(settings: Settings) -> Iterator[Stop]:
     """Logs as configured, the engine ready, and an end in time after SIGTERM or SIGINT, whatever hangs."""
     set_up_logging(settings.daemon.log_format)
     logger.info(
         "preparing the engine, which takes a minute if it has to be compiled (`streamsvm warmup` does it ahead)"
     )
     begin = time.perf_counter()
-    with daemon.killable():
+    with killable():
         streamsvm.warmup(settings.model.implementation, removal=settings.removes())
     logger.info("engine ready after %.1f seconds", time.perf_counter() - begin)
     settle_memory()
@@ -477,7 +480,7 @@ def _working(settings: Settings) -> Iterator[daemon.Stop]:
 
 
 @contextmanager
-def _stopping(settings: Settings) -> Iterator[daemon.Stop]:
+def _stopping(settings: Settings) -> Iterator[Stop]:
     """An end in time after SIGTERM or SIGINT, whatever hangs."""
     with (
         Watchdog(0) as watchdog,
@@ -524,7 +527,7 @@ def _score(arguments: argparse.Namespace) -> int:
     settings = load(arguments.config, os.environ, arguments.set, log_must_exist=True)
     with _working(settings) as stop:
         n_predictions = score.run(settings, stop, arguments.device)
-    print(f"predicted {topics.plural(n_predictions, 'event')} of topic {settings.log.topic!r}")
+    print(f"predicted {plural(n_predictions, 'event')} of topic {settings.log.topic!r}")
     return OK
 
 
@@ -560,7 +563,7 @@ def _produce(arguments: argparse.Namespace) -> int:
     n_records = sum(1 for _ in events("checking"))
     if settings.kafka:
         topics.check(settings, [topic])  # or the client would wait for it
-    with commands.open_once(settings) as target:
+    with open_once(settings) as target:
         for value in events("writing", n_records):
             target.produce(topic, value)
         commands.flush(target)
@@ -627,7 +630,7 @@ def _report(arguments: argparse.Namespace) -> int:
     except PlotMissing as error:
         raise ConfigError([str(error)]) from None
     n_records = sum(item.checkpoint.offsets["events"] for item in stored)
-    print(f"wrote {written}: {topics.plural(len(stored), 'partition')}, {n_records:,} records")
+    print(f"wrote {written}: {plural(len(stored), 'partition')}, {n_records:,} records")
     return OK
 
 
@@ -638,7 +641,7 @@ def _export(arguments: argparse.Namespace) -> int:
         written, legend = libsvm_format.export_model(served.model, arguments.out, served.scaler)
     except ValueError as error:
         raise FileError(f"{arguments.model}: {error}") from None
-    n_support = topics.plural(served.model.n_support, "support vector")
+    n_support = plural(served.model.n_support, "support vector")
     print(f"wrote {n_support} to {written}, and what the numbers mean to {legend}")
     return OK
 

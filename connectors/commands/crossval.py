@@ -12,8 +12,8 @@ from streamsvm.validation import Result, compare, cross_validate, folds, smooth
 from streamsvm.validation.crossval import Fold
 
 from ..report import charts as report
+from ..runtime.text import plural
 from ..settings.sections import ConfigError
-from ..settings.topics import plural
 from .training_set import TrainingSet
 from .validate import (
     arguments_refused,

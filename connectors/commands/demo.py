@@ -13,6 +13,7 @@ import streamsvm
 
 from ..logs.embedded import LocalLog
 from ..report import charts as report
+from ..runtime.process import Stop
 from ..settings.sections import Settings, load
 from ..trainer import trainer as daemon
 from ..trainer.state.state import State
@@ -48,7 +49,7 @@ follow = false
 """
 
 
-def run(folder: Path, n_records: int | None, stop: daemon.Stop) -> None:
+def run(folder: Path, n_records: int | None, stop: Stop) -> None:
     """Write the streams into a log, consume them, and show the outcome; go on where an earlier call was ended.
 
     Parameters

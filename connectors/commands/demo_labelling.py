@@ -19,10 +19,10 @@ from ..labelling import label
 from ..logs.embedded import LocalLog
 from ..logs.transport import Record
 from ..records.codec import Codec
+from ..runtime.process import Stop
+from ..runtime.text import plural
 from ..settings.sections import load
-from ..settings.topics import plural
 from ..trainer.state.state import State
-from ..trainer.trainer import Stop
 
 SIDE, SHADES = 8, 16  # pixels, and the number that is black
 WANTED = 8

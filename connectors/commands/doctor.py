@@ -21,12 +21,13 @@ from streamsvm.core._jit import cache_state
 from ..logs.segments import LogCorruption
 from ..logs.transport import AccessDenied, OffsetOutOfRange, Record, TopicMismatch, Transport, Unavailable
 from ..records.codec import DIFFERENT_IDS, BadRecord, Event, Label
+from ..runtime.text import plural
 from ..settings import topics
+from ..settings.opening import open_once
 from ..settings.sections import ConfigError, Settings
-from ..settings.topics import plural
 from ..trainer.state.checkpoint import CheckpointError, check_fingerprint, checkpoint_files, load_newest
 from ..trainer.state.join import event_time
-from .topics import Replayed, lags, open_once, read
+from .topics import Replayed, lags, read
 
 OK, WARNING, PROBLEM = "ok", "warning", "problem"
 

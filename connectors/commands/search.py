@@ -14,8 +14,8 @@ from streamsvm.validation.search import Cell
 
 from ..report import charts as report
 from ..runtime.folders import require_folder
+from ..runtime.text import plural
 from ..settings.sections import ConfigError
-from ..settings.topics import plural
 from . import option_types
 from .validate import (
     arguments_refused,

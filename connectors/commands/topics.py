@@ -6,7 +6,7 @@ import sys
 import time
 from collections import Counter, OrderedDict
 from collections.abc import Generator, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack, closing
+from contextlib import ExitStack, closing
 from dataclasses import replace
 from datetime import datetime
 from hashlib import sha256
@@ -16,15 +16,18 @@ from typing import Any, NamedTuple, cast
 from tqdm import tqdm
 
 from ..logs.segments import LogCorruption
-from ..logs.transport import Committed, Headers, Record, TopicMismatch, Transport, Unavailable
+from ..logs.transport import Committed, Headers, Record, Shape, TopicMismatch, Transport, Unavailable
 from ..records.codec import DEAD_LETTER, MAX_BYTES
 from ..runtime.folders import lock_folder, make_private, write_private
+from ..runtime.process import Stop
+from ..runtime.text import plural
 from ..settings import topics
+from ..settings.opening import open_once
 from ..settings.sections import ConfigError, Settings, load
-from ..settings.topics import Severity, Shape, plural
+from ..settings.topics import Severity
 from ..trainer.state.checkpoint import CheckpointError
 from ..trainer.state.state import State
-from ..trainer.trainer import Daemon, Stop, open_log, operate
+from ..trainer.trainer import Daemon, operate
 from .option_types import Moment
 
 logger = logging.getLogger(__name__)
@@ -37,12 +40,6 @@ _SEEN = 100_000  # of the last dead letters: repetitions are no farther apart th
 
 
 # --- what they share --------------------------------------------------------------------------------------------------
-
-
-def open_once(settings: Settings, group: str | None = None) -> AbstractContextManager[Transport]:
-    """The log of a configuration, without waiting for a broker, and without transactions of our own."""
-    plain = replace(settings, daemon=replace(settings.daemon, exactly_once=False))
-    return open_log(plain, lambda: True, lambda _: None, group)
 
 
 def read(

@@ -21,9 +21,9 @@ from streamsvm.validation.scores import BY_NAME
 
 from ..records.files import Columns
 from ..runtime.folders import require_folder
+from ..runtime.process import killable
+from ..runtime.text import plural
 from ..settings.sections import ConfigError
-from ..settings.topics import plural
-from ..trainer.trainer import killable
 from .training_set import TrainingSet, advice, read_training_set
 
 _FOLD_OPTIONS = {  # and the kinds of folds that have them

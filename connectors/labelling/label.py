@@ -17,11 +17,11 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from ..runtime.folders import make_private, private
+from ..runtime.process import POLL_SECONDS, Stop
+from ..runtime.text import plural
 from ..settings.sections import ConfigError, Settings
-from ..settings.topics import plural
 from ..trainer import trainer as daemon
 from ..trainer.state.state import State
-from ..trainer.trainer import POLL_SECONDS, Stop
 from . import label_studio
 from . import terminal as labelling_terminal
 from .oracles import Oracle, answer_with, truth_from_field, truth_from_file

@@ -22,10 +22,9 @@ from streamsvm.connectors.commands import topics as commands
 from streamsvm.connectors.commands.cli import main
 from streamsvm.connectors.logs import embedded as local_log
 from streamsvm.connectors.logs.embedded import LocalLog
-from streamsvm.connectors.logs.transport import TopicMismatch
+from streamsvm.connectors.logs.transport import Shape, TopicMismatch
 from streamsvm.connectors.settings import topics
 from streamsvm.connectors.settings.sections import ConfigError, LimitSettings, load
-from streamsvm.connectors.settings.topics import Shape
 from streamsvm.connectors.trainer import trainer as daemon
 
 CONFIG = """

@@ -18,7 +18,8 @@ from streamsvm.batch import SmoothSVM
 from streamsvm.batch.ssvm import SOLVERS
 from streamsvm.connectors.commands import cli, option_types
 from streamsvm.connectors.commands.training_set import read_training_set
-from streamsvm.connectors.records.files import Columns, FileError, read_examples
+from streamsvm.connectors.records.files import Columns, read_examples
+from streamsvm.connectors.runtime.folders import FileError
 from streamsvm.metrics import prbep_score
 from streamsvm.validation import compare, cross_validate, folds, grid_search, smooth
 from streamsvm.validation.crossval import CHAINS, SEEDINGS
