@@ -24,9 +24,9 @@ IDENT, SAID, TROUBLE = "#ident", "#said", "#trouble"
 NURSERY = """
 import os, sys, time
 from pathlib import Path
-from streamsvm.connectors.labelling import LabellingService
-from streamsvm.connectors.labelling_page import LabellingPage
-from streamsvm.connectors.settings import load
+from streamsvm.connectors.labelling.page import LabellingPage
+from streamsvm.connectors.labelling.service import LabellingService
+from streamsvm.connectors.settings.sections import load
 
 def serve(folder, port, death):
     class Dying(LabellingService):

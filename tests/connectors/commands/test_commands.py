@@ -612,7 +612,7 @@ def test_wrong_arguments_are_exit_code_2(capsys, arguments):
 
 def test_a_process_that_hangs_is_gone_in_time_after_sigterm(config):
     script = (
-        "import sys, time; from streamsvm.connectors import cli\n"
+        "import sys, time; from streamsvm.connectors.commands import cli\n"
         "cli.daemon.run = lambda *_: (print('hangs', flush=True), time.sleep(60))\n"
         f"sys.exit(cli.main(['run', {str(config)!r}, '--set', 'daemon.shutdown_seconds=0.5']))"
     )

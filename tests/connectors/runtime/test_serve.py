@@ -474,8 +474,8 @@ def test_long_headers_are_refused(request_, status, health, metrics, caplog):
 TRAINER = """
 import resource, sys
 from pathlib import Path
-from streamsvm.connectors import daemon
-from streamsvm.connectors.settings import load
+from streamsvm.connectors.settings.sections import load
+from streamsvm.connectors.trainer import trainer as daemon
 settings = load(Path(sys.argv[1]), {}, [f"http.port={sys.argv[2]}"])
 resource.setrlimit(resource.RLIMIT_NOFILE, (200, 200))
 with daemon.stop_on_signals() as stop:

@@ -47,8 +47,8 @@ def test_the_example_shows_every_setting_with_its_default(tmp_path):
 
 
 def test_file_then_environment_then_flags(tmp_path):
-    path = write(tmp_path, "[model]\nC = 1\ngamma = 1\ntau = 0.1\n[daemon]\nbatch = 8\n")
-    environment = {"STREAMSVM_MODEL_GAMMA": "2", "STREAMSVM_MODEL_TAU": "0.2", "STREAMSVM_DAEMON_MAX_BAD": "0.5"}
+    path = write(tmp_path, "[model]\nC = 1\ngamma = 1\ntol = 0.1\n[daemon]\nbatch = 8\n")
+    environment = {"STREAMSVM_MODEL_GAMMA": "2", "STREAMSVM_MODEL_TOL": "0.2", "STREAMSVM_DAEMON_MAX_BAD": "0.5"}
     settings = load(path, environment, ["model.tol=0.3", "daemon.max_bad = 1"])
     assert (settings.model.C, settings.model.gamma, settings.model.tol) == (1.0, 2.0, 0.3)
     assert (settings.daemon.batch, settings.daemon.max_bad) == (8, 1.0)

@@ -337,8 +337,9 @@ def test_killed_around_every_checkpoint_it_ends_the_same(tmp_path, monkeypatch, 
 SCRIPT = """
 import sys, time
 from pathlib import Path
-from streamsvm.connectors import daemon, journal, training
-from streamsvm.connectors.settings import load
+from streamsvm.connectors.settings.sections import load
+from streamsvm.connectors.trainer import trainer as daemon, training
+from streamsvm.connectors.trainer.state import journal
 consume = training.Training.consume
 def slowly(self, *arguments):
     time.sleep(float(sys.argv[2]))
