@@ -17,7 +17,8 @@ from tqdm import tqdm
 
 from ..logs.segments import LogCorruption
 from ..logs.transport import Committed, Headers, Record, Shape, TopicMismatch, Transport, Unavailable
-from ..records.codec import DEAD_LETTER, MAX_BYTES
+from ..records.codec import MAX_BYTES
+from ..records.dead_letters import PREFIX
 from ..runtime.folders import lock_folder, make_private, write_private
 from ..runtime.process import Stop
 from ..runtime.text import plural
@@ -171,12 +172,12 @@ class DeadLetter(NamedTuple):
     """A record that was refused, and why."""
 
     record: Record
-    why: dict[str, str]  # by name, see wire.dead_letter_headers
+    why: dict[str, str]  # by name, see `dead_letters`
 
     @classmethod
     def read(cls, record: Record) -> "DeadLetter":
-        prefix = len(DEAD_LETTER)
-        ours = [header for header in record.headers if header[0].startswith(DEAD_LETTER)]
+        prefix = len(PREFIX)
+        ours = [header for header in record.headers if header[0].startswith(PREFIX)]
         return cls(record, {name[prefix:]: value.decode(errors="replace") for name, value in ours})
 
     @property
@@ -190,7 +191,7 @@ class DeadLetter(NamedTuple):
 
     @property
     def is_shortened(self) -> bool:
-        """Whether this is not the whole record: see `wire.dead_letter`."""
+        """Whether this is not the whole record: see `dead_letters`."""
         return "sha256" in self.why
 
     def is_of(self, original: Record) -> bool:
@@ -382,10 +383,10 @@ class _Originals:
 
 def _put_back(log: Transport, letter: DeadLetter, original: Record) -> None:
     """Append it to where it comes from, as it was; its headers tell how often it was refused."""
-    own = [header for header in original.headers if not header[0].startswith(DEAD_LETTER)]
+    own = [header for header in original.headers if not header[0].startswith(PREFIX)]
     ours: Headers = [
-        (f"{DEAD_LETTER}replayed", str(letter.record.offset).encode()),
-        (f"{DEAD_LETTER}attempts", letter.why.get("attempts", "1").encode()),
+        (f"{PREFIX}replayed", str(letter.record.offset).encode()),
+        (f"{PREFIX}attempts", letter.why.get("attempts", "1").encode()),
     ]
     topic, partition = letter.home
     log.produce(topic, original.value, key=original.key, headers=[*own, *ours], partition=partition)
