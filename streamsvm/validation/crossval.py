@@ -28,8 +28,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from tqdm import tqdm
 
+from streamsvm.batch import SolverOptions, smo
 from streamsvm.batch import seeding as seeds
-from streamsvm.batch import smo
 from streamsvm.batch.path import Inverse
 from streamsvm.batch.rows import RowStore
 from streamsvm.core import arguments
@@ -276,7 +276,7 @@ class Problem(NamedTuple):
     y: np.ndarray  # -1.0 and +1.0
     lower: np.ndarray
     upper: np.ndarray
-    options: smo.Options
+    options: SolverOptions
 
     def boxes_without(self, out: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Boxes in which these examples are held out."""
@@ -343,7 +343,7 @@ def prepared(problem: Problem, folds: kinds.Folds, seeding: str, values: bool) -
             return plan_of(problem, folds, None, "none", values, outcome)[0], None, choice.reason
     full, took = (None, None) if seeding in ("none", *CHAINS) else full_of(problem, known)
     if full is not None and not full.converged:
-        problem = problem._replace(options=problem.options._replace(max_iterations=HOPELESS * max(100, folds.n)))
+        problem = problem._replace(options=replace(problem.options, max_iterations=HOPELESS * max(100, folds.n)))
     plan, reason = plan_of(problem, folds, full, seeding, values, outcome, choice)
     return plan, took, reason
 
@@ -716,7 +716,7 @@ def problem_of(
         raise ValueError(f"y holds {classes.tolist()}; examples of two classes are needed")
     boxes = arguments.boxes_of(float(C), arguments.weights_of(weights, len(store)), np.ones(len(store)))
     lower, upper = np.minimum(0.0, signs * boxes), np.maximum(0.0, signs * boxes)
-    return Problem(store, signs, lower, upper, smo.Options(tol=float(tol))), classes
+    return Problem(store, signs, lower, upper, SolverOptions(tol=float(tol))), classes
 
 
 def with_progress(values: Iterator[Any], total: int, unit: str, progress: bool) -> Iterator[Any]:

@@ -15,8 +15,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from streamsvm.batch import SolverOptions, smo
 from streamsvm.batch import seeding as seeds
-from streamsvm.batch import smo
 from streamsvm.batch.rows import RowStore
 from streamsvm.core import arguments
 from streamsvm.core.kernels import make_kernel
@@ -163,7 +163,7 @@ class _Setting(NamedTuple):
     kernel: str
     degree: int
     coef0: float
-    options: smo.Options
+    options: SolverOptions
     cache_mb: float
     device: str
 
