@@ -22,8 +22,8 @@ from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer, TopicPartition
 
 from streamsvm import LASVM, warmup
 from streamsvm.connectors.commands.cli import settle_memory
-from streamsvm.connectors.logs.kafka_log import KafkaLog
-from streamsvm.connectors.settings.sections import load
+from streamsvm.connectors.logs.kafka.log import KafkaLog
+from streamsvm.connectors.settings.loading import load
 from streamsvm.connectors.trainer import trainer as daemon
 from streamsvm.connectors.trainer.partition import Partition
 from streamsvm.connectors.trainer.training import Training

@@ -7,7 +7,8 @@ import tempfile
 from pathlib import Path
 
 from streamsvm.connectors.logs.embedded import LocalLog
-from streamsvm.connectors.settings.sections import DaemonSettings, LogSettings, ModelSettings, Settings
+from streamsvm.connectors.settings.model import ModelSettings
+from streamsvm.connectors.settings.sections import DaemonSettings, LogSettings, Settings
 from streamsvm.connectors.trainer.trainer import run
 
 folder = Path(tempfile.mkdtemp(prefix="streamsvm-"))

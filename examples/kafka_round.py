@@ -15,8 +15,8 @@ from pathlib import Path
 from streamsvm.connectors.commands import topics as commands
 from streamsvm.connectors.scorer import scorer as score
 from streamsvm.connectors.settings import topics
+from streamsvm.connectors.settings.loading import load
 from streamsvm.connectors.settings.opening import open_once
-from streamsvm.connectors.settings.sections import load
 from streamsvm.connectors.trainer import trainer as daemon
 
 names = ["topic", "labels", "predictions", "dlq", "model", "scores"]

@@ -14,7 +14,8 @@ from pathlib import Path
 import pytest
 
 from streamsvm.connectors.commands import cli
-from streamsvm.connectors.settings.sections import SECTIONS, load
+from streamsvm.connectors.settings.loading import load
+from streamsvm.connectors.settings.sections import SECTIONS
 
 ROOT = Path(__file__).parents[1]
 WRAPPED = {"crossval.md"}  # the site wraps what its commands print

@@ -37,7 +37,7 @@ RESERVED = {
     "cupy": {"core/blocks"},
     "river": {"active", "validation", "estimators", "preprocessing", "metrics", "connectors"},
     "sklearn": {"sklearn_api"},
-    "kafka": {"connectors/logs"},
+    "kafka": {"connectors/logs/kafka"},
     "matplotlib": {"connectors/report"},
     "joblib": {"validation"},
 }

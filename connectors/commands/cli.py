@@ -24,7 +24,16 @@ import streamsvm
 from streamsvm.core.device import DEVICES
 
 from ..logs.segments import LogCorruption
-from ..logs.transport import AccessDenied, OffsetOutOfRange, OutputsLost, Stalled, TakenOver, TopicMismatch, Unavailable
+from ..logs.transport import (
+    AccessDenied,
+    OffsetOutOfRange,
+    OptionRefused,
+    OutputsLost,
+    Stalled,
+    TakenOver,
+    TopicMismatch,
+    Unavailable,
+)
 from ..records.files import FORMATS, Columns, read_events
 from ..report import export as libsvm_format
 from ..report.charts import PlotMissing, estimates_of, table
@@ -35,8 +44,9 @@ from ..runtime.text import plural
 from ..runtime.watchdog import Watchdog
 from ..scorer import scorer as score
 from ..settings import topics
+from ..settings.loading import load
 from ..settings.opening import open_once
-from ..settings.sections import ConfigError, LogSettings, Settings, load
+from ..settings.sections import ConfigError, LogSettings, Settings
 from ..trainer import trainer as daemon
 from ..trainer.state.checkpoint import CheckpointError
 from ..trainer.state.models import SingleModel
@@ -70,6 +80,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         return arguments.run(arguments)
     except ConfigError as error:
         return _complain(error.problems, BAD_CONFIG)
+    except OptionRefused as error:
+        return _complain([str(error)], BAD_CONFIG)
     except AccessDenied as error:
         return _complain([str(error)], DENIED)
     except _BAD_DATA as error:

@@ -14,7 +14,8 @@ import streamsvm
 from ..logs.embedded import LocalLog
 from ..report import charts as report
 from ..runtime.process import Stop
-from ..settings.sections import Settings, load
+from ..settings.loading import load
+from ..settings.sections import Settings
 from ..trainer import trainer as daemon
 from ..trainer.state.state import State
 

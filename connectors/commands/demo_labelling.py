@@ -21,7 +21,7 @@ from ..logs.transport import Record
 from ..records.codec import Codec
 from ..runtime.process import Stop
 from ..runtime.text import plural
-from ..settings.sections import load
+from ..settings.loading import load
 from ..trainer.state.state import State
 
 SIDE, SHADES = 8, 16  # pixels, and the number that is black

@@ -125,7 +125,7 @@ def _seconds_to_start(settings: Settings | None) -> float | None:
 def _extras(settings: Settings) -> Findings:
     if not settings.kafka:
         return
-    from ..logs import kafka_options
+    from ..logs.kafka import checks, options
 
     if find_spec("crc32c"):
         yield Finding(OK, "crc32c is installed")
@@ -135,12 +135,12 @@ def _extras(settings: Settings) -> Findings:
             "crc32c IS NOT INSTALLED: reading from Kafka takes six times as long",
             "pip install 'streamsvm[crc]'",
         )
-    missing = kafka_options.missing_codecs()
+    missing = checks.missing_codecs()
     if missing:
         yield Finding(
             WARNING,
             f"records that are compressed with {' or '.join(missing)} cannot be read: the packages are not installed",
-            kafka_options.CODECS_HINT,
+            options.CODECS_HINT,
         )
     else:
         yield Finding(OK, "all compressions of Kafka can be read")
@@ -218,13 +218,13 @@ def _quiet() -> Iterator[None]:
 
 
 def _connected(settings: Settings, seconds: float) -> Findings:
-    from ..logs import kafka_options
+    from ..logs.kafka import checks
 
     options = settings.kafka
     where = options.get("bootstrap_servers", "localhost:9092")
-    who, protocol = kafka_options.identity(options)
+    who, protocol = checks.identity(options)
     yield Finding(OK, f"connected to {where} {who}, {protocol}, in {1000 * seconds:,.0f} ms")
-    for text, remedy in kafka_options.insecurities(options):
+    for text, remedy in checks.insecurities(options):
         yield Finding(WARNING, text, remedy)
 
 
@@ -246,9 +246,9 @@ def _groups(settings: Settings, _: Transport) -> Findings:
     for group, n_records in waiting.items():
         text = f"group {group!r} is {plural(n_records, 'record')} behind"
         if settings.kafka:
-            from ..logs.kafka_log import describe_group
+            from ..logs.kafka.admin import describe_group
 
-            state, n_members = describe_group(settings, group)
+            state, n_members = describe_group(settings.kafka, group)
             text += ", and was never used" if state == "Dead" else f", {state.lower()}, {plural(n_members, 'member')}"
         yield Finding(OK, text)
 
@@ -364,7 +364,7 @@ def _keys(settings: Settings, events: list[Record], labels: list[Record]) -> Fin
 
 
 def _partitioners(settings: Settings, samples: dict[str, list[Record]]) -> Findings:
-    from ..logs.kafka_log import partition_of
+    from ..logs.kafka.admin import partition_of
 
     counts = {name: shape.n_partitions for name, shape in topics.describe(settings, filter(None, samples)).items()}
     for topic, records in samples.items():

@@ -23,8 +23,9 @@ from ..runtime.folders import lock_folder, make_private, write_private
 from ..runtime.process import Stop
 from ..runtime.text import plural
 from ..settings import topics
+from ..settings.loading import load
 from ..settings.opening import open_once
-from ..settings.sections import ConfigError, Settings, load
+from ..settings.sections import ConfigError, Settings
 from ..settings.topics import Severity
 from ..trainer.state.checkpoint import CheckpointError
 from ..trainer.state.state import State
@@ -396,9 +397,9 @@ def _commit(settings: Settings, group: str, log: Transport, partition: int, repl
     flush(log)
     offsets = {(settings.log.dlq, partition): replayed.to_commit()}
     if settings.kafka:
-        from ..logs.kafka_log import commit_offsets  # the log's own commits are for members of a group
+        from ..logs.kafka.admin import commit_offsets  # The log commits only for members of a group.
 
-        commit_offsets(settings, group, offsets)
+        commit_offsets(settings.kafka, group, offsets)
     else:
         log.commit(offsets)
 
@@ -562,9 +563,9 @@ def _offsets_at(settings: Settings, log: Transport, moment: int | datetime) -> d
         return {number: min(max(moment, start), ends[number]) for number, start in starts.items()}
     time_ms = int(1000 * moment.timestamp())
     if settings.kafka:
-        from ..logs.kafka_log import offsets_at
+        from ..logs.kafka.admin import offsets_at
 
-        return {**ends, **offsets_at(settings, topic, starts, time_ms)}
+        return {**ends, **offsets_at(settings.kafka, topic, starts, time_ms)}
     found = {}
     for number, start in starts.items():
         with closing(read(log, topic, {number: start}, ends)) as records:

@@ -20,14 +20,8 @@ from streamsvm.connectors.runtime.watchdog import Watchdog
 from streamsvm.connectors.scorer import scorer as score
 from streamsvm.connectors.scorer.committee import Committee, KeyModels, ModelTopic, PartitionModels, unpack
 from streamsvm.connectors.scorer.scorer import Scorer
-from streamsvm.connectors.settings.sections import (
-    ConfigError,
-    DaemonSettings,
-    FeatureSettings,
-    LogSettings,
-    ModelSettings,
-    Settings,
-)
+from streamsvm.connectors.settings.model import ModelSettings
+from streamsvm.connectors.settings.sections import ConfigError, DaemonSettings, FeatureSettings, LogSettings, Settings
 from streamsvm.connectors.trainer import trainer as daemon
 from streamsvm.connectors.trainer.partition import key_name
 from streamsvm.core.device import find_gpu

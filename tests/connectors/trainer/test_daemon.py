@@ -21,20 +21,14 @@ from streamsvm.connectors.logs.transport import OffsetOutOfRange, Transport
 from streamsvm.connectors.runtime.folders import AlreadyInUse, lock_folder
 from streamsvm.connectors.runtime.http import Health, Metrics
 from streamsvm.connectors.runtime.watchdog import Watchdog
-from streamsvm.connectors.settings.sections import (
-    ALGORITHMS,
-    ConfigError,
-    DaemonSettings,
-    FeatureSettings,
-    LogSettings,
-    ModelSettings,
-    Settings,
-)
+from streamsvm.connectors.settings.model import ModelSettings
+from streamsvm.connectors.settings.sections import ConfigError, DaemonSettings, FeatureSettings, LogSettings, Settings
 from streamsvm.connectors.trainer import trainer as daemon
 from streamsvm.connectors.trainer.state import journal
 from streamsvm.connectors.trainer.state.checkpoint import CheckpointStore, checkpoint_files, load_newest
 from streamsvm.connectors.trainer.state.state import State, TooManyBadRecords
 from streamsvm.connectors.trainer.trainer import Daemon, stop_on_signals
+from streamsvm.estimators.learners import ALGORITHMS
 
 
 def run(settings, stop=lambda: False):

@@ -13,15 +13,15 @@ from streamsvm.connectors.logs.embedded import LocalLog
 from streamsvm.connectors.report import charts as report
 from streamsvm.connectors.runtime.http import Health, Metrics
 from streamsvm.connectors.runtime.watchdog import Watchdog
+from streamsvm.connectors.settings.loading import load
+from streamsvm.connectors.settings.model import ModelSettings
 from streamsvm.connectors.settings.sections import (
     ConfigError,
     DaemonSettings,
     EstimateSettings,
     FeatureSettings,
     LogSettings,
-    ModelSettings,
     Settings,
-    load,
 )
 from streamsvm.connectors.trainer import trainer as daemon
 from streamsvm.connectors.trainer.state.estimates import Estimate, Estimates, Score

@@ -26,14 +26,8 @@ from streamsvm.connectors.records import published as publish
 from streamsvm.connectors.records.published import read_newest, unpack_model
 from streamsvm.connectors.runtime.http import Health, Metrics
 from streamsvm.connectors.runtime.watchdog import Watchdog
-from streamsvm.connectors.settings.sections import (
-    DaemonSettings,
-    FeatureSettings,
-    JoinSettings,
-    LogSettings,
-    ModelSettings,
-    Settings,
-)
+from streamsvm.connectors.settings.model import ModelSettings
+from streamsvm.connectors.settings.sections import DaemonSettings, FeatureSettings, JoinSettings, LogSettings, Settings
 from streamsvm.connectors.trainer import partition
 from streamsvm.connectors.trainer import trainer as daemon
 from streamsvm.connectors.trainer.partition import RecordsLost
