@@ -579,7 +579,7 @@ def test_several_classes_share_the_device(gpu):
         model.learn_many(X, y)
     close(there.decision_function_many(X), here.decision_function_many(X), rtol=1e-2)
     assert gpu.launched[0] > 0
-    assert_mirrors(there._evaluator.mirror, there._union)
+    assert_mirrors(there._evaluator.mirror, there._union.vectors)
     for other in (copy.deepcopy(there), pickle.loads(pickle.dumps(there))):  # noqa: S301
         assert other._evaluator.mirror is None
     again = streamsvm.OneVsRest.from_bytes(there.to_bytes(), device="cpu")
