@@ -13,11 +13,11 @@ import time
 from pathlib import Path
 
 from streamsvm.connectors.commands import topics as commands
-from streamsvm.connectors.scorer import scorer as score
+from streamsvm.connectors.scorer import scorer
 from streamsvm.connectors.settings import topics
 from streamsvm.connectors.settings.loading import load
 from streamsvm.connectors.settings.opening import open_once
-from streamsvm.connectors.trainer import trainer as daemon
+from streamsvm.connectors.trainer import trainer
 
 names = ["topic", "labels", "predictions", "dlq", "model", "scores"]
 prefix = f"example-{time.time_ns()}"
@@ -37,9 +37,9 @@ with tempfile.TemporaryDirectory(prefix="streamsvm-") as state:
             log.produce(settings.log.labels, json.dumps({"id": number, "y": x * x + y * y < 1}).encode(), key=key)
         commands.flush(log)
 
-    for partition, trained in sorted(daemon.run(settings).items()):
+    for partition, trained in sorted(trainer.run(settings).items()):
         print(f"partition {partition}: {trained.counters.learned} learned, {trained.metrics.rolling()}")
-    print("a scorer predicted", score.run(settings), "events with the mean of both partitions' models")
+    print("a scorer predicted", scorer.run(settings), "events with the mean of both partitions' models")
 
     with open_once(settings) as log:
         ends = log.end_offsets(settings.log.scores)

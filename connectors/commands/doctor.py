@@ -23,12 +23,12 @@ from ..logs.transport import AccessDenied, OffsetOutOfRange, Record, TopicMismat
 from ..records.codec import DIFFERENT_IDS, Event
 from ..records.formats.base import BadRecord
 from ..records.labels import Label
+from ..records.times import event_time
 from ..runtime.text import plural
 from ..settings import topics
 from ..settings.opening import open_once
 from ..settings.sections import ConfigError, Settings
 from ..trainer.state.checkpoint import CheckpointError, check_fingerprint, checkpoint_files, load_newest
-from ..trainer.state.join import event_time
 from .topics import Replayed, lags, read
 
 OK, WARNING, PROBLEM = "ok", "warning", "problem"

@@ -27,9 +27,10 @@ from ..settings.loading import load
 from ..settings.opening import open_once
 from ..settings.sections import ConfigError, Settings
 from ..settings.topics import Severity
+from ..trainer.operate import operate
 from ..trainer.state.checkpoint import CheckpointError
 from ..trainer.state.state import State
-from ..trainer.trainer import Daemon, operate
+from ..trainer.trainer import Trainer
 from .option_types import Moment
 
 logger = logging.getLogger(__name__)
@@ -501,8 +502,8 @@ def replay(settings: Settings, first: Moment, last: Moment, stop: Stop) -> dict[
             numbers = ",".join(map(str, spans[log.topic]))
             settings = replace(settings, group=replace(settings.group, assign=numbers))
 
-        def loop(settings: Settings, log: Transport, *others: Any) -> Daemon:
-            return Daemon(settings, cast(Transport, Excerpt(log, spans)), *others)
+        def loop(settings: Settings, log: Transport, *others: Any) -> Trainer:
+            return Trainer(settings, cast(Transport, Excerpt(log, spans)), *others)
 
         return operate(loop, settings, stop, settings.group.id) or {}
 

@@ -1,6 +1,7 @@
 """How a process waits, and how it is stopped."""
 
 import signal
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
@@ -16,3 +17,24 @@ def killable() -> Iterator[None]:
         yield
     finally:
         signal.signal(signal.SIGINT, handler)
+
+
+@contextmanager
+def stop_on_signals(on_signal: Callable[[], None] = lambda: None) -> Iterator[Stop]:
+    """A `Stop` that says True after SIGTERM or SIGINT.  A second signal ends the process at once."""
+    requested = threading.Event()
+    previous = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
+
+    def handle(*_: object) -> None:
+        for number in previous:
+            signal.signal(number, signal.SIG_DFL)
+        requested.set()
+        on_signal()
+
+    for number in previous:
+        signal.signal(number, handle)
+    try:
+        yield requested.is_set
+    finally:
+        for number, handler in previous.items():
+            signal.signal(number, handler)

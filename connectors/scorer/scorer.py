@@ -27,9 +27,9 @@ from ..runtime.process import POLL_SECONDS, Stop
 from ..runtime.watchdog import Watchdog
 from ..settings import topics
 from ..settings.sections import ConfigError, Settings
-from ..trainer.partition import Input, RecordsLost
+from ..trainer.inputs import Input, RecordsLost
+from ..trainer.operate import operate
 from ..trainer.state.observe import Progress
-from ..trainer.trainer import operate
 from .committee import Committee, KeyModels, Models, ModelTopic, PartitionModels, unpack
 
 logger = logging.getLogger(__name__)

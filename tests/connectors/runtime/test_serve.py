@@ -474,12 +474,13 @@ def test_long_headers_are_refused(request_, status, health, metrics, caplog):
 TRAINER = """
 import resource, sys
 from pathlib import Path
-from streamsvm.connectors.settings.sections import load
-from streamsvm.connectors.trainer import trainer as daemon
+from streamsvm.connectors.settings.loading import load
+from streamsvm.connectors.trainer import trainer as daemon, trainer
+from streamsvm.connectors.runtime.process import stop_on_signals
 settings = load(Path(sys.argv[1]), {}, [f"http.port={sys.argv[2]}"])
 resource.setrlimit(resource.RLIMIT_NOFILE, (200, 200))
-with daemon.stop_on_signals() as stop:
-    daemon.run(settings, stop)
+with stop_on_signals() as stop:
+    trainer.run(settings, stop)
 """
 
 

@@ -27,7 +27,7 @@ from streamsvm.connectors.settings.sections import (
     LogSettings,
     Settings,
 )
-from streamsvm.connectors.trainer import trainer as daemon
+from streamsvm.connectors.trainer import trainer
 from streamsvm.connectors.trainer.state.candidates import Labelling
 from streamsvm.connectors.trainer.state.join import Join
 
@@ -109,7 +109,7 @@ class World:
         return [json.loads(r.value)["status"] for r in self.read("questions") if r.key == b"status"][-1]
 
     def run(self):
-        return daemon.run(self.settings)[0]
+        return trainer.run(self.settings)[0]
 
 
 def iter_all(log):
