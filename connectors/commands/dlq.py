@@ -1,6 +1,6 @@
 """The command ``streamsvm dlq``: list the dead letters, or put them back where they came from.
 
-A dead letter is a record that a trainer or a scorer refused; its headers say why (see `codec.dead_letter_headers`).
+A dead letter is a record that a trainer or a scorer refused; its headers say why (see `records.dead_letters`).
 """
 
 import argparse
@@ -18,7 +18,8 @@ from tqdm import tqdm
 
 from ..logs.segments import LogCorruption
 from ..logs.transport import Committed, Headers, Record, Transport
-from ..records.codec import DEAD_LETTER, MAX_BYTES
+from ..records.codec import MAX_BYTES
+from ..records.dead_letters import PREFIX
 from ..runtime.text import plural
 from ..settings.opening import open_once
 from ..settings.sections import Settings, load
@@ -70,8 +71,8 @@ class DeadLetter(NamedTuple):
 
     @classmethod
     def read(cls, record: Record) -> "DeadLetter":
-        prefix = len(DEAD_LETTER)
-        ours = [header for header in record.headers if header[0].startswith(DEAD_LETTER)]
+        prefix = len(PREFIX)
+        ours = [header for header in record.headers if header[0].startswith(PREFIX)]
         return cls(record, {name[prefix:]: value.decode(errors="replace") for name, value in ours})
 
     @property
@@ -85,7 +86,7 @@ class DeadLetter(NamedTuple):
 
     @property
     def is_shortened(self) -> bool:
-        """Whether the letter holds only a part of the record (see `codec.dead_letter`)."""
+        """Whether the letter holds only a part of the record (see `records.dead_letters`)."""
         return "sha256" in self.why
 
     def is_of(self, original: Record) -> bool:
@@ -282,10 +283,10 @@ class _Replay:
 
     def _put_back(self, letter: DeadLetter, original: Record) -> None:
         """Append the record to its topic unchanged, with headers that tell how often it was refused."""
-        own = [header for header in original.headers if not header[0].startswith(DEAD_LETTER)]
+        own = [header for header in original.headers if not header[0].startswith(PREFIX)]
         ours: Headers = [
-            (f"{DEAD_LETTER}replayed", str(letter.record.offset).encode()),
-            (f"{DEAD_LETTER}attempts", letter.why.get("attempts", "1").encode()),
+            (f"{PREFIX}replayed", str(letter.record.offset).encode()),
+            (f"{PREFIX}attempts", letter.why.get("attempts", "1").encode()),
         ]
         topic, partition = letter.home
         self._log.produce(topic, original.value, key=original.key, headers=[*own, *ours], partition=partition)

@@ -21,7 +21,9 @@ from streamsvm.core._jit import cache_state
 
 from ..logs.segments import LogCorruption
 from ..logs.transport import AccessDenied, OffsetOutOfRange, Record, TopicMismatch, Transport, Unavailable
-from ..records.codec import DIFFERENT_IDS, BadRecord, Event, Label
+from ..records.codec import DIFFERENT_IDS, Event
+from ..records.formats.base import BadRecord
+from ..records.labels import Label
 from ..runtime.text import plural
 from ..settings import topics
 from ..settings.opening import open_once

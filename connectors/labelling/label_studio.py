@@ -39,11 +39,13 @@ from xml.etree import ElementTree
 from streamsvm import __version__
 
 from ..logs.transport import AccessDenied, Unavailable
+from ..records.labels import Place
+from ..records.questions import Question
 from ..runtime.http import Handler, HTTPServer, Refused
 from ..runtime.process import POLL_SECONDS, Stop
 from ..settings.sections import ConfigError, LabelSettings, Settings
 from .oracles import read_label
-from .service import LabellingService, Place, Shown, UnknownQuestion
+from .service import LabellingService, UnknownQuestion
 
 logger = logging.getLogger(__name__)
 
@@ -361,7 +363,7 @@ class LabelStudio:
             else:  # it works on them still
                 self._must_sync.set()
 
-    def _data(self, shown: Shown) -> dict[str, Any]:
+    def _data(self, shown: Question) -> dict[str, Any]:
         return {
             **shown.event,
             "streamsvm": self._mark,

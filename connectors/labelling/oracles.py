@@ -17,16 +17,17 @@ from typing import Any, TypeVar
 import numpy as np
 
 from ..logs.transport import Unavailable
-from ..records.codec import LABELS
 from ..records.files import SUFFIXES, parse_object
+from ..records.labels import LABELS
+from ..records.questions import Question
 from ..runtime.folders import FileError
 from ..runtime.process import POLL_SECONDS, Stop
 from ..settings.sections import LabelSettings
-from .service import LabellingService, Shown, UnknownQuestion
+from .service import LabellingService, UnknownQuestion
 
 logger = logging.getLogger(__name__)
 
-Oracle = Callable[[Shown], bool | None]
+Oracle = Callable[[Question], bool | None]
 Result = TypeVar("Result")
 
 

@@ -48,10 +48,12 @@ from typing import Any
 from urllib.parse import SplitResult, parse_qs, unquote, urlsplit
 
 from ..logs.transport import Unavailable
+from ..records.labels import MAX_QUERY_ID
+from ..records.questions import Question
 from ..runtime.folders import make_private, write_private
 from ..runtime.http import Handler, HTTPServer, Refused, is_own_name
 from ..settings.sections import LabellingSettings, Settings
-from .service import MAX_QUERY_ID, LabellingService, Shown, UnknownQuestion
+from .service import LabellingService, UnknownQuestion
 
 logger = logging.getLogger(__name__)
 
@@ -169,7 +171,7 @@ def _digest(text: str) -> str:
     return base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
 
 
-def question(shown: Shown, labelling: LabellingSettings) -> dict[str, Any]:
+def question(shown: Question, labelling: LabellingSettings) -> dict[str, Any]:
     """A question as the page's script takes it: numbers and texts only, each of the kind that it expects."""
     text, image, series = (shown.event.get(name) for name in (labelling.text, labelling.image, labelling.series))
     return {

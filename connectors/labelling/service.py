@@ -1,31 +1,23 @@
 """The desk: shows the trainer's questions to whoever answers them, and writes the answers down.
 
-Questions come from the topic log.questions (see `asking`), answers go to log.labels, on the partition of the question::
-
-    {"id": <of the event>, "y": true, "op": "set", "rev": <ms when it was given>, "source": <who>, "query_id": "..."}
-
-op may be "retract" (of an answer), "skip" or "ignore", without y, too.  Of two answers the one with the higher rev
-holds.  A page, a terminal, Label Studio and oracles made of programs or files all answer through `LabellingService`.
+Questions come from the topic log.questions (see `records.questions`).  Answers go to log.labels (see `records.labels`),
+on the partition of the question; the rev of an answer is the time in milliseconds when it was given.  A page, a
+terminal, Label Studio and oracles made of programs or files all answer through `LabellingService`.
 
 An answer is durable before `LabellingService.answer` returns, and the same answer again writes nothing.  So a client
 that did not hear the reply repeats it.  What was answered before a restart is read from log.labels, since the trainer
 may not have taken it up yet.
 
-`read_question` and `read_status` check all that is read from log.questions: a record that is damaged is set aside with
-a warning, and counted, before anything shows it.
+A damaged record of log.questions is set aside with a warning, and counted, before anything shows it.
 """
 
-import json
 import logging
 import math
-import sys
 import threading
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
-from dataclasses import dataclass
-from functools import partial
 from types import MappingProxyType
 from typing import Any, Literal, NamedTuple
 
@@ -33,21 +25,20 @@ from streamsvm.active import Desk
 
 from ..logs.segments import LogCorruption
 from ..logs.transport import AccessDenied, OffsetOutOfRange, OutputsLost, Record, TopicMismatch, Transport, Unavailable
-from ..records.formats.base import BadRecord, Fields, show
-from ..records.formats.json import read_json
+from ..records.formats.base import BadRecord
+from ..records.labels import Place, answered_question, write_answer
+from ..records.questions import COUNTS, STATUS, Question, read_query_id, read_question, read_status
 from ..runtime.folders import AlreadyInUse, lock_folder
 from ..runtime.process import POLL_SECONDS
 from ..settings import topics
 from ..settings.opening import open_once
 from ..settings.sections import Settings
-from ..trainer.asking import STATUS
 
 logger = logging.getLogger(__name__)
 
 Outcome = Literal["first", "repeated", "changed", "stale"]
 
 UNDO_SECONDS = 60
-MAX_QUERY_ID = 300  # characters
 
 _POLL_RECORDS = 500
 _RETRY_SECONDS = 1.0
@@ -59,78 +50,10 @@ _MAX_VOICES = 16  # of whose labels of one question are remembered, the last one
 _CLOCKS_MS = 3_600_000  # by which those of trainers and desks may differ
 _SILENT_SECONDS = 60  # without a reaction to an answer
 _MAX_NAME = 200
-_INT64 = 1 << 63
-_COUNTS = (
-    "asked",
-    "open",
-    "answered",
-    "labels",
-    "positive",
-    "negative",
-    "skipped",
-    "ignored",
-    "expired",
-    "withdrawn",
-    "corrected",
-    "retracted",
-    "offered",
-)
 
 
 class UnknownQuestion(LookupError):  # noqa: N818 - reads as what it says
     """There is no question of this id, or it was answered or withdrawn so long ago that it is forgotten."""
-
-
-class Place(NamedTuple):
-    """Where the answer to a question goes."""
-
-    partition: int
-    id: str | int  # of the event
-
-
-@dataclass(frozen=True)
-class Shown:
-    """A question as it is shown.
-
-    Attributes
-    ----------
-    query_id
-        Of the question.
-    id, partition
-        Of the event.
-    x
-        Features by name, as they came.
-    event
-        What else the event has.
-    margin, score
-        Decision value, and probability of the positive class if that is known, when it was asked.
-    reason
-        Why: "seed", "boundary", "explore" or "audit".
-    asked_at, expires_at
-        Milliseconds of the events' time.
-    unusual
-        Of the features far from what the first events had, the distance in standard deviations.
-    model
-        Which model asked: "ver", lessons it had had, and "n_support".
-    """
-
-    query_id: str
-    id: str | int
-    partition: int
-    x: Mapping[str, float]
-    event: Mapping[str, Any]
-    margin: float
-    score: float | None
-    reason: str
-    asked_at: int
-    expires_at: int
-    unusual: Mapping[str, float]
-    model: Mapping[str, int]
-
-    @property
-    def place(self) -> Place:
-        """Where its answer goes."""
-        return Place(self.partition, self.id)
 
 
 class _Given(NamedTuple):
@@ -180,8 +103,8 @@ class LabellingService:
         self._tried: dict[str, _Given] = {}  # appended, and perhaps not durable yet
         self._version = 0
         self._desk = Desk(int(1000 * settings.labelling.lease_seconds))
-        self._open: dict[str, Shown] = {}
-        self._closed: OrderedDict[str, Shown] = OrderedDict()  # answered or withdrawn, oldest first
+        self._open: dict[str, Question] = {}
+        self._closed: OrderedDict[str, Question] = OrderedDict()  # answered or withdrawn, oldest first
         self._sizes: dict[str, int] = {}  # of the records of both
         self._given: OrderedDict[str, _Given] = OrderedDict()
         self._back: set[str] = set()  # open questions whose answer was taken back, whatever the trainer says
@@ -217,7 +140,7 @@ class LabellingService:
 
     # --- questions ----------------------------------------------------------------------------------------------------
 
-    def next(self, who: str) -> Shown | None:
+    def next(self, who: str) -> Question | None:
         """A question for `who`: the one they have already, or one that nobody else looks at; None if there is none.
 
         Raises
@@ -238,7 +161,7 @@ class LabellingService:
         with self._changed:
             self._desk.release(who)
 
-    def open(self) -> list[Shown]:
+    def open(self) -> list[Question]:
         """All questions without an answer, whoever looks at them, oldest first."""
         with self._changed:
             self._check_readable()
@@ -407,11 +330,7 @@ class LabellingService:
     # --- writing ------------------------------------------------------------------------------------------------------
 
     def _produce(self, query_id: str, given: _Given) -> None:
-        fields: dict[str, Any] = {"id": given.place.id}
-        if given.y is not None:
-            fields["y"] = given.y
-        fields |= {"op": given.op, "rev": given.rev, "source": given.who, "query_id": query_id}
-        value = json.dumps(fields, separators=(",", ":")).encode()
+        value = write_answer(query_id, given.place, given.op, given.y, given.rev, given.who)
         with self._translated():
             if self._log is None:
                 self._writer = open_once(self._settings)
@@ -470,7 +389,7 @@ class LabellingService:
         """
         with self._changed:
             parts = [self._status[number] for number in sorted(self._status)]
-            counts = {name: sum(int(part.get(name) or 0) for part in parts) for name in _COUNTS}
+            counts = {name: sum(int(part.get(name) or 0) for part in parts) for name in COUNTS}
             budgets = [part["remaining"] for part in parts if part.get("remaining") is not None]
             fullest = max(parts, key=lambda part: int(part.get("labels") or 0), default={})
             return {
@@ -622,7 +541,7 @@ class LabellingService:
             self._status[record.partition] = read_status(record)
             return
         if record.value is None:
-            query_id = _query_id(record)
+            query_id = read_query_id(record)
             self._unheard.pop(query_id, None)
             if query_id not in self._back:
                 self._close(query_id)
@@ -641,10 +560,8 @@ class LabellingService:
 
     def _hear(self, record: Record) -> None:
         """An answer, or any label."""
-        if b'"query_id"' not in (record.value or b""):
-            return
-        query_id = read_json(record.value or b"", lambda fields: fields.get("query_id"))
-        if not isinstance(query_id, str) or len(query_id) > MAX_QUERY_ID:
+        query_id = answered_question(record)
+        if query_id is None:
             return
         label = self._codec.decode_label(record)
         who = (label.source or "")[:_MAX_NAME]
@@ -709,137 +626,6 @@ def _is_void(op: str, last: _Given) -> bool:
 def _check_name(who: str) -> None:
     if not who or len(who) > _MAX_NAME:
         raise ValueError(f"who must be a name of 1 to {_MAX_NAME} characters, got {who!r:.60}")
-
-
-# --- records ----------------------------------------------------------------------------------------------------------
-
-
-def read_question(record: Record) -> Shown:
-    """A question from its record.
-
-    Raises
-    ------
-    BadRecord
-        If the record is not exactly what `asking` describes; the detail names the field.
-    """
-    return read_json(record.value or b"", partial(_to_shown, record))
-
-
-def _to_shown(record: Record, fields: Fields) -> Shown:
-    for name, (is_right, wanted) in _QUESTION.items():
-        _check_field(fields, name, is_right, wanted)
-    if fields["query_id"] != _query_id(record):
-        raise BadRecord("bad-question", f"the key of question {show(fields['query_id'])} is {show(record.key)}")
-    names = ("x", "event", "margin", "score", "reason", "asked_at", "expires_at", "unusual", "model")
-    return Shown(fields["query_id"], fields["id"], record.partition, *(fields[name] for name in names))
-
-
-def _query_id(record: Record) -> str:
-    """The key of a question, or of its end."""
-    try:
-        query_id = (record.key or b"").decode()
-    except UnicodeDecodeError as error:
-        raise BadRecord("bad-question", f"its key is no text: {error}") from None
-    if not query_id:
-        raise BadRecord("bad-question", "a question must have a key")
-    return query_id
-
-
-def read_status(record: Record) -> dict[str, Any]:
-    """How far a partition is, from its record.
-
-    Raises
-    ------
-    BadRecord
-        If a field is not what `asking.status` writes.
-    """
-    return read_json(record.value or b"", _to_status)
-
-
-def _to_status(fields: Fields) -> dict[str, Any]:
-    _check_field(fields, "status", lambda value: type(value) is dict, "an object")
-    status: dict[str, Any] = fields["status"]
-    for name in status.keys() & _STATUS.keys():
-        _check_field(status, name, *_STATUS[name])
-    return status
-
-
-def _check_field(fields: Fields, name: str, is_right: Callable[[Any], bool], wanted: str) -> None:
-    if name not in fields:
-        raise BadRecord("missing-field", f"the record has no {name!r}")
-    if not is_right(fields[name]):
-        raise BadRecord("bad-question", f"{name} must be {wanted}, got {show(fields[name])}")
-
-
-def _is_finite(value: Any) -> bool:
-    """Whether this is a number to everything that shows it."""
-    return type(value) in (int, float) and abs(value) <= sys.float_info.max
-
-
-def _is_share(value: Any) -> bool:
-    return _is_finite(value) and 0 <= value <= 1
-
-
-def _is_count(value: Any) -> bool:
-    return type(value) is int and 0 <= value < _INT64
-
-
-def _is_time(value: Any) -> bool:
-    return type(value) is int and -_INT64 <= value < _INT64
-
-
-def _are_numbers(value: Any) -> bool:
-    return type(value) is dict and all(map(_is_finite, value.values()))
-
-
-def _is_plain(value: Any) -> bool:
-    """Whether this is an object that can be written as JSON again."""
-    try:
-        json.dumps(value, allow_nan=False)
-    except ValueError:
-        return False
-    return type(value) is dict
-
-
-def _is_point(value: Any) -> bool:
-    """Whether this is a `CurvePoint`."""
-    if type(value) is not list or len(value) != 4:
-        return False
-    return all(map(_is_count, value[:2])) and all(share is None or _is_share(share) for share in value[2:])
-
-
-def _is_verdict(value: Any) -> bool:
-    if type(value) is not dict or not isinstance(value.get("why"), str):
-        return False
-    return isinstance(value.get("stop"), bool) and isinstance(value.get("audit"), bool)
-
-
-_Check = tuple[Callable[[Any], bool], str]
-_COUNT: _Check = (_is_count, "a count")
-_NUMBERS: _Check = (_are_numbers, "an object of finite numbers")
-_TIME: _Check = (_is_time, "whole milliseconds")
-_QUESTION: dict[str, _Check] = {
-    "query_id": (
-        lambda value: type(value) is str and 0 < len(value) <= MAX_QUERY_ID,
-        f"1 to {MAX_QUERY_ID} characters",
-    ),
-    "id": (lambda value: type(value) in (str, int), "a text or a whole number"),
-    "x": _NUMBERS,
-    "event": (_is_plain, "an object without infinite numbers"),
-    "margin": (_is_finite, "a finite number"),
-    "score": (lambda value: value is None or _is_share(value), "a number from 0 to 1, or null"),
-    "reason": (lambda value: type(value) is str, "a text"),
-    "asked_at": _TIME,
-    "expires_at": _TIME,
-    "unusual": _NUMBERS,
-    "model": (lambda value: type(value) is dict and all(map(_is_count, value.values())), "an object of counts"),
-}
-_STATUS: dict[str, _Check] = {
-    **dict.fromkeys(_COUNTS, _COUNT),
-    "remaining": (lambda value: value is None or _is_count(value), "a count or null"),
-    "verdict": (_is_verdict, "an object of stop, audit and why"),
-    "curve": (lambda value: type(value) is list and all(map(_is_point, value)), "a list of points"),
-}
 
 
 def _verdict(parts: Mapping[int, Mapping[str, Any]]) -> dict[str, Any]:

@@ -16,10 +16,11 @@ from contextlib import contextmanager
 from functools import partial
 from typing import Any, TextIO
 
+from ..records.questions import Question
 from ..runtime.process import POLL_SECONDS, Stop
 from ..settings.sections import Settings
 from .oracles import patiently
-from .service import LabellingService, Shown, UnknownQuestion
+from .service import LabellingService, UnknownQuestion
 
 WHY = {
     "seed": "examples of both classes are needed first",
@@ -113,7 +114,7 @@ class _Terminal:
         else:
             self._service.wait(POLL_SECONDS)
 
-    def _await_answer(self, shown: Shown) -> None:
+    def _await_answer(self, shown: Question) -> None:
         while not self._is_done and not self._stop():
             key = self._keys.take(POLL_SECONDS)
             if key is None:
@@ -136,7 +137,7 @@ class _Terminal:
             self._said = []
         return taken is not None
 
-    def _answer(self, shown: Shown, key: str) -> bool:
+    def _answer(self, shown: Question, key: str) -> bool:
         """Answer with a key; whether it is one."""
         query_id, who, service = shown.query_id, self._who, self._service
         choices = {"1": True, "2": False}
@@ -249,7 +250,7 @@ def keys_line(names: tuple[str, str]) -> str:
     return f"[1] {names[0]}  [2] {names[1]}  [s] cannot tell  [i] ignore  [u] undo  [q] quit"
 
 
-def picture(shown: Shown, settings: Settings, stats: Mapping[str, Any], size: tuple[int, int]) -> str:
+def picture(shown: Question, settings: Settings, stats: Mapping[str, Any], size: tuple[int, int]) -> str:
     """A question as text.
 
     Parameters
@@ -282,7 +283,7 @@ def picture(shown: Shown, settings: Settings, stats: Mapping[str, Any], size: tu
     return "\n".join(lines)
 
 
-def _features(shown: Shown, width: int, n_rows: int) -> list[str]:
+def _features(shown: Question, width: int, n_rows: int) -> list[str]:
     """Features with their values, those that are unusual first, and marked."""
     unusual = sorted(shown.unusual, key=lambda name: -abs(shown.unusual[name]))
     names = [*(name for name in unusual if name in shown.x), *(name for name in shown.x if name not in shown.unusual)]
@@ -299,7 +300,7 @@ def _features(shown: Shown, width: int, n_rows: int) -> list[str]:
     return rows
 
 
-def _fields(shown: Shown, settings: Settings, width: int) -> list[str]:
+def _fields(shown: Question, settings: Settings, width: int) -> list[str]:
     """What else the event has: the text in full, anything else on a line."""
     text_field, lines = settings.labelling.text, []
     if isinstance(text := shown.event.get(text_field), str):

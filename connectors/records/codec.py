@@ -1,82 +1,65 @@
-"""Bytes on a topic <-> events, labels and predictions.
+"""Bytes to events and labels.
 
-An event has an ``id``, features ``x`` and, optionally, a label ``y``, a weight ``w`` and a time ``ts``, in one of the
-`FORMATS`.  In JSON it is ``{"id": ..., "x": {name: number, ...}, "y": ..., "w": ..., "ts": ...}``; x may be a list of
-numbers instead, and other fields are ignored.  An id is a string or an integer; the string "7" and the number 7 are
-different ids.
+An event has an ``id``, features ``x`` and, optionally, a label ``y``, a weight ``w`` and a time ``ts``.  Its format is
+one of `FORMATS`.  In JSON it is ``{"id": ..., "x": {name: number, ...}, "y": ..., "w": ..., "ts": ...}``; x may be a
+list of numbers instead, and other fields are ignored.  An id is a string or an integer; the string "7" and the number 7
+are different ids.
 
-A label that comes later is JSON, ``{"id": ..., "y": ..., "weight": ..., "ts": ..., "source": ..., "rev": ...}``.  Only
-id and y are required, or only id if there is an ``op``: ``"retract"`` takes a label back; ``"skip"`` and ``"ignore"``
-answer a question (see `asking`) without a label.
-
-A prediction is JSON, too.  It is a pure function of the event, its place in the log and the model, so that one repeated
-after a crash has the same bytes.
+Labels are JSON in every configuration; see `labels`.
 """
 
-import json
 import logging
 import math
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
-from hashlib import blake2b, sha256
+from hashlib import blake2b
 from pathlib import Path
 from struct import Struct
 from types import NoneType
 from typing import Any, NamedTuple
 
-import orjson
-
-from ..logs.transport import Headers, Record
+from ..logs.transport import Record
 from .formats.avro import AvroFormat
-from .formats.base import BadRecord as BadRecord  # callers have it from here
-from .formats.base import Fields, Format, show
+from .formats.base import BadRecord, Fields, Format, show
 from .formats.float32 import Float32Format
 from .formats.json import JsonFormat, read_json
+from .labels import LABELS, OPERATIONS, Label
 
 logger = logging.getLogger(__name__)
 
 FORMATS = ("json", "float32", "avro")
 MAX_BYTES = 1 << 20  # Kafka's own default for the largest record
-MAX_QUESTION_BYTES = MAX_BYTES - (64 << 10)  # Kafka's default for a record, less what comes around it
 MAX_MAGNITUDE = 1e15  # sums of squares stay far inside float32, in which kernel values are computed
-LABELS: Mapping[Any, bool] = {1: True, 0: False, -1: False}  # Python: True == 1 == 1.0 and False == 0
-OPERATIONS = ("set", "retract", "skip", "ignore")  # of a label
-DEAD_LETTER = "sv-dlq-"  # before the names of the headers that say why a record was refused
-PREDICTION_HEADERS: Headers = (("sv-schema", b"prediction:1"),)  # each one costs 3 microseconds to send
 
 DIFFERENT_IDS = 'the string "7" and the number 7 are different ids'
 
 _MIN_INT64, _MAX_INT64 = -(1 << 63), (1 << 63) - 1
-_MAX_DETAIL = 1000
-_PREFIX_BYTES = 64 << 10  # of a value that is too large for a dead letter
-_KEY_BYTES = 1 << 10  # likewise of its key
-_OWN_HEADERS = 100  # likewise the most headers that are kept, if there are more
-_OWN_HEADER_BYTES = 4 << 10  # likewise their size, all together
 _int64 = Struct("<q").unpack
 
 
 class Event(NamedTuple):
-    """One decoded event."""
+    """One decoded event.
+
+    Attributes
+    ----------
+    id, key
+        The id, and the same as 64 bits for the model.
+    x
+        Features by name.
+    y
+        The event's own label, or None.
+    w
+        Weight.
+    ts
+        When it happened, or None; see `event_time`.
+    """
 
     id: str | int
-    key: int  # the id as 64 bits, for the model
+    key: int
     x: dict[str, float]
     y: bool | None
     w: float
     ts: str | int | float | None
-
-
-class Label(NamedTuple):
-    """One decoded label: what somebody says, takes back, or does not say about an event."""
-
-    id: str | int
-    key: int  # as the event's
-    y: bool | None  # None: the label is taken back, or there is none
-    w: float | None  # in place of the event's weight, if given
-    ts: str | int | float | None
-    rev: int  # of two labels for an event, that of the higher revision holds
-    op: str  # one of `OPERATIONS`
-    source: str | None
 
 
 class Limits(NamedTuple):
@@ -87,33 +70,31 @@ class Limits(NamedTuple):
     text: int = 2048  # characters of an id, a time or a source; bytes of a key
 
 
-class ModelVersion(NamedTuple):
-    """Which model made a prediction: the one that had had `ver` lessons, from records before `offset`."""
-
-    ver: int
-    offset: int
-
-
 class Codec:
-    """Reads events and labels, and writes predictions.
+    """Reads events and labels.
 
     Parameters
     ----------
     names
-        The features every event must have, no more and no less; empty: whatever an event brings.
+        Exactly these features must be in every event; empty, the default: events may have any features.
     positive, negative
-        Names of the two labels, accepted beside true/false, 0/1 and -1/+1, and used in predictions.
+        Names of the two classes.  Labels may use them beside true/false, 0/1 and -1/+1, and predictions use them.
     format
-        Of events, one of `FORMATS`; labels and predictions are JSON always.
+        Format of events, one of `FORMATS`; default "json".
     schemas
-        For the format "avro": the folder of its schemas.
+        Folder of the schemas, for the format "avro".
     limits
-        What is beyond them is refused.
+        A record beyond these limits is refused.
+
+    Attributes
+    ----------
+    n_strangers : int
+        Labels whose id has another type than the ids of all events so far: they never find an event.
 
     Raises
     ------
     ValueError
-        If the format is unknown, or is "avro" and there are no schemas.
+        If the format is unknown, or if it is "avro" and `schemas` is missing.
     AvroMissing
         If the format is "avro" and fastavro is not installed.
     SchemaError
@@ -142,7 +123,7 @@ class Codec:
         self._labels |= named
         self._format = _make_format(format, named, schemas)
         self._id_types: set[type] = set()  # of events
-        self.n_strangers = 0  # labels whose id has another type than those of the events, so that it never meets one
+        self.n_strangers = 0
 
     def decode(self, record: Record) -> Event:
         """Read an event.
@@ -150,14 +131,14 @@ class Codec:
         Raises
         ------
         BadRecord
-            If the record is not exactly what its format describes; the detail names the field.
+            If the record is not what the format requires.  The detail names the field.
         """
         event = self._format.read(self._value(record), record.headers, self._to_event)
         self._id_types.add(type(event.id))
         return event
 
     def features(self, value: bytes) -> dict[str, float]:
-        """The features of an event that was decoded before, from the value of its record alone."""
+        """The features of an event that was decoded before, from its record's value."""
         return self._named(self._format.features(value))
 
     def decode_label(self, record: Record) -> Label:
@@ -166,7 +147,7 @@ class Codec:
         Raises
         ------
         BadRecord
-            If the record is not exactly what the module describes; the detail names the field.
+            If the record is not a label as `labels` describes it.  The detail names the field.
         """
         label = read_json(self._value(record), self._to_label)
         if self._id_types and type(label.id) not in self._id_types:
@@ -175,27 +156,12 @@ class Codec:
 
     def _note_stranger(self, id_: str | int) -> None:
         if self.n_strangers == 0:
-            logger.warning("a label has the id %r, and no event had such an id yet: %s", id_, DIFFERENT_IDS)
+            logger.warning("a label has the id %r, but no event had an id of that type yet: %s", id_, DIFFERENT_IDS)
         self.n_strangers += 1
 
-    def encode(self, event: Event, *, score: float, margin: float, model: ModelVersion, src: str) -> bytes:
-        """Write the prediction for an event; `src` says which record it answers and is the same at every repetition."""
-        if not (math.isfinite(score) and math.isfinite(margin)):
-            raise ValueError(f"score and margin must be finite, got {score!r} and {margin!r}")
-        fields = {
-            "id": event.id,
-            "label": self._outputs[margin > 0],
-            "score": score,
-            "margin": margin,
-            "model": {"ver": model.ver, "offset": model.offset},
-            "src": src,
-        }
-        if event.ts is not None:
-            fields["ts"] = event.ts
-        try:
-            return orjson.dumps(fields)
-        except orjson.JSONEncodeError:  # an id or time of more than 64 bits
-            return json.dumps(fields, separators=(",", ":"), ensure_ascii=False, allow_nan=False).encode()
+    def name_of(self, is_positive: bool) -> bool | str:
+        """A class as predictions write it."""
+        return self._outputs[is_positive]
 
     # --- fields -------------------------------------------------------------------------------------------------------
 
@@ -276,86 +242,6 @@ class Codec:
             names = "" if self._outputs[1] is True else f", {self._outputs[1]!r}/{self._outputs[0]!r}"
             raise BadRecord("bad-label", f"y must be true/false, 0/1, -1/+1{names}, got {show(label)}")
         return known
-
-
-class DeadLetter(NamedTuple):
-    """What goes to the dead-letter topic."""
-
-    key: bytes | None
-    value: bytes | None
-    headers: Headers
-
-
-def dead_letter(record: Record, why: Headers, max_bytes: int, *, is_whole: bool = True) -> DeadLetter:
-    """A refused record with the reason, as it was or, if it is large, its beginning.
-
-    A shortened letter has two more headers, ``sv-dlq-bytes`` and ``sv-dlq-sha256``: of the whole value.
-
-    Parameters
-    ----------
-    record
-        The record.
-    why
-        From `dead_letter_headers`.
-    max_bytes
-        A record with more bytes than this, in key, value and headers together, is shortened.
-    is_whole
-        Whether this is all of the record; if not, it is marked as shortened.
-    """
-    own = [header for header in record.headers if not header[0].startswith(DEAD_LETTER)]
-    mark = _mark(record.value) if not is_whole else ()
-    if record.nbytes <= max_bytes and len(own) <= _OWN_HEADERS:
-        return DeadLetter(record.key, record.value, [*own, *why, *mark])
-    value = record.value and record.value[: min(_PREFIX_BYTES, max_bytes)]
-    return DeadLetter(record.key and record.key[:_KEY_BYTES], value, [*_first(own), *why, *_mark(record.value)])
-
-
-def _mark(value: bytes | None) -> Headers:
-    """What marks a dead letter that is not the whole record: size and digest of the record's value."""
-    whole = value or b""
-    content = {"bytes": str(len(whole)), "sha256": sha256(whole).hexdigest()}
-    return [(f"{DEAD_LETTER}{name}", text.encode()) for name, text in content.items()]
-
-
-def _first(headers: Headers) -> Headers:
-    """As many of the first headers as there is room for."""
-    kept, room = [], _OWN_HEADER_BYTES
-    for name, value in headers[:_OWN_HEADERS]:
-        room -= len(name.encode()) + len(value)
-        if room < 0:
-            break
-        kept.append((name, value))
-    return kept
-
-
-def dead_letter_headers(record: Record, stage: str, error: BadRecord, app: str, attempts: int = 1) -> Headers:
-    """Where a refused record came from and why, for the headers of its copy on the dead-letter topic.
-
-    Parameters
-    ----------
-    record
-        The record.
-    stage
-        What was being done with it.
-    error
-        What is wrong with it.
-    app
-        Who refuses it.
-    attempts
-        How often it was tried.
-    """
-    content = {
-        "topic": record.topic,
-        "partition": record.partition,
-        "offset": record.offset,
-        "timestamp": record.timestamp,
-        "stage": stage,
-        "reason": error.reason,
-        "error": error.detail[:_MAX_DETAIL],
-        "attempts": attempts,
-        "app": app,
-    }
-    return [(f"{DEAD_LETTER}{name}", str(value).encode(errors="backslashreplace")) for name, value in content.items()]
 
 
 def _make_format(name: str, labels: Mapping[str, bool], schemas: Path | None) -> Format:

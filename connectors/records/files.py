@@ -20,7 +20,9 @@ import numpy as np
 
 from ..logs.transport import Record
 from ..runtime.folders import FileError
-from .codec import LABELS, BadRecord, Codec, Event
+from .codec import Codec, Event
+from .formats.base import BadRecord
+from .labels import LABELS
 
 SUFFIXES = {
     ".csv": "csv",

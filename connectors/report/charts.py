@@ -17,7 +17,8 @@ import numpy as np
 from streamsvm.validation import Search
 
 from ..logs.embedded import LocalLog
-from ..records.codec import BadRecord, Event
+from ..records.codec import Event
+from ..records.formats.base import BadRecord
 from ..settings.sections import Settings
 from ..trainer.state.estimates import FOLDS, LOO, Estimates
 from ..trainer.state.models import SingleModel

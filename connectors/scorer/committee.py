@@ -14,7 +14,8 @@ from streamsvm import WarmupScaler
 from streamsvm.estimators.classifier import OnlineSVM
 
 from ..logs.transport import Record, Transport
-from ..records.codec import BadRecord, ModelVersion
+from ..records.formats.base import BadRecord
+from ..records.predictions import ModelVersion, Prediction
 from ..records.published import Shelf, Snapshot, Withdrawn, unpack_model
 from ..trainer.partition import key_name
 from ..trainer.training import Features, usable_many
@@ -27,13 +28,6 @@ class Member(NamedTuple):
     scaler: WarmupScaler | None
     version: ModelVersion
     created: float  # seconds since the epoch
-
-
-class Prediction(NamedTuple):
-    """What models say of an event."""
-
-    margin: float
-    score: float
 
 
 class Committee:

@@ -18,8 +18,9 @@ import time
 from typing import NamedTuple
 
 from ..logs.transport import Committed, PositionRefused, Record, TopicMismatch, Transport, Unavailable
-from ..records.codec import BadRecord, Event
-from ..records.formats.base import REASONS
+from ..records.codec import Event
+from ..records.formats.base import REASONS, BadRecord
+from ..records.predictions import Prediction, send_prediction, source, write_prediction
 from ..records.published import Snapshot
 from ..runtime.http import Health, Metrics
 from ..runtime.process import POLL_SECONDS, Stop
@@ -29,8 +30,7 @@ from ..settings.sections import ConfigError, Settings
 from ..trainer.partition import Input, RecordsLost
 from ..trainer.state.observe import Progress
 from ..trainer.trainer import operate
-from ..trainer.training import send_prediction, source
-from .committee import Committee, KeyModels, Models, ModelTopic, PartitionModels, Prediction, unpack
+from .committee import Committee, KeyModels, Models, ModelTopic, PartitionModels, unpack
 
 logger = logging.getLogger(__name__)
 
@@ -355,7 +355,7 @@ class Scorer:
                     answers[i] = answer
         for i, answer in sorted(answers.items()):
             record, event, committee = requests[i]
-            value = self._codec.encode(event, **answer._asdict(), model=committee.version, src=source(record))
+            value = write_prediction(self._codec, event, answer, committee.version, source(record))
             send_prediction(self._log, self._settings.log.scores, record, value)
         for record in records:
             self._next[record.partition] = record.offset + 1

@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 from ..logs.embedded import LocalLog
 from ..logs.transport import Shape, TopicMismatch
-from ..records.codec import MAX_QUESTION_BYTES
 from ..records.published import CHUNK_BYTES
+from ..records.questions import MAX_QUESTION_BYTES
 from ..runtime.text import plural
 from .sections import LogSettings, Settings
 

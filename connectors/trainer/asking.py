@@ -1,18 +1,10 @@
 """The trainer's side of labelling: it asks for the labels of some events, and hears the answers among the labels.
 
-Which events, `streamsvm.active.loop` decides; here its decisions become records of the topic log.questions, on the
-partition that the event has.  A question's key is its id, and its value is JSON::
+`streamsvm.active.loop` decides which events.  Here its decisions become records of the topic log.questions (see
+`records.questions`), on the partition of the event.
 
-    {"query_id": "...", "id": ..., "x": {name: number, ...}, "event": {...}, "margin": ..., "score": ...,
-     "reason": ..., "asked_at": ms, "expires_at": ms, "unusual": {name: deviations, ...},
-     "model": {"ver": ..., "n_support": ...}}
-
-x has the features as they came, event what else a JSON event has, unusual the features far from the first events'.
-A record without a value takes the question back, or says that it is answered.  The record with the key "status" says
-how far the labelling is.  An answer is a label, or has one of the other operations in `wire`.
-
-Which label holds, and what is learned, is the join's business alone: the loop is told which label of an event holds
-whenever that may have changed, whoever gave it, and only what it says of questions is carried out.
+The join alone decides which label of an event holds, and what is learned.  The loop is told which label holds whenever
+that may have changed, wherever the label came from; of what it decides, only questions and their ends are carried out.
 """
 
 import json
@@ -23,18 +15,18 @@ from typing import Any
 
 import numpy as np
 
-from streamsvm.active import Action, Answer, Ask, CurvePoint, LabellingLoop, LoopCounts, Question, SetLabel, Withdraw
+from streamsvm import active
+from streamsvm.active import Action, Answer, Ask, CurvePoint, LabellingLoop, LoopCounts, SetLabel, Withdraw
 
 from ..logs.transport import Transport
-from ..records.codec import MAX_QUESTION_BYTES, Codec, Event
+from ..records.codec import Codec, Event
+from ..records.questions import STATUS, Question, write_question, write_status
 from ..settings.sections import Settings
 from .state.candidates import Labelling
 from .state.join import Join
 from .state.state import State
 
 logger = logging.getLogger(__name__)
-
-STATUS = b"status"  # key of the record that is no question
 
 _UNUSUAL = 3.0  # standard deviations of the warm-up
 _OWN_FIELDS = ("id", "x", "y", "w")
@@ -118,7 +110,7 @@ class Asking:
         self._execute(loop.choose(state.model, now), state, labelling)
         is_news = self._shown(loop) != before
         if is_news:
-            self._publish(STATUS, _dump({"status": status(state, labelling)}))
+            self._publish(STATUS, write_status(status(state, labelling)))
             self._log_verdict(loop)
         return is_news
 
@@ -148,7 +140,7 @@ class Asking:
     def _execute(self, actions: Iterable[Action], state: State, labelling: Labelling) -> None:
         for action in actions:
             if isinstance(action, Ask):
-                self._publish(action.question.id.encode(), self._question(action.question, state, labelling))
+                self._ask(action.question, state, labelling)
             elif isinstance(action, Withdraw):
                 self._publish(action.question.id.encode(), None)
 
@@ -157,26 +149,24 @@ class Asking:
 
     # --- what is said -------------------------------------------------------------------------------------------------
 
-    def _question(self, question: Question, state: State, labelling: Labelling) -> bytes:
+    def _ask(self, question: active.Question, state: State, labelling: Labelling) -> None:
         value = labelling.value_of(question.key)
         x = self._codec.features(value)
-        fields = {
-            "query_id": question.id,
-            "id": labelling.id_of(question.key),
-            "x": x,
-            "margin": question.margin,
-            "score": float(state.model.probability(np.array(question.margin))),
-            "reason": question.reason,
-            "asked_at": question.asked,
-            "expires_at": question.expires,
-            "unusual": self._unusual(x, state),
-            "model": {"ver": state.version, "n_support": state.model.n_support},
-        }
-        try:
-            whole = _dump({**fields, "event": self._other_fields(value)})
-        except ValueError:  # infinity, as 1e999 is read
-            return _dump({**fields, "event": {}})
-        return whole if len(whole) <= MAX_QUESTION_BYTES else _dump({**fields, "event": {}, "unusual": {}})
+        asked = Question(
+            query_id=question.id,
+            id=labelling.id_of(question.key),
+            partition=self._number,
+            x=x,
+            event=self._other_fields(value),
+            margin=question.margin,
+            score=float(state.model.probability(np.array(question.margin))),
+            reason=question.reason,
+            asked_at=question.asked,
+            expires_at=question.expires,
+            unusual=self._unusual(x, state),
+            model={"ver": state.version, "n_support": state.model.n_support},
+        )
+        self._publish(question.id.encode(), write_question(asked))
 
     def _other_fields(self, value: bytes) -> dict[str, Any]:
         """What a JSON event has for people."""
@@ -189,10 +179,6 @@ class Asking:
         if not self._is_standard or state.scaler is None:
             return {}
         return {name: round(z, 1) for name, z in state.scaler.transform_one(x).items() if abs(z) >= _UNUSUAL}
-
-
-def _dump(value: dict[str, Any]) -> bytes:
-    return json.dumps(value, ensure_ascii=False, allow_nan=False).encode()
 
 
 def status(state: State, labelling: Labelling) -> dict[str, Any]:

@@ -19,7 +19,8 @@ from itertools import islice
 from streamsvm import WarmupScaler
 
 from ..logs.transport import Committed, OffsetOutOfRange, Record, Transport
-from ..records.codec import BadRecord, Codec
+from ..records.codec import Codec
+from ..records.formats.base import BadRecord
 from ..records.published import Publisher, TooLarge, pack_model
 from ..settings.sections import Settings
 from .state.checkpoint import Checkpoint, CheckpointStore, check_fingerprint, check_topics

@@ -20,17 +20,11 @@ from streamsvm import WarmupScaler
 from streamsvm.estimators.classifier import OnlineSVM
 
 from ..logs.transport import Record, Transport
-from ..records.codec import (
-    DEAD_LETTER,
-    PREDICTION_HEADERS,
-    BadRecord,
-    Codec,
-    Event,
-    Label,
-    ModelVersion,
-    dead_letter,
-    dead_letter_headers,
-)
+from ..records.codec import Codec, Event
+from ..records.dead_letters import dead_letter, dead_letter_headers
+from ..records.formats.base import BadRecord
+from ..records.labels import Label
+from ..records.predictions import ModelVersion, Prediction, send_prediction, source, write_prediction
 from ..settings.sections import Settings
 from .asking import Asking
 from .state.estimates import Estimate
@@ -112,7 +106,7 @@ class Training:
 
     def refuse(self, record: Record, stage: str, error: BadRecord, state: State, *, is_whole: bool = True) -> None:
         """Put a record aside, with the reason; `is_whole` says whether nothing of it is missing here."""
-        why = dead_letter_headers(record, stage, error, self._settings.group.id, n_refusals(record) + 1)
+        why = dead_letter_headers(record, stage, error, self._settings.group.id)
         letter = dead_letter(record, why, self._settings.limits.dead_letter_bytes, is_whole=is_whole)
         self._log.produce(self._settings.log.dlq, letter.value, key=letter.key, headers=letter.headers)
         state.counters.bad += 1
@@ -177,7 +171,7 @@ class Training:
             scores[chosen] = model.probability(margins[chosen])
         version = ModelVersion(state.version, state.offset)
         for item, margin, score in zip(decoded, margins.tolist(), scores.tolist(), strict=True):
-            value = self._codec.encode(item.event, score=score, margin=margin, model=version, src=source(item.record))
+            value = write_prediction(self._codec, item.event, Prediction(margin, score), version, source(item.record))
             send_prediction(self._log, self._settings.log.predictions, item.record, value)
         state.counters.predicted += len(decoded)
         return margins.tolist()
@@ -352,22 +346,6 @@ def _by_entity(entities: list[bytes | None]) -> dict[bytes | None, list[int]]:
     for i, entity in enumerate(entities):
         places.setdefault(entity, []).append(i)
     return places
-
-
-def n_refusals(record: Record) -> int:
-    """How often a record was refused before, according to the headers that came back with it."""
-    text = dict(record.headers).get(f"{DEAD_LETTER}attempts", b"")
-    return int(text) if text.isdigit() and len(text) < 10 else 0
-
-
-def source(record: Record) -> str:
-    """Which record a prediction answers; equal for all repetitions of it."""
-    return f"{record.topic}-{record.partition}-{record.offset}"
-
-
-def send_prediction(log: Transport, topic: str, record: Record, value: bytes) -> None:
-    """Produce the prediction for an event, to the partition that the event has in its own topic."""
-    log.produce(topic, value, key=record.key, headers=PREDICTION_HEADERS, partition=record.partition)
 
 
 def usable_many(rows: list[Features], scaler: WarmupScaler | None, model: OnlineSVM) -> list[Features | BadRecord]:

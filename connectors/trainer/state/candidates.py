@@ -22,7 +22,8 @@ from streamsvm.active import (
 )
 from streamsvm.active.stopping import inherited_state
 
-from ...records.codec import MAX_BYTES, MAX_QUESTION_BYTES, Codec, Event
+from ...records.codec import Codec, Event
+from ...records.questions import fits_question
 from ...settings.sections import LabellingSettings, Settings
 from .join import Join
 
@@ -36,8 +37,6 @@ OUTCOMES = {  # of questions, and where the loop counts them
     "expired": "expired",
     "withdrawn": "withdrawn",
 }
-
-_LARGE = MAX_BYTES // 16  # an event that is smaller makes a question that is small enough, however numbers are written
 
 
 class Candidates(StreamPool):
@@ -103,7 +102,7 @@ class Labelling:
     def offer(self, event: Event, now: int) -> None:
         """Keep an event as a candidate, if its label is not known yet and a question can hold its features."""
         value = self._join.awaiting(event.key)
-        if value is None or _is_huge(event, value):
+        if value is None or not fits_question(event.x, len(value)):
             return
         if self.loop.offer(event.key, value, now):
             self._ids[event.key] = event.id
@@ -147,10 +146,6 @@ class Labelling:
             counts = loop["counts"]
             stopping = inherited_state(self._stopping, loop["stopping"], counts["n_answered"], counts["n_offered"])
         self.loop.restore({**loop, "stopping": stopping}, self._join.awaiting)
-
-
-def _is_huge(event: Event, value: bytes) -> bool:
-    return len(value) > _LARGE and len(json.dumps(event.x)) > MAX_QUESTION_BYTES // 2
 
 
 def _selection(labelling: LabellingSettings) -> Selection:

@@ -43,7 +43,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ...records.codec import Label
+from ...records.labels import Label
 from .checkpoint import take_array
 
 _OVERHEAD = 512  # bytes of an entry beside its payload: the objects in it and its place in the table

@@ -16,11 +16,13 @@ from streamsvm.active import Desk
 from streamsvm.connectors.labelling import service as labelling
 from streamsvm.connectors.labelling.oracles import answer_with, read_label, truth_from_field, truth_from_file
 from streamsvm.connectors.labelling.page import question as question_of
-from streamsvm.connectors.labelling.service import LabellingService, Place, UnknownQuestion, read_question
+from streamsvm.connectors.labelling.service import LabellingService, UnknownQuestion
 from streamsvm.connectors.labelling.terminal import picture
 from streamsvm.connectors.logs.embedded import LocalLog
 from streamsvm.connectors.logs.transport import Record, Unavailable
 from streamsvm.connectors.records.formats.base import BadRecord
+from streamsvm.connectors.records.labels import Place
+from streamsvm.connectors.records.questions import read_question
 from streamsvm.connectors.runtime.folders import AlreadyInUse, FileError
 from streamsvm.connectors.settings.sections import LabellingSettings, LabelSettings, LogSettings, Settings
 

@@ -16,8 +16,9 @@ from asked import STATUS, Trainer, configure, until
 
 from streamsvm.connectors.labelling import page as labelling_page
 from streamsvm.connectors.labelling.page import MAX_BODY, LabellingPage
-from streamsvm.connectors.labelling.service import LabellingService, Shown, UnknownQuestion
+from streamsvm.connectors.labelling.service import LabellingService, UnknownQuestion
 from streamsvm.connectors.logs.transport import Unavailable
+from streamsvm.connectors.records.questions import Question
 from streamsvm.connectors.runtime import http as serve
 
 TAB = {"X-Tab": "0123abcd"}
@@ -33,7 +34,7 @@ class Desk:
     """
 
     def __init__(self, event=()):
-        self.shown = Shown(
+        self.shown = Question(
             "q1", 2**60 + 1, 0, {"a": 1.0}, dict(event), 0.5, 0.6, "seed", 1, 2, {}, {"ver": 1, "n_support": 1}
         )  # fmt: skip
         self.said, self.released = [], []

@@ -13,9 +13,10 @@ import pytest
 
 from streamsvm.connectors.labelling import service as labelling
 from streamsvm.connectors.labelling import terminal as labelling_terminal
-from streamsvm.connectors.labelling.service import LabellingService, Shown
+from streamsvm.connectors.labelling.service import LabellingService
 from streamsvm.connectors.labelling.terminal import picture, run
 from streamsvm.connectors.logs.embedded import LocalLog
+from streamsvm.connectors.records.questions import Question
 from streamsvm.connectors.settings.sections import LabelSettings, LogSettings, Settings
 
 STATS = {
@@ -60,7 +61,7 @@ def question(name="q", **fields):
 
 
 def shown(**fields):
-    return Shown(partition=0, **question(**fields))
+    return Question(partition=0, **question(**fields))
 
 
 def fill(settings, *questions):

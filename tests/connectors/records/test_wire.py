@@ -12,16 +12,14 @@ from hypothesis import strategies as st
 from streamsvm.connectors.logs.transport import Record
 from streamsvm.connectors.records.codec import (
     MAX_BYTES,
-    PREDICTION_HEADERS,
-    BadRecord,
     Codec,
     Event,
-    Label,
     Limits,
-    ModelVersion,
-    dead_letter_headers,
 )
-from streamsvm.connectors.records.formats.base import REASONS
+from streamsvm.connectors.records.dead_letters import dead_letter_headers
+from streamsvm.connectors.records.formats.base import REASONS, BadRecord
+from streamsvm.connectors.records.labels import Label
+from streamsvm.connectors.records.predictions import HEADERS, ModelVersion, Prediction, write_prediction
 
 plain = Codec()
 spam = Codec(positive="spam", negative="ham")
@@ -287,7 +285,7 @@ def test_the_largest_revision():
 
 def test_a_prediction():
     decoded = decode(event(ts=12))
-    value = plain.encode(decoded, score=0.75, margin=0.5, model=ModelVersion(40, 64), src="events-0-70")
+    value = write_prediction(plain, decoded, Prediction(0.5, 0.75), ModelVersion(40, 64), "events-0-70")
     assert value == (
         b'{"id":"e1","label":true,"score":0.75,"margin":0.5,"model":{"ver":40,"offset":64},"src":"events-0-70","ts":12}'
     )
@@ -295,15 +293,15 @@ def test_a_prediction():
 
 def test_predictions_use_the_configured_names():
     def predicted(margin):
-        value = spam.encode(decode(event(), spam), score=0.5, margin=margin, model=ModelVersion(0, 0), src="s")
+        value = write_prediction(spam, decode(event(), spam), Prediction(margin, 0.5), ModelVersion(0, 0), "s")
         return json.loads(value)["label"]
 
     assert (predicted(0.1), predicted(-0.1)) == ("spam", "ham")
 
 
 def test_predictions_keep_ids_and_times_beyond_64_bits_and_beyond_ascii():
-    value = plain.encode(
-        decode(event(id="größe😀", ts=2**70)), score=0.5, margin=1e-7, model=ModelVersion(0, 0), src="s"
+    value = write_prediction(
+        plain, decode(event(id="größe😀", ts=2**70)), Prediction(1e-7, 0.5), ModelVersion(0, 0), "s"
     )
     fields = json.loads(value)
     assert (fields["id"], fields["ts"], fields["margin"]) == ("größe😀", 2**70, 1e-7)
@@ -312,19 +310,20 @@ def test_predictions_keep_ids_and_times_beyond_64_bits_and_beyond_ascii():
 @pytest.mark.parametrize("bad", [math.nan, math.inf, -math.inf])
 def test_predictions_must_be_finite(bad):
     decoded = decode(event())
-    with pytest.raises(ValueError, match="must be finite"):
-        plain.encode(decoded, score=0.5, margin=bad, model=ModelVersion(0, 0), src="s")
-    with pytest.raises(ValueError, match="must be finite"):
-        plain.encode(decoded, score=bad, margin=0.5, model=ModelVersion(0, 0), src="s")
+    with pytest.raises(ValueError, match="must be finite numbers"):
+        write_prediction(plain, decoded, Prediction(bad, 0.5), ModelVersion(0, 0), "s")
+    with pytest.raises(ValueError, match="must be finite numbers"):
+        write_prediction(plain, decoded, Prediction(0.5, bad), ModelVersion(0, 0), "s")
 
 
 def test_headers_say_what_a_prediction_is():
-    assert dict(PREDICTION_HEADERS) == {"sv-schema": b"prediction:1"}
+    assert dict(HEADERS) == {"sv-schema": b"prediction:1"}
 
 
 def test_dead_letter_headers_say_where_from_and_why():
     error = BadRecord("not-json", "it is cut")
-    headers = dict(dead_letter_headers(record(b"{"), "decode", error, "app-1", attempts=2))
+    again = record(b"{")._replace(headers=(("sv-dlq-attempts", b"1"),))
+    headers = dict(dead_letter_headers(again, "decode", error, "app-1"))
     assert headers == {
         "sv-dlq-topic": b"events",
         "sv-dlq-partition": b"3",
@@ -395,7 +394,7 @@ def test_ordinary_records_do_not_reach_the_limits():
 
 def test_a_prediction_is_bounded():
     decoded = decode(event(id="\U0001f600" * 2048, ts="\x01" * 2048))
-    value = plain.encode(decoded, score=0.5, margin=0.0, model=ModelVersion(1, 2), src="events-0-1")
+    value = write_prediction(plain, decoded, Prediction(0.0, 0.5), ModelVersion(1, 2), "events-0-1")
     assert len(value) < 32_000
 
 

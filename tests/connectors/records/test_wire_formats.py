@@ -12,8 +12,9 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from streamsvm.connectors.logs.transport import Record
-from streamsvm.connectors.records.codec import MAX_BYTES, BadRecord, Codec, Event, Limits
+from streamsvm.connectors.records.codec import MAX_BYTES, Codec, Event, Limits
 from streamsvm.connectors.records.formats.avro import AvroMissing, SchemaError
+from streamsvm.connectors.records.formats.base import BadRecord
 
 
 def record(value, headers=()):

@@ -7,8 +7,9 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from streamsvm.connectors.logs.transport import Record
-from streamsvm.connectors.records.codec import BadRecord, Codec
+from streamsvm.connectors.records.codec import Codec
 from streamsvm.connectors.records.formats import json as json_format
+from streamsvm.connectors.records.formats.base import BadRecord
 
 codecs = {
     "json": Codec(),

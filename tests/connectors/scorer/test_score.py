@@ -12,7 +12,7 @@ import pytest
 from streamsvm import LASVM, WarmupScaler
 from streamsvm.connectors.logs.embedded import LocalLog
 from streamsvm.connectors.logs.transport import OffsetOutOfRange, PositionRefused, TopicMismatch, Unavailable
-from streamsvm.connectors.records.codec import PREDICTION_HEADERS
+from streamsvm.connectors.records.predictions import HEADERS
 from streamsvm.connectors.records.published import Publisher, Snapshot, pack_model
 from streamsvm.connectors.runtime.folders import AlreadyInUse
 from streamsvm.connectors.runtime.http import Health, Metrics
@@ -149,7 +149,7 @@ def test_scores_are_those_of_the_trained_model(tmp_path):
     assert all(p["model"] == {"ver": state.counters.learned, "offset": 200} for p in found)
     records = read(settings, "scores")
     assert [record.key for record in records[:2]] == [b"a", None]
-    assert list(records[0].headers) == list(PREDICTION_HEADERS)
+    assert list(records[0].headers) == list(HEADERS)
     assert state.model.digest() == digest
 
 

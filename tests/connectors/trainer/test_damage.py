@@ -15,9 +15,9 @@ from streamsvm.connectors.commands import dlq, replay
 from streamsvm.connectors.labelling.oracles import truth_from_file
 from streamsvm.connectors.logs.segments import LogCorruption
 from streamsvm.connectors.logs.transport import Committed
-from streamsvm.connectors.records.codec import Label
 from streamsvm.connectors.records.files import Columns, read_events
 from streamsvm.connectors.records.formats.avro import AvroFormat, SchemaError
+from streamsvm.connectors.records.labels import Label
 from streamsvm.connectors.runtime.folders import FileError
 from streamsvm.connectors.settings.sections import (
     ConfigError,

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from streamsvm.connectors.records.codec import Label
+from streamsvm.connectors.records.labels import Label
 from streamsvm.connectors.trainer.state.join import Join, JoinCounters, Lesson, event_time
 from streamsvm.core import snapshot
 

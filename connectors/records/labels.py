@@ -1,0 +1,79 @@
+"""Labels on the topic log.labels: what an event's label is, and how an answer to a question is written.
+
+A label is JSON, ``{"id": ..., "y": ..., "weight": ..., "ts": ..., "source": ..., "rev": ..., "op": ...}``.  Only the id
+is always required, and y if there is no ``op``.  `Codec.decode_label` reads labels, because a configuration may give
+the two classes names.
+
+An answer to a question is a label with one more field, ``query_id``.
+"""
+
+import json
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from ..logs.transport import Record
+from .formats.json import read_json
+
+LABELS: Mapping[Any, bool] = {1: True, 0: False, -1: False}  # Python: True == 1 == 1.0 and False == 0
+OPERATIONS = ("set", "retract", "skip", "ignore")
+MAX_QUERY_ID = 300  # characters of a question's id
+
+
+class Label(NamedTuple):
+    """One decoded label.
+
+    Attributes
+    ----------
+    id, key
+        Id of the event, and the same as 64 bits.
+    y
+        Whether the event is positive; None unless the operation is "set".
+    w
+        Weight in place of the event's, or None.
+    ts
+        When it was given, or None; see `event_time`.
+    rev
+        Revision: of two labels of an event, the one with the higher revision holds.
+    op
+        "set" gives a label, "retract" takes it back, "skip" and "ignore" answer a question without a label.
+    source
+        Where it comes from, or None.
+    """
+
+    id: str | int
+    key: int
+    y: bool | None
+    w: float | None
+    ts: str | int | float | None
+    rev: int
+    op: str
+    source: str | None
+
+
+class Place(NamedTuple):
+    """Where the answer to a question goes: the partition, and the id of the event."""
+
+    partition: int
+    id: str | int
+
+
+def write_answer(query_id: str, place: Place, op: str, y: bool | None, rev: int, source: str) -> bytes:
+    """The value of the label that answers a question; `y` is None unless the operation is "set"."""
+    given = {} if y is None else {"y": y}
+    fields = {"id": place.id, **given, "op": op, "rev": rev, "source": source, "query_id": query_id}
+    return json.dumps(fields, separators=(",", ":")).encode()
+
+
+def answered_question(record: Record) -> str | None:
+    """The id of the question that a label answers; None for a label that no question asked for.
+
+    Raises
+    ------
+    BadRecord
+        If the record is not a JSON object.
+    """
+    value = record.value or b""
+    if b'"query_id"' not in value:  # most labels; this saves parsing them
+        return None
+    query_id = read_json(value, lambda fields: fields.get("query_id"))
+    return query_id if isinstance(query_id, str) and len(query_id) <= MAX_QUERY_ID else None

@@ -1,0 +1,268 @@
+"""Questions on the topic log.questions: what the trainer writes there, and the labelling service reads.
+
+A question's key is its id.  Its value is JSON, with the fields of `Question` but for the partition, which is the
+record's own::
+
+    {"query_id": "...", "id": ..., "x": {name: number, ...}, "margin": ..., "score": ..., "reason": ...,
+     "asked_at": ms, "expires_at": ms, "unusual": {name: deviations, ...},
+     "model": {"ver": ..., "n_support": ...}, "event": {...}}
+
+A record without a value closes the question of its key: it was answered, withdrawn or has expired.  The record with the
+key "status" is no question: it tells how far the partition's labelling is.
+
+Readers check every field, because a damaged record must not reach the page or the terminal.
+"""
+
+import json
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+from ..logs.transport import Record
+from .codec import MAX_BYTES
+from .formats.base import BadRecord, Fields, show
+from .formats.json import read_json
+from .labels import MAX_QUERY_ID, Place
+
+STATUS = b"status"  # key of the record that tells how far the labelling is
+MAX_QUESTION_BYTES = MAX_BYTES - (64 << 10)  # leaves room for what a record has beside its value
+COUNTS = (  # in a status
+    "asked",
+    "open",
+    "answered",
+    "labels",
+    "positive",
+    "negative",
+    "skipped",
+    "ignored",
+    "expired",
+    "withdrawn",
+    "corrected",
+    "retracted",
+    "offered",
+)
+
+_INT64 = 1 << 63
+
+
+@dataclass(frozen=True)
+class Question:
+    """A request for the label of one event.
+
+    Attributes
+    ----------
+    query_id
+        Id of the question.
+    id, partition
+        Id of the event, and partition of both records.
+    x
+        Features by name, as the event has them.
+    event
+        The event's other fields, for people to read.
+    margin, score
+        Decision value, and probability of the positive class or None, when the question was asked.
+    reason
+        Why this event was chosen: "seed", "boundary", "explore" or "audit".
+    asked_at, expires_at
+        Milliseconds, by the clock of the events.
+    unusual
+        Features that are far from those of the first events, with their distance in standard deviations.
+    model
+        The model that asked: "ver", its number of lessons, and "n_support".
+    """
+
+    query_id: str
+    id: str | int
+    partition: int
+    x: Mapping[str, float]
+    event: Mapping[str, Any]
+    margin: float
+    score: float | None
+    reason: str
+    asked_at: int
+    expires_at: int
+    unusual: Mapping[str, float]
+    model: Mapping[str, int]
+
+    @property
+    def place(self) -> Place:
+        """Where its answer goes."""
+        return Place(self.partition, self.id)
+
+
+# --- writing ----------------------------------------------------------------------------------------------------------
+
+
+def write_question(question: Question) -> bytes:
+    """The value of a question's record.  It lacks `event` and `unusual` if it would be too large with them."""
+    try:
+        whole = _write(question)
+    except ValueError:  # the event has an infinite number, such as 1e999
+        return _write(replace(question, event={}))
+    return whole if len(whole) <= MAX_QUESTION_BYTES else _write(replace(question, event={}, unusual={}))
+
+
+def write_status(status: Mapping[str, Any]) -> bytes:
+    """The value of the record that tells how far the labelling is; `read_status` says what it may hold."""
+    return _dump({"status": status})
+
+
+def fits_question(x: Mapping[str, float], n_bytes: int) -> bool:
+    """Whether a question has room for the features of an event whose record's value has `n_bytes`."""
+    is_small = n_bytes <= MAX_BYTES // 16  # however the numbers are written, they fit
+    return is_small or len(json.dumps(x)) <= MAX_QUESTION_BYTES // 2
+
+
+def _write(question: Question) -> bytes:
+    return _dump({name: getattr(question, name) for name in _QUESTION})
+
+
+def _dump(value: Mapping[str, Any]) -> bytes:
+    return json.dumps(value, ensure_ascii=False, allow_nan=False).encode()
+
+
+# --- reading ----------------------------------------------------------------------------------------------------------
+
+
+def read_question(record: Record) -> Question:
+    """The question in a record.
+
+    Raises
+    ------
+    BadRecord
+        If a field is missing or wrong, or if the key is not the question's id.  The detail names the field.
+    """
+    return read_json(record.value or b"", partial(_to_question, record))
+
+
+def read_query_id(record: Record) -> str:
+    """The id of the question that a record opens or closes.
+
+    Raises
+    ------
+    BadRecord
+        If the record's key is missing or is not UTF-8.
+    """
+    try:
+        query_id = (record.key or b"").decode()
+    except UnicodeDecodeError as error:
+        raise BadRecord("bad-question", f"the key is not UTF-8: {error}") from None
+    if not query_id:
+        raise BadRecord("bad-question", "a question must have a key")
+    return query_id
+
+
+def read_status(record: Record) -> dict[str, Any]:
+    """How far a partition's labelling is.
+
+    Returns
+    -------
+    dict
+        `COUNTS`; "remaining", the labels left of the quota, or None; "verdict" with "stop", "audit" and "why"; "curve",
+        a list of points.  A trainer of another version may leave some out, or add others.
+
+    Raises
+    ------
+    BadRecord
+        If a field is wrong.
+    """
+    return read_json(record.value or b"", _to_status)
+
+
+def _to_question(record: Record, found: Fields) -> Question:
+    for name, (is_right, wanted) in _QUESTION.items():
+        _check_field(found, name, is_right, wanted)
+    if found["query_id"] != read_query_id(record):
+        raise BadRecord("bad-question", f"the key of question {show(found['query_id'])} is {show(record.key)}")
+    return Question(partition=record.partition, **{name: found[name] for name in _QUESTION})
+
+
+def _to_status(found: Fields) -> dict[str, Any]:
+    _check_field(found, "status", lambda value: type(value) is dict, "an object")
+    status: dict[str, Any] = found["status"]
+    for name in status.keys() & _STATUS.keys():
+        _check_field(status, name, *_STATUS[name])
+    return status
+
+
+def _check_field(found: Fields, name: str, is_right: Callable[[Any], bool], wanted: str) -> None:
+    if name not in found:
+        raise BadRecord("missing-field", f"the record has no {name!r}")
+    if not is_right(found[name]):
+        raise BadRecord("bad-question", f"{name} must be {wanted}, got {show(found[name])}")
+
+
+# --- what a field may be ----------------------------------------------------------------------------------------------
+
+
+def _is_finite(value: Any) -> bool:
+    """Whether this is a number that every JSON parser reads as a finite one."""
+    return type(value) in (int, float) and abs(value) <= sys.float_info.max
+
+
+def _is_share(value: Any) -> bool:
+    return _is_finite(value) and 0 <= value <= 1
+
+
+def _is_count(value: Any) -> bool:
+    return type(value) is int and 0 <= value < _INT64
+
+
+def _is_time(value: Any) -> bool:
+    return type(value) is int and -_INT64 <= value < _INT64
+
+
+def _are_numbers(value: Any) -> bool:
+    return type(value) is dict and all(map(_is_finite, value.values()))
+
+
+def _is_plain(value: Any) -> bool:
+    """Whether this is an object that can be written as JSON again."""
+    try:
+        json.dumps(value, allow_nan=False)
+    except ValueError:
+        return False
+    return type(value) is dict
+
+
+def _is_point(value: Any) -> bool:
+    """Whether this is a `CurvePoint`."""
+    if type(value) is not list or len(value) != 4:
+        return False
+    return all(map(_is_count, value[:2])) and all(share is None or _is_share(share) for share in value[2:])
+
+
+def _is_verdict(value: Any) -> bool:
+    if type(value) is not dict or not isinstance(value.get("why"), str):
+        return False
+    return isinstance(value.get("stop"), bool) and isinstance(value.get("audit"), bool)
+
+
+_Check = tuple[Callable[[Any], bool], str]
+_COUNT: _Check = (_is_count, "a count")
+_NUMBERS: _Check = (_are_numbers, "an object of finite numbers")
+_TIME: _Check = (_is_time, "whole milliseconds")
+_QUESTION: dict[str, _Check] = {
+    "query_id": (
+        lambda value: type(value) is str and 0 < len(value) <= MAX_QUERY_ID,
+        f"1 to {MAX_QUERY_ID} characters",
+    ),
+    "id": (lambda value: type(value) in (str, int), "a text or a whole number"),
+    "x": _NUMBERS,
+    "margin": (_is_finite, "a finite number"),
+    "score": (lambda value: value is None or _is_share(value), "a number from 0 to 1, or null"),
+    "reason": (lambda value: type(value) is str, "a text"),
+    "asked_at": _TIME,
+    "expires_at": _TIME,
+    "unusual": _NUMBERS,
+    "model": (lambda value: type(value) is dict and all(map(_is_count, value.values())), "an object of counts"),
+    "event": (_is_plain, "an object without infinite numbers"),
+}
+_STATUS: dict[str, _Check] = {
+    **dict.fromkeys(COUNTS, _COUNT),
+    "remaining": (lambda value: value is None or _is_count(value), "a count or null"),
+    "verdict": (_is_verdict, "an object of stop, audit and why"),
+    "curve": (lambda value: type(value) is list and all(map(_is_point, value)), "a list of points"),
+}
