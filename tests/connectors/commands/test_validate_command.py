@@ -16,7 +16,7 @@ from sklearn import metrics as of_sklearn
 
 from streamsvm.batch import SmoothSVM
 from streamsvm.batch.ssvm import SOLVERS
-from streamsvm.connectors.commands import cli, option_types
+from streamsvm.connectors.commands import cli, options
 from streamsvm.connectors.commands.training_set import read_training_set
 from streamsvm.connectors.records.files import Columns, read_examples
 from streamsvm.connectors.runtime.folders import FileError
@@ -501,7 +501,7 @@ def test_a_best_setting_at_the_edge_is_spoken_of(points, call):
     ],
 )
 def test_lists_and_ranges(text, expected):
-    assert option_types.values(text) == pytest.approx(expected, rel=1e-12)
+    assert options.values(text) == pytest.approx(expected, rel=1e-12)
 
 
 # ---------------------------------------------------------------------------------------------------------- wrong input
@@ -679,7 +679,7 @@ def test_a_pipe_gets_the_table_and_nothing_else(points):
 )
 def test_flags_refuse_what_makes_no_sense(kind, text):
     with pytest.raises(argparse.ArgumentTypeError, match=re.escape(repr(text))):
-        getattr(option_types, kind)(text)
+        getattr(options, kind)(text)
 
 
 def test_a_mistaken_argument_is_not_repeated_if_it_holds_a_secret(call):
