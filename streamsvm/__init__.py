@@ -58,5 +58,5 @@ def warmup(*algorithms: type[_OnlineSVM], removal: bool = False) -> float:
     if not algorithms:
         from streamsvm.validation.ahead import compile_ahead
 
-        compile_ahead()
+        compile_ahead(LASVM)
     return _time.perf_counter() - start
