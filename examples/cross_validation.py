@@ -1,5 +1,5 @@
-"""Which C and gamma, how good are they on examples not seen, and is the difference to another setting real?"""
-# ruff: noqa: T201 - X is what everybody calls it; an example answers by printing
+"""Find C and gamma, measure them on unseen examples, and compare them with another setting."""
+# ruff: noqa: T201 - an example answers by printing
 
 import numpy as np
 from river import datasets

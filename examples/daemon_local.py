@@ -1,4 +1,4 @@
-"""The daemon without a broker: events into a local log, predictions out of it, and the model from its checkpoint."""
+"""The trainer without a broker: events go into a local log, predictions and the model come out."""
 # ruff: noqa: T201 - an example answers by printing
 
 import json

@@ -1,8 +1,9 @@
-"""A grid search on a Dask cluster, to whose workers joblib hands the trainings: here, two processes of this machine.
+"""A grid search on a Dask cluster. joblib hands the trainings to its workers, here two processes of this machine.
 
-Elsewhere: `Client("tcp://SCHEDULER:8786")` instead of the LocalCluster, and streamsvm installed where the workers are.
+On a real cluster, use `Client("tcp://SCHEDULER:8786")` in place of the LocalCluster, and install streamsvm on the
+workers.
 """
-# ruff: noqa: N806, T201 - X is what everybody calls it; an example answers by printing
+# ruff: noqa: N806, T201 - X is the usual name; an example answers by printing
 
 import numpy as np
 from distributed import Client, LocalCluster

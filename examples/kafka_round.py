@@ -1,7 +1,7 @@
-"""The daemon on Kafka, once around: topics, events, a trainer, its predictions, and a scorer with the trainer's models.
+"""One round on Kafka: topics, events, a trainer with its predictions, and a scorer with the trainer's models.
 
-Needs a broker: that of `make kafka`, or the one at STREAMSVM_KAFKA_BOOTSTRAP_SERVERS=HOST:PORT.  Every run makes topics
-of its own.  In production, `streamsvm run` and `streamsvm score` do the same with kafka.toml, and wait for more.
+It needs a broker: start one with `make kafka`, or set STREAMSVM_KAFKA_BOOTSTRAP_SERVERS=HOST:PORT. Each run makes its
+own topics. In production, `streamsvm run` and `streamsvm score` do the same with kafka.toml, and wait for more.
 """
 # ruff: noqa: T201 - an example answers by printing
 
