@@ -38,8 +38,9 @@ from ..records.files import FORMATS, Columns, read_events
 from ..report import export as libsvm_format
 from ..report.charts import PlotMissing, estimates_of, table
 from ..runtime.folders import AlreadyInUse, FileError, require_folder
+from ..runtime.health import Heartbeat
 from ..runtime.log_output import is_json, set_up_logging
-from ..runtime.process import Stop, killable
+from ..runtime.process import Stop, killable, stop_on_signals
 from ..runtime.text import plural
 from ..runtime.watchdog import Watchdog
 from ..scorer import scorer as score
@@ -462,7 +463,7 @@ def _demo(arguments: argparse.Namespace) -> int:
     from . import demo  # brings river's datasets and, with them, half of scikit-learn
 
     set_up_logging("text")
-    with daemon.stop_on_signals() as stop, logging_redirect_tqdm():
+    with stop_on_signals() as stop, logging_redirect_tqdm():
         demo.run(arguments.dir, arguments.records, stop)
     return OK
 
@@ -495,8 +496,8 @@ def _working(settings: Settings) -> Iterator[Stop]:
 def _stopping(settings: Settings) -> Iterator[Stop]:
     """An end in time after SIGTERM or SIGINT, whatever hangs."""
     with (
-        Watchdog(0) as watchdog,
-        daemon.stop_on_signals(lambda: watchdog.deadline(settings.daemon.shutdown_seconds)) as stop,
+        Watchdog(Heartbeat(), 0) as watchdog,
+        stop_on_signals(lambda: watchdog.deadline(settings.daemon.shutdown_seconds)) as stop,
     ):
         yield stop
 

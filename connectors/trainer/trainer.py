@@ -11,11 +11,9 @@ which nothing of ours depends on.
 """
 
 import logging
-import signal
-import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable
+from contextlib import ExitStack
 from itertools import groupby
 from operator import attrgetter
 from typing import Protocol, TypeVar
@@ -23,8 +21,10 @@ from typing import Protocol, TypeVar
 from ..logs.transport import Committed, OutputsLost, PositionRefused, TopicMismatch, Transport, Unavailable
 from ..records.published import Place, Publisher, read_places
 from ..runtime.folders import lock_folder, make_private
-from ..runtime.http import Health, Metrics, Server
+from ..runtime.health import Health
+from ..runtime.metrics import Metrics
 from ..runtime.process import POLL_SECONDS, Stop
+from ..runtime.status_server import StatusServer
 from ..runtime.watchdog import Watchdog
 from ..settings import topics
 from ..settings.opening import open_log
@@ -84,7 +84,7 @@ def run(settings: Settings, stop: Stop = lambda: False) -> dict[int, State]:
 
 
 def operate(
-    loop: Callable[[Settings, Transport, Stop, Health, Metrics, Watchdog], Loop[Result]],
+    loop: Callable[[Settings, Transport, Stop, Health, Metrics], Loop[Result]],
     settings: Settings,
     stop: Stop,
     group: str,
@@ -117,13 +117,13 @@ def operate(
             if stop():
                 return None
             raise
-        watchdog = stack.enter_context(Watchdog(settings.daemon.watchdog_seconds))
-        return loop(settings, log, stop, health, metrics, watchdog).run()
+        stack.enter_context(Watchdog(health.heartbeat, settings.daemon.watchdog_seconds))
+        return loop(settings, log, stop, health, metrics).run()
 
 
-def _serve(settings: Settings, health: Health, metrics: Metrics) -> Server:
+def _serve(settings: Settings, health: Health, metrics: Metrics) -> StatusServer:
     try:
-        return Server(health, metrics, settings.http)
+        return StatusServer(health, metrics, settings.http)
     except OSError as error:
         raise ConfigError(
             [f"http.port = {settings.http.port}: {error}; each process needs a port of its own, or 0 for none"]
@@ -143,18 +143,13 @@ class Daemon:
         Asked between cycles; the daemon ends cleanly once it says True.
     health, metrics
         What is shown while it runs.
-    watchdog
-        What is told that it runs.
     """
 
-    def __init__(
-        self, settings: Settings, log: Transport, stop: Stop, health: Health, metrics: Metrics, watchdog: Watchdog
-    ) -> None:
+    def __init__(self, settings: Settings, log: Transport, stop: Stop, health: Health, metrics: Metrics) -> None:
         self._settings = settings
         self._log = log
         self._stop = stop
         self._health = health
-        self._watchdog = watchdog
         self._codec = settings.codec()
         self._telemetry = Telemetry(metrics, self._codec)
         self._publisher = Publisher(log, settings.log.model) if settings.log.model else None
@@ -195,8 +190,7 @@ class Daemon:
 
     def assigned(self, partitions: list[int]) -> None:
         """Take partitions over, with the state in which their last owner left them."""
-        self._health.beat(_LOADING_SECONDS)
-        with self._watchdog.allow(_LOADING_SECONDS):
+        with self._health.heartbeat.allow(_LOADING_SECONDS):
             if max(partitions, default=0) >= self._n_partitions:
                 self._look_at_new_partitions(max(partitions) + 1)
             if self._settings.daemon.exactly_once:
@@ -262,8 +256,7 @@ class Daemon:
     # --- a cycle ------------------------------------------------------------------------------------------------------
 
     def _cycle(self, progress: Progress) -> None:
-        self._health.beat()
-        self._watchdog.beat()
+        self._health.heartbeat.beat()
         now = time.monotonic()
         if now - self._polled_at >= POLL_SECONDS or any(part.wants_records for part in self._partitions.values()):
             self._polled_at = now
@@ -379,24 +372,3 @@ def parse_note(note: str) -> tuple[int, int] | None:
     """Which checkpoint a commit belongs to: its epoch and sequence number, as `Partition.committed` writes them."""
     epoch, colon, sequence = note.partition(":")
     return (int(epoch), int(sequence)) if colon and epoch.isdecimal() and sequence.isdecimal() else None
-
-
-@contextmanager
-def stop_on_signals(on_signal: Callable[[], None] = lambda: None) -> Iterator[Stop]:
-    """A `stop` that is true after SIGTERM or SIGINT; a second signal ends the process at once."""
-    requested = threading.Event()
-    previous = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
-
-    def handle(*_: object) -> None:
-        for number in previous:
-            signal.signal(number, signal.SIG_DFL)
-        requested.set()
-        on_signal()
-
-    for number in previous:
-        signal.signal(number, handle)
-    try:
-        yield requested.is_set
-    finally:
-        for number, handler in previous.items():
-            signal.signal(number, handler)

@@ -19,15 +19,16 @@ from fuse import Fuse, Killed, run_with
 from streamsvm.connectors.logs.embedded import LocalLog
 from streamsvm.connectors.logs.transport import OffsetOutOfRange, Transport
 from streamsvm.connectors.runtime.folders import AlreadyInUse, lock_folder
-from streamsvm.connectors.runtime.http import Health, Metrics
-from streamsvm.connectors.runtime.watchdog import Watchdog
+from streamsvm.connectors.runtime.health import Health
+from streamsvm.connectors.runtime.metrics import Metrics
+from streamsvm.connectors.runtime.process import stop_on_signals
 from streamsvm.connectors.settings.model import ModelSettings
 from streamsvm.connectors.settings.sections import ConfigError, DaemonSettings, FeatureSettings, LogSettings, Settings
 from streamsvm.connectors.trainer import trainer as daemon
 from streamsvm.connectors.trainer.state import journal
 from streamsvm.connectors.trainer.state.checkpoint import CheckpointStore, checkpoint_files, load_newest
 from streamsvm.connectors.trainer.state.state import State, TooManyBadRecords
-from streamsvm.connectors.trainer.trainer import Daemon, stop_on_signals
+from streamsvm.connectors.trainer.trainer import Daemon
 from streamsvm.estimators.learners import ALGORITHMS
 
 
@@ -331,16 +332,17 @@ def test_killed_around_every_checkpoint_it_ends_the_same(tmp_path, monkeypatch, 
 SCRIPT = """
 import sys, time
 from pathlib import Path
-from streamsvm.connectors import daemon, journal, training
-from streamsvm.connectors.settings import load
+from streamsvm.connectors.runtime.process import stop_on_signals
+from streamsvm.connectors.settings.loading import load
+from streamsvm.connectors.trainer import trainer, training
 consume = training.Training.consume
 def slowly(self, *arguments):
     time.sleep(float(sys.argv[2]))
     consume(self, *arguments)
 training.Training.consume = slowly
-with daemon.stop_on_signals() as stop:
+with stop_on_signals() as stop:
     print("ready", flush=True)
-    daemon.run(load(Path(sys.argv[1]), {}), stop)
+    trainer.run(load(Path(sys.argv[1]), {}), stop)
 """
 
 
@@ -416,7 +418,7 @@ def test_a_signal_ends_it_with_a_checkpoint(tmp_path):
 
 def test_a_second_signal_ends_it_at_once():
     script = (
-        "import os, signal, time\nfrom streamsvm.connectors.trainer.trainer import stop_on_signals\n"
+        "import os, signal, time\nfrom streamsvm.connectors.runtime.process import stop_on_signals\n"
         "with stop_on_signals() as stop:\n"
         "    os.kill(os.getpid(), signal.SIGINT); assert stop()\n"
         "    os.kill(os.getpid(), signal.SIGTERM); time.sleep(60)"
@@ -579,8 +581,8 @@ def test_any_transport_will_do(tmp_path, uninterrupted):
             for verb in (name for name in vars(Transport) if name.islower() and name[0] != "_"):
                 setattr(self, verb, getattr(log, verb))
 
-    with LocalLog(settings.log.dir) as log, Watchdog(0) as watchdog:
-        states = Daemon(settings, Narrow(log), lambda: False, Health(), Metrics(), watchdog).run()
+    with LocalLog(settings.log.dir) as log:
+        states = Daemon(settings, Narrow(log), lambda: False, Health(), Metrics()).run()
     assert outcome(settings, states[0]) == uninterrupted
 
 
