@@ -17,8 +17,9 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from ..labelling import label_studio
 from ..labelling import terminal as labelling_terminal
+from ..labelling.label_studio.api import Api
+from ..labelling.label_studio.project import LabelStudio
 from ..labelling.oracles import Oracle, answer_with, truth_from_field, truth_from_file
 from ..labelling.page import LabellingPage
 from ..labelling.service import LabellingService
@@ -281,11 +282,11 @@ def oracle(known: Oracle, who: str, *, delay: float, noise: float, quota: int = 
 
 def studio(settings: Settings, url: str, project: int, token_file: Path, auth_file: Path | None) -> FrontEnd:
     """A project of Label Studio."""
-    api = label_studio.Api(url, _secret(token_file))
+    api = Api(url, _secret(token_file))
     auth = None if auth_file is None else _secret(auth_file)
 
     def front_end(service: LabellingService, stop: Stop) -> None:
-        connected = label_studio.LabelStudio(service, settings, api, project, auth)
+        connected = LabelStudio(service, settings, api, project, auth)
         address = f"http://{settings.labelling.host}:{connected.port}"
         print(f"in Label Studio, connect the project to the model at {address}", flush=True)
         connected.run(stop)

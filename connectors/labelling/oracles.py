@@ -23,7 +23,8 @@ from ..records.questions import Question
 from ..runtime.folders import FileError
 from ..runtime.process import POLL_SECONDS, Stop
 from ..settings.sections import LabelSettings
-from .service import LabellingService, UnknownQuestion
+from .book import UnknownQuestion
+from .service import LabellingService
 
 logger = logging.getLogger(__name__)
 

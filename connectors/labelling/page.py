@@ -53,7 +53,8 @@ from ..records.questions import Question
 from ..runtime.folders import make_private, write_private
 from ..runtime.http import Handler, HTTPServer, Refused, is_own_name
 from ..settings.sections import LabellingSettings, Settings
-from .service import LabellingService, UnknownQuestion
+from .book import UnknownQuestion
+from .service import LabellingService
 
 logger = logging.getLogger(__name__)
 

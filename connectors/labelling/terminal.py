@@ -19,8 +19,9 @@ from typing import Any, TextIO
 from ..records.questions import Question
 from ..runtime.process import POLL_SECONDS, Stop
 from ..settings.sections import Settings
+from .book import UnknownQuestion
 from .oracles import patiently
-from .service import LabellingService, UnknownQuestion
+from .service import LabellingService
 
 WHY = {
     "seed": "examples of both classes are needed first",

@@ -15,7 +15,8 @@ from asked import Trainer, configure, until
 
 from streamsvm.connectors.commands import label, long_running
 from streamsvm.connectors.commands.cli import main
-from streamsvm.connectors.labelling import service as labelling
+from streamsvm.connectors.labelling import follower
+from streamsvm.connectors.labelling.service import LabellingService
 from streamsvm.connectors.logs.embedded import LocalLog
 from streamsvm.connectors.settings.loading import load
 
@@ -23,7 +24,7 @@ from streamsvm.connectors.settings.loading import load
 @pytest.fixture(autouse=True)
 def _haste(monkeypatch):
     monkeypatch.setenv("no_proxy", "127.0.0.1")
-    monkeypatch.setattr(labelling, "POLL_SECONDS", 0.02)
+    monkeypatch.setattr(follower, "POLL_SECONDS", 0.02)
     monkeypatch.setattr(os, "fsync", lambda _: None)
 
 
@@ -241,7 +242,7 @@ def test_a_file_that_is_wrong(tmp_path, config, call):
 
 def test_one_labelling_service_at_a_time(tmp_path, config, trainer, call, piped):
     piped("")
-    with labelling.LabellingService(configure(tmp_path)):
+    with LabellingService(configure(tmp_path)):
         code, _, err = call("label", config, "--terminal")
     assert (code, "the labelling of this log is in use by process" in err[-1]) == (1, True)
 
@@ -300,7 +301,7 @@ def test_quitting_ends_the_trainer_too(tmp_path, config, call, piped):
 
 def test_a_front_end_that_fails_ends_the_trainer_too(tmp_path, config, call):
     fill(tmp_path / "log")
-    with labelling.LabellingService(configure(tmp_path)) as service:
+    with LabellingService(configure(tmp_path)) as service:
 
         def front_end(_, stop):
             raise ValueError("broken")

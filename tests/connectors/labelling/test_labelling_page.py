@@ -15,8 +15,9 @@ import pytest
 from asked import STATUS, Trainer, configure, until
 
 from streamsvm.connectors.labelling import page as labelling_page
+from streamsvm.connectors.labelling.book import UnknownQuestion
 from streamsvm.connectors.labelling.page import MAX_BODY, LabellingPage
-from streamsvm.connectors.labelling.service import LabellingService, UnknownQuestion
+from streamsvm.connectors.labelling.service import LabellingService
 from streamsvm.connectors.logs.transport import Unavailable
 from streamsvm.connectors.records.questions import Question
 from streamsvm.connectors.runtime import http as serve

@@ -11,7 +11,7 @@ from dataclasses import replace
 
 import pytest
 
-from streamsvm.connectors.labelling import service as labelling
+from streamsvm.connectors.labelling import follower
 from streamsvm.connectors.labelling import terminal as labelling_terminal
 from streamsvm.connectors.labelling.service import LabellingService
 from streamsvm.connectors.labelling.terminal import picture, run
@@ -33,7 +33,7 @@ STATS = {
 @pytest.fixture(autouse=True)
 def _haste(monkeypatch):
     monkeypatch.setattr(os, "fsync", lambda _: None)
-    monkeypatch.setattr(labelling, "POLL_SECONDS", 0.02)
+    monkeypatch.setattr(follower, "POLL_SECONDS", 0.02)
     monkeypatch.setattr(labelling_terminal, "POLL_SECONDS", 0.02)
 
 
