@@ -21,7 +21,7 @@ from tqdm import tqdm
 from tqdm.contrib.logging import logging_redirect_tqdm
 
 import streamsvm
-from streamsvm.core.device import DEVICES
+from streamsvm.core.device.choice import DEVICES
 
 from ..logs.segments import LogCorruption
 from ..logs.transport import AccessDenied, OffsetOutOfRange, OutputsLost, Stalled, TakenOver, TopicMismatch, Unavailable

@@ -59,8 +59,7 @@ from river import base
 from river.utils import dataframe
 
 from streamsvm.core import arguments, snapshot
-from streamsvm.core.integrity import require
-from streamsvm.core.snapshot import LARGEST_COUNT
+from streamsvm.core.snapshot import LARGEST_COUNT, require
 from streamsvm.metrics import prbep_score
 from streamsvm.online.leave_out import RIGHT, UNCHANGED, UNKNOWN, WRONG, LeaveOut
 from streamsvm.validation.memory import Example, Memory, mixed
