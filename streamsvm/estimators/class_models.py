@@ -17,7 +17,7 @@ from river import base
 
 from streamsvm.core import blocks, storage
 from streamsvm.core.blocks import Queries
-from streamsvm.core.device import Evaluator
+from streamsvm.core.device.evaluator import Evaluator
 from streamsvm.core.expansion import Expansion
 from streamsvm.estimators.classifier import OnlineSVM
 from streamsvm.estimators.features import FeatureTable

@@ -23,7 +23,8 @@ import scipy.sparse as sp
 from river import base
 
 from streamsvm.core import arguments, storage
-from streamsvm.core.device import Evaluator, require_device
+from streamsvm.core.device.choice import require_device
+from streamsvm.core.device.evaluator import Evaluator
 from streamsvm.core.expansion import EVALUATIONS, SLOTS, WIDTH, Expansion
 from streamsvm.core.kernels import make_kernel
 from streamsvm.estimators.features import FeatureTable

@@ -11,8 +11,7 @@ from river.utils import dataframe
 from streamsvm.core import arguments, blocks, snapshot
 from streamsvm.core.blocks import Queries
 from streamsvm.core.expansion import EVALUATIONS, SLOTS
-from streamsvm.core.integrity import require
-from streamsvm.core.snapshot import SnapshotError
+from streamsvm.core.snapshot import SnapshotError, require
 from streamsvm.estimators.class_models import ClassModels, CommonColumns, LabelledBlock, to_the_end
 from streamsvm.estimators.classifier import OnlineSVM
 from streamsvm.estimators.features import PLAIN, FeatureTable

@@ -12,9 +12,9 @@ from typing import Any, Self
 
 import numpy as np
 
-from streamsvm.core import arguments, snapshot, storage
+from streamsvm.core import arguments, dumping, snapshot, storage
 from streamsvm.core.expansion import CACHE_BYTES, EVALUATIONS, HAND, LISTED, ROWS
-from streamsvm.core.integrity import require, require_array
+from streamsvm.core.snapshot import require, require_array
 from streamsvm.estimators.features import FeatureTable
 from streamsvm.estimators.model import OnlineModel
 from streamsvm.online import bounded
@@ -102,7 +102,7 @@ class Snapshots(OnlineModel):
         }
         if self._window:
             meta["latest"] = self._window.latest
-        return meta, {**storage.dump(self._expansion, len(self._features)), "sigmoid": self._sigmoid}
+        return meta, {**dumping.dump(self._expansion, len(self._features)), "sigmoid": self._sigmoid}
 
     # --------------------------------------------------------------------------------------------------------- reading
 
@@ -122,7 +122,7 @@ class Snapshots(OnlineModel):
         self._features = features
         self._restore_counts(meta)
         self._sigmoid = _sigmoid(arrays)
-        self._expansion = storage.restore(arrays, int(self.cache_mb * 2**20), self._kernel, len(features))
+        self._expansion = dumping.restore(arrays, int(self.cache_mb * 2**20), self._kernel, len(features))
         self._go_on_above(self._expansion.ids[storage.live_slots(self._expansion)])
 
     def _restore_counts(self, meta: Mapping[str, Any]) -> None:

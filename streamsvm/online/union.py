@@ -27,22 +27,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from streamsvm.core import storage
+from streamsvm.core import dumping, storage
 from streamsvm.core._jit import compiled, inner
 from streamsvm.core.blocks import Queries, expansion_sum
-from streamsvm.core.device import Evaluator
-from streamsvm.core.expansion import (
-    COLUMNS,
-    COMPRESSED,
-    EVALUATIONS,
-    SLOTS,
-    STORAGE,
-    Expansion,
-    append,
-    bury,
-    kernel_row,
-)
+from streamsvm.core.device.evaluator import Evaluator
+from streamsvm.core.expansion import COLUMNS, COMPRESSED, EVALUATIONS, SLOTS, STORAGE, Expansion, append, bury
 from streamsvm.core.kernels import Kernel, map_row
+from streamsvm.core.rows import kernel_row
 from streamsvm.online import arrival
 
 
@@ -106,12 +97,12 @@ def dump(U: Union, n_features: int) -> dict[str, np.ndarray]:
     Snapshots store the user's ids as `born` and the weights as `hi`: version 0.1.0 did, and its snapshots are read.
     """
     own = {"born": U.user_ids[: U.n_slots].copy(), "hi": U.weights[: U.n_slots].copy()}
-    return storage.dump(U.vectors, n_features) | own
+    return dumping.dump(U.vectors, n_features) | own
 
 
 def restore(arrays: Mapping[str, np.ndarray], kernel: Kernel, n_features: int, n_seen: int) -> Union:
     """The union from the arrays of `dump`; a SnapshotError if they are not the arrays of one."""
-    vectors = storage.restore(arrays, 0, kernel, n_features, n_seen)
+    vectors = dumping.restore(arrays, 0, kernel, n_features, n_seen)
     U = Union(vectors, vectors.born.copy(), vectors.hi.copy())
     vectors.born[:], vectors.hi[:] = 0, 0.0
     return U

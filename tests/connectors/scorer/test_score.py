@@ -24,7 +24,7 @@ from streamsvm.connectors.settings.model import ModelSettings
 from streamsvm.connectors.settings.sections import ConfigError, DaemonSettings, FeatureSettings, LogSettings, Settings
 from streamsvm.connectors.trainer import trainer
 from streamsvm.connectors.trainer.publication import key_name
-from streamsvm.core.device import find_gpu
+from streamsvm.core.device.gpu import find_gpu
 
 # --- a stream, its trainer and its scorer -----------------------------------------------------------------------------
 
