@@ -21,7 +21,7 @@ import numpy as np
 from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer, TopicPartition
 
 from streamsvm import LASVM, warmup
-from streamsvm.connectors.commands.cli import settle_memory
+from streamsvm.connectors.commands.long_running import settle_memory
 from streamsvm.connectors.logs.kafka_log import KafkaLog
 from streamsvm.connectors.settings.sections import load
 from streamsvm.connectors.trainer import trainer as daemon

@@ -16,7 +16,7 @@ WIDTH = 88  # of usages
 
 def commands() -> str:
     """Every command: what it does, its usage, and a table of its arguments."""
-    (subcommands,) = (action for action in cli._parser()._actions if isinstance(action, argparse._SubParsersAction))
+    (subcommands,) = (action for action in cli.make_parser()._actions if isinstance(action, argparse._SubParsersAction))
     purpose = {choice.dest: choice.help for choice in subcommands._choices_actions}
     parts = []
     for name, command in subcommands.choices.items():

@@ -12,9 +12,10 @@ import tempfile
 import time
 from pathlib import Path
 
-from streamsvm.connectors.commands import topics as commands
+from streamsvm.connectors.commands import log_access
 from streamsvm.connectors.scorer import scorer as score
 from streamsvm.connectors.settings import topics
+from streamsvm.connectors.settings.opening import open_once
 from streamsvm.connectors.settings.sections import load
 from streamsvm.connectors.trainer import trainer as daemon
 
@@ -28,18 +29,18 @@ with tempfile.TemporaryDirectory(prefix="streamsvm-") as state:
     print("made", len(topics.create(settings, 2)), "topics")
 
     draw = random.Random(0)  # noqa: S311 - data, not secrets
-    with commands.open_once(settings) as log:
+    with open_once(settings) as log:
         for number in range(1000):
             x, y = draw.gauss(0, 1), draw.gauss(0, 1)
             key = f"sensor-{number % 20}".encode()  # says which partition; the same for an event and its label
             log.produce(settings.log.topic, json.dumps({"id": number, "x": {"x": x, "y": y}}).encode(), key=key)
             log.produce(settings.log.labels, json.dumps({"id": number, "y": x * x + y * y < 1}).encode(), key=key)
-        commands.flush(log)
+        log_access.flush(log)
 
     for partition, trained in sorted(daemon.run(settings).items()):
         print(f"partition {partition}: {trained.counters.learned} learned, {trained.metrics.rolling()}")
     print("a scorer predicted", score.run(settings), "events with the mean of both partitions' models")
 
-    with commands.open_once(settings) as log:
+    with open_once(settings) as log:
         ends = log.end_offsets(settings.log.scores)
-        print(next(commands.read(log, settings.log.scores, dict.fromkeys(ends, 0), ends)).value.decode())
+        print(next(log_access.read(log, settings.log.scores, dict.fromkeys(ends, 0), ends)).value.decode())

@@ -78,7 +78,7 @@ def test_the_reference_has_every_key(reference):
 
 def test_the_reference_has_every_option(reference):
     text = reference.commands()
-    (subcommands,) = (action for action in cli._parser()._actions if isinstance(action, argparse._SubParsersAction))
+    (subcommands,) = (action for action in cli.make_parser()._actions if isinstance(action, argparse._SubParsersAction))
     for name, command in subcommands.choices.items():
         part = text.partition(f"## {name}\n")[2].partition("\n## ")[0]
         options = [option for action in command._actions[1:] for option in action.option_strings]  # 0: help

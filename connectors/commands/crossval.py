@@ -3,6 +3,7 @@
 import argparse
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,10 +14,16 @@ from streamsvm.validation import Result, compare, cross_validate, folds
 from streamsvm.validation.results import Fold
 
 from ..report import charts as report
+from ..runtime.text import plural
 from ..settings.sections import ConfigError
-from ..settings.topics import plural
+from . import options
 from .training_set import TrainingSet
 from .validate import (
+    METRICS,
+    SEEDINGS,
+    add_examples,
+    add_folds,
+    add_kernel,
     arguments_refused,
     folds_of,
     kind_of_folds,
@@ -41,7 +48,72 @@ _ONLY: dict[str, dict[str, Any]] = {  # options of one model, and what they are 
 _COSTS = ("iterations", "rows_computed", "kernel_evaluations")
 
 
-def crossval(arguments: argparse.Namespace) -> None:
+CHAINS = ["reuse", "sir", "mir", "ato"]  # seedings that lead from fold to fold
+SOLVERS = ["auto", "shared", "cholesky", "strategy-1", "strategy-2", "newton"]  # of smooth SVMs
+
+
+def add_parser(subparsers: options.Subparsers) -> None:
+    command = subparsers.add_parser("crossval", help="test a setting on examples that it has not seen")
+    command.description = (
+        "Train on all examples of a file but a few, test these, and so on for every part (fold) of the file. Folds "
+        "share kernel values, and start from a solution that is known where this pays. The line 'total' has the scores "
+        "over all tests together, 'mean' and 'deviation' those over the folds."
+    )
+    add_examples(command)
+    command.add_argument(
+        "--model",
+        choices=options.MODELS,
+        default="svm",
+        help="svm: hinge loss; ssvm: squared hinge loss, smooth, by Newton's method (svm)",
+    )
+    command.add_argument("--C", type=options.positive, default=1.0, help="penalty of an error (1)")
+    command.add_argument("--gamma", type=options.positive, default=1.0, help="of the kernel (1)")
+    add_kernel(command)
+    command.set_defaults(tol=None)  # every model has its own
+    _add_smooth(command)
+    add_folds(command, 10)
+    command.add_argument(
+        "--seeding",
+        choices=SEEDINGS + CHAINS,
+        default="auto",
+        help="where the training of a fold starts, which changes the time and not the result. none, skip: at 0; reuse, "
+        "sir, mir, ato: at the fold before; the others: at the solution over all examples; auto: by what the starts "
+        "are expected to cost, at 0 if folds are few (auto)",
+    )
+    command.add_argument(
+        "--metric",
+        type=options.names,
+        default="accuracy,g_mean",
+        metavar="NAMES",
+        help=f"one or several of {METRICS} (accuracy,g_mean)",
+    )
+    command.add_argument(
+        "--compare",
+        type=options.setting,
+        metavar="SETTING",
+        help="another setting on the same folds, such as C=10,gamma=0.1; which is better on average, and by folds won",
+    )
+    command.add_argument("--out", type=Path, metavar="FILE", help="prediction of each example, as .csv or .jsonl")
+    command.set_defaults(run=run)
+
+
+def _add_smooth(command: argparse.ArgumentParser) -> None:
+    smooth = command.add_argument_group("smooth SVM (--model ssvm)", "--tol is that of the gradient here (1e-12).")
+    smooth.add_argument(
+        "--reduced",
+        type=options.test_size,
+        metavar="SHARE|N",
+        help="expand the kernel in so many examples, drawn at random with --seed (all)",
+    )
+    smooth.add_argument(
+        "--solver",
+        choices=SOLVERS,
+        help="of Newton's linear systems, which changes the time and not the result. shared: one factor for all folds; "
+        "auto: that, or cholesky if folds are few (auto)",
+    )
+
+
+def run(arguments: argparse.Namespace) -> None:
     """Cross-validate the examples of a file, and print a table.
 
     Parameters

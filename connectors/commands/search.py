@@ -15,10 +15,15 @@ from streamsvm.validation.scores import measure
 
 from ..report import charts as report
 from ..runtime.folders import require_folder
+from ..runtime.text import plural
 from ..settings.sections import ConfigError
-from ..settings.topics import plural
-from . import option_types
+from . import options
 from .validate import (
+    METRICS,
+    SEEDINGS,
+    add_examples,
+    add_folds,
+    add_kernel,
     arguments_refused,
     folds_of,
     kind_of_folds,
@@ -35,7 +40,36 @@ K = 3  # folds, unless another number is given
 GAMMAS = "2^-15:2^3:2^2"  # unless the kernel has none
 
 
-def search(arguments: argparse.Namespace) -> None:
+def add_parser(subparsers: options.Subparsers) -> None:
+    command = subparsers.add_parser("search", help="find C and gamma by cross-validation on a grid")
+    command.description = (
+        "Cross-validate every C with every gamma. Values are a list, 0.1,1,10, or a range START:STOP:FACTOR, "
+        "2^-5:2^15:2^2. All folds and all C of one gamma share kernel values, and C rises from solution to solution."
+    )
+    add_examples(command)
+    command.add_argument(
+        "--C", type=options.values, default="2^-5:2^15:2^2", metavar="VALUES", help="penalties (2^-5:2^15:2^2)"
+    )
+    command.add_argument("--gamma", type=options.values, metavar="VALUES", help="of the kernel (2^-15:2^3:2^2)")
+    add_kernel(command)
+    add_folds(command, 3)
+    command.add_argument(
+        "--seeding",
+        choices=SEEDINGS,
+        default="auto",
+        help="where the training of a fold starts, which changes the time and not the result. none: at the fold's own "
+        "solution for the C before; the others: as of crossval, with a solution over all examples that goes along C; "
+        "auto: none, unless folds are many and small (auto)",
+    )
+    command.add_argument(
+        "--metric", type=str.strip, default="accuracy", metavar="NAME", help=f"one of {METRICS} (accuracy)"
+    )
+    command.add_argument("--out", type=Path, metavar="FILE", help="scores and costs of all settings, as .csv or .jsonl")
+    command.add_argument("--plot", type=Path, metavar="FILE", help="a heat map of the scores: .png, .pdf or .svg")
+    command.set_defaults(run=run)
+
+
+def run(arguments: argparse.Namespace) -> None:
     """Try settings on a grid over the examples of a file; print the scores, and what to do with the best setting.
 
     Parameters
@@ -96,7 +130,7 @@ def _gammas(arguments: argparse.Namespace) -> list[float]:
         if arguments.gamma is not None:
             raise ConfigError(["--gamma: the linear kernel has none"])
         return [1.0]  # which it does not look at
-    return option_types.values(GAMMAS) if arguments.gamma is None else arguments.gamma
+    return options.values(GAMMAS) if arguments.gamma is None else arguments.gamma
 
 
 def _require_picture(path: Path | None) -> None:

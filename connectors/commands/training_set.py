@@ -11,7 +11,8 @@ from tqdm import tqdm
 
 from streamsvm import WarmupScaler
 
-from ..records.files import SUFFIXES, Columns, Example, FileError, read_examples
+from ..records.files import SUFFIXES, Columns, Example, read_examples
+from ..runtime.folders import FileError
 
 FEWEST_NUMBERED = 20  # rows, below which whole numbers may rise by chance
 LARGEST_RATIO = 10.0  # of two features' sizes, above which scaling is advised

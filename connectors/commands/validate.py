@@ -20,12 +20,17 @@ from streamsvm.validation import folds
 from streamsvm.validation.ahead import compile_ahead
 from streamsvm.validation.scores import BY_NAME
 
-from ..records.files import Columns
+from ..records.files import FORMATS, Columns
 from ..runtime.folders import require_folder
+from ..runtime.process import killable
+from ..runtime.text import plural
 from ..settings.sections import ConfigError
-from ..settings.topics import plural
-from ..trainer.trainer import killable
+from . import options
 from .training_set import TrainingSet, advice, read_training_set
+
+FOLDS = ["stratified", "v-fold", "grouped", "hold-out", "leave-one-out", "leave-p-out"]
+SEEDINGS = ["auto", "none", "skip", "avg", "top", "greedy", "best", "path"]
+METRICS = ", ".join(BY_NAME)
 
 _FOLD_OPTIONS = {  # and the kinds of folds that have them
     "k": ("stratified", "v-fold", "grouped"),
@@ -34,6 +39,72 @@ _FOLD_OPTIONS = {  # and the kinds of folds that have them
     "p": ("leave-p-out",),
     "repeat": ("stratified", "v-fold", "hold-out"),
 }
+
+
+# --- options ----------------------------------------------------------------------------------------------------------
+
+
+def add_examples(command: argparse.ArgumentParser) -> None:
+    command.add_argument(
+        "file",
+        type=Path,
+        help="CSV with a header, JSON lines, LIBSVM format, or npz; a feature that an example lacks is 0",
+    )
+    command.add_argument("--format", choices=["auto", *FORMATS], default="auto", help="of the file (by its suffix)")
+    command.add_argument("--label", metavar="COLUMN", help="column of the label (CSV, flat JSON lines)")
+    command.add_argument("--id", metavar="COLUMN", help="column of the id (NAME:LINE), which is no feature")
+    command.add_argument(
+        "--feature",
+        action="append",
+        default=[],
+        metavar="COLUMN",
+        help="a column that numbers the rows and is a feature all the same; without this it is refused",
+    )
+    command.add_argument("--positive", metavar="VALUE", help="label of the positive class; all others are negative")
+    command.add_argument(
+        "--scale",
+        choices=["none", "standard", "minmax"],
+        default="none",
+        help="standard: to mean 0 and deviation 1; minmax: to 0..1. By the statistics of all examples, tested ones "
+        "included, because all folds share one kernel; labels play no part (none)",
+    )
+
+
+def add_kernel(command: argparse.ArgumentParser) -> None:
+    kernel = command.add_argument_group("kernel and solver")
+    kernel.add_argument("--kernel", choices=options.KERNELS, default="rbf", help="function (rbf)")
+    kernel.add_argument("--degree", type=options.count, default=3, metavar="N", help="of poly (3)")
+    kernel.add_argument("--coef0", type=options.number, default=0.0, metavar="X", help="of poly and sigmoid (0)")
+    kernel.add_argument("--tol", type=options.positive, default=1e-3, help="of the optimality conditions (1e-3)")
+    kernel.add_argument(
+        "--jobs",
+        type=options.jobs,
+        default=1,
+        metavar="N",
+        help="processes, each with a cache of its own; -1: one per core (1)",
+    )
+    kernel.add_argument(
+        "--cache-mb", type=options.megabytes, default=256.0, metavar="MB", help="memory for kernel values (256)"
+    )
+    options.add_device(command, "where to compute the kernel values of svm")
+
+
+def add_folds(command: argparse.ArgumentParser, k: int) -> None:
+    folds = command.add_argument_group("folds")
+    folds.add_argument("--folds", choices=FOLDS, help="kind; stratified: equal shares of both classes (the default)")
+    folds.add_argument("-k", type=options.count, metavar="N", help=f"number of folds ({k})")
+    folds.add_argument(
+        "--group", metavar="COLUMN", help="whose an example is: a group is in one fold (--folds grouped)"
+    )
+    folds.add_argument(
+        "--test", type=options.test_size, metavar="SHARE|N", help="of hold-out: how many are tested (0.25)"
+    )
+    folds.add_argument("-p", type=options.count, metavar="N", help="of leave-p-out: how many are left out (2)")
+    folds.add_argument("--repeat", type=options.count, metavar="N", help="deal the folds out N times anew (1)")
+    folds.add_argument("--seed", type=options.offset, default=0, metavar="N", help="of the dealing out (0)")
+
+
+# --- examples ---------------------------------------------------------------------------------------------------------
 
 
 def require_metric(name: str) -> None:

@@ -40,8 +40,8 @@ from streamsvm import __version__
 
 from ..logs.transport import AccessDenied, Unavailable
 from ..runtime.http import Handler, HTTPServer, Refused
+from ..runtime.process import POLL_SECONDS, Stop
 from ..settings.sections import ConfigError, LabelSettings, Settings
-from ..trainer.trainer import POLL_SECONDS, Stop
 from .oracles import read_label
 from .service import LabellingService, Place, Shown, UnknownQuestion
 

@@ -18,9 +18,10 @@ import numpy as np
 
 from ..logs.transport import Unavailable
 from ..records.codec import LABELS
-from ..records.files import SUFFIXES, FileError, parse_object
+from ..records.files import SUFFIXES, parse_object
+from ..runtime.folders import FileError
+from ..runtime.process import POLL_SECONDS, Stop
 from ..settings.sections import LabelSettings
-from ..trainer.trainer import POLL_SECONDS, Stop
 from .service import LabellingService, Shown, UnknownQuestion
 
 logger = logging.getLogger(__name__)

@@ -31,16 +31,16 @@ from typing import Any, Literal, NamedTuple
 
 from streamsvm.active import Desk
 
-from ..commands.topics import open_once
 from ..logs.segments import LogCorruption
 from ..logs.transport import AccessDenied, OffsetOutOfRange, OutputsLost, Record, TopicMismatch, Transport, Unavailable
 from ..records.formats.base import BadRecord, Fields, show
 from ..records.formats.json import read_json
 from ..runtime.folders import AlreadyInUse, lock_folder
+from ..runtime.process import POLL_SECONDS
 from ..settings import topics
+from ..settings.opening import open_once
 from ..settings.sections import Settings
 from ..trainer.asking import STATUS
-from ..trainer.trainer import POLL_SECONDS
 
 logger = logging.getLogger(__name__)
 

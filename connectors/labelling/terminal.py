@@ -16,8 +16,8 @@ from contextlib import contextmanager
 from functools import partial
 from typing import Any, TextIO
 
+from ..runtime.process import POLL_SECONDS, Stop
 from ..settings.sections import Settings
-from ..trainer.trainer import POLL_SECONDS, Stop
 from .oracles import patiently
 from .service import LabellingService, Shown, UnknownQuestion
 

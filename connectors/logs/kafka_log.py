@@ -32,7 +32,6 @@ from kafka.structs import OffsetAndMetadata
 from ..records.codec import MAX_BYTES
 from ..settings.layers import Given
 from ..settings.sections import ConfigError, Settings, parse_partitions, transaction_timeout_ms
-from ..settings.topics import Shape
 from . import kafka_options
 from .transport import (
     POLL_BYTES,
@@ -43,6 +42,7 @@ from .transport import (
     Ownership,
     PositionRefused,
     Record,
+    Shape,
     Stalled,
     TakenOver,
     TopicMismatch,
@@ -150,7 +150,7 @@ class KafkaLog:
     def connect(
         cls, settings: Settings, group: str, stop: Callable[[], bool], tell: Callable[[str], None]
     ) -> "KafkaLog":
-        """Wait for a broker, and connect to it; see `daemon.open_log`."""
+        """Wait for a broker, and connect to it; see `open_log`."""
         attempts = 0
         while True:
             try:

@@ -196,3 +196,13 @@ class Transport(Protocol):
 
     def close(self) -> None:
         """Leave; what was not flushed may be lost."""
+
+
+class Shape(NamedTuple):
+    """What a topic is like; None where that is not known, or where the embedded log knows no such thing."""
+
+    n_partitions: int
+    cleanup: str | None = None  # "delete", "compact" or "compact,delete"
+    retention_ms: int | None = None  # -1: for ever
+    max_bytes: int | None = None  # of a record, or of a batch of them
+    is_default: bool = False  # nobody has ever set anything

@@ -37,6 +37,7 @@ logger = logging.getLogger(__name__)
 
 FORMATS = ("json", "float32", "avro")
 MAX_BYTES = 1 << 20  # Kafka's own default for the largest record
+MAX_QUESTION_BYTES = MAX_BYTES - (64 << 10)  # Kafka's default for a record, less what comes around it
 MAX_MAGNITUDE = 1e15  # sums of squares stay far inside float32, in which kernel values are computed
 LABELS: Mapping[Any, bool] = {1: True, 0: False, -1: False}  # Python: True == 1 == 1.0 and False == 0
 OPERATIONS = ("set", "retract", "skip", "ignore")  # of a label

@@ -19,6 +19,7 @@ from typing import Any, NamedTuple, TextIO
 import numpy as np
 
 from ..logs.transport import Record
+from ..runtime.folders import FileError
 from .codec import LABELS, BadRecord, Codec, Event
 
 SUFFIXES = {
@@ -37,10 +38,6 @@ _MOST_INFLATED, _SMALL = 100, 1 << 28  # times the compressed bytes, and bytes, 
 _MEANINGS = {f"{number:g}": meaning for number, meaning in LABELS.items()}
 
 Located = Iterator[tuple[str, dict[str, Any]]]  # where an event stands in its file, for messages; and its fields
-
-
-class FileError(ValueError):
-    """A file that is not what it should be."""
 
 
 @dataclass

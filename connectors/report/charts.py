@@ -37,14 +37,16 @@ def table(states: Mapping[str, State]) -> str:
     return aligned([header, *(_line(name, state) for name, state in states.items())])
 
 
-def aligned(lines: Sequence[Sequence[str]]) -> str:
-    """Lines of cells as a table, the first column to the left and the others to the right; the last ones may lack."""
-    first, *others = (max(map(len, column)) for column in zip_longest(*lines, fillvalue=""))
-    return "\n".join((f"{line[0]:{first}}" + "".join(map(_cell, line[1:], others))).rstrip() for line in lines)
-
-
-def _cell(text: str, width: int) -> str:
-    return f"  {text:>{width}}"
+def aligned(lines: Sequence[Sequence[str]], left: int = 1) -> str:
+    """A table as text: the first `left` columns are left-aligned, the others right-aligned; lines may end early."""
+    widths = [max(map(len, column)) for column in zip_longest(*lines, fillvalue="")]
+    return "\n".join(
+        "  ".join(
+            f"{cell:{'<' if i < left else '>'}{width}}"
+            for i, (cell, width) in enumerate(zip(line, widths, strict=False))
+        ).rstrip()
+        for line in lines
+    )
 
 
 def _line(name: str, state: State) -> tuple[str, ...]:

@@ -32,8 +32,8 @@ from streamsvm.core import snapshot
 from streamsvm.estimators.classifier import OnlineSVM
 from streamsvm.estimators.learners import ALGORITHMS
 
-from ..records.files import FileError
 from ..records.published import ServedModel
+from ..runtime.folders import FileError
 from ..settings.sections import ConfigError
 from ..trainer.state.stored import choose_model, read_state
 

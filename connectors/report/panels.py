@@ -13,7 +13,7 @@ import numpy as np
 import orjson
 from river.drift import ADWIN
 
-from ..settings.topics import plural
+from ..runtime.text import plural
 from ..trainer.state.estimates import FOLDS, LOO, Estimate, read_history
 from ..trainer.state.observe import History, Prequential, Snapshot
 from ..trainer.state.stored import Stored

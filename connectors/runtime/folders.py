@@ -10,8 +10,6 @@ from typing import IO
 
 from streamsvm.core import snapshot
 
-from ..records.files import FileError
-
 
 class AlreadyInUse(RuntimeError):  # noqa: N818 - reads as what it says
     """Another process holds the lock."""
@@ -92,3 +90,7 @@ def require_folder(path: Path | None) -> None:
     """Refuse a file that cannot be written, before the work is done."""
     if path is not None and not path.parent.is_dir():
         raise FileError(f"{path}: there is no folder {str(path.parent)!r}")
+
+
+class FileError(ValueError):
+    """A file that is not what it should be."""

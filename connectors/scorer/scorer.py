@@ -22,12 +22,13 @@ from ..records.codec import BadRecord, Event
 from ..records.formats.base import REASONS
 from ..records.published import Snapshot
 from ..runtime.http import Health, Metrics
+from ..runtime.process import POLL_SECONDS, Stop
 from ..runtime.watchdog import Watchdog
 from ..settings import topics
 from ..settings.sections import ConfigError, Settings
 from ..trainer.partition import Input, RecordsLost
 from ..trainer.state.observe import Progress
-from ..trainer.trainer import POLL_SECONDS, Stop, operate
+from ..trainer.trainer import operate
 from ..trainer.training import send_prediction, source
 from .committee import Committee, KeyModels, Models, ModelTopic, PartitionModels, Prediction, unpack
 

@@ -6,9 +6,10 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from ..logs.embedded import LocalLog
-from ..logs.transport import TopicMismatch
+from ..logs.transport import Shape, TopicMismatch
+from ..records.codec import MAX_QUESTION_BYTES
 from ..records.published import CHUNK_BYTES
-from ..trainer.state.candidates import MAX_QUESTION_BYTES
+from ..runtime.text import plural
 from .sections import LogSettings, Settings
 
 logger = logging.getLogger(__name__)
@@ -20,16 +21,6 @@ _HEADER_BYTES = (
     16 << 10
 )  # the most by which a record is larger than its key and value, with the reason of a dead letter
 _LETTER_BYTES = 1 << 20  # of the largest record on a dead-letter topic that is made here, at least
-
-
-class Shape(NamedTuple):
-    """What a topic is like; None where that is not known, or where the embedded log knows no such thing."""
-
-    n_partitions: int
-    cleanup: str | None = None  # "delete", "compact" or "compact,delete"
-    retention_ms: int | None = None  # -1: for ever
-    max_bytes: int | None = None  # of a record, or of a batch of them
-    is_default: bool = False  # nobody has ever set anything
 
 
 class Severity(StrEnum):
@@ -254,7 +245,3 @@ def _sizes(settings: Settings, shapes: Mapping[str, Shape]) -> Iterator[Finding]
 def _largest_letter(settings: Settings) -> int:
     """Bytes of the largest dead letter."""
     return settings.limits.dead_letter_bytes + _HEADER_BYTES
-
-
-def plural(count: int, noun: str) -> str:
-    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"

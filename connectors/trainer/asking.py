@@ -26,9 +26,9 @@ import numpy as np
 from streamsvm.active import Action, Answer, Ask, CurvePoint, LabellingLoop, LoopCounts, Question, SetLabel, Withdraw
 
 from ..logs.transport import Transport
-from ..records.codec import Codec, Event
+from ..records.codec import MAX_QUESTION_BYTES, Codec, Event
 from ..settings.sections import Settings
-from .state.candidates import MAX_QUESTION_BYTES, Labelling
+from .state.candidates import Labelling
 from .state.join import Join
 from .state.state import State
 

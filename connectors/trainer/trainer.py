@@ -15,18 +15,19 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager
 from itertools import groupby
 from operator import attrgetter
 from typing import Protocol, TypeVar
 
-from ..logs.embedded import LocalLog
 from ..logs.transport import Committed, OutputsLost, PositionRefused, TopicMismatch, Transport, Unavailable
 from ..records.published import Place, Publisher, read_places
 from ..runtime.folders import lock_folder, make_private
 from ..runtime.http import Health, Metrics, Server
+from ..runtime.process import POLL_SECONDS, Stop
 from ..runtime.watchdog import Watchdog
 from ..settings import topics
+from ..settings.opening import open_log
 from ..settings.sections import ConfigError, Settings
 from .partition import Partition, ReadAhead
 from .state.checkpoint import CheckpointStore, checkpoint_files
@@ -36,11 +37,9 @@ from .telemetry import Telemetry
 
 logger = logging.getLogger(__name__)
 
-POLL_SECONDS = 0.2  # a signal is noticed at least this often
 _POLL_RECORDS = 2000
 _LOADING_SECONDS = 600.0  # for checkpoints and published models to be read
 
-Stop = Callable[[], bool]
 Result = TypeVar("Result", covariant=True)
 
 
@@ -48,30 +47,6 @@ class Loop(Protocol[Result]):
     """What consumes a log until it is told to stop."""
 
     def run(self) -> Result: ...
-
-
-def open_log(
-    settings: Settings, stop: Stop, tell: Callable[[str], None] = logger.warning, group: str | None = None
-) -> AbstractContextManager[Transport]:
-    """The log of a configuration: Kafka's if there is a [kafka] section, otherwise the embedded one.
-
-    Parameters
-    ----------
-    settings
-        The configuration.
-    stop
-        Asked while a broker is waited for; `Unavailable` is raised once it says True.
-    tell
-        Called with the reason while there is no broker.
-    group
-        Of consumers; default: that of the trainers.
-    """
-    group = group or settings.group.id
-    if not settings.kafka:
-        return LocalLog(settings.log.dir, int(settings.log.segment_mb * 2**20), group)
-    from ..logs.kafka_log import KafkaLog  # half a second, for those who use it
-
-    return KafkaLog.connect(settings, group, stop, tell)
 
 
 def run(settings: Settings, stop: Stop = lambda: False) -> dict[int, State]:
@@ -404,16 +379,6 @@ def parse_note(note: str) -> tuple[int, int] | None:
     """Which checkpoint a commit belongs to: its epoch and sequence number, as `Partition.committed` writes them."""
     epoch, colon, sequence = note.partition(":")
     return (int(epoch), int(sequence)) if colon and epoch.isdecimal() and sequence.isdecimal() else None
-
-
-@contextmanager
-def killable() -> Iterator[None]:
-    """Let Ctrl-C end the process at once, since nothing is lost yet: the compiler swallows what Python makes of it."""
-    handler = signal.signal(signal.SIGINT, signal.SIG_DFL)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, handler)
 
 
 @contextmanager

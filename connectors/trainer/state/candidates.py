@@ -22,11 +22,9 @@ from streamsvm.active import (
 )
 from streamsvm.active.stopping import inherited_state
 
-from ...records.codec import MAX_BYTES, Codec, Event
+from ...records.codec import MAX_BYTES, MAX_QUESTION_BYTES, Codec, Event
 from ...settings.sections import LabellingSettings, Settings
 from .join import Join
-
-MAX_QUESTION_BYTES = MAX_BYTES - (64 << 10)  # Kafka's default for a record, less what comes around it
 
 EventId = str | int
 

@@ -18,9 +18,10 @@ from streamsvm import LASVM
 from streamsvm.batch import SmoothSVM
 from streamsvm.batch import options as solver_options
 from streamsvm.batch.ssvm import SOLVERS
-from streamsvm.connectors.commands import cli, option_types
+from streamsvm.connectors.commands import cli, options
 from streamsvm.connectors.commands.training_set import read_training_set
-from streamsvm.connectors.records.files import Columns, FileError, read_examples
+from streamsvm.connectors.records.files import Columns, read_examples
+from streamsvm.connectors.runtime.folders import FileError
 from streamsvm.metrics import prbep_score
 from streamsvm.validation import compare, cross_validate, folds, grid_search, leave_one_out
 from streamsvm.validation.scores import BY_NAME, roc_auc
@@ -507,7 +508,7 @@ def test_a_best_setting_at_the_edge_is_spoken_of(points, call):
     ],
 )
 def test_lists_and_ranges(text, expected):
-    assert option_types.values(text) == pytest.approx(expected, rel=1e-12)
+    assert options.values(text) == pytest.approx(expected, rel=1e-12)
 
 
 # ---------------------------------------------------------------------------------------------------------- wrong input
@@ -685,7 +686,7 @@ def test_a_pipe_gets_the_table_and_nothing_else(points):
 )
 def test_flags_refuse_what_makes_no_sense(kind, text):
     with pytest.raises(argparse.ArgumentTypeError, match=re.escape(repr(text))):
-        getattr(option_types, kind)(text)
+        getattr(options, kind)(text)
 
 
 def test_a_mistaken_argument_is_not_repeated_if_it_holds_a_secret(call):

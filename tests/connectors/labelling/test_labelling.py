@@ -20,9 +20,8 @@ from streamsvm.connectors.labelling.service import LabellingService, Place, Unkn
 from streamsvm.connectors.labelling.terminal import picture
 from streamsvm.connectors.logs.embedded import LocalLog
 from streamsvm.connectors.logs.transport import Record, Unavailable
-from streamsvm.connectors.records.files import FileError
 from streamsvm.connectors.records.formats.base import BadRecord
-from streamsvm.connectors.runtime.folders import AlreadyInUse
+from streamsvm.connectors.runtime.folders import AlreadyInUse, FileError
 from streamsvm.connectors.settings.sections import LabellingSettings, LabelSettings, LogSettings, Settings
 
 SPAM = LabelSettings("spam", "ham")

@@ -11,13 +11,14 @@ from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
 from streamsvm import SnapshotError, WarmupScaler
-from streamsvm.connectors.commands import topics as commands
+from streamsvm.connectors.commands import dlq, replay
 from streamsvm.connectors.labelling.oracles import truth_from_file
 from streamsvm.connectors.logs.segments import LogCorruption
 from streamsvm.connectors.logs.transport import Committed
 from streamsvm.connectors.records.codec import Label
-from streamsvm.connectors.records.files import Columns, FileError, read_events
+from streamsvm.connectors.records.files import Columns, read_events
 from streamsvm.connectors.records.formats.avro import AvroFormat, SchemaError
+from streamsvm.connectors.runtime.folders import FileError
 from streamsvm.connectors.settings.sections import (
     ConfigError,
     EstimateSettings,
@@ -181,13 +182,13 @@ def test_a_damaged_range_of_a_replay(tmp_path, content):
     path = tmp_path / "replay.json"
     path.write_bytes(content)
     with pytest.raises(CheckpointError, match=r"replay\.json is damaged"):
-        commands._read_spans(path)
+        replay._read_spans(path)
 
 
 @pytest.mark.parametrize("note", ["{", "7", "[]", '{"not-json": "7"}', "[" * 100_000])
 def test_a_damaged_note_of_what_was_replayed(note):
     with pytest.raises(LogCorruption, match="cannot be read"):
-        commands.Replayed.from_commit(Committed(3, note))
+        dlq.Replayed.from_commit(Committed(3, note))
 
 
 @pytest.mark.parametrize(

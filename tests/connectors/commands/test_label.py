@@ -1,4 +1,4 @@
-"""The command `streamsvm label`: its desks, alone and beside a trainer."""
+"""The command `streamsvm label`: its front ends, alone and beside a trainer."""
 
 import json
 import os
@@ -13,9 +13,8 @@ from contextlib import ExitStack
 import pytest
 from asked import Trainer, configure, until
 
-from streamsvm.connectors.commands import cli
+from streamsvm.connectors.commands import label, long_running
 from streamsvm.connectors.commands.cli import main
-from streamsvm.connectors.labelling import label
 from streamsvm.connectors.labelling import service as labelling
 from streamsvm.connectors.logs.embedded import LocalLog
 from streamsvm.connectors.settings.sections import load
@@ -57,7 +56,9 @@ def call(capsys):
 @pytest.fixture
 def interrupt(monkeypatch):
     """Send ourselves a signal as soon as something is so."""
-    monkeypatch.setattr(cli.Watchdog, "deadline", lambda *_: None)  # which would outlive the command, and end pytest
+    monkeypatch.setattr(
+        long_running.Watchdog, "deadline", lambda *_: None
+    )  # which would outlive the command, and end pytest
     threads = []
 
     def interrupt(condition, number=signal.SIGTERM):
@@ -89,7 +90,7 @@ def piped(monkeypatch):
         yield piped
 
 
-# --- desks ------------------------------------------------------------------------------------------------------------
+# --- front ends -------------------------------------------------------------------------------------------------------
 
 
 def test_answers_from_a_pipe(config, trainer, call, piped):
@@ -160,7 +161,7 @@ def test_the_page_is_served_until_a_signal(config, trainer, call, interrupt, mon
 
     interrupt(is_there)
     assert call("label", config, "--no-browser")[0] == 0
-    assert opened[0].startswith("questions are answered at http://127.0.0.1:")
+    assert opened[0].startswith("answer the questions at http://127.0.0.1:")
     assert seen == [200]
 
 
@@ -172,7 +173,7 @@ def test_the_browser_is_given_a_file_and_not_the_token(config, trainer, monkeypa
     monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
     monkeypatch.delenv("SSH_CONNECTION", raising=False)
     settings = load(config, {})
-    label.run(settings, label.page(settings, browse=True), lambda: bool(opened))
+    label.answer_questions(settings, label.page(settings, browse=True), lambda: bool(opened))
     token = (settings.daemon.state_dir / "page-key").read_text().strip()
     (address,) = opened
     assert address.startswith("file:///")
@@ -213,7 +214,7 @@ def test_label_studio_that_refuses_us(tmp_path, config, call):
         (("--terminal", "--no-browser"), "--no-browser goes with the page only"),
         (("--field", "y", "--project", "3"), "--project goes with --label-studio only"),
         (("--label-studio", "http://localhost"), "--label-studio needs --project and --token-file"),
-        (("--train", "--set", "daemon.follow=false"), "daemon.follow = false: a trainer that stops at the end of"),
+        (("--train", "--set", "daemon.follow=false"), "daemon.follow = false: the trainer would stop at the end"),
         (("--set", "log.questions="), "log.questions = '': labelling needs a topic for the questions"),
     ],
 )
@@ -238,7 +239,7 @@ def test_a_file_that_is_wrong(tmp_path, config, call):
     assert (code, "line 2: needs an 'id' and a label 'y' of 'fraud'/'genuine'" in err[0]) == (1, True)
 
 
-def test_one_desk_at_a_time(tmp_path, config, trainer, call, piped):
+def test_one_labelling_service_at_a_time(tmp_path, config, trainer, call, piped):
     piped("")
     with labelling.LabellingService(configure(tmp_path)):
         code, _, err = call("label", config, "--terminal")
@@ -252,7 +253,7 @@ def test_a_port_that_is_taken(config, call):
     assert (code, f"cannot listen on 127.0.0.1, port {port}" in err[-1]) == (1, True)
 
 
-def test_a_damaged_log_ends_every_desk(tmp_path, config, trainer, call, piped):
+def test_a_damaged_log_ends_every_front_end(tmp_path, config, trainer, call, piped):
     segment = next((tmp_path / "log" / "questions" / "0").glob("*.log"))
     data = bytearray(segment.read_bytes())
     data[30] ^= 255
@@ -297,15 +298,15 @@ def test_quitting_ends_the_trainer_too(tmp_path, config, call, piped):
     assert out[-1].startswith("model digest of events-0")
 
 
-def test_a_desk_that_fails_ends_the_trainer_too(tmp_path, config, call):
+def test_a_front_end_that_fails_ends_the_trainer_too(tmp_path, config, call):
     fill(tmp_path / "log")
     with labelling.LabellingService(configure(tmp_path)) as service:
 
-        def desk(_, stop):
+        def front_end(_, stop):
             raise ValueError("broken")
 
         with pytest.raises(ValueError, match="broken"):
-            label._run_both(configure(tmp_path), service, desk, lambda: False)
+            label._run_both(configure(tmp_path), service, front_end, lambda: False)
 
 
 def test_messages_of_the_trainer_do_not_come_between_the_questions(tmp_path, monkeypatch, capsys):
@@ -316,5 +317,8 @@ def test_messages_of_the_trainer_do_not_come_between_the_questions(tmp_path, mon
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
     with label.logs_aside(settings):
         print("learning", file=sys.stderr)
-    assert capsys.readouterr() == (f"the trainer's messages go to {settings.daemon.state_dir / 'trainer.log'}\n", "")
+    assert capsys.readouterr() == (
+        f"the trainer writes its messages to {settings.daemon.state_dir / 'trainer.log'}\n",
+        "",
+    )
     assert (settings.daemon.state_dir / "trainer.log").read_text() == "learning\n"

@@ -1,20 +1,46 @@
-"""What options of the command line accept: from their text to a value, or to an error that says what is right."""
+"""The values of options, from text to value or to an error that says what is right; and options that several
+commands share.
+"""
 
 import argparse
 import math
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
+from pathlib import Path
+from typing import TypeAlias
+
+from streamsvm.core.device import DEVICES
 
 from ..logs.transport import TOPIC_NAME
 
-Moment = int | datetime | None  # an offset, a time, or the default
+Subparsers: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
+Moment = int | datetime | None  # an offset, a time; None: the default
 
 KERNELS = ("rbf", "linear", "poly", "sigmoid")
 MODELS = ("svm", "ssvm")
 MAX_COUNT = 2**31 - 1
 MAX_OFFSET = 2**63 - 1
-MOST_VALUES = 1000  # of a range
-_TOLERANCE = 1e-9  # of a range's length, in steps
+MOST_VALUES = 1000  # that a range may have
+_TOLERANCE = 1e-9  # in steps: rounding must not drop the last value of a range
+
+
+def add_config(command: argparse.ArgumentParser, nargs: str | None = None) -> None:
+    """Add the configuration file and ``--set``."""
+    command.add_argument("config", type=Path, metavar="CONFIG.toml", nargs=nargs)
+    command.add_argument("--set", action="append", default=[], metavar="SECTION.KEY=VALUE", help="override a setting")
+
+
+def add_device(command: argparse.ArgumentParser, what: str) -> None:
+    """Add ``--device``."""
+    command.add_argument(
+        "--device",
+        choices=DEVICES,
+        default="cpu",
+        help=f"{what}; cuda: on a GPU, with CuPy; auto: on a GPU if there is one and it pays (default: cpu)",
+    )
+
+
+# --- values -----------------------------------------------------------------------------------------------------------
 
 
 def count(text: str) -> int:
@@ -33,7 +59,7 @@ def replication(text: str) -> int:
 
 
 def jobs(text: str) -> int:
-    """A number of processes, or -1."""
+    """A number of processes; -1 is one per core."""
     return -1 if text == "-1" else _whole(text, 1, 1000, "-1 or ")
 
 
@@ -43,7 +69,7 @@ def megabytes(text: str) -> float:
 
 
 def names(text: str) -> list[str]:
-    """What stands between commas, each once, without the space around it."""
+    """Names between commas, without repetitions."""
     return list(dict.fromkeys(name.strip() for name in text.split(",")))
 
 
