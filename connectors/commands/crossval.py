@@ -195,7 +195,8 @@ def _show_result(setting: dict[str, Any], result: Result, metrics: Sequence[str]
         lines.append(("mean", *empty, *map(score, scores.mean(axis=1))))
         lines.append(("deviation", *empty, *map(score, scores.std(axis=1))))
     picked = "solver" if setting["model"] == "ssvm" else "seeding"
-    print(f"\n{_title(setting)}; {plural(len(parts), 'fold')}; {picked} {result.seeding}: {result.reason}")
+    print(f"\n{_title(setting)}; {plural(len(parts), 'fold')}")
+    print(f"{picked} {result.seeding}: {result.reason}")
     print(report.aligned(lines))
 
 
