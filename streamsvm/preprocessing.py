@@ -13,7 +13,7 @@ from river import base
 from river.utils import dataframe
 
 from streamsvm.core import arguments, snapshot
-from streamsvm.core.integrity import require, require_array, require_finite
+from streamsvm.core.snapshot import require, require_array, require_finite
 from streamsvm.estimators.features import FeatureTable
 
 KINDS = ("standard", "minmax")

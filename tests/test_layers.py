@@ -34,7 +34,7 @@ FLOORS = [
 RESERVED = {
     "numba": {"core/_jit", "core/_simd"},
     "llvmlite": {"core/_simd"},
-    "cupy": {"core/blocks"},
+    "cupy": {"core/device/gpu"},
     "river": {"active", "validation", "estimators", "preprocessing", "metrics", "connectors"},
     "sklearn": {"sklearn_api"},
     "kafka": {"connectors/logs"},

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TypeAlias
 
-from streamsvm.core.device import DEVICES
+from streamsvm.core.device.choice import DEVICES
 
 from ..logs.transport import TOPIC_NAME
 

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from streamsvm.batch.steps import MAX_PLANNING, Rule
 from streamsvm.core import arguments
-from streamsvm.core.device import require_device
+from streamsvm.core.device.choice import require_device
 
 STEPS_PER_EXAMPLE = 20_000  # pair steps, after which only rounding still moves
 MIN_EXAMPLES = 100  # the default limit of a smaller problem is that of 100 examples

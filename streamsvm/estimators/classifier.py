@@ -20,9 +20,10 @@ from river import base
 from river.utils import dataframe
 
 from streamsvm.batch.steps import penalties
-from streamsvm.core import arguments, snapshot, storage
+from streamsvm.core import arguments, dumping, snapshot, storage
 from streamsvm.core.blocks import BLOCK, Queries, is_binary_block
-from streamsvm.core.device import Evaluator, require_device
+from streamsvm.core.device.choice import require_device
+from streamsvm.core.device.evaluator import Evaluator
 from streamsvm.core.expansion import (
     CACHE_BYTES,
     EVALUATIONS,
@@ -36,8 +37,8 @@ from streamsvm.core.expansion import (
     Expansion,
     is_binary,
 )
-from streamsvm.core.integrity import require, require_array
 from streamsvm.core.kernels import LARGEST_KERNEL_VALUE, largest_self_product, make_kernel
+from streamsvm.core.snapshot import require, require_array
 from streamsvm.estimators.features import FeatureTable, culprit, n_rows, not_finite, too_large
 from streamsvm.online import arrival, bounded
 from streamsvm.online.finish import Problem
@@ -814,7 +815,7 @@ class OnlineSVM(base.MiniBatchClassifier):
         self._features = features
         self._restore_counts(meta)
         self._sigmoid = _sigmoid(arrays)
-        self._expansion = storage.restore(arrays, int(self.cache_mb * 2**20), self._kernel, len(features))
+        self._expansion = dumping.restore(arrays, int(self.cache_mb * 2**20), self._kernel, len(features))
         self._go_on_above(self._expansion.ids[storage.live_slots(self._expansion)])
 
     def _restore_counts(self, meta: Mapping[str, Any]) -> None:
@@ -866,7 +867,7 @@ class OnlineSVM(base.MiniBatchClassifier):
         }
         if self._window:
             meta["latest"] = self._window.latest
-        return meta, {**storage.dump(self._expansion, len(self._features)), "sigmoid": self._sigmoid}
+        return meta, {**dumping.dump(self._expansion, len(self._features)), "sigmoid": self._sigmoid}
 
     def __getstate__(self) -> dict:
         """Everything but the cached rows, which can be computed again, and what is on a device."""

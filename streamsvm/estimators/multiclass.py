@@ -12,13 +12,12 @@ import numpy as np
 from river import base
 from river.utils import dataframe
 
-from streamsvm.core import arguments, blocks, snapshot, storage
+from streamsvm.core import arguments, blocks, dumping, snapshot, storage
 from streamsvm.core.blocks import Queries
-from streamsvm.core.device import Evaluator
+from streamsvm.core.device.evaluator import Evaluator
 from streamsvm.core.expansion import EVALUATIONS, SLOTS, Expansion
-from streamsvm.core.integrity import require
 from streamsvm.core.kernels import LARGEST_KERNEL_VALUE, largest_self_product
-from streamsvm.core.snapshot import SnapshotError
+from streamsvm.core.snapshot import SnapshotError, require
 from streamsvm.estimators.classifier import Examples, OnlineSVM, is_frame, n_learned, series_like
 from streamsvm.estimators.features import PLAIN, FeatureTable, n_rows, too_large
 from streamsvm.estimators.learners import ALGORITHMS, LASVM
@@ -509,7 +508,7 @@ class OneVsRest(base.MiniBatchClassifier):
             "labels": self.labels,
             "states": [],
         }
-        arrays = {f"union.{name}": array for name, array in storage.dump(self._union, len(self._features)).items()}
+        arrays = {f"union.{name}": array for name, array in dumping.dump(self._union, len(self._features)).items()}
         for k, model in enumerate(self._models.values()):
             state, own = model._state()
             meta["states"].append({name: state[name] for name in state if name not in ("parameters", "features")})
@@ -555,7 +554,7 @@ class OneVsRest(base.MiniBatchClassifier):
         blank._restore_counts(meta)
         parts = _by_prefix(arrays)
         engine = (blank._kernel, len(self._features), blank._n_seen)
-        self._union = storage.restore(parts.get("union", {}), 0, *engine)
+        self._union = dumping.restore(parts.get("union", {}), 0, *engine)
         blank._go_on_above(self._union.born[storage.live_slots(self._union)])
         known = self._union.ids[storage.live_slots(self._union)]
         for k, (label, state) in enumerate(zip(labels, states, strict=True)):

@@ -27,19 +27,10 @@ import numpy as np
 
 from streamsvm.core._jit import compiled, inner
 from streamsvm.core.blocks import Queries, expansion_sum
-from streamsvm.core.device import Evaluator
-from streamsvm.core.expansion import (
-    COLUMNS,
-    COMPRESSED,
-    EVALUATIONS,
-    SLOTS,
-    STORAGE,
-    Expansion,
-    append,
-    bury,
-    kernel_row,
-)
+from streamsvm.core.device.evaluator import Evaluator
+from streamsvm.core.expansion import COLUMNS, COMPRESSED, EVALUATIONS, SLOTS, STORAGE, Expansion, append, bury
 from streamsvm.core.kernels import Kernel, map_row
+from streamsvm.core.rows import kernel_row
 
 # ------------------------------------------------------------------------------------------------------- kernel values
 

@@ -24,9 +24,9 @@ from streamsvm.core.expansion import (
     WIDTH,
     is_binary,
     is_wide,
-    kernel_row,
 )
 from streamsvm.core.kernels import NAMES
+from streamsvm.core.rows import kernel_row
 
 D = 600
 

@@ -9,7 +9,7 @@ import pytest
 from streamsvm import LASVM, FullSVM
 from streamsvm.batch import smo
 from streamsvm.batch.rows import RowStore
-from streamsvm.core.device import CHUNK_BYTES
+from streamsvm.core.device.gpu import CHUNK_BYTES
 from streamsvm.core.kernels import make_kernel
 from streamsvm.validation import cross_validate, grid_search, leave_one_out
 

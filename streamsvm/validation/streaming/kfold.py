@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from streamsvm.core import arguments, snapshot
-from streamsvm.core.integrity import require
+from streamsvm.core.snapshot import require
 from streamsvm.metrics import prbep_score
 from streamsvm.validation.scores import g_mean
 from streamsvm.validation.streaming.estimates import FoldEstimate, Interval

@@ -38,7 +38,7 @@ from typing import Any
 import numpy as np
 
 from streamsvm.core import snapshot
-from streamsvm.core.integrity import require
+from streamsvm.core.snapshot import require
 from streamsvm.metrics import prbep_score
 from streamsvm.online.leave_out import RIGHT, UNCHANGED, UNKNOWN, WRONG
 from streamsvm.validation.streaming.estimates import Interval, LOOEstimate

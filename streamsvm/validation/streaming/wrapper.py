@@ -29,8 +29,7 @@ from river import base
 from river.utils import dataframe
 
 from streamsvm.core import arguments, snapshot
-from streamsvm.core.integrity import require
-from streamsvm.core.snapshot import LARGEST_COUNT
+from streamsvm.core.snapshot import LARGEST_COUNT, require
 from streamsvm.online.leave_out import LeaveOut
 from streamsvm.validation.streaming.memory import Example, Memory
 

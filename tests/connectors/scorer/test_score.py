@@ -30,7 +30,7 @@ from streamsvm.connectors.settings.sections import (
 )
 from streamsvm.connectors.trainer import trainer as daemon
 from streamsvm.connectors.trainer.partition import key_name
-from streamsvm.core.device import find_gpu
+from streamsvm.core.device.gpu import find_gpu
 
 # --- a stream, its trainer and its scorer -----------------------------------------------------------------------------
 
