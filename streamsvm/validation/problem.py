@@ -1,7 +1,8 @@
 """The problem that a model stands for, as the batch solver takes it.
 
-A learner is recognised by its attributes, because this room may not import learners.  Learners without a bias are
-refused: the batch solver solves problems with one only.
+A learner is recognised by its attributes, because this room may not import learners: the `PARAMETERS` below, and its
+`online.finish.Problem`, which tells whether there is a bias.  Learners without a bias are refused: the batch solver
+solves problems with a bias only.
 """
 
 from dataclasses import replace
@@ -107,7 +108,7 @@ def _require_solvable(model: Any) -> None:
         raise TypeError(f"model={model.__name__} is a class; an instance is needed, such as {model.__name__}(C=1.0)")
     if hasattr(model, "classes") and hasattr(model, "model"):
         raise ValueError(
-            f"model={name}(...) has several classes, and the batch solver has two; validate one class at a time: "
+            f"model={name}(...) is for several classes, and the batch solver for two; validate one class at a time: "
             f"model={type(model.model).__name__}(...) with y == label"
         )
     problem = getattr(model, "_problem", None)
@@ -150,5 +151,6 @@ def signs_of(y: Any, n: int) -> tuple[np.ndarray, np.ndarray]:
     signs = smo.signs_of(y, n)
     classes = np.unique(np.asarray(y))
     if len(classes) != 2:
-        raise ValueError(f"y holds {classes.tolist()}; examples of two classes are needed")
+        hint = "; validate one class at a time with y == label" if len(classes) > 2 else ""
+        raise ValueError(f"y holds {classes[:10].tolist()}; examples of two classes are needed{hint}")
     return signs, classes

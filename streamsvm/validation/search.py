@@ -17,7 +17,7 @@ from streamsvm.validation.along_c import OTHER_NAMES, WARM_STARTS, Examples, Tas
 from streamsvm.validation.folds import Folds
 from streamsvm.validation.given_folds import splits_of
 from streamsvm.validation.grid import NO_SCORE, Cell, Search, best_of, cell_of
-from streamsvm.validation.problem import NO_EXAMPLES, labelled, setting_of, signs_of
+from streamsvm.validation.problem import NO_EXAMPLES, Setting, labelled, setting_of, signs_of
 from streamsvm.validation.results import Result
 from streamsvm.validation.scores import greater_is_better
 from streamsvm.validation.splits import CHAINS, MANY_FOLDS, require_seeding
@@ -120,22 +120,23 @@ def grid_search(
     """
     begin = time.perf_counter()
     up = greater_is_better(metric) if greater is None else greater
+    setting = None if isinstance(model, SmoothSVM) else setting_of(model, options)
     grid = _Grid(
         X,
         y,
         _ascending("Cs", Cs),
-        _ascending("gammas", [model.gamma] if gammas is None and hasattr(model, "gamma") else gammas),
+        _ascending("gammas", [model.gamma] if gammas is None else gammas),
         k,
         folds,
         seed,
         sample_weight,
         progress,
     )
-    if isinstance(model, SmoothSVM):
+    if setting is None:
         smooth.require_only_auto(n_jobs, options, warm_start=warm_start, seeding=seeding)
         found = _of_smooth(model, grid)
     else:
-        found = _of_learner(model, grid, options, warm_start, seeding, n_jobs)
+        found = _of_learner(setting, grid, warm_start, seeding, n_jobs)
     table = [cell_of(C, gamma, result, metric) for (C, gamma), result in found.results.items()]
     if all(np.isnan(cell.score) for cell in table):
         warnings.warn(NO_SCORE, RuntimeWarning, stacklevel=2)
@@ -202,13 +203,10 @@ def _of_smooth(model: SmoothSVM, grid: _Grid) -> _Found:
     )
 
 
-def _of_learner(
-    model: Any, grid: _Grid, options: SolverOptions | None, warm_start: str, seeding: str, n_jobs: int | None
-) -> _Found:
+def _of_learner(setting: Setting, grid: _Grid, warm_start: str, seeding: str, n_jobs: int | None) -> _Found:
     """All cells of one gamma together: they share the kernel rows."""
     if isinstance(grid.X, RowStore):
         raise TypeError("X is a RowStore, whose rows are those of one gamma; give the examples themselves")
-    setting = setting_of(model, options)
     _require_gammas(setting.kernel, grid.gammas)
     if warm_start not in WARM_STARTS:
         raise ValueError(f"warm_start={warm_start!r} is unknown; use one of {', '.join(map(repr, WARM_STARTS))}")
@@ -226,7 +224,7 @@ def _of_learner(
         Task(examples, splits, gamma, grid.Cs, part, warm_start, seeding) for gamma in grid.gammas for part in parts
     ]
     total = len(grid.settings) * (len(splits) + (seeding != "none"))
-    cells: dict[tuple[float, float], dict[int, Training]] = {setting: {} for setting in grid.settings}
+    cells: dict[tuple[float, float], dict[int, Training]] = {cell: {} for cell in grid.settings}
     for training in with_progress(trainings(tasks, n_jobs, jobs), total, "trainings", grid.progress):
         cells[training.C, training.gamma][training.split] = training
     failed = sum(not training.outcome.converged for cell in cells.values() for training in cell.values())
@@ -242,7 +240,7 @@ def _of_learner(
     def train(best: Cell) -> smo.Solution:
         return examples.problem(examples.store(best.gamma), best.C).solve(NO_EXAMPLES)
 
-    return _Found({setting: result_of(cell) for setting, cell in cells.items()}, train, warm_start, seeding)
+    return _Found({key: result_of(cell) for key, cell in cells.items()}, train, warm_start, seeding)
 
 
 def _chosen_seeding(seeding: str, folds: Folds) -> str:

@@ -289,7 +289,7 @@ def test_the_model_is_left_alone_and_what_it_learned_plays_no_part():
 )
 def test_a_model_that_cannot_be_solved_is_told_what_would_work(model, error, message):
     X, y = noisy(40)
-    for validate in (cross_validate, leave_one_out, functools.partial(grid_search, Cs=[1.0], gammas=[1.0])):
+    for validate in (cross_validate, leave_one_out, functools.partial(grid_search, Cs=[1.0])):
         with pytest.raises(error, match=message):
             validate(model, X, y)
 
@@ -557,6 +557,11 @@ def test_parameters_of_the_model_are_checked_again(name, value):
     setattr(model, name, value)
     with pytest.raises(ValueError, match=f"{name}={value}"):
         cross_validate(model, X, y, k=2)
+
+
+def test_several_classes_are_refused():
+    with pytest.raises(ValueError, match=r"y holds \[0, 1, 2\]; .*one class at a time with y == label"):
+        cross_validate(LASVM(), np.eye(6), [0, 1, 2] * 2, k=2)
 
 
 def test_one_class_is_refused():

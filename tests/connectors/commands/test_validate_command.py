@@ -213,7 +213,8 @@ def test_the_table_is_that_of_the_engine(grouped, call):
     X, y = noisy()
     result = cross_validate(LASVM(C=5.0, gamma=0.5), X, y, folds=folds.grouped(GROUPS, 4))
     assert out[0] == f"120 examples, {y.sum()} positive, 3 features"
-    assert out[2].startswith(f"rbf kernel, C = 5, gamma = 0.5; 4 folds; seeding {result.seeding}: ")
+    assert out[2] == "rbf kernel, C = 5, gamma = 0.5; 4 folds"
+    assert out[3].startswith(f"seeding {result.seeding}: ")
     header = next(text for text in out if text.startswith("fold"))
     assert header.split()[1:6] == ["tested", "start", "SVs", "iterations", "rows"]
     assert header.endswith("kernel evals  seconds  accuracy  g_mean")
@@ -319,7 +320,7 @@ def test_spaces_around_names_of_metrics_do_not_matter(points, call):
     assert line(out, "fold")[-2:] == ["accuracy", "f1"]
     code, out, err = call("search", points, *OPTIONS, "--C", "1,2", "--gamma", 1, "--metric", " f1 ")
     assert (code, err) == (0, [])
-    assert "f1, mean of the folds; * is the best" in out
+    assert "f1, mean of the folds; * marks the best setting" in out
 
 
 @pytest.mark.parametrize("command", ["crossval", "search"])
@@ -379,7 +380,8 @@ def test_a_smooth_svm(points, call, tmp_path):
     assert (code, err) == (0, [])
     X, y = noisy()
     result = cross_validate(SmoothSVM(1.0, "rbf", 0.5), X, y, folds=folds.stratified(y, 5))
-    assert out[2].startswith("smooth SVM, rbf kernel, C = 1, gamma = 0.5; 5 folds; solver shared: folds share")
+    assert out[2] == "smooth SVM, rbf kernel, C = 1, gamma = 0.5; 5 folds"
+    assert out[3].startswith("solver shared: folds share")
     assert line(out, "total")[-2:] == [f"{result.accuracy:.4f}", f"{result.g_mean:.4f}"]
     rows = read_csv(tmp_path / "out.csv")
     np.testing.assert_allclose([float(row["decision_value"]) for row in rows], result.decision_values, atol=1e-9)
@@ -390,7 +392,7 @@ def test_options_of_a_smooth_svm(points, call):
     _, out, _ = call("crossval", points, *OPTIONS, *options, "--folds", "leave-one-out")
     X, y = noisy()
     result = leave_one_out(SmoothSVM(kernel="rbf", reduced=0.25, seed=3), X, y)
-    assert "solver strategy-1: as asked for" in out[2]
+    assert "solver strategy-1: as asked for" in out[3]
     assert line(out, "total")[-2:] == [f"{result.accuracy:.4f}", f"{result.g_mean:.4f}"]
     assert any("copied" in text for text in out)
 
@@ -492,7 +494,7 @@ def test_other_kernels(points, call):
 
 def test_a_best_setting_at_the_edge_is_spoken_of(points, call):
     _, out, _ = call("search", points, *OPTIONS, "--C", "1e-3,2e-3", "--gamma", "1")
-    assert any(text.startswith("this C is at the edge of the grid; smaller ones") for text in out)
+    assert any(text.startswith("this C is at the edge of the grid; a smaller one") for text in out)
     assert not any("this gamma" in text for text in out)
 
 
@@ -529,7 +531,11 @@ def test_lists_and_ranges(text, expected):
             "--repeat goes with --folds stratified or v-fold or hold-out only",
         ),
         (["--folds", "v-fold", "--group", "who"], 2, "--group goes with --folds grouped only"),
-        (["--folds", "grouped"], 2, "--folds grouped needs --group, the column or field that says whose an example is"),
+        (
+            ["--folds", "grouped"],
+            2,
+            "--folds grouped needs --group, the column or field that holds the group of an example",
+        ),
         (["--folds", "magic"], 2, "invalid choice"),
         (["--C", 0], 2, "'0' must be a positive number"),
         (["--gamma", "2^x"], 2, "'2^x' must be a positive number"),
@@ -591,13 +597,17 @@ def test_files_that_cannot_be_used(tmp_path, call, command, content, options, me
         (["--C", "10:1:2"], 2, "must rise"),
         (["--C", "1:10:0.5"], 2, "must rise"),
         (["--C", "1,1"], 2, "has a value twice"),
-        (["--kernel", "linear", "--gamma", "1"], 2, "--gamma: the linear kernel has none"),
+        (["--kernel", "linear", "--gamma", "1"], 2, "--gamma: the linear kernel has no gamma"),
         (["--metric", "accuracy,f1"], 2, "'accuracy,f1' is unknown"),
         (["-k", 100], 2, "examples of the smallest class"),
         (["--folds", "grouped"], 2, "--folds grouped needs --group"),
         (["--group", "nobody"], 1, "no column 'nobody'"),
         (["--folds", "leave-one-out", "-k", 5], 2, "-k goes with --folds stratified or v-fold or grouped only"),
-        (["--folds", "leave-one-out", "--metric", "roc_auc"], 2, "--metric roc_auc: fold 1 tests one class only"),
+        (
+            ["--folds", "leave-one-out", "--metric", "roc_auc"],
+            2,
+            "--metric roc_auc is not defined on fold 1, which tests one class only",
+        ),
         (["--seeding", "sir"], 2, "invalid choice"),
         (["--plot", "x.bmpx"], 2, "the suffix '.bmpx' is no format of pictures"),
         (["--plot", "nowhere/x.png"], 1, "there is no folder 'nowhere'"),
@@ -631,15 +641,18 @@ def test_every_option_is_explained(command, call):
     for name in (*of_examples, *of_folds, "--C", "--gamma", "--kernel", "--jobs", "--metric", "--out"):
         assert name in text
     assert all(metric in text for metric in BY_NAME)
-    parser = cli._parser()._subparsers._group_actions[0].choices[command]
+    parser = cli.make_parser()._subparsers._group_actions[0].choices[command]
     assert all(action.help for action in parser._actions)
 
 
 def test_options_know_what_the_engine_knows():
-    assert sorted(cli._SEEDINGS + cli._CHAINS) == sorted(SEEDINGS)
-    assert sorted(cli._CHAINS) == sorted(CHAINS)
-    assert sorted(cli._SOLVERS) == sorted(["auto", "shared", *SOLVERS])
-    assert cli._METRICS.split(", ") == list(BY_NAME)
+    choices = {command: {} for command in ("crossval", "search")}
+    for command, found in choices.items():
+        parser = cli.make_parser()._subparsers._group_actions[0].choices[command]
+        found |= {action.dest: action.choices for action in parser._actions}
+    assert list(choices["crossval"]["seeding"]) == list(SEEDINGS)
+    assert set(choices["search"]["seeding"]) == set(SEEDINGS) - set(CHAINS)
+    assert sorted(choices["crossval"]["solver"]) == sorted(["auto", "shared", *SOLVERS])
 
 
 def test_a_pipe_gets_the_table_and_nothing_else(points):
