@@ -29,7 +29,7 @@ from functools import partial
 from types import MappingProxyType
 from typing import Any, Literal, NamedTuple
 
-from streamsvm.active import Desk
+from streamsvm.active import QuestionBook
 
 from ..commands.topics import open_once
 from ..logs.segments import LogCorruption
@@ -179,7 +179,7 @@ class LabellingService:
         self._log: Transport | None = None
         self._tried: dict[str, _Given] = {}  # appended, and perhaps not durable yet
         self._version = 0
-        self._desk = Desk(int(1000 * settings.labelling.lease_seconds))
+        self._desk = QuestionBook(int(1000 * settings.labelling.lease_seconds))
         self._open: dict[str, Shown] = {}
         self._closed: OrderedDict[str, Shown] = OrderedDict()  # answered or withdrawn, oldest first
         self._sizes: dict[str, int] = {}  # of the records of both
@@ -230,7 +230,7 @@ class LabellingService:
             self._check_readable()
             if not self._is_loaded:
                 return None
-            query_id = self._desk.hand_out(who, self._now())
+            query_id = self._desk.assign(who, self._now())
             return None if query_id is None else self._open.get(query_id)
 
     def release(self, who: str) -> None:
