@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from streamsvm.active import Desk
+from streamsvm.active import QuestionBook
 
 from ..logs.transport import Record
 from ..records.codec import Codec
@@ -68,7 +68,7 @@ class Book:
     """
 
     def __init__(self, lease: int, codec: Codec, clock: Callable[[], float]) -> None:
-        self.desk = Desk(lease)
+        self.queue = QuestionBook(lease)
         self.open: dict[str, Question] = {}
         self.given: OrderedDict[str, Given] = OrderedDict()  # newest answer last
         self._codec = codec
@@ -132,7 +132,7 @@ class Book:
             self.close(query_id)
         else:
             self._closed.pop(query_id, None)
-            self.desk.add(query_id, shown.asked_at)
+            self.queue.add(query_id, shown.asked_at)
 
     def set_aside(self, record: Record, error: BadRecord) -> None:
         """Count a damaged record; warn of it once, although it is read again whenever the log is opened."""
@@ -185,7 +185,7 @@ class Book:
 
     def close(self, query_id: str) -> None:
         """Stop showing a question."""
-        self.desk.withdraw(query_id)
+        self.queue.withdraw(query_id)
         self._asked.pop(query_id, None)
         shown = self.open.pop(query_id, None)
         if shown is not None:
@@ -199,7 +199,7 @@ class Book:
         if shown is not None:
             self.open[query_id] = shown
             self._back.add(query_id)
-            self.desk.add(query_id, shown.asked_at)
+            self.queue.add(query_id, shown.asked_at)
 
     # --- how far the labelling is -------------------------------------------------------------------------------------
 

@@ -100,13 +100,13 @@ class LabellingService:
             self._check_readable()
             if not self._is_loaded:
                 return None
-            query_id = self._book.desk.hand_out(who, self._now())
+            query_id = self._book.queue.assign(who, self._now())
             return None if query_id is None else self._book.open.get(query_id)
 
     def release(self, who: str) -> None:
         """End the reservation of `who`."""
         with self._changed:
-            self._book.desk.release(who)
+            self._book.queue.release(who)
 
     def open(self) -> list[Question]:
         """All questions without an answer, reserved or not, oldest first."""
@@ -211,7 +211,7 @@ class LabellingService:
                 self._flush()
             with self._changed:
                 now = self._now()
-                newest = self._book.desk.newest(who, now, 1000 * UNDO_SECONDS)
+                newest = self._book.queue.newest(who, now, 1000 * UNDO_SECONDS)
             if newest is None:
                 return None
             query_id, y, given_at = newest
@@ -226,11 +226,11 @@ class LabellingService:
     def _show_again(self, query_id: str, y: bool, who: str, given_at: int, now: int) -> None:
         """Reserve a question whose label was retracted, which is free for all annotators, for `who`."""
         with self._changed:
-            desk = self._book.desk
-            desk.answered(query_id, who, y, given_at)
-            desk.undo(who, now, 1000 * UNDO_SECONDS)
+            desk = self._book.queue
+            queue.answered(query_id, who, y, given_at)
+            queue.undo(who, now, 1000 * UNDO_SECONDS)
             if query_id not in self._book.open:  # it was closed so long ago that it cannot be shown
-                desk.withdraw(query_id)
+                queue.withdraw(query_id)
             self._tell()
 
     def _say(self, query_id: str, op: str, y: bool | None, who: str, at: int | None, place: Place | None) -> Outcome:
@@ -277,7 +277,7 @@ class LabellingService:
         with self._changed:
             for query_id, given in durable.items():
                 if given.y is not None:
-                    self._book.desk.answered(query_id, given.who, given.y, given.rev)
+                    self._book.queue.answered(query_id, given.who, given.y, given.rev)
                 self._book.note(query_id, given)
             self._tell()
 

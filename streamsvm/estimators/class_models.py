@@ -15,12 +15,14 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from river import base
 
-from streamsvm.core import blocks, storage
+from streamsvm.core import arguments, blocks, storage
 from streamsvm.core.blocks import Queries
 from streamsvm.core.device.evaluator import Evaluator
 from streamsvm.core.expansion import Expansion
 from streamsvm.estimators.classifier import OnlineSVM
 from streamsvm.estimators.features import FeatureTable
+from streamsvm.estimators.gap_family import GapSVM
+from streamsvm.estimators.inputs import label_of, labels_of
 from streamsvm.estimators.learning import Examples
 from streamsvm.estimators.model import n_learned, no_margins
 from streamsvm.online import arrival, union
@@ -251,10 +253,122 @@ class ClassModels(base.MiniBatchClassifier):
         try:
             for model in self._models.values():
                 step(model)
-            union.settle(self._union, self._expansions())
+            self._settle()
         except BaseException:
-            union.settle(self._union, self._expansions())
+            self._settle()
             raise
+
+    def _settle(self) -> None:
+        """Let the union keep what a class keeps."""
+        union.settle(self._union, self._expansions())
+
+    @property
+    def n_members(self) -> int:
+        """Number of examples that the model of at least one class stores."""
+        return len(self._members()[0])
+
+    def finish(self, tol: float | None = None) -> None:
+        """Optimise the model of each class over its members; see `LASVM.finish`."""
+        arguments.require_positive("tol", self._blank.tol if tol is None else tol)
+        self._of_each(lambda model: model.finish(tol))
+
+    def sparsify(self, ramp_s: float | None = None, tol: float | None = None) -> None:
+        """Give up the support vectors of each class that the ramp loss does not need; see `LASVMG.sparsify`.
+
+        Raises
+        ------
+        TypeError
+            If the classes' models have a bias: `LASVM` has no `sparsify`.
+        """
+        if not isinstance(self._blank, GapSVM):
+            raise TypeError(f"{type(self._blank).__name__} has no sparsify; use LASVMG, LASVMNC, LASVMI or FullSVM")
+
+        def step(model: Any) -> None:
+            model.sparsify(ramp_s, tol)
+
+        self._of_each(step)
+
+    def forget(self, ids: Any) -> int:
+        """Take examples out of the models of all classes exactly, as if they had never kept them; see `LASVM.forget`.
+
+        Parameters
+        ----------
+        ids
+            One id, or several.
+
+        Returns
+        -------
+        int
+            Number of members that left.  An example counts once, however many classes had it.
+
+        Raises
+        ------
+        ValueError, TypeError
+            If an id is not a signed 64-bit integer.
+        """
+        slots = self._slots_of(arguments.numbers_of(ids))
+        numbers = self._union.numbers[[slot for of_id in slots.values() for slot in of_id]]
+        before = self.n_members
+        to_the_end(lambda: self._of_each(lambda model: model.forget(numbers)))
+        return before - self.n_members
+
+    def relabel(self, ids: Any, y: Any) -> int:
+        """Correct the labels of examples that were learned; see `LASVM.relabel`.
+
+        A class whose model has the example under the wrong sign forgets it and learns it again.  The right class learns
+        it if its model does not have it.  A new class begins as in `learn_one`.
+
+        Parameters
+        ----------
+        ids
+            One id, or several.
+        y
+            The right label: one for all ids, or a list or array with one for each.
+
+        Returns
+        -------
+        int
+            How many of the ids belong to members of at least one class.  Learn the other examples again if they matter.
+
+        Raises
+        ------
+        ValueError, TypeError
+            If an id is not a signed 64-bit integer, or if a label is invalid.  The model then stays as it was.
+        """
+        numbers = arguments.numbers_of(ids)
+        several = isinstance(y, list | np.ndarray) or hasattr(y, "to_list")
+        labels = labels_of(y, len(numbers)) if several else [label_of(y)] * len(numbers)
+        found = 0
+        for user_id, label in zip(numbers.tolist(), labels, strict=True):
+            known = self._slots_of(np.array([user_id])).get(user_id, [])
+            for number in self._union.numbers[known].tolist():
+                self._relabel(number, label)
+            found += bool(known)
+        return found
+
+    def _relabel(self, number: int, label: Hashable) -> None:
+        """Give the vector with this number another label."""
+        slots = self._union.slots_of(np.array([number]))
+        numbers, born = self._members()
+        margins: dict[Any, np.ndarray] = {"example": no_margins(1)}
+        example = self._union.queries(slots), self._union.weights[slots], born[numbers == number]
+        begins_class = label not in self._models
+
+        def step() -> None:
+            model = self._models.get(label) or self._start(label)
+            for other in self._models.values():
+                other.relabel(number, other is model)
+            if not len(model._slots_of(number)) and not n_learned(margins["example"]):
+                q, weights, ages = example
+                lo, hi, ages = model._boxes_of(np.ones(1, bool), weights, ages)
+                block = Examples(q, lo, hi, np.array([number]), False, ages)
+                model._learn_queries(block, margins["example"], counts=False)
+            if begins_class:
+                self._teach_members(model, number, margins)
+            self._settle()
+
+        self._columns = None
+        to_the_end(step)
 
     def _decide(self, q: Queries) -> np.ndarray:
         """f(x) of each query for each class, (B, n_classes)."""

@@ -12,7 +12,7 @@ from streamsvm.core import arguments, blocks, snapshot
 from streamsvm.core.blocks import Queries
 from streamsvm.core.expansion import EVALUATIONS, SLOTS
 from streamsvm.core.snapshot import SnapshotError, require
-from streamsvm.estimators.class_models import ClassModels, CommonColumns, LabelledBlock, to_the_end
+from streamsvm.estimators.class_models import ClassModels, CommonColumns, LabelledBlock
 from streamsvm.estimators.classifier import OnlineSVM
 from streamsvm.estimators.features import PLAIN, FeatureTable
 from streamsvm.estimators.inputs import array_of_labels, is_frame, label_of, labels_of, n_rows, series_like, too_large
@@ -64,7 +64,7 @@ class OneVsRest(ClassModels):
     >>> evaluate.progressive_val_score(datasets.ImageSegments().take(1000), model, metrics.Accuracy())
     Accuracy: ...%
     >>> model["OneVsRest"].labels[:3]
-    ['path', 'brickface', 'window']
+    ['path', 'foliage', 'sky']
     """
 
     def __init__(self, model: Any, classes: Iterable[Hashable] | None = None) -> None:
@@ -168,35 +168,6 @@ class OneVsRest(ClassModels):
         columns, values = self._features.example(x, learning)
         return blocks.from_sparse(np.array([0, len(values)]), np.arange(len(values)), values, columns)
 
-    def finish(self, tol: float | None = None) -> None:
-        """Optimise the model of each class over its members; see `LASVM.finish`."""
-        arguments.require_positive("tol", self._blank.tol if tol is None else tol)
-        self._of_each(lambda model: model.finish(tol))
-
-    def forget(self, ids: Any) -> int:
-        """Take examples out of the models of all classes exactly, as if they had never kept them; see `LASVM.forget`.
-
-        Parameters
-        ----------
-        ids
-            One id, or several.
-
-        Returns
-        -------
-        int
-            Number of members that left.  An example counts once, however many classes had it.
-
-        Raises
-        ------
-        ValueError, TypeError
-            If an id is not a signed 64-bit integer.
-        """
-        slots = self._slots_of(arguments.numbers_of(ids))
-        numbers = self._union.numbers[[slot for of_id in slots.values() for slot in of_id]]
-        before = self.n_members
-        to_the_end(lambda: self._of_each(lambda model: model.forget(numbers)))
-        return before - self.n_members
-
     # ----------------------------------------------------------------------------------------------------- prediction
 
     def _decide_one(self, x: dict) -> np.ndarray:
@@ -287,11 +258,6 @@ class OneVsRest(ClassModels):
     @max_features.setter
     def max_features(self, limit: int) -> None:
         self._blank.max_features = limit
-
-    @property
-    def n_members(self) -> int:
-        """Number of examples that the model of at least one class stores."""
-        return len(self._members()[0])
 
     @property
     def n_support(self) -> int:

@@ -327,6 +327,67 @@ def test_finish_and_forget_are_those_of_each_class(model):
         assert np.array_equal(alone.dual_coef, ovr._models[label].dual_coef)
 
 
+@every_model
+def test_coefficients_are_those_of_each_class(model):
+    X, y = DATA["few features"]
+    ovr = together(model, X, y, ids=np.arange(len(X)) + 1000)
+    support, coefficients = ovr.support_ids, ovr.dual_coef
+    assert coefficients.shape == (4, len(support)) == (4, ovr.n_support)
+    for row, b, model in zip(coefficients, ovr.bias, ovr._models.values(), strict=True):
+        own = np.flatnonzero(row)
+        np.testing.assert_array_equal(np.sort(row[own]), np.sort(model.dual_coef))
+        assert b == model.bias
+
+
+@every_model
+def test_a_label_is_corrected_in_every_class(model):
+    X, y = DATA["dense"]
+    ids = np.arange(len(X)) + 1000
+    ovr, models = together(model, X, y, ids=ids), separate(model, X, y, NAMES, ids=ids)
+    chosen, n_seen = ovr.support_ids[::7], ovr.n_seen
+    right = {number: str(NAMES[(NAMES.tolist().index(y[number - 1000]) + 1) % 4]) for number in chosen.tolist()}
+    assert ovr.relabel([*chosen, 5], [*right.values(), "red"]) == len(chosen)
+    assert ovr.n_seen == n_seen
+    for label, alone in models.items():
+        for number, other in right.items():
+            if alone.relabel(number, other == label) == 0 and other == label and alone.budget is alone.window is None:
+                alone.learn_one(dict(enumerate(X[number - 1000])), True, id=number)
+        if ovr.model.budget is None and ovr.model.window is None:
+            np.testing.assert_array_equal(alone.dual_coef, ovr._models[label].dual_coef)
+    assert set(ovr._members()[0]) <= set(ovr._union.numbers[ovr._union.live_slots()])
+    for label, of_class in ovr._models.items():
+        s = of_class._expansion
+        user_ids = ovr._ids_of(s.ids[: s.counts[SLOTS]]).tolist()
+        for user_id, sign in zip(user_ids, s.y[: s.counts[SLOTS]].tolist(), strict=True):
+            assert sign == 0 or user_id not in right or (sign > 0) == (right[user_id] == label)
+    assert OneVsRest.from_bytes(ovr.to_bytes()).digest() == ovr.digest()
+
+
+def test_a_correction_of_a_label_may_begin_a_class():
+    X, y = DATA["dense"]
+    ovr = together(LASVM(C=10.0, gamma=0.05), X, y)
+    number = int(ovr.support_ids[3])
+    assert ovr.relabel(number, "new") == 1
+    assert ovr.labels[-1] == "new"
+    assert ovr.predict_one(dict(enumerate(X[number]))) == "new"
+    assert ovr.n_seen == len(X)
+    with pytest.raises(ValueError, match="None and NaN"):
+        ovr.relabel(number, None)
+    with pytest.raises(ValueError, match="y has 2 labels for 1 rows"):
+        ovr.relabel(number, ["red", "blue"])
+
+
+def test_several_classes_can_be_made_sparse():
+    X, y = DATA["few features"]
+    ovr, models = together(MODELS["G"], X, y), separate(MODELS["G"], X, y, NAMES)
+    ovr.sparsify()
+    for label, alone in models.items():
+        alone.sparsify()
+        np.testing.assert_array_equal(alone.dual_coef, ovr._models[label].dual_coef)
+    with pytest.raises(TypeError, match="LASVM has no sparsify"):
+        OneVsRest(LASVM()).sparsify()
+
+
 @pytest.mark.parametrize(
     ("model", "data"), [*((name, "dense") for name in MODELS), ("LASVM", "binary"), ("LASVM", "text"), ("G", "text")]
 )

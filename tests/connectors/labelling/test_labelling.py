@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streamsvm.active import Desk
+from streamsvm.active import QuestionBook
 from streamsvm.connectors.labelling import book, follower
 from streamsvm.connectors.labelling.book import UnknownQuestion
 from streamsvm.connectors.labelling.oracles import answer_with, read_label, truth_from_field, truth_from_file
@@ -263,7 +263,7 @@ def test_whatever_is_read_can_be_shown_everywhere(name, value):
     json.dumps(question_of(shown, LabellingSettings()), allow_nan=False)
     stats = {"labels": 0, "positive": 0, "negative": 0, "remaining": None, "trainer": None, "trouble": None}
     assert picture(shown, Settings(), stats | {"verdict": {"why": ""}}, (80, 24))
-    assert Desk(1000).add(shown.query_id, shown.asked_at) is None
+    assert QuestionBook(1000).add(shown.query_id, shown.asked_at) is None
 
 
 @pytest.mark.parametrize(
