@@ -122,7 +122,7 @@ class JoinSettings:
         Megabytes of memory for waiting labels; when it is full, the oldest label is dropped.  It is separate from
         `pending_mb`, so labels with made-up ids never push out events.
     max_skew_seconds
-        Seconds by which an event's own time may differ from its record's time.  Beyond, the record's time counts.
+        Seconds by which an event's own time may differ from its record's time; a larger difference is cut to this.
     """
 
     ttl_seconds: float = key(7 * 86400.0, checks.seconds)

@@ -12,10 +12,9 @@ import kafka.errors
 from kafka import KafkaAdminClient, TopicPartition
 from kafka.admin import ConfigResource, ConfigResourceType
 from kafka.partitioner.default import murmur2
-from kafka.structs import OffsetAndMetadata
 
 from ..transport import Committed, Shape, TopicMismatch, Unavailable
-from .client import COMMAND_MS, answers, client_options, servers
+from .client import COMMAND_MS, answers, client_options, servers, to_client
 from .errors import translated
 
 Options = Mapping[str, Any]
@@ -84,7 +83,7 @@ def offsets_at(options: Options, topic: str, partitions: Iterable[int], time_ms:
 
 def commit_offsets(options: Options, group: str, offsets: Mapping[tuple[str, int], Committed]) -> None:
     """Commit offsets of a group without members."""
-    ours = as_kafka_s(offsets)
+    ours = to_client(offsets)
     with _administrator(options) as admin:
         for error in admin.alter_group_offsets(group, ours).values():
             if error is not kafka.errors.NoError:
@@ -101,14 +100,6 @@ def describe_group(options: Options, group: str) -> tuple[str, int]:
 def partition_of(key: bytes, n_partitions: int) -> int:
     """The partition in which Kafka's own clients, and most others, put a key."""
     return int((murmur2(key) & 0x7FFFFFFF) % n_partitions)
-
-
-def as_kafka_s(offsets: Mapping[tuple[str, int], Committed]) -> dict[TopicPartition, OffsetAndMetadata]:
-    """Offsets as the client takes them."""
-    return {
-        TopicPartition(*where): OffsetAndMetadata(committed.offset, committed.note, -1)
-        for where, committed in offsets.items()
-    }
 
 
 @contextmanager

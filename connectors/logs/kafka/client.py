@@ -7,8 +7,14 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
+from kafka import TopicPartition
 from kafka.consumer.fetcher import Fetcher
 from kafka.net.transport import KafkaSSLTransport, KafkaTCPTransport
+from kafka.structs import OffsetAndMetadata
+
+from ..transport import Committed
+
+Offsets = dict[TopicPartition, OffsetAndMetadata]
 
 client_logger = logging.getLogger("kafka")
 client_logger.setLevel(logging.CRITICAL)  # It logs every failed attempt, dozens a second. We log what they mean.
@@ -72,6 +78,14 @@ def client_options(given: Mapping[str, Any], client: Any, *, is_named: bool = Fa
     """The options, with our defaults, that this class of client knows."""
     options = {**defaults(is_named=is_named), **given}
     return {key: value for key, value in options.items() if key in client.DEFAULT_CONFIG}
+
+
+def to_client(offsets: Mapping[tuple[str, int], Committed]) -> Offsets:
+    """Offsets as the client takes them."""
+    return {
+        TopicPartition(*where): OffsetAndMetadata(committed.offset, committed.note, -1)
+        for where, committed in offsets.items()
+    }
 
 
 def servers(options: Mapping[str, Any]) -> list[str]:

@@ -12,15 +12,12 @@ import kafka.errors
 from kafka import AsyncConsumerRebalanceListener, KafkaConsumer, TopicPartition
 from kafka.coordinator.assignors.cooperative_sticky import CooperativeStickyAssignor
 from kafka.future import Future
-from kafka.structs import OffsetAndMetadata
 
 from ..transport import Unavailable
-from .client import CLOSE_MS, CLOSE_SECONDS, KafkaOptions, client_options
+from .client import CLOSE_MS, CLOSE_SECONDS, KafkaOptions, Offsets, client_options
 from .errors import translated
 
 logger = logging.getLogger(__name__)
-
-Offsets = dict[TopicPartition, OffsetAndMetadata]
 
 _POLL_MS = 500  # for one look at the group
 

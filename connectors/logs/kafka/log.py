@@ -16,10 +16,9 @@ import kafka.errors
 from kafka import KafkaConsumer, TopicPartition
 
 from ..transport import Committed, Headers, Ownership, Record, TakenOver, TopicMismatch, Unavailable
-from .admin import as_kafka_s
-from .client import COMMAND_MS, IDLE_SECONDS, KafkaOptions, answers, client_options, servers
+from .client import COMMAND_MS, IDLE_SECONDS, KafkaOptions, Offsets, answers, client_options, servers, to_client
 from .errors import translated
-from .group import Member, Notice, Offsets, new_consumer
+from .group import Member, Notice, new_consumer
 from .outputs import Outputs
 from .reader import Reader
 
@@ -162,7 +161,7 @@ class KafkaLog:
         return not self._options.is_transactional or self._membership() is not None
 
     def commit(self, offsets: Mapping[tuple[str, int], Committed]) -> bool:
-        ours = as_kafka_s(offsets)
+        ours = to_client(offsets)
         if self._options.is_transactional:
             return self._commit_transaction(ours)
         if self._notice is not None and self._notice.kind == "revoked":

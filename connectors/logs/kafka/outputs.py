@@ -14,9 +14,8 @@ from kafka import KafkaProducer
 
 from ..transport import AccessDenied, Headers, OptionRefused, OutputsLost, TakenOver, TopicMismatch, Unavailable
 from .admin import describe_topics
-from .client import CLOSE_SECONDS, IDLE_SECONDS, MISSING_SECONDS, KafkaOptions, client_options
+from .client import CLOSE_SECONDS, IDLE_SECONDS, MISSING_SECONDS, KafkaOptions, Offsets, client_options
 from .errors import translated, translated_transaction
-from .group import Offsets
 from .options import CODECS
 
 _FLUSH_SECONDS = 5.0

@@ -18,9 +18,18 @@ from ..transport import (
     Unavailable,
     made_again,
 )
-from .client import CLOSE_MS, COMMAND_MS, IDLE_SECONDS, MISSING_SECONDS, KafkaOptions, answers, client_options, servers
+from .client import (
+    CLOSE_MS,
+    COMMAND_MS,
+    IDLE_SECONDS,
+    MISSING_SECONDS,
+    KafkaOptions,
+    Offsets,
+    answers,
+    client_options,
+    servers,
+)
 from .errors import telling_refusals, translated
-from .group import Offsets
 
 logger = logging.getLogger(__name__)
 

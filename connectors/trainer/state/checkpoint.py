@@ -32,6 +32,7 @@ Number = tuple[int, int]  # of a checkpoint: the epoch of its owner, and its pla
 
 _SUFFIX = {"checkpoint": "ssvm", "journal": "log"}
 _NONE = (0, 0)  # number of the checkpoint before the first
+_RENAMED = {"model.tau": "model.tol"}  # names in fingerprints of 0.1.0 before the parameter was renamed
 _FIRST_COMMITTED = 2  # in the sequence: the first checkpoint is written before there is anything to commit
 
 _NAME = re.compile(r"(?:checkpoint|journal)-(\d{6})-(\d{10})\.(?:ssvm|log)")
@@ -137,6 +138,7 @@ class Checkpoint:
     def _of(cls, meta: dict[str, Any], stored: dict[str, np.ndarray]) -> "Checkpoint":
         for name in ("offsets", "fingerprint", "counters"):
             snapshot.field(meta, name, dict)
+        meta["fingerprint"] = {_RENAMED.get(name, name): value for name, value in meta["fingerprint"].items()}
         snapshot.count(meta, "sequence")
         for name in meta["offsets"]:
             snapshot.count(meta["offsets"], name)

@@ -450,7 +450,7 @@ def test_a_damaged_commit(tmp_path, content):
         log.commit({("events", 0): Committed(3, "x")})
         (path,) = (tmp_path / "events" / "0").glob("committed-*")
         path.write_bytes(content)
-        with pytest.raises(LogCorruption, match=r"committed-streamsvm\.json: it must hold an offset and a text"):
+        with pytest.raises(LogCorruption, match=r"committed-streamsvm\.json must hold an offset and a text"):
             log.committed("events")
 
 

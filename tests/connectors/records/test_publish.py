@@ -487,7 +487,7 @@ def test_a_withdrawal_that_was_cut_short_is_made_again():
         ("", version(1), "name ''"),
         (NAME, {"epoch": 1}, "'ver' must be an integer"),
         (NAME, {"epoch": "1", "ver": 1}, "'epoch' must be an integer"),
-        (NAME, {**version(1), "slot": 1}, "meta must not have 'slot'"),
+        (NAME, {**version(1), "slot": 1}, "meta must not have the field 'slot'"),
         (NAME, {**version(1), "created": float("nan")}, "JSON"),
         (NAME, {**version(1), "created": {1, 2}}, "JSON"),
     ],
