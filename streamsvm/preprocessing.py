@@ -15,6 +15,7 @@ from river.utils import dataframe
 from streamsvm.core import arguments, snapshot
 from streamsvm.core.integrity import require, require_array, require_finite
 from streamsvm.estimators.features import FeatureTable
+from streamsvm.estimators.named_rows import NamedRows
 
 KINDS = ("standard", "minmax")
 
@@ -118,6 +119,8 @@ class WarmupScaler(base.MiniBatchTransformer):
 
     def transform_many(self, X: Any) -> Any:
         """The dataframe with its known columns scaled, of the kind given; or a list of dicts, each as alone."""
+        if isinstance(X, NamedRows):
+            return X.scaled(self.scale_of)
         if isinstance(X, list):
             return self._transform_dicts(X)
         frame = dataframe.into_frame(X)

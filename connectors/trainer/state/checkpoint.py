@@ -137,6 +137,8 @@ class Checkpoint:
     def _of(cls, meta: dict[str, Any], stored: dict[str, np.ndarray]) -> "Checkpoint":
         for name in ("offsets", "fingerprint", "counters"):
             snapshot.field(meta, name, dict)
+        if "model.tau" in meta["fingerprint"]:  # of 0.1.0
+            meta["fingerprint"]["model.tol"] = meta["fingerprint"].pop("model.tau")
         snapshot.count(meta, "sequence")
         for name in meta["offsets"]:
             snapshot.count(meta["offsets"], name)
