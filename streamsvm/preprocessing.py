@@ -15,6 +15,7 @@ from river.utils import dataframe
 from streamsvm.core import arguments, snapshot
 from streamsvm.core.snapshot import require, require_array, require_finite
 from streamsvm.estimators.features import FeatureTable
+from streamsvm.estimators.named_rows import NamedRows
 
 KINDS = ("standard", "minmax")
 
@@ -125,6 +126,8 @@ class WarmupScaler(base.MiniBatchTransformer):
 
     def transform_many(self, X: Any) -> Any:
         """The dataframe with its known columns scaled; or a list of dicts, each as `transform_one` scales it."""
+        if isinstance(X, NamedRows):
+            return X.scaled(self.scale_of)
         if isinstance(X, list):
             return self._transform_dicts(X)
         frame = dataframe.into_frame(X)

@@ -17,7 +17,7 @@ EFFECTS: tuple[tuple[object, list[str]], ...] = (
     (State, ["to_checkpoint"]),
     (Journal, ["append", "retry", "done"]),
     (KeyedModels, ["_write", "remove_old"]),
-    (processing, ["usable_many"]),
+    (processing, ["unusable_rows"]),
 )
 
 

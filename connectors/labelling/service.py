@@ -226,11 +226,11 @@ class LabellingService:
     def _show_again(self, query_id: str, y: bool, who: str, given_at: int, now: int) -> None:
         """Reserve a question whose label was retracted, which is free for all annotators, for `who`."""
         with self._changed:
-            desk = self._book.queue
-            queue.answered(query_id, who, y, given_at)
-            queue.undo(who, now, 1000 * UNDO_SECONDS)
+            questions = self._book.queue
+            questions.answered(query_id, who, y, given_at)
+            questions.undo(who, now, 1000 * UNDO_SECONDS)
             if query_id not in self._book.open:  # it was closed so long ago that it cannot be shown
-                queue.withdraw(query_id)
+                questions.withdraw(query_id)
             self._tell()
 
     def _say(self, query_id: str, op: str, y: bool | None, who: str, at: int | None, place: Place | None) -> Outcome:

@@ -6,19 +6,20 @@ Members of a committee are unpacked before they are put in the place of older on
 import re
 from collections import OrderedDict
 from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
 from streamsvm import WarmupScaler
 from streamsvm.estimators.classifier import OnlineSVM
+from streamsvm.estimators.named_rows import NamedRows
 
 from ..logs.transport import Record, Transport
 from ..records.formats.base import BadRecord
 from ..records.predictions import ModelVersion, Prediction
 from ..records.published import Shelf, Snapshot, Withdrawn, unpack_model
 from ..trainer.publication import key_name
-from ..trainer.rows import Features, usable_many
+from ..trainer.rows import unusable_rows
 
 
 class Member(NamedTuple):
@@ -46,21 +47,21 @@ class Committee:
         versions = [member.version for member in members]
         self.version = ModelVersion(sum(v.ver for v in versions), sum(v.offset for v in versions))
 
-    def predict(self, events: list[Features]) -> list[Prediction | BadRecord]:
-        """What the members say of events, given by their features, or why one of them cannot."""
+    def predict(self, events: list[dict[str, float]]) -> list[Prediction | BadRecord]:
+        """The predictions for events, given by their features; for an event that a member cannot take, the reason."""
         if not self._members:
             return [Prediction(margin=0.0, score=0.5)] * len(events)
-        answers: list[Prediction | BadRecord] = [Prediction(0.0, 0.0)] * len(events)
-        rows = [usable_many(events, member.scaler, member.model) for member in self._members]
-        for i, row in enumerate(zip(*rows, strict=True)):
-            answers[i] = next((x for x in row if isinstance(x, BadRecord)), answers[i])
-        good = [i for i, answer in enumerate(answers) if isinstance(answer, Prediction)]
-        if good:
-            for i, answer in zip(good, self._mean([[row[i] for i in good] for row in rows]), strict=True):
-                answers[i] = answer
-        return answers
+        rows = NamedRows.of(events)
+        scaled = [member.scaler.transform_many(rows) if member.scaler else rows for member in self._members]
+        unusable: dict[int, BadRecord] = {}
+        for member, own in zip(self._members, scaled, strict=True):
+            unusable = unusable_rows(own, member.model) | unusable  # the first member's reason counts
+        good = [i for i in range(len(events)) if i not in unusable]
+        means = iter(self._means([own.take(good) for own in scaled]) if good else ())
+        return [unusable[i] if i in unusable else next(means) for i in range(len(events))]
 
-    def _mean(self, rows: list[list[Any]]) -> Iterator[Prediction]:
+    def _means(self, rows: list[NamedRows]) -> Iterator[Prediction]:
+        """The means of the members' margins and probabilities; each member has its own rows."""
         margins = np.array(
             [member.model.decision_function_many(own) for member, own in zip(self._members, rows, strict=True)]
         )

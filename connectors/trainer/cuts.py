@@ -11,7 +11,8 @@ partition has caught up, the records at hand make a cut at once, and the journal
 from collections import deque
 from collections.abc import Iterable
 
-from .inputs import CUT_BYTES, Input
+from . import inputs
+from .inputs import Input
 from .state.journal import Cut, Journal, Kind
 
 
@@ -83,7 +84,7 @@ class Cuts:
         events = self._events.heads(limit)
         labels = self._labels.heads(limit) if self._labels else []
         n_events = n_labels = n_bytes = 0
-        while n_events + n_labels < limit and n_bytes < CUT_BYTES:
+        while n_events + n_labels < limit and n_bytes < inputs.CUT_BYTES:
             has_event, has_label = n_events < len(events), n_labels < len(labels)
             if not (has_event or self._events.is_exhausted):
                 return 0, 0

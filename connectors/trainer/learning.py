@@ -7,14 +7,15 @@ can be learned, and nothing has to be forgotten.
 """
 
 import time
+from collections.abc import Hashable
 from typing import NamedTuple
 
 import numpy as np
 
 from streamsvm.estimators.classifier import OnlineSVM
+from streamsvm.estimators.named_rows import NamedRows
 
 from ..logs.transport import Record
-from .rows import Features
 from .state.estimates import Estimate
 from .state.join import Lesson
 from .state.state import State
@@ -27,8 +28,8 @@ class Task(NamedTuple):
     ----------
     lesson
         The lesson.
-    x
-        The event's features in the model's coordinates; None for a retraction, or if the event is forgotten.
+    row
+        Place of the event's features among the rows of the cut; None for a retraction, or if the event is forgotten.
     time
         When the event came, in milliseconds; a model with a window of time needs it.
     record
@@ -36,13 +37,13 @@ class Task(NamedTuple):
     """
 
     lesson: Lesson
-    x: Features | None
+    row: int | None
     time: int
     record: Record | None = None
 
 
 def teach(
-    tasks: list[Task], entity: bytes | None, state: State, max_features: int
+    tasks: list[Task], rows: NamedRows, entity: bytes | None, state: State, max_features: int
 ) -> tuple[list[Estimate], list[Task]]:
     """Teach the model of an entity: forget what is corrected or taken back, then learn.
 
@@ -53,6 +54,8 @@ def teach(
     ----------
     tasks
         The lessons of a cut, in order.
+    rows
+        The features of their events, in the model's coordinates.
     entity
         Whose model learns; see `Models`.
     state
@@ -75,8 +78,8 @@ def teach(
         if state.estimates:
             state.estimates.forgotten(list(revisions))
         holding = [task for task in here if revisions.get(task.lesson.key, task) is task]
-        fitting, refused = _fitting(model, holding, max_features)
-        found = _learn_events(model, fitting, state)
+        fitting, refused = _fitting(model, holding, rows, max_features)
+        found = _learn_events(model, fitting, rows, state)
         state.counters.learned += sum(task.lesson.y is not None for task in here) - len(refused)
     for lesson, *_ in tasks:
         if lesson.value is None and _revise_member(lesson, state.models.to_predict(entity), state):
@@ -85,15 +88,16 @@ def teach(
     return found, refused
 
 
-def _fitting(model: OnlineSVM, tasks: list[Task], max_features: int) -> tuple[list[Task], list[Task]]:
+def _fitting(model: OnlineSVM, tasks: list[Task], rows: NamedRows, max_features: int) -> tuple[list[Task], list[Task]]:
     """The tasks whose features the model has room for, and the others, each in order."""
     known = model._features.columns  # `feature_names` would copy them for every cut
-    if len(known) + sum(len(task.x) for task in tasks if task.x) <= max_features:
+    if len(known) + len(rows.names) <= max_features:
         return tasks, []
-    new: set[str] = set()
+    new: set[Hashable] = set()
     fitting, others = [], []
     for task in tasks:
-        added = {name for name in task.x or () if name not in known and name not in new}
+        names = rows[task.row] if task.row is not None else ()
+        added = {name for name in names if name not in known and name not in new}
         if added and len(known) + len(new) + len(added) > max_features:
             others.append(task)
         else:
@@ -102,10 +106,11 @@ def _fitting(model: OnlineSVM, tasks: list[Task], max_features: int) -> tuple[li
     return fitting, others
 
 
-def _learn_events(model: OnlineSVM, tasks: list[Task], state: State) -> list[Estimate]:
-    xs = [task.x for task in tasks if task.x is not None]  # a retraction has no features
-    lessons = [task.lesson for task in tasks if task.x is not None]
-    times = np.array([task.time for task in tasks if task.x is not None], dtype="datetime64[ms]")
+def _learn_events(model: OnlineSVM, tasks: list[Task], rows: NamedRows, state: State) -> list[Estimate]:
+    learned = [task for task in tasks if task.row is not None]  # a retraction has no row
+    xs = rows.take([task.row for task in learned if task.row is not None])
+    times = np.array([task.time for task in learned], dtype="datetime64[ms]")
+    lessons = [task.lesson for task in learned]
     keys, ys, ws = [each.key for each in lessons], [bool(each.y) for each in lessons], [each.w for each in lessons]
     begin = time.perf_counter()
     model.learn_many(xs, np.array(ys, dtype=bool), w=np.array(ws), ids=np.array(keys, dtype=np.int64), t=times)

@@ -12,9 +12,11 @@ model's error depend on the time that is left for them.
 
 import logging
 from collections import Counter
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
+
+from streamsvm.estimators.named_rows import NamedRows
 
 from ..logs.transport import Record, Transport
 from ..records.codec import Codec, Event
@@ -26,7 +28,7 @@ from ..records.times import event_time
 from ..settings.sections import Settings
 from .asking import Asking
 from .learning import Task, teach
-from .rows import Features, by_entity, usable_many
+from .rows import by_entity, unusable_rows
 from .state.estimates import Estimate
 from .state.join import Join, Lesson
 from .state.observe import Drift
@@ -36,12 +38,11 @@ logger = logging.getLogger(__name__)
 
 
 class Decoded(NamedTuple):
-    """An event, with its features in the model's coordinates."""
+    """An event of a cut; `entity` is its record's key if each key has its own model."""
 
     record: Record
     event: Event
-    x: Features
-    entity: bytes | None  # the record key, if each key has its own model
+    entity: bytes | None
 
 
 class Processor:
@@ -84,15 +85,14 @@ class Processor:
 
     def process(self, events: list[Record], labels: list[Record], state: State) -> None:
         """Predict all events of a cut, then learn from them and from its labels, in order."""
-        decoded = self._decode_events(events, state)
+        decoded, rows = self._decode_events(events, state)
         if decoded and self._settings.features.scale == "standard":
-            self.drift.observe(decoded[0].x)  # one event of a cut is enough
-        margins = self._predict(decoded, state)
+            self.drift.observe(rows[0])  # one event of a cut is enough
+        margins = self._predict(decoded, rows, state)
         if not self._joins:
-            tasks = (self._own_label(item, margin) for item, margin in zip(decoded, margins, strict=True))
-            self._learn([task for task in tasks if task], state)
+            self._learn(self._own_labels(decoded, margins), rows, state)
             return
-        self._learn(self._join(decoded, margins, self._decode_labels(labels, state), state), state)
+        self._learn(*self._join(decoded, rows, margins, self._decode_labels(labels, state), state), state)
         if self._asking and state.labelling:
             self._asking.step([item.event for item in decoded], state, state.labelling)
 
@@ -112,19 +112,26 @@ class Processor:
 
     # --- the parts, in order ------------------------------------------------------------------------------------------
 
-    def _decode_events(self, records: list[Record], state: State) -> list[Decoded]:
-        """The events in the model's coordinates; refuse the other records."""
-        events = [self._read(record) for record in records]
-        rows = self._coordinates(records, events, state)
+    def _decode_events(self, records: list[Record], state: State) -> tuple[list[Decoded], NamedRows]:
+        """The events, and their features in the models' coordinates; refuse the other records."""
+        found: list[Event | BadRecord] = [self._read(record) for record in records]
+        places = [i for i, event in enumerate(found) if isinstance(event, Event)]
+        rows = self._rows([event.x for event in found if isinstance(event, Event)], state)
+        entities = [records[i].key if self._is_keyed else None for i in places]
+        unusable: dict[int, BadRecord] = {}  # by their places in `rows`
+        for entity, own in by_entity(entities).items():
+            problems = unusable_rows(rows.take(own), state.models.to_predict(entity))
+            unusable |= {own[i]: problem for i, problem in problems.items()}
+        for i, problem in unusable.items():
+            found[places[i]] = problem
         decoded = []
-        for record, event, x in zip(records, events, rows, strict=True):
-            if isinstance(x, BadRecord):
-                self.refuse(record, "decode", x, state)
+        for record, event in zip(records, found, strict=True):
+            if isinstance(event, BadRecord):
+                self.refuse(record, "decode", event, state)
             else:
-                assert isinstance(event, Event)
-                decoded.append(Decoded(record, event, x, record.key if self._is_keyed else None))
-        state.breaker.observe([isinstance(x, BadRecord) for x in rows])
-        return decoded
+                decoded.append(Decoded(record, event, record.key if self._is_keyed else None))
+        state.breaker.observe([isinstance(event, BadRecord) for event in found])
+        return decoded, rows.take([i for i in range(len(rows)) if i not in unusable])
 
     def _read(self, record: Record) -> Event | BadRecord:
         try:
@@ -132,19 +139,10 @@ class Processor:
         except BadRecord as error:
             return error
 
-    def _coordinates(
-        self, records: list[Record], events: list[Event | BadRecord], state: State
-    ) -> list[Features | BadRecord]:
-        """The features in the coordinates of their models; for a bad record, what is wrong with it."""
-        rows: list[Any] = [*events]
-        places = [i for i, event in enumerate(events) if not isinstance(event, BadRecord)]
-        entities = [records[i].key if self._is_keyed else None for i in places]
-        for entity, chosen in by_entity(entities).items():
-            own = [places[j] for j in chosen]
-            xs = usable_many([rows[i].x for i in own], state.scaler, state.models.to_predict(entity))
-            for i, x in zip(own, xs, strict=True):
-                rows[i] = x
-        return rows
+    def _rows(self, xs: list[dict[str, float]], state: State) -> NamedRows:
+        """Features as arrays, in the coordinates of the models: made once, for all that is done with them."""
+        rows = NamedRows.of(xs)
+        return state.scaler.transform_many(rows) if state.scaler else rows
 
     def _decode_labels(self, records: list[Record], state: State) -> list[tuple[Record, Label]]:
         """The labels, with their records; refuse the other records."""
@@ -159,13 +157,13 @@ class Processor:
         state.breaker.observe(are_bad)
         return decoded
 
-    def _predict(self, decoded: list[Decoded], state: State) -> list[float]:
+    def _predict(self, decoded: list[Decoded], rows: NamedRows, state: State) -> list[float]:
         """Produce the predictions; return the margins."""
         margins = np.empty(len(decoded))
         scores = np.empty(len(decoded))
         for entity, chosen in by_entity([item.entity for item in decoded]).items():
             model = state.models.to_predict(entity)
-            margins[chosen] = model.decision_function_many([decoded[i].x for i in chosen])
+            margins[chosen] = model.decision_function_many(rows.take(chosen))
             scores[chosen] = model.probability(margins[chosen])
         version = ModelVersion(state.version, state.offset)
         for item, margin, score in zip(decoded, margins.tolist(), scores.tolist(), strict=True):
@@ -174,23 +172,30 @@ class Processor:
         state.counters.predicted += len(decoded)
         return margins.tolist()
 
-    def _own_label(self, item: Decoded, margin: float) -> Task | None:
-        """What to learn from an event that has its own label."""
-        event = item.event
-        if event.y is None:
-            return None
-        lesson = Lesson(event.key, b"", event.y, event.w, margin, item.entity, is_first=True)
-        return Task(lesson, item.x, self._time(event.ts, item.record), item.record)
+    def _own_labels(self, decoded: list[Decoded], margins: list[float]) -> list[Task]:
+        """What to learn from the events that have their own labels."""
+        tasks = []
+        for row, ((record, event, entity), margin) in enumerate(zip(decoded, margins, strict=True)):
+            if event.y is not None:
+                lesson = Lesson(event.key, b"", event.y, event.w, margin, entity, is_first=True)
+                tasks.append(Task(lesson, row, self._time(event.ts, record), record))
+        return tasks
 
     def _join(
-        self, decoded: list[Decoded], margins: list[float], labels: list[tuple[Record, Label]], state: State
-    ) -> list[Task]:
-        """What to learn from events whose labels are known by now."""
+        self,
+        decoded: list[Decoded],
+        rows: NamedRows,
+        margins: list[float],
+        labels: list[tuple[Record, Label]],
+        state: State,
+    ) -> tuple[list[Task], NamedRows]:
+        """What to learn from events whose labels are known by now: the tasks, and the rows that they refer to."""
         tasks = []
-        at_hand = {}
-        for (record, event, x, entity), margin in zip(decoded, margins, strict=True):
+        row_of: dict[bytes, int] = {}  # by the value of the event's record
+        for row, (item, margin) in enumerate(zip(decoded, margins, strict=True)):
+            record, event = item.record, item.event
             assert record.value is not None  # it is an event
-            at_hand[record.value] = x
+            row_of[record.value] = row
             time = self._time(event.ts, record)
             lesson = state.join.add_event(
                 event.key,
@@ -198,24 +203,29 @@ class Processor:
                 y=event.y,
                 w=event.w,
                 margin=margin,
-                entity=entity,
+                entity=item.entity,
                 time=time,
                 at=record.offset,
             )
             if self._asking:
                 self._asking.hear(event.key, "set", "", state.join)
             if lesson:
-                tasks.append(Task(lesson, x, state.join.clock - lesson.waited, record))
+                tasks.append(Task(lesson, row, state.join.clock - lesson.waited, record))
+        earlier: list[bytes] = []  # values of events of earlier cuts, whose rows come after those of this one
         for record, label in labels:
-            lesson = None
-            if label.op in ("set", "retract"):
-                lesson = self._add_label(record, label, state.join)
+            lesson = self._add_label(record, label, state.join) if label.op in ("set", "retract") else None
             if self._asking:
                 self._asking.hear(label.key, label.op, label.source or "", state.join)
-            if lesson:
-                features = self._features(lesson, at_hand, state)
-                tasks.append(Task(lesson, features, state.join.clock - lesson.waited))
-        return tasks
+            if lesson is None:
+                continue
+            known = None
+            if lesson.value is not None and lesson.y is not None:
+                known = row_of.get(lesson.value)
+                if known is None:
+                    known = row_of[lesson.value] = len(rows) + len(earlier)
+                    earlier.append(lesson.value)
+            tasks.append(Task(lesson, known, state.join.clock - lesson.waited))
+        return tasks, rows.beside(self._rows([self._codec.features(value) for value in earlier], state))
 
     def _add_label(self, record: Record, label: Label, join: Join) -> Lesson | None:
         """What a label means for its event, or else for an example that the model may still hold."""
@@ -225,25 +235,15 @@ class Processor:
         late = join.without_event(label.key)
         return late and late._replace(entity=record.key if self._is_keyed else None)
 
-    def _features(self, lesson: Lesson, at_hand: dict[bytes, Features], state: State) -> Features | None:
-        """The features of an event to be learned, which may have come in an earlier cut."""
-        if lesson.value is None or lesson.y is None:
-            return None
-        x = at_hand.get(lesson.value)
-        if x:
-            return x
-        x = self._codec.features(lesson.value)
-        return state.scaler.transform_one(x) if state.scaler else x
-
-    def _learn(self, tasks: list[Task], state: State) -> None:
+    def _learn(self, tasks: list[Task], rows: NamedRows, state: State) -> None:
         first = [task.lesson for task in tasks if task.lesson.is_first]
         self.waits += [lesson.waited / 1000 for lesson in first if lesson.waited]
         if first:
             y = np.array([lesson.y for lesson in first], dtype=bool)
             state.metrics.update(y, np.array([lesson.margin for lesson in first]))
         n_late = state.counters.late
-        for entity, chosen in by_entity([lesson.entity for lesson, *_ in tasks]).items():
-            estimates, refused = teach([tasks[i] for i in chosen], entity, state, self._max_features)
+        for entity, chosen in by_entity([task.lesson.entity for task in tasks]).items():
+            estimates, refused = teach([tasks[i] for i in chosen], rows, entity, state, self._max_features)
             self._publish(estimates)
             self._refuse_wide(refused, state)
         if state.counters.late > n_late:

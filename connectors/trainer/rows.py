@@ -1,35 +1,33 @@
-"""Events as rows of features, in the coordinates of the model that is concerned."""
+"""Events as rows of features, in the coordinates of their models."""
 
-from streamsvm import WarmupScaler
+from collections.abc import Sequence
+
 from streamsvm.estimators.classifier import OnlineSVM
+from streamsvm.estimators.named_rows import NamedRows
 
 from ..records.formats.base import BadRecord
 
-Features = dict[str, float]
 
-
-def usable_many(rows: list[Features], scaler: WarmupScaler | None, model: OnlineSVM) -> list[Features | BadRecord]:
-    """The features of events in the model's coordinates; for an event that the model cannot learn, the reason."""
-    scaled = scaler.transform_many(rows) if scaler else rows
+def unusable_rows(rows: NamedRows, model: OnlineSVM) -> dict[int, BadRecord]:
+    """What is wrong with the rows that a model can neither predict nor learn, by their places."""
     try:
-        model.validate_many(scaled)
+        model.validate_many(rows)
     except ValueError:
-        return [_usable(x, model) for x in scaled]
-    return [*scaled]
+        problems = ((i, _problem(x, model)) for i, x in enumerate(rows))
+        return {i: problem for i, problem in problems if problem}
+    return {}
 
 
-def _usable(x: Features, model: OnlineSVM) -> Features | BadRecord:
+def _problem(x: dict, model: OnlineSVM) -> BadRecord | None:
     try:
         model.validate_one(x)
     except ValueError as error:
         return BadRecord("bad-feature", f"after scaling, {error}")
-    return x
+    return None
 
 
-def by_entity(entities: list[bytes | None]) -> dict[bytes | None, list[int]]:
+def by_entity(entities: Sequence[bytes | None]) -> dict[bytes | None, list[int]]:
     """Places by entity, each in order."""
-    if entities and entities.count(entities[0]) == len(entities):
-        return {entities[0]: list(range(len(entities)))}
     places: dict[bytes | None, list[int]] = {}
     for i, entity in enumerate(entities):
         places.setdefault(entity, []).append(i)

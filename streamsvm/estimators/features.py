@@ -31,6 +31,7 @@ from streamsvm.estimators.inputs import (
     too_large,
     values_of,
 )
+from streamsvm.estimators.named_rows import NamedRows
 
 MAX_FEATURES = 2**20  # of a model
 PLAIN = (str, int, float, bool)  # types of names that a snapshot holds
@@ -154,6 +155,8 @@ class FeatureTable:
         self.settle()
         if sp.issparse(X):
             yield from self._sparse_batches(canonical(sp.csr_matrix(X)), learning, at_once)
+        elif isinstance(X, NamedRows):
+            yield from self._row_batches(X, learning, at_once)
         elif isinstance(X, list | tuple):
             yield from self._dict_batches(X, learning, at_once)
         else:
@@ -161,7 +164,7 @@ class FeatureTable:
 
     def table(self, X: Any) -> tuple[np.ndarray, np.ndarray] | None:
         """The numbers of an array or a dataframe, and the column of each feature; None for other kinds of X."""
-        if isinstance(X, list | tuple) or sp.issparse(X):
+        if isinstance(X, list | tuple | NamedRows) or sp.issparse(X):
             return None
         self.settle()
         names, values = named_columns(X)
@@ -207,6 +210,17 @@ class FeatureTable:
         self.growth = len(self) + np.bincount(rows[new], minlength=n_rows).cumsum()
         for _, group in itertools.groupby(sorted(new, key=lambda t: rows[t]), key=lambda t: rows[t]):
             self.add([names[t] for t in group])
+
+    def _row_batches(self, X: NamedRows, learning: bool, at_once: int) -> Iterator[tuple[slice, Queries]]:
+        for first, part in X.blocks(at_once):
+            if learning:
+                self._add_by_row(part.names, part.first_rows(), len(part))
+            q = blocks.from_sparse(part.starts, part.inputs, part.values, self.lookup(part.names))
+            if too_large(q.sq):
+                t = int(np.argmax(~(q.sq < blocks.LARGEST_SQUARED_NORM)))
+                p = int(part.starts[t]) + culprit(part.values[part.starts[t] : part.starts[t + 1]])
+                raise not_finite(part.names[part.inputs[p]], part.values[p], first + t)
+            yield slice(first, first + len(part)), q
 
     def _dict_batches(
         self, X: Sequence[Mapping[Hashable, Any]], learning: bool, at_once: int

@@ -11,7 +11,7 @@ from kafka import KafkaProducer
 from streamsvm.connectors.commands.cli import main
 from streamsvm.connectors.logs.kafka import reader
 from streamsvm.connectors.settings.loading import load
-from streamsvm.connectors.trainer import partition
+from streamsvm.connectors.trainer import inputs
 from streamsvm.connectors.trainer import trainer as daemon
 
 from .app import some_stream
@@ -137,13 +137,13 @@ def test_what_is_read_ahead_is_bounded_in_bytes(topics, app, call, monkeypatch):
             producer.send(f"{prefix}-events", value + padding)
         producer.flush(30)
     held = []
-    offer = partition.Input.offer
+    offer = inputs.Input.offer
 
     def watched(self, records):
         offer(self, records)
         held.append(sum(record.nbytes for record in self.records))
 
-    monkeypatch.setattr(partition.Input, "offer", watched)
+    monkeypatch.setattr(inputs.Input, "offer", watched)
     monkeypatch.setattr(reader, "POLL_BYTES", 1 << 20)
     monkeypatch.setattr(reader, "_AT_ONCE", 5)
     (state,) = daemon.run(load(path, {}, ["limits.read_ahead_mb=8"])).values()

@@ -1,0 +1,5 @@
+"""The formats of events: JSON, float32 vectors and Avro.
+
+Each turns a record's bytes into fields (see `base.Format`); `codec` decides whether the fields make an event.  Start
+with `base`, then `json`.
+"""

@@ -26,9 +26,10 @@ from streamsvm.connectors.records import published as publish
 from streamsvm.connectors.records.published import read_newest, unpack_model
 from streamsvm.connectors.runtime.health import Health
 from streamsvm.connectors.runtime.metrics import Metrics
+from streamsvm.connectors.settings import opening
 from streamsvm.connectors.settings.model import ModelSettings
 from streamsvm.connectors.settings.sections import DaemonSettings, FeatureSettings, JoinSettings, LogSettings, Settings
-from streamsvm.connectors.trainer import partition, trainer
+from streamsvm.connectors.trainer import inputs, trainer
 from streamsvm.connectors.trainer.inputs import RecordsLost
 from streamsvm.connectors.trainer.processing import Processor
 from streamsvm.connectors.trainer.state import journal
@@ -333,7 +334,7 @@ def test_an_example_whose_event_is_gone_is_corrected_or_taken_back(tmp_path, cap
     assert (expected.forget(0), expected.relabel(3, False)) == (1, 1)
     assert state.models.to_predict(key).digest() == expected.digest()
     assert (state.counters.learned, state.counters.late, state.version) == (4, 3, 7)
-    assert "1 labels came when their events were gone; the model still had the examples, and followed" in caplog.text
+    assert "1 labels came after their events were forgotten; the model still held the examples" in caplog.text
     if why == "memory":
         assert state.join.counters.dropped_labels == 3, "the others wait still"
         assert "3 labels found no event" in caplog.text
@@ -595,7 +596,7 @@ def test_a_large_cut_after_a_small_one_is_taken_again(tmp_path, monkeypatch):
     rows = [(START + i, None, an_event(i, rng)[0]) for i in range(640)]
     chunks = [{"events": rows[:40]}, {"events": rows[40:]}]
     _, expected = live(tmp_path / "whole", monkeypatch, chunks, batch=1000, checkpoint_records=10**6)
-    monkeypatch.setattr(partition, "_BUFFERED", 64)
+    monkeypatch.setattr(inputs, "_BUFFERED", 64)
     settings = configure(
         tmp_path / "killed",
         features={"warmup": 3},
@@ -822,7 +823,7 @@ class TransactionalLog(LocalLog):
 
 def test_killed_in_transactions_each_event_is_predicted_once(tmp_path, monkeypatch):
     """Also when it is killed again while it takes the cuts of its journals again."""
-    monkeypatch.setattr(trainer, "LocalLog", TransactionalLog)
+    monkeypatch.setattr(opening, "LocalLog", TransactionalLog)
 
     def run(settings, fuse):
         monkeypatch.setattr(TransactionalLog, "fuse", fuse)
@@ -854,7 +855,7 @@ def test_no_partition_leaves_a_transaction_that_cannot_end_yet(tmp_path, monkeyp
         running.assigned([0, 1])
         with monkeypatch.context() as patch:
             patch.setattr(log, "flush", lambda: (_ for _ in ()).throw(Unavailable("no acknowledgement")))
-            with pytest.raises(Unavailable, match="not handed over"):
+            with pytest.raises(Unavailable, match="handed over only after"):
                 running.revoked([0, 1])  # so it is told again
         running.revoked([0, 1])
     assert health.unready == "no partition is assigned"
@@ -1013,7 +1014,7 @@ class Retaining(LocalLog):
 
 @pytest.mark.parametrize("on_data_loss", ["fail", "skip"])
 def test_records_that_go_while_it_runs_are_lost_no_more_than_once(tmp_path, monkeypatch, on_data_loss):
-    monkeypatch.setattr(trainer, "LocalLog", Retaining)
+    monkeypatch.setattr(opening, "LocalLog", Retaining)
     monkeypatch.setattr(trainer, "_POLL_RECORDS", 40)
     settings = configure(tmp_path, daemon={"on_data_loss": on_data_loss, "batch": 8})
     append(settings, {**traffic(400), "labels": []}, segment_bytes=4000)
@@ -1054,7 +1055,7 @@ def test_latest_begins_with_what_comes_from_now_on(tmp_path, monkeypatch):
 
 
 def test_a_warm_up_may_be_longer_than_what_is_kept_in_memory(tmp_path, monkeypatch):
-    monkeypatch.setattr(partition, "_BUFFERED", 8)
+    monkeypatch.setattr(inputs, "_BUFFERED", 8)
     rows = traffic(500)
     found = []
     for name, batch in (("small", 2), ("large", 400)):
@@ -1079,7 +1080,7 @@ def padded(rows, n_bytes):
 def held(monkeypatch):
     """The most bytes of records that the inputs of a daemon have held, in a list of one."""
     most = [0]
-    offer = partition.Input.offer
+    offer = inputs.Input.offer
 
     def watched(self, records):
         offer(self, records)
@@ -1088,14 +1089,14 @@ def held(monkeypatch):
         held = [record.nbytes for item in self.together for record in item.records]
         most[0] = max(most[0], sum(held))
 
-    monkeypatch.setattr(partition.Input, "offer", watched)
+    monkeypatch.setattr(inputs.Input, "offer", watched)
     return most
 
 
 def test_what_is_read_ahead_is_bounded_in_bytes(tmp_path, monkeypatch, held):
     """And nothing comes out differently."""
     rows = padded(traffic(500), 4000)
-    monkeypatch.setattr(partition, "_CUT_BYTES", 20_000)
+    monkeypatch.setattr(inputs, "CUT_BYTES", 20_000)
     monkeypatch.setattr(local_log, "POLL_BYTES", 30_000)
     found = []
     for name, limits in (("roomy", {}), ("tight", {"read_ahead_mb": 0.1}), ("none", {"read_ahead_mb": 0.03})):
@@ -1116,7 +1117,7 @@ def test_what_is_read_ahead_is_bounded_in_bytes(tmp_path, monkeypatch, held):
 def test_killed_again_and_again_with_large_records_it_ends_the_same(tmp_path, monkeypatch, seed):
     """Some cuts end with so many bytes, others with so many records, and each process has another memory."""
     monkeypatch.setattr(journal, "TRIES", 10**9)
-    monkeypatch.setattr(partition, "_CUT_BYTES", 20_000)
+    monkeypatch.setattr(inputs, "CUT_BYTES", 20_000)
     monkeypatch.setattr(local_log, "POLL_BYTES", 15_000)
     rows = traffic(300, seed)
     rows["events"] = [*rows["events"][:150], *padded(rows, 3000)["events"][150:]]
@@ -1245,7 +1246,7 @@ def test_a_flood_of_names_is_not_learned(tmp_path, caplog, labels):
     assert put_aside == dict.fromkeys([("events", i) for i in (25, 30, 35, 45, 55)], "too-many-features")
     stages = [dict(record.headers)["sv-dlq-stage"] for record in read(settings, "dlq")]
     assert Counter(stages) == {b"learn": 4, b"decode": 1}
-    assert "were not learned: with their features, the model would have more than 12 features" in caplog.text
+    assert "are not learned: with their features, the model would have more than 12 features" in caplog.text
 
 
 def test_a_dead_letter_of_what_was_not_learned_is_replayed_from_its_topic(tmp_path):

@@ -1,0 +1,130 @@
+"""Examples by feature name, turned into arrays once, for callers that hand the same examples to several methods.
+
+`validate_many`, `decision_function_many` and `learn_many` each turn a list of dicts into arrays anew.  That takes
+longer than a small model's arithmetic.  `NamedRows` is a batch after the conversion: these methods take it in the place
+of a list of dicts, and scalers return it scaled.
+
+======== ========================================================== ====================
+symbol   name                                                       shape, dtype
+======== ========================================================== ====================
+names    features that occur                                        tuple of strings, d
+starts   where each row begins                                      (n + 1,) int64
+inputs   place of each value's feature in `names`                   (nnz,) int64
+values   the values, row after row                                  (nnz,) float64
+======== ========================================================== ====================
+"""
+
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+
+class NamedRows(Sequence):
+    """A batch of examples as names and arrays; a row, when it is asked for, is a dict.
+
+    Parameters
+    ----------
+    names, starts, inputs, values
+        The arrays; see the module.
+    is_table
+        Whether every row has all features in the order of `names`.
+
+    Examples
+    --------
+    >>> from streamsvm import LASVM
+    >>> rows = NamedRows.of([{"a": 0.0, "b": 1.0}, {"b": 2.0}])
+    >>> rows[1], rows.take([1, 0])[1]
+    ({'b': 2.0}, {'a': 0.0, 'b': 1.0})
+    >>> model = LASVM()
+    >>> model.learn_many(rows, [True, False])
+    >>> model.predict_many(rows)
+    array([ True, False])
+    """
+
+    def __init__(
+        self, names: tuple[Hashable, ...], starts: np.ndarray, inputs: np.ndarray, values: np.ndarray, is_table: bool
+    ) -> None:
+        self.names = names
+        self.starts = starts
+        self.inputs = inputs
+        self.values = values
+        self.is_table = is_table
+
+    @classmethod
+    def of(cls, rows: Sequence[Mapping[Any, float]]) -> "NamedRows":
+        """The batch of these dicts, whose values must be numbers."""
+        first = tuple(rows[0]) if rows else ()
+        if first and all(tuple(x) == first for x in rows):
+            values = np.array([list(x.values()) for x in rows], np.float64)
+            return cls._table(first, values)
+        places: dict[Hashable, int] = {}
+        inputs = [places.setdefault(name, len(places)) for x in rows for name in x]
+        flat = np.array([value for x in rows for value in x.values()], np.float64)
+        starts = np.cumsum([0, *map(len, rows)], dtype=np.int64)
+        return cls(tuple(places), starts, np.array(inputs, np.int64), flat, False)
+
+    @classmethod
+    def _table(cls, names: tuple[Hashable, ...], values: np.ndarray) -> "NamedRows":
+        n, d = values.shape
+        return cls(names, np.arange(0, n * d + 1, d), np.tile(np.arange(d), n), values.reshape(-1), True)
+
+    def __len__(self) -> int:
+        return len(self.starts) - 1
+
+    def __getitem__(self, i: int) -> dict[Any, float]:  # type: ignore[override] # a slice is `take`'s business
+        own = slice(self.starts[i], self.starts[i + 1])
+        names = [self.names[d] for d in self.inputs[own].tolist()]
+        return dict(zip(names, self.values[own].tolist(), strict=True))
+
+    def __iter__(self) -> Iterator[dict[Any, float]]:
+        return map(self.__getitem__, range(len(self)))
+
+    def take(self, places: Sequence[int]) -> "NamedRows":
+        """The rows at these places, in this order."""
+        if len(places) == len(self) and list(places) == list(range(len(self))):
+            return self
+        if self.is_table:
+            return self._table(self.names, self.values.reshape(-1, len(self.names))[places])
+        lengths = np.diff(self.starts)[places]
+        starts = np.concatenate([[0], lengths.cumsum()]).astype(np.int64)
+        own = np.repeat(self.starts[:-1][places] - starts[:-1], lengths) + np.arange(starts[-1])
+        used, inputs = np.unique(self.inputs[own], return_inverse=True)
+        names = tuple(self.names[d] for d in used.tolist())
+        return NamedRows(names, starts, inputs.astype(np.int64), self.values[own], False)
+
+    def beside(self, others: "NamedRows") -> "NamedRows":
+        """These rows, and then others."""
+        if not len(others) or not len(self):
+            return self if len(self) else others
+        if self.is_table and others.is_table and self.names == others.names:
+            d = len(self.names)
+            return self._table(self.names, np.concatenate([self.values, others.values]).reshape(-1, d))
+        places = {name: d for d, name in enumerate(self.names)}
+        renamed = np.array([places.setdefault(name, len(places)) for name in others.names], np.int64)
+        return NamedRows(
+            tuple(places),
+            np.concatenate([self.starts, self.starts[-1] + others.starts[1:]]),
+            np.concatenate([self.inputs, renamed[others.inputs]]),
+            np.concatenate([self.values, others.values]),
+            False,
+        )
+
+    def scaled(self, scale_of: Callable[[Hashable], tuple[float, float]]) -> "NamedRows":
+        """The rows with `(value - shift) * factor` in the place of each value; `scale_of` gives both for a name."""
+        scales = np.array([scale_of(name) for name in self.names], np.float64).reshape(-1, 2)[self.inputs]
+        with np.errstate(over="ignore"):
+            values = (self.values - scales[:, 0]) * scales[:, 1]
+        return NamedRows(self.names, self.starts, self.inputs, values, self.is_table)
+
+    def blocks(self, at_once: int) -> Iterator[tuple[int, "NamedRows"]]:
+        """The rows in parts of at most `at_once`, with the place of each part's first row."""
+        for first in range(0, len(self), at_once):
+            yield first, self.take(range(first, min(first + at_once, len(self))))
+
+    def first_rows(self) -> np.ndarray:
+        """The row in which each feature occurs first, (d,) int64."""
+        if self.is_table:
+            return np.zeros(len(self.names), np.int64)
+        first = np.unique(self.inputs, return_index=True)[1]
+        return np.searchsorted(self.starts, first, side="right") - 1

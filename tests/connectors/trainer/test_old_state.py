@@ -1,0 +1,102 @@
+"""A state folder of version 0.1.0: its checkpoint and its journal load, and the trainer goes on as 0.1.0 did.
+
+data/state-0.1.0.zip has a log and a state folder, as a trainer of 0.1.0 left them when it was killed in the midst of a
+cut.  data/state-0.1.0.json tells what 0.1.0 itself had at the end of the log, when it was started again.
+"""
+
+import json
+import zipfile
+from dataclasses import asdict
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from streamsvm.connectors.logs.embedded import LocalLog
+from streamsvm.connectors.settings.loading import load
+from streamsvm.connectors.trainer import trainer
+from streamsvm.connectors.trainer.state import journal
+from streamsvm.connectors.trainer.state.stored import read_state
+
+DATA = Path(__file__).parent / "data"
+TOLD = json.loads((DATA / "state-0.1.0.json").read_text())
+CONFIG = """\
+[log]
+dir = "log"
+topic = "events"
+labels = "labels"
+predictions = "predictions"
+questions = "questions"
+estimates = "estimates"
+[model]
+algorithm = "lasvm"
+C = 10.0
+gamma = 0.5
+tol = 0.001
+cache_mb = 1.0
+[features]
+warmup = 15
+[labelling]
+stop = "never"
+open = 4
+[estimates]
+loo = true
+folds = 3
+every = 20
+memory = 30
+share = 1e9
+[daemon]
+batch = 8
+state_dir = "state"
+checkpoint_records = 40
+keep = 1
+follow = false
+"""
+GRID = [{"a": float(a), "b": float(b)} for a in (-1, 0, 1, 2) for b in (-1, 0, 1, 2)]
+
+
+@pytest.fixture
+def settings(tmp_path):
+    with zipfile.ZipFile(DATA / "state-0.1.0.zip") as archive:
+        archive.extractall(tmp_path)
+    (tmp_path / "app.toml").write_text(CONFIG)
+    return load(tmp_path / "app.toml", {})
+
+
+def read(settings, topic):
+    with LocalLog(settings.log.dir) as log:
+        log.seek(topic, 0, 0)
+        return log.poll(0, 10**5)
+
+
+def test_the_trainer_goes_on_as_0_1_0_did(settings):
+    state = trainer.run(settings)[0]
+    np.testing.assert_allclose(state.model.decision_function_many(GRID), TOLD["decision_values"], atol=1e-6)
+    sizes = (state.model.n_support, state.model.n_members, state.model.n_seen)
+    assert sizes == (TOLD["n_support"], TOLD["n_members"], TOLD["n_seen"])
+    assert {name: list(state.scaler.scale_of(name)) for name in ("a", "b")} == TOLD["scale"]
+    assert [state.offset, state.labels_offset] == TOLD["offsets"]
+    assert {name: n for name, n in asdict(state.counters).items() if name != "seconds"} == TOLD["counters"]
+    assert asdict(state.join.counters) == TOLD["join"]
+    assert state.labelling.outcomes() == TOLD["outcomes"]
+    assert state.metrics.n_errors == TOLD["n_errors"]
+    assert [row.n for row in state.history.rows] == TOLD["rows"]
+    questions = read(settings, "questions")
+    assert [json.loads(r.value)["query_id"] for r in questions if r.key != b"status" and r.value] == TOLD["asked"]
+    estimates = [json.loads(record.value) for record in read(settings, "estimates")]
+    assert [[each["kind"], each["offset"], each["n"]] for each in estimates] == TOLD["estimates"]
+    predictions = {json.loads(record.value)["src"] for record in read(settings, "predictions")}
+    assert len(predictions) == TOLD["n_predictions"]
+
+
+def test_others_read_it_as_well(settings):
+    (stored,) = read_state(settings.daemon.state_dir)
+    assert (stored.name, stored.checkpoint.offsets) == ("events-0", {"events": 70, "labels": 53})
+    assert stored.models.model.n_seen < TOLD["n_seen"]
+
+
+def test_the_cuts_after_its_checkpoint_are_known(settings):
+    (newest,) = (settings.daemon.state_dir / "p0").glob("journal-000002-*")
+    cuts, n_tries = journal.read(newest)
+    assert [(cut.events, cut.labels) for cut in cuts] == [(70, 61), (75, 64), (80, 67), (85, 70)]
+    assert n_tries == 1
