@@ -22,11 +22,11 @@ from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer, TopicPartition
 
 from streamsvm import LASVM, warmup
 from streamsvm.connectors.commands.long_running import settle_memory
-from streamsvm.connectors.logs.kafka_log import KafkaLog
-from streamsvm.connectors.settings.sections import load
-from streamsvm.connectors.trainer import trainer as daemon
+from streamsvm.connectors.logs.kafka.log import KafkaLog
+from streamsvm.connectors.settings.loading import load
+from streamsvm.connectors.trainer import trainer
 from streamsvm.connectors.trainer.partition import Partition
-from streamsvm.connectors.trainer.training import Training
+from streamsvm.connectors.trainer.processing import Processor
 from streamsvm.estimators.classifier import OnlineSVM
 
 N_FEATURES = 20
@@ -82,12 +82,12 @@ class Stages:
     def patches(self):
         for stage, owner, names in (
             ("fetch", KafkaLog, ["poll"]),
-            ("decode", Training, ["_decode_events"]),
+            ("decode", Processor, ["_decode_events"]),
             ("model", OnlineSVM, ["decision_function_many", "probability", "learn_many"]),
-            ("output", Training, ["_predict"]),
+            ("output", Processor, ["_predict"]),
             ("output", KafkaLog, ["flush"]),
-            ("join", Training, ["_join"]),
-            ("learn", Training, ["_learn"]),
+            ("join", Processor, ["_join"]),
+            ("learn", Processor, ["_learn"]),
             ("checkpoint", Partition, ["save"]),
         ):
             for name in names:
@@ -154,13 +154,13 @@ def measure(arguments, n_support, form, folder):
         n_first = n_support + 2000
         with closing(KafkaProducer(bootstrap_servers=arguments.bootstrap, linger_ms=5, batch_size=65536)) as producer:
             fill(producer, name, x[:n_first], y[:n_first], form)
-            daemon.run(settings)
+            trainer.run(settings)
             fill(producer, name, x[n_first:], y[n_first:], form, n_first)
         stages = Stages()
         with ExitStack() as stack:
             for patch in stages.patches():
                 stack.enter_context(patch)
-            state = daemon.run(settings)[0]
+            state = trainer.run(settings)[0]
         client = 1e6 * alone(arguments.bootstrap, name, n_first) / (2 * (len(x) - n_first))
         report(state.model.n_support, form, stages, client)
         admin.delete_topics(topics)

@@ -144,7 +144,7 @@ def folds(found: device.Gpu | None, n: int) -> None:
     print(f"\ncross_validate, 10 folds of {n:,} examples with 100 features, seconds:", end=" ", flush=True)
     for name in ("cpu", "cuda")[: 1 + bool(found)]:
         begin = time.perf_counter()
-        result = cross_validate(X, y, C=1.0, gamma=0.01, device=name, cache_mb=13e-6 * n * n)
+        result = cross_validate(streamsvm.LASVM(C=1.0, gamma=0.01, device=name, cache_mb=13e-6 * n * n), X, y)
         print(f"{name} {time.perf_counter() - begin:.2f} (accuracy {result.accuracy:.4f})", end="  ", flush=True)
     print()
 

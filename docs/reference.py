@@ -9,7 +9,9 @@ from functools import partial
 from typing import Any
 
 from streamsvm.connectors.commands import cli
-from streamsvm.connectors.settings.sections import ALGORITHMS, SECTIONS, ModelSettings
+from streamsvm.connectors.settings.model import ModelSettings
+from streamsvm.connectors.settings.sections import SECTIONS
+from streamsvm.estimators.learners import ALGORITHMS
 
 WIDTH = 88  # of usages
 

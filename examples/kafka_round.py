@@ -1,7 +1,7 @@
-"""The daemon on Kafka, once around: topics, events, a trainer, its predictions, and a scorer with the trainer's models.
+"""One round on Kafka: topics, events, a trainer with its predictions, and a scorer with the trainer's models.
 
-Needs a broker: that of `make kafka`, or the one at STREAMSVM_KAFKA_BOOTSTRAP_SERVERS=HOST:PORT.  Every run makes topics
-of its own.  In production, `streamsvm run` and `streamsvm score` do the same with kafka.toml, and wait for more.
+It needs a broker: start one with `make kafka`, or set STREAMSVM_KAFKA_BOOTSTRAP_SERVERS=HOST:PORT. Each run makes its
+own topics. In production, `streamsvm run` and `streamsvm score` do the same with kafka.toml, and wait for more.
 """
 # ruff: noqa: T201 - an example answers by printing
 
@@ -13,11 +13,11 @@ import time
 from pathlib import Path
 
 from streamsvm.connectors.commands import log_access
-from streamsvm.connectors.scorer import scorer as score
+from streamsvm.connectors.scorer import scorer
 from streamsvm.connectors.settings import topics
+from streamsvm.connectors.settings.loading import load
 from streamsvm.connectors.settings.opening import open_once
-from streamsvm.connectors.settings.sections import load
-from streamsvm.connectors.trainer import trainer as daemon
+from streamsvm.connectors.trainer import trainer
 
 names = ["topic", "labels", "predictions", "dlq", "model", "scores"]
 prefix = f"example-{time.time_ns()}"
@@ -37,9 +37,9 @@ with tempfile.TemporaryDirectory(prefix="streamsvm-") as state:
             log.produce(settings.log.labels, json.dumps({"id": number, "y": x * x + y * y < 1}).encode(), key=key)
         log_access.flush(log)
 
-    for partition, trained in sorted(daemon.run(settings).items()):
+    for partition, trained in sorted(trainer.run(settings).items()):
         print(f"partition {partition}: {trained.counters.learned} learned, {trained.metrics.rolling()}")
-    print("a scorer predicted", score.run(settings), "events with the mean of both partitions' models")
+    print("a scorer predicted", scorer.run(settings), "events with the mean of both partitions' models")
 
     with open_once(settings) as log:
         ends = log.end_offsets(settings.log.scores)

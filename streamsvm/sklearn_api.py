@@ -24,7 +24,6 @@ except ImportError as error:
     raise ImportError('streamsvm.sklearn_api needs scikit-learn: pip install "streamsvm[sklearn]"') from error
 
 from streamsvm.core import arguments, storage
-from streamsvm.core.expansion import SLOTS
 from streamsvm.estimators.classifier import OnlineSVM
 from streamsvm.estimators.learners import ALGORITHMS
 from streamsvm.estimators.multiclass import OneVsRest
@@ -410,9 +409,7 @@ class LASVMClassifier(ClassifierMixin, BaseEstimator):
         """The numbers of the support vectors of each binary model."""
         if not isinstance(self.model_, OneVsRest):
             return [self.model_.support_ids]
-        U = self.model_._union
-        numbers = U.ids[: U.counts[SLOTS]]
-        return [U.born[np.searchsorted(numbers, model.support_ids)] for model in self._models]
+        return [self.model_._ids_of(model.support_ids) for model in self._models]
 
     def __setstate__(self, state: dict) -> None:
         """Give the arrays of the model memory of their own: joblib maps large ones from files that are read-only."""

@@ -1,11 +1,10 @@
-"""Kills a daemon in the midst of its work, for the tests of what is left."""
+"""Kills a trainer in the midst of its work, for the tests of what is left."""
 
 import os
 from collections.abc import Callable
 
 from streamsvm.connectors.logs.embedded import LocalLog
-from streamsvm.connectors.trainer import trainer as daemon
-from streamsvm.connectors.trainer import training
+from streamsvm.connectors.trainer import processing, trainer
 from streamsvm.connectors.trainer.state.checkpoint import CheckpointStore
 from streamsvm.connectors.trainer.state.journal import Journal
 from streamsvm.connectors.trainer.state.models import KeyedModels
@@ -18,7 +17,7 @@ EFFECTS: tuple[tuple[object, list[str]], ...] = (
     (State, ["to_checkpoint"]),
     (Journal, ["append", "retry", "done"]),
     (KeyedModels, ["_write", "remove_old"]),
-    (training, ["usable_many"]),
+    (processing, ["usable_many"]),
 )
 
 
@@ -57,4 +56,4 @@ def run_with(settings, fuse, monkeypatch, stop=lambda: False):
         for owner, names in EFFECTS:
             for name in names:
                 patch.setattr(owner, name, fuse.around(getattr(owner, name)))
-        return daemon.run(settings, stop)
+        return trainer.run(settings, stop)

@@ -40,7 +40,7 @@ def solved(**options):
 
 
 def validated(**options):
-    return cross_validate(X, y, **{"C": 1.0} | options)
+    return cross_validate(LASVM(), X, y, **options)
 
 
 def of_model(wrapper):
@@ -75,7 +75,7 @@ OPTIONS = {
     pool_size: ("p", "eta"),
     kernels.make_kernel: ("gamma", "degree", "coef0"),
     solved: ("C", "gamma", "tol", "cache_mb", "planning", "max_iterations"),
-    validated: ("C", "gamma", "tol", "cache_mb", "k"),
+    validated: ("k",),
 }
 ALLOWED = {  # None is another way, -1 and 1e300 are numbers like any others
     **dict.fromkeys(("C", "pos_weight", "tol", "share"), (1e300,)),

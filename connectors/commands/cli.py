@@ -11,7 +11,16 @@ from typing import NoReturn
 import streamsvm
 
 from ..logs.segments import LogCorruption
-from ..logs.transport import AccessDenied, OffsetOutOfRange, OutputsLost, Stalled, TakenOver, TopicMismatch, Unavailable
+from ..logs.transport import (
+    AccessDenied,
+    OffsetOutOfRange,
+    OptionRefused,
+    OutputsLost,
+    Stalled,
+    TakenOver,
+    TopicMismatch,
+    Unavailable,
+)
 from ..runtime.folders import AlreadyInUse, FileError
 from ..runtime.log_output import is_json
 from ..settings.sections import ConfigError
@@ -61,6 +70,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         return arguments.run(arguments) or OK
     except ConfigError as error:
         return _complain(error.problems, BAD_CONFIG)
+    except OptionRefused as error:
+        return _complain([str(error)], BAD_CONFIG)
     except AccessDenied as error:
         return _complain([str(error)], DENIED)
     except _BAD_DATA as error:

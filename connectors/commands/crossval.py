@@ -8,9 +8,10 @@ from typing import Any
 
 import numpy as np
 
+from streamsvm import LASVM
 from streamsvm.batch import SmoothSVM
-from streamsvm.validation import Result, compare, cross_validate, folds, smooth
-from streamsvm.validation.crossval import Fold
+from streamsvm.validation import Result, compare, cross_validate, folds
+from streamsvm.validation.results import Fold
 
 from ..report import charts as report
 from ..runtime.text import plural
@@ -170,22 +171,13 @@ def _validated(
     parameters = {name: setting[name] for name in _KERNEL_SETTING}
     if arguments.tol is not None:
         parameters["tol"] = arguments.tol
+    given: dict[str, Any] = {"sample_weight": examples.w, "folds": splits, "progress": True}
     if setting["model"] == "ssvm":
         solver = arguments.solver or "auto"
-        model = SmoothSVM(**parameters, solver=solver, reduced=arguments.reduced, seed=arguments.seed)
-        return smooth.cross_validate(model, examples.X, examples.y, weights=examples.w, folds=splits, progress=True)
-    return cross_validate(
-        examples.X,
-        examples.y,
-        **parameters,
-        weights=examples.w,
-        folds=splits,
-        seeding=arguments.seeding,
-        n_jobs=arguments.jobs,
-        cache_mb=arguments.cache_mb,
-        device=arguments.device,
-        progress=True,
-    )
+        smooth = SmoothSVM(**parameters, solver=solver, reduced=arguments.reduced, seed=arguments.seed)
+        return cross_validate(smooth, examples.X, examples.y, **given)
+    model = LASVM(**parameters, cache_mb=arguments.cache_mb, device=arguments.device)
+    return cross_validate(model, examples.X, examples.y, seeding=arguments.seeding, n_jobs=arguments.jobs, **given)
 
 
 def _show_result(setting: dict[str, Any], result: Result, metrics: Sequence[str]) -> None:

@@ -15,8 +15,9 @@ import streamsvm
 from ..logs.embedded import LocalLog
 from ..report import charts
 from ..runtime.log_output import set_up_logging
-from ..runtime.process import Stop
-from ..settings.sections import Settings, load
+from ..runtime.process import Stop, stop_on_signals
+from ..settings.loading import load
+from ..settings.sections import Settings
 from ..trainer import trainer
 from ..trainer.state.state import State
 from . import demo_labelling, options
@@ -73,7 +74,7 @@ def run(arguments: argparse.Namespace) -> None:
             demo_labelling.label_digits(arguments.dir, stop)
         return
     set_up_logging("text")
-    with trainer.stop_on_signals() as stop, logging_redirect_tqdm():
+    with stop_on_signals() as stop, logging_redirect_tqdm():
         learn_streams(arguments.dir, arguments.records, stop)
 
 

@@ -20,7 +20,7 @@ from ..logs.transport import Record
 from ..records.codec import Codec
 from ..runtime.process import Stop
 from ..runtime.text import plural
-from ..settings.sections import load
+from ..settings.loading import load
 from ..trainer.state.state import State
 from . import label
 

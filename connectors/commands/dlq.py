@@ -21,8 +21,9 @@ from ..logs.transport import Committed, Headers, Record, Transport
 from ..records.codec import MAX_BYTES
 from ..records.dead_letters import PREFIX
 from ..runtime.text import plural
+from ..settings.loading import load
 from ..settings.opening import open_once
-from ..settings.sections import Settings, load
+from ..settings.sections import Settings
 from . import options
 from .log_access import POLL_RECORDS, flush, read
 
@@ -297,9 +298,9 @@ class _Replay:
         flush(self._log)
         offsets = {(self._settings.log.dlq, partition): replayed.to_commit()}
         if self._settings.kafka:
-            from ..logs.kafka_log import commit_offsets  # the log's own commits are for members of a group
+            from ..logs.kafka.admin import commit_offsets  # The log commits only for members of a group.
 
-            commit_offsets(self._settings, _group(self._settings), offsets)
+            commit_offsets(self._settings.kafka, _group(self._settings), offsets)
         else:
             self._log.commit(offsets)
 

@@ -24,12 +24,13 @@ from ..logs.transport import AccessDenied, OffsetOutOfRange, Record, TopicMismat
 from ..records.codec import DIFFERENT_IDS, Event
 from ..records.formats.base import BadRecord
 from ..records.labels import Label
+from ..records.times import event_time
 from ..runtime.text import plural
 from ..settings import topics
+from ..settings.loading import load
 from ..settings.opening import open_once
-from ..settings.sections import ConfigError, Settings, load
+from ..settings.sections import ConfigError, Settings
 from ..trainer.state.checkpoint import CheckpointError, check_fingerprint, checkpoint_files, load_newest
-from ..trainer.state.join import event_time
 from . import exit_codes
 from .dlq import Replayed
 from .lag import lags
@@ -150,7 +151,7 @@ def _seconds_to_start(settings: Settings | None) -> float | None:
 def _extras(settings: Settings) -> Findings:
     if not settings.kafka:
         return
-    from ..logs import kafka_options
+    from ..logs.kafka import checks, options
 
     if find_spec("crc32c"):
         yield Finding(OK, "crc32c is installed")
@@ -160,12 +161,12 @@ def _extras(settings: Settings) -> Findings:
             "crc32c is not installed: reading from Kafka takes six times as long",
             "pip install 'streamsvm[crc]'",
         )
-    missing = kafka_options.missing_codecs()
+    missing = checks.missing_codecs()
     if missing:
         yield Finding(
             WARNING,
             f"records compressed with {' or '.join(missing)} cannot be read: the packages are not installed",
-            kafka_options.CODECS_HINT,
+            options.CODECS_HINT,
         )
     else:
         yield Finding(OK, "all of Kafka's compressions can be read")
@@ -247,13 +248,13 @@ def _quiet() -> Iterator[None]:
 
 
 def _connected(settings: Settings, seconds: float) -> Findings:
-    from ..logs import kafka_options
+    from ..logs.kafka import checks
 
     given = settings.kafka
     where = given.get("bootstrap_servers", "localhost:9092")
-    who, protocol = kafka_options.identity(given)
+    who, protocol = checks.identity(given)
     yield Finding(OK, f"connected to {where} {who}, {protocol}, in {1000 * seconds:,.0f} ms")
-    for text, remedy in kafka_options.insecurities(given):
+    for text, remedy in checks.insecurities(given):
         yield Finding(WARNING, text, remedy)
 
 
@@ -275,9 +276,9 @@ def _groups(settings: Settings, _: Transport) -> Findings:
     for group, n_records in waiting.items():
         text = f"group {group!r} is {plural(n_records, 'record')} behind"
         if settings.kafka:
-            from ..logs.kafka_log import describe_group
+            from ..logs.kafka.admin import describe_group
 
-            state, n_members = describe_group(settings, group)
+            state, n_members = describe_group(settings.kafka, group)
             text += ", and was never used" if state == "Dead" else f", {state.lower()}, {plural(n_members, 'member')}"
         yield Finding(OK, text)
 
@@ -393,7 +394,7 @@ def _keys(settings: Settings, events: list[Record], labels: list[Record]) -> Fin
 
 
 def _partitioners(settings: Settings, samples: dict[str, list[Record]]) -> Findings:
-    from ..logs.kafka_log import partition_of
+    from ..logs.kafka.admin import partition_of
 
     counts = {name: shape.n_partitions for name, shape in topics.describe(settings, filter(None, samples)).items()}
     for topic, records in samples.items():

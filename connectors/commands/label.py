@@ -27,7 +27,8 @@ from ..runtime.folders import make_private, private
 from ..runtime.log_output import set_up_logging
 from ..runtime.process import POLL_SECONDS, Stop
 from ..runtime.text import plural
-from ..settings.sections import ConfigError, Settings, load
+from ..settings.loading import load
+from ..settings.sections import ConfigError, Settings
 from ..trainer import trainer
 from ..trainer.state.state import State
 from . import options

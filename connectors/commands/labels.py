@@ -16,8 +16,9 @@ from ..records.formats.base import BadRecord
 from ..records.labels import Label
 from ..runtime.folders import require_folder
 from ..runtime.text import plural
+from ..settings.loading import load
 from ..settings.opening import open_once
-from ..settings.sections import ConfigError, LabelSettings, Settings, load
+from ..settings.sections import ConfigError, LabelSettings, Settings
 from .log_access import read
 from .options import Subparsers, add_config
 

@@ -8,8 +8,9 @@ from typing import NamedTuple
 
 from ..logs.transport import TopicMismatch
 from ..report.charts import aligned
+from ..settings.loading import load
 from ..settings.opening import open_once
-from ..settings.sections import Settings, load
+from ..settings.sections import Settings
 from .options import Subparsers, add_config
 
 

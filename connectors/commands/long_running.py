@@ -11,11 +11,11 @@ from tqdm.contrib.logging import logging_redirect_tqdm
 import streamsvm
 
 from ..report.charts import estimates_of, table
+from ..runtime.health import Heartbeat
 from ..runtime.log_output import set_up_logging
-from ..runtime.process import Stop, killable
+from ..runtime.process import Stop, killable, stop_on_signals
 from ..runtime.watchdog import Watchdog
 from ..settings.sections import Settings
-from ..trainer import trainer
 from ..trainer.state.models import SingleModel
 from ..trainer.state.state import State
 
@@ -40,8 +40,8 @@ def working(settings: Settings) -> Iterator[Stop]:
 def stopping(settings: Settings) -> Iterator[Stop]:
     """End in order after SIGTERM or SIGINT; kill the process if that takes longer than daemon.shutdown_seconds."""
     with (
-        Watchdog(0) as watchdog,
-        trainer.stop_on_signals(lambda: watchdog.deadline(settings.daemon.shutdown_seconds)) as stop,
+        Watchdog(Heartbeat(), 0) as watchdog,
+        stop_on_signals(lambda: watchdog.deadline(settings.daemon.shutdown_seconds)) as stop,
     ):
         yield stop
 

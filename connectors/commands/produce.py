@@ -9,8 +9,9 @@ from tqdm import tqdm
 
 from ..records.files import FORMATS, Columns, read_events
 from ..settings import topics
+from ..settings.loading import load
 from ..settings.opening import open_once
-from ..settings.sections import LogSettings, Settings, load
+from ..settings.sections import LogSettings, Settings
 from . import options
 from .log_access import flush
 

@@ -14,11 +14,13 @@ from ..logs.transport import TopicMismatch, Transport
 from ..runtime.folders import lock_folder, make_private, write_private
 from ..runtime.process import Stop
 from ..settings import topics
+from ..settings.loading import load
 from ..settings.opening import open_once
-from ..settings.sections import ConfigError, Settings, load
+from ..settings.sections import ConfigError, Settings
+from ..trainer.operate import operate
 from ..trainer.state.checkpoint import CheckpointError
 from ..trainer.state.state import State
-from ..trainer.trainer import Daemon, operate
+from ..trainer.trainer import Trainer
 from . import options
 from .log_access import read
 from .long_running import show_states, working
@@ -131,8 +133,8 @@ def replay(settings: Settings, first: Moment, last: Moment, stop: Stop) -> dict[
             numbers = ",".join(map(str, spans[log.topic]))
             settings = replace(settings, group=replace(settings.group, assign=numbers))
 
-        def loop(settings: Settings, log: Transport, *others: Any) -> Daemon:
-            return Daemon(settings, cast(Transport, Excerpt(log, spans)), *others)
+        def loop(settings: Settings, log: Transport, *others: Any) -> Trainer:
+            return Trainer(settings, cast(Transport, Excerpt(log, spans)), *others)
 
         return operate(loop, settings, stop, settings.group.id) or {}
 
@@ -225,9 +227,9 @@ def _offsets_at(settings: Settings, log: Transport, moment: int | datetime) -> d
         return {number: min(max(moment, start), ends[number]) for number, start in starts.items()}
     time_ms = int(1000 * moment.timestamp())
     if settings.kafka:
-        from ..logs.kafka_log import offsets_at
+        from ..logs.kafka.admin import offsets_at
 
-        return {**ends, **offsets_at(settings, topic, starts, time_ms)}
+        return {**ends, **offsets_at(settings.kafka, topic, starts, time_ms)}
     found = {}
     for number, start in starts.items():
         with closing(read(log, topic, {number: start}, ends)) as records:

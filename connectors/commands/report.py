@@ -7,7 +7,8 @@ from pathlib import Path
 from ..report.charts import PlotMissing
 from ..runtime.folders import require_folder
 from ..runtime.text import plural
-from ..settings.sections import ConfigError, load
+from ..settings.loading import load
+from ..settings.sections import ConfigError
 from .options import Subparsers
 
 

@@ -3,7 +3,7 @@
 import argparse
 import os
 
-from ..settings.sections import load
+from ..settings.loading import load
 from ..trainer import trainer
 from .long_running import show_states, working
 from .options import Subparsers, add_config

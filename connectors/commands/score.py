@@ -5,7 +5,7 @@ import os
 
 from ..runtime.text import plural
 from ..scorer import scorer
-from ..settings.sections import load
+from ..settings.loading import load
 from .long_running import working
 from .options import Subparsers, add_config, add_device
 

@@ -8,9 +8,10 @@ from typing import Any
 
 import numpy as np
 
+from streamsvm import LASVM
 from streamsvm.validation import Search, folds, grid_search
+from streamsvm.validation.grid import Cell
 from streamsvm.validation.scores import measure
-from streamsvm.validation.search import Cell
 
 from ..report import charts as report
 from ..runtime.folders import require_folder
@@ -94,24 +95,27 @@ def run(arguments: argparse.Namespace) -> None:
     _require_scores(arguments.metric, splits, examples.y)
     prepare()
     with arguments_refused():
+        model = LASVM(
+            kernel=arguments.kernel,
+            degree=arguments.degree,
+            coef0=arguments.coef0,
+            tol=arguments.tol,
+            cache_mb=arguments.cache_mb,
+            device=arguments.device,
+        )
         found = grid_search(
+            model,
             examples.X,
             examples.y,
             Cs=arguments.C,
             gammas=gammas,
-            kernel=arguments.kernel,
-            degree=arguments.degree,
-            coef0=arguments.coef0,
-            weights=examples.w,
             folds=splits,
             metric=arguments.metric,
             seeding=arguments.seeding,
-            tol=arguments.tol,
+            sample_weight=examples.w,
             refit=False,
             n_jobs=arguments.jobs,
             progress=True,
-            cache_mb=arguments.cache_mb,
-            device=arguments.device,
         )
     _show(found, arguments)
     if arguments.out:

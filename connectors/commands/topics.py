@@ -6,7 +6,8 @@ import os
 from ..logs.transport import Shape
 from ..report.charts import aligned
 from ..settings import topics
-from ..settings.sections import Settings, load
+from ..settings.loading import load
+from ..settings.sections import Settings
 from ..settings.topics import Severity
 from . import options
 from .exit_codes import BAD_DATA, OK

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from streamsvm import LASVM
 from streamsvm.core.snapshot import write_atomic
 from streamsvm.validation import folds
 from streamsvm.validation.ahead import compile_ahead
@@ -117,7 +118,7 @@ def prepare() -> None:
     if sys.stderr.isatty():
         print("preparing the engine, which takes minutes if it has to be compiled ...", file=sys.stderr)
     with killable(), plain_warnings():
-        compile_ahead()
+        compile_ahead(LASVM)
 
 
 def read(arguments: argparse.Namespace, group: str | None = None) -> TrainingSet:

@@ -107,12 +107,12 @@ class Follower:
         topic = self._settings.log.labels
         if not self._settings.kafka:
             return log.start_offsets(topic)
-        from ..logs.kafka_log import offsets_at  # imports the Kafka client
+        from ..logs.kafka.admin import offsets_at  # imports the Kafka client
 
         ends = log.end_offsets(topic)
         if oldest is None:
             return ends
-        return {**ends, **offsets_at(self._settings, topic, ends, oldest - _CLOCKS_MS)}
+        return {**ends, **offsets_at(self._settings.kafka, topic, ends, oldest - _CLOCKS_MS)}
 
     def _read_to_end(self, log: Transport, topic: str, starts: Mapping[int, int]) -> None:
         ends = log.end_offsets(topic)

@@ -51,7 +51,7 @@ class Event(NamedTuple):
     w
         Weight.
     ts
-        When it happened, or None; see `event_time`.
+        When it happened, or None; see `times`.
     """
 
     id: str | int

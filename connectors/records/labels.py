@@ -31,7 +31,7 @@ class Label(NamedTuple):
     w
         Weight in place of the event's, or None.
     ts
-        When it was given, or None; see `event_time`.
+        When it was given, or None; see `times`.
     rev
         Revision: of two labels of an event, the one with the higher revision holds.
     op

@@ -17,8 +17,8 @@ from ..logs.transport import Record, Transport
 from ..records.formats.base import BadRecord
 from ..records.predictions import ModelVersion, Prediction
 from ..records.published import Shelf, Snapshot, Withdrawn, unpack_model
-from ..trainer.partition import key_name
-from ..trainer.training import Features, usable_many
+from ..trainer.publication import key_name
+from ..trainer.rows import Features, usable_many
 
 
 class Member(NamedTuple):

@@ -22,14 +22,14 @@ from ..records.codec import Event
 from ..records.formats.base import REASONS, BadRecord
 from ..records.predictions import Prediction, send_prediction, source, write_prediction
 from ..records.published import Snapshot
-from ..runtime.http import Health, Metrics
+from ..runtime.health import Health
+from ..runtime.metrics import Metrics
 from ..runtime.process import POLL_SECONDS, Stop
-from ..runtime.watchdog import Watchdog
 from ..settings import topics
 from ..settings.sections import ConfigError, Settings
-from ..trainer.partition import Input, RecordsLost
+from ..trainer.inputs import Input, RecordsLost
+from ..trainer.operate import operate
 from ..trainer.state.observe import Progress
-from ..trainer.trainer import operate
 from .committee import Committee, KeyModels, Models, ModelTopic, PartitionModels, unpack
 
 logger = logging.getLogger(__name__)
@@ -105,8 +105,6 @@ class Scorer:
         Asked between batches; the scorer ends cleanly once it says True.
     health, metrics
         What is shown while it runs.
-    watchdog
-        What is told that it runs.
     device
         Where batches are predicted.
     """
@@ -118,7 +116,6 @@ class Scorer:
         stop: Stop,
         health: Health,
         metrics: Metrics,
-        watchdog: Watchdog,
         device: str = "cpu",
     ) -> None:
         self._settings = settings
@@ -126,7 +123,6 @@ class Scorer:
         self._stop = stop
         self._health = health
         self._metrics = metrics
-        self._watchdog = watchdog
         self._device = device
         self._codec = settings.codec()
         self._topic = ModelTopic(log, settings.log.model)
@@ -287,8 +283,7 @@ class Scorer:
 
     def _beat(self, waits_for: str | None) -> None:
         """Show that the loop is alive, and how it is."""
-        self._health.beat()
-        self._watchdog.beat()
+        self._health.heartbeat.beat()
         reason = self._cannot_read or self._cannot_write or waits_for
         if reason:
             self._health.set_unready(reason)

@@ -1,35 +1,37 @@
-"""The trainer: read events from a log, predict, learn, and forget nothing when it is killed.
+"""The trainer: it reads events from a log, predicts, learns, and forgets nothing when it is killed.
 
-It has a share of the topic's partitions, each with a state of its own (see `partition`).  A partition's checkpoint
-holds the model together with the offsets of what comes next, and everything in it is a function of the order in which
-records were taken, which is in the journal.  So a daemon that is killed goes on from its last checkpoint and ends with
-the very model of one that never was.  Outputs made after that checkpoint are made again: readers tell repetitions by
-``src``.
+It owns a share of the topic's partitions, each with its own state (see `partition`).  A cycle is:
 
-A cycle is: poll; consume cuts; when a checkpoint is due, flush the outputs, write it, and only then commit the offsets,
-which nothing of ours depends on.
+1. Poll records.
+2. Consume a cut of each partition.
+3. Where a checkpoint is due: flush the outputs, write the checkpoint, then commit the offsets.
+4. Publish models, and show metrics, when it is time.
+
+A partition's checkpoint holds the model together with the offsets of the next records.  Everything in it depends on
+the order in which records were consumed, and that order is in the journal.  So a trainer that was killed goes on from
+its last checkpoint, and ends with the same model as one that was not.  Outputs after that checkpoint are written again;
+readers recognise repetitions by ``src``.  The trainer reads its offsets from the checkpoint; it commits them for others
+to see.
 """
 
 import logging
-import signal
-import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from itertools import groupby
 from operator import attrgetter
-from typing import Protocol, TypeVar
 
 from ..logs.transport import Committed, OutputsLost, PositionRefused, TopicMismatch, Transport, Unavailable
 from ..records.published import Place, Publisher, read_places
 from ..runtime.folders import lock_folder, make_private
-from ..runtime.http import Health, Metrics, Server
+from ..runtime.health import Health
+from ..runtime.metrics import Metrics
 from ..runtime.process import POLL_SECONDS, Stop
-from ..runtime.watchdog import Watchdog
 from ..settings import topics
 from ..settings.opening import open_log
-from ..settings.sections import ConfigError, Settings
-from .partition import Partition, ReadAhead
+from ..settings.sections import Settings
+from .inputs import ReadAhead
+from .operate import operate
+from .partition import Partition
 from .state.checkpoint import CheckpointStore, checkpoint_files
 from .state.observe import Progress
 from .state.state import State
@@ -40,97 +42,42 @@ logger = logging.getLogger(__name__)
 _POLL_RECORDS = 2000
 _LOADING_SECONDS = 600.0  # for checkpoints and published models to be read
 
-Result = TypeVar("Result", covariant=True)
-
-
-class Loop(Protocol[Result]):
-    """What consumes a log until it is told to stop."""
-
-    def run(self) -> Result: ...
-
 
 def run(settings: Settings, stop: Stop = lambda: False) -> dict[int, State]:
-    """Consume the events of a configuration; see `Daemon`.
+    """Run a trainer.
 
     Parameters
     ----------
     settings
         The configuration.
     stop
-        Asked between batches; the daemon ends cleanly once it says True.
+        Asked between cycles; the trainer ends cleanly once it says True.
 
     Returns
     -------
     dict
-        The state of each partition as of its last record; without those that had no event.
+        The state of each partition after its last record; partitions without an event are missing.
 
     Raises
     ------
     ConfigError
         If the checkpoint belongs to other settings.
     AlreadyInUse
-        If another daemon uses the state folder or writes to the output topics.
+        If another trainer uses the state folder, or writes to the same embedded log.
     LogCorruption, OffsetOutOfRange, TopicMismatch, CheckpointError, TooManyBadRecords
         If the log or the checkpoints cannot be used.
     AccessDenied, Unavailable, OutputsLost, TakenOver
-        By a log that is elsewhere.
+        If a Kafka cluster refuses the trainer, does not answer, or gave its partitions to another one.
     """
     with ExitStack() as stack:
-        if not settings.kafka or settings.group.assign:  # no group sees to it that nobody else has our partitions
+        if not settings.kafka or settings.group.assign:  # no group keeps our partitions from others
             make_private(settings.daemon.state_dir)
-            stack.enter_context(lock_folder(settings.daemon.state_dir, "this daemon's state"))
-        states = operate(Daemon, settings, stop, settings.group.id)
+            stack.enter_context(lock_folder(settings.daemon.state_dir, "this trainer's state"))
+        states = operate(Trainer, settings, stop, settings.group.id)
     return states or {}
 
 
-def operate(
-    loop: Callable[[Settings, Transport, Stop, Health, Metrics, Watchdog], Loop[Result]],
-    settings: Settings,
-    stop: Stop,
-    group: str,
-) -> Result | None:
-    """Run a loop over a log, with its metrics served and a watchdog beside it.
-
-    Parameters
-    ----------
-    loop
-        Made with the arguments of `Daemon`.
-    settings
-        The configuration.
-    stop
-        Asked between cycles.
-    group
-        Of consumers.
-
-    Returns
-    -------
-    object
-        What the loop returns; None if it was stopped before there was a broker.
-    """
-    health, metrics = Health(), Metrics()
-    with ExitStack() as stack:
-        if settings.http.port:
-            stack.enter_context(_serve(settings, health, metrics))
-        try:
-            log = stack.enter_context(open_log(settings, stop, health.set_unready, group))
-        except Unavailable:
-            if stop():
-                return None
-            raise
-        watchdog = stack.enter_context(Watchdog(settings.daemon.watchdog_seconds))
-        return loop(settings, log, stop, health, metrics, watchdog).run()
-
-
-def _serve(settings: Settings, health: Health, metrics: Metrics) -> Server:
-    try:
-        return Server(health, metrics, settings.http)
-    except OSError as error:
-        raise ConfigError(
-            [f"http.port = {settings.http.port}: {error}; each process needs a port of its own, or 0 for none"]
-        ) from None
-
-
-class Daemon:
+class Trainer:
     """The loop over this process's share of the partitions: an `Ownership` of them.
 
     Parameters
@@ -138,36 +85,31 @@ class Daemon:
     settings
         The configuration.
     log
-        Where events come from and predictions go.
+        Has the events, and takes the outputs.
     stop
-        Asked between cycles; the daemon ends cleanly once it says True.
+        Asked between cycles; the trainer ends cleanly once it says True.
     health, metrics
-        What is shown while it runs.
-    watchdog
-        What is told that it runs.
+        Show how the trainer is.
     """
 
-    def __init__(
-        self, settings: Settings, log: Transport, stop: Stop, health: Health, metrics: Metrics, watchdog: Watchdog
-    ) -> None:
+    def __init__(self, settings: Settings, log: Transport, stop: Stop, health: Health, metrics: Metrics) -> None:
         self._settings = settings
         self._log = log
         self._stop = stop
         self._health = health
-        self._watchdog = watchdog
         self._codec = settings.codec()
         self._telemetry = Telemetry(metrics, self._codec)
         self._publisher = Publisher(log, settings.log.model) if settings.log.model else None
         self._published_at = time.monotonic()
         self._ahead = ReadAhead(settings.limits.read_ahead_bytes)
         self._partitions: dict[int, Partition] = {}
-        self._was_assigned = False  # any partition, ever
-        self._n_partitions = 1  # of the events, when they were looked at last
+        self._was_assigned = False  # a partition, at any time
+        self._n_partitions = 1  # of the topic of events, when it was last looked at
         self._polled_at = 0.0
         self._is_busy = True  # the last cycle had something to do
 
     def run(self) -> dict[int, State]:
-        """Go on from the newest checkpoints, or from the start, to the end of the log or until stopped."""
+        """Consume the log to its end, or until stopped; return the state of each partition."""
         self._health.set_unready("no partition is assigned yet")
         topic = self._settings.log.topic
         try:
@@ -175,37 +117,38 @@ class Daemon:
             self._n_partitions = max(1, len(self._log.start_offsets(topic)))
             self._log.subscribe(topic, self)
             if not self._was_assigned:
-                logger.info(
-                    "waiting for a share of the partitions; those of a trainer that was killed come with its end"
-                )
-            before = 0 if self._settings.daemon.follow else sum(self._log.start_offsets(topic).values())
-            total = None if self._settings.daemon.follow else sum(self._log.end_offsets(topic).values()) - before
-            with Progress(topic, total, max(0, self._n_done() - before)) as progress:
+                logger.info("waiting for partitions; those of a trainer that was killed are free when its session ends")
+            with self._progress(topic) as progress:
                 while not self._stop() and not self._is_finished():
                     self._cycle(progress)
             if not self._save(list(self._partitions.values())):
-                raise OutputsLost("the last transaction did not end; what it was made of will be taken again")
+                raise OutputsLost("the last transaction was not committed; its records will be consumed again")
             if self._publisher:
                 self._publish(self._publisher)
             return {number: partition.state for number, partition in self._partitions.items() if partition.state}
         finally:
             self._drop(list(self._partitions))
 
+    def _progress(self, topic: str) -> Progress:
+        if self._settings.daemon.follow:
+            return Progress(topic, None, self._n_done())
+        before = sum(self._log.start_offsets(topic).values())
+        return Progress(topic, sum(self._log.end_offsets(topic).values()) - before, max(0, self._n_done() - before))
+
     # --- ownership ----------------------------------------------------------------------------------------------------
 
     def assigned(self, partitions: list[int]) -> None:
-        """Take partitions over, with the state in which their last owner left them."""
-        self._health.beat(_LOADING_SECONDS)
-        with self._watchdog.allow(_LOADING_SECONDS):
+        """Take partitions over, from the checkpoints of their last owners."""
+        with self._health.heartbeat.allow(_LOADING_SECONDS):
             if max(partitions, default=0) >= self._n_partitions:
                 self._look_at_new_partitions(max(partitions) + 1)
             if self._settings.daemon.exactly_once:
-                self._commit_all()  # a transaction is not left open while others are loaded
+                self._commit_all()  # no transaction stays open while checkpoints are loaded
             if self._publisher:
                 self._publisher.resume(self._places())
             committed = self._log.committed(self._settings.log.topic, partitions)
             for number in partitions:
-                if number not in self._partitions:  # if it is told again, after the log did not answer
+                if number not in self._partitions:  # the call is repeated if the log did not answer
                     self._partitions[number] = self._open(number, committed.get(number))
         self._was_assigned = self._is_busy = True
         self._telemetry.rebalanced(self._partitions.values())
@@ -216,22 +159,22 @@ class Daemon:
         """Hand partitions over."""
         logger.info("revoked partitions %s", partitions)
         is_saved = self._save([self._partitions[number] for number in partitions if number in self._partitions])
-        if not is_saved and self._log.can_commit():  # without them the transaction would count all the same
-            raise Unavailable("partitions are not handed over before the outputs made of them are durable")
+        if not is_saved and self._log.can_commit():  # the open transaction has outputs of these partitions
+            raise Unavailable("the partitions are handed over only after their outputs are durable")
         self._drop(partitions)
 
     def lost(self, partitions: list[int]) -> None:
-        """Forget partitions that have another owner by now, who began at their last checkpoint."""
+        """Forget partitions that have another owner by now: it began at their last checkpoints."""
         logger.warning("lost partitions %s", partitions)
         self._drop(partitions)
 
     def _look_at_new_partitions(self, n_partitions: int) -> None:
-        """Refuse partitions that the events have and the other topics have not."""
+        """Refuse partitions that the topic of events has, but another topic lacks."""
         topics.check(self._settings, topics.of_trainers(self._settings.log))
         self._n_partitions = n_partitions
         logger.warning(
-            "topic %r has %d partitions now: the models of the new ones begin empty, and where producers choose the "
-            "partition by the key, a label may be in another one than its earlier event and will not find it",
+            "topic %r has %d partitions now. The models of the new ones begin empty. If producers choose the partition "
+            "by the key, a label may come to another partition than its event, and will not find it",
             self._settings.log.topic,
             n_partitions,
         )
@@ -242,8 +185,8 @@ class Daemon:
         checkpoint = parse_note(committed.note) if committed else None
         if settings.kafka and checkpoint and not checkpoint_files(store.folder):
             raise TopicMismatch(
-                f"partition {number} was learned up to offset {committed.offset if committed else 0}, but "
-                f"{store.folder} has no checkpoint: all trainers of group {settings.group.id!r} must share "
+                f"partition {number} was consumed up to offset {committed.offset if committed else 0}, but "
+                f"{store.folder} has no checkpoint. All trainers of group {settings.group.id!r} must share "
                 "daemon.state_dir. To begin again with an empty model, choose another group.id"
             )
         if settings.daemon.exactly_once:
@@ -262,8 +205,7 @@ class Daemon:
     # --- a cycle ------------------------------------------------------------------------------------------------------
 
     def _cycle(self, progress: Progress) -> None:
-        self._health.beat()
-        self._watchdog.beat()
+        self._health.heartbeat.beat()
         now = time.monotonic()
         if now - self._polled_at >= POLL_SECONDS or any(part.wants_records for part in self._partitions.values()):
             self._polled_at = now
@@ -318,9 +260,9 @@ class Daemon:
     # --- saving -------------------------------------------------------------------------------------------------------
 
     def _save(self, partitions: list[Partition]) -> bool:
-        """Write checkpoints: outputs become durable before a checkpoint says that their inputs are done.
+        """Write checkpoints, after the outputs have become durable.
 
-        Return False if there is a transaction, and it has not ended.
+        Return False if there is a transaction that could not be committed.
         """
         if self._settings.daemon.exactly_once:
             return self._commit_all() if partitions else True
@@ -331,30 +273,30 @@ class Daemon:
         return True
 
     def _flush(self) -> bool:
-        """Whether all outputs are durable."""
+        """Make all outputs durable; return whether that succeeded."""
         try:
             self._log.flush()
         except Unavailable as error:
             self._health.set_unready(str(error))
-            logger.warning("no checkpoint, for outputs are not durable yet: %s", error)
+            logger.warning("no checkpoint is written: outputs are not durable yet: %s", error)
             return False
         return True
 
     def _commit_all(self) -> bool:
-        """End the transaction; return False if it cannot be, or was given up.
+        """Commit the transaction; return False if that is not possible, or if it was aborted.
 
-        All partitions share it, so each of them that has consumed anything is saved: an output counts only together
-        with the offsets of what it was made of. A checkpoint that was written counts once the transaction does. Until
-        then the committed offset names the checkpoint before, to which the next owner rolls the state back.
+        All partitions share the transaction, because an output must be committed together with the offsets of its
+        inputs.  So every partition that has consumed anything is saved.  A checkpoint counts once the transaction is
+        committed.  Until then the committed offset names the checkpoint before, and the next owner rolls back to it.
         """
-        if not self._log.can_commit() or not self._flush():  # so at most one checkpoint is there that does not count
+        if not self._log.can_commit() or not self._flush():  # so at most one checkpoint does not count yet
             return False
         is_done = self._log.commit(self._write([part for part in self._partitions.values() if part.is_new]))
         self._health.set_ready()
         return is_done
 
     def _write(self, partitions: list[Partition]) -> dict[tuple[str, int], Committed]:
-        """Write the checkpoints of partitions; return what to commit."""
+        """Write the checkpoints of partitions; return the offsets to commit."""
         offsets: dict[tuple[str, int], Committed] = {}
         for partition in partitions:
             with self._telemetry.saving(partition):
@@ -367,36 +309,15 @@ class Daemon:
         for partition in self._partitions.values():
             self._telemetry.published(partition.publish(publisher))
         if self._settings.daemon.exactly_once:
-            self._commit_all()  # models are outputs, too, and may be the only ones for a long time
+            self._commit_all()  # models are outputs, too
 
     def _places(self) -> dict[str, Place]:
-        """Where in the topic of models the publications of earlier owners are."""
+        """The places of earlier owners' publications on the topic of models."""
         with open_log(self._settings, self._stop) as reader:
             return read_places(reader, self._settings.log.model, time.monotonic() + _LOADING_SECONDS)
 
 
 def parse_note(note: str) -> tuple[int, int] | None:
-    """Which checkpoint a commit belongs to: its epoch and sequence number, as `Partition.committed` writes them."""
+    """The epoch and the sequence number of the checkpoint that `Partition.committed` named; None if there is none."""
     epoch, colon, sequence = note.partition(":")
     return (int(epoch), int(sequence)) if colon and epoch.isdecimal() and sequence.isdecimal() else None
-
-
-@contextmanager
-def stop_on_signals(on_signal: Callable[[], None] = lambda: None) -> Iterator[Stop]:
-    """A `stop` that is true after SIGTERM or SIGINT; a second signal ends the process at once."""
-    requested = threading.Event()
-    previous = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
-
-    def handle(*_: object) -> None:
-        for number in previous:
-            signal.signal(number, signal.SIG_DFL)
-        requested.set()
-        on_signal()
-
-    for number in previous:
-        signal.signal(number, handle)
-    try:
-        yield requested.is_set
-    finally:
-        for number, handler in previous.items():
-            signal.signal(number, handler)

@@ -60,6 +60,12 @@ def require_count(name: str, value: Any, minimum: int) -> None:
         raise ValueError(f"{name}={value!r} must be a whole number, at least {minimum}, of at most 63 bits")
 
 
+def require_bool(name: str, value: Any) -> None:
+    """Raise a ValueError that names the parameter unless it is True or False."""
+    if not isinstance(value, bool):
+        raise ValueError(f"{name}={value!r} must be True or False")
+
+
 def require_seed(value: Any) -> None:
     """Raise a ValueError unless this is a seed: a signed 64-bit integer."""
     if not _is_int64(value):

@@ -23,8 +23,9 @@ from typing import Protocol
 import numpy as np
 
 from streamsvm.batch.newton import MAX_FREE, Newton
+from streamsvm.batch.options import DEFAULTS
 from streamsvm.batch.seeding import repair
-from streamsvm.batch.smo import DEFAULTS, WORTH_SHRINKING
+from streamsvm.batch.smo import WORTH_SHRINKING
 from streamsvm.batch.steps import (
     ETA,
     NO_CURVATURE,

@@ -11,7 +11,7 @@ import streamsvm
 from streamsvm.connectors.labelling.page import LabellingPage
 from streamsvm.connectors.labelling.service import LabellingService
 from streamsvm.connectors.logs.embedded import LocalLog
-from streamsvm.connectors.settings.sections import load
+from streamsvm.connectors.settings.loading import load
 from streamsvm.connectors.trainer import trainer as daemon
 
 from .conftest import press, shown

@@ -515,9 +515,9 @@ def test_a_solver_finds_all_rows_if_they_fit(gpu):
 def test_cross_validation_and_grids_agree(gpu):
     X, y = some(150, d=4)
     for estimate in (
-        lambda name: cross_validate(X, y, C=5.0, gamma=0.3, k=5, tol=1e-5, device=name).decision_values,
-        lambda name: leave_one_out(X, y, C=5.0, gamma=0.3, tol=1e-5, device=name).decision_values,
-        lambda name: grid_search(X, y, Cs=[0.5, 5.0], gammas=[0.1, 0.5], device=name).scores,
+        lambda name: cross_validate(LASVM(C=5.0, gamma=0.3, tol=1e-5, device=name), X, y, k=5).decision_values,
+        lambda name: leave_one_out(LASVM(C=5.0, gamma=0.3, tol=1e-5, device=name), X, y).decision_values,
+        lambda name: grid_search(LASVM(device=name), X, y, Cs=[0.5, 5.0], gammas=[0.1, 0.5]).scores,
     ):
         gpu.launched[0] = 0
         close(estimate("cuda"), estimate("cpu"), rtol=1e-4)
@@ -579,7 +579,7 @@ def test_several_classes_share_the_device(gpu):
         model.learn_many(X, y)
     close(there.decision_function_many(X), here.decision_function_many(X), rtol=1e-2)
     assert gpu.launched[0] > 0
-    assert_mirrors(there._evaluator.mirror, there._union)
+    assert_mirrors(there._evaluator.mirror, there._union.vectors)
     for other in (copy.deepcopy(there), pickle.loads(pickle.dumps(there))):  # noqa: S301
         assert other._evaluator.mirror is None
     again = streamsvm.OneVsRest.from_bytes(there.to_bytes(), device="cpu")

@@ -316,7 +316,7 @@ def test_records_removed_before_they_were_read(topics, start_app):
     topics.admin.delete_records({TopicPartition(log["topic"], 0): 700})
     process = app.start("daemon.follow=false")
     assert process.wait() == 4
-    assert "begins at offset 700, and 400 is next: 300 records were removed" in process.said
+    assert "begins at offset 700, but offset 400 is next: 300 records were removed" in process.said
     process = app.start("daemon.on_data_loss=skip")
     process.wait_until(lambda: process.metric("predictions_total") == 300)
     assert process.metric("lost_records_total") == 300

@@ -37,7 +37,6 @@ import math
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from dataclasses import astuple, dataclass
-from datetime import UTC, datetime
 from operator import attrgetter
 from typing import NamedTuple
 
@@ -384,32 +383,6 @@ class Join:
         self._shrink(self._events)
         self._shrink(self._labels)
         return self
-
-
-def event_time(ts: str | int | float | None, stamp: int, max_skew: int) -> int:
-    """When something happened, in milliseconds.
-
-    Parameters
-    ----------
-    ts
-        What the record itself says: a number of seconds since 1970, or from 1e11 on of milliseconds, or a time as in
-        ISO 8601, in UTC unless it says otherwise.
-    stamp
-        The log's timestamp of the record, which counts if `ts` is missing or cannot be read.
-    max_skew
-        How far from `stamp` the result may be, in milliseconds.
-    """
-    if ts is None:
-        return stamp
-    try:
-        if isinstance(ts, str):
-            when = datetime.fromisoformat(ts)
-            time = round((when if when.tzinfo else when.replace(tzinfo=UTC)).timestamp() * 1000)
-        else:
-            time = round(ts if ts >= 1e11 else ts * 1000)
-    except (ValueError, OverflowError):  # no time, or infinitely far away
-        return stamp
-    return min(max(time, stamp - max_skew), stamp + max_skew)
 
 
 def _size(entry: _Entry) -> int:

@@ -24,7 +24,8 @@ from streamsvm.connectors.logs import embedded as local_log
 from streamsvm.connectors.logs.embedded import LocalLog
 from streamsvm.connectors.logs.transport import Shape, TopicMismatch
 from streamsvm.connectors.settings import topics
-from streamsvm.connectors.settings.sections import ConfigError, LimitSettings, load
+from streamsvm.connectors.settings.loading import load
+from streamsvm.connectors.settings.sections import ConfigError, LimitSettings
 from streamsvm.connectors.trainer import trainer as daemon
 
 CONFIG = """

@@ -8,7 +8,7 @@ import zlib
 from streamsvm.connectors.commands import demo_labelling, label
 from streamsvm.connectors.labelling.oracles import answer_with
 from streamsvm.connectors.logs.embedded import LocalLog
-from streamsvm.connectors.settings.sections import load
+from streamsvm.connectors.settings.loading import load
 
 
 def test_an_event_is_a_digit_and_its_picture():

@@ -18,7 +18,7 @@ from streamsvm.connectors.commands.cli import main
 from streamsvm.connectors.labelling import follower
 from streamsvm.connectors.labelling.service import LabellingService
 from streamsvm.connectors.logs.embedded import LocalLog
-from streamsvm.connectors.settings.sections import load
+from streamsvm.connectors.settings.loading import load
 
 
 @pytest.fixture(autouse=True)

@@ -8,7 +8,7 @@ import pytest
 from streamsvm.connectors.commands.cli import main
 from streamsvm.connectors.labelling.oracles import truth_from_file
 from streamsvm.connectors.logs.embedded import LocalLog
-from streamsvm.connectors.settings.sections import load
+from streamsvm.connectors.settings.loading import load
 
 NAMES = '[label]\npositive = "fraud"\nnegative = "genuine"\n'
 

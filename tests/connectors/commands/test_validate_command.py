@@ -14,16 +14,18 @@ import pytest
 import scipy.sparse as sp
 from sklearn import metrics as of_sklearn
 
+from streamsvm import LASVM
 from streamsvm.batch import SmoothSVM
+from streamsvm.batch import options as solver_options
 from streamsvm.batch.ssvm import SOLVERS
 from streamsvm.connectors.commands import cli, options
 from streamsvm.connectors.commands.training_set import read_training_set
 from streamsvm.connectors.records.files import Columns, read_examples
 from streamsvm.connectors.runtime.folders import FileError
 from streamsvm.metrics import prbep_score
-from streamsvm.validation import compare, cross_validate, folds, grid_search, smooth
-from streamsvm.validation.crossval import CHAINS, SEEDINGS
+from streamsvm.validation import compare, cross_validate, folds, grid_search, leave_one_out
 from streamsvm.validation.scores import BY_NAME, roc_auc
+from streamsvm.validation.splits import CHAINS, SEEDINGS
 
 PNG = b"\x89PNG\r\n\x1a\n"
 
@@ -70,6 +72,11 @@ def grouped(points):
 
 GROUPS = [i % 7 for i in range(120)]
 OPTIONS = ("--label", "class", "--positive", "ham", "--id", "id")
+
+
+def named(value):
+    """The same id in every process: functions have addresses in theirs."""
+    return "made" if callable(value) else str(value)
 
 
 def read_csv(path):
@@ -204,7 +211,7 @@ def test_the_table_is_that_of_the_engine(grouped, call):
     code, out, err = call("crossval", grouped, *OPTIONS, "--group", "who", "--C", 5, "--gamma", "2^-1", "-k", 4)
     assert (code, err) == (0, [])
     X, y = noisy()
-    result = cross_validate(X, y, C=5.0, gamma=0.5, folds=folds.grouped(GROUPS, 4))
+    result = cross_validate(LASVM(C=5.0, gamma=0.5), X, y, folds=folds.grouped(GROUPS, 4))
     assert out[0] == f"120 examples, {y.sum()} positive, 3 features"
     assert out[2].startswith(f"rbf kernel, C = 5, gamma = 0.5; 4 folds; seeding {result.seeding}: ")
     header = next(text for text in out if text.startswith("fold"))
@@ -241,14 +248,14 @@ def test_the_table_is_that_of_the_engine(grouped, call):
         (["--folds", "leave-p-out", "-p", 1], lambda y: folds.leave_p_out(len(y), 1)),
         (["-k", 3, "--repeat", 2], lambda y: folds.repeated(lambda seed: folds.stratified(y, 3, seed=seed), 2)),
     ],
-    ids=str,
+    ids=named,
 )
 def test_kinds_of_folds(tmp_path, call, points, options, expected):
     code, _, err = call("crossval", points, *OPTIONS, *options, "--out", tmp_path / "out.jsonl")
     assert (code, err) == (0, [])
     rows = [json.loads(row) for row in (tmp_path / "out.jsonl").read_text().splitlines()]
     X, y = noisy()
-    result = cross_validate(X, y, C=1.0, folds=expected(y))
+    result = cross_validate(LASVM(C=1.0), X, y, folds=expected(y))
     tests = {
         (f"p{i}", fold): (f, bool(y[i]))
         for fold, part in enumerate(result.per_fold, 1)
@@ -262,7 +269,7 @@ def test_kinds_of_folds(tmp_path, call, points, options, expected):
 def test_many_folds_are_summed_up_by_their_start(points, call):
     _, out, _ = call("crossval", points, *OPTIONS, "--folds", "leave-one-out")
     X, y = noisy()
-    result = cross_validate(X, y, C=1.0, folds=folds.leave_one_out(len(y)))
+    result = cross_validate(LASVM(C=1.0), X, y, folds=folds.leave_one_out(len(y)))
     starts = {start: [part for part in result.per_fold if part.start == start] for start in ("copied", "path")}
     for start, parts in starts.items():
         cells = next(text.split() for text in out if text.split()[3:4] == [start])
@@ -289,7 +296,7 @@ def test_metrics_by_name(points, call):
     code, out, _ = call("crossval", points, *OPTIONS, "-k", 3, "--metric", names)
     assert code == 0
     X, y = noisy()
-    result = cross_validate(X, y, C=1.0, folds=folds.stratified(y, 3))
+    result = cross_validate(LASVM(C=1.0), X, y, folds=folds.stratified(y, 3))
     f, predicted = result.decision_values, result.predictions
     expected = [
         result.accuracy,
@@ -337,7 +344,9 @@ def test_two_settings_on_the_same_folds(points, call):
     assert code == 0
     X, y = noisy()
     made = folds.stratified(y, 4)
-    first, second = (cross_validate(X, y, C=C, gamma=gamma, folds=made) for C, gamma in ((1.0, 1.0), (100.0, 0.01)))
+    first, second = (
+        cross_validate(LASVM(C=C, gamma=gamma), X, y, folds=made) for C, gamma in ((1.0, 1.0), (100.0, 0.01))
+    )
     both = compare(first, second)
     assert any(text.startswith("rbf kernel, C = 100, gamma = 0.01; 4 folds") for text in out)
     expected = [*(f"{mean:.4f}" for mean in both.means), both.by_averaging or "neither"]
@@ -355,9 +364,7 @@ def test_workers_and_seedings_print_the_same_scores(points, call):
 
 
 def test_a_solver_that_gives_up_says_so_in_a_line(points, call, monkeypatch):
-    from streamsvm.batch import smo
-
-    monkeypatch.setattr(smo, "MAX_STEPS", 0)
+    monkeypatch.setattr(solver_options, "STEPS_PER_EXAMPLE", 0)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         code, out, err = call("crossval", points, *OPTIONS, "-k", 3)
@@ -371,7 +378,7 @@ def test_a_smooth_svm(points, call, tmp_path):
     code, out, err = call("crossval", points, *OPTIONS, *options)
     assert (code, err) == (0, [])
     X, y = noisy()
-    result = smooth.cross_validate(SmoothSVM(1.0, "rbf", 0.5), X, y, folds=folds.stratified(y, 5))
+    result = cross_validate(SmoothSVM(1.0, "rbf", 0.5), X, y, folds=folds.stratified(y, 5))
     assert out[2].startswith("smooth SVM, rbf kernel, C = 1, gamma = 0.5; 5 folds; solver shared: folds share")
     assert line(out, "total")[-2:] == [f"{result.accuracy:.4f}", f"{result.g_mean:.4f}"]
     rows = read_csv(tmp_path / "out.csv")
@@ -382,7 +389,7 @@ def test_options_of_a_smooth_svm(points, call):
     options = ("--model", "ssvm", "--reduced", 0.25, "--solver", "strategy-1", "--seed", 3, "--tol", 1e-8)
     _, out, _ = call("crossval", points, *OPTIONS, *options, "--folds", "leave-one-out")
     X, y = noisy()
-    result = smooth.leave_one_out(SmoothSVM(kernel="rbf", reduced=0.25, seed=3), X, y)
+    result = leave_one_out(SmoothSVM(kernel="rbf", reduced=0.25, seed=3), X, y)
     assert "solver strategy-1: as asked for" in out[2]
     assert line(out, "total")[-2:] == [f"{result.accuracy:.4f}", f"{result.g_mean:.4f}"]
     assert any("copied" in text for text in out)
@@ -393,8 +400,8 @@ def test_a_smooth_svm_beside_the_other(points, call):
     assert code == 0
     X, y = noisy()
     made = folds.stratified(y, 4)
-    first = cross_validate(X, y, C=1.0, folds=made)
-    second = smooth.cross_validate(SmoothSVM(3.0, "rbf"), X, y, folds=made)
+    first = cross_validate(LASVM(C=1.0), X, y, folds=made)
+    second = cross_validate(SmoothSVM(3.0, "rbf"), X, y, folds=made)
     expected = [*(f"{mean:.4f}" for mean in compare(first, second).means)]
     assert line(out[-3:], "accuracy")[1:3] == expected
 
@@ -415,7 +422,7 @@ def test_the_grid_is_that_of_the_engine(points, tmp_path, call):
     assert (code, err) == (0, [])
     X, y = noisy()
     X = (X - X.mean(axis=0)) / X.std(axis=0)
-    found = grid_search(X, y, Cs=[0.1, 1.0, 10.0], gammas=[0.125, 0.5, 1.0], metric=roc_auc, refit=False)
+    found = grid_search(LASVM(), X, y, Cs=[0.1, 1.0, 10.0], gammas=[0.125, 0.5, 1.0], metric=roc_auc, refit=False)
     table = {text.split()[0]: text.split()[1:] for text in out if text.startswith("10^")}
     header = next(text.split() for text in out if text.startswith("C \\ gamma"))
     assert header == ["C", "\\", "gamma", "2^-3", "2^-1", "2^0"]
@@ -453,7 +460,7 @@ def test_the_grid_is_that_of_the_engine(points, tmp_path, call):
             lambda y: folds.repeated(lambda seed: folds.v_fold(len(y), 3, seed=seed), 2),
         ),
     ],
-    ids=str,
+    ids=named,
 )
 def test_a_search_has_all_kinds_of_folds(grouped, tmp_path, call, options, seeding, expected):
     table = tmp_path / "t.csv"
@@ -463,7 +470,7 @@ def test_a_search_has_all_kinds_of_folds(grouped, tmp_path, call, options, seedi
     assert (code, err) == (0, [])
     X, y = noisy()
     made = expected(y)
-    found = grid_search(X, y, Cs=[0.1, 10.0], gammas=[0.5], folds=made, seeding=seeding, refit=False)
+    found = grid_search(LASVM(), X, y, Cs=[0.1, 10.0], gammas=[0.5], folds=made, seeding=seeding, refit=False)
     assert f"{len(made)} fold{'s' * (len(made) > 1)} each: " in out[1]
     for row, cell in zip(read_csv(table), found.table, strict=True):
         assert float(row["accuracy"]) == pytest.approx(cell.score, abs=1e-12)

@@ -282,7 +282,7 @@ def test_a_writer_continues_where_it_ended(tmp_path):
 
 def test_a_writer_killed_in_the_midst_leaves_a_whole_prefix(tmp_path):
     script = (
-        "import sys; from streamsvm.connectors.runtime.log_output.embedded import LocalLog\n"
+        "import sys; from streamsvm.connectors.logs.embedded import LocalLog\n"
         "log = LocalLog(sys.argv[1], 100_000)\n"
         "for i in range(10**9): log.produce('events', str(i).encode() * 50)"
     )

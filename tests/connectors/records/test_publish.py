@@ -25,9 +25,9 @@ from streamsvm.connectors.records.published import (
     read_newest,
     unpack_model,
 )
-from streamsvm.connectors.settings.sections import ALGORITHMS
 from streamsvm.core import snapshot
 from streamsvm.core.snapshot import SnapshotError
+from streamsvm.estimators.learners import ALGORITHMS
 
 TOPIC = "model"
 NAME = "p3"

@@ -62,7 +62,7 @@ def test_questions_have_no_room_for_very_many_features():
 
 @pytest.mark.parametrize("key", [None, b"", b"\xff"])
 def test_a_question_needs_a_key(key):
-    with pytest.raises(BadRecord, match="bad-question: .*key"):
+    with pytest.raises(BadRecord, match="bad-question"):
         read_query_id(record(None, key))
 
 

@@ -17,7 +17,7 @@ from streamsvm.connectors.logs.embedded import LocalLog
 from streamsvm.connectors.report import drawing, drift, panels
 from streamsvm.connectors.report import page as report_page
 from streamsvm.connectors.report.drift import Block, error_blocks, find_changes
-from streamsvm.connectors.settings.sections import load
+from streamsvm.connectors.settings.loading import load
 from streamsvm.connectors.trainer import trainer as daemon
 from streamsvm.connectors.trainer.state import checkpoint, stored
 from streamsvm.connectors.trainer.state.checkpoint import Checkpoint, load_newest

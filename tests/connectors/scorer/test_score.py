@@ -15,21 +15,15 @@ from streamsvm.connectors.logs.transport import OffsetOutOfRange, PositionRefuse
 from streamsvm.connectors.records.predictions import HEADERS
 from streamsvm.connectors.records.published import Publisher, Snapshot, pack_model
 from streamsvm.connectors.runtime.folders import AlreadyInUse
-from streamsvm.connectors.runtime.http import Health, Metrics
-from streamsvm.connectors.runtime.watchdog import Watchdog
-from streamsvm.connectors.scorer import scorer as score
+from streamsvm.connectors.runtime.health import Health
+from streamsvm.connectors.runtime.metrics import Metrics
+from streamsvm.connectors.scorer import scorer
 from streamsvm.connectors.scorer.committee import Committee, KeyModels, ModelTopic, PartitionModels, unpack
 from streamsvm.connectors.scorer.scorer import Scorer
-from streamsvm.connectors.settings.sections import (
-    ConfigError,
-    DaemonSettings,
-    FeatureSettings,
-    LogSettings,
-    ModelSettings,
-    Settings,
-)
-from streamsvm.connectors.trainer import trainer as daemon
-from streamsvm.connectors.trainer.partition import key_name
+from streamsvm.connectors.settings.model import ModelSettings
+from streamsvm.connectors.settings.sections import ConfigError, DaemonSettings, FeatureSettings, LogSettings, Settings
+from streamsvm.connectors.trainer import trainer
+from streamsvm.connectors.trainer.publication import key_name
 from streamsvm.core.device import find_gpu
 
 # --- a stream, its trainer and its scorer -----------------------------------------------------------------------------
@@ -86,7 +80,7 @@ def sources(settings):
 
 def train(settings):
     """The states of a trainer that has consumed all there is, and published."""
-    return daemon.run(change(settings, daemon={"follow": False, "start": "earliest"}))
+    return trainer.run(change(settings, daemon={"follow": False, "start": "earliest"}))
 
 
 def expected(state, events, key=None):
@@ -103,9 +97,9 @@ class Run:
     def __init__(self, settings, steps=None):
         self.health, self.metrics = Health(), Metrics()
         self._steps = steps(self) if steps else None
-        with LocalLog(settings.log.dir, group=f"{settings.group.id}-score") as log, Watchdog(0) as watchdog:
+        with LocalLog(settings.log.dir, group=f"{settings.group.id}-score") as log:
             self.log = log
-            self.scorer = Scorer(settings, log, self._stop, self.health, self.metrics, watchdog)
+            self.scorer = Scorer(settings, log, self._stop, self.health, self.metrics)
             self.n_predicted = self.scorer.run()
 
     def _stop(self):
@@ -113,7 +107,8 @@ class Run:
 
     def metric(self, name):
         """Lines of `/metrics`."""
-        return [line for line in self.metrics.render().splitlines() if line.startswith(f"streamsvm_{name}")]
+        lines = self.metrics.render().splitlines()
+        return [line.removesuffix(".0") for line in lines if line.startswith(f"streamsvm_{name}")]
 
 
 def cycles(n, settings=None, until=None):
@@ -140,7 +135,7 @@ def test_scores_are_those_of_the_trained_model(tmp_path):
     fill(settings, events, keys=[b"a", None])
     state = train(settings)[0]
     digest = state.model.digest()
-    assert score.run(settings) == 200
+    assert scorer.run(settings) == 200
     found = scores(settings)
     assert ([p["margin"] for p in found], [p["score"] for p in found]) == expected(state, events)
     assert [p["id"] for p in found] == [event["id"] for event in events]
@@ -163,7 +158,7 @@ def test_scores_of_a_device_are_those_of_the_cpu(tmp_path, monkeypatch, per):
     find_gpu.cache_clear()
     fake_cupy.install(monkeypatch)
     try:
-        assert score.run(settings, device="cuda") == 200
+        assert scorer.run(settings, device="cuda") == 200
     finally:
         find_gpu.cache_clear()
     assert fake_cupy.launched[0] > 0
@@ -175,10 +170,10 @@ def test_a_second_run_goes_on_behind_the_first(tmp_path):
     settings = configure(tmp_path)
     fill(settings, some_events(100))
     train(settings)
-    assert score.run(settings) == 100
-    assert score.run(settings) == 0
+    assert scorer.run(settings) == 100
+    assert scorer.run(settings) == 0
     fill(settings, some_events(30, 100))
-    assert score.run(settings) == 30
+    assert scorer.run(settings) == 30
     assert sources(settings) == [f"events-0-{i}" for i in range(130)]
     assert committed(settings) == 130
 
@@ -189,7 +184,7 @@ def test_every_algorithm_is_served_whatever_the_scorer_s_own_settings_say(tmp_pa
     events = list(some_events(60))
     fill(settings, events)
     state = train(settings)[0]
-    score.run(change(settings, model={"algorithm": "lasvm"}, features={"scale": "none"}))
+    scorer.run(change(settings, model={"algorithm": "lasvm"}, features={"scale": "none"}))
     assert [p["margin"] for p in scores(settings)] == expected(state, events)[0]
 
 
@@ -211,7 +206,7 @@ def test_what_is_no_event_is_counted_and_passed_over(tmp_path):
 
 
 def test_metrics_and_health(tmp_path, monkeypatch):
-    monkeypatch.setattr(score, "_TELEMETRY_SECONDS", 0.0)
+    monkeypatch.setattr(scorer, "_TELEMETRY_SECONDS", 0.0)
     settings = configure(tmp_path, daemon={"follow": True})
     fill(settings, some_events(60))
     train(settings)
@@ -235,7 +230,7 @@ def test_metrics_and_health(tmp_path, monkeypatch):
 
 def test_a_scorer_needs_a_topic_of_models(tmp_path):
     with pytest.raises(ConfigError, match=r"log\.model"):
-        score.run(configure(tmp_path, log={"model": ""}))
+        scorer.run(configure(tmp_path, log={"model": ""}))
 
 
 def test_two_scorers_do_not_write_to_one_embedded_log(tmp_path):
@@ -245,14 +240,14 @@ def test_two_scorers_do_not_write_to_one_embedded_log(tmp_path):
     with LocalLog(settings.log.dir) as log:
         log.produce(settings.log.scores, b"")
         with pytest.raises(AlreadyInUse):
-            score.run(settings)
+            scorer.run(settings)
 
 
 # --- other models come ------------------------------------------------------------------------------------------------
 
 
 def test_a_newer_model_takes_over_between_two_events(tmp_path, monkeypatch):
-    monkeypatch.setattr(score, "_POLL_RECORDS", 8)
+    monkeypatch.setattr(scorer, "_POLL_RECORDS", 8)
     settings = configure(tmp_path, daemon={"follow": True})
     events = list(some_events(300))
     fill(settings, events[:100])
@@ -303,7 +298,7 @@ def publish(settings, blob, version=1, *, offset=0, on_the_way=lambda value: val
 def test_a_snapshot_that_is_of_no_use_is_refused_and_the_old_one_kept(
     tmp_path, monkeypatch, caplog, blob, offset, on_the_way
 ):
-    monkeypatch.setattr(score, "_TELEMETRY_SECONDS", 0.0)
+    monkeypatch.setattr(scorer, "_TELEMETRY_SECONDS", 0.0)
     settings = configure(tmp_path, daemon={"follow": True})
     events = list(some_events(120))
     fill(settings, events[:60])
@@ -355,7 +350,7 @@ def test_a_scorer_that_does_not_follow_does_not_wait_for_a_model(tmp_path):
     settings = configure(tmp_path)
     fill(settings, some_events(10))
     with pytest.raises(TopicMismatch, match="'model' has no model"):
-        score.run(settings)
+        scorer.run(settings)
 
 
 def test_models_of_the_other_kind_are_none(tmp_path):
@@ -363,7 +358,7 @@ def test_models_of_the_other_kind_are_none(tmp_path):
     fill(settings, some_events(60))
     train(settings)
     with pytest.raises(TopicMismatch, match=r"daemon\.per = 'key'"):
-        score.run(change(settings, daemon={"per": "key"}))
+        scorer.run(change(settings, daemon={"per": "key"}))
 
 
 def test_of_all_that_was_published_before_only_the_newest_is_unpacked(tmp_path, monkeypatch):
@@ -372,8 +367,8 @@ def test_of_all_that_was_published_before_only_the_newest_is_unpacked(tmp_path, 
         fill(settings, some_events(30, first))
         state = train(settings)[0]
     unpacked = []
-    monkeypatch.setattr(score, "unpack", lambda snapshot, device: unpacked.append(snapshot) or unpack(snapshot, device))
-    score.run(settings)
+    monkeypatch.setattr(scorer, "unpack", lambda found, device: unpacked.append(found) or unpack(found, device))
+    scorer.run(settings)
     assert [snapshot.manifest["ver"] for snapshot in unpacked] == [state.counters.learned]
 
 
@@ -388,7 +383,7 @@ def test_a_committee_s_margins_and_scores_are_means(tmp_path):
     fill(settings, events, partitions=[0, 1, 2, 3])
     states = train(settings)
     assert sorted(states) == [0, 1, 2, 3]
-    assert score.run(settings) == 400
+    assert scorer.run(settings) == 400
     by_id = {p["id"]: p for p in scores(settings, 4)}
     by_state = [expected(state, events) for state in states.values()]
     margins, probabilities = (np.mean(rows, axis=0) for rows in zip(*by_state, strict=True))
@@ -408,7 +403,7 @@ def test_a_member_that_is_missing_is_not_waited_for(tmp_path):
     states = train(settings)
     assert sorted(states) == [1]
     fill(settings, some_events(10), partitions=[0])
-    assert score.run(settings) == 70
+    assert scorer.run(settings) == 70
 
 
 def test_each_key_has_its_own_model(tmp_path):
@@ -418,7 +413,7 @@ def test_each_key_has_its_own_model(tmp_path):
     fill(settings, events, keys=keys)
     state = train(settings)[0]
     fill(settings, some_events(1, 200), keys=[b"unknown"])
-    score.run(settings)
+    scorer.run(settings)
     found = scores(settings)
     for i, key in enumerate(keys):
         margins, probabilities = expected(state, events[i::4], key)
@@ -486,8 +481,8 @@ def test_of_many_keys_the_last_used_are_unpacked():
 
 def test_models_of_keys_come_a_few_at_a_time(tmp_path, monkeypatch):
     """So that events do not wait until all of them are unpacked."""
-    monkeypatch.setattr(score, "_SWAP_SECONDS", 0.0)
-    monkeypatch.setattr(score, "_LOADING_SECONDS", 0.0)
+    monkeypatch.setattr(scorer, "_SWAP_SECONDS", 0.0)
+    monkeypatch.setattr(scorer, "_LOADING_SECONDS", 0.0)
     settings = configure(tmp_path, daemon={"per": "key", "follow": True})
     keys = [b"%d" % i for i in range(10)]
     fill(settings, some_events(100), keys=keys)
@@ -552,7 +547,7 @@ def run_with(settings, fuse, monkeypatch):
     with monkeypatch.context() as patch:
         for name in ("seek", "poll", "produce", "flush", "commit"):
             patch.setattr(LocalLog, name, fuse.around(getattr(LocalLog, name)))
-        return score.run(settings)
+        return scorer.run(settings)
 
 
 @pytest.mark.parametrize("start", ["earliest", "latest"])
@@ -562,7 +557,7 @@ def test_killed_at_any_step_it_predicts_every_event_at_least_once(tmp_path, monk
     fill(settings, some_events(12))
     train(settings)
     if start == "latest":  # which is here; what comes afterwards has to be predicted, whatever happens
-        assert score.run(settings) == 0
+        assert scorer.run(settings) == 0
         fill(settings, some_events(12, 12))
     fuse = Fuse()
     with monkeypatch.context() as patch:
@@ -574,7 +569,7 @@ def test_killed_at_any_step_it_predicts_every_event_at_least_once(tmp_path, monk
         n_before = len(scores(settings))
         with pytest.raises(Killed):
             run_with(settings, Fuse(place), monkeypatch)
-        score.run(settings)
+        scorer.run(settings)
         numbers = [int(src.rsplit("-", 1)[1]) for src in sources(settings)[n_before:]]
         assert set(numbers) == set(range(begin, end)), f"killed at step {place}"
         assert committed(settings) == end
@@ -595,7 +590,7 @@ def test_nothing_is_committed_before_it_is_durable(tmp_path, monkeypatch):
             return original(self, *arguments, **options)
 
         monkeypatch.setattr(LocalLog, name, noted)
-    score.run(settings)
+    scorer.run(settings)
     commits = [i for i, name in enumerate(effects) if name == "commit"]
     assert commits
     assert all(effects[i - 1] == "flush" for i in commits)
@@ -626,7 +621,7 @@ def test_it_ends_where_the_log_ended_when_it_began(tmp_path):
 
     assert Run(settings, steps).n_predicted == 60
     assert committed(settings) == 60
-    assert score.run(settings) == 10
+    assert scorer.run(settings) == 10
 
 
 @pytest.mark.parametrize("has_model", [True, False])
@@ -636,7 +631,7 @@ def test_it_stops_at_once(tmp_path, has_model):
     if has_model:
         train(settings)
     stop = threading.Event()
-    thread = threading.Thread(target=score.run, args=(settings, stop.is_set))
+    thread = threading.Thread(target=scorer.run, args=(settings, stop.is_set))
     thread.start()
     time.sleep(0.5)
     stopped_at = time.monotonic()
@@ -758,7 +753,7 @@ def test_records_that_are_gone_are_an_error_unless_they_may_be(tmp_path):
     first.unlink()
     begin = int(second.stem)
     with pytest.raises(OffsetOutOfRange, match="removed before they were read"):
-        score.run(settings)
+        scorer.run(settings)
     run = Run(change(settings, daemon={"on_data_loss": "skip"}))
     assert run.n_predicted == 60 - begin
     assert run.metric("lost_records_total") == [f"streamsvm_lost_records_total {begin - 2}"]

@@ -17,17 +17,17 @@ from streamsvm import LASVM
 from streamsvm.connectors.logs.embedded import LocalLog
 from streamsvm.connectors.logs.segments import Appender
 from streamsvm.connectors.logs.transport import Record
+from streamsvm.connectors.settings.loading import load
+from streamsvm.connectors.settings.model import ModelSettings
 from streamsvm.connectors.settings.sections import (
     ConfigError,
     DaemonSettings,
     FeatureSettings,
     LabellingSettings,
     LogSettings,
-    ModelSettings,
     Settings,
-    load,
 )
-from streamsvm.connectors.trainer import trainer as daemon
+from streamsvm.connectors.trainer import trainer
 from streamsvm.connectors.trainer.state.candidates import Labelling
 from streamsvm.connectors.trainer.state.join import Join
 
@@ -109,7 +109,7 @@ class World:
         return [json.loads(r.value)["status"] for r in self.read("questions") if r.key == b"status"][-1]
 
     def run(self):
-        return daemon.run(self.settings)[0]
+        return trainer.run(self.settings)[0]
 
 
 def iter_all(log):

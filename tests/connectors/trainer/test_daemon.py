@@ -19,27 +19,22 @@ from fuse import Fuse, Killed, run_with
 from streamsvm.connectors.logs.embedded import LocalLog
 from streamsvm.connectors.logs.transport import OffsetOutOfRange, Transport
 from streamsvm.connectors.runtime.folders import AlreadyInUse, lock_folder
-from streamsvm.connectors.runtime.http import Health, Metrics
-from streamsvm.connectors.runtime.watchdog import Watchdog
-from streamsvm.connectors.settings.sections import (
-    ALGORITHMS,
-    ConfigError,
-    DaemonSettings,
-    FeatureSettings,
-    LogSettings,
-    ModelSettings,
-    Settings,
-)
-from streamsvm.connectors.trainer import trainer as daemon
+from streamsvm.connectors.runtime.health import Health
+from streamsvm.connectors.runtime.metrics import Metrics
+from streamsvm.connectors.runtime.process import stop_on_signals
+from streamsvm.connectors.settings.model import ModelSettings
+from streamsvm.connectors.settings.sections import ConfigError, DaemonSettings, FeatureSettings, LogSettings, Settings
+from streamsvm.connectors.trainer import trainer
 from streamsvm.connectors.trainer.state import journal
 from streamsvm.connectors.trainer.state.checkpoint import CheckpointStore, checkpoint_files, load_newest
 from streamsvm.connectors.trainer.state.state import State, TooManyBadRecords
-from streamsvm.connectors.trainer.trainer import Daemon, stop_on_signals
+from streamsvm.connectors.trainer.trainer import Trainer
+from streamsvm.estimators.learners import ALGORITHMS
 
 
 def run(settings, stop=lambda: False):
     """The state of the only partition."""
-    return daemon.run(settings, stop).get(0)
+    return trainer.run(settings, stop).get(0)
 
 
 def newest(settings):
@@ -230,7 +225,7 @@ def test_a_value_far_outside_the_scale_is_refused(tmp_path):
     fill(settings, [*events, {"id": 99, "x": {"a": 1e14}, "y": 1}])
     state = run(settings)
     assert state.counters.bad == 1
-    assert b"in units of the first events' scale" in dict(read(settings, "dlq")[0].headers)["sv-dlq-error"]
+    assert b"after scaling, " in dict(read(settings, "dlq")[0].headers)["sv-dlq-error"]
 
 
 def test_learning_helps(tmp_path):
@@ -258,7 +253,7 @@ def test_a_log_shorter_than_the_warm_up_is_learned(tmp_path, caplog):
     settings = configure(tmp_path, features={"warmup": 300})
     fill(settings, some_events(30))
     assert run(settings).counters.predicted == 30
-    assert "fitted on 30 events" in caplog.text
+    assert "fitted on only 30 events" in caplog.text
 
 
 @pytest.mark.parametrize("values", [[], [b"{", b"}"]])
@@ -337,16 +332,18 @@ def test_killed_around_every_checkpoint_it_ends_the_same(tmp_path, monkeypatch, 
 SCRIPT = """
 import sys, time
 from pathlib import Path
-from streamsvm.connectors import daemon, journal, training
-from streamsvm.connectors.settings import load
-consume = training.Training.consume
+from streamsvm.connectors.runtime.process import stop_on_signals
+from streamsvm.connectors.settings.loading import load
+from streamsvm.connectors.trainer import trainer
+from streamsvm.connectors.trainer.processing import Processor
+consume = Processor.process
 def slowly(self, *arguments):
     time.sleep(float(sys.argv[2]))
     consume(self, *arguments)
-training.Training.consume = slowly
-with daemon.stop_on_signals() as stop:
+Processor.process = slowly
+with stop_on_signals() as stop:
     print("ready", flush=True)
-    daemon.run(load(Path(sys.argv[1]), {}), stop)
+    trainer.run(load(Path(sys.argv[1]), {}), stop)
 """
 
 
@@ -422,7 +419,7 @@ def test_a_signal_ends_it_with_a_checkpoint(tmp_path):
 
 def test_a_second_signal_ends_it_at_once():
     script = (
-        "import os, signal, time\nfrom streamsvm.connectors.trainer.trainer import stop_on_signals\n"
+        "import os, signal, time\nfrom streamsvm.connectors.runtime.process import stop_on_signals\n"
         "with stop_on_signals() as stop:\n"
         "    os.kill(os.getpid(), signal.SIGINT); assert stop()\n"
         "    os.kill(os.getpid(), signal.SIGTERM); time.sleep(60)"
@@ -585,8 +582,8 @@ def test_any_transport_will_do(tmp_path, uninterrupted):
             for verb in (name for name in vars(Transport) if name.islower() and name[0] != "_"):
                 setattr(self, verb, getattr(log, verb))
 
-    with LocalLog(settings.log.dir) as log, Watchdog(0) as watchdog:
-        states = Daemon(settings, Narrow(log), lambda: False, Health(), Metrics(), watchdog).run()
+    with LocalLog(settings.log.dir) as log:
+        states = Trainer(settings, Narrow(log), lambda: False, Health(), Metrics()).run()
     assert outcome(settings, states[0]) == uninterrupted
 
 

@@ -19,6 +19,7 @@ from streamsvm.connectors.records.files import Columns, read_events
 from streamsvm.connectors.records.formats.avro import AvroFormat, SchemaError
 from streamsvm.connectors.records.labels import Label
 from streamsvm.connectors.runtime.folders import FileError
+from streamsvm.connectors.settings.loading import load
 from streamsvm.connectors.settings.sections import (
     ConfigError,
     EstimateSettings,
@@ -26,7 +27,6 @@ from streamsvm.connectors.settings.sections import (
     LabelSettings,
     LogSettings,
     Settings,
-    load,
 )
 from streamsvm.connectors.trainer.state.checkpoint import Checkpoint, CheckpointError, CheckpointStore, load_newest
 from streamsvm.connectors.trainer.state.models import SingleModel

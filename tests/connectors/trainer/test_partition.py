@@ -24,25 +24,18 @@ from streamsvm.connectors.logs.segments import Appender
 from streamsvm.connectors.logs.transport import PositionRefused, Unavailable
 from streamsvm.connectors.records import published as publish
 from streamsvm.connectors.records.published import read_newest, unpack_model
-from streamsvm.connectors.runtime.http import Health, Metrics
-from streamsvm.connectors.runtime.watchdog import Watchdog
-from streamsvm.connectors.settings.sections import (
-    DaemonSettings,
-    FeatureSettings,
-    JoinSettings,
-    LogSettings,
-    ModelSettings,
-    Settings,
-)
-from streamsvm.connectors.trainer import partition
-from streamsvm.connectors.trainer import trainer as daemon
-from streamsvm.connectors.trainer.partition import RecordsLost
+from streamsvm.connectors.runtime.health import Health
+from streamsvm.connectors.runtime.metrics import Metrics
+from streamsvm.connectors.settings.model import ModelSettings
+from streamsvm.connectors.settings.sections import DaemonSettings, FeatureSettings, JoinSettings, LogSettings, Settings
+from streamsvm.connectors.trainer import partition, trainer
+from streamsvm.connectors.trainer.inputs import RecordsLost
+from streamsvm.connectors.trainer.processing import Processor
 from streamsvm.connectors.trainer.state import journal
 from streamsvm.connectors.trainer.state.checkpoint import Checkpoint, CheckpointError, checkpoint_files
 from streamsvm.connectors.trainer.state.models import KeyedModels
 from streamsvm.connectors.trainer.state.state import TooManyBadRecords
-from streamsvm.connectors.trainer.trainer import Daemon
-from streamsvm.connectors.trainer.training import Training
+from streamsvm.connectors.trainer.trainer import Trainer
 from streamsvm.core import snapshot
 
 START = 1_700_000_000_000  # milliseconds
@@ -190,7 +183,7 @@ def wide_traffic(n, seed=0, n_keys=0):
 def uninterrupted(tmp_path_factory):
     settings = configure(tmp_path_factory.mktemp("uninterrupted"))
     append(settings, traffic(600))
-    return outcome(settings, daemon.run(settings))
+    return outcome(settings, trainer.run(settings))
 
 
 def test_all_kinds_of_labels_find_their_events(uninterrupted):
@@ -217,7 +210,7 @@ def test_a_window_of_the_events_own_time(tmp_path, labels):
         rows["events"].append((START, None, event if labels else {**event, "y": y}))
         rows["labels"].append((START, None, {"id": i, "y": y}))
     append(settings, rows)
-    model = daemon.run(settings)[0].model
+    model = trainer.run(settings)[0].model
     s = model._expansion
     latest = 1000 * (START + 500 * 199)
     assert 55 <= model.n_members <= 60
@@ -237,7 +230,7 @@ def test_what_is_learned_is_what_the_labels_say(tmp_path):
     append(settings, {"events": events, "labels": labels})
     other = configure(tmp_path / "inline", log={"labels": ""}, daemon={"batch": 1}, features={"scale": "none"})
     append(other, {"events": inline})
-    state, expected = daemon.run(settings)[0], daemon.run(other)[0]
+    state, expected = trainer.run(settings)[0], trainer.run(other)[0]
     assert state.model.digest() == expected.model.digest()
     margins = {json.loads(value)["margin"] for value in predictions(settings).values()}
     assert margins == {0.0}  # all came before the first label
@@ -271,7 +264,7 @@ def test_corrected_or_taken_back_the_model_forgets_what_it_learned(tmp_path):
     lessons += [(5, not truth[5]), (6, None), (7, not truth[7]), (7, truth[7]), (8, None), (8, True), (6, False)]
     rows = [says(20 + n / 100, i, y) for n, (i, y) in enumerate(lessons)]
     append(settings, {"events": [(START + i, None, event) for i, event in enumerate(events)], "labels": rows})
-    state = daemon.run(settings)[0]
+    state = trainer.run(settings)[0]
     assert state.model.digest() == retrained(state, settings, *([lesson] for lesson in lessons)).digest()
     counters = state.join.counters
     assert (counters.matched, counters.corrected, counters.undone, counters.unmatched) == (60, 5, 2, 0)
@@ -290,7 +283,7 @@ def test_what_is_corrected_in_one_cut_is_forgotten_together(tmp_path):
     append(settings, {"events": [(START + i, None, event) for i, event in enumerate(events)]})
     for labels in (first, rows):  # two cuts
         append(settings, {"labels": labels})
-        state = daemon.run(settings)[0]
+        state = trainer.run(settings)[0]
     taught = [(1, not truth[1]), (36, True), (2, None), (37, False), (3, truth[3])]
     assert state.model.digest() == retrained(state, settings, list(enumerate(truth[:36])), taught).digest()
     assert 38 not in state.model.support_ids
@@ -301,7 +294,7 @@ def test_a_weight_that_is_corrected_is_the_member_s(tmp_path):
     settings = configure(tmp_path, daemon={"batch": 1}, features={"scale": "none"})
     rows = [says(1, 0, True, weight=2.0), says(2, 1, False), says(3, 0, True, weight=0.5, rev=1)]
     append(settings, {"events": [(START, None, {"id": i, "x": {"a": float(i)}}) for i in range(2)], "labels": rows})
-    state = daemon.run(settings)[0]
+    state = trainer.run(settings)[0]
     expected = LASVM(**settings.model.parameters())
     expected.learn_one({"a": 0.0}, True, w=2.0, id=0)
     expected.learn_one({"a": 1.0}, False, id=1)
@@ -317,7 +310,7 @@ def test_a_flood_of_labels_with_made_up_ids_costs_no_event_its_place(tmp_path):
     flood = [says(1, f"made-up-{i}", True) for i in range(1000)]
     rows = {"events": [(START + i, None, event) for i, event in enumerate(events)]}
     append(settings, {**rows, "labels": [*flood, *(says(2, i, y) for i, y in enumerate(truth))]})
-    counters = daemon.run(settings)[0].join.counters
+    counters = trainer.run(settings)[0].join.counters
     assert (counters.matched, counters.dropped) == (20, 0)
 
 
@@ -334,7 +327,7 @@ def test_an_example_whose_event_is_gone_is_corrected_or_taken_back(tmp_path, cap
     events = [(START + i, key, {"id": i, "x": x, "y": i > 1}) for i, x in enumerate(xs)]
     late = [says(200, 0, None), says(201, 3, False), says(202, 17, True), says(203, 18, None), says(204, 3, False)]
     append(settings, {"events": events, "labels": [(time, key, value) for time, _, value in late]})
-    state = daemon.run(settings)[0]
+    state = trainer.run(settings)[0]
     expected = LASVM(**settings.model.parameters())
     expected.learn_many(xs, [False, False, True, True], ids=range(4))
     assert (expected.forget(0), expected.relabel(3, False)) == (1, 1)
@@ -344,7 +337,7 @@ def test_an_example_whose_event_is_gone_is_corrected_or_taken_back(tmp_path, cap
     if why == "memory":
         assert state.join.counters.dropped_labels == 3, "the others wait still"
         assert "3 labels found no event" in caplog.text
-    assert everything(daemon.run(settings)[0]) == everything(state)
+    assert everything(trainer.run(settings)[0]) == everything(state)
 
 
 def test_a_model_that_has_only_forgotten_is_published_as_a_newer_one(tmp_path):
@@ -354,7 +347,7 @@ def test_a_model_that_has_only_forgotten_is_published_as_a_newer_one(tmp_path):
     published = []
     for labels in ([], [says(1, 3, None)], [says(200, 2, None)]):  # the last when the event is gone
         append(settings, {"labels": labels})
-        state = daemon.run(settings)[0]
+        state = trainer.run(settings)[0]
         with LocalLog(settings.log.dir) as log:
             published.append(read_newest(log, "model", time.monotonic() + 60)["p0"])
         model, *_ = unpack_model(published[-1].blob)
@@ -369,7 +362,7 @@ def test_a_model_that_is_too_large_to_publish_is_told_and_counted(tmp_path, monk
     append(settings, {"events": [(START + i, None, {"id": i, "x": {"a": float(i)}, "y": i > 1}) for i in range(4)]})
     metrics = Metrics()
     with LocalLog(settings.log.dir) as log:
-        state = Daemon(settings, log, lambda: False, Health(), metrics, Watchdog(0)).run()[0]
+        state = Trainer(settings, log, lambda: False, Health(), metrics).run()[0]
     assert state.counters.learned == 4
     assert read(settings, "model") == []
     assert "scorers keep the model that they have: blob has" in caplog.text
@@ -380,7 +373,7 @@ def test_labels_that_are_early_make_no_models(tmp_path):
     settings = configure(tmp_path, daemon={"per": "key"}, features={"scale": "none"})
     labels = [(START + i, b"key-%d" % i, {"id": i, "y": True}) for i in range(9)]
     append(settings, {"events": [(START + 9, b"key-3", {"id": 3, "x": {"a": 1.0}})], "labels": labels})
-    state = daemon.run(settings)[0]
+    state = trainer.run(settings)[0]
     assert (state.counters.learned, state.counters.late, len(state.models)) == (1, 0, 1)
     assert [key for key, _ in state.models.changed()] == [b"key-3"]
 
@@ -389,14 +382,14 @@ def test_a_checkpoint_from_before_anything_was_forgotten_goes_on(tmp_path):
     settings = configure(tmp_path)
     rows = traffic(200)
     append(settings, {"events": rows["events"][:100], "labels": rows["labels"][:100]})
-    daemon.run(settings)
+    trainer.run(settings)
     (path,) = checkpoint_files(settings.daemon.state_dir / "p0")[:1]
     new = Checkpoint.from_bytes(snapshot.read(path))
     counters = {name: n for name, n in new.counters.items() if name != "late"}
     arrays = {**new.arrays, "join.counters": new.arrays["join.counters"][:-1]}
     snapshot.write_atomic(path, replace(new, counters=counters, arrays=arrays).to_bytes())
     append(settings, {topic: values[100:] for topic, values in rows.items()})
-    state = daemon.run(settings)[0]
+    state = trainer.run(settings)[0]
     assert state.offset == 200
     assert state.join.counters.undone > 0
 
@@ -404,9 +397,9 @@ def test_a_checkpoint_from_before_anything_was_forgotten_goes_on(tmp_path):
 def test_twice_is_the_same(tmp_path, uninterrupted):
     settings = configure(tmp_path)
     append(settings, traffic(600))
-    states = daemon.run(settings)
+    states = trainer.run(settings)
     assert outcome(settings, states) == uninterrupted
-    assert everything(daemon.run(settings)[0]) == uninterrupted[0][0]  # read from its checkpoint
+    assert everything(trainer.run(settings)[0]) == uninterrupted[0][0]  # read from its checkpoint
 
 
 @pytest.mark.parametrize("n_polled", [3, 17, 10_000])
@@ -414,10 +407,10 @@ def test_twice_is_the_same(tmp_path, uninterrupted):
 def test_cuts_do_not_depend_on_how_records_are_polled(tmp_path, monkeypatch, labels, n_polled):
     found = []
     for name, n in (("some", n_polled), ("usual", 500)):
-        monkeypatch.setattr(daemon, "_POLL_RECORDS", n)
+        monkeypatch.setattr(trainer, "_POLL_RECORDS", n)
         settings = configure(tmp_path / name, log={"labels": labels}, daemon={"batch": 64})
         append(settings, traffic(200))
-        found.append(outcome(settings, daemon.run(settings)))
+        found.append(outcome(settings, trainer.run(settings)))
     assert found[0] == found[1]
 
 
@@ -444,7 +437,7 @@ def test_killed_at_every_few_steps_it_ends_the_same(tmp_path, monkeypatch, chang
         settings = small(tmp_path / str(place), **changes)
         with pytest.raises(Killed):
             run_with(settings, Fuse(place), monkeypatch)
-        assert outcome(settings, daemon.run(settings)) == expected, f"killed at step {place}"
+        assert outcome(settings, trainer.run(settings)) == expected, f"killed at step {place}"
 
 
 @pytest.mark.parametrize("seed", [1])
@@ -545,7 +538,7 @@ def test_killed_anywhere_a_follower_ends_the_same(tmp_path_factory, monkeypatch,
     rng = np.random.default_rng(0)
     warm_up = {"events": [(START, None, an_event(100 + i, rng)[0]) for i in range(3)]}
     chunks = [warm_up, *(chunk_by_topic(chunk, rng) for chunk in chunks)]
-    monkeypatch.setattr(daemon, "POLL_SECONDS", 0.0)
+    monkeypatch.setattr(trainer, "POLL_SECONDS", 0.0)
     monkeypatch.setattr(journal, "TRIES", 10**9)
     folder = tmp_path_factory.mktemp("live")
     changes = {**changes, "max_bad": 1.0}
@@ -555,7 +548,7 @@ def test_killed_anywhere_a_follower_ends_the_same(tmp_path_factory, monkeypatch,
 
 
 def test_a_label_before_its_event_is_learned_with_it(tmp_path, monkeypatch):
-    monkeypatch.setattr(daemon, "POLL_SECONDS", 0.0)
+    monkeypatch.setattr(trainer, "POLL_SECONDS", 0.0)
     rng = np.random.default_rng(0)
     events = [(START + i, None, an_event(i, rng)[0]) for i in range(6)]
     early = {"labels": [(START, None, {"id": 5, "y": True})]}
@@ -569,14 +562,14 @@ def test_a_label_before_its_event_is_learned_with_it(tmp_path, monkeypatch):
 
 def test_the_order_of_arrival_counts_even_where_timestamps_say_otherwise(tmp_path, monkeypatch):
     """What was learned live is not what the whole log would give, and a kill must not tell them apart."""
-    monkeypatch.setattr(daemon, "POLL_SECONDS", 0.0)
+    monkeypatch.setattr(trainer, "POLL_SECONDS", 0.0)
     rows = traffic(48)
     seen = {"events": rows["events"][:20]}, {"labels": rows["labels"]}, {"events": rows["events"][20:]}
     settings, (live_states, *_) = live(tmp_path / "live", monkeypatch, seen, checkpoint_records=10**6, batch=16)
     _, (killed, *_) = live(tmp_path / "killed", monkeypatch, seen, [250], checkpoint_records=10**6, batch=16)
     again = replace(settings, daemon=replace(settings.daemon, state_dir=tmp_path / "again", follow=False))
     assert killed == live_states
-    assert everything(daemon.run(again)[0])["digest"] != live_states[0]["digest"]
+    assert everything(trainer.run(again)[0])["digest"] != live_states[0]["digest"]
 
 
 def test_a_smaller_batch_takes_the_cuts_of_a_larger_one_again(tmp_path, monkeypatch):
@@ -584,20 +577,20 @@ def test_a_smaller_batch_takes_the_cuts_of_a_larger_one_again(tmp_path, monkeypa
     settings = configure(tmp_path, daemon={"batch": 1500, "checkpoint_records": 10**6})
     append(settings, traffic(1500))
     with monkeypatch.context() as patch:
-        patch.setattr(Training, "_learn", Fuse(1).around(Training._learn))
+        patch.setattr(Processor, "_learn", Fuse(1).around(Processor._learn))
         with pytest.raises(Killed):
-            daemon.run(settings)
+            trainer.run(settings)
     smaller = replace(settings, daemon=replace(settings.daemon, batch=16))
     calls = []
-    states = daemon.run(smaller, lambda: calls.append(1) or len(calls) > 1000)
+    states = trainer.run(smaller, lambda: calls.append(1) or len(calls) > 1000)
     assert states[0].offset == 1500
     assert states[0].counters.predicted == len(predictions(settings)) == 1499
 
 
 def test_a_large_cut_after_a_small_one_is_taken_again(tmp_path, monkeypatch):
     """Reading goes on although more is in memory than would do for the small one."""
-    monkeypatch.setattr(daemon, "POLL_SECONDS", 0.0)
-    monkeypatch.setattr(daemon, "_POLL_RECORDS", 50)
+    monkeypatch.setattr(trainer, "POLL_SECONDS", 0.0)
+    monkeypatch.setattr(trainer, "_POLL_RECORDS", 50)
     rng = np.random.default_rng(0)
     rows = [(START + i, None, an_event(i, rng)[0]) for i in range(640)]
     chunks = [{"events": rows[:40]}, {"events": rows[40:]}]
@@ -610,7 +603,7 @@ def test_a_large_cut_after_a_small_one_is_taken_again(tmp_path, monkeypatch):
         join={"ttl_seconds": 20.0},
     )
     settings.log.dir.mkdir(parents=True)
-    consume = Training.consume
+    consume = Processor.process
 
     def die(self, events, labels, state):
         consume(self, events, labels, state)
@@ -618,24 +611,24 @@ def test_a_large_cut_after_a_small_one_is_taken_again(tmp_path, monkeypatch):
             raise Killed
 
     with monkeypatch.context() as patch:
-        patch.setattr(Training, "consume", die)
+        patch.setattr(Processor, "process", die)
         with pytest.raises(Killed):
-            daemon.run(settings, Script(settings, chunks))
+            trainer.run(settings, Script(settings, chunks))
     smaller = replace(settings, daemon=replace(settings.daemon, batch=8, follow=False))
     calls = []
-    assert outcome(settings, daemon.run(smaller, lambda: calls.append(1) or len(calls) > 1000)) == expected
+    assert outcome(settings, trainer.run(smaller, lambda: calls.append(1) or len(calls) > 1000)) == expected
 
 
 def test_without_its_checkpoints_it_begins_again(tmp_path, uninterrupted):
     """As the message about damaged ones says; journals that are left mean nothing."""
     settings = configure(tmp_path)
     append(settings, traffic(600))
-    daemon.run(settings)
+    trainer.run(settings)
     for path in checkpoint_files(settings.daemon.state_dir / "p0"):
         path.unlink()
     for path in list(settings.daemon.state_dir.glob("p0/journal-*")):
         path.write_text("cut 300 350\ncut 600 740\n")
-    assert outcome(settings, daemon.run(settings)) == uninterrupted
+    assert outcome(settings, trainer.run(settings)) == uninterrupted
 
 
 # --- records that kill ------------------------------------------------------------------------------------------------
@@ -645,21 +638,21 @@ def run_until_done(settings, error=Killed):
     """As a supervisor does; the states at last, and how many times it was necessary to start again."""
     for n_crashes in range(60):
         with contextlib.suppress(error):
-            return daemon.run(settings), n_crashes
+            return trainer.run(settings), n_crashes
     raise AssertionError("it never ends")
 
 
 @pytest.fixture
 def deadly(monkeypatch):
     """Records whose value contains a marker kill the process when they are consumed."""
-    consume = Training.consume
+    consume = Processor.process
 
     def consume_or_die(self, events, labels, state):
         if any(b"deadly" in (record.value or b"") for record in (*events, *labels)):
             raise Killed
         consume(self, events, labels, state)
 
-    monkeypatch.setattr(Training, "consume", consume_or_die)
+    monkeypatch.setattr(Processor, "process", consume_or_die)
 
 
 @pytest.mark.parametrize("topic", ["events", "labels"])
@@ -693,7 +686,7 @@ def test_what_is_left_of_a_deadly_cut_is_learned(tmp_path, deadly):
     rows["labels"] = [row for row in rows["labels"] if isinstance(row[2], dict)]
     without = configure(tmp_path / "without", daemon={"batch": 1})
     append(without, {**rows, "events": [row for i, row in enumerate(rows["events"]) if i != 61]})
-    expected = daemon.run(without)[0]
+    expected = trainer.run(without)[0]
     settings = configure(tmp_path / "with", daemon={"batch": 1})
     time = rows["events"][61][0]
     append(settings, {**rows, "events": [*rows["events"][:61], (time, None, b"deadly"), *rows["events"][62:]]})
@@ -707,7 +700,7 @@ def test_a_suspected_cut_is_cleared_when_its_records_do_no_harm(tmp_path, monkey
     """A process that was killed from outside: nothing is put aside, and the cuts are large again."""
     settings = configure(tmp_path)
     append(settings, traffic(200))
-    consume = Training.consume
+    consume = Processor.process
     kills, sizes = [], []
 
     def dying(self, events, labels, state):
@@ -717,7 +710,7 @@ def test_a_suspected_cut_is_cleared_when_its_records_do_no_harm(tmp_path, monkey
         sizes.append(len(events) + len(labels))
         consume(self, events, labels, state)
 
-    monkeypatch.setattr(Training, "consume", dying)
+    monkeypatch.setattr(Processor, "process", dying)
     states, n_crashes = run_until_done(settings)
     assert n_crashes == journal.TRIES
     assert states[0].offset == 200
@@ -737,7 +730,7 @@ def test_a_suspect_stays_one_until_all_its_records_were_taken(tmp_path, deadly):
     append(settings, {"events": events[:3], "labels": labels})
     for _ in range(journal.TRIES):
         with pytest.raises(Killed):
-            daemon.run(settings)
+            trainer.run(settings)
     append(settings, {"events": events[3:]})
     states, n_crashes = run_until_done(settings)
     assert n_crashes == journal.TRIES
@@ -751,8 +744,8 @@ def test_orderly_failures_are_no_crashes(tmp_path):
     append(settings, traffic(200))
     for _ in range(3 * journal.TRIES):
         with pytest.raises(TooManyBadRecords):
-            daemon.run(settings)
-    states = daemon.run(replace(settings, daemon=replace(settings.daemon, max_bad=0.1)))
+            trainer.run(settings)
+    states = trainer.run(replace(settings, daemon=replace(settings.daemon, max_bad=0.1)))
     assert states[0].offset == 200
     assert {reason for reason, _ in refused(settings).values()} == {"not-json", "bad-label"}
 
@@ -765,13 +758,13 @@ def test_each_partition_has_a_model_and_outputs_of_its_own(tmp_path):
     settings = configure(tmp_path)
     for number in range(4):
         append(settings, traffic(60 + 20 * number, seed=number), number)
-    states = daemon.run(settings)
+    states = trainer.run(settings)
     assert states.keys() == {0, 1, 2, 3}
     assert len({state.models.digest() for state in states.values()}) == 4
     for number, state in states.items():
         alone = configure(tmp_path / str(number))
         append(alone, traffic(60 + 20 * number, seed=number))
-        assert everything(daemon.run(alone)[0]) == everything(state)
+        assert everything(trainer.run(alone)[0]) == everything(state)
     for record in read(settings, "predictions"):
         assert json.loads(record.value)["src"].startswith(f"events-{record.partition}-")
     assert Counter(record.partition for record in read(settings, "predictions")) == {0: 59, 1: 79, 2: 99, 3: 119}
@@ -800,7 +793,7 @@ def test_killed_with_several_partitions_it_ends_the_same(tmp_path, monkeypatch):
         settings = four_partitions(tmp_path / str(place))
         with pytest.raises(Killed):
             run_with(settings, Fuse(place), monkeypatch)
-        assert outcome(settings, daemon.run(settings)) == expected, f"killed at step {place}"
+        assert outcome(settings, trainer.run(settings)) == expected, f"killed at step {place}"
 
 
 class TransactionalLog(LocalLog):
@@ -829,7 +822,7 @@ class TransactionalLog(LocalLog):
 
 def test_killed_in_transactions_each_event_is_predicted_once(tmp_path, monkeypatch):
     """Also when it is killed again while it takes the cuts of its journals again."""
-    monkeypatch.setattr(daemon, "LocalLog", TransactionalLog)
+    monkeypatch.setattr(trainer, "LocalLog", TransactionalLog)
 
     def run(settings, fuse):
         monkeypatch.setattr(TransactionalLog, "fuse", fuse)
@@ -856,8 +849,8 @@ def test_killed_in_transactions_each_event_is_predicted_once(tmp_path, monkeypat
 def test_no_partition_leaves_a_transaction_that_cannot_end_yet(tmp_path, monkeypatch):
     settings = four_partitions(tmp_path, exactly_once=True)
     health = Health()
-    with TransactionalLog(settings.log.dir) as log, Watchdog(0) as watchdog:
-        running = daemon.Daemon(settings, log, lambda: False, health, Metrics(), watchdog)
+    with TransactionalLog(settings.log.dir) as log:
+        running = trainer.Trainer(settings, log, lambda: False, health, Metrics())
         running.assigned([0, 1])
         with monkeypatch.context() as patch:
             patch.setattr(log, "flush", lambda: (_ for _ in ()).throw(Unavailable("no acknowledgement")))
@@ -871,11 +864,11 @@ def test_a_partition_that_cannot_be_opened_leaves_nothing_open(tmp_path):
     settings = configure(tmp_path)
     for number in range(3):
         append(settings, traffic(60, seed=number), number)
-    daemon.run(settings)
+    trainer.run(settings)
     for path in checkpoint_files(settings.daemon.state_dir / "p2"):
         path.write_bytes(b"")
     with pytest.raises(CheckpointError, match="p2"):
-        daemon.run(settings)
+        trainer.run(settings)
 
 
 # --- a model for each key ---------------------------------------------------------------------------------------------
@@ -889,7 +882,7 @@ def keyed(folder, max_models=1000, n=300, **changes):
 
 def test_there_is_a_model_for_each_key_that_was_learned(tmp_path):
     settings = keyed(tmp_path)
-    (state,) = daemon.run(settings).values()
+    (state,) = trainer.run(settings).values()
     assert isinstance(state.models, KeyedModels)
     assert len(state.models) == 20
     rows = traffic(400, n_keys=20)
@@ -900,20 +893,20 @@ def test_there_is_a_model_for_each_key_that_was_learned(tmp_path):
         labels = [row for row in rows["labels"] if isinstance(row[2], bytes) or row[2]["id"] not in others]
         alone = configure(tmp_path / key.decode(), features={"scale": "none"}, daemon={"batch": 1})
         append(alone, {"events": mine, "labels": labels})
-        expected = daemon.run(alone)[0].model
+        expected = trainer.run(alone)[0].model
         unscaled = configure(tmp_path / "all", features={"scale": "none"}, daemon={"per": "key", "batch": 1})
         if not unscaled.log.dir.exists():
             append(unscaled, rows)
-        found = daemon.run(unscaled)[0].models.to_predict(key)
+        found = trainer.run(unscaled)[0].models.to_predict(key)
         assert found.digest() == expected.digest()
 
 
 def test_models_that_wait_on_disk_are_no_others(tmp_path, monkeypatch):
     settings = keyed(tmp_path / "many")
-    expected = outcome(settings, daemon.run(settings))
+    expected = outcome(settings, trainer.run(settings))
     for number, max_models in enumerate((2, 19)):
         settings = keyed(tmp_path / str(number), max_models)
-        states = daemon.run(settings)
+        states = trainer.run(settings)
         assert len(list(states[0].models.in_memory())) <= max_models
         assert outcome(settings, states) == expected
     monkeypatch.setattr(journal, "TRIES", 10**9)
@@ -935,21 +928,21 @@ def test_keys_that_only_were_predicted_have_no_model(tmp_path):
         event, y = an_event(i, rng)
         rows.append((START + i, b"%d" % (i % 6), event | ({"y": y} if i % 2 else {})))
     append(settings, {"events": rows})
-    first = daemon.run(settings)[0]
+    first = trainer.run(settings)[0]
     assert len(first.models) == 3
-    assert daemon.run(settings)[0].models.digest() == first.models.digest()
+    assert trainer.run(settings)[0].models.digest() == first.models.digest()
 
 
 def test_files_of_models_are_removed_when_nobody_needs_them(tmp_path):
     settings = keyed(tmp_path, max_models=2, n=600, checkpoint_records=32, keep=2)
-    daemon.run(settings)
+    trainer.run(settings)
     folder = settings.daemon.state_dir / "p0"
     files = sorted(folder.glob("models-*"))
     assert 1 <= len(files) < 20
     assert max(int(path.name[-10:]) for path in files) > 25
     assert len(checkpoint_files(folder)) == 2
     checkpoint_files(folder)[0].write_bytes(b"")  # the one before has all that it needs, too
-    assert outcome(settings, daemon.run(settings))[0][0]["counters"]["predicted"] == 599
+    assert outcome(settings, trainer.run(settings))[0][0]["counters"]["predicted"] == 599
 
 
 # --- where it begins --------------------------------------------------------------------------------------------------
@@ -973,20 +966,20 @@ def test_records_that_are_gone_before_they_were_read_stop_it(tmp_path, topic):
     rows = traffic(400)
     first = {"events": rows["events"][:100], "labels": rows["labels"][:100]}
     append(settings, first, segment_bytes=4000)
-    daemon.run(settings)
+    trainer.run(settings)
     append(settings, {topic: rows[topic][100:300]}, segment_bytes=4000)
     start = remove_segments(settings, topic)
     assert start > 150
     for _ in range(2):
-        with pytest.raises(RecordsLost, match=rf"{topic}-0 begins at offset {start}, and 100 is next.*on_data_loss"):
-            daemon.run(settings)
+        with pytest.raises(RecordsLost, match=rf"{topic}-0 begins at offset {start}, .* 100 is next.*on_data_loss"):
+            trainer.run(settings)
     skipping = replace(settings, daemon=replace(settings.daemon, on_data_loss="skip"))
     for _ in range(3):  # counted once, however often it is started
-        (state,) = daemon.run(skipping).values()
+        (state,) = trainer.run(skipping).values()
         assert state.counters.lost == start - 100
     assert getattr(state, "offset" if topic == "events" else "labels_offset") == 300
     append(settings, {topic: rows[topic][300:]}, segment_bytes=4000)
-    daemon.run(settings)
+    trainer.run(settings)
 
 
 def test_what_is_lost_is_counted_once_even_if_nothing_follows(tmp_path):
@@ -994,14 +987,14 @@ def test_what_is_lost_is_counted_once_even_if_nothing_follows(tmp_path):
     settings = configure(tmp_path, daemon={"on_data_loss": "skip", "checkpoint_records": 1})
     rows = traffic(400)
     append(settings, {"events": rows["events"][:100], "labels": rows["labels"][:100]}, segment_bytes=4000)
-    daemon.run(settings)
+    trainer.run(settings)
     append(settings, {"labels": rows["labels"][100:300]}, segment_bytes=4000)
     for path in (settings.log.dir / "labels" / "0").glob("*.log"):
         path.unlink()
     (settings.log.dir / "labels" / "0" / f"{300:020d}.log").touch()
     for i in range(3):
         append(settings, {"events": rows["events"][100 + 20 * i : 120 + 20 * i]})
-        (state,) = daemon.run(settings).values()
+        (state,) = trainer.run(settings).values()
         assert (state.offset, state.counters.lost) == (120 + 20 * i, 200)
 
 
@@ -1020,15 +1013,15 @@ class Retaining(LocalLog):
 
 @pytest.mark.parametrize("on_data_loss", ["fail", "skip"])
 def test_records_that_go_while_it_runs_are_lost_no_more_than_once(tmp_path, monkeypatch, on_data_loss):
-    monkeypatch.setattr(daemon, "LocalLog", Retaining)
-    monkeypatch.setattr(daemon, "_POLL_RECORDS", 40)
+    monkeypatch.setattr(trainer, "LocalLog", Retaining)
+    monkeypatch.setattr(trainer, "_POLL_RECORDS", 40)
     settings = configure(tmp_path, daemon={"on_data_loss": on_data_loss, "batch": 8})
     append(settings, {**traffic(400), "labels": []}, segment_bytes=4000)
     if on_data_loss == "fail":
         with pytest.raises(RecordsLost):
-            daemon.run(settings)
+            trainer.run(settings)
         return
-    (state,) = daemon.run(settings).values()
+    (state,) = trainer.run(settings).values()
     numbers = sorted(int(src.split("-")[2]) for src in predictions(settings))
     missing = set(range(400)) - {133, *numbers}
     assert numbers[-1] == 399
@@ -1040,23 +1033,23 @@ def test_a_log_that_begins_late_is_no_loss_for_who_begins_there(tmp_path):
     settings = configure(tmp_path)
     append(settings, traffic(400), segment_bytes=4000)
     start = remove_segments(settings, "events", 8)
-    (state,) = daemon.run(settings).values()
+    (state,) = trainer.run(settings).values()
     assert (state.counters.lost, state.offset) == (0, 400)
     assert len(predictions(settings)) == 400 - start - (start <= 133)
 
 
 def test_latest_begins_with_what_comes_from_now_on(tmp_path, monkeypatch):
-    monkeypatch.setattr(daemon, "POLL_SECONDS", 0.0)
+    monkeypatch.setattr(trainer, "POLL_SECONDS", 0.0)
     rows = traffic(200)
     settings = configure(tmp_path, daemon={"start": "latest", "follow": True})
     append(settings, {"events": rows["events"][:80], "labels": rows["labels"][:60]})
     script = Script(settings, [{}, {"events": rows["events"][80:]}, {"labels": rows["labels"][60:]}])
-    (state,) = daemon.run(settings, script).values()
+    (state,) = trainer.run(settings, script).values()
     assert {int(src.split("-")[2]) for src in predictions(settings)} == set(range(80, 200))
     assert (state.offset, state.labels_offset) == (200, len(rows["labels"]))
     assert state.counters.lost == 0
     append(settings, {"events": traffic(10, seed=5)["events"]})
-    (state,) = daemon.run(replace(settings, daemon=replace(settings.daemon, follow=False))).values()
+    (state,) = trainer.run(replace(settings, daemon=replace(settings.daemon, follow=False))).values()
     assert state.offset == 210  # a checkpoint says more than "latest"
 
 
@@ -1067,7 +1060,7 @@ def test_a_warm_up_may_be_longer_than_what_is_kept_in_memory(tmp_path, monkeypat
     for name, batch in (("small", 2), ("large", 400)):
         settings = configure(tmp_path / name, features={"warmup": 300}, daemon={"batch": batch})
         append(settings, rows)
-        (state,) = daemon.run(settings).values()
+        (state,) = trainer.run(settings).values()
         assert state.offset == 500
         found.append(state.scaler.to_bytes())
     assert found[0] == found[1]
@@ -1109,7 +1102,7 @@ def test_what_is_read_ahead_is_bounded_in_bytes(tmp_path, monkeypatch, held):
         settings = configure(tmp_path / name, limits=limits, features={"warmup": 5})
         append(settings, rows)
         held[0] = 0
-        found.append(outcome(settings, daemon.run(settings)))
+        found.append(outcome(settings, trainer.run(settings)))
         if name == "roomy":
             assert held[0] > 2_000_000
         else:
@@ -1130,7 +1123,7 @@ def test_killed_again_and_again_with_large_records_it_ends_the_same(tmp_path, mo
     rng = random.Random(seed)
     undisturbed = configure(tmp_path / "undisturbed")
     append(undisturbed, rows)
-    expected = outcome(undisturbed, daemon.run(undisturbed))
+    expected = outcome(undisturbed, trainer.run(undisturbed))
     settings = configure(tmp_path / "killed")
     append(settings, rows)
     states, step = None, 0
@@ -1147,16 +1140,16 @@ def test_the_scale_is_fitted_on_as_many_events_as_there_is_room_for(tmp_path, ca
     rows = padded(traffic(300), 4000)
     settings = configure(tmp_path, features={"warmup": 100}, limits={"read_ahead_mb": 0.1})
     append(settings, rows)
-    (state,) = daemon.run(settings).values()
-    assert "the scale is fitted on 25 events, for more would not fit into limits.read_ahead_mb" in caplog.text
+    (state,) = trainer.run(settings).values()
+    assert "the scale is fitted on only 25 events: more would not fit into limits.read_ahead_mb" in caplog.text
     assert (state.scaler.warmup, state.offset) == (25, 300)
 
 
 def test_a_beginning_without_any_event_is_refused_before_it_fills_the_memory(tmp_path):
     settings = configure(tmp_path, daemon={"max_bad": 1.0}, limits={"read_ahead_mb": 0.1})
     append(settings, {"events": [(START, None, b"x" * 5000)] * 100})
-    with pytest.raises(TooManyBadRecords, match="none of the first 20 records of topic 'events' is an event"):
-        daemon.run(settings)
+    with pytest.raises(TooManyBadRecords, match="the first 20 records of topic 'events' are all bad"):
+        trainer.run(settings)
 
 
 # --- nobody else's business -------------------------------------------------------------------------------------------
@@ -1182,7 +1175,7 @@ def test_only_its_owner_can_read_a_state(tmp_path, umask, per):
     (tmp_path / "log" / "predictions" / "0").mkdir(parents=True)
     (tmp_path / "log" / "dlq" / "0").mkdir(parents=True)
     os.umask(umask)
-    daemon.run(settings)
+    trainer.run(settings)
     state = settings.daemon.state_dir
     found = modes(state)
     assert {name.split("-")[0] for name in found} >= {"p0", "p0/checkpoint", "p0/journal", "p0/epoch"}
@@ -1196,7 +1189,7 @@ def test_a_state_that_others_could_read_gets_files_that_they_cannot(tmp_path):
     settings = configure(tmp_path)
     append(settings, traffic(200))
     (settings.daemon.state_dir / "p0").mkdir(parents=True, mode=0o755)
-    daemon.run(settings)
+    trainer.run(settings)
     found = modes(settings.daemon.state_dir)
     assert found.pop("p0") == 0o755, "perhaps somebody wants it so"
     del found["lock"]
@@ -1214,7 +1207,7 @@ def test_killed_again_and_again_in_a_flood_of_keys_it_ends_the_same(tmp_path, mo
     settings = [configure(tmp_path / name, daemon=daemon_) for name in ("undisturbed", "killed")]
     for each in settings:
         append(each, rows)
-    (expected,) = daemon.run(settings[0]).values()
+    (expected,) = trainer.run(settings[0]).values()
     assert (len(expected.models), expected.models.n_dropped > 50) == (6, True)
     states, step = None, 0
     while states is None:
@@ -1244,7 +1237,7 @@ def test_a_flood_of_names_is_not_learned(tmp_path, caplog, labels):
         rows["labels"].append((START + 100 + i, None, {"id": i, "y": y}))
     rows["events"][30][2]["x"] = {f"too many {j}": 1.0 for j in range(7)}
     append(settings, rows if labels else {"events": rows["events"]})
-    state = daemon.run(settings)[0]
+    state = trainer.run(settings)[0]
     assert len(state.model.feature_names) == 10
     assert (state.counters.predicted, state.counters.bad) == (59, 5)
     assert state.counters.learned == 55
@@ -1262,7 +1255,7 @@ def test_a_dead_letter_of_what_was_not_learned_is_replayed_from_its_topic(tmp_pa
     )
     events = [(START + i, b"k", {"id": i, "x": {f"a{i}": 1.0, "b": 1.0}}) for i in range(2)]
     append(settings, {"events": events, "labels": [says(1, i, bool(i)) for i in range(2)]})
-    daemon.run(settings)
+    trainer.run(settings)
     (letter,) = map(DeadLetter.read, read(settings, "dlq"))
     assert (letter.source, letter.is_shortened) == (("events", "0", "1"), True)
     assert letter.is_of(read(settings, "events")[1])
@@ -1271,9 +1264,9 @@ def test_a_dead_letter_of_what_was_not_learned_is_replayed_from_its_topic(tmp_pa
 def test_the_scale_does_not_learn_a_flood_of_names(tmp_path, caplog):
     settings = configure(tmp_path, features={"warmup": 50}, limits={"event_features": 8, "model_features": 20})
     append(settings, wide_traffic(200))
-    (state,) = daemon.run(settings).values()
+    (state,) = trainer.run(settings).values()
     assert (
-        "the scale is fitted on 27 events, for more would have more features than limits.model_features" in caplog.text
+        "the scale is fitted on only 27 events: more would have more features than limits.model_features" in caplog.text
     )
     assert len(state.scaler._scales) == 20
     assert len(state.model.feature_names) <= 20
@@ -1289,7 +1282,7 @@ def test_killed_again_and_again_in_a_flood_of_names_it_ends_the_same(tmp_path, m
     settings = [configure(tmp_path / name, daemon={"per": per}, limits=limits) for name in ("undisturbed", "killed")]
     for each in settings:
         append(each, rows)
-    expected = outcome(settings[0], daemon.run(settings[0]))
+    expected = outcome(settings[0], trainer.run(settings[0]))
     assert {why for why, _ in expected[2].values()} >= {"too-many-features"}
     states, step = None, 0
     while states is None:
@@ -1307,7 +1300,7 @@ def test_bad_records_do_not_count_for_the_warm_up(tmp_path):
     for name, events in (("good", good), ("mixed", mixed)):
         settings = configure(tmp_path / name, features={"warmup": 100})
         append(settings, {"events": events, "labels": rows["labels"]})
-        (state,) = daemon.run(settings).values()
+        (state,) = trainer.run(settings).values()
         assert state.counters.predicted == 299
         scalers.append(state.scaler.to_bytes())
     assert scalers[0] == scalers[1]

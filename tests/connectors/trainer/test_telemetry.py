@@ -11,11 +11,11 @@ import pytest
 
 from streamsvm.connectors.logs.embedded import LocalLog
 from streamsvm.connectors.logs.segments import Appender
-from streamsvm.connectors.runtime.http import METRICS, Health, Metrics
-from streamsvm.connectors.runtime.watchdog import Watchdog
+from streamsvm.connectors.runtime.health import Health
+from streamsvm.connectors.runtime.metrics import METRICS, Metrics
 from streamsvm.connectors.settings.sections import DaemonSettings, FeatureSettings, JoinSettings, LogSettings, Settings
 from streamsvm.connectors.trainer.telemetry import Telemetry
-from streamsvm.connectors.trainer.trainer import Daemon
+from streamsvm.connectors.trainer.trainer import Trainer
 
 OF_SCORERS = {"streamsvm_refused_snapshots_total"}
 START = 1_700_000_000_000
@@ -55,15 +55,15 @@ def fill(settings, n, partition=0, first=0):
 
 
 @contextlib.contextmanager
-def a_daemon(settings, stop=lambda: False):
-    with LocalLog(settings.log.dir) as log, Watchdog(0) as watchdog:
+def a_trainer(settings, stop=lambda: False):
+    with LocalLog(settings.log.dir) as log:
         metrics = Metrics()
-        yield Daemon(settings, log, stop, Health(), metrics, watchdog), metrics
+        yield Trainer(settings, log, stop, Health(), metrics), metrics
 
 
 def run(settings, stop=lambda: False):
-    with a_daemon(settings, stop) as (daemon, metrics):
-        return daemon.run(), values(metrics)
+    with a_trainer(settings, stop) as (trainer, metrics):
+        return trainer.run(), values(metrics)
 
 
 def values(metrics):
@@ -75,7 +75,7 @@ def values(metrics):
 
 def test_every_counter_is_there_before_anything_is_counted(tmp_path):
     """What watches a counter sees its first increase only if there was a value before."""
-    with a_daemon(configure(tmp_path)) as (_, metrics):
+    with a_trainer(configure(tmp_path)) as (_, metrics):
         found = values(metrics)
     counters = {metric.name for metric in METRICS if metric.kind == "counter"} - OF_SCORERS
     histograms = {f"{metric.name}_count" for metric in METRICS if metric.kind == "histogram"}
@@ -180,9 +180,9 @@ def looked_at(tmp_path, monkeypatch):
     fill(settings, 100)
     fill(settings, 30, 1)
     stop = Looking(40)
-    with a_daemon(settings, stop) as (daemon, metrics):
+    with a_trainer(settings, stop) as (trainer, metrics):
         stop.look = lambda: values(metrics)
-        states = daemon.run()
+        states = trainer.run()
     return stop.seen, states
 
 
@@ -228,17 +228,17 @@ def test_nothing_is_said_about_a_partition_that_is_gone(tmp_path):
     settings = configure(tmp_path)
     fill(settings, 100)
     fill(settings, 60, 1)
-    with a_daemon(settings) as (daemon, metrics):
-        daemon.assigned([0, 1])
+    with a_trainer(settings) as (trainer, metrics):
+        trainer.assigned([0, 1])
         assert values(metrics)["streamsvm_rebalances_total"] == 1
-        for partition in daemon._partitions.values():
-            daemon._telemetry.collect([partition])
+        for partition in trainer._partitions.values():
+            trainer._telemetry.collect([partition])
         assert any('partition="1"' in name for name in values(metrics))
-        daemon.revoked([1])
+        trainer.revoked([1])
         found = values(metrics)
         assert not any('partition="1"' in name for name in found)
         assert any('partition="0"' in name for name in found)
-        daemon.lost([0])
+        trainer.lost([0])
         assert not any("partition=" in name for name in values(metrics))
 
 
@@ -246,15 +246,14 @@ def test_a_partition_that_comes_back_is_counted_on(tmp_path):
     """What it learned elsewhere, in between, is not ours."""
     settings = configure(tmp_path)
     fill(settings, 40)
-    with a_daemon(settings) as (daemon, metrics):
-        daemon.run()
+    with a_trainer(settings) as (trainer, metrics):
+        trainer.run()
         assert values(metrics)["streamsvm_predictions_total"] == 36
         fill(settings, 20, first=40)
-        with Watchdog(0) as watchdog:
-            other = Daemon(settings, daemon._log, lambda: False, Health(), Metrics(), watchdog)
-            assert other.run()[0].counters.predicted == 54
+        other = Trainer(settings, trainer._log, lambda: False, Health(), Metrics())
+        assert other.run()[0].counters.predicted == 54
         fill(settings, 10, first=60)
-        daemon.run()
+        trainer.run()
         found = values(metrics)
     assert found["streamsvm_predictions_total"] == 36 + 9
     assert found["streamsvm_rebalances_total"] == 2
@@ -294,8 +293,8 @@ def test_the_status_line_says_how_it_goes(tmp_path):
     settings = configure(tmp_path)
     fill(settings, 100)
     fill(settings, 60, 1)
-    with a_daemon(settings) as (daemon, _):
-        states = daemon.run()
+    with a_trainer(settings) as (trainer, _):
+        states = trainer.run()
     telemetry = Telemetry(Metrics(), settings.codec())
 
     class Shown:

@@ -1,19 +1,19 @@
-"""Examples of a stream that are kept to be predicted again: the most recent ones, or a uniform sample of all.
+"""The remembered examples of a stream: the most recent ones, or a uniform sample of all.
 
 ======== ======================================================================== ================
 symbol   name                                                                     shape, dtype
 ======== ======================================================================== ================
-n        examples that the sample is of                                           int
-h(n, i)  a number that looks random, from i, the examples so far, and the seed    int below n
-a, b     examples forgotten from the sample, and from the others, that no other   int
-         has made up for
+n        number of examples that the sample represents                            int
+h(n, i)  pseudorandom number from the seed and i, the number of examples so far   int below n
+a, b     examples forgotten from the sample, and from the others, that no later   int
+         example has replaced
 ======== ======================================================================== ================
 
 The sample is a reservoir (Vitter, "Random sampling with a reservoir", ACM TOMS 11, 1985, algorithm R): the n-th example
-takes the place h if there is one.  After some were forgotten it is random pairing (Gemulla, Lehner, Haas, "A dip in the
-reservoir", VLDB 2006): the next examples make up for them, and get into the sample with probability a / (a + b).  As h
-is a function, a memory that was restored goes on as the stored one would.  When examples grow too old, the number of
-those that are not here is taken to be in proportion.
+takes place h, if the sample has such a place.  Once examples were forgotten, it is random pairing (Gemulla, Lehner,
+Haas, "A dip in the reservoir", VLDB 2006): the next examples replace them, and enter the sample with probability
+a / (a + b).  h is a function, so a restored memory goes on as the stored one would.  When examples grow too old, the
+others are assumed to grow old in the same proportion.
 """
 
 import itertools
@@ -31,11 +31,11 @@ KEEP = ("recent", "sample")
 MASK = 2**64 - 1
 
 
-UNKNOWN_AGE = -(2**62)  # of what an older version has stored: older than any window
+UNKNOWN_AGE = -(2**62)  # of examples that version 0.1.0 stored without an age: older than any window
 
 
 class Example(NamedTuple):
-    """An example as it was learned; `born` is its number or its time, whichever the model's window goes by."""
+    """An example as it was learned; `born` is its number, or its time if the model's window is a time."""
 
     x: Mapping
     y: bool
@@ -44,7 +44,7 @@ class Example(NamedTuple):
 
 
 def mixed(number: int, seed: int) -> int:
-    """A 64-bit number that looks random, from two others (the finaliser of SplitMix64)."""
+    """A pseudorandom 64-bit number from two others (the finaliser of SplitMix64)."""
     z = (number + (seed + 1) * 0x9E3779B97F4A7C15) & MASK
     z = ((z ^ (z >> 30)) * 0xBF58476D1CE4E5B9) & MASK
     z = ((z ^ (z >> 27)) * 0x94D049BB133111EB) & MASK
@@ -57,11 +57,11 @@ class Memory:
     Parameters
     ----------
     size
-        How many are kept.
+        Largest number of examples, at least 1.
     keep
-        ``"recent"`` or ``"sample"``.
+        ``"recent"``: the last examples.  ``"sample"``: a uniform sample of all.
     seed
-        Of the sample.
+        Seed of the sample.
     """
 
     def __init__(self, size: int, keep: str, seed: int) -> None:
@@ -73,23 +73,23 @@ class Memory:
         self._n_sampled = 0  # n
         self._missed = [0, 0]  # a, b
         self._examples: dict[int, Example] = {}
-        self._ids: list[int] = []  # in the order of their places
-        self._oldest: float = math.inf  # no example was born before
+        self._ids: list[int] = []  # by place
+        self._oldest: float = math.inf  # a lower bound on every `born`
 
     def __len__(self) -> int:
         return len(self._ids)
 
     @property
     def ids(self) -> list[int]:
-        """Those of the examples."""
+        """The ids of the examples, by place."""
         return self._ids.copy()
 
     def of(self, ids: Sequence[int]) -> list[Example]:
-        """The examples that have these ids."""
+        """The examples with these ids."""
         return [self._examples[number] for number in ids]
 
     def add(self, id: int, example: Example) -> None:
-        """An example has come; it may be kept, and another one may go.  It replaces one of the same id."""
+        """Take an example in, or pass it over; another one may have to go.  It replaces one with the same id."""
         self.n_seen += 1
         if id in self._examples:
             self._examples[id] = example
@@ -108,7 +108,7 @@ class Memory:
             self._oldest = min(self._oldest, example.born)
 
     def _place(self) -> int | None:
-        """Where the example that has come is to be kept; None: nowhere."""
+        """The place of a new example; None if it is passed over."""
         if self.keep == "recent":
             if len(self._ids) == self.size:
                 del self._examples[self._ids.pop(0)]
@@ -124,14 +124,14 @@ class Memory:
         return place if place < self.size else None
 
     def of_interest(self, arrivals: Sequence[int]) -> Sequence[int]:
-        """Those of some arrivals that must be added: of a long batch the recent ones are the last."""
+        """The arrivals that must be added: only the last ones of a long batch, if recent examples are kept."""
         if self.keep == "sample" or len(arrivals) <= self.size:
             return arrivals
         self.n_seen += len(arrivals) - self.size
         return arrivals[-self.size :]
 
     def drop(self, id: int) -> None:
-        """Forget an example, which is here or was passed over."""
+        """Forget an example, whether it is kept or was passed over."""
         is_here = self._examples.pop(id, None) is not None
         if is_here:
             self._ids.remove(id)
@@ -139,7 +139,7 @@ class Memory:
             self._missed[0 if is_here else 1] += 1
 
     def expire(self, born: int) -> None:
-        """Forget the examples that were born then or before."""
+        """Forget the examples that are as old as `born` or older."""
         if born < self._oldest:
             return
         sampled, kept = self._n_sampled - sum(self._missed), len(self._ids)
@@ -151,14 +151,14 @@ class Memory:
         self._oldest = min((example.born for example in self._examples.values()), default=math.inf)
 
     def relabel(self, id: int, y: bool) -> None:
-        """Correct the label of an example, if it is there."""
+        """Correct the label of an example, if it is kept."""
         if id in self._examples:
             self._examples[id] = self._examples[id]._replace(y=y)
 
     # ------------------------------------------------------------------------------------------------------- snapshots
 
     def to_arrays(self) -> tuple[list[Any], dict[str, np.ndarray]]:
-        """The names of the features, and arrays from which `restore` makes an equal memory."""
+        """The names of the features, and the arrays that `restore` takes."""
         examples = self.of(self._ids)
         column_of = {name: column for column, name in enumerate(dict.fromkeys(name for e in examples for name in e.x))}
         return list(column_of), {
@@ -173,7 +173,7 @@ class Memory:
         }
 
     def restore(self, names: Sequence[Any], arrays: Mapping[str, np.ndarray]) -> None:
-        """Take over what `to_arrays` gave; SnapshotError if it cannot have."""
+        """Take over what `to_arrays` gave; SnapshotError if the arrays are invalid."""
         self._require_valid(names, arrays)
         self.n_seen, self._n_sampled, *self._missed = arrays["counts"].tolist()
         self._ids = arrays["ids"].tolist()
@@ -196,7 +196,7 @@ class Memory:
             require_array(arrays, name, dtype, (sizes[name],))
         for name in ("ids", "starts", "columns"):
             require_array(arrays, name, np.int64, (sizes[name],))
-        if "born" in arrays:  # version 0.1.0 did not store it
+        if "born" in arrays:  # Version 0.1.0 did not store it.
             require_array(arrays, "born", np.int64, (n,))
         require_finite(arrays, "w", "values")
         require(n <= self.size and len(np.unique(arrays["ids"])) == n, "it remembers too many examples, or one twice")

@@ -1,0 +1,100 @@
+"""Cuts: which records are consumed together.
+
+A cut has at most `batch` records: those with the earliest timestamps of both topics, events before labels of the same
+time.  All events of a cut are consumed first, then its labels.  A cut ends sooner with the record that reaches 4 MB,
+because a decoded record takes many times its bytes.
+
+While the log is known to have more records, a cut is always full, so the cuts are a function of the log.  When the
+partition has caught up, the records at hand make a cut at once, and the journal remembers it.
+"""
+
+from collections import deque
+from collections.abc import Iterable
+
+from .inputs import CUT_BYTES, Input
+from .state.journal import Cut, Journal, Kind
+
+
+class Cuts:
+    """Makes the cuts of a partition; each is in the journal before it is consumed.
+
+    Parameters
+    ----------
+    events, labels
+        The queues; no labels if the topic of events has the labels, too.
+    batch
+        The most records that a cut has.
+    again
+        Cuts that were taken before a restart, and are taken again first.
+    suspect
+        The cut after these if it has killed the process: its records are taken one by one.
+    """
+
+    def __init__(
+        self, events: Input, labels: Input | None, batch: int, again: Iterable[Cut] = (), suspect: Cut | None = None
+    ) -> None:
+        self._events = events
+        self._labels = labels
+        self._batch = batch
+        self._again = deque(again)
+        self._suspect = suspect
+
+    @property
+    def again(self) -> list[Cut]:
+        """The cuts that still have to be taken again."""
+        return list(self._again)
+
+    def next(self, offset: int, labels_offset: int, journal: Journal) -> Cut | None:
+        """The next cut, which is in the journal by then; None if its records have to be polled first.
+
+        Parameters
+        ----------
+        offset, labels_offset
+            Offsets of the next event and of the next label.
+        journal
+            Where the cut is written down.
+        """
+        if self._again:
+            return self._repeated(journal)
+        n_events, n_labels = self._earliest(1 if self._suspect else self._batch)
+        if n_events + n_labels == 0:
+            return None
+        cut = Cut(
+            Kind.ONE if self._suspect else Kind.CUT,
+            self._events.records[n_events - 1].offset + 1 if n_events else offset,
+            self._labels.records[n_labels - 1].offset + 1 if self._labels and n_labels else labels_offset,
+        )
+        journal.append(cut)
+        if self._suspect and cut.events >= self._suspect.events and cut.labels >= self._suspect.labels:
+            self._suspect = None
+        return cut
+
+    def _repeated(self, journal: Journal) -> Cut | None:
+        cut = self._again[0]
+        if not self._events.reach(cut.events) or (self._labels and not self._labels.reach(cut.labels)):
+            return None  # the batch of the run before may have been larger
+        self._again.popleft()
+        if not self._again:
+            journal.retry()
+        return cut
+
+    def _earliest(self, limit: int) -> tuple[int, int]:
+        """How many events and labels have the earliest timestamps; 0, 0 if the log may have an earlier one."""
+        events = self._events.heads(limit)
+        labels = self._labels.heads(limit) if self._labels else []
+        n_events = n_labels = n_bytes = 0
+        while n_events + n_labels < limit and n_bytes < CUT_BYTES:
+            has_event, has_label = n_events < len(events), n_labels < len(labels)
+            if not (has_event or self._events.is_exhausted):
+                return 0, 0
+            if self._labels and not (has_label or self._labels.is_exhausted):
+                return 0, 0
+            if not has_event and not has_label:
+                break
+            if not has_label or (has_event and events[n_events][0] <= labels[n_labels][0]):
+                n_bytes += events[n_events][1]
+                n_events += 1
+            else:
+                n_bytes += labels[n_labels][1]
+                n_labels += 1
+        return n_events, n_labels
