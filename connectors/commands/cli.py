@@ -33,6 +33,7 @@ from . import (
     doctor,
     export,
     label,
+    labels,
     lag,
     produce,
     replay,
@@ -49,7 +50,8 @@ logger = logging.getLogger(__name__)
 
 # In the order of `streamsvm --help`; each has add_parser(subparsers), whose parser sets `run`.
 COMMANDS = (
-    demo, run, score, label, produce, topics, lag, dlq, replay, crossval, search, report, export, doctor, warmup,
+    demo, run, score, label, labels, produce, topics, lag, dlq, replay,
+    crossval, search, report, export, doctor, warmup,
 )  # fmt: skip
 _BAD_DATA = (
     LogCorruption,

@@ -1,5 +1,6 @@
-"""The values of options, from text to value or to an error that says what is right; and options that several
-commands share.
+"""Options that several commands share, and converters from an option's text to its value.
+
+A converter raises `argparse.ArgumentTypeError`, which says what would be right.
 """
 
 import argparse
@@ -26,8 +27,14 @@ _TOLERANCE = 1e-9  # in steps: rounding must not drop the last value of a range
 
 def add_config(command: argparse.ArgumentParser, nargs: str | None = None) -> None:
     """Add the configuration file and ``--set``."""
-    command.add_argument("config", type=Path, metavar="CONFIG.toml", nargs=nargs)
-    command.add_argument("--set", action="append", default=[], metavar="SECTION.KEY=VALUE", help="override a setting")
+    command.add_argument("config", type=Path, metavar="CONFIG.toml", nargs=nargs, help="the configuration")
+    command.add_argument(
+        "--set",
+        action="append",
+        default=[],
+        metavar="SECTION.KEY=VALUE",
+        help="override a setting; may be given several times",
+    )
 
 
 def add_device(command: argparse.ArgumentParser, what: str) -> None:
@@ -44,7 +51,7 @@ def add_device(command: argparse.ArgumentParser, what: str) -> None:
 
 
 def count(text: str) -> int:
-    """A whole number from 1 to what 32 bits hold."""
+    """A whole number from 1 to 2**31 - 1."""
     return _whole(text, 1, MAX_COUNT)
 
 

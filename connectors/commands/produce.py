@@ -23,7 +23,7 @@ def add_parser(subparsers: options.Subparsers) -> None:
         "LIBSVM format, or npz. An npz file holds X and y, or a CSR matrix as data, indices, indptr and y; its other "
         "arrays are ignored. The whole file is checked before the first record is written."
     )
-    command.add_argument("file", type=Path)
+    command.add_argument("file", type=Path, help="the file to read")
     where = command.add_mutually_exclusive_group(required=True)
     where.add_argument("--dir", type=Path, help="folder of the embedded log")
     where.add_argument("--config", type=Path, metavar="CONFIG.toml", help="configuration that names the log")

@@ -27,7 +27,7 @@ from pathlib import Path
 from streamsvm.connectors.labelling.page import LabellingPage
 from streamsvm.connectors.labelling.service import LabellingService
 from streamsvm.connectors.settings.loading import load
-from streamsvm.connectors.settings.sections import load
+from streamsvm.connectors.settings.loading import load
 
 def serve(folder, port, death):
     class Dying(LabellingService):

@@ -16,7 +16,7 @@ from streamsvm.active import QuestionBook
 from streamsvm.connectors.labelling import book, follower
 from streamsvm.connectors.labelling.book import UnknownQuestion
 from streamsvm.connectors.labelling.oracles import answer_with, read_label, truth_from_field, truth_from_file
-from streamsvm.connectors.labelling.page import question as question_of
+from streamsvm.connectors.labelling.page_server import question as question_of
 from streamsvm.connectors.labelling.service import LabellingService
 from streamsvm.connectors.labelling.terminal import picture
 from streamsvm.connectors.logs.embedded import LocalLog
@@ -796,10 +796,10 @@ def test_the_truth_may_be_in_a_file(tmp_path, settings, trainer, name, content):
         ("truth.jsonl", "[]\n", "line 1: not a JSON object"),
         ("truth.jsonl", "{\n", "line 1: Expecting"),
         ("truth.csv", "id,y\n\xff,1\n", "codec can't decode"),
-        ("truth.npz", "", "must be a file .csv or .jsonl"),
+        ("truth.npz", "", "the name must end with .csv or .jsonl"),
         ("truth.csv", "id,y\n", "has no labels"),
         ("truth.jsonl", "", "has no labels"),
-        ("truth.csv", "id,y\n1,spam\n1,ham\n", "line 3: id '1' had the other label before"),
+        ("truth.csv", "id,y\n1,spam\n1,ham\n", "line 3: id '1' has the other label on an earlier line"),
     ],
 )
 def test_a_file_that_is_wrong_says_where(tmp_path, name, content, what):
@@ -828,7 +828,7 @@ def test_a_delay_can_be_interrupted(settings, trainer):
 
 @pytest.mark.parametrize("options", [{"delay": -1}, {"noise": 1.5}, {"noise": float("nan")}])
 def test_delay_and_noise_are_checked(settings, options):
-    with pytest.raises(ValueError, match="delay must be at least 0 and noise from 0 to 1"):
+    with pytest.raises(ValueError, match="delay must be at least 0 and noise must be from 0 to 1"):
         answer_with(LabellingService(settings), bool, lambda: True, **options)
 
 
