@@ -32,8 +32,8 @@ FLOORS = [
 
 # Third-party packages that only these rooms or files may import.
 RESERVED = {
-    "numba": {"core/_jit", "core/_simd"},
-    "llvmlite": {"core/_simd"},
+    "numba": {"core/_jit", "core/_reference", "core/_simd"},
+    "llvmlite": {"core/_jit", "core/_reference", "core/_simd"},
     "cupy": {"core/blocks"},
     "river": {"active", "validation", "estimators", "preprocessing", "metrics", "connectors"},
     "sklearn": {"sklearn_api"},

@@ -60,6 +60,7 @@ from typing import NamedTuple
 import numpy as np
 
 from streamsvm.core._jit import compiled, inner, inner_fma
+from streamsvm.core._reference import by_reference
 from streamsvm.core.kernels import map_row, self_product
 
 FORBIDDEN = 1e30  # larger than any gradient, small enough that adding a gradient to it is harmless
@@ -82,6 +83,7 @@ MIN_ROWS = 16  # of the row cache, however small its bytes
 SPARSE = 32  # compressed: at most one entry in so many is non-zero; otherwise long vector additions are faster
 
 
+@by_reference
 class Expansion(NamedTuple):
     """The members of a kernel expansion; the symbol table is in the module's docstring."""
 
@@ -306,6 +308,19 @@ def _add_scaled_bits(bits, indices, values, begin, end, out):
         out[t] = total
 
 
+@inner
+def _first_from(slots, begin):
+    """Where the first of these rising slots is that is at least `begin` (numba's searchsorted compiles for seconds)."""
+    low, high = 0, slots.shape[0]
+    while low < high:
+        middle = (low + high) // 2
+        if slots[middle] < begin:
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
 @inner_fma
 def _add_lists(lists, list_slots, list_values, indices, values, begin, end, out):
     """out += <x, x_s> for the slots begin..end, from the slots that each feature of the query is in."""
@@ -313,7 +328,7 @@ def _add_lists(lists, list_slots, list_values, indices, values, begin, end, out)
         d, v = indices[t], values[t]
         k, last = lists[d], lists[d + 1]
         if begin > 0:
-            k += np.searchsorted(list_slots[k:last], begin)
+            k += _first_from(list_slots[k:last], begin)
         while k < last and list_slots[k] < end:
             out[list_slots[k]] += v * list_values[k]
             k += 1
