@@ -15,9 +15,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from streamsvm.batch import RowStore, smo
 from streamsvm.batch import seeding as seeds
-from streamsvm.batch import smo
-from streamsvm.batch.rows import RowStore
 from streamsvm.validation.folds import Folds
 from streamsvm.validation.problem import NO_EXAMPLES, Problem, Setting
 from streamsvm.validation.results import Fold

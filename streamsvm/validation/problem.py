@@ -10,9 +10,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from streamsvm.batch import smo
-from streamsvm.batch.options import DEFAULTS, SolverOptions
-from streamsvm.batch.rows import RowStore
+from streamsvm.batch import RowStore, SolverOptions, smo
+from streamsvm.batch.options import DEFAULTS
 from streamsvm.core import arguments
 from streamsvm.core.kernels import make_kernel
 
@@ -148,9 +147,14 @@ def labelled(X: Any, y: Any, sample_weight: Any, setting: Setting) -> tuple[Prob
 
 def signs_of(y: Any, n: int) -> tuple[np.ndarray, np.ndarray]:
     """Labels -1.0 and +1.0, and the caller's names of the two classes; a ValueError if there are not two."""
+    labels = np.asarray(y)
+    if labels.dtype.kind in "iuUS" and len(classes := np.unique(labels)) > 2:
+        raise ValueError(
+            f"y holds {len(classes)} classes, such as {classes[:3].tolist()}; two are needed: validate one class at a "
+            "time with y == label"
+        )
     signs = smo.signs_of(y, n)
-    classes = np.unique(np.asarray(y))
+    classes = np.unique(labels)
     if len(classes) != 2:
-        hint = "; validate one class at a time with y == label" if len(classes) > 2 else ""
-        raise ValueError(f"y holds {classes[:10].tolist()}; examples of two classes are needed{hint}")
+        raise ValueError(f"y holds {classes.tolist()}; examples of two classes are needed")
     return signs, classes
