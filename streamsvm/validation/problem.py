@@ -25,19 +25,19 @@ class Problem(NamedTuple):
 
     store: RowStore
     y: np.ndarray  # -1.0 and +1.0
-    lower: np.ndarray
-    upper: np.ndarray
+    lo: np.ndarray
+    hi: np.ndarray
     options: SolverOptions
 
     def boxes_without(self, out: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """The boxes in which these examples are held out."""
-        lower, upper = self.lower.copy(), self.upper.copy()
-        lower[out] = upper[out] = 0.0
-        return lower, upper
+        lo, hi = self.lo.copy(), self.hi.copy()
+        lo[out] = hi[out] = 0.0
+        return lo, hi
 
-    def solve(self, out: np.ndarray, beta: np.ndarray | None = None, g: np.ndarray | None = None) -> smo.Solution:
+    def solve(self, out: np.ndarray) -> smo.Solution:
         """Train without these examples."""
-        return smo.train(self.store, self.y, *self.boxes_without(out), beta, g, self.options)
+        return smo.train(self.store, self.y, *self.boxes_without(out), options=self.options)
 
 
 class Setting(NamedTuple):
