@@ -217,8 +217,8 @@ def _policies(log: LogSettings, shapes: Mapping[str, Shape]) -> Iterator[Finding
             yield Finding(
                 Severity.WRONG,
                 name,
-                f"topic {name!r} has cleanup.policy={shape.cleanup}, which keeps only the last record of each key: set "
-                "it to delete",
+                f"topic {name!r} has cleanup.policy={shape.cleanup}, so of each key only the last record stays: set it "
+                "to delete",
             )
 
 
