@@ -19,6 +19,7 @@ from ..report import charts as report
 from ..runtime.text import plural
 from ..settings.sections import ConfigError
 from . import options
+from .tables import require_table, write_table
 from .training_set import TrainingSet
 from .validate import (
     METRICS,
@@ -32,9 +33,7 @@ from .validate import (
     prepare,
     read,
     require_metric,
-    require_table,
     score,
-    write_table,
 )
 
 K = 10  # the default number of folds
@@ -151,7 +150,8 @@ def run(arguments: argparse.Namespace) -> None:
         _show_result(second, other, arguments.metric)
         _show_comparison(result, other, arguments.metric)
     if arguments.out:
-        write_table(arguments.out, _tests(examples, result))
+        rows = _tests(examples, result)
+        write_table(arguments.out, list(rows[0]), rows)
 
 
 def _require_options_of(models: set[str], arguments: argparse.Namespace) -> None:

@@ -1,28 +1,22 @@
 """The command ``streamsvm labels``: write the labels given so far to a file."""
 
 import argparse
-import csv
-import io
-import json
 import os
 import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from streamsvm.core.snapshot import write_atomic
-
 from ..records.formats.base import BadRecord
 from ..records.labels import Label
-from ..runtime.folders import require_folder
 from ..runtime.text import plural
 from ..settings.loading import load
 from ..settings.opening import open_once
 from ..settings.sections import ConfigError, LabelSettings, Settings
 from .log_access import read
 from .options import Subparsers, add_config
+from .tables import require_table, write_table
 
-_SUFFIXES = (".csv", ".jsonl")
 _COLUMNS = ("id", "y", "weight", "rev", "source")
 
 
@@ -41,17 +35,11 @@ def add_parser(subparsers: Subparsers) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     settings = load(arguments.config, os.environ, arguments.set, log_must_exist=True)
-    path = arguments.out
     if not settings.log.labels:
         raise ConfigError(["log.labels = '': there is no topic of labels to read; set log.labels to its name"])
-    if path.suffix not in _SUFFIXES:
-        raise ConfigError([f"--out {path}: the name must end with {' or '.join(_SUFFIXES)}"])
-    require_folder(path)
+    require_table(arguments.out)
     found = labels_that_hold(settings)
-    rows = _rows(found.labels, settings.label)
-    write_atomic(path, (_as_csv(rows) if path.suffix == ".csv" else _as_json_lines(rows)).encode())
-    n_positive = sum(label.y is True for label in found.labels)
-    print(f"wrote {plural(len(found.labels), 'label')} to {path}, {n_positive} of them positive")
+    write_table(arguments.out, _COLUMNS, list(_rows(found.labels, settings.label)), "label")
     if found.n_refused:
         print(f"streamsvm: passed over {plural(found.n_refused, 'damaged record')}", file=sys.stderr)
 
@@ -87,16 +75,3 @@ def _rows(labels: Iterable[Label], names: LabelSettings) -> Iterator[dict[str, o
         y = {True: names.positive, False: names.negative}[bool(label.y)] if names.positive else label.y
         row = {"id": label.id, "y": y, "weight": label.w, "rev": label.rev, "source": label.source}
         yield {name: value for name, value in row.items() if value is not None}
-
-
-def _as_json_lines(rows: Iterable[dict[str, object]]) -> str:
-    return "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
-
-
-def _as_csv(rows: Iterable[dict[str, object]]) -> str:
-    file = io.StringIO()
-    writer = csv.DictWriter(file, _COLUMNS, lineterminator="\n")
-    writer.writeheader()
-    for row in rows:
-        writer.writerow({name: int(value) if isinstance(value, bool) else value for name, value in row.items()})
-    return file.getvalue()

@@ -19,6 +19,7 @@ from ..runtime.folders import require_folder
 from ..runtime.text import plural
 from ..settings.sections import ConfigError
 from . import options
+from .tables import require_table, write_table
 from .validate import (
     METRICS,
     add_examples,
@@ -31,9 +32,7 @@ from .validate import (
     prepare,
     read,
     require_metric,
-    require_table,
     score,
-    write_table,
 )
 
 K = 3  # the default number of folds
@@ -122,7 +121,8 @@ def run(arguments: argparse.Namespace) -> None:
         )
     _show(found, arguments)
     if arguments.out:
-        write_table(arguments.out, [_row(cell, arguments.metric) for cell in found.table])
+        rows = [_row(cell, arguments.metric) for cell in found.table]
+        write_table(arguments.out, list(rows[0]), rows)
     if arguments.plot:
         report.draw_grid(found, arguments.plot, arguments.metric)
         print(f"drew {arguments.plot}")

@@ -1,13 +1,10 @@
 """The part that ``streamsvm crossval`` and ``streamsvm search`` share: options, examples, folds, tables."""
 
 import argparse
-import csv
-import io
-import json
 import math
 import sys
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -15,13 +12,11 @@ from typing import Any
 import numpy as np
 
 from streamsvm import LASVM
-from streamsvm.core.snapshot import write_atomic
 from streamsvm.validation import folds
 from streamsvm.validation.ahead import compile_ahead
 from streamsvm.validation.scores import BY_NAME
 
 from ..records.files import FORMATS, Columns
-from ..runtime.folders import require_folder
 from ..runtime.process import killable
 from ..runtime.text import plural
 from ..settings.sections import ConfigError
@@ -227,29 +222,3 @@ def folds_of(kind: str, arguments: argparse.Namespace, examples: TrainingSet, k:
         "hold-out": lambda seed: folds.hold_out(n, test, y=y, seed=seed),
     }[kind]
     return folds.repeated(make, repeat, seed=arguments.seed)
-
-
-# --- files that are written -------------------------------------------------------------------------------------------
-
-
-def require_table(path: Path | None) -> None:
-    """Refuse a file that `write_table` cannot write before the work begins."""
-    if path is not None and path.suffix not in (".csv", ".jsonl"):
-        raise ConfigError([f"--out {path}: the name must end with .csv or .jsonl"])
-    require_folder(path)
-
-
-def write_table(path: Path, rows: Sequence[dict[str, Any]]) -> None:
-    """Write rows with the same keys as CSV or JSON lines, and print that."""
-    text = "".join(json.dumps(row) + "\n" for row in rows) if path.suffix == ".jsonl" else _as_csv(rows)
-    write_atomic(path, text.encode())
-    print(f"wrote {plural(len(rows), 'row')} to {path}")
-
-
-def _as_csv(rows: Sequence[dict[str, Any]]) -> str:
-    file = io.StringIO()
-    writer = csv.DictWriter(file, list(rows[0]), lineterminator="\n")
-    writer.writeheader()
-    for row in rows:
-        writer.writerow({name: int(value) if isinstance(value, bool) else value for name, value in row.items()})
-    return file.getvalue()

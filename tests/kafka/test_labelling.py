@@ -32,19 +32,19 @@ def test_a_slow_and_noisy_oracle_through_kills_on_both_sides(topics, start_app):
         group={"id": log["topic"], "instance": "a"},
     )
     oracle = ("--field", "truth", "--delay", "0.05", "--noise", "0.1")
-    trainer, desk = app.start(), app.start(command="label", flags=oracle)
-    for wanted, process in ((12, "desk"), (24, "trainer"), (36, "both"), (N_LABELS, "none")):
+    trainer, labelling = app.start(), app.start(command="label", flags=oracle)
+    for wanted, process in ((12, "labelling"), (24, "trainer"), (36, "both"), (N_LABELS, "none")):
         wait_for_answers(wanted, topics, log, trainer)
         time.sleep(0.2 * rng.random())
-        if process in ("desk", "both"):
-            kill(desk)
-            desk = app.start(command="label", flags=oracle)
+        if process in ("labelling", "both"):
+            kill(labelling)
+            labelling = app.start(command="label", flags=oracle)
         if process in ("trainer", "both"):
             kill(trainer)
             trainer = app.start()
         revise(topics, log)
     trainer.wait_until(lambda: trainer.get("/metrics")[0] == 200)  # while it prepares, a signal ends it on the spot
-    for running in (desk, trainer):
+    for running in (labelling, trainer):
         assert running.stop() == 0, running.said
     app.run("daemon.follow=false")
 
@@ -91,7 +91,7 @@ def revise(topics, log):
         {"id": back, "op": "retract"},
         {"id": back, "y": said[back][0]},
     ]
-    newest = 10**15  # above all times in milliseconds, which the desk's revisions are
+    newest = 10**15  # above all times in milliseconds, which the revisions of answers are
     topics.produce(
         log["labels"],
         [(b"k", json.dumps({**fields, "rev": newest + i}).encode()) for i, fields in enumerate(revisions)],

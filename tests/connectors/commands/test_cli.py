@@ -6,9 +6,11 @@ import os
 import re
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
+from streamsvm.connectors.commands import cli
 from streamsvm.connectors.commands.cli import main
 from streamsvm.connectors.logs.embedded import LocalLog
 from streamsvm.connectors.runtime.folders import lock_folder
@@ -300,3 +302,9 @@ def test_the_command_starts_without_what_it_does_not_need():
     loaded = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout.split()
     assert "streamsvm.connectors.trainer.trainer" in loaded
     assert not {"matplotlib", "kafka", "sklearn", "cupy"} & set(loaded)
+
+
+def test_every_file_with_a_parser_is_a_command():
+    """A new command's file has to be in COMMANDS, or it cannot be called."""
+    files = [path for path in Path(cli.__file__).parent.glob("*.py") if "def add_parser(" in path.read_text()]
+    assert {path.stem for path in files} == {command.__name__.rpartition(".")[2] for command in cli.COMMANDS}

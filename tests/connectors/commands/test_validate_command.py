@@ -361,7 +361,7 @@ def test_workers_and_seedings_print_the_same_scores(points, call):
         for more in ([], ["--jobs", 2], ["--seeding", "ato"], ["--seeding", "none"])
     ]
     assert len({tuple(line(out, "total")[-2:]) for out in outs}) == 1
-    assert "seeding ato: as asked for" in outs[2][2]
+    assert "seeding ato: as asked for" in outs[2][3]
 
 
 def test_a_solver_that_gives_up_says_so_in_a_line(points, call, monkeypatch):
@@ -609,7 +609,7 @@ def test_files_that_cannot_be_used(tmp_path, call, command, content, options, me
             "--metric roc_auc is not defined on fold 1, which tests one class only",
         ),
         (["--seeding", "sir"], 2, "invalid choice"),
-        (["--plot", "x.bmpx"], 2, "the suffix '.bmpx' is no format of pictures"),
+        (["--plot", "x.bmpx"], 2, "the suffix '.bmpx' is not that of a picture"),
         (["--plot", "nowhere/x.png"], 1, "there is no folder 'nowhere'"),
     ],
     ids=str,

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from river import metrics
 
+from streamsvm import LASVM
 from streamsvm.connectors.logs.embedded import LocalLog
 from streamsvm.connectors.report import charts as report
 from streamsvm.connectors.settings.sections import DaemonSettings, FeatureSettings, LogSettings, Settings
@@ -97,7 +98,7 @@ def axes(monkeypatch):
 def grid(Cs, gammas, **others):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(60, 2))
-    return grid_search(X, X[:, 0] * X[:, 1] > 0, Cs=Cs, gammas=gammas, refit=False, **others)
+    return grid_search(LASVM(), X, X[:, 0] * X[:, 1] > 0, Cs=Cs, gammas=gammas, refit=False, **others)
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""The desk on a real broker: answers on the right partition, through restarts of both."""
+"""The labelling service on a real broker: answers on the right partition, through restarts of both."""
 
 import json
 import time
