@@ -9,6 +9,7 @@ from streamsvm.core import arguments
 from streamsvm.core.expansion import GAP, REPROCESSED
 from streamsvm.estimators.classifier import OnlineSVM
 from streamsvm.online import gap, lasvm
+from streamsvm.online.arrival import learn_block, learn_example
 from streamsvm.online.cccp import sparsify
 from streamsvm.online.finish import WithBias, WithoutBias, finish, finish_without_bias
 
@@ -110,8 +111,8 @@ class LASVM(OnlineSVM):
     Accuracy: ...%
     """
 
-    _learn_example = staticmethod(lasvm.learn_example)
-    _learn_block = staticmethod(lasvm.learn_block)
+    _learn_example = staticmethod(learn_example)
+    _learn_block = staticmethod(learn_block)
 
     def __init__(
         self,
@@ -175,8 +176,8 @@ def _rule(tol: float, reprocess: str | int, delta_max: float | None) -> lasvm.Ru
 class GapSVM(OnlineSVM):
     """What LASVM-G, LASVM-NC, LASVM-I and FULL share; see `streamsvm.online.gap`."""
 
-    _learn_example = staticmethod(gap.learn_example)
-    _learn_block = staticmethod(gap.learn_block)
+    _learn_example = staticmethod(learn_example)
+    _learn_block = staticmethod(learn_block)
     _rule: gap.Rule
 
     def _set_rule(
