@@ -17,17 +17,24 @@ __all__ = ["LASVM", "LASVMG", "LASVMI", "LASVMNC", "FullSVM", "OneVsRest", "Snap
 
 
 def warmup(*algorithms: type[_OnlineSVM], removal: bool = False) -> float:
-    """Compile everything ahead of its first use, into the disk cache; return the seconds it took.
+    """Compile the engine's code before its first use; return the seconds that took.
 
-    Use it when an image is built, or before a daemon subscribes, so that no first record waits for the compiler.
+    The code is kept in the user's cache folder, so that later processes start at once.  Call it when an image is built,
+    or before a service starts, so that no first record waits for the compiler.
 
     Parameters
     ----------
     algorithms
-        The classes that will be used, such as ``LASVM``; default: all, and cross-validation.  LASVMG, LASVMNC, LASVMI
-        and FullSVM share their compiled code.
+        Classes that will be used, such as ``LASVM``.  Default: all classes, and cross-validation.  LASVMG, LASVMNC,
+        LASVMI and FullSVM share their compiled code.
     removal
-        What `forget`, a `budget`, a `window` and streaming estimates need, too; the default has it.
+        Whether to compile the code of `forget`, of a `budget`, of a `window` and of streaming estimates as well.
+        Without `algorithms` it always is.
+
+    Examples
+    --------
+    >>> import streamsvm
+    >>> seconds = streamsvm.warmup(streamsvm.LASVM)
     """
     import numpy as np
     import scipy.sparse as sp

@@ -135,7 +135,7 @@ def compute_row(store, i, out):
 def add_four(out, a, b, c, d, row_a, row_b, row_c, row_d):
     """out += a row_a + b row_b + c row_c + d row_d."""
     for s in range(out.shape[0]):
-        out[s] += ((a * row_a[s] + rounded_product(b, row_b[s])) + c * row_c[s]) + d * row_d[s]
+        out[s] += ((a * row_a[s] + rounded_product(b, np.float64(row_b[s]))) + c * row_c[s]) + d * row_d[s]
 
 
 @inner

@@ -301,7 +301,7 @@ def compiled_for(function: Callable[..., Any], kind: type) -> Callable[[Callable
         def choose(first: Any, *others: Any) -> Callable[..., Any] | None:
             return implementation if getattr(first, "instance_class", None) is kind else None
 
-        overload(function, strict=False)(choose)
+        overload(function, {"error_model": "numpy"}, strict=False)(choose)
         return implementation
 
     return register

@@ -12,7 +12,7 @@ from typing import Any
 
 from llvmlite import ir
 from numba import types
-from numba.core import cgutils, errors
+from numba.core import cgutils
 from numba.core.datamodel import models
 from numba.core.typing.templates import AttributeTemplate
 from numba.core.typing.typeof import typeof, typeof_impl
@@ -56,7 +56,7 @@ def by_reference(instance_class: Any) -> Any:
         kinds = tuple(map(typeof, value))
         for name, kind in zip(instance_class._fields, kinds, strict=True):
             if not (isinstance(kind, types.Array) and kind.layout == "C" and kind.ndim in (1, 2)):
-                raise errors.NumbaTypeError(f"{instance_class.__name__}.{name} is {kind}, no contiguous array")
+                raise TypeError(f"{instance_class.__name__}.{name} is {kind}: it must be contiguous, in C order")
         return Reference(instance_class, kinds)
 
     return instance_class

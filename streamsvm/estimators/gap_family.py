@@ -15,8 +15,6 @@ DEFAULT_RAMP_S = -1.0
 class GapSVM(OnlineSVM):
     """What LASVM-G, LASVM-NC, LASVM-I and FULL share."""
 
-    _learn_example = staticmethod(gap.learn_example)
-    _learn_block = staticmethod(gap.learn_block)
     _rule: gap.Rule
 
     def _set_rule(

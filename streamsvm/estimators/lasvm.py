@@ -114,9 +114,6 @@ class LASVM(OnlineSVM):
     True
     """
 
-    _learn_example = staticmethod(lasvm.learn_example)
-    _learn_block = staticmethod(lasvm.learn_block)
-
     def __init__(
         self,
         C: float = 1.0,

@@ -18,6 +18,7 @@ from streamsvm.estimators.inputs import n_rows
 from streamsvm.estimators.model import n_learned, no_margins
 from streamsvm.estimators.prediction import Prediction
 from streamsvm.online import arrival, bounded
+from streamsvm.online.arrival import learn_block, learn_example
 
 AT_LEAST = 16  # With a budget, prepare this many examples together,
 EXPECTED = 2  # or this many for each member that there is still room for.
@@ -50,12 +51,10 @@ class Examples(NamedTuple):
 class Learning(Prediction):
     """Learning.
 
-    An algorithm names two compiled functions of one signature, `learn_example` and `learn_block` (see `online.lasvm`),
-    and makes their rule.
+    An algorithm makes a rule.  Its class tells the compiled `learn_example` and `learn_block` what to do.
     """
 
-    _learn_example: Callable[..., int]
-    _learn_block: Callable[..., int]
+    _learn_block: Callable[..., int] = staticmethod(learn_block)  # `LASVMClassifier` puts another one in its place
     _rule: tuple
 
     # ----------------------------------------------------------------------------------------------------- one example
@@ -132,11 +131,11 @@ class Learning(Prediction):
         given = (self._kernel, self._rule, columns, values, *example, self._sigmoid, margin)
         if len(self._features.columns) > len(self._expansion.member_indices):
             self._make_room(values, is_binary(self._expansion))  # If the example is refused, its storage stays.
-        status = self._learn_example(self._in_room, *given)
+        status = learn_example(self._in_room, *given)
         if status == arrival.NO_ROOM:
             ones = bool(np.isin(values.astype(np.float32), (0.0, 1.0)).all())  # as they will be stored
             self._make_room(values, is_binary(self._expansion) and ones)
-            status = self._learn_example(self._in_room, *given)
+            status = learn_example(self._in_room, *given)
         return status
 
     def _make_room(self, values: np.ndarray, binary: bool) -> None:

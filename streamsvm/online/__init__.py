@@ -1,0 +1,5 @@
+"""The online algorithms: LASVM, which has a bias (`lasvm`), and the family that closes the primal-dual gap (`gap`).
+
+`arrival` takes an example in and calls the algorithm; `finish` optimises over the members; `forget`, `bounded` and
+`leave_out` take members out.  The room may import `core` and `batch`.  Start reading in `arrival`, then `lasvm`.
+"""

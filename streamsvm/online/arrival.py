@@ -1,23 +1,27 @@
-"""What happens to an example on its way into a learner, whichever it is: checks, its kernel row, blocks of examples.
+"""How an example arrives at a learner: checks, its kernel row, and the loop over a block of examples.
 
-A learner's `learn_block` stops early when room must be made, and returns how many examples it has learned.  So holes
-are squeezed out and features compressed at the same examples however a stream is cut into blocks, and sums are made in
-the same order.
+`learn_example` and `learn_block` serve every algorithm.  `learn_query` is the algorithm's own: `lasvm` and `gap` each
+implement it for their class of rule.
 
-Each learner has a `learn_example` and a `learn_block` of its own around its `learn_query`: numba cannot cache a
-function that is given another one.
+`learn_block` stops before an example for which there is no room, and returns how many examples it has learned.  So
+holes are squeezed out and features compressed at the same examples however a stream is cut into blocks, and sums are
+made in the same order.
 
 ======== ============================================================ ================
 symbol   name                                                         shape, dtype
 ======== ============================================================ ================
 x        features of one example, in the order of `columns`           (d,) float64
-lo, hi   boxes of the examples                                        (B,) float64
+lo, hi   boxes of the examples; lo = hi: the example is not learned   (B,) float64
 P, G     inner products with the members, and within the block, or    see `blocks`
          kernel values already, if `mapped`
 arrivals the example of the block that is in slot first + k           (B,) int64
 margins  f(x) of each example before it was learned                   (B,) float64
+own_id   whether the user gave the id: a member that has it already   bool
+         makes the example a repetition
 ======== ============================================================ ================
 """
+
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -27,6 +31,7 @@ from streamsvm.core.expansion import (
     BITS,
     COMPRESSED,
     EVALUATIONS,
+    HOLES,
     SLOTS,
     STORAGE,
     WIDE,
@@ -44,12 +49,45 @@ from streamsvm.core.storage import reserve
 LEARNED, NO_ROOM, NOT_FINITE, OVERFLOW = range(4)
 
 
+class Example(NamedTuple):
+    """One example in compiled code.
+
+    indices, values, sq
+        Its non-zero features in order, and its squared norm.
+    y, lo, hi
+        Its label, -1.0 or 1.0, and its box.
+    id, born
+        Its id, and its number or time; see `expansion`.
+    """
+
+    indices: np.ndarray
+    values: np.ndarray
+    sq: float
+    y: float
+    lo: float
+    hi: float
+    id: int
+    born: int
+
+
+@inner
+def label_of(hi):
+    """The label of an example that may be learned, from the upper end of its box: C or 0."""
+    return 1.0 if hi > 0.0 else -1.0
+
+
+def learn_query(rule: Any, s: Any, kernel: Any, e: Any, own_id: Any, sigmoid: Any) -> tuple[float, int]:
+    """Learn the example e, whose kernel row is in `scratch`; return its margin before, and its slot or -1."""
+    raise NotImplementedError
+
+
 @inner
 def arrive(s, kernel, columns, x):
     """Compress one example into the member buffers, and put its kernel row into `scratch`.
 
-    Returns a status, the number of its non-zero features and its squared norm.  Nothing has happened if the status is
-    NO_ROOM (call `reserve`, then again), NOT_FINITE, or OVERFLOW (of the kernel); LEARNED: the example can be learned.
+    Returns a status, the number of its non-zero features and its squared norm.  LEARNED: the example can be learned.
+    NO_ROOM: call `reserve`, then this again.  NOT_FINITE: a feature.  OVERFLOW: the kernel's value.  The model has not
+    changed.
     """
     nnz, sq = compress_example(s, columns, x)
     if not sq < LARGEST_SQUARED_NORM:  # true for NaN as well
@@ -81,11 +119,11 @@ def is_member(ids, y, id):
 
 @inner
 def row_of_block(s, kernel, indices, values, sq, P, G, mapped, arrivals, t, first):
-    """scratch = kernel row of the block's t-th example, from the products if there are any.
+    """Put the kernel row of the block's t-th example into `scratch`.
 
-    Those with the slots before `first` are in P; members that joined during the block are examples of the block,
-    theirs are in G.  Without products, the row is added up; the bits are the same.  Values that are `mapped` were
-    computed, and counted, elsewhere.
+    P has the products with the slots before `first`.  Members that joined during the block are examples of the block:
+    G has the products with them.  Without P and G the row is added up, to the same bits.  Values that are `mapped` are
+    kernel values already.
     """
     n = s.counts[SLOTS]
     if G.shape[0] == 0:
@@ -101,8 +139,43 @@ def row_of_block(s, kernel, indices, values, sq, P, G, mapped, arrivals, t, firs
 
 
 @compiled
+def learn_example(s, kernel, rule, columns, x, lo, hi, id, born, own_id, sigmoid, margins):
+    """Learn one example, features x (float64) in these columns; return the status of its arrival.
+
+    If it was learned, `margins[0]` is its margin before.
+    """
+    status, nnz, sq = arrive(s, kernel, columns, x)
+    if status == LEARNED:
+        e = Example(s.member_indices[:nnz], s.member_values[:nnz], sq, label_of(hi), lo, hi, id, born)
+        margins[0], _ = learn_query(rule, s, kernel, e, own_id, sigmoid)
+    return status
+
+
+@compiled
+def learn_block(
+    s, kernel, rule, indptr, indices, values, sq, lo, hi, ids, born, own_ids, P, G, mapped, sigmoid, limit, margins
+):
+    """Learn a block of examples in sequence, while there is room and there are fewer members than `limit`; how many."""
+    first = s.counts[SLOTS]
+    arrivals = np.empty(sq.shape[0], np.int64)
+    for t in range(sq.shape[0]):
+        if s.counts[SLOTS] - s.counts[HOLES] >= limit:
+            return t
+        x_indices, x_values = indices[indptr[t] : indptr[t + 1]], values[indptr[t] : indptr[t + 1]]
+        note_features(s, x_indices)
+        if needs_reserve(s):
+            return t
+        row_of_block(s, kernel, x_indices, x_values, sq[t], P, G, mapped, arrivals, t, first)
+        e = Example(x_indices, x_values, sq[t], label_of(hi[t]), lo[t], hi[t], ids[t], born[t])
+        margins[t], slot = learn_query(rule, s, kernel, e, own_ids, sigmoid)
+        if slot >= 0:
+            arrivals[slot - first] = t
+    return sq.shape[0]
+
+
+@compiled
 def decide_example(s, kernel, columns, x, b):
-    """f(x) + b for one query, features x (float64) in these columns; NaN if a feature is not finite."""
+    """Return f(x) + b for one query with the features x (float64) in these columns; NaN if a feature is not finite."""
     n = s.counts[SLOTS]
     nnz, sq = compress_example(s, columns, x)
     if not sq < LARGEST_SQUARED_NORM:
@@ -112,10 +185,10 @@ def decide_example(s, kernel, columns, x, b):
 
 
 def make_room(s: Expansion, q: Queries, n_features: int) -> Expansion:
-    """Room for the first of these examples at least, `n_features` being how many features there are so far.
+    """Reserve room for these examples, or for some of them; `n_features` is the number of features known so far.
 
-    It is for all of them, unless that takes a matrix that is wide: the members may be compressed before the slots and
-    the rows are used.
+    Room for all would make the feature matrix wide in some cases (see `is_wide`).  Then there is room for at least one:
+    members may be compressed before the other slots and rows are needed.
     """
     s = s._replace(counts=s.counts.copy())
     n, nnz, width = int(s.counts[SLOTS]), len(q.indices), q.width
@@ -127,5 +200,5 @@ def make_room(s: Expansion, q: Queries, n_features: int) -> Expansion:
 
 
 def n_fitting(s: Expansion, q: Queries) -> int:
-    """How many of these examples have features that all fit into the matrix, if there is one."""
+    """Return how many examples come before the first with a feature that the matrix has no row for."""
     return len(q.sq) if s.counts[STORAGE] == COMPRESSED else q.n_within(max(len(s.bits), len(s.columns)))

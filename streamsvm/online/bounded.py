@@ -1,4 +1,4 @@
-"""Bounded streams: what leaves when there are too many members, or when they are too old.
+"""Bounded streams: which members leave when they are too many or too old.
 
 *Too many*: of `budget` members a twentieth leaves at once.  Those with alpha = 0 just do, farthest from becoming
 violators first.  Of the others
@@ -56,10 +56,10 @@ from streamsvm.online.forget import forget
 from streamsvm.online.lasvm import midpoint
 
 REMOVE, PROJECT, MERGE = "remove", "project", "merge"
-AT_ONCE = 20  # of the budget, one in so many members leaves when it is reached
-EARLY = 50  # of a window, one in so many parts is forgotten ahead of time, so that many leave at once
+AT_ONCE = 20  # a full budget loses one member in 20
+EARLY = 50  # a fiftieth of a window is forgotten early, so that many members leave at once
 WRONG_SHARE = 0.25  # of the support vectors that merge, those farthest on the wrong side; the others are the lightest
-OF_A_CLASS = 10  # of the members, one in so many is left to a class that has as many
+OF_A_CLASS = 10  # each class keeps at least a tenth of the members, if it has as many
 MICROSECOND = datetime.timedelta(microseconds=1)
 GOLDEN = 0.5 * (math.sqrt(5.0) - 1.0)
 SECTIONS = 25  # of an interval of length 1/2: h to 3e-6
@@ -67,12 +67,12 @@ FAR = 2**62  # from any number or time, though sums of a few fit into 64 bits
 
 
 class Window:
-    """How old members may become, by the numbers of their examples or by their times, and when it is time to look.
+    """The age at which members leave, and the time from which on one may have it.
 
     Parameters
     ----------
     window
-        How many examples, or how much time.
+        The age: a number of examples, or a time span.
 
     Attributes
     ----------
@@ -92,21 +92,21 @@ class Window:
         self.latest = self.due = -FAR
 
     def now(self, born: np.ndarray) -> np.ndarray:
-        """The largest number or time that there has been when each of these examples is learned."""
+        """Return the largest number or time up to each of these examples."""
         return np.maximum(np.maximum.accumulate(born), self.latest)
 
     def lasts(self, born: np.ndarray, now: np.ndarray) -> int:
-        """How many of these examples can be learned before a member may be too old."""
+        """Return how many of these examples can be learned before a member may be too old."""
         due = np.minimum.accumulate(np.append(self.due, born[:-1] + self.span))
         late = now >= due
         return int(np.argmax(late)) if late.any() else len(born)
 
     def passed(self, born: int, now: int) -> None:
-        """Note that examples were learned, the oldest and the last of them."""
+        """Note the oldest and the latest of the examples that were learned."""
         self.latest, self.due = now, min(self.due, born + self.span)
 
     def forget_old(self, s: Expansion, kernel: Kernel, problem: Problem, tol: float, now: int) -> Expansion:
-        """The expansion without those that are too old, and then without those that will be soon."""
+        """If a member is too old, return the expansion without it and without those that will be too old soon."""
         live = live_slots(s)
         born, edge = s.born[live], now - self.span
         if not (born <= edge).any():
@@ -114,15 +114,15 @@ class Window:
         return forget(copy(s), kernel, problem, live[born <= edge + self.span // EARLY], tol)[0]
 
     def look(self, s: Expansion) -> None:
-        """Note when it will be time to look again."""
+        """Note the time from which on a member may be too old again."""
         self.due = int(s.born[live_slots(s)].min(initial=FAR)) + self.span
 
 
-# ----------------------------------------------------------------------------------------------------------- who leaves
+# --------------------------------------------------------------------------------------------------------- which leave
 
 
 def least_harmful(s: Expansion, problem: Problem, how: str, count: int) -> np.ndarray:
-    """The slots of so many members, the least harmful first."""
+    """Return the slots of `count` members, the least harmful first."""
     live = live_slots(s)
     alpha, g = s.alpha[live], s.g[live]
     low, high = (s.extremes[G_DOWN], s.extremes[G_UP]) if problem.fixed_sum else (0.0, 0.0)
@@ -139,7 +139,7 @@ def least_harmful(s: Expansion, problem: Problem, how: str, count: int) -> np.nd
 
 
 def _within_quotas(s: Expansion, order: np.ndarray, count: int) -> np.ndarray:
-    """The first of all the members, but for those that have to be left to their class."""
+    """Return the first `count` members of this order that their class can spare."""
     is_positive = s.y[order] > 0
     kept = max(1, (len(order) - count) // OF_A_CLASS)
     spare = np.zeros(len(order), bool)
@@ -180,7 +180,7 @@ def _hand_over(
 
 @compiled
 def hand_over(s, kernel, leaving, merges):
-    """Give what these members carry to their partners; how many were dealt with before there was no more room.
+    """Give what these members carry to their partners; return how many did so before the room ran out.
 
     Those without a partner stay as they are.
     """

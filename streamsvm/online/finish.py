@@ -65,7 +65,7 @@ class Problem(Protocol):
         """The largest violation among the active members."""
 
     def solve(self, s: Expansion, kernel: Kernel, tol: float, max_steps: int) -> int:
-        """Steps until the violation is at most `tol` or `max_steps` are done; how many.  Fewer: none moves anything."""
+        """Take steps until the violation is at most `tol`; return how many, at most `max_steps`."""
 
     def may_move(self, s: Expansion) -> np.ndarray:
         """Which of the active members can be part of a violation before others have changed, (n,) bool."""
@@ -76,10 +76,10 @@ class Problem(Protocol):
 
 @compiled
 def solve_active(s, kernel, rule, max_steps):
-    """Pair steps over the active members until the extremes differ by at most tol or `max_steps` are done; how many.
+    """Take pair steps over the active members until the extremes differ by at most tol; return how many.
 
-    This is `batch.steps.iterate`, but for the rows: functions of what both loops share would take so many arrays that
-    handing them over makes a step over a thousand examples 1.4 times as long.
+    This is `batch.steps.iterate` with other rows.  A function that both loops share would take many arrays, which makes
+    a step over a thousand examples 1.4 times as long.
     """
     n, self_k, extremes, rows = s.counts[SLOTS], s.self_k, s.extremes, s.rows
     alpha, g, lo, hi, up, down = s.alpha[:n], s.g[:n], s.lo, s.hi, s.up[:n], s.down[:n]
@@ -212,7 +212,7 @@ def move_members(s, kernel, members, goal):
 
 
 class _ActiveSet:
-    """The active prefix of an expansion that is being finished, and what is needed to undo the shrinking."""
+    """The active members, the first slots of an expansion; and the notes that undo the shrinking."""
 
     max_free = MAX_FREE  # whatever the cache, so that the model does not depend on it
 

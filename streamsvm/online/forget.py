@@ -9,10 +9,9 @@ condition of optimality is lost; see `batch.path`, which follows such paths, wit
 Events are a free member that meets a bound, a bounded one whose gradient meets the bias, and the end, alpha_c = 0.
 What was optimal to some tolerance before is so, to the same tolerance, without them.
 
-A member with alpha = 0 leaves at the cost of a look-up.  Where a path would cost more than steps (many free members),
-and where it cannot be followed (a singular K_MM, for equal members), the coefficients are handed back instead, by
-forced pair steps (`batch.seeding`) or, without a bias, by setting them to 0, and the rest is solved again to the
-tolerance that it had.
+A member with alpha = 0 leaves at the cost of a look-up.  Steps replace the path where it would cost more (many free
+members) or cannot be followed (equal members: K_MM is singular).  The coefficients are then handed back by forced pair
+steps (`batch.seeding`) or, without a bias, set to 0, and the rest is solved again to the tolerance that it had.
 
 ========= ======================================================== ================
 symbol    name                                                     shape, dtype
@@ -87,7 +86,7 @@ def _bury_all(s, slots):
 
 
 def forget(s: Expansion, kernel: Kernel, problem: Problem, leaving: np.ndarray, tol: float) -> tuple[Expansion, str]:
-    """Take members out, in place, and keep the others as near to their optimum as they are, or to `tol`.
+    """Take members out, in place, and keep the others as near to their optimum as before, or within `tol` of it.
 
     Parameters
     ----------

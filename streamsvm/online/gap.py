@@ -32,7 +32,7 @@ s        where the ramp begins, `ramp_s`                              float64
 
 Source: Ertekin, Bottou, Giles, "Nonconvex online support vector machines", IEEE TPAMI 33 (2011), sections 4 to 6;
 the ramp loss is that of Collobert, Sinz, Weston, Bottou, "Trading convexity for scalability", ICML 2006.
-Deviations, of which the first six are corrections:
+Deviations; the first six are corrections:
 
 - PROCESS, for g >= 0: the step is min(hi - alpha, g / K); the source prints max.
 - REPROCESS moves the member that it has chosen; the source prints i in both branches.
@@ -56,7 +56,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from streamsvm.core._jit import compiled, inner
+from streamsvm.core._jit import compiled, compiled_for, inner
 from streamsvm.core._simd import fmax
 from streamsvm.core.blocks import expansion_sum
 from streamsvm.core.expansion import (
@@ -78,12 +78,10 @@ from streamsvm.core.expansion import (
     SQUARED_LOSS,
     append,
     bury,
-    needs_reserve,
-    note_features,
     set_penalties,
 )
 from streamsvm.core.rows import member_row, store_row
-from streamsvm.online.arrival import LEARNED, arrive, is_member, row_of_block
+from streamsvm.online.arrival import is_member, learn_query
 from streamsvm.online.scan import BLOCK, note_extremes, sum_losses, update_block
 from streamsvm.online.sigmoid import note_margin
 
@@ -102,10 +100,10 @@ class Rule(NamedTuple):
     joint
         Whether a step moves two members.
     clean_every, max_non_sv
-        CLEAN after so many admitted examples (0: never), and how many members with alpha = 0 it leaves.
+        Examples that are admitted between two calls of CLEAN (0: no CLEAN), and members with alpha = 0 that it leaves.
     ramp, ramp_s, ramp_warmup
-        CONVEX: no ramp; CONCAVE: y f(x) < ramp_s gets the concave box; IGNORE: it is ignored, as is y f(x) > 1.
-        After so many admitted examples.
+        CONVEX: no ramp.  CONCAVE: an example with y f(x) < ramp_s gets the concave box.  IGNORE: it is ignored, as is
+        one with y f(x) > 1.  The ramp waits for `ramp_warmup` admitted examples.
     """
 
     tau: float
@@ -287,13 +285,14 @@ def violator(counts, extremes, tau):
 
 
 @inner
-def process(s, kernel, rule, indices, values, sq, y, lo, hi, id, born, f):
-    """PROCESS up to its step: make the example whose row is in `scratch` a member; its slot, and whether it moves.
+def process(s, kernel, e, lo, hi, f):
+    """PROCESS up to its step: make the example whose row is in `scratch` a member, with this box.
 
-    A member that cannot move changes no more than the sum of the boxes and, perhaps, an extreme: max(lo g, hi g) is 0.
+    Returns its slot, and whether it moves.  A member that cannot move has max(lo g, hi g) = 0: it changes no more than
+    the sum of the boxes and, perhaps, an extreme.
     """
-    g = y - f
-    k = append(s, kernel, indices, values, sq, y, lo, hi, id, born, g)
+    g = e.y - f
+    k = append(s, kernel, e.indices, e.values, e.sq, e.y, lo, hi, e.id, e.born, g)
     s.scratch[k] = np.float32(s.self_k[k])
     s.counts[ADMITTED] += 1
     if (g > 0.0 and hi > 0.0) or (g < 0.0 and lo < 0.0):
@@ -309,7 +308,7 @@ def process(s, kernel, rule, indices, values, sq, y, lo, hi, id, born, f):
 
 @inner
 def reprocess(counts, extremes, losses, rule, enough, steps):
-    """REPROCESS up to its step: the next member to move after so many steps; -1 when the gap is small enough."""
+    """REPROCESS up to its step: the member to move after these steps; -1 when the gap is small enough."""
     if not losses[GAP] > enough or steps >= MAX_REPROCESS:
         return -1
     return violator(counts, extremes, rule.tau)
@@ -386,14 +385,12 @@ def ramp_is_active(counts, rule):
 # ------------------------------------------------------------------------------------------------------------ learning
 
 
-@inner
-def learn_query(s, kernel, rule, indices, values, sq, lo, hi, id, born, own_id, sigmoid):
-    """Learn the example whose kernel row is in `scratch`; return its margin before, and its slot or -1."""
-    n = s.counts[SLOTS]
+@compiled_for(learn_query, Rule)
+def _learn_query(rule, s, kernel, e, own_id, sigmoid):
+    n, y, lo, hi = s.counts[SLOTS], e.y, e.lo, e.hi
     f = expansion_sum(s.alpha[:n], s.scratch[:n])
-    if not lo < hi or (own_id and is_member(s.ids[:n], s.y[:n], id)):
+    if not lo < hi or (own_id and is_member(s.ids[:n], s.y[:n], e.id)):
         return f, -1
-    y = 1.0 if hi > 0.0 else -1.0
     if s.counts[POSITIVE] > 0 and s.counts[NEGATIVE] > 0:
         note_margin(sigmoid, y > 0.0, f)
     beyond = y * f < rule.ramp_s and ramp_is_active(s.counts, rule)
@@ -402,7 +399,7 @@ def learn_query(s, kernel, rule, indices, values, sq, lo, hi, id, born, own_id, 
     if rule.ramp == CONCAVE and beyond:
         lo, hi = lo - y * (hi - lo), hi - y * (hi - lo)
     enough = small_gap(s.counts, s.losses, hi - lo)
-    slot, moves = process(s, kernel, rule, indices, values, sq, y, lo, hi, id, born, f)
+    slot, moves = process(s, kernel, e, lo, hi, f)
     i, steps = slot if moves else -1, 0
     while True:
         if i >= 0:
@@ -417,45 +414,6 @@ def learn_query(s, kernel, rule, indices, values, sq, lo, hi, id, born, own_id, 
         s.counts[SINCE_EVICTION] = 0
         clean(s, rule.max_non_sv)
     return f, slot
-
-
-@compiled
-def learn_example(s, kernel, rule, columns, x, lo, hi, id, born, own_id, sigmoid, margins):
-    """Learn one example, features x (float64) in these columns; return the status of its arrival.
-
-    If it was learned, `margins[0]` is its margin before.
-    """
-    status, nnz, sq = arrive(s, kernel, columns, x)
-    if status == LEARNED:
-        indices, values = s.member_indices[:nnz], s.member_values[:nnz]
-        margins[0], _ = learn_query(s, kernel, rule, indices, values, sq, lo, hi, id, born, own_id, sigmoid)
-    return status
-
-
-@compiled
-def learn_block(
-    s, kernel, rule, indptr, indices, values, sq, lo, hi, ids, born, own_ids, P, G, mapped, sigmoid, limit, margins
-):
-    """Learn a block of examples in sequence, as far as there is room, and while there are fewer members than `limit`.
-
-    Returns how many.  See `arrival`.
-    """
-    first = s.counts[SLOTS]
-    arrivals = np.empty(sq.shape[0], np.int64)
-    for t in range(sq.shape[0]):
-        if s.counts[SLOTS] - s.counts[HOLES] >= limit:
-            return t
-        x_indices, x_values = indices[indptr[t] : indptr[t + 1]], values[indptr[t] : indptr[t + 1]]
-        note_features(s, x_indices)
-        if needs_reserve(s):
-            return t
-        row_of_block(s, kernel, x_indices, x_values, sq[t], P, G, mapped, arrivals, t, first)
-        margins[t], slot = learn_query(
-            s, kernel, rule, x_indices, x_values, sq[t], lo[t], hi[t], ids[t], born[t], own_ids, sigmoid
-        )
-        if slot >= 0:
-            arrivals[slot - first] = t
-    return sq.shape[0]
 
 
 @compiled

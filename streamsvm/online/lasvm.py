@@ -45,7 +45,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from streamsvm.core._jit import compiled, inner
+from streamsvm.core._jit import compiled, compiled_for, inner
 from streamsvm.core._simd import fmax
 from streamsvm.core.blocks import expansion_sum
 from streamsvm.core.expansion import (
@@ -64,7 +64,7 @@ from streamsvm.core.expansion import (
     set_penalties,
 )
 from streamsvm.core.rows import member_row, store_row
-from streamsvm.online.arrival import LEARNED, arrive, is_member, row_of_block
+from streamsvm.online.arrival import is_member, label_of, learn_query, row_of_block
 from streamsvm.online.scan import BLOCK, note_extremes, update_block
 from streamsvm.online.sigmoid import note_margin
 
@@ -233,13 +233,12 @@ def has_reserve(y, up, down):
 
 
 @inner
-def process(s, kernel, rule, indices, values, sq, lo, hi, id, born, f):
+def process(s, kernel, rule, e, f):
     """PROCESS up to its step: keep the example whose row is in `scratch` if it violates with some member, or may soon.
 
     Returns its slot (-1: not kept) and the pair (i, j) to step along (i is -1 if there is none yet).
     """
-    y = 1.0 if hi > 0.0 else -1.0
-    g = y - f
+    y, g = e.y, e.y - f
     partner = s.counts[SLOT_DOWN] if y > 0.0 else s.counts[SLOT_UP]
     violation = g - s.extremes[G_DOWN] if y > 0.0 else s.extremes[G_UP] - g
     violates = partner >= 0 and violation > rule.tau
@@ -252,7 +251,7 @@ def process(s, kernel, rule, indices, values, sq, lo, hi, id, born, f):
         keeps = violates or narrows or (away < NEAR_MARGIN and not has_reserve(s.y[:n], s.up[:n], s.down[:n]))
     if not keeps:
         return -1, -1, -1
-    k = append(s, kernel, indices, values, sq, y, lo, hi, id, born, g)
+    k = append(s, kernel, e.indices, e.values, e.sq, y, e.lo, e.hi, e.id, e.born, g)
     s.scratch[k] = np.float32(s.self_k[k])
     if violates:
         return k, (k if y > 0.0 else partner), (partner if y > 0.0 else k)
@@ -265,7 +264,7 @@ def process(s, kernel, rule, indices, values, sq, lo, hi, id, born, f):
 
 @inner
 def reprocess(counts, extremes, rule, steps):
-    """REPROCESS up to its step: the next pair (i, j) after so many steps; i is -1 when it is enough.
+    """REPROCESS up to its step: the pair (i, j) to step along after these steps; i is -1 when they are enough.
 
     j is -1 for the second-order partner of i.
     """
@@ -313,17 +312,16 @@ def evict(s, slack):
             bury(s, t)
 
 
-@inner
-def learn_query(s, kernel, rule, indices, values, sq, lo, hi, id, born, own_id, sigmoid):
-    """Learn the example whose kernel row is in `scratch`; return its margin before, and its slot or -1."""
+@compiled_for(learn_query, Rule)
+def _learn_query(rule, s, kernel, e, own_id, sigmoid):
     n = s.counts[SLOTS]
     f = expansion_sum(s.alpha[:n], s.scratch[:n])
     margin = f + midpoint(s.counts, s.extremes)
     slot = -1
-    if lo < hi and not (own_id and is_member(s.ids[:n], s.y[:n], id)):
+    if e.lo < e.hi and not (own_id and is_member(s.ids[:n], s.y[:n], e.id)):
         if s.counts[SLOT_UP] >= 0 and s.counts[SLOT_DOWN] >= 0:
-            note_margin(sigmoid, hi > 0.0, margin)
-        slot, i, j = process(s, kernel, rule, indices, values, sq, lo, hi, id, born, f)
+            note_margin(sigmoid, e.y > 0.0, margin)
+        slot, i, j = process(s, kernel, rule, e, f)
         if slot >= 0:
             store_row(s, slot)
         steps = 0
@@ -342,50 +340,11 @@ def learn_query(s, kernel, rule, indices, values, sq, lo, hi, id, born, own_id, 
 
 
 @compiled
-def learn_example(s, kernel, rule, columns, x, lo, hi, id, born, own_id, sigmoid, margins):
-    """Learn one example, features x (float64) in these columns; return the status of its arrival.
-
-    If it was learned, `margins[0]` is its margin before.
-    """
-    status, nnz, sq = arrive(s, kernel, columns, x)
-    if status == LEARNED:
-        indices, values = s.member_indices[:nnz], s.member_values[:nnz]
-        margins[0], _ = learn_query(s, kernel, rule, indices, values, sq, lo, hi, id, born, own_id, sigmoid)
-    return status
-
-
-@compiled
-def learn_block(
-    s, kernel, rule, indptr, indices, values, sq, lo, hi, ids, born, own_ids, P, G, mapped, sigmoid, limit, margins
-):
-    """Learn a block of examples in sequence, as far as there is room, and while there are fewer members than `limit`.
-
-    Returns how many.  See `arrival`.
-    """
-    first = s.counts[SLOTS]
-    arrivals = np.empty(sq.shape[0], np.int64)
-    for t in range(sq.shape[0]):
-        if s.counts[SLOTS] - s.counts[HOLES] >= limit:
-            return t
-        x_indices, x_values = indices[indptr[t] : indptr[t + 1]], values[indptr[t] : indptr[t + 1]]
-        note_features(s, x_indices)
-        if needs_reserve(s):
-            return t
-        row_of_block(s, kernel, x_indices, x_values, sq[t], P, G, mapped, arrivals, t, first)
-        margins[t], slot = learn_query(
-            s, kernel, rule, x_indices, x_values, sq[t], lo[t], hi[t], ids[t], born[t], own_ids, sigmoid
-        )
-        if slot >= 0:
-            arrivals[slot - first] = t
-    return sq.shape[0]
-
-
-@compiled
 def append_block(s, kernel, indptr, indices, values, sq, lo, hi):
     """Make members of a block of examples with alpha = 0, to solve over all; `find_extremes` must follow."""
     for t in range(sq.shape[0]):
         begin, end = indptr[t], indptr[t + 1]
-        y = 1.0 if hi[t] > 0.0 else -1.0
+        y = label_of(hi[t])
         append(s, kernel, indices[begin:end], values[begin:end], sq[t], y, lo[t], hi[t], s.counts[SLOTS], t, y)
 
 
@@ -395,8 +354,8 @@ def keep_block(
 ):
     """`learn_block` without steps: every example becomes a member, with alpha = 0; FINISH must follow.
 
-    For examples that are learned once more.  PROCESS would refuse one that violates with nobody, though it may hold an
-    extreme that decides the bias.  The margins are those without the bias.
+    It is for examples that are learned once more.  PROCESS would refuse one that violates with no member, though it may
+    hold an extreme that decides the bias.  The margins are those without the bias.
     """
     first = s.counts[SLOTS]
     arrivals = np.empty(sq.shape[0], np.int64)
@@ -412,10 +371,10 @@ def keep_block(
         margins[t] = expansion_sum(s.alpha[:n], s.scratch[:n])
         if not lo[t] < hi[t] or (own_ids and is_member(s.ids[:n], s.y[:n], ids[t])):
             continue
-        y = 1.0 if hi[t] > 0.0 else -1.0
+        y = label_of(hi[t])
         k = append(s, kernel, x_indices, x_values, sq[t], y, lo[t], hi[t], ids[t], born[t], y - margins[t])
         arrivals[k - first] = t
         s.scratch[k] = np.float32(s.self_k[k])
         store_row(s, k)
-        s.extremes[G_UP], s.extremes[G_DOWN] = FORBIDDEN, -FORBIDDEN  # not known: nobody is to be evicted
+        s.extremes[G_UP], s.extremes[G_DOWN] = FORBIDDEN, -FORBIDDEN  # unknown: no member may be evicted
     return sq.shape[0]

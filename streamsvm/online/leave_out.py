@@ -1,8 +1,8 @@
-"""What a model would say about some of its members, had it never kept them.
+"""What a model without some of its members says about them.
 
-For a member c with alpha_c = 0 that is what it says.  For support vectors, the coefficients are followed to the model
-without them, as in `forget`, and f(x_c) = y_c - g_c + b is read off there; then everything is as before.  All paths
-begin at the same solution, so the inverse that they need is computed once.
+A member c with alpha_c = 0 changes nothing: the model says the same.  For support vectors the coefficients follow a
+path to the model without them, as in `forget`, and f(x_c) = y_c - g_c + b is read off at its end.  The model itself
+stays as it is.  All paths begin at the same solution, so the inverse that they need is computed once.
 
 ========= ======================================================== ================
 symbol    name                                                     shape, dtype
@@ -40,16 +40,16 @@ FEW_FREE = 2  # up to which xi-alpha, which assumes that some support vector sta
 
 
 class LeaveOut:
-    """The members of a model, some at a time by the model without them.
+    """Predictions for members of a model, by the model without them.
 
     Parameters
     ----------
     s
-        The expansion, which is worked on and whose slots may be others afterwards.
+        The expansion.  It is changed in place, and slots may be others afterwards.
     kernel, problem
-        What it is the solution of.
+        Its kernel, and the problem that it solves.
     tol
-        The violation that is always good enough.
+        Violations up to this one are good enough.
     """
 
     def __init__(self, s: Expansion, kernel: Kernel, problem: Problem, tol: float) -> None:
@@ -112,7 +112,7 @@ class LeaveOut:
     # --------------------------------------------------------------------------------------------------- some at a time
 
     def prepare(self, times: int, r: int = 1, seconds: float = np.inf) -> None:
-        """Prepare paths, if they pay where r support vectors are to be left out so many times, in this time at most."""
+        """Prepare paths, if they pay for leaving out r support vectors `times` times, within `seconds`."""
         self._inverse = self._where_paths_begin() if self._paths_pay(times, r, seconds) else None
 
     def without(self, c: np.ndarray) -> np.ndarray:

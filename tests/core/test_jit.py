@@ -15,6 +15,7 @@ import pytest
 from streamsvm.core._cache import DAY, KEPT_DAYS, KEPT_FOLDERS, CodeFolder, remove_old, user_folder
 from streamsvm.core.expansion import Expansion
 from streamsvm.core.storage import empty
+from streamsvm.online.gap import rescan
 
 CORE = Path(__file__).parents[2] / "streamsvm" / "core"
 
@@ -34,10 +35,12 @@ def ten_times():
     return 10 * number()
 """
 SCRIPT = """
+import gc
 from mini.core.caller import ten_times
 from mini.core._jit import cache_state
 state = cache_state()
 print(ten_times(), sum(ten_times.stats.cache_hits.values()), state[1])
+assert gc.isenabled()  # it is off while numba compiles
 """
 
 
@@ -285,10 +288,8 @@ def test_a_terminal_says_once_that_code_is_compiled(package):
 
 
 def test_compiled_code_refuses_arrays_that_it_could_not_address():
-    from streamsvm.online.gap import rescan
-
     s = empty(10**6)
     assert isinstance(s, Expansion)
     rescan(s)
-    with pytest.raises(TypeError, match=r"g is array\(float64, 1d, A\), no contiguous array"):
+    with pytest.raises(TypeError, match=r"Expansion.g is array\(float64, 1d, A\): it must be contiguous"):
         rescan(s._replace(g=np.zeros(2 * len(s.g))[::2]))
