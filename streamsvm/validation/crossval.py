@@ -28,7 +28,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from tqdm import tqdm
 
-from streamsvm.batch import SolverOptions, smo
+from streamsvm.batch import Solution, SolverOptions, smo
 from streamsvm.batch import seeding as seeds
 from streamsvm.batch.path import Inverse
 from streamsvm.batch.rows import RowStore
@@ -284,7 +284,7 @@ class Problem(NamedTuple):
         lower[out] = upper[out] = 0.0
         return lower, upper
 
-    def solve(self, out: np.ndarray, beta: np.ndarray | None = None, g: np.ndarray | None = None) -> smo.Solution:
+    def solve(self, out: np.ndarray, beta: np.ndarray | None = None, g: np.ndarray | None = None) -> Solution:
         """Train without these examples."""
         return smo.train(self.store, self.y, *self.boxes_without(out), beta, g, self.options)
 
@@ -298,7 +298,7 @@ class Plan(NamedTuple):
 
     problem: Problem
     folds: kinds.Folds
-    full: smo.Solution | None
+    full: Solution | None
     seeding: str  # but "auto"
     inverse: Inverse | None  # for "path"
     max_events: int | None
@@ -309,7 +309,7 @@ class Plan(NamedTuple):
 def plan_of(
     problem: Problem,
     folds: kinds.Folds,
-    full: smo.Solution | None,
+    full: Solution | None,
     seeding: str,
     values: bool = True,
     first: Fold | None = None,
@@ -322,7 +322,7 @@ def plan_of(
         seeding, reason, max_events = choice.seed, choice.reason, choice.max_events
         seeding = "skip" if seeding == "cold" else seeding  # the full solution is there
     if full is not None and seeding == "path":
-        inverse = seeds.inverse_of(full)
+        inverse = seeds.exact.inverse_of(full)
         if inverse is None:
             seeding, reason = "best", f"{reason}; but no path can begin at this solution"
     return Plan(problem, folds, full, seeding, inverse, max_events, values, first), reason
@@ -331,8 +331,8 @@ def plan_of(
 def prepared(problem: Problem, folds: kinds.Folds, seeding: str, values: bool) -> tuple[Plan, Fold | None, str]:
     """The plan, what its full solution took, and the reason why its seeding was picked."""
     require_seeding(seeding)
-    effective = seeds.effective_folds(folds.n, folds.left_out)
-    if seeding == "auto" and effective <= seeds.WORTHLESS + 0.5:
+    effective = seeds.choice.effective_folds(folds.n, folds.left_out)
+    if seeding == "auto" and effective <= seeds.choice.WORTHLESS + 0.5:
         reason = f"splits leave out {1.0 / effective:.0%} of the examples: no seed is better than 0 then"
         return plan_of(problem, folds, None, "none", values)[0], None, reason
     known, outcome, choice = None, None, None
@@ -348,7 +348,7 @@ def prepared(problem: Problem, folds: kinds.Folds, seeding: str, values: bool) -
     return plan, took, reason
 
 
-def _first_split(problem: Problem, folds: kinds.Folds) -> tuple[smo.Solution, Fold]:
+def _first_split(problem: Problem, folds: kinds.Folds) -> tuple[Solution, Fold]:
     """The first split from 0: it shows whether a seed will pay, and costs nothing if none does."""
     begin = time.perf_counter()
     solution = problem.solve(folds.left_out[0])
@@ -356,14 +356,14 @@ def _first_split(problem: Problem, folds: kinds.Folds) -> tuple[smo.Solution, Fo
     return solution, outcome._replace(seconds=time.perf_counter() - begin)
 
 
-def full_of(problem: Problem, known: smo.Solution | None = None) -> tuple[smo.Solution, Fold]:
+def full_of(problem: Problem, known: Solution | None = None) -> tuple[Solution, Fold]:
     """The solution over all examples, from that of a split if one is known, and what it took."""
     begin, rows = time.perf_counter(), problem.store.rows_computed
     if known is None:
         start, full = "cold", problem.solve(NOBODY)
     else:
-        entering = np.flatnonzero((known.lower == known.upper) & (problem.lower < problem.upper))
-        reused = seeds.reuse(known, NOBODY, entering, problem.lower, problem.upper)
+        entering = np.flatnonzero((known.lo == known.hi) & (problem.lower < problem.upper))
+        reused = seeds.chains.reuse(known, NOBODY, entering, problem.lower, problem.upper)
         start, full = "reuse", seeds.solve_from(known, reused, problem.lower, problem.upper, problem.options)
     took = outcome_of(full, NOBODY, start, problem.store.rows_computed - rows)
     return full, took._replace(seconds=time.perf_counter() - begin)
@@ -377,7 +377,7 @@ def require_seeding(seeding: str) -> None:
 
 def run(plan: Plan, splits: range) -> Iterator[Fold]:
     """Solve some of the splits, one after the other."""
-    previous: smo.Solution | None = None
+    previous: Solution | None = None
     for i in splits:
         if i == 0 and plan.first is not None:
             yield plan.first
@@ -393,12 +393,14 @@ def run(plan: Plan, splits: range) -> Iterator[Fold]:
         yield outcome._replace(seconds=time.perf_counter() - begin)
 
 
-def _trained(plan: Plan, out: np.ndarray, before: smo.Solution | None) -> tuple[str, int, smo.Solution]:
+def _trained(plan: Plan, out: np.ndarray, before: Solution | None) -> tuple[str, int, Solution]:
     """Where the training started, the events of a path, and the solution."""
     problem, source = plan.problem, before if plan.seeding in CHAINS else plan.full
     lower, upper = problem.boxes_without(out)
-    if source is not None and source is plan.full and not source.beta[out].any():
-        start = seeds.Start(source.beta, source.g, "full", 0, 0)  # without free examples its bias is to be found anew
+    if source is not None and source is plan.full and not source.dual_coef[out].any():
+        start = seeds.Start(
+            source.dual_coef, source.g, "full", 0, 0
+        )  # without free examples its bias is to be found anew
     elif source is None or plan.seeding in ("none", "skip"):
         return "cold", 0, problem.solve(out)
     else:
@@ -406,15 +408,15 @@ def _trained(plan: Plan, out: np.ndarray, before: smo.Solution | None) -> tuple[
     return start.seed, start.events, seeds.solve_from(source, start, lower, upper, problem.options)
 
 
-def _seeded(plan: Plan, source: smo.Solution, lower: np.ndarray, upper: np.ndarray) -> seeds.Start:
-    trained, trained_before = lower < upper, source.lower < source.upper
+def _seeded(plan: Plan, source: Solution, lower: np.ndarray, upper: np.ndarray) -> seeds.Start:
+    trained, trained_before = lower < upper, source.lo < source.hi
     leaving, entering = np.flatnonzero(trained_before & ~trained), np.flatnonzero(trained & ~trained_before)
     if plan.inverse is not None:
-        return seeds.path(source, leaving, entering, lower, upper, plan.inverse, plan.max_events)
+        return seeds.exact.path(source, leaving, entering, lower, upper, plan.inverse, plan.max_events)
     return seeds.SEEDS[plan.seeding](source, leaving, entering, lower, upper)
 
 
-def outcome_of(solution: smo.Solution, test: np.ndarray, start: str, rows: int) -> Fold:
+def outcome_of(solution: Solution, test: np.ndarray, start: str, rows: int) -> Fold:
     """What became of a split that was trained."""
     f = solution.decision_values[test]
     return Fold(
@@ -438,7 +440,7 @@ def _without_training(plan: Plan, test: np.ndarray, out: np.ndarray) -> Fold | N
     full = plan.full
     if full is None:
         return None
-    if full.free.any() and not full.beta[out].any():
+    if full.free.any() and not full.dual_coef[out].any():
         f = full.y[test] - full.g[test] + full.bias
         return _untrained(test, f, f > 0.0, "copied", full)
     if plan.values or len(test) != 1 or len(out) != 1 or not _is_positive(plan.problem.store.kernel):
@@ -451,7 +453,7 @@ def _is_positive(kernel: Kernel) -> bool:
     return kernel.kind in (RBF_KIND, LINEAR_KIND) or (kernel.kind == POLYNOMIAL_KIND and kernel.coef0 >= 0.0)
 
 
-def _by_bounds(full: smo.Solution, i: int, test: np.ndarray, plan: Plan) -> Fold | None:
+def _by_bounds(full: Solution, i: int, test: np.ndarray, plan: Plan) -> Fold | None:
     """The leave-one-out prediction of a support vector, where the full solution bounds it.
 
     An error on an example that was trained on is one without it too: its loss cannot fall when it is left out.  And if
@@ -465,12 +467,12 @@ def _by_bounds(full: smo.Solution, i: int, test: np.ndarray, plan: Plan) -> Fold
         return _untrained(test, np.array([np.nan]), wrong, "training error", full)
     largest = float(plan.problem.store.diagonal.max())
     R2 = largest if plan.problem.store.kernel.kind == RBF_KIND else 2.0 * largest
-    if np.count_nonzero(full.free) > 2 and 2.0 * abs(full.beta[i]) * R2 + max(0.0, 1.0 - margin) < 1.0 - tol:
+    if np.count_nonzero(full.free) > 2 and 2.0 * abs(full.dual_coef[i]) * R2 + max(0.0, 1.0 - margin) < 1.0 - tol:
         return _untrained(test, np.array([np.nan]), np.array([full.y[i] > 0.0]), "xi-alpha", full)
     return None
 
 
-def _untrained(test: np.ndarray, f: np.ndarray, predictions: np.ndarray, why: str, full: smo.Solution) -> Fold:
+def _untrained(test: np.ndarray, f: np.ndarray, predictions: np.ndarray, why: str, full: Solution) -> Fold:
     return Fold(test, f, predictions, why, 0, 0, 0, 0, 0, len(full.support), full.converged, 0.0)
 
 
@@ -524,7 +526,7 @@ def _run_chunk(task: tuple[Plan, range]) -> list[Fold]:
     full = None if plan.full is None else replace(plan.full, store=store)
     inverse = plan.inverse
     if inverse is not None:
-        inverse = inverse._replace(workspace=_square(len(inverse.members) + seeds.ROOM))
+        inverse = inverse._replace(workspace=_square(len(inverse.members) + seeds.exact.ROOM))
     own = plan._replace(problem=plan.problem._replace(store=store), full=full, inverse=inverse)
     return list(run(own, splits))
 
@@ -710,7 +712,7 @@ def problem_of(
     store = X
     if not isinstance(X, RowStore):
         store = RowStore(X, make_kernel(kernel, gamma=gamma, degree=degree, coef0=coef0), cache_mb, device)
-    signs = smo.signs_of(y, len(store))
+    signs = arguments.signs_of(y, len(store))
     classes = np.unique(np.asarray(y))
     if len(classes) != 2:
         raise ValueError(f"y holds {classes.tolist()}; examples of two classes are needed")

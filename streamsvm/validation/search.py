@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from streamsvm.batch import SolverOptions, smo
+from streamsvm.batch import Solution, SolverOptions
 from streamsvm.batch import seeding as seeds
 from streamsvm.batch.rows import RowStore
 from streamsvm.core import arguments
@@ -87,7 +87,7 @@ class Search:
     gammas: list[float]
     table: list[Cell]
     greater_is_better: bool
-    solution: smo.Solution | None
+    solution: Solution | None
     warm_start: str
     seeding: str
     seconds: float
@@ -200,9 +200,9 @@ class _Found(NamedTuple):
     reason: str = ""
 
 
-def _along(task: _Task, store: RowStore, out: np.ndarray) -> Iterator[tuple[Problem, smo.Solution, Fold]]:
+def _along(task: _Task, store: RowStore, out: np.ndarray) -> Iterator[tuple[Problem, Solution, Fold]]:
     """For each C the problem, its solution without these examples, and what this took."""
-    solution: smo.Solution | None = None
+    solution: Solution | None = None
     for C in task.Cs:
         begin, rows = time.perf_counter(), store.rows_computed
         problem = task.setting.problem(store, C)
@@ -211,20 +211,20 @@ def _along(task: _Task, store: RowStore, out: np.ndarray) -> Iterator[tuple[Prob
         yield problem, solution, took._replace(seconds=time.perf_counter() - begin)
 
 
-def _next(problem: Problem, before: smo.Solution | None, out: np.ndarray, warm: str) -> tuple[str, smo.Solution]:
+def _next(problem: Problem, before: Solution | None, out: np.ndarray, warm: str) -> tuple[str, Solution]:
     """Where the training started, and the solution without these examples."""
     if before is None or warm == "none":
         return "cold", problem.solve(out)
     lower, upper = problem.boxes_without(out)
-    if before.converged and seeds.optimal_for_larger_boxes(before):
-        same = replace(before, lower=lower, upper=upper, iterations=0, planned=0, newton_steps=0, rows_computed=0)
+    if before.converged and seeds.along_c.optimal_for_larger_boxes(before):
+        same = replace(before, lo=lower, hi=upper, iterations=0, planned=0, newton_steps=0, rows_computed=0)
         return STOPPED, same
     seed = seeds.C_SEEDS[_picked(before) if warm == "auto" else warm]
     start = seed(before, lower, upper)
     return start.seed, seeds.solve_from(before, start, lower, upper, problem.options)
 
 
-def _picked(before: smo.Solution) -> str:
+def _picked(before: Solution) -> str:
     """Scaling is best by far where most support vectors are at their bounds, and spoils a solution where few are."""
     return "scaled" if 2 * np.count_nonzero(before.free) < len(before.support) else "best"
 
@@ -379,7 +379,7 @@ def grid_search(
     return Search(values, widths, table, up, solution, warm, seeded, time.perf_counter() - begin)
 
 
-def _refitted(setting: _Setting, best: Cell) -> smo.Solution:
+def _refitted(setting: _Setting, best: Cell) -> Solution:
     return setting.problem(setting.store(best.gamma), best.C).solve(NOBODY)
 
 
@@ -414,5 +414,5 @@ def _chosen_seeding(seeding: str, folds: kinds.Folds) -> str:
     if seeding in crossval.CHAINS:
         raise ValueError(f"seeding={seeding!r} leads from fold to fold, but along C every fold has its own start")
     if seeding == "auto":
-        return "auto" if seeds.effective_folds(folds.n, folds.left_out) >= crossval.MANY_FOLDS else "none"
+        return "auto" if seeds.choice.effective_folds(folds.n, folds.left_out) >= crossval.MANY_FOLDS else "none"
     return seeding

@@ -17,10 +17,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from streamsvm.batch.ssvm import Prepared, SmoothSVM
-from streamsvm.batch.ssvm_newton import Minimum, Problem, minimise
-from streamsvm.batch.ssvm_removal import Removal, without
-from streamsvm.batch.ssvm_systems import NOBODY, System
+from streamsvm.batch.ssvm.model import Prepared, SmoothSVM
+from streamsvm.batch.ssvm.newton import Minimum, Problem, minimise
+from streamsvm.batch.ssvm.removal import Removal, without
+from streamsvm.batch.ssvm.systems import NONE, System
 from streamsvm.validation import folds as kinds
 from streamsvm.validation.crossval import Fold, Result, warn_unless, with_progress
 
@@ -86,7 +86,7 @@ def cross_validate(
     ================ =================================================================================================
     solver           a fold
     ================ =================================================================================================
-    ``"shared"``     Newton points of rank r from one factor, see `streamsvm.batch.ssvm_removal`; checked, and if need
+    ``"shared"``     Newton points of rank r from one factor, see `streamsvm.batch.ssvm.removal`; checked, and if need
                      be finished, by ``"cholesky"``
     ``"auto"``       ``"shared"``, or ``"cholesky"`` if there are four folds or fewer
     ================ =================================================================================================
@@ -162,7 +162,7 @@ def _prepared(full: SmoothSVM, prepared: Prepared, splits: kinds.Folds) -> tuple
             solver, reason = "cholesky", "few folds do not pay for a factor to share"
     system.move(minimum.support)
     removal = Removal(problem, minimum, system, holds=is_full_kernel) if solver == "shared" else None
-    first = _fold(problem, minimum, NOBODY, "cold")
+    first = _fold(problem, minimum, NONE, "cold")
     rows = 0 if prepared.basis is None else len(problem.y)
     first = first._replace(
         rows_computed=rows, kernel_evaluations=rows * len(full.coef_), seconds=time.perf_counter() - begin
@@ -179,7 +179,7 @@ def _outcomes(plan: Plan, splits: kinds.Folds) -> Iterator[Fold]:
 
 def _outcome(plan: Plan, test: np.ndarray, out: np.ndarray) -> Fold:
     problem, full = plan.problem, plan.minimum
-    held = out + 1 if plan.is_full_kernel else NOBODY
+    held = out + 1 if plan.is_full_kernel else NONE
     if not full.support[out].any() and not full.u[held].any():
         return _fold(problem, full._replace(steps=0), test, "copied")
     part = problem.part(out, held)

@@ -18,7 +18,7 @@ from sklearn.model_selection import cross_val_score
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
-from streamsvm.batch import RowStore, smo
+from streamsvm.batch import RowStore, options, smo
 from streamsvm.core.kernels import RBF
 from streamsvm.metrics import prbep_score
 from streamsvm.validation import crossval, folds
@@ -121,7 +121,7 @@ def test_leave_one_out(data, C):
     result = leave_one_out(X, y, C=C, gamma=0.5, tol=1e-4)
     agree(result, refitted(X, y, result.folds, C=C, gamma=0.5))
     skipped = [part.start == "copied" for part in result.per_fold]
-    np.testing.assert_array_equal(skipped, (result.full.beta == 0.0) & result.full.free.any())
+    np.testing.assert_array_equal(skipped, (result.full.dual_coef == 0.0) & result.full.free.any())
     copied = np.flatnonzero(skipped)
     np.testing.assert_array_equal(result.decision_values[copied], result.full.decision_values[copied])
     signs = leave_one_out(X, y, C=C, gamma=0.5, tol=1e-4, values=False)
@@ -271,7 +271,7 @@ def test_auto_looks_at_the_first_split_and_loses_nothing_by_it():
 
 def test_a_chain_starts_from_the_fold_before(monkeypatch):
     calls = []
-    sir = crossval.seeds.sir
+    sir = crossval.seeds.chains.sir
     monkeypatch.setitem(crossval.seeds.SEEDS, "sir", lambda *all_of: calls.append(all_of) or sir(*all_of))
     X, y = noisy(60)
     w = np.where(np.arange(60) % 10 == 7, 0.0, 1.0)  # those without weight never enter
@@ -285,7 +285,7 @@ def test_a_chain_starts_from_the_fold_before(monkeypatch):
 
 
 def test_a_path_that_cannot_begin_is_said(monkeypatch):
-    monkeypatch.setattr(crossval.seeds, "inverse_of", lambda full: None)
+    monkeypatch.setattr(crossval.seeds.exact, "inverse_of", lambda full: None)
     X, y = noisy(60)
     result = cross_validate(X, y, C=5.0, seeding="path")
     assert result.seeding == "best"
@@ -506,7 +506,7 @@ def test_constant_features_have_an_answer():
 
 
 def test_giving_up_is_said(monkeypatch):
-    monkeypatch.setattr(smo, "MAX_STEPS", 0)
+    monkeypatch.setattr(options, "STEPS_PER_EXAMPLE", 0)
     X, y = noisy()
     with pytest.warns(RuntimeWarning, match="gave up on 4 of 4 folds"):
         result = cross_validate(X, y, C=100.0, k=4)

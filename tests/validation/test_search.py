@@ -7,7 +7,7 @@ from sklearn import metrics as of_sklearn
 from sklearn.model_selection import GridSearchCV
 from sklearn.svm import SVC
 
-from streamsvm.batch import RowStore, seeding, smo
+from streamsvm.batch import RowStore, options, seeding
 from streamsvm.core.kernels import RBF
 from streamsvm.validation import cross_validate, folds, grid_search
 from streamsvm.validation.search import STOPPED, WARM_STARTS, Cell, best_of
@@ -112,7 +112,7 @@ def test_nothing_is_trained_once_no_coefficient_is_at_its_bound():
 
 def test_what_was_given_up_stops_nothing(monkeypatch):
     """It may have no coefficient at its bound only because it has hardly begun."""
-    monkeypatch.setattr(smo, "MAX_STEPS", 0)
+    monkeypatch.setattr(options, "STEPS_PER_EXAMPLE", 0)
     X, y = noisy()
     with pytest.warns(RuntimeWarning, match="gave up on 6 of 6 trainings"):
         search = grid_search(X, y, Cs=[1.0, 10.0], refit=False)

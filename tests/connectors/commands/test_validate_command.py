@@ -15,7 +15,7 @@ import scipy.sparse as sp
 from sklearn import metrics as of_sklearn
 
 from streamsvm.batch import SmoothSVM
-from streamsvm.batch.ssvm import SOLVERS
+from streamsvm.batch.ssvm.model import SOLVERS
 from streamsvm.connectors.commands import cli, option_types
 from streamsvm.connectors.commands.training_set import read_training_set
 from streamsvm.connectors.records.files import Columns, FileError, read_examples
@@ -370,7 +370,7 @@ def test_a_smooth_svm(points, call, tmp_path):
     code, out, err = call("crossval", points, *OPTIONS, *options)
     assert (code, err) == (0, [])
     X, y = noisy()
-    result = smooth.cross_validate(SmoothSVM(1.0, "rbf", 0.5), X, y, folds=folds.stratified(y, 5))
+    result = smooth.cross_validate(SmoothSVM(1.0, "rbf", gamma=0.5), X, y, folds=folds.stratified(y, 5))
     assert out[2].startswith("smooth SVM, rbf kernel, C = 1, gamma = 0.5; 5 folds; solver shared: folds share")
     assert line(out, "total")[-2:] == [f"{result.accuracy:.4f}", f"{result.g_mean:.4f}"]
     rows = read_csv(tmp_path / "out.csv")
