@@ -8,7 +8,7 @@ members: an example that was dropped because of the user's examples does not com
 import numpy as np
 
 from streamsvm import LASVM
-from streamsvm.batch import smo
+from streamsvm.batch import SolverOptions, smo
 
 rng = np.random.default_rng(0)
 X = rng.normal(size=(1500, 4))
@@ -31,7 +31,7 @@ assert not set(theirs) & set(model.support_ids)
 
 # A batch solver trains on the support vectors that are left. It never sees the user's examples.
 kept = model.support_ids
-retrained = smo.solve(X[kept], y[kept], C=5.0, gamma=0.3, tol=1e-6)
+retrained = smo.solve(X[kept], y[kept], C=5.0, gamma=0.3, options=SolverOptions(tol=1e-6))
 difference = np.abs(after - retrained.decision_function(X)).max()
 print(f"retrained without the user, they differ by {difference:.1e} at most")
 assert difference < 1e-4

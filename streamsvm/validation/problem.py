@@ -12,6 +12,7 @@ import numpy as np
 
 from streamsvm.batch import RowStore, SolverOptions, smo
 from streamsvm.batch.options import DEFAULTS
+from streamsvm.batch.solution import Solution
 from streamsvm.core import arguments
 from streamsvm.core.kernels import make_kernel
 
@@ -35,7 +36,7 @@ class Problem(NamedTuple):
         lo[out] = hi[out] = 0.0
         return lo, hi
 
-    def solve(self, out: np.ndarray) -> smo.Solution:
+    def solve(self, out: np.ndarray) -> Solution:
         """Train without these examples."""
         return smo.train(self.store, self.y, *self.boxes_without(out), options=self.options)
 
@@ -153,7 +154,7 @@ def signs_of(y: Any, n: int) -> tuple[np.ndarray, np.ndarray]:
             f"y holds {len(classes)} classes, such as {classes[:3].tolist()}; two are needed: validate one class at a "
             "time with y == label"
         )
-    signs = smo.signs_of(y, n)
+    signs = arguments.signs_of(y, n)
     classes = np.unique(labels)
     if len(classes) != 2:
         raise ValueError(f"y holds {classes.tolist()}; examples of two classes are needed")

@@ -6,11 +6,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from streamsvm.batch.solution import CONVERGED
 from streamsvm.validation.folds import Folds
 from streamsvm.validation.scores import greater_is_better, measure, needs_values
 
 DIGITS = 12  # Scores are rounded to these before they are compared: the rest is rounding of their sums.
-CONVERGED, MAX_ITERATIONS, NO_PROGRESS = "converged", "max_iterations", "no_progress"
 
 
 class Fold(NamedTuple):
@@ -254,11 +254,6 @@ class Result:
     def _require_values(self, metric: Any) -> None:
         if needs_values(metric) and any(np.isnan(part.decision_values).any() for part in self.per_fold):
             raise ValueError(f"metric={metric!r} needs decision values that were not computed; use values=True")
-
-
-def status_of(converged: bool, iterations: int, limit: int) -> str:
-    """Why a solver stopped after so many iterations."""
-    return CONVERGED if converged else MAX_ITERATIONS if iterations >= limit else NO_PROGRESS
 
 
 def frame(columns: dict[str, Any]) -> Any:

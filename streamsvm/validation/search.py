@@ -9,8 +9,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from streamsvm.batch import RowStore, SmoothSVM, SolverOptions, smo
+from streamsvm.batch import RowStore, SmoothSVM, SolverOptions
 from streamsvm.batch import seeding as seeds
+from streamsvm.batch.solution import Solution
 from streamsvm.core import arguments
 from streamsvm.validation import smooth
 from streamsvm.validation.along_c import OTHER_NAMES, WARM_STARTS, Examples, Task, Training, trainings
@@ -237,7 +238,7 @@ def _of_learner(setting: Setting, grid: _Grid, warm_start: str, seeding: str, n_
         seconds = sum(outcome.seconds for outcome in outcomes.values())
         return Result(positive, classes, splits, per_fold, None, full, cell[0].seeding, reason, seconds)
 
-    def train(best: Cell) -> smo.Solution:
+    def train(best: Cell) -> Solution:
         return examples.problem(examples.store(best.gamma), best.C).solve(NO_EXAMPLES)
 
     return _Found({key: result_of(cell) for key, cell in cells.items()}, train, warm_start, seeding)
@@ -249,7 +250,7 @@ def _chosen_seeding(seeding: str, folds: Folds) -> str:
     if seeding in CHAINS:
         raise ValueError(f"seeding={seeding!r} leads from fold to fold, but along C every fold has its own start")
     if seeding == "auto":
-        return "auto" if seeds.effective_folds(folds.n, folds.left_out) >= MANY_FOLDS else "none"
+        return "auto" if seeds.choice.effective_folds(folds.n, folds.left_out) >= MANY_FOLDS else "none"
     return seeding
 
 

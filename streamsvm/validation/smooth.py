@@ -30,13 +30,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from streamsvm.batch.ssvm import Prepared, SmoothSVM
-from streamsvm.batch.ssvm_newton import MAX_STEPS, Minimum, Problem, minimise
-from streamsvm.batch.ssvm_removal import Removal, without
-from streamsvm.batch.ssvm_systems import System
+from streamsvm.batch.ssvm.model import Prepared, SmoothSVM
+from streamsvm.batch.ssvm.newton import Minimum, Problem, minimise
+from streamsvm.batch.ssvm.removal import Removal, without
+from streamsvm.batch.ssvm.systems import System
 from streamsvm.validation.folds import Folds
 from streamsvm.validation.problem import NO_EXAMPLES
-from streamsvm.validation.results import Fold, Result, status_of
+from streamsvm.validation.results import Fold, Result
 from streamsvm.validation.work import with_progress
 
 FEW = 4  # So few splits do not pay for a shared factor.
@@ -141,7 +141,7 @@ def _fold(problem: Problem, minimum: Minimum, test: np.ndarray, start: str) -> F
         decision_values=f,
         predictions=f > 0.0,
         start=start,
-        status=status_of(minimum.converged, minimum.steps, MAX_STEPS),
+        status=minimum.status,
         n_support=int(np.count_nonzero(minimum.support)),
         iterations=minimum.steps,
         newton_steps=minimum.steps,

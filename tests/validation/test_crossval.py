@@ -131,7 +131,7 @@ def test_leave_one_out(data, C):
     result = leave_one_out(LASVM(C=C, gamma=0.5, tol=1e-4), X, y)
     agree(result, refitted(X, y, result.folds, C=C, gamma=0.5))
     skipped = [part.start == "copied" for part in result.per_fold]
-    np.testing.assert_array_equal(skipped, (result.full.beta == 0.0) & result.full.free.any())
+    np.testing.assert_array_equal(skipped, (result.full.dual_coef == 0.0) & result.full.free.any())
     copied = np.flatnonzero(skipped)
     np.testing.assert_array_equal(result.decision_values[copied], result.full.decision_values[copied])
     signs = leave_one_out(LASVM(C=C, gamma=0.5, tol=1e-4), X, y, values=False)

@@ -14,7 +14,7 @@ from sklearn.preprocessing import StandardScaler
 
 from streamsvm import LASVM
 from streamsvm.batch import SmoothSVM, SolverOptions
-from streamsvm.batch.ssvm import SOLVERS, kernel_matrix
+from streamsvm.batch.ssvm.model import SOLVERS, kernel_matrix
 from streamsvm.core.kernels import make_kernel
 from streamsvm.validation import compare, cross_validate, folds, given_folds, leave_one_out
 
