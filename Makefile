@@ -6,10 +6,13 @@ BIN := $(VENV)/bin
 DEMO_ARGS ?=
 KAFKA_ARGS ?=
 BENCH_ARGS ?=
+# Some tests wait more than they compute, hence more workers than cores.
+WORKERS ?= $(shell echo $$(( $$(nproc 2>/dev/null || echo 2) + 1 )))
+PARALLEL := --numprocesses $(WORKERS) --dist worksteal
 BENCHMARKS ?= lasvm mnist gap_family ramp planning crossval search ssvm active forget gpu pieces
 
 .DEFAULT_GOAL := help
-.PHONY: help demo kafka test lint bounds-test portability-test docs bench wheel-test clean
+.PHONY: help demo kafka test check lint bounds-test portability-test docs bench wheel-test clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -20,22 +23,31 @@ demo: $(VENV)/.plot ## learn two real streams through the daemon, with a table a
 kafka: ## an Apache Kafka broker at 127.0.0.1:9092 until Ctrl-C (KAFKA_ARGS="--dir DIR"; else ~/.cache/streamsvm)
 	@$(PYTHON) tests/kafka/broker.py $(KAFKA_ARGS)
 
-test: lint ## every check: lint, types, tests, documentation examples, the built wheel
-	$(BIN)/pytest
+test: $(VENV)/.dev lint warm ## every check: lint, types, tests, documentation examples, the built wheel
+	$(BIN)/pytest $(PARALLEL)
+
+check: $(VENV)/.dev lint warm ## two minutes: lint, types, and the tests without broker, browser, wheel or long streams
+	$(BIN)/pytest $(PARALLEL) -m "not long" --ignore tests/kafka --ignore tests/browser --ignore tests/test_wheel.py
 
 lint: $(VENV)/.dev ## style and types only
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-PORTABLE := tests/test_blocks.py tests/test_kernels.py tests/test_expansion.py tests/test_smo.py tests/test_lasvm.py \
-  tests/test_finish.py tests/test_forget.py tests/test_bounded.py tests/test_leave_out.py
+# One process fills the compile cache, so that the workers of pytest do not all compile the same.
+.PHONY: warm
+warm: $(VENV)/.dev
+	$(BIN)/streamsvm warmup
 
-portability-test: $(VENV)/.dev ## the solvers' tests as older and newer processors compute: no test may hang on rounding
-	NUMBA_CPU_NAME=generic OPENBLAS_CORETYPE=Prescott NUMBA_CACHE_DIR=$(CURDIR)/.numba-cache/generic \
-	  $(BIN)/pytest -q $(PORTABLE)
-	NUMBA_CPU_NAME=haswell OPENBLAS_CORETYPE=Haswell NUMBA_CACHE_DIR=$(CURDIR)/.numba-cache/haswell \
-	  $(BIN)/pytest -q $(PORTABLE)
+# The solvers' tests, where older and newer processors and libraries might make a test hang on rounding, and
+# with the oldest libraries that pyproject.toml allows.
+PORTABLE := tests/core/test_blocks.py tests/core/test_kernels.py tests/core/test_expansion.py tests/batch/test_smo.py \
+  tests/online/test_lasvm.py tests/online/test_finish.py tests/online/test_forget.py tests/online/test_bounded.py \
+  tests/online/test_leave_out.py
+
+portability-test: $(VENV)/.dev $(VENV)-lowest/.python ## the solvers' tests on other processors and on the oldest libraries
+	NUMBA_CPU_NAME=generic OPENBLAS_CORETYPE=Prescott $(VENV)-lowest/bin/pytest -q $(PORTABLE)
+	NUMBA_CPU_NAME=haswell OPENBLAS_CORETYPE=Haswell $(BIN)/pytest -q $(PORTABLE)
 
 docs: $(VENV)/.docs ## the documentation as a site in site/; a warning is an error
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
@@ -47,18 +59,23 @@ bench: $(VENV)/.bench ## short versions of the benchmarks, on data of OpenML (or
 	  $(BIN)/python benchmarks/$$name.py --quick $(BENCH_ARGS); done
 
 bounds-test: $(VENV)/.dev ## everything that models can do, with bounds checks in compiled code (minutes: it is compiled anew)
-	NUMBA_BOUNDSCHECK=1 NUMBA_CACHE_DIR=.numba-cache $(BIN)/pytest tests/test_bounds.py
+	NUMBA_BOUNDSCHECK=1 $(BIN)/pytest tests/estimators/test_bounds.py
 
 wheel-test: $(VENV)/.dev ## build the wheel and try it in a clean environment
 	$(BIN)/pytest tests/test_wheel.py
 
 clean: ## remove the environment, caches and build output
-	rm -rf $(VENV) build dist site *.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis .numba-cache
+	rm -rf $(VENV) $(VENV)-lowest build dist site *.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis
 	find streamsvm connectors tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # The stamps say which extras the environment has. It is an editable install: edits count at once, without a new stamp.
 $(VENV)/.plot $(VENV)/.dev $(VENV)/.docs $(VENV)/.bench: $(VENV)/.%: pyproject.toml | $(VENV)/.python
 	$(BIN)/python -m pip install --quiet --editable '.[$*]'
+	@touch $@
+
+$(VENV)-lowest/.python: pyproject.toml constraints/lowest.txt
+	$(PYTHON) -m venv $(VENV)-lowest
+	PIP_CONSTRAINT= $(VENV)-lowest/bin/pip install --quiet --constraint constraints/lowest.txt --editable '.[sklearn]' pytest hypothesis
 	@touch $@
 
 $(VENV)/.python:

@@ -54,9 +54,10 @@ from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.model_selection import cross_val_score
 from sklearn.svm import SVC
 
+from streamsvm import LASVM
 from streamsvm.batch import smo
 from streamsvm.validation import cross_validate, folds
-from streamsvm.validation.crossval import SEEDINGS
+from streamsvm.validation.splits import SEEDINGS
 
 LEAVE_ONE_OUT = "loo"
 FOLDS = ("3", "10", "100", LEAVE_ONE_OUT)
@@ -131,7 +132,7 @@ def seeded(seeding: str, values: bool = True) -> Method:
     def method(setting: Setting, splits: folds.Folds) -> Outcome:
         task = setting.task
         result = cross_validate(
-            setting.X, setting.y, C=task.C, gamma=task.gamma, folds=splits, seeding=seeding, values=values
+            LASVM(C=task.C, gamma=task.gamma), setting.X, setting.y, folds=splits, seeding=seeding, values=values
         )
         events = sum(part.events for part in result.per_fold)
         note = (result.seeding if seeding == AUTO else "") + (f" {events} events" if events else "")

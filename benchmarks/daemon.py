@@ -21,9 +21,9 @@ import numpy as np
 from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer, TopicPartition
 
 from streamsvm import LASVM, warmup
-from streamsvm.connectors.commands.cli import settle_memory
-from streamsvm.connectors.logs.kafka_log import KafkaLog
-from streamsvm.connectors.settings.sections import load
+from streamsvm.connectors.commands.long_running import settle_memory
+from streamsvm.connectors.logs.kafka.log import KafkaLog
+from streamsvm.connectors.settings.loading import load
 from streamsvm.connectors.trainer import trainer
 from streamsvm.connectors.trainer.partition import Partition
 from streamsvm.connectors.trainer.processing import Processor

@@ -33,6 +33,7 @@ from pieces import _microseconds, _rows, _sums
 
 import streamsvm
 from streamsvm.core import expansion, storage
+from streamsvm.core.rows import member_row
 from streamsvm.metrics import prbep_score
 from streamsvm.online import arrival, gap
 
@@ -241,7 +242,7 @@ def _completions(s, kernel, members, missing):
     for i in members:
         r = s.row_of[i]
         s.row_length[r] = min(s.row_length[r], max(n - missing, 0))
-        expansion.member_row(s, kernel, i, -1)
+        member_row(s, kernel, i, -1)
 
 
 @njit(nogil=True)

@@ -21,7 +21,10 @@ import numpy as np
 from datasets import TASKS, load
 
 import streamsvm
-from streamsvm.core import device, storage
+from streamsvm.core import storage
+from streamsvm.core.device.choice import AUTO_WORK
+from streamsvm.core.device.evaluator import QUERIES_AT_ONCE
+from streamsvm.core.device.gpu import CHUNK_BYTES, Gpu, NoDevice, find_gpu
 from streamsvm.core.expansion import SLOTS
 from streamsvm.online.lasvm import append_block
 from streamsvm.validation import cross_validate
@@ -31,11 +34,11 @@ QUICK = ((1000, 20), (1000, 784))
 SECONDS = 0.5  # of repetitions, for each figure
 
 
-def gpu() -> device.Gpu | None:
+def gpu() -> Gpu | None:
     """The GPU; without one, None, after the reason was printed."""
     try:
-        found = device.find_gpu()
-    except device.NoDevice as error:
+        found = find_gpu()
+    except NoDevice as error:
         print(f"no GPU ({error}): only what the CPU does\n")
         return None
     print(f"GPU: {found.name}, {found.free_bytes() / 2**30:.0f} GiB free\n")
@@ -69,10 +72,10 @@ def model_of(n: int, d: int, name: str = "cpu") -> streamsvm.LASVM:
     return model
 
 
-def product_seconds(found: device.Gpu, n: int, d: int, rows: int) -> float:
+def product_seconds(found: Gpu, n: int, d: int, rows: int) -> float:
     """Of the matrix products alone, in chunks of the size that predictions use."""
     xp = found.xp
-    at_once = min(rows, device.QUERIES_AT_ONCE, device.CHUNK_BYTES // (8 * n))
+    at_once = min(rows, QUERIES_AT_ONCE, CHUNK_BYTES // (8 * n))
     Q, X = xp.ones((at_once, d), np.float32), xp.ones((n, d), np.float32)
 
     def multiply():
@@ -98,7 +101,7 @@ def peers(n: int, d: int, rows: np.ndarray) -> list[tuple[str, int, float]]:
     return found
 
 
-def predictions(found: device.Gpu | None, sizes) -> None:
+def predictions(found: Gpu | None, sizes) -> None:
     """Rows per second of decision_function_many."""
     print("decision_function_many, rows per second")
     columns = f"{'CPU':>12} {'GPU':>12} {'ratio':>7} {'limit':>12} {'of it':>6} {'|difference|':>13}"
@@ -121,9 +124,9 @@ def predictions(found: device.Gpu | None, sizes) -> None:
         print(line, flush=True)
 
 
-def threshold(found: device.Gpu | None) -> None:
+def threshold(found: Gpu | None) -> None:
     """From which number of products on the device is the faster."""
-    print(f'\nthreshold of device="auto": {device.AUTO_WORK:.0e} products. Milliseconds of one call:')
+    print(f'\nthreshold of device="auto": {AUTO_WORK:.0e} products. Milliseconds of one call:')
     print(f"{'products':>9} {'features':>9} {'SVs':>7} {'rows':>6} {'CPU':>9} {'GPU':>9}")
     for d, n in ((20, 1000), (784, 1000)):
         here, there = model_of(n, d), model_of(n, d, "cuda")
@@ -136,7 +139,7 @@ def threshold(found: device.Gpu | None) -> None:
             print(f"{float(n * d * rows):9.0e} {d:9} {n:7,} {rows:6,} {shown}", flush=True)
 
 
-def folds(found: device.Gpu | None, n: int) -> None:
+def folds(found: Gpu | None, n: int) -> None:
     """Ten folds over kernel rows that are computed in advance."""
     rng = np.random.default_rng(0)
     X = rng.normal(size=(n, 100))
@@ -144,12 +147,12 @@ def folds(found: device.Gpu | None, n: int) -> None:
     print(f"\ncross_validate, 10 folds of {n:,} examples with 100 features, seconds:", end=" ", flush=True)
     for name in ("cpu", "cuda")[: 1 + bool(found)]:
         begin = time.perf_counter()
-        result = cross_validate(X, y, C=1.0, gamma=0.01, device=name, cache_mb=13e-6 * n * n)
+        result = cross_validate(streamsvm.LASVM(C=1.0, gamma=0.01, device=name, cache_mb=13e-6 * n * n), X, y)
         print(f"{name} {time.perf_counter() - begin:.2f} (accuracy {result.accuracy:.4f})", end="  ", flush=True)
     print()
 
 
-def learning(found: device.Gpu | None, data_dir: Path, quick: bool) -> None:
+def learning(found: Gpu | None, data_dir: Path, quick: bool) -> None:
     """One pass over mnist's digit 8 and finish, as in benchmarks/lasvm.py."""
     task = TASKS["mnist"]
     data = load("mnist", data_dir, 0)

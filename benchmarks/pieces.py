@@ -17,6 +17,7 @@ from numba import njit
 
 import streamsvm
 from streamsvm.core import blocks, expansion
+from streamsvm.core.rows import kernel_row
 from streamsvm.online import arrival, lasvm
 
 REPEATS = 256
@@ -64,7 +65,7 @@ def latency() -> None:
 @njit(nogil=True)
 def _rows(s, kernel, indices, values, sq, n):
     for _ in range(REPEATS):
-        expansion.kernel_row(s, kernel, indices, values, sq, 0, n, s.scratch)
+        kernel_row(s, kernel, indices, values, sq, 0, n, s.scratch)
 
 
 @njit(nogil=True)

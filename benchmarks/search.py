@@ -39,6 +39,7 @@ from lasvm import THREADS
 from sklearn.model_selection import GridSearchCV
 from sklearn.svm import SVC
 
+from streamsvm import LASVM
 from streamsvm.validation import Search, folds, grid_search
 
 SETS, QUICK = ["ijcnn1-3000", "w8a-3000"], ["ijcnn1-1000"]
@@ -63,7 +64,9 @@ def refitted(setting: Setting, splits: folds.Folds, n_jobs: int = 1) -> Table:
 
 def searched(setting: Setting, splits: folds.Folds, warm_start: str = "auto", n_jobs: int = 1) -> Search:
     """By this project."""
-    return grid_search(setting.X, setting.y, Cs=CS, gammas=GAMMAS, folds=splits, warm_start=warm_start, n_jobs=n_jobs)
+    return grid_search(
+        LASVM(), setting.X, setting.y, Cs=CS, gammas=GAMMAS, folds=splits, warm_start=warm_start, n_jobs=n_jobs
+    )
 
 
 def table_of(search: Search) -> Table:

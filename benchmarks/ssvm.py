@@ -36,7 +36,7 @@ from threadpoolctl import threadpool_limits
 
 from streamsvm.batch import SmoothSVM
 from streamsvm.batch.ssvm_systems import Cholesky, InverseOfH, InverseOnS, Rows, System
-from streamsvm.validation import folds, smooth
+from streamsvm.validation import cross_validate, folds
 
 SOLVERS = ("newton", "strategy-1", "strategy-2", "cholesky", "shared")
 BASELINE, REFERENCE = "newton, anew", "cholesky, anew"
@@ -82,7 +82,7 @@ def from_full(task: Task, kernel: str, solver: str) -> Method:
 
     def method(X: np.ndarray, y: np.ndarray, splits: folds.Folds) -> Outcome:
         model = SmoothSVM(task.C, kernel, task.gamma, solver=solver)
-        result = smooth.cross_validate(model, X, y, folds=splits)
+        result = cross_validate(model, X, y, folds=splits)
         copied = sum(part.start == "copied" for part in result.per_fold)
         return Outcome(result.decision_values, result.iterations, copied, result.first.seconds)
 

@@ -1,20 +1,34 @@
 """What MkDocs is told beside mkdocs.yml: files from outside docs/, links to them, and pages made from the code.
 
-On a page, links go to files of the repository, so that they work where it is browsed; here they are turned into links
-to what the site has of these.
+On a page, links go to files of the repository, so that they work where it is browsed. Here they become links to the
+pages of the site. After the build, the search index is checked for words that people look for.
 """
 
+import json
 import posixpath
 import re
 from pathlib import Path
 from typing import Any
 
 import reference
+from mkdocs.exceptions import PluginError
 from mkdocs.structure.files import File, Files
 
 ROOT = Path(__file__).parents[1]
 PAGES = ["README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md", "benchmarks/README.md"]
 MADE = {"<!-- the commands -->": reference.commands, "<!-- the configuration -->": reference.configuration}
+WIDE = ("benchmarks/", "examples/", "CONTRIBUTING.md")  # their code and tables need the room of the table of contents
+FOUND = {  # a word that people search for, and the guide with a heading that has it
+    "image": "events.html",
+    "text": "events.html",
+    "series": "events.html",
+    "multiclass": "multiclass.html",
+    "drift": "drift.html",
+    "imbalanced": "imbalanced.html",
+    "pandas": "learning.html",
+    "numpy": "learning.html",
+    "rare": "labelling.html",
+}
 LINK = re.compile(r"(?<=\]\()(?P<path>[^)#\s:]+)")
 
 
@@ -40,6 +54,9 @@ def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
         if mark in markdown:
             markdown = markdown.replace(mark, made())
     own = page.file.src_uri
+    if own.startswith(WIDE):
+        page.meta["hide"] = ["toc"]
+        page.meta["search"] = {"boost": 0.2}  # below the guides
     is_in_docs = (ROOT / "docs" / own).is_file()
     folder = posixpath.dirname(f"docs/{own}" if is_in_docs else own)
 
@@ -50,6 +67,15 @@ def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
         return posixpath.relpath(_in_site(target), posixpath.dirname(own) or ".")
 
     return LINK.sub(moved, markdown)
+
+
+def on_post_build(config: Any) -> None:
+    """Check that the search has a heading for each word of `FOUND`."""
+    index = json.loads(Path(config["site_dir"], "search", "search_index.json").read_text(encoding="utf-8"))
+    for word, page in FOUND.items():
+        titles = [entry["title"] for entry in index["docs"] if entry["location"].partition("#")[0] == page]
+        if not any(re.search(rf"\b{word}", title, re.IGNORECASE) for title in titles):
+            raise PluginError(f"a search for {word!r} misses {page}: none of its headings has the word")
 
 
 def _in_site(path: str) -> str:

@@ -1,6 +1,8 @@
-"""Parameters that share a description, as numpydoc has them (``X, y``), each for itself.
+"""Two habits of our docstrings that Griffe, which reads them, does not know.
 
-Griffe, which reads the docstrings, would give all of them the type and default of the first.
+Parameters that share a description (``X, y``) would all get the type and default of the first: each gets its own entry.
+References are written as river writes them (``[^1]: ...``): as footnotes that nothing cites, their links back would
+lead nowhere, so they become a list.
 """
 
 import re
@@ -9,15 +11,16 @@ from typing import Any
 import griffe
 
 SHARED = re.compile(r"^((?!.*Error)\w+(?:, \w+)+)\n((?:    .*\n?|\n(?=    ))+)", re.MULTILINE)
+REFERENCE = re.compile(r"^\[\^\d+\]: ", re.MULTILINE)
 
 
 class Separate(griffe.Extension):
-    """Repeats the description for each name."""
+    """Rewrites a docstring before it is read."""
 
     def on_object(self, *, obj: griffe.Object, **_: Any) -> None:
-        """Rewrite a docstring before it is read."""
+        """Repeat a shared description for each name, and list the references."""
         if obj.docstring:
-            obj.docstring.value = SHARED.sub(_each, obj.docstring.value)
+            obj.docstring.value = REFERENCE.sub("- ", SHARED.sub(_each, obj.docstring.value))
 
 
 def _each(entry: re.Match[str]) -> str:

@@ -9,14 +9,16 @@ from functools import partial
 from typing import Any
 
 from streamsvm.connectors.commands import cli
-from streamsvm.connectors.settings.sections import ALGORITHMS, SECTIONS, ModelSettings
+from streamsvm.connectors.settings.model import ModelSettings
+from streamsvm.connectors.settings.sections import SECTIONS
+from streamsvm.estimators.learners import ALGORITHMS
 
 WIDTH = 88  # of usages
 
 
 def commands() -> str:
     """Every command: what it does, its usage, and a table of its arguments."""
-    (subcommands,) = (action for action in cli._parser()._actions if isinstance(action, argparse._SubParsersAction))
+    (subcommands,) = (action for action in cli.make_parser()._actions if isinstance(action, argparse._SubParsersAction))
     purpose = {choice.dest: choice.help for choice in subcommands._choices_actions}
     parts = []
     for name, command in subcommands.choices.items():

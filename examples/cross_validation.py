@@ -1,5 +1,5 @@
-"""Which C and gamma, how good are they on examples not seen, and is the difference to another setting real?"""
-# ruff: noqa: T201 - X is what everybody calls it; an example answers by printing
+"""Find C and gamma, measure them on unseen examples, and compare them with another setting."""
+# ruff: noqa: T201 - an example answers by printing
 
 import numpy as np
 from river import datasets
@@ -11,20 +11,21 @@ stream = list(datasets.Bananas().take(1000))
 X = np.array([[x["1"], x["2"]] for x, _ in stream])
 y = np.array([label for _, label in stream])
 
-search = grid_search(X, y, Cs=[0.1, 1.0, 10.0, 100.0], gammas=[0.1, 1.0, 10.0], k=3)
+search = grid_search(LASVM(), X, y, Cs=[0.1, 1.0, 10.0, 100.0], gammas=[0.1, 1.0, 10.0], k=3)
 C, gamma = search.best.C, search.best.gamma
-print("a line for each C, a column for each gamma:", search.scores.round(3), sep="\n")
+print("a row for each C, a column for each gamma:", search.scores.round(3), sep="\n")
 
-ten = cross_validate(X, y, C=C, gamma=gamma, k=10)
-one = leave_one_out(X, y, C=C, gamma=gamma)
+model = LASVM(C=C, gamma=gamma)
+ten = cross_validate(model, X, y, k=10)
+one = leave_one_out(model, X, y)
 print(f"C = {C:g}, gamma = {gamma:g}: accuracy {ten.accuracy:.3f} in ten folds, {one.accuracy:.3f} leaving one out")
 print(f"ten folds took {ten.kernel_evaluations:,} kernel values, a thousand {one.kernel_evaluations:,}")
 
 same_folds = folds.repeated(lambda seed: folds.stratified(y, 5, seed=seed), 2)
-best, linear = (cross_validate(X, y, C=C, gamma=gamma, folds=same_folds, kernel=kernel) for kernel in ("rbf", "linear"))
+best = cross_validate(model, X, y, folds=same_folds)
+linear = cross_validate(LASVM(C=C, kernel="linear"), X, y, folds=same_folds)
 comparison = compare(best, linear)
 print(f"RBF or linear? folds won, lost and drawn: {comparison.wins}; better is the {comparison.by_averaging}")
 
-model = LASVM(C=C, gamma=gamma)
-model.learn_many(X, y)  # and on, as more examples come
+model.learn_many(X, y)  # It goes on learning as more examples come.
 print(f"the stream goes on with {model.n_support} support vectors")

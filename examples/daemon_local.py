@@ -1,4 +1,4 @@
-"""The daemon without a broker: events into a local log, predictions out of it, and the model from its checkpoint."""
+"""The trainer without a broker: events go into a local log, predictions and the model come out."""
 # ruff: noqa: T201 - an example answers by printing
 
 import json
@@ -7,7 +7,8 @@ import tempfile
 from pathlib import Path
 
 from streamsvm.connectors.logs.embedded import LocalLog
-from streamsvm.connectors.settings.sections import DaemonSettings, LogSettings, ModelSettings, Settings
+from streamsvm.connectors.settings.model import ModelSettings
+from streamsvm.connectors.settings.sections import DaemonSettings, LogSettings, Settings
 from streamsvm.connectors.trainer.trainer import run
 
 folder = Path(tempfile.mkdtemp(prefix="streamsvm-"))

@@ -1,8 +1,9 @@
-"""Forgetting a user's records on request, and the check: the model is then what retraining without them gives.
+"""Forget a user's examples, and check the result against training anew on the examples that the model still holds.
 
-Every example has an id of its own; who it belongs to is known outside of the model.
+Every example has its own id. Which user it belongs to is known outside of the model. The check is about the
+members: an example that was dropped because of the user's examples does not come back.
 """
-# ruff: noqa: T201 - X is what everybody calls it; an example answers by printing
+# ruff: noqa: T201 - an example answers by printing
 
 import numpy as np
 
@@ -28,7 +29,7 @@ print(f"user 7 has {len(theirs)} examples; {n_members} of them were in the model
 print(f"decision values have changed by up to {np.abs(after - before).max():.3f}")
 assert not set(theirs) & set(model.support_ids)
 
-# A batch solver, which never sees the user's examples, trains on those that the model now rests on.
+# A batch solver trains on the support vectors that are left. It never sees the user's examples.
 kept = model.support_ids
 retrained = smo.solve(X[kept], y[kept], C=5.0, gamma=0.3, tol=1e-6)
 difference = np.abs(after - retrained.decision_function(X)).max()

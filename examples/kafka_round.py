@@ -1,7 +1,7 @@
-"""The daemon on Kafka, once around: topics, events, a trainer, its predictions, and a scorer with the trainer's models.
+"""One round on Kafka: topics, events, a trainer with its predictions, and a scorer with the trainer's models.
 
-Needs a broker: that of `make kafka`, or the one at STREAMSVM_KAFKA_BOOTSTRAP_SERVERS=HOST:PORT.  Every run makes topics
-of its own.  In production, `streamsvm run` and `streamsvm score` do the same with kafka.toml, and wait for more.
+It needs a broker: start one with `make kafka`, or set STREAMSVM_KAFKA_BOOTSTRAP_SERVERS=HOST:PORT. Each run makes its
+own topics. In production, `streamsvm run` and `streamsvm score` do the same with kafka.toml, and wait for more.
 """
 # ruff: noqa: T201 - an example answers by printing
 
@@ -12,11 +12,11 @@ import tempfile
 import time
 from pathlib import Path
 
-from streamsvm.connectors.commands import topics as commands
+from streamsvm.connectors.commands import log_access
 from streamsvm.connectors.scorer import scorer
 from streamsvm.connectors.settings import topics
+from streamsvm.connectors.settings.loading import load
 from streamsvm.connectors.settings.opening import open_once
-from streamsvm.connectors.settings.sections import load
 from streamsvm.connectors.trainer import trainer
 
 names = ["topic", "labels", "predictions", "dlq", "model", "scores"]
@@ -35,7 +35,7 @@ with tempfile.TemporaryDirectory(prefix="streamsvm-") as state:
             key = f"sensor-{number % 20}".encode()  # says which partition; the same for an event and its label
             log.produce(settings.log.topic, json.dumps({"id": number, "x": {"x": x, "y": y}}).encode(), key=key)
             log.produce(settings.log.labels, json.dumps({"id": number, "y": x * x + y * y < 1}).encode(), key=key)
-        commands.flush(log)
+        log_access.flush(log)
 
     for partition, trained in sorted(trainer.run(settings).items()):
         print(f"partition {partition}: {trained.counters.learned} learned, {trained.metrics.rolling()}")
@@ -43,4 +43,4 @@ with tempfile.TemporaryDirectory(prefix="streamsvm-") as state:
 
     with open_once(settings) as log:
         ends = log.end_offsets(settings.log.scores)
-        print(next(commands.read(log, settings.log.scores, dict.fromkeys(ends, 0), ends)).value.decode())
+        print(next(log_access.read(log, settings.log.scores, dict.fromkeys(ends, 0), ends)).value.decode())

@@ -1,4 +1,4 @@
-"""Mini-batches of pandas frames: each is predicted, then learned; the scale comes from the first ones and stays."""
+"""Mini-batches of pandas frames: each batch is predicted, then learned. The first batch sets the scale."""
 # ruff: noqa: T201 - an example answers by printing
 
 import pandas as pd

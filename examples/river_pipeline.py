@@ -1,4 +1,4 @@
-"""LASVM in a river pipeline: every example is predicted before it is learned; then finish."""
+"""LASVM in a river pipeline: every example is predicted, then learned; then the model is finished."""
 # ruff: noqa: T201 - an example answers by printing
 
 from river import datasets, evaluate, metrics

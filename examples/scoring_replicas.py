@@ -1,7 +1,7 @@
-"""A trainer, and two replicas that predict with the models it publishes; all end by themselves.
+"""A trainer, and two scorers that predict with the models it publishes.
 
-Here they share a log in a folder, where every replica sees every event and writes to a topic of its own.  On Kafka,
-replicas of one group share the events, and the commands are the same: `streamsvm run` and `streamsvm score`.
+They share a log in a folder, where every scorer sees every event and writes to its own topic. On Kafka, the scorers of
+one group share the events; the commands `streamsvm run` and `streamsvm score` are the same.
 """
 # ruff: noqa: S603, T201 - we start our own commands; an example answers by printing
 
@@ -21,7 +21,7 @@ model = "model"                  # where the trainer publishes
 C = 10.0
 gamma = 0.5
 [daemon]
-follow = false                   # end with the log; in production they wait for more
+follow = false                   # stop at the end of the log; in production, wait for more
 """
 COMMAND = [sys.executable, "-c", "import sys; from streamsvm.connectors.commands.cli import main; sys.exit(main())"]
 

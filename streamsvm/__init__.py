@@ -5,11 +5,11 @@ import time as _time
 from streamsvm._version import __version__ as __version__
 from streamsvm.core.snapshot import SnapshotError as SnapshotError
 from streamsvm.estimators.classifier import OnlineSVM as _OnlineSVM
-from streamsvm.estimators.learners import LASVM as LASVM
-from streamsvm.estimators.learners import LASVMG as LASVMG
-from streamsvm.estimators.learners import LASVMI as LASVMI
-from streamsvm.estimators.learners import LASVMNC as LASVMNC
-from streamsvm.estimators.learners import FullSVM as FullSVM
+from streamsvm.estimators.gap_family import LASVMG as LASVMG
+from streamsvm.estimators.gap_family import LASVMI as LASVMI
+from streamsvm.estimators.gap_family import LASVMNC as LASVMNC
+from streamsvm.estimators.gap_family import FullSVM as FullSVM
+from streamsvm.estimators.lasvm import LASVM as LASVM
 from streamsvm.estimators.multiclass import OneVsRest as OneVsRest
 from streamsvm.preprocessing import WarmupScaler as WarmupScaler
 
@@ -58,5 +58,5 @@ def warmup(*algorithms: type[_OnlineSVM], removal: bool = False) -> float:
     if not algorithms:
         from streamsvm.validation.ahead import compile_ahead
 
-        compile_ahead()
+        compile_ahead(LASVM)
     return _time.perf_counter() - start

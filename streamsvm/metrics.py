@@ -1,7 +1,7 @@
-"""Precision at the break-even point, the one metric for rare classes that river does not have.
+"""The precision-recall break-even point, a metric for rare classes that river does not have.
 
-Rank the examples by score, with the highest first, and look at the first P of them, where P is the number of positives.
-There precision and recall are the same number, true positives / P: the precision-recall break-even point.
+Rank the examples by score, the highest first, and look at the first P of them, where P is the number of positives.
+There, precision and recall are the same number: true positives / P.
 """
 
 import math
@@ -20,15 +20,15 @@ __all__ = ["PRBEP", "prbep_score"]
 def prbep_score(y_true: npt.ArrayLike, scores: npt.ArrayLike) -> float:
     """Precision-recall break-even point: the precision among the P highest scores, for P positives.
 
-    When rank P falls into a group of equal scores, the group counts with its expected precision over all orders of the
-    group, so the result does not depend on the order of the examples.
+    If rank P falls into a group of equal scores, the group counts with its expected precision over all its orders.  So
+    the result does not depend on the order of the examples.
 
     Parameters
     ----------
     y_true
         Labels, shape (n,): bool, 0/1 or -1/+1.
     scores
-        Scores of the positive class, shape (n,): higher means more positive, on any scale.
+        Scores of the positive class, shape (n,), on any scale; higher means more positive.
 
     Returns
     -------
@@ -38,14 +38,11 @@ def prbep_score(y_true: npt.ArrayLike, scores: npt.ArrayLike) -> float:
     Raises
     ------
     ValueError
-        If the shapes differ, a label is not binary or a score is NaN.
-
-    Notes
-    -----
-    Sorts the scores: O(n log n).
+        If the shapes differ, if a label is not binary, or if a score is NaN.
 
     Examples
     --------
+    >>> from streamsvm.metrics import prbep_score
     >>> prbep_score([True, False, True, False], [0.9, 0.8, 0.7, 0.1])
     0.5
     >>> prbep_score([1, -1, -1, -1], [2.0, 2.0, 0.0, -1.0])  # one of two equal scores is the positive
@@ -66,11 +63,11 @@ def prbep_score(y_true: npt.ArrayLike, scores: npt.ArrayLike) -> float:
 class PRBEP(metrics.base.BinaryMetric):
     """Precision-recall break-even point: the precision among the P highest scores, for P positives.
 
-    The value is exact, which needs all the scores: memory grows with every distinct (label, score, weight). Wrap the
-    metric for a stream without end: ``utils.Rolling(PRBEP, window_size=1000)``.
+    The value is exact, which needs all scores: memory grows with every distinct (label, score, weight).  For a stream
+    without end, wrap the metric: ``utils.Rolling(PRBEP, window_size=1000)``.
 
     Equal scores at rank P count with their expected precision over all orders, so the order of the examples does not
-    matter. A weight counts as that many equal examples. Without any positive the value is 0.
+    matter.  A weight counts as that many equal examples.  Without positives the value is 0.
 
     Parameters
     ----------
@@ -79,11 +76,12 @@ class PRBEP(metrics.base.BinaryMetric):
 
     Notes
     -----
-    `update` and `revert` take O(1), `get` sorts and takes O(n log n).
+    `update` and `revert` take constant time; `get` sorts the scores.
 
     Examples
     --------
     >>> from river import utils
+    >>> from streamsvm.metrics import PRBEP
     >>> metric = PRBEP()
     >>> for y, score in zip([False, True, True, False], [0.6, 0.9, 0.4, 0.1]):
     ...     metric.update(y, score)
@@ -113,9 +111,9 @@ class PRBEP(metrics.base.BinaryMetric):
         y_true
             Its label.
         y_pred
-            Score of the positive class, or the probabilities of the classes as a dict.
+            Score of the positive class, or a dict with the probabilities of the classes.
         w
-            Its weight, at least 0.
+            Its weight; at least 0.
 
         Raises
         ------
@@ -130,7 +128,7 @@ class PRBEP(metrics.base.BinaryMetric):
         Parameters
         ----------
         y_true, y_pred, w
-            As in the `update` to be undone.
+            As in the `update` to undo.
 
         Raises
         ------
@@ -145,8 +143,8 @@ class PRBEP(metrics.base.BinaryMetric):
             del self._seen[example]
 
     def get(self) -> float:
-        """The break-even point of all examples that have been added, in [0, 1]."""
-        examples = sorted(self._seen.items())  # sums of weights in a fixed order give fixed results
+        """The break-even point of all examples added so far, in [0, 1]."""
+        examples = sorted(self._seen.items())  # Sums of weights in a fixed order give fixed results.
         rows = np.array([(positive, score, w * count) for (positive, score, w), count in examples], dtype=np.float64)
         positive, score, weight = rows.reshape(-1, 3).T
         return _break_even(positive > 0, score, weight)
@@ -161,7 +159,7 @@ class PRBEP(metrics.base.BinaryMetric):
 
 
 def _break_even(positive: np.ndarray, scores: np.ndarray, weights: np.ndarray) -> float:
-    """Share of positive weight within the highest-ranked weight P, where P is the weight of all positives."""
+    """Share of positive weight within the first P by rank, where P is the weight of all positives."""
     total = weights[positive].sum()
     if total == 0:
         return 0.0

@@ -13,7 +13,7 @@ from river import base
 from river.utils import dataframe
 
 from streamsvm.core import arguments, snapshot
-from streamsvm.core.integrity import require, require_array, require_finite
+from streamsvm.core.snapshot import require, require_array, require_finite
 from streamsvm.estimators.features import FeatureTable
 from streamsvm.estimators.named_rows import NamedRows
 
@@ -21,28 +21,29 @@ KINDS = ("standard", "minmax")
 
 
 class WarmupScaler(base.MiniBatchTransformer):
-    """Scale features by statistics of the first examples, which are then frozen.
+    """Scale features by statistics of the first examples, then stop moving.
 
-    A kernel model stores examples.  A scaler that keeps adapting (river's `StandardScaler`) writes later examples in
-    other coordinates than the stored ones, and distances between them lose their meaning.  This one learns from the
-    first `warmup` examples and then stays as it is.  During the warm-up it scales by what it has seen so far.
+    A kernel model stores examples.  A scaler that keeps adapting, such as river's `StandardScaler`, would put later
+    examples into other coordinates than the stored ones, and distances would lose their meaning.  This scaler learns
+    from the first `warmup` examples and then stays as it is.  During the warm-up it uses what it has seen so far.
 
     Parameters
     ----------
     kind
-        ``"standard"``: subtract the mean, divide by the standard deviation.  ``"minmax"``: map the range seen to [0,
-        1]; later values may lie outside.
+        ``"standard"``: subtract the mean and divide by the standard deviation.  ``"minmax"``: map the range seen to
+        [0, 1]; later values may lie outside.
     warmup
-        Number of examples to learn from.
+        Number of examples to learn from; at least 1.
 
     Raises
     ------
     ValueError
         If `kind` is unknown or `warmup` is not a positive integer.
 
-    Notes ----- A feature that was constant in the warm-up is only shifted; a feature that first appears afterwards is
-    passed through. A feature that an example lacks stays missing, which a model takes as 0: for sparse data, do not
-    scale.
+    Notes
+    -----
+    A feature that was constant in the warm-up is only shifted.  A feature that first appears afterwards is passed on as
+    it is.  A missing feature stays missing, and a model takes it as 0: do not scale sparse data.
 
     Examples
     --------
@@ -65,7 +66,7 @@ class WarmupScaler(base.MiniBatchTransformer):
         self._scales: dict[Hashable, tuple[float, float]] = {}  # shift and factor
 
     def __copy__(self) -> Self:
-        """A copy that shares nothing: two scalers with one set of statistics would both be wrong."""
+        """A deep copy: two scalers that shared statistics would both be wrong."""
         return copy.deepcopy(self)
 
     @property
@@ -74,7 +75,13 @@ class WarmupScaler(base.MiniBatchTransformer):
         return self._n_seen >= self.warmup
 
     def learn_one(self, x: dict) -> None:
-        """Take note of an example's features, during the warm-up."""
+        """Take note of an example's features; after the warm-up, do nothing.
+
+        Raises
+        ------
+        ValueError
+            If a feature is not a finite number.
+        """
         if self.frozen:
             return
         for name, value in x.items():
@@ -101,7 +108,7 @@ class WarmupScaler(base.MiniBatchTransformer):
         return shift, 1.0 / width if width > 1e-12 * abs(shift) else 1.0
 
     def scale_of(self, name: Hashable) -> tuple[float, float]:
-        """What is subtracted from a feature, and by what the difference is multiplied; 0 and 1 if it is not known."""
+        """The number that is subtracted from a feature, and the factor of the difference; 0 and 1 if it is unknown."""
         return self._scales.get(name, (0.0, 1.0))
 
     def transform_one(self, x: dict) -> dict:
@@ -112,13 +119,13 @@ class WarmupScaler(base.MiniBatchTransformer):
         }
 
     def learn_many(self, X: Any) -> None:
-        """Take note of the rows of a dataframe, during the warm-up."""
+        """Take note of the rows of a dataframe; after the warm-up, do nothing."""
         frame = dataframe.into_frame(X)
         for row in frame.head(max(0, self.warmup - self._n_seen)).iter_rows(named=True):
             self.learn_one(row)
 
     def transform_many(self, X: Any) -> Any:
-        """The dataframe with its known columns scaled, of the kind given; or a list of dicts, each as alone."""
+        """The dataframe with its known columns scaled; or a list of dicts, each as `transform_one` scales it."""
         if isinstance(X, NamedRows):
             return X.scaled(self.scale_of)
         if isinstance(X, list):
@@ -131,7 +138,7 @@ class WarmupScaler(base.MiniBatchTransformer):
         return dataframe.to_native_frame(columns, like=frame)
 
     def _transform_dicts(self, rows: list[dict]) -> list[dict]:
-        """As `transform_one` for each, several times faster for those with all features in the order of the first."""
+        """As `transform_one` for each, but several times faster for dicts with all known features in order."""
         names = list(self._scales)
         shifts = [shift for shift, _ in self._scales.values()]
         factors = [factor for _, factor in self._scales.values()]
@@ -151,7 +158,7 @@ class WarmupScaler(base.MiniBatchTransformer):
 
     @classmethod
     def from_bytes(cls, data: bytes) -> "WarmupScaler":
-        """The scaler that `to_bytes` stored; SnapshotError if the data are damaged or of another kind."""
+        """Read a scaler that `to_bytes` wrote; a SnapshotError if the data are damaged or of another kind."""
         meta, arrays = snapshot.unpack(data, "WarmupScaler")
         with snapshot.reading("WarmupScaler"):
             scaler = cls(snapshot.field(meta, "kind", str), snapshot.count(meta, "warmup"))
@@ -167,10 +174,10 @@ class WarmupScaler(base.MiniBatchTransformer):
         return scaler
 
     def save(self, path: str | Path) -> None:
-        """Write the snapshot to a file, atomically."""
+        """Write the scaler to a file, atomically."""
         snapshot.write_atomic(path, self.to_bytes())
 
     @classmethod
     def load(cls, path: str | Path) -> "WarmupScaler":
-        """The scaler in a file that `save` wrote."""
+        """Read the scaler from a file that `save` wrote."""
         return cls.from_bytes(snapshot.read(path))

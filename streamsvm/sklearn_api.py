@@ -1,8 +1,7 @@
-"""The engine's algorithms as a scikit-learn classifier.
+"""The algorithms as a scikit-learn classifier.
 
-Labels become numbers and checks are made here; the work is that of the estimators.  What an online learner lacks to be
-what users of `fit` expect is added here as well: further passes over the examples, until the model is the optimum over
-all of them, and a result that does not depend on their order.
+The estimators do the work.  This room checks the input, turns labels into numbers, and adds what users of `fit` expect:
+further passes, until the model is the optimum over all examples, and a result that does not depend on their order.
 """
 
 import hashlib
@@ -24,59 +23,57 @@ except ImportError as error:
     raise ImportError('streamsvm.sklearn_api needs scikit-learn: pip install "streamsvm[sklearn]"') from error
 
 from streamsvm.core import arguments, storage
-from streamsvm.core.expansion import SLOTS
 from streamsvm.estimators.classifier import OnlineSVM
 from streamsvm.estimators.learners import ALGORITHMS
 from streamsvm.estimators.multiclass import OneVsRest
 from streamsvm.online.lasvm import keep_block
 from streamsvm.online.sigmoid import probabilities
 
-RAMP = ("lasvm-nc", "lasvm-i")  # give examples up on purpose
-ONE_PASS = ("full", *RAMP)  # for FULL keeps them all
-# what the engine is compiled for; numba takes read-only arrays, which joblib maps from files, for another type
+RAMP = ("lasvm-nc", "lasvm-i")  # These give examples up on purpose.
+ONE_PASS = ("full", *RAMP)  # FULL keeps all examples.
+# The engine is compiled for writable arrays; joblib maps read-only ones from files.
 FORM = {"accept_sparse": "csr", "dtype": (np.float64, np.float32), "order": "C", "force_writeable": True}
 
 
 class LASVMClassifier(ClassifierMixin, BaseEstimator):
     """Kernel support vector machine that learns online, for scikit-learn.
 
-    `partial_fit` learns from batches that come one after the other and need not be kept.  `fit` learns a training set,
-    takes back in what it has dropped but violates the margin, and so on until nothing does: for two classes, its model
-    is that of `sklearn.svm.SVC` up to the tolerance.  More classes are told apart one-versus-rest, in one
-    `streamsvm.OneVsRest`.
+    `partial_fit` learns from one batch after another; no batch needs to be kept.  `fit` learns a training set in
+    several passes, until no example that it has dropped violates the margin.  For two classes its model is that of
+    `sklearn.svm.SVC` up to the tolerance.  More classes are separated one-versus-rest, by a `streamsvm.OneVsRest`.
 
-    Scale the features first.  They are kept in single precision.
+    Scale the features first.  They are stored in single precision.
 
     Parameters
     ----------
     algorithm
-        ``"lasvm"`` has a bias; ``"lasvm-g"`` and ``"full"`` have none, and the latter keeps every
-        example; ``"lasvm-nc"`` and ``"lasvm-i"`` are
-        ``"lasvm-g"`` with the ramp loss, which gives up examples that look like noise.
+        ``"lasvm"``: with a bias.  ``"lasvm-g"``: without a bias.  ``"lasvm-nc"`` and ``"lasvm-i"``: without a bias, and
+        with the ramp loss, which gives up examples that look like noise.  ``"full"``: without a bias, and keeps every
+        example.
     C
-        Bound on the coefficients: how much one example on the wrong side may count.  Positive.
+        Largest coefficient of one example: how much an example on the wrong side may count.  Positive.
     kernel
         ``"rbf"``, ``"linear"``, ``"poly"`` or ``"sigmoid"``.
     degree
         Degree of the polynomial kernel.
     gamma
-        Width of the kernel, a positive number; ``"scale"``: 1 / (n_features * variance of X), ``"auto"``:
-        1 / n_features.  X is the training set, or what `partial_fit` is given first.
+        Factor in the kernel: a positive number; ``"scale"``: 1 / (n_features * variance of X); ``"auto"``:
+        1 / n_features.  X is the training set, or the first batch of `partial_fit`.
     coef0
         Constant of the polynomial and sigmoid kernels.
     class_weight
-        Factors on C by class, 1 for those that are not named; ``"balanced"``: inversely proportional to how frequent
-        they are, for `fit` only.
+        Factors on C by class; a class that is not named has 1.  ``"balanced"``: inversely proportional to the class's
+        frequency, for `fit` only.
     tol
-        Tolerance of the optimality conditions.
+        Tolerance of the optimality conditions; positive.
     ramp_s
-        For ``"lasvm-nc"`` and ``"lasvm-i"``: where the ramp begins, the loss is at most 1 - ramp_s.
+        For ``"lasvm-nc"`` and ``"lasvm-i"``: where the ramp begins.  The loss is at most 1 - ramp_s.
     max_iter
-        How often `fit` goes through the examples at most.  1 is the online algorithm: one pass, and the model optimised
-        over what it has kept, which is about as accurate.  ``"lasvm-nc"`` and ``"lasvm-i"`` always make one pass, and
-        ``"full"`` needs no more.
+        Largest number of passes that `fit` makes; at least 1.  1 is the online algorithm: one pass, then the model is
+        optimised over its members, which is about as accurate.  ``"lasvm-nc"``, ``"lasvm-i"`` and ``"full"`` always
+        make one pass.
     cache_mb
-        Memory for cached kernel rows, in megabytes.
+        Memory for cached kernel rows, in megabytes; positive.
     device
         Where kernel values are computed: ``"cpu"``, ``"cuda"`` or ``"auto"``, as for `streamsvm.LASVM`.
 
@@ -85,27 +82,27 @@ class LASVMClassifier(ClassifierMixin, BaseEstimator):
     classes_ : ndarray of shape (n_classes,)
         The labels.
     gamma_ : float
-        The width of the kernel in use.
+        The gamma in use.
     n_iter_ : int
-        How often `fit` has gone through the examples, with the last time, which found none to learn.
+        Number of passes over the data, including the last one, which changed nothing.
     n_samples_seen_ : int
-        How many examples were given to `fit` and `partial_fit`.
+        Number of examples given to `fit` and `partial_fit`.
     n_features_in_ : int
-        How many features there are.
+        Number of features.
     feature_names_in_ : ndarray of shape (n_features_in_,)
         Their names, if X has string column names.
-    model_
-        The learner of the engine, which can also `finish`, `forget` and `save`.
+    model_ : LASVM, LASVMG, LASVMNC, LASVMI, FullSVM or OneVsRest
+        The learner, which can also `finish`, `forget` and `save`.
 
     Notes
     -----
-    `fit` neither minds the order of the examples nor draws random numbers: it learns them in the order of their hashes.
-    Equal examples of one class are learned as one with their weights added up, and the first of them stands for all in
-    `support_`.  An example of weight 2 is therefore the same as two examples; weight 0 is the same as none.
+    The order of the examples does not matter to `fit`, and it draws no random numbers: it learns the examples in the
+    order of their hashes.  Equal examples of one class are learned as one, with their weights added up; in `support_`
+    the first of them stands for all.  So an example of weight 2 is the same as two examples.
 
-    Probabilities are those of a sigmoid that is fitted while learning, to margins of examples not yet learned, at no
-    cost.  The most probable class is the predicted one, for which several classes share the mean of their sigmoids.
-    For better probabilities use `sklearn.calibration.CalibratedClassifierCV`.
+    Probabilities come from a sigmoid that is fitted while learning, at no extra cost.  Several classes share the mean
+    of their sigmoids, so that the most probable class is the predicted one.  For better probabilities use
+    `sklearn.calibration.CalibratedClassifierCV`.
 
     References
     ----------
@@ -158,7 +155,7 @@ class LASVMClassifier(ClassifierMixin, BaseEstimator):
     # ------------------------------------------------------------------------------------------------------- learning
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Learn from a training set, and forget what was learned before.
+        """Learn a training set, and forget what was learned before.
 
         Parameters
         ----------
@@ -177,12 +174,12 @@ class LASVMClassifier(ClassifierMixin, BaseEstimator):
         Raises
         ------
         ValueError
-            If a parameter is out of its range, X, y and the weights do not go together, or there is only one class.
+            If a parameter is out of its range, if X, y and the weights do not match, or if there is only one class.
 
         Warns
         -----
         ConvergenceWarning
-            If the optimum was not reached in `max_iter` passes.
+            If `max_iter` passes did not reach the optimum.
         """
         arguments.require_count("max_iter", self.max_iter, 1)
         X, y, weights = self._checked(X, y, sample_weight, first=True)
@@ -199,7 +196,7 @@ class LASVMClassifier(ClassifierMixin, BaseEstimator):
         return self
 
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
-        """Learn the next examples, in one pass and in their order.
+        """Learn the next batch of examples in their order, in one pass.
 
         Parameters
         ----------
@@ -208,7 +205,7 @@ class LASVMClassifier(ClassifierMixin, BaseEstimator):
         y : array-like of shape (n_samples,)
             Their labels.
         classes : array-like of shape (n_classes,)
-            All labels that will occur; needed in the first call.
+            All labels that will occur; required in the first call.
         sample_weight : array-like of shape (n_samples,)
             Factors on C; an example of weight 0 is left out.
 
@@ -220,8 +217,8 @@ class LASVMClassifier(ClassifierMixin, BaseEstimator):
         Raises
         ------
         ValueError
-            As for `fit`; if `classes` is missing at first, or different later; if y has a label that is not among them;
-            if `class_weight` is "balanced", as the frequencies are not known.
+            As for `fit`.  Also if `classes` is missing in the first call or different later, if y has another label, or
+            if `class_weight` is "balanced": the frequencies are unknown.
         """
         if self.class_weight == "balanced":
             raise ValueError(
@@ -249,7 +246,7 @@ class LASVMClassifier(ClassifierMixin, BaseEstimator):
         return X, y, _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
 
     def _start(self, X: Any, weights: np.ndarray) -> None:
-        """Make the model, for these first examples."""
+        """Make the model for these first examples."""
         if self.algorithm not in ALGORITHMS:
             raise ValueError(f"algorithm={self.algorithm!r} is unknown; use one of {', '.join(map(repr, ALGORITHMS))}")
         self.gamma_ = _width(self.gamma, X, weights)
@@ -273,11 +270,11 @@ class LASVMClassifier(ClassifierMixin, BaseEstimator):
         return compute_class_weight(self.class_weight, classes=self.classes_, y=y, sample_weight=weights)
 
     def _learn_the_rest(self, X: Any, labels: np.ndarray, weights: np.ndarray, ids: np.ndarray) -> int:
-        """Make members of those that violate and are none, and optimise, until there are none; return the passes made.
+        """Make violating examples members and optimise, until no example violates; return the number of passes.
 
-        Learning them as if they were new would not do.  Where no coefficient is between its bounds, what fixes the bias
-        may be an example with coefficient 0, which an online learner takes for superfluous; and those with the worst
-        margins would teach the sigmoid that all are bad.
+        Learning them like new examples would go wrong.  If no coefficient is between its bounds, an example with
+        coefficient 0 may fix the bias, and an online learner drops such examples.  The sigmoid would also be fitted to
+        the worst margins only.
         """
         for n_passes in range(2, self.max_iter + 1):
             late = self._violators(X, labels, weights, ids)
@@ -296,7 +293,7 @@ class LASVMClassifier(ClassifierMixin, BaseEstimator):
         return self.max_iter
 
     def _violators(self, X: Any, labels: np.ndarray, weights: np.ndarray, ids: np.ndarray) -> np.ndarray:
-        """Numbers of the examples that ought to be support vectors of a model and are none."""
+        """Numbers of the examples that should be support vectors of a model and are not."""
         values = self.model_.decision_function_many(X).reshape(len(ids), -1)
         late = np.zeros(len(ids), bool)
         for k, support in enumerate(self._support):
@@ -318,7 +315,7 @@ class LASVMClassifier(ClassifierMixin, BaseEstimator):
         Returns
         -------
         ndarray of shape (n_samples,) or (n_samples, n_classes)
-            For two classes, positive values for ``classes_[1]``; for more, the largest value is that of the class.
+            For two classes, positive for ``classes_[1]``.  For more, a column for each class; the largest value wins.
         """
         X = self._queries(X)
         return self.model_.decision_function_many(X)
@@ -334,7 +331,7 @@ class LASVMClassifier(ClassifierMixin, BaseEstimator):
         Returns
         -------
         ndarray of shape (n_samples,)
-            Elements of `classes_`.
+            Labels from `classes_`.
         """
         values = self.decision_function(X)
         return self.classes_[values.argmax(axis=1) if values.ndim == 2 else (values > 0.0).astype(int)]
@@ -353,7 +350,7 @@ class LASVMClassifier(ClassifierMixin, BaseEstimator):
             In the order of `classes_`.
         """
         values = self.decision_function(X)
-        # one sigmoid for all classes: those of their own would let the more probable class be another than predicted
+        # One sigmoid for all classes: with one each, the most probable class could differ from the predicted one.
         p = probabilities(np.mean([model._sigmoid for model in self._models], axis=0), values)
         return p / p.sum(axis=1, keepdims=True) if p.ndim == 2 else np.column_stack([1.0 - p, p])
 
@@ -366,9 +363,9 @@ class LASVMClassifier(ClassifierMixin, BaseEstimator):
 
     @property
     def support_(self) -> np.ndarray:
-        """Numbers of the support vectors among the examples, rising: ndarray of shape (n_SV,).
+        """Row numbers of the support vectors, rising: ndarray of shape (n_SV,).
 
-        Rows of the training set, or of everything that `partial_fit` was given, one batch after the other.
+        They count the rows of the training set, or of all batches given to `partial_fit`.
         """
         return np.unique(np.concatenate(self._support))
 
@@ -376,7 +373,7 @@ class LASVMClassifier(ClassifierMixin, BaseEstimator):
     def dual_coef_(self) -> np.ndarray:
         """Coefficients of the support vectors: ndarray of shape (1, n_SV), positive for examples of ``classes_[1]``.
 
-        More than two classes: of shape (n_classes, n_SV), a row for each class against the others.
+        For more than two classes, of shape (n_classes, n_SV): a row for each class against the others.
         """
         support = self.support_
         coefficients = np.zeros((len(self._models), len(support)))
@@ -386,14 +383,14 @@ class LASVMClassifier(ClassifierMixin, BaseEstimator):
 
     @property
     def intercept_(self) -> np.ndarray:
-        """Constant terms of the decision function: ndarray of shape (1,), or (n_classes,) for more than two classes."""
+        """Constant terms of the decision functions: ndarray of shape (1,), or (n_classes,) if more than two."""
         return np.array([model.bias for model in self._models])
 
     @property
     def n_support_(self) -> np.ndarray:
-        """How many support vectors there are of each class: ndarray of shape (n_classes,).
+        """Number of support vectors of each class: ndarray of shape (n_classes,).
 
-        More than two classes: how many tell each class from the others.
+        For more than two classes, the number in each class's model against the others.
         """
         if isinstance(self.model_, OneVsRest):
             return np.array([model.n_support for model in self._models])
@@ -407,15 +404,13 @@ class LASVMClassifier(ClassifierMixin, BaseEstimator):
 
     @property
     def _support(self) -> list[np.ndarray]:
-        """The numbers of the support vectors of each binary model."""
+        """The row numbers of the support vectors of each binary model."""
         if not isinstance(self.model_, OneVsRest):
             return [self.model_.support_ids]
-        U = self.model_._union
-        numbers = U.ids[: U.counts[SLOTS]]
-        return [U.born[np.searchsorted(numbers, model.support_ids)] for model in self._models]
+        return [self.model_._ids_of(model.support_ids) for model in self._models]
 
     def __setstate__(self, state: dict) -> None:
-        """Give the arrays of the model memory of their own: joblib maps large ones from files that are read-only."""
+        """Copy read-only arrays of the model: joblib maps large ones from files."""
         super().__setstate__({name: storage.owned(value) for name, value in state.items()})
 
     def __sklearn_tags__(self) -> Any:
@@ -426,7 +421,7 @@ class LASVMClassifier(ClassifierMixin, BaseEstimator):
 
 @contextmanager
 def _keeping_all(models: list[OnlineSVM]) -> Iterator[None]:
-    """While it lasts, these models make every example a member and take no steps; `finish` must follow."""
+    """Let these models make every example a member, without optimisation steps; `finish` must follow."""
     for model in models:
         model._learn_block = keep_block
     try:
@@ -440,7 +435,7 @@ def _keeping_all(models: list[OnlineSVM]) -> Iterator[None]:
 
 
 def _coded(y: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The classes of the examples that count, and the number of each example's class, 0 where it does not count."""
+    """The classes of the examples with a weight, and the number of each example's class; 0 without a weight."""
     counts = weights > 0.0
     classes, codes = np.unique(y[counts], return_inverse=True)
     if len(classes) < 2:
@@ -452,7 +447,7 @@ def _coded(y: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _known_classes(before: np.ndarray | None, given: Any) -> np.ndarray:
-    """The classes of an online learner, after checking those that it was given now."""
+    """The classes for `partial_fit`: those of the first call, compared with those given now."""
     if given is None:
         if before is None:
             raise ValueError("classes=None: the first call of partial_fit needs all labels that will occur")
@@ -474,7 +469,7 @@ def _codes(classes: np.ndarray, y: np.ndarray) -> np.ndarray:
 
 
 def _width(gamma: Any, X: Any, weights: np.ndarray) -> float:
-    """gamma as a number; what weighs 2 counts twice in the variance."""
+    """Gamma as a number.  An example of weight 2 counts twice in the variance."""
     if gamma == "auto":
         return 1.0 / X.shape[1]
     if gamma == "scale":
@@ -486,7 +481,7 @@ def _width(gamma: Any, X: Any, weights: np.ndarray) -> float:
 
 
 def _variance(X: Any, weights: np.ndarray) -> float:
-    """The variance of all features taken together."""
+    """The variance of all features together."""
     share = weights / (weights.sum() * X.shape[1])
     if sp.issparse(X):
         sums, squares = (np.asarray(M.sum(axis=1, dtype=np.float64)).ravel() for M in (X, X.multiply(X)))
@@ -499,9 +494,9 @@ def _variance(X: Any, weights: np.ndarray) -> float:
 
 
 def _distinct(X: Any, labels: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """One row of each group of equal examples, the first, and the weight of the group; those of weight 0 are left out.
+    """The first row of each group of equal examples, and the weight of the group, without groups of weight 0.
 
-    In the order of their hashes: a shuffle that does not depend on the order of the rows.
+    The groups are in the order of their hashes: a shuffle that does not depend on the order of the rows.
     """
     used = np.flatnonzero(weights > 0.0)
     rows = _sparse_rows(X) if sp.issparse(X) else (row.tobytes() for row in X)

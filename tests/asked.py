@@ -4,7 +4,7 @@ import json
 import time
 
 from streamsvm.connectors.logs.embedded import LocalLog
-from streamsvm.connectors.settings.sections import load
+from streamsvm.connectors.settings.loading import load
 
 CONFIG = """
 [log]

@@ -1,10 +1,12 @@
-"""The README and docs/: their Python runs as it stands, their configurations load, their links lead somewhere.
+"""The README and docs/: their Python prints what they say, their configurations load, their links lead somewhere.
 
-A block of Python runs on its own, in an empty folder.
+A block of Python runs on its own, in an empty folder. A block of text right after it is its output.
 """
 
 import argparse
 import importlib.util
+import json
+import math
 import re
 from dataclasses import fields
 from pathlib import Path
@@ -12,9 +14,11 @@ from pathlib import Path
 import pytest
 
 from streamsvm.connectors.commands import cli
-from streamsvm.connectors.settings.sections import SECTIONS, load
+from streamsvm.connectors.settings.loading import load
+from streamsvm.connectors.settings.sections import SECTIONS
 
 ROOT = Path(__file__).parents[1]
+WRAPPED = {"crossval.md"}  # the site wraps what its commands print
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 
 
@@ -29,6 +33,28 @@ def blocks(language):
     return found
 
 
+def outputs():
+    """Page, line, code and output of each block of Python that a block of text follows, with a name for each."""
+    found = []
+    for page in PAGES:
+        text = page.read_text(encoding="utf-8")
+        for match in re.finditer(r"^```python\n([^`]*?)^```\n\n```text\n(.*?)^```", text, re.DOTALL | re.MULTILINE):
+            line = text[: match.start(1)].count("\n")
+            found.append(pytest.param(page, line, match[1], match[2], id=f"{page.name}-line{line + 1}"))
+    return found
+
+
+NUMBER = re.compile(r"(\d+(?:\.\d+)?(?:e[+-]?\d+)?)")
+
+
+def is_printed(expected, printed):
+    """Whether two texts are equal but for rounding: a processor may decide an example or two in another way."""
+    pairs = list(zip(NUMBER.split(expected.strip()), NUMBER.split(printed.strip()), strict=False))
+    numbers, texts = pairs[1::2], pairs[::2]
+    close = all(math.isclose(float(a), float(b), rel_tol=0.02, abs_tol=0.02) for a, b in numbers)
+    return len(NUMBER.split(expected)) == len(NUMBER.split(printed)) and close and all(a == b for a, b in texts)
+
+
 @pytest.fixture(scope="module")
 def reference():
     """What makes pages from the code."""
@@ -41,12 +67,43 @@ def reference():
 def test_there_are_examples():
     assert len(blocks("python")) >= 12
     assert len(blocks("toml")) >= 3
+    assert len(outputs()) >= 12
+
+
+SHOWN = {tuple(case.values[:2]): case.values[3] for case in outputs()}
 
 
 @pytest.mark.parametrize(("page", "line", "code"), blocks("python"))
-def test_python_runs(page, line, code, tmp_path, monkeypatch):
+def test_python_runs_and_prints_what_the_page_says(page, line, code, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     exec(compile("\n" * line + code, str(page), "exec"), {"__name__": "document"})
+    printed = capsys.readouterr().out
+    shown = SHOWN.get((page, line), printed)
+    assert is_printed(shown, printed), f"the page says\n{shown}\nand the code prints\n{printed}"
+
+
+def test_another_number_or_text_is_noticed():
+    assert is_printed("Accuracy: 89.53%\n", "Accuracy: 89.55%\n")
+    assert not is_printed("Accuracy: 89.53%", "Accuracy: 85.53%")
+    assert not is_printed("Accuracy: 89.53%", "ROCAUC: 89.53%")
+    assert not is_printed("Accuracy: 89.53%", "Accuracy: 89.53%\nROCAUC: 95.22%")
+
+
+@pytest.mark.parametrize(("page", "line", "text"), blocks("json"))
+def test_json_is_json(page, line, text):
+    json.loads(text)
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if page.name not in WRAPPED], ids=lambda page: page.name)
+def test_no_code_is_wider_than_its_column(page):
+    """The site shows 100 characters at 1280 px."""
+    wide = [
+        line
+        for block in re.findall(r"^```.*?^```", page.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE)
+        for line in block.splitlines()
+        if len(line) > 100
+    ]
+    assert wide == []
 
 
 @pytest.mark.parametrize(("page", "line", "text"), blocks("toml"))
@@ -78,7 +135,7 @@ def test_the_reference_has_every_key(reference):
 
 def test_the_reference_has_every_option(reference):
     text = reference.commands()
-    (subcommands,) = (action for action in cli._parser()._actions if isinstance(action, argparse._SubParsersAction))
+    (subcommands,) = (action for action in cli.make_parser()._actions if isinstance(action, argparse._SubParsersAction))
     for name, command in subcommands.choices.items():
         part = text.partition(f"## {name}\n")[2].partition("\n## ")[0]
         options = [option for action in command._actions[1:] for option in action.option_strings]  # 0: help

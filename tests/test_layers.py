@@ -4,6 +4,7 @@ import ast
 import subprocess
 import sys
 import tomllib
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 from typing import NamedTuple
 
@@ -30,14 +31,25 @@ FLOORS = [
     {"connectors"},
 ]
 
+# The floors of connectors/: a folder imports from itself and from lower floors; folders of one floor stay apart.
+CONNECTORS = [
+    {"runtime"},
+    {"logs"},
+    {"records"},
+    {"settings"},
+    {"trainer"},
+    {"scorer", "labelling", "report"},
+    {"commands"},
+]
+
 # Third-party packages that only these rooms or files may import.
 RESERVED = {
     "numba": {"core/_jit", "core/_simd"},
     "llvmlite": {"core/_simd"},
-    "cupy": {"core/blocks"},
+    "cupy": {"core/device/gpu"},
     "river": {"active", "validation", "estimators", "preprocessing", "metrics", "connectors"},
     "sklearn": {"sklearn_api"},
-    "kafka": {"connectors/logs"},
+    "kafka": {"connectors/logs/kafka"},
     "matplotlib": {"connectors/report"},
     "joblib": {"validation"},
 }
@@ -124,6 +136,39 @@ def test_connectors_go_by_their_installed_name(path):
         assert item.module.split(".")[0] != "connectors", f"{where(path)} must import streamsvm.connectors"
         if where(path).startswith("connectors/") and room(item.module) == "connectors":
             assert item.relative, f"{where(path)} must import its siblings with a dot"
+
+
+def folder(module):
+    """The folder of connectors/ that one of our modules or names lies in, or None."""
+    parts = module.split(".")
+    return parts[2] if parts[:2] == ["streamsvm", "connectors"] and len(parts) > 2 else None
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "connectors").rglob("*.py")), ids=where)
+def test_no_folder_of_connectors_imports_from_a_higher_one(path):
+    own = folder(module_name(path))
+    below = {None} if own is None else {own}
+    for rooms in CONNECTORS:
+        if own in rooms:
+            break
+        below |= rooms
+    used = {folder(item.module) for item in imports_of(path)} - {None}
+    assert used <= below, f"{where(path)} is in {own!r}, which may import from {sorted(filter(None, below))}"
+
+
+def test_no_files_import_each_other():
+    """Imports inside functions and under TYPE_CHECKING count as well: such a circle is two files that are one."""
+    modules = {module_name(path): path for path in PRODUCT}
+    graph = {}
+    for name, path in modules.items():
+        used = {item.module for item in imports_of(path)}
+        targets = {module if module in modules else module.rpartition(".")[0] for module in used}
+        # Python runs a package's __init__ before its modules, which imports nothing back: the map of a folder.
+        graph[name] = {target for target in targets if target in modules and target != name}
+    try:
+        TopologicalSorter(graph).prepare()
+    except CycleError as error:
+        pytest.fail("an import circle: " + " <- ".join(error.args[1]))
 
 
 def test_every_folder_is_a_package_that_is_shipped():

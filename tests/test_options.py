@@ -40,7 +40,7 @@ def solved(**options):
 
 
 def validated(**options):
-    return cross_validate(X, y, **{"C": 1.0} | options)
+    return cross_validate(LASVM(), X, y, **options)
 
 
 def of_model(wrapper):
@@ -61,7 +61,7 @@ OPTIONS = {
     fitted: ("C", "degree", "gamma", "coef0", "tol", "max_iter", "cache_mb"),
     of_model(StreamingLOO): WRAPPER,
     of_model(StreamingKFold): (*WRAPPER, "k"),
-    of_model(ActiveLearner): ("budget", "explore", "seed"),
+    of_model(ActiveLearner): ("share", "explore", "seed"),
     WarmupScaler: ("warmup",),
     SmoothSVM: ("C", "gamma", "tol", "seed"),
     ActiveSelection: ("pool",),
@@ -69,13 +69,13 @@ OPTIONS = {
     lambda **options: GradientSelection([True], **options): ("pool",),
     MarginExhausted: ("pool",),
     SupportStable: ("tolerance", "over", "at_least"),
-    MaxLabels: ("n",),
+    MaxLabels: ("max_labels",),
     MaxFraction: ("share",),
     StreamPool: ("capacity", "expiry"),
     pool_size: ("p", "eta"),
     kernels.make_kernel: ("gamma", "degree", "coef0"),
     solved: ("C", "gamma", "tol", "cache_mb", "planning", "max_iterations"),
-    validated: ("C", "gamma", "tol", "cache_mb", "k"),
+    validated: ("k",),
 }
 ALLOWED = {  # None is another way, -1 and 1e300 are numbers like any others
     **dict.fromkeys(("C", "pos_weight", "tol", "share"), (1e300,)),

@@ -2,15 +2,18 @@
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
 import sysconfig
+import tomllib
 import venv
 import zipfile
 from pathlib import Path
 
 import pytest
+from packaging.version import Version
 
 ROOT = Path(__file__).parents[1]
 SMOKE = """
@@ -93,3 +96,15 @@ def test_the_installed_wheel_learns(environment):
 
 def test_the_installed_command_explains_itself(environment):
     assert "demo" in run(environment / "bin" / "streamsvm", "--help", cwd=environment)
+
+
+def test_ci_tries_the_oldest_libraries_that_are_allowed():
+    with open(ROOT / "pyproject.toml", "rb") as file:
+        project = tomllib.load(file)["project"]
+    allowed = project["dependencies"] + project["optional-dependencies"]["sklearn"]
+    oldest = {re.split("[>,<]", text)[0]: re.search(r">=([\d.]+)", text)[1] for text in allowed}
+    lines = (ROOT / "constraints" / "lowest.txt").read_text().splitlines()
+    pinned = dict(line.split("==") for line in lines if not line.startswith("#"))
+    assert {name: Version(text) for name, text in pinned.items()} == {
+        name: Version(text) for name, text in oldest.items()
+    }

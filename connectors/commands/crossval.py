@@ -1,21 +1,30 @@
-"""The command ``streamsvm crossval``: how well a setting does on examples that it has not seen."""
+"""The command ``streamsvm crossval``: the scores of a setting on examples that it has not seen."""
 
 import argparse
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from streamsvm import LASVM
 from streamsvm.batch import SmoothSVM
-from streamsvm.validation import Result, compare, cross_validate, folds, smooth
-from streamsvm.validation.crossval import Fold
+from streamsvm.batch.ssvm import SOLVERS
+from streamsvm.validation import Result, compare, cross_validate, folds
+from streamsvm.validation.results import Fold
+from streamsvm.validation.splits import SEEDINGS
 
 from ..report import charts as report
 from ..runtime.text import plural
 from ..settings.sections import ConfigError
+from . import options
 from .training_set import TrainingSet
 from .validate import (
+    METRICS,
+    add_examples,
+    add_folds,
+    add_kernel,
     arguments_refused,
     folds_of,
     kind_of_folds,
@@ -28,32 +37,97 @@ from .validate import (
     write_table,
 )
 
-K = 10  # folds, unless another number is given
-MOST_SHOWN = 20  # folds in a table; more of them are summed up by their start
+K = 10  # the default number of folds
+MOST_SHOWN = 20  # The table sums more folds up by their start.
 
 _KERNEL_SETTING = ("C", "gamma", "kernel", "degree", "coef0")
 _SETTING = (*_KERNEL_SETTING, "model")
-_ONLY: dict[str, dict[str, Any]] = {  # options of one model, and what they are unless they are given
+_ONLY: dict[str, dict[str, Any]] = {  # options that belong to one model, with their defaults
     "svm": {"seeding": "auto", "jobs": 1, "cache_mb": 256.0, "device": "cpu"},
     "ssvm": {"solver": None, "reduced": None},
 }
 _COSTS = ("iterations", "rows_computed", "kernel_evaluations")
 
 
-def crossval(arguments: argparse.Namespace) -> None:
+def add_parser(subparsers: options.Subparsers) -> None:
+    """Add the command's parser."""
+    command = subparsers.add_parser("crossval", help="test a setting on examples that it has not seen")
+    command.description = (
+        "Divide the examples of a file into folds, and test each fold by a model trained on the others. The line "
+        "'total' has the scores over all tests together; 'mean' and 'deviation' are over the folds."
+    )
+    add_examples(command)
+    command.add_argument(
+        "--model",
+        choices=options.MODELS,
+        default="svm",
+        help="svm: the hinge loss; ssvm: the smooth SVM, with the squared hinge loss (default: svm)",
+    )
+    command.add_argument("--C", type=options.positive, default=1.0, help="penalty of an error (default: 1)")
+    command.add_argument("--gamma", type=options.positive, default=1.0, help="scale of the kernel (default: 1)")
+    add_kernel(command)
+    command.set_defaults(tol=None)  # Each model has its own default.
+    _add_smooth(command)
+    add_folds(command, K)
+    command.add_argument(
+        "--seeding",
+        choices=SEEDINGS,
+        default="auto",
+        help="where the training of a fold starts; it changes the time and not the result. none, skip: at 0. reuse, "
+        "sir, mir, ato: at the fold before. avg, top, greedy, best, path: at the solution over all examples. auto: the "
+        "start that is expected to be cheapest; with few folds, at 0 (default: auto)",
+    )
+    command.add_argument(
+        "--metric",
+        type=options.names,
+        default="accuracy,g_mean",
+        metavar="NAMES",
+        help=f"one or several of {METRICS} (default: accuracy,g_mean)",
+    )
+    command.add_argument(
+        "--compare",
+        type=options.setting,
+        metavar="SETTING",
+        help="compare with another setting on the same folds, such as C=10,gamma=0.1",
+    )
+    command.add_argument(
+        "--out", type=Path, metavar="FILE", help="write the prediction of each example to this .csv or .jsonl file"
+    )
+    command.set_defaults(run=run)
+
+
+def _add_smooth(command: argparse.ArgumentParser) -> None:
+    smooth = command.add_argument_group(
+        "smooth SVM (--model ssvm)", "With --model ssvm, --tol is the tolerance of the gradient (default: 1e-12)."
+    )
+    smooth.add_argument(
+        "--reduced",
+        type=options.test_size,
+        metavar="SHARE|N",
+        help="expand the kernel in a share or number of the examples, drawn at random with --seed (default: all)",
+    )
+    smooth.add_argument(
+        "--solver",
+        choices=["auto", "shared", *SOLVERS],
+        help="solver of Newton's linear systems; it changes the time and not the result. shared: one factor for all "
+        "folds. auto: shared, or cholesky with few folds (default: auto)",
+    )
+
+
+def run(arguments: argparse.Namespace) -> None:
     """Cross-validate the examples of a file, and print a table.
 
     Parameters
     ----------
     arguments
-        Those of the command line.
+        The arguments of the command line.
 
     Raises
     ------
     ConfigError
-        If options are wrong, or do not go together.
+        If an option is wrong, or if two options contradict each other.
     FileError, OSError
-        If the file cannot be used, or the output not be written.
+        If the file cannot be used, or if the output cannot be written.
     """
     kind = kind_of_folds(arguments)
     for name in arguments.metric:
@@ -81,7 +155,7 @@ def crossval(arguments: argparse.Namespace) -> None:
 
 
 def _require_options_of(models: set[str], arguments: argparse.Namespace) -> None:
-    """ConfigError if options were given that belong to none of these models."""
+    """Raise ConfigError if an option was given that belongs to another model."""
     problems = [
         f"--{name.replace('_', '-')} goes with --model {model} only"
         for model, defaults in _ONLY.items()
@@ -98,22 +172,13 @@ def _validated(
     parameters = {name: setting[name] for name in _KERNEL_SETTING}
     if arguments.tol is not None:
         parameters["tol"] = arguments.tol
+    given: dict[str, Any] = {"sample_weight": examples.w, "folds": splits, "progress": True}
     if setting["model"] == "ssvm":
         solver = arguments.solver or "auto"
-        model = SmoothSVM(**parameters, solver=solver, reduced=arguments.reduced, seed=arguments.seed)
-        return smooth.cross_validate(model, examples.X, examples.y, weights=examples.w, folds=splits, progress=True)
-    return cross_validate(
-        examples.X,
-        examples.y,
-        **parameters,
-        weights=examples.w,
-        folds=splits,
-        seeding=arguments.seeding,
-        n_jobs=arguments.jobs,
-        cache_mb=arguments.cache_mb,
-        device=arguments.device,
-        progress=True,
-    )
+        smooth = SmoothSVM(**parameters, solver=solver, reduced=arguments.reduced, seed=arguments.seed)
+        return cross_validate(smooth, examples.X, examples.y, **given)
+    model = LASVM(**parameters, cache_mb=arguments.cache_mb, device=arguments.device)
+    return cross_validate(model, examples.X, examples.y, seeding=arguments.seeding, n_jobs=arguments.jobs, **given)
 
 
 def _show_result(setting: dict[str, Any], result: Result, metrics: Sequence[str]) -> None:
@@ -130,12 +195,13 @@ def _show_result(setting: dict[str, Any], result: Result, metrics: Sequence[str]
         lines.append(("mean", *empty, *map(score, scores.mean(axis=1))))
         lines.append(("deviation", *empty, *map(score, scores.std(axis=1))))
     picked = "solver" if setting["model"] == "ssvm" else "seeding"
-    print(f"\n{_title(setting)}; {plural(len(parts), 'fold')}; {picked} {result.seeding}: {result.reason}")
+    print(f"\n{_title(setting)}; {plural(len(parts), 'fold')}")
+    print(f"{picked} {result.seeding}: {result.reason}")
     print(report.aligned(lines))
 
 
 def _fold_lines(parts: Sequence[Fold], scores: np.ndarray) -> list[tuple[str, ...]]:
-    """A line for each fold; of many folds, one for each start."""
+    """A line for each fold; with many folds, a line for each start."""
     if len(parts) <= MOST_SHOWN:
         return [_line(str(i + 1), [part], part.start, scores[:, i]) for i, part in enumerate(parts)]
     counts = Counter(part.start for part in parts)
@@ -148,7 +214,7 @@ def _fold_lines(parts: Sequence[Fold], scores: np.ndarray) -> list[tuple[str, ..
 def _line(
     name: str, parts: Sequence[Fold], start: str, scores: Iterable[float] = (), seconds: float | None = None
 ) -> tuple[str, ...]:
-    """Some folds as a line of the table: sums, but for the mean number of support vectors."""
+    """Some folds as a line of the table: sums, and the mean number of support vectors."""
     n_tested = sum(len(part.test) for part in parts)
     costs = (sum(getattr(part, cost) for part in parts) for cost in _COSTS)
     return (

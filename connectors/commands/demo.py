@@ -1,35 +1,40 @@
-"""The demonstration: two real streams through a local log and the daemon."""
+"""The command ``streamsvm demo``: two real streams through an embedded log and the trainer, or digits to label."""
 
+import argparse
 import json
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
 
-import river.datasets
+from tqdm.contrib.logging import logging_redirect_tqdm
 
 import streamsvm
 
 from ..logs.embedded import LocalLog
-from ..report import charts as report
-from ..runtime.process import Stop
-from ..settings.sections import Settings, load
-from ..trainer import trainer as daemon
+from ..report import charts
+from ..runtime.log_output import set_up_logging
+from ..runtime.process import Stop, stop_on_signals
+from ..settings.loading import load
+from ..settings.sections import Settings
+from ..trainer import trainer
 from ..trainer.state.state import State
+from . import demo_labelling, options
+from .long_running import working
 
 
 class Stream(NamedTuple):
-    """A stream of the demonstration, and the settings it is learned with."""
+    """A stream of the demonstration, and the settings that suit it."""
 
-    dataset: Callable[[], river.datasets.base.Dataset]
+    dataset: str  # its name in river.datasets
     C: float
     gamma: float
 
 
 STREAMS = {
-    "bananas": Stream(river.datasets.Bananas, C=10.0, gamma=0.5),
-    "phishing": Stream(river.datasets.Phishing, C=1.0, gamma=0.1),
+    "bananas": Stream("Bananas", C=10.0, gamma=0.5),
+    "phishing": Stream("Phishing", C=1.0, gamma=0.1),
 }
 
 _CONFIG = """\
@@ -49,41 +54,67 @@ follow = false
 """
 
 
-def run(folder: Path, n_records: int | None, stop: Stop) -> None:
-    """Write the streams into a log, consume them, and show the outcome; go on where an earlier call was ended.
+def add_parser(subparsers: options.Subparsers) -> None:
+    command = subparsers.add_parser("demo", help="learn two real streams and draw what was learned")
+    command.add_argument(
+        "--dir",
+        type=Path,
+        default=Path("streamsvm-demo"),
+        help="folder for the log and the results (default: streamsvm-demo)",
+    )
+    what = command.add_mutually_exclusive_group()
+    what.add_argument("--records", type=options.count, help="how many records of each stream to learn (default: all)")
+    what.add_argument("--label", action="store_true", help="label handwritten digits on a page instead")
+    command.set_defaults(run=run)
+
+
+def run(arguments: argparse.Namespace) -> None:
+    if arguments.label:
+        with working(load(demo_labelling.prepare(arguments.dir), {})) as stop:
+            demo_labelling.label_digits(arguments.dir, stop)
+        return
+    set_up_logging("text")
+    with stop_on_signals() as stop, logging_redirect_tqdm():
+        learn_streams(arguments.dir, arguments.records, stop)
+
+
+def learn_streams(folder: Path, n_records: int | None, stop: Stop) -> None:
+    """Write the streams into a log, learn them, and show the results; continue where an earlier call ended.
 
     Parameters
     ----------
     folder
-        Of the log, the checkpoints and the pictures.
+        For the log, the checkpoints and the pictures.
     n_records
-        How much of each stream; None: all.
+        How many records of each stream; None: all.
     stop
-        Asked between batches.
+        Called between batches; True ends the demonstration.
     """
+    from river import datasets  # loads half of scikit-learn
+
     folder.mkdir(parents=True, exist_ok=True)
-    print("Preparing the engine, which is compiled once per installation: one to several minutes ...", flush=True)
+    print("Preparing the engine. Compiling it takes a few minutes, once per installation ...", flush=True)
     streamsvm.warmup(streamsvm.LASVM)
-    print(f"To see it resume: kill -9 {os.getpid()}, then the same command again.")
+    print(f"To see it resume: kill -9 {os.getpid()}, then run the same command again.")
     states, drawn = {}, []
     for name, stream in STREAMS.items():
         config = folder / f"{name}.toml"
         config.write_text(_CONFIG.format(name=name, C=stream.C, gamma=stream.gamma), encoding="utf-8")
         settings = load(config, {})
-        _fill(settings.log.dir, name, islice(stream.dataset(), n_records))
-        state = daemon.run(settings, stop).get(0)
+        _fill(settings.log.dir, name, islice(getattr(datasets, stream.dataset)(), n_records))
+        state = trainer.run(settings, stop).get(0)
         if state is None or stop():
-            print("Stopped; the same command goes on from here.")
+            print("Stopped; the same command continues from here.")
             return
         states[name] = state
         drawn.append((name, config, settings))
-    print(report.table(states))  # before the pictures, whose decision values would count as kernel evaluations
+    print(charts.table(states))  # first, because drawing adds kernel evaluations
     for name, config, settings in drawn:
         print(f"{name}: settings {config}, picture {_picture(settings, states[name], folder / f'{name}.png')}")
 
 
 def _fill(folder: Path, topic: str, events: Iterator[tuple[dict[str, float], bool]]) -> None:
-    """Append what the topic does not have yet."""
+    """Append the events that the topic does not have yet."""
     with LocalLog(folder) as log:
         there = log.end_offsets(topic).get(0, 0)
         for number, (x, y) in enumerate(events):
@@ -94,7 +125,7 @@ def _fill(folder: Path, topic: str, events: Iterator[tuple[dict[str, float], boo
 
 def _picture(settings: Settings, state: State, path: Path) -> str:
     try:
-        report.draw(settings, state, path)
-    except report.PlotMissing as error:
+        charts.draw(settings, state, path)
+    except charts.PlotMissing as error:
         return f"none ({error})"
     return str(path)

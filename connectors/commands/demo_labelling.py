@@ -1,4 +1,4 @@
-"""The demonstration of labelling: handwritten digits, of which the eights are wanted, and a person who knows them.
+"""The demonstration of labelling, ``streamsvm demo --label``: a person says which handwritten digits are an eight.
 
 The digits are the Optical Recognition of Handwritten Digits data (E. Alpaydin and C. Kaynak, UCI Machine Learning
 Repository, 1998, CC BY 4.0, test set): 1797 images of 8 x 8 pixels in 17 shades, 174 of them an 8.
@@ -15,16 +15,16 @@ from pathlib import Path
 
 import numpy as np
 
-from ..labelling import label
 from ..logs.embedded import LocalLog
 from ..logs.transport import Record
 from ..records.codec import Codec
 from ..runtime.process import Stop
 from ..runtime.text import plural
-from ..settings.sections import load
+from ..settings.loading import load
 from ..trainer.state.state import State
+from . import label
 
-SIDE, SHADES = 8, 16  # pixels, and the number that is black
+SIDE, SHADES = 8, 16  # pixels of a side; the shade that is black
 WANTED = 8
 
 CONFIG = """\
@@ -41,14 +41,14 @@ C = 10.0
 gamma = 0.1
 
 [features]
-scale = "none"  # all pixels have one already
+scale = "none"  # all pixels have the same scale
 
 [label]
 positive = "8"
 negative = "another digit"
 
 [labelling]
-port = 0  # any that is free
+port = 0  # any free port
 
 [daemon]
 state_dir = "digit-state"
@@ -56,29 +56,29 @@ checkpoint_seconds = 1.0
 """
 
 
-def run(folder: Path, stop: Stop) -> None:
-    """Ask for labels on a page until told to stop, and say what they were worth; go on where an earlier call ended.
+def label_digits(folder: Path, stop: Stop) -> None:
+    """Ask for labels on a page until `stop`, and print what the model learned; continue where an earlier call ended.
 
     Parameters
     ----------
     folder
-        Of the log, the configuration and the state.
+        For the log, the configuration and the state.
     stop
-        Asked a few times a second.
+        Called a few times a second; True ends the demonstration.
     """
     settings = load(prepare(folder), {})
     print(
-        f"1797 handwritten digits, of which 174 are an {WANTED}, and no labels. Say which is which, on the page; the "
-        "model learns from each answer, and soon asks about the doubtful ones only. Ctrl-C ends it.",
+        f"Here are 1797 handwritten digits without labels; 174 of them are an {WANTED}. The page asks you which. The "
+        "model learns from each answer, and soon asks only about digits that it is unsure of. Ctrl-C ends it.",
         flush=True,
     )
-    states = label.run(settings, label.page(settings, browse=True), stop, train=True)
+    states = label.answer_questions(settings, label.page(settings, browse=True), stop, train=True)
     if states:
         print(summary(states[0]))
 
 
 def summary(state: State) -> str:
-    """How well the model knows the digits that nobody has labelled."""
+    """How well the model knows the digits that have no label."""
     assert state.labelling
     known, codec = truth(), Codec()
     seen = [codec.decode(Record("", 0, 0, 0, None, value, ())) for value in events()]
@@ -88,14 +88,14 @@ def summary(state: State) -> str:
     n_found = sum(map(and_, said, wanted))
     counts = state.labelling.loop.counts
     return (
-        f"{plural(counts.n_labels, 'label')}, {counts.n_positive} of them an {WANTED}. Of the {sum(wanted)} others the "
-        f"model finds {n_found}; of the {len(wanted) - sum(wanted)} other digits without a label it takes "
-        f"{sum(said) - n_found} for one."
+        f"You gave {plural(counts.n_labels, 'label')}, {counts.n_positive} of them an {WANTED}. Among the digits "
+        f"without a label, the model finds {n_found} of the {sum(wanted)} that are an {WANTED}, and takes "
+        f"{sum(said) - n_found} of the {len(wanted) - sum(wanted)} others for one."
     )
 
 
 def prepare(folder: Path) -> Path:
-    """Write the configuration and the stream into a folder, unless they are there; return the configuration."""
+    """Write the configuration and the stream into a folder, unless it has them; return the configuration's path."""
     folder.mkdir(parents=True, exist_ok=True)
     config = folder / "digits.toml"
     if not config.exists():
@@ -110,7 +110,7 @@ def prepare(folder: Path) -> Path:
 
 
 def events() -> Iterator[bytes]:
-    """The digits in random order, as events without a label, each with its picture."""
+    """The digits in random order, as events without a label; each holds its image."""
     data = np.load(str(files(__package__) / "digits.npz"))
     for number in np.random.default_rng(4).permutation(len(data["y"])).tolist():
         pixels = data["X"][number].reshape(SIDE, SIDE)
@@ -119,7 +119,7 @@ def events() -> Iterator[bytes]:
 
 
 def truth() -> dict[str, bool]:
-    """Whether each digit is wanted, by id."""
+    """Whether each digit is an eight, by id."""
     y = np.load(str(files(__package__) / "digits.npz"))["y"]
     return {f"digit-{number}": bool(digit == WANTED) for number, digit in enumerate(y)}
 

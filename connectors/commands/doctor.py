@@ -1,5 +1,6 @@
-"""What may be wrong with an installation, its configuration, its state and its log, and what to do about it."""
+"""The command ``streamsvm doctor``: what is wrong with an installation, its configuration, its state and its log."""
 
+import argparse
 import logging
 import os
 import platform
@@ -26,27 +27,32 @@ from ..records.labels import Label
 from ..records.times import event_time
 from ..runtime.text import plural
 from ..settings import topics
+from ..settings.loading import load
 from ..settings.opening import open_once
 from ..settings.sections import ConfigError, Settings
 from ..trainer.state.checkpoint import CheckpointError, check_fingerprint, checkpoint_files, load_newest
-from .topics import Replayed, lags, read
+from . import exit_codes
+from .dlq import Replayed
+from .lag import lags
+from .log_access import read
+from .options import Subparsers, add_config
 
 OK, WARNING, PROBLEM = "ok", "warning", "problem"
 
 _PACKAGES = ("numpy", "scipy", "numba", "river", "orjson", "kafka-python")
 _GIB = 1 << 30
-_FEW_BYTES, _TOO_FEW_BYTES = _GIB, _GIB // 10  # of free space
-_SAMPLE = 500  # newest records of each partition
-_AHEAD_MS = 300_000  # of our clock, before another's is called wrong
+_FEW_BYTES, _TOO_FEW_BYTES = _GIB, _GIB // 10  # free space below which the doctor warns, or reports a problem
+_SAMPLE = 500  # newest records looked at in each partition
+_AHEAD_MS = 300_000  # a record may be so far ahead of this clock
 _FOREVER_MS = 10**15
-_WARM_SECONDS = 15  # of CPU, for a process that has nothing to compile
+_WARM_SECONDS = 15  # CPU time that is enough for a process with nothing to compile
 _UNREACHABLE = (
-    "see kafka.bootstrap_servers and, if a broker does run there, kafka.security_protocol, the user and the password"
+    "check kafka.bootstrap_servers; if a broker runs there, check kafka.security_protocol, the user and the password"
 )
 
 
 class Finding(NamedTuple):
-    """What a check has found, and what to do about it."""
+    """One line of the doctor's report: how bad it is, what it is, and what to do about it."""
 
     level: str
     text: str
@@ -57,8 +63,27 @@ Findings = Iterator[Finding]
 Message = TypeVar("Message", Event, Label)
 
 
+def add_parser(subparsers: Subparsers) -> None:
+    command = subparsers.add_parser("doctor", help="look for problems, from Python to the broker")
+    command.description = (
+        "Check the installation and the compile cache. With a configuration, also check the state folder, the log, the "
+        "topics and the newest records. Each warning or problem comes with a remedy."
+    )
+    add_config(command, nargs="?")
+    command.set_defaults(run=run)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    try:
+        settings = load(arguments.config, os.environ, arguments.set) if arguments.config else None
+    except ConfigError:
+        examine(None)
+        raise
+    return exit_codes.OK if examine(settings) else exit_codes.FAILED
+
+
 def examine(settings: Settings | None) -> bool:
-    """Make all checks, or those that need no configuration, and print them; return whether there is no problem."""
+    """Run and print all checks, or those that need no configuration; return whether they found no problem."""
     checks: list[tuple[str, Callable[[], Findings]]] = [
         ("python", _python),
         ("compile cache", lambda: _compile_cache(settings)),
@@ -93,22 +118,23 @@ def _compile_cache(settings: Settings | None) -> Findings:
     if folder is None:
         yield Finding(
             WARNING,
-            "there is no folder to keep compiled code in: every process compiles for a minute",
-            "set NUMBA_CACHE_DIR to a folder that can be written",
+            "compiled code cannot be kept, because no folder for it is writable: every process compiles for a minute",
+            "set NUMBA_CACHE_DIR to a writable folder",
         )
         return
     seconds = _seconds_to_start(settings) if is_warm else None
     if seconds is not None:
-        yield Finding(OK, f"{folder} has what a process needs, which is ready after {seconds:.1f} seconds")
+        yield Finding(OK, f"{folder} has all compiled code; a process is ready after {seconds:.1f} seconds")
     else:
-        what = "has not all that" if is_warm else "has no code of this version that"
-        yield Finding(
-            WARNING, f"{folder} {what} a process needs: the first one compiles for a minute", "streamsvm warmup"
-        )
+        what = "lacks some of the compiled code" if is_warm else "has no compiled code of this version"
+        yield Finding(WARNING, f"{folder} {what}: the first process compiles for a minute", "run `streamsvm warmup`")
 
 
 def _seconds_to_start(settings: Settings | None) -> float | None:
-    """How long a process prepares the engine; None if it compiles.  Files do not tell: they may be another CPU's."""
+    """How long a process takes to prepare the engine; None if it compiles.
+
+    The cache's files alone cannot tell: they may have been compiled for another processor.
+    """
     algorithm = (settings or Settings()).model.implementation.__name__
     removal = settings is not None and settings.removes()
     script = "import resource; resource.setrlimit(resource.RLIMIT_CORE, (0, 0)); "
@@ -125,25 +151,25 @@ def _seconds_to_start(settings: Settings | None) -> float | None:
 def _extras(settings: Settings) -> Findings:
     if not settings.kafka:
         return
-    from ..logs import kafka_options
+    from ..logs.kafka import checks, options
 
     if find_spec("crc32c"):
         yield Finding(OK, "crc32c is installed")
     else:
         yield Finding(
             WARNING,
-            "crc32c IS NOT INSTALLED: reading from Kafka takes six times as long",
+            "crc32c is not installed: reading from Kafka takes six times as long",
             "pip install 'streamsvm[crc]'",
         )
-    missing = kafka_options.missing_codecs()
+    missing = checks.missing_codecs()
     if missing:
         yield Finding(
             WARNING,
-            f"records that are compressed with {' or '.join(missing)} cannot be read: the packages are not installed",
-            kafka_options.CODECS_HINT,
+            f"records compressed with {' or '.join(missing)} cannot be read: the packages are not installed",
+            options.CODECS_HINT,
         )
     else:
-        yield Finding(OK, "all compressions of Kafka can be read")
+        yield Finding(OK, "all of Kafka's compressions can be read")
 
 
 # --- state ------------------------------------------------------------------------------------------------------------
@@ -153,13 +179,13 @@ def _state(settings: Settings) -> Findings:
     folder = settings.daemon.state_dir
     existing = next(path for path in (folder, *folder.absolute().parents) if path.exists())
     if not os.access(existing, os.W_OK):
-        yield Finding(PROBLEM, f"{existing} cannot be written", "choose another daemon.state_dir, or another user")
+        yield Finding(PROBLEM, f"{existing} is not writable", "choose another daemon.state_dir, or run as another user")
     free = shutil.disk_usage(existing).free
     level = OK if free > _FEW_BYTES else WARNING if free > _TOO_FEW_BYTES else PROBLEM
-    yield Finding(level, f"{existing} has {free / _GIB:,.1f} GiB free", "make room" if level != OK else "")
+    yield Finding(level, f"{existing} has {free / _GIB:,.1f} GiB free", "free some space" if level != OK else "")
     partitions = sorted(folder.glob("p[0-9]*"), key=lambda path: (len(path.name), path.name))
     if not partitions:
-        yield Finding(OK, "there are no checkpoints yet")
+        yield Finding(OK, "no checkpoint was written yet")
     for path in partitions:
         yield _checkpoint(path, settings)
 
@@ -179,7 +205,9 @@ def _checkpoint(folder: Path, settings: Settings) -> Finding:
     age = time.time() - newest.stat().st_mtime
     text = f"checkpoint {sequence} of {folder.name} is readable, {age:,.0f} seconds old"
     if newest.name != f"checkpoint-{epoch:06d}-{sequence:010d}.ssvm":
-        return Finding(WARNING, f"{text}, and not the newest", f"{newest} is damaged; the next checkpoint replaces it")
+        return Finding(
+            WARNING, f"{text}, but it is not the newest", f"{newest} is damaged; the next checkpoint replaces it"
+        )
     return Finding(OK, text)
 
 
@@ -188,7 +216,9 @@ def _checkpoint(folder: Path, settings: Settings) -> Finding:
 
 def _log(settings: Settings) -> Findings:
     if not settings.kafka and not settings.log.dir.is_dir():
-        yield Finding(PROBLEM, f"there is no folder {settings.log.dir}", "`streamsvm produce` makes it, or see log.dir")
+        yield Finding(
+            PROBLEM, f"there is no folder {settings.log.dir}", "`streamsvm produce` creates it; or correct log.dir"
+        )
         return
     started = time.perf_counter()
     try:
@@ -198,16 +228,16 @@ def _log(settings: Settings) -> Findings:
             for check in (_topics, _groups, _dead_letters, _samples):
                 yield from check(settings, log)
     except AccessDenied as error:
-        yield Finding(PROBLEM, str(error), "see the user and the password in [kafka], and the user's rights")
+        yield Finding(PROBLEM, str(error), "check the user and the password in [kafka], and the user's rights")
     except Unavailable as error:
-        yield Finding(PROBLEM, f"{error}; topics and groups were not looked at", _UNREACHABLE)
+        yield Finding(PROBLEM, f"{error}; topics and groups were not checked", _UNREACHABLE)
     except (LogCorruption, OffsetOutOfRange, TopicMismatch) as error:
         yield Finding(PROBLEM, str(error))
 
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Without the client's own words about what is reported here."""
+    """Silence the Kafka client's own messages about what the doctor reports."""
     client = logging.getLogger("kafka")
     level = client.level
     client.setLevel(logging.CRITICAL)
@@ -218,13 +248,13 @@ def _quiet() -> Iterator[None]:
 
 
 def _connected(settings: Settings, seconds: float) -> Findings:
-    from ..logs import kafka_options
+    from ..logs.kafka import checks
 
-    options = settings.kafka
-    where = options.get("bootstrap_servers", "localhost:9092")
-    who, protocol = kafka_options.identity(options)
+    given = settings.kafka
+    where = given.get("bootstrap_servers", "localhost:9092")
+    who, protocol = checks.identity(given)
     yield Finding(OK, f"connected to {where} {who}, {protocol}, in {1000 * seconds:,.0f} ms")
-    for text, remedy in kafka_options.insecurities(options):
+    for text, remedy in checks.insecurities(given):
         yield Finding(WARNING, text, remedy)
 
 
@@ -236,7 +266,7 @@ def _topics(settings: Settings, _: Transport) -> Findings:
         level = {topics.Severity.STOP: PROBLEM, topics.Severity.WRONG: WARNING}.get(finding.severity, OK)
         yield Finding(level, finding.text, topics.REMEDY if level != OK and finding.topic not in found else "")
     if not findings:
-        yield Finding(OK, f"{plural(len(names), 'topic')} as they should be")
+        yield Finding(OK, f"nothing is wrong with the {plural(len(names), 'topic')}")
 
 
 def _groups(settings: Settings, _: Transport) -> Findings:
@@ -246,9 +276,9 @@ def _groups(settings: Settings, _: Transport) -> Findings:
     for group, n_records in waiting.items():
         text = f"group {group!r} is {plural(n_records, 'record')} behind"
         if settings.kafka:
-            from ..logs.kafka_log import describe_group
+            from ..logs.kafka.admin import describe_group
 
-            state, n_members = describe_group(settings, group)
+            state, n_members = describe_group(settings.kafka, group)
             text += ", and was never used" if state == "Dead" else f", {state.lower()}, {plural(n_members, 'member')}"
         yield Finding(OK, text)
 
@@ -264,8 +294,8 @@ def _dead_letters(settings: Settings, _: Transport) -> Findings:
     if n_waiting:
         yield Finding(
             WARNING,
-            f"{plural(n_waiting, 'dead letter')} not put back",
-            "`streamsvm dlq list` says why they were refused, `streamsvm dlq replay` puts them back",
+            f"{plural(n_waiting, 'dead letter')} not put back yet",
+            "`streamsvm dlq list` says why the records were refused; `streamsvm dlq replay` puts them back",
         )
 
 
@@ -295,8 +325,8 @@ def _clocks(settings: Settings, events: list[Record], labels: list[Record]) -> F
         yield Finding(
             WARNING,
             f"{plural(len(ahead), 'record')} of {len(events) + len(labels)} from the future, up to {seconds:,.0f} "
-            "seconds: events and labels are taken in the order of their times",
-            "set the clocks of the producers, or this one",
+            "seconds: events and labels are read in the order of their times, so these come too late",
+            "correct the clocks of the producers, or this one",
         )
     codec, of_labels = settings.codec(), settings.codec()
     skew = int(1000 * settings.join.max_skew_seconds)
@@ -305,9 +335,9 @@ def _clocks(settings: Settings, events: list[Record], labels: list[Record]) -> F
     if n_apart:
         yield Finding(
             WARNING,
-            f"{plural(n_apart, 'record')} of {len(events) + len(labels)} with a ts that is not believed, for it is "
-            "farther than join.max_skew_seconds from the time of the record",
-            "for old data, raise join.max_skew_seconds; otherwise set the clocks of the producers",
+            f"{plural(n_apart, 'record')} of {len(events) + len(labels)} with a ts that is ignored, because it is more "
+            "than join.max_skew_seconds from the record's own time",
+            "for old data, raise join.max_skew_seconds; otherwise correct the clocks of the producers",
         )
     if not ahead and not n_apart:
         yield Finding(OK, f"the times of {plural(len(events) + len(labels), 'record')} agree with this clock")
@@ -322,16 +352,16 @@ def _is_clamped(record: Record, decode: Callable[[Record], Event | Label], max_s
 
 
 def _ids(settings: Settings, events: list[Record], labels: list[Record]) -> Findings:
-    """A label meets its event by an id of the same type."""
+    """Find labels whose ids have another type than those of the events: they never meet their events."""
     types = {type(event.id) for event in _readable(events, settings.codec().decode)}
-    known = _readable(labels, settings.codec().decode_label)  # of its own, for one codec would warn of strangers, too
+    known = _readable(labels, settings.codec().decode_label)  # a codec that saw both would log its own warning
     strangers = [label for label in known if types and type(label.id) not in types]
     if strangers:
         yield Finding(
             PROBLEM,
-            f"{len(strangers)} of {plural(len(labels), 'label')} with an id such as {strangers[0].id!r}, of another "
-            f"type than those of the events: {DIFFERENT_IDS}, and such labels wait in vain",
-            "write the ids of events and labels alike, both as strings or both as integers",
+            f"{len(strangers)} of {plural(len(labels), 'label')} with an id such as {strangers[0].id!r}, whose type "
+            f"differs from that of the events' ids: {DIFFERENT_IDS}, so such labels never meet their events",
+            "write the ids of events and labels in the same way, as strings or as integers",
         )
 
 
@@ -342,13 +372,13 @@ def _readable(records: list[Record], decode: Callable[[Record], Message]) -> Ite
 
 
 def _keys(settings: Settings, events: list[Record], labels: list[Record]) -> Findings:
-    """A label has to be in the partition of its event, which a key sees to if all producers place keys alike."""
+    """Find labels outside the partition of their event: keys prevent that if all producers place keys alike."""
     keyless = sum(record.key is None for record in labels)
     if keyless:
         yield Finding(
             PROBLEM,
-            f"{keyless} of {plural(len(labels), 'label')} without a key: they are in any partition, and meet their "
-            "events by chance",
+            f"{keyless} of {plural(len(labels), 'label')} without a key: such a label may be in another partition than "
+            "its event, and then never meets it",
             "give each label the key of its event",
         )
     places = {record.key: record.partition for record in events if record.key is not None}
@@ -364,7 +394,7 @@ def _keys(settings: Settings, events: list[Record], labels: list[Record]) -> Fin
 
 
 def _partitioners(settings: Settings, samples: dict[str, list[Record]]) -> Findings:
-    from ..logs.kafka_log import partition_of
+    from ..logs.kafka.admin import partition_of
 
     counts = {name: shape.n_partitions for name, shape in topics.describe(settings, filter(None, samples)).items()}
     for topic, records in samples.items():

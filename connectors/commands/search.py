@@ -1,4 +1,4 @@
-"""The command ``streamsvm search``: which C and gamma to take, by cross-validation on a grid."""
+"""The command ``streamsvm search``: the best C and gamma of a grid, by cross-validation."""
 
 import argparse
 import math
@@ -8,16 +8,22 @@ from typing import Any
 
 import numpy as np
 
+from streamsvm import LASVM
 from streamsvm.validation import Search, folds, grid_search
+from streamsvm.validation.grid import Cell
 from streamsvm.validation.scores import measure
-from streamsvm.validation.search import Cell
+from streamsvm.validation.splits import CHAINS, SEEDINGS
 
 from ..report import charts as report
 from ..runtime.folders import require_folder
 from ..runtime.text import plural
 from ..settings.sections import ConfigError
-from . import option_types
+from . import options
 from .validate import (
+    METRICS,
+    add_examples,
+    add_folds,
+    add_kernel,
     arguments_refused,
     folds_of,
     kind_of_folds,
@@ -30,24 +36,56 @@ from .validate import (
     write_table,
 )
 
-K = 3  # folds, unless another number is given
-GAMMAS = "2^-15:2^3:2^2"  # unless the kernel has none
+K = 3  # the default number of folds
+CS, GAMMAS = "2^-5:2^15:2^2", "2^-15:2^3:2^2"  # the default grid; the linear kernel has no gamma
 
 
-def search(arguments: argparse.Namespace) -> None:
-    """Try settings on a grid over the examples of a file; print the scores, and what to do with the best setting.
+def add_parser(subparsers: options.Subparsers) -> None:
+    """Add the command's parser."""
+    command = subparsers.add_parser("search", help="find C and gamma by cross-validation on a grid")
+    command.description = (
+        "Cross-validate every C with every gamma. Values are a list, such as 0.1,1,10, or a range START:STOP:FACTOR, "
+        "such as 2^-5:2^15:2^2."
+    )
+    add_examples(command)
+    command.add_argument(
+        "--C", type=options.values, default=CS, metavar="VALUES", help=f"penalties of an error (default: {CS})"
+    )
+    command.add_argument(
+        "--gamma", type=options.values, metavar="VALUES", help=f"scales of the kernel (default: {GAMMAS})"
+    )
+    add_kernel(command)
+    add_folds(command, K)
+    command.add_argument(
+        "--seeding",
+        choices=[seeding for seeding in SEEDINGS if seeding not in CHAINS],  # Along C, folds have their own starts.
+        default="auto",
+        help="where the training of a fold starts; it changes the time and not the result. none: at the fold's own "
+        "solution for the C before. The others: as for crossval. auto: none, unless folds are many and small (default: "
+        "auto)",
+    )
+    command.add_argument(
+        "--metric", type=str.strip, default="accuracy", metavar="NAME", help=f"one of {METRICS} (default: accuracy)"
+    )
+    command.add_argument("--out", type=Path, metavar="FILE", help="write scores and costs to this .csv or .jsonl file")
+    command.add_argument("--plot", type=Path, metavar="FILE", help="draw the scores as a .png, .pdf or .svg file")
+    command.set_defaults(run=run)
+
+
+def run(arguments: argparse.Namespace) -> None:
+    """Cross-validate a grid of settings over the examples of a file; print the scores, and how to use the best setting.
 
     Parameters
     ----------
     arguments
-        Those of the command line.
+        The arguments of the command line.
 
     Raises
     ------
     ConfigError
-        If options are wrong, or do not go together.
+        If an option is wrong, or if two options contradict each other.
     FileError, OSError
-        If the file cannot be used, or the output not be written.
+        If the file cannot be used, or if the output cannot be written.
     """
     kind = kind_of_folds(arguments)
     require_metric(arguments.metric)
@@ -60,24 +98,27 @@ def search(arguments: argparse.Namespace) -> None:
     _require_scores(arguments.metric, splits, examples.y)
     prepare()
     with arguments_refused():
+        model = LASVM(
+            kernel=arguments.kernel,
+            degree=arguments.degree,
+            coef0=arguments.coef0,
+            tol=arguments.tol,
+            cache_mb=arguments.cache_mb,
+            device=arguments.device,
+        )
         found = grid_search(
+            model,
             examples.X,
             examples.y,
             Cs=arguments.C,
             gammas=gammas,
-            kernel=arguments.kernel,
-            degree=arguments.degree,
-            coef0=arguments.coef0,
-            weights=examples.w,
             folds=splits,
             metric=arguments.metric,
             seeding=arguments.seeding,
-            tol=arguments.tol,
+            sample_weight=examples.w,
             refit=False,
             n_jobs=arguments.jobs,
             progress=True,
-            cache_mb=arguments.cache_mb,
-            device=arguments.device,
         )
     _show(found, arguments)
     if arguments.out:
@@ -90,13 +131,13 @@ def search(arguments: argparse.Namespace) -> None:
 def _gammas(arguments: argparse.Namespace) -> list[float]:
     if arguments.kernel == "linear":
         if arguments.gamma is not None:
-            raise ConfigError(["--gamma: the linear kernel has none"])
-        return [1.0]  # which it does not look at
-    return option_types.values(GAMMAS) if arguments.gamma is None else arguments.gamma
+            raise ConfigError(["--gamma: the linear kernel has no gamma; leave --gamma out"])
+        return [1.0]  # The linear kernel does not use it.
+    return options.values(GAMMAS) if arguments.gamma is None else arguments.gamma
 
 
 def _require_picture(path: Path | None) -> None:
-    """Refuse a picture that could not be drawn, before the work is done."""
+    """Refuse a picture that cannot be drawn before the work begins."""
     if path is None:
         return
     require_folder(path)
@@ -107,10 +148,12 @@ def _require_picture(path: Path | None) -> None:
 
 
 def _require_scores(name: str, splits: folds.Folds, y: np.ndarray) -> None:
-    """Refuse a metric that some fold has none of, which would leave no setting with a mean, before the work is done."""
+    """Refuse a metric that is not defined on some fold before the work begins: no setting would have a mean score."""
     for i, test in enumerate(splits.tests, 1):
         if math.isnan(measure(name, y[test], np.zeros(len(test)))):
-            raise ConfigError([f"--metric {name}: fold {i} tests one class only and has none; use larger folds"])
+            raise ConfigError(
+                [f"--metric {name} is not defined on fold {i}, which tests one class only; use larger folds"]
+            )
 
 
 def _row(cell: Cell, metric: str) -> dict[str, Any]:
@@ -132,7 +175,7 @@ def _show(found: Search, arguments: argparse.Namespace) -> None:
         f"{plural(len(best.result.per_fold), 'fold')} each: "
         f"{found.seconds:.3f} seconds, {found.iterations:,} iterations, {found.kernel_evaluations:,} kernel evaluations"
     )
-    print(f"\n{arguments.metric}, mean of the folds; * is the best")
+    print(f"\n{arguments.metric}, mean of the folds; * marks the best setting")
     print(report.aligned(_lines(found, is_linear)))
     setting = {"C": best.C} if is_linear else {"C": best.C, "gamma": best.gamma}
     shown = ", ".join(f"{name} = {number(value)}" for name, value in setting.items())
@@ -145,7 +188,7 @@ def _show(found: Search, arguments: argparse.Namespace) -> None:
 
 
 def _lines(found: Search, is_linear: bool) -> list[tuple[str, ...]]:
-    """The grid as lines of a table: a line for each C, a column for each gamma."""
+    """The grid as a table: a line for each C, a column for each gamma."""
     columns = ["score"] if is_linear else report.axis_labels(found.gammas)
     at = found.table.index(found.best)
     cells = [f"{score(cell.score)}{'*' if i == at else ' '}" for i, cell in enumerate(found.table)]
@@ -158,11 +201,11 @@ def _lines(found: Search, is_linear: bool) -> list[tuple[str, ...]]:
 def _note_edge(name: str, value: float, tried: Sequence[float]) -> None:
     if len(tried) > 1 and value in (tried[0], tried[-1]):
         side = "smaller" if value == tried[0] else "larger"
-        print(f"this {name} is at the edge of the grid; {side} ones may be better still")
+        print(f"this {name} is at the edge of the grid; a {side} one may be better")
 
 
 def _show_use(setting: dict[str, float], arguments: argparse.Namespace) -> None:
-    """How a model is trained with the setting, by the daemon and in Python."""
+    """Print how to train a model with the setting, by the trainer and in Python."""
     named = {"kernel": arguments.kernel} if arguments.kernel != "rbf" else {}
     values = {name: number(value) for name, value in setting.items()}
     if arguments.kernel == "poly":

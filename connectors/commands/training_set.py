@@ -1,4 +1,4 @@
-"""The labelled examples of a file as one matrix, for the solvers that want all of them at once."""
+"""The labelled examples of a file as one matrix, for the batch solvers."""
 
 import csv
 from collections.abc import Collection, Iterable, Sequence
@@ -14,8 +14,8 @@ from streamsvm import WarmupScaler
 from ..records.files import SUFFIXES, Columns, Example, read_examples
 from ..runtime.folders import FileError
 
-FEWEST_NUMBERED = 20  # rows, below which whole numbers may rise by chance
-LARGEST_RATIO = 10.0  # of two features' sizes, above which scaling is advised
+FEWEST_NUMBERED = 20  # In fewer rows, whole numbers may rise by chance.
+LARGEST_RATIO = 10.0  # Above this ratio of two features' sizes, scaling is advised.
 
 
 class TrainingSet(NamedTuple):
@@ -24,19 +24,19 @@ class TrainingSet(NamedTuple):
     Attributes
     ----------
     X
-        The examples, (n, D); a feature that an example lacks is 0.
+        Features of the examples, (n, D); missing features are 0.
     y
         Labels, (n,) bool.
     w
         Weights, (n,); None if all are 1.
     ids
-        Ids, as the file has them.
+        Ids from the file.
     groups
-        Whose the examples are; None if that was not asked for.
+        Group of each example; None without a group column.
     features
-        Names of the columns: as they first occur in the file, or by number if all are numbers.
+        Names of the columns, in the order of the file; sorted as numbers if all names are numbers.
     n_complete
-        How many examples have all features.
+        Number of examples that have all features.
     """
 
     X: sp.csr_matrix
@@ -58,14 +58,14 @@ def read_training_set(
     path, file_format, columns
         As for `readers.read_examples`.
     scale
-        ``"none"``, or a kind of `WarmupScaler`, which then learns from all examples.
+        ``"none"``, or the kind of a `WarmupScaler` that learns from all examples.
     numbering
-        Features that may number the examples.
+        Names of features that are allowed to number the examples.
 
     Raises
     ------
     FileError, OSError
-        If the file cannot be read or used, or has no examples of both classes.
+        If the file cannot be read, or if it lacks examples of one class.
     """
     _require_label(path, file_format, columns)
     bar = tqdm(read_examples(path, file_format, columns), "reading", unit=" records", disable=None)
@@ -94,7 +94,7 @@ def read_training_set(
 
 
 def _require_label(path: Path, file_format: str, columns: Columns) -> None:
-    """Ask for the label of a file that can have it in any column, before its text is refused as no number."""
+    """Ask for the label's column of a CSV file before its text is refused as a feature that is not a number."""
     is_csv = file_format == "csv" or (file_format == "auto" and SUFFIXES.get(path.suffix.lower()) == "csv")
     if is_csv and columns.label is None:
         with open(path, newline="", encoding="utf-8-sig", errors="replace") as file:
@@ -104,19 +104,19 @@ def _require_label(path: Path, file_format: str, columns: Columns) -> None:
 
 
 def _refuse_numbering(path: Path, rows: list[dict[str, float]], allowed: Collection[str]) -> None:
-    """Refuse an id among the features: it tells the examples apart, and of a file that is sorted also the labels."""
+    """Refuse an id among the features: in a file that is sorted by class it would predict the labels."""
     if len(rows) < FEWEST_NUMBERED:
         return
     for name in rows[0].keys() - set(allowed):
         if all(name in x for x in rows) and _numbers_rows(np.array([x[name] for x in rows])):
             raise FileError(
-                f"{path}: {name!r} numbers the examples: it is another whole number in each. If it is their id, say "
-                f"--id {name} (of CSV and flat JSON lines) or leave it out; if it is a feature, --feature {name}"
+                f"{path}: {name!r} numbers the examples: each has another whole number. If it is the id, use "
+                f"--id {name} (CSV and flat JSON lines) or remove it; if it is a feature, use --feature {name}"
             )
 
 
 def _numbers_rows(values: np.ndarray) -> bool:
-    """Whether these are whole numbers that rise or fall from row to row, or come without a gap in any order."""
+    """Whether the values are whole numbers that rise or fall from row to row, or have no gap in any order."""
     if (values != np.floor(values)).any():
         return False
     steps = np.diff(values)
@@ -154,7 +154,7 @@ def _matrix(rows: list[dict[str, float]], features: list[str]) -> sp.csr_matrix:
 
 
 def advice(examples: TrainingSet, scale: str) -> str | None:
-    """What is unwise about the way the examples are scaled, if anything is."""
+    """A warning about the scaling of the examples, if one is due."""
     return _uneven(examples) if scale == "none" else _sparse(examples)
 
 
@@ -162,13 +162,13 @@ def _sparse(examples: TrainingSet) -> str | None:
     if examples.n_complete == len(examples.y):
         return None
     return (
-        f"{len(examples.y) - examples.n_complete} examples lack features; these stay 0, and the others are scaled by "
-        "what is there, as by the daemon: leave --scale out if the file leaves out zeros"
+        f"{len(examples.y) - examples.n_complete} examples lack features; missing features stay 0, and the others are "
+        "scaled by the values in the file, as the trainer does: leave --scale out if the file leaves zeros out"
     )
 
 
 def _uneven(examples: TrainingSet) -> str | None:
-    """The largest feature decides on every distance."""
+    """A warning if one feature is so large that it decides every distance."""
     sizes = abs(examples.X).max(axis=0).toarray().ravel()
     used = np.flatnonzero(sizes)
     if len(used) == 0:

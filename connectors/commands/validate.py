@@ -1,4 +1,4 @@
-"""What the commands ``streamsvm crossval`` and ``streamsvm search`` share."""
+"""The part that ``streamsvm crossval`` and ``streamsvm search`` share: options, examples, folds, tables."""
 
 import argparse
 import csv
@@ -14,19 +14,24 @@ from typing import Any
 
 import numpy as np
 
+from streamsvm import LASVM
 from streamsvm.core.snapshot import write_atomic
 from streamsvm.validation import folds
 from streamsvm.validation.ahead import compile_ahead
 from streamsvm.validation.scores import BY_NAME
 
-from ..records.files import Columns
+from ..records.files import FORMATS, Columns
 from ..runtime.folders import require_folder
 from ..runtime.process import killable
 from ..runtime.text import plural
 from ..settings.sections import ConfigError
+from . import options
 from .training_set import TrainingSet, advice, read_training_set
 
-_FOLD_OPTIONS = {  # and the kinds of folds that have them
+FOLDS = ["stratified", "v-fold", "grouped", "hold-out", "leave-one-out", "leave-p-out"]
+METRICS = ", ".join(BY_NAME)
+
+_FOLD_OPTIONS = {  # the kinds of folds that each option belongs to
     "k": ("stratified", "v-fold", "grouped"),
     "group": ("grouped",),
     "test": ("hold-out",),
@@ -35,22 +40,112 @@ _FOLD_OPTIONS = {  # and the kinds of folds that have them
 }
 
 
+# --- options ----------------------------------------------------------------------------------------------------------
+
+
+def add_examples(command: argparse.ArgumentParser) -> None:
+    """Add the file, and how to read it."""
+    command.add_argument(
+        "file",
+        type=Path,
+        help="CSV with a header, JSON lines, LIBSVM format, or npz; missing features are 0",
+    )
+    command.add_argument(
+        "--format", choices=["auto", *FORMATS], default="auto", help="format of the file (default: by its suffix)"
+    )
+    command.add_argument("--label", metavar="COLUMN", help="column of the label (CSV, flat JSON lines)")
+    command.add_argument("--id", metavar="COLUMN", help="column of the id, which is not a feature (default: NAME:LINE)")
+    command.add_argument(
+        "--feature",
+        action="append",
+        default=[],
+        metavar="COLUMN",
+        help="use a column that numbers the rows as a feature; without this option it is refused",
+    )
+    command.add_argument(
+        "--positive", metavar="VALUE", help="label of the positive class; all other labels are negative"
+    )
+    command.add_argument(
+        "--scale",
+        choices=["none", "standard", "minmax"],
+        default="none",
+        help="standard: scale to mean 0 and deviation 1; minmax: to 0..1. The statistics are those of all examples, "
+        "tested ones included, because all folds share one kernel (default: none)",
+    )
+
+
+def add_kernel(command: argparse.ArgumentParser) -> None:
+    """Add the kernel and the options of the solver."""
+    kernel = command.add_argument_group("kernel and solver")
+    kernel.add_argument("--kernel", choices=options.KERNELS, default="rbf", help="kernel function (default: rbf)")
+    kernel.add_argument("--degree", type=options.count, default=3, metavar="N", help="degree of poly (default: 3)")
+    kernel.add_argument(
+        "--coef0", type=options.number, default=0.0, metavar="X", help="constant of poly and sigmoid (default: 0)"
+    )
+    kernel.add_argument("--tol", type=options.positive, default=1e-3, help="stopping tolerance (default: 1e-3)")
+    kernel.add_argument(
+        "--jobs",
+        type=options.jobs,
+        default=1,
+        metavar="N",
+        help="number of processes, each with its own cache; -1: one per core (default: 1)",
+    )
+    kernel.add_argument(
+        "--cache-mb",
+        type=options.megabytes,
+        default=256.0,
+        metavar="MB",
+        help="memory for kernel values (default: 256)",
+    )
+    options.add_device(command, "where to compute the kernel values of svm")
+
+
+def add_folds(command: argparse.ArgumentParser, k: int) -> None:
+    """Add the kind of folds; k of them are the default."""
+    folds = command.add_argument_group("folds")
+    folds.add_argument(
+        "--folds", choices=FOLDS, help="kind of folds (default: stratified, with equal shares of both classes)"
+    )
+    folds.add_argument("-k", type=options.count, metavar="N", help=f"number of folds (default: {k})")
+    folds.add_argument(
+        "--group",
+        metavar="COLUMN",
+        help="column of the group; all examples of a group are in the same fold (--folds grouped)",
+    )
+    folds.add_argument(
+        "--test",
+        type=options.test_size,
+        metavar="SHARE|N",
+        help="hold-out: share or number of the tested examples (default: 0.25)",
+    )
+    folds.add_argument(
+        "-p", type=options.count, metavar="N", help="leave-p-out: number of examples to leave out (default: 2)"
+    )
+    folds.add_argument(
+        "--repeat", type=options.count, metavar="N", help="repeat with N different divisions (default: 1)"
+    )
+    folds.add_argument("--seed", type=options.offset, default=0, metavar="N", help="seed of the division (default: 0)")
+
+
+# --- examples ---------------------------------------------------------------------------------------------------------
+
+
 def require_metric(name: str) -> None:
-    """Raise ConfigError if there is no metric of this name."""
+    """Raise ConfigError if the metric is unknown."""
     if name not in BY_NAME:
         raise ConfigError([f"--metric: {name!r} is unknown; use one of {', '.join(BY_NAME)}"])
 
 
 def prepare() -> None:
-    """Have the engine compiled; say so if somebody is looking."""
+    """Compile the engine; say so on a terminal."""
     if sys.stderr.isatty():
-        print("preparing the engine, which takes minutes if it has to be compiled ...", file=sys.stderr)
+        print("preparing the engine; this takes minutes if it has to be compiled ...", file=sys.stderr)
     with killable(), plain_warnings():
-        compile_ahead()
+        compile_ahead(LASVM)
 
 
 def read(arguments: argparse.Namespace, group: str | None = None) -> TrainingSet:
-    """The examples of the file that the arguments name; print what they are, and warn of what is unwise."""
+    """Read the examples of the file; print a summary, and warn of unwise scaling."""
     columns = Columns(arguments.label, arguments.id, arguments.positive, group)
     examples = read_training_set(arguments.file, arguments.format, columns, arguments.scale, arguments.feature)
     n, n_features = examples.X.shape
@@ -68,7 +163,7 @@ def _say(text: str) -> None:
 
 @contextmanager
 def arguments_refused() -> Iterator[None]:
-    """What the engine refuses, as a wrong configuration; its warnings as lines for people."""
+    """Turn the engine's errors into ConfigError, and its warnings into plain lines."""
     try:
         with plain_warnings():
             yield
@@ -78,7 +173,7 @@ def arguments_refused() -> Iterator[None]:
 
 @contextmanager
 def plain_warnings() -> Iterator[None]:
-    """Warnings as one line each on standard error, without their place in the source."""
+    """Print each warning as one line on standard error, without its place in the source."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", RuntimeWarning)
         yield
@@ -100,7 +195,7 @@ def score(value: float) -> str:
 
 
 def kind_of_folds(arguments: argparse.Namespace) -> str:
-    """The kind of folds; ConfigError if an option belongs to another kind."""
+    """The kind of folds; raise ConfigError if an option belongs to another kind."""
     kind = arguments.folds or ("stratified" if arguments.group is None else "grouped")
     problems = [
         f"{'--' if len(name) > 1 else '-'}{name} goes with --folds {' or '.join(homes)} only"
@@ -108,14 +203,14 @@ def kind_of_folds(arguments: argparse.Namespace) -> str:
         if getattr(arguments, name) is not None and kind not in homes
     ]
     if kind == "grouped" and arguments.group is None:
-        problems.append("--folds grouped needs --group, the column or field that says whose an example is")
+        problems.append("--folds grouped needs --group, the column or field that holds the group of an example")
     if problems:
         raise ConfigError(problems)
     return kind
 
 
 def folds_of(kind: str, arguments: argparse.Namespace, examples: TrainingSet, k: int) -> folds.Folds:
-    """The folds that the arguments ask for, k of them unless they give another number."""
+    """The folds that the arguments describe; k is the default number of folds."""
     n, y = len(examples.y), examples.y
     defaults: dict[str, Any] = {"k": k, "test": 0.25, "p": 2, "repeat": 1}
     given = {name: getattr(arguments, name) for name in defaults}
@@ -138,14 +233,14 @@ def folds_of(kind: str, arguments: argparse.Namespace, examples: TrainingSet, k:
 
 
 def require_table(path: Path | None) -> None:
-    """Refuse what `write_table` could not write, before the work is done."""
+    """Refuse a file that `write_table` cannot write before the work begins."""
     if path is not None and path.suffix not in (".csv", ".jsonl"):
         raise ConfigError([f"--out {path}: the name must end with .csv or .jsonl"])
     require_folder(path)
 
 
 def write_table(path: Path, rows: Sequence[dict[str, Any]]) -> None:
-    """Write rows with the same keys as CSV or JSON lines, and say so."""
+    """Write rows with the same keys as CSV or JSON lines, and print that."""
     text = "".join(json.dumps(row) + "\n" for row in rows) if path.suffix == ".jsonl" else _as_csv(rows)
     write_atomic(path, text.encode())
     print(f"wrote {plural(len(rows), 'row')} to {path}")

@@ -1,8 +1,8 @@
-"""Oracles: programs that answer questions, and what it takes to read labels that were written down elsewhere.
+"""Oracles: programs that answer questions, and known labels that serve as oracles.
 
-An oracle is a function of a question that tells whether its event is of the positive class, or None if it does not
-know.  `truth_from_field` and `truth_from_file` make oracles of labels that are known already, for trying things out:
-with a delay, and with some of them turned round.
+An oracle is a function of a question. It returns whether the event is of the positive class, or None if it does not
+know. `truth_from_field` and `truth_from_file` make oracles of known labels, for experiments. `answer_with` can delay
+their answers, and can make some of them wrong.
 """
 
 import csv
@@ -23,7 +23,8 @@ from ..records.questions import Question
 from ..runtime.folders import FileError
 from ..runtime.process import POLL_SECONDS, Stop
 from ..settings.sections import LabelSettings
-from .service import LabellingService, UnknownQuestion
+from .book import UnknownQuestion
+from .service import LabellingService
 
 logger = logging.getLogger(__name__)
 
@@ -42,26 +43,26 @@ def answer_with(
     seed: int | None = None,
     enough: Callable[[Mapping[str, Any]], bool] = lambda stats: False,
 ) -> int:
-    """Let a program answer, one question after the other.
+    """Let an oracle answer, one question after the other.
 
     Parameters
     ----------
     service
-        Where the questions are.
+        Hands out the questions.
     oracle
-        Tells whether an event is of the positive class, or None if it does not know.
+        Returns whether an event is of the positive class, or None if it does not know.
     stop
-        Asked between questions.
+        Called between questions; True ends the labelling.
     who
         Source of the labels.
     delay
-        Seconds that each answer takes.
+        Seconds that each answer takes, at least 0.
     noise
-        Share of the labels that are turned round.
+        Share of wrong labels, from 0 to 1.
     seed
-        Of the noise.
+        Seed of the random choice of wrong labels; None: a new one each time.
     enough
-        Told `LabellingService.stats` while there is no question; True ends it.
+        Called with `LabellingService.stats` while there is no question; True ends the labelling.
 
     Returns
     -------
@@ -71,10 +72,10 @@ def answer_with(
     Raises
     ------
     ValueError
-        If `delay` is negative or `noise` is no share.
+        If `delay` is negative, or `noise` is not from 0 to 1.
     """
     if not (delay >= 0 and 0 <= noise <= 1):
-        raise ValueError(f"delay must be at least 0 and noise from 0 to 1, got {delay!r} and {noise!r}")
+        raise ValueError(f"delay must be at least 0 and noise must be from 0 to 1, got {delay!r} and {noise!r}")
     rng = np.random.default_rng(seed)
     n_labels, seen, verdict = 0, -1, ""
     while not stop():
@@ -97,16 +98,16 @@ def answer_with(
 
 
 def _tell_verdict(service: LabellingService, told: str) -> str:
-    """Say that the trainer asks for no more, unless that was the last that was told."""
+    """Log the trainer's reason to stop once; return the reason."""
     verdict = service.stats()["verdict"]
     why: str = verdict["why"] if verdict["stop"] else ""
     if why and why != told:
-        logger.info("enough is labelled: %s", why)
+        logger.info("there are enough labels: %s", why)
     return why
 
 
 def _tell_label(service: LabellingService, query_id: str, y: bool | None, who: str) -> int:
-    with suppress(UnknownQuestion):  # it was withdrawn long ago
+    with suppress(UnknownQuestion):  # the trainer withdrew it long ago
         if y is not None:
             return int(service.answer(query_id, y, who) in ("first", "changed"))
         service.skip(query_id, who)
@@ -114,12 +115,26 @@ def _tell_label(service: LabellingService, query_id: str, y: bool | None, who: s
 
 
 def patiently(service: LabellingService, stop: Stop, call: Callable[[], Result]) -> Result | None:
-    """What `call` returns once the log is there; None if `stop` says True before.
+    """Repeat a call until the log is available.
+
+    Parameters
+    ----------
+    service
+        Its `LabellingService.check` may end the repetition.
+    stop
+        Called between attempts; True ends the repetition.
+    call
+        May raise `Unavailable`.
+
+    Returns
+    -------
+    Result
+        What `call` returns; None after `stop`.
 
     Raises
     ------
     Exception
-        Whatever has ended the reading of the questions for good.
+        The error that has ended the reading of the questions.
     """
     complaint = None
     while not stop():
@@ -135,7 +150,7 @@ def patiently(service: LabellingService, stop: Stop, call: Callable[[], Result])
 
 
 def truth_from_field(name: str, labels: LabelSettings) -> Oracle:
-    """An oracle that reads the label from a field of the event; it does not know those without."""
+    """An oracle that reads the label from a field of the event; without that field it does not know."""
     return lambda shown: read_label(shown.event.get(name), labels)
 
 
@@ -145,8 +160,8 @@ def truth_from_file(path: Path, labels: LabelSettings) -> Oracle:
     Parameters
     ----------
     path
-        CSV with a header, or JSON lines.  Of its columns or fields, "id" is the event's id and "y", or "label", the
-        label; others do not matter.
+        CSV with a header, or JSON lines. "id" is the event's id, and "y" or "label" is the label; other columns and
+        fields are ignored.
     labels
         Names of the labels.
 
@@ -164,7 +179,7 @@ def truth_from_file(path: Path, labels: LabelSettings) -> Oracle:
             if y is None or fields.get("id") in (None, ""):
                 raise FileError(f"{where}: needs an 'id' and a label 'y' of {label_names(labels)}")
             if truth.setdefault(str(fields["id"]), y) != y:
-                raise FileError(f"{where}: id {fields['id']!r} had the other label before")
+                raise FileError(f"{where}: id {fields['id']!r} has the other label on an earlier line")
     except (UnicodeDecodeError, csv.Error) as error:
         raise FileError(f"{path}: {error}") from None
     if not truth:
@@ -175,7 +190,7 @@ def truth_from_file(path: Path, labels: LabelSettings) -> Oracle:
 def _rows(path: Path) -> Iterator[tuple[str, Mapping[str, Any]]]:
     kind = SUFFIXES.get(path.suffix.lower())
     if kind not in ("csv", "jsonl"):
-        raise FileError(f"{path}: must be a file .csv or .jsonl")
+        raise FileError(f"{path}: the name must end with .csv or .jsonl")
     with open(path, newline="", encoding="utf-8-sig") as file:
         if kind == "csv":
             rows = csv.DictReader(file)
@@ -187,7 +202,7 @@ def _rows(path: Path) -> Iterator[tuple[str, Mapping[str, Any]]]:
 
 
 def read_label(value: Any, labels: LabelSettings) -> bool | None:
-    """What a label means that is a boolean, a number or text; None if it means nothing."""
+    """Whether a boolean, a number or a text means the positive class; None if it is not a label."""
     if isinstance(value, str):
         text = value.strip()
         if labels.positive and text in (labels.positive, labels.negative):
@@ -199,6 +214,6 @@ def read_label(value: Any, labels: LabelSettings) -> bool | None:
 
 
 def label_names(labels: LabelSettings) -> str:
-    """The labels that are understood, for messages."""
+    """The labels that `read_label` reads, for messages."""
     names = f"{labels.positive!r}/{labels.negative!r}, " if labels.positive else ""
     return f"{names}true/false, 1/0 or +1/-1"

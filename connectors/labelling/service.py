@@ -1,80 +1,41 @@
-"""The desk: shows the trainer's questions to whoever answers them, and writes the answers down.
+"""The labelling service: it hands the trainer's questions to annotators, and writes their answers down.
 
-Questions come from the topic log.questions (see `records.questions`).  Answers go to log.labels (see `records.labels`),
-on the partition of the question; the rev of an answer is the time in milliseconds when it was given.  A page, a
-terminal, Label Studio and oracles made of programs or files all answer through `LabellingService`.
+Questions come from the topic log.questions (see `records.questions`). Answers go to log.labels (see `records.labels`),
+on the partition of the question; an answer's rev is its time in milliseconds. The page, the terminal, Label Studio and
+oracles all answer through `LabellingService`.
 
-An answer is durable before `LabellingService.answer` returns, and the same answer again writes nothing.  So a client
-that did not hear the reply repeats it.  What was answered before a restart is read from log.labels, since the trainer
-may not have taken it up yet.
+An answer is durable before `LabellingService.answer` returns, and repeating an answer writes nothing. A client that
+received no reply therefore sends its answer again. After a restart, the service reads the answers from log.labels,
+because the trainer may not have read them yet.
 
-A damaged record of log.questions is set aside with a warning, and counted, before anything shows it.
+A damaged record of log.questions is counted and passed over with a warning; it is never shown.
 """
 
-import logging
-import math
 import threading
 import time
-from collections import OrderedDict
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
-from types import MappingProxyType
-from typing import Any, Literal, NamedTuple
+from collections.abc import Callable
+from contextlib import ExitStack
+from typing import Any, Literal
 
-from streamsvm.active import Desk
-
-from ..logs.segments import LogCorruption
-from ..logs.transport import AccessDenied, OffsetOutOfRange, OutputsLost, Record, TopicMismatch, Transport, Unavailable
+from ..logs.transport import Record, Unavailable
 from ..records.formats.base import BadRecord
-from ..records.labels import Place, answered_question, write_answer
-from ..records.questions import COUNTS, STATUS, Question, read_query_id, read_question, read_status
-from ..runtime.folders import AlreadyInUse, lock_folder
-from ..runtime.process import POLL_SECONDS
-from ..settings import topics
-from ..settings.opening import open_once
+from ..records.labels import Place
+from ..records.questions import Question
+from ..runtime.folders import lock_folder
 from ..settings.sections import Settings
-
-logger = logging.getLogger(__name__)
+from .book import MAX_NAME, Book, Given, UnknownQuestion
+from .follower import Follower
+from .writer import AnswerWriter
 
 Outcome = Literal["first", "repeated", "changed", "stale"]
 
 UNDO_SECONDS = 60
 
-_POLL_RECORDS = 500
-_RETRY_SECONDS = 1.0
-_LOOK_SECONDS = 1.0  # between two looks for partitions of the embedded log, which come with their first record
-_KEPT_ANSWERS = 20_000  # what is remembered of answers, for those that are repeated
-_KEPT_QUESTIONS = 1_000  # that are closed: their answers may come late, or be taken back
-_KEPT_BYTES = 16 << 20  # of their records, together
-_MAX_VOICES = 16  # of whose labels of one question are remembered, the last ones
-_CLOCKS_MS = 3_600_000  # by which those of trainers and desks may differ
-_SILENT_SECONDS = 60  # without a reaction to an answer
-_MAX_NAME = 200
-
-
-class UnknownQuestion(LookupError):  # noqa: N818 - reads as what it says
-    """There is no question of this id, or it was answered or withdrawn so long ago that it is forgotten."""
-
-
-class _Given(NamedTuple):
-    """The last that was said about a question."""
-
-    op: str
-    y: bool | None
-    who: str
-    rev: int
-    place: Place
-    voices: Mapping[str, bool] = MappingProxyType({})  # the labels that hold or were changed, by who gave them
-
-    def says(self, op: str, y: bool | None, who: str) -> bool:
-        """Whether this repeats what holds, or what `who` has said: perhaps they have not heard the reply."""
-        return (self.op, self.y) == (op, y) or (op == "set" and self.voices.get(who) is y)
-
 
 class LabellingService:
     """Hands out questions and writes answers, inside a ``with`` block; any thread may call it.
 
-    Whoever answers has a name, such as "page:alice", which becomes the source of the label.
+    Every annotator has a name, such as "page:alice". It becomes the source of the annotator's labels.
 
     Parameters
     ----------
@@ -86,7 +47,7 @@ class LabellingService:
     Raises
     ------
     ValueError
-        If it does not.
+        If the configuration does not name both topics.
     AlreadyInUse
         By the ``with`` statement, if another process answers the questions of the same embedded log.
     """
@@ -95,53 +56,39 @@ class LabellingService:
         if not (settings.log.questions and settings.log.labels):
             raise ValueError("settings must name log.questions and log.labels")
         self._settings = settings
-        self._codec = settings.codec()
         self._clock = clock
-        self._writing = threading.Lock()  # before _changed, where both are taken
-        self._changed = threading.Condition()  # guards all below it but _log and _tried, which _writing does
-        self._log: Transport | None = None
-        self._tried: dict[str, _Given] = {}  # appended, and perhaps not durable yet
+        self._writing = threading.Lock()  # guards _writer; taken before _changed if both are
+        self._changed = threading.Condition()  # guards everything below, except _writer
+        self._writer = AnswerWriter(settings)
+        self._book = Book(int(1000 * settings.labelling.lease_seconds), settings.codec(), clock)
         self._version = 0
-        self._desk = Desk(int(1000 * settings.labelling.lease_seconds))
-        self._open: dict[str, Question] = {}
-        self._closed: OrderedDict[str, Question] = OrderedDict()  # answered or withdrawn, oldest first
-        self._sizes: dict[str, int] = {}  # of the records of both
-        self._given: OrderedDict[str, _Given] = OrderedDict()
-        self._back: set[str] = set()  # open questions whose answer was taken back, whatever the trainer says
-        self._unheard: dict[str, float] = {}  # answers that the trainer has not reacted to, and since when
-        self._status: dict[int, dict[str, Any]] = {}
-        self._heard: int | None = None  # time of the trainer's last record
         self._is_loaded = False
-        self._trouble: str | None = None  # why nothing can be read
-        self._failure: Exception | None = None  # of the thread, for good
-        self._closing = threading.Event()
-        self._asked: dict[str, int] = {}  # open questions, and the time of the record that asked
-        self._reading: set[tuple[str, int]] = set()  # partitions
-        self._refused: set[tuple[str, int, int]] = set()  # topic, partition and offset of damaged records
-        self._thread = threading.Thread(target=self._follow, name="questions", daemon=True)
+        self._is_closing = False
+        self._trouble: str | None = None  # why the log cannot be read now
+        self._failure: Exception | None = None  # why it will never be read again
+        self._follower = Follower(settings, _Listener(self))
         self._resources = ExitStack()
-        self._writer: AbstractContextManager[Transport] | None = None
 
     def __enter__(self) -> "LabellingService":
         log = self._settings.log
         if not self._settings.kafka:
             self._resources.enter_context(lock_folder(log.dir / log.labels / "desk", "the labelling of this log"))
-        self._thread.start()
+        self._follower.start()
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._closing.set()
         with self._changed:
+            self._is_closing = True
             self._changed.notify_all()
-        self._thread.join()
+        self._follower.close()
         with self._writing:
-            self._close_writer()
+            self._writer.close()
         self._resources.close()
 
     # --- questions ----------------------------------------------------------------------------------------------------
 
     def next(self, who: str) -> Question | None:
-        """A question for `who`: the one they have already, or one that nobody else looks at; None if there is none.
+        """The question that is reserved for `who`, else the oldest free one, which is then reserved; None: no question.
 
         Raises
         ------
@@ -153,35 +100,36 @@ class LabellingService:
             self._check_readable()
             if not self._is_loaded:
                 return None
-            query_id = self._desk.hand_out(who, self._now())
-            return None if query_id is None else self._open.get(query_id)
+            query_id = self._book.queue.assign(who, self._now())
+            return None if query_id is None else self._book.open.get(query_id)
 
     def release(self, who: str) -> None:
-        """Let others have the question that `who` looks at."""
+        """End the reservation of `who`."""
         with self._changed:
-            self._desk.release(who)
+            self._book.queue.release(who)
 
     def open(self) -> list[Question]:
-        """All questions without an answer, whoever looks at them, oldest first."""
+        """All questions without an answer, reserved or not, oldest first."""
         with self._changed:
             self._check_readable()
-            return sorted(self._open.values(), key=lambda shown: shown.asked_at) if self._is_loaded else []
+            return sorted(self._book.open.values(), key=lambda shown: shown.asked_at) if self._is_loaded else []
 
     def last_word(self, query_id: str) -> tuple[str, bool | None, str] | None:
-        """What was last said about a question: operation, label and who said so, as far as it is remembered."""
+        """Operation, label and annotator of the newest answer to a question; None if no answer is remembered."""
         with self._changed:
-            given = self._given.get(query_id)
+            given = self._book.given.get(query_id)
             return None if given is None else (given.op, given.y, given.who)
 
     def wait(self, seconds: float, seen: int = -1) -> int:
-        """Wait until anything has changed since `seen`, at most so long.
+        """Wait until something has changed.
 
         Parameters
         ----------
         seconds
-            At most.
+            Wait no longer than this.
         seen
-            What this returned the last time; by default, wait for the next change.
+            The number that an earlier call returned: return as soon as anything has changed since then. -1: wait for
+            the next change.
 
         Returns
         -------
@@ -190,95 +138,100 @@ class LabellingService:
         """
         with self._changed:
             seen = self._version if seen < 0 else seen
-            self._changed.wait_for(lambda: self._version != seen or self._closing.is_set(), seconds)
+            self._changed.wait_for(lambda: self._version != seen or self._is_closing, seconds)
             return self._version
 
     def check(self) -> None:
-        """Raise what has ended the reading for good, if anything has."""
+        """Raise the error that has ended the reading of questions, if there is one."""
         if self._failure is not None:
             raise self._failure
 
     # --- answers ------------------------------------------------------------------------------------------------------
 
     def answer(self, query_id: str, y: bool, who: str, *, at: int | None = None, place: Place | None = None) -> Outcome:
-        """Write a label, durable when this returns.
+        """Write a label; it is durable when this returns.
 
-        A question may be answered late, and again: the last answer holds.
+        A question may be answered late, and more than once: the newest answer holds.
 
         Parameters
         ----------
         query_id
-            Of the question.
+            Id of the question.
         y
             Whether the event is of the positive class.
         who
-            Says so.
+            Name of the annotator.
         at
-            When they did, in milliseconds since the epoch; default: now.
+            Time of the answer, in milliseconds since the epoch; None: now.
         place
-            Where the answer goes, from who remembers that longer than we do.
+            Where the answer goes if the service has forgotten the question; None: such a question is unknown.
 
         Returns
         -------
         Outcome
-            "first"; "repeated", by the same person or another: nothing was written; "changed": it replaces another
-            answer; "stale": a later one holds, and nothing was written.
+            "first"; "changed": the label replaces another answer; "repeated": the same answer was given before, by
+            `who` or another annotator, and nothing was written; "stale": a newer answer holds, and nothing was written.
 
         Raises
         ------
         UnknownQuestion
             If there is no such question.
         Unavailable
-            If it cannot be written now: ask again.
+            If the label cannot be written now: try again.
         """
         return self._say(query_id, "set", bool(y), who, at, place)
 
     def skip(self, query_id: str, who: str, *, at: int | None = None, place: Place | None = None) -> Outcome:
-        """Say that `who` cannot tell: it is not asked again, and costs nothing; raises as `answer` does."""
+        """Say that the event cannot be labelled. It is not asked again, and costs no label; raises as `answer`."""
         return self._say(query_id, "skip", None, who, at, place)
 
     def ignore(self, query_id: str, who: str, *, at: int | None = None, place: Place | None = None) -> Outcome:
-        """Say that the event is of no use, as when it is damaged; raises as `answer` does."""
+        """Say that the event is useless, for example damaged; raises as `answer`."""
         return self._say(query_id, "ignore", None, who, at, place)
 
     def retract(self, query_id: str, who: str, *, place: Place | None = None) -> Outcome:
-        """Take a label back; raises as `answer` does."""
+        """Take a label back; raises as `answer`."""
         return self._say(query_id, "retract", None, who, None, place)
 
     def undo(self, who: str) -> str | None:
-        """Take back the last label of `who` and show them that question again.
+        """Take back the newest label of `who`, and reserve its question for them again.
 
         Returns
         -------
         str
-            The question; None if there is none of the last 60 seconds, or somebody else has changed it.
+            The question; None if `who` gave no label in the last 60 seconds, or if another annotator has changed it.
 
         Raises
         ------
         Unavailable
-            If it cannot be written now: ask again.
+            If the retraction cannot be written now: try again.
         """
         with self._writing:
-            if self._tried:  # which of their answers is the last depends on what becomes of these
+            if self._writer.pending:  # one of these may turn out to be the newest label of `who`
                 self._flush()
             with self._changed:
                 now = self._now()
-                newest = self._desk.newest(who, now, 1000 * UNDO_SECONDS)
+                newest = self._book.queue.newest(who, now, 1000 * UNDO_SECONDS)
             if newest is None:
                 return None
             query_id, y, given_at = newest
             word = self.last_word(query_id)
             if word == ("set", y, who):
                 self._say_locked(query_id, "retract", None, who, None, None)
-            elif word != ("retract", None, who):  # which is an undo that somebody else's flush has made durable
+            elif word != ("retract", None, who):  # an earlier undo, made durable by another annotator's answer
                 return None
-            with self._changed:  # the question is there for everybody: put it in front of them
-                self._desk.answered(query_id, who, y, given_at)
-                self._desk.undo(who, now, 1000 * UNDO_SECONDS)
-                if query_id not in self._open:  # it was closed so long ago that it cannot be shown
-                    self._desk.withdraw(query_id)
-                self._tell()
+            self._show_again(query_id, y, who, given_at, now)
             return query_id
+
+    def _show_again(self, query_id: str, y: bool, who: str, given_at: int, now: int) -> None:
+        """Reserve a question whose label was retracted, which is free for all annotators, for `who`."""
+        with self._changed:
+            questions = self._book.queue
+            questions.answered(query_id, who, y, given_at)
+            questions.undo(who, now, 1000 * UNDO_SECONDS)
+            if query_id not in self._book.open:  # it was closed so long ago that it cannot be shown
+                questions.withdraw(query_id)
+            self._tell()
 
     def _say(self, query_id: str, op: str, y: bool | None, who: str, at: int | None, place: Place | None) -> Outcome:
         _check_name(who)
@@ -292,87 +245,43 @@ class LabellingService:
             self._check_readable()
             if not self._is_loaded:
                 raise Unavailable("the questions are still being read")
-            place = self._place(query_id, place)
+            place = self._book.place(query_id) or place
+            if place is None:
+                raise UnknownQuestion(f"there is no question {query_id!r}, or it was closed long ago")
         self._settle(query_id, op, y, who)
         with self._changed:
-            last, now = self._given.get(query_id), self._now()
+            last, now = self._book.given.get(query_id), self._now()
         if last is not None and last.says(op, y, who):
             return "repeated"
-        if last is not None and (_is_void(op, last) or (at is not None and at <= last.rev)):
+        if last is not None and (last.excludes(op) or (at is not None and at <= last.rev)):
             return "stale"
-        if query_id not in self._tried:
+        if query_id not in self._writer.pending:
             earliest = 0 if last is None else last.rev + 1
-            self._produce(query_id, _Given(op, y, who, max(now if at is None else at, earliest), place))
+            self._writer.append(query_id, Given(op, y, who, max(now if at is None else at, earliest), place))
         self._flush()
         return "first" if last is None or last.op == "retract" else "changed"
 
     def _settle(self, query_id: str, op: str, y: bool | None, who: str) -> None:
-        """Wait for what was appended about this question, unless it is this: what may be said depends on it."""
-        tried = self._tried.get(query_id)
-        if tried is None or (tried.op, tried.y, tried.who) == (op, y, who):
+        """Make a pending answer to this question durable, unless this repeats it: it decides what may follow."""
+        pending = self._writer.pending.get(query_id)
+        if pending is None or (pending.op, pending.y, pending.who) == (op, y, who):
             return
         before = self.last_word(query_id)
         self._flush()
-        is_theirs = self.last_word(query_id) == ("set", tried.y, who) and (before is None or before[0] != "set")
-        if is_theirs and op in ("skip", "ignore"):  # instead of the label, which they do not know to be there
-            self._say_locked(query_id, "retract", None, who, None, tried.place)
-
-    def _place(self, query_id: str, place: Place | None) -> Place:
-        shown = self._open.get(query_id) or self._closed.get(query_id)
-        if shown is not None:
-            return shown.place
-        if query_id in self._given:
-            return self._given[query_id].place
-        if place is None:
-            raise UnknownQuestion(f"there is no question {query_id!r}, or it was closed long ago")
-        return place
-
-    # --- writing ------------------------------------------------------------------------------------------------------
-
-    def _produce(self, query_id: str, given: _Given) -> None:
-        value = write_answer(query_id, given.place, given.op, given.y, given.rev, given.who)
-        with self._translated():
-            if self._log is None:
-                self._writer = open_once(self._settings)
-                self._log = self._writer.__enter__()
-            self._log.produce(self._settings.log.labels, value, partition=given.place.partition)
-        self._tried[query_id] = given
+        is_theirs = self.last_word(query_id) == ("set", pending.y, who) and (before is None or before[0] != "set")
+        if is_theirs and op in ("skip", "ignore"):  # they mean this in place of a label that seemed not to be written
+            self._say_locked(query_id, "retract", None, who, None, pending.place)
 
     def _flush(self) -> None:
-        assert self._log is not None
-        with self._translated():
-            self._log.flush()
-        durable, self._tried = self._tried, {}
+        durable = self._writer.flush()
         with self._changed:
             for query_id, given in durable.items():
                 if given.y is not None:
-                    self._desk.answered(query_id, given.who, given.y, given.rev)
-                self._note(query_id, given)
+                    self._book.queue.answered(query_id, given.who, given.y, given.rev)
+                self._book.note(query_id, given)
             self._tell()
 
-    @contextmanager
-    def _translated(self) -> Iterator[None]:
-        """Whatever keeps us from writing, as `Unavailable`: whoever answers keeps the answer, and asks again."""
-        try:
-            yield
-        except Unavailable as error:
-            raise Unavailable(f"the answer is not written yet: {error}") from None
-        except AlreadyInUse as error:
-            raise Unavailable(
-                f"another process writes labels to this log, which takes one at a time: end it first ({error})"
-            ) from None
-        except (AccessDenied, LogCorruption, OutputsLost, TopicMismatch, OSError) as error:
-            self._close_writer()  # which may be of no use any more
-            raise Unavailable(f"the answer cannot be written: {error}") from None
-
-    def _close_writer(self) -> None:
-        writer, self._writer, self._log = self._writer, None, None
-        self._tried.clear()
-        if writer is not None:
-            with suppress(OSError):
-                writer.__exit__(None, None, None)
-
-    # --- what there is to show ----------------------------------------------------------------------------------------
+    # --- how far the labelling is -------------------------------------------------------------------------------------
 
     def stats(self) -> dict[str, Any]:
         """How far the labelling is, over all partitions.
@@ -380,235 +289,32 @@ class LabellingService:
         Returns
         -------
         dict
-            The counts of `streamsvm.active.LabellingLoop`; "remaining": labels left of the budgets, None without one;
-            "verdict": "stop" if all partitions say so, "audit" if any does, and "why"; "curve" of the partition with
-            the most labels.  And of the desk: "waiting", questions without an answer; "unheard", answers without the
-            trainer's reaction; "refused", damaged records that were set aside; "loaded", whether the questions have
-            been read; "trainer", a sentence if nothing has been heard of it, and else None; "heard_at", the time of its
-            last record in milliseconds, or None; "trouble", why the log cannot be read, or None.
+            The counts of `streamsvm.active.LabellingLoop`, and:
+
+            - "remaining": labels left of the quota, None without a quota
+            - "verdict": "stop" if all partitions say so, "audit" if any does, and "why"
+            - "curve": of the partition with the most labels
+            - "waiting": number of open questions
+            - "unheard": number of answers without a reaction of the trainer
+            - "refused": number of damaged records that were passed over
+            - "loaded": whether the questions have been read
+            - "trainer": a sentence if the trainer is missing, else None
+            - "heard_at": time of the trainer's newest record in milliseconds, or None
+            - "trouble": why the log cannot be read, or None
         """
         with self._changed:
-            parts = [self._status[number] for number in sorted(self._status)]
-            counts = {name: sum(int(part.get(name) or 0) for part in parts) for name in COUNTS}
-            budgets = [part["remaining"] for part in parts if part.get("remaining") is not None]
-            fullest = max(parts, key=lambda part: int(part.get("labels") or 0), default={})
             return {
-                **counts,
-                "remaining": sum(budgets) if budgets else None,
-                "verdict": _verdict(self._status),
-                "curve": fullest.get("curve", []),
-                "waiting": len(self._open),
-                "unheard": len(self._unheard),
-                "refused": len(self._refused),
+                **self._book.stats(),
                 "loaded": self._is_loaded,
-                "trainer": self._missing_trainer(),
-                "heard_at": self._heard,
+                "trainer": self._book.missing_trainer() if self._is_loaded else None,
                 "trouble": str(self._failure) if self._failure else self._trouble,
             }
-
-    def _missing_trainer(self) -> str | None:
-        if not self._is_loaded:
-            return None
-        if self._heard is None:
-            return "no trainer has asked anything yet: `streamsvm run` does, once there are enough events"
-        oldest = min(self._unheard.values(), default=math.inf)
-        silent = self._clock() - oldest
-        if silent < _SILENT_SECONDS:
-            return None
-        return f"the trainer has not reacted to an answer for {silent:.0f} seconds: is `streamsvm run` running?"
-
-    # --- reading ------------------------------------------------------------------------------------------------------
 
     def _check_readable(self) -> None:
         if self._failure is not None:
             raise Unavailable(str(self._failure)) from self._failure
         if self._trouble is not None and not self._is_loaded:
             raise Unavailable(self._trouble)
-
-    def _follow(self) -> None:
-        """On the thread: read both topics until the end."""
-        while not self._closing.is_set():
-            try:
-                with open_once(self._settings) as log:
-                    self._load(log)
-                    looked_at = time.monotonic()
-                    while not self._closing.is_set():
-                        self._take(self._poll(log))
-                        if not self._settings.kafka and time.monotonic() - looked_at > _LOOK_SECONDS:
-                            looked_at = time.monotonic()
-                            self._begin_new(log)
-            except (Unavailable, OffsetOutOfRange) as error:
-                self._wait_for_log(error)
-            except Exception as error:
-                logger.error("questions cannot be read: %s", error)
-                with self._changed:
-                    self._failure = error
-                    self._changed.notify_all()
-                return
-
-    def _load(self, log: Transport) -> None:
-        """Read what there is: the questions, then the answers that they may have."""
-        names = self._settings.log
-        if self._settings.kafka:
-            topics.check(self._settings, [names.questions, names.labels])
-        self._reading.clear()
-        with self._changed:
-            self._asked.clear()
-        self._read_to_end(log, names.questions, log.start_offsets(names.questions))
-        with self._changed:
-            for query_id in self._open.keys() - self._asked.keys() - self._back:
-                self._close(query_id)  # it was withdrawn, and that is forgotten, while the log was away
-        self._read_to_end(log, names.labels, self._first_answers(log))
-        with self._changed:
-            self._is_loaded = not self._closing.is_set()
-            self._tell()
-
-    def _first_answers(self, log: Transport) -> dict[int, int]:
-        """Where in log.labels the first answer to an open question may be."""
-        topic = self._settings.log.labels
-        if not self._settings.kafka:
-            return log.start_offsets(topic)
-        from ..logs.kafka_log import offsets_at  # which brings the client
-
-        ends = log.end_offsets(topic)
-        if not self._asked:
-            return ends
-        return {**ends, **offsets_at(self._settings, topic, ends, min(self._asked.values()) - _CLOCKS_MS)}
-
-    def _read_to_end(self, log: Transport, topic: str, starts: Mapping[int, int]) -> None:
-        ends = log.end_offsets(topic)
-        for number, start in starts.items():
-            log.seek(topic, number, start)
-            self._reading.add((topic, number))
-        while any(log.position(topic, n) < ends[n] for n in starts) and not self._closing.is_set():
-            self._take(self._poll(log))
-
-    def _begin_new(self, log: Transport) -> None:
-        """Read partitions of the embedded log that were not there before."""
-        for topic in (self._settings.log.questions, self._settings.log.labels):
-            for number, start in log.start_offsets(topic).items():
-                if (topic, number) not in self._reading:
-                    log.seek(topic, number, start)
-                    self._reading.add((topic, number))
-
-    def _poll(self, log: Transport) -> list[Record]:
-        try:
-            records = log.poll(POLL_SECONDS, _POLL_RECORDS)
-        except Unavailable as error:
-            self._wait_for_log(error)
-            return []
-        if self._trouble is not None:
-            logger.info("reading again")
-            with self._changed:
-                self._trouble = None
-                self._tell()
-        return records
-
-    def _wait_for_log(self, error: Exception) -> None:
-        if self._trouble is None:
-            logger.warning("%s", error)
-        with self._changed:
-            self._trouble = str(error)
-            self._tell()
-        self._closing.wait(_RETRY_SECONDS)
-
-    def _take(self, records: list[Record]) -> None:
-        if not records:
-            return
-        with self._changed:
-            for record in records:
-                try:
-                    if record.topic == self._settings.log.labels:
-                        self._hear(record)
-                    else:
-                        self._ask(record)
-                except BadRecord as error:
-                    self._set_aside(record, error)
-            self._tell()
-
-    def _set_aside(self, record: Record, error: BadRecord) -> None:
-        """Pass over a damaged record; it is read again where the log is."""
-        place = (record.topic, record.partition, record.offset)
-        if place not in self._refused:
-            logger.warning("%s-%d: passing over offset %d: %s", *place, error)
-        if len(self._refused) < _KEPT_ANSWERS:
-            self._refused.add(place)
-
-    def _ask(self, record: Record) -> None:
-        """Of the trainer: a question, its end, or how far it is."""
-        self._heard = max(record.timestamp, self._heard or 0)
-        if record.key == STATUS:
-            self._status[record.partition] = read_status(record)
-            return
-        if record.value is None:
-            query_id = read_query_id(record)
-            self._unheard.pop(query_id, None)
-            if query_id not in self._back:
-                self._close(query_id)
-            return
-        shown = read_question(record)
-        query_id = shown.query_id
-        self._asked[query_id] = record.timestamp
-        self._open[query_id] = shown
-        self._sizes[query_id] = len(record.value)
-        given = self._given.get(query_id)
-        if given is not None and given.op != "retract":
-            self._close(query_id)
-        else:
-            self._closed.pop(query_id, None)
-            self._desk.add(query_id, shown.asked_at)
-
-    def _hear(self, record: Record) -> None:
-        """An answer, or any label."""
-        query_id = answered_question(record)
-        if query_id is None:
-            return
-        label = self._codec.decode_label(record)
-        who = (label.source or "")[:_MAX_NAME]
-        given = _Given(label.op, label.y, who, label.rev, Place(record.partition, label.id))
-        last = self._given.get(query_id)
-        if last is None or last.rev < given.rev:
-            self._note(query_id, given)
-
-    def _note(self, query_id: str, given: _Given) -> None:
-        """Remember an answer that is in the log; the question of one that was taken back is open again."""
-        last = self._given.pop(query_id, None)
-        voices = dict(last.voices) if last is not None and given.op != "retract" else {}
-        if given.y is not None:
-            voices.pop(given.who, None)
-            voices[given.who] = given.y
-            if len(voices) > _MAX_VOICES:
-                del voices[next(iter(voices))]
-        self._given[query_id] = given._replace(voices=voices)
-        while len(self._given) > _KEPT_ANSWERS:
-            self._given.popitem(last=False)
-        self._back.discard(query_id)
-        if given.op == "retract":
-            self._unheard.pop(query_id, None)
-            self._reopen(query_id)
-            return
-        if query_id in self._asked:
-            self._unheard[query_id] = self._clock()
-        self._close(query_id)
-
-    def _close(self, query_id: str) -> None:
-        """Show a question no more."""
-        self._desk.withdraw(query_id)
-        self._asked.pop(query_id, None)
-        shown = self._open.pop(query_id, None)
-        if shown is not None:
-            self._closed[query_id] = shown
-        while len(self._closed) > _KEPT_QUESTIONS or sum(map(self._sizes.__getitem__, self._closed)) > _KEPT_BYTES:
-            oldest, _ = self._closed.popitem(last=False)
-            del self._sizes[oldest]
-
-    def _reopen(self, query_id: str) -> None:
-        """Show a question again whose answer was taken back."""
-        shown = self._closed.pop(query_id, None)
-        if shown is not None:
-            self._open[query_id] = shown
-            self._back.add(query_id)
-            self._desk.add(query_id, shown.asked_at)
 
     def _tell(self) -> None:
         self._version += 1
@@ -618,28 +324,50 @@ class LabellingService:
         return int(1000 * self._clock())
 
 
-def _is_void(op: str, last: _Given) -> bool:
-    """Whether this cannot be said any more: a label is not skipped, and only a label is taken back."""
-    return (op != "set" and last.op == "set" and op != "retract") or (op == "retract" and last.op != "set")
+class _Listener:
+    """Puts what the follower reads into the service's book."""
+
+    def __init__(self, service: LabellingService) -> None:
+        self._service = service
+
+    def begin_questions(self) -> None:
+        with self._service._changed:
+            self._service._book.begin_questions()
+
+    def end_questions(self) -> int | None:
+        with self._service._changed:
+            self._service._book.end_questions()
+            return self._service._book.oldest_question()
+
+    def loaded(self) -> None:
+        with self._service._changed:
+            self._service._is_loaded = True
+            self._service._tell()
+
+    def take(self, records: list[Record]) -> None:
+        service, book = self._service, self._service._book
+        with service._changed:
+            for record in records:
+                try:
+                    if record.topic == service._settings.log.labels:
+                        book.read_label(record)
+                    else:
+                        book.read_question(record)
+                except BadRecord as error:
+                    book.set_aside(record, error)
+            service._tell()
+
+    def trouble(self, reason: str | None) -> None:
+        with self._service._changed:
+            self._service._trouble = reason
+            self._service._tell()
+
+    def failed(self, error: Exception) -> None:
+        with self._service._changed:
+            self._service._failure = error
+            self._service._tell()
 
 
 def _check_name(who: str) -> None:
-    if not who or len(who) > _MAX_NAME:
-        raise ValueError(f"who must be a name of 1 to {_MAX_NAME} characters, got {who!r:.60}")
-
-
-def _verdict(parts: Mapping[int, Mapping[str, Any]]) -> dict[str, Any]:
-    """One verdict of those of all partitions."""
-    verdicts = {number: part["verdict"] for number, part in sorted(parts.items()) if part.get("verdict")}
-    reasons: dict[str, list[int]] = {}
-    for number, verdict in verdicts.items():
-        reasons.setdefault(str(verdict.get("why") or ""), []).append(number)
-    if len(reasons) > 1:
-        why = "; ".join(f"partition {', '.join(map(str, numbers))}: {text}" for text, numbers in reasons.items())
-    else:
-        why = next(iter(reasons), "")
-    return {
-        "stop": bool(verdicts) and all(verdict.get("stop") for verdict in verdicts.values()),
-        "audit": any(verdict.get("audit") for verdict in verdicts.values()),
-        "why": why,
-    }
+    if not who or len(who) > MAX_NAME:
+        raise ValueError(f"who must be a name of 1 to {MAX_NAME} characters, got {who!r:.60}")

@@ -1,4 +1,4 @@
-"""Questions in a terminal, answered by keys: over ssh, or from a pipe with one key a line."""
+"""Questions in a terminal, answered with keys; or answers from a pipe, with one key a line."""
 
 import json
 import math
@@ -19,42 +19,43 @@ from typing import Any, TextIO
 from ..records.questions import Question
 from ..runtime.process import POLL_SECONDS, Stop
 from ..settings.sections import Settings
+from .book import UnknownQuestion
 from .oracles import patiently
-from .service import LabellingService, UnknownQuestion
+from .service import LabellingService
 
 WHY = {
-    "seed": "examples of both classes are needed first",
-    "boundary": "the model is least sure of it",
-    "explore": "chosen at random, to find what the model does not suspect",
-    "audit": "chosen at random, to check that nothing was missed",
+    "seed": "the model first needs a few labels of each class",
+    "boundary": "the model is least sure of this event",
+    "explore": "it was picked at random, to find mistakes that the model does not suspect",
+    "audit": "it was picked at random, to check that the model is good enough",
 }
 
 _TEXT_LINES = 20
 _FIELD_LINES = 12  # fields of the event besides the text
-_FRAME_LINES = 12  # of what is around the features
+_FRAME_LINES = 12  # above and below the features
 _LEAST_ROWS = 8
 _BARS = "▁▂▃▄▅▆▇█"
 _BLOCK = 4096
-_SEQUENCE = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|O.|.)?")  # that a key such as Home or an arrow sends
+_SEQUENCE = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|O.|.)?")  # sent by keys such as Home or an arrow
 
 
 def run(service: LabellingService, settings: Settings, stop: Stop, who: str, source: TextIO, target: TextIO) -> int:
-    """Show questions, one after the other, until there is a "q", the end of the input, or `stop`.
+    """Show questions, one after the other, until the key q, the end of the input, or `stop`.
 
     Parameters
     ----------
     service
-        Where the questions are.
+        Hands out the questions and takes the answers.
     settings
-        Names of the labels, and which field of an event is a text.
+        The configuration: names of the labels, and which field of an event is a text.
     stop
-        Asked a few times a second.
+        Called a few times a second; True ends the labelling.
     who
         Source of the labels.
     source
         A terminal, or a pipe or file with one key a line.
     target
-        What is written to.
+        Shows the questions.
 
     Returns
     -------
@@ -77,7 +78,7 @@ class _Terminal:
         self._target = target
         self._names = class_names(settings)
         self._is_done = False
-        self._said: list[str] = []  # about the waiting
+        self._said: list[str] = []  # the last message while waiting
         self._n_labels = 0
 
     def run(self) -> int:
@@ -95,14 +96,14 @@ class _Terminal:
         return self._n_labels
 
     def _wait(self) -> None:
-        """Until there is a question."""
+        """Wait for a question; say once how far the labelling is."""
         stats = self._service.stats()
         if not stats["loaded"]:
             self._service.wait(POLL_SECONDS)
             return
-        waiting = "that is enough; q ends" if stats["verdict"]["stop"] else "waiting for a question; q ends"
+        waiting = "there are enough labels; q quits" if stats["verdict"]["stop"] else "waiting for a question; q quits"
         words = ["", *_progress(stats, self._names), waiting]
-        if words != self._said:  # the trainer hears the last answer a little later
+        if words != self._said:  # the trainer reads the last answer a little later
             self._said = words
             self._say("\n".join(words))
         if self._keys.is_ended:
@@ -126,7 +127,7 @@ class _Terminal:
                 return
 
     def _command(self, key: str) -> bool:
-        """Quit or undo; whether another question has to be shown."""
+        """Quit or undo; return whether another question must be shown."""
         if key == "q":
             self._is_done = True
             return False
@@ -138,7 +139,7 @@ class _Terminal:
         return taken is not None
 
     def _answer(self, shown: Question, key: str) -> bool:
-        """Answer with a key; whether it is one."""
+        """Answer with a key; return whether it is a valid one."""
         query_id, who, service = shown.query_id, self._who, self._service
         choices = {"1": True, "2": False}
         if key in choices:
@@ -150,14 +151,14 @@ class _Terminal:
             say = service.skip if key == "s" else service.ignore
             outcome = self._patiently(partial(say, query_id, who))
         else:
-            self._say(f"{_plain(key)!r} is no key here; {keys_line(self._names)}")
+            self._say(f"{_plain(key)!r} is not a key; use {keys_line(self._names)}")
             return False
         if outcome is not None:
             self._say(f"-> {what}")
         return True
 
     def _patiently(self, call: Any) -> Any:
-        """What `call` returns once the log is there; a question that is gone needs no answer."""
+        """As `patiently`; None if the question is gone, which needs no answer."""
         try:
             return patiently(self._service, self._stop, call)
         except UnknownQuestion as error:
@@ -177,7 +178,7 @@ class _Terminal:
 
 
 class _Keys:
-    """Keys of a terminal at once, and of anything else line by line, for a word is not to be taken for its letters."""
+    """Keys: single ones from a terminal, whole lines from anything else, so that a word is not read as its letters."""
 
     def __init__(self, descriptor: int, *, is_terminal: bool) -> None:
         self.is_terminal = is_terminal
@@ -201,23 +202,23 @@ class _Keys:
 
     @property
     def first(self) -> str | None:
-        """The next key, if it is there."""
+        """The next key without waiting, or None; it stays the next one."""
         self._fill(0)
         return self._pending[0] if self._pending else None
 
     @property
     def is_ended(self) -> bool:
-        """Whether no key will come any more."""
+        """Whether the input has ended."""
         self._fill(0)
         return self._has_ended and not self._pending
 
     def take(self, seconds: float) -> str | None:
-        """The next key, if one comes in time."""
+        """The next key, or None if none comes in time."""
         self._fill(seconds)
         return self._pending.popleft() if self._pending else None
 
     def forget(self) -> None:
-        """Let go of keys that were pressed before there was something to see."""
+        """Drop the keys that were pressed before the question was shown."""
         if self.is_terminal:
             termios.tcflush(self._descriptor, termios.TCIFLUSH)
             self._pending.clear()
@@ -241,12 +242,12 @@ class _Keys:
 
 
 def class_names(settings: Settings) -> tuple[str, str]:
-    """What the keys 1 and 2 stand for: the positive class, and the negative one."""
+    """Names of the classes of the keys 1 and 2: the positive one first."""
     return settings.label.positive or "positive", settings.label.negative or "negative"
 
 
 def keys_line(names: tuple[str, str]) -> str:
-    """What the keys do."""
+    """The keys and their meanings."""
     return f"[1] {names[0]}  [2] {names[1]}  [s] cannot tell  [i] ignore  [u] undo  [q] quit"
 
 
@@ -258,9 +259,9 @@ def picture(shown: Question, settings: Settings, stats: Mapping[str, Any], size:
     shown
         The question.
     settings
-        Names of the labels, and which field of the event is a text.
+        The configuration: names of the labels, and which field of the event is a text.
     stats
-        Of the service.
+        From `LabellingService.stats`.
     size
         Columns and lines of the terminal.
     """
@@ -284,7 +285,7 @@ def picture(shown: Question, settings: Settings, stats: Mapping[str, Any], size:
 
 
 def _features(shown: Question, width: int, n_rows: int) -> list[str]:
-    """Features with their values, those that are unusual first, and marked."""
+    """Features with their values, the unusual ones first and marked."""
     unusual = sorted(shown.unusual, key=lambda name: -abs(shown.unusual[name]))
     names = [*(name for name in unusual if name in shown.x), *(name for name in shown.x if name not in shown.unusual)]
     chosen = names[:n_rows]
@@ -293,7 +294,7 @@ def _features(shown: Question, width: int, n_rows: int) -> list[str]:
     rows = []
     for name in chosen:
         z = shown.unusual.get(name)
-        mark = "" if z is None else f"  <- unusual: {z:+.1f} deviations"
+        mark = "" if z is None else f"  <- unusual: {z:+.1f} standard deviations"
         rows.append(f"  {labels[name]:{column}}  {shown.x[name]:>12.6g}{mark}")
     if len(names) > len(chosen):
         rows.append(f"  and {len(names) - len(chosen)} more features")
@@ -301,7 +302,7 @@ def _features(shown: Question, width: int, n_rows: int) -> list[str]:
 
 
 def _fields(shown: Question, settings: Settings, width: int) -> list[str]:
-    """What else the event has: the text in full, anything else on a line."""
+    """The event's other fields: the text in full, any other field on one line."""
     text_field, lines = settings.labelling.text, []
     if isinstance(text := shown.event.get(text_field), str):
         paragraphs = [textwrap.wrap(_plain(part), width - 2) or [""] for part in text.splitlines()]
@@ -319,7 +320,7 @@ def _fields(shown: Question, settings: Settings, width: int) -> list[str]:
 
 
 def _bars(value: Any, width: int) -> str | None:
-    """A list of numbers as a row of bars; None if it is anything else, or so large that floats cannot tell."""
+    """A list of numbers as a row of bars; None for anything else, and for numbers too large for floats."""
     if not isinstance(value, list) or not value:
         return None
     if not all(type(item) in (int, float) and abs(item) <= sys.float_info.max for item in value):
@@ -337,15 +338,15 @@ def _bars(value: Any, width: int) -> str | None:
 
 def _progress(stats: Mapping[str, Any], names: tuple[str, str]) -> list[str]:
     remaining = stats["remaining"]
-    budget = "" if remaining is None else f"; {remaining} left of the budget"
-    counts = f"{stats['labels']} labels: {stats['positive']} {names[0]}, {stats['negative']} {names[1]}{budget}"
-    refused = f"damaged records, set aside: {stats['refused']}" if stats.get("refused") else ""
+    quota = "" if remaining is None else f"; {remaining} left to give"
+    counts = f"{stats['labels']} labels: {stats['positive']} {names[0]}, {stats['negative']} {names[1]}{quota}"
+    refused = f"damaged questions, not shown: {stats['refused']}" if stats.get("refused") else ""
     notes = (stats["verdict"]["why"], refused, stats["trainer"], stats["trouble"])
     return [counts, *(_plain(note) for note in notes if note)]
 
 
 def _plain(text: str) -> str:
-    """Text without what a terminal would take for commands."""
+    """Text without characters that a terminal would take for commands."""
     return "".join(character if character.isprintable() else " " for character in text)
 
 

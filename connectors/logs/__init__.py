@@ -1,0 +1,6 @@
+"""Record logs: what a log is (`transport`), the embedded one, and Kafka's.
+
+It imports the engine's core and runtime only; it knows no settings and decodes no record.  Start reading at
+`transport.Transport`.  `embedded.LocalLog` keeps it in a folder, whose files `segments` describes; `kafka.log.KafkaLog`
+keeps it on a Kafka cluster.
+"""

@@ -1,7 +1,7 @@
 """The embedded log: a folder of topics, read and written without a broker.
 
-``DIR/TOPIC/PARTITION/`` holds a partition as `segments` describes it.  Any number of processes may read, one may write.
-There are no groups: every consumer has all partitions.
+``DIR/TOPIC/PARTITION/`` holds a partition in the files that `segments` describes.  Any number of processes may read,
+and one may write.  There are no groups: every consumer has all partitions.
 """
 
 import json
@@ -18,7 +18,7 @@ from ..runtime.folders import naming
 from .segments import Appender, Cursor, LogCorruption, begin, end
 from .transport import POLL_BYTES, TOPIC_NAME, Committed, Headers, Ownership, Record
 
-_POLL_INTERVAL = 0.02  # seconds between two looks at the end of the log
+_POLL_INTERVAL = 0.02  # seconds between two looks at the log's end
 _PARTITION = re.compile(r"0|[1-9][0-9]{0,8}")
 
 
@@ -28,16 +28,16 @@ class LocalLog:
     Parameters
     ----------
     folder
-        Where the topics are; made when the first record is produced.
+        Folder of the topics; the first record creates it.
     segment_bytes
-        Size at which a new segment is begun.
+        Bytes of a segment after which a new one begins.
     group
-        Under which name offsets are committed.
+        Name under which offsets are committed.
 
     Raises
     ------
     LogCorruption
-        By any method that meets a damaged record, or a segment that is cut or missing.
+        By any method that meets a damaged record, or a cut or missing segment.
     AlreadyInUse
         By `produce`, if another process writes to the topic.
     """
@@ -48,12 +48,12 @@ class LocalLog:
         self._group = group
         self._cursors: dict[tuple[str, int], Cursor] = {}
         self._paused: set[tuple[str, int]] = set()
-        self._at_end: set[tuple[str, int]] = set()  # whose end the last poll has met
+        self._at_end: set[tuple[str, int]] = set()  # partitions whose end the last poll met
         self._appenders: dict[tuple[str, int], Appender] = {}
-        self._n_partitions: dict[str, int] = {}  # of topics that are written
+        self._n_partitions: dict[str, int] = {}  # of topics that we write to
 
     def create(self, topic: str, n_partitions: int) -> None:
-        """Make a topic, or give it more partitions; otherwise a topic has one, made by its first record."""
+        """Create a topic, or give it more partitions; without this, a topic's first record creates one partition."""
         for partition in range(n_partitions):
             self._partition(topic, partition).mkdir(parents=True, exist_ok=True)
         self._n_partitions.pop(topic, None)
@@ -102,7 +102,7 @@ class LocalLog:
         headers: Headers = (),
         partition: int | None = None,
     ) -> None:
-        """Append a record; other processes see it at once, `flush` makes it durable."""
+        """Append a record; other processes see it at once, and `flush` makes it durable."""
         if partition is None:
             partition = 0 if key is None else crc32(key) % self._partitions_of(topic)
         appender = self._appenders.get((topic, partition))
@@ -159,7 +159,7 @@ class LocalLog:
         return self._folder / topic / str(partition)
 
     def _folders(self, topic: str) -> dict[int, Path]:
-        parent = self._partition(topic, 0).parent  # which checks the name
+        parent = self._partition(topic, 0).parent  # checks the name
         return {int(folder.name): folder for folder in parent.glob("[0-9]*") if _PARTITION.fullmatch(folder.name)}
 
     def _partitions_of(self, topic: str) -> int:
@@ -186,4 +186,4 @@ def _read_committed(path: Path) -> Committed:
                 return Committed(offset, metadata)
     except (ValueError, RecursionError):
         pass
-    raise LogCorruption(f"{path}: it must hold an offset and a text; without this file nothing is committed here")
+    raise LogCorruption(f"{path} must hold an offset and a text; remove the file to begin as if nothing was committed")

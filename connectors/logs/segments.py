@@ -8,8 +8,9 @@ A record, all integers little-endian::
     body     int64 offset, int64 timestamp, int32 length of the key, int32 length of the value (-1: none),
              uint16 number of headers; the key; the value; per header uint16 and uint32 lengths, name, value
 
-The second checksum tells a record that is not whole (it reaches past the end of the file: a write cut short, or still
-going on) from a damaged length.  Only the first may end a log, and only the first is ever truncated.
+The second checksum tells an unfinished record from a damaged length.  An unfinished record reaches past the end of the
+file, because its write was cut short or is still going on.  Only an unfinished record may end a log, and only it
+is ever truncated.
 """
 
 import errno
@@ -35,14 +36,14 @@ _SEGMENT = re.compile(r"[0-9]{20}\.log")
 
 
 class LogCorruption(ValueError):  # noqa: N818 - names the condition
-    """A segment, or another file of the log, that cannot be read: damaged, cut, or missing."""
+    """A segment, or another file of the log, is damaged, cut or missing."""
 
 
 # --- reading ----------------------------------------------------------------------------------------------------------
 
 
 class Cursor:
-    """Reads one partition in order, across segments, and stops before a record that is not whole yet."""
+    """Reads one partition in order, across segments, and stops before an unfinished record."""
 
     def __init__(self, folder: Path, offset: int) -> None:
         self._folder = folder
@@ -53,7 +54,7 @@ class Cursor:
         self._position = 0  # of the buffer in the file
         self._index = 0  # of the next record in the buffer
         self._offset = 0  # of the next record
-        self.is_at_end = False  # the last `take` has met the end
+        self.is_at_end = False  # The last `take` met the end.
         bases = _segments(folder)
         if bases and bases[0] > offset:
             raise OffsetOutOfRange(f"{folder}: offset {offset} is not in the log, which begins at {bases[0]}")
@@ -67,11 +68,11 @@ class Cursor:
 
     @property
     def offset(self) -> int:
-        """Of the next record."""
+        """Offset of the next record."""
         return self._offset
 
     def take(self, topic: str, partition: int, limit: int, max_bytes: int) -> list[Record]:
-        """Up to `limit` records; fewer, if they have `max_bytes` before."""
+        """At most `limit` records; also ends with the record that reaches `max_bytes`."""
         records: list[Record] = []
         size, self.is_at_end = 0, False
         while len(records) < limit and size < max_bytes:
@@ -82,14 +83,14 @@ class Cursor:
             try:
                 records.append(_decode(topic, partition, body))
             except ValueError as error:
-                self._offset -= 1  # of the record, and its place
+                self._offset -= 1  # back to the record, whose place the message names
                 self._index -= _FRAME.size + len(body)
                 raise self._corruption(str(error)) from None
             size += len(body)
         return records
 
     def skip_to_end(self) -> tuple[int, int]:
-        """Pass over all that is left; return the next offset and its position in the last segment."""
+        """Skip the rest; return the offset of the record to come and its position in the last segment."""
         while self._next() is not None:
             pass
         return self._offset, self._position + self._index
@@ -132,7 +133,7 @@ class Cursor:
         return body
 
     def _length(self) -> int | None:
-        """Length of the next record's body, or None if the record is not whole in this segment."""
+        """Length of the next record's body; None if the record is not complete in this segment."""
         if not self._have(_FRAME.size):
             return None
         length, _, check = _FRAME.unpack_from(self._buffer, self._index)
@@ -142,11 +143,11 @@ class Cursor:
             return length
         self._position += self._index
         self._index = 0
-        self._buffer = b""  # if its writer was killed, the next one cuts this off and writes something else here
+        self._buffer = b""  # If its writer was killed, the next writer cuts it off and writes another record here.
         return None
 
     def _have(self, size: int) -> bool:
-        """Whether the segment has `size` more bytes, which are then in the buffer."""
+        """Whether the segment has `size` more bytes; they are in the buffer then."""
         if len(self._buffer) - self._index < size and self._file is not None:
             self._position += self._index
             self._index = 0
@@ -160,9 +161,9 @@ class Cursor:
         if not following:
             return False
         if self._length() is not None:
-            return True  # the writer completed this segment between our last look and the listing
+            return True  # The writer completed this segment after our last look and before the listing.
         if self._file is not None and os.fstat(self._file.fileno()).st_size > self._position + self._index:
-            raise self._corruption("it is cut short, yet another segment follows")
+            raise self._corruption("it is cut short, but another segment follows")
         if following[0] != self._offset:
             raise self._corruption(f"it is missing: the next segment begins at offset {following[0]}")
         self._open(following[0])
@@ -188,7 +189,7 @@ def begin(folder: Path) -> int:
 
 
 def end(folder: Path) -> tuple[int, int]:
-    """The next offset of a partition, and its position in the last segment."""
+    """The offset of a partition's record to come, and its position in the last segment."""
     cursor = Cursor(folder, max(_segments(folder), default=0))
     try:
         return cursor.skip_to_end()
@@ -197,7 +198,7 @@ def end(folder: Path) -> tuple[int, int]:
 
 
 def _decode(topic: str, partition: int, body: bytes) -> Record:
-    """A record whose checksum is right; raises ValueError if its lengths or names are not."""
+    """The record in a body whose checksum is right; raises ValueError if its lengths or names are wrong."""
     offset, timestamp, key_length, value_length, n_headers = _BODY.unpack_from(body)
     if min(key_length, value_length) < -1:
         raise ValueError(f"its key has the length {key_length} and its value {value_length}")
@@ -219,7 +220,7 @@ def _decode(topic: str, partition: int, body: bytes) -> Record:
 
 
 def _headers(body: bytes, at: int, count: int) -> tuple[Headers, int]:
-    """The headers that begin there, and where they end."""
+    """The headers from position `at` on, and the position of their end."""
     headers = []
     for _ in range(count):
         if at + _HEADER.size > len(body):
@@ -235,7 +236,7 @@ def _headers(body: bytes, at: int, count: int) -> tuple[Headers, int]:
 
 
 class Appender:
-    """Appends to one partition; each record is one write, so that a killed process cuts at most the last."""
+    """Appends to one partition; each record is one write, so a killed process cuts at most the last record."""
 
     def __init__(self, folder: Path, segment_bytes: int) -> None:
         self._folder = folder
@@ -269,14 +270,14 @@ class Appender:
         self._lock.close()
 
     def _roll(self) -> None:
-        """Begin a new segment; the finished one is made durable first, for only the last may be cut."""
+        """Begin a new segment; make the finished one durable first, because only the last one may be cut."""
         self.sync()
         self._file.close()
         self._size = 0
         self._open(self._offset)
 
     def _open(self, base: int) -> None:
-        """Open a segment of which `_size` bytes are records; what follows a killed writer left unfinished."""
+        """Open a segment with `_size` bytes of records; cut off what a killed writer left unfinished after them."""
         path = _segment_path(self._folder, base)
         path.touch()
         rest = path.stat().st_size - self._size

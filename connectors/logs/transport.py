@@ -1,17 +1,16 @@
-"""What the daemon asks of a record log, whichever it is.
+"""What every record log offers, and its errors.
 
-A topic is an append-only sequence of records per partition, numbered by offsets.  Keys, values and headers are bytes:
-decoding them is `wire`'s business, so that no transport ever fails on a strange record.
+A topic is an append-only sequence of records per partition, numbered by offsets.  Keys, values and headers are bytes;
+`records.codec` decodes them, so a log never fails on a strange record.
 
-Which partitions are this process's own is told through `Ownership`; where to begin in them is decided here, by `seek`,
-never by the log.
+A log tells through `Ownership` which partitions are this process's own.  The process decides by `seek` where to begin.
 """
 
 import re
 from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple, Protocol
 
-POLL_BYTES = 8 << 20  # a poll ends with the record that reaches it
+POLL_BYTES = 8 << 20  # A poll ends with the record that reaches this size.
 TOPIC_NAME = re.compile(r"(?!\.\.?$)[A-Za-z0-9._-]{1,200}")  # Kafka's rule, a little shorter
 Headers = Sequence[tuple[str, bytes]]
 
@@ -22,7 +21,7 @@ class Record(NamedTuple):
     topic: str
     partition: int
     offset: int
-    timestamp: int  # milliseconds since the epoch, as told by the producer; never trusted
+    timestamp: int  # milliseconds since 1970, as the producer says; may be wrong
     key: bytes | None
     value: bytes | None  # None: a tombstone
     headers: Headers
@@ -37,26 +36,43 @@ class Record(NamedTuple):
 
 
 class Committed(NamedTuple):
-    """What a consumer tells others about its progress in a partition."""
+    """A consumer's progress in a partition, as it tells others."""
 
     offset: int  # of the next record
-    note: str = ""  # for the consumer itself, after a restart
+    note: str = ""  # for the consumer itself after a restart
+
+
+class Shape(NamedTuple):
+    """What a topic is like; None for what is unknown, or does not exist in the embedded log."""
+
+    n_partitions: int
+    cleanup: str | None = None  # "delete", "compact" or "compact,delete"
+    retention_ms: int | None = None  # -1: for ever
+    max_bytes: int | None = None  # of a batch of records
+    is_default: bool = False  # No setting of the topic was ever changed.
+
+
+# --- errors -----------------------------------------------------------------------------------------------------------
 
 
 class OffsetOutOfRange(ValueError):  # noqa: N818 - named for the condition, as in Kafka
-    """A position that the log does not have: its records were removed, or it is another log than before."""
+    """The log does not have this position: its records were removed, or the log is another one than before."""
 
 
 class PositionRefused(OffsetOutOfRange):
-    """By `poll`: a partition that is being read has no record at its position any more."""
+    """A partition that is being read no longer has a record at its position; raised by `poll`."""
 
 
 class TopicMismatch(ValueError):  # noqa: N818 - named for the condition
-    """A topic does not exist, or has not the shape that the configuration needs."""
+    """A topic does not exist, or does not have the shape that the configuration needs."""
+
+
+class OptionRefused(ValueError):  # noqa: N818 - named for the condition
+    """The log's client or its broker does not accept an option."""
 
 
 class AccessDenied(RuntimeError):  # noqa: N818 - named for the condition
-    """The log refuses us: wrong credentials, or rights that are missing. Trying again would not help."""
+    """The log refuses us, because of wrong credentials or missing rights. Trying again does not help."""
 
 
 class Unavailable(RuntimeError):  # noqa: N818 - named for the condition
@@ -64,77 +80,79 @@ class Unavailable(RuntimeError):  # noqa: N818 - named for the condition
 
 
 class Stalled(RuntimeError):  # noqa: N818 - named for the condition
-    """The client of the log does nothing any more. Only a new process may help."""
+    """The log's client does nothing any more. Only a new process may help."""
 
 
 class OutputsLost(RuntimeError):  # noqa: N818 - named for the condition
-    """Something that was produced will never be durable: what it came from has to be consumed again."""
+    """A record that was produced will never be durable: consume again what it was made from."""
 
 
 class TakenOver(RuntimeError):  # noqa: N818 - named for the condition
-    """Another process owns by now what this one was about to write."""
-
-
-class Ownership(Protocol):
-    """What a consumer is told about its partitions, from inside `poll` or `close`."""
-
-    def assigned(self, partitions: list[int]) -> None:
-        """These are ours from now on."""
-
-    def revoked(self, partitions: list[int]) -> None:
-        """These are ours until this returns: the time to save and to commit."""
-
-    def lost(self, partitions: list[int]) -> None:
-        """These have been somebody else's for a while: nothing about them may be written any more."""
+    """Another process owns what this one was about to write."""
 
 
 def made_again(topic: str) -> TopicMismatch:
-    """The error about a topic that was deleted and made again."""
+    """The error about a topic that was deleted and created again."""
     return TopicMismatch(
-        f"topic {topic!r} was deleted and made again: the offsets that are known belong to the topic before, and so "
-        "does what was learned. To begin with what is there now, with an empty model, choose another daemon.state_dir "
-        "and another group.id"
+        f"topic {topic!r} was deleted and made again: the known offsets, and what was learned, belong to the topic "
+        "before. To begin with the new topic and an empty model, choose another daemon.state_dir and another group.id"
     )
 
 
+# --- the log ----------------------------------------------------------------------------------------------------------
+
+
+class Ownership(Protocol):
+    """Hears about a consumer's partitions, from inside `poll` or `close`."""
+
+    def assigned(self, partitions: list[int]) -> None:
+        """These partitions are ours from now on."""
+
+    def revoked(self, partitions: list[int]) -> None:
+        """These partitions are ours until this returns: save and commit now."""
+
+    def lost(self, partitions: list[int]) -> None:
+        """These partitions have belonged to another process for a while: write nothing about them any more."""
+
+
 class Transport(Protocol):
-    """Verbs of a record log."""
+    """A record log."""
 
     def subscribe(self, topic: str, ownership: Ownership) -> None:
-        """Have a share of the topic's partitions, as told to `ownership` during `poll`."""
+        """Take a share of the topic's partitions; `poll` tells `ownership` which ones."""
 
     def topic_id(self, topic: str) -> str:
-        """What tells the topic from one of the same name that is made after it was deleted; empty if nothing does."""
+        """An id that changes if the topic is deleted and created again; empty if the log has no such id."""
 
     def seek(self, topic: str, partition: int, offset: int) -> None:
-        """Read this partition from `offset` on; raises `OffsetOutOfRange` if the log does not reach there."""
+        """Read this partition from `offset` on; raises `OffsetOutOfRange` if the log does not have this offset."""
 
     def release(self, topic: str, partition: int) -> None:
-        """Read this partition no more."""
+        """Stop reading this partition."""
 
     def poll(self, timeout: float, limit: int) -> list[Record]:
-        """Up to `limit` records, each partition's in offset order, or none if `timeout` seconds bring none.
+        """At most `limit` records, each partition's in offset order; empty after `timeout` seconds without one.
 
-        Fewer, if they have `POLL_BYTES` before.
+        A poll also ends at `POLL_BYTES`.
 
         Raises
         ------
         PositionRefused
-            If records were removed before they were polled; those of other partitions can be polled all the same.
+            If records were removed before they were polled. The other partitions can still be polled.
         TopicMismatch
-            If a topic was deleted, or made again.
+            If a topic was deleted, or deleted and created again.
         Unavailable
-            If nothing can be read for the time being.
+            If nothing can be read at the moment.
         """
 
     def position(self, topic: str, partition: int) -> int:
-        """The next offset to come: all records below it have been polled."""
+        """Offset of the next record: all records before it have been polled."""
 
     def known_end(self, topic: str, partition: int) -> int:
-        """The end of the partition as last heard of, without asking."""
+        """The end of the partition as last heard of, without asking the broker."""
 
     def pause(self, topic: str, partition: int) -> None:
-        """Let `poll` pass over this partition until `resume`."""
+        """Let `poll` skip this partition until `resume`."""
 
     def resume(self, topic: str, partition: int) -> None:
         """Undo `pause`."""
@@ -148,61 +166,52 @@ class Transport(Protocol):
         headers: Headers = (),
         partition: int | None = None,
     ) -> None:
-        """Append a record, to the partition of its key unless told; it is durable only after `flush`."""
+        """Append a record, by default to the partition of its key; it is durable only after `flush`."""
 
     def flush(self) -> None:
-        """Return when everything produced so far is durable.
+        """Wait until everything produced so far is durable.
 
         Raises
         ------
         Unavailable
-            If it is not yet.
+            If it is not durable yet.
         OutputsLost
-            If it never will be.
+            If it will never be durable.
         """
 
     def can_commit(self) -> bool:
-        """Whether `commit` would count; not while partitions are lost, with transactions, and `poll` has to say so."""
+        """Whether `commit` would count; with transactions, it would not while `poll` has a loss to tell."""
 
     def commit(self, offsets: Mapping[tuple[str, int], Committed]) -> bool:
-        """Say how far this consumer is; failing is no error, for nothing of ours depends on it.
+        """Publish how far this consumer is.
 
-        Of a log with transactions, this ends one, and outputs and offsets count together or not at all. It returns
-        False if the transaction was given up because the group has a new generation: the partitions are lost then and,
-        if they are still ours, assigned again by the next `poll`. And
+        Without transactions a failure is no error, because nothing of ours depends on these offsets.  With
+        transactions, this ends one: outputs and offsets count together or not at all.  It returns False if the
+        transaction was given up because the group has a new generation.  The next `poll` then tells that the partitions
+        are lost, and assigns those that are still ours.
 
         Raises
         ------
         TakenOver
-            If another process writes in our place by now.
+            If another process writes in our place.
         OutputsLost
             If the transaction had to be given up.
         """
 
     def committed(self, topic: str, partitions: Collection[int] | None = None) -> dict[int, Committed]:
-        """What was committed last for this consumer's group, per partition; default: of all partitions.
+        """What this consumer's group has committed last, by partition.  Default: all partitions.
 
         Raises
         ------
         Unavailable
-            Of a log with transactions, while one that commits for these partitions is unfinished.
+            With transactions, while one that commits for these partitions is unfinished.
         """
 
     def start_offsets(self, topic: str) -> dict[int, int]:
-        """The first offset there is, per partition; empty for a topic that does not exist."""
+        """The offset of the first record, by partition; empty for a topic that does not exist."""
 
     def end_offsets(self, topic: str) -> dict[int, int]:
-        """The offset of the next record, per partition; empty for a topic that does not exist."""
+        """The offset of the record to come, by partition; empty for a topic that does not exist."""
 
     def close(self) -> None:
-        """Leave; what was not flushed may be lost."""
-
-
-class Shape(NamedTuple):
-    """What a topic is like; None where that is not known, or where the embedded log knows no such thing."""
-
-    n_partitions: int
-    cleanup: str | None = None  # "delete", "compact" or "compact,delete"
-    retention_ms: int | None = None  # -1: for ever
-    max_bytes: int | None = None  # of a record, or of a batch of them
-    is_default: bool = False  # nobody has ever set anything
+        """Leave the group and close all connections; what was not flushed may be lost."""

@@ -1,19 +1,18 @@
 """Blobs larger than a record, such as models for scorers, through a compacted topic.
 
-A *name* has two slots, used in turn.  A publication is a run of chunks under the keys ``NAME/SLOT/CHUNK``, then a
-manifest under ``NAME/manifest``, then tombstones for the chunks that a longer blob has left in the slot.  The manifest
-is a JSON object::
+Each *name* has two slots, used in turn.  A publication is a run of chunks under the keys ``NAME/SLOT/CHUNK``, then a
+manifest under ``NAME/manifest``, then tombstones for chunks that an earlier, longer blob has left in the slot.  The
+manifest is a JSON object::
 
     name, slot, chunks, bytes, sha256     of the blob
-    epoch, ver, ...                       what the publisher says of it; newer is what has the larger (epoch, ver)
-    check                                 crc32 of all the others, as canonical JSON
+    epoch, ver, ...                       the publisher's own fields; the larger (epoch, ver) is newer
+    check                                 crc32 of all other fields, as canonical JSON
 
-A name is withdrawn by tombstones for its chunks, then for its manifest.
+Tombstones for its chunks, and then for its manifest, withdraw a name.
 
-Of every key compaction keeps the last record, and of all of them the order.  So while a publication is under way, the
-chunks of the last manifest are still there, in the other slot; and whatever is mixed up after all - a publisher killed
-half-way, two of them at once, damage - fails the checksums: readers keep the blob they have until the next manifest
-that is right.
+Compaction keeps the last record of every key, and the order of records.  So during a publication, the chunks of the
+last manifest are still in the other slot.  A killed publisher, two publishers at once or damage may still mix records
+up.  Then the checksums fail, and readers keep their blob until the next right manifest.
 """
 
 import hashlib
@@ -38,23 +37,23 @@ from ..logs.transport import Record, Transport, Unavailable
 
 logger = logging.getLogger(__name__)
 
-CHUNK_BYTES = 900_000  # Kafka takes records of 1 MiB unless told otherwise
+CHUNK_BYTES = 900_000  # By default, Kafka takes records up to 1 MiB.
 MAX_CHUNKS = 1000
 
 _NAME = re.compile(r"[^/]{1,200}")
 _KEY = re.compile(rf"({_NAME.pattern})/(?:manifest|([01])/(0|[1-9][0-9]{{0,2}}))")
-_OURS = frozenset({"name", "slot", "chunks", "bytes", "sha256", "check"})  # fields that meta must not have
+_OURS = frozenset({"name", "slot", "chunks", "bytes", "sha256", "check"})  # fields that `meta` must not have
 _KIND = "served model"
 _POLL_SECONDS = 0.2
-_POLL_RECORDS = 16  # of nearly a megabyte each
+_POLL_RECORDS = 16  # A record may have nearly a megabyte.
 
 
 class TooLarge(ValueError):  # noqa: N818 - names the condition
-    """A blob that does not go into one publication."""
+    """A blob is too large for one publication."""
 
 
 class Snapshot(NamedTuple):
-    """A blob as it was published, and its manifest."""
+    """A published blob and its manifest."""
 
     name: str
     manifest: dict[str, Any]
@@ -62,20 +61,20 @@ class Snapshot(NamedTuple):
 
 
 class Withdrawn(NamedTuple):
-    """A name that has no publication any more."""
+    """A name whose publication was withdrawn."""
 
     name: str
 
 
 class Place(NamedTuple):
-    """Where a name's publications are in the topic: what a publisher has to know to go on with them."""
+    """Where a name's publications are in the topic; a publisher needs it to go on with them."""
 
-    slot: int = 1  # of the last manifest; so the first publication of all goes to slot 0
-    lengths: tuple[int, int] = (0, 0)  # of each slot: one more than the largest chunk number it has a key for
+    slot: int = 1  # of the last manifest; the first publication goes to slot 0
+    lengths: tuple[int, int] = (0, 0)  # of each slot: the largest chunk number with a key, plus one
 
 
 class ServedModel(NamedTuple):
-    """What a scorer needs."""
+    """A model that can predict, with its scaler."""
 
     model: OnlineSVM
     scaler: WarmupScaler | None
@@ -91,12 +90,11 @@ class Publisher:
     Parameters
     ----------
     log
-        Where they go; flushing it is the caller's business.  If a flush fails, what the topic has is unknown: read it
-        again and `resume`.
+        Log to write to; the caller flushes it.  If a flush fails, read the topic again and `resume`.
     topic
         A compacted topic.
     chunk_bytes
-        Largest value of a record.
+        Size of a record's largest value.
     """
 
     def __init__(self, log: Transport, topic: str, chunk_bytes: int = CHUNK_BYTES) -> None:
@@ -106,15 +104,15 @@ class Publisher:
         self._places: dict[str, Place] = {}
 
     def resume(self, places: Mapping[str, Place]) -> None:
-        """Go on behind the publications that are in the topic, as `Shelf.places` tells them.
+        """Go on after the publications in the topic, as `Shelf.places` tells them.
 
-        To be called whenever this process takes over a name.  Without it publications are right all the same, but the
-        first may overwrite what readers who start meanwhile would need, and chunks of longer ones may stay.
+        Call this whenever this process takes over a name.  Otherwise the first publication may overwrite the chunks
+        that a starting reader needs, and chunks of longer publications may stay.
         """
         self._places |= places
 
     def publish(self, name: str, blob: bytes, meta: Mapping[str, Any], partition: int = 0) -> None:
-        """Publish a blob, which readers take as soon as they have read it all.
+        """Publish a blob; readers use it as soon as they have read it completely.
 
         Parameters
         ----------
@@ -123,23 +121,23 @@ class Publisher:
         blob
             Any bytes.
         meta
-            Further fields of the manifest, as JSON can hold them; integers `epoch` and `ver` must be among them, and
-            be larger, in this order, than those of the last publication.
+            Further fields of the manifest, as JSON holds them.  The integers `epoch` and `ver` must be among them; the
+            pair must be larger than the last publication's.
         partition
-            Where; a name must stay in one partition.
+            Partition to write to; a name must stay in one.
 
         Raises
         ------
         TooLarge
-            If the blob has more than 900 MB; nothing is written then.
+            If the blob has more than 900 MB.  Nothing is written then.
         ValueError
-            If `name` or `meta` cannot be; nothing is written then.
+            If `name` or `meta` is invalid.  Nothing is written then.
         """
         place = self._places.get(name, Place())
         slot = 1 - place.slot
         chunks = [blob[start : start + self._chunk_bytes] for start in range(0, len(blob), self._chunk_bytes)]
         if len(chunks) > MAX_CHUNKS:
-            raise TooLarge(f"blob has {len(blob)} bytes; at most {MAX_CHUNKS * self._chunk_bytes} can be published")
+            raise TooLarge(f"the blob has {len(blob)} bytes; at most {MAX_CHUNKS * self._chunk_bytes} can be published")
         manifest = _write_manifest(name, slot, len(chunks), blob, meta)
         self._produce(partition, [(f"{name}/{slot}/{number}", chunk) for number, chunk in enumerate(chunks)])
         self._produce(partition, [(f"{name}/manifest", manifest)])
@@ -149,7 +147,7 @@ class Publisher:
         self._places[name] = Place(slot, lengths)
 
     def withdraw(self, name: str, partition: int = 0) -> None:
-        """Take back what was published under a name, if anything was."""
+        """Withdraw what was published under a name, if anything was."""
         place = self._places.pop(name, None)
         if place is not None:
             chunks = [f"{name}/{slot}/{number}" for slot in (0, 1) for number in range(place.lengths[slot])]
@@ -168,11 +166,11 @@ def _write_manifest(name: str, slot: int, n_chunks: int, blob: bytes, meta: Mapp
     if not _NAME.fullmatch(name):
         raise ValueError(f"name {name!r} must be 1 to 200 characters other than '/'")
     if taken := sorted(_OURS & meta.keys()):
-        raise ValueError(f"meta must not have {taken[0]!r}: the manifest has a field of this name already")
+        raise ValueError(f"meta must not have the field {taken[0]!r}: the manifest has its own")
     sha256 = hashlib.sha256(blob).hexdigest()
     fields = {**meta, "name": name, "slot": slot, "chunks": n_chunks, "bytes": len(blob), "sha256": sha256}
     try:
-        fields = json.loads(_canonical(fields))  # as a reader will see them
+        fields = json.loads(_canonical(fields))  # as a reader gets them
     except (TypeError, ValueError) as error:
         raise ValueError(f"meta cannot be written as JSON: {error}") from error
     _check_fields(name, fields)
@@ -184,23 +182,25 @@ def _write_manifest(name: str, slot: int, n_chunks: int, blob: bytes, meta: Mapp
 
 @dataclass
 class _Bay:
-    """What a name has on the shelf."""
+    """A name's records on the shelf."""
 
-    slots: list[dict[int, bytes | None]] = field(default_factory=lambda: [{}, {}])  # chunks; None: used, and dropped
+    slots: list[dict[int, bytes | None]] = field(
+        default_factory=lambda: [{}, {}]
+    )  # chunks by number; None: used and dropped
     last_slot: int = Place().slot
-    version: tuple[int, int] | None = None  # epoch and ver of the newest
+    version: tuple[int, int] | None = None  # (epoch, ver) of the newest publication
 
 
 class Shelf:
-    """Puts publications together again, from a topic's records in their order.
+    """Puts publications together from a topic's records, taken in their order.
 
-    It holds what two publications of each name need at most: a manifest drops the chunks it has used.  It leaves those
-    in the other slot alone, for they may belong to the next publication, if two publishers are at work.
+    It holds at most two publications of each name.  A manifest drops the chunks that it has used.  It leaves the other
+    slot's chunks alone, because another publisher may be writing them.
 
     Attributes
     ----------
     refused : int
-        Records that were of no use: no key of ours, a damaged manifest, or one whose chunks are not what it says.
+        Number of refused records: with a foreign key, a damaged manifest, or a manifest that its chunks do not match.
     """
 
     def __init__(self) -> None:
@@ -208,11 +208,12 @@ class Shelf:
         self._bays: dict[str, _Bay] = {}
 
     def put(self, record: Record) -> Snapshot | Withdrawn | None:
-        """Take a record; return a snapshot if that makes one whole that is newer than all before of its name.
+        """Take a record.  A record with a problem is logged and counted; it raises nothing.
 
-        If it withdraws a name, return this.
-
-        Never raises: what is wrong with a record is logged and counted.
+        Returns
+        -------
+        Snapshot or Withdrawn or None
+            The snapshot that this record completes, if it is its name's newest; or the name that it withdraws.
         """
         try:
             return self._put(record)
@@ -223,7 +224,7 @@ class Shelf:
             return None
 
     def places(self) -> dict[str, Place]:
-        """Where each name is, for `Publisher.resume`."""
+        """Where each name's publications are, for `Publisher.resume`."""
         return {
             name: Place(bay.last_slot, (_length(bay.slots[0]), _length(bay.slots[1])))
             for name, bay in self._bays.items()
@@ -248,7 +249,7 @@ class Shelf:
     def _put_manifest(self, manifest: dict[str, Any]) -> Snapshot | None:
         bay = self._bays.setdefault(manifest["name"], _Bay())
         slot, version = manifest["slot"], (manifest["epoch"], manifest["ver"])
-        bay.last_slot = slot  # even if it is old or torn: compaction leaves this manifest, and no other
+        bay.last_slot = slot  # also of an old or torn one, because compaction keeps this manifest
         if bay.version is not None and version <= bay.version:
             return None
         blob = _assemble(bay.slots[slot], manifest)
@@ -258,25 +259,25 @@ class Shelf:
 
 
 def read_newest(log: Transport, topic: str, deadline: float, shelf: Shelf | None = None) -> dict[str, Snapshot]:
-    """The newest snapshot of each name, of all that the topic has at this moment.
+    """The newest snapshot of each name that the topic has at this moment.
 
     Parameters
     ----------
     log
-        A log that reads nothing else meanwhile.
+        Log to read; it must not read another topic meanwhile.
     topic
-        If it does not exist, there are no snapshots.
+        Topic to read; if it does not exist, the result is empty.
     deadline
-        When to give up, by `time.monotonic`.
+        Time to give up, by `time.monotonic`.
     shelf
-        Where to put the records, for a caller who needs its `places` or goes on with it; default: a new one.
+        Shelf to put the records on, for a caller that needs it afterwards; default: a new one.
 
     Raises
     ------
     Unavailable
         If the end is not reached in time.
     RuntimeError
-        If `log` does read something else.
+        If `log` reads another topic.
     """
     newest: dict[str, Snapshot] = {}
     for found in _read(log, topic, deadline, Shelf() if shelf is None else shelf):
@@ -291,12 +292,12 @@ def read_places(log: Transport, topic: str, deadline: float) -> dict[str, Place]
     """Where the publications of each name are, for `Publisher.resume`; parameters and errors are `read_newest`'s."""
     shelf = Shelf()
     for _ in _read(log, topic, deadline, shelf):
-        pass  # to keep them all would take the memory of all models
+        pass  # Keeping them all would take the memory of all models.
     return shelf.places()
 
 
 def _read(log: Transport, topic: str, deadline: float, shelf: Shelf) -> Iterator[Snapshot | Withdrawn]:
-    """What the topic has at this moment, from its beginning."""
+    """All that the topic has at this moment, from its beginning."""
     starts, ends = log.start_offsets(topic), log.end_offsets(topic)
     with ExitStack() as reading:
         for partition, start in starts.items():
@@ -307,7 +308,9 @@ def _read(log: Transport, topic: str, deadline: float, shelf: Shelf) -> Iterator
                 raise Unavailable(f"topic {topic!r} could not be read to its end in time")
             for record in log.poll(_POLL_SECONDS, _POLL_RECORDS):
                 if record.topic != topic:
-                    raise RuntimeError(f"topic {topic!r} needs a log of its own: {record.topic!r} is being read by it")
+                    raise RuntimeError(
+                        f"topic {topic!r} needs a log of its own, but this one also reads {record.topic!r}"
+                    )
                 if (found := shelf.put(record)) is not None:
                     yield found
 
@@ -332,7 +335,7 @@ def _check_fields(name: str, fields: Mapping[str, Any]) -> None:
         if type(fields.get(number)) is not int:
             raise ValueError(f"{number!r} must be an integer in a manifest, got {fields.get(number)!r:.60}")
     if fields.get("name") != name or fields["slot"] not in (0, 1) or not 0 <= fields["chunks"] <= MAX_CHUNKS:
-        raise ValueError(f"the manifest does not belong to {name!r}, or names a slot or chunks that cannot be")
+        raise ValueError(f"the manifest does not belong to {name!r}, or its slot or its number of chunks is invalid")
 
 
 def _assemble(slot: Mapping[int, bytes | None], manifest: Mapping[str, Any]) -> bytes:
@@ -344,7 +347,7 @@ def _assemble(slot: Mapping[int, bytes | None], manifest: Mapping[str, Any]) -> 
     if len(blob) != manifest["bytes"]:
         raise ValueError(f"its chunks have {len(blob)} bytes instead of {manifest['bytes']}")
     if hashlib.sha256(blob).hexdigest() != manifest.get("sha256"):
-        raise ValueError("its chunks are another publication's or damaged: their sha256 does not match")
+        raise ValueError("its chunks are damaged or another publication's: their sha256 does not match")
     return blob
 
 
@@ -352,12 +355,12 @@ def _assemble(slot: Mapping[int, bytes | None], manifest: Mapping[str, Any]) -> 
 
 
 def pack_model(model: OnlineSVM, scaler: WarmupScaler | None, meta: Mapping[str, Any]) -> bytes:
-    """A model, the scaler of its features, and plain values, as one blob; equal input gives equal bytes.
+    """A model, the scaler of its features and plain values as one blob; equal input gives equal bytes.
 
     Raises
     ------
     SnapshotError
-        If `meta` would not come back from JSON unchanged.
+        If `meta` would not survive JSON unchanged.
     """
     algorithms: dict[type, str] = {implementation: name for name, implementation in ALGORITHMS.items()}
     blobs = {"model": model.to_bytes()}
@@ -368,18 +371,18 @@ def pack_model(model: OnlineSVM, scaler: WarmupScaler | None, meta: Mapping[str,
 
 
 def unpack_model(data: bytes, device: str = "cpu") -> ServedModel:
-    """What `pack_model` packed, to predict on this device, after it has made a first prediction.
+    """The model that `pack_model` packed, for predictions on this device; it has made a first one.
 
     Raises
     ------
     SnapshotError
-        If `data` are damaged, not a model, or one that this version cannot use.
+        If the blob is damaged, holds no model, or holds one that this version cannot use.
     """
     header, arrays = snapshot.unpack(data, _KIND)
     try:
         model = ALGORITHMS[header["algorithm"]].from_bytes(arrays["model"].tobytes(), device=device)
         scaler = WarmupScaler.from_bytes(arrays["scaler"].tobytes()) if "scaler" in arrays else None
-        model.predict_proba_one({})  # any example will do: it fails if a coefficient is not finite
+        model.predict_proba_one({})  # This fails if a coefficient is not finite; any example will do.
         return ServedModel(model, scaler, header["meta"])
     except snapshot.SnapshotError:
         raise

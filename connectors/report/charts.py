@@ -1,13 +1,7 @@
-"""Outcomes for people: of a run, a table and a picture of curve and boundary; of a grid search, a heat map.
+"""Tables for the terminal, and pictures in files: a run's curve and boundary, and the heat map of a grid search."""
 
-Matplotlib is here only: `draw_svg` is its door for the pages that others write.
-"""
-
-import html
-import io
 import math
-import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import zip_longest
 from pathlib import Path
 from typing import Any
@@ -24,28 +18,30 @@ from ..trainer.state.estimates import FOLDS, LOO, Estimates
 from ..trainer.state.models import SingleModel
 from ..trainer.state.state import State
 
-Axes = Any  # matplotlib's, which is imported where it is used
+Axes = Any  # matplotlib's; matplotlib is optional, and imported where it is used
 
-N_READ = 20_000  # events looked through for support vectors
+N_READ = 20_000  # newest events, among which the support vectors are looked for
 N_SHOWN = 300  # newest events drawn
-GRID = 120  # points of the decision function, each way
+GRID = 120  # points of the decision function in each direction
 POSITIVE, NEGATIVE = "#c44e52", "#4c72b0"
 
 
 def table(states: Mapping[str, State]) -> str:
-    """One line per stream: what was read, how well it was predicted, and what the model is now."""
+    """A line for each stream: its records, its scores and its model."""
     header = ("stream", "records", "error", "g-mean", "AUC", "PRBEP", "SVs", "kernel evals", "seconds", "model digest")
     return aligned([header, *(_line(name, state) for name, state in states.items())])
 
 
-def aligned(lines: Sequence[Sequence[str]]) -> str:
-    """Lines of cells as a table, the first column to the left and the others to the right; the last ones may lack."""
-    first, *others = (max(map(len, column)) for column in zip_longest(*lines, fillvalue=""))
-    return "\n".join((f"{line[0]:{first}}" + "".join(map(_cell, line[1:], others))).rstrip() for line in lines)
-
-
-def _cell(text: str, width: int) -> str:
-    return f"  {text:>{width}}"
+def aligned(lines: Sequence[Sequence[str]], left: int = 1) -> str:
+    """A table as text: the first `left` columns are left-aligned, the others right-aligned; lines may end early."""
+    widths = [max(map(len, column)) for column in zip_longest(*lines, fillvalue="")]
+    return "\n".join(
+        "  ".join(
+            f"{cell:{'<' if i < left else '>'}{width}}"
+            for i, (cell, width) in enumerate(zip(line, widths, strict=False))
+        ).rstrip()
+        for line in lines
+    )
 
 
 def _line(name: str, state: State) -> tuple[str, ...]:
@@ -66,23 +62,23 @@ class PlotMissing(RuntimeError):  # noqa: N818 - says what is missing
 
 
 def draw(settings: Settings, state: State, path: Path) -> None:
-    """Draw the run so far into a file, whose suffix chooses the format.
+    """Draw the run so far into a file; the file's suffix selects the format.
 
     Parameters
     ----------
     settings
-        The configuration of the run; the newest events are read from its log.
+        The configuration of the run; its embedded log holds the newest events.
     state
-        Its state.
+        The run's state.
     path
-        The file, which is replaced.
+        The file to write.
 
     Raises
     ------
     PlotMissing
         If matplotlib is not installed.
     """
-    figure = _figure()
+    figure = new_figure()
     events = list(_newest_events(settings, state.offset))
     features = sorted({name for event in events for name in event.x})
     n_panels = 3 if len(features) == 2 else 2
@@ -96,8 +92,8 @@ def draw(settings: Settings, state: State, path: Path) -> None:
     figure.savefig(path, dpi=120)
 
 
-def _figure() -> Any:
-    """An empty figure of matplotlib, away from any screen."""
+def new_figure() -> Any:
+    """An empty figure of matplotlib; raises `PlotMissing` without matplotlib."""
     try:
         from matplotlib.backends.backend_agg import FigureCanvasAgg
         from matplotlib.figure import Figure
@@ -106,72 +102,6 @@ def _figure() -> Any:
     figure = Figure(layout="constrained")
     FigureCanvasAgg(figure)
     return figure
-
-
-# Colours of a picture that is part of a page, and the names that they have in its style sheet, for light and dark.
-INK, SOFT, LINE, FIRST, SECOND, THIRD = "#010101", "#020202", "#030303", "#040404", "#050505", "#060606"
-_VARIABLES = {INK: "ink", SOFT: "soft", LINE: "line", FIRST: "first", SECOND: "second", THIRD: "third"}
-_PAGE_STYLE: dict[Any, Any] = {
-    "svg.fonttype": "none",  # text stays text, in the page's font
-    "svg.hashsalt": "streamsvm",  # equal pictures have equal names inside
-    "font.size": 11.0,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "axes.edgecolor": LINE,
-    "axes.labelcolor": SOFT,
-    "axes.grid": True,
-    "axes.axisbelow": True,
-    "grid.color": LINE,
-    "grid.linewidth": 0.6,
-    "lines.linewidth": 1.6,
-    "text.color": INK,
-    "xtick.color": SOFT,
-    "ytick.color": SOFT,
-    "legend.frameon": False,
-    "legend.labelcolor": INK,
-}
-
-
-def draw_svg(plot: Callable[[Any], None], name: str, alt: str) -> str:
-    """A picture as an SVG element for an HTML page, whose style sheet has its colours.
-
-    Parameters
-    ----------
-    plot
-        Draws on an empty figure of matplotlib.
-    name
-        Of the picture; two of one page need two names.
-    alt
-        What it shows, for those who do not see it.
-
-    Raises
-    ------
-    PlotMissing
-        If matplotlib is not installed.
-    """
-    figure = _figure()
-    import matplotlib
-
-    file = io.StringIO()
-    with matplotlib.rc_context(_PAGE_STYLE):
-        plot(figure)
-        figure.savefig(
-            file, format="svg", transparent=True, metadata=dict.fromkeys(("Date", "Creator", "Format", "Type"))
-        )
-    return _for_page(file.getvalue(), name, alt)
-
-
-def _for_page(document: str, name: str, alt: str) -> str:
-    """An SVG document of matplotlib as an element of a page: without its own size, font, colours and names."""
-    found = re.search(r'<svg[^>]*(viewBox="[^"]*")[^>]*>(.*)</svg>', document, re.DOTALL)
-    assert found
-    body = re.sub(r"<metadata>.*?</metadata>", "", found[2], flags=re.DOTALL)
-    body = re.sub(r'\bid="', f'id="{name}-', body)
-    body = re.sub(r'(url\(#|href="#)', rf"\1{name}-", body)
-    body = re.sub(r"font: ([\d.]+px) [^;\"]*", r"font-size: \1", body)
-    for color, variable in _VARIABLES.items():
-        body = body.replace(color, f"var(--{variable})")
-    return f'<svg {found[1]} role="img" aria-label="{html.escape(alt)}">{body.strip()}</svg>'
 
 
 def _newest_events(settings: Settings, end: int) -> Iterator[Event]:
@@ -183,7 +113,7 @@ def _newest_events(settings: Settings, end: int) -> Iterator[Event]:
             try:
                 yield codec.decode(record)
             except BadRecord:
-                continue  # the daemon has put it aside already
+                continue  # the trainer has refused it, too
 
 
 def _draw_curve(axes: Axes, state: State, window: int) -> None:
@@ -198,7 +128,7 @@ def _draw_curve(axes: Axes, state: State, window: int) -> None:
 
 
 def _draw_estimates(axes: Axes, estimates: Estimates) -> None:
-    """Errors of the model as it was, without what it was taught, beside those of its predictions."""
+    """Estimates of the error of the model itself, beside the error of its predictions."""
     for kind, label, color in ((LOO, "leave-one-out error", "black"), (FOLDS, "error by folds", "#55a868")):
         found = [item for item in estimates.history if item.kind == kind]
         if found:
@@ -216,7 +146,7 @@ def _draw_estimates(axes: Axes, estimates: Estimates) -> None:
 
 
 def estimates_of(states: Mapping[str, State]) -> list[str]:
-    """A line for each newest estimate."""
+    """A line of text for the newest estimate of each kind."""
     lines = []
     for name, state in states.items():
         for item in state.estimates.latest.values() if state.estimates else ():
@@ -225,7 +155,7 @@ def estimates_of(states: Mapping[str, State]) -> list[str]:
             between = f" (between {low:.2%} and {high:.2%})" if high > low else ""
             lines.append(
                 f"{kind} error of {name}, after {item.offset:,} records: {value:.2%}{between}, "
-                f"g-mean {item.g_mean.value:.2%}, PRBEP {item.prbep.value:.2%}, by {item.n} events"
+                f"g-mean {item.g_mean.value:.2%}, PRBEP {item.prbep.value:.2%}, from {item.n} events"
             )
     return lines
 
@@ -237,7 +167,7 @@ def _draw_support(axes: Axes, state: State) -> None:
 
 
 def _draw_boundary(axes: Axes, state: State, events: list[Event], features: list[str]) -> None:
-    """In the features' own coordinates: f = 0 and f = -1, +1, the newest events, the support vectors."""
+    """Draw f = -1, 0, +1, the newest events and the support vectors, in the features' own units."""
     support = set(np.asarray(state.model.support_ids).tolist())
     all_points = _points(events, features)
     x, y = (np.linspace(column.min(), column.max(), GRID) for column in all_points.T)
@@ -266,38 +196,38 @@ def _points(events: list[Event], features: list[str]) -> np.ndarray:
 
 
 def require_picture(path: Path) -> None:
-    """Raise `PlotMissing` without matplotlib, and a ValueError if it knows no format of this suffix."""
-    formats = _figure().canvas.get_supported_filetypes()
+    """Raise `PlotMissing` without matplotlib, and `ValueError` if it cannot write the format of this suffix."""
+    formats = new_figure().canvas.get_supported_filetypes()
     if path.suffix[1:].lower() not in formats:
-        raise ValueError(f"{path}: the suffix {path.suffix!r} is no format of pictures; use .png, .pdf or .svg")
+        raise ValueError(f"{path}: the suffix {path.suffix!r} is not that of a picture; use .png, .pdf or .svg")
 
 
 def draw_grid(search: Search, path: Path | str, metric: str = "score") -> None:
-    """Draw the scores of a grid search as a heat map into a file, whose suffix chooses the format.
+    """Draw the scores of a grid search as a heat map into a file; the file's suffix selects the format.
 
-    The brighter, the better; the best setting has a frame, if there is one.
+    Brighter cells are better, and a frame marks the best setting.
 
     Parameters
     ----------
     search
-        What `streamsvm.validation.grid_search` returned.
+        Result of `streamsvm.validation.grid_search`.
     path
-        The file, which is replaced.
+        The file to write.
     metric
-        What the scores are called.
+        Name of the scores.
 
     Raises
     ------
     PlotMissing
         If matplotlib is not installed.
     """
-    figure = _figure()
+    figure = new_figure()
     figure.set_size_inches(2.2 + 0.62 * len(search.gammas), max(2.6, 1.3 + 0.36 * len(search.Cs)))
     axes = figure.add_subplot()
     shown = np.ma.masked_invalid(search.scores)
-    colors = "viridis" if search.greater_is_better else "viridis_r"  # in order for the colour-blind, and in grey
+    colors = "viridis" if search.greater_is_better else "viridis_r"  # ordered for the colour-blind, too, and in grey
     image = axes.imshow(shown, cmap=colors, origin="lower", aspect="auto")
-    axes.set_facecolor("lightgrey")  # of cells without a score
+    axes.set_facecolor("lightgrey")  # cells without a score
     axes.set_xticks(range(len(search.gammas)), axis_labels(search.gammas, "${}^{{{}}}$"))
     axes.set_yticks(range(len(search.Cs)), axis_labels(search.Cs, "${}^{{{}}}$"))
     axes.set(xlabel="gamma", ylabel="C")
@@ -309,7 +239,7 @@ def draw_grid(search: Search, path: Path | str, metric: str = "score") -> None:
 
 
 def _write_scores(axes: Axes, image: Any, search: Search) -> None:
-    """Each score in its cell, in black or white, whichever can be read there."""
+    """Write each score into its cell, in black on bright colours and in white on dark ones."""
     for (row, column), score in np.ndenumerate(search.scores):
         red, green, blue, _ = image.to_rgba(score)
         is_bright = 0.2126 * red + 0.7152 * green + 0.0722 * blue > 0.4 or math.isnan(score)
@@ -318,7 +248,7 @@ def _write_scores(axes: Axes, image: Any, search: Search) -> None:
 
 
 def _frame(axes: Axes, search: Search) -> None:
-    """Two frames around the best cell, so that one of them is seen on any colour."""
+    """Frame the best cell in white and black, so that the frame is visible on any colour."""
     row, column = search.Cs.index(search.best.C), search.gammas.index(search.best.gamma)
     x, y = column + np.array([-1, 1, 1, -1, -1]) / 2, row + np.array([-1, -1, 1, 1, -1]) / 2
     for color, width in (("white", 5), ("black", 2.5)):
@@ -326,14 +256,14 @@ def _frame(axes: Axes, search: Search) -> None:
 
 
 def axis_labels(values: Sequence[float], power: str = "{}^{}") -> list[str]:
-    """The values as text: as powers of 2 or of 10, written as `power` says, if all of them are such.
+    """The values as text; as powers of 2 or of 10 if all of them are.
 
     Parameters
     ----------
     values
         Positive numbers.
     power
-        A format of base and exponent.
+        Format of a power, from base and exponent.
     """
     if len(values) > 1:
         for base in (2, 10):

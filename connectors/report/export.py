@@ -1,20 +1,20 @@
-"""A model in the text format of LIBSVM, for the many programs that read it, and what its feature numbers mean.
+"""Export of a model in LIBSVM's text format, with a second file that explains it.
 
-LIBSVM decides by ``sum_s sv_coef_s k(x_s, x) - rho``, positive for the first of the labels: sv_coef are the signed
-coefficients of the support vectors, those of the first class first, and rho is the bias with the other sign.  Its
-kernels are ours.  Features have numbers from 1 and no names, so these go into a second file, ``FILE.json``::
+LIBSVM decides by ``sum_s sv_coef_s k(x_s, x) - rho``, which is positive for the first label. sv_coef are the signed
+coefficients of the support vectors, the first class first; rho is the negated bias. The kernels are the same. LIBSVM's
+features have numbers from 1 and no names, so the names go into a second file, ``FILE.json``::
 
     {"format": "libsvm", "labels": {"1": true, "-1": false},
      "features": [{"number": 1, "name": "a", "shift": 0.5, "factor": 2.0}, ...],
      "probability": {"slope_negative": ..., "slope_positive": ...}}
 
-A feature is to be scaled, where shift and factor are given, as (value - shift) * factor: the daemon's models have
-learned scaled features.  Numbers are the names where these are numbers already: "7", as LIBSVM's own files are read,
-has the number 7, and the column 6 of an array likewise.  A feature that the model does not know may get any larger
-number.
+The trainer's models learn scaled features. A feature with a shift and a factor must therefore be scaled, as
+(value - shift) * factor, before LIBSVM predicts it. If all names are numbers, they are the features' numbers: "7", as
+in LIBSVM's own files, has the number 7, and so has column 6 of an array. A feature that the model does not know may get
+any larger number.
 
-LIBSVM's probabilities, 1 / (1 + exp(A f + B)), have one slope; ours have one for each side of the boundary (see
-`online.sigmoid`), so they cannot be written as A and B, and the slopes are in the second file.
+LIBSVM's probabilities, 1 / (1 + exp(A f + B)), have one slope. This model's have one slope on each side of the boundary
+(see `online.sigmoid`), so A and B cannot express them, and the second file holds the slopes.
 
 Source: the README and the function svm_save_model of LIBSVM 3.37 (Chang and Lin, BSD-3-Clause).
 """
@@ -39,20 +39,20 @@ from ..trainer.state.stored import choose_model, read_state
 
 _KERNELS = {"rbf": "rbf", "linear": "linear", "poly": "polynomial", "sigmoid": "sigmoid"}  # our names, and LIBSVM's
 _PARAMETERS = {"rbf": ["gamma"], "linear": [], "poly": ["degree", "gamma", "coef0"], "sigmoid": ["gamma", "coef0"]}
-_MAX_NUMBER = 2**31 - 2  # of a feature: LIBSVM's are C ints
+_MAX_NUMBER = 2**31 - 2  # largest number of a feature, a C int in LIBSVM
 
 
 def export_model(model: OnlineSVM, path: Path | str, scaler: WarmupScaler | None = None) -> tuple[Path, Path]:
-    """Write a model in LIBSVM's format, and beside it what the numbers mean.
+    """Write a model in LIBSVM's format, and a second file that explains its numbers.
 
     Parameters
     ----------
     model
-        Any of the algorithms, with any kernel.
+        A model of any algorithm, with any kernel.
     path
-        The file, which is replaced; the second one has ``.json`` behind this name.
+        The file to write; ``.json`` is appended for the name of the second file.
     scaler
-        What scaled the features that the model has learned, if anything did.
+        The scaler of the features that the model has learned; None: they were not scaled.
 
     Returns
     -------
@@ -62,7 +62,7 @@ def export_model(model: OnlineSVM, path: Path | str, scaler: WarmupScaler | None
     Raises
     ------
     ValueError
-        If the model has no support vectors, or a feature's name is none that a file can hold.
+        If the model has no support vectors, or if a feature's name cannot be written to a file.
     """
     if not model.n_support:
         raise ValueError("the model has no support vectors: it has not learned from both classes yet")
@@ -81,13 +81,13 @@ def feature_numbers(names: Sequence[Hashable]) -> np.ndarray:
     Parameters
     ----------
     names
-        Of the features.  Are all of them texts such as "7", these are the numbers; are all of them whole numbers such
-        as 6, which are columns of an array, it is one more; else the features are numbered in this order.
+        Names of the features. If all are texts such as "7", these are the numbers. If all are whole numbers, columns
+        of an array, the numbers are larger by one. Otherwise the features are numbered in this order.
 
     Raises
     ------
     ValueError
-        If a name is no text and no number.
+        If a name is neither a text nor a number.
     """
     for name in names:
         if type(name) not in (str, int, float, bool):
@@ -102,24 +102,24 @@ def feature_numbers(names: Sequence[Hashable]) -> np.ndarray:
 
 
 def _lines(model: OnlineSVM, numbers: np.ndarray) -> Iterator[str]:
-    """Of the model file."""
+    """The lines of the model file."""
     alpha, vectors = model.dual_coef, model.support_vectors
     parameters = {"degree": int(model.degree), "gamma": float(model.gamma), "coef0": float(model.coef0)}
-    order = np.argsort(alpha < 0.0, kind="stable")  # the first class first
+    order = np.argsort(alpha < 0.0, kind="stable")  # the positive class comes first
     yield "svm_type c_svc"
     yield f"kernel_type {_KERNELS[model.kernel]}"
     for name in _PARAMETERS[model.kernel]:
         yield f"{name} {parameters[name]!r}"
     yield "nr_class 2"
     yield f"total_sv {len(alpha)}"
-    yield f"rho {0.0 - model.bias}"  # which is never -0
+    yield f"rho {0.0 - model.bias}"  # a difference is never -0
     yield "label 1 -1"
     yield f"nr_sv {np.count_nonzero(alpha > 0.0)} {np.count_nonzero(alpha < 0.0)}"
     yield "SV"
     for row in order.tolist():
         own = slice(vectors.indptr[row], vectors.indptr[row + 1])
         columns, values = numbers[vectors.indices[own]], vectors.data[own].astype(np.float64)
-        rising = np.argsort(columns)  # LIBSVM goes through two lists of features together
+        rising = np.argsort(columns)  # LIBSVM requires rising numbers
         pairs = zip(columns[rising].tolist(), values[rising].tolist(), strict=True)
         yield " ".join([repr(float(alpha[row])), *(f"{number}:{value:.9g}" for number, value in pairs)])
 
@@ -139,29 +139,29 @@ def _meaning(model: OnlineSVM, numbers: np.ndarray, scaler: WarmupScaler | None)
 
 
 def read_model(path: Path, partition: int | None = None, key: str | None = None) -> ServedModel:
-    """The model in a file that `OnlineSVM.save` wrote, or one of those in a state folder.
+    """Read a model from a file that `OnlineSVM.save` wrote, or from a trainer's state folder.
 
     Parameters
     ----------
     path
         The file or folder.
     partition, key
-        Which one, of a folder with several.
+        The model, in a folder with several; None: the folder has only one.
 
     Raises
     ------
     FileError
         If there is no such file.
     ConfigError
-        If the folder has no model, or several and none is chosen, or one is chosen of a file.
+        If the folder has no model, or several without a choice, or if a choice was made in a file.
     SnapshotError
-        If the file is damaged, or holds something else.
+        If the file is damaged, or holds something other than a model.
     """
     if path.is_dir():
         model, stored = choose_model(read_state(path), path, partition, key)
         return ServedModel(model, stored.scaler, {})
     if partition is not None or key is not None:
-        raise ConfigError([f"{path}: --partition and --key are for state folders"])
+        raise ConfigError([f"{path}: --partition and --key go with a state folder only"])
     if not path.exists():
         raise FileError(f"{path}: there is no such file or folder")
     data = snapshot.read(path)
@@ -169,6 +169,6 @@ def read_model(path: Path, partition: int | None = None, key: str | None = None)
     kind = snapshot.kind_of(data)
     if kind not in classes:
         raise snapshot.SnapshotError(
-            f"{path}: this is a {kind!r} snapshot, expected a model ({', '.join(classes)}) or a daemon's state folder"
+            f"{path}: this is a {kind!r} snapshot, expected a model ({', '.join(classes)}) or a trainer's state folder"
         )
     return ServedModel(classes[kind].from_bytes(data), None, {})

@@ -1,4 +1,4 @@
-"""A page about a run, from its state folder alone: one HTML file that needs nothing else, not even a network."""
+"""The report's page about a run, from its state folder: one HTML file that needs no other file and no network."""
 
 import html
 import math
@@ -18,7 +18,7 @@ from ..trainer.state.models import SingleModel
 from ..trainer.state.stored import Stored, read_state
 from .panels import Panel, all_panels, read_metrics, read_rows
 
-_HIDDEN = ("daemon.per", "log.topic", "log.labels")  # settings that are shown in words
+_HIDDEN = ("daemon.per", "log.topic", "log.labels")  # settings that appear in other facts
 _MODEL, _FEATURES = "model.", "features."
 _SUMMARY = (
     "stream", "records", "labelled", "error", "g-mean", "AUC", "PRBEP", "support vectors", "model", "checkpoint",
@@ -31,16 +31,16 @@ def write_report(folder: Path, path: Path | None = None, settings: Settings | No
     Parameters
     ----------
     folder
-        That of the setting daemon.state_dir; its daemon may be running.
+        The state folder (daemon.state_dir); its trainer may be running.
     path
-        The file, which is replaced; default: report.html in the folder.
+        The file to write; None: report.html in the folder.
     settings
-        The configuration of the run, if it is at hand: its embedded log then says how far the trainer is behind.
+        The configuration of the run; its embedded log says how far the trainer is behind. None: this is left out.
 
     Returns
     -------
     tuple
-        The file, and what was found in the folder.
+        The file, and the partitions that the folder holds.
 
     Raises
     ------
@@ -58,32 +58,32 @@ def write_report(folder: Path, path: Path | None = None, settings: Settings | No
 
 
 def ends_of(settings: Settings | None) -> dict[int, int]:
-    """Where the events end now, by partition; empty if only a broker knows.
+    """End offsets of the events now, by partition; empty without a configuration, and with a broker.
 
     Raises
     ------
     ConfigError
-        If there is no such log.
+        If the log's folder does not exist.
     """
     if settings is None or settings.kafka:
         return {}
     if not settings.log.dir.is_dir():
-        raise ConfigError([f"log.dir = {str(settings.log.dir)!r}: there is no such folder"])
+        raise ConfigError([f"log.dir = {str(settings.log.dir)!r}: this folder does not exist"])
     with LocalLog(settings.log.dir) as log:
         return log.end_offsets(settings.log.topic)
 
 
 def page(folder: Path, stored: Sequence[Stored], ends: Mapping[int, int]) -> str:
-    """The page about what was found in a folder.
+    """The page as HTML.
 
     Parameters
     ----------
     folder
-        Its name is shown.
+        The state folder, whose name is shown.
     stored
-        The partitions, at least one.
+        Its partitions, at least one.
     ends
-        Where the events of partitions end now, as far as that is known.
+        End offsets of the events now, by partition; some may be missing.
     """
     with reading(folder):
         parts = [_summary(stored), *(_partition(item, ends.get(item.number)) for item in stored)]
@@ -91,7 +91,7 @@ def page(folder: Path, stored: Sequence[Stored], ends: Mapping[int, int]) -> str
     now = f"{datetime.now(UTC):%Y-%m-%d %H:%M:%S}"
     return Template((files(__package__) / "page.html").read_text(encoding="utf-8")).substitute(
         title=html.escape(topics),
-        subtitle=f"What the state folder &ldquo;{html.escape(str(folder))}&rdquo; held at {now} UTC.",
+        subtitle=f"Contents of the state folder &ldquo;{html.escape(str(folder))}&rdquo; at {now} UTC.",
         version=html.escape(streamsvm.__version__),
         body="\n".join(parts),
     )
@@ -105,7 +105,7 @@ def _summary(stored: Sequence[Stored]) -> str:
     rows = "\n".join(_summary_row(item) for item in stored)
     return (
         '<section id="summary" class="card wide" tabindex="0" aria-label="Summary"><table>\n'
-        "<caption>Over all labelled events, each predicted before it was learned</caption>\n"
+        "<caption>Scores over all labelled events; each was predicted before it was learned</caption>\n"
         f"<thead><tr>{header}</tr></thead>\n<tbody>\n{rows}\n</tbody></table></section>"
     )
 
@@ -128,7 +128,7 @@ def _summary_row(stored: Stored) -> str:
 
 
 def _n_support(stored: Stored, recorded: int) -> int:
-    """Of the one model, or else as it was recorded for all of them."""
+    """Support vectors of the model; with a model for each key, the recorded sum."""
     return stored.models.model.n_support if isinstance(stored.models, SingleModel) else recorded
 
 
@@ -152,7 +152,7 @@ def _panel(panel: Panel) -> str:
 
 
 def _facts(stored: Stored) -> list[tuple[str, str]]:
-    """What run it is, by name."""
+    """Names and values that identify the run."""
     checkpoint = stored.checkpoint
     given = {name: value for name, value in checkpoint.fingerprint.items() if value is not None and name not in _HIDDEN}
     offsets = f"events up to offset {checkpoint.offsets['events']:,}"
@@ -165,7 +165,7 @@ def _facts(stored: Stored) -> list[tuple[str, str]]:
         ("Partition", f"{stored.number} of topic {stored.setting('log.topic')}"),
         ("Consumed", offsets),
         ("Checkpoint", f"number {checkpoint.sequence}, written {written:%Y-%m-%d %H:%M:%S} UTC ({stored.path.name})"),
-        ("Work", f"{checkpoint.counters.get('seconds', 0.0):,.1f} seconds, without waiting"),
+        ("Work", f"{checkpoint.counters.get('seconds', 0.0):,.1f} seconds, not counting the waiting"),
         *_models(stored),
     ]
     labels = [stored.setting(f"label.{name}") for name in ("positive", "negative")]
@@ -192,7 +192,7 @@ def _models(stored: Stored) -> list[tuple[str, str]]:
     if isinstance(stored.models, SingleModel):
         model = stored.models.model
         return [
-            ("Members", f"{model.n_members:,}, of which {model.n_support:,} are support vectors"),
+            ("Members", f"{model.n_members:,}; {model.n_support:,} of them are support vectors"),
             ("Model digest", model.digest()),
         ]
     return [("Models", f"{len(stored.models):,}, one for each record key")]

@@ -1,5 +1,4 @@
-"""What folders need beyond the standard library: one writer at a time, durable entries, a message if there is none,
-and files that only their owner can read."""
+"""Folders and files: locks, durable entries, files that only their owner can read, and errors that name the file."""
 
 import fcntl
 import os
@@ -16,15 +15,15 @@ class AlreadyInUse(RuntimeError):  # noqa: N818 - reads as what it says
 
 
 def lock_folder(folder: Path, purpose: str) -> IO[str]:
-    """Lock a folder until the returned file is closed; the system releases it too when the process dies.
+    """Lock a folder until the returned file is closed; the system also releases the lock when the process dies.
 
     Raises
     ------
     AlreadyInUse
-        If another process holds it; the message names `purpose`, the folder and the process.
+        If another process holds the lock; the message names `purpose`, the folder and the process.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    file = open(folder / "lock", "a+", encoding="ascii")  # noqa: SIM115 - open is locked
+    file = open(folder / "lock", "a+", encoding="ascii")  # noqa: SIM115 - The open file is the lock.
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -39,34 +38,34 @@ def lock_folder(folder: Path, purpose: str) -> IO[str]:
 
 
 def make_private(folder: Path) -> None:
-    """Make a folder that only its owner can enter, and those above it; one that exists stays as it is."""
+    """Make a folder that only its owner can enter, and its parents; an existing folder stays as it is."""
     folder.parent.mkdir(parents=True, exist_ok=True)
     with suppress(FileExistsError):
         folder.mkdir(mode=0o700)
-        folder.chmod(0o700)  # whatever the umask says
+        folder.chmod(0o700)  # The umask may have taken rights away.
 
 
 def private(path: str, flags: int) -> int:
-    """An opener for `open`: of a file that only its owner can read, whatever the umask says."""
+    """An opener for `open`, for a file that only its owner can read, whatever the umask is."""
     descriptor = os.open(path, flags, 0o600)
     os.fchmod(descriptor, 0o600)
     return descriptor
 
 
 def touch_private(path: Path) -> None:
-    """Make an empty file that only its owner can read, to be written afterwards."""
+    """Make an empty file that only its owner can read."""
     with open(path, "wb", opener=private):
         pass
 
 
 def write_private(path: Path, data: bytes) -> None:
-    """As `snapshot.write_atomic`, for a file that only its owner can read."""
-    touch_private(path.with_name(f".{path.name}.tmp"))  # with which `write_atomic` goes on
+    """Like `snapshot.write_atomic`, for a file that only its owner can read."""
+    touch_private(path.with_name(f".{path.name}.tmp"))  # `write_atomic` writes to this file.
     snapshot.write_atomic(path, data)
 
 
 def sync_folder(folder: Path) -> None:
-    """Make files created in, or renamed into, a folder durable."""
+    """Make the entries of new and renamed files in a folder durable."""
     descriptor = os.open(folder, os.O_RDONLY)
     try:
         with naming(folder):
@@ -77,7 +76,7 @@ def sync_folder(folder: Path) -> None:
 
 @contextmanager
 def naming(path: Path) -> Iterator[None]:
-    """Give an error of the system the file that it lacks, as those of writing do, on a full disk for example."""
+    """Add the file's name to system errors without one, such as that of a full disk."""
     try:
         yield
     except OSError as error:
@@ -87,10 +86,10 @@ def naming(path: Path) -> Iterator[None]:
 
 
 def require_folder(path: Path | None) -> None:
-    """Refuse a file that cannot be written, before the work is done."""
+    """Refuse a file in a missing folder, before the work for it begins."""
     if path is not None and not path.parent.is_dir():
         raise FileError(f"{path}: there is no folder {str(path.parent)!r}")
 
 
 class FileError(ValueError):
-    """A file that is not what it should be."""
+    """A file is missing, or does not hold what it should."""

@@ -1,4 +1,4 @@
-"""Logs on standard error: text for people, or a line of JSON for each event."""
+"""Logs on standard error: text for people, or one JSON object a line for programs."""
 
 import json
 import logging
@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-# What every record has; anything else came in through `extra`.
+# Attributes of every record; all others come from `extra`.
 _STANDARD = {*vars(logging.makeLogRecord({})), "message", "asctime", "taskName"}
 
 
@@ -20,8 +20,8 @@ def set_up_logging(format: str) -> None:
     Parameters
     ----------
     format
-        "text", or "json" for one line per event with ``time`` (ISO 8601, UTC), ``level``, ``logger``, ``message``,
-        ``exception`` if there is one, and the fields of `extra` beside them, which cannot replace these.
+        "text", or "json" for one object a line.  Its fields are ``time`` (ISO 8601, UTC), ``level``, ``logger``,
+        ``message``, ``exception`` if there is one, and those of `extra`, which cannot replace the others.
     """
     handler = logging.StreamHandler(sys.stderr)
     text = logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s")
@@ -33,16 +33,16 @@ def set_up_logging(format: str) -> None:
 
 
 def is_json() -> bool:
-    """Whether standard error takes one object per line, and nothing else."""
+    """Whether standard error takes one JSON object a line, and nothing else."""
     return any(isinstance(handler.formatter, JSONFormatter) for handler in logging.getLogger().handlers)
 
 
 def _log_exception(kind: type[BaseException], error: BaseException, traceback: TracebackType | None) -> None:
-    logging.getLogger("streamsvm").critical("ended by an error", exc_info=(kind, error, traceback))
+    logging.getLogger("streamsvm").critical("an error has ended the process", exc_info=(kind, error, traceback))
 
 
 class JSONFormatter(logging.Formatter):
-    """A record as one line of JSON, in ASCII."""
+    """A log record as one line of JSON, in ASCII."""
 
     def format(self, record: logging.LogRecord) -> str:
         fixed = {
@@ -54,11 +54,11 @@ class JSONFormatter(logging.Formatter):
         if record.exc_info:
             fixed["exception"] = self.formatException(record.exc_info)
         extra = {name: _plain(value) for name, value in vars(record).items() if name not in _STANDARD}
-        return json.dumps(fixed | extra | fixed)  # in this order, and fixed fields win
+        return json.dumps(fixed | extra | fixed)  # The fixed fields come first, and win.
 
 
 def _plain(value: Any) -> Any:
-    """`value` as JSON can say it: no NaN, and a string for what JSON does not know."""
+    """A value that JSON has: null for NaN and infinity, and a string for an unknown type."""
     if isinstance(value, np.generic | np.ndarray):
         value = value.tolist()
     if isinstance(value, dict):

@@ -1,17 +1,20 @@
-"""How a process waits, and how it is stopped."""
+"""How a process waits, and how signals stop it."""
 
 import signal
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-POLL_SECONDS = 0.2  # a signal is noticed at least this often
-Stop = Callable[[], bool]
+POLL_SECONDS = 0.2  # A process that waits looks for a signal at least this often.
+Stop = Callable[[], bool]  # Says True when the process has to end.
 
 
 @contextmanager
 def killable() -> Iterator[None]:
-    """Let Ctrl-C end the process at once, since nothing is lost yet: the compiler swallows what Python makes of it."""
+    """Let Ctrl-C end the process at once, before there is anything to lose.
+
+    The compiler would swallow Python's KeyboardInterrupt.
+    """
     handler = signal.signal(signal.SIGINT, signal.SIG_DFL)
     try:
         yield
@@ -21,7 +24,13 @@ def killable() -> Iterator[None]:
 
 @contextmanager
 def stop_on_signals(on_signal: Callable[[], None] = lambda: None) -> Iterator[Stop]:
-    """A `Stop` that says True after SIGTERM or SIGINT.  A second signal ends the process at once."""
+    """A `Stop` that becomes true with SIGTERM or SIGINT; a second signal ends the process at once.
+
+    Parameters
+    ----------
+    on_signal
+        Called by the first signal's handler.
+    """
     requested = threading.Event()
     previous = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
 

@@ -1,7 +1,7 @@
-"""Ends a daemon that hangs, so that whatever started it can start it again.
+"""Ends a process that hangs, so that its supervisor can start it again.
 
-The watchdog is a thread, and sees a hang wherever other threads can run: in Python, and in C that releases the
-interpreter's lock, as compiled models and every blocking call of the standard library do.  Where nothing else can run,
+The watchdog is a thread.  It notices a hang wherever other threads can run: in Python, and in C code that releases the
+interpreter's lock, as compiled models and blocking calls of the standard library do.  Where no thread can run,
 ``/healthz`` does not answer either.
 """
 
@@ -12,12 +12,13 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+
+from .health import Heartbeat
 
 logger = logging.getLogger(__name__)
 
-EXIT_CODE = 70  # EX_SOFTWARE of sysexits.h
+EXIT_CODE = 70  # EX_SOFTWARE in sysexits.h
 LAST_WORDS_SECONDS = 5
 
 _TICK = 1.0  # seconds between two looks, at most
@@ -25,23 +26,26 @@ _TICK = 1.0  # seconds between two looks, at most
 
 def abort(why: str) -> None:
     """Write the stacks of all threads to standard error, log `why`, and end the process with `EXIT_CODE`."""
-    signal.alarm(LAST_WORDS_SECONDS)  # the kernel ends it if the words do: into a full pipe, or for a lock that hangs
+    signal.alarm(LAST_WORDS_SECONDS)  # The kernel ends the process if a full pipe or a held lock stops the next lines.
     try:
-        faulthandler.dump_traceback(file=2, all_threads=True)  # not sys.stderr, which may be closed
+        faulthandler.dump_traceback(file=2, all_threads=True)  # sys.stderr may be closed.
         logger.critical("%s: ending the process with exit code %d", why, EXIT_CODE)
     finally:
         os._exit(EXIT_CODE)
 
 
 class Watchdog:
-    """Watches a loop, from another thread, inside a ``with`` block.
+    """Watches a loop's heartbeat from another thread, inside a ``with`` block.
 
-    Time in which the whole process was stopped does not count: the limit is in looks of the watchdog's, not by a clock.
+    The watchdog counts its own looks instead of reading a clock, so time in which the whole process was stopped does
+    not count.
 
     Parameters
     ----------
+    heartbeat
+        The loop's.
     limit_seconds
-        How long the loop may go without a beat; 0 for ever.
+        Seconds that the loop may go without a beat; 0: any time.
     on_expiry
         Called once, with the reason, by the watchdog's thread.
 
@@ -49,44 +53,29 @@ class Watchdog:
     --------
     ::
 
-        with Watchdog(60) as watchdog:
-            with watchdog.allow(600):
+        heartbeat = Heartbeat()
+        with Watchdog(heartbeat, 60):
+            with heartbeat.allow(600):
                 model = load()
             while not stop():
-                watchdog.beat()
+                heartbeat.beat()
                 consume(poll())
     """
 
-    def __init__(self, limit_seconds: float, *, on_expiry: Callable[[str], None] = abort) -> None:
+    def __init__(self, heartbeat: Heartbeat, limit_seconds: float, *, on_expiry: Callable[[str], None] = abort) -> None:
+        self._heartbeat = heartbeat
         self._limit = limit_seconds or math.inf
         self._on_expiry = on_expiry
         self._tick = min(_TICK, self._limit / 10)
-        self._beats = 0
         self._deadline = math.inf
         self._closed = threading.Event()
         self._thread = threading.Thread(target=self._watch, name="watchdog", daemon=True)
 
-    def beat(self) -> None:
-        """Say that the loop is alive; by the loop only."""
-        self._beats += 1
-
-    @contextmanager
-    def allow(self, seconds: float) -> Iterator[None]:
-        """Give the loop `seconds` without a beat, if that is more than the limit, for what is known to take long."""
-        limit = self._limit
-        self.beat()
-        self._limit = max(limit, seconds)
-        try:
-            yield
-        finally:
-            self.beat()  # before the limit falls: see _watch
-            self._limit = limit
-
     def deadline(self, seconds: float) -> None:
-        """End the process in `seconds` unless it ends by itself; beats do not matter any more.
+        """End the process in `seconds` unless it ends by itself; beats no longer matter.
 
-        The deadline outlives the ``with`` block, for it is the process that must be gone; infinity withdraws it. No
-        lock is taken, so a signal's handler may call this.
+        The deadline outlives the ``with`` block, because it is for the whole process; infinity withdraws it.  This
+        takes no lock, so a signal's handler may call it.
         """
         self._deadline = time.monotonic() + seconds
 
@@ -98,11 +87,13 @@ class Watchdog:
         self._closed.set()
 
     def _watch(self) -> None:
-        seen, idle = self._beats, 0.0
+        heartbeat = self._heartbeat
+        seen, idle = heartbeat.count, 0.0
         while not self._closed.wait(self._tick) and math.isinf(self._deadline):
-            limit, beats = self._limit, self._beats  # in this order: a limit that fell comes with the beat before it
-            idle = idle + self._tick if beats == seen else 0.0
-            seen = beats
+            limit = max(self._limit, heartbeat.allowance)  # read before the beats, see `Heartbeat.allow`
+            count = heartbeat.count
+            idle = idle + self._tick if count == seen else 0.0
+            seen = count
             if idle >= limit:
                 self._on_expiry(f"the loop has not beaten for {limit:g} seconds")
                 return

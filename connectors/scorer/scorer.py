@@ -21,9 +21,9 @@ from ..records.codec import Event
 from ..records.formats.base import REASONS, BadRecord
 from ..records.predictions import Prediction, send_prediction, source, write_prediction
 from ..records.published import Snapshot
-from ..runtime.http import Health, Metrics
+from ..runtime.health import Health
+from ..runtime.metrics import Metrics
 from ..runtime.process import POLL_SECONDS, Stop
-from ..runtime.watchdog import Watchdog
 from ..settings import topics
 from ..settings.sections import ConfigError, Settings
 from ..trainer.inputs import Input, RecordsLost
@@ -103,9 +103,7 @@ class Scorer:
     stop
         Asked between batches; the scorer ends cleanly once it says True.
     health, metrics
-        Show how the scorer is.
-    watchdog
-        Ends the process if the loop hangs.
+        Show how the scorer is, and that it runs.
     device
         The device that predicts batches.
     """
@@ -117,7 +115,6 @@ class Scorer:
         stop: Stop,
         health: Health,
         metrics: Metrics,
-        watchdog: Watchdog,
         device: str = "cpu",
     ) -> None:
         self._settings = settings
@@ -125,7 +122,6 @@ class Scorer:
         self._stop = stop
         self._health = health
         self._metrics = metrics
-        self._watchdog = watchdog
         self._device = device
         self._codec = settings.codec()
         self._topic = ModelTopic(log, settings.log.model)
@@ -284,8 +280,7 @@ class Scorer:
 
     def _beat(self, waits_for: str | None) -> None:
         """Show that the loop is alive, and whether it is ready."""
-        self._health.beat()
-        self._watchdog.beat()
+        self._health.heartbeat.beat()
         reason = self._cannot_read or self._cannot_write or waits_for
         if reason:
             self._health.set_unready(reason)

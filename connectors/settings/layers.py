@@ -1,20 +1,19 @@
 """Layers of a configuration: a TOML file, overridden by the environment, overridden by flags.
 
-The shape of the configuration is a set of dataclasses, one per section; a field's ``metadata["check"]`` says what a
-value should have been, or None if it is right.
+A dataclass per section says which keys there are.  A field's ``metadata["check"]`` checks a value: it returns None, or
+what would be right, or raises ValueError.  Its ``metadata["formerly"]`` is the key's name in an earlier version.
 """
 
 import sys
 import tomllib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields
 from difflib import get_close_matches
 from pathlib import Path
 from types import NoneType, UnionType
 from typing import Any, NamedTuple, get_args, get_origin, get_type_hints
 
-Check = Callable[[Any], str | None]
-Sections = Mapping[str, Any]  # the dataclass of each section, by name
+Sections = Mapping[str, Any]  # a dataclass by the section's name
 
 _TYPE_NAMES = {
     str: "a string",
@@ -29,22 +28,26 @@ _TYPE_NAMES = {
 def collect(
     sections: Sections, path: Path, environment: Mapping[str, str], overrides: Sequence[str], verbatim: str
 ) -> tuple[dict[str, dict[str, Any]], list[str]]:
-    """Values by section and key, converted and checked, and a line for everything that is wrong.
+    """Values by section and key, converted and checked, and a line for each problem.
 
-    The section `verbatim` has any keys: they are another program's.  Its values are `Given`, neither converted nor
-    checked.
+    The section `verbatim` may have any keys, because they are another program's.  Its values are `Given`, neither
+    converted nor checked; it is missing if no layer mentions it.
     """
     problems: list[str] = []
     known = [*sections, verbatim]
-    values: dict[str, dict[str, Any]] = {name: {} for name in known}
+    values: dict[str, dict[str, Any]] = {name: {} for name in sections}
+    content = _read_file(path, problems)
+    if verbatim in content:
+        values[verbatim] = {}
     for given in (
-        *_from_file(known, path, problems),
+        *_from_file(known, path, content, problems),
         *_from_environment(known, environment),
         *_from_flags(known, overrides, problems),
     ):
         if given.section == verbatim:
-            values[verbatim].pop(given.key, None)  # so that the order is that of the layers
-            values[verbatim][given.key] = given
+            options = values.setdefault(verbatim, {})
+            options.pop(given.key, None)  # A later layer comes later in the order, too.
+            options[given.key] = given
             continue
         try:
             key, value = _interpret(sections[given.section], given)
@@ -64,29 +67,34 @@ class Given(NamedTuple):
     key: str
     value: Any
     origin: str
-    is_text: bool  # from the environment or a flag, where everything is text
+    is_text: bool  # It comes from the environment or a flag, where everything is text.
 
     def problem(self, what: str) -> ValueError:
         return ValueError(f"{self.origin}: {self.section}.{self.key} = {self.value!r} {what}")
 
+    def because(self, error: ValueError) -> ValueError:
+        """The problem that an error is about which itself names the key and the value."""
+        return ValueError(f"{self.origin}: {self.section}.{error}")
+
     def unknown(self, what: str) -> ValueError:
-        """Without the value, which may be a secret in the wrong place."""
+        """The problem of an unknown key; without the value, which may be a secret in the wrong place."""
         return ValueError(f"{self.origin}: {self.section}.{self.key} is unknown{what}")
 
 
-def _from_file(sections: Sequence[str], path: Path, problems: list[str]) -> Iterator[Given]:
+def _read_file(path: Path, problems: list[str]) -> dict[str, Any]:
     try:
         with open(path, "rb") as file:
-            content = tomllib.load(file)
+            return tomllib.load(file)
     except OSError as error:
         problems.append(f"{path}: {error.strerror}")
-        return
-    except ValueError as error:  # tomllib's own says the line, and bytes that are no UTF-8 are one too
+    except ValueError as error:  # A syntax error names its line; bytes that are not UTF-8 end up here, too.
         problems.append(f"{path}: {error}")
-        return
     except RecursionError:
         problems.append(f"{path}: lists or tables are nested too deeply")
-        return
+    return {}
+
+
+def _from_file(sections: Sequence[str], path: Path, content: Mapping[str, Any], problems: list[str]) -> Iterator[Given]:
     for section, keys in content.items():
         if section not in sections or not isinstance(keys, dict):
             problems.append(f"{path}: unknown section [{section}]{_suggest(section, sections)}")
@@ -122,11 +130,15 @@ def _interpret(section: Any, given: Given) -> tuple[str, Any]:
     known = {item.name: item for item in fields(section)}
     key = next((name for name in known if name.lower() == given.key.lower()), given.key) if given.is_text else given.key
     if key not in known:
-        raise given.unknown(_suggest(key, known))
+        new = next((name for name, item in known.items() if item.metadata.get("formerly") == key.lower()), None)
+        raise given.unknown(f": it is now called {new!r}" if new else _suggest(key, known))
     hint = get_type_hints(section)[key]
     value = _convert(given, hint)
     check = known[key].metadata.get("check")
-    wanted = check(value) if check else None
+    try:
+        wanted = check(value) if check else None
+    except ValueError as error:
+        raise given.because(error) from None
     if wanted is not None:
         raise given.problem(f"must be {wanted}")
     return key, value
@@ -150,7 +162,7 @@ def _convert(given: Given, hint: Any) -> Any:
 
 
 def parse_text(text: str) -> Any:
-    """Text as TOML would read it; a bare word is a string."""
+    """Text as TOML reads it; a bare word is a string."""
     try:
         return tomllib.loads(f"value = {text}")["value"]
     except (tomllib.TOMLDecodeError, RecursionError):
@@ -160,4 +172,4 @@ def parse_text(text: str) -> Any:
 def _suggest(name: str, known: Iterable[str]) -> str:
     close = get_close_matches(name.lower(), [other.lower() for other in known], n=1)
     found = next((other for other in known if close and other.lower() == close[0]), None)
-    return f"; did you mean {found!r}?" if found else f"; there are {', '.join(known)}"
+    return f"; did you mean {found!r}?" if found else f"; it must be one of {', '.join(known)}"

@@ -1,4 +1,4 @@
-"""The topics of a configuration: what they are like, what they should be like, and what is wrong with them."""
+"""A configuration's topics: what they are like, what they should be like, and what is wrong with them."""
 
 import logging
 from collections.abc import Iterable, Iterator, Mapping
@@ -14,23 +14,21 @@ from .sections import LogSettings, Settings
 
 logger = logging.getLogger(__name__)
 
-REMEDY = "`streamsvm topics CONFIG.toml --create` makes the topics that are missing"
+REMEDY = "`streamsvm topics CONFIG.toml --create` creates the missing topics"
 
 _DAY_MS = 86_400_000
-_HEADER_BYTES = (
-    16 << 10
-)  # the most by which a record is larger than its key and value, with the reason of a dead letter
-_LETTER_BYTES = 1 << 20  # of the largest record on a dead-letter topic that is made here, at least
+_HEADER_BYTES = 16 << 10  # by which a record may be larger than its value; a dead letter's headers hold its reason
+_LETTER_BYTES = 1 << 20  # least max.message.bytes of a dead-letter topic that we create
 
 
 class Severity(StrEnum):
-    STOP = "stop"  # neither trainer nor scorer can work
+    STOP = "stop"  # Neither trainer nor scorer can work.
     WRONG = "wrong"
     NOTE = "note"
 
 
 class Finding(NamedTuple):
-    """Something to be said of a topic."""
+    """A remark about a topic."""
 
     severity: Severity
     topic: str
@@ -43,7 +41,7 @@ def of_trainers(log: LogSettings) -> list[str]:
 
 
 def of_scorers(log: LogSettings) -> list[str]:
-    """The topics that a scorer reads and writes; none without a topic of models."""
+    """The topics that a scorer reads and writes; empty without a topic of models."""
     return [log.topic, log.model, log.scores] if log.model else []
 
 
@@ -53,33 +51,33 @@ def used(log: LogSettings) -> list[str]:
 
 
 def describe(settings: Settings, names: Iterable[str]) -> dict[str, Shape]:
-    """Those of the topics that there are.
+    """The shapes of those topics that exist.
 
     Raises
     ------
     Unavailable
         If no broker answers.
     AccessDenied
-        If the broker does not let us look.
+        If the broker refuses us.
     """
     if settings.kafka:
-        from ..logs.kafka_log import describe_topics  # which brings the client
+        from ..logs.kafka.admin import describe_topics  # It takes half a second to import.
 
-        return describe_topics(settings, list(names))
+        return describe_topics(settings.kafka, list(names))
     with LocalLog(settings.log.dir) as log:
         counts = {name: len(log.start_offsets(name)) for name in names}
     return {name: Shape(n_partitions) for name, n_partitions in counts.items() if n_partitions}
 
 
 def wanted(settings: Settings, n_partitions: int) -> dict[str, Shape]:
-    """What all topics should be like.
+    """The shapes that all topics should have.
 
     Parameters
     ----------
     settings
         The configuration.
     n_partitions
-        Of the events.
+        Number of partitions of the events' topic.
     """
     log = settings.log
     shapes = {name: Shape(n_partitions, "delete", 7 * _DAY_MS) for name in used(log)}
@@ -97,23 +95,23 @@ def create(
     replication: int | None = None,
     names: Iterable[str] | None = None,
 ) -> list[str]:
-    """Make the topics that are missing; return their names.
+    """Create the missing topics; return their names.
 
     Parameters
     ----------
     settings
         The configuration.
     n_partitions
-        Of the events, and of all topics that go with them; default: as many as the events have, or 1.
+        Number of partitions of the events' topic and of the topics that go with it; default: as many as it has, or 1.
     replication
-        How many brokers keep each topic; default: what the brokers say.
+        Number of brokers that keep each topic; default: the brokers' own.
     names
-        The topics; default: all.
+        Topics to create; default: all.
 
     Raises
     ------
     TopicMismatch
-        If the events have another number of partitions already.
+        If the events' topic exists with another number of partitions.
     """
     found = describe(settings, used(settings.log))
     events = found.get(settings.log.topic)
@@ -125,9 +123,9 @@ def create(
     shapes = wanted(settings, n_partitions)
     missing = {name: shapes[name] for name in names or shapes if name not in found}
     if settings.kafka and missing:
-        from ..logs.kafka_log import create_topics
+        from ..logs.kafka.admin import create_topics
 
-        create_topics(settings, missing, replication)
+        create_topics(settings.kafka, missing, replication)
     elif missing:
         with LocalLog(settings.log.dir) as log:
             for name, shape in missing.items():
@@ -136,12 +134,12 @@ def create(
 
 
 def check(settings: Settings, names: Iterable[str]) -> None:
-    """Refuse topics that cannot be worked with, and warn of whatever else is wrong with them.
+    """Refuse topics that neither trainer nor scorer can work with, and log what else is wrong with them.
 
     Raises
     ------
     TopicMismatch
-        With everything that has to be mended first.
+        With every problem to mend first.
     """
     names = list(names)
     found = describe(settings, names)
@@ -158,7 +156,7 @@ def check(settings: Settings, names: Iterable[str]) -> None:
 
 
 def examine(settings: Settings, names: Iterable[str], found: Mapping[str, Shape]) -> list[Finding]:
-    """What is to be said of these topics."""
+    """Every remark about these topics."""
     shapes = {name: found[name] for name in names if name in found}
     if not settings.kafka:
         return list(_embedded(settings.log, names, shapes))
@@ -167,7 +165,7 @@ def examine(settings: Settings, names: Iterable[str], found: Mapping[str, Shape]
 
 
 def _embedded(log: LogSettings, names: Iterable[str], shapes: Mapping[str, Shape]) -> Iterator[Finding]:
-    """Of the embedded log, which makes a topic by its first record and finds the partition of a key by itself."""
+    """Remarks about the embedded log, which creates a topic with its first record and has no settings of topics."""
     events = shapes.get(log.topic, Shape(1))
     for name in names:
         shape = shapes.get(name)
@@ -181,7 +179,7 @@ def _embedded(log: LogSettings, names: Iterable[str], shapes: Mapping[str, Shape
 
 
 def _counts(log: LogSettings, shapes: Mapping[str, Shape]) -> Iterator[Finding]:
-    """Each event's label and predictions belong in the partition that the event has."""
+    """An event, its label and its predictions must be in the same partition of their topics."""
     events = shapes.get(log.topic)
     for name in (log.labels, log.predictions, log.scores, log.questions):
         shape = shapes.get(name)
@@ -212,20 +210,20 @@ def _policies(log: LogSettings, shapes: Mapping[str, Shape]) -> Iterator[Finding
             yield Finding(
                 Severity.WRONG,
                 name,
-                f"topic {name!r} has cleanup.policy={shape.cleanup}, so the newest {what} will be removed one day, and "
-                "old ones kept till then: set it to compact",
+                f"topic {name!r} has cleanup.policy={shape.cleanup}, so the newest {what} will be removed one day: "
+                "set it to compact",
             )
         if name not in (log.model, log.questions) and "compact" in policies:
             yield Finding(
                 Severity.WRONG,
                 name,
-                f"topic {name!r} has cleanup.policy={shape.cleanup}, so of each key only the last record stays: set it "
-                "to delete",
+                f"topic {name!r} has cleanup.policy={shape.cleanup}, which keeps only the last record of each key: set "
+                "it to delete",
             )
 
 
 def _sizes(settings: Settings, shapes: Mapping[str, Shape]) -> Iterator[Finding]:
-    """Of topics that would refuse an output one day, and end the trainer by that."""
+    """Topics that would one day refuse a record, and so end the trainer."""
     log = settings.log
     needs = {
         log.dlq: (_largest_letter(settings), "to take a dead letter of limits.dead_letter_kb, with its reason"),

@@ -5,8 +5,10 @@ from contextlib import ExitStack
 from typing import Protocol, TypeVar
 
 from ..logs.transport import Transport, Unavailable
-from ..runtime.http import Health, Metrics, Server
+from ..runtime.health import Health
+from ..runtime.metrics import Metrics
 from ..runtime.process import Stop
+from ..runtime.status_server import StatusServer
 from ..runtime.watchdog import Watchdog
 from ..settings.opening import open_log
 from ..settings.sections import ConfigError, Settings
@@ -21,7 +23,7 @@ class Loop(Protocol[Result]):
 
 
 def operate(
-    loop: Callable[[Settings, Transport, Stop, Health, Metrics, Watchdog], Loop[Result]],
+    loop: Callable[[Settings, Transport, Stop, Health, Metrics], Loop[Result]],
     settings: Settings,
     stop: Stop,
     group: str,
@@ -54,13 +56,13 @@ def operate(
             if stop():
                 return None
             raise
-        watchdog = stack.enter_context(Watchdog(settings.daemon.watchdog_seconds))
-        return loop(settings, log, stop, health, metrics, watchdog).run()
+        stack.enter_context(Watchdog(health.heartbeat, settings.daemon.watchdog_seconds))
+        return loop(settings, log, stop, health, metrics).run()
 
 
-def _serve(settings: Settings, health: Health, metrics: Metrics) -> Server:
+def _serve(settings: Settings, health: Health, metrics: Metrics) -> StatusServer:
     try:
-        return Server(health, metrics, settings.http)
+        return StatusServer(health, metrics, settings.http)
     except OSError as error:
         raise ConfigError(
             [f"http.port = {settings.http.port}: {error}; give each process its own port, or 0 to serve nothing"]

@@ -9,7 +9,7 @@ from typing import Any
 
 from ..records.codec import Codec
 from ..records.formats.base import REASONS
-from ..runtime.http import Metrics
+from ..runtime.metrics import Metrics
 from .partition import Partition
 from .state.candidates import OUTCOMES
 from .state.estimates import Estimates

@@ -23,9 +23,9 @@ from operator import attrgetter
 from ..logs.transport import Committed, OutputsLost, PositionRefused, TopicMismatch, Transport, Unavailable
 from ..records.published import Place, Publisher, read_places
 from ..runtime.folders import lock_folder, make_private
-from ..runtime.http import Health, Metrics
+from ..runtime.health import Health
+from ..runtime.metrics import Metrics
 from ..runtime.process import POLL_SECONDS, Stop
-from ..runtime.watchdog import Watchdog
 from ..settings import topics
 from ..settings.opening import open_log
 from ..settings.sections import Settings
@@ -90,18 +90,13 @@ class Trainer:
         Asked between cycles; the trainer ends cleanly once it says True.
     health, metrics
         Show how the trainer is.
-    watchdog
-        Ends the process if the loop hangs.
     """
 
-    def __init__(
-        self, settings: Settings, log: Transport, stop: Stop, health: Health, metrics: Metrics, watchdog: Watchdog
-    ) -> None:
+    def __init__(self, settings: Settings, log: Transport, stop: Stop, health: Health, metrics: Metrics) -> None:
         self._settings = settings
         self._log = log
         self._stop = stop
         self._health = health
-        self._watchdog = watchdog
         self._codec = settings.codec()
         self._telemetry = Telemetry(metrics, self._codec)
         self._publisher = Publisher(log, settings.log.model) if settings.log.model else None
@@ -144,8 +139,7 @@ class Trainer:
 
     def assigned(self, partitions: list[int]) -> None:
         """Take partitions over, from the checkpoints of their last owners."""
-        self._health.beat(_LOADING_SECONDS)
-        with self._watchdog.allow(_LOADING_SECONDS):
+        with self._health.heartbeat.allow(_LOADING_SECONDS):
             if max(partitions, default=0) >= self._n_partitions:
                 self._look_at_new_partitions(max(partitions) + 1)
             if self._settings.daemon.exactly_once:
@@ -211,8 +205,7 @@ class Trainer:
     # --- a cycle ------------------------------------------------------------------------------------------------------
 
     def _cycle(self, progress: Progress) -> None:
-        self._health.beat()
-        self._watchdog.beat()
+        self._health.heartbeat.beat()
         now = time.monotonic()
         if now - self._polled_at >= POLL_SECONDS or any(part.wants_records for part in self._partitions.values()):
             self._polled_at = now

@@ -1,25 +1,34 @@
-"""Active learning: which examples to ask a label for, and when to stop asking."""
+"""Active learning: which examples to ask a label for, and when to stop asking.
 
-from streamsvm.active.desk import Desk as Desk
-from streamsvm.active.desk import Given as Given
-from streamsvm.active.desk import Outcome as Outcome
+`ActiveLearner` decides about each example of a stream as it passes.  `LabellingLoop` chooses from a pool and keeps
+account of questions and answers: its words are in `events`, its choices in `selection`, its end in `rules`.
+`label_pool` runs it in memory: start reading in `run`.  This room imports from core, batch, online and metrics.
+"""
+
+from streamsvm.active.events import Action as Action
+from streamsvm.active.events import Answer as Answer
+from streamsvm.active.events import Ask as Ask
+from streamsvm.active.events import CurvePoint as CurvePoint
+from streamsvm.active.events import LoopCounts as LoopCounts
+from streamsvm.active.events import Question as Question
+from streamsvm.active.events import Reason as Reason
+from streamsvm.active.events import Refuse as Refuse
+from streamsvm.active.events import Retract as Retract
+from streamsvm.active.events import SetLabel as SetLabel
+from streamsvm.active.events import Status as Status
+from streamsvm.active.events import Withdraw as Withdraw
 from streamsvm.active.learner import ActiveLearner as ActiveLearner
-from streamsvm.active.loop import Action as Action
-from streamsvm.active.loop import Answer as Answer
-from streamsvm.active.loop import Ask as Ask
-from streamsvm.active.loop import CurvePoint as CurvePoint
 from streamsvm.active.loop import LabellingLoop as LabellingLoop
-from streamsvm.active.loop import LoopCounts as LoopCounts
-from streamsvm.active.loop import Question as Question
-from streamsvm.active.loop import Reason as Reason
-from streamsvm.active.loop import Refuse as Refuse
-from streamsvm.active.loop import Retract as Retract
-from streamsvm.active.loop import SetLabel as SetLabel
-from streamsvm.active.loop import Status as Status
-from streamsvm.active.loop import Withdraw as Withdraw
 from streamsvm.active.pool import ArrayPool as ArrayPool
 from streamsvm.active.pool import Pool as Pool
 from streamsvm.active.pool import StreamPool as StreamPool
+from streamsvm.active.question_book import Given as Given
+from streamsvm.active.question_book import Outcome as Outcome
+from streamsvm.active.question_book import QuestionBook as QuestionBook
+from streamsvm.active.rules import MarginExhausted as MarginExhausted
+from streamsvm.active.rules import MaxFraction as MaxFraction
+from streamsvm.active.rules import MaxLabels as MaxLabels
+from streamsvm.active.rules import SupportStable as SupportStable
 from streamsvm.active.run import Step as Step
 from streamsvm.active.run import carry_out as carry_out
 from streamsvm.active.run import label_pool as label_pool
@@ -34,11 +43,7 @@ from streamsvm.active.selection import pool_size as pool_size
 from streamsvm.active.stopping import AllOf as AllOf
 from streamsvm.active.stopping import Answered as Answered
 from streamsvm.active.stopping import AnyOf as AnyOf
-from streamsvm.active.stopping import MarginExhausted as MarginExhausted
-from streamsvm.active.stopping import MaxFraction as MaxFraction
-from streamsvm.active.stopping import MaxLabels as MaxLabels
 from streamsvm.active.stopping import StoppingRule as StoppingRule
-from streamsvm.active.stopping import SupportStable as SupportStable
 from streamsvm.active.stopping import Verdict as Verdict
 
 __all__ = [
@@ -54,7 +59,6 @@ __all__ = [
     "AutoActiveSelection",
     "Choice",
     "CurvePoint",
-    "Desk",
     "Given",
     "GradientSelection",
     "LabellingLoop",
@@ -65,6 +69,7 @@ __all__ = [
     "Outcome",
     "Pool",
     "Question",
+    "QuestionBook",
     "RandomSelection",
     "Reason",
     "Refuse",

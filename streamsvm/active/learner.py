@@ -12,50 +12,50 @@ from river import base, compose, linear_model
 
 from streamsvm.core import arguments
 
-WINDOW = 300  # distances to compare with; the model grows more certain all the time, and old ones are soon too small
+WINDOW = 300  # Distances to compare with.  The model grows more certain, so old distances are soon too small.
 
 
 class ActiveLearner(base.Wrapper, base.Classifier):
-    """Ask for the labels of the examples that a classifier is least sure about, within a budget.
+    """Ask for the labels that a classifier is least sure about, for at most a share of the stream.
 
-    The stream goes by once: whether to ask for an example's label is decided when it arrives.  `ask` says so if the
-    example is among those nearest to the decision boundary, compared with the 300 before it.  Everything else is the
-    classifier's: `learn_one` learns what has a label, whoever asked for it, and predictions are plain predictions.
+    The stream goes by once: `ask` decides about each example when it arrives.  It says yes if the example is among the
+    nearest to the decision boundary, compared with the 300 examples before it.  Learning and predicting are the
+    classifier's own.
 
     Parameters
     ----------
     model
         A binary classifier, or a pipeline that ends in one.  The distance from the boundary is
-        ``|decision_function_one(x)|``; of a classifier that has none, how far its probability is from one half.
-    budget
-        The share of the stream that may be asked about: above 0, at most 1.  After every call of `ask`, questions by
-        examples is at most this number.
+        ``|decision_function_one(x)|``.  If the classifier does not have that, it is the distance of its probability
+        from one half.
+    share
+        Share of the stream that may be asked about; above 0, at most 1.  It is never exceeded: after each call of
+        `ask`, the number of questions is at most `share` times the number of examples.
     explore
-        The share of the questions that are asked about an example drawn at random, from 0 to 1.  Examples far from the
-        boundary, on its wrong side, are found by these only.
+        Share of the questions about random examples, from 0 to 1.  Only these find examples far from the boundary on
+        its wrong side.
     seed
         For the random draws; None: other draws each time.
 
     Raises
     ------
     ValueError
-        If `budget` or `explore` is out of its range; the message names it.
+        If `share` or `explore` is out of its range; the message names it.
 
     Notes
     -----
-    Until labels of two classes have been learned, a boundary means nothing: questions are drawn at random.
+    Call `ask` once for every example of the stream.  It does not learn.  A label may come late, or never.
 
-    As long as nothing changes, `ask` uses up the budget: an example's rank among the last 300, with ties broken at
-    random, is uniform, so it is among the nearest `budget` with probability `budget`.  Where that asks less, because
-    the model grows more certain, the share rises by what is left of the budget, spread over 300 examples.
+    river's `progressive_val_score` does not know `ask` and learns every label: write the loop as below.
 
-    river's `progressive_val_score` knows nothing of `ask` and learns every label: write the loop, as below.
+    Until labels of two classes have been learned, there is no boundary, and questions are random.
 
-    `ask` has to see every example once, those that it will not be asked about too.  It does not learn; a label may
-    come late, or never.
+    In a stable stream, `ask` uses up the share: the rank of an example among the last 300 is uniform, so it is among
+    the nearest `share` with that probability.  If the model grows more certain, fewer examples are near.  The unused
+    part of the share is then spread over the next 300 examples.
 
-    Where the unlabelled examples can be kept, `streamsvm.active.ActiveSelection` chooses among 59 of them for each
-    question, instead of deciding about each as it passes.
+    If you can keep the unlabelled examples, use `streamsvm.active.ActiveSelection`: it chooses among 59 of them for
+    each question.
 
     References
     ----------
@@ -67,7 +67,7 @@ class ActiveLearner(base.Wrapper, base.Classifier):
     >>> from river import datasets, metrics
     >>> from streamsvm import LASVM, WarmupScaler
     >>> from streamsvm.active import ActiveLearner
-    >>> model = ActiveLearner(WarmupScaler() | LASVM(C=10, gamma=1.0), budget=0.1, seed=1)
+    >>> model = ActiveLearner(WarmupScaler() | LASVM(C=10, gamma=1.0), share=0.1, seed=1)
     >>> accuracy = metrics.Accuracy()
     >>> for x, y in datasets.Bananas():
     ...     accuracy.update(y, model.predict_one(x))
@@ -78,16 +78,16 @@ class ActiveLearner(base.Wrapper, base.Classifier):
     """
 
     def __init__(
-        self, model: base.Classifier, budget: float = 0.1, explore: float = 0.1, seed: int | None = None
+        self, model: base.Classifier, share: float = 0.1, explore: float = 0.1, seed: int | None = None
     ) -> None:
-        if not (arguments.is_number(budget) and 0 < budget <= 1):
-            raise ValueError(f"budget={budget!r} must be a share of the stream: above 0, at most 1")
+        if not (arguments.is_number(share) and 0 < share <= 1):
+            raise ValueError(f"share={share!r} must be a share of the stream: above 0, at most 1")
         if not (arguments.is_number(explore) and 0 <= explore <= 1):
             raise ValueError(f"explore={explore!r} must be a share of the questions: from 0 to 1")
         if seed is not None:
             arguments.require_seed(seed)
         self.model = model
-        self.budget = budget
+        self.share = share
         self.explore = explore
         self.seed = seed
         self._rng = random.Random(seed)  # noqa: S311 - draws of examples, not secrets
@@ -106,50 +106,55 @@ class ActiveLearner(base.Wrapper, base.Classifier):
         yield {"model": linear_model.LogisticRegression()}
 
     def __copy__(self) -> Self:
-        """A copy that shares nothing: neither the model nor the distances to compare with."""
+        """A deep copy: of the model, and of the distances to compare with."""
         return copy.deepcopy(self)
 
     @property
     def n_seen(self) -> int:
-        """How many examples `ask` has been called for."""
+        """Number of examples that `ask` has seen."""
         return self._n_seen
 
     @property
     def n_asked(self) -> int:
-        """For how many of them it said yes."""
+        """Number of examples for which `ask` said yes."""
         return self._n_asked
 
     def ask(self, x: dict) -> bool:
-        """Whether the label of this example, the next of the stream, should be asked for.
+        """Decide whether to ask for the label of this example, the next of the stream.
 
         Parameters
         ----------
         x
             Features by name.
+
+        Returns
+        -------
+        bool
+            Whether to ask.
         """
         self._n_seen += 1
-        wanted = self._is_wanted(x)  # even with the budget spent, for the example's distance is one to compare with
-        if not wanted or (self._n_asked + 1) / self._n_seen > self.budget:
+        wanted = self._is_wanted(x)  # Even if the share is spent: later examples are compared with this one.
+        if not wanted or (self._n_asked + 1) / self._n_seen > self.share:
             return False
         self._n_asked += 1
         return True
 
     def _is_wanted(self, x: dict) -> bool:
-        """Whether to ask if the budget allows it."""
-        left = self.budget * self._n_seen - self._n_asked
-        share = min(1.0, self.budget + left / WINDOW)
+        """Whether the example is worth a question, if the share allows one."""
+        left = self.share * self._n_seen - self._n_asked
+        share = min(1.0, self.share + left / WINDOW)
         if len(self._labels) < 2:
             return self._rng.random() < share
         rank = self._rank(self._distance(x))
         at_random = self.explore * share
         if self._rng.random() < at_random:
             return True
-        return rank * (1.0 - at_random) < share - at_random  # with this, `share` in all
+        return rank * (1.0 - at_random) < share - at_random  # With the random ones this makes `share` in all.
 
     def _rank(self, distance: float) -> float:
-        """The share of recent examples that are nearer to the boundary, ties broken at random; take note of this one.
+        """The share of recent examples that are nearer to the boundary, ties broken at random; remember this one.
 
-        Uniform on [0, 1) if the example comes from where those came from, however few they are.
+        In a stable stream it is uniform on [0, 1), however few examples there are.
         """
         first, last = bisect_left(self._sorted, distance), bisect_right(self._sorted, distance)
         rank = (first + self._rng.random() * (last - first + 1)) / (len(self._sorted) + 1)
@@ -160,7 +165,7 @@ class ActiveLearner(base.Wrapper, base.Classifier):
         return rank
 
     def _distance(self, x: dict) -> float:
-        """How far the example is from the decision boundary."""
+        """The distance of the example from the decision boundary."""
         model: Any = self.model
         if isinstance(model, compose.Pipeline):
             x, model = model.transform_one(x), model[-1]
@@ -170,15 +175,15 @@ class ActiveLearner(base.Wrapper, base.Classifier):
         return distance if math.isfinite(distance) else 0.0
 
     def learn_one(self, x: dict, y: Any, **kwargs: Any) -> None:
-        """Learn an example; other arguments, such as the weight `w`, go to the model."""
+        """Learn an example.  Further arguments, such as the weight `w`, go to the model."""
         self.model.learn_one(x, y, **kwargs)
         if len(self._labels) < 2 and y not in self._labels:
             self._labels.append(y)
 
     def predict_one(self, x: dict, **kwargs: Any) -> Any:
-        """The model's answer."""
+        """The label that the model predicts."""
         return self.model.predict_one(x, **kwargs)
 
     def predict_proba_one(self, x: dict, **kwargs: Any) -> dict:
-        """The model's answer."""
+        """The probabilities that the model predicts."""
         return self.model.predict_proba_one(x, **kwargs)

@@ -1,8 +1,7 @@
 """Pools: the examples without a label, from which the next question is chosen.
 
-A pool hands out the *keys* of its members, and their features for as many as are to be scored at once.  Nothing here is
-random by itself: a generator comes with each call that needs one, so that what is drawn is a function of the pool's
-state and the generator's.
+A pool hands out the *keys* of its examples, and the rows of those that are scored together.  A call that draws takes
+the random generator: the outcome depends on the states of the pool and the generator only.
 """
 
 from collections import OrderedDict
@@ -10,34 +9,33 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Protocol
 
 import numpy as np
-import scipy.sparse as sp
-from river.utils import dataframe
 
+from streamsvm.active.rows import indexable, picked
 from streamsvm.core import arguments
 
 EMPTY = "the pool is empty: there is no example left to ask about"
 
 
 class Pool(Protocol):
-    """What a selection needs of the examples without a label."""
+    """What a selection needs: the examples without a label."""
 
     def __len__(self) -> int:
-        """How many examples there are."""
+        """Number of examples."""
 
     def __contains__(self, key: object) -> bool:
-        """Whether an example with this key is there."""
+        """Whether the pool has an example with this key."""
 
     def keys(self) -> list[int]:
         """The keys of all examples, in an order that is part of the pool's state."""
 
     def draw(self, n: int, rng: np.random.Generator) -> list[int]:
-        """The keys of `n` different examples, each order of each choice as likely; of all if there are no more."""
+        """The keys of `n` different random examples in random order; of all examples if there are fewer."""
 
     def rows(self, keys: Sequence[int]) -> Any:
-        """The examples with these keys as `decision_function_many` takes them; KeyError if one is not there."""
+        """The examples with these keys, as `decision_function_many` takes them; a KeyError if one is missing."""
 
     def discard(self, key: int) -> bool:
-        """Take an example out; whether it was there."""
+        """Take an example out; return whether it was there."""
 
 
 class ArrayPool:
@@ -48,12 +46,12 @@ class ArrayPool:
     X
         Examples as rows: a 2-D array, a SciPy sparse matrix, a dataframe or a list of dicts.
     keys
-        Numbers of the rows that have no label yet; default: all.
+        Numbers of the rows without a label; default: all.
 
     Raises
     ------
     ValueError
-        If `X` has not two dimensions, or a key is no row of it or comes twice.
+        If `X` does not have two dimensions, or if a key is not the number of a row, or occurs twice.
 
     Examples
     --------
@@ -65,8 +63,8 @@ class ArrayPool:
     """
 
     def __init__(self, X: Any, keys: Iterable[int] | None = None) -> None:
-        self._X, n = _indexable(X)
-        self._slot = np.full(n, -1, np.int64)  # where a row stands among the keys; -1: it is not in the pool
+        self._X, n = indexable(X)
+        self._slot = np.full(n, -1, np.int64)  # the place of a row among the keys; -1: not in the pool
         self._keys = np.empty(n, np.int64)
         self._n = 0
         self._fill(range(n) if keys is None else keys)
@@ -90,26 +88,22 @@ class ArrayPool:
         return isinstance(key, int | np.integer) and bool(0 <= key < len(self._slot) and self._slot[key] >= 0)
 
     def keys(self) -> list[int]:
-        """The rows without a label; sorted until the first was discarded: the last then takes the place."""
+        """The rows without a label.  A row that leaves gives its place to the last one."""
         return self._keys[: self._n].tolist()
 
     def draw(self, n: int, rng: np.random.Generator) -> list[int]:
-        """`n` different rows in random order; all if there are no more."""
+        """`n` different random rows in random order; all rows if there are fewer."""
         return self._keys[_places(self._n, n, rng)].tolist()
 
     def rows(self, keys: Sequence[int]) -> Any:
-        """The rows, of the kind of X."""
+        """The rows with these numbers, of the kind of X; a KeyError if one is not in the pool."""
         places = np.fromiter(keys, np.int64, len(keys))
         if len(places) and (places.min() < 0 or places.max() >= len(self._slot) or self._slot[places].min() < 0):
             raise KeyError(next(key for key in keys if key not in self))
-        if isinstance(self._X, list):
-            return [self._X[key] for key in keys]
-        if isinstance(self._X, np.ndarray):
-            return self._X.take(places, axis=0)
-        return self._X[places] if sp.issparse(self._X) else self._X[places.tolist(), :].to_native()
+        return picked(self._X, keys)
 
     def discard(self, key: int) -> bool:
-        """Take a row out; whether it was there."""
+        """Take a row out; return whether it was there."""
         if key not in self:
             return False
         slot, last = self._slot[key], self._keys[self._n - 1]
@@ -119,34 +113,33 @@ class ArrayPool:
         return True
 
     def state(self) -> dict[str, Any]:
-        """What `restore` needs, as JSON can hold it: which rows are left, in their order."""
+        """The rows that are left, in their order, as JSON can hold them."""
         return {"keys": self.keys()}
 
     def restore(self, state: Mapping[str, Any], x_of: Callable[[int], Any] | None = None) -> None:
-        """Be as the pool over the same X whose `state` this was.
+        """Continue where `state` was taken, with the same X.
 
         Parameters
         ----------
         state
             What `state` gave.
         x_of
-            As in `StreamPool.restore`; not used, as this pool has its rows.
+            As in `StreamPool.restore`.  It is not used: this pool has its rows.
         """
         self._fill(state["keys"])
 
 
 class StreamPool:
-    """The examples of a stream, as many as fit: a reservoir that prefers the recent.
+    """A bounded pool of a stream's examples, which prefers recent ones.
 
-    When the pool is full, a new example takes the place of a member chosen at random, so that the chance to be still
-    there falls exponentially with age, by a factor e with every `capacity` examples: a stream drifts, and a uniform
-    sample would consist of the past (Aggarwal, "On biased reservoir sampling in the presence of stream evolution", VLDB
-    2006).  Every operation on one example takes constant time.
+    When the pool is full, a new example replaces a random one.  So the chance that an example is still there falls
+    exponentially with its age: by a factor e for every `capacity` examples.  Streams drift, and a uniform sample would
+    consist of the past.  Every operation on one example takes constant time.
 
     Parameters
     ----------
     capacity
-        How many examples are kept, at least 1.
+        Largest number of examples; at least 1.
     expiry
         How long an example may stay, in the unit of `now`; positive; default: for ever.
 
@@ -154,6 +147,10 @@ class StreamPool:
     ------
     ValueError
         If a parameter is out of its range.
+
+    References
+    ----------
+    [^1]: Aggarwal, C. C., 2006. On biased reservoir sampling in the presence of stream evolution. VLDB 2006, 607-618.
 
     Examples
     --------
@@ -174,8 +171,8 @@ class StreamPool:
         self.expiry = expiry
         self._keys: list[int] = []
         self._xs: list[Any] = []
-        self._slot: dict[int, int] = {}  # where a key stands in the two lists
-        self._times: OrderedDict[int, float] = OrderedDict()  # when each came, in the order of coming
+        self._slot: dict[int, int] = {}  # the place of a key in the two lists
+        self._times: OrderedDict[int, float] = OrderedDict()  # when each example came, in the order of coming
 
     def __len__(self) -> int:
         return len(self._keys)
@@ -184,18 +181,18 @@ class StreamPool:
         return key in self._slot
 
     def add(self, key: int, x: Any, now: float, rng: np.random.Generator) -> None:
-        """Take in an example; when the pool is full, a member chosen at random goes.
+        """Take in an example.  If the pool is full, it replaces a random one.
 
         Parameters
         ----------
         key
-            Its key; one that is there already stays as it is.
+            Its key.  If the pool has it already, nothing changes.
         x
             Its features.
         now
-            The time; it should not go back: an example leaves no sooner than those that came before it.
+            The time.  It should not go back: an example expires no sooner than the ones that came before it.
         rng
-            Chooses the member that goes; not used while there is room.
+            Chooses the example that is replaced; not used while there is room.
         """
         if key in self._slot:
             return
@@ -210,7 +207,7 @@ class StreamPool:
         self._times[key] = time
 
     def discard(self, key: int) -> bool:
-        """Take an example out; whether it was there."""
+        """Take an example out; return whether it was there."""
         slot = self._slot.pop(key, None)
         if slot is None:
             return False
@@ -221,7 +218,7 @@ class StreamPool:
         return True
 
     def expire(self, now: float) -> list[int]:
-        """Take out what came `expiry` or longer ago; the keys, oldest first."""
+        """Take out the examples that came `expiry` or longer ago; return their keys, oldest first."""
         expired: list[int] = []
         while self.expiry is not None and self._times:
             key, time = next(iter(self._times.items()))
@@ -232,11 +229,11 @@ class StreamPool:
         return expired
 
     def keys(self) -> list[int]:
-        """The keys in the order of their places; one that leaves gives its place to the last."""
+        """The keys in the order of their places.  A key that leaves gives its place to the last one."""
         return list(self._keys)
 
     def draw(self, n: int, rng: np.random.Generator) -> list[int]:
-        """The keys of `n` different examples in random order; of all if there are no more."""
+        """The keys of `n` different random examples in random order; of all examples if there are fewer."""
         return [self._keys[place] for place in _places(len(self._keys), n, rng).tolist()]
 
     def rows(self, keys: Sequence[int]) -> list[Any]:
@@ -244,19 +241,20 @@ class StreamPool:
         return [self._xs[self._slot[key]] for key in keys]
 
     def state(self) -> dict[str, Any]:
-        """What `restore` needs besides the features, as JSON can hold it."""
+        """Everything except the features, as JSON can hold it."""
         return {"keys": self.keys(), "times": [[key, time] for key, time in self._times.items()]}
 
     def restore(self, state: Mapping[str, Any], x_of: Callable[[int], Any]) -> None:
-        """Be as the pool whose `state` this was.
+        """Continue where `state` was taken.
+
+        If the capacity is now smaller, the oldest examples are left out.
 
         Parameters
         ----------
         state
             What `state` gave.
         x_of
-            The features that belong to a key; None if they are lost: the example is then left out.  So are the oldest
-            of more than the capacity.
+            Gives the features that belong to a key; None if they are lost, and the example is left out.
         """
         self._keys, self._xs, self._slot, self._times = [], [], {}, OrderedDict()
         for key in state["keys"]:
@@ -269,22 +267,6 @@ class StreamPool:
 
 
 def _places(n: int, wanted: int, rng: np.random.Generator) -> np.ndarray:
-    """`wanted` different places of n in random order; all of them if there are no more."""
+    """`wanted` different places of n in random order; all n if there are fewer."""
     arguments.require_count("n", wanted, 0)
     return rng.choice(n, min(n, wanted), replace=False)
-
-
-def _indexable(X: Any) -> tuple[Any, int]:
-    """X in a form whose rows can be picked quickly, and their number."""
-    if isinstance(X, list | tuple):
-        return list(X), len(X)
-    if not hasattr(X, "columns") and getattr(X, "ndim", None) != 2:
-        shape = getattr(X, "shape", type(X).__name__)
-        raise ValueError(f"X is {shape}; it must be a 2-D array, a sparse matrix, a frame or a list of dicts")
-    if sp.issparse(X):
-        return sp.csr_matrix(X), X.shape[0]
-    if isinstance(X, np.ndarray):
-        X = np.ascontiguousarray(X)
-        return X if X.dtype in (np.float32, np.float64) else X.astype(np.float64), len(X)
-    frame = dataframe.into_frame(X)
-    return frame, len(frame)

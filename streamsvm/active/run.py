@@ -1,18 +1,18 @@
 """The labelling loop over examples in memory, with a function that knows the labels: for experiments and simulations.
 
-What the loop decides is carried out here on a model; the daemon does the same with records of a log.
+`carry_out` does to a model what the loop decides.  The trainer does the same with the records of a log.
 """
 
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
-import scipy.sparse as sp
 from river import compose
-from river.utils import dataframe
 
-from streamsvm.active.loop import Action, Answer, LabellingLoop, Question, Retract, SetLabel
+from streamsvm.active.events import Action, Answer, Question, Retract, SetLabel
+from streamsvm.active.loop import LabellingLoop
 from streamsvm.active.pool import ArrayPool
+from streamsvm.active.rows import dicts_of
 from streamsvm.active.selection import Selection, margins
 from streamsvm.active.stopping import StoppingRule
 from streamsvm.core import arguments
@@ -28,13 +28,13 @@ class Step(NamedTuple):
     y
         Its label.
     margin
-        f(x) when it was chosen, before it was learned.
+        f(x) when the row was chosen, before it was learned.
     reason
-        Why it was chosen: "initial", or a reason of the loop's.
+        Why it was chosen: "initial", or one of the loop's reasons.
     n_labels
-        Labels learned so far, with this one.
+        Number of labels learned so far, with this one.
     n_support
-        Support vectors of the model that has learned it.
+        Support vectors of the model after learning it.
     """
 
     key: int
@@ -56,35 +56,35 @@ def label_pool(
     seeds: int = 1,
     initial: Iterable[int] = (),
     seed: int = 0,
-    weights: Any = None,
+    sample_weight: Any = None,
 ) -> Iterator[Step]:
     """Teach a model by asking for the labels of well-chosen rows, one after the other.
 
     Parameters
     ----------
     model
-        A learner of ours, or a river pipeline that ends in one.  It is changed as the steps go on.
+        A learner such as `LASVM`, or a river pipeline that ends in one.  Each step teaches it.
     X
         Examples as rows: a 2-D array, a SciPy sparse matrix, a dataframe or a list of dicts.
     oracle
-        Gives the label of a row by its number: True and False (or 1 and 0, or 1 and -1), or None to skip it.
+        Gives the label of a row by its number: True and False, 1 and 0, 1 and -1; or None to skip the row.
     selection, stopping, explore, seeds, seed
-        As in `LabellingLoop`.  The rule can be asked afterwards why it stopped: `stopping.verdict().why`.  A rule
-        remembers what it has seen: it takes a new one for each call.
+        As in `LabellingLoop`.  `stopping.verdict().why` tells afterwards why the rule stopped.  Make a new rule for
+        each call: a rule remembers what it has seen.
     initial
-        Rows to learn first, in this order.  They cost nothing of the budget.
-    weights
-        Weights of the examples, one number for all or one for each row; default: 1.
+        Numbers of rows to learn first, in this order.  They cost no label of the quota.
+    sample_weight
+        Weights of the examples: one number for all rows, or one for each; default: 1.
 
     Yields
     ------
     Step
-        After each label that was learned, until the rule stops or every row has been asked about.
+        One for each label that was learned, until the rule stops or every row has been asked about.
 
     Raises
     ------
     ValueError, TypeError
-        If an argument is out of its range, or the oracle gives no label.
+        If an argument is out of its range, or if the oracle gives something other than a label.
 
     Examples
     --------
@@ -99,11 +99,11 @@ def label_pool(
     (100, True)
     """
     if hasattr(model, "validate_many"):
-        model.validate_many(X)  # or a fault would be found in some batch of candidates, under another number
+        model.validate_many(X)  # Otherwise a batch of candidates would show the fault, under another row number.
     pool = ArrayPool(X)
     loop = LabellingLoop(pool, selection=selection, stopping=stopping, explore=explore, seeds=seeds, seed=seed)
-    w = arguments.weights_of(weights, len(pool))
-    return _steps(model, loop, pool, oracle, _checked(initial, len(pool)), w)
+    weights = arguments.weights_of(sample_weight, len(pool))
+    return _steps(model, loop, pool, oracle, _checked(initial, len(pool)), weights)
 
 
 def _checked(initial: Iterable[int], n: int) -> list[int]:
@@ -117,7 +117,7 @@ def _checked(initial: Iterable[int], n: int) -> list[int]:
 
 
 def _steps(
-    model: Any, loop: LabellingLoop, pool: ArrayPool, oracle: Callable[[int], Any], initial: Iterable[int], w: Any
+    model: Any, loop: LabellingLoop, pool: ArrayPool, oracle: Callable[[int], Any], initial: list[int], weights: Any
 ) -> Iterator[Step]:
     n_support = _last_step(model).n_support
 
@@ -126,7 +126,7 @@ def _steps(
         label = oracle(key)
         y = None if label is None else arguments.label_of(label)
         for action in loop.answer(Answer(key, "skip" if y is None else "label", y, ORACLE, 0), n_support, 0):
-            carry_out(action, model, row, w[key])
+            carry_out(action, model, row, weights[key])
         if y is None:
             pool.discard(key)
             return None
@@ -149,24 +149,25 @@ def _next(loop: LabellingLoop, model: Any) -> Question | None:
     return next(iter(loop.open_questions()), None)
 
 
-def carry_out(action: Action, model: Any, row: Any = None, w: float = 1.0) -> str | None:
+def carry_out(action: Action, model: Any, row: Any = None, sample_weight: float = 1.0) -> str | None:
     """Teach a model what the loop has decided.
 
     Parameters
     ----------
     action
-        A label is learned under its key as id.  A correction or retraction takes out exactly what was learned, if the
-        model can do that (`forget`).  Other actions change no model.
+        The model learns a label under the example's key as id.  For a correction or a retraction it first forgets
+        exactly what it learned from the example, if it can (`forget`).  Other actions change nothing.
     model
-        A learner of ours, or a river pipeline that ends in one.
+        A learner such as `LASVM`, or a river pipeline that ends in one.
     row
         The example as a batch of one; not needed for a retraction.
-    w
+    sample_weight
         Its weight.
 
     Returns
     -------
-    None, or one sentence that says what the model could not undo.
+    str or None
+        A sentence that says what the model could not undo, if anything.
 
     Examples
     --------
@@ -179,7 +180,7 @@ def carry_out(action: Action, model: Any, row: Any = None, w: float = 1.0) -> st
     if isinstance(action, SetLabel):
         if action.is_correction and hasattr(learner, "forget"):
             learner.forget([action.key])
-        _learn(model, row, action.y, w, action.key)
+        _learn(model, row, action.y, sample_weight, action.key)
         if action.is_correction and not hasattr(learner, "forget"):
             return f"{_name(learner)} cannot forget: example {action.key} was learned again, beside its old label"
     if isinstance(action, Retract):
@@ -191,19 +192,9 @@ def carry_out(action: Action, model: Any, row: Any = None, w: float = 1.0) -> st
 
 def _learn(model: Any, row: Any, y: bool, w: float, key: int) -> None:
     if isinstance(model, compose.Pipeline):
-        model.learn_one(_as_dict(row), y, w=float(w), id=key)  # the pipeline's learn_many would need a frame
+        model.learn_one(dicts_of(row)[0], y, w=float(w), id=key)  # The pipeline's learn_many would need a dataframe.
     else:
         model.learn_many(row, np.array([y]), w, np.array([key]))
-
-
-def _as_dict(row: Any) -> dict:
-    if isinstance(row, list):
-        return row[0]
-    if isinstance(row, np.ndarray):
-        return dict(enumerate(row[0].tolist()))
-    if sp.issparse(row):
-        return dict(zip(row.indices.tolist(), row.data.tolist(), strict=True))
-    return next(iter(dataframe.into_frame(row).iter_rows(named=True)))
 
 
 def _last_step(model: Any) -> Any:

@@ -1,12 +1,12 @@
-"""Selection: which example without a label is worth asking about next.
+"""Selection: which example without a label is worth asking about next?
 
-- RANDOM: any.
-- GRADIENT: of M random ones the one with the smallest y f(x); it needs the labels, so it is for simulations.
-- ACTIVE: of M random ones, or of all, the one with the smallest |f(x)|.
-- AUTOACTIVE: draw until 5 lie within 1 + delta/2 of the boundary, at most 100, then the smallest |f(x)|.
+- RANDOM: any example.
+- GRADIENT: of M random examples the one with the smallest y f(x).  It needs the labels, so it is for simulations.
+- ACTIVE: of M random examples, or of all, the one with the smallest |f(x)|.
+- AUTOACTIVE: draw until 5 examples lie within 1 + delta/2 of the boundary, at most 100; then the smallest |f(x)|.
 
-A small random pool is enough (`pool_size`), and costs one block of kernel values instead of a pass over everything.
-A selection keeps nothing: its choice is a function of the pool's state, the model and the generator's state.
+A few random candidates are enough (`pool_size`).  They cost one block of kernel values instead of a pass over all
+examples.  A selection has no state: its choice depends on the pool, the model and the random generator only.
 
 Source: Bordes, Ertekin, Weston, Bottou, "Fast kernel classifiers with online and active learning", JMLR 6 (2005),
 section 6; Ertekin, Huang, Bottou, Giles, "Learning on the border", CIKM 2007, section 4.
@@ -19,15 +19,15 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-import scipy.sparse as sp
 from river import compose
 
 from streamsvm.active.pool import EMPTY, Pool
+from streamsvm.active.rows import dicts_of
 from streamsvm.core import arguments
 
 POOL = 59  # pool_size(0.05, 0.05)
-CHUNK = 1024  # rows that are scored at once when everything is searched
-FIRST_BLOCK = 8  # candidates that AUTOACTIVE scores at first, and then twice as many: fewer make no matrix product
+CHUNK = 1024  # rows that are scored together when all examples are searched
+FIRST_BLOCK = 8  # candidates that AUTOACTIVE scores first; the next blocks are twice as large each
 
 
 class Choice(NamedTuple):
@@ -36,9 +36,9 @@ class Choice(NamedTuple):
     key
         Its key in the pool.
     margin
-        f(x) by the present model.
+        f(x) by the current model.
     n_candidates
-        Among how many it was found.
+        Number of candidates that it was chosen from.
     """
 
     key: int
@@ -47,18 +47,18 @@ class Choice(NamedTuple):
 
 
 def pool_size(p: float = 0.05, eta: float = 0.05) -> int:
-    """How many random candidates are enough.
+    """How many random candidates are enough?
 
-    The best of M random candidates is among the best share `p` of everything unless all M miss that share, which
-    happens with probability (1 - p)^M.  That is at most `eta` from M = log(eta) / log(1 - p) on, however large the pool
-    is: with 59 candidates, the choice is with 95 % probability among the 5 % that lie closest to the boundary.
+    With 59 candidates, the best of them is with 95 % probability among the best 5 % of all examples, however many these
+    are.  In general, M candidates all miss the best share `p` with probability (1 - p)^M, which is at most `eta` from
+    M = log(eta) / log(1 - p) on.
 
     Parameters
     ----------
     p
-        The share of the pool that is good enough, between 0 and 1.
+        The share of all examples that is good enough; between 0 and 1.
     eta
-        The probability of missing it, between 0 and 1.
+        The accepted probability of missing it; between 0 and 1.
 
     Returns
     -------
@@ -77,7 +77,7 @@ def pool_size(p: float = 0.05, eta: float = 0.05) -> int:
     """
     for name, value in (("p", p), ("eta", eta)):
         arguments.require_share(name, value)
-    return max(1, math.ceil(math.log(eta) / math.log1p(-p) - 1e-9))  # a ratio that is whole may come out above
+    return max(1, math.ceil(math.log(eta) / math.log1p(-p) - 1e-9))  # A whole ratio may come out slightly above.
 
 
 def margins(model: Any, X: Any) -> np.ndarray:
@@ -88,7 +88,7 @@ def margins(model: Any, X: Any) -> np.ndarray:
     model
         A learner with `decision_function_many`, or a river pipeline that ends in one.
     X
-        Rows as the learner takes them; before a pipeline a frame or dicts (arrays become dicts of their columns).
+        Rows as the learner takes them.  For a pipeline, arrays become dicts that name the columns 0, 1, 2, ...
 
     Returns
     -------
@@ -99,18 +99,10 @@ def margins(model: Any, X: Any) -> np.ndarray:
         return np.asarray(model.decision_function_many(X), np.float64)
     *transformers, last = model.steps.values()
     if transformers and not hasattr(X, "columns"):
-        X = _dicts(X)
+        X = dicts_of(X)
     for step in transformers:
         X = [step.transform_one(x) for x in X] if isinstance(X, list) else step.transform_many(X)
     return margins(last, X)
-
-
-def _dicts(X: Any) -> list[Any]:
-    if sp.issparse(X):
-        X = sp.csr_matrix(X)
-        parts = [slice(begin, end) for begin, end in zip(X.indptr[:-1], X.indptr[1:], strict=True)]
-        return [dict(zip(X.indices[part].tolist(), X.data[part].tolist(), strict=True)) for part in parts]
-    return [dict(enumerate(row)) for row in X.tolist()] if isinstance(X, np.ndarray) else list(X)
 
 
 def largest_violation(model: Any) -> float:
@@ -120,20 +112,25 @@ def largest_violation(model: Any) -> float:
 
 
 class Selection(ABC):
-    """A rule that chooses the next example to ask about."""
+    """Chooses the next example to ask about."""
 
     @abstractmethod
     def choose(self, pool: Pool, model: Any, rng: np.random.Generator) -> Choice:
-        """The example to ask about; it stays in the pool.
+        """Choose the example to ask about.  It stays in the pool.
 
         Parameters
         ----------
         pool
             The examples without a label.
         model
-            See `margins`.  One that has learned nothing, or one class only, is as good as any.
+            As in `margins`.  It may have learned one class only, or nothing.
         rng
             Draws the candidates.
+
+        Returns
+        -------
+        Choice
+            The example, its margin, and the number of candidates.
 
         Raises
         ------
@@ -151,7 +148,17 @@ def _drawn(pool: Pool, n: int, rng: np.random.Generator) -> list[int]:
 
 @dataclass(frozen=True)
 class RandomSelection(Selection):
-    """RANDOM: any example, whatever the model says."""
+    """RANDOM: any example, whatever the model says.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from streamsvm import LASVM
+    >>> from streamsvm.active import ArrayPool, RandomSelection
+    >>> choice = RandomSelection().choose(ArrayPool(np.eye(4)), LASVM(), np.random.default_rng(0))
+    >>> choice.n_candidates
+    1
+    """
 
     def choose(self, pool: Pool, model: Any, rng: np.random.Generator) -> Choice:
         keys = _drawn(pool, 1, rng)
@@ -160,17 +167,28 @@ class RandomSelection(Selection):
 
 @dataclass(frozen=True)
 class ActiveSelection(Selection):
-    """ACTIVE: the example closest to the boundary, among random candidates or everything.
+    """ACTIVE: the example closest to the boundary, among random candidates or all.
 
     Parameters
     ----------
     pool
-        How many random candidates, at least 1; None: everything, in chunks.  With 59 the choice is with 95 %
-        probability among the 5 % closest to the boundary, see `pool_size`.
+        Number of random candidates, at least 1; None: all examples, in chunks.  With 59, the choice is with 95 %
+        probability among the 5 % closest to the boundary: see `pool_size`.
 
     Notes
     -----
-    Equally close ones: the first drawn.
+    Of equally close examples, the first one drawn is chosen.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from streamsvm import LASVM
+    >>> from streamsvm.active import ActiveSelection, ArrayPool
+    >>> model = LASVM()
+    >>> model.learn_many(np.array([[-1.0], [1.0]]), [False, True])
+    >>> pool = ArrayPool(np.array([[-0.9], [0.1], [0.8]]))
+    >>> ActiveSelection().choose(pool, model, np.random.default_rng(0)).key
+    1
     """
 
     pool: int | None = POOL
@@ -189,7 +207,7 @@ class ActiveSelection(Selection):
 
 
 def _closest_of_all(pool: Pool, model: Any) -> Choice:
-    """The closest to the boundary of all, a chunk at a time: memory does not grow with the pool."""
+    """The closest example of all, found in chunks so that memory does not grow with the pool."""
     keys, best = pool.keys(), None
     for begin in range(0, len(keys), CHUNK):
         f = margins(model, pool.rows(keys[begin : begin + CHUNK]))
@@ -205,21 +223,30 @@ def _closest_of_all(pool: Pool, model: Any) -> Choice:
 class AutoActiveSelection(Selection):
     """AUTOACTIVE: draw candidates until enough lie close to the boundary, then take the closest.
 
-    A candidate is close if |f(x)| <= 1 + delta/2, where delta is the model's largest violation: farther out, it only
-    matters if its label is a surprise.  Early, almost every candidate is close and a few are enough; later the search
-    goes deeper, without a pool size to choose.
+    A candidate is close if |f(x)| <= 1 + delta/2, where delta is the model's largest violation.  Farther out, it only
+    matters if its label is a surprise.  At first almost every candidate is close, and a few are enough.  Later the
+    search goes deeper.  There is no pool size to choose.
 
     Parameters
     ----------
     within
-        How many candidates must be close, at least 1.
+        Number of candidates that must be close; at least 1.
     at_most
-        How many are drawn even so, at least 1.
+        Largest number of candidates; at least 1.
 
     Notes
     -----
-    Equally close ones: the first drawn.  Candidates are scored in blocks of 8, 16, 32, ...; the choice is what scoring
-    one after the other gives.
+    Of equally close examples, the first one drawn is chosen.  Candidates are scored in blocks of 8, 16, 32, ...; the
+    choice is the same as if they were scored one by one.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from streamsvm import LASVM
+    >>> from streamsvm.active import ArrayPool, AutoActiveSelection
+    >>> pool = ArrayPool(np.eye(40))
+    >>> AutoActiveSelection().choose(pool, LASVM(), np.random.default_rng(0)).n_candidates
+    5
     """
 
     within: int = 5
@@ -246,22 +273,32 @@ class AutoActiveSelection(Selection):
 
 @dataclass(frozen=True)
 class GradientSelection(Selection):
-    """GRADIENT: of some random candidates the one that the model gets most wrong, the smallest y f(x).
+    """GRADIENT: of some random candidates the one that the model gets most wrong, with the smallest y f(x).
 
     It needs labels that are known already, so it is a yardstick for simulations, not a way to ask people.  It finds
-    rare groups far from the boundary, and is bad under noise: wrong labels are what it likes best.
+    rare groups far from the boundary.  Under noise it is bad: it prefers wrong labels.
 
     Parameters
     ----------
     labels
-        The label of each key: a mapping, or an array whose entry number `key` it is; True or positive for the positive
-        class.
+        The label of each key, as a mapping or an array; True or a positive number for the positive class.
     pool
-        How many random candidates, at least 1.
+        Number of random candidates; at least 1.
 
     Notes
     -----
-    Equally wrong ones: the first drawn.
+    Of equally wrong examples, the first one drawn is chosen.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from streamsvm import LASVM
+    >>> from streamsvm.active import ArrayPool, GradientSelection
+    >>> model = LASVM()
+    >>> model.learn_many(np.array([[-1.0], [1.0]]), [False, True])
+    >>> pool = ArrayPool(np.array([[-0.9], [0.1], [0.8]]))
+    >>> GradientSelection([False, False, False]).choose(pool, model, np.random.default_rng(0)).key
+    2
     """
 
     labels: Mapping[int, Any] | Sequence[Any] | np.ndarray

@@ -30,27 +30,27 @@ When the bytes are used up, the row that has not been asked for the longest goes
 
 import math
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
 
-from streamsvm.core import arguments
+from streamsvm.core import arguments, inputs
 from streamsvm.core._jit import compiled, compiled_for, inner, inner_fma, inner_sum
-from streamsvm.core._simd import fmax
 from streamsvm.core.blocks import by_fours, products
-from streamsvm.core.device import Device, Gpu, Gram, is_worth_it, require_device
-from streamsvm.core.expansion import add_columns
+from streamsvm.core.device.choice import Device, is_worth_it, require_device
+from streamsvm.core.device.gpu import Gpu
+from streamsvm.core.device.gram import Gram
 from streamsvm.core.kernels import (
     LARGEST_KERNEL_VALUE,
-    POLYNOMIAL_KIND,
     RBF_KIND,
-    SIGMOID_KIND,
     Kernel,
     largest_self_product,
     make_kernel,
+    map_row64,
 )
+from streamsvm.core.rows import add_columns
 from streamsvm.core.storage import owned
 
 MIN_ROWS = 4  # a step needs two at a time
@@ -89,63 +89,6 @@ class Store(NamedTuple):
     cache: Cache
 
 
-# --------------------------------------------------------------------------------------------------------- e^x, float64
-
-
-LOG2_E = 1.4426950408889634
-LN2_HIGH, LN2_LOW = 6.93145751953125e-1, 1.42860682030941723212e-6  # few bits, so that k * LN2_HIGH is exact
-ROUND = 6755399441055744.0  # 1.5 * 2^52: adding it rounds to an integer in the low bits
-EXP_MIN = -600.0  # below, e^x counts as 0: its products with coefficients would be denormal, which is slow
-TANH_MAX = 20.0  # tanh is 1 in float64 beyond
-# e^f = 1 + f + f^2 P(f) on |f| <= ln(2)/2: Taylor's series, whose remainder is below 1e-17
-E2, E3, E4, E5, E6, E7 = 1 / 2, 1 / 6, 1 / 24, 1 / 120, 1 / 720, 1 / 5040
-E8, E9, E10, E11, E12, E13 = 1 / 40320, 1 / 362880, 1 / 3628800, 1 / 39916800, 1 / 479001600, 1 / 6227020800
-
-
-@inner_fma
-def exp64(x):
-    """e^x in float64 for x up to 708, as plain arithmetic that vectorises."""
-    z = fmax(x, EXP_MIN)
-    k = z * LOG2_E + ROUND
-    f = z - (k - ROUND) * LN2_HIGH
-    f = f - (k - ROUND) * LN2_LOW
-    p = E13 * f + E12
-    p = p * f + E11
-    p = p * f + E10
-    p = p * f + E9
-    p = p * f + E8
-    p = p * f + E7
-    p = p * f + E6
-    p = p * f + E5
-    p = p * f + E4
-    p = p * f + E3
-    p = p * f + E2
-    e = p * f * f + f + 1.0
-    e = np.int64(np.float64(e).view(np.int64) + (np.float64(k).view(np.int64) << 52)).view(np.float64)
-    return e if x > EXP_MIN else 0.0
-
-
-@inner_fma
-def map_products(kernel, row, sq, sq_x):
-    """Turn inner products <x, x_s> into kernel values k(x, x_s), in place."""
-    gamma, coef0 = kernel.gamma, kernel.coef0
-    if kernel.kind == RBF_KIND:
-        for s in range(row.shape[0]):
-            row[s] = exp64(-gamma * fmax(sq_x + sq[s] - 2.0 * row[s], 0.0))
-    elif kernel.kind == POLYNOMIAL_KIND:
-        for s in range(row.shape[0]):
-            base = gamma * row[s] + coef0
-            power = base
-            for _ in range(kernel.degree - 1):
-                power = power * base
-            row[s] = power
-    elif kernel.kind == SIGMOID_KIND:
-        for s in range(row.shape[0]):
-            z = gamma * row[s] + coef0
-            z = fmax(-TANH_MAX, -fmax(-TANH_MAX, -z))
-            row[s] = 1.0 - 2.0 / (exp64(z + z) + 1.0)
-
-
 # ---------------------------------------------------------------------------------------------------------------- a row
 
 
@@ -176,7 +119,7 @@ def query_row(store, indices, values, sq, out):
         add_columns(store.columns, indices, values, 0, out.shape[0], out)
     else:
         _add_lists(store.lists, store.list_slots, store.list_values, indices, values, out)
-    map_products(store.kernel, out, store.sq, sq)
+    map_row64(store.kernel, out, store.sq, sq)
 
 
 @inner
@@ -289,7 +232,7 @@ def _self_products(kernel, starts, values, sq, diagonal):
         sq[i] = _squared_norm(values[starts[i] : starts[i + 1]])
         diagonal[i] = 1.0 if kernel.kind == RBF_KIND else sq[i]
     if kernel.kind != RBF_KIND:
-        map_products(kernel, diagonal, sq, 0.0)
+        map_row64(kernel, diagonal, sq, 0.0)
 
 
 @compiled
@@ -305,7 +248,7 @@ def _keep_products(store, ids, P):
     for t in range(ids.shape[0]):
         r, missing = find_row(store.cache, ids[t], NOBODY)
         if missing:
-            map_products(store.kernel, P[t], store.sq, store.sq[ids[t]])
+            map_row64(store.kernel, P[t], store.sq, store.sq[ids[t]])
             store.cache.rows[r, :] = P[t]
             store.cache.counts[COMPUTED] += 1
 
@@ -373,12 +316,12 @@ class RowStore:
     def __init__(self, X: Any, kernel: Kernel, cache_mb: float = 256.0, device: str = "cpu") -> None:
         require_device(device)
         arguments.require_cache(cache_mb)
-        matrix, self._names = _matrix_of(X)
+        matrix, self._names = _matrix_of(X, {})
         self._columns = list(X.columns) if hasattr(X, "columns") else None
         self.kernel = kernel
         self.shape = matrix.shape
         n, D = matrix.shape
-        csr = _canonical(matrix)
+        csr = inputs.compressed(matrix)
         starts, sq, diagonal = csr.indptr.astype(np.int64), np.empty(n), np.empty(n)
         _self_products(kernel, starts, csr.data, sq, diagonal)
         _require_small(sq, kernel)
@@ -527,13 +470,13 @@ class RowStore:
     def expand(self, X: Any, beta: np.ndarray) -> np.ndarray:
         """sum_s beta_s k(x, x_s) for each row x of X, which has the features that the store's examples have."""
         X = self._in_order(X)
-        matrix, names = _matrix_of(X, self._names)
+        matrix, names = _matrix_of(X, self._names or {})
         if (names is None) != (self._names is None):
             raise TypeError(f"X is {_form(names)}; the examples of the solution were {_form(self._names)}")
         unknown = matrix.shape[1] - self.shape[1]
         if names is None and unknown:
             raise ValueError(f"X has {matrix.shape[1]} features; the examples of the solution have {self.shape[1]}")
-        csr = _canonical(matrix)
+        csr = inputs.compressed(matrix)
         starts, sq, out = csr.indptr.astype(np.int64), np.empty(csr.shape[0]), np.empty(csr.shape[0])
         _self_products(self.kernel, starts, csr.data, sq, out)
         _require_small(sq, self.kernel)
@@ -574,7 +517,7 @@ def _feature_major(matrix: Any) -> np.ndarray:
     """(D, N) with D a multiple of four, and N an odd one of 64: features of one example must not share a cache set."""
     n, D = matrix.shape
     columns = np.zeros((max(by_fours(D), 4), (n // 64 + 1 | 1) * 64))
-    columns[:D, :n] = matrix.T.toarray() if sp.issparse(matrix) else matrix.T
+    columns[:D, :n] = inputs.dense(matrix.T)
     return columns
 
 
@@ -583,38 +526,9 @@ def _lists(csr: sp.csr_matrix) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return by_feature.indptr.astype(np.int64), by_feature.indices.astype(np.int32), by_feature.data
 
 
-def _canonical(matrix: Any) -> sp.csr_matrix:
-    """The matrix in compressed rows: float64, each entry once, no zeros, the features in order."""
-    csr = sp.csr_matrix(matrix, dtype=np.float64, copy=sp.issparse(matrix))
-    csr.sum_duplicates()
-    csr.eliminate_zeros()
-    csr.sort_indices()
-    return csr
-
-
-def _matrix_of(X: Any, names: dict | None = None) -> tuple[Any, dict | None]:
-    """X as a matrix of numbers, dense or sparse; for dicts also the column of each feature, which may go on `names`."""
-    if isinstance(X, list | tuple) and all(isinstance(x, Mapping) for x in X):
-        return _matrix_of_dicts(X, {} if names is None else dict(names))
-    arguments.require_unmasked("X", X)
-    matrix = X if sp.issparse(X) else np.asarray(X)
-    if matrix.ndim != 2:
-        raise ValueError(f"X has shape {matrix.shape}; examples are the rows of a 2-D array (examples, features)")
-    if matrix.dtype.kind not in "fiub":
-        raise TypeError(f"X has dtype {matrix.dtype}; features must be numbers")
-    return (sp.csr_matrix(matrix) if sp.issparse(matrix) else matrix), None
-
-
-def _matrix_of_dicts(X: Sequence[Mapping], columns: dict) -> tuple[sp.csr_matrix, dict]:
-    starts, indices, values = [0], [], []
-    for row, x in enumerate(X):
-        for name, value in x.items():
-            if isinstance(value, str | bytes) or np.ndim(value) != 0:
-                raise TypeError(f"feature {name!r} in row {row} is {value!r}; features must be numbers")
-            indices.append(columns.setdefault(name, len(columns)))
-            values.append(float(value))
-        starts.append(len(indices))
-    return sp.csr_matrix((np.array(values, float), indices, starts), shape=(len(X), len(columns))), columns
+def _matrix_of(X: Any, columns: dict) -> tuple[Any, dict | None]:
+    """X as a matrix of numbers; for dicts also the column of each feature, beginning with the given ones."""
+    return inputs.matrix_of_dicts(X, columns) if inputs.are_dicts(X) else (inputs.matrix_of(X), None)
 
 
 def _require_small(sq: np.ndarray, kernel: Kernel) -> None:

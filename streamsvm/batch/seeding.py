@@ -51,8 +51,9 @@ from scipy.linalg import lapack
 
 from streamsvm.batch import path as exact
 from streamsvm.batch import smo
+from streamsvm.batch.options import DEFAULTS, SolverOptions
 from streamsvm.batch.rows import NO_ROWS, NOBODY, ROWS_FOR_PRODUCT, RowStore, diagonal_of, row_at, rows_of
-from streamsvm.batch.smo import Options, Solution
+from streamsvm.batch.smo import Solution
 from streamsvm.batch.steps import BLOCK, View, kernel_among, subtract_rows
 from streamsvm.core._jit import compiled, inner
 from streamsvm.core._simd import fmax, fmin
@@ -598,7 +599,7 @@ C_SEEDS: dict[str, CSeed] = {
 
 
 def solve_from(
-    previous: Solution, start: Start, lower: np.ndarray, upper: np.ndarray, options: Options = smo.DEFAULTS
+    previous: Solution, start: Start, lower: np.ndarray, upper: np.ndarray, options: SolverOptions = DEFAULTS
 ) -> Solution:
     """Train from a start.  One that is optimal already costs one look at its gradient."""
     top, bottom, bias, _ = survey(start.beta, start.g, lower, upper)

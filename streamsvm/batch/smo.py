@@ -45,20 +45,19 @@ vector machines", for what may be shrunk; Glasmachers, "The Planning-Ahead SMO A
 
 import warnings
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from streamsvm.batch.newton import MAX_FREE, Newton
+from streamsvm.batch.options import DEFAULTS, SolverOptions
 from streamsvm.batch.rows import NO_ROWS, Cache, RowStore
 from streamsvm.batch.steps import (
     BOTTOM,
     KINDS,
-    MAX_PLANNING,
     PLANNED,
     STEPS,
     TOP,
-    Rule,
     View,
     iterate,
     kernel_among,
@@ -73,35 +72,6 @@ from streamsvm.core.kernels import make_kernel
 
 MIN_CHUNK, MAX_CHUNK = 200, 1000  # pair steps between two looks at what may be shrunk
 WORTH_SHRINKING = 0.8  # the share of active examples up to which it pays to move them together
-MAX_STEPS = 20_000  # per example, beyond which rounding is all that moves
-
-
-class Options(NamedTuple):
-    """How to solve.
-
-    tol
-        How much a pair may violate the optimality conditions.
-    planning
-        Among how many recent working sets a planned step chooses the one that is to follow; 0: plain steps.
-    over_step
-        Factor on the Newton step of a pair that is not planned; 1.1 saves a few steps on most problems.
-    newton
-        Whether to take Newton steps on the free set.
-    shrinking
-        Whether to leave out bounded examples for the time being.
-    max_iterations
-        When to give up; None: after 20,000 pair steps per example.
-    """
-
-    tol: float = 1e-3
-    planning: int = 2
-    over_step: float = 1.0
-    newton: bool = True
-    shrinking: bool = True
-    max_iterations: int | None = None
-
-
-DEFAULTS = Options()
 
 
 @dataclass(frozen=True, eq=False)
@@ -179,7 +149,7 @@ class Solution:
 class _Training:
     """One problem while it is being solved."""
 
-    def __init__(self, store: RowStore, lower, upper, beta, g, options: Options) -> None:
+    def __init__(self, store: RowStore, lower, upper, beta, g, options: SolverOptions) -> None:
         self.store, self.options = store, options
         self.lower, self.upper, self.beta, self.g = lower, upper, beta, g
         self.outer: list[tuple[np.ndarray, np.ndarray]] = []  # who left at each shrinking, and beta at that time
@@ -269,9 +239,7 @@ class _Training:
 
     def run(self) -> bool:
         """Solve; whether the tolerance was reached."""
-        tol, planning, over_step, newton, shrinking, limit = self.options
-        limit = MAX_STEPS * max(100, len(self.beta)) if limit is None else limit
-        rule = Rule(float(tol), int(planning), float(over_step))
+        tol, limit, rule = self.options.tol, self.options.limit(len(self.beta)), self.options.rule
         done_since, chunk = 0, MIN_CHUNK
         while True:
             chunk = min(chunk, limit - int(self.tally[STEPS]))
@@ -292,11 +260,11 @@ class _Training:
                     iterate(self.store.data, self.view, rule, 0, self.tally)  # for the extremes
                     return not self.violation > tol
                 continue
-            if shrinking and done_since >= min(len(self.view.g), MAX_CHUNK):
+            if self.options.shrinking and done_since >= min(len(self.view.g), MAX_CHUNK):
                 self.shrink()
                 done_since = 0
             chunk = MAX_CHUNK
-            if newton:
+            if self.options.newton:
                 self.newton.after(self, done)
                 chunk = min(chunk, self.newton.wait(self))
 
@@ -321,7 +289,7 @@ def train(
     upper: np.ndarray,
     beta: np.ndarray | None = None,
     g: np.ndarray | None = None,
-    options: Options = DEFAULTS,
+    options: SolverOptions = DEFAULTS,
 ) -> Solution:
     """Solve a problem over the examples of a row store, from any feasible start.
 
@@ -436,7 +404,7 @@ def solve(
     held_out
         Examples to train without, as a mask or as numbers; `Solution.decision_values` has their decision values too.
     tol, planning, over_step, newton, shrinking, max_iterations
-        See `Options`.
+        See `SolverOptions`.
     cache_mb
         Megabytes for kernel rows.
     device
@@ -457,7 +425,16 @@ def solve(
     array([False, True])
     """
     arguments.require_positive("C", C)
-    options = _options(tol, planning, over_step, newton, shrinking, max_iterations)
+    options = SolverOptions(
+        tol=tol,
+        cache_mb=cache_mb,
+        device=device,
+        planning=planning,
+        over_step=over_step,
+        newton=newton,
+        shrinking=shrinking,
+        max_iterations=max_iterations,
+    )
     store = X if isinstance(X, RowStore) else _store(X, kernel, gamma, degree, coef0, cache_mb, device)
     signs = signs_of(y, len(store))
     boxes = _boxes(float(C), weights, len(store))
@@ -473,18 +450,6 @@ def solve(
             stacklevel=2,
         )
     return solution
-
-
-def _options(tol, planning, over_step, newton, shrinking, max_iterations) -> Options:
-    arguments.require_positive("tol", tol)
-    arguments.require_count("planning", planning, 0)
-    if planning > MAX_PLANNING:
-        raise ValueError(f"planning={planning!r} must be at most {MAX_PLANNING}")
-    if not isinstance(over_step, int | float) or not 1.0 <= over_step < 2.0:  # beyond 2 a step would lose
-        raise ValueError(f"over_step={over_step!r} must be at least 1 and below 2")
-    if max_iterations is not None:
-        arguments.require_count("max_iterations", max_iterations, 0)
-    return Options(tol, planning, over_step, bool(newton), bool(shrinking), max_iterations)
 
 
 def _store(X: Any, kernel: str, gamma: float, degree: int, coef0: float, cache_mb: float, device: str) -> RowStore:

@@ -46,7 +46,8 @@ from streamsvm.batch import smo
 from streamsvm.batch.ssvm_newton import Minimum, Problem, minimise
 from streamsvm.batch.ssvm_systems import Cholesky, InverseOfH, InverseOnS, Recomputed, Rows, System
 from streamsvm.core import arguments
-from streamsvm.core.kernels import LINEAR_KIND, POLYNOMIAL_KIND, RBF_KIND, Kernel, make_kernel
+from streamsvm.core.inputs import dense, finite_matrix_of
+from streamsvm.core.kernels import LINEAR_KIND, Kernel, kernel_values, make_kernel
 
 SOLVERS: dict[str, type[System]] = {
     "newton": Recomputed,
@@ -214,7 +215,7 @@ class SmoothSVM:
     def prepare(self, X: Any, y: Any, sample_weight: Any = None) -> Prepared:
         """The problem over these examples."""
         self._check()
-        matrix = matrix_of(X)
+        matrix = finite_matrix_of(X)
         n = matrix.shape[0]
         signs = smo.signs_of(y, n)
         classes = np.unique(np.asarray(y))
@@ -262,7 +263,7 @@ class SmoothSVM:
         """f(x) of each example, (n,); positive for the second class."""
         if not hasattr(self, "coef_"):
             raise RuntimeError("this SmoothSVM has learned nothing yet; call fit() first")
-        matrix = matrix_of(X)
+        matrix = finite_matrix_of(X)
         if matrix.shape[1] != self.n_features_in_:
             raise ValueError(f"X has {matrix.shape[1]} features; the model has learned from {self.n_features_in_}")
         features = matrix if self.basis_ is None else kernel_matrix(self._kernel, matrix, self.basis_)
@@ -303,40 +304,10 @@ class SmoothSVM:
 # ------------------------------------------------------------------------------------------------------------ features
 
 
-def matrix_of(X: Any) -> Any:
-    """X as a matrix of finite float64, dense or CSR."""
-    arguments.require_unmasked("X", X)
-    matrix = sp.csr_matrix(X) if sp.issparse(X) else np.asarray(X)
-    if matrix.ndim != 2 or 0 in matrix.shape:
-        raise ValueError(f"X has shape {matrix.shape}; examples are the rows of a 2-D array (examples, features)")
-    if matrix.dtype.kind not in "fiub":
-        raise TypeError(f"X has dtype {matrix.dtype}; features must be numbers")
-    matrix = matrix.astype(np.float64)
-    finite = np.isfinite(matrix.data if sp.issparse(matrix) else matrix)
-    if not finite.all():
-        raise ValueError("X holds NaN or infinity; features must be finite numbers")
-    return matrix
-
-
-def dense(matrix: Any) -> np.ndarray:
-    """The matrix as an array."""
-    return np.asarray(matrix.toarray() if sp.issparse(matrix) else matrix)
-
-
 def kernel_matrix(kernel: Kernel, X: Any, Z: Any) -> np.ndarray:
     """k(x, z) for each row of X with each row of Z, in float64."""
     with np.errstate(over="ignore", invalid="ignore"):
-        K = dense(X @ Z.T)
-        if kernel.kind == RBF_KIND:
-            K *= -2.0
-            K += _squares(X)[:, None]
-            K += _squares(Z)
-            np.maximum(K, 0.0, out=K)
-            K *= -kernel.gamma
-            np.exp(K, out=K)
-        else:
-            K = kernel.gamma * K + kernel.coef0
-            K = K**kernel.degree if kernel.kind == POLYNOMIAL_KIND else np.tanh(K)
+        K = kernel_values(kernel, dense(X @ Z.T), _squares(Z), _squares(X)[:, None])
     if not np.isfinite(K).all():
         raise ValueError("X holds numbers whose kernel values overflow; scale the features")
     return K

@@ -1,4 +1,4 @@
-"""What users give besides features: parameters, labels, weights and ids, checked and in the engine's form."""
+"""User input besides features: parameters, labels, weights, ids and times, checked and converted."""
 
 import datetime
 import itertools
@@ -10,20 +10,20 @@ from typing import Any
 import numpy as np
 
 LARGEST = sys.float_info.max
-LARGEST_BOX = 1e15  # of a coefficient: beyond, sums in double precision say nothing about a single example
-LARGEST_CACHE_MB = 1e9  # a petabyte; its bytes are counted in 63 bits
+LARGEST_BOX = 1e15  # of a coefficient: beyond it, sums in float64 lose a single example
+LARGEST_CACHE_MB = 1e9  # a petabyte; its bytes fit into 63 bits
 LARGEST_ID = 2**63 - 1
 
 
 def is_number(value: Any) -> bool:
-    """Whether this is a finite real number, and no bool."""
+    """Whether this is a finite real number and not a bool."""
     if isinstance(value, float | np.floating):
         return math.isfinite(value)
     return isinstance(value, int | np.integer) and not isinstance(value, bool) and bool(-LARGEST <= value <= LARGEST)
 
 
 def require_box(C: float, pos_weight: float) -> None:
-    """Raise a ValueError unless the coefficients of examples with weight 1 have bounds that are not too large."""
+    """Raise a ValueError if the bound on the coefficient of an example of weight 1 is too large."""
     if not C * max(1.0, pos_weight) <= LARGEST_BOX:
         raise ValueError(
             f"C={C!r} with pos_weight={pos_weight!r} is too large: a coefficient is at most {LARGEST_BOX:g}"
@@ -55,9 +55,15 @@ def require_cache(value: Any) -> None:
 
 
 def require_count(name: str, value: Any, minimum: int) -> None:
-    """Raise a ValueError that names the parameter unless it is a whole number from `minimum` on, of 63 bits."""
+    """Raise a ValueError that names the parameter unless it is a whole number of at least `minimum`, below 2^63."""
     if not isinstance(value, int | np.integer) or isinstance(value, bool) or not minimum <= value < 2**63:
-        raise ValueError(f"{name}={value!r} must be a whole number, at least {minimum}, of at most 63 bits")
+        raise ValueError(f"{name}={value!r} must be a whole number, at least {minimum} and below 2^63")
+
+
+def require_bool(name: str, value: Any) -> None:
+    """Raise a ValueError that names the parameter unless it is True or False."""
+    if not isinstance(value, bool):
+        raise ValueError(f"{name}={value!r} must be True or False")
 
 
 def require_seed(value: Any) -> None:
@@ -72,7 +78,7 @@ def _is_int64(value: Any) -> bool:
 
 
 def require_unmasked(name: str, values: Any) -> None:
-    """Raise a ValueError that names the argument if it is a masked array of which entries are masked."""
+    """Raise a ValueError that names the argument if it is a masked array with masked entries."""
     if isinstance(values, np.ma.MaskedArray) and np.ma.is_masked(values):
         places = np.argwhere(np.ma.getmaskarray(values))
         raise ValueError(
@@ -82,7 +88,7 @@ def require_unmasked(name: str, values: Any) -> None:
 
 
 def require_bounds(budget: Any, on_budget: Any, window: Any, kernel: str) -> None:
-    """Raise a ValueError that names the parameter unless these say how a model is bounded, or that it is not."""
+    """Raise a ValueError that names the parameter unless these are valid bounds of a model."""
     if budget is not None:
         require_count("budget", budget, 3)
     if on_budget not in ("remove", "project", "merge"):
@@ -91,13 +97,13 @@ def require_bounds(budget: Any, on_budget: Any, window: Any, kernel: str) -> Non
         raise ValueError(f'on_budget="merge" is for the kernels "rbf" and "linear", not {kernel!r}; use "project"')
     if isinstance(window, datetime.timedelta):
         if window <= datetime.timedelta(0):
-            raise ValueError(f"window={window!r} must be longer than nothing")
+            raise ValueError(f"window={window!r} must be a positive time")
     elif not (window is None or (isinstance(window, int | np.integer) and window >= 1 and window is not True)):
         raise ValueError(f"window={window!r} must be a whole number of examples, at least 1, or a timedelta")
 
 
 def label_of(y: Any) -> bool:
-    """Whether this is the label of the positive class."""
+    """Whether a label is that of the positive class."""
     if isinstance(y, bool | np.bool_):
         return bool(y)
     if isinstance(y, int | float | np.number) and y in (0, 1, -1):
@@ -200,32 +206,32 @@ def numbers_of(ids: Any) -> np.ndarray:
 
 
 def next_ids(first: int, n: int) -> np.ndarray:
-    """The numbers of examples that were given no ids, from `first` on."""
+    """The ids of n examples that came without ids, from `first` on."""
     require_ids_left(first, n)
     return np.arange(n) + first
 
 
 def require_ids_left(first: int, n: int) -> None:
-    """Raise a ValueError unless examples without ids can be numbered from `first` on."""
+    """Raise a ValueError unless there are n ids from `first` on."""
     if first + n - 1 > LARGEST_ID:
-        raise ValueError(f"ids=None: no numbers are left above the largest id, {first - 1}; give the examples ids")
+        raise ValueError(f"ids=None: no ids are left above the largest one, {first - 1}; give the examples ids")
 
 
 EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
 
 
 def time_of(t: Any) -> int:
-    """A time in microseconds since 1970; one without a zone is taken for UTC."""
+    """A time in microseconds since 1970; a time without a zone counts as UTC."""
     if isinstance(t, np.datetime64) and not np.isnat(t):
         return int(t.astype("datetime64[us]").astype(np.int64))
     if not isinstance(t, datetime.datetime) or t != t:
-        raise TypeError(f"t={t!r} must be a datetime: with a window of time every example needs its own")
+        raise TypeError(f"t={t!r} must be a datetime: with a window of time every example needs one")
     since = (t if t.tzinfo else t.replace(tzinfo=datetime.UTC)) - EPOCH
     return since // datetime.timedelta(microseconds=1)
 
 
 def times_of(t: Any, n: int) -> np.ndarray:
-    """Times of a batch in microseconds since 1970, (n,) int64."""
+    """The times of a batch in microseconds since 1970, (n,) int64."""
     if isinstance(t, datetime.datetime | np.datetime64) or np.ndim(t) == 0:
         return np.full(n, time_of(t))
     require_unmasked("t", t)

@@ -1,9 +1,9 @@
 """Blocks of queries: from features to kernel values.
 
-A block of queries is held in compressed rows (`Queries`): without explicit zeros, feature numbers rising.  For
-queries with mostly non-zero features the inner products with all members come from one float32 matrix product; for
-others the expansion's long vector additions are faster (where three features in ten are 0, measured), and no
-product is formed.  Both give the same bits, so a model does not depend on how a stream is cut into blocks.
+A block of queries is in compressed rows (`Queries`): without explicit zeros, feature numbers rising.  If most features
+are not 0, one float32 matrix product gives the inner products with all members.  If three in ten or more are 0
+(measured), the long vector additions of `rows` are faster.  Both give the same bits, so a model does not depend on how
+a stream is cut into blocks.
 
 ========  ============================================  =======  ================
 symbol    name                                          shape    dtype
@@ -18,20 +18,21 @@ G         inner products within the block               (B, B)   float32
 ========  ============================================  =======  ================
 """
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from streamsvm.core._jit import compiled, inner, inner_fma, inner_sum
-from streamsvm.core.expansion import COLUMNS, EVALUATIONS, SLOTS, STORAGE, Expansion, kernel_row
+from streamsvm.core.expansion import COLUMNS, EVALUATIONS, SLOTS, STORAGE, Expansion
 from streamsvm.core.kernels import Kernel, map_row
+from streamsvm.core.rows import kernel_row
 
 BLOCK = 256  # queries per block
 SLOTS_AT_ONCE = 2048  # whose inner products with four queries stay in the cache
 MIN_FEATURES = 16  # below, a matrix product gains nothing over vector additions
-LARGEST_SQUARED_NORM = 1e36  # of a query: far enough from float32's 3e38 for twice a sum of two
-MIN_DENSITY = 0.7  # of non-zero features, likewise
-FEW = 64  # features, which are put into order by insertion
+LARGEST_SQUARED_NORM = 1e36  # of a query: twice a sum of two must stay below float32's 3e38
+MIN_DENSITY = 0.7  # of non-zero features; likewise
+FEW = 64  # features; so many are sorted by insertion
 
 
 class Queries(NamedTuple):
@@ -43,17 +44,17 @@ class Queries(NamedTuple):
     sq: np.ndarray
 
     def part(self, t: int, end: int) -> "Queries":
-        """The queries from t on, before `end`."""
+        """The queries t..end."""
         own = slice(self.indptr[t], self.indptr[end])
         return Queries(self.indptr[t : end + 1] - own.start, self.indices[own], self.values[own], self.sq[t:end])
 
     @property
     def width(self) -> int:
-        """The first feature number that is above those of all queries."""
+        """The lowest feature number above those of all queries."""
         return int(self.indices.max(initial=-1)) + 1
 
     def n_within(self, width: int) -> int:
-        """How many queries come before the first that has a feature from this number on."""
+        """The number of queries before the first with a feature number of at least `width`."""
         beyond = self.indices >= width
         return int(np.searchsorted(self.indptr, np.argmax(beyond), "right")) - 1 if beyond.any() else len(self.sq)
 
@@ -83,7 +84,7 @@ def insert_features(indices, values):
 
 @inner
 def sort_by_bytes(indices, values):
-    """Radix sort, the lowest byte first: its time is that of so many features, in whatever order they come."""
+    """Radix sort, the lowest byte first: its time does not depend on the order."""
     n, largest, shift = indices.shape[0], 0, 0
     for t in range(n):
         largest = max(largest, indices[t])
@@ -104,7 +105,7 @@ def sort_by_bytes(indices, values):
 
 @inner
 def compress_example(s, columns, x):
-    """Compress one query into the expansion's member buffers; return its length and its squared norm."""
+    """Compress one query into the expansion's member buffers; return its number of features and squared norm."""
     indices, values = s.member_indices, s.member_values
     nnz, total, rising = 0, 0.0, True
     for d in range(x.shape[0]):
@@ -122,7 +123,7 @@ def compress_example(s, columns, x):
 
 @compiled
 def _compress_dense(X, columns, known, indptr, indices, values, sq):
-    """Without a branch on the value: where zeros and others alternate, wrong guesses take longer than the work."""
+    """Branches on no value: where zeros and others alternate, wrong branch guesses take longer than the work."""
     nnz = 0
     row = np.empty(X.shape[1], np.float32)
     for t in range(X.shape[0]):
@@ -172,7 +173,7 @@ def _cut(q: Queries, nnz: int) -> Queries:
 def from_dense(X: np.ndarray, columns: np.ndarray) -> Queries:
     """Compressed rows of a dense matrix (B, d) whose input d is the feature columns[d]."""
     q = _room(X.shape[0], X.size)
-    known = np.argsort(columns)[np.count_nonzero(columns < 0) :]  # the inputs in the order of their columns
+    known = np.argsort(columns)[np.count_nonzero(columns < 0) :]  # the known inputs in the order of their columns
     return _cut(q, _compress_dense(X, columns, known, *q))
 
 
@@ -185,17 +186,6 @@ def from_sparse(starts: np.ndarray, inputs: np.ndarray, data: np.ndarray, column
 def is_binary_block(q: Queries) -> bool:
     """Whether every feature of every query is 0 or 1."""
     return bool(np.all(q.values == 1.0))
-
-
-def load_cupy() -> Any:
-    """CuPy, imported when a device is first asked for; `streamsvm.core.device` works with it."""
-    try:
-        import cupy
-    except ImportError as error:
-        raise ImportError(
-            f'CuPy cannot be imported ({error}); pip install "streamsvm[gpu12]" for CUDA 12, "streamsvm[gpu13]" for 13'
-        ) from error
-    return cupy
 
 
 # ------------------------------------------------------------------------------------------------------ inner products

@@ -1,11 +1,8 @@
-"""What the stored arrays of an expansion must be, before compiled code, which checks no bounds, works on them.
+"""The checks of an expansion's stored arrays before compiled code, which checks no bounds, works on them.
 
-A snapshot's checksum shows damage, but anybody can compute one.  So nothing is taken on trust: not how many there are
-of anything, nor where anything is, nor that a coefficient is in its box.  What passes is a model that learns, predicts
-and forgets as any other, if not one that ever was.
+A snapshot's checksum shows damage, but an attacker can compute one.  So these checks trust nothing: no count, no place,
+no coefficient.  Arrays that pass are a model that learns, predicts and forgets like any other.
 """
-
-from collections.abc import Mapping
 
 import numpy as np
 
@@ -28,52 +25,32 @@ from streamsvm.core.expansion import (
     WIDE,
     WIDTH,
 )
-from streamsvm.core.kernels import LARGEST_KERNEL_VALUE, LINEAR_KIND, POLYNOMIAL_KIND, RBF_KIND, Kernel
-from streamsvm.core.snapshot import LARGEST_COUNT, SnapshotError
+from streamsvm.core.kernels import LARGEST_KERNEL_VALUE, Kernel, self_products
+from streamsvm.core.snapshot import LARGEST_COUNT, Arrays, require, require_array, require_finite
 
-LARGEST_BOX = 1e18  # of a member that others have joined, each with `arguments.LARGEST_BOX` at most
-LARGEST_MATRIX = 2**32  # entries beyond which a snapshot may say that a sparse matrix is compressed
+LARGEST_BOX = 1e18  # of a merged member; each of its parts has `arguments.LARGEST_BOX` at most
+LARGEST_MATRIX = 2**32  # entries; the largest limit for compressing that a snapshot may state
 ROUNDING, TINY = 1e-5, 1e-37  # of a squared norm in float32
 DTYPES = {"y": np.int8, "ids": np.int64, "born": np.int64, "sq": np.float32}
 OF_SLOTS = ("alpha", "g", "lo", "hi", "up", "down", "self_k", *DTYPES)
 
-Arrays = Mapping[str, np.ndarray]
-
-
-def require(condition: object, problem: str) -> None:
-    """Raise a SnapshotError unless the condition is true."""
-    if not condition:
-        raise SnapshotError(f"the snapshot's content is invalid: {problem}")
-
-
-def require_array(arrays: Arrays, name: str, dtype: type, shape: tuple[int, ...]) -> np.ndarray:
-    """The array of that name, which must have this type and shape."""
-    require(name in arrays, f"the array {name!r} is missing")
-    found = arrays[name]
-    require(
-        found.dtype == dtype and found.shape == shape,
-        f"the array {name!r} is {found.dtype} of shape {found.shape}; {np.dtype(dtype)} of shape {shape} is needed",
-    )
-    return found
-
-
-def require_finite(arrays: Arrays, *names: str) -> None:
-    """Raise a SnapshotError unless all numbers of these arrays are finite."""
-    for name in names:
-        require(np.isfinite(arrays[name]).all(), f"{name!r} holds numbers that are not finite")
-
 
 def validate(arrays: Arrays, kernel: Kernel, n_features: int) -> None:
-    """Raise a SnapshotError that says what is wrong, unless these are the arrays of an expansion.
+    """Check that these are the arrays of an expansion.
 
     Parameters
     ----------
     arrays
-        As `storage.dump` gives them.
+        The arrays, as `dumping.dump` makes them.
     kernel
-        The model's.
+        The model's kernel.
     n_features
-        How many features have names.
+        The number of named features.
+
+    Raises
+    ------
+    SnapshotError
+        If they are not the arrays of an expansion.
     """
     _require_shapes(arrays, n_features)
     _require_counts(arrays, n_features)
@@ -83,7 +60,7 @@ def validate(arrays: Arrays, kernel: Kernel, n_features: int) -> None:
 
 
 def validate_union(arrays: Arrays, kernel: Kernel, n_features: int, n_seen: int) -> None:
-    """The same for the vectors of several classes, of which `online.union` says what is in use."""
+    """Check the arrays of the union of several classes, see `online.union`."""
     _require_shapes(arrays, n_features)
     _require_counts(arrays, n_features)
     require_finite(arrays, "hi")
@@ -114,8 +91,8 @@ def _require_counts(arrays: Arrays, n_features: int) -> None:
         f"'counts' is {counts.dtype} of shape {counts.shape}; {COUNTS} numbers are needed",
     )
     holes = int(np.count_nonzero(arrays["y"] == 0))
-    require(counts[SLOTS] == n, f"it says {counts[SLOTS]} slots and has {n}")
-    require(counts[HOLES] == holes, f"it says {counts[HOLES]} holes and has {holes}")
+    require(counts[SLOTS] == n, f"it states {counts[SLOTS]} slots and has {n}")
+    require(counts[HOLES] == holes, f"it states {counts[HOLES]} holes and has {holes}")
     require(BITS <= counts[STORAGE] <= COMPRESSED, f"its storage has the unknown number {counts[STORAGE]}")
     require(0 <= counts[WIDTH] <= n_features, f"its members have {counts[WIDTH]} features of {n_features}")
     require(0 < counts[WIDE] <= LARGEST_MATRIX, f"it compresses a matrix of {counts[WIDE]} entries")
@@ -150,21 +127,21 @@ def _require_extremes(arrays: Arrays) -> None:
 
 
 def _require_examples(arrays: Arrays, kernel: Kernel) -> None:
-    """The features, squared norms and kernel values k(x, x) of all slots."""
+    """Check the features, squared norms and kernel values k(x, x) of all slots."""
     starts, storage = arrays["starts"], int(arrays["counts"][STORAGE])
     require(starts[0] == 0 and np.all(np.diff(starts) >= 0), "'starts' does not rise from 0")
     sums = _compressed_sums(arrays) if storage == COMPRESSED else _matrix_sums(arrays, storage)
     sq = arrays["sq"].astype(np.float64)
     require(np.all((sq >= 0.0) & (sq < LARGEST_SQUARED_NORM)), "a squared norm is negative or too large")
     require(np.all(np.abs(sq - sums) <= ROUNDING * sums + TINY), "'sq' does not fit the features")
-    expected, scale = _self_products(kernel, sq)
-    self_k = arrays["self_k"]
+    self_k, expected = arrays["self_k"], self_products(kernel, sq)
+    scale = self_products(kernel._replace(coef0=abs(kernel.coef0)), sq)  # before the terms of k cancel
     require(np.all(np.abs(self_k - expected) <= 1e-9 * scale), "'self_k' does not fit the features and the kernel")
     require(np.all(np.abs(self_k) <= LARGEST_KERNEL_VALUE), "a kernel value is too large")
 
 
 def _compressed_sums(arrays: Arrays) -> np.ndarray:
-    """The sums of squares over each slot's features, after these were checked."""
+    """Check the compressed features; the sum of squares over the features of each slot."""
     starts, nnz = arrays["starts"], int(arrays["starts"][-1])
     indices = require_array(arrays, "sparse_indices", np.int32, (nnz,))
     values = require_array(arrays, "sparse_values", np.float32, (nnz,))
@@ -177,7 +154,7 @@ def _compressed_sums(arrays: Arrays) -> np.ndarray:
 
 
 def _matrix_sums(arrays: Arrays, storage: int) -> np.ndarray:
-    """The same from a feature-major matrix."""
+    """Check the feature-major matrix; the sum of squares over the features of each slot."""
     width, n = int(arrays["counts"][WIDTH]), len(arrays["y"])
     rows = len(arrays["features"]) if "features" in arrays and arrays["features"].ndim == 2 else width
     require(width <= rows <= arrays["n_features"][0], f"the matrix has {rows} rows for {width} features")
@@ -191,16 +168,3 @@ def _matrix_sums(arrays: Arrays, storage: int) -> np.ndarray:
         nnz += row != 0
     require(np.array_equal(nnz, np.diff(arrays["starts"])), "'starts' does not fit the features")
     return sums
-
-
-def _self_products(kernel: Kernel, sq: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """k(x, x) from squared norms, and the size of the numbers it is computed from."""
-    if kernel.kind == RBF_KIND:
-        return np.ones(len(sq)), np.ones(len(sq))
-    if kernel.kind == LINEAR_KIND:
-        return sq, sq
-    z, scale = kernel.gamma * sq + kernel.coef0, kernel.gamma * sq + abs(kernel.coef0)
-    if kernel.kind == POLYNOMIAL_KIND:
-        with np.errstate(over="ignore"):
-            return z**kernel.degree, scale**kernel.degree
-    return np.tanh(z), np.ones(len(sq))

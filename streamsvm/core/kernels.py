@@ -1,24 +1,25 @@
-"""Kernels: what they are, and their evaluation over a whole row at once.
+"""Kernels: what they are, and their formulas for compiled code, for numpy and for a GPU.
 
-A kernel of this engine is a function of the inner product and, for RBF, of the squared norms:
+A kernel is a function of the inner product and, for RBF, of the squared norms:
 
     RBF         k(x, z) = exp(-gamma ||x - z||^2),   ||x - z||^2 = <x, x> + <z, z> - 2 <x, z>
     Linear      k(x, z) = <x, z>
     Polynomial  k(x, z) = (gamma <x, z> + coef0)^degree
     Sigmoid     k(x, z) = tanh(gamma <x, z> + coef0)       (not positive definite for every gamma and coef0)
 
-So a row of kernel values is a row of inner products mapped elementwise.  All four are one type, `Kernel`, told apart by
-a number: compiled code then exists once, not once for each kernel, which keeps the first call short; the test on the
-number is made once per row.
+So a row of kernel values is a row of inner products, mapped elementwise.  All kernels are of one type, `Kernel`, with a
+number for the kind.  Compiled code then exists once for all kinds, and tests the number once per row.
 
-========  ===========================  ==========  =======
-symbol    name                         shape       dtype
-========  ===========================  ==========  =======
-row       inner products, then values  (n,)        float32
-sq        squared norms of the rows'   (n,)        float32
-          examples
-sq_x      squared norm of the query    scalar      float32
-========  ===========================  ==========  =======
+A new kernel needs a name in `NAMES`, and its formula in `map_row`, `map_row64`, `self_product`,
+`kernel_values` and `FORMULAS`.
+
+========  ============================================  ==========  ==================
+symbol    name                                          shape       dtype
+========  ============================================  ==========  ==================
+row       inner products, then kernel values            (n,)        float32 or float64
+sq        squared norms of the row's examples           (n,)        as the row
+sq_x      squared norm of the query                     scalar      as the row
+========  ============================================  ==========  ==================
 """
 
 import math
@@ -27,10 +28,16 @@ from typing import NamedTuple
 import numpy as np
 
 from streamsvm.core._jit import inner_fma
-from streamsvm.core._simd import float32_bits, float32_from_bits, fmax
+from streamsvm.core._simd import fmax
+from streamsvm.core.exponentials import exp32, exp64
 
 RBF_KIND, LINEAR_KIND, POLYNOMIAL_KIND, SIGMOID_KIND = 0, 1, 2, 3
 NAMES = ("rbf", "linear", "poly", "sigmoid")
+LARGEST_KERNEL_VALUE = 1e30  # of an example with itself; sums of such values are far from overflow in float64
+LARGEST_DEGREE = 1000  # each degree costs a multiplication for each kernel value
+LARGEST_PARAMETER = 1e30  # finite in float32
+ONE, TWO = np.float32(1.0), np.float32(2.0)
+TANH_MAX_32, TANH_MAX_64 = np.float32(10.0), 20.0  # beyond, tanh is 1 in this precision
 
 
 class Kernel(NamedTuple):
@@ -63,23 +70,25 @@ def Sigmoid(gamma: float = 1.0, coef0: float = 0.0) -> Kernel:
 
 
 def make_kernel(name: str, gamma: float = 1.0, degree: int = 3, coef0: float = 0.0) -> Kernel:
-    """The kernel of that name.
+    """Make a kernel by its name.
 
     Parameters
     ----------
     name
         ``"rbf"``, ``"linear"``, ``"poly"`` or ``"sigmoid"``.
     gamma
-        Scale of the inner product or of the squared distance; positive.
+        Scale of the inner product or of the squared distance; positive, at most 1e30.
     degree
         Degree of the polynomial; an integer from 1 to 1000.
     coef0
-        Constant term of the polynomial and the sigmoid.
+        Constant term of the polynomial and the sigmoid; from -1e30 to 1e30.
 
     Raises
     ------
     ValueError
         If the name is unknown or a parameter is out of its range.
+    TypeError
+        If a parameter is not a number.
 
     Examples
     --------
@@ -100,40 +109,12 @@ def make_kernel(name: str, gamma: float = 1.0, degree: int = 3, coef0: float = 0
     return Kernel(NAMES.index(name), float(gamma), float(coef0), int(degree))
 
 
-LOG2_E = np.float32(1.44269504088896341)
-LN2_HIGH = np.float32(0.693359375)  # few bits, so that k * LN2_HIGH is exact
-LN2_LOW = np.float32(-2.12194440e-4)
-ROUND = np.float32(12582912.0)  # 1.5 * 2^23: adding it rounds to an integer in the low bits
-# e^f = 1 + f + f^2 P(f) on |f| <= ln(2)/2, relative error below 1e-7
-P0, P1, P2 = np.float32(5.0000001201e-1), np.float32(1.6666665459e-1), np.float32(4.1665795894e-2)
-P3, P4, P5 = np.float32(8.3334519073e-3), np.float32(1.3981999507e-3), np.float32(1.9875691500e-4)
-EXP_MIN = np.float32(-87.0)  # e^-87 is still a normal number; smaller arguments are rounded up to it
-ONE, TWO = np.float32(1.0), np.float32(2.0)
-LARGEST_KERNEL_VALUE = 1e30  # of an example with itself; sums of such values are far from overflow in float64
-LARGEST_DEGREE = 1000  # each costs a multiplication for each kernel value
-LARGEST_PARAMETER = 1e30  # of a kernel: finite in float32
-TANH_MAX = np.float32(10.0)  # tanh is 1 in float32 beyond
-
-
-@inner_fma
-def exp32(x):
-    """e^x in float32 for x in [-87, 87], as plain arithmetic that vectorises."""
-    x = fmax(x, EXP_MIN)
-    k = x * LOG2_E + ROUND
-    f = x - (k - ROUND) * LN2_HIGH
-    f = f - (k - ROUND) * LN2_LOW
-    p = P5 * f + P4
-    p = p * f + P3
-    p = p * f + P2
-    p = p * f + P1
-    p = p * f + P0
-    e = p * f * f + f + ONE
-    return float32_from_bits(np.int32(float32_bits(e) + (float32_bits(k) << np.int32(23))))
+# ---------------------------------------------------------------------------------------------------- in compiled code
 
 
 @inner_fma
 def map_row(kernel, row, sq, sq_x):
-    """Turn a row of inner products <x, z_s> into kernel values k(x, z_s), in place."""
+    """Turn a float32 row of inner products <x, z_s> into kernel values k(x, z_s), in place."""
     gamma, coef0 = np.float32(kernel.gamma), np.float32(kernel.coef0)
     n = row.shape[0]
     if kernel.kind == RBF_KIND:
@@ -150,25 +131,38 @@ def map_row(kernel, row, sq, sq_x):
     elif kernel.kind == SIGMOID_KIND:
         for s in range(n):
             z = gamma * row[s] + coef0
-            z = fmax(-TANH_MAX, -fmax(-TANH_MAX, -z))
+            z = fmax(-TANH_MAX_32, -fmax(-TANH_MAX_32, -z))
             row[s] = ONE - TWO / (exp32(z + z) + ONE)
 
 
-def largest_self_product(kernel: Kernel, sq: np.ndarray) -> float:
-    """The largest |k(x, x)| among examples of these squared norms; it bounds every kernel value between them."""
-    if kernel.kind == LINEAR_KIND:
-        return float(np.max(sq, initial=0.0))
-    if kernel.kind == POLYNOMIAL_KIND:
-        with np.errstate(over="ignore"):
-            return float(
-                np.max(np.abs((kernel.gamma * sq.astype(np.float64) + kernel.coef0) ** kernel.degree), initial=0.0)
-            )
-    return 1.0
+@inner_fma
+def map_row64(kernel, row, sq, sq_x):
+    """Turn a float64 row of inner products <x, z_s> into kernel values k(x, z_s), in place.
+
+    It repeats `map_row`: numba caches no function that takes its precision as an argument.
+    """
+    gamma, coef0 = kernel.gamma, kernel.coef0
+    n = row.shape[0]
+    if kernel.kind == RBF_KIND:
+        for s in range(n):
+            row[s] = exp64(-gamma * fmax(sq_x + sq[s] - 2.0 * row[s], 0.0))
+    elif kernel.kind == POLYNOMIAL_KIND:
+        for s in range(n):
+            base = gamma * row[s] + coef0
+            power = base
+            for _ in range(kernel.degree - 1):
+                power = power * base
+            row[s] = power
+    elif kernel.kind == SIGMOID_KIND:
+        for s in range(n):
+            z = gamma * row[s] + coef0
+            z = fmax(-TANH_MAX_64, -fmax(-TANH_MAX_64, -z))
+            row[s] = 1.0 - 2.0 / (exp64(z + z) + 1.0)
 
 
 @inner_fma
 def self_product(kernel, sq_x):
-    """k(x, x) from the squared norm of x."""
+    """k(x, x) from the squared norm of x, in float64."""
     if kernel.kind == RBF_KIND:
         return 1.0
     if kernel.kind == LINEAR_KIND:
@@ -177,3 +171,48 @@ def self_product(kernel, sq_x):
     if kernel.kind == POLYNOMIAL_KIND:
         return z**kernel.degree
     return math.tanh(z)
+
+
+# ------------------------------------------------------------------------------------------------------------ in numpy
+
+
+def kernel_values(kernel: Kernel, P: np.ndarray, sq: np.ndarray, sq_x: np.ndarray) -> np.ndarray:
+    """Kernel values from float64 inner products P and the squared norms of both sides; may overwrite P."""
+    if kernel.kind == LINEAR_KIND:
+        return P
+    with np.errstate(over="ignore", invalid="ignore"):
+        if kernel.kind == RBF_KIND:
+            P *= -2.0
+            P += sq_x
+            P += sq
+            np.maximum(P, 0.0, out=P)
+            P *= -kernel.gamma
+            return np.exp(P, out=P)
+        P = kernel.gamma * P + kernel.coef0
+        return P**kernel.degree if kernel.kind == POLYNOMIAL_KIND else np.tanh(P)
+
+
+def self_products(kernel: Kernel, sq: np.ndarray) -> np.ndarray:
+    """k(x, x) in float64 for examples of these squared norms."""
+    if kernel.kind == RBF_KIND:
+        return np.ones(len(sq))
+    sq = np.array(sq, np.float64)
+    return kernel_values(kernel, sq, sq, sq)
+
+
+def largest_self_product(kernel: Kernel, sq: np.ndarray) -> float:
+    """The largest |k(x, x)| among examples of these squared norms; it bounds every kernel value between them."""
+    if kernel.kind in (RBF_KIND, SIGMOID_KIND):
+        return 1.0
+    return float(np.max(np.abs(self_products(kernel, sq)), initial=0.0))
+
+
+# ------------------------------------------------------------------------------------------------------------ on a GPU
+
+# In C, by the kernel's kind: k from the inner product p and the squared norms, for one element of the type `real`.
+FORMULAS = (
+    "exp(-gamma * max(sq + sq_q - 2 * p, {real}(0)))",
+    "p",
+    "pow(gamma * p + coef0, degree)",
+    "tanh(gamma * p + coef0)",
+)

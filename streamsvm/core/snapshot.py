@@ -1,4 +1,4 @@
-"""The container that models and checkpoints are stored in: named arrays and a JSON header, never pickle.
+"""The container of stored models and checkpoints: named arrays and a JSON header, never pickle.
 
 Layout (all integers little-endian)::
 
@@ -21,7 +21,7 @@ import os
 import re
 import struct
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from itertools import accumulate
 from pathlib import Path
 from typing import Any
@@ -35,16 +35,20 @@ LARGEST_COUNT = 2**62  # of examples: sums of two fit into 64 bits
 _PRELUDE = struct.Struct("<8sIQQ")
 _DIGEST_SIZE = hashlib.sha256().digest_size
 _ALIGNMENT = 64
-_MAX_DEPTH = 32  # of the header: what a parser stands beyond that depends on the interpreter
-_CONTAINER_BYTES = 6  # of the header for each list and object, beside the first thousand: one takes 60 in memory
+_MAX_DEPTH = 32  # of the header; beyond that, whether it can be parsed depends on the interpreter
+_CONTAINER_BYTES = 6  # of the header for each list and object after the first thousand: one takes 60 in memory
 _MAX_DIMENSIONS = 8
-_STRING = re.compile(rb'"(?:[^"\\]|\\.?)*"?', re.DOTALL)  # in JSON; one without an end goes to the end of the text
+_STRING = re.compile(rb'"(?:[^"\\]|\\.?)*"?', re.DOTALL)  # in JSON; an unfinished one goes to the end of the text
 _NO_BRACKETS = bytes(set(range(256)) - set(b"[]{}"))
+_STUMBLES = (ArithmeticError, AttributeError, LookupError, MemoryError, RecursionError, TypeError, ValueError)
 _DTYPES = frozenset({"|b1", "|i1", "|u1", "<i2", "<u2", "<i4", "<u4", "<i8", "<u8", "<f4", "<f8"})
 
 
+Arrays = Mapping[str, np.ndarray]
+
+
 class SnapshotError(ValueError):
-    """Bytes that are no usable snapshot, or content that a snapshot cannot hold."""
+    """The bytes are not a usable snapshot, or a snapshot cannot hold the content."""
 
 
 def pack(kind: str, meta: dict[str, Any], arrays: dict[str, np.ndarray]) -> bytes:
@@ -53,7 +57,7 @@ def pack(kind: str, meta: dict[str, Any], arrays: dict[str, np.ndarray]) -> byte
     Parameters
     ----------
     kind
-        What is stored, such as ``"LASVM"``; `unpack` insists on it.
+        The kind of content, such as ``"LASVM"``; `unpack` must be given the same.
     meta
         Plain values: dicts with string keys, lists, strings, numbers, booleans, None; no NaN or infinity.
     arrays
@@ -67,7 +71,7 @@ def pack(kind: str, meta: dict[str, Any], arrays: dict[str, np.ndarray]) -> byte
     Raises
     ------
     SnapshotError
-        If `meta` would not come back from JSON unchanged, or an array has another dtype.
+        If `meta` changes in JSON, or an array has another dtype.
 
     Examples
     --------
@@ -96,18 +100,18 @@ def unpack(data: bytes, kind: str) -> tuple[dict[str, Any], dict[str, np.ndarray
     data
         A snapshot.
     kind
-        The kind the caller can use.
+        The kind that the caller can use.
 
     Returns
     -------
     meta, arrays
-        As they were given to `pack`; the arrays are writable copies in native byte order.
+        The values given to `pack`; the arrays are writable copies in native byte order.
 
     Raises
     ------
     SnapshotError
-        If `data` is not a snapshot, comes from a format this version does not know, is truncated or damaged, is of
-        another kind, or describes arrays that cannot be.
+        If `data` is not a snapshot, has an unknown format, is truncated or damaged, is of another kind, or describes
+        impossible arrays.
     """
     header_length = _verify(data)
     header = _parse(data[_PRELUDE.size : _PRELUDE.size + header_length])
@@ -118,24 +122,90 @@ def unpack(data: bytes, kind: str) -> tuple[dict[str, Any], dict[str, np.ndarray
 
 
 @contextmanager
-def reading(kind: str) -> Iterator[None]:
-    """What goes wrong while the content of a snapshot is put to use is a SnapshotError that says so."""
+def guarded(
+    problem: str, error: type[ValueError] = SnapshotError, passing: tuple[type[Exception], ...] = ()
+) -> Iterator[None]:
+    """Raise one kind of error for everything that damaged content makes its reader raise.
+
+    A checksum finds damage to a file.  This finds content that was damaged before it was written, or by intent.
+
+    Parameters
+    ----------
+    problem
+        The beginning of the message, such as a path and what cannot be used.
+    error
+        The kind of error to raise.
+    passing
+        Other errors that already say what is wrong; these, `error` and `SnapshotError` pass unchanged.
+    """
     try:
         yield
-    except SnapshotError:
-        raise
-    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
-        problem = f"{error} is missing" if isinstance(error, KeyError) else str(error)
-        raise SnapshotError(f"the content of this {kind!r} snapshot is invalid: {problem[:500]}") from error
+    except _STUMBLES as stumble:
+        if isinstance(stumble, (SnapshotError, error, *passing)):
+            raise
+        reason = f"{stumble} is missing" if isinstance(stumble, KeyError) else str(stumble) or type(stumble).__name__
+        raise error(f"{problem}: {reason[:500]}") from stumble
 
 
-def field(meta: Mapping[str, Any], name: str, *types: type) -> Any:
-    """A value of a snapshot's meta, which must be of one of these types.
+def reading(kind: str) -> AbstractContextManager[None]:
+    """Raise a SnapshotError for everything that a snapshot's damaged content makes its reader raise."""
+    return guarded(f"the content of this {kind!r} snapshot is invalid")
+
+
+def require(condition: object, problem: str) -> None:
+    """Raise a SnapshotError unless the condition is true."""
+    if not condition:
+        raise SnapshotError(f"the snapshot's content is invalid: {problem}")
+
+
+def require_array(arrays: Arrays, name: str, dtype: type | str, shape: tuple[int | None, ...]) -> np.ndarray:
+    """Take an array from a snapshot, after a check of its type and shape.
+
+    Parameters
+    ----------
+    arrays
+        The arrays of the snapshot.
+    name
+        The name of this one.
+    dtype
+        Its dtype, or the kind of its dtype: ``"b"``, ``"i"``, ``"u"`` or ``"f"``.
+    shape
+        Its shape; None stands for any length.
 
     Raises
     ------
     SnapshotError
-        If it is missing, or something else.
+        If it is missing, or of another dtype or shape.
+
+    Examples
+    --------
+    >>> require_array({"alpha": np.array([0.5, -0.5])}, "alpha", "f", (None,))
+    array([ 0.5, -0.5])
+    """
+    require(name in arrays, f"the array {name!r} is missing")
+    found = arrays[name]
+    fits = found.dtype.kind == dtype if isinstance(dtype, str) else found.dtype == dtype
+    fits = fits and found.ndim == len(shape)
+    if not fits or any(wanted not in (None, n) for wanted, n in zip(shape, found.shape, strict=True)):
+        wanted = f"kind {dtype!r}" if isinstance(dtype, str) else str(np.dtype(dtype))
+        lengths = str(shape).replace("None", "any")
+        require(False, f"the array {name!r} is {found.dtype} of shape {found.shape}; it must be {wanted}, {lengths}")
+    return found
+
+
+def require_finite(arrays: Arrays, *names: str) -> None:
+    """Raise a SnapshotError unless all numbers of these arrays are finite."""
+    for name in names:
+        require(np.isfinite(arrays[name]).all(), f"{name!r} holds numbers that are not finite")
+
+
+def field(meta: Mapping[str, Any], name: str, *types: type) -> Any:
+    """Take a value from a snapshot's meta, after a check of its type.
+
+    Raises
+    ------
+    SnapshotError
+        If it is missing, or of none of these types.
 
     Examples
     --------
@@ -150,7 +220,7 @@ def field(meta: Mapping[str, Any], name: str, *types: type) -> Any:
 
 
 def count(meta: Mapping[str, Any], name: str) -> int:
-    """A value of a snapshot's meta, which must be a count."""
+    """Take a count from a snapshot's meta, or raise a SnapshotError."""
     value: int = field(meta, name, int)
     if not 0 <= value <= LARGEST_COUNT:
         raise SnapshotError(f"{name!r} in the snapshot is {value}; it must be a count, at most 2^62")
@@ -158,7 +228,7 @@ def count(meta: Mapping[str, Any], name: str) -> int:
 
 
 def kind_of(data: bytes) -> str:
-    """What is stored in a snapshot, as `unpack` wants to hear it.
+    """The kind of a snapshot, for `unpack`.
 
     Raises
     ------
@@ -175,10 +245,10 @@ def kind_of(data: bytes) -> str:
 
 
 def write_atomic(path: str | os.PathLike[str], data: bytes) -> None:
-    """Replace a file by new content, so that a crash at any moment leaves either the old file or the new one.
+    """Replace a file by new content: a crash at any moment leaves either the old file or the new one.
 
-    The data go to a hidden temporary file in the same folder, which is synced and then renamed. Its name is fixed, so
-    crashes leave at most one behind; two processes must not write the same path at once.
+    The data go to a hidden temporary file in the same folder, which is synced and then renamed.  Its name is fixed, so
+    crashes leave at most one behind.  Two processes must not write the same path at once.
 
     Parameters
     ----------
@@ -246,7 +316,7 @@ def _raw(name: str, array: np.ndarray) -> np.ndarray:
 
 
 def _header(kind: str, meta: dict[str, Any], raw: dict[str, np.ndarray]) -> tuple[bytes, int]:
-    """The JSON header, and the length of the arrays it describes; offsets count from the first array."""
+    """The JSON header, and the length of its arrays; offsets count from the first array."""
     entries, offset = [], 0
     for name, array in raw.items():
         entries.append({"name": name, "dtype": array.dtype.str, "shape": list(array.shape), "offset": offset})
@@ -278,7 +348,7 @@ def _sha256(chunks: Iterable[bytes | memoryview]) -> bytes:
 
 
 def _sync_folder(folder: Path) -> None:
-    """Make a rename in the folder durable; only POSIX systems can open a folder for that."""
+    """Make a rename in the folder durable; only POSIX systems can open a folder for this."""
     if os.name != "posix":
         return
     descriptor = os.open(folder, os.O_RDONLY)
@@ -292,7 +362,7 @@ def _sync_folder(folder: Path) -> None:
 
 
 def _verify(data: bytes) -> int:
-    """Check everything that does not need the header's content; return the header's length."""
+    """Check the bytes around the header's content; return the header's length."""
     if len(data) < _PRELUDE.size or data[: len(MAGIC)] != MAGIC:
         raise SnapshotError(f"not a streamsvm snapshot: {len(data)} bytes beginning with {data[:8]!r}")
     _, number, header_length, total = _PRELUDE.unpack_from(data)
@@ -322,7 +392,7 @@ def _parse(text: bytes) -> dict[str, Any]:
 
 
 def _require_simple(text: bytes) -> None:
-    """Refuse a header that is nested too deeply, or that takes many times its length in memory."""
+    """Refuse a header that is nested too deeply, or takes many times its length in memory."""
     brackets = _STRING.sub(b"", text).translate(None, _NO_BRACKETS)
     if len(brackets) // 2 > 1000 + len(text) // _CONTAINER_BYTES:
         raise SnapshotError(f"snapshot header has too many lists and objects for its {len(text)} bytes")
@@ -335,24 +405,24 @@ def _no_number(name: str) -> None:
 
 
 def _arrays(data: bytes, body_start: int, entries: list[Any]) -> dict[str, np.ndarray]:
-    """The arrays by name.  They lie one after the other, so that they take no more memory than the snapshot."""
+    """The arrays by name.  They lie end to end, so that they take no more memory than the snapshot."""
     arrays: dict[str, np.ndarray] = {}
     expected = 0
     for entry in entries:
         name, offset, array = _array(data, body_start, entry)
         if name in arrays or offset != expected:
-            raise SnapshotError(f"array {name!r} at offset {offset} is there twice, or not behind the one before it")
+            raise SnapshotError(f"array {name!r} at offset {offset} occurs twice, or does not follow the one before")
         arrays[name], expected = array, offset + _aligned(array.nbytes)
     return arrays
 
 
 def _array(data: bytes, body_start: int, entry: Any) -> tuple[str, int, np.ndarray]:
-    """Name, place and writable copy of an array; the checksum guards against damage, this against a strange writer."""
+    """Name, place and writable copy of an array, after checks against a faulty or hostile writer."""
     match entry:
         case {"name": str(name), "dtype": str(code), "shape": [*shape], "offset": int(offset)}:
             pass
         case _:
-            raise SnapshotError(f"snapshot header has a strange array entry: {str(entry)[:200]}")
+            raise SnapshotError(f"snapshot header has an invalid array entry: {str(entry)[:200]}")
     if code not in _DTYPES:
         raise SnapshotError(_refused(name, code))
     if len(shape) > _MAX_DIMENSIONS:

@@ -1,16 +1,14 @@
-"""Room for an expansion: making, widening, squeezing, dumping and restoring its arrays.
+"""Room for an expansion: making, widening and squeezing its arrays.
 
 Everything that allocates or moves memory is here, in plain numpy, and runs between two calls of compiled code.
 """
 
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
 from streamsvm.core.expansion import (
-    APPENDED,
     CACHE_BYTES,
     COLUMNS,
     COMPRESSED,
@@ -21,7 +19,6 @@ from streamsvm.core.expansion import (
     HAND,
     HOLES,
     LISTED,
-    MIN_ROWS,
     ROWS,
     SLOT_DOWN,
     SLOT_UP,
@@ -33,21 +30,18 @@ from streamsvm.core.expansion import (
     is_binary,
     is_wide,
     many_unlisted,
-    shift_rows,
     too_many_holes,
-    wants_rows,
 )
-from streamsvm.core.integrity import validate, validate_union
-from streamsvm.core.kernels import Kernel
+from streamsvm.core.rows import MIN_ROWS, shift_rows, wants_rows
 
 MIN_SLOTS, MIN_FEATURES = 64, 4
-WIDE_BYTES = 4 << 20  # of a feature-major float32 matrix, from which on it is compressed if it is sparse
-SAVED = ("alpha", "g", "lo", "hi", "up", "down", "y", "ids", "born", "sq", "self_k")
+WIDE_BYTES = 4 << 20  # a larger feature-major float32 matrix is compressed if it is sparse
+SAVED = ("alpha", "g", "lo", "hi", "up", "down", "y", "ids", "born", "sq", "self_k")  # the arrays of a snapshot
 PER_SLOT = (*SAVED, "serial")
 
 
 def empty(cache_bytes: int, n_slots: int = MIN_SLOTS, n_features: int = MIN_FEATURES) -> Expansion:
-    """An expansion without members, its features taken for binary until another value is seen."""
+    """An expansion without members; its features count as binary until another value arrives."""
     N, D, R = n_slots, n_features, MIN_ROWS
     s = Expansion(
         **{name: np.zeros(N) for name in ("alpha", "g", "lo", "hi", "up", "down", "self_k")},
@@ -84,7 +78,7 @@ def empty(cache_bytes: int, n_slots: int = MIN_SLOTS, n_features: int = MIN_FEAT
 
 
 def find_extremes(s: Expansion) -> None:
-    """The most violating pair from scratch: largest g that may rise, smallest g that may fall."""
+    """Find the most violating pair from scratch: the largest g that may rise, the smallest g that may fall."""
     n = int(s.counts[SLOTS])
     rising, falling = np.flatnonzero(s.up[:n] == 0.0), np.flatnonzero(s.down[:n] == 0.0)
     s.extremes[:] = -FORBIDDEN, FORBIDDEN
@@ -98,7 +92,7 @@ def find_extremes(s: Expansion) -> None:
 
 
 def n_members(s: Expansion) -> int:
-    """How many examples the expansion holds."""
+    """The number of examples that the expansion holds."""
     return int(s.counts[SLOTS] - s.counts[HOLES])
 
 
@@ -112,18 +106,18 @@ def features_of(s: Expansion, slot: int) -> tuple[np.ndarray, np.ndarray]:
     if s.counts[STORAGE] == COMPRESSED:
         own = slice(int(s.starts[slot]), int(s.starts[slot + 1]))
         return s.sparse_indices[own].copy(), s.sparse_values[own].copy()
-    column = _features(s)[:, slot]
+    column = feature_matrix(s)[:, slot]
     indices = np.flatnonzero(column).astype(np.int32)
     return indices, column[indices].astype(np.float32)
 
 
 def rows_of(s: Expansion, slots: np.ndarray, n_features: int) -> sp.csr_matrix:
-    """The features of some members as the rows of a sparse float32 matrix, which has room for all of them."""
+    """The features of some members as the rows of a sparse float32 matrix, (len(slots), n_features)."""
     if s.counts[STORAGE] == COMPRESSED:
         shape = int(s.counts[SLOTS]), n_features
-        everyone = sp.csr_matrix((s.sparse_values, s.sparse_indices, s.starts[: shape[0] + 1]), shape=shape, copy=False)
-        return everyone[slots]
-    features = _features(s)[: s.counts[WIDTH], slots].T
+        every = sp.csr_matrix((s.sparse_values, s.sparse_indices, s.starts[: shape[0] + 1]), shape=shape, copy=False)
+        return every[slots]
+    features = feature_matrix(s)[: s.counts[WIDTH], slots].T
     row, column = np.nonzero(features)
     starts = np.searchsorted(row, np.arange(len(slots) + 1))
     values = features[row, column].astype(np.float32)
@@ -136,9 +130,9 @@ def rows_of(s: Expansion, slots: np.ndarray, n_features: int) -> sp.csr_matrix:
 def reserve(s: Expansion, n_new: int, n_features: int, binary: bool, nnz: int, width: int | None = None) -> Expansion:
     """Make room for `n_new` more slots with `nnz` non-zero features and for `n_features` features in all.
 
-    The matrix gets rows for the features that were noted, and for those below `width` (default: all).  Squeezes holes,
-    widens or compresses the features (no longer `binary`, or too wide), lets the cache grow: everything that allocates
-    or moves memory happens here, between two calls of compiled code.  All but the cached rows of `s` is as before.
+    Squeezes holes out, widens or compresses the features (no longer `binary`, or too wide) and lets the cache grow.
+    The matrix gets rows for the features that were noted and for those below `width` (default: all).  Of `s` itself
+    only the cached rows change.
     """
     width = max(n_features if width is None else width, int(s.counts[WIDTH]))
     s = s._replace(counts=s.counts.copy())
@@ -150,29 +144,29 @@ def reserve(s: Expansion, n_new: int, n_features: int, binary: bool, nnz: int, w
     if not binary and is_binary(s):
         s = _real_valued(s)
     if n + n_new > s.alpha.shape[0]:
-        s = _more_slots(s, _slots_for(n + n_new))
+        s = _more_slots(s, slots_for(n + n_new))
     if n_features > s.member_indices.shape[0]:
-        s = _more_features(s, _doubled(s.member_indices.shape[0], n_features))
-    if s.counts[STORAGE] != COMPRESSED and width > len(_features(s)):
-        s = s._replace(**_grown_features(s, _doubled(len(_features(s)), width), s.alpha.shape[0]))
+        s = more_features(s, doubled(s.member_indices.shape[0], n_features))
+    if s.counts[STORAGE] != COMPRESSED and width > len(feature_matrix(s)):
+        s = s._replace(**_grown_features(s, doubled(len(feature_matrix(s)), width), s.alpha.shape[0]))
     if s.counts[STORAGE] == COMPRESSED:
         if s.starts[n] + nnz > s.sparse_indices.shape[0]:
             s = _more_nonzeros(s, int(s.starts[n] + nnz) * 3 // 2)
         if many_unlisted(s.counts) or len(s.lists) <= n_features:
-            s = _list_features(s)
+            s = list_features(s)
     if wants_rows(s.counts, s.rows) or s.counts[ROWS] + n_new > s.rows.shape[0]:
         s = _more_rows(s, max(s.rows.shape[0] * 5 // 4, int(s.counts[ROWS]) + n_new))
     return s
 
 
-def _doubled(size: int, needed: int) -> int:
+def doubled(size: int, needed: int) -> int:
     while size < needed:
         size *= 2
     return size
 
 
-def _slots_for(needed: int) -> int:
-    """Half as much again, as an odd multiple of 64: the features of one slot must not share a cache set."""
+def slots_for(needed: int) -> int:
+    """Half as many again, as an odd multiple of 64: the features of one slot must not share a cache set."""
     return (needed * 3 // 2 // 64 + 1 | 1) * 64
 
 
@@ -184,7 +178,7 @@ def _more_slots(s: Expansion, N: int) -> Expansion:
 
     s = s._replace(
         **{name: longer(getattr(s, name)) for name in PER_SLOT},
-        **_grown_features(s, len(_features(s)), N),
+        **_grown_features(s, len(feature_matrix(s)), N),
         starts=longer(s.starts, size=N + 1),
         row_of=longer(s.row_of, -1),
         scratch=np.zeros(N, np.float32),
@@ -194,9 +188,9 @@ def _more_slots(s: Expansion, N: int) -> Expansion:
 
 
 def row_width(s: Expansion, width: int, n_rows: int) -> Expansion:
-    """Give cached rows another width, and the cache room for `n_rows` as far as its bytes allow; others are dropped.
+    """Give cached rows another width, and the cache room for `n_rows` as far as its bytes allow; drops the others.
 
-    In place: memory that was never touched costs more than the arithmetic on it.
+    It works in place: fresh memory costs more than the arithmetic on it.
     """
     R, old_width, rows = _allowed_rows(s, width, n_rows), s.rows.shape[1], _own(s.rows)
     used = min(int(s.counts[ROWS]), R)
@@ -223,12 +217,12 @@ def _more_rows(s: Expansion, n_rows: int) -> Expansion:
     if not s.counts[ROWS]:
         return _with_rows(s, np.empty(shape, np.float32))
     rows = _own(s.rows)
-    rows.resize(shape, refcheck=False)  # grows in place; nobody else looks at it
+    rows.resize(shape, refcheck=False)  # grows in place: no other array shares the memory
     return _with_rows(s, rows)
 
 
 def _own(rows: np.ndarray) -> np.ndarray:
-    """The rows in memory of their own, which can be resized: unpickled arrays may borrow theirs."""
+    """The rows in memory that can be resized; unpickled arrays may borrow theirs."""
     return rows if rows.flags.owndata else rows.copy()
 
 
@@ -248,7 +242,7 @@ def _with_rows(s: Expansion, rows: np.ndarray) -> Expansion:
     )
 
 
-def _more_features(s: Expansion, D: int) -> Expansion:
+def more_features(s: Expansion, D: int) -> Expansion:
     return s._replace(
         member_indices=np.zeros(D, np.int32),
         member_values=np.zeros(D, np.float32),
@@ -257,10 +251,10 @@ def _more_features(s: Expansion, D: int) -> Expansion:
 
 
 def _grown_features(s: Expansion, D: int, N: int) -> dict[str, np.ndarray]:
-    """The feature-major matrix with another shape.  Memory that no member has used is not touched, and so not taken."""
+    """The feature-major matrix with another shape; it leaves untouched memory untouched, so that none is taken."""
     if s.counts[STORAGE] == COMPRESSED:
         return {}
-    a, used = _features(s), np.s_[: s.counts[WIDTH], : s.counts[SLOTS]]
+    a, used = feature_matrix(s), np.s_[: s.counts[WIDTH], : s.counts[SLOTS]]
     out = np.zeros((D, N), a.dtype)
     out[: len(a)][used] = a[used]
     return {"bits" if is_binary(s) else "columns": out}
@@ -286,11 +280,11 @@ def _more_nonzeros(s: Expansion, M: int) -> Expansion:
 
 def _compress(s: Expansion) -> Expansion:
     """Keep only the non-zero features."""
-    features = _features(s)[: s.counts[WIDTH], : s.counts[SLOTS]]
+    features = feature_matrix(s)[: s.counts[WIDTH], : s.counts[SLOTS]]
     d, slot = np.nonzero(features)
     order = np.argsort(slot, kind="stable")
     s.counts[STORAGE] = COMPRESSED
-    return _list_features(
+    return list_features(
         s._replace(
             columns=np.zeros((0, 0), np.float32),
             bits=np.zeros((0, 0), np.uint8),
@@ -301,7 +295,7 @@ def _compress(s: Expansion) -> Expansion:
     )
 
 
-def _list_features(s: Expansion) -> Expansion:
+def list_features(s: Expansion) -> Expansion:
     """Make the lists of a compressed expansion anew, for all its slots."""
     n, D = int(s.counts[SLOTS]), s.member_indices.shape[0]
     nnz = s.starts[n]
@@ -315,7 +309,7 @@ def _list_features(s: Expansion) -> Expansion:
     )
 
 
-def _features(s: Expansion) -> np.ndarray:
+def feature_matrix(s: Expansion) -> np.ndarray:
     """The feature-major matrix."""
     return s.bits if is_binary(s) else s.columns
 
@@ -323,7 +317,7 @@ def _features(s: Expansion) -> np.ndarray:
 def keep(s: Expansion, order: np.ndarray) -> Expansion:
     """Keep the members in these slots, in this order, and squeeze out everything else.
 
-    Cached rows move along.  After a permutation, only those that were complete can.
+    Cached rows move along; if the order changes, only complete ones do.
     """
     n, m = int(s.counts[SLOTS]), len(order)
     extremes = np.searchsorted(order, s.counts[[SLOT_UP, SLOT_DOWN]]) if _rising(order) else None
@@ -335,7 +329,7 @@ def keep(s: Expansion, order: np.ndarray) -> Expansion:
     _move_features(s, order, n)
     s.counts[SLOTS], s.counts[HOLES] = m, 0
     if s.counts[STORAGE] == COMPRESSED:
-        s = _list_features(s)
+        s = list_features(s)
     if extremes is None:
         find_extremes(s)
     else:
@@ -348,7 +342,7 @@ def _rising(order: np.ndarray) -> bool:
 
 
 def _move_features(s: Expansion, order: np.ndarray, n: int) -> None:
-    """Let the features of slot order[t] be those of slot t."""
+    """Move the features of slot order[t] to slot t."""
     m, begins, lengths = len(order), s.starts[order], np.diff(s.starts[: n + 1])[order]
     s.starts[1 : m + 1] = np.cumsum(lengths)
     if s.counts[STORAGE] == COMPRESSED:
@@ -356,13 +350,13 @@ def _move_features(s: Expansion, order: np.ndarray, n: int) -> None:
         for a in (s.sparse_indices, s.sparse_values):
             a[: len(source)] = a[source]
         return
-    for column in _features(s):
+    for column in feature_matrix(s):
         column[:m] = column[order]
         column[m:n] = 0
 
 
 def _move_rows(s: Expansion, order: np.ndarray, n: int) -> None:
-    """Let slot order[t] be slot t in the cached rows, and leave no gap between rows."""
+    """Move slot order[t] to slot t in the cached rows, and close the gaps between rows."""
     in_order = _rising(order)
     new_slot = np.full(s.alpha.shape[0], -1, np.int32)
     new_slot[order] = np.arange(len(order), dtype=np.int32)
@@ -381,13 +375,13 @@ def _move_rows(s: Expansion, order: np.ndarray, n: int) -> None:
 
 
 def copy(s: Expansion) -> Expansion:
-    """A copy that may be worked on while `s` stays as it is, but for its cached rows: they are shared."""
+    """A copy to work on while `s` stays as it is; both share the cached rows."""
     own = {name: array.copy() for name, array in s._asdict().items() if name != "rows"}
     return s._replace(**own)
 
 
 def without_rows(s: Expansion) -> Expansion:
-    """The same expansion with an empty row cache; the arrays of the members are shared."""
+    """The same expansion with an empty row cache; both share the members' arrays."""
     counts = s.counts.copy()
     counts[ROWS] = counts[HAND] = 0
     s = s._replace(counts=counts, row_of=np.full_like(s.row_of, -1))
@@ -401,16 +395,16 @@ def is_stored(s: Expansion, slot: int, indices: np.ndarray, values: np.ndarray) 
 
 
 def require_room(s: Expansion, n_features: int) -> Expansion:
-    """The expansion, after a check that it has room for so many features: compiled code checks no bounds."""
+    """Check that the expansion has room for these features, since compiled code checks no bounds; return it."""
     if n_features > s.member_indices.shape[0]:
-        raise AssertionError(f"{n_features} features, and room for {s.member_indices.shape[0]}; please report this")
+        raise AssertionError(f"{n_features} features, but room for {s.member_indices.shape[0]}; please report this")
     return s
 
 
 def owned(value: Any) -> Any:
-    """An array that may be written to: a copy if it is read-only or mapped from a file, as joblib's workers get theirs.
+    """Copy an array if it is read-only or mapped from a file, as joblib's workers get theirs.
 
-    Of a tuple, a list or a dict each item; anything else as it is.
+    Does the same to each item of a tuple, a list or a dict; returns anything else as it is.
     """
     if isinstance(value, np.ndarray):
         return value if type(value) is np.ndarray and value.flags.writeable else np.array(value, order="C")
@@ -419,84 +413,3 @@ def owned(value: Any) -> Any:
     if isinstance(value, tuple) and hasattr(value, "_make"):
         return value._make(map(owned, value))
     return type(value)(map(owned, value)) if type(value) in (list, tuple) else value
-
-
-# ----------------------------------------------------------------------------------------------------------- snapshots
-
-
-def dump(s: Expansion, n_features: int) -> dict[str, np.ndarray]:
-    """The arrays from which `restore` makes an equal expansion: slots with their holes, but no cached rows."""
-    n = int(s.counts[SLOTS])
-    arrays = {
-        **{name: getattr(s, name)[:n].copy() for name in SAVED},
-        "n_features": np.array([n_features]),
-        "starts": s.starts[: n + 1].copy(),
-        "counts": s.counts.copy(),
-        "extremes": s.extremes.copy(),
-        "losses": s.losses.copy(),
-    }
-    arrays["counts"][APPENDED] = 0  # serial numbers say nothing about the model
-    if s.counts[STORAGE] == COMPRESSED:
-        return arrays | {name: getattr(s, name)[: s.starts[n]].copy() for name in ("sparse_indices", "sparse_values")}
-    arrays["counts"][WIDTH] = width = min(int(s.counts[WIDTH]), n_features, len(_features(s)))
-    return arrays | {"features": _features(s)[:width, :n].copy()}
-
-
-def restore(
-    arrays: Mapping[str, np.ndarray], cache_bytes: int, kernel: Kernel, n_features: int, n_seen: int | None = None
-) -> Expansion:
-    """An expansion from the arrays of `dump`.
-
-    Parameters
-    ----------
-    arrays
-        From a snapshot.
-    cache_bytes
-        For kernel rows.
-    kernel, n_features
-        The model's.
-    n_seen
-        Examples that several classes have learned, if these are the arrays of their union.
-
-    Raises
-    ------
-    SnapshotError
-        If they are not the arrays of an expansion.
-    """
-    n = len(arrays["y"]) if "y" in arrays else 0
-    arrays = {"born": np.zeros(n, np.int64), "losses": np.zeros(4), **arrays}  # the first snapshots lack these
-    if n_seen is None:
-        validate(arrays, kernel, n_features)
-    else:
-        validate_union(arrays, kernel, n_features, n_seen)
-    s = _more_features(empty(cache_bytes, _slots_for(n)), _doubled(MIN_FEATURES, n_features))
-    for name in SAVED:
-        getattr(s, name)[:n] = arrays[name]
-    s.serial[:n] = np.arange(n)
-    s.starts[: n + 1] = arrays["starts"]
-    s.counts[: len(arrays["counts"])] = arrays["counts"]  # they have fewer
-    s.counts[APPENDED] = n
-    s.losses[:] = arrays["losses"]
-    s = _with_features(s, arrays)
-    s.counts[ROWS] = s.counts[HAND] = 0
-    s.counts[CACHE_BYTES] = cache_bytes
-    s.extremes[:] = arrays["extremes"]
-    return s
-
-
-def _with_features(s: Expansion, arrays: Mapping[str, np.ndarray]) -> Expansion:
-    """The expansion with the stored features, in the storage that its counts tell."""
-    if s.counts[STORAGE] == COMPRESSED:
-        return _list_features(
-            s._replace(
-                bits=np.zeros((0, 0), np.uint8),
-                query=np.zeros(len(s.member_indices), np.float32),
-                **{name: arrays[name].copy() for name in ("sparse_indices", "sparse_values")},
-            )
-        )
-    stored, n_slots = arrays["features"], len(s.alpha)
-    matrix = np.zeros((_doubled(MIN_FEATURES, len(stored)), n_slots), stored.dtype)
-    matrix[: len(stored), : stored.shape[1]] = stored
-    if s.counts[STORAGE] == COLUMNS:
-        return s._replace(columns=matrix, bits=np.zeros((0, 0), np.uint8))
-    return s._replace(bits=matrix)

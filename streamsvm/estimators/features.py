@@ -1,9 +1,11 @@
-"""Named features and columns: what users hand over, as the engine's queries.
+"""Names and columns: the one place where examples with named features become the engine's queries.
 
-A feature is known by its name; when it is first learned from, it gets the next column.  New names of one example get
-theirs in order, numbers first and then strings, so that the order inside a dict does not matter.  A feature that an
-example lacks is 0.  A feature that is not known counts in the squared norm of a query (it is a distance to every
-member), and nowhere else.
+- A feature has a name.  When it is first learned, it gets the next column.
+- The new names of one example get their columns in order, numbers first and then strings: the order inside a dict does
+  not matter.
+- A feature that an example lacks is 0.
+- A feature without a column counts in a query's squared norm, because it is a distance to every member, and nowhere
+  else.
 """
 
 import itertools
@@ -13,11 +15,22 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
-from river.utils import dataframe
 
-from streamsvm.core import arguments, blocks
+from streamsvm.core import blocks
 from streamsvm.core.blocks import Queries
 from streamsvm.core.snapshot import SnapshotError
+from streamsvm.estimators.inputs import (
+    canonical,
+    culprit,
+    float_array,
+    named_columns,
+    not_finite,
+    plain,
+    shown,
+    table_of,
+    too_large,
+    values_of,
+)
 from streamsvm.estimators.named_rows import NamedRows
 
 MAX_FEATURES = 2**20  # of a model
@@ -26,11 +39,11 @@ LONGEST_NUMBER, EXACT = 15, 2**53  # digits and size of a name that is ordered a
 
 
 class TooManyFeatures(ValueError):  # noqa: N818 - names the condition
-    """An example whose new features would give the model more than it may have."""
+    """An example has so many new features that the model would exceed `max_features`."""
 
 
 class _Example(NamedTuple):
-    """The features of the last example: most examples have the same."""
+    """The features of the last example, which most examples share."""
 
     names: tuple[Hashable, ...]
     columns: np.ndarray
@@ -41,21 +54,21 @@ NOTHING = _Example((), np.empty(0, np.int64), True)
 
 
 class FeatureTable:
-    """The columns of the features seen in learning.
+    """The columns of the features that were learned.
 
-    The columns that an example brings are provisional until it has been learned (`n_kept`).  Those of an example that
-    was refused, or whose learning was interrupted, are taken back when the table is used next.
+    New columns are provisional until their example has been learned (`n_kept`).  If the example is refused, or learning
+    is interrupted, the table takes them back when it is used next.
 
     Attributes
     ----------
     columns
         The column of each name.
     n_kept
-        How many of the columns are no longer provisional.
+        Number of columns that are no longer provisional.
     growth
-        How many columns there are after each example of the last block to learn.
+        Number of columns after each example of the last block to learn.
     max_features
-        The largest number of features.  An example that would bring more is refused.
+        Largest number of features.  An example that would exceed it is refused.
     """
 
     max_features = MAX_FEATURES
@@ -75,7 +88,7 @@ class FeatureTable:
         Raises
         ------
         ValueError
-            If a name is NaN or infinite, or if there would be more than `max_features`.  No name has got a column then.
+            If a name is NaN or infinite, or if the table would exceed `max_features`.  It then stays as it was.
         """
         new = self._new(names)
         if new:
@@ -93,26 +106,26 @@ class FeatureTable:
         _require_names(new)
         if new and len(self.columns) + len(new) > self.max_features:
             raise TooManyFeatures(
-                f"{len(new)} new features, such as {_shown(new[0])}, beside {len(self.columns)} known ones: "
+                f"{len(new)} new features, such as {shown(new[0])}, beside {len(self.columns)} known ones: "
                 f"a model has at most {self.max_features} (max_features)"
             )
         return new
 
     def copy(self) -> "FeatureTable":
-        """A table that may learn other names."""
+        """A table of its own, which can learn other names."""
         self.settle()
         table = FeatureTable()
         table.columns, table.max_features, table.n_kept = self.columns.copy(), self.max_features, self.n_kept
         return table
 
     def settle(self) -> None:
-        """Take back the columns of what was not learned."""
+        """Take back the provisional columns."""
         while len(self.columns) > self.n_kept:
             self._last = NOTHING
             self.columns.popitem()
 
     def lookup(self, names: tuple[Hashable, ...]) -> np.ndarray:
-        """The column of each name, -1 if it has none."""
+        """The column of each name; -1 for a name without one."""
         if names != self._last.names:
             columns = np.fromiter((self.columns.get(name, -1) for name in names), np.int64, len(names))
             known = bool((columns >= 0).all())
@@ -124,20 +137,13 @@ class FeatureTable:
     # ------------------------------------------------------------------------------------------------------ examples
 
     def example(self, x: Mapping[Hashable, Any], learning: bool) -> tuple[np.ndarray, np.ndarray]:
-        """The columns and values (float64, not yet checked to be finite) of one example."""
+        """The columns and the values of one example: float64, not yet checked to be finite."""
         self.settle()
         return self._example(x, learning)
 
     def _example(self, x: Mapping[Hashable, Any], learning: bool) -> tuple[np.ndarray, np.ndarray]:
-        if not isinstance(x, Mapping):
-            raise TypeError(f"x={x!r} must be a dict of features")
+        values = values_of(x)
         names = tuple(x)
-        try:
-            values = np.array(list(x.values()))
-        except ValueError:  # sequences among the values
-            values = np.empty((0, 0))
-        if values.ndim != 1 or values.dtype.kind not in "fiub":
-            values = _numbers(x)
         if learning and not (names == self._last.names and self._last.known):
             self.add(names)
         return self.lookup(names), values.astype(np.float64, copy=False)
@@ -145,23 +151,23 @@ class FeatureTable:
     # -------------------------------------------------------------------------------------------------------- batches
 
     def batches(self, X: Any, learning: bool, at_once: int = blocks.BLOCK) -> Iterator[tuple[slice, Queries]]:
-        """X in blocks of at most so many queries, each with its place in X."""
+        """X in blocks of at most `at_once` queries, each with its place in X."""
         self.settle()
         if sp.issparse(X):
-            yield from self._sparse_batches(_canonical(sp.csr_matrix(X)), learning, at_once)
+            yield from self._sparse_batches(canonical(sp.csr_matrix(X)), learning, at_once)
         elif isinstance(X, NamedRows):
             yield from self._row_batches(X, learning, at_once)
         elif isinstance(X, list | tuple):
             yield from self._dict_batches(X, learning, at_once)
         else:
-            yield from self._dense_batches(*_named(X), learning, at_once)
+            yield from self._dense_batches(*named_columns(X), learning, at_once)
 
     def table(self, X: Any) -> tuple[np.ndarray, np.ndarray] | None:
-        """The numbers of an array or a frame, and the column of each of its features; None for anything else."""
+        """The numbers of an array or a dataframe, and the column of each feature; None for other kinds of X."""
         if isinstance(X, list | tuple | NamedRows) or sp.issparse(X):
             return None
         self.settle()
-        names, values = _named(X)
+        names, values = named_columns(X)
         return values, self.lookup(names)
 
     def _dense_batches(
@@ -173,7 +179,7 @@ class FeatureTable:
             self.add(names)
         columns = self.lookup(names)
         for b in range(0, len(X), at_once):
-            q = blocks.from_dense(_plain(X[b : b + at_once]), columns)
+            q = blocks.from_dense(plain(X[b : b + at_once]), columns)
             self.growth = np.full(len(q.sq), len(self))
             if too_large(q.sq):
                 t = int(np.argmax(~(q.sq < blocks.LARGEST_SQUARED_NORM)))
@@ -182,7 +188,7 @@ class FeatureTable:
             yield slice(b, b + len(q.sq)), q
 
     def _sparse_batches(self, X: sp.csr_matrix, learning: bool, at_once: int) -> Iterator[tuple[slice, Queries]]:
-        data = _float_array(X.data)
+        data = float_array(X.data)
         for b in range(0, X.shape[0], at_once):
             starts = X.indptr[b : b + at_once + 1].astype(np.int64)
             inputs, values = X.indices[starts[0] : starts[-1]], data[starts[0] : starts[-1]]
@@ -191,7 +197,7 @@ class FeatureTable:
             names = tuple(used.tolist())
             if learning:
                 self._add_by_row(names, np.searchsorted(starts, first, side="right") - 1, len(starts) - 1)
-            q = blocks.from_sparse(starts, compact, _plain(values), self.lookup(names))
+            q = blocks.from_sparse(starts, compact, plain(values), self.lookup(names))
             if too_large(q.sq):
                 t = int(np.argmax(~(q.sq < blocks.LARGEST_SQUARED_NORM)))
                 p = int(starts[t]) + culprit(values[starts[t] : starts[t + 1]])
@@ -199,7 +205,7 @@ class FeatureTable:
             yield slice(b, b + len(q.sq)), q
 
     def _add_by_row(self, names: tuple, rows: np.ndarray, n_rows: int) -> None:
-        """Give columns to new names in the order of the rows they first occur in, as example after example would."""
+        """Give columns to new names in the order of the rows in which they first occur, as single examples would."""
         new = [t for t, name in enumerate(names) if name not in self.columns]
         self.growth = len(self) + np.bincount(rows[new], minlength=n_rows).cumsum()
         for _, group in itertools.groupby(sorted(new, key=lambda t: rows[t]), key=lambda t: rows[t]):
@@ -224,7 +230,7 @@ class FeatureTable:
             yield slice(b, b + len(q.sq)), q
 
     def _of_dicts(self, rows: Sequence[Mapping[Hashable, Any]], first: int, learning: bool) -> Queries:
-        table = _table_of(rows)
+        table = table_of(rows)
         if table is not None:
             names, values = table
             if learning:
@@ -256,7 +262,7 @@ class FeatureTable:
     # ------------------------------------------------------------------------------------------------------ snapshots
 
     def names(self) -> list[Any]:
-        """The names in the order of their columns, as a snapshot can hold them: strings and numbers."""
+        """The names in the order of their columns; a SnapshotError if a snapshot cannot hold one."""
         self.settle()
         for name in self.columns:
             if type(name) not in PLAIN:
@@ -267,17 +273,17 @@ class FeatureTable:
 
     @classmethod
     def of_names(cls, names: list[Any]) -> "FeatureTable":
-        """The table that `names` came from.
+        """The table whose `names` these are.
 
         Raises
         ------
         SnapshotError
-            If a name is not plain, or there twice.
+            If a name is not a string, a finite number or a boolean, or if it occurs twice.
         """
         table = cls()
         for name in names:
             if type(name) not in PLAIN or (type(name) is float and not math.isfinite(name)):
-                raise SnapshotError(f"the feature name {_shown(name)} is not a string, a number or a boolean")
+                raise SnapshotError(f"the feature name {shown(name)} is not a string, a number or a boolean")
         table.columns = {name: column for column, name in enumerate(names)}
         table.n_kept = len(table.columns)
         if table.n_kept != len(names):
@@ -285,126 +291,22 @@ class FeatureTable:
         return table
 
     def __setstate__(self, state: dict) -> None:
-        """What is looked up is looked up again: arrays may have been mapped from a file that is read-only."""
+        """Forget the last look-up: its arrays may be mapped from a read-only file."""
         self.__dict__.update(state, _last=NOTHING)
 
 
 def _require_names(names: Sequence[Hashable]) -> None:
-    """Raise a ValueError for names that no snapshot can hold: NaN, which is not even equal to itself, and infinity."""
+    """Raise a ValueError for NaN, which is not equal to itself, and for infinity: no snapshot can hold them."""
     for name in names:
         if isinstance(name, float | np.floating) and not math.isfinite(name):
             raise ValueError(f"a feature is named {name!r}; a number that names a feature must be finite")
 
 
 def _order(name: Hashable) -> tuple[bool, float, str, str]:
-    """Numbers by size, whether they are written as numbers or as strings of digits; then all other names as strings."""
+    """Sort key of a name: numbers by size, also if written as strings of digits; then all other names as strings."""
     text, kind = str(name), type(name).__name__
     if isinstance(name, str):
         is_number = len(text) <= LONGEST_NUMBER and text.isascii() and text.isdecimal()
     else:
         is_number = isinstance(name, int | float | np.integer | np.floating) and bool(-EXACT < name < EXACT)
     return (False, float(name), text, kind) if is_number else (True, 0.0, text, kind)  # type: ignore[arg-type]
-
-
-def _shown(name: Hashable) -> str:
-    """A name as an error shows it: a hostile one may be long."""
-    text = repr(name)
-    return text if len(text) <= 100 else f"{text[:100]}..."
-
-
-def not_finite(name: Hashable, value: Any, row: int | None = None) -> ValueError:
-    """The error for a feature that is NaN, infinite, or too large for float32."""
-    value = value.item() if isinstance(value, np.generic) else value
-    where = f" in row {row}" if row is not None else ""
-    return ValueError(
-        f"feature {name!r}{where} is {value!r}; features must be finite numbers whose squares fit into float32"
-    )
-
-
-def n_rows(X: Any) -> int:
-    """How many examples a batch has."""
-    return int(X.shape[0]) if hasattr(X, "shape") else len(X)
-
-
-def too_large(sq: Any) -> bool:
-    """Whether a squared norm is NaN, infinite, or too large for kernel values in float32."""
-    return not np.all(sq < blocks.LARGEST_SQUARED_NORM)
-
-
-def culprit(values: np.ndarray) -> int:
-    """The place of the value that makes an example too large: the first NaN, or the largest."""
-    sizes = np.abs(values)
-    return int(np.argmax(np.where(np.isnan(sizes), np.inf, sizes)))
-
-
-def _canonical(X: sp.csr_matrix) -> sp.csr_matrix:
-    """The matrix with each entry once: SciPy lets entries of one place add up."""
-    if not X.has_canonical_format:
-        X = X.copy()
-        X.sum_duplicates()
-    return X
-
-
-def _table_of(rows: Sequence[Any]) -> tuple[tuple[Hashable, ...], np.ndarray] | None:
-    """Names and values of dicts with the same features in the same order; None for others, or if a value is no good.
-
-    Most batches are of this kind, and one conversion of all their numbers takes a tenth of the time of many small ones.
-    """
-    names = tuple(rows[0]) if type(rows[0]) is dict else ()
-    if not names or not all(type(x) is dict and tuple(x) == names for x in rows):
-        return None
-    try:
-        values = np.array([list(x.values()) for x in rows])
-    except ValueError:  # sequences among the values
-        return None
-    if values.ndim != 2 or values.dtype.kind not in "fiub":
-        return None
-    values = values.astype(np.float64)
-    with np.errstate(over="ignore", invalid="ignore"):
-        return None if too_large(np.einsum("ij,ij->i", values, values)) else (names, values)
-
-
-def _numbers(x: Mapping[Hashable, Any]) -> np.ndarray:
-    """The values of a dict that numpy found no number type for (Decimal, Fraction); the culprit is named."""
-    numbers = []
-    for name, value in x.items():
-        if isinstance(value, str | bytes | np.datetime64 | np.timedelta64) or np.ndim(value) != 0:
-            raise TypeError(f"feature {name!r} is {value!r} ({type(value).__name__}); features must be numbers")
-        try:
-            numbers.append(float(value))
-        except OverflowError as error:
-            raise not_finite(name, value) from error
-        except TypeError as error:
-            raise TypeError(
-                f"feature {name!r} is {value!r} ({type(value).__name__}); features must be numbers"
-            ) from error
-    return np.array(numbers)
-
-
-def _plain(X: np.ndarray) -> np.ndarray:
-    """The array, or a copy, as the one kind that compiled code is compiled for: in C order, and not read-only."""
-    return np.require(X, requirements=("C", "W"))
-
-
-def _float_array(X: np.ndarray) -> np.ndarray:
-    if X.dtype.kind not in "fiub":
-        raise TypeError(f"X has dtype {X.dtype}; features must be numbers")
-    return X if X.dtype in (np.float32, np.float64) else X.astype(np.float64)
-
-
-def _named(X: Any) -> tuple[tuple, np.ndarray]:
-    """Names and values of the columns of an array or a frame."""
-    if isinstance(X, np.ndarray):
-        if X.ndim != 2:
-            raise ValueError(f"X has shape {X.shape}; a batch is a 2-D array (examples, features)")
-        arguments.require_unmasked("X", X)
-        return tuple(range(X.shape[1])), _float_array(np.asarray(X))
-    frame = dataframe.into_frame(X)
-    return tuple(frame.columns), _frame_values(frame)
-
-
-def _frame_values(frame: Any) -> np.ndarray:
-    for column in frame.iter_columns():
-        if not (column.dtype.is_numeric() or str(column.dtype) == "Boolean"):
-            raise TypeError(f"column {column.name!r} has dtype {column.dtype}; features must be numbers")
-    return _float_array(dataframe.to_numpy(frame))

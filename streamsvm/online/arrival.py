@@ -32,15 +32,13 @@ from streamsvm.core.expansion import (
     WIDE,
     WIDTH,
     Expansion,
-    all_ones,
     is_binary,
     is_wide,
-    kernel_row,
     needs_reserve,
     note_features,
-    wants_rows,
 )
 from streamsvm.core.kernels import LARGEST_KERNEL_VALUE, map_row, self_product
+from streamsvm.core.rows import all_ones, kernel_row, wants_rows
 from streamsvm.core.storage import reserve
 
 LEARNED, NO_ROOM, NOT_FINITE, OVERFLOW = range(4)

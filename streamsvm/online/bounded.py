@@ -47,22 +47,9 @@ import numpy as np
 
 from streamsvm.core._jit import compiled, inner
 from streamsvm.core.blocks import expansion_sum
-from streamsvm.core.expansion import (
-    COMPRESSED,
-    G_DOWN,
-    G_UP,
-    SLOTS,
-    STORAGE,
-    Expansion,
-    append,
-    bury,
-    gather,
-    kernel_row,
-    member_row,
-    set_penalties,
-    store_row,
-)
+from streamsvm.core.expansion import COMPRESSED, G_DOWN, G_UP, SLOTS, STORAGE, Expansion, append, bury, set_penalties
 from streamsvm.core.kernels import LINEAR_KIND, Kernel
+from streamsvm.core.rows import gather, kernel_row, member_row, store_row
 from streamsvm.core.storage import copy, live_slots, n_members, reserve
 from streamsvm.online.finish import Problem
 from streamsvm.online.forget import forget

@@ -23,8 +23,9 @@ from typing import Protocol
 import numpy as np
 
 from streamsvm.batch.newton import MAX_FREE, Newton
+from streamsvm.batch.options import DEFAULTS
 from streamsvm.batch.seeding import repair
-from streamsvm.batch.smo import DEFAULTS, WORTH_SHRINKING
+from streamsvm.batch.smo import WORTH_SHRINKING
 from streamsvm.batch.steps import (
     ETA,
     NO_CURVATURE,
@@ -42,20 +43,9 @@ from streamsvm.batch.steps import (
     update,
 )
 from streamsvm.core._jit import compiled
-from streamsvm.core.expansion import (
-    G_DOWN,
-    G_UP,
-    NEGATIVE,
-    POSITIVE,
-    ROWS,
-    SLOTS,
-    Expansion,
-    gather,
-    kernel_row,
-    member_row,
-    set_penalties,
-)
+from streamsvm.core.expansion import G_DOWN, G_UP, NEGATIVE, POSITIVE, ROWS, SLOTS, Expansion, set_penalties
 from streamsvm.core.kernels import Kernel
+from streamsvm.core.rows import gather, kernel_row, member_row
 from streamsvm.core.storage import find_extremes, keep, live_slots, row_width
 from streamsvm.online import gap, lasvm
 

@@ -35,8 +35,9 @@ from streamsvm.batch import path, seeding
 from streamsvm.batch.rows import adds_by_four, diagonal_of, places_of, row_at, rows_of
 from streamsvm.batch.steps import penalties, settled
 from streamsvm.core._jit import compiled, compiled_for
-from streamsvm.core.expansion import G_DOWN, G_UP, SLOTS, Expansion, bury, member_row
+from streamsvm.core.expansion import G_DOWN, G_UP, SLOTS, Expansion, bury
 from streamsvm.core.kernels import Kernel
+from streamsvm.core.rows import member_row
 from streamsvm.online.finish import Problem, balance, kernel_among, move_members, optimise, squeezed
 
 LOOKED_UP, FOLLOWED, HANDED_BACK = "looked up", "followed", "handed back"

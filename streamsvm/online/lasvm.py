@@ -59,12 +59,11 @@ from streamsvm.core.expansion import (
     SLOTS,
     append,
     bury,
-    member_row,
     needs_reserve,
     note_features,
     set_penalties,
-    store_row,
 )
+from streamsvm.core.rows import member_row, store_row
 from streamsvm.online.arrival import LEARNED, arrive, is_member, row_of_block
 from streamsvm.online.scan import BLOCK, note_extremes, update_block
 from streamsvm.online.sigmoid import note_margin

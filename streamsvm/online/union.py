@@ -1,45 +1,112 @@
-"""The union: one store of vectors for several expansions, so that a kernel value is computed once for all of them.
+"""The union: the vectors of several expansions in one store, so that a kernel value is computed once for all of them.
 
-The expansions stand for classes that learn from the same examples, each of which keeps those that matter to it.  The
-union has a slot for every vector that has one in any of them, in the order of their numbers.  The kernel values of a
-block of examples with the union, and with each other, are one matrix; what an expansion needs are columns of it.
+Each expansion belongs to a class.  All classes learn the same examples, and each keeps those that matter to it.  The
+union has a slot for every vector that one of them keeps, in the order of the vectors' numbers.  The kernel values of a
+block of examples with the union, and with each other, are one matrix W.  An expansion takes the columns it needs.
 
-======== ============================================================ ================
-symbol   name                                                         shape, dtype
-======== ============================================================ ================
-U        the union: an expansion of which only features, `sq` and     `Expansion`
-         the next three are in use
-U.ids    numbers of the examples, rising: their ids in the classes    (N,) int64
-U.born   the users' ids of the examples                               (N,) int64
-U.hi     weights of the examples                                      (N,) float64
-first    slots of the union before the block                          int
-W        kernel values of a block's t-th example with the union, up   (B, n) float32
-         to slot first + t, where it has its own
-columns  the columns of W that belong to an expansion's slots         (m,) int64
-======== ============================================================ ================
+=========== ========================================================= ================
+symbol      name                                                      shape, dtype
+=========== ========================================================= ================
+U           the union                                                 `Union`
+U.vectors   its features and squared norms, as an expansion without   `Expansion`
+            coefficients; `ids` are numbers, rising, the same that
+            the classes' expansions have as ids
+U.user_ids  the ids that the user knows the examples by               (N,) int64
+U.weights   weights of the examples                                   (N,) float64
+first       slots of the union before the block                       int
+W           kernel values of a block's t-th example with the union,   (B, n) float32
+            up to slot first + t, which is its own
+columns     the columns of W that belong to an expansion's slots      (m,) int64
+=========== ========================================================= ================
 
-A row of W is computed by what computes the rows of a single expansion, and has the same bits.
+A row of W is computed by the same code as the rows of a single expansion, and has the same bits.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
 
 import numpy as np
 
+from streamsvm.core import dumping, storage
 from streamsvm.core._jit import compiled, inner
 from streamsvm.core.blocks import Queries, expansion_sum
-from streamsvm.core.device import Evaluator
-from streamsvm.core.expansion import (
-    COLUMNS,
-    COMPRESSED,
-    EVALUATIONS,
-    SLOTS,
-    STORAGE,
-    Expansion,
-    append,
-    bury,
-    kernel_row,
-)
+from streamsvm.core.device.evaluator import Evaluator
+from streamsvm.core.expansion import COLUMNS, COMPRESSED, EVALUATIONS, SLOTS, STORAGE, Expansion, append, bury
 from streamsvm.core.kernels import Kernel, map_row
+from streamsvm.core.rows import kernel_row
+from streamsvm.online import arrival
+
+
+class Union(NamedTuple):
+    """The vectors of several expansions; the symbol table is in the module's docstring."""
+
+    vectors: Expansion
+    user_ids: np.ndarray
+    weights: np.ndarray
+
+    @property
+    def n_slots(self) -> int:
+        """Number of slots, holes included."""
+        return int(self.vectors.counts[SLOTS])
+
+    @property
+    def numbers(self) -> np.ndarray:
+        """The numbers of all slots, rising."""
+        return self.vectors.ids[: self.n_slots]
+
+    def live_slots(self) -> np.ndarray:
+        """The slots that hold a vector."""
+        return storage.live_slots(self.vectors)
+
+    def slots_of(self, numbers: np.ndarray) -> np.ndarray:
+        """The slots of the vectors that have these numbers."""
+        return np.searchsorted(self.numbers, numbers)
+
+    def queries(self, slots: np.ndarray) -> Queries:
+        """The vectors in these slots as queries."""
+        rows = storage.rows_of(self.vectors, slots, len(self.vectors.member_indices))
+        sq = self.vectors.sq[slots]
+        return Queries(rows.indptr.astype(np.int64), rows.indices.astype(np.int32), rows.data, sq)
+
+
+def empty() -> Union:
+    """A union without vectors."""
+    vectors = storage.empty(0)
+    return Union(vectors, np.zeros(len(vectors.ids), np.int64), np.zeros(len(vectors.ids)))
+
+
+def make_room(U: Union, q: Queries, n_features: int) -> Union:
+    """Room for the first of these examples at least; see `arrival.make_room`."""
+    vectors = arrival.make_room(U.vectors, q, n_features)
+    was_squeezed = vectors.counts[SLOTS] < U.n_slots
+    if len(vectors.ids) == len(U.user_ids) and not was_squeezed:
+        return U._replace(vectors=vectors)
+    kept = U.live_slots() if was_squeezed else np.arange(U.n_slots)
+    return Union(vectors, _longer(U.user_ids[kept], len(vectors.ids)), _longer(U.weights[kept], len(vectors.ids)))
+
+
+def _longer(values: np.ndarray, n: int) -> np.ndarray:
+    out = np.zeros(n, values.dtype)
+    out[: len(values)] = values
+    return out
+
+
+def dump(U: Union, n_features: int) -> dict[str, np.ndarray]:
+    """The arrays from which `restore` makes an equal union.
+
+    Snapshots store the user's ids as `born` and the weights as `hi`: version 0.1.0 did, and its snapshots are read.
+    """
+    own = {"born": U.user_ids[: U.n_slots].copy(), "hi": U.weights[: U.n_slots].copy()}
+    return dumping.dump(U.vectors, n_features) | own
+
+
+def restore(arrays: Mapping[str, np.ndarray], kernel: Kernel, n_features: int, n_seen: int) -> Union:
+    """The union from the arrays of `dump`; a SnapshotError if they are not the arrays of one."""
+    vectors = dumping.restore(arrays, 0, kernel, n_features, n_seen)
+    U = Union(vectors, vectors.born.copy(), vectors.hi.copy())
+    vectors.born[:], vectors.hi[:] = 0, 0.0
+    return U
+
 
 # ------------------------------------------------------------------------------------------------------- kernel values
 
@@ -59,25 +126,23 @@ def _map_rows(s, kernel, sq, first, W):
         s.counts[EVALUATIONS] += n
 
 
-def kernel_values(U: Expansion, kernel: Kernel, q: Queries, first: int, evaluator: Evaluator) -> np.ndarray:
-    """W for a block whose examples have the slots from `first` on; for queries that have none, all slots are before."""
-    W, _ = evaluator.products(U, q, within=False)
+def kernel_values(U: Union, kernel: Kernel, q: Queries, first: int, evaluator: Evaluator) -> np.ndarray:
+    """W for a block whose examples have the slots from `first` on; for queries without slots, first = all slots."""
+    W, _ = evaluator.products(U.vectors, q, within=False)
     if len(W):
-        _map_rows(U, kernel, q.sq, first, W)
+        _map_rows(U.vectors, kernel, q.sq, first, W)
     else:
-        W = np.empty((len(q.sq), int(U.counts[SLOTS])), np.float32)
-        _add_rows(U, kernel, *q, first, W)
+        W = np.empty((len(q.sq), U.n_slots), np.float32)
+        _add_rows(U.vectors, kernel, *q, first, W)
     return W
 
 
-def columns_of(U: Expansion, s: Expansion) -> np.ndarray:
-    """Where the union has the vectors of an expansion's slots."""
-    return np.searchsorted(U.ids[: U.counts[SLOTS]], s.ids[: s.counts[SLOTS]])
+def columns_of(U: Union, s: Expansion) -> np.ndarray:
+    """The union's slots of the vectors that an expansion has in its slots."""
+    return U.slots_of(s.ids[: s.counts[SLOTS]])
 
 
-def values_of(
-    U: Expansion, W: np.ndarray, first: int, s: Expansion, part: slice
-) -> tuple[np.ndarray, np.ndarray, bool]:
+def values_of(U: Union, W: np.ndarray, first: int, s: Expansion, part: slice) -> tuple[np.ndarray, np.ndarray, bool]:
     """P and G of a part of the block for one expansion, mapped; see `arrival`."""
     P = W[part].take(columns_of(U, s), axis=1)
     G = np.ascontiguousarray(W[part, first + part.start : first + part.stop])
@@ -94,21 +159,28 @@ def decide(W, columns, alpha, b, out):
         out[t] = expansion_sum(alpha, row) + b
 
 
-# ------------------------------------------------------------------------------------------------------ who has a slot
+# ------------------------------------------------------------------------------------------------- vectors come and go
+
+
+def add_block(
+    U: Union, kernel: Kernel, q: Queries, numbers: np.ndarray, user_ids: np.ndarray, weights: np.ndarray
+) -> None:
+    """Give a block of examples slots until it is settled; room must have been reserved."""
+    own = slice(U.n_slots, U.n_slots + len(numbers))
+    U.user_ids[own], U.weights[own] = user_ids, weights  # Before the slots exist: an interruption finds no stale ones.
+    _add_block(U.vectors, kernel, *q, numbers)
 
 
 @compiled
-def add_block(s, kernel, indptr, indices, values, sq, numbers, ids, weights):
-    """Give a block of examples slots for the time being; room must have been reserved."""
+def _add_block(s, kernel, indptr, indices, values, sq, numbers):
     for t in range(sq.shape[0]):
         begin, end = indptr[t], indptr[t + 1]
-        _add(s, kernel, indices[begin:end], values[begin:end], sq[t], numbers[t], ids[t], weights[t])
+        _add(s, kernel, indices[begin:end], values[begin:end], sq[t], numbers[t])
 
 
 @inner
-def _add(s, kernel, indices, values, sq, number, user_id, weight):
-    k = append(s, kernel, indices, values, sq, 1.0, 0.0, 1.0, number, user_id, 0.0)
-    s.hi[k] = weight
+def _add(s, kernel, indices, values, sq, number):
+    return append(s, kernel, indices, values, sq, 1.0, 0.0, 1.0, number, 0, 0.0)
 
 
 @compiled
@@ -119,10 +191,10 @@ def _bury_others(s, used):
 
 
 @compiled
-def _settle_block(s, kernel, indptr, indices, values, sq, first, used):
-    """Take back the slots from `first` on, which a block of examples has, and give anew to those in use.
+def _settle_block(s, user_ids, weights, kernel, indptr, indices, values, sq, first, used):
+    """Take back the slots from `first` on, which a block of examples has, and give new ones to the examples in use.
 
-    Of the slots before, those that are not in use are holes from now on.
+    Slots before `first` that are not in use become holes.
     """
     for t in range(sq.shape[0]):
         for p in range(indptr[t], indptr[t + 1]):
@@ -134,26 +206,27 @@ def _settle_block(s, kernel, indptr, indices, values, sq, first, used):
     for t in range(sq.shape[0]):
         if used[first + t]:
             begin, end, k = indptr[t], indptr[t + 1], first + t
-            _add(s, kernel, indices[begin:end], values[begin:end], sq[t], s.ids[k], s.born[k], s.hi[k])
+            slot = _add(s, kernel, indices[begin:end], values[begin:end], sq[t], s.ids[k])
+            user_ids[slot], weights[slot] = user_ids[k], weights[k]
     _bury_others(s, used[:first])
 
 
-def settle_block(U: Expansion, kernel: Kernel, q: Queries, first: int, expansions: Iterable[Expansion]) -> None:
-    """After a block was learned: those of its examples stay that have a slot in one of the expansions.
+def settle_block(U: Union, kernel: Kernel, q: Queries, first: int, expansions: Iterable[Expansion]) -> None:
+    """After a block was learned: keep those of its examples that have a slot in one of the expansions.
 
     Before the block has its slots, and a second time, nothing happens.
     """
-    if U.counts[SLOTS] == first + len(q.sq):
-        _settle_block(U, kernel, *q, first, _used(U, expansions))
+    if U.n_slots == first + len(q.sq):
+        _settle_block(U.vectors, U.user_ids, U.weights, kernel, *q, first, _used(U, expansions))
 
 
-def settle(U: Expansion, expansions: Iterable[Expansion]) -> None:
-    """After members have left: those stay that have a slot in one of the expansions."""
-    _bury_others(U, _used(U, expansions))
+def settle(U: Union, expansions: Iterable[Expansion]) -> None:
+    """After members have left: keep the vectors that have a slot in one of the expansions."""
+    _bury_others(U.vectors, _used(U, expansions))
 
 
-def _used(U: Expansion, expansions: Iterable[Expansion]) -> np.ndarray:
-    used = np.zeros(int(U.counts[SLOTS]), bool)
+def _used(U: Union, expansions: Iterable[Expansion]) -> np.ndarray:
+    used = np.zeros(U.n_slots, bool)
     for s in expansions:
         used[columns_of(U, s)] = True
     return used

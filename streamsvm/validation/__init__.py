@@ -1,13 +1,18 @@
-"""Cross-validation and the choice of parameters for the batch solvers."""
+"""Honest numbers for a model: cross-validation, grids, and estimates while it learns.
+
+`cross_validate`, `leave_one_out` and `grid_search` solve the model's problem exactly, by the batch solver;
+`StreamingLOO` and `StreamingKFold` estimate the error of a model that is learning.  The room imports from core, batch,
+online and metrics; it recognises learners by their attributes.  Start reading at `crossval.cross_validate`, then
+`splits` (where each fold starts) or `streaming.wrapper`.
+"""
 
 from streamsvm.validation import folds as folds
-from streamsvm.validation import smooth as smooth
-from streamsvm.validation.crossval import Comparison as Comparison
-from streamsvm.validation.crossval import Result as Result
-from streamsvm.validation.crossval import compare as compare
 from streamsvm.validation.crossval import cross_validate as cross_validate
 from streamsvm.validation.crossval import leave_one_out as leave_one_out
-from streamsvm.validation.search import Search as Search
+from streamsvm.validation.grid import Search as Search
+from streamsvm.validation.results import Comparison as Comparison
+from streamsvm.validation.results import Result as Result
+from streamsvm.validation.results import compare as compare
 from streamsvm.validation.search import grid_search as grid_search
 from streamsvm.validation.streaming import StreamingKFold as StreamingKFold
 from streamsvm.validation.streaming import StreamingLOO as StreamingLOO
@@ -23,5 +28,4 @@ __all__ = [
     "folds",
     "grid_search",
     "leave_one_out",
-    "smooth",
 ]

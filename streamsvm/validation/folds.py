@@ -1,4 +1,4 @@
-"""Which examples are trained on and which are tested, in each split of a cross-validation.
+"""Kinds of folds: which examples each split of a cross-validation tests, and which it trains on.
 
 ========================= ============================================================= =====================
 kind                      splits                                                        every example tested
@@ -8,12 +8,12 @@ kind                      splits                                                
 `stratified`              k parts with the same share of every class                    once
 `grouped`                 k parts, every group in one of them                           once
 `leave_one_out`           n, with one example each                                      once
-`leave_p_out`             all n! / (p! (n-p)!) choices of p examples                    often
-`repeated`                those of one of the first three kinds, for several seeds      often
+`leave_p_out`             all n! / (p! (n-p)!) choices of p examples                    several times
+`repeated`                those of one of the first three kinds, for several seeds      several times
 `from_numbers`            as given                                                      at most once
 ========================= ============================================================= =====================
 
-A split is held as the examples it leaves out, so that leaving one out takes n numbers and not n^2.
+A split is stored as the examples that it leaves out, so that leaving one out takes n numbers and not n^2.
 """
 
 import itertools
@@ -25,11 +25,10 @@ import numpy as np
 
 from streamsvm.core import arguments
 
-MAX_SPLITS = 1_000_000  # of leave_p_out
+MAX_SPLITS = 1_000_000  # more of them would fill the memory
 
 __all__ = [
     "Folds",
-    "folds_of",
     "from_numbers",
     "grouped",
     "hold_out",
@@ -42,16 +41,23 @@ __all__ = [
 
 
 class Folds:
-    """The splits of n examples; iterated over, pairs (train, test) of example numbers, as scikit-learn's `cv` takes.
+    """The splits of n examples.
+
+    Iteration gives pairs (train, test) of example numbers; scikit-learn takes the object as `cv`.
 
     Parameters
     ----------
     n
         Number of examples.
     tests
-        The numbers of the tested examples of each split.
+        For each split, the numbers of the examples that it tests; at least one.
     left_out
-        The numbers of the examples that each split does not train on; default: those it tests.
+        For each split, the numbers of the examples that it does not train on.  Default: those that it tests.
+
+    Raises
+    ------
+    ValueError
+        If a split tests nothing, trains on nothing, or trains on what it tests, or if a number is out of range.
 
     Examples
     --------
@@ -63,12 +69,12 @@ class Folds:
 
     def __init__(self, n: int, tests: Iterable[Any], left_out: Iterable[Any] | None = None) -> None:
         self.n = n
-        self.tests = [_numbers(ids, n, f"test part {i}") for i, ids in enumerate(tests)]
+        self.tests = [numbers_of(ids, n, f"test part {i}") for i, ids in enumerate(tests)]
         self.left_out = self.tests
         if left_out is not None:
-            self.left_out = [_numbers(ids, n, f"what split {i} leaves out") for i, ids in enumerate(left_out)]
+            self.left_out = [numbers_of(ids, n, f"what split {i} leaves out") for i, ids in enumerate(left_out)]
         if not self.tests:
-            raise ValueError("there are no splits; at least one is needed")
+            raise ValueError("there is no split; at least one is needed")
         for i, (test, out) in enumerate(zip(self.tests, self.left_out, strict=True)):
             if len(test) == 0:
                 raise ValueError(f"split {i} tests no example")
@@ -76,6 +82,9 @@ class Folds:
                 raise ValueError(f"split {i} trains on examples that it tests")
             if len(out) == n:
                 raise ValueError(f"split {i} leaves out all {n} examples; none is left to train on")
+
+    def __repr__(self) -> str:
+        return f"Folds({self.n} examples, {len(self)} splits)"
 
     def __len__(self) -> int:
         return len(self.tests)
@@ -90,14 +99,14 @@ class Folds:
         return np.flatnonzero(chosen)
 
     def of_one_class(self, y: np.ndarray, used: np.ndarray | None = None) -> list[int]:
-        """Numbers of the splits that train on one class only, or on nobody.
+        """Numbers of the splits whose training part holds one class only, or no example.
 
         Parameters
         ----------
         y
             Labels, (n,) bool.
         used
-            Which examples are trained on at all, (n,) bool; default: every one.
+            Which examples are trained on at all, (n,) bool.  Default: all.
         """
         used = np.ones(len(y), bool) if used is None else used
         positives, negatives = used & y, used & ~y
@@ -109,8 +118,8 @@ class Folds:
         ]
 
 
-def _numbers(ids: Any, n: int, what: str) -> np.ndarray:
-    """Example numbers in ascending order; the array itself if it is that already."""
+def numbers_of(ids: Any, n: int, what: str) -> np.ndarray:
+    """The given example numbers (or a mask) as numbers in ascending order."""
     arguments.require_unmasked(what, ids)
     numbers = np.asarray(ids)
     if numbers.dtype == bool and numbers.shape == (n,):
@@ -118,7 +127,7 @@ def _numbers(ids: Any, n: int, what: str) -> np.ndarray:
     if numbers.size == 0:
         return np.zeros(0, np.int64)
     if numbers.ndim != 1 or numbers.dtype.kind not in "iu" or numbers.min() < 0 or numbers.max() >= n:
-        raise ValueError(f"{what} is {ids!r}; numbers of examples from 0 to {n - 1} are needed, each once")
+        raise ValueError(f"{what} is {ids!r}; it must hold numbers of examples from 0 to {n - 1}, each once")
     ordered = np.sort(numbers).astype(np.int64)
     if (np.diff(ordered) == 0).any():
         raise ValueError(f"{what} holds an example twice: {int(ordered[:-1][np.diff(ordered) == 0][0])}")
@@ -129,23 +138,23 @@ def _numbers(ids: Any, n: int, what: str) -> np.ndarray:
 
 
 def hold_out(n: int, test: float = 0.25, *, y: Any = None, seed: int | None = 0) -> Folds:
-    """One split: a part is tested by a model of all others.
+    """One split: some examples are tested by a model of all others.
 
     Parameters
     ----------
     n
         Number of examples.
     test
-        How many are tested: a share between 0 and 1, or a whole number.
+        Share of the tested examples, between 0 and 1, or their number, from 1 to n - 1.
     y
-        Labels; if given, the share of every class is tested.
+        Labels, (n,).  With them, the same share of every class is tested.
     seed
-        Of the choice.  None: the last ones are tested, as in a stream.
+        Seed of the random choice.  None: the last examples are tested, as in a stream.
 
     Raises
     ------
     ValueError
-        If nothing would be left to test or to train on.
+        If nothing would be left to test, or nothing to train on.
 
     Examples
     --------
@@ -156,7 +165,7 @@ def hold_out(n: int, test: float = 0.25, *, y: Any = None, seed: int | None = 0)
     _require_n(n)
     whole = isinstance(test, int | np.integer) and not isinstance(test, bool)
     if whole and not 1 <= test < n:
-        raise ValueError(f"test={test!r} of {n} examples: at least one has to be tested, and one trained on")
+        raise ValueError(f"test={test!r} of {n} examples is out of range; test must be from 1 to {n - 1}, or a share")
     if not whole and not (isinstance(test, float | np.floating) and 0 < test < 1):
         raise ValueError(f"test={test!r} must be a share between 0 and 1, or a whole number")
     amount = int(test) if whole else min(max(1, round(n * float(test))), n - 1)
@@ -172,16 +181,16 @@ def hold_out(n: int, test: float = 0.25, *, y: Any = None, seed: int | None = 0)
 
 
 def v_fold(n: int, k: int = 10, *, seed: int | None = 0) -> Folds:
-    """k parts of equal size, each tested by a model of all others.
+    """k parts of equal size; each is tested by a model of all others.
 
     Parameters
     ----------
     n
         Number of examples.
     k
-        Number of parts.
+        Number of parts, from 2 to n.
     seed
-        Of the order in which the examples are dealt out.  None: the first part has the first examples, and so on.
+        Seed of the order in which the examples are dealt out.  None: the first part has the first examples, and so on.
 
     Examples
     --------
@@ -194,16 +203,18 @@ def v_fold(n: int, k: int = 10, *, seed: int | None = 0) -> Folds:
 
 
 def stratified(y: Any, k: int = 10, *, seed: int | None = 0) -> Folds:
-    """k parts of equal size with the same share of every class: sizes, and counts of a class, differ by 1 at most.
+    """k parts of equal size with the same share of every class.
+
+    The sizes of two parts differ by at most 1, and so do their counts of a class.
 
     Parameters
     ----------
     y
-        Labels, of any two or more classes.
+        Labels of two or more classes.
     k
-        Number of parts; every class has at least as many examples.
+        Number of parts, from 2 to the number of examples of the smallest class.
     seed
-        Of the order in which the examples of a class are dealt out.  None: as they come.
+        Seed of the order in which the examples of a class are dealt out.  None: in their own order.
 
     Examples
     --------
@@ -227,16 +238,16 @@ def stratified(y: Any, k: int = 10, *, seed: int | None = 0) -> Folds:
 
 
 def grouped(groups: Any, k: int = 10) -> Folds:
-    """k parts of about equal size, with all examples of a group in the same part.
+    """k parts of about equal size; all examples of a group are in the same part.
 
-    The largest group goes first, always to the smallest part so far.
+    The groups are dealt out from the largest on, each to the part that is smallest so far.
 
     Parameters
     ----------
     groups
-        One value for each example: whose it is.
+        The group of each example: any value, such as the name of a patient.
     k
-        Number of parts; there are at least as many groups.
+        Number of parts, from 2 to the number of groups.
 
     Examples
     --------
@@ -250,7 +261,7 @@ def grouped(groups: Any, k: int = 10) -> Folds:
     _, group_of = np.unique(names, return_inverse=True)
     sizes = np.bincount(group_of)
     if len(sizes) == 1:
-        raise ValueError("all examples are of one group; two groups at least are needed")
+        raise ValueError("all examples are of one group; at least two groups are needed")
     _require_folds(k, len(sizes), "groups")
     fold_of, filled = np.zeros(len(sizes), np.int64), np.zeros(k, np.int64)
     for group in np.argsort(-sizes, kind="stable"):
@@ -260,7 +271,7 @@ def grouped(groups: Any, k: int = 10) -> Folds:
 
 
 def leave_one_out(n: int) -> Folds:
-    """Every example, tested by a model of all others.
+    """n splits; each tests one example by a model of all others.
 
     Examples
     --------
@@ -272,12 +283,19 @@ def leave_one_out(n: int) -> Folds:
 
 
 def leave_p_out(n: int, p: int = 2) -> Folds:
-    """Every choice of p examples, tested by a model of all others; n! / (p! (n-p)!) splits.
+    """Every choice of p examples, tested by a model of all others.
+
+    Parameters
+    ----------
+    n
+        Number of examples.
+    p
+        Number of examples that a split leaves out, from 1 to n - 1.
 
     Raises
     ------
     ValueError
-        If there are more than a million of them.
+        If there are more than a million splits; their number is n! / (p! (n-p)!).
 
     Examples
     --------
@@ -296,16 +314,16 @@ def leave_p_out(n: int, p: int = 2) -> Folds:
 
 
 def repeated(make: Callable[[int], Folds], times: int, *, seed: int = 0) -> Folds:
-    """The splits that `make` returns for `times` seeds, one after the other.
+    """The splits that `make` returns for several seeds, one after the other.
 
     Parameters
     ----------
     make
-        From a seed to folds.
+        Function that takes a seed and returns `Folds`.
     times
-        How often.
+        Number of seeds, at least 1.
     seed
-        The first seed; the next is one larger.
+        The first seed; each of the others is one larger than the one before.
 
     Examples
     --------
@@ -316,19 +334,19 @@ def repeated(make: Callable[[int], Folds], times: int, *, seed: int = 0) -> Fold
     arguments.require_count("times", times, 1)
     made = [make(seed + i) for i in range(times)]
     if len({folds.n for folds in made}) > 1:
-        raise ValueError(f"make returned folds of {sorted({folds.n for folds in made})} examples; one number is needed")
+        raise ValueError(f"make returned folds of {sorted({folds.n for folds in made})} examples; n must be the same")
     tests = [test for folds in made for test in folds.tests]
     left_out = [out for folds in made for out in folds.left_out]
     return Folds(made[0].n, tests, left_out)
 
 
 def from_numbers(numbers: Any) -> Folds:
-    """The folds whose numbers are given.
+    """Folds from the number of each example's fold.
 
     Parameters
     ----------
     numbers
-        One whole number for each example: the fold that tests it; -1: it is always trained on.
+        For each example, the number of the fold that tests it, at least 0.  -1: the example is never tested.
 
     Examples
     --------
@@ -337,77 +355,10 @@ def from_numbers(numbers: Any) -> Folds:
     """
     fold_of = np.asarray(numbers)
     if fold_of.ndim != 1 or fold_of.dtype.kind not in "iu" or len(fold_of) == 0 or fold_of.min() < -1:
-        raise ValueError(f"the fold numbers are {numbers!r}; one whole number for each example is needed, -1 for none")
+        raise ValueError(f"the fold numbers are {numbers!r}; each example needs one whole number, at least -1")
     order = np.argsort(fold_of, kind="stable")
     starts = np.flatnonzero(np.diff(fold_of[order], prepend=-1))
     return Folds(len(fold_of), np.split(order, starts)[1:])
-
-
-# ------------------------------------------------------------------------------------------------------------ any folds
-
-
-def folds_of(folds: Any, y: np.ndarray) -> Folds:
-    """`Folds` from what users give: folds, fold numbers, pairs (train, test), or one of scikit-learn's splitters.
-
-    Parameters
-    ----------
-    folds
-        As above; a splitter is called with the labels, but without groups.
-    y
-        Labels, (n,).
-
-    Raises
-    ------
-    ValueError
-        If they are not folds of n examples.
-    TypeError
-        If they are nothing of the kind.
-    """
-    n = len(y)
-    made = folds if isinstance(folds, Folds) else _from_items(_items(folds, y), n)
-    if made.n != n:
-        raise ValueError(f"the folds are those of {made.n} examples; there are {n}")
-    return made
-
-
-def _items(folds: Any, y: np.ndarray) -> Iterator[Any]:
-    """Pairs or fold numbers, one after the other."""
-    if isinstance(folds, str) or not (hasattr(folds, "split") or isinstance(folds, Iterable)):
-        hint = f"; for {folds} stratified folds use k={folds}" if isinstance(folds, int | np.integer) else ""
-        raise TypeError(f"folds={folds!r} must be Folds, fold numbers, pairs (train, test) or a splitter{hint}")
-    return _split(folds, y) if hasattr(folds, "split") else iter(folds)
-
-
-def _split(splitter: Any, y: np.ndarray) -> Iterator[Any]:
-    try:
-        yield from splitter.split(np.zeros((len(y), 1)), y)
-    except (TypeError, ValueError) as error:
-        if "Group" not in type(splitter).__name__:
-            raise
-        raise ValueError(f"{splitter!r} gets no groups here; use folds.grouped(groups, k)") from error
-
-
-def _from_items(items: Iterator[Any], n: int) -> Folds:
-    first = list(itertools.islice(items, 1))
-    everything = itertools.chain(first, items)
-    return from_numbers(list(everything)) if first and not _is_pair(first[0]) else _from_pairs(everything, n)
-
-
-def _is_pair(item: Any) -> bool:
-    return isinstance(item, tuple | list) and len(item) == 2
-
-
-def _from_pairs(pairs: Iterable[Any], n: int) -> Folds:
-    """Folds of pairs (train, test), of which one at a time is held: all training parts may take n^2 numbers."""
-    every = np.arange(n)
-    tests, left_out = [], []
-    for i, pair in enumerate(pairs):
-        if not _is_pair(pair):
-            raise ValueError(f"split {i} is {pair!r}; a pair (train, test) is needed")
-        train, test = pair
-        tests.append(test)
-        left_out.append(np.setdiff1d(every, _numbers(train, n, f"training part {i}"), assume_unique=True))
-    return Folds(n, tests, left_out)
 
 
 def _require_n(n: Any) -> None:

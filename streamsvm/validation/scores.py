@@ -1,7 +1,7 @@
-"""One number from labels and decision values: by name, by a metric of scikit-learn or of river, or by any function.
+"""One number from labels and decision values, by a metric's name, a metric of scikit-learn or river, or a function.
 
-Labels are bool here, True for the positive class.  Metrics that need probabilities get 1 / (1 + exp(-f)), which has the
-order of the decision values f, but is not calibrated: good for areas under curves, not for a log loss.
+Labels are bool here, True for the positive class.  Metrics that need probabilities get 1 / (1 + exp(-f)).  It has the
+order of the decision values f, but is not calibrated: use it for areas under curves, not for a log loss.
 """
 
 import functools
@@ -16,14 +16,14 @@ from scipy.stats import rankdata
 
 from streamsvm.metrics import prbep_score
 
-DECISIONS = {"y_score", "scores", "pred_decision", "decision_values"}  # names of a second argument that takes them
-PROBABILITIES = {"y_prob", "y_proba"}
-TAKES_PROBABILITIES = {
+DECISIONS = {"y_score", "scores", "pred_decision", "decision_values"}  # second arguments that take decision values
+PROBABILITIES = {"y_prob", "y_proba"}  # second arguments that take probabilities
+TAKES_PROBABILITIES = {  # functions that take probabilities, whatever the name of their second argument
     "log_loss",
     "brier_score_loss",
     "d2_log_loss_score",
     "d2_brier_score",
-}  # as "y_pred", some of them
+}
 LOSS_ENDINGS = ("_loss", "_error")  # scikit-learn's convention for functions of which less is better
 
 
@@ -33,10 +33,14 @@ def measure(metric: Any, y: np.ndarray, f: np.ndarray) -> float:
     Parameters
     ----------
     metric
-        A name: ``"accuracy"``, ``"g_mean"`` (of the recalls of both classes), ``"roc_auc"``, ``"prbep"``, ``"f1"``,
-        ``"precision"``, ``"recall"``, ``"balanced_accuracy"`` or ``"mcc"``; a metric of river or its class; a scorer of
-        scikit-learn (``get_scorer("neg_log_loss")``); or a function of labels and predictions, or of labels and
-        decision values if its second argument is called ``y_score``, as scikit-learn's are.
+        One of these:
+
+        - a name: ``"accuracy"``, ``"g_mean"`` (of the recalls of both classes), ``"roc_auc"``, ``"prbep"``, ``"f1"``,
+          ``"precision"``, ``"recall"``, ``"balanced_accuracy"`` or ``"mcc"``;
+        - a metric of river, or its class;
+        - a scorer of scikit-learn, such as ``get_scorer("neg_log_loss")``;
+        - a function of labels and predictions.  If its second argument has scikit-learn's name ``y_score``, it gets the
+          decision values instead.
     y
         Labels, (n,) bool.
     f
@@ -45,7 +49,7 @@ def measure(metric: Any, y: np.ndarray, f: np.ndarray) -> float:
     Raises
     ------
     TypeError, ValueError
-        If it is none of these.
+        If the metric is none of these.
 
     Examples
     --------
@@ -60,7 +64,7 @@ def measure(metric: Any, y: np.ndarray, f: np.ndarray) -> float:
     if _is_rivers(metric):
         return _by_river(metric, y, f)
     if not callable(metric):
-        raise TypeError(f"metric={metric!r} is no name, no metric of river, no scorer and no function")
+        raise TypeError(f"metric={metric!r} must be a name, a metric of river, a scorer of scikit-learn or a function")
     names = _names_of_arguments(metric)
     if names[:1] == ["estimator"]:
         return float(metric(_Answers(f), np.arange(len(f))[:, None], y))
@@ -71,14 +75,14 @@ def measure(metric: Any, y: np.ndarray, f: np.ndarray) -> float:
 
 
 def greater_is_better(metric: Any) -> bool:
-    """Whether more of a metric is better: a metric of river says so, a function by its name."""
+    """Whether a larger value is better: as a metric of river says, or by the name of a function."""
     if _is_rivers(metric):
         return bool(metric().bigger_is_better if isinstance(metric, type) else metric.bigger_is_better)
     return not _name_of(metric).endswith(LOSS_ENDINGS)
 
 
 def needs_values(metric: Any) -> bool:
-    """Whether a metric may depend on decision values, and not on their signs alone."""
+    """Whether a metric may depend on the decision values beyond their signs."""
     return not isinstance(metric, str) or BY_NAME.get(metric) in (roc_auc, prbep)
 
 
@@ -100,13 +104,13 @@ def accuracy(y: np.ndarray, predicted: np.ndarray) -> float:
 
 
 def g_mean(y: np.ndarray, predicted: np.ndarray) -> float:
-    """The geometric mean of the recalls of both classes; of the one there is, if the other is missing."""
+    """The geometric mean of the recalls of both classes; the recall of one if the other is missing."""
     recalls = [np.mean(predicted[y == label] == label) for label in (False, True) if (y == label).any()]
     return float(np.prod(recalls) ** (1.0 / len(recalls)))
 
 
 def roc_auc(y: np.ndarray, y_score: np.ndarray) -> float:
-    """The area under the ROC curve; NaN if there is one class only."""
+    """The area under the ROC curve; NaN if y has one class only."""
     n_positive = np.count_nonzero(y)
     n_pairs = n_positive * (len(y) - n_positive)
     if n_pairs == 0:
@@ -119,7 +123,7 @@ def prbep(y: np.ndarray, y_score: np.ndarray) -> float:
     return prbep_score(y, y_score)
 
 
-BY_NAME: dict[str, Any] = {  # more is better in all of them
+BY_NAME: dict[str, Any] = {  # A larger value is better for all of them.
     "accuracy": accuracy,
     "g_mean": g_mean,
     "roc_auc": roc_auc,
@@ -150,12 +154,12 @@ def _by_river(metric: Any, y: np.ndarray, f: np.ndarray) -> float:
 def _names_of_arguments(metric: Any) -> list[str]:
     try:
         return list(inspect.signature(metric).parameters)
-    except (TypeError, ValueError):  # compiled functions have none
+    except (TypeError, ValueError):  # Compiled functions have no signature.
         return []
 
 
 class _Answers:
-    """What a scorer of scikit-learn asks of an estimator, answered from decision values that are known."""
+    """An estimator for scorers of scikit-learn that answers from known decision values."""
 
     classes_ = np.array([False, True])
 

@@ -1,392 +1,268 @@
-"""The choice of C and of the kernel's gamma by cross-validation on a grid.
+"""The choice of C and of the kernel's gamma by cross-validation on a grid."""
 
-Kernel rows depend on gamma alone, so all folds and all values of C of one gamma share them.  Along C, which rises, the
-training of a fold starts from its own solution for the C before.  If none of its coefficients is at its bound, that one
-is the solution for every larger C, and nothing is trained.
-
-With many small folds it is better to go along C with the solution over all examples, and to start the folds from that.
-"""
-
+import copy
+import itertools
 import time
 import warnings
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from streamsvm.batch import RowStore, SmoothSVM, SolverOptions, smo
 from streamsvm.batch import seeding as seeds
-from streamsvm.batch import smo
-from streamsvm.batch.rows import RowStore
 from streamsvm.core import arguments
-from streamsvm.core.kernels import make_kernel
-from streamsvm.validation import crossval
-from streamsvm.validation import folds as kinds
-from streamsvm.validation.crossval import NOBODY, Fold, Problem, Result
+from streamsvm.validation import smooth
+from streamsvm.validation.along_c import OTHER_NAMES, WARM_STARTS, Examples, Task, Training, trainings
+from streamsvm.validation.folds import Folds
+from streamsvm.validation.given_folds import splits_of
+from streamsvm.validation.grid import NO_SCORE, Cell, Search, best_of, cell_of
+from streamsvm.validation.problem import NO_EXAMPLES, Setting, labelled, setting_of, signs_of
+from streamsvm.validation.results import Result
 from streamsvm.validation.scores import greater_is_better
-
-OTHER_NAMES = {"single": "pairwise", "multiple": "averaged"}
-WARM_STARTS = ("auto", "none", "single", "multiple", *seeds.C_SEEDS)
-NO_SCORE = (
-    "no setting has a score, since the metric is not defined on some of the folds; use larger or stratified folds, or "
-    "the metric over all tests, result.score(metric) of each cell"
-)
-STOPPED = "no coefficient at its bound"  # the start of what was not trained
-
-
-@dataclass(frozen=True, eq=False)
-class Cell:
-    """One setting of the grid.
-
-    Attributes
-    ----------
-    C, gamma
-        The setting.
-    score
-        Mean of the metric over the splits.
-    spread
-        Its standard deviation over the splits.
-    result
-        The cross-validation, which has decision values, other metrics and costs.
-    """
-
-    C: float
-    gamma: float
-    score: float
-    spread: float
-    result: Result
-
-    def __repr__(self) -> str:
-        return (
-            f"Cell(C={self.C:g}, gamma={self.gamma:g}, score={self.score:.4f}, spread={self.spread:.4f}, "
-            f"{len(self.result.per_fold)} splits)"
-        )
-
-
-@dataclass(frozen=True, eq=False)
-class Search:
-    """The outcome of a search on a grid.
-
-    Attributes
-    ----------
-    Cs, gammas
-        The grid's values, rising.
-    table
-        The cells; those of the first C, then those of the second, and so on.
-    greater_is_better
-        Whether more of the metric is better.
-    solution
-        The model of the best cell, trained on all examples; None if it was not asked for.
-    warm_start, seeding
-        Where trainings were to start; the `result` of a cell says what was picked.
-    seconds
-        Of the whole search, by the wall clock.
-    """
-
-    Cs: list[float]
-    gammas: list[float]
-    table: list[Cell]
-    greater_is_better: bool
-    solution: smo.Solution | None
-    warm_start: str
-    seeding: str
-    seconds: float
-
-    def __repr__(self) -> str:
-        has_scores = not np.isnan(self.scores).all()
-        return (
-            f"Search({len(self.table)} cells, best={self.best if has_scores else None}, seconds={self.seconds:.3f})\n"
-            "scores, a line for each C and a column for each gamma:\n"
-            + np.array2string(self.scores, precision=4, threshold=200, edgeitems=4, max_line_width=100)
-        )
-
-    def to_frame(self) -> Any:
-        """A pandas data frame with a row for each cell.
-
-        Its columns are C, gamma, score, spread, iterations, kernel_evaluations and seconds.
-
-        Raises
-        ------
-        ImportError
-            If pandas is not installed.
-        """
-        columns = {name: [getattr(cell, name) for cell in self.table] for name in ("C", "gamma", "score", "spread")}
-        costs = ("iterations", "kernel_evaluations", "seconds")
-        return crossval.frame(columns | {name: [getattr(cell.result, name) for cell in self.table] for name in costs})
-
-    @property
-    def best(self) -> Cell:
-        """The cell with the best score; of several, that of the smallest C and then of the smallest gamma."""
-        return best_of(self.table, self.greater_is_better)
-
-    @property
-    def scores(self) -> np.ndarray:
-        """The mean score of each C and gamma, (len(Cs), len(gammas)), as a heat map shows it."""
-        return np.array([cell.score for cell in self.table]).reshape(len(self.Cs), len(self.gammas))
-
-    @property
-    def iterations(self) -> int:
-        """Pair steps of all trainings but that of `solution`."""
-        return sum(cell.result.iterations for cell in self.table)
-
-    @property
-    def kernel_evaluations(self) -> int:
-        """Kernel values computed for all trainings but that of `solution`."""
-        return sum(cell.result.kernel_evaluations for cell in self.table)
-
-
-def best_of(table: list[Cell], greater: bool) -> Cell:
-    """The first cell with the best score; one without a score is never better.
-
-    The same scores of folds in another order have another mean in the last digits, which is to decide nothing.
-
-    Raises
-    ------
-    ValueError
-        If no cell has a score.
-    """
-    if all(np.isnan(cell.score) for cell in table):
-        raise ValueError(NO_SCORE)
-    sign = 1.0 if greater else -1.0
-    return max(table, key=lambda cell: -np.inf if np.isnan(cell.score) else round(sign * cell.score, 12))
-
-
-# ------------------------------------------------------------------------------------------------------------- the path
-
-
-class _Setting(NamedTuple):
-    """The problem but for its C and gamma."""
-
-    X: Any
-    y: np.ndarray
-    weights: np.ndarray
-    kernel: str
-    degree: int
-    coef0: float
-    options: smo.Options
-    cache_mb: float
-    device: str
-
-    def store(self, gamma: float) -> RowStore:
-        kernel = make_kernel(self.kernel, gamma=gamma, degree=self.degree, coef0=self.coef0)
-        return RowStore(self.X, kernel, self.cache_mb, self.device)
-
-    def problem(self, store: RowStore, C: float) -> Problem:
-        boxes = arguments.boxes_of(C, self.weights, np.ones(len(self.y)))
-        lower, upper = np.minimum(0.0, self.y * boxes), np.maximum(0.0, self.y * boxes)
-        return Problem(store, self.y, lower, upper, self.options)
-
-
-class _Task(NamedTuple):
-    """Some splits for one gamma and every C."""
-
-    setting: _Setting
-    folds: kinds.Folds
-    gamma: float
-    Cs: list[float]
-    splits: range
-    warm: str
-    seeding: str
-
-
-class _Found(NamedTuple):
-    """One training: its cell, its split (-1: all examples) and what became of it."""
-
-    C: float
-    gamma: float
-    split: int
-    outcome: Fold
-    seeding: str = "none"
-    reason: str = ""
-
-
-def _along(task: _Task, store: RowStore, out: np.ndarray) -> Iterator[tuple[Problem, smo.Solution, Fold]]:
-    """For each C the problem, its solution without these examples, and what this took."""
-    solution: smo.Solution | None = None
-    for C in task.Cs:
-        begin, rows = time.perf_counter(), store.rows_computed
-        problem = task.setting.problem(store, C)
-        start, solution = _next(problem, solution, out, task.warm)
-        took = crossval.outcome_of(solution, NOBODY, start, store.rows_computed - rows)
-        yield problem, solution, took._replace(seconds=time.perf_counter() - begin)
-
-
-def _next(problem: Problem, before: smo.Solution | None, out: np.ndarray, warm: str) -> tuple[str, smo.Solution]:
-    """Where the training started, and the solution without these examples."""
-    if before is None or warm == "none":
-        return "cold", problem.solve(out)
-    lower, upper = problem.boxes_without(out)
-    if before.converged and seeds.optimal_for_larger_boxes(before):
-        same = replace(before, lower=lower, upper=upper, iterations=0, planned=0, newton_steps=0, rows_computed=0)
-        return STOPPED, same
-    seed = seeds.C_SEEDS[_picked(before) if warm == "auto" else warm]
-    start = seed(before, lower, upper)
-    return start.seed, seeds.solve_from(before, start, lower, upper, problem.options)
-
-
-def _picked(before: smo.Solution) -> str:
-    """Scaling is best by far where most support vectors are at their bounds, and spoils a solution where few are."""
-    return "scaled" if 2 * np.count_nonzero(before.free) < len(before.support) else "best"
-
-
-def _trainings(task: _Task) -> Iterator[_Found]:
-    """All trainings of a task; `seeding` "none": every fold goes along C by itself."""
-    store = task.setting.store(task.gamma)
-    if task.seeding != "none":
-        yield from _from_full(task, store)
-        return
-    for i in task.splits:
-        test, out = task.folds.tests[i], task.folds.left_out[i]
-        for C, (_, solution, took) in zip(task.Cs, _along(task, store, out), strict=True):
-            f = solution.decision_values[test]
-            yield _Found(C, task.gamma, i, took._replace(test=test, decision_values=f, predictions=f > 0.0))
-
-
-def _from_full(task: _Task, store: RowStore) -> Iterator[_Found]:
-    """The full solution along C, and for each C the folds from there."""
-    for C, (problem, full, took) in zip(task.Cs, _along(task, store, NOBODY), strict=True):
-        plan, reason = crossval.plan_of(problem, task.folds, full, task.seeding)
-        yield _Found(C, task.gamma, -1, took, plan.seeding, reason)
-        for i, outcome in zip(task.splits, crossval.run(plan, task.splits), strict=True):
-            yield _Found(C, task.gamma, i, outcome, plan.seeding, reason)
-
-
-def _list_of_trainings(task: _Task) -> list[_Found]:
-    return list(_trainings(task))
-
-
-def _all_trainings(tasks: list[_Task], n_jobs: int | None, jobs: int) -> Iterator[_Found]:
-    if jobs == 1:
-        for task in tasks:
-            yield from _trainings(task)
-        return
-    for found in crossval.in_processes(_list_of_trainings, tasks, n_jobs):
-        yield from found
-
-
-# ------------------------------------------------------------------------------------------------------------ for users
+from streamsvm.validation.splits import CHAINS, MANY_FOLDS, require_seeding
+from streamsvm.validation.work import in_parts, warn_of_failures, warn_of_one_class, with_progress, workers
 
 
 def grid_search(
+    model: Any,
     X: Any,
     y: Any,
     *,
     Cs: Iterable[float],
-    gammas: Iterable[float] = (1.0,),
-    kernel: str = "rbf",
-    degree: int = 3,
-    coef0: float = 0.0,
-    weights: Any = None,
+    gammas: Iterable[float] | None = None,
     k: int = 3,
     folds: Any = None,
     metric: Any = "accuracy",
     greater: bool | None = None,
     warm_start: str = "auto",
     seeding: str = "auto",
-    tol: float = 1e-3,
+    sample_weight: Any = None,
     refit: bool = True,
     n_jobs: int | None = 1,
     progress: bool = False,
     seed: int | None = 0,
-    cache_mb: float = 256.0,
-    device: str = "cpu",
+    options: SolverOptions | None = None,
 ) -> Search:
-    """Cross-validate every C with every gamma, and train the best one.
+    """Cross-validate every C with every gamma, and train a model with the best setting.
 
     Parameters
     ----------
+    model
+        As for `cross_validate`; its own C and gamma are not used.
     X, y
-        As for `cross_validate`; no `RowStore`, for its rows are those of one gamma.
-    Cs, gammas
-        The values to try; for the linear kernel leave `gammas` out.
-    kernel, degree, coef0, weights
-        As for `streamsvm.batch.smo.solve`.
-    k, folds, seed, tol, progress, cache_mb, device
-        As for `cross_validate`; the same folds serve every cell.
+        As for `cross_validate`, except that X is no `RowStore`: its kernel rows are those of one gamma.
+    Cs
+        Values of C to try, positive, in any order.
+    gammas
+        Values of gamma to try, positive, in any order.  Default: the model's gamma.  Leave it out with the linear
+        kernel.
+    k, folds, seed, sample_weight, progress, options
+        As for `cross_validate`; all cells have the same folds.
     metric
-        What to choose by: see `streamsvm.validation.scores.measure`.
+        The metric to choose by: see `streamsvm.validation.scores.measure`.
     greater
-        Whether more of it is better; default: see `streamsvm.validation.compare`.
+        Whether a larger value of the metric is better.  Default: see `streamsvm.validation.compare`.
     warm_start
-        Where training starts, given the solution for the C before: ``"direct"``: there; ``"scaled"``: with its bounded
-        coefficients at the new bounds; ``"best"``: at the better of these two; ``"pairwise"`` or ``"single"``,
-        ``"averaged"`` or ``"multiple"``: with exact steps of the bounded coefficients, pair by pair or of all of them;
-        ``"none"``: at 0; ``"auto"``: ``"scaled"`` if most support vectors are at their bounds, else ``"best"``.
-    n_jobs
-        As for `cross_validate`; where folds start from the full solution, only the values of gamma are divided.
+        Where a training starts, given the solution for the C before; it changes the time and not the result, see
+        Notes.  A `SmoothSVM` takes ``"auto"`` only.
     seeding
-        ``"none"``: every fold goes along C by itself; another one of `cross_validate` from the full solution: this one
-        goes along C, and the folds start from it; ``"auto"``: the latter if splits leave out at most 1 in 30.
+        Where the folds start.  ``"none"``: each goes along C by itself.  Another start from the full solution, see
+        `cross_validate`: the full solution goes along C.  ``"auto"``: that, if splits leave out at most 1 in 30
+        examples.  A `SmoothSVM` takes ``"auto"`` only.
     refit
         Whether to train the best cell's model on all examples.
+    n_jobs
+        As for `cross_validate`.  Where folds start from the full solution, only the values of gamma are divided.
+
+    Returns
+    -------
+    Search
+        The best cell, the table of all cells, and the model of the best one.
 
     Raises
     ------
     ValueError, TypeError
-        If an argument is out of its range, or all examples are of one class.
+        If an argument is out of its range, or as for `cross_validate`.
+
+    Warns
+    -----
+    RuntimeWarning
+        If no cell has a score, or as `cross_validate` does.
+
+    Notes
+    -----
+    ================================ =================================================================================
+    warm_start                       start, from the solution for the C before
+    ================================ =================================================================================
+    ``"auto"``                       ``"scaled"`` if most support vectors are at their bounds, else ``"best"``
+    ``"none"``                       0
+    ``"direct"``                     that solution
+    ``"scaled"``                     that solution, with its bounded coefficients moved to the new bounds
+    ``"best"``                       the better of ``"direct"`` and ``"scaled"``
+    ``"pairwise"``, ``"single"``     exact steps of the bounded coefficients, pair by pair
+    ``"averaged"``, ``"multiple"``   exact steps of the bounded coefficients, all together
+    ================================ =================================================================================
 
     Examples
     --------
-    >>> rng = np.random.default_rng(0)
-    >>> X = rng.normal(size=(60, 2))
+    >>> import numpy as np
+    >>> from streamsvm import LASVM
+    >>> X = np.random.default_rng(0).normal(size=(60, 2))
     >>> y = X[:, 0] * X[:, 1] > 0
-    >>> search = grid_search(X, y, Cs=[0.1, 1.0, 10.0], gammas=[0.1, 1.0])
+    >>> search = grid_search(LASVM(), X, y, Cs=[0.1, 1.0, 10.0], gammas=[0.1, 1.0])
     >>> search.scores.shape
     (3, 2)
     >>> search.best
-    Cell(C=10, gamma=1, score=0.93..., 3 splits)
+    Cell(C=10, gamma=1, score=0.9333, spread=0.0471, 3 splits)
     >>> search.solution.decision_function([[1.0, 1.0], [-1.0, 1.0]]) > 0
     array([ True, False])
     """
     begin = time.perf_counter()
-    values, widths = _rising("Cs", Cs), _rising("gammas", gammas)
-    warm = _chosen(X, kernel, widths, warm_start)
-    problem, classes = crossval.problem_of(
-        X, y, values[-1], widths[0], kernel, degree, coef0, weights, tol, cache_mb, device
-    )
-    positive = problem.y > 0.0
-    splits = kinds.stratified(positive, k, seed=seed) if folds is None else kinds.folds_of(folds, positive)
-    crossval.warn_of_one_class(splits, problem)
-    seeded = _chosen_seeding(seeding, splits)
-    w = arguments.weights_of(weights, len(positive))
-    setting = _Setting(X, problem.y, w, kernel, degree, coef0, problem.options, cache_mb, device)
-
-    jobs = crossval.workers(n_jobs)
-    parts = crossval.in_parts(len(splits), -(-jobs // len(widths)) if seeded == "none" else 1)
-    tasks = [_Task(setting, splits, gamma, values, part, warm, seeded) for gamma in widths for part in parts]
-    total = len(widths) * len(values) * (len(splits) + (seeded != "none"))
-    trainings = crossval.with_progress(_all_trainings(tasks, n_jobs, jobs), total, "trainings", progress)
-    cells: dict[tuple[float, float], dict[int, _Found]] = {(C, gamma): {} for C in values for gamma in widths}
-    for found in trainings:
-        cells[found.C, found.gamma][found.split] = found
-    crossval.warn_unless(
-        sum(not one.outcome.converged for cell in cells.values() for one in cell.values()), total, "trainings"
-    )
-    table = []
-    for (C, gamma), cell in cells.items():
-        outcomes = {split: one.outcome for split, one in cell.items()}
-        per_fold, first = [outcomes[i] for i in range(len(splits))], outcomes.get(-1)
-        reason = "; ".join(filter(None, [cell[0].reason, f"warm start along C: {warm}"]))
-        seconds = sum(one.seconds for one in outcomes.values())
-        result = Result(positive, classes, splits, per_fold, None, first, cell[0].seeding, reason, seconds)
-        scores = result.scores(metric)
-        table.append(Cell(C, gamma, float(scores.mean()), float(scores.std()), result))
     up = greater_is_better(metric) if greater is None else greater
+    setting = None if isinstance(model, SmoothSVM) else setting_of(model, options)
+    grid = _Grid(
+        X,
+        y,
+        _ascending("Cs", Cs),
+        _ascending("gammas", [model.gamma] if gammas is None else gammas),
+        k,
+        folds,
+        seed,
+        sample_weight,
+        progress,
+    )
+    if setting is None:
+        smooth.require_only_auto(n_jobs, options, warm_start=warm_start, seeding=seeding)
+        found = _of_smooth(model, grid)
+    else:
+        found = _of_learner(setting, grid, warm_start, seeding, n_jobs)
+    table = [cell_of(C, gamma, result, metric) for (C, gamma), result in found.results.items()]
     if all(np.isnan(cell.score) for cell in table):
         warnings.warn(NO_SCORE, RuntimeWarning, stacklevel=2)
         refit = False
-    solution = _refitted(setting, best_of(table, up)) if refit else None
-    return Search(values, widths, table, up, solution, warm, seeded, time.perf_counter() - begin)
+    solution = found.train(best_of(table, up)) if refit else None
+    seconds = time.perf_counter() - begin
+    return Search(grid.Cs, grid.gammas, table, up, solution, found.warm_start, found.seeding, seconds)
 
 
-def _refitted(setting: _Setting, best: Cell) -> smo.Solution:
-    return setting.problem(setting.store(best.gamma), best.C).solve(NOBODY)
+class _Grid(NamedTuple):
+    """What is tried, and on which folds."""
+
+    X: Any
+    y: Any
+    Cs: list[float]
+    gammas: list[float]
+    k: int
+    folds: Any
+    seed: int | None
+    sample_weight: Any
+    progress: bool
+
+    @property
+    def settings(self) -> list[tuple[float, float]]:
+        """Each C with each gamma."""
+        return list(itertools.product(self.Cs, self.gammas))
+
+    def splits(self, positive: np.ndarray, trained: np.ndarray) -> Folds:
+        """The folds of all cells; a warning if some train on one class only."""
+        made = splits_of(self.folds, positive, self.k, self.seed)
+        warn_of_one_class(made, positive, trained, stacklevel=4)
+        return made
 
 
-def _rising(name: str, values: Iterable[float]) -> list[float]:
+class _Found(NamedTuple):
+    """The cross-validation of each (C, gamma), how to train the model of a cell, and the starts."""
+
+    results: dict[tuple[float, float], Result]
+    train: Callable[[Cell], Any]
+    warm_start: str
+    seeding: str
+
+
+def _of_smooth(model: SmoothSVM, grid: _Grid) -> _Found:
+    """Every cell by itself: smooth SVMs share no kernel values."""
+    _require_gammas(model.kernel, grid.gammas)
+    positive = signs_of(grid.y, len(np.asarray(grid.y)))[0] > 0.0
+    splits = grid.splits(positive, arguments.weights_of(grid.sample_weight, len(positive)) > 0.0)
+
+    def of(C: float, gamma: float) -> SmoothSVM:
+        return copy.copy(model).set_params(C=C, gamma=gamma)
+
+    validated = (
+        smooth.validated(of(C, gamma), grid.X, grid.y, splits, grid.sample_weight) for C, gamma in grid.settings
+    )
+    results = list(with_progress(validated, len(grid.settings), "settings", grid.progress))
+    failed = sum(not fold.converged for result in results for fold in result.per_fold)
+    warn_of_failures(failed, len(results) * len(splits), "trainings", stacklevel=3)
+    return _Found(
+        dict(zip(grid.settings, results, strict=True)),
+        lambda best: of(best.C, best.gamma).fit(grid.X, grid.y, grid.sample_weight),
+        "auto",
+        "auto",
+    )
+
+
+def _of_learner(setting: Setting, grid: _Grid, warm_start: str, seeding: str, n_jobs: int | None) -> _Found:
+    """All cells of one gamma together: they share the kernel rows."""
+    if isinstance(grid.X, RowStore):
+        raise TypeError("X is a RowStore, whose rows are those of one gamma; give the examples themselves")
+    _require_gammas(setting.kernel, grid.gammas)
+    if warm_start not in WARM_STARTS:
+        raise ValueError(f"warm_start={warm_start!r} is unknown; use one of {', '.join(map(repr, WARM_STARTS))}")
+    warm_start = OTHER_NAMES.get(warm_start, warm_start)
+    largest = setting._replace(C=grid.Cs[-1], gamma=grid.gammas[0])
+    problem, classes = labelled(grid.X, grid.y, grid.sample_weight, largest)
+    positive = problem.y > 0.0
+    splits = grid.splits(positive, problem.upper > problem.lower)
+    seeding = _chosen_seeding(seeding, splits)
+    examples = Examples(setting, grid.X, problem.y, arguments.weights_of(grid.sample_weight, len(positive)))
+
+    jobs = workers(n_jobs)
+    parts = in_parts(len(splits), -(-jobs // len(grid.gammas)) if seeding == "none" else 1)
+    tasks = [
+        Task(examples, splits, gamma, grid.Cs, part, warm_start, seeding) for gamma in grid.gammas for part in parts
+    ]
+    total = len(grid.settings) * (len(splits) + (seeding != "none"))
+    cells: dict[tuple[float, float], dict[int, Training]] = {cell: {} for cell in grid.settings}
+    for training in with_progress(trainings(tasks, n_jobs, jobs), total, "trainings", grid.progress):
+        cells[training.C, training.gamma][training.split] = training
+    failed = sum(not training.outcome.converged for cell in cells.values() for training in cell.values())
+    warn_of_failures(failed, total, "trainings", stacklevel=3)
+
+    def result_of(cell: dict[int, Training]) -> Result:
+        outcomes = {split: training.outcome for split, training in cell.items()}
+        per_fold, full = [outcomes[i] for i in range(len(splits))], outcomes.get(-1)
+        reason = "; ".join(filter(None, [cell[0].reason, f"warm start along C: {warm_start}"]))
+        seconds = sum(outcome.seconds for outcome in outcomes.values())
+        return Result(positive, classes, splits, per_fold, None, full, cell[0].seeding, reason, seconds)
+
+    def train(best: Cell) -> smo.Solution:
+        return examples.problem(examples.store(best.gamma), best.C).solve(NO_EXAMPLES)
+
+    return _Found({key: result_of(cell) for key, cell in cells.items()}, train, warm_start, seeding)
+
+
+def _chosen_seeding(seeding: str, folds: Folds) -> str:
+    """The seeding: "auto" starts folds from the full solution if they are many and small."""
+    require_seeding(seeding)
+    if seeding in CHAINS:
+        raise ValueError(f"seeding={seeding!r} leads from fold to fold, but along C every fold has its own start")
+    if seeding == "auto":
+        return "auto" if seeds.effective_folds(folds.n, folds.left_out) >= MANY_FOLDS else "none"
+    return seeding
+
+
+def _require_gammas(kernel: str, gammas: list[float]) -> None:
+    """Refuse several values of gamma for a kernel that has none."""
+    if kernel == "linear" and len(gammas) > 1:
+        raise ValueError(f"gammas={gammas!r}: the linear kernel has no gamma; leave gammas out")
+
+
+def _ascending(name: str, values: Any) -> list[float]:
     """The values in ascending order."""
     if not isinstance(values, Iterable):
-        raise TypeError(f"{name}={values!r} must be a list of numbers; for one setting there is cross_validate")
+        raise TypeError(f"{name}={values!r} must be a list of numbers; for one setting use cross_validate")
     given = list(values)
     if not given:
         raise ValueError(f"{name} is empty; at least one value is needed")
@@ -395,24 +271,3 @@ def _rising(name: str, values: Iterable[float]) -> list[float]:
     if len(set(given)) < len(given):
         raise ValueError(f"{name}={given!r} has a value twice")
     return sorted(float(value) for value in given)
-
-
-def _chosen(X: Any, kernel: str, gammas: list[float], warm_start: str) -> str:
-    """The warm start that was picked."""
-    if isinstance(X, RowStore):
-        raise TypeError("X is a RowStore, whose rows are those of one gamma; give the examples")
-    if kernel == "linear" and len(gammas) > 1:
-        raise ValueError(f"gammas={gammas!r}: the linear kernel has none; leave gammas out")
-    if warm_start not in WARM_STARTS:
-        raise ValueError(f"warm_start={warm_start!r} is unknown; use one of {', '.join(map(repr, WARM_STARTS))}")
-    return OTHER_NAMES.get(warm_start, warm_start)
-
-
-def _chosen_seeding(seeding: str, folds: kinds.Folds) -> str:
-    """Whether folds start from the full solution: by "auto", if they are many and small."""
-    crossval.require_seeding(seeding)
-    if seeding in crossval.CHAINS:
-        raise ValueError(f"seeding={seeding!r} leads from fold to fold, but along C every fold has its own start")
-    if seeding == "auto":
-        return "auto" if seeds.effective_folds(folds.n, folds.left_out) >= crossval.MANY_FOLDS else "none"
-    return seeding

@@ -1,4 +1,4 @@
-"""The river classifier that asks for labels within a budget."""
+"""The river classifier that asks for labels for a share of the stream."""
 
 import copy
 import pickle
@@ -38,9 +38,9 @@ class Line(base.Classifier):
         self.learned.append((x, y, kwargs))
 
 
-def primed(budget=0.1, explore=0.0, seed=0):
+def primed(share=0.1, explore=0.0, seed=0):
     """A learner that has labels of two classes."""
-    learner = ActiveLearner(Line(), budget, explore, seed)
+    learner = ActiveLearner(Line(), share, explore, seed)
     for y in (True, False):
         learner.learn_one({"z": 0.0}, y)
     return learner
@@ -104,39 +104,39 @@ def test_a_weight_counts_in_the_wrapped_model(scaled):
 
 
 @given(
-    budget=st.floats(0.001, 1.0),
+    share=st.floats(0.001, 1.0),
     explore=st.floats(0.0, 1.0),
     seed=st.integers(0, 9),
     values=st.lists(st.floats(-2, 2) | st.sampled_from([0.0, 1.0]), max_size=400),
     first_label=st.integers(0, 50),
 )
-def test_the_budget_is_never_exceeded(budget, explore, seed, values, first_label):
-    learner = ActiveLearner(Line(), budget, explore, seed)
+def test_the_share_is_never_exceeded(share, explore, seed, values, first_label):
+    learner = ActiveLearner(Line(), share, explore, seed)
     n_asked = 0
     for i, z in enumerate(values):
         n_asked += learner.ask({"z": z})
-        assert n_asked / (i + 1) <= budget
+        assert n_asked / (i + 1) <= share
         if i >= first_label:
             learner.learn_one({"z": z}, i % 2 == 0)
     assert (learner.n_seen, learner.n_asked) == (len(values), n_asked)
 
 
-def test_a_budget_of_1_asks_about_everything():
+def test_a_share_of_1_asks_about_everything():
     for explore in (0.0, 0.3, 1.0):
         learner = primed(1.0, explore)
         assert all(learner.ask(x) for x in stream(500))
 
 
-@pytest.mark.parametrize("budget", [0.02, 0.1, 0.5])
+@pytest.mark.parametrize("share", [0.02, 0.1, 0.5])
 @pytest.mark.parametrize("explore", [0.0, 0.3, 1.0])
-def test_the_budget_is_used_up(budget, explore):
-    learner = primed(budget, explore)
+def test_the_share_is_used_up(share, explore):
+    learner = primed(share, explore)
     for x in stream(5000):
         learner.ask(x)
-    assert learner.n_asked > 0.94 * budget * 5000
+    assert learner.n_asked > 0.94 * share * 5000
 
 
-def test_the_budget_is_used_up_as_the_model_grows_more_certain():
+def test_the_share_is_used_up_as_the_model_grows_more_certain():
     """All distances rise all the time, so that fewer and fewer are among the nearest of the last ones."""
     learner = primed(0.1)
     for i, x in enumerate(stream(5000)):
@@ -204,8 +204,8 @@ def test_rare_positives_are_found():
 def test_a_tenth_of_the_labels_is_about_as_good_as_all():
     examples = [(x, y) for x, y in datasets.Bananas()]
     recalls = []
-    for budget in (0.1, 1.0):
-        learner = ActiveLearner(WarmupScaler() | LASVM(C=10), budget, seed=1)
+    for share in (0.1, 1.0):
+        learner = ActiveLearner(WarmupScaler() | LASVM(C=10), share, seed=1)
         run(learner, examples[:4000])
         right = [learner.predict_one(x) == y for x, y in examples[4000:]]
         recalls.append(np.mean(right))
@@ -267,10 +267,10 @@ def test_a_clone_is_new():
     assert run(clone, examples) == asked
 
 
-@pytest.mark.parametrize("budget", [0.0, -0.1, 1.5, float("nan")])
-def test_a_budget_out_of_range_is_refused(budget):
-    with pytest.raises(ValueError, match=r"budget=.* must be a share of the stream: above 0, at most 1"):
-        ActiveLearner(LASVM(), budget)
+@pytest.mark.parametrize("share", [0.0, -0.1, 1.5, float("nan")])
+def test_a_share_out_of_range_is_refused(share):
+    with pytest.raises(ValueError, match=r"share=.* must be a share of the stream: above 0, at most 1"):
+        ActiveLearner(LASVM(), share)
 
 
 @pytest.mark.parametrize("explore", [-0.1, 1.5, float("nan")])

@@ -29,7 +29,7 @@ from streamsvm.active import (
     StreamPool,
     Verdict,
     Withdraw,
-    loop,
+    register,
 )
 
 DAY = 86_400_000
@@ -424,7 +424,7 @@ def test_a_late_answer_takes_the_budget_of_the_newest_question():
     first, _ = (action.question for action in loop.choose(MODEL, 0))
     *_, third, fourth = (action.question for action in loop.choose(MODEL, 10))
     tell(loop, label(first.key))
-    assert loop.choose(MODEL, 11) == [Withdraw(fourth, "the budget is spent")]
+    assert loop.choose(MODEL, 11) == [Withdraw(fourth, "the label quota is spent")]
     assert loop.open_questions() == [third]
 
 
@@ -491,7 +491,7 @@ def test_the_curve_stays_short_and_ends_now():
 
 
 def test_memory_is_bounded(monkeypatch):
-    monkeypatch.setattr(loop, "MEMORY", 20)
+    monkeypatch.setattr(register, "MEMORY", 20)
     it = make(range(200), n_open=3)
     for key in range(1000, 1100):
         tell(it, label(key))
@@ -777,7 +777,7 @@ class Machine(RuleBasedStateMachine):
         lost = counts.skipped + counts.ignored + counts.expired + counts.withdrawn
         assert counts.n_asked == counts.n_open + counts.n_answered - counts.late + lost
         if isinstance(rule, MaxLabels):
-            assert self.loop.remaining() == max(0, rule.n - len(self.answered))
+            assert self.loop.remaining() == max(0, rule.max_labels - len(self.answered))
         if isinstance(rule, Spy):
             assert [told.margin for told in rule.told] == [self.asked[key].margin for key in self.answered]
 

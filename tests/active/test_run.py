@@ -98,7 +98,7 @@ def test_a_pipeline_learns_as_a_whole(form):
     dicts = [dict(zip(names, row, strict=True)) for row in X.tolist()]
     forms = {"array": X, "sparse": sp.csr_matrix(X), "frame": pd.DataFrame(X, columns=names), "dicts": dicts}
     model = WarmupScaler(warmup=20) | LASVM(C=10.0, gamma=0.3)
-    steps = run(model, forms[form], weights=2.0)
+    steps = run(model, forms[form], sample_weight=2.0)
     again = WarmupScaler(warmup=20) | LASVM(C=10.0, gamma=0.3)
     for step in steps:
         again.learn_one(dicts[step.key], step.y, w=2.0, id=step.key)
@@ -109,10 +109,10 @@ def test_a_pipeline_learns_as_a_whole(form):
 def test_weights_reach_the_model():
     weights = np.where(Y, 1.0, 0.0)
     model = LASVM(gamma=0.3)
-    steps = run(model, weights=weights)
+    steps = run(model, sample_weight=weights)
     assert sum(step.y for step in steps) == model.n_members < len(steps)
     with pytest.raises(ValueError, match="w has shape"):
-        run(LASVM(), weights=[1.0, 2.0])
+        run(LASVM(), sample_weight=[1.0, 2.0])
 
 
 @pytest.mark.parametrize("labels", [(True, False), (1, 0), (1, -1), (np.True_, np.float32(0))])

@@ -178,10 +178,10 @@ def test_a_budget_by_count():
     rule = MaxLabels(3)
     for left in (3, 2, 1):
         assert rule.remaining() == left
-        assert rule.verdict() == (False, False, f"{3 - left} of the budget of 3 labels are spent")
+        assert rule.verdict() == (False, False, f"{3 - left} of 3 labels are spent")
         rule.observe(answered())
     assert rule.remaining() == 0
-    assert rule.verdict() == (True, False, "3 of the budget of 3 labels are spent")
+    assert rule.verdict() == (True, False, "3 of 3 labels are spent")
     rule.observe(answered())  # a late answer to one that had expired
     assert rule.remaining() == 0
     assert MaxLabels(0).verdict().stop
@@ -210,7 +210,7 @@ def test_a_budget_by_fraction_grows_with_the_stream():
     assert rule.remaining() == 1
     rule.offered(60)
     assert rule.remaining() == 5
-    assert rule.verdict().why == "1 labels are spent; the budget is 0.1 of 60 examples so far"
+    assert rule.verdict().why == "1 labels are spent; the quota is 0.1 of 60 examples so far"
 
 
 # --------------------------------------------------------------------------------------------------------- combinations
@@ -225,7 +225,7 @@ def test_any_stops_with_the_first():
     assert verdict.why == "; ".join(part.verdict().why for part in rule.rules)
     assert rule.remaining() == 1
     verdict = told(rule, [CONTRADICTS]).verdict()
-    assert verdict == (True, False, "2 of the budget of 2 labels are spent")
+    assert verdict == (True, False, "2 of 2 labels are spent")
 
 
 def test_all_stop_with_the_last():
@@ -248,7 +248,7 @@ def test_every_part_hears_everything():
     rule.offered(40)
     assert told(rule, [OUTSIDE] * 2).remaining() == 7
     assert rule.rules[1].remaining() == 49  # the answers told of 103
-    assert repr(rule) == "AnyOf(MaxLabels(n=9), AllOf(MaxFraction(share=0.5), MaxLabels(n=5)))"
+    assert repr(rule) == "AnyOf(MaxLabels(max_labels=9), AllOf(MaxFraction(share=0.5), MaxLabels(max_labels=5)))"
 
 
 # ---------------------------------------------------------------------------------------------------------------- state
@@ -325,8 +325,8 @@ def test_the_first_rules_inherit_what_was_spent():
         (lambda: SupportStable(tolerance=1.0), r"tolerance=1\.0 must be at least 0 and below 1"),
         (lambda: SupportStable(over=0.0), r"over=0\.0 must be a number between 0 and 1"),
         (lambda: SupportStable(at_least=0), "at_least=0 must"),
-        (lambda: MaxLabels(-1), "n=-1 must be a whole number, at least 0"),
-        (lambda: MaxLabels(2.5), r"n=2\.5 must"),
+        (lambda: MaxLabels(-1), "max_labels=-1 must be a whole number, at least 0"),
+        (lambda: MaxLabels(2.5), r"max_labels=2\.5 must"),
         (lambda: MaxFraction(0.0), r"share=0\.0 must be above 0 and at most 1"),
         (lambda: MaxFraction(1.5), r"share=1\.5 must"),
         (AnyOf, r"AnyOf\(\) needs at least one rule"),

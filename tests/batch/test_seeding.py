@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from sklearn.datasets import load_breast_cancer
 from sklearn.preprocessing import StandardScaler
 
-from streamsvm.batch import RowStore, path, seeding, smo
+from streamsvm.batch import RowStore, SolverOptions, path, seeding, smo
 from streamsvm.core.kernels import RBF, make_kernel
 
 NOBODY = np.array([], np.int64)
@@ -40,7 +40,7 @@ def folds_of(n, k, seed=0):
 
 
 def full_of(X, y, C, kernel, **options):
-    return smo.train(RowStore(X, kernel), y, *boxes(y, C), options=smo.Options(**options))
+    return smo.train(RowStore(X, kernel), y, *boxes(y, C), options=SolverOptions(**options))
 
 
 def gram(previous):

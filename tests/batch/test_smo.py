@@ -27,7 +27,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 from threadpoolctl import threadpool_info
 
-from streamsvm.batch import RowStore, newton, smo
+from streamsvm.batch import RowStore, SolverOptions, newton, smo
 from streamsvm.batch.newton import direction, free_step
 from streamsvm.batch.steps import TOP, Rule, iterate
 from streamsvm.core.kernels import NAMES, RBF, make_kernel
@@ -269,7 +269,11 @@ def test_each_step_is_that_of_the_formulas(planning, over_step):
             if steps > 10 and steps % 6:
                 continue
             s = smo.train(
-                store, signs, lower, upper, options=smo.Options(1e-3, planning, over_step, max_iterations=steps)
+                store,
+                signs,
+                lower,
+                upper,
+                options=SolverOptions(planning=planning, over_step=over_step, max_iterations=steps),
             )
             assert (s.iterations, s.planned, s.newton_steps) == (steps, twin.planned, 0)
             np.testing.assert_allclose(s.beta, twin.beta, rtol=0, atol=1e-8 * C)
@@ -413,7 +417,7 @@ def begun(n, C, steps):
     X, y = problem(1, n, 2)
     store, signs = RowStore(X, RBF(1.0)), np.where(y, 1.0, -1.0)
     training = smo._Training(
-        store, np.minimum(0, C * signs), np.maximum(0, C * signs), np.zeros(n), signs.copy(), smo.Options()
+        store, np.minimum(0, C * signs), np.maximum(0, C * signs), np.zeros(n), signs.copy(), SolverOptions()
     )
     iterate(store.data, training.view, Rule(1e-6, 0, 1.0), steps, training.tally)
     assert training.violation > 0.1
@@ -495,7 +499,7 @@ def test_any_feasible_start_ends_in_the_solution(seed, share, known):
     beta = share * other.beta
     g = naive.gradient(beta, cold.y, cold.store.rows(range(80))) if known else None
     before = np.copy((beta, g) if known else beta)
-    s = smo.train(cold.store, cold.y, cold.lower, cold.upper, beta, g, smo.Options(tol=1e-5))
+    s = smo.train(cold.store, cold.y, cold.lower, cold.upper, beta, g, SolverOptions(tol=1e-5))
     np.testing.assert_array_equal((beta, g) if known else beta, before)  # the start is not written to
     check(s, X, RBF(1.0))
     np.testing.assert_allclose(s.decision_values, cold.decision_values, rtol=0, atol=5e-3)
@@ -610,7 +614,7 @@ def test_a_newton_step_updates_held_out_gradients():
     store, signs = RowStore(X, RBF(1.0)), np.where(y, 1.0, -1.0)
     C = np.where(np.arange(200) < 150, 100.0, 0.0)
     training = smo._Training(
-        store, np.minimum(0, signs * C), np.maximum(0, signs * C), np.zeros(200), signs.copy(), smo.Options()
+        store, np.minimum(0, signs * C), np.maximum(0, signs * C), np.zeros(200), signs.copy(), SolverOptions()
     )
     training.run()
     before = training.newton.steps
@@ -671,7 +675,7 @@ def free_everywhere(cache_mb):
     X, y = problem(0, 200, 3)
     store, signs = RowStore(X, RBF(10.0), cache_mb), np.where(y, 1.0, -1.0)
     training = smo._Training(
-        store, np.minimum(0, 10 * signs), np.maximum(0, 10 * signs), np.zeros(200), signs.copy(), smo.Options()
+        store, np.minimum(0, 10 * signs), np.maximum(0, 10 * signs), np.zeros(200), signs.copy(), SolverOptions()
     )
     iterate(store.data, training.view, Rule(1e-6, 0, 1.0), 200, training.tally)
     return training
@@ -873,7 +877,7 @@ def test_extremes_are_those_of_the_whole_problem_after_shrinking():
     X, y = problem(1, 500, 2)
     store, signs = RowStore(X, RBF(1.0)), np.where(y, 1.0, -1.0)
     training = smo._Training(
-        store, np.minimum(0, 10 * signs), np.maximum(0, 10 * signs), np.zeros(500), signs.copy(), smo.Options()
+        store, np.minimum(0, 10 * signs), np.maximum(0, 10 * signs), np.zeros(500), signs.copy(), SolverOptions()
     )
     assert training.run()
     may_rise = training.beta < training.upper

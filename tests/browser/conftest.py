@@ -1,4 +1,4 @@
-"""What the tests of the page share: a headless Chromium, and a desk with a page and an obedient trainer."""
+"""What the tests of the page share: a headless Chromium, a labelling service with its page, an obedient trainer."""
 
 import contextlib
 import os
@@ -33,7 +33,7 @@ def wait_for(page, condition, known=None):
 def shown(page):
     """The id of the event that the page asks about."""
     wait_for(page, "!isBusy && shown")
-    return page.locator("#ident").locator("visible=true").text_content().removeprefix("record ")
+    return page.locator("#ident").locator("visible=true").text_content().removeprefix("event ")
 
 
 def press(page, key, event):

@@ -64,7 +64,7 @@ def ask_everything(office, **fields):
 def test_a_record(office, visitor):
     ask_everything(office)
     page = visitor.open(office.url)
-    expect(page.locator("#reason")).to_have_text("Near the boundary")
+    expect(page.locator("#reason")).to_have_text("The model is unsure")
     expect(page.locator("#opinion")).to_have_text("63 % genuine, margin −0.25")
     expect(page.locator("#text")).to_have_text("Paid online. The address is new.")
     wait_for(page, "document.getElementById('image').naturalWidth === 1")
@@ -140,14 +140,14 @@ def test_every_control_has_a_name_and_is_reached_in_order(office, visitor):
     expect(page.get_by_role("button", name="fraud (key 1)")).to_be_visible()
     names = [
         ("textbox", "Your name"),
-        ("region", "Text of the record"),
+        ("region", "Text of the event"),
         ("button", "Show all 31 features"),
         ("button", "fraud (key 1)"),
         ("button", "genuine (key 2)"),
-        ("button", "Skip (key S)"),
-        ("button", "Ignore (key I)"),
+        ("button", "Skip, cannot tell (key S)"),
+        ("button", "Ignore, useless event (key I)"),
         ("button", "Undo (key U), nothing to undo"),
-        ("checkbox", "Keys on: 1 fraud, 2 genuine, S skip, I ignore, U undo"),
+        ("checkbox", "Keys on: 1 fraud, 2 genuine, S skip (cannot tell), I ignore (useless event), U undo"),
     ]
     visible = page.locator(CONTROLS).locator("visible=true")
     expect(visible).to_have_count(len(names))
@@ -167,7 +167,7 @@ def test_a_screen_reader_hears_what_happens(office, visitor):
     for image in page.get_by_role("img").all():  # before the question gives way to the next, or to none
         assert image.get_attribute("aria-label") or image.get_attribute("alt")
     page.get_by_role("button", name="fraud (key 1)").click()
-    expect(page.get_by_role("status")).to_have_text("Saved: fraud, for record e1.")
+    expect(page.get_by_role("status")).to_have_text("Saved: fraud for event e1.")
     expect(page.locator("#banner")).to_have_attribute("role", "alert")
     assert page.locator("html").get_attribute("lang") == "en"
 
@@ -186,7 +186,7 @@ def test_keys_can_be_turned_off(office, visitor):
     page.keyboard.press("Control+2")
     page.keyboard.press("9")
     page.keyboard.press("2")
-    expect(page.locator("#ident")).to_have_text("record e2")
+    expect(page.locator("#ident")).to_have_text("event e2")
     assert office.trainer.labels() == {"e1": False}
 
 

@@ -24,9 +24,10 @@ IDENT, SAID, TROUBLE = "#ident", "#said", "#trouble"
 NURSERY = """
 import os, sys, time
 from pathlib import Path
-from streamsvm.connectors.labelling import LabellingService
-from streamsvm.connectors.labelling_page import LabellingPage
-from streamsvm.connectors.settings import load
+from streamsvm.connectors.labelling.page import LabellingPage
+from streamsvm.connectors.labelling.service import LabellingService
+from streamsvm.connectors.settings.loading import load
+from streamsvm.connectors.settings.loading import load
 
 def serve(folder, port, death):
     class Dying(LabellingService):
@@ -165,7 +166,7 @@ def test_a_tab_without_a_token_is_given_that_of_another(office, visitor):
     first.reload()
     assert shown(first) == event
     alone = visitor.open(bare)  # another browser
-    expect(alone.locator(TROUBLE)).to_contain_text("open the address that it printed")
+    expect(alone.locator(TROUBLE)).to_contain_text("open the address that streamsvm label printed")
     alone.goto(office.url)  # which changes nothing but the fragment
     expect(alone.locator("#banner")).to_be_hidden()
     forgive(visitor, "403 (Forbidden)")
@@ -187,8 +188,8 @@ def test_undo(office, visitor):
     press(page, "1", "e1")
     assert shown(page) == "e2"
     page.get_by_role("button", name="Undo: fraud").click()
-    expect(page.locator(IDENT)).to_have_text("record e1")
-    expect(page.locator(SAID)).to_have_text("Taken back: fraud, for record e1. Here it is again.")
+    expect(page.locator(IDENT)).to_have_text("event e1")
+    expect(page.locator(SAID)).to_have_text("Taken back: fraud for event e1. Here it is again.")
     press(page, "2", "e1")
     assert shown(page) == "e2"
     press(page, "1", "e2")
@@ -221,7 +222,7 @@ def test_skip_and_ignore(office, visitor):
     page = visitor.open(office.url)
     first = shown(page)
     press(page, "s", first)
-    expect(page.locator(SAID)).to_have_text(f"Skipped: record {first}.")
+    expect(page.locator(SAID)).to_have_text(f"Skipped: event {first}.")
     second = shown(page)
     press(page, "i", second)
     third = shown(page)
@@ -270,9 +271,9 @@ def test_who_goes_away_loses_the_question(make_office, visitor):
     first = visitor.open(office.url, context)
     assert shown(first) == "e1"
     second = visitor.open(office.url)
-    expect(second.locator("#rest-text")).to_contain_text("with somebody else")
+    expect(second.locator("#rest-text")).to_contain_text("Other annotators have")
     second.wait_for_timeout(1500)  # which is longer than the lease, but it is prolonged
-    expect(second.locator("#rest-text")).to_contain_text("with somebody else")
+    expect(second.locator("#rest-text")).to_contain_text("Other annotators have")
     context.clock.fast_forward(61_000)
     assert shown(second) == "e1"
     press(second, "2", "e1")
@@ -308,11 +309,11 @@ def test_a_lost_reply_is_asked_for_again(office, visitor):
 
     page.route("**/api/answer", lose)
     page.keyboard.press("1")
-    expect(page.locator(TROUBLE)).to_contain_text("Your answer is kept here")
+    expect(page.locator(TROUBLE)).to_contain_text("Your answer is kept in this browser")
     for key in "2siu":  # what is on its way is on its way
         page.keyboard.press(key)
     page.get_by_role("button", name="Try now").click()
-    expect(page.locator(IDENT)).not_to_have_text(f"record {first}")
+    expect(page.locator(IDENT)).not_to_have_text(f"event {first}")
     expect(page.locator("#banner")).to_be_hidden()
     assert lost == [{"query_id": first.replace("e", "q"), "label": "fraud"}] * 3
     assert office.trainer.labels() == {first: True}
@@ -350,7 +351,7 @@ def test_the_server_is_killed_between_answer_and_reply(visitor, tmp_path, reques
         first = shown(page)
         page.keyboard.press("1")
         assert died()
-        expect(page.locator(TROUBLE)).to_contain_text("The server does not answer. Your answer is kept here")
+        expect(page.locator(TROUBLE)).to_contain_text("The server does not answer. Your answer is kept in this browser")
         assert trainer.labels() == {}
         serve("after")
         assert died()  # of the answer that was sent again
@@ -376,7 +377,7 @@ def test_an_answer_outlives_its_page(office, visitor):
     event = shown(page)
     office.page.close()
     page.keyboard.press("1")
-    expect(page.locator(TROUBLE)).to_contain_text("Your answer is kept here")
+    expect(page.locator(TROUBLE)).to_contain_text("Your answer is kept in this browser")
     page.close()
     assert office.trainer.answers() == []
     (office.settings.daemon.state_dir / "page-key").unlink()
@@ -397,7 +398,7 @@ def test_a_page_with_an_old_token_says_so(office, visitor):
     shown(page)
     office.page._server.token = "another"  # noqa: S105
     page.keyboard.press("1")
-    expect(page.locator(TROUBLE)).to_contain_text("open the address that it printed. Your answer is kept here")
+    expect(page.locator(TROUBLE)).to_contain_text("streamsvm label printed. Your answer is kept in this browser")
     office.page._server.token = office.url.partition("token=")[2]
     expect(page.locator("#rest")).to_be_visible()
     assert office.trainer.labels() == {"e1": True}
@@ -410,8 +411,8 @@ def test_a_question_that_is_withdrawn_makes_room(office, visitor):
     page = visitor.open(office.url)
     assert shown(page) == "e0"
     office.trainer.withdraw(0)
-    expect(page.locator(IDENT)).to_have_text("record e1")
-    expect(page.locator(SAID)).to_contain_text("not needed any more: here is another one")
+    expect(page.locator(IDENT)).to_have_text("event e1")
+    expect(page.locator(SAID)).to_contain_text("no longer needed. Here is another one")
 
 
 def test_a_key_that_comes_too_late_does_not_answer_another_question(office, visitor):
@@ -421,12 +422,12 @@ def test_a_key_that_comes_too_late_does_not_answer_another_question(office, visi
     assert shown(page) == "e0"
     page.evaluate(
         """new MutationObserver(() => {
-          if (document.getElementById("ident").textContent === "record e1")
+          if (document.getElementById("ident").textContent === "event e1")
             document.body.dispatchEvent(new KeyboardEvent("keydown", { key: "1", bubbles: true }));
         }).observe(document.getElementById("ident"), { childList: true })"""
     )
     office.trainer.withdraw(0)
-    expect(page.locator(IDENT)).to_have_text("record e1")
+    expect(page.locator(IDENT)).to_have_text("event e1")
     page.wait_for_timeout(100)
     assert office.trainer.answers() == []
 
@@ -437,9 +438,9 @@ def test_what_it_says_when_there_is_nothing_to_ask(office, visitor):
     expect(title).to_have_text("Waiting for the next question")
     trap = "59 answers in a row lay outside the margin, and an audit agreed; a cluster nobody saw may be missed"
     office.trainer.status(verdict={"stop": True, "audit": True, "why": trap}, labels=70, answered=70, remaining=30)
-    expect(title).to_have_text("That is enough")
+    expect(title).to_have_text("There are enough labels")
     expect(text).to_have_text(trap + ".")
-    expect(page.locator("#budget")).to_have_text("Budget: 30 more.")
+    expect(page.locator("#budget")).to_have_text("Labels left to give: 30.")
     office.trainer.ask(5)
     assert shown(page) == "e5"
 
@@ -450,7 +451,7 @@ def test_before_any_trainer(tmp_path, visitor, request):
     settings = configure(tmp_path)
     with LabellingService(settings) as service, LabellingPage(service, settings) as desk:
         page = visitor.open(desk.url)
-        expect(page.locator("#rest-title")).to_have_text("No trainer has been heard yet")
+        expect(page.locator("#rest-title")).to_have_text("No trainer yet")
         trainer = Trainer(settings)
         request.addfinalizer(trainer.close)
         trainer.ask(1)
@@ -465,11 +466,11 @@ def test_progress(office, visitor):
     expect(page.locator("#n-pos")).to_have_text("fraud: 4 (21 %)")
     expect(page.locator("#n-neg")).to_have_text("genuine: 15 (79 %)")
     expect(page.locator("#efficiency svg")).to_have_attribute(
-        "aria-label", "Agreement on random questions 89 %, on chosen ones 50 %"
+        "aria-label", "The model guessed right on 89 % of the random questions, on 50 % of those it chose"
     )
     expect(page.locator("#efficiency path")).to_have_count(2)
     expect(page.locator("#support svg")).to_have_attribute("aria-label", "Support vectors: 9")
-    expect(page.locator("#budget")).to_have_text("There is no budget.")
+    expect(page.locator("#budget")).to_have_text("There is no limit on labels.")
     expect(page.locator("#verdict-why")).to_have_text("7 of the 59 answers in a row that it takes.")
 
 
@@ -482,7 +483,7 @@ def test_json_of_the_page_is_what_the_browser_reads(office, visitor):
         event={"text": evil, "image": image, "series": [1, "2"]},
     )  # fmt: skip
     page = visitor.open(office.url)
-    expect(page.locator(IDENT)).to_have_text("record " + evil)
+    expect(page.locator(IDENT)).to_have_text("event " + evil)
     expect(page.locator("#text")).to_have_text(evil)
     expect(page.locator("#reason")).to_have_text(evil)
     expect(page.locator("#features th").first).to_have_text(evil)

@@ -6,7 +6,7 @@ import pytest
 
 from streamsvm.connectors.logs.embedded import LocalLog
 from streamsvm.connectors.report.page import write_report
-from streamsvm.connectors.settings.sections import load
+from streamsvm.connectors.settings.loading import load
 from streamsvm.connectors.trainer import trainer as daemon
 
 from .test_appearance import PALE

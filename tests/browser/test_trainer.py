@@ -11,7 +11,7 @@ import streamsvm
 from streamsvm.connectors.labelling.page import LabellingPage
 from streamsvm.connectors.labelling.service import LabellingService
 from streamsvm.connectors.logs.embedded import LocalLog
-from streamsvm.connectors.settings.sections import load
+from streamsvm.connectors.settings.loading import load
 from streamsvm.connectors.trainer import trainer as daemon
 
 from .conftest import press, shown
@@ -57,8 +57,8 @@ def test_twenty_labels(tmp_path, visitor):
                 expect(page.locator("#text")).to_have_text(f"number {event[1:]}")
                 press(page, "1" if truth[event] else "2", event)
             expect(page.locator("#h-balance")).to_have_text("Labels so far: 20")
-            expect(page.locator("#budget")).to_have_text("Budget: 0 more.")
-            expect(page.locator("#rest-title")).to_have_text("That is enough")
+            expect(page.locator("#budget")).to_have_text("Labels left to give: 0.")
+            expect(page.locator("#rest-title")).to_have_text("There are enough labels")
             until(lambda: service.stats()["unheard"] == 0)
             page.close()
     finally:

@@ -18,8 +18,10 @@ from streamsvm.active import ActiveSelection, ArrayPool, AutoActiveSelection
 from streamsvm.batch import smo
 from streamsvm.batch.rows import RowStore
 from streamsvm.connectors.records.published import pack_model, unpack_model
-from streamsvm.core import device
-from streamsvm.core.device import Evaluator, Mirror, find_gpu
+from streamsvm.core.device import choice, vectors
+from streamsvm.core.device.evaluator import Evaluator
+from streamsvm.core.device.gpu import find_gpu
+from streamsvm.core.device.mirror import Mirror
 from streamsvm.core.kernels import make_kernel
 from streamsvm.core.storage import features_of, live_slots, rows_of
 from streamsvm.sklearn_api import LASVMClassifier
@@ -337,8 +339,8 @@ def test_kernels_that_do_not_compile_leave_the_work_to_the_cpu(gpu, monkeypatch)
     X, y = some(200)
     model = LASVM(gamma=0.5, device="auto")
     model.learn_many(X, y)
-    monkeypatch.setattr(device, "AUTO_WORK", 1)
-    monkeypatch.setattr(device, "weighted_sum", failing(gpu.CompileException("no headers")))
+    monkeypatch.setattr(choice, "AUTO_WORK", 1)
+    monkeypatch.setattr(vectors, "weighted_sum", failing(gpu.CompileException("no headers")))
     with pytest.warns(RuntimeWarning, match="device='auto' cannot be used .CompileException: no headers"):
         f = model.decision_function_many(X)
     np.testing.assert_array_equal(f, LASVM.from_bytes(model.to_bytes(), device="cpu").decision_function_many(X))
@@ -383,7 +385,7 @@ def test_errors_of_others_are_not_the_devices(gpu, monkeypatch, error):
     model.learn_many(X, y)
     f = model.decision_function_many(X)
     with monkeypatch.context() as patch:
-        patch.setattr(device, "weighted_sum", failing(error))
+        patch.setattr(vectors, "weighted_sum", failing(error))
         with pytest.raises(type(error)):
             model.decision_function_many(X)
     np.testing.assert_array_equal(model.decision_function_many(X), f)
@@ -414,7 +416,7 @@ def test_without_cupy_a_warning_says_what_to_install(monkeypatch):
 
 
 def test_auto_says_nothing_where_there_is_no_gpu(monkeypatch):
-    monkeypatch.setattr(device, "AUTO_WORK", 1)
+    monkeypatch.setattr(choice, "AUTO_WORK", 1)
     monkeypatch.setitem(sys.modules, "cupy", None)
     find_gpu.cache_clear()
     X, y = some(100)
@@ -446,7 +448,7 @@ def test_auto_takes_the_device_for_large_work_only(gpu):
 
 @pytest.mark.parametrize(("d", "launched"), [(60, False), (70, True)])
 def test_auto_learns_there_if_products_are_worth_sending_back(gpu, monkeypatch, d, launched):
-    monkeypatch.setattr(device, "AUTO_WORK", 1e6)
+    monkeypatch.setattr(choice, "AUTO_WORK", 1e6)
     X, y = some(600, d=d)
     model = FullSVM(gamma=0.01, device="auto")
     model.learn_many(X, y)
@@ -454,7 +456,7 @@ def test_auto_learns_there_if_products_are_worth_sending_back(gpu, monkeypatch, 
 
 
 def test_auto_leaves_sparse_features_to_the_cpu(gpu, monkeypatch):
-    monkeypatch.setattr(device, "AUTO_WORK", 1)
+    monkeypatch.setattr(choice, "AUTO_WORK", 1)
     X, y = wide()
     model = LASVM(device="auto")
     model.learn_many(X, y)
@@ -515,9 +517,9 @@ def test_a_solver_finds_all_rows_if_they_fit(gpu):
 def test_cross_validation_and_grids_agree(gpu):
     X, y = some(150, d=4)
     for estimate in (
-        lambda name: cross_validate(X, y, C=5.0, gamma=0.3, k=5, tol=1e-5, device=name).decision_values,
-        lambda name: leave_one_out(X, y, C=5.0, gamma=0.3, tol=1e-5, device=name).decision_values,
-        lambda name: grid_search(X, y, Cs=[0.5, 5.0], gammas=[0.1, 0.5], device=name).scores,
+        lambda name: cross_validate(LASVM(C=5.0, gamma=0.3, tol=1e-5, device=name), X, y, k=5).decision_values,
+        lambda name: leave_one_out(LASVM(C=5.0, gamma=0.3, tol=1e-5, device=name), X, y).decision_values,
+        lambda name: grid_search(LASVM(device=name), X, y, Cs=[0.5, 5.0], gammas=[0.1, 0.5]).scores,
     ):
         gpu.launched[0] = 0
         close(estimate("cuda"), estimate("cpu"), rtol=1e-4)
@@ -579,7 +581,7 @@ def test_several_classes_share_the_device(gpu):
         model.learn_many(X, y)
     close(there.decision_function_many(X), here.decision_function_many(X), rtol=1e-2)
     assert gpu.launched[0] > 0
-    assert_mirrors(there._evaluator.mirror, there._union)
+    assert_mirrors(there._evaluator.mirror, there._union.vectors)
     for other in (copy.deepcopy(there), pickle.loads(pickle.dumps(there))):  # noqa: S301
         assert other._evaluator.mirror is None
     again = streamsvm.OneVsRest.from_bytes(there.to_bytes(), device="cpu")

@@ -8,12 +8,12 @@ from hypothesis import strategies as st
 from numba import njit
 
 from streamsvm.core.blocks import from_dense
+from streamsvm.core.dumping import dump, restore
 from streamsvm.core.expansion import (
     EVALUATIONS,
     G_DOWN,
     G_UP,
     HOLES,
-    MIN_ROWS,
     ROWS,
     SLOT_DOWN,
     SLOT_UP,
@@ -21,24 +21,19 @@ from streamsvm.core.expansion import (
     WIDTH,
     append,
     bury,
-    gather,
     is_binary,
-    kernel_row,
-    member_row,
     too_many_holes,
-    wants_rows,
 )
 from streamsvm.core.kernels import RBF, Linear, Polynomial
+from streamsvm.core.rows import MIN_ROWS, gather, kernel_row, member_row, wants_rows
 from streamsvm.core.storage import (
     PER_SLOT,
-    dump,
     empty,
     find_extremes,
     keep,
     live_slots,
     n_members,
     reserve,
-    restore,
     without_rows,
 )
 

@@ -139,7 +139,7 @@ def check(model):
         for of_class in model._models.values():
             check(of_class)
         numbers, _ = model._members()
-        assert set(numbers.tolist()) <= set(model._union.ids[storage.live_slots(model._union)].tolist())
+        assert set(numbers.tolist()) <= set(model._union.numbers[model._union.live_slots()].tolist())
         return
     s, live = model._expansion, storage.live_slots(model._expansion)
     alpha, y = s.alpha[live], s.y[live].astype(float)

@@ -20,7 +20,7 @@ from river import datasets, metrics
 
 from streamsvm import LASVM, LASVMG, LASVMI, LASVMNC, FullSVM, OneVsRest, SnapshotError, WarmupScaler
 from streamsvm.core import blocks, snapshot, storage
-from streamsvm.core.device import Evaluator
+from streamsvm.core.device.evaluator import Evaluator
 from streamsvm.core.expansion import ROWS, SLOTS
 from streamsvm.online import arrival
 from streamsvm.online import finish as finishing
@@ -345,7 +345,7 @@ def test_numbers_go_on_above_the_largest_id():
     assert restored.next_id == 113
     model.learn_one({0: 1.0}, True, id=2**63 - 1)
     for call in (lambda: model.learn_one({0: 1.0}, True), lambda: model.learn_many(X[:1], y[:1])):
-        with pytest.raises(ValueError, match="no numbers are left above the largest id, 9223372036854775807"):
+        with pytest.raises(ValueError, match="no ids are left above the largest one, 9223372036854775807"):
             call()
 
 

@@ -90,16 +90,16 @@ def test_each_class_has_the_model_that_it_would_have_alone(name, data):
         assert ovr._models[label].digest() == alone.digest()
     values = ovr.decision_function_many(X)
     assert np.array_equal(values, np.column_stack([alone.decision_function_many(X) for alone in models.values()]))
-    assert ovr._union.counts[HOLES] < ovr._union.counts[SLOTS]
+    assert ovr._union.vectors.counts[HOLES] < ovr._union.vectors.counts[SLOTS]
 
 
 def test_the_text_is_compressed_and_the_holes_are_squeezed():
     X, y = DATA["text"]
     ovr = together(MODELS["LASVM"], X, y)
-    assert ovr._union.counts[STORAGE] == COMPRESSED
+    assert ovr._union.vectors.counts[STORAGE] == COMPRESSED
     X, y = problem(3, 4000, 10, 1.5)
     ovr = together(LASVMG(C=10.0, gamma=0.05, clean_every=50, max_non_sv=0), X, y)
-    assert ovr._union.counts[SLOTS] < 4000 * 0.75
+    assert ovr._union.vectors.counts[SLOTS] < 4000 * 0.75
     for label, alone in separate(ovr.model, X, y, NAMES).items():
         assert ovr._models[label].digest() == alone.digest()
 
@@ -167,8 +167,8 @@ def test_other_labels_and_weights_under_known_ids_are_corrections(model):
     for label, alone in models.items():
         assert np.array_equal(alone.dual_coef, ovr._models[label].dual_coef)
     numbers, _ = ovr._members()
-    U, live = ovr._union, storage.live_slots(ovr._union)
-    members = U.born[live[np.isin(U.ids[live], numbers)]]
+    U, live = ovr._union, ovr._union.live_slots()
+    members = U.user_ids[live[np.isin(U.numbers[live], numbers)]]
     assert len(np.unique(members)) == len(numbers) == len(members)
     assert ovr.next_id == ovr.n_seen == len(X)
 
@@ -180,11 +180,11 @@ def test_a_correction_may_begin_a_class():
     number = int(ovr.support_ids[4])
     ovr.learn_one(dict(enumerate(X[number - 70])), "new", id=number)
     assert ovr.predict_one(dict(enumerate(X[number - 70]))) == "new"
-    U, live = ovr._union, storage.live_slots(ovr._union)
+    U, live = ovr._union, ovr._union.live_slots()
     for label in NAMES:
         s = ovr._models[label]._expansion
         slots = storage.live_slots(s)
-        assert (s.y[slots[np.isin(s.ids[slots], U.ids[live[U.born[live] == number]])]] < 0).all()
+        assert (s.y[slots[np.isin(s.ids[slots], U.numbers[live[U.user_ids[live] == number]])]] < 0).all()
     ovr.learn_one({0: 1.0}, "red")
     assert ovr.next_id == 271
     assert OneVsRest.from_bytes(ovr.to_bytes()).next_id == 271
@@ -327,6 +327,67 @@ def test_finish_and_forget_are_those_of_each_class(model):
         assert np.array_equal(alone.dual_coef, ovr._models[label].dual_coef)
 
 
+@every_model
+def test_coefficients_are_those_of_each_class(model):
+    X, y = DATA["few features"]
+    ovr = together(model, X, y, ids=np.arange(len(X)) + 1000)
+    support, coefficients = ovr.support_ids, ovr.dual_coef
+    assert coefficients.shape == (4, len(support)) == (4, ovr.n_support)
+    for row, b, model in zip(coefficients, ovr.bias, ovr._models.values(), strict=True):
+        own = np.flatnonzero(row)
+        np.testing.assert_array_equal(np.sort(row[own]), np.sort(model.dual_coef))
+        assert b == model.bias
+
+
+@every_model
+def test_a_label_is_corrected_in_every_class(model):
+    X, y = DATA["dense"]
+    ids = np.arange(len(X)) + 1000
+    ovr, models = together(model, X, y, ids=ids), separate(model, X, y, NAMES, ids=ids)
+    chosen, n_seen = ovr.support_ids[::7], ovr.n_seen
+    right = {number: str(NAMES[(NAMES.tolist().index(y[number - 1000]) + 1) % 4]) for number in chosen.tolist()}
+    assert ovr.relabel([*chosen, 5], [*right.values(), "red"]) == len(chosen)
+    assert ovr.n_seen == n_seen
+    for label, alone in models.items():
+        for number, other in right.items():
+            if alone.relabel(number, other == label) == 0 and other == label and alone.budget is alone.window is None:
+                alone.learn_one(dict(enumerate(X[number - 1000])), True, id=number)
+        if ovr.model.budget is None and ovr.model.window is None:
+            np.testing.assert_array_equal(alone.dual_coef, ovr._models[label].dual_coef)
+    assert set(ovr._members()[0]) <= set(ovr._union.numbers[ovr._union.live_slots()])
+    for label, of_class in ovr._models.items():
+        s = of_class._expansion
+        user_ids = ovr._ids_of(s.ids[: s.counts[SLOTS]]).tolist()
+        for user_id, sign in zip(user_ids, s.y[: s.counts[SLOTS]].tolist(), strict=True):
+            assert sign == 0 or user_id not in right or (sign > 0) == (right[user_id] == label)
+    assert OneVsRest.from_bytes(ovr.to_bytes()).digest() == ovr.digest()
+
+
+def test_a_correction_of_a_label_may_begin_a_class():
+    X, y = DATA["dense"]
+    ovr = together(LASVM(C=10.0, gamma=0.05), X, y)
+    number = int(ovr.support_ids[3])
+    assert ovr.relabel(number, "new") == 1
+    assert ovr.labels[-1] == "new"
+    assert ovr.predict_one(dict(enumerate(X[number]))) == "new"
+    assert ovr.n_seen == len(X)
+    with pytest.raises(ValueError, match="None and NaN"):
+        ovr.relabel(number, None)
+    with pytest.raises(ValueError, match="y has 2 labels for 1 rows"):
+        ovr.relabel(number, ["red", "blue"])
+
+
+def test_several_classes_can_be_made_sparse():
+    X, y = DATA["few features"]
+    ovr, models = together(MODELS["G"], X, y), separate(MODELS["G"], X, y, NAMES)
+    ovr.sparsify()
+    for label, alone in models.items():
+        alone.sparsify()
+        np.testing.assert_array_equal(alone.dual_coef, ovr._models[label].dual_coef)
+    with pytest.raises(TypeError, match="LASVM has no sparsify"):
+        OneVsRest(LASVM()).sparsify()
+
+
 @pytest.mark.parametrize(
     ("model", "data"), [*((name, "dense") for name in MODELS), ("LASVM", "binary"), ("LASVM", "text"), ("G", "text")]
 )
@@ -456,7 +517,7 @@ def test_one_example_that_is_refused_changes_nothing():
 
 
 @pytest.mark.parametrize(
-    ("model", "n_checks"), [(OneVsRest(LASVM()), 65), (OneVsRest(FullSVM(C=10.0), classes=[True]), 65)]
+    ("model", "n_checks"), [(OneVsRest(LASVM()), 62), (OneVsRest(FullSVM(C=10.0), classes=[True]), 62)]
 )
 def test_every_check_of_river_passes(model, n_checks):
     assert model._unit_test_skips() == set()

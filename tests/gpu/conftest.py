@@ -2,7 +2,7 @@
 
 import pytest
 
-from streamsvm.core.device import NoDevice, find_gpu
+from streamsvm.core.device.gpu import NoDevice, find_gpu
 
 
 @pytest.fixture(scope="session")

@@ -9,8 +9,8 @@ import pytest
 from kafka import KafkaProducer
 
 from streamsvm.connectors.commands.cli import main
-from streamsvm.connectors.logs import kafka_log
-from streamsvm.connectors.settings.sections import load
+from streamsvm.connectors.logs.kafka import reader
+from streamsvm.connectors.settings.loading import load
 from streamsvm.connectors.trainer import inputs
 from streamsvm.connectors.trainer import trainer as daemon
 
@@ -124,7 +124,7 @@ def test_dead_letters_lag_replay_and_doctor(topics, app, call):
     assert "labels in another partition than events with the same key" in text
     assert "are not where Kafka's own partitioner puts their keys" in text
     assert f"the keys of topic '{prefix}-events' are where Kafka's own partitioner puts them" in text
-    assert "2 dead letters not put back" in text
+    assert "2 dead letters not put back yet" in text
 
 
 def test_what_is_read_ahead_is_bounded_in_bytes(topics, app, call, monkeypatch):
@@ -144,8 +144,8 @@ def test_what_is_read_ahead_is_bounded_in_bytes(topics, app, call, monkeypatch):
         held.append(sum(record.nbytes for record in self.records))
 
     monkeypatch.setattr(inputs.Input, "offer", watched)
-    monkeypatch.setattr(kafka_log, "POLL_BYTES", 1 << 20)
-    monkeypatch.setattr(kafka_log, "_AT_ONCE", 5)
+    monkeypatch.setattr(reader, "POLL_BYTES", 1 << 20)
+    monkeypatch.setattr(reader, "_AT_ONCE", 5)
     (state,) = daemon.run(load(path, {}, ["limits.read_ahead_mb=8"])).values()
     assert state.counters.predicted == 150
     assert 4 << 20 < max(held) < (8 << 20) + (1 << 20) + 5 * 310_000

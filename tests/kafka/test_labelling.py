@@ -7,7 +7,7 @@ import time
 
 from streamsvm import LASVM
 from streamsvm.connectors.records.codec import Codec
-from streamsvm.connectors.settings.sections import load
+from streamsvm.connectors.settings.loading import load
 
 from .app import WAIT_SECONDS, settings_of
 from .test_trainer import state_of

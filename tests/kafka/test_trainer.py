@@ -12,7 +12,7 @@ from types import SimpleNamespace
 import pytest
 from kafka import TopicPartition
 
-from streamsvm.connectors.settings.sections import load
+from streamsvm.connectors.settings.loading import load
 from streamsvm.connectors.trainer.state.checkpoint import load_newest
 from streamsvm.connectors.trainer.state.state import State
 

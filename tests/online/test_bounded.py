@@ -373,7 +373,7 @@ def test_a_whole_class_may_grow_too_old():
         ({"window": 0}, "window=0 must be"),
         ({"window": True}, "window=True must be"),
         ({"window": "7d"}, "window='7d' must be"),
-        ({"window": datetime.timedelta(0)}, "longer than nothing"),
+        ({"window": datetime.timedelta(0)}, "must be a positive time"),
     ],
 )
 @every_learner

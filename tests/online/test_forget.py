@@ -137,7 +137,7 @@ def test_both_ways_lead_to_the_same_model(learner, how, monkeypatch):
         taken.append(way)
         return s, way
 
-    monkeypatch.setattr("streamsvm.estimators.classifier.forget", watched)
+    monkeypatch.setattr("streamsvm.estimators.model.forget", watched)
     leaving = model.support_ids[::7]
     expected = solved_without(model, set(leaving.tolist()))
     model.forget(leaving)

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from numba import njit
 
 from streamsvm import LASVM, LASVMG, LASVMI, LASVMNC, FullSVM
-from streamsvm.core import blocks, storage
+from streamsvm.core import blocks, dumping, storage
 from streamsvm.core.blocks import expansion_sum, from_dense
 from streamsvm.core.expansion import (
     ADMITTED,
@@ -27,9 +27,9 @@ from streamsvm.core.expansion import (
     SLOT_DOWN,
     SLOT_UP,
     SLOTS,
-    kernel_row,
 )
 from streamsvm.core.kernels import NAMES
+from streamsvm.core.rows import kernel_row
 from streamsvm.core.storage import empty, live_slots, reserve
 from streamsvm.online import finish, gap
 from streamsvm.online.lasvm import append_block
@@ -612,7 +612,7 @@ def is_active(model):
 
 def learned_state(model):
     """All that was learned but the sigmoid, and the kernel values computed so far."""
-    arrays = storage.dump(model._expansion, len(model._features))
+    arrays = dumping.dump(model._expansion, len(model._features))
     arrays["counts"][EVALUATIONS] = 0
     return arrays, model.kernel_evaluations
 

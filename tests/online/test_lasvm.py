@@ -11,8 +11,9 @@ from sklearn.svm import SVC
 
 from streamsvm import LASVM
 from streamsvm.core.blocks import expansion_sum, from_dense
-from streamsvm.core.expansion import FORBIDDEN, G_DOWN, G_UP, HOLES, SLOT_DOWN, SLOT_UP, SLOTS, kernel_row
+from streamsvm.core.expansion import FORBIDDEN, G_DOWN, G_UP, HOLES, SLOT_DOWN, SLOT_UP, SLOTS
 from streamsvm.core.kernels import NAMES, make_kernel
+from streamsvm.core.rows import kernel_row
 from streamsvm.core.storage import empty, find_extremes, live_slots, reserve
 from streamsvm.online import lasvm
 from streamsvm.online.lasvm import RESERVE, append_block, delta, pair_step, second_order_partner, update_and_scan

@@ -135,7 +135,7 @@ def test_examples_that_are_no_members_take_the_place_of_those_left_out():
     assert model.n_members < len(X)
     without, slots = asked(model, X, y)
     f = np.array([one(without, slot) for slot in slots.tolist()])
-    batch = leave_one_out(X, y, C=10.0, gamma=0.3, tol=1e-6)
+    batch = leave_one_out(LASVM(C=10.0, gamma=0.3, tol=1e-6), X, y)
     assert np.abs(f - batch.decision_values).max() < 1e-3
 
 

@@ -6,6 +6,7 @@ import joblib
 import numpy as np
 import pytest
 
+from streamsvm import LASVM
 from streamsvm.validation import cross_validate, grid_search
 
 
@@ -33,11 +34,14 @@ def test_every_back_end_gives_the_same_results(backend):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(90, 2))
     y = X[:, 0] + X[:, 1] ** 2 + 0.3 * rng.normal(size=90) > 0.7
-    setting = {"C": 5.0, "gamma": 0.5, "k": 6, "seeding": "best"}
+    model, setting = LASVM(C=5.0, gamma=0.5), {"k": 6, "seeding": "best"}
     grid = {"Cs": [0.1, 1.0, 10.0], "gammas": [0.1, 1.0]}
-    alone, search_alone = cross_validate(X, y, **setting), grid_search(X, y, **grid)
+    alone, search_alone = cross_validate(model, X, y, **setting), grid_search(model, X, y, **grid)
     with BACKENDS[backend]():
-        several, search = cross_validate(X, y, **setting, n_jobs=2), grid_search(X, y, **grid, n_jobs=2)
+        several, search = (
+            cross_validate(model, X, y, **setting, n_jobs=2),
+            grid_search(model, X, y, **grid, n_jobs=2),
+        )
     np.testing.assert_array_equal(several.decision_values, alone.decision_values)
     assert several.iterations == alone.iterations
     np.testing.assert_array_equal(search.scores, search_alone.scores)

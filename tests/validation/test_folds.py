@@ -11,6 +11,7 @@ from sklearn import model_selection
 from sklearn.linear_model import LogisticRegression
 
 from streamsvm.validation import folds
+from streamsvm.validation.given_folds import folds_of
 
 SEEDS = st.one_of(st.none(), st.integers(0, 10**6))
 
@@ -158,14 +159,14 @@ def test_numbers_pairs_and_splitters_are_folds_too():
     y = np.arange(20) % 2 == 0
     given_numbers = np.arange(20) % 4 - 1
     same(folds.from_numbers(given_numbers), model_selection.PredefinedSplit(given_numbers).split())
-    same(folds.folds_of(given_numbers, y), model_selection.PredefinedSplit(given_numbers).split())
+    same(folds_of(given_numbers, y), model_selection.PredefinedSplit(given_numbers).split())
     splitter = model_selection.ShuffleSplit(3, test_size=0.2, train_size=0.4, random_state=0)  # leaves out more
-    same(folds.folds_of(splitter, y), splitter.split(np.zeros(20)))
-    same(folds.folds_of(list(splitter.split(np.zeros(20))), y), splitter.split(np.zeros(20)))
+    same(folds_of(splitter, y), splitter.split(np.zeros(20)))
+    same(folds_of(list(splitter.split(np.zeros(20))), y), splitter.split(np.zeros(20)))
     made = folds.v_fold(20, 3)
-    assert folds.folds_of(made, y) is made
+    assert folds_of(made, y) is made
     mask = np.arange(20) < 5
-    same(folds.folds_of([(~mask, mask)], y), [(np.arange(5, 20), np.arange(5))])
+    same(folds_of([(~mask, mask)], y), [(np.arange(5, 20), np.arange(5))])
 
 
 def test_the_pairs_of_a_splitter_are_held_one_at_a_time():
@@ -188,10 +189,10 @@ def test_the_pairs_of_a_splitter_are_held_one_at_a_time():
 
     y = np.arange(30) % 2 == 0
     splitter = Splitter()
-    same(folds.folds_of(splitter, y), folds.leave_one_out(30))
+    same(folds_of(splitter, y), folds.leave_one_out(30))
     assert most <= 4
     most = 0
-    same(folds.folds_of(splitter.split(y, y), y), folds.leave_one_out(30))
+    same(folds_of(splitter.split(y, y), y), folds.leave_one_out(30))
     assert most <= 4
 
 
@@ -205,18 +206,18 @@ def test_the_pairs_of_a_splitter_are_held_one_at_a_time():
 )
 def test_what_is_nothing_of_the_kind_is_refused(given_folds, message):
     with pytest.raises(TypeError, match=message):
-        folds.folds_of(given_folds, np.arange(20) % 2 == 0)
+        folds_of(given_folds, np.arange(20) % 2 == 0)
 
 
 @pytest.mark.parametrize("name", ["GroupKFold", "StratifiedGroupKFold", "LeaveOneGroupOut", "GroupShuffleSplit"])
 def test_splitters_of_groups_are_told_where_groups_go(name):
     with pytest.raises(ValueError, match=r"gets no groups here; use folds\.grouped"):
-        folds.folds_of(getattr(model_selection, name)(), np.arange(20) % 2 == 0)
+        folds_of(getattr(model_selection, name)(), np.arange(20) % 2 == 0)
 
 
 def test_what_another_splitter_refuses_is_its_own_to_say():
     with pytest.raises(ValueError, match="number of splits"):
-        folds.folds_of(model_selection.KFold(30), np.arange(20) % 2 == 0)
+        folds_of(model_selection.KFold(30), np.arange(20) % 2 == 0)
 
 
 def test_a_class_of_one_example_has_other_kinds_of_folds():
@@ -256,16 +257,16 @@ def test_folds_are_a_cv_of_scikit_learn():
         (lambda: folds.repeated(lambda seed: folds.v_fold(6 + seed, 2), 2), r"folds of \[6, 7\] examples"),
         (lambda: folds.from_numbers([0, 1, -2]), "fold numbers"),
         (lambda: folds.from_numbers([0.5]), "fold numbers"),
-        (lambda: folds.from_numbers([-1, -1]), "no splits"),
+        (lambda: folds.from_numbers([-1, -1]), "there is no split"),
         (lambda: folds.from_numbers([0, 0]), "split 0 leaves out all 2 examples"),
         (lambda: folds.Folds(3, [[]]), "split 0 tests no example"),
         (lambda: folds.Folds(3, [[0, 0]]), "twice: 0"),
         (lambda: folds.Folds(3, [[3]]), "from 0 to 2"),
         (lambda: folds.Folds(3, [[0.5]]), "from 0 to 2"),
-        (lambda: folds.folds_of([([0, 1], [1])], np.zeros(3)), "split 0 trains on examples that it tests"),
-        (lambda: folds.folds_of([], np.zeros(3)), "no splits"),
-        (lambda: folds.folds_of([([0, 1], [2]), 3], np.zeros(3)), "split 1 is 3; a pair"),
-        (lambda: folds.folds_of(folds.v_fold(4, 2), np.zeros(3)), "those of 4 examples; there are 3"),
+        (lambda: folds_of([([0, 1], [1])], np.zeros(3)), "split 0 trains on examples that it tests"),
+        (lambda: folds_of([], np.zeros(3)), "there is no split"),
+        (lambda: folds_of([([0, 1], [2]), 3], np.zeros(3)), "split 1 is 3; a pair"),
+        (lambda: folds_of(folds.v_fold(4, 2), np.zeros(3)), "those of 4 examples; there are 3"),
     ],
 )
 def test_bad_folds_are_refused(make, message):

@@ -7,10 +7,12 @@ from sklearn import metrics as of_sklearn
 from sklearn.model_selection import GridSearchCV
 from sklearn.svm import SVC
 
-from streamsvm.batch import RowStore, seeding, smo
+from streamsvm import LASVM
+from streamsvm.batch import RowStore, SmoothSVM, SolverOptions, seeding
 from streamsvm.core.kernels import RBF
 from streamsvm.validation import cross_validate, folds, grid_search
-from streamsvm.validation.search import STOPPED, WARM_STARTS, Cell, best_of
+from streamsvm.validation.along_c import STOPPED, WARM_STARTS
+from streamsvm.validation.grid import Cell, best_of
 
 CS, GAMMAS = [0.1, 1.0, 10.0, 100.0], [0.1, 1.0]
 SEEDED = ["none", "skip", "best", "path"]
@@ -28,11 +30,12 @@ def separable(n=90):
     return X[keep := np.abs(X[:, 0] + X[:, 1] ** 2 - 0.7) > 0.3], y[keep]
 
 
-def same_cells(search, X, y, atol=1e-2, **parameters):
+def same_cells(search, X, y, atol=1e-2, model=None, **parameters):
     """Each cell's decision values are those of a cold cross-validation."""
+    model = {} if model is None else model
     assert [(cell.C, cell.gamma) for cell in search.table] == [(C, g) for C in search.Cs for g in search.gammas]
     for cell in search.table:
-        cold = cross_validate(X, y, C=cell.C, gamma=cell.gamma, seeding="none", tol=1e-4, **parameters)
+        cold = cross_validate(LASVM(C=cell.C, gamma=cell.gamma, tol=1e-4, **model), X, y, seeding="none", **parameters)
         np.testing.assert_allclose(cell.result.decision_values, cold.decision_values, rtol=0, atol=atol)
         clear = np.abs(cold.decision_values) > atol
         np.testing.assert_array_equal(cell.result.predictions[clear], cold.predictions[clear])
@@ -45,7 +48,7 @@ def same_cells(search, X, y, atol=1e-2, **parameters):
 @pytest.mark.parametrize("data", [noisy, separable])
 def test_every_start_gives_the_same_table(warm_start, data):
     X, y = data()
-    search = grid_search(X, y, Cs=CS, gammas=GAMMAS, warm_start=warm_start, tol=1e-4, refit=False)
+    search = grid_search(LASVM(tol=1e-4), X, y, Cs=CS, gammas=GAMMAS, warm_start=warm_start, refit=False)
     same_cells(search, X, y, k=3)
     assert search.solution is None
 
@@ -53,7 +56,7 @@ def test_every_start_gives_the_same_table(warm_start, data):
 @pytest.mark.parametrize("seeding", SEEDED)
 def test_folds_may_start_from_the_full_solution(seeding):
     X, y = noisy()
-    search = grid_search(X, y, Cs=CS, gammas=GAMMAS, seeding=seeding, k=6, tol=1e-4)
+    search = grid_search(LASVM(tol=1e-4), X, y, Cs=CS, gammas=GAMMAS, seeding=seeding, k=6)
     assert search.seeding == seeding
     same_cells(search, X, y, k=6)
     assert all((cell.result.first is None) == (seeding == "none") for cell in search.table)
@@ -62,7 +65,7 @@ def test_folds_may_start_from_the_full_solution(seeding):
 def test_the_table_is_that_of_scikit_learn():
     X, y = noisy(200)
     made = folds.stratified(y, 3)
-    search = grid_search(X, y, Cs=CS, gammas=GAMMAS, folds=made, tol=1e-4)
+    search = grid_search(LASVM(tol=1e-4), X, y, Cs=CS, gammas=GAMMAS, folds=made)
     theirs = GridSearchCV(SVC(tol=1e-4), {"C": CS, "gamma": GAMMAS}, cv=made).fit(X, y)
     np.testing.assert_allclose([c.score for c in search.table], theirs.cv_results_["mean_test_score"], atol=1.01 / 200)
     np.testing.assert_allclose([c.spread for c in search.table], theirs.cv_results_["std_test_score"], atol=0.02)
@@ -74,11 +77,11 @@ def test_the_table_is_that_of_scikit_learn():
 def test_weights_and_kernels():
     X, y = noisy()
     w = np.random.default_rng(0).uniform(0.0, 1.5, len(y)) * (np.arange(len(y)) % 5 > 0)
-    parameters = {"kernel": "poly", "degree": 2, "coef0": 1.0, "weights": w, "k": 4}
-    search = grid_search(X, y, Cs=[0.1, 1.0], gammas=[0.5], tol=1e-4, **parameters)
-    same_cells(search, X, y, **parameters)
-    line = grid_search(X, y, Cs=[1.0], kernel="linear", tol=1e-4)
-    same_cells(line, X, y, kernel="linear", k=3)
+    model, parameters = {"kernel": "poly", "degree": 2, "coef0": 1.0}, {"sample_weight": w, "k": 4}
+    search = grid_search(LASVM(tol=1e-4, **model), X, y, Cs=[0.1, 1.0], gammas=[0.5], **parameters)
+    same_cells(search, X, y, model=model, **parameters)
+    line = grid_search(LASVM(kernel="linear", tol=1e-4), X, y, Cs=[1.0])
+    same_cells(line, X, y, model={"kernel": "linear"}, k=3)
 
 
 @pytest.mark.parametrize("n_jobs", [2, 5])
@@ -87,9 +90,9 @@ def test_workers_give_the_same_values(n_jobs, seeding):
     from joblib import parallel_config
 
     X, y = noisy()
-    alone = grid_search(X, y, Cs=CS, gammas=GAMMAS, k=6, seeding=seeding)
+    alone = grid_search(LASVM(), X, y, Cs=CS, gammas=GAMMAS, k=6, seeding=seeding)
     with parallel_config(backend="threading"):
-        several = grid_search(X, y, Cs=CS, gammas=GAMMAS, k=6, seeding=seeding, n_jobs=n_jobs)
+        several = grid_search(LASVM(), X, y, Cs=CS, gammas=GAMMAS, k=6, seeding=seeding, n_jobs=n_jobs)
     for one, other in zip(alone.table, several.table, strict=True):
         np.testing.assert_array_equal(one.result.decision_values, other.result.decision_values)
         assert one.result.iterations == other.result.iterations
@@ -100,7 +103,7 @@ def test_workers_give_the_same_values(n_jobs, seeding):
 
 def test_nothing_is_trained_once_no_coefficient_is_at_its_bound():
     X, y = separable()
-    search = grid_search(X, y, Cs=[1.0, 1e3, 1e5, 1e6], gammas=[1.0], tol=1e-5)
+    search = grid_search(LASVM(tol=1e-5), X, y, Cs=[1.0, 1e3, 1e5, 1e6], gammas=[1.0])
     last = search.table[-1].result
     assert [part.start for part in last.per_fold] == [STOPPED] * 3
     assert last.iterations == last.kernel_evaluations == 0
@@ -110,31 +113,33 @@ def test_nothing_is_trained_once_no_coefficient_is_at_its_bound():
     assert [part.start for part in first.per_fold] == ["cold"] * 3
 
 
-def test_what_was_given_up_stops_nothing(monkeypatch):
+def test_what_was_given_up_stops_nothing():
     """It may have no coefficient at its bound only because it has hardly begun."""
-    monkeypatch.setattr(smo, "MAX_STEPS", 0)
     X, y = noisy()
     with pytest.warns(RuntimeWarning, match="gave up on 6 of 6 trainings"):
-        search = grid_search(X, y, Cs=[1.0, 10.0], refit=False)
+        search = grid_search(LASVM(), X, y, Cs=[1.0, 10.0], refit=False, options=SolverOptions(max_iterations=0))
+    assert dict(search.status) == {"max_iterations": 6}
     assert all(part.start != STOPPED for cell in search.table for part in cell.result.per_fold)
 
 
 def test_rows_and_solutions_are_shared_along_c():
     X, y = noisy(300)
     doubled = [2.0**i for i in range(-2, 8)]
-    search = grid_search(X, y, Cs=doubled, gammas=GAMMAS)
-    cold = grid_search(X, y, Cs=doubled, gammas=GAMMAS, warm_start="none")
+    search = grid_search(LASVM(), X, y, Cs=doubled, gammas=GAMMAS)
+    cold = grid_search(LASVM(), X, y, Cs=doubled, gammas=GAMMAS, warm_start="none")
     assert search.iterations < 0.8 * cold.iterations
     assert search.kernel_evaluations <= 2 * 300 * 300
-    alone = [cross_validate(X, y, C=C, gamma=g, k=3, seeding="none") for C in doubled for g in GAMMAS]
+    alone = [cross_validate(LASVM(C=C, gamma=g), X, y, k=3, seeding="none") for C in doubled for g in GAMMAS]
     assert cold.iterations == sum(result.iterations for result in alone)
     assert cold.kernel_evaluations < 0.6 * sum(result.kernel_evaluations for result in alone)
 
 
 def test_auto_scales_where_most_support_vectors_are_bounded():
     X, y = noisy(300)
-    few = {part.start for c in grid_search(X, y, Cs=[1e3, 2e3], gammas=[3.0]).table for part in c.result.per_fold}
-    most = {part.start for c in grid_search(X, y, Cs=[1.0, 2.0]).table for part in c.result.per_fold}
+    few = {
+        part.start for c in grid_search(LASVM(), X, y, Cs=[1e3, 2e3], gammas=[3.0]).table for part in c.result.per_fold
+    }
+    most = {part.start for c in grid_search(LASVM(), X, y, Cs=[1.0, 2.0]).table for part in c.result.per_fold}
     assert most == {"cold", "scaled"}
     assert few <= {"cold", "direct", "scaled"}
     assert "direct" in few
@@ -143,13 +148,13 @@ def test_auto_scales_where_most_support_vectors_are_bounded():
 def test_many_small_folds_start_from_the_full_solution():
     X, y = noisy(100)
     every = folds.leave_one_out(100)
-    search = grid_search(X, y, Cs=CS, folds=every, tol=1e-4)
+    search = grid_search(LASVM(tol=1e-4), X, y, Cs=CS, folds=every)
     assert search.seeding == "auto"
-    by_themselves = grid_search(X, y, Cs=CS, folds=every, seeding="none", tol=1e-4)
+    by_themselves = grid_search(LASVM(tol=1e-4), X, y, Cs=CS, folds=every, seeding="none")
     assert search.iterations < 0.3 * by_themselves.iterations
     for one, other in zip(search.table, by_themselves.table, strict=True):
         np.testing.assert_allclose(one.result.decision_values, other.result.decision_values, rtol=0, atol=1e-2)
-    assert grid_search(X, y, Cs=[1.0]).seeding == "none"
+    assert grid_search(LASVM(), X, y, Cs=[1.0]).seeding == "none"
 
 
 # --------------------------------------------------------------------------------------------------------------- choice
@@ -174,23 +179,23 @@ def test_rounding_decides_on_no_best_cell(greater):
 
 def test_it_may_be_chosen_by_any_metric():
     X, y = noisy()
-    by_area = grid_search(X, y, Cs=CS, gammas=GAMMAS, metric=of_sklearn.roc_auc_score)
+    by_area = grid_search(LASVM(), X, y, Cs=CS, gammas=GAMMAS, metric=of_sklearn.roc_auc_score)
     assert by_area.best.score == by_area.scores.max()
     assert by_area.scores.shape == (4, 2)
     assert by_area.scores[2, 1] == by_area.table[5].score
     np.testing.assert_array_equal(by_area.best.result.scores(of_sklearn.roc_auc_score).mean(), by_area.best.score)
-    by_loss = grid_search(X, y, Cs=CS, gammas=GAMMAS, metric=of_sklearn.zero_one_loss)
-    by_accuracy = grid_search(X, y, Cs=CS, gammas=GAMMAS)
+    by_loss = grid_search(LASVM(), X, y, Cs=CS, gammas=GAMMAS, metric=of_sklearn.zero_one_loss)
+    by_accuracy = grid_search(LASVM(), X, y, Cs=CS, gammas=GAMMAS)
     np.testing.assert_allclose(by_loss.scores, 1.0 - by_accuracy.scores)
     assert by_loss.best.score == by_loss.scores.min()
     assert (by_loss.best.C, by_loss.best.gamma) == (by_accuracy.best.C, by_accuracy.best.gamma)
-    assert grid_search(X, y, Cs=CS, metric=metrics.F1).greater_is_better
-    assert not grid_search(X, y, Cs=CS, metric=lambda y, p: 0.0, greater=False).greater_is_better
+    assert grid_search(LASVM(), X, y, Cs=CS, metric=metrics.F1).greater_is_better
+    assert not grid_search(LASVM(), X, y, Cs=CS, metric=lambda y, p: 0.0, greater=False).greater_is_better
 
 
 def test_values_are_tried_in_ascending_order():
     X, y = noisy()
-    search = grid_search(X, y, Cs=iter([10.0, 0.1]), gammas=np.array([2, 1]))
+    search = grid_search(LASVM(), X, y, Cs=iter([10.0, 0.1]), gammas=np.array([2, 1]))
     assert (search.Cs, search.gammas) == ([0.1, 10.0], [1.0, 2.0])
     assert (search.warm_start, search.seeding) == ("auto", "none")
     assert search.seconds > 0
@@ -198,7 +203,7 @@ def test_values_are_tried_in_ascending_order():
 
 def test_a_bar_is_for_terminals_only(capfd):
     X, y = noisy(40)
-    grid_search(X, y, Cs=[1.0], progress=True)
+    grid_search(LASVM(), X, y, Cs=[1.0], progress=True)
     assert capfd.readouterr() == ("", "")
 
 
@@ -213,28 +218,40 @@ def test_a_bar_is_for_terminals_only(capfd):
         ({"Cs": [1.0, 0.0]}, "a value of Cs=0.0"),
         ({"gammas": ["scale"]}, "a value of gammas='scale'"),
         ({"Cs": [1.0, 1]}, "has a value twice"),
-        ({"gammas": [0.1, 1.0], "kernel": "linear"}, "the linear kernel has none"),
         ({"warm_start": "luke"}, "warm_start='luke' is unknown"),
         ({"seeding": "lucky"}, "seeding='lucky' is unknown"),
         ({"seeding": "sir"}, "seeding='sir' leads from fold to fold"),
         ({"metric": "auc"}, "metric='auc' is unknown"),
         ({"k": 4}, "k=4 folds of 3 examples of the smallest class"),
         ({"n_jobs": 0}, "n_jobs=0"),
-        ({"tol": 0.0}, "tol=0.0"),
-        ({"weights": [1.0]}, "w has shape"),
+        ({"sample_weight": [1.0]}, "w has shape"),
     ],
     ids=str,
 )
 def test_bad_arguments_are_named(bad, message):
     X, y = np.arange(16.0).reshape(8, 2), [True] * 3 + [False] * 5
     with pytest.raises(ValueError, match=message):
-        grid_search(X, y, **{"Cs": [1.0], "k": 2} | bad)
+        grid_search(LASVM(), X, y, **{"Cs": [1.0], "k": 2} | bad)
+
+
+def test_the_linear_kernel_has_no_gamma():
+    X, y = noisy(20)
+    for model in (LASVM(kernel="linear"), SmoothSVM()):
+        with pytest.raises(ValueError, match="the linear kernel has no gamma"):
+            grid_search(model, X, y, Cs=[1.0], gammas=[0.1, 1.0])
+
+
+def test_gamma_is_the_models_unless_values_are_given():
+    X, y = noisy()
+    search = grid_search(LASVM(gamma=0.25), X, y, Cs=[1.0, 5.0])
+    assert search.gammas == [0.25]
+    same_cells(grid_search(LASVM(gamma=0.25, tol=1e-4), X, y, Cs=[1.0, 5.0]), X, y, k=3)
 
 
 def test_a_row_store_has_one_gamma_only():
     X, y = noisy(20)
     with pytest.raises(TypeError, match="rows are those of one gamma"):
-        grid_search(RowStore(X, RBF(1.0)), y, Cs=[1.0])
+        grid_search(LASVM(), RowStore(X, RBF(1.0)), y, Cs=[1.0])
 
 
 def test_all_starts_along_c_are_known():
@@ -244,17 +261,19 @@ def test_all_starts_along_c_are_known():
 def test_a_metric_without_a_value_is_said():
     X, y = np.random.default_rng(0).normal(size=(20, 2)), np.arange(20) % 3 == 0
     with pytest.warns(RuntimeWarning, match="no setting has a score"):
-        search = grid_search(X, y, Cs=[1.0, 2.0], folds=folds.leave_one_out(20), metric=lambda y, f: float("nan"))
+        search = grid_search(
+            LASVM(), X, y, Cs=[1.0, 2.0], folds=folds.leave_one_out(20), metric=lambda y, f: float("nan")
+        )
     assert search.solution is None
     with pytest.raises(ValueError, match="no setting has a score"):
         _ = search.best
     with pytest.raises(TypeError, match=r"Cs=1.0 must be a list of numbers"):
-        grid_search(X, y, Cs=1.0)
+        grid_search(LASVM(), X, y, Cs=1.0)
 
 
 def test_a_cell_says_how_its_folds_started():
     X, y = np.random.default_rng(0).normal(size=(40, 2)), np.arange(40) % 3 == 0
-    search = grid_search(X, y, Cs=[1.0, 50.0], folds=folds.leave_one_out(40))
+    search = grid_search(LASVM(), X, y, Cs=[1.0, 50.0], folds=folds.leave_one_out(40))
     for cell in search.table:
         assert cell.result.seeding in ("path", "best", "skip")
         assert "seconds a fold" in cell.result.reason
@@ -263,7 +282,7 @@ def test_a_cell_says_how_its_folds_started():
 
 def test_a_result_fits_on_a_screen_and_becomes_a_frame():
     X, y = noisy()
-    search = grid_search(X, y, Cs=np.logspace(-2, 2, 9), gammas=np.logspace(-2, 2, 8), k=3, metric="roc_auc")
+    search = grid_search(LASVM(), X, y, Cs=np.logspace(-2, 2, 9), gammas=np.logspace(-2, 2, 8), k=3, metric="roc_auc")
     assert repr(search.best).startswith(f"Cell(C={search.best.C:g}, gamma={search.best.gamma:g}, score=")
     assert "\n" not in repr(search.best)
     for shown in (repr(search), repr(search.table), repr(search.best.result.per_fold)):
@@ -275,8 +294,24 @@ def test_a_result_fits_on_a_screen_and_becomes_a_frame():
     assert frame.iterations.sum() == search.iterations
 
 
+def test_smooth_models_are_searched_too():
+    X, y = noisy()
+    w = np.random.default_rng(0).uniform(0.5, 1.5, len(y))
+    search = grid_search(SmoothSVM(kernel="rbf", seed=3), X, y, Cs=[10.0, 0.1], gammas=GAMMAS, k=4, sample_weight=w)
+    assert [(cell.C, cell.gamma) for cell in search.table] == [(C, g) for C in (0.1, 10.0) for g in GAMMAS]
+    for cell in search.table:
+        model = SmoothSVM(C=cell.C, kernel="rbf", gamma=cell.gamma)
+        alone = cross_validate(model, X, y, k=4, sample_weight=w)
+        np.testing.assert_array_equal(cell.result.decision_values, alone.decision_values)
+    assert search.solution.get_params() == SmoothSVM(search.best.C, "rbf", search.best.gamma, seed=3).get_params()
+    assert search.solution.score(X, y) > 0.8
+    assert dict(search.status) == {"converged": 16}
+    with pytest.raises(ValueError, match=r"warm_start='best': the solver= of a SmoothSVM"):
+        grid_search(SmoothSVM(), X, y, Cs=[1.0], warm_start="best")
+
+
 def test_a_search_without_scores_is_shown_all_the_same():
     X, y = noisy()
     with pytest.warns(RuntimeWarning, match="no setting has a score"):
-        search = grid_search(X, y, Cs=[1.0], folds=[([*range(1, len(y))], [0])], metric="roc_auc")
+        search = grid_search(LASVM(), X, y, Cs=[1.0], folds=[([*range(1, len(y))], [0])], metric="roc_auc")
     assert "best=None" in repr(search)

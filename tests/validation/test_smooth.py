@@ -12,10 +12,11 @@ from sklearn.datasets import load_breast_cancer
 from sklearn.metrics import roc_auc_score
 from sklearn.preprocessing import StandardScaler
 
-from streamsvm.batch import SmoothSVM
+from streamsvm import LASVM
+from streamsvm.batch import SmoothSVM, SolverOptions
 from streamsvm.batch.ssvm import SOLVERS, kernel_matrix
 from streamsvm.core.kernels import make_kernel
-from streamsvm.validation import compare, cross_validate, folds, smooth
+from streamsvm.validation import compare, cross_validate, folds, given_folds, leave_one_out
 
 EVERY_SOLVER = ("auto", "shared", *SOLVERS)
 
@@ -79,23 +80,23 @@ def test_ten_folds_and_leave_one_out_are_those_of_models_fitted_anew(data, kerne
         some = folds.Folds(len(y), splits.tests[:20])
         expected = list(refitted(SmoothSVM(C, kernel, gamma), X, y, some))
         for solver in EVERY_SOLVER:
-            agree(smooth.cross_validate(SmoothSVM(C, kernel, gamma, solver=solver), X, y, folds=some), expected)
+            agree(cross_validate(SmoothSVM(C, kernel, gamma, solver=solver), X, y, folds=some), expected)
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_kind_of_folds(kind):
     X, y = noisy()
-    made = folds.folds_of(KINDS[kind](y), y)
+    made = given_folds.folds_of(KINDS[kind](y), y)
     for kernel in ("linear", "rbf"):
         expected = list(refitted(SmoothSVM(5.0, kernel, 0.5), X, y, made))
         for solver in EVERY_SOLVER:
-            agree(smooth.cross_validate(SmoothSVM(5.0, kernel, 0.5, solver=solver), X, y, folds=made), expected)
+            agree(cross_validate(SmoothSVM(5.0, kernel, 0.5, solver=solver), X, y, folds=made), expected)
 
 
 def test_by_a_slow_twin():
     X, y = noisy(30)
     signs, kernel = np.where(y, 1.0, -1.0), make_kernel("rbf", 0.5)
-    result = smooth.leave_one_out(SmoothSVM(10.0, "rbf", 0.5), X, y)
+    result = leave_one_out(SmoothSVM(10.0, "rbf", 0.5), X, y)
     for i in range(30):
         rest = np.arange(30) != i
         K = kernel_matrix(kernel, X, X[rest])
@@ -110,7 +111,7 @@ def test_a_reduced_kernel_keeps_its_basis():
     F = kernel_matrix(make_kernel("rbf", 0.5), X, SmoothSVM(**model.get_params()).fit(X, y).basis_)
     expected = list(refitted(SmoothSVM(5.0), F, y, splits))
     for solver in EVERY_SOLVER:
-        result = smooth.leave_one_out(model.set_params(solver=solver), X, y)
+        result = leave_one_out(model.set_params(solver=solver), X, y)
         agree(result, expected)
         assert sum(part.start == "copied" for part in result.per_fold) > 10
 
@@ -133,7 +134,7 @@ def test_any_weights_and_splits(seed, kernel, power, solver, k):
     pairs = [(train, test) for train, test in splits if len(set(y[train].tolist())) == 2]
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", ".*train on one class only", RuntimeWarning)
-        result = smooth.cross_validate(model, X, y, weights=weights, folds=pairs)
+        result = cross_validate(model, X, y, sample_weight=weights, folds=pairs)
     scale = 1.0 + max(np.abs(part.decision_values).max() for part in result.per_fold)
     agree(result, refitted(model, X, y, result.folds, weights), atol=1e-5 * scale)
 
@@ -144,7 +145,7 @@ def test_any_weights_and_splits(seed, kernel, power, solver, k):
 def test_folds_without_support_vectors_are_copied_where_that_is_exact():
     X, y = breast_cancer()
     for model in (SmoothSVM(), SmoothSVM(kernel="rbf", gamma=0.03, reduced=0.2)):
-        result = smooth.leave_one_out(model, X, y)
+        result = leave_one_out(model, X, y)
         copied = np.array([part.start == "copied" for part in result.per_fold])
         support = np.zeros(len(y), bool)
         support[result.full.support_] = True
@@ -159,7 +160,7 @@ def test_a_full_kernel_skips_nothing_and_skipping_would_be_wrong():
     """The source copies such folds."""
     X, y = noisy(120)
     model = SmoothSVM(1.0, "rbf", 0.5)
-    result = smooth.leave_one_out(model, X, y)
+    result = leave_one_out(model, X, y)
     assert {part.start for part in result.per_fold} == {"full"}
     outside = np.setdiff1d(np.arange(120), result.full.support_)
     changes = np.abs(result.decision_values - result.full.decision_function(X))[outside]
@@ -172,7 +173,7 @@ def test_folds_cost_few_steps():
     X, y = noisy(200)
     cold = sum(SmoothSVM(10.0).fit(X[train], y[train]).n_iter_ for train, _ in folds.stratified(y, 40))
     for solver in EVERY_SOLVER:
-        result = smooth.cross_validate(SmoothSVM(10.0, solver=solver), X, y, k=40)
+        result = cross_validate(SmoothSVM(10.0, solver=solver), X, y, k=40)
         assert result.iterations - result.first.iterations < 0.6 * cold
 
 
@@ -183,8 +184,8 @@ def test_the_result_is_that_of_the_other_cross_validation():
     X, y = noisy()
     names = np.where(y, "spam", "ham")
     splits = folds.stratified(y, 5)
-    ours = smooth.cross_validate(SmoothSVM(5.0, "rbf", 0.5), X, names, folds=splits)
-    theirs = cross_validate(X, names, C=5.0, gamma=0.5, folds=splits)
+    ours = cross_validate(SmoothSVM(5.0, "rbf", 0.5), X, names, folds=splits)
+    theirs = cross_validate(LASVM(C=5.0, gamma=0.5), X, names, folds=splits)
     assert type(ours) is type(theirs)
     assert set(ours.predictions.tolist()) == {"ham", "spam"}
     assert ours.accuracy == np.mean(ours.predictions == names)
@@ -201,15 +202,15 @@ def test_the_result_is_that_of_the_other_cross_validation():
 def test_the_model_given_is_left_alone():
     X, y = noisy()
     model = SmoothSVM(C=5.0)
-    smooth.cross_validate(model, X, y)
+    cross_validate(model, X, y)
     assert not hasattr(model, "coef_")
 
 
 def test_auto_takes_what_is_fast():
     X, y = noisy()
-    assert smooth.cross_validate(SmoothSVM(), X, y, k=3).seeding == "cholesky"
-    assert smooth.cross_validate(SmoothSVM(), X, y, k=10).seeding == "shared"
-    assert smooth.cross_validate(SmoothSVM(solver="strategy-1"), X, y, k=10).seeding == "strategy-1"
+    assert cross_validate(SmoothSVM(), X, y, k=3).seeding == "cholesky"
+    assert cross_validate(SmoothSVM(), X, y, k=10).seeding == "shared"
+    assert cross_validate(SmoothSVM(solver="strategy-1"), X, y, k=10).seeding == "strategy-1"
 
 
 def test_sparse_examples():
@@ -217,7 +218,7 @@ def test_sparse_examples():
     X[np.abs(X) < 0.8] = 0.0
     for kernel in ("linear", "rbf"):
         model = SmoothSVM(5.0, kernel, 0.3)
-        dense, sparse = smooth.cross_validate(model, X, y), smooth.cross_validate(model, sp.csr_matrix(X), y)
+        dense, sparse = cross_validate(model, X, y), cross_validate(model, sp.csr_matrix(X), y)
         np.testing.assert_allclose(sparse.decision_values, dense.decision_values, atol=1e-8)
 
 
@@ -225,17 +226,24 @@ def test_a_class_that_is_missing_is_said():
     X, y = noisy(20)
     y[:], y[0] = False, True
     with pytest.warns(RuntimeWarning, match=r"1 of 20 splits, the first being split 0, train on one class only"):
-        result = smooth.leave_one_out(SmoothSVM(), X, y)
+        result = leave_one_out(SmoothSVM(), X, y)
     assert np.isfinite(result.decision_values).all()
+
+
+def test_what_the_solver_decides_cannot_be_asked_for():
+    X, y = noisy()
+    for asked in ({"seeding": "path"}, {"values": False}, {"n_jobs": 2}, {"options": SolverOptions()}):
+        with pytest.raises(ValueError, match=f"{next(iter(asked))}=.*SmoothSVM"):
+            cross_validate(SmoothSVM(), X, y, **asked)
 
 
 def test_mistakes():
     X, y = noisy()
     with pytest.raises(ValueError, match="examples of two classes are needed"):
-        smooth.cross_validate(SmoothSVM(), X, np.ones(90, bool))
+        cross_validate(SmoothSVM(), X, np.ones(90, bool))
     with pytest.raises(ValueError, match="k=200 folds"):
-        smooth.cross_validate(SmoothSVM(), X, y, k=200)
+        cross_validate(SmoothSVM(), X, y, k=200)
     with pytest.raises(ValueError, match="w has shape"):
-        smooth.cross_validate(SmoothSVM(), X, y, weights=[1.0])
+        cross_validate(SmoothSVM(), X, y, sample_weight=[1.0])
     with pytest.warns(RuntimeWarning, match="the solver gave up on"):
-        smooth.cross_validate(SmoothSVM(C=1e3, tol=1e-300), X, y)
+        cross_validate(SmoothSVM(C=1e3, tol=1e-300), X, y)

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from streamsvm import LASVM, LASVMG, LASVMI, LASVMNC, FullSVM, WarmupScaler
 from streamsvm.core.snapshot import SnapshotError
 from streamsvm.validation import StreamingKFold, StreamingLOO, cross_validate, leave_one_out, streaming
-from streamsvm.validation.memory import Example, Memory
+from streamsvm.validation.streaming.memory import Example, Memory
 
 LEARNERS = [LASVM, LASVMG, LASVMI, LASVMNC, FullSVM]
 WRAPPERS = [StreamingLOO, StreamingKFold]
@@ -65,7 +65,7 @@ def test_of_a_model_that_heeds_all_examples_it_is_batch_leave_one_out():
     for _ in range(20):
         loo.model.learn_many(X, y, ids=np.arange(len(X)))
         loo.model.finish(1e-6)
-    batch = leave_one_out(X, y, C=5.0, gamma=0.3, tol=1e-6)
+    batch = leave_one_out(LASVM(C=5.0, gamma=0.3, tol=1e-6), X, y)
     estimate = loo.estimate()
     assert estimate.error.value == pytest.approx(1.0 - batch.accuracy)
     assert estimate.g_mean.value == pytest.approx(batch.g_mean)
@@ -165,7 +165,7 @@ def test_folds_are_predicted_by_models_that_have_forgotten_them(learner):
         wrong[fold_of == fold] = ((rest.decision_function_many(X) > 0.0) != y)[fold_of == fold]
     estimates = [folds.estimate() for _ in range(4)]
     assert [estimate.n for estimate in estimates] == np.cumsum(np.bincount(fold_of)).tolist()
-    assert estimates[-1].error == pytest.approx(wrong.mean(), abs=0.015)
+    assert estimates[-1].error.value == pytest.approx(wrong.mean(), abs=0.015)
     assert np.allclose(estimates[-1].fold_errors, [wrong[fold_of == fold].mean() for fold in range(4)], atol=0.03)
     assert folds.estimate().n == 150, "the first fold again, in the place of its first turn"
 
@@ -183,9 +183,9 @@ def test_folds_are_too_high_by_little():
     folds, _, _ = taught(StreamingKFold, n=400, k=5)
     loo, _, _ = taught(n=400)
     estimates = [folds.estimate() for _ in range(5)]
-    assert abs(estimates[-1].error - loo.estimate().error.value) < 0.03
-    assert 0.5 < estimates[-1].g_mean < 1.0
-    assert 0.5 < estimates[-1].prbep < 1.0
+    assert abs(estimates[-1].error.value - loo.estimate().error.value) < 0.03
+    assert 0.5 < estimates[-1].g_mean.value < 1.0
+    assert 0.5 < estimates[-1].prbep.value < 1.0
 
 
 # ------------------------------------------------------------------------------------------------------- what they cost
@@ -202,9 +202,15 @@ class Clock:
         return self.now
 
 
+def use_clock(monkeypatch):
+    clock = Clock()
+    for module in (streaming.wrapper, streaming.loo, streaming.kfold):
+        monkeypatch.setattr(module, "time", clock)
+
+
 @pytest.mark.parametrize("wrapper", WRAPPERS)
 def test_no_more_than_the_share_is_spent(wrapper, monkeypatch):
-    monkeypatch.setattr(streaming, "time", Clock())
+    use_clock(monkeypatch)
     estimate = wrapper(LASVM(C=5.0, gamma=0.3), every=100, memory=50, share=0.5)
     X, y = noisy(600)
     made = 0
@@ -237,7 +243,7 @@ def test_what_one_takes_is_expected_to_grow_with_the_members():
 def test_time_is_what_removals_stop_at(monkeypatch):
     loo, _, _ = taught()
     everything = loo.estimate()
-    monkeypatch.setattr(streaming, "time", Clock())
+    use_clock(monkeypatch)
     some = loo.estimate(seconds=12)
     assert 8 <= some.n_removed <= 12 < everything.n_removed
     assert loo.estimate(seconds=0).n_removed == 1
@@ -348,7 +354,7 @@ def test_what_has_left_the_window_is_not_scored(wrapper, keep):
     made = [estimate.estimate() for _ in range(1 if wrapper is StreamingLOO else 10)][-1]
     assert min(estimate._memory.ids) > 700 - 1 - 200
     assert (100 if keep == "recent" else 40) < made.n <= 200
-    error = made.error.value if wrapper is StreamingLOO else made.error
+    error = made.error.value
     new, truth = flipping(4000, 1)
     true = np.mean(estimate.predict_many(new[2000:]) != truth[2000:])
     assert abs(error - true) < 0.08
@@ -383,7 +389,7 @@ def test_folds_that_were_scored_forget_and_are_corrected():
     folds.relabel({wrong[2]}, not y[wrong[2]])
     after = folds._over_all_folds(0.0)
     assert after.n == 148
-    assert round(after.error * after.n) == len(wrong) - 3
+    assert round(after.error.value * after.n) == len(wrong) - 3
 
 
 def test_nothing_is_left_when_the_window_is_empty():
@@ -430,8 +436,8 @@ def test_an_example_that_is_no_member_takes_the_place_of_one_that_is_left_out():
         rest = copy.copy(folds.model)
         rest.forget(np.flatnonzero(fold_of == fold))
         forgetting[fold_of == fold] = ((rest.decision_function_many(X) > 0.0) != y)[fold_of == fold]
-    remembering = [folds.estimate() for _ in range(5)][-1].error
-    retrained = 1.0 - cross_validate(X, y, C=5.0, gamma=0.3, folds=fold_of).accuracy
+    remembering = [folds.estimate() for _ in range(5)][-1].error.value
+    retrained = 1.0 - cross_validate(LASVM(C=5.0, gamma=0.3), X, y, folds=fold_of).accuracy
     assert abs(remembering - retrained) < 0.01
     assert forgetting.mean() > retrained + 0.03
 
@@ -448,7 +454,7 @@ def test_it_takes_a_models_place_in_a_pipeline():
 
 @pytest.mark.parametrize("wrapper", WRAPPERS)
 def test_what_is_wrong_is_said_at_once(wrapper):
-    with pytest.raises(TypeError, match="online classifiers"):
+    with pytest.raises(TypeError, match="must be an online classifier"):
         wrapper(WarmupScaler() | LASVM())
     for parameters, message in (
         ({"every": 0}, "every=0"),

@@ -32,6 +32,7 @@ Number = tuple[int, int]  # of a checkpoint: its owner's epoch, and its place in
 
 _SUFFIX = {"checkpoint": "ssvm", "journal": "log"}
 _NONE = (0, 0)  # number of the checkpoint before the first
+_RENAMED = {"model.tau": "model.tol"}  # settings that had another name in 0.1.0
 _FIRST_COMMITTED = 2  # in the sequence: the first checkpoint comes before the first commit
 
 _NAME = re.compile(r"(?:checkpoint|journal)-(\d{6})-(\d{10})\.(?:ssvm|log)")
@@ -137,8 +138,7 @@ class Checkpoint:
     def _of(cls, meta: dict[str, Any], stored: dict[str, np.ndarray]) -> "Checkpoint":
         for name in ("offsets", "fingerprint", "counters"):
             snapshot.field(meta, name, dict)
-        if "model.tau" in meta["fingerprint"]:  # of 0.1.0
-            meta["fingerprint"]["model.tol"] = meta["fingerprint"].pop("model.tau")
+        meta["fingerprint"] = {_RENAMED.get(name, name): value for name, value in meta["fingerprint"].items()}
         snapshot.count(meta, "sequence")
         for name in meta["offsets"]:
             snapshot.count(meta["offsets"], name)

@@ -22,7 +22,7 @@ from streamsvm import SnapshotError
 from streamsvm.estimators.classifier import OnlineSVM
 
 from ...runtime.folders import private
-from ...settings.sections import ModelSettings
+from ...settings.model import ModelSettings
 
 Arrays = dict[str, np.ndarray]
 

@@ -8,7 +8,8 @@ from streamsvm import WarmupScaler
 from streamsvm.estimators.classifier import OnlineSVM
 from streamsvm.estimators.learners import ALGORITHMS
 
-from ...settings.sections import ConfigError, ModelSettings
+from ...settings.model import ModelSettings
+from ...settings.sections import ConfigError
 from .checkpoint import Checkpoint, CheckpointError, checkpoint_path, load_newest, reading
 from .models import KeyedModels, SingleModel
 from .state import split

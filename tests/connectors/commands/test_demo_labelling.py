@@ -5,11 +5,10 @@ import json
 import re
 import zlib
 
-from streamsvm.connectors.commands import demo_labelling
-from streamsvm.connectors.labelling import label
+from streamsvm.connectors.commands import demo_labelling, label
 from streamsvm.connectors.labelling.oracles import answer_with
 from streamsvm.connectors.logs.embedded import LocalLog
-from streamsvm.connectors.settings.sections import load
+from streamsvm.connectors.settings.loading import load
 
 
 def test_an_event_is_a_digit_and_its_picture():
@@ -40,16 +39,16 @@ def test_a_few_labels_find_most_of_the_eights(tmp_path):
         assert shown.event["image"].startswith("data:")
         return truth[shown.id]
 
-    def desk(service, stop):
+    def front_end(service, stop):
         answer_with(service, somebody, lambda: stop() or len(asked) >= 60, who="somebody")
 
-    states = label.run(settings, desk, lambda: False, train=True)
+    states = label.answer_questions(settings, front_end, lambda: False, train=True)
     pattern = (
-        r"(\d+) labels, (\d+) of them an 8. Of the (\d+) others the model finds (\d+); "
-        r"of the (\d+) other digits without a label it takes (\d+) for one."
+        r"You gave (\d+) labels, (\d+) of them an 8. Among the digits without a label, the model finds (\d+) of the "
+        r"(\d+) that are an 8, and takes (\d+) of the (\d+) others for one."
     )
     numbers = re.fullmatch(pattern, demo_labelling.summary(states[0]))
-    n_labels, n_eights, n_left, n_found, n_others, n_wrong = map(int, numbers.groups())
+    n_labels, n_eights, n_found, n_left, n_wrong, n_others = map(int, numbers.groups())
     assert 55 <= n_labels <= 60
     assert n_eights + n_left == 174
     assert n_labels + n_left + n_others == 1797

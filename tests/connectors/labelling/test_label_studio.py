@@ -16,9 +16,11 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
-from streamsvm.connectors.labelling import label_studio
-from streamsvm.connectors.labelling import service as labelling
-from streamsvm.connectors.labelling.label_studio import Api, Interface, LabelStudio
+from streamsvm.connectors.labelling import follower
+from streamsvm.connectors.labelling.label_studio import project
+from streamsvm.connectors.labelling.label_studio.api import Api
+from streamsvm.connectors.labelling.label_studio.interface import Interface
+from streamsvm.connectors.labelling.label_studio.project import LabelStudio
 from streamsvm.connectors.labelling.service import LabellingService
 from streamsvm.connectors.logs.embedded import LocalLog
 from streamsvm.connectors.logs.transport import AccessDenied, Unavailable
@@ -35,10 +37,10 @@ REFRESH = "head.body.tail"
 def _haste(monkeypatch):
     monkeypatch.setenv("no_proxy", "127.0.0.1")
     monkeypatch.setattr(os, "fsync", lambda _: None)
-    monkeypatch.setattr(labelling, "POLL_SECONDS", 0.02)
-    monkeypatch.setattr(labelling, "_LOOK_SECONDS", 0.05)
-    monkeypatch.setattr(label_studio, "POLL_SECONDS", 0.02)
-    monkeypatch.setattr(label_studio, "_RETRY_SECONDS", 0.05)
+    monkeypatch.setattr(follower, "POLL_SECONDS", 0.02)
+    monkeypatch.setattr(follower, "_LOOK_SECONDS", 0.05)
+    monkeypatch.setattr(project, "POLL_SECONDS", 0.02)
+    monkeypatch.setattr(project, "_RETRY_SECONDS", 0.05)
     monkeypatch.setattr(serve, "_POLL_SECONDS", 0.02)
 
 
@@ -362,7 +364,7 @@ def test_an_annotation_without_our_labels_is_no_answer(settings, trainer, studio
         other = {"action": "ANNOTATION_CREATED", "project": {"id": 8}, "annotation": studio.annotate(number, "spam")}
         assert desk.post("/webhook", other)[0] == 200
     assert answers(settings) == []
-    assert len([record for record in caplog.records if "no label that we know" in record.message]) == 2
+    assert len([record for record in caplog.records if "has no known label" in record.message]) == 2
 
 
 def test_what_happened_while_we_were_away_is_heard(settings, trainer, studio):
@@ -411,7 +413,7 @@ def test_label_studio_may_be_away(settings, trainer, studio, caplog):
     trainer.ask("q1")
     with Desk(settings, studio):
         until(lambda: studio.tasks)
-    complaints = [record for record in caplog.records if "Label Studio is in trouble" in record.message]
+    complaints = [record for record in caplog.records if "Label Studio reports a failure" in record.message]
     assert len(complaints) == 1
 
 
@@ -490,7 +492,7 @@ def test_a_project_without_our_labels_ends_it(settings, studio):
     with Desk(settings, studio) as desk:
         desk.thread.join(5)
     assert isinstance(desk.error, ConfigError)
-    assert "has no Choices for 'spam' and 'ham'; for example:" in str(desk.error)
+    assert "has no Choices with 'spam' and 'ham'; for example:" in str(desk.error)
     assert Interface.read(str(desk.error).partition("example:\n")[2], settings.label)
 
 
@@ -501,7 +503,7 @@ def test_addresses_are_checked(url):
 
 
 def test_nothing_listens():
-    with pytest.raises(Unavailable, match="does not answer"):
+    with pytest.raises(Unavailable, match="gives no valid answer"):
         Api("http://127.0.0.1:9", TOKEN).call("GET", "/api/projects/7/")
 
 
@@ -518,7 +520,7 @@ def test_redirects_do_not_get_the_token(studio):
 
     with http.server.HTTPServer(("127.0.0.1", 0), Elsewhere) as server:
         threading.Thread(target=server.handle_request, daemon=True).start()
-        with pytest.raises(ConfigError, match="Label Studio is elsewhere"):
+        with pytest.raises(ConfigError, match="Label Studio has another address"):
             Api(f"http://127.0.0.1:{server.server_address[1]}", TOKEN).call("GET", "/api/projects/7/")
     assert studio.requests == []
 

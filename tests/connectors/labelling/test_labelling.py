@@ -1,4 +1,4 @@
-"""The desk's service between questions and answers, and the oracles that use it."""
+"""The labelling service between questions and answers, and the oracles that use it."""
 
 import json
 import os
@@ -12,11 +12,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streamsvm.active import Desk
-from streamsvm.connectors.labelling import service as labelling
+from streamsvm.active import QuestionBook
+from streamsvm.connectors.labelling import book, follower
+from streamsvm.connectors.labelling.book import UnknownQuestion
 from streamsvm.connectors.labelling.oracles import answer_with, read_label, truth_from_field, truth_from_file
-from streamsvm.connectors.labelling.page import question as question_of
-from streamsvm.connectors.labelling.service import LabellingService, UnknownQuestion
+from streamsvm.connectors.labelling.page_server import question as question_of
+from streamsvm.connectors.labelling.service import LabellingService
 from streamsvm.connectors.labelling.terminal import picture
 from streamsvm.connectors.logs.embedded import LocalLog
 from streamsvm.connectors.logs.transport import Record, Unavailable
@@ -32,8 +33,8 @@ SPAM = LabelSettings("spam", "ham")
 @pytest.fixture(autouse=True)
 def _haste(monkeypatch):
     monkeypatch.setattr(os, "fsync", lambda _: None)
-    monkeypatch.setattr(labelling, "POLL_SECONDS", 0.02)
-    monkeypatch.setattr(labelling, "_LOOK_SECONDS", 0.05)
+    monkeypatch.setattr(follower, "POLL_SECONDS", 0.02)
+    monkeypatch.setattr(follower, "_LOOK_SECONDS", 0.05)
 
 
 @pytest.fixture
@@ -105,10 +106,10 @@ def answers(settings, partition=0):
 
 
 def tell(service, name, **fields):
-    """Write an answer as another desk does, which the embedded log would not allow beside this one."""
+    """Write an answer as another labelling service does, which the embedded log would not allow beside this one."""
     value = {"id": f"event-{name}", "op": "set", "query_id": name, **fields}
-    service._log.produce("labels", json.dumps(value).encode(), partition=0)
-    service._log.flush()
+    service._writer._log.produce("labels", json.dumps(value).encode(), partition=0)
+    service._writer._log.flush()
 
 
 @contextmanager
@@ -262,7 +263,7 @@ def test_whatever_is_read_can_be_shown_everywhere(name, value):
     json.dumps(question_of(shown, LabellingSettings()), allow_nan=False)
     stats = {"labels": 0, "positive": 0, "negative": 0, "remaining": None, "trainer": None, "trouble": None}
     assert picture(shown, Settings(), stats | {"verdict": {"why": ""}}, (80, 24))
-    assert Desk(1000).add(shown.query_id, shown.asked_at) is None
+    assert QuestionBook(1000).add(shown.query_id, shown.asked_at) is None
 
 
 @pytest.mark.parametrize(
@@ -476,7 +477,7 @@ def test_undo_takes_back_an_answer_that_was_not_acknowledged(settings, trainer, 
 
 
 def test_an_undo_of_a_question_that_cannot_be_shown_any_more_holds_nobody_up(settings, trainer, monkeypatch):
-    monkeypatch.setattr(labelling, "_KEPT_QUESTIONS", 2)
+    monkeypatch.setattr(book, "_KEPT_QUESTIONS", 2)
     trainer.ask(*"abcdef")
     with opened(settings) as service:
         service.answer("a", True, "ann")
@@ -640,7 +641,9 @@ def test_another_writer_of_labels_is_named(settings, trainer):
     trainer.ask("q")
     with opened(settings) as service, LocalLog(settings.log.dir) as other:
         other.produce("labels", b"{}")
-        with pytest.raises(Unavailable, match=r"another process writes labels to this log, .*end it first"):
+        with pytest.raises(
+            Unavailable, match=r"another process is writing labels to this log, .*stop that process first"
+        ):
             service.answer("q", True, "ann")
 
 
@@ -649,23 +652,23 @@ def test_settings_without_questions_are_refused(settings):
         LabellingService(replace(settings, log=replace(settings.log, questions="")))
 
 
-def test_one_desk_for_an_embedded_log(settings, trainer):
+def test_one_labelling_service_for_an_embedded_log(settings, trainer):
     with opened(settings), pytest.raises(AlreadyInUse, match="the labelling of this log is in use by process"):
         LabellingService(settings).__enter__()
 
 
 def test_a_log_that_cannot_be_read_is_unavailable_until_it_is_there(settings, trainer, monkeypatch):
-    monkeypatch.setattr(labelling, "_RETRY_SECONDS", 0.05)
+    monkeypatch.setattr(follower, "_RETRY_SECONDS", 0.05)
     trainer.ask("q")
     away = [True]
-    open_once = labelling.open_once
+    open_once = follower.open_once
 
     def open_or_not(settings):
         if away[0]:
             raise Unavailable("no broker answers")
         return open_once(settings)
 
-    monkeypatch.setattr(labelling, "open_once", open_or_not)
+    monkeypatch.setattr(follower, "open_once", open_or_not)
     with LabellingService(settings) as service:
         until(lambda: service.stats()["trouble"])
         for call in (service.next, lambda who: service.answer("q", True, who), lambda who: service.open()):
@@ -730,7 +733,7 @@ def test_verdicts_that_differ_name_their_partitions(settings, trainer):
 def test_a_trainer_that_does_not_run_is_noticed(settings, trainer):
     now = [1000.0]
     with opened(settings, clock=lambda: now[0]) as service:
-        assert "no trainer has asked anything yet" in service.stats()["trainer"]
+        assert "no trainer has asked a question yet" in service.stats()["trainer"]
         trainer.ask("q")
         until(lambda: service.stats()["waiting"])
         assert service.stats()["trainer"] is None
@@ -793,10 +796,10 @@ def test_the_truth_may_be_in_a_file(tmp_path, settings, trainer, name, content):
         ("truth.jsonl", "[]\n", "line 1: not a JSON object"),
         ("truth.jsonl", "{\n", "line 1: Expecting"),
         ("truth.csv", "id,y\n\xff,1\n", "codec can't decode"),
-        ("truth.npz", "", "must be a file .csv or .jsonl"),
+        ("truth.npz", "", "the name must end with .csv or .jsonl"),
         ("truth.csv", "id,y\n", "has no labels"),
         ("truth.jsonl", "", "has no labels"),
-        ("truth.csv", "id,y\n1,spam\n1,ham\n", "line 3: id '1' had the other label before"),
+        ("truth.csv", "id,y\n1,spam\n1,ham\n", "line 3: id '1' has the other label on an earlier line"),
     ],
 )
 def test_a_file_that_is_wrong_says_where(tmp_path, name, content, what):
@@ -825,7 +828,7 @@ def test_a_delay_can_be_interrupted(settings, trainer):
 
 @pytest.mark.parametrize("options", [{"delay": -1}, {"noise": 1.5}, {"noise": float("nan")}])
 def test_delay_and_noise_are_checked(settings, options):
-    with pytest.raises(ValueError, match="delay must be at least 0 and noise from 0 to 1"):
+    with pytest.raises(ValueError, match="delay must be at least 0 and noise must be from 0 to 1"):
         answer_with(LabellingService(settings), bool, lambda: True, **options)
 
 
@@ -854,14 +857,14 @@ def test_labels_are_read_as_on_a_topic(value, meaning):
 
 
 def test_of_large_questions_that_are_closed_a_few_are_kept(settings, trainer, monkeypatch):
-    monkeypatch.setattr(labelling, "_KEPT_BYTES", 30_000)
+    monkeypatch.setattr(book, "_KEPT_BYTES", 30_000)
     names = [str(number) for number in range(20)]
     trainer.ask(*names, event={"text": "x" * 10_000})
     for name in names:
         trainer.withdraw(name)
     with opened(settings) as service:
-        assert list(service._closed) == ["18", "19"]
-        assert service._sizes.keys() == {"18", "19"}
+        assert list(service._book._closed) == ["18", "19"]
+        assert service._book._sizes.keys() == {"18", "19"}
         assert service.answer("19", True, "page:me") == "first"
         with pytest.raises(UnknownQuestion):
             service.answer("0", True, "page:me")
@@ -875,8 +878,8 @@ def test_answers_of_nobody_we_know_take_little_memory(settings, trainer):
         for fields in flood:
             log.produce("labels", json.dumps({"id": "e", "y": True, **fields}).encode(), partition=0)
     with opened(settings) as service:
-        assert service._given.keys() == {"other"}
-        voices = service._given["other"].voices
+        assert service._book.given.keys() == {"other"}
+        voices = service._book.given["other"].voices
         assert [who[:3] for who in voices] == [f"{number:03}" for number in range(34, 50)]
         assert max(map(len, voices)) == 200
         assert service.answer("q", True, "page:me") == "first"

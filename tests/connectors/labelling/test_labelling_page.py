@@ -15,8 +15,11 @@ import pytest
 from asked import STATUS, Trainer, configure, until
 
 from streamsvm.connectors.labelling import page as labelling_page
-from streamsvm.connectors.labelling.page import MAX_BODY, LabellingPage
-from streamsvm.connectors.labelling.service import LabellingService, UnknownQuestion
+from streamsvm.connectors.labelling import page_server
+from streamsvm.connectors.labelling.book import UnknownQuestion
+from streamsvm.connectors.labelling.page import LabellingPage
+from streamsvm.connectors.labelling.page_server import MAX_BODY
+from streamsvm.connectors.labelling.service import LabellingService
 from streamsvm.connectors.logs.transport import Unavailable
 from streamsvm.connectors.records.questions import Question
 from streamsvm.connectors.runtime import http as serve
@@ -187,7 +190,7 @@ def test_foreign_names(host, client):
     """A name of somebody else's may point to this machine: their page would then share our origin."""
     status, _, text = client.ask("GET", "/", headers={"Host": host.format(client.port)})
     assert status == 403
-    assert "by that name" in text
+    assert "have that name" in text
 
 
 def test_a_configured_name(desk, tmp_path):
@@ -222,7 +225,7 @@ def test_origins(client, desk):
     assert client.json("POST", "/api/answer", body, {"Origin": own}) == (200, {"outcome": "first"})
     for origin in ("http://127.0.0.1:1", "null", "https://evil.example", f"{own}.evil.example", ""):
         status, content = client.json("POST", "/api/answer", body, {"Origin": origin})
-        assert (status, content) == (403, {"error": "another page must not ask"})
+        assert (status, content) == (403, {"error": "a request from another page is refused"})
     assert len(desk.said) == 1
 
 
@@ -346,7 +349,7 @@ def test_answers(client, desk):
 
 
 def test_who_sat_at_a_tab_long_ago_is_forgotten(client, desk, monkeypatch):
-    monkeypatch.setattr(labelling_page, "_MAX_TABS", 2)
+    monkeypatch.setattr(page_server, "_MAX_TABS", 2)
     for tab, name in [("a", "ann"), ("b", "bob"), ("a", "ann"), ("c", "cem"), ("b", "bea"), ("c", "cleo")]:
         client.json("POST", "/api/skip", {"query_id": "q1"}, {"X-Tab": tab, "X-Annotator": name})
     assert desk.released == ["page:cem#c"]  # bob was forgotten before bea came
@@ -355,7 +358,7 @@ def test_who_sat_at_a_tab_long_ago_is_forgotten(client, desk, monkeypatch):
 def test_nothing_to_undo(client):
     status, content = client.json("POST", "/api/undo", {})
     assert status == 404
-    assert "no answer of the last minute" in content["error"]
+    assert "no label in the last minute" in content["error"]
 
 
 @pytest.mark.parametrize(
@@ -385,7 +388,7 @@ def test_nothing_to_undo(client):
         ("/api/skip", b"", {"Content-Length": "1e9"}, 411, "Content-Length"),
         ("/api/skip", b"", {"Content-Length": "-1"}, 411, "Content-Length"),
         ("/api/skip", b"", {"Content-Length": "9" * 5000}, 413, "bytes"),
-        ("/api/other", {}, {}, 404, "there is nothing here"),
+        ("/api/other", {}, {}, 404, "there is no such page"),
     ],
 )
 def test_requests_that_are_refused(path, body, headers, status, reason, client, desk):

@@ -11,7 +11,7 @@ from dataclasses import replace
 
 import pytest
 
-from streamsvm.connectors.labelling import service as labelling
+from streamsvm.connectors.labelling import follower
 from streamsvm.connectors.labelling import terminal as labelling_terminal
 from streamsvm.connectors.labelling.service import LabellingService
 from streamsvm.connectors.labelling.terminal import picture, run
@@ -33,7 +33,7 @@ STATS = {
 @pytest.fixture(autouse=True)
 def _haste(monkeypatch):
     monkeypatch.setattr(os, "fsync", lambda _: None)
-    monkeypatch.setattr(labelling, "POLL_SECONDS", 0.02)
+    monkeypatch.setattr(follower, "POLL_SECONDS", 0.02)
     monkeypatch.setattr(labelling_terminal, "POLL_SECONDS", 0.02)
 
 
@@ -104,12 +104,12 @@ def test_a_question_is_a_table_with_what_is_unusual_first(settings):
     assert lines == [
         "-" * 60,
         "event event-q",
-        "  b             2  <- unusual: -4.2 deviations",
+        "  b             2  <- unusual: -4.2 standard deviations",
         "  a          1.25",
         "",
-        "asked because the model is least sure of it",
+        "asked because the model is least sure of this event",
         "the model: 48% spam, margin -0.1",
-        "5 labels: 2 spam, 3 ham; 45 left of the budget",
+        "5 labels: 2 spam, 3 ham; 45 left to give",
         "10 of 59 answers lie outside the margin",
         "[1] spam  [2] ham  [s] cannot tell  [i] ignore  [u] undo  [q] quit",
     ]
@@ -143,7 +143,7 @@ def test_a_long_record_is_cut(settings):
     text = picture(shown(x=x, event=event, unusual={"f299": 5.0}), settings, STATS, (80, 24))
     assert "  ... and 80 more lines\n" in text
     assert "  and 18 more fields\n" in text
-    assert "  f299           299  <- unusual: +5.0 deviations\n" in text
+    assert "  f299           299  <- unusual: +5.0 standard deviations\n" in text
     assert "  and 292 more features\n" in text
 
 
@@ -187,9 +187,9 @@ def test_lines_of_a_pipe_answer(settings):
         ("set", True),
     ]
     assert {label["source"] for label in answers(settings)} == {"terminal:ann"}
-    assert "'yes' is no key here; [1] spam" in text
+    assert "'yes' is not a key; use [1] spam" in text
     assert "-> spam\n" in text
-    assert text.endswith("waiting for a question; q ends\n3 labels given\n")
+    assert text.endswith("waiting for a question; q quits\n3 labels given\n")
 
 
 def test_undo_shows_the_question_again(settings):

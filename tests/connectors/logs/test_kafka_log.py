@@ -1,18 +1,35 @@
 """What can be said of the Kafka client without a broker; everything else is in tests/kafka."""
 
+import re
 import socket
 from types import SimpleNamespace
 
 import pytest
-from kafka.errors import CommitFailedError, KafkaConnectionError, UnsupportedCodecError
+from kafka.errors import (
+    CommitFailedError,
+    CorruptRecordError,
+    KafkaConnectionError,
+    MessageSizeTooLargeError,
+    RecordListTooLargeError,
+    TopicAuthorizationFailedError,
+    UnsupportedCodecError,
+)
+from kafka.future import Future
 from kafka.net.transport import KafkaSSLTransport, KafkaTCPTransport
 
 from streamsvm.connectors.commands import doctor
-from streamsvm.connectors.logs import kafka_log, kafka_options
-from streamsvm.connectors.logs.kafka_log import KafkaLog
-from streamsvm.connectors.logs.transport import Committed, TopicMismatch
+from streamsvm.connectors.logs.kafka import checks, client
+from streamsvm.connectors.logs.kafka.client import KafkaOptions
+from streamsvm.connectors.logs.kafka.errors import translated
+from streamsvm.connectors.logs.kafka.group import Notice
+from streamsvm.connectors.logs.kafka.log import KafkaLog
+from streamsvm.connectors.logs.kafka.options import CODECS
+from streamsvm.connectors.logs.kafka.outputs import Outputs
+from streamsvm.connectors.logs.kafka.reader import Reader
+from streamsvm.connectors.logs.transport import AccessDenied, Committed, OutputsLost, TopicMismatch
+from streamsvm.connectors.settings.kafka_section import read_section
 from streamsvm.connectors.settings.layers import Given
-from streamsvm.connectors.settings.sections import DaemonSettings, GroupSettings, Settings
+from streamsvm.connectors.settings.sections import GroupSettings, Settings
 
 
 class Net:
@@ -60,7 +77,7 @@ TRANSPORTS = {"tcp": KafkaTCPTransport, "tls": lambda *args: KafkaSSLTransport(*
 @pytest.mark.parametrize("said", [b"", b"wrong password", b"long " * 5000], ids=len)
 def test_what_a_broker_says_before_it_closes_is_heard(kind, said):
     """The client reads the words and the end at once, and left alone would throw the words away."""
-    assert kafka_log  # which has mended the client's transports
+    assert client  # which has mended the client's transports
     ours, brokers = socket.socketpair()
     ours.setblocking(False)
     brokers.sendall(said)
@@ -112,39 +129,44 @@ def test_doctor_warns_of_what_is_not_secure(options, said):
     assert finding.text.startswith(said)
 
 
+def given_options(**values):
+    options = {"bootstrap_servers": "a:1", **values}
+    return {key: Given("kafka", key, value, "a file", is_text=False) for key, value in options.items()}
+
+
 def test_a_codec_that_is_missing_is_no_outage():
-    with pytest.raises(TopicMismatch, match=r"snappy.*pip install 'streamsvm\[codecs\]'"), kafka_log._translated():
+    with pytest.raises(TopicMismatch, match=r"snappy.*pip install 'streamsvm\[codecs\]'"), translated():
         raise UnsupportedCodecError("Libraries for snappy compression codec not found")
 
 
-@pytest.mark.parametrize("codec", kafka_options.CODECS)
+@pytest.mark.parametrize("codec", CODECS)
 def test_a_codec_to_write_with_has_to_be_installed(monkeypatch, codec):
-    given = {"compression_type": Given("kafka", "compression_type", codec, "a file", is_text=False)}
+    given = given_options(compression_type=codec)
     for is_there in (True, False):
-        monkeypatch.setattr(kafka_options, "find_spec", lambda _, is_there=is_there: is_there or None)
-        _, problems = kafka_log.read_options(given, Settings())
+        monkeypatch.setattr(checks, "find_spec", lambda _, is_there=is_there: is_there or None)
+        _, problems = read_section(given, Settings())
         assert problems == ([] if is_there else [
             f"kafka.compression_type = {codec!r} needs a package that is not installed: pip install 'streamsvm[codecs]'"
         ])  # fmt: skip
 
 
 def test_a_named_member_has_a_shorter_session():
-    given = {"heartbeat_interval_ms": Given("kafka", "heartbeat_interval_ms", 15_000, "a file", is_text=False)}
-    assert kafka_log.read_options(given, Settings())[1] == []
-    (problem,) = kafka_log.read_options(given, Settings(group=GroupSettings(instance="host-1")))[1]
+    given = given_options(heartbeat_interval_ms=15_000)
+    assert read_section(given, Settings())[1] == []
+    (problem,) = read_section(given, Settings(group=GroupSettings(instance="host-1")))[1]
     assert problem.startswith("kafka.heartbeat_interval_ms = 15000 must be less than kafka.session_timeout_ms = 10000")
 
 
 def test_what_is_behind_a_proxy_is_not_looked_for_from_here():
     options = {"bootstrap_servers": "nowhere.invalid:1"}
-    assert not kafka_log._answers(options)
-    assert kafka_log._answers({**options, "proxy_url": "socks5://127.0.0.1:1"})
+    assert not client.answers(options)
+    assert client.answers({**options, "proxy_url": "socks5://127.0.0.1:1"})
 
 
 # --- transactions and the group ---------------------------------------------------------------------------------------
 
 
-class Reader:
+class Consumer:
     """Knows two partitions."""
 
     def close(self, **_):
@@ -217,10 +239,10 @@ class Owner:
 @pytest.fixture
 def log(monkeypatch):
     """A log in the middle of a transaction about partitions 0 and 1."""
-    monkeypatch.setattr(KafkaLog, "_new_reader", lambda _: Reader())
-    log = KafkaLog(Settings(kafka={"bootstrap_servers": "x:1"}, daemon=DaemonSettings(exactly_once=True)), "group")
-    log._member, log._producer, log._ownership = Member(), Producer(), Owner()
-    log._owned, log._in_transaction = {0, 1}, True
+    monkeypatch.setattr(Reader, "_new_consumer", lambda _: Consumer())
+    log = KafkaLog(KafkaOptions({"bootstrap_servers": "x:1"}, "group", is_transactional=True))
+    log._member, log._outputs._producer, log._ownership = Member(), Producer(), Owner()
+    log._owned, log._outputs.in_transaction = {0, 1}, True
     return log
 
 
@@ -229,20 +251,20 @@ OFFSETS = {("events", 0): Committed(5, "1:2"), ("events", 1): Committed(7, "1:2"
 
 def test_offsets_that_the_group_has_refused_are_not_committed_with_the_next_ones(log):
     """The owner has rolled back to the checkpoint before, and removed the one that these offsets name."""
-    log._producer.refusal = "of a generation that is over"
+    log._outputs._producer.refusal = "of a generation that is over"
     assert not log.commit(OFFSETS)
-    log._producer.refusal = None
+    log._outputs._producer.refusal = None
     log._untold.clear()  # the owner has been told
     assert log.commit({("events", 0): Committed(5, "1:3")})
-    assert log._producer.calls == ["abort", "begin", ("offsets", [0], 3), "commit"]
+    assert log._outputs._producer.calls == ["abort", "begin", ("offsets", [0], 3), "commit"]
 
 
 def test_a_transaction_ends_with_the_offsets_of_its_generation(log):
     assert log.can_commit()
     assert log.commit(OFFSETS)
-    assert log._producer.calls == [("offsets", [0, 1], 3), "commit"]
+    assert log._outputs._producer.calls == [("offsets", [0, 1], 3), "commit"]
     assert log.commit({})  # there is nothing to end any more
-    assert log._producer.calls[2:] == []
+    assert log._outputs._producer.calls[2:] == []
 
 
 @pytest.mark.parametrize(
@@ -253,9 +275,9 @@ def test_a_transaction_ends_with_the_offsets_of_its_generation(log):
     ],
 )
 def test_a_transaction_of_a_generation_that_is_over_is_aborted_and_begun_again(log, refusal, told):
-    log._producer.refusal = refusal
+    log._outputs._producer.refusal = refusal
     assert not log.commit(OFFSETS)
-    assert log._producer.calls == ["abort"]
+    assert log._outputs._producer.calls == ["abort"]
     assert not log.can_commit()  # whatever was consumed since belongs to nobody
     log._tell_news()
     assert log._ownership.told == told
@@ -268,21 +290,42 @@ def test_partitions_that_are_lost_already_are_committed_no_more(log, how):
     if how == "lost":
         log._member.is_losing = True
     elif how == "untold":
-        log._untold.append(kafka_log._Notice("lost", [0, 1]))
+        log._untold.append(Notice("lost", [0, 1]))
     else:
         log._member.generation = -1
     assert not log.can_commit()
     assert not log.commit(OFFSETS)
-    assert log._producer.calls == []
+    assert log._outputs._producer.calls == []
 
 
 def test_an_unfinished_transaction_ends_with_the_log(log):
     log.close()
-    assert log._producer.calls == ["abort", "close"]
+    assert log._outputs._producer.calls == ["abort", "close"]
 
 
 def test_losing_everything_aborts_the_transaction(log):
-    log._member.notices = [kafka_log._Notice("lost", [0, 1]), kafka_log._Notice("assigned", [1])]
+    log._member.notices = [Notice("lost", [0, 1]), Notice("assigned", [1])]
     log._tell_news()
-    assert log._producer.calls == ["abort"]
+    assert log._outputs._producer.calls == ["abort"]
     assert log._ownership.told == [("lost", [0, 1]), ("assigned", [1])]
+
+
+@pytest.mark.parametrize(
+    ("failure", "expected", "said"),
+    [
+        (MessageSizeTooLargeError(), TopicMismatch, "a record is larger than topic 'dlq' takes"),
+        (RecordListTooLargeError(), TopicMismatch, "raise the topic's max.message.bytes"),
+        (TopicAuthorizationFailedError(), AccessDenied, "the broker refuses our records for topic 'dlq'"),
+        (CorruptRecordError(), OutputsLost, "the broker refused a record for topic 'dlq'"),
+    ],
+    ids=lambda value: getattr(value, "__name__", None) or type(value).__name__,
+)
+def test_the_first_record_that_fails_is_what_a_flush_tells(failure, expected, said):
+    outputs = Outputs(KafkaOptions({}, "group"), lambda now: None)
+    outputs._producer = SimpleNamespace(
+        send=lambda *_, **__: Future().failure(failure), flush=lambda timeout: None, close=lambda timeout: None
+    )
+    outputs.produce("dlq", b"x", key=None, headers=(), partition=None)
+    outputs.produce("events", b"x", key=None, headers=(), partition=None)
+    with pytest.raises(expected, match=re.escape(said)):
+        outputs.flush()

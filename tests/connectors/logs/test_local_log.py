@@ -282,7 +282,7 @@ def test_a_writer_continues_where_it_ended(tmp_path):
 
 def test_a_writer_killed_in_the_midst_leaves_a_whole_prefix(tmp_path):
     script = (
-        "import sys; from streamsvm.connectors.runtime.log_output.embedded import LocalLog\n"
+        "import sys; from streamsvm.connectors.logs.embedded import LocalLog\n"
         "log = LocalLog(sys.argv[1], 100_000)\n"
         "for i in range(10**9): log.produce('events', str(i).encode() * 50)"
     )
@@ -450,7 +450,7 @@ def test_a_damaged_commit(tmp_path, content):
         log.commit({("events", 0): Committed(3, "x")})
         (path,) = (tmp_path / "events" / "0").glob("committed-*")
         path.write_bytes(content)
-        with pytest.raises(LogCorruption, match=r"committed-streamsvm\.json: it must hold an offset and a text"):
+        with pytest.raises(LogCorruption, match=r"committed-streamsvm\.json must hold an offset and a text"):
             log.committed("events")
 
 

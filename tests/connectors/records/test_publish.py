@@ -25,9 +25,9 @@ from streamsvm.connectors.records.published import (
     read_newest,
     unpack_model,
 )
-from streamsvm.connectors.settings.sections import ALGORITHMS
 from streamsvm.core import snapshot
 from streamsvm.core.snapshot import SnapshotError
+from streamsvm.estimators.learners import ALGORITHMS
 
 TOPIC = "model"
 NAME = "p3"
@@ -487,7 +487,7 @@ def test_a_withdrawal_that_was_cut_short_is_made_again():
         ("", version(1), "name ''"),
         (NAME, {"epoch": 1}, "'ver' must be an integer"),
         (NAME, {"epoch": "1", "ver": 1}, "'epoch' must be an integer"),
-        (NAME, {**version(1), "slot": 1}, "meta must not have 'slot'"),
+        (NAME, {**version(1), "slot": 1}, "meta must not have the field 'slot'"),
         (NAME, {**version(1), "created": float("nan")}, "JSON"),
         (NAME, {**version(1), "created": {1, 2}}, "JSON"),
     ],

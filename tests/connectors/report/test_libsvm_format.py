@@ -11,7 +11,7 @@ from streamsvm import LASVM, LASVMG, LASVMI, LASVMNC, FullSVM, WarmupScaler
 from streamsvm.connectors.commands.cli import main
 from streamsvm.connectors.logs.embedded import LocalLog
 from streamsvm.connectors.report.export import export_model, feature_numbers
-from streamsvm.connectors.settings.sections import load
+from streamsvm.connectors.settings.loading import load
 from streamsvm.connectors.trainer.state.stored import read_state
 from streamsvm.connectors.trainer.trainer import run
 from streamsvm.core.expansion import COMPRESSED, STORAGE
@@ -338,7 +338,7 @@ def test_a_file_that_cannot_be_written_is_refused_first(tmp_path, call):
         ("scaler", [], 4, "this is a 'WarmupScaler' snapshot, expected a model (LASVM, "),
         ("text", [], 4, "not a streamsvm snapshot"),
         ("model", [], 1, "the model has no support vectors"),
-        ("model", ["--partition", 0], 2, "--partition and --key are for state folders"),
+        ("model", ["--partition", 0], 2, "--partition and --key go with a state folder only"),
     ],
 )
 def test_what_is_no_model_is_one_line(tmp_path, call, make, arguments, code, message):

@@ -14,10 +14,10 @@ import pytest
 
 from streamsvm.connectors.commands.cli import main
 from streamsvm.connectors.logs.embedded import LocalLog
+from streamsvm.connectors.report import drawing, drift, panels
 from streamsvm.connectors.report import page as report_page
-from streamsvm.connectors.report import panels
-from streamsvm.connectors.report.panels import Block, error_blocks, find_changes
-from streamsvm.connectors.settings.sections import load
+from streamsvm.connectors.report.drift import Block, error_blocks, find_changes
+from streamsvm.connectors.settings.loading import load
 from streamsvm.connectors.trainer import trainer as daemon
 from streamsvm.connectors.trainer.state import checkpoint, stored
 from streamsvm.connectors.trainer.state.checkpoint import Checkpoint, load_newest
@@ -52,7 +52,7 @@ def pictures():
 def _empty_pictures(request, monkeypatch):
     if "pictures" not in request.fixturenames:
         empty = '<svg role="img" aria-label="{}"></svg>'
-        monkeypatch.setattr(panels, "draw_svg", lambda plot, name, alt: empty.format(html.escape(alt)))
+        monkeypatch.setattr(drawing, "draw_svg", lambda plot, name, alt: empty.format(html.escape(alt)))
 
 
 class Page(HTMLParser):
@@ -176,7 +176,7 @@ def test_it_says_what_run_it_is(tmp_path, start, read):
     assert page.fact("Partition") == "0 of topic events"
     assert page.fact("Consumed") == "events up to offset 300"
     assert page.fact("Model digest") == state.model.digest()
-    assert page.fact("Members") == f"{state.model.n_members:,}, of which {state.model.n_support:,} are support vectors"
+    assert page.fact("Members") == f"{state.model.n_members:,}; {state.model.n_support:,} of them are support vectors"
     (path,) = [path for path in (tmp_path / "state" / "p0").glob("*.ssvm") if path.name in page.fact("Checkpoint")]
     assert page.fact("Checkpoint").startswith(f"number {state.sequence}, written 20")
     assert load_newest(tmp_path / "state" / "p0")[1].to_bytes() == path.read_bytes()
@@ -253,7 +253,7 @@ def test_models_by_key(start, read, drawn):
     (state,) = start(config=CONFIG.replace("[daemon]", '[daemon]\nper = "key"')).values()
     page = read()
     assert page.fact("Models") == "3, one for each record key"
-    assert "models in memory together" in page.text("p0-support")
+    assert "sums over the models in memory" in page.text("p0-support")
     assert drawn["support vectors"][1][-1] == sum(model.n_support for model in state.models.in_memory())
 
 
@@ -290,7 +290,8 @@ def test_what_the_answers_are_worth(tmp_path, read, drawn):
     counts, curve = state.labelling.loop.counts, state.labelling.loop.curve()
     text = page.text("p0-labels")
     assert f"{counts.n_asked} questions were asked about 100 events without a label" in text
-    assert f"{counts.n_answered} answered; {counts.n_positive} positive and {counts.n_negative} negative" in text
+    assert f"{counts.n_answered} were answered" in text
+    assert f"{counts.n_positive} positive and {counts.n_negative} negative" in text
     assert counts.n_answered >= 20
     x, y = drawn["random questions"]
     assert (x, y) == (
@@ -319,10 +320,10 @@ def test_without_labels_it_says_what_to_set(start, read):
     start(labelled=False)
     page = read()
     assert page.pictures("p0-error") == []
-    assert "No labelled event was predicted yet: labels come with the events" in page.text("p0-error")
+    assert "No labelled event was predicted yet. Labels come with the events" in page.text("p0-error")
     assert "0 of 300 records had a label" in page.text("p0-labels")
     assert "log.questions and log.labels" in page.text("p0-labels")
-    assert "It takes labelled events before and after a point" in page.text("p0-drift")
+    assert "Drift needs labelled events before and after a point" in page.text("p0-drift")
 
 
 # --- lag --------------------------------------------------------------------------------------------------------------
@@ -330,7 +331,7 @@ def test_without_labels_it_says_what_to_set(start, read):
 
 def test_the_lag_is_asked_of_the_embedded_log(tmp_path, start, read):
     start()
-    assert "a state folder does not know" in read().text("p0-lag")
+    assert "Only the log knows" in read().text("p0-lag")
     settings = load(tmp_path / "app.toml", {})
     assert "ends at offset 300 now, 0 records after" in read(settings).text("p0-lag")
     with LocalLog(tmp_path / "log") as log:
@@ -342,7 +343,7 @@ def test_a_broker_is_not_asked(tmp_path, start, read):
     start()
     settings = replace(load(tmp_path / "app.toml", {}), kafka={"bootstrap_servers": "127.0.0.1:9"})
     page = read(settings)
-    assert "a state folder does not know" in page.text("p0-lag")
+    assert "Only the log knows" in page.text("p0-lag")
     assert "Waiting: 0 records were known to wait when the checkpoint was written." in page.text("p0-lag")
 
 
@@ -356,7 +357,7 @@ def blocks_of(*parts):
 
 @pytest.mark.parametrize("step", [1, 3])
 def test_a_change_is_found_where_it_is(monkeypatch, step):
-    monkeypatch.setattr(panels, "MAX_SEEN", 6000 // step)
+    monkeypatch.setattr(drift, "MAX_SEEN", 6000 // step)
     (worse, better), taken = find_changes(blocks_of(*[5] * 40, *[25] * 40, *[5] * 40))
     assert taken == step
     assert 2000 < worse.n <= 2300
@@ -397,7 +398,7 @@ def test_a_drift_is_marked_and_told(start, read, pictures, monkeypatch):
     told = f"from {worse[0].before:.1%} to {worse[0].after:.1%} at about {worse[0].n} records"
     assert told in page.text("p0-drift")
     assert "river's detector ADWIN" in page.text("p0-drift")
-    assert "was run for this page over 900 predictions in" in page.text("p0-drift")
+    assert "ADWIN ran over 900 predictions in" in page.text("p0-drift")
     assert f"{state.history.latest.shift:.2f} at the end" in page.text("p0-drift")
 
 
@@ -487,7 +488,7 @@ def test_a_run_too_short_for_a_curve(start, read, pictures):
     page = read()
     assert len(page.pictures("p0-support")) == 1
     assert page.pictures("p0-drift") == []
-    assert "It takes labelled events before and after a point" in page.text("p0-drift")
+    assert "Drift needs labelled events before and after a point" in page.text("p0-drift")
 
 
 def test_a_checkpoint_from_before_the_first_record(tmp_path, start, read, pictures):
@@ -498,9 +499,9 @@ def test_a_checkpoint_from_before_the_first_record(tmp_path, start, read, pictur
         path.unlink()
     page = read()
     assert page.fact("Consumed") == "events up to offset 0"
-    assert page.fact("Members") == "0, of which 0 are support vectors"
+    assert page.fact("Members") == "0; 0 of them are support vectors"
     assert "older version" not in page.source
-    assert "recorded with the first record that is taken" in page.text("p0-lag")
+    assert "recorded as soon as the trainer consumes a record" in page.text("p0-lag")
 
 
 def test_a_running_daemon_is_left_alone(tmp_path, start, read):

@@ -118,5 +118,5 @@ def test_an_error_of_ours_is_an_object_too():
     warning, fatal = map(json.loads, answer.stderr.splitlines())
     assert answer.returncode == 1
     assert "careful" in warning["message"]
-    assert (fatal["level"], fatal["message"]) == ("CRITICAL", "ended by an error")
+    assert (fatal["level"], fatal["message"]) == ("CRITICAL", "an error has ended the process")
     assert "ZeroDivisionError" in fatal["exception"]

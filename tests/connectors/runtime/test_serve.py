@@ -21,7 +21,9 @@ from hypothesis import strategies as st
 
 import streamsvm
 from streamsvm.connectors.logs.embedded import LocalLog
-from streamsvm.connectors.runtime.http import METRICS, Health, Metrics, Server
+from streamsvm.connectors.runtime.health import Health
+from streamsvm.connectors.runtime.metrics import METRICS, Metrics
+from streamsvm.connectors.runtime.status_server import StatusServer
 from streamsvm.connectors.settings.sections import HttpSettings
 
 # --- the text format --------------------------------------------------------------------------------------------------
@@ -58,7 +60,6 @@ def parse(exposition):
             add_sample(families[name], name, line)
     for name, family in families.items():
         assert family.kind
-        assert family.samples
         if family.kind == "histogram":
             check_histogram(name, family.samples)
     return families
@@ -101,6 +102,10 @@ def value(metrics, name, **labels):
     return parse(metrics.render())[sample].samples[key]
 
 
+def labels_of(metric):
+    return dict.fromkeys(metric.labels, "x")
+
+
 # --- metrics ----------------------------------------------------------------------------------------------------------
 
 
@@ -120,9 +125,12 @@ def test_every_metric_of_the_table_is_shown():
     metrics = Metrics()
     assert metrics.render() == ""
     for metric in METRICS:
-        {"gauge": metrics.set, "counter": metrics.add, "histogram": metrics.observe}[metric.kind](metric.name, 1)
+        {"gauge": metrics.set, "counter": metrics.add, "histogram": metrics.observe}[metric.kind](
+            metric.name, 1, **labels_of(metric)
+        )
     families = parse(metrics.render())
     assert [(name, *family[:2]) for name, family in families.items()] == [metric[:3] for metric in METRICS]
+    assert all(family.samples for family in families.values())
 
 
 @pytest.mark.parametrize(
@@ -130,8 +138,8 @@ def test_every_metric_of_the_table_is_shown():
 )
 def test_numbers_arrive_exactly(number):
     metrics = Metrics()
-    metrics.set("streamsvm_support_vectors", number)
-    assert value(metrics, "streamsvm_support_vectors") == number
+    metrics.set("streamsvm_support_vectors", number, partition=0)
+    assert value(metrics, "streamsvm_support_vectors", partition=0) == number
 
 
 def test_what_is_no_number():
@@ -153,6 +161,14 @@ def test_labels_arrive_exactly(topic, partition):
     assert value(metrics, "streamsvm_lag_records", topic=topic, partition=partition) == 8
 
 
+def test_a_label_that_is_no_valid_text_does_not_spoil_the_rest():
+    metrics = Metrics()
+    metrics.set("streamsvm_model_age_seconds", 7, model="a\udc80")
+    assert value(metrics, "streamsvm_model_age_seconds", model="a?") == 7
+    metrics.drop(model="a\udc80")
+    assert "{" not in metrics.render()
+
+
 def test_counters_add_up():
     metrics = Metrics()
     metrics.add("streamsvm_bad_records_total", 0, reason="syntax")
@@ -167,8 +183,8 @@ def test_counters_add_up():
 def test_a_gauge_may_be_a_function():
     metrics = Metrics()
     saved_at = time.monotonic() - 5
-    metrics.set("streamsvm_checkpoint_age_seconds", lambda: time.monotonic() - saved_at)
-    assert 5 <= value(metrics, "streamsvm_checkpoint_age_seconds") < 60
+    metrics.set("streamsvm_checkpoint_age_seconds", lambda: time.monotonic() - saved_at, partition=0)
+    assert 5 <= value(metrics, "streamsvm_checkpoint_age_seconds", partition=0) < 60
 
 
 @given(st.lists(st.lists(st.floats(-1, 100) | st.sampled_from([0.001, 0.5, 30.0]))))
@@ -177,31 +193,33 @@ def test_histograms(batches):
     name = "streamsvm_cut_seconds"
     (bounds,) = (metric.buckets for metric in METRICS if metric.name == name)
     for batch in batches:
-        metrics.observe(name, batch, partition=0)
-    metrics.observe(name, 0.5, partition=0)
+        metrics.observe(name, batch)
+    metrics.observe(name, 0.5)
     numbers = [*itertools.chain(*batches), 0.5]
     for bound in (*bounds, math.inf):
         le = repr(bound).replace("inf", "+Inf")
-        assert value(metrics, f"{name}_bucket", partition=0, le=le) == sum(number <= bound for number in numbers)
-    assert value(metrics, f"{name}_sum", partition=0) == pytest.approx(sum(numbers))
-    assert value(metrics, f"{name}_count", partition=0) == len(numbers)
+        assert value(metrics, f"{name}_bucket", le=le) == sum(number <= bound for number in numbers)
+    assert value(metrics, f"{name}_sum") == pytest.approx(sum(numbers))
+    assert value(metrics, f"{name}_count") == len(numbers)
 
 
 def test_what_belongs_to_a_partition_can_be_dropped():
     metrics = Metrics()
     for partition in (3, 31):
         metrics.set("streamsvm_lag_records", 5, topic="events", partition=partition)
-        metrics.add("streamsvm_learned_total", 5, partition=partition)
-        metrics.observe("streamsvm_cut_seconds", 5, partition=partition)
+        metrics.set("streamsvm_checkpoint_age_seconds", lambda: 5, partition=partition)
+        metrics.set("streamsvm_estimated_error", 0.5, partition=partition, kind="loo", bound="upper")
+    metrics.add("streamsvm_labels_total", outcome="3")
     metrics.add("streamsvm_rebalances_total")
     metrics.drop(partition=3)
     text = metrics.render()
     parse(text)
     assert 'partition="3"' not in text
-    assert text.count('partition="31"') == text.count("{")
+    assert text.count('partition="31"') == 3
+    assert value(metrics, "streamsvm_labels_total", outcome=3) == 1
     assert value(metrics, "streamsvm_rebalances_total") == 1
-    metrics.add("streamsvm_learned_total", partition=3)
-    assert value(metrics, "streamsvm_learned_total", partition=3) == 1
+    metrics.set("streamsvm_lag_records", 7, topic="events", partition=3)
+    assert value(metrics, "streamsvm_lag_records", topic="events", partition=3) == 7
 
 
 def test_a_wrong_name_is_an_error():
@@ -214,9 +232,12 @@ def test_a_wrong_name_is_an_error():
         metrics.set("streamsvm_learned_total", 1)
     with pytest.raises(ValueError, match="no histogram"):
         metrics.observe("streamsvm_learned_total", 1)
-    with pytest.raises(ValueError, match="value is -1, but the counter streamsvm_learned_total can only increase"):
-        metrics.add("streamsvm_learned_total", -1)
+    with pytest.raises(ValueError, match="streamsvm_lag_records has the labels topic, but METRICS declares"):
+        metrics.set("streamsvm_lag_records", 1, topic="events")
     assert metrics.render() == ""
+    with pytest.raises(ValueError, match="non-negative"):
+        metrics.add("streamsvm_learned_total", -1)
+    assert value(metrics, "streamsvm_learned_total") == 0
 
 
 def test_rendering_while_the_loop_writes():
@@ -236,8 +257,8 @@ def test_rendering_while_the_loop_writes():
         while time.monotonic() < end:
             metrics.add("streamsvm_records_total", 64)
             for partition in range(3):
-                metrics.set("streamsvm_lag_records", 1.5, partition=partition)
-                metrics.observe("streamsvm_cut_seconds", [0.1, 0.2], partition=partition)
+                metrics.set("streamsvm_lag_records", 1.5, topic="events", partition=partition)
+                metrics.observe("streamsvm_cut_seconds", [0.1, 0.2])
             for partition in range(3):
                 metrics.drop(partition=partition)
         done.set()
@@ -265,7 +286,7 @@ def metrics():
 
 @pytest.fixture
 def server(health, metrics):
-    with Server(health, metrics, limit_seconds=30) as server:
+    with StatusServer(health, metrics, HttpSettings(), limit_seconds=30) as server:
         yield server
 
 
@@ -285,7 +306,7 @@ def test_metrics_over_http(server, health, metrics):
     assert answer.status == 200
     assert answer.headers["Content-Type"] == "text/plain; version=0.0.4; charset=utf-8"
     families = parse(text)
-    assert families.keys() == {
+    assert {name for name in families if not name.startswith("process_")} == {
         "streamsvm_up",
         "streamsvm_ready",
         "streamsvm_build_info",
@@ -293,6 +314,7 @@ def test_metrics_over_http(server, health, metrics):
     }
     (((_, build), number),) = families["streamsvm_build_info"].samples.items()
     assert number == 1
+    assert value(metrics, "process_resident_memory_bytes") > 1 << 20
     assert dict(build)["version"] == streamsvm.__version__
 
 
@@ -301,23 +323,26 @@ def test_liveness(server, health, metrics, monkeypatch):
     assert value(metrics, "streamsvm_up") == 1
     now = time.monotonic()
     monkeypatch.setattr(
-        "streamsvm.connectors.runtime.http.time", type("", (), {"monotonic": staticmethod(lambda: now + 31)})
+        "streamsvm.connectors.runtime.health.time", type("", (), {"monotonic": staticmethod(lambda: now + 31)})
     )
     answer, text = ask(server, "/healthz")
     assert (answer.status, text) == (503, "the loop has not beaten for 30 seconds\n")
     assert value(metrics, "streamsvm_up") == 0
-    health.beat()
+    health.heartbeat.beat()
     assert ask(server, "/healthz")[0].status == 200
 
 
-def test_a_beat_may_announce_a_long_phase(health):
-    assert health.alive(1)
-    health.beat(-2)
-    assert not health.alive(1)
-    health.beat(600)
-    assert health.alive(-500)
-    health.beat()
-    assert not health.alive(-500)
+def test_a_long_phase_may_be_announced(health):
+    heart = health.heartbeat
+    assert heart.alive(1)
+    assert not heart.alive(0)
+    with heart.allow(600):
+        assert heart.alive(0)
+        with heart.allow(0):
+            assert heart.alive(0)
+        assert heart.alive(0)
+    assert not heart.alive(0)
+    assert heart.count == 4
 
 
 def test_readiness(server, health, metrics):
@@ -375,7 +400,7 @@ def test_requests_leave_no_trace_in_the_log(server, capfd, caplog):
 
 
 def test_a_mistake_is_logged_and_does_not_end_the_server(server, metrics, caplog):
-    metrics.set("streamsvm_model_age_seconds", lambda: 1 / 0)
+    metrics.set("streamsvm_model_age_seconds", lambda: 1 / 0, model="newest")
     answer, text = ask(server, "/metrics")
     assert (answer.status, text) == (500, "the metrics failed: ZeroDivisionError\n")
     assert "ZeroDivisionError" in caplog.text
@@ -384,19 +409,19 @@ def test_a_mistake_is_logged_and_does_not_end_the_server(server, metrics, caplog
 
 def test_the_port_is_free_again_afterwards(health, metrics, caplog):
     caplog.set_level(logging.INFO)
-    with Server(health, metrics) as server:
+    with StatusServer(health, metrics, HttpSettings()) as server:
         assert f"on 127.0.0.1, port {server.port}" in caplog.text
         with pytest.raises(OSError, match=f"cannot listen on 127.0.0.1, port {server.port}: .*in use"):
-            Server(health, metrics, HttpSettings(port=server.port))
+            StatusServer(health, Metrics(), HttpSettings(port=server.port))
         ask(server, "/healthz")
-    with Server(health, metrics, HttpSettings(port=server.port)) as again:
+    with StatusServer(health, Metrics(), HttpSettings(port=server.port)) as again:
         assert ask(again, "/healthz")[0].status == 200
 
 
 @pytest.mark.skipif(not socket.has_ipv6, reason="no IPv6")
 def test_ipv6(health, metrics):
     try:
-        server = Server(health, metrics, HttpSettings(host="::1"))
+        server = StatusServer(health, metrics, HttpSettings(host="::1"))
     except OSError:
         pytest.skip("no IPv6")
     with server, socket.create_connection(("::1", server.port)) as client:
@@ -430,7 +455,10 @@ def trickle(clients, seconds):
 
 
 def test_slow_clients_keep_others_out_for_the_time_of_a_request_only(health, metrics):
-    with Server(health, metrics, HttpSettings(connections=5, request_seconds=1.0)) as server, ExitStack() as stack:
+    with (
+        StatusServer(health, metrics, HttpSettings(connections=5, request_seconds=1.0)) as server,
+        ExitStack() as stack,
+    ):
         clients = [connect(server, stack) for _ in range(5)]
         trickle(clients, 0.2)
         answer, text = ask(server, "/healthz")
@@ -443,8 +471,13 @@ def test_slow_clients_keep_others_out_for_the_time_of_a_request_only(health, met
 
 
 def test_a_client_that_takes_no_answer_is_left(health, metrics):
-    metrics.set("streamsvm_lag_records", 1, topic="x" * (8 << 20))  # more than the buffers of a connection hold
-    with Server(health, metrics, HttpSettings(connections=1, request_seconds=0.5)) as server, ExitStack() as stack:
+    metrics.set(
+        "streamsvm_lag_records", 1, topic="x" * (8 << 20), partition=0
+    )  # more than the buffers of a connection hold
+    with (
+        StatusServer(health, metrics, HttpSettings(connections=1, request_seconds=0.5)) as server,
+        ExitStack() as stack,
+    ):
         client = connect(server, stack)
         client.sendall(b"GET /metrics HTTP/1.0\r\n\r\n")
         assert client.recv(4) == b"HTTP"
@@ -463,7 +496,7 @@ def test_a_client_that_takes_no_answer_is_left(health, metrics):
     ],
 )
 def test_long_headers_are_refused(request_, status, health, metrics, caplog):
-    with Server(health, metrics, HttpSettings(header_bytes=2000)) as server, ExitStack() as stack:
+    with StatusServer(health, metrics, HttpSettings(header_bytes=2000)) as server, ExitStack() as stack:
         client = connect(server, stack)
         client.sendall(request_)
         assert status in client.recv(1000)
@@ -474,9 +507,9 @@ def test_long_headers_are_refused(request_, status, health, metrics, caplog):
 TRAINER = """
 import resource, sys
 from pathlib import Path
+from streamsvm.connectors.settings.loading import load
+from streamsvm.connectors.trainer import trainer as daemon, trainer
 from streamsvm.connectors.runtime.process import stop_on_signals
-from streamsvm.connectors.settings.sections import load
-from streamsvm.connectors.trainer import trainer
 settings = load(Path(sys.argv[1]), {}, [f"http.port={sys.argv[2]}"])
 resource.setrlimit(resource.RLIMIT_NOFILE, (200, 200))
 with stop_on_signals() as stop:
@@ -541,6 +574,6 @@ def status_for(server, host):
 )
 def test_who_may_call_it_what(settings, known, unknown, health, metrics):
     """A foreign page may point a name of its own at this machine, and would then read the metrics as its own."""
-    with Server(health, metrics, settings) as server:
+    with StatusServer(health, metrics, settings) as server:
         assert [status_for(server, host) for host in known] == [200] * len(known)
         assert [status_for(server, host) for host in unknown] == [403] * len(unknown)

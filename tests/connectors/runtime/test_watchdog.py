@@ -8,12 +8,15 @@ import time
 
 import pytest
 
+from streamsvm.connectors.runtime.health import Heartbeat
 from streamsvm.connectors.runtime.watchdog import EXIT_CODE, Watchdog
 
 HEAD = """
 import ctypes, logging, os, signal, sys, threading, time
-from streamsvm.connectors import watchdog as module
-from streamsvm.connectors.watchdog import Watchdog
+from streamsvm.connectors.runtime import watchdog as module
+from streamsvm.connectors.runtime.health import Heartbeat
+from streamsvm.connectors.runtime.watchdog import Watchdog
+heart = Heartbeat()
 logging.basicConfig()
 """
 HANGS = {
@@ -30,7 +33,7 @@ def run(script, **options):
 
 @pytest.mark.parametrize("hang", HANGS.values(), ids=HANGS)
 def test_a_loop_that_hangs_is_ended(hang):
-    script = f"def consume():\n    {hang}\nwith Watchdog(0.3) as watchdog:\n    watchdog.beat()\n    consume()"
+    script = f"def consume():\n    {hang}\nwith Watchdog(heart, 0.3):\n    heart.beat()\n    consume()"
     ended = run(script)
     assert ended.returncode == EXIT_CODE == 70
     line = HEAD.count("\n") + 2
@@ -39,26 +42,26 @@ def test_a_loop_that_hangs_is_ended(hang):
 
 
 def test_a_loop_that_beats_is_left_alone():
-    reasons = []
-    with Watchdog(0.4, on_expiry=reasons.append) as watchdog:
+    heart, reasons = Heartbeat(), []
+    with Watchdog(heart, 0.4, on_expiry=reasons.append):
         for _ in range(50):
-            watchdog.beat()
+            heart.beat()
             time.sleep(0.03)
     assert not reasons
 
 
 def test_it_barks_once():
-    reasons = []
-    with Watchdog(0.1, on_expiry=reasons.append):
+    heart, reasons = Heartbeat(), []
+    with Watchdog(heart, 0.1, on_expiry=reasons.append):
         time.sleep(0.8)
     assert reasons == ["the loop has not beaten for 0.1 seconds"]
 
 
 def test_long_phases_are_allowed():
-    reasons = []
-    with Watchdog(0.2, on_expiry=reasons.append) as watchdog:
-        with watchdog.allow(30):
-            with watchdog.allow(0.1):  # less than what is allowed already
+    heart, reasons = Heartbeat(), []
+    with Watchdog(heart, 0.2, on_expiry=reasons.append):
+        with heart.allow(30):
+            with heart.allow(0.1):  # less than what is allowed already
                 time.sleep(0.4)
             time.sleep(0.4)
         time.sleep(0.05)
@@ -68,31 +71,31 @@ def test_long_phases_are_allowed():
 
 
 def test_the_end_of_a_long_phase_is_a_beat():
-    reasons = []
-    with Watchdog(0.2, on_expiry=reasons.append) as watchdog:
+    heart, reasons = Heartbeat(), []
+    with Watchdog(heart, 0.2, on_expiry=reasons.append):
         for _ in range(4):
-            with watchdog.allow(10):
+            with heart.allow(10):
                 time.sleep(0.3)
     assert not reasons
 
 
 def test_a_limit_of_0_waits_for_ever():
-    reasons = []
-    with Watchdog(0, on_expiry=reasons.append):
+    heart, reasons = Heartbeat(), []
+    with Watchdog(heart, 0, on_expiry=reasons.append):
         time.sleep(1.3)
     assert not reasons
 
 
 def test_nothing_is_watched_after_the_block():
-    reasons = []
-    with Watchdog(0.1, on_expiry=reasons.append):
+    heart, reasons = Heartbeat(), []
+    with Watchdog(heart, 0.1, on_expiry=reasons.append):
         pass
     time.sleep(0.4)
     assert not reasons
 
 
 def test_a_process_that_was_stopped_is_left_alone():
-    script = "with Watchdog(0.5) as watchdog:\n    for _ in range(20):\n        watchdog.beat(); time.sleep(0.05)"
+    script = "with Watchdog(heart, 0.5):\n    for _ in range(20):\n        heart.beat(); time.sleep(0.05)"
     with subprocess.Popen(
         [sys.executable, "-c", f"{HEAD}print(flush=True)\n{script}"], stdout=subprocess.PIPE
     ) as child:
@@ -108,7 +111,7 @@ def test_a_process_that_was_stopped_is_left_alone():
 def test_a_shutdown_that_hangs_is_ended(limit):
     """Even after the watched block; called by a signal's handler, as a daemon does."""
     script = (
-        f"with Watchdog({limit}) as watchdog:\n"
+        f"with Watchdog(heart, {limit}) as watchdog:\n"
         "    signal.signal(signal.SIGTERM, lambda *_: watchdog.deadline(0.5))\n"
         "    os.kill(os.getpid(), signal.SIGTERM)\n"
         "started = time.monotonic()\n"
@@ -120,8 +123,8 @@ def test_a_shutdown_that_hangs_is_ended(limit):
 
 
 def test_after_a_deadline_beats_do_not_matter():
-    reasons = []
-    with Watchdog(0.2, on_expiry=reasons.append) as watchdog:
+    heart, reasons = Heartbeat(), []
+    with Watchdog(heart, 0.2, on_expiry=reasons.append) as watchdog:
         watchdog.deadline(0.8)
         time.sleep(0.5)
         assert not reasons
@@ -130,8 +133,8 @@ def test_after_a_deadline_beats_do_not_matter():
 
 
 def test_a_deadline_can_be_withdrawn():
-    reasons = []
-    with Watchdog(0.1, on_expiry=reasons.append) as watchdog:
+    heart, reasons = Heartbeat(), []
+    with Watchdog(heart, 0.1, on_expiry=reasons.append) as watchdog:
         watchdog.deadline(0.5)
         time.sleep(0.2)
         watchdog.deadline(float("inf"))
@@ -140,7 +143,7 @@ def test_a_deadline_can_be_withdrawn():
 
 
 def test_a_shutdown_in_time_is_clean():
-    ended = run("with Watchdog(60) as watchdog:\n    watchdog.deadline(20)")
+    ended = run("with Watchdog(heart, 60) as watchdog:\n    watchdog.deadline(20)")
     assert (ended.returncode, ended.stderr) == (0, "")
 
 
@@ -156,5 +159,5 @@ def test_it_ends_even_if_nothing_can_be_said(trouble):
         "held lock": "logging.root.handlers[0].acquire()",
         "closed": "sys.stderr.close()",
     }[trouble]
-    ended = run(f"{prepare}\nmodule.LAST_WORDS_SECONDS = 1\nwith Watchdog(0.2):\n    time.sleep(60)")
+    ended = run(f"{prepare}\nmodule.LAST_WORDS_SECONDS = 1\nwith Watchdog(heart, 0.2):\n    time.sleep(60)")
     assert ended.returncode in (EXIT_CODE, -signal.SIGALRM)

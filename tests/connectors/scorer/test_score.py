@@ -15,22 +15,16 @@ from streamsvm.connectors.logs.transport import OffsetOutOfRange, PositionRefuse
 from streamsvm.connectors.records.predictions import HEADERS
 from streamsvm.connectors.records.published import Publisher, Snapshot, pack_model
 from streamsvm.connectors.runtime.folders import AlreadyInUse
-from streamsvm.connectors.runtime.http import Health, Metrics
-from streamsvm.connectors.runtime.watchdog import Watchdog
+from streamsvm.connectors.runtime.health import Health
+from streamsvm.connectors.runtime.metrics import Metrics
 from streamsvm.connectors.scorer import scorer
 from streamsvm.connectors.scorer.committee import Committee, KeyModels, ModelTopic, PartitionModels, unpack
 from streamsvm.connectors.scorer.scorer import Scorer
-from streamsvm.connectors.settings.sections import (
-    ConfigError,
-    DaemonSettings,
-    FeatureSettings,
-    LogSettings,
-    ModelSettings,
-    Settings,
-)
+from streamsvm.connectors.settings.model import ModelSettings
+from streamsvm.connectors.settings.sections import ConfigError, DaemonSettings, FeatureSettings, LogSettings, Settings
 from streamsvm.connectors.trainer import trainer
 from streamsvm.connectors.trainer.publication import key_name
-from streamsvm.core.device import find_gpu
+from streamsvm.core.device.gpu import find_gpu
 
 # --- a stream, its trainer and its scorer -----------------------------------------------------------------------------
 
@@ -103,9 +97,9 @@ class Run:
     def __init__(self, settings, steps=None):
         self.health, self.metrics = Health(), Metrics()
         self._steps = steps(self) if steps else None
-        with LocalLog(settings.log.dir, group=f"{settings.group.id}-score") as log, Watchdog(0) as watchdog:
+        with LocalLog(settings.log.dir, group=f"{settings.group.id}-score") as log:
             self.log = log
-            self.scorer = Scorer(settings, log, self._stop, self.health, self.metrics, watchdog)
+            self.scorer = Scorer(settings, log, self._stop, self.health, self.metrics)
             self.n_predicted = self.scorer.run()
 
     def _stop(self):
@@ -113,7 +107,8 @@ class Run:
 
     def metric(self, name):
         """Lines of `/metrics`."""
-        return [line for line in self.metrics.render().splitlines() if line.startswith(f"streamsvm_{name}")]
+        lines = self.metrics.render().splitlines()
+        return [line.removesuffix(".0") for line in lines if line.startswith(f"streamsvm_{name}")]
 
 
 def cycles(n, settings=None, until=None):

@@ -9,8 +9,10 @@ from pathlib import Path
 import pytest
 from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer
 
-from streamsvm.connectors.logs import kafka_options
-from streamsvm.connectors.settings.sections import SECTIONS, ConfigError, load, parse_partitions, transaction_timeout_ms
+from streamsvm.connectors.logs.kafka.options import OPTIONS
+from streamsvm.connectors.settings.checks import parse_partitions
+from streamsvm.connectors.settings.loading import load
+from streamsvm.connectors.settings.sections import SECTIONS, ConfigError
 
 GAP_FAMILY = ("clean_every", "max_non_sv", "steps", "ramp_s", "ramp_warmup")  # settings that lasvm has not
 
@@ -47,8 +49,8 @@ def test_the_example_shows_every_setting_with_its_default(tmp_path):
 
 
 def test_file_then_environment_then_flags(tmp_path):
-    path = write(tmp_path, "[model]\nC = 1\ngamma = 1\ntau = 0.1\n[daemon]\nbatch = 8\n")
-    environment = {"STREAMSVM_MODEL_GAMMA": "2", "STREAMSVM_MODEL_TAU": "0.2", "STREAMSVM_DAEMON_MAX_BAD": "0.5"}
+    path = write(tmp_path, "[model]\nC = 1\ngamma = 1\ntol = 0.1\n[daemon]\nbatch = 8\n")
+    environment = {"STREAMSVM_MODEL_GAMMA": "2", "STREAMSVM_MODEL_TOL": "0.2", "STREAMSVM_DAEMON_MAX_BAD": "0.5"}
     settings = load(path, environment, ["model.tol=0.3", "daemon.max_bad = 1"])
     assert (settings.model.C, settings.model.gamma, settings.model.tol) == (1.0, 2.0, 0.3)
     assert (settings.daemon.batch, settings.daemon.max_bad) == (8, 1.0)
@@ -74,6 +76,19 @@ def test_text_becomes_the_type_of_the_key(tmp_path):
     assert settings.daemon.state_dir == tmp_path / "other"
 
 
+@pytest.mark.parametrize(
+    ("text", "environment", "flags", "origin"),
+    [
+        ("[model]\ntau = 0.1\n", {}, [], "app.toml"),
+        ("", {"STREAMSVM_MODEL_TAU": "0.1"}, [], "STREAMSVM_MODEL_TAU"),
+        ("", {}, ["model.tau=0.1"], "--set"),
+    ],
+)
+def test_a_key_of_an_earlier_version_is_refused_with_its_new_name(tmp_path, text, environment, flags, origin):
+    (problem,) = problems(write(tmp_path, text), environment, flags)
+    assert problem.endswith(f"{origin}: model.tau is unknown: it is now called 'tol'")
+
+
 def test_other_variables_are_left_alone(tmp_path):
     load(write(tmp_path, ""), {"STREAMSVM_CACHE": "0", "STREAMSVM_TEST_BOOTSTRAP": "x", "HOME": "/"})
 
@@ -89,9 +104,9 @@ def test_every_problem_is_reported_at_once(tmp_path):
     expected = [
         "unknown section [modle]; did you mean 'model'?",
         "log.topik is unknown; did you mean 'topic'?",
-        "model.C = -1 must be a positive number",
-        "model.gamma = 0 must be a positive number",
-        "model.kernel = 'rfb' must be one of 'rbf', 'linear', 'poly', 'sigmoid'",
+        "model.C=-1.0 must be a positive finite number",
+        "model.gamma=0.0 must be a positive finite number",
+        "model.kernel='rfb' is unknown; use one of 'rbf', 'linear', 'poly', 'sigmoid'",
         "STREAMSVM_DAEMON_BATCH: daemon.batch = '0' must be at least 1",
         "--set daemon.keep: expected section.key=value",
         "--set: features.warmup = 'many' must be a whole number",
@@ -204,7 +219,7 @@ def test_a_window_is_a_count_or_a_time(tmp_path):
         assert load(path, {"STREAMSVM_MODEL_WINDOW": text}).model.parameters()["window"] == window
     assert load(path, {}).fingerprint()["model.window"] == "7d"
     (problem,) = problems(path, overrides=["model.kernel=poly"])
-    assert "model.on_budget = 'merge' needs model.kernel" in problem
+    assert problem.startswith('[model]: on_budget="merge" is for the kernels "rbf" and "linear"')
     unbounded = load(write(tmp_path, ""), {})
     assert (unbounded.model.parameters()["on_budget"], unbounded.fingerprint()["model.on_budget"]) == ("remove", None)
 
@@ -230,7 +245,7 @@ def test_a_transaction_must_last_from_checkpoint_to_checkpoint(tmp_path, seconds
     text = f"[daemon]\nexactly_once = true\ncheckpoint_seconds = {seconds}\n[kafka]\nbootstrap_servers = 'x:1'\n"
     path = write(tmp_path, text + (f"transaction_timeout_ms = {timeout_ms}\n" if timeout_ms else ""))
     if not is_refused:
-        assert transaction_timeout_ms(load(path, {})) >= 1500 * seconds
+        assert load(path, {}).transaction_timeout_ms >= 1500 * seconds
         return
     (problem,) = problems(path)
     assert f"checkpoint_seconds = {seconds} needs transactions of {1.5 * seconds:g} seconds" in problem
@@ -344,6 +359,13 @@ def test_kafka_options_are_passed_on_as_they_are(tmp_path):
     path = write(tmp_path, "[kafka]\nbootstrap_servers = ['a:1', 'b:2']\nretries = 3\nlinger_ms = 1.5\n")
     assert load(path, {}).kafka == {"bootstrap_servers": ["a:1", "b:2"], "retries": 3, "linger_ms": 1.5}
     assert load(write(tmp_path, ""), {}).kafka == {}
+
+
+def test_an_empty_kafka_section_does_not_pass_for_the_embedded_log(tmp_path):
+    path = write(tmp_path, "[kafka]\n")
+    (problem,) = problems(path, log_must_exist=True)
+    assert problem.startswith(f"{path}: [kafka] is empty: set kafka.bootstrap_servers")
+    assert load(path, {"STREAMSVM_KAFKA_BOOTSTRAP_SERVERS": "a:1"}).kafka == {"bootstrap_servers": "a:1"}
 
 
 def test_kafka_options_have_the_same_layers(tmp_path):
@@ -602,8 +624,8 @@ def test_every_option_of_the_clients_has_a_type():
     """One that a new version brings must not pass for a string by accident."""
     for client in (KafkaConsumer, KafkaProducer, KafkaAdminClient):
         for key, default in client.DEFAULT_CONFIG.items():
-            if key in kafka_options.OPTIONS:
-                types = kafka_options.OPTIONS[key].types
+            if key in OPTIONS:
+                types = OPTIONS[key].types
                 assert default is None or type(default) in types or default == float("inf")
             else:
                 assert (

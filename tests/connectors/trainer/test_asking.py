@@ -17,15 +17,15 @@ from streamsvm import LASVM
 from streamsvm.connectors.logs.embedded import LocalLog
 from streamsvm.connectors.logs.segments import Appender
 from streamsvm.connectors.logs.transport import Record
+from streamsvm.connectors.settings.loading import load
+from streamsvm.connectors.settings.model import ModelSettings
 from streamsvm.connectors.settings.sections import (
     ConfigError,
     DaemonSettings,
     FeatureSettings,
     LabellingSettings,
     LogSettings,
-    ModelSettings,
     Settings,
-    load,
 )
 from streamsvm.connectors.trainer import trainer
 from streamsvm.connectors.trainer.state.candidates import Labelling

@@ -19,23 +19,17 @@ from fuse import Fuse, Killed, run_with
 from streamsvm.connectors.logs.embedded import LocalLog
 from streamsvm.connectors.logs.transport import OffsetOutOfRange, Transport
 from streamsvm.connectors.runtime.folders import AlreadyInUse, lock_folder
-from streamsvm.connectors.runtime.http import Health, Metrics
+from streamsvm.connectors.runtime.health import Health
+from streamsvm.connectors.runtime.metrics import Metrics
 from streamsvm.connectors.runtime.process import stop_on_signals
-from streamsvm.connectors.runtime.watchdog import Watchdog
-from streamsvm.connectors.settings.sections import (
-    ALGORITHMS,
-    ConfigError,
-    DaemonSettings,
-    FeatureSettings,
-    LogSettings,
-    ModelSettings,
-    Settings,
-)
+from streamsvm.connectors.settings.model import ModelSettings
+from streamsvm.connectors.settings.sections import ConfigError, DaemonSettings, FeatureSettings, LogSettings, Settings
 from streamsvm.connectors.trainer import trainer
 from streamsvm.connectors.trainer.state import journal
 from streamsvm.connectors.trainer.state.checkpoint import CheckpointStore, checkpoint_files, load_newest
 from streamsvm.connectors.trainer.state.state import State, TooManyBadRecords
 from streamsvm.connectors.trainer.trainer import Trainer
+from streamsvm.estimators.learners import ALGORITHMS
 
 
 def run(settings, stop=lambda: False):
@@ -339,7 +333,7 @@ SCRIPT = """
 import sys, time
 from pathlib import Path
 from streamsvm.connectors.runtime.process import stop_on_signals
-from streamsvm.connectors.settings.sections import load
+from streamsvm.connectors.settings.loading import load
 from streamsvm.connectors.trainer import trainer
 from streamsvm.connectors.trainer.processing import Processor
 consume = Processor.process
@@ -588,8 +582,8 @@ def test_any_transport_will_do(tmp_path, uninterrupted):
             for verb in (name for name in vars(Transport) if name.islower() and name[0] != "_"):
                 setattr(self, verb, getattr(log, verb))
 
-    with LocalLog(settings.log.dir) as log, Watchdog(0) as watchdog:
-        states = Trainer(settings, Narrow(log), lambda: False, Health(), Metrics(), watchdog).run()
+    with LocalLog(settings.log.dir) as log:
+        states = Trainer(settings, Narrow(log), lambda: False, Health(), Metrics()).run()
     assert outcome(settings, states[0]) == uninterrupted
 
 

@@ -11,7 +11,7 @@ from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
 from streamsvm import SnapshotError, WarmupScaler
-from streamsvm.connectors.commands import topics as commands
+from streamsvm.connectors.commands import dlq, replay
 from streamsvm.connectors.labelling.oracles import truth_from_file
 from streamsvm.connectors.logs.segments import LogCorruption
 from streamsvm.connectors.logs.transport import Committed
@@ -19,6 +19,7 @@ from streamsvm.connectors.records.files import Columns, read_events
 from streamsvm.connectors.records.formats.avro import AvroFormat, SchemaError
 from streamsvm.connectors.records.labels import Label
 from streamsvm.connectors.runtime.folders import FileError
+from streamsvm.connectors.settings.loading import load
 from streamsvm.connectors.settings.sections import (
     ConfigError,
     EstimateSettings,
@@ -26,7 +27,6 @@ from streamsvm.connectors.settings.sections import (
     LabelSettings,
     LogSettings,
     Settings,
-    load,
 )
 from streamsvm.connectors.trainer.state.checkpoint import Checkpoint, CheckpointError, CheckpointStore, load_newest
 from streamsvm.connectors.trainer.state.models import SingleModel
@@ -182,13 +182,13 @@ def test_a_damaged_range_of_a_replay(tmp_path, content):
     path = tmp_path / "replay.json"
     path.write_bytes(content)
     with pytest.raises(CheckpointError, match=r"replay\.json is damaged"):
-        commands._read_spans(path)
+        replay._read_spans(path)
 
 
 @pytest.mark.parametrize("note", ["{", "7", "[]", '{"not-json": "7"}', "[" * 100_000])
 def test_a_damaged_note_of_what_was_replayed(note):
     with pytest.raises(LogCorruption, match="cannot be read"):
-        commands.Replayed.from_commit(Committed(3, note))
+        dlq.Replayed.from_commit(Committed(3, note))
 
 
 @pytest.mark.parametrize(

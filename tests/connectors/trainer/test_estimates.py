@@ -11,17 +11,17 @@ from fuse import Fuse, Killed, run_with
 from streamsvm.connectors.commands.cli import main
 from streamsvm.connectors.logs.embedded import LocalLog
 from streamsvm.connectors.report import charts as report
-from streamsvm.connectors.runtime.http import Health, Metrics
-from streamsvm.connectors.runtime.watchdog import Watchdog
+from streamsvm.connectors.runtime.health import Health
+from streamsvm.connectors.runtime.metrics import Metrics
+from streamsvm.connectors.settings.loading import load
+from streamsvm.connectors.settings.model import ModelSettings
 from streamsvm.connectors.settings.sections import (
     ConfigError,
     DaemonSettings,
     EstimateSettings,
     FeatureSettings,
     LogSettings,
-    ModelSettings,
     Settings,
-    load,
 )
 from streamsvm.connectors.trainer import trainer
 from streamsvm.connectors.trainer.state.estimates import Estimate, Estimates, Score
@@ -94,8 +94,8 @@ def test_without_a_topic_they_are_metrics_only(tmp_path, monkeypatch):
     fill(settings)
     monkeypatch.setattr("streamsvm.connectors.trainer.telemetry._SECONDS", 0.0)
     metrics, seen = Metrics(), []
-    with LocalLog(settings.log.dir) as log, Watchdog(0) as watchdog:
-        Trainer(settings, log, lambda: bool(seen.append(metrics.render())), Health(), metrics, watchdog).run()
+    with LocalLog(settings.log.dir) as log:
+        Trainer(settings, log, lambda: bool(seen.append(metrics.render())), Health(), metrics).run()
     lines = dict(line.rsplit(" ", 1) for line in seen[-1].splitlines() if not line.startswith("#"))
     low, value, high = (
         float(lines[f'streamsvm_estimated_error{{bound="{bound}",kind="loo",partition="0"}}'])

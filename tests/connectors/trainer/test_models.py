@@ -10,7 +10,7 @@ from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
 from streamsvm import SnapshotError
-from streamsvm.connectors.settings.sections import ModelSettings
+from streamsvm.connectors.settings.model import ModelSettings
 from streamsvm.connectors.trainer.state.models import KeyedModels, SingleModel, new_model, read_model
 
 SETTINGS = ModelSettings(C=10.0)

@@ -17,24 +17,18 @@ from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
 from streamsvm import LASVM
-from streamsvm.connectors.commands.topics import DeadLetter
+from streamsvm.connectors.commands.dlq import DeadLetter
 from streamsvm.connectors.logs import embedded as local_log
 from streamsvm.connectors.logs.embedded import LocalLog
 from streamsvm.connectors.logs.segments import Appender
 from streamsvm.connectors.logs.transport import PositionRefused, Unavailable
 from streamsvm.connectors.records import published as publish
 from streamsvm.connectors.records.published import read_newest, unpack_model
-from streamsvm.connectors.runtime.http import Health, Metrics
-from streamsvm.connectors.runtime.watchdog import Watchdog
+from streamsvm.connectors.runtime.health import Health
+from streamsvm.connectors.runtime.metrics import Metrics
 from streamsvm.connectors.settings import opening
-from streamsvm.connectors.settings.sections import (
-    DaemonSettings,
-    FeatureSettings,
-    JoinSettings,
-    LogSettings,
-    ModelSettings,
-    Settings,
-)
+from streamsvm.connectors.settings.model import ModelSettings
+from streamsvm.connectors.settings.sections import DaemonSettings, FeatureSettings, JoinSettings, LogSettings, Settings
 from streamsvm.connectors.trainer import inputs, trainer
 from streamsvm.connectors.trainer.inputs import RecordsLost
 from streamsvm.connectors.trainer.processing import Processor
@@ -369,7 +363,7 @@ def test_a_model_that_is_too_large_to_publish_is_told_and_counted(tmp_path, monk
     append(settings, {"events": [(START + i, None, {"id": i, "x": {"a": float(i)}, "y": i > 1}) for i in range(4)]})
     metrics = Metrics()
     with LocalLog(settings.log.dir) as log:
-        state = Trainer(settings, log, lambda: False, Health(), metrics, Watchdog(0)).run()[0]
+        state = Trainer(settings, log, lambda: False, Health(), metrics).run()[0]
     assert state.counters.learned == 4
     assert read(settings, "model") == []
     assert "scorers keep the model that they have: blob has" in caplog.text
@@ -856,8 +850,8 @@ def test_killed_in_transactions_each_event_is_predicted_once(tmp_path, monkeypat
 def test_no_partition_leaves_a_transaction_that_cannot_end_yet(tmp_path, monkeypatch):
     settings = four_partitions(tmp_path, exactly_once=True)
     health = Health()
-    with TransactionalLog(settings.log.dir) as log, Watchdog(0) as watchdog:
-        running = trainer.Trainer(settings, log, lambda: False, health, Metrics(), watchdog)
+    with TransactionalLog(settings.log.dir) as log:
+        running = trainer.Trainer(settings, log, lambda: False, health, Metrics())
         running.assigned([0, 1])
         with monkeypatch.context() as patch:
             patch.setattr(log, "flush", lambda: (_ for _ in ()).throw(Unavailable("no acknowledgement")))

@@ -11,8 +11,8 @@ import pytest
 
 from streamsvm.connectors.logs.embedded import LocalLog
 from streamsvm.connectors.logs.segments import Appender
-from streamsvm.connectors.runtime.http import METRICS, Health, Metrics
-from streamsvm.connectors.runtime.watchdog import Watchdog
+from streamsvm.connectors.runtime.health import Health
+from streamsvm.connectors.runtime.metrics import METRICS, Metrics
 from streamsvm.connectors.settings.sections import DaemonSettings, FeatureSettings, JoinSettings, LogSettings, Settings
 from streamsvm.connectors.trainer.telemetry import Telemetry
 from streamsvm.connectors.trainer.trainer import Trainer
@@ -56,9 +56,9 @@ def fill(settings, n, partition=0, first=0):
 
 @contextlib.contextmanager
 def a_trainer(settings, stop=lambda: False):
-    with LocalLog(settings.log.dir) as log, Watchdog(0) as watchdog:
+    with LocalLog(settings.log.dir) as log:
         metrics = Metrics()
-        yield Trainer(settings, log, stop, Health(), metrics, watchdog), metrics
+        yield Trainer(settings, log, stop, Health(), metrics), metrics
 
 
 def run(settings, stop=lambda: False):
@@ -250,9 +250,8 @@ def test_a_partition_that_comes_back_is_counted_on(tmp_path):
         trainer.run()
         assert values(metrics)["streamsvm_predictions_total"] == 36
         fill(settings, 20, first=40)
-        with Watchdog(0) as watchdog:
-            other = Trainer(settings, trainer._log, lambda: False, Health(), Metrics(), watchdog)
-            assert other.run()[0].counters.predicted == 54
+        other = Trainer(settings, trainer._log, lambda: False, Health(), Metrics())
+        assert other.run()[0].counters.predicted == 54
         fill(settings, 10, first=60)
         trainer.run()
         found = values(metrics)

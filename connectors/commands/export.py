@@ -1,0 +1,40 @@
+"""The command ``streamsvm export``: a model as a file for LIBSVM."""
+
+import argparse
+from pathlib import Path
+
+from ..report.export import export_model, read_model
+from ..runtime.folders import FileError, require_folder
+from ..runtime.text import plural
+from .options import Subparsers, offset
+
+
+def add_parser(subparsers: Subparsers) -> None:
+    command = subparsers.add_parser("export", help="write a model as a file that LIBSVM reads")
+    command.description = (
+        "Write a model in LIBSVM's text format. A second file, FILE.json, says the number and the scale of each "
+        "feature, and how to compute probabilities. The trainer of a state folder may be running: its newest "
+        "checkpoint is exported."
+    )
+    command.add_argument(
+        "model", type=Path, metavar="MODEL|DIR", help="a file that save() wrote, or the trainer's state folder"
+    )
+    command.add_argument("--out", type=Path, required=True, metavar="FILE", help="the file to write")
+    command.add_argument(
+        "--partition", type=offset, metavar="N", help="with a state folder: the partition whose model is exported"
+    )
+    command.add_argument(
+        "--key", metavar="KEY", help='with a state folder and daemon.per = "key": the key whose model is exported'
+    )
+    command.set_defaults(run=run)
+
+
+def run(arguments: argparse.Namespace) -> None:
+    require_folder(arguments.out)
+    served = read_model(arguments.model, arguments.partition, arguments.key)
+    try:
+        written, legend = export_model(served.model, arguments.out, served.scaler)
+    except ValueError as error:
+        raise FileError(f"{arguments.model}: {error}") from None
+    n_support = plural(served.model.n_support, "support vector")
+    print(f"wrote {n_support} to {written}, and what the numbers mean to {legend}")

@@ -1,0 +1,314 @@
+"""The command ``streamsvm label``: one way of answering questions, alone or beside a trainer in the same process.
+
+A `FrontEnd` shows the labelling service's questions and hands in the answers: the page, the terminal, a project of
+Label Studio, or an oracle. It runs until a person quits or until it is told to stop.
+"""
+
+import argparse
+import getpass
+import os
+import sys
+import threading
+import time
+import webbrowser
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager, redirect_stderr
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from ..labelling import terminal as labelling_terminal
+from ..labelling.label_studio.api import Api
+from ..labelling.label_studio.project import LabelStudio
+from ..labelling.oracles import Oracle, answer_with, truth_from_field, truth_from_file
+from ..labelling.page import LabellingPage
+from ..labelling.service import LabellingService
+from ..runtime.folders import make_private, private
+from ..runtime.log_output import set_up_logging
+from ..runtime.process import POLL_SECONDS, Stop
+from ..runtime.text import plural
+from ..settings.loading import load
+from ..settings.sections import ConfigError, Settings
+from ..trainer import trainer
+from ..trainer.state.state import State
+from . import options
+from .long_running import show_states, stopping, working
+
+FrontEnd = Callable[[LabellingService, Stop], None]
+
+_TRAINER_LOG = "trainer.log"
+
+
+def add_parser(subparsers: options.Subparsers) -> None:
+    command = subparsers.add_parser("label", help="answer the trainers' questions: on a page, in a terminal, ...")
+    command.description = (
+        "Show the events whose labels a trainer asks for. By default the questions are on a page in the browser. Every "
+        "label is written to the topic log.labels before it is acknowledged. SIGTERM and Ctrl-C end the command."
+    )
+    options.add_config(command)
+    ways = command.add_mutually_exclusive_group()
+    ways.add_argument("--terminal", action="store_true", help="ask in this terminal, or read answers from a pipe")
+    ways.add_argument("--truth", type=Path, metavar="FILE", help="answer from a CSV or JSON lines file of id and y")
+    ways.add_argument("--field", metavar="NAME", help="answer with this field of the events")
+    ways.add_argument("--label-studio", metavar="URL", help="ask in a project of Label Studio")
+    command.add_argument("--train", action="store_true", help="also run the trainer, as `streamsvm run` does")
+    command.add_argument(
+        "--annotator", metavar="NAME", help="with --terminal: name of the annotator (default: the user's)"
+    )
+    command.add_argument("--no-browser", action="store_true", help="with the page: do not open a browser")
+    command.add_argument(
+        "--delay",
+        type=options.seconds,
+        metavar="SECONDS",
+        help="with --truth or --field: time that each answer takes (0)",
+    )
+    command.add_argument(
+        "--noise", type=options.share, metavar="SHARE", help="with --truth or --field: share of wrong answers (0)"
+    )
+    command.add_argument(
+        "--project", type=options.count, metavar="N", help="with --label-studio: number of the project"
+    )
+    command.add_argument(
+        "--token-file", type=Path, metavar="FILE", help="with --label-studio: file that holds an access token"
+    )
+    command.add_argument(
+        "--auth-file",
+        type=Path,
+        metavar="FILE",
+        help="with --label-studio: file that holds USER:PASSWORD, which Label Studio must send with its requests",
+    )
+    command.set_defaults(run=run)
+
+
+def run(arguments: argparse.Namespace) -> None:
+    settings = load(arguments.config, os.environ, arguments.set, log_must_exist=True)
+    check(settings, train=arguments.train)
+    front_end = choose(settings, arguments)
+    with ExitStack() as stack:
+        if arguments.train and arguments.terminal:
+            stack.enter_context(logs_aside(settings))
+        if arguments.train:
+            stop = stack.enter_context(working(settings))
+        else:
+            set_up_logging(settings.daemon.log_format)
+            stop = stack.enter_context(stopping(settings))
+        states = answer_questions(settings, front_end, stop, train=arguments.train)
+    if states is not None:
+        show_states(settings.log.topic, states)
+
+
+def check(settings: Settings, *, train: bool) -> None:
+    """Raise `ConfigError` if no trainer asks questions with this configuration."""
+    problems = []
+    if not settings.log.questions:
+        problems.append(
+            "log.questions = '': labelling needs a topic for the questions (log.questions) and one for the answers "
+            "(log.labels)"
+        )
+    if train and not settings.daemon.follow:
+        problems.append(
+            "daemon.follow = false: the trainer would stop at the end of the log, before the answers come; "
+            "--set daemon.follow=true keeps it running"
+        )
+    if problems:
+        raise ConfigError(problems)
+
+
+def choose(settings: Settings, arguments: argparse.Namespace) -> FrontEnd:
+    """The front end that the command line asks for.
+
+    Raises
+    ------
+    ConfigError
+        If options are missing, or belong to another front end.
+    FileError, OSError
+        If a file cannot be read.
+    """
+    _check_options(arguments)
+    if arguments.terminal:
+        return terminal(settings, arguments.annotator or _user())
+    if arguments.label_studio:
+        if arguments.project is None or arguments.token_file is None:
+            raise ConfigError(["--label-studio needs --project and --token-file"])
+        where = (arguments.label_studio, arguments.project, arguments.token_file, arguments.auth_file)
+        return studio(settings, *where)
+    if arguments.truth is None and arguments.field is None:
+        return page(settings, browse=not arguments.no_browser)
+    if arguments.truth is not None:
+        known = truth_from_file(arguments.truth, settings.label)
+    else:
+        known = truth_from_field(arguments.field, settings.label)
+    quota = 0 if arguments.train else settings.labelling.max_labels  # the end of a front end would end its trainer
+    if settings.labelling.max_fraction:
+        quota = 0  # this quota grows with the stream
+    return oracle(known, "truth", delay=arguments.delay or 0.0, noise=arguments.noise or 0.0, quota=quota)
+
+
+def _check_options(arguments: argparse.Namespace) -> None:
+    """Raise `ConfigError` if an option belongs to another front end."""
+    is_oracle = arguments.truth is not None or arguments.field is not None
+    is_page = not (is_oracle or arguments.terminal or arguments.label_studio)
+    problems = [
+        f"--{option.replace('_', '-')} goes with {home} only"
+        for names, home, is_home in (
+            (("annotator",), "--terminal", arguments.terminal),
+            (("no_browser",), "the page", is_page),
+            (("delay", "noise"), "--truth or --field", is_oracle),
+            (("project", "token_file", "auth_file"), "--label-studio", arguments.label_studio),
+        )
+        for option in names
+        if getattr(arguments, option) not in (None, False) and not is_home
+    ]
+    if problems:
+        raise ConfigError(problems)
+
+
+def _user() -> str:
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):  # a container may have no entry for its user
+        return "nobody"
+
+
+def answer_questions(
+    settings: Settings, front_end: FrontEnd, stop: Stop, *, train: bool = False
+) -> dict[int, State] | None:
+    """Answer a configuration's questions with a front end.
+
+    Parameters
+    ----------
+    settings
+        The configuration.
+    front_end
+        Shows the questions and hands in the answers.
+    stop
+        Called a few times a second; True ends the front end and the trainer.
+    train
+        Also run the trainer, in the calling thread. If one of the two ends, so does the other.
+
+    Returns
+    -------
+    dict
+        As `trainer.run` returns; None without a trainer.
+
+    Raises
+    ------
+    Exception
+        The error that ended the front end or the trainer.
+    """
+    with LabellingService(settings) as service:
+        if train:
+            return _run_both(settings, service, front_end, stop)
+        front_end(service, stop)
+        return None
+
+
+def _run_both(settings: Settings, service: LabellingService, front_end: FrontEnd, stop: Stop) -> dict[int, State]:
+    is_over = threading.Event()
+    failures: list[BaseException] = []
+
+    def stop_both() -> bool:
+        return stop() or is_over.is_set()
+
+    def work() -> None:
+        try:
+            front_end(service, stop_both)
+        except BaseException as error:
+            failures.append(error)
+        finally:
+            is_over.set()
+
+    thread = threading.Thread(target=work, name="labelling", daemon=True)
+    thread.start()
+    try:
+        states = trainer.run(settings, stop_both)
+    finally:
+        is_over.set()
+        thread.join()
+    if failures:
+        raise failures[0]
+    return states
+
+
+# --- front ends -------------------------------------------------------------------------------------------------------
+
+
+def page(settings: Settings, *, browse: bool) -> FrontEnd:
+    """The page; `browse` opens it in a browser if this machine has a screen."""
+
+    def front_end(service: LabellingService, stop: Stop) -> None:
+        with LabellingPage(service, settings) as served:
+            print(f"answer the questions at {served.url}", flush=True)
+            port = urlsplit(served.url).port
+            if "SSH_CONNECTION" in os.environ:
+                print(f"on your own machine, first run: ssh -L {port}:127.0.0.1:{port} THIS_MACHINE", flush=True)
+            elif browse and sys.stdout.isatty() and _has_screen():
+                webbrowser.open(served.door())
+            while not stop():
+                service.check()
+                time.sleep(POLL_SECONDS)
+
+    return front_end
+
+
+def _has_screen() -> bool:
+    """Whether a browser would open a window of its own; without a screen it would take over the terminal."""
+    return sys.platform == "darwin" or any(name in os.environ for name in ("DISPLAY", "WAYLAND_DISPLAY"))
+
+
+def terminal(settings: Settings, annotator: str) -> FrontEnd:
+    """The keys of this terminal, or the lines of a pipe."""
+
+    def front_end(service: LabellingService, stop: Stop) -> None:
+        labelling_terminal.run(service, settings, stop, f"terminal:{annotator}", sys.stdin, sys.stdout)
+
+    return front_end
+
+
+def oracle(known: Oracle, who: str, *, delay: float, noise: float, quota: int = 0) -> FrontEnd:
+    """Known labels, until the label quota is spent (see `oracles.answer_with`); a quota of 0 never is."""
+
+    def is_spent(stats: Mapping[str, Any]) -> bool:
+        return quota > 0 and stats["verdict"]["stop"] and stats["remaining"] == 0 and not stats["waiting"]
+
+    def front_end(service: LabellingService, stop: Stop) -> None:
+        n_labels = answer_with(service, known, stop, who=who, delay=delay, noise=noise, enough=is_spent)
+        print(f"gave {plural(n_labels, 'label')}")
+        if is_spent(service.stats()):
+            print(f"the label quota is spent: {service.stats()['verdict']['why']}")
+
+    return front_end
+
+
+def studio(settings: Settings, url: str, project: int, token_file: Path, auth_file: Path | None) -> FrontEnd:
+    """A project of Label Studio."""
+    api = Api(url, _secret(token_file))
+    auth = None if auth_file is None else _secret(auth_file)
+
+    def front_end(service: LabellingService, stop: Stop) -> None:
+        connected = LabelStudio(service, settings, api, project, auth)
+        address = f"http://{settings.labelling.host}:{connected.port}"
+        print(f"in Label Studio, connect the project to the model at {address}", flush=True)
+        connected.run(stop)
+
+    return front_end
+
+
+def _secret(path: Path) -> str:
+    text = path.read_text(encoding="utf-8").strip()
+    if not text:
+        raise ConfigError([f"{path} is empty"])
+    return text
+
+
+@contextmanager
+def logs_aside(settings: Settings) -> Iterator[None]:
+    """Redirect standard error to a file if it is a terminal, where the log lines would stand between the questions."""
+    if not sys.stderr.isatty():
+        yield
+        return
+    make_private(settings.daemon.state_dir)
+    path = settings.daemon.state_dir / _TRAINER_LOG
+    print(f"the trainer writes its messages to {path}", flush=True)
+    with open(path, "a", encoding="utf-8", buffering=1, opener=private) as file, redirect_stderr(file):
+        yield

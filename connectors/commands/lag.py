@@ -1,0 +1,66 @@
+"""The command ``streamsvm lag``: how far the trainers and the scorers are."""
+
+import argparse
+import json
+import os
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from ..logs.transport import TopicMismatch
+from ..report.charts import aligned
+from ..settings.loading import load
+from ..settings.opening import open_once
+from ..settings.sections import Settings
+from .options import Subparsers, add_config
+
+
+def add_parser(subparsers: Subparsers) -> None:
+    command = subparsers.add_parser("lag", help="show how far trainers and scorers are behind the log")
+    add_config(command)
+    command.add_argument("--json", action="store_true", help="print JSON, for programs")
+    command.set_defaults(run=run)
+
+
+def run(arguments: argparse.Namespace) -> None:
+    found = lags(load(arguments.config, os.environ, arguments.set, log_must_exist=True))
+    if arguments.json:
+        print(json.dumps([lag._asdict() for lag in found]))
+        return
+    print(aligned([Lag._fields, *([_shown(cell) for cell in lag] for lag in found)], left=2))
+
+
+def _shown(cell: object) -> str:
+    return "-" if cell is None else f"{cell:,}" if isinstance(cell, int) else str(cell)
+
+
+class Lag(NamedTuple):
+    """How far a group of consumers is in a partition."""
+
+    group: str
+    topic: str
+    partition: int
+    committed: int | None  # None: the group has not begun with this partition
+    end: int
+    lag: int
+
+
+def lags(settings: Settings) -> list[Lag]:
+    """The lag of the trainers, and of the scorers if the configuration has a topic of models for them."""
+    log = settings.log
+    readers = {settings.group.id: [log.topic, *([log.labels] if log.labels else [])]}
+    if log.model:
+        readers[f"{settings.group.id}-score"] = [log.topic]
+    return [lag for group, names in readers.items() for lag in _lags(settings, group, names)]
+
+
+def _lags(settings: Settings, group: str, names: Sequence[str]) -> Iterator[Lag]:
+    with open_once(settings, group) as log:
+        for name in names:
+            if not log.start_offsets(name) and settings.kafka:
+                raise TopicMismatch(f"there is no topic {name!r}; `streamsvm topics CONFIG.toml` lists the topics")
+            committed, starts = log.committed(name), log.start_offsets(name)
+            for partition, end in sorted(log.end_offsets(name).items()):
+                at = committed[partition].offset if partition in committed else None
+                behind = end - (starts.get(partition, 0) if at is None else at)
+                # A group that has read an open transaction is ahead of `end`.
+                yield Lag(group, name, partition, at, end, max(0, behind))

@@ -1,0 +1,201 @@
+"""Options that several commands share, and converters from an option's text to its value.
+
+A converter raises `argparse.ArgumentTypeError`, which says what would be right.
+"""
+
+import argparse
+import math
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TypeAlias
+
+from streamsvm.core.device.choice import DEVICES
+
+from ..logs.transport import TOPIC_NAME
+
+Subparsers: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
+Moment = int | datetime | None  # an offset, a time; None: the default
+
+KERNELS = ("rbf", "linear", "poly", "sigmoid")
+MODELS = ("svm", "ssvm")
+MAX_COUNT = 2**31 - 1
+MAX_OFFSET = 2**63 - 1
+MOST_VALUES = 1000  # that a range may have
+_TOLERANCE = 1e-9  # in steps: rounding must not drop the last value of a range
+
+
+def add_config(command: argparse.ArgumentParser, nargs: str | None = None) -> None:
+    """Add the configuration file and ``--set``."""
+    command.add_argument("config", type=Path, metavar="CONFIG.toml", nargs=nargs, help="the configuration")
+    command.add_argument(
+        "--set",
+        action="append",
+        default=[],
+        metavar="SECTION.KEY=VALUE",
+        help="override a setting; may be given several times",
+    )
+
+
+def add_device(command: argparse.ArgumentParser, what: str) -> None:
+    """Add ``--device``."""
+    command.add_argument(
+        "--device",
+        choices=DEVICES,
+        default="cpu",
+        help=f"{what}; cuda: on a GPU, with CuPy; auto: on a GPU if there is one and it pays (default: cpu)",
+    )
+
+
+# --- values -----------------------------------------------------------------------------------------------------------
+
+
+def count(text: str) -> int:
+    """A whole number from 1 to 2**31 - 1."""
+    return _whole(text, 1, MAX_COUNT)
+
+
+def partitions(text: str) -> int:
+    """A number of partitions."""
+    return _whole(text, 1, 100_000)
+
+
+def replication(text: str) -> int:
+    """A number of brokers."""
+    return _whole(text, 1, 1000)
+
+
+def jobs(text: str) -> int:
+    """A number of processes; -1 is one per core."""
+    return -1 if text == "-1" else _whole(text, 1, 1000, "-1 or ")
+
+
+def megabytes(text: str) -> float:
+    """A size of memory."""
+    return _number(text, 1e-6, 1e9, "a number of megabytes from 0.000001 to 1e9")
+
+
+def names(text: str) -> list[str]:
+    """Names between commas, without repetitions."""
+    return list(dict.fromkeys(name.strip() for name in text.split(",")))
+
+
+def seconds(text: str) -> float:
+    """A number of seconds."""
+    return _number(text, 0, 1e9, "a number of seconds, at most 1e9")
+
+
+def share(text: str) -> float:
+    """A number from 0 to 1."""
+    return _number(text, 0, 1, "a share from 0 to 1")
+
+
+def test_size(text: str) -> int | float:
+    """How many examples are held out: a whole number, or a share."""
+    return count(text) if text.isdecimal() else _number(text, 0, 1, "a share between 0 and 1, or a whole number")
+
+
+def positive(text: str) -> float:
+    """A positive number, which may be written as a power such as ``2^-5``."""
+    base, caret, exponent = text.partition("^")
+    try:
+        number = float(base) ** float(exponent) if caret else float(base)
+    except (ValueError, OverflowError, ZeroDivisionError):
+        number = math.nan
+    if isinstance(number, complex) or not (0 < number < math.inf):
+        raise argparse.ArgumentTypeError(f"{text!r} must be a positive number, such as 0.5 or 2^-5")
+    return number
+
+
+def number(text: str) -> float:
+    """A finite number."""
+    return _number(text, -math.inf, math.inf, "a finite number")
+
+
+def values(text: str) -> list[float]:
+    """Positive numbers: ``0.1,1,10``, or a range ``START:STOP:FACTOR`` with its ends."""
+    parts = text.split(":")
+    if len(parts) == 1:
+        return [positive(part) for part in text.split(",")]
+    if len(parts) != 3:
+        raise argparse.ArgumentTypeError(f"{text!r} must be a list such as 0.1,1,10 or a range such as 2^-5:2^15:2^2")
+    start, stop, factor = map(positive, parts)
+    if factor <= 1 or stop < start:
+        raise argparse.ArgumentTypeError(f"{text!r} must rise: START:STOP:FACTOR with a factor above 1")
+    steps = math.floor((math.log(stop) - math.log(start)) / math.log(factor) + _TOLERANCE)
+    if steps >= MOST_VALUES:
+        raise argparse.ArgumentTypeError(f"{text!r} has {steps + 1} values; at most {MOST_VALUES} are tried")
+    return [start * factor**i for i in range(steps + 1)]
+
+
+def setting(text: str) -> dict[str, int | float | str]:
+    """Parameters of a model, such as ``C=10,gamma=0.1``."""
+    found: dict[str, int | float | str] = {}
+    for part in text.split(","):
+        name, _, value = (item.strip() for item in part.partition("="))
+        if name not in _PARAMETERS:
+            known = ", ".join(f"{parameter}=..." for parameter in _PARAMETERS)
+            raise argparse.ArgumentTypeError(f"{part!r} must be one of {known}")
+        found[name] = _PARAMETERS[name](value)
+    return found
+
+
+def _one_of(known: Sequence[str]) -> Callable[[str], str]:
+    def convert(text: str) -> str:
+        if text not in known:
+            raise argparse.ArgumentTypeError(f"{text!r} must be one of {', '.join(known)}")
+        return text
+
+    return convert
+
+
+_PARAMETERS: dict[str, Callable[[str], int | float | str]] = {
+    "C": positive,
+    "gamma": positive,
+    "kernel": _one_of(KERNELS),
+    "degree": count,
+    "coef0": number,
+    "model": _one_of(MODELS),
+}
+
+
+def topic(text: str) -> str:
+    """The name of a topic."""
+    if not TOPIC_NAME.fullmatch(text):
+        raise argparse.ArgumentTypeError(f"{text!r} must be 1 to 200 letters, digits, '.', '_' or '-'")
+    return text
+
+
+def offset(text: str) -> int:
+    """A whole number from 0 on."""
+    return _whole(text, 0, MAX_OFFSET)
+
+
+def moment(text: str) -> Moment:
+    """An offset, a time, or ``earliest``."""
+    if text == "earliest":
+        return None
+    if text.isdecimal():
+        return offset(text)
+    try:
+        time = datetime.fromisoformat(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} must be an offset or a time such as 2026-05-31T12:00") from None
+    return time if time.tzinfo else time.replace(tzinfo=UTC)
+
+
+def _whole(text: str, low: int, high: int, otherwise: str = "") -> int:
+    is_short = text.isascii() and text.isdecimal() and len(text) < 30
+    if not is_short or not low <= int(text) <= high:
+        raise argparse.ArgumentTypeError(f"{text!r} must be {otherwise}a whole number from {low} to {high}")
+    return int(text)
+
+
+def _number(text: str, low: float, high: float, what: str) -> float:
+    try:
+        number = float(text)
+    except ValueError:
+        number = math.nan
+    if not (low <= number <= high and math.isfinite(number)):
+        raise argparse.ArgumentTypeError(f"{text!r} must be {what}")
+    return number

@@ -1,0 +1,28 @@
+"""The command ``streamsvm score``: the scorer."""
+
+import argparse
+import os
+
+from ..runtime.text import plural
+from ..scorer import scorer
+from ..settings.loading import load
+from .long_running import working
+from .options import Subparsers, add_config, add_device
+
+
+def add_parser(subparsers: Subparsers) -> None:
+    command = subparsers.add_parser("score", help="predict events with the models that trainers publish")
+    command.description = (
+        "Run a scorer. It predicts every event with the newest models on the topic log.model, and writes the "
+        "predictions to log.scores. Several scorers of one group share the partitions. SIGTERM and Ctrl-C end it."
+    )
+    add_config(command)
+    add_device(command, "where to compute batches of predictions")
+    command.set_defaults(run=run)
+
+
+def run(arguments: argparse.Namespace) -> None:
+    settings = load(arguments.config, os.environ, arguments.set, log_must_exist=True)
+    with working(settings) as stop:
+        n_predictions = scorer.run(settings, stop, arguments.device)
+    print(f"predicted {plural(n_predictions, 'event')} of topic {settings.log.topic!r}")

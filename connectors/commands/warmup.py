@@ -1,0 +1,16 @@
+"""The command ``streamsvm warmup``: compile everything ahead of time."""
+
+import argparse
+
+import streamsvm
+
+from .options import Subparsers
+
+
+def add_parser(subparsers: Subparsers) -> None:
+    command = subparsers.add_parser("warmup", help="compile ahead of time, for example while an image is built")
+    command.set_defaults(run=run)
+
+
+def run(_: argparse.Namespace) -> None:
+    print(f"ready after {streamsvm.warmup():.1f} seconds")

@@ -1,0 +1,247 @@
+"""What the labelling service knows: open and closed questions, the answers to them, and how far the trainer is.
+
+A `Book` has no lock, no thread and no log of its own: `LabellingService` guards it and feeds it with records.
+"""
+
+import logging
+import math
+from collections import OrderedDict
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import Any, NamedTuple
+
+from streamsvm.active import QuestionBook
+
+from ..logs.transport import Record
+from ..records.codec import Codec
+from ..records.formats.base import BadRecord
+from ..records.labels import Place, answered_question
+from ..records.questions import COUNTS, STATUS, Question, read_query_id, read_question, read_status
+
+logger = logging.getLogger(__name__)
+
+MAX_NAME = 200  # characters of an annotator's name
+
+_KEPT_ANSWERS = 20_000  # remembered, so that a repetition is recognised
+_KEPT_QUESTIONS = 1_000  # closed questions: a late answer or an undo may come
+_KEPT_BYTES = 16 << 20  # of the records of all closed questions
+_MAX_VOICES = 16  # annotators whose labels of one question are remembered, the newest ones
+_SILENT_SECONDS = 60  # without a reaction of the trainer to an answer
+
+
+class UnknownQuestion(LookupError):  # noqa: N818 - named for the condition
+    """No question has this id, or it was closed so long ago that it is forgotten."""
+
+
+class Given(NamedTuple):
+    """The newest answer to a question."""
+
+    op: str
+    y: bool | None
+    who: str
+    rev: int
+    place: Place
+    voices: Mapping[str, bool] = MappingProxyType({})  # labels since the last retraction, by annotator
+
+    def says(self, op: str, y: bool | None, who: str) -> bool:
+        """Whether an answer repeats this one, or an earlier one of `who`, who may not have received the reply."""
+        return (self.op, self.y) == (op, y) or (op == "set" and self.voices.get(who) is y)
+
+    def excludes(self, op: str) -> bool:
+        """Whether `op` cannot follow: a label is not skipped, and only a label is retracted."""
+        if op == "retract":
+            return self.op != "set"
+        return op != "set" and self.op == "set"
+
+
+class Book:
+    """Questions and answers, as the two topics and this process's own answers tell them.
+
+    Parameters
+    ----------
+    lease
+        Milliseconds that a question stays reserved for one annotator.
+    codec
+        Reads labels.
+    clock
+        Seconds since the epoch.
+    """
+
+    def __init__(self, lease: int, codec: Codec, clock: Callable[[], float]) -> None:
+        self.queue = QuestionBook(lease)
+        self.open: dict[str, Question] = {}
+        self.given: OrderedDict[str, Given] = OrderedDict()  # newest answer last
+        self._codec = codec
+        self._clock = clock
+        self._closed: OrderedDict[str, Question] = OrderedDict()  # answered or withdrawn, oldest first
+        self._sizes: dict[str, int] = {}  # bytes of the records of open and closed questions
+        self._asked: dict[str, int] = {}  # questions that the topic holds open, and the times of their records
+        self._back: set[str] = set()  # questions that are open because their answer was retracted
+        self._unheard: dict[str, float] = {}  # answers without a reaction of the trainer, and their times
+        self._status: dict[int, dict[str, Any]] = {}  # by partition
+        self._heard: int | None = None  # time of the trainer's newest record
+        self._refused: set[tuple[str, int, int]] = set()  # topic, partition and offset of damaged records
+
+    def place(self, query_id: str) -> Place | None:
+        """Where an answer to a question goes; None if the question is unknown."""
+        shown = self.open.get(query_id) or self._closed.get(query_id)
+        if shown is not None:
+            return shown.place
+        return self.given[query_id].place if query_id in self.given else None
+
+    # --- what the trainer writes --------------------------------------------------------------------------------------
+
+    def begin_questions(self) -> None:
+        """Prepare for reading the topic of questions from its start."""
+        self._asked.clear()
+
+    def end_questions(self) -> None:
+        """Close the open questions that the topic no longer mentions: they were withdrawn and then deleted."""
+        for query_id in self.open.keys() - self._asked.keys() - self._back:
+            self.close(query_id)
+
+    def oldest_question(self) -> int | None:
+        """Time of the oldest record of an open question; None if none is open."""
+        return min(self._asked.values(), default=None)
+
+    def read_question(self, record: Record) -> None:
+        """Take up a record of the topic of questions: a question, the end of one, or the trainer's status.
+
+        Raises
+        ------
+        BadRecord
+            If the record is damaged.
+        """
+        self._heard = max(record.timestamp, self._heard or 0)
+        if record.key == STATUS:
+            self._status[record.partition] = read_status(record)
+            return
+        if record.value is None:
+            query_id = read_query_id(record)
+            self._unheard.pop(query_id, None)
+            if query_id not in self._back:
+                self.close(query_id)
+            return
+        shown = read_question(record)
+        query_id = shown.query_id
+        self._asked[query_id] = record.timestamp
+        self.open[query_id] = shown
+        self._sizes[query_id] = len(record.value)
+        given = self.given.get(query_id)
+        if given is not None and given.op != "retract":
+            self.close(query_id)
+        else:
+            self._closed.pop(query_id, None)
+            self.queue.add(query_id, shown.asked_at)
+
+    def set_aside(self, record: Record, error: BadRecord) -> None:
+        """Count a damaged record; warn of it once, although it is read again whenever the log is opened."""
+        place = (record.topic, record.partition, record.offset)
+        if place not in self._refused:
+            logger.warning("%s-%d: passing over offset %d: %s", *place, error)
+        if len(self._refused) < _KEPT_ANSWERS:
+            self._refused.add(place)
+
+    # --- answers ------------------------------------------------------------------------------------------------------
+
+    def read_label(self, record: Record) -> None:
+        """Take up a record of the topic of labels; a label that no question asked for changes nothing.
+
+        Raises
+        ------
+        BadRecord
+            If the record is damaged.
+        """
+        query_id = answered_question(record)
+        if query_id is None:
+            return
+        label = self._codec.decode_label(record)
+        who = (label.source or "")[:MAX_NAME]
+        given = Given(label.op, label.y, who, label.rev, Place(record.partition, label.id))
+        last = self.given.get(query_id)
+        if last is None or last.rev < given.rev:
+            self.note(query_id, given)
+
+    def note(self, query_id: str, given: Given) -> None:
+        """Remember a durable answer, and close its question; a retraction opens the question again."""
+        last = self.given.pop(query_id, None)
+        voices = dict(last.voices) if last is not None and given.op != "retract" else {}
+        if given.y is not None:
+            voices.pop(given.who, None)
+            voices[given.who] = given.y
+            if len(voices) > _MAX_VOICES:
+                del voices[next(iter(voices))]
+        self.given[query_id] = given._replace(voices=voices)
+        while len(self.given) > _KEPT_ANSWERS:
+            self.given.popitem(last=False)
+        self._back.discard(query_id)
+        if given.op == "retract":
+            self._unheard.pop(query_id, None)
+            self._reopen(query_id)
+            return
+        if query_id in self._asked:
+            self._unheard[query_id] = self._clock()
+        self.close(query_id)
+
+    def close(self, query_id: str) -> None:
+        """Stop showing a question."""
+        self.queue.withdraw(query_id)
+        self._asked.pop(query_id, None)
+        shown = self.open.pop(query_id, None)
+        if shown is not None:
+            self._closed[query_id] = shown
+        while len(self._closed) > _KEPT_QUESTIONS or sum(map(self._sizes.__getitem__, self._closed)) > _KEPT_BYTES:
+            oldest, _ = self._closed.popitem(last=False)
+            del self._sizes[oldest]
+
+    def _reopen(self, query_id: str) -> None:
+        shown = self._closed.pop(query_id, None)
+        if shown is not None:
+            self.open[query_id] = shown
+            self._back.add(query_id)
+            self.queue.add(query_id, shown.asked_at)
+
+    # --- how far the labelling is -------------------------------------------------------------------------------------
+
+    def stats(self) -> dict[str, Any]:
+        """Counts, quota, verdict and curve of all partitions, and this book's own counts."""
+        parts = [self._status[number] for number in sorted(self._status)]
+        counts = {name: sum(int(part.get(name) or 0) for part in parts) for name in COUNTS}
+        quotas = [part["remaining"] for part in parts if part.get("remaining") is not None]
+        fullest = max(parts, key=lambda part: int(part.get("labels") or 0), default={})
+        return {
+            **counts,
+            "remaining": sum(quotas) if quotas else None,
+            "verdict": _verdict(self._status),
+            "curve": fullest.get("curve", []),
+            "waiting": len(self.open),
+            "unheard": len(self._unheard),
+            "refused": len(self._refused),
+            "heard_at": self._heard,
+        }
+
+    def missing_trainer(self) -> str | None:
+        """A sentence if the trainer has written nothing, or does not react to answers."""
+        if self._heard is None:
+            return "no trainer has asked a question yet: `streamsvm run` asks as soon as it has read enough events"
+        silent = self._clock() - min(self._unheard.values(), default=math.inf)
+        if silent < _SILENT_SECONDS:
+            return None
+        return f"the trainer has not reacted to an answer for {silent:.0f} seconds: is `streamsvm run` running?"
+
+
+def _verdict(parts: Mapping[int, Mapping[str, Any]]) -> dict[str, Any]:
+    """One verdict for all partitions: stop if all of them say so, audit if any does."""
+    verdicts = {number: part["verdict"] for number, part in sorted(parts.items()) if part.get("verdict")}
+    reasons: dict[str, list[int]] = {}
+    for number, verdict in verdicts.items():
+        reasons.setdefault(str(verdict.get("why") or ""), []).append(number)
+    if len(reasons) > 1:
+        why = "; ".join(f"partition {', '.join(map(str, numbers))}: {text}" for text, numbers in reasons.items())
+    else:
+        why = next(iter(reasons), "")
+    return {
+        "stop": bool(verdicts) and all(verdict.get("stop") for verdict in verdicts.values()),
+        "audit": any(verdict.get("audit") for verdict in verdicts.values()),
+        "why": why,
+    }

@@ -1,0 +1,50 @@
+"""A project's labelling interface: which of its choices means which class."""
+
+from typing import Any, NamedTuple
+from xml.etree import ElementTree
+
+from ...settings.sections import LabelSettings
+from ..oracles import read_label
+
+_WORDS = {"positive": True, "yes": True, "negative": False, "no": False}
+
+
+class Interface(NamedTuple):
+    """The Choices tag in which annotators choose the label."""
+
+    name: str  # of the tag
+    target: str  # name of the tag that is labelled
+    meanings: dict[str, bool]  # by the choice's text
+
+    @classmethod
+    def read(cls, config: str, labels: LabelSettings) -> "Interface | None":
+        """The first Choices tag that has both labels; None if there is none."""
+        try:
+            root = ElementTree.fromstring(config)  # noqa: S314 - expat limits the growth of entities
+        except (ElementTree.ParseError, ValueError):
+            return None
+        for tag in root.iter("Choices"):
+            texts = [choice.get("alias") or choice.get("value") or "" for choice in tag.iter("Choice")]
+            meanings = {text: y for text in texts if (y := _meaning(text, labels)) is not None}
+            if set(meanings.values()) == {True, False}:
+                return cls(tag.get("name") or "", tag.get("toName") or "", meanings)
+        return None
+
+    def label_of(self, result: Any) -> bool | None:
+        """The label in the result of an annotation; None if there is no label, or more than one."""
+        labels = {
+            self.meanings.get(choice)
+            for item in result or []
+            if item.get("from_name") == self.name
+            for choice in item.get("value", {}).get("choices", [])
+        }
+        return labels.pop() if len(labels) == 1 else None
+
+    def choice(self, y: bool) -> str:
+        """The text of the choice for a label."""
+        return next(text for text, meaning in self.meanings.items() if meaning is y)
+
+
+def _meaning(text: str, labels: LabelSettings) -> bool | None:
+    known = read_label(text, labels)
+    return _WORDS.get(text.strip().lower()) if known is None else known

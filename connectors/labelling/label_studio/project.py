@@ -1,0 +1,414 @@
+"""Keeps the questions and the tasks of a Label Studio project together.
+
+Questions become tasks over Label Studio's REST API. In the other direction, Label Studio 1.x calls this process, as an
+"ML backend" of its project or with webhooks (labelstud.io/guide/ml_create, labelstud.io/guide/webhook_reference):
+
+=================  =====================================================================================================
+``GET /health``    Says that this process is running.
+``POST /setup``    Label Studio connects; the labels of the project are checked.
+``POST /predict``  Returns the model's prediction of each task at the time when its question was asked.
+``POST /webhook``  ANNOTATION_CREATED and ANNOTATION_UPDATED are answers and corrections, ANNOTATION_DELETED (or
+                   ANNOTATIONS_DELETED) takes an answer back, a cancelled annotation is a skip.
+=================  =====================================================================================================
+
+Label Studio sends each webhook only once, so webhooks get lost. To make up for them, all annotations of the project are
+read at the start and every few minutes. Annotations that were heard before change nothing.
+
+The data of a task is the event's fields, for the labelling interface (``$text``), and these: ``query_id``,
+``event_id``, ``partition``, ``x`` (for a Table), ``score``, ``margin``, ``reason``, and ``streamsvm``, which marks the
+tasks of this configuration. When a question is withdrawn, its task is deleted, unless an annotator has begun with it.
+"""
+
+import logging
+import math
+import threading
+import time
+from collections.abc import Iterator, Mapping
+from datetime import datetime
+from typing import Any, NamedTuple
+from urllib.parse import urlencode
+
+from ...logs.transport import Unavailable
+from ...records.labels import Place
+from ...records.questions import Question
+from ...runtime.process import POLL_SECONDS, Stop
+from ...settings.sections import ConfigError, Settings
+from ..service import LabellingService
+from .api import Api, Gone, RequestRefused, member
+from .interface import Interface
+from .server import MODEL, Server
+
+logger = logging.getLogger(__name__)
+
+EXAMPLE = """<View><Table name="record" value="$x"/>
+<Choices name="label" toName="record"><Choice value="{0}"/><Choice value="{1}"/></Choices></View>"""
+
+_SYNC_SECONDS = 300.0
+_RETRY_SECONDS = 5.0
+_PAGE = 100  # tasks in one reply
+_LOOPBACK = ("127.0.0.1", "localhost", "::1")
+
+
+class _Task(NamedTuple):
+    """A task that was made of a question."""
+
+    id: int
+    query_id: str
+    place: Place
+
+
+class _Annotation(NamedTuple):
+    """An answer in Label Studio."""
+
+    query_id: str
+    place: Place
+    who: str
+    y: bool | None  # None: skipped
+
+
+class LabelStudio:
+    """Shows the questions in a project of Label Studio, and hands in its annotations as answers.
+
+    Parameters
+    ----------
+    service
+        Has the questions and takes the answers; inside its own ``with`` block.
+    settings
+        The configuration: the names of the labels, and labelling.host and labelling.port, which Label Studio calls.
+    api
+        Calls Label Studio.
+    project
+        Number of the project.
+    auth
+        "USER:PASSWORD" that Label Studio must send (basic authentication); None: no password is required.
+
+    Raises
+    ------
+    ConfigError
+        If other machines could send answers without a password.
+    """
+
+    def __init__(
+        self, service: LabellingService, settings: Settings, api: Api, project: int, auth: str | None = None
+    ) -> None:
+        host = settings.labelling.host
+        if auth is None and host not in _LOOPBACK:
+            raise ConfigError(
+                [f"labelling.host = {host!r}: give --auth-file, or any machine that reaches it could send answers"]
+            )
+        self._service = service
+        self._settings = settings
+        self._api = api
+        self._project = project
+        self._mark = f"{settings.group.id}/{settings.log.questions}"
+        self._lock = threading.Lock()  # guards the next four
+        self._tasks: dict[int, _Task] = {}
+        self._pushed: set[str] = set()  # questions that have a task
+        self._tidied: set[str] = set()  # closed questions
+        self._annotations: dict[int, _Annotation] = {}
+        self._must_sync = threading.Event()
+        self._interface: Interface | None = None
+        routes = {"/setup": self.setup, "/predict": self.predict, "/webhook": self.webhook}
+        self._server = Server(settings, auth, routes)
+
+    @property
+    def port(self) -> int:
+        """The port that Label Studio calls."""
+        return self._server.port
+
+    def run(self, stop: Stop) -> None:
+        """Show questions and take answers until `stop` returns True.
+
+        Raises
+        ------
+        ConfigError
+            If there is no such project, or its interface does not offer both labels.
+        AccessDenied
+            If Label Studio does not accept the token.
+        """
+        self._server.start()
+        try:
+            self._work(stop)
+        finally:
+            self._server.close()
+
+    def _work(self, stop: Stop) -> None:
+        complaint = None
+        synced_at = -math.inf
+        seen = 0
+        while not stop():
+            self._service.check()
+            try:
+                if time.monotonic() - synced_at > _SYNC_SECONDS or self._must_sync.is_set():
+                    self._must_sync.clear()
+                    self._check_project()
+                    self._sync()
+                    synced_at, seen = time.monotonic(), -1
+                now = self._service.wait(POLL_SECONDS, seen)
+                if now != seen:
+                    self._push()
+                    self._tidy()
+                seen, complaint = now, None
+            except Unavailable as error:
+                if str(error) != complaint:
+                    logger.warning("%s", error)
+                complaint = str(error)
+                synced_at = -math.inf
+                _pause(_RETRY_SECONDS, stop)
+
+    # --- what Label Studio has ----------------------------------------------------------------------------------------
+
+    def _check_project(self) -> None:
+        try:
+            project = self._api.call("GET", f"/api/projects/{self._project}/")
+        except Gone:
+            problem = "Label Studio has no such project, or the token's user may not see it"
+            raise ConfigError([f"--project {self._project}: {problem}"]) from None
+        self._interface = Interface.read(member(project, "label_config", str), self._settings.label)
+        if self._interface is None:
+            names = self._settings.label.positive or "positive", self._settings.label.negative or "negative"
+            raise ConfigError(
+                [
+                    f"--project {self._project}: its labelling interface has no Choices with {names[0]!r} and "
+                    f"{names[1]!r}; for example:\n{EXAMPLE.format(*names)}"
+                ]
+            )
+
+    def _sync(self) -> None:
+        """Read all tasks with their annotations, and take the answers that were missed."""
+        if not self._service.stats()["loaded"]:
+            raise Unavailable("the questions are still being read")
+        for task in self._list():
+            try:
+                self._sync_task(task)
+            except (AttributeError, KeyError, OverflowError, TypeError, ValueError) as error:
+                logger.warning("passing over a task of an unknown form: %r: %.200r", error, task)
+
+    def _sync_task(self, task: Mapping[str, Any]) -> None:
+        ours = self._learn(task.get("id"), task.get("data"))
+        if ours is None:
+            return
+        annotations = sorted(task.get("annotations") or [], key=_time_of)
+        for annotation in annotations:
+            self._hear(ours, annotation, int(1000 * _time_of(annotation)) or None)
+        self._look_for_deletions(ours, {annotation.get("id") for annotation in annotations})
+
+    def _list(self) -> Iterator[dict[str, Any]]:
+        page, n_seen = 1, 0
+        while True:
+            query = urlencode({"project": self._project, "page": page, "page_size": _PAGE, "fields": "all"})
+            try:
+                answer = self._api.call("GET", f"/api/tasks/?{query}")
+            except Gone:  # the page after the last one
+                return
+            tasks = member(answer, "tasks", list)
+            yield from tasks
+            n_seen += len(tasks)
+            page += 1
+            if not tasks or n_seen >= member({"total": n_seen, **answer}, "total", int):
+                return
+
+    def _learn(self, task_id: Any, data: Any) -> _Task | None:
+        """Remember a task; None if it was not made of a question of this configuration."""
+        if not isinstance(data, dict) or data.get("streamsvm") != self._mark:
+            return None
+        try:
+            task = _Task(int(task_id), str(data["query_id"]), Place(int(data["partition"]), data["event_id"]))
+        except (KeyError, TypeError, ValueError) as error:
+            logger.warning("the data of task %s in Label Studio was changed: %r", task_id, error)
+            return None
+        with self._lock:
+            self._tasks[task.id] = task
+            self._pushed.add(task.query_id)
+        return task
+
+    def _look_for_deletions(self, task: _Task, present: set[Any]) -> None:
+        """Retract the answers whose annotations were deleted, also before the start if the service remembers them."""
+        with self._lock:
+            gone = [
+                number
+                for number, item in self._annotations.items()
+                if item.query_id == task.query_id and number not in present
+            ]
+        for number in gone:
+            self._take_back(number)
+        last = self._service.last_word(task.query_id)
+        if not present and last is not None and last[0] == "set" and last[2].startswith("label-studio:"):
+            self._service.retract(task.query_id, last[2], place=task.place)
+
+    # --- questions ----------------------------------------------------------------------------------------------------
+
+    def _push(self) -> None:
+        with self._lock:
+            new = [shown for shown in self._service.open() if shown.query_id not in self._pushed]
+        if not new:
+            return
+        tasks = [{"data": self._data(shown)} for shown in new]
+        try:
+            answer = self._api.call("POST", f"/api/projects/{self._project}/import?return_task_ids=true", tasks)
+        except (RequestRefused, Gone) as error:
+            raise ConfigError([str(error)]) from None
+        numbers = (answer.get("task_ids") if isinstance(answer, dict) else None) or []
+        with self._lock:
+            self._pushed |= {shown.query_id for shown in new}
+            if isinstance(numbers, list) and [type(number) for number in numbers] == [int] * len(new):
+                for number, shown in zip(numbers, new, strict=True):
+                    self._tasks[number] = _Task(number, shown.query_id, shown.place)
+            else:  # Label Studio has not made the tasks yet
+                self._must_sync.set()
+
+    def _data(self, shown: Question) -> dict[str, Any]:
+        return {
+            **shown.event,
+            "streamsvm": self._mark,
+            "query_id": shown.query_id,
+            "event_id": shown.id,
+            "partition": shown.partition,
+            "x": dict(shown.x),
+            "score": shown.score,
+            "margin": shown.margin,
+            "reason": shown.reason,
+        }
+
+    def _tidy(self) -> None:
+        """Delete the tasks of closed questions, unless an annotator has begun with them."""
+        still = {shown.query_id for shown in self._service.open()}
+        with self._lock:
+            answered = {item.query_id for item in self._annotations.values()}
+            closed = [task for task in self._tasks.values() if task.query_id not in still | self._tidied]
+            self._tidied |= {task.query_id for task in closed}
+        for task in closed:
+            if task.query_id not in answered:
+                self._remove(task)
+
+    def _remove(self, task: _Task) -> None:
+        try:
+            found = self._api.call("GET", f"/api/tasks/{task.id}/")
+            if isinstance(found, dict) and not found.get("annotations") and not found.get("drafts"):
+                self._api.call("DELETE", f"/api/tasks/{task.id}/")
+        except Gone:
+            pass
+        except (Unavailable, RequestRefused) as error:
+            logger.warning("task %d could not be deleted from Label Studio: %s", task.id, error)
+
+    # --- answers ------------------------------------------------------------------------------------------------------
+
+    def webhook(self, body: Mapping[str, Any]) -> None:
+        """Take a webhook.
+
+        Raises
+        ------
+        Unavailable
+            If the answer cannot be written now; the annotation will be read again soon.
+        """
+        project = body.get("project")
+        if isinstance(project, dict) and project.get("id") not in (None, self._project):
+            return
+        try:
+            match body.get("action"):
+                case "ANNOTATION_CREATED" | "ANNOTATION_UPDATED":
+                    self._hear_live(body["annotation"])
+                case "ANNOTATIONS_CREATED":
+                    for annotation in body["annotations"]:
+                        self._hear_live(annotation)
+                case "ANNOTATION_DELETED" | "ANNOTATIONS_DELETED":
+                    gone = body.get("annotations") or [body.get("annotation") or body]
+                    for annotation in gone:
+                        self._take_back(int(annotation["id"]))
+        except Unavailable:
+            self._must_sync.set()
+            raise
+
+    def _hear_live(self, annotation: Mapping[str, Any]) -> None:
+        number = annotation["task"]
+        with self._lock:
+            task = self._tasks.get(number["id"] if isinstance(number, dict) else number)
+        if task is None:
+            self._must_sync.set()  # a task may have been made meanwhile
+        else:
+            self._hear(task, annotation, None)
+
+    def _hear(self, task: _Task, annotation: Mapping[str, Any], at: int | None) -> None:
+        """Answer with an annotation, made at the time `at`; None: now."""
+        if self._interface is None:
+            self._must_sync.set()
+            return
+        user = annotation.get("completed_by")
+        who = f"label-studio:{user.get('id') if isinstance(user, dict) else user}"
+        if annotation.get("was_cancelled"):
+            y = None
+        else:
+            y = self._interface.label_of(annotation.get("result"))
+            if y is None:
+                logger.warning("annotation %s of task %d has no known label", annotation.get("id"), task.id)
+                return
+        item = _Annotation(task.query_id, task.place, who, y)
+        with self._lock:
+            self._annotations[int(annotation["id"])] = item
+        self._answer(item, at)
+
+    def _answer(self, item: _Annotation, at: int | None = None) -> None:
+        if item.y is None:
+            self._service.skip(item.query_id, item.who, at=at, place=item.place)
+        else:
+            self._service.answer(item.query_id, item.y, item.who, at=at, place=item.place)
+
+    def _take_back(self, number: int) -> None:
+        """Retract the answer of a deleted annotation; another annotation of the same question holds again."""
+        with self._lock:
+            item = self._annotations.get(number)
+            left = [
+                other
+                for n, other in self._annotations.items()
+                if item and n != number and other.query_id == item.query_id
+            ]
+        if item is None:
+            self._must_sync.set()
+            return
+        if self._service.last_word(item.query_id) == ("set", item.y, item.who):
+            self._service.retract(item.query_id, item.who, place=item.place)
+            if left:
+                self._answer(left[-1])
+        with self._lock:
+            self._annotations.pop(number, None)
+
+    def predict(self, body: Mapping[str, Any]) -> dict[str, Any]:
+        """The model's predictions of tasks."""
+        interface = Interface.read(str(body.get("label_config") or ""), self._settings.label) or self._interface
+        results = [_prediction(task.get("data") or {}, interface) for task in body.get("tasks") or []]
+        return {"results": results, "model_version": MODEL}
+
+    def setup(self, body: Mapping[str, Any]) -> dict[str, Any]:
+        """Check the labelling interface when Label Studio connects."""
+        interface = Interface.read(str(body.get("schema") or ""), self._settings.label)
+        if interface is None:
+            logger.warning("the labelling interface that Label Studio sent has no Choices with both labels")
+        return {"model_version": MODEL}
+
+
+def _prediction(data: Mapping[str, Any], interface: Interface | None) -> dict[str, Any]:
+    score = data.get("score")
+    if interface is None or not isinstance(score, int | float) or not 0 <= score <= 1:
+        return {"result": [], "score": 0.0, "model_version": MODEL}
+    choice = {
+        "from_name": interface.name,
+        "to_name": interface.target,
+        "type": "choices",
+        "value": {"choices": [interface.choice(score >= 0.5)]},
+    }
+    return {"result": [choice], "score": max(score, 1 - score), "model_version": MODEL}
+
+
+def _time_of(annotation: Mapping[str, Any]) -> float:
+    """Time of an annotation in seconds since the epoch; 0 if it is unknown."""
+    text = annotation.get("updated_at") or annotation.get("created_at")
+    try:
+        return datetime.fromisoformat(str(text)).timestamp()
+    except (ValueError, OverflowError):
+        return 0.0
+
+
+def _pause(seconds: float, stop: Stop) -> None:
+    until = time.monotonic() + seconds
+    while time.monotonic() < until and not stop():
+        time.sleep(POLL_SECONDS)

@@ -1,0 +1,93 @@
+"""The server that Label Studio calls, as an "ML backend" of a project and as the target of its webhooks."""
+
+import base64
+import hmac
+import json
+from collections.abc import Callable, Mapping
+from http import HTTPStatus
+from typing import Any
+
+from ...logs.transport import Unavailable
+from ...runtime.http import Handler, HTTPServer, Refused
+from ...settings.sections import Settings
+from ..book import UnknownQuestion
+
+MODEL = "streamsvm"  # version of the model, as Label Studio shows it
+Route = Callable[[Mapping[str, Any]], Any]
+
+
+class Server(HTTPServer):
+    """Answers Label Studio's requests.
+
+    Parameters
+    ----------
+    settings
+        The configuration: labelling.host and labelling.port.
+    auth
+        "USER:PASSWORD" that every request must carry (basic authentication); None: no password is required.
+    routes
+        What handles the body of a POST request, by path; its result is the reply.
+    """
+
+    def __init__(self, settings: Settings, auth: str | None, routes: Mapping[str, Route]) -> None:
+        self.routes = routes
+        self.auth = None if auth is None else b"Basic " + base64.b64encode(auth.encode())
+        super().__init__(settings.labelling.host, settings.labelling.port, _Handler, settings.http)
+
+
+class _Handler(Handler):
+    server: Server
+
+    def do_GET(self) -> None:  # noqa: N802 - a name of http.server's
+        if not self._is_welcome():
+            return
+        if self.path.partition("?")[0] in ("/", "/health"):
+            self._answer(HTTPStatus.OK, {"status": "UP", "model_class": MODEL})
+        else:
+            self._not_found()
+
+    def do_POST(self) -> None:  # noqa: N802 - a name of http.server's
+        route = self.server.routes.get(self.path.partition("?")[0])
+        if not self._is_welcome() or (body := self._body()) is None:
+            return
+        if route is None:
+            self._not_found()
+            return
+        try:
+            self._answer(HTTPStatus.OK, route(body) or {"status": "ok"})
+        except (Unavailable, UnknownQuestion) as error:
+            self._answer(HTTPStatus.SERVICE_UNAVAILABLE, {"error": str(error)})
+        except (AttributeError, KeyError, OverflowError, TypeError, ValueError) as error:
+            self._answer(HTTPStatus.BAD_REQUEST, {"error": f"Label Studio sends no such request: {error!r:.200}"})
+
+    def _is_welcome(self) -> bool:
+        """Refuse pages in a browser, which name their origin, and requests without the password."""
+        given, auth = self.headers.get("Authorization", "").encode(), self.server.auth
+        if self.headers.get("Origin") is not None:
+            self._answer(HTTPStatus.FORBIDDEN, {"error": "this server is for Label Studio, not for browsers"})
+        elif auth is not None and not hmac.compare_digest(given, auth):
+            self._answer(HTTPStatus.UNAUTHORIZED, {"error": "the user or the password is wrong"})
+        else:
+            return True
+        return False
+
+    def _body(self) -> Mapping[str, Any] | None:
+        try:
+            return self.json_body(self.server.limits.body_bytes)
+        except Refused as refusal:
+            self._answer(refusal.status, {"error": str(refusal)})
+            return None
+
+    def _not_found(self) -> None:
+        paths = "/health, " + ", ".join(self.server.routes)
+        self._answer(HTTPStatus.NOT_FOUND, {"error": f"this server has only {paths}"})
+
+    def _answer(self, status: HTTPStatus, content: Any) -> None:
+        body = json.dumps(content).encode()
+        self.send_response(status)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(body)))
+        if status == HTTPStatus.UNAUTHORIZED:
+            self.send_header("WWW-Authenticate", 'Basic realm="streamsvm"')
+        self.end_headers()
+        self.wfile.write(body)

@@ -1,0 +1,316 @@
+"""The server of the labelling page: one HTML file that loads no other file, and the requests that it makes.
+
+========================  ==============================================================================================
+``GET /``                 The page; it holds no secret, and requests everything below.
+``GET /api/next``         ``{"question": {...} or null, "stats": {...}, "labels": [positive, negative], "seen": N}``;
+                          with ``?wait=S&seen=N``, as soon as anything changes after N, or after S seconds.
+``GET /api/stats``        Only the stats.
+``POST /api/answer``      ``{"query_id": ..., "label": one of the labels}``: 200 when the answer is durable.
+``POST /api/skip``        ``{"query_id": ...}``: the annotator cannot tell.
+``POST /api/ignore``      ``{"query_id": ...}``: the event is useless.
+``POST /api/undo``        ``{}``: take the newest label back; replies with its question, or 404.
+========================  ==============================================================================================
+
+Requests to ``/api/`` carry the token, as ``Authorization: Bearer TOKEN``. The header X-Tab identifies the tab, so that
+two tabs get different questions. X-Annotator (percent-encoded) is the annotator's name. An error is
+``{"error": "..."}``. 403 means a wrong token. 503 means: send the request again. A client that received no reply also
+sends its request again, because the same answer counts once.
+
+The page keeps the token in the storage of its tab, and gives it to other tabs of its own origin. There is no cookie:
+a browser sends cookies to every port of a host, so also to a server that an event's image names. Images are fetched
+without a referrer, and without the cookies of other sites (Cross-Origin-Embedder-Policy).
+
+Other pages in the same browser can neither answer nor read: they have no token, the server refuses their Origin, and it
+accepts only its own address, ``localhost`` and the configured name as Host.
+"""
+
+import base64
+import hashlib
+import hmac
+import importlib.resources
+import json
+import logging
+import math
+import re
+import select
+import socket
+import sys
+import threading
+import time
+from collections.abc import Callable, Mapping
+from http import HTTPStatus
+from typing import Any
+from urllib.parse import SplitResult, parse_qs, unquote, urlsplit
+
+from ..logs.transport import Unavailable
+from ..records.labels import MAX_QUERY_ID
+from ..records.questions import Question
+from ..runtime.http import Handler, HTTPServer, Refused, is_own_name
+from ..settings.sections import LabellingSettings, Settings
+from .book import UnknownQuestion
+from .service import LabellingService
+
+logger = logging.getLogger(__name__)
+
+MAX_BODY = 4096  # bytes of a request
+MAX_WAIT = 20.0  # seconds that a request may wait for a question
+
+_CLOSING_SECONDS = 0.5  # within which a waiting request notices that the server closes
+_MAX_NAME = 40
+_MAX_TABS = 1000  # tabs whose annotators are remembered
+_TAB = re.compile(r"[0-9A-Za-z]{1,32}")
+
+
+def _page() -> tuple[bytes, str]:
+    """The page, and a policy that lets it run only its own script and load only images."""
+    text = importlib.resources.files(__package__).joinpath("page.html").read_text(encoding="utf-8")
+    script, style = (
+        f"'sha256-{_digest(text.partition(f'<{tag}>')[2].partition(f'</{tag}>')[0])}'" for tag in ("script", "style")
+    )
+    rules = {
+        "default-src": "'none'",
+        "script-src": script,
+        "style-src": style,
+        "img-src": "http: https: data:",
+        "connect-src": "'self'",
+        "base-uri": "'none'",
+        "form-action": "'none'",
+        "frame-ancestors": "'none'",
+        "require-trusted-types-for": "'script'",
+    }
+    return text.encode(), "; ".join(f"{name} {value}" for name, value in rules.items())
+
+
+def _digest(text: str) -> str:
+    return base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+
+
+def question(shown: Question, labelling: LabellingSettings) -> dict[str, Any]:
+    """A question as the page's script expects it: numbers and texts only."""
+    text, image, series = (shown.event.get(name) for name in (labelling.text, labelling.image, labelling.series))
+    return {
+        "query_id": shown.query_id,
+        "id": str(shown.id),  # JavaScript would round a large number
+        "x": dict(shown.x),
+        "text": text if isinstance(text, str) and text else None,
+        "image": image if isinstance(image, str) and image else None,
+        "series": series if _is_series(series) else None,
+        "margin": shown.margin,
+        "score": shown.score,
+        "reason": shown.reason,
+        "unusual": dict(shown.unusual),
+    }
+
+
+def _is_series(value: Any) -> bool:
+    return isinstance(value, list) and bool(value) and all(map(_is_number, value))
+
+
+def _is_number(value: Any) -> bool:
+    """Whether JavaScript can read this number: it has only floats, and takes no NaN from JSON."""
+    return type(value) in (int, float) and abs(value) <= sys.float_info.max
+
+
+class PageServer(HTTPServer):
+    """Serves the page, and knows which annotator uses which tab."""
+
+    request_queue_size = 50
+
+    def __init__(self, service: LabellingService, settings: Settings, token: str) -> None:
+        self.service = service
+        self.labelling = settings.labelling
+        # The positive class comes first: it is usually the rare one that is looked for.
+        self.labels = {settings.label.positive or "positive": True, settings.label.negative or "negative": False}
+        self.token = token
+        self.page, self.policy = _page()
+        self.closing = threading.Event()
+        self._lock = threading.Lock()
+        self._annotators: dict[str, str] = {}  # by tab; the tab that asked last is at the end
+        super().__init__(settings.labelling.host, settings.labelling.port, _Handler, settings.http)
+
+    def arrive(self, tab: str, who: str) -> str:
+        """Remember who uses a tab now, and end the reservation of the tab's previous annotator."""
+        with self._lock:
+            before, self._annotators[tab] = self._annotators.pop(tab, who), who
+            if len(self._annotators) > _MAX_TABS:
+                del self._annotators[next(iter(self._annotators))]
+        if before != who:
+            self.service.release(before)
+        return who
+
+
+class _Handler(Handler):
+    server: PageServer
+
+    # --- routes -------------------------------------------------------------------------------------------------------
+
+    def do_GET(self) -> None:  # noqa: N802 - a name of http.server's
+        self._guarded(self._get)
+
+    def _get(self) -> None:
+        routes = {"/api/next": self._next, "/api/stats": self._stats}
+        path = self._address().path
+        if path == "/":
+            self._show_page()
+        elif path in routes:
+            self._send_json(HTTPStatus.OK, routes[path]())
+        else:
+            self._not_found()
+
+    def do_POST(self) -> None:  # noqa: N802 - a name of http.server's
+        routes = {
+            "/api/answer": self._answer,
+            "/api/skip": lambda body: self._without_label(self.server.service.skip, body),
+            "/api/ignore": lambda body: self._without_label(self.server.service.ignore, body),
+            "/api/undo": self._undo,
+        }
+        route = routes.get(self.path)
+        if route is None:
+            self._guarded(self._not_found)
+        else:
+            self._guarded(lambda: self._send_json(HTTPStatus.OK, route(self._body())))
+
+    def _show_page(self) -> None:
+        self._send(HTTPStatus.OK, self.server.page, "text/html; charset=utf-8")
+
+    def _next(self) -> dict[str, Any]:
+        who, service = self._who(), self.server.service
+        patience = min(MAX_WAIT, self.server.labelling.lease_seconds / 3)  # each request renews the reservation
+        deadline, seen = time.monotonic() + self._number("wait", patience), int(self._number("seen"))
+        while service.wait(0) == seen and not self.server.closing.is_set() and time.monotonic() < deadline:
+            service.wait(min(deadline - time.monotonic(), _CLOSING_SECONDS), seen)
+        self._check_connection()
+        seen = service.wait(0)  # read first, so that no later change is missed
+        shown = service.next(who)
+        return {
+            "question": None if shown is None else question(shown, self.server.labelling),
+            "stats": service.stats(),
+            "labels": list(self.server.labels),
+            "seen": seen,
+        }
+
+    def _check_connection(self) -> None:
+        """Raise if the page has gone: a question that it gets would stay reserved."""
+        if select.select([self.connection], [], [], 0)[0] and not self.connection.recv(1, socket.MSG_PEEK):
+            raise ConnectionAbortedError("the page closed the connection")
+
+    def _stats(self) -> dict[str, Any]:
+        return self.server.service.stats()
+
+    def _answer(self, body: Mapping[str, Any]) -> dict[str, Any]:
+        label = body.get("label")
+        if not isinstance(label, str) or label not in self.server.labels:
+            known = ", ".join(map(repr, self.server.labels))
+            raise Refused(HTTPStatus.BAD_REQUEST, f"label must be one of {known}, got {label!r:.100}")
+        y = self.server.labels[label]
+        return {"outcome": self.server.service.answer(_query_id(body), y, self._who())}
+
+    def _without_label(self, say: Callable[[str, str], str], body: Mapping[str, Any]) -> dict[str, Any]:
+        return {"outcome": say(_query_id(body), self._who())}
+
+    def _undo(self, _: Mapping[str, Any]) -> dict[str, Any]:
+        query_id = self.server.service.undo(self._who())
+        if query_id is None:
+            raise Refused(
+                HTTPStatus.NOT_FOUND, "you gave no label in the last minute, or another annotator has changed it"
+            )
+        return {"query_id": query_id}
+
+    def _not_found(self) -> None:
+        raise Refused(HTTPStatus.NOT_FOUND, "there is no such page; the labelling page is at /")
+
+    # --- what a request says ------------------------------------------------------------------------------------------
+
+    def _who(self) -> str:
+        tab = self.headers.get("X-Tab", "")
+        if not _TAB.fullmatch(tab):
+            raise Refused(HTTPStatus.BAD_REQUEST, "the header X-Tab must be 1 to 32 letters or digits")
+        name = unquote(self.headers.get("X-Annotator", ""), errors="replace")
+        name = "".join(character for character in name if character.isprintable()).strip()[:_MAX_NAME]
+        return self.server.arrive(tab, f"page:{name}#{tab[:8]}")
+
+    def _address(self) -> SplitResult:
+        try:
+            return urlsplit(self.path)
+        except ValueError:
+            raise Refused(HTTPStatus.BAD_REQUEST, "the address is malformed") from None
+
+    def _number(self, name: str, most: float = math.inf) -> float:
+        """A parameter of the address, at most `most`; -1 if it is missing."""
+        given = parse_qs(self._address().query).get(name, ["-1"])[0]
+        if not re.fullmatch(r"-1|\d{1,9}", given):
+            raise Refused(HTTPStatus.BAD_REQUEST, f"{name} must be a whole number, got {given!r:.100}")
+        return min(float(given), most)
+
+    def _body(self) -> dict[str, Any]:
+        if self.headers.get_content_type() != "application/json":
+            raise Refused(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, "Content-Type must be application/json")
+        return self.json_body(MAX_BODY)
+
+    # --- who may send requests ----------------------------------------------------------------------------------------
+
+    def _guarded(self, respond: Callable[[], None]) -> None:
+        try:
+            self._check_sender()
+            respond()
+        except Refused as refusal:
+            self._send_error(refusal.status, str(refusal))
+        except UnknownQuestion as error:
+            self._send_error(HTTPStatus.NOT_FOUND, str(error))
+        except Unavailable as error:
+            self._send_error(HTTPStatus.SERVICE_UNAVAILABLE, str(error))
+        except OSError:
+            raise  # the page closed the connection
+        except Exception as error:
+            logger.exception("a request to the labelling page failed")
+            self._send_error(HTTPStatus.INTERNAL_SERVER_ERROR, f"the server failed: {type(error).__name__}")
+
+    def _check_sender(self) -> None:
+        host = self.headers.get("Host", "")
+        if not is_own_name(host, (self.server.labelling.host,)):
+            raise Refused(HTTPStatus.FORBIDDEN, "this server does not have that name: use its address")
+        origin = self.headers.get("Origin")
+        if origin is not None and origin not in (f"http://{host}", f"https://{host}"):
+            raise Refused(HTTPStatus.FORBIDDEN, "a request from another page is refused")
+        if self._address().path != "/" and not self._has_token():
+            raise Refused(HTTPStatus.FORBIDDEN, "the token is missing or wrong: open the printed address")
+
+    def _has_token(self) -> bool:
+        given = self.headers.get("Authorization", "").removeprefix("Bearer ")
+        return hmac.compare_digest(given.encode(errors="replace"), self.server.token.encode())
+
+    # --- replies ------------------------------------------------------------------------------------------------------
+
+    def _send_json(self, status: HTTPStatus, content: Mapping[str, Any]) -> None:
+        self._send(status, json.dumps(content, ensure_ascii=True).encode(), "application/json")
+
+    def _send_error(self, status: HTTPStatus, reason: str) -> None:
+        if self.path.startswith("/api/"):
+            self._send_json(status, {"error": reason})
+        else:
+            self._send(status, f"{reason}\n".encode(errors="replace"), "text/plain; charset=utf-8")
+
+    def _send(self, status: HTTPStatus, body: bytes, content_type: str) -> None:
+        self.send_response(status)
+        headers = {
+            "Content-Type": content_type,
+            "Content-Length": str(len(body)),
+            "Content-Security-Policy": self.server.policy,
+            "Cache-Control": "no-store",
+            "Referrer-Policy": "no-referrer",  # images come from other servers
+            "X-Content-Type-Options": "nosniff",
+            "Cross-Origin-Opener-Policy": "same-origin",
+            "Cross-Origin-Embedder-Policy": "credentialless",
+            "Cross-Origin-Resource-Policy": "same-origin",
+        }
+        for name, value in headers.items():
+            self.send_header(name, value)
+        self.end_headers()
+        self.wfile.write(body)
+
+
+def _query_id(body: Mapping[str, Any]) -> str:
+    query_id = body.get("query_id")
+    if not isinstance(query_id, str) or not 0 < len(query_id) <= MAX_QUERY_ID:
+        raise Refused(HTTPStatus.BAD_REQUEST, f"query_id must be the id of a question, got {query_id!r:.100}")
+    return query_id

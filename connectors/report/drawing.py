@@ -1,0 +1,131 @@
+"""Pictures inside the report's page: SVG in the page's colours, for light and dark."""
+
+import html
+import io
+import math
+import re
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from ..trainer.state.observe import Snapshot
+from .charts import new_figure
+
+Axes = Any  # matplotlib's
+Plot = Callable[[Any], None]  # draws on a figure
+
+WIDTH, HEIGHT = 4.4, 2.9  # inches, each 72 units of the picture
+FEW = 3  # curves with so few points show each point
+
+_DRAWN = 1e300  # larger numbers are drawn as this one, so that differences and margins stay finite
+# Stand-ins for colours: `_for_page` replaces them by the names that the page's style sheet gives the colours.
+INK, SOFT, LINE, FIRST, SECOND, THIRD = "#010101", "#020202", "#030303", "#040404", "#050505", "#060606"
+_VARIABLES = {INK: "ink", SOFT: "soft", LINE: "line", FIRST: "first", SECOND: "second", THIRD: "third"}
+_PAGE_STYLE: dict[Any, Any] = {
+    "svg.fonttype": "none",  # text stays text, in the page's font
+    "svg.hashsalt": "streamsvm",  # equal pictures get equal ids inside
+    "font.size": 11.0,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.edgecolor": LINE,
+    "axes.labelcolor": SOFT,
+    "axes.grid": True,
+    "axes.axisbelow": True,
+    "grid.color": LINE,
+    "grid.linewidth": 0.6,
+    "lines.linewidth": 1.6,
+    "text.color": INK,
+    "xtick.color": SOFT,
+    "ytick.color": SOFT,
+    "legend.frameon": False,
+    "legend.labelcolor": INK,
+}
+
+
+def draw_svg(plot: Callable[[Any], None], name: str, alt: str) -> str:
+    """A picture as an SVG element for the page.
+
+    Parameters
+    ----------
+    plot
+        Draws on an empty figure of matplotlib.
+    name
+        Name of the picture, unique on the page.
+    alt
+        Description of the picture, for screen readers.
+
+    Raises
+    ------
+    PlotMissing
+        If matplotlib is not installed.
+    """
+    figure = new_figure()
+    import matplotlib
+
+    file = io.StringIO()
+    with matplotlib.rc_context(_PAGE_STYLE):
+        plot(figure)
+        figure.savefig(
+            file, format="svg", transparent=True, metadata=dict.fromkeys(("Date", "Creator", "Format", "Type"))
+        )
+    return _for_page(file.getvalue(), name, alt)
+
+
+def _for_page(document: str, name: str, alt: str) -> str:
+    """Turn an SVG document of matplotlib into an element of a page: without its own size, font, colours and ids."""
+    found = re.search(r'<svg[^>]*(viewBox="[^"]*")[^>]*>(.*)</svg>', document, re.DOTALL)
+    assert found
+    body = re.sub(r"<metadata>.*?</metadata>", "", found[2], flags=re.DOTALL)
+    body = re.sub(r'\bid="', f'id="{name}-', body)
+    body = re.sub(r'(url\(#|href="#)', rf"\1{name}-", body)
+    body = re.sub(r"font: ([\d.]+px) [^;\"]*", r"font-size: \1", body)
+    for color, variable in _VARIABLES.items():
+        body = body.replace(color, f"var(--{variable})")
+    return f'<svg {found[1]} role="img" aria-label="{html.escape(alt)}">{body.strip()}</svg>'
+
+
+def picture(plot: Plot, name: str, alt: str) -> str:
+    def sized(figure: Any) -> None:
+        figure.set_size_inches(WIDTH, HEIGHT)
+        plot(figure)
+        figure.set_figheight(HEIGHT if len(figure.axes) == 1 else 1.25 * HEIGHT)
+
+    return draw_svg(sized, name, alt)
+
+
+def new_axes(figure: Any, x: str, y: str) -> Axes:
+    axes = figure.subplots()
+    axes.set(xlabel=x, ylabel=y)
+    set_numbers(axes)
+    return axes
+
+
+def set_numbers(axes: Axes) -> None:
+    """Few numbers, with separators of thousands."""
+    axes.xaxis.set_major_formatter(lambda value, _: f"{value:,.6g}" if value < 1e6 else f"{value / 1e6:,.6g} M")
+    axes.yaxis.set_major_formatter(lambda value, _: f"{value:,.6g}")
+    axes.locator_params(axis="x", nbins=5)
+    axes.locator_params(axis="y", nbins=5)
+
+
+def draw_line(
+    axes: Axes, rows: Sequence[Snapshot], values: Sequence[float], color: str, label: str, style: str = "-"
+) -> None:
+    draw_curve(axes, [row.n for row in rows], values, color, label, style)
+
+
+def draw_curve(axes: Axes, x: Sequence[float], y: Sequence[float], color: str, label: str, style: str) -> None:
+    if x:
+        mark = "o" if len(x) <= FEW else ""
+        y = np.clip(y, -_DRAWN, _DRAWN)  # type: ignore[assignment]
+        axes.plot(x, y, color=color, label=label, linestyle=style, marker=mark, markersize=4)
+
+
+def start_at_zero(axes: Axes) -> None:
+    right, top = (end if 0 < end < math.inf else 1.0 for end in axes.dataLim.max)  # infinite without data
+    axes.set(xlim=(0, 1.03 * right), ylim=(0, 1.08 * top))
+    handles, labels = axes.get_legend_handles_labels()
+    if labels:
+        place = {"loc": "lower left", "bbox_to_anchor": (0, 1), "borderaxespad": 0}
+        axes.legend(handles, labels, ncols=2, handlelength=1.6, columnspacing=1.2, **place)

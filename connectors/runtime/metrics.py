@@ -1,0 +1,212 @@
+"""Metrics of a process, kept by prometheus_client."""
+
+from collections.abc import Callable
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import prometheus_client
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+
+prometheus_client.disable_created_metrics()  # Each counter would have another series with the time of its birth.
+
+Kind = Literal["counter", "gauge", "histogram"]
+
+
+class Metric(NamedTuple):
+    """The declaration of a metric."""
+
+    name: str
+    kind: Kind
+    help: str
+    labels: tuple[str, ...] = ()
+    buckets: tuple[float, ...] = ()  # upper bounds; prometheus_client adds the last one, infinity
+
+
+_SHORT = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
+_LONG = (1.0, 10.0, 60.0, 600.0, 3600.0, 6 * 3600.0, 86400.0, 7 * 86400.0, 30 * 86400.0)
+
+METRICS = (
+    Metric("streamsvm_up", "gauge", "1 while the loop is alive, as /healthz says."),
+    Metric("streamsvm_ready", "gauge", "1 while records are consumed, as /readyz says."),
+    Metric(
+        "streamsvm_build_info", "gauge", "Always 1; the labels say which version is running.", ("python", "version")
+    ),
+    Metric("streamsvm_records_total", "counter", "Records taken from the input topics."),
+    Metric("streamsvm_predictions_total", "counter", "Events that were predicted."),
+    Metric("streamsvm_learned_total", "counter", "Labelled events that were learned, again for each correction."),
+    Metric("streamsvm_bad_records_total", "counter", "Records that were refused, by reason.", ("reason",)),
+    Metric("streamsvm_lost_records_total", "counter", "Records that were removed from the log before they were read."),
+    Metric("streamsvm_labels_total", "counter", "Labels, by outcome.", ("outcome",)),
+    Metric(
+        "streamsvm_late_labels_total",
+        "counter",
+        "Labels and retractions whose event was dropped, applied to a model that still had the example.",
+    ),
+    Metric(
+        "streamsvm_stranger_labels_total",
+        "counter",
+        "Labels that no event can match: their ids are strings and the events' integers, or the reverse.",
+    ),
+    Metric("streamsvm_questions_total", "counter", "Questions for labels, by outcome.", ("outcome",)),
+    Metric("streamsvm_open_questions", "gauge", "Questions that wait for an answer.", ("partition",)),
+    Metric("streamsvm_pending_events", "gauge", "Events and labels that wait in the join.", ("partition",)),
+    Metric("streamsvm_pending_bytes", "gauge", "Memory of the join in bytes.", ("partition",)),
+    Metric("streamsvm_models", "gauge", "Models in memory and on disk.", ("partition",)),
+    Metric("streamsvm_dropped_models_total", "counter", "Models of keys that were dropped because of daemon.max_keys."),
+    Metric("streamsvm_support_vectors", "gauge", "Support vectors of the model.", ("partition",)),
+    Metric("streamsvm_members", "gauge", "Examples that the model stores, support vectors or not.", ("partition",)),
+    Metric("streamsvm_kernel_evaluations_total", "counter", "Kernel values that were computed."),
+    Metric(
+        "streamsvm_lag_records",
+        "gauge",
+        "Records between the next one to consume and the end of the log.",
+        ("topic", "partition"),
+    ),
+    Metric(
+        "streamsvm_rolling_error", "gauge", "Error of the predictions over the last labelled events.", ("partition",)
+    ),
+    Metric(
+        "streamsvm_rolling_g_mean",
+        "gauge",
+        "Geometric mean of the accuracies on the two classes over the last labelled events.",
+        ("partition",),
+    ),
+    Metric("streamsvm_rolling_auc", "gauge", "Area under the ROC curve over the last labelled events.", ("partition",)),
+    Metric(
+        "streamsvm_rolling_prbep",
+        "gauge",
+        "Precision-recall break-even point over the last labelled events.",
+        ("partition",),
+    ),
+    Metric(
+        "streamsvm_estimated_error",
+        "gauge",
+        "Estimated error of the model on examples that it leaves out.",
+        ("partition", "kind", "bound"),
+    ),
+    Metric(
+        "streamsvm_estimated_g_mean",
+        "gauge",
+        "Estimated geometric mean of the accuracies on the two classes.",
+        ("partition", "kind", "bound"),
+    ),
+    Metric(
+        "streamsvm_estimated_prbep",
+        "gauge",
+        "Estimated precision-recall break-even point.",
+        ("partition", "kind", "bound"),
+    ),
+    Metric(
+        "streamsvm_estimates_share", "gauge", "Time for estimates as a share of the time for learning.", ("partition",)
+    ),
+    Metric("streamsvm_checkpoints_total", "counter", "Checkpoints written."),
+    Metric("streamsvm_checkpoint_seconds", "histogram", "Seconds that a checkpoint took.", (), _SHORT),
+    Metric("streamsvm_checkpoint_bytes", "gauge", "Size of the last checkpoint in bytes.", ("partition",)),
+    Metric("streamsvm_checkpoint_age_seconds", "gauge", "Seconds since the last checkpoint.", ("partition",)),
+    Metric("streamsvm_rebalances_total", "counter", "Changes of the partitions assigned to this process."),
+    Metric("streamsvm_published_total", "counter", "Models published."),
+    Metric("streamsvm_unpublished_total", "counter", "Models that were too large to publish."),
+    Metric(
+        "streamsvm_refused_snapshots_total", "counter", "Published models, or parts of them, that could not be used."
+    ),
+    Metric("streamsvm_model_age_seconds", "gauge", "Seconds since the model in use was published.", ("model",)),
+    Metric("streamsvm_cut_seconds", "histogram", "Seconds that a batch of records took.", (), _SHORT),
+    Metric(
+        "streamsvm_label_delay_seconds",
+        "histogram",
+        "Seconds from an event to its label, by their own times.",
+        (),
+        _LONG,
+    ),
+    Metric(
+        "streamsvm_feature_drift",
+        "gauge",
+        "Largest shift of a feature's mean since the warm-up, in standard deviations.",
+        ("partition",),
+    ),
+)
+
+
+_CLASSES: dict[Kind, Any] = {"counter": Counter, "gauge": Gauge, "histogram": Histogram}
+
+
+class Metrics:
+    """Values of the metrics in `METRICS`; a metric is shown from its first use on.
+
+    One thread, the loop's, may write; any thread may render.
+
+    Raises
+    ------
+    ValueError
+        By any method, for a name that `METRICS` does not declare, or with another kind or other labels.
+    """
+
+    def __init__(self) -> None:
+        self.registry = CollectorRegistry()
+        self._declared = {metric.name: metric for metric in METRICS}
+        self._families: dict[str, Any] = {}
+        self._series: dict[str, dict[tuple[str, ...], Any]] = {}
+
+    def set(self, name: str, value: float | Callable[[], float], /, **labels: object) -> None:
+        """Set a gauge to a number, or for good to a function, which each scrape calls."""
+        series = self._one(name, "gauge", labels)
+        if callable(value):
+            series.set_function(value)
+        else:
+            series.set(value)
+
+    def add(self, name: str, value: float = 1, /, **labels: object) -> None:
+        """Increase a counter."""
+        self._one(name, "counter", labels).inc(value)
+
+    def begin(self, *names: str, **labels: object) -> None:
+        """Show these counters and histograms before there is anything to count."""
+        for name in names:
+            self._one(name, self._declared[name].kind, labels)
+
+    def observe(self, name: str, values: npt.ArrayLike, /, **labels: object) -> None:
+        """Add a value, or several at once, to a histogram."""
+        series = self._one(name, "histogram", labels)
+        for value in np.atleast_1d(np.asarray(values, dtype=np.float64)).tolist():
+            series.observe(value)
+
+    def drop(self, **labels: object) -> None:
+        """Forget all series with these labels, as when a partition goes to another process."""
+        for name, every in self._series.items():
+            names = self._declared[name].labels
+            if labels.keys() <= set(names):
+                wanted = {names.index(label): _text(value) for label, value in labels.items()}
+                for key in [key for key in every if all(key[at] == value for at, value in wanted.items())]:
+                    del every[key]
+                    self._families[name].remove(*key)
+
+    def render(self) -> str:
+        """All values in Prometheus' text format, version 0.0.4."""
+        return prometheus_client.generate_latest(self.registry).decode()
+
+    def _one(self, name: str, kind: Kind, labels: dict[str, object]) -> Any:
+        """The series with these labels; made, with the metric, if it is new."""
+        metric = self._declared.get(name)
+        if metric is None:
+            raise ValueError(f"name is {name!r}, which METRICS does not declare")
+        if metric.kind != kind:
+            raise ValueError(f"name is {name!r}, which is a {metric.kind} and no {kind}")
+        if labels.keys() != set(metric.labels):
+            raise ValueError(f"{name} has the labels {', '.join(labels)}, but METRICS declares {metric.labels}")
+        if name not in self._families:
+            options = {"buckets": metric.buckets} if metric.buckets else {}
+            self._families[name] = _CLASSES[kind](name, metric.help, metric.labels, registry=self.registry, **options)
+            self._series[name] = {}
+        if not metric.labels:
+            return self._families[name]
+        key = tuple(_text(labels[label]) for label in metric.labels)
+        series = self._series[name].get(key)
+        if series is None:
+            series = self._series[name][key] = self._families[name].labels(*key)
+        return series
+
+
+def _text(value: object) -> str:
+    """A label's value; lone surrogates, as in a file's name that is not valid text, become question marks."""
+    return str(value).encode(errors="replace").decode()

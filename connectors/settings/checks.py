@@ -1,0 +1,128 @@
+"""What single values may be: a check returns None for a right value, and otherwise what would be right."""
+
+import datetime
+import math
+import re
+from collections.abc import Callable
+from dataclasses import field
+from typing import Any
+
+from ..logs.transport import TOPIC_NAME
+
+Check = Callable[[Any], str | None]
+
+MAX_COUNT = 2**31 - 1
+_MAX_SECONDS = 100 * 365 * 86400.0  # Times in milliseconds stay far inside 64 bits.
+_MAX_MB = 1e9
+_UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
+_WINDOW = 'a number of examples, at least 1, or a time such as "90s", "30m", "12h", "7d" or "2w"'
+_PARTITIONS = 'numbers and ranges such as "0-3,7"'
+
+
+def key(default: Any, check: Check, *, formerly: str = "") -> Any:
+    """A field of a section: its default, its check, and the name that the key had in an earlier version."""
+    return field(default=default, metadata={"check": check, "formerly": formerly})
+
+
+# --- numbers ----------------------------------------------------------------------------------------------------------
+
+
+def positive(value: float) -> str | None:
+    return None if value > 0 and math.isfinite(value) else "a positive number"
+
+
+def not_negative(value: float) -> str | None:
+    return None if value >= 0 and math.isfinite(value) else "a number, at least 0"
+
+
+def fraction(value: float) -> str | None:
+    return None if 0 <= value <= 1 else "a fraction between 0 and 1"
+
+
+def at_least(minimum: float) -> Check:
+    """A count or a size that 32-bit counters can hold."""
+    return lambda value: None if minimum <= value <= MAX_COUNT else f"at least {minimum}, and at most {MAX_COUNT}"
+
+
+def zero_or_at_least(minimum: int) -> Check:
+    """A count, where 0 turns something off."""
+    return lambda value: (
+        None if value == 0 or minimum <= value <= MAX_COUNT else f"0, or at least {minimum} and at most {MAX_COUNT}"
+    )
+
+
+def seconds(value: float) -> str | None:
+    return None if 0.001 <= value <= _MAX_SECONDS else f"a number of seconds from 0.001 to {_MAX_SECONDS:g}"
+
+
+def seconds_or_0(value: float) -> str | None:
+    return None if 0 <= value <= _MAX_SECONDS else f"a number of seconds from 0 to {_MAX_SECONDS:g}"
+
+
+def megabytes(value: float) -> str | None:
+    return None if 1e-6 <= value <= _MAX_MB else f"a number of megabytes from 0.000001 to {_MAX_MB:g}"
+
+
+def port(value: int) -> str | None:
+    return None if 0 <= value <= 65535 else "a port: a number from 0 to 65535"
+
+
+# --- texts ------------------------------------------------------------------------------------------------------------
+
+
+def one_of(*choices: str) -> Check:
+    return lambda value: None if value in choices else f"one of {', '.join(map(repr, choices))}"
+
+
+def topic(value: str) -> str | None:
+    return None if TOPIC_NAME.fullmatch(value) else "1 to 200 letters, digits, '.', '_' or '-'"
+
+
+def optional_topic(value: str) -> str | None:
+    return None if value == "" else topic(value)
+
+
+def host(value: str) -> str | None:
+    """An empty address would mean all addresses of the machine, so it is refused."""
+    is_right = re.fullmatch(r"[\w.:%-]{1,255}", value)
+    return None if is_right else "a name or an address, such as '127.0.0.1'; '0.0.0.0' is every address of this machine"
+
+
+def partitions(value: str) -> str | None:
+    try:
+        parse_partitions(value)
+    except ValueError:
+        return _PARTITIONS
+    return None
+
+
+def parse_partitions(text: str) -> list[int]:
+    """``"0-3,7"`` as numbers; raises ValueError for anything else."""
+    numbers: set[int] = set()
+    for part in text.split(","):
+        found = re.fullmatch(r"\s*(\d{1,6})(?:-(\d{1,6}))?\s*", part, re.ASCII)
+        if found is None:
+            raise ValueError(f"{part!r} must be a number of up to 6 digits, or a range such as 0-3")
+        first, last = int(found[1]), int(found[2] or found[1])
+        if last < first:
+            raise ValueError(f"{part!r} must rise")
+        numbers |= set(range(first, last + 1))
+    return sorted(numbers)
+
+
+def window(value: int | str) -> str | None:
+    try:
+        parse_window(value)
+    except ValueError:
+        return _WINDOW
+    return None
+
+
+def parse_window(value: int | str) -> int | datetime.timedelta:
+    """How far back a model remembers: a number of examples, or a time; raises ValueError for anything else."""
+    if isinstance(value, int) and 1 <= value <= MAX_COUNT:
+        return value
+    found = re.fullmatch(r"([1-9]\d{0,5})([smhdw])", str(value))
+    if found is None:
+        raise ValueError(f"{value!r} must be {_WINDOW}")
+    return datetime.timedelta(**{_UNITS[found[2]]: int(found[1])})

@@ -1,0 +1,84 @@
+"""Settings that are right one by one, and wrong together: a line for each problem."""
+
+from collections.abc import Iterable, Iterator
+
+from .sections import Settings
+
+
+def find_contradictions(settings: Settings) -> list[str]:
+    """Every contradiction in a configuration, except among the options of [kafka]."""
+    return [
+        *_transactions(settings),
+        *_topics(settings),
+        *_embedded(settings),
+        *_questions(settings),
+        *_estimates(settings),
+        *_others(settings),
+        *settings.model.problems(),
+    ]
+
+
+def _transactions(settings: Settings) -> Iterator[str]:
+    if not settings.daemon.exactly_once:
+        return
+    timeout_ms, longest = settings.transaction_timeout_ms, settings.daemon.checkpoint_seconds
+    if timeout_ms < 1500 * longest:  # A transaction ends with a checkpoint, and learning and writing delay that.
+        yield (
+            f"daemon.exactly_once with daemon.checkpoint_seconds = {longest:g} needs transactions of {1.5 * longest:g} "
+            f"seconds at least, and kafka.transaction_timeout_ms is {timeout_ms}: write checkpoints more often, or "
+            "raise it (and the broker's transaction.max.timeout.ms, which is 900000 by default)"
+        )
+    if settings.group.assign:
+        yield "daemon.exactly_once needs a group, whose offsets are part of each transaction: remove group.assign"
+    if settings.daemon.keep < 2:
+        yield (
+            "daemon.exactly_once needs daemon.keep = 2 or more: the newest checkpoint may belong to a transaction that "
+            "was given up"
+        )
+
+
+def _topics(settings: Settings) -> Iterator[str]:
+    repeated = _repeated(settings.log.topics())
+    if repeated:
+        yield f"the topics of [log] must differ; there is more than one {', '.join(map(repr, repeated))}"
+
+
+def _embedded(settings: Settings) -> Iterator[str]:
+    for name, given, lack in (
+        ("group.instance", settings.group.instance, "no groups"),
+        ("group.assign", settings.group.assign, "no groups"),
+        ("daemon.exactly_once", settings.daemon.exactly_once, "no transactions"),
+    ):
+        if given and not settings.kafka:
+            yield f"{name} needs a [kafka] section: the embedded log has {lack}"
+
+
+def _questions(settings: Settings) -> Iterator[str]:
+    if settings.log.questions and not settings.log.labels:
+        yield "log.questions needs log.labels, the topic of the answers"
+    if settings.log.questions and settings.daemon.per == "key":
+        yield 'log.questions needs daemon.per = "partition": a model of each key would need its own labels'
+
+
+def _estimates(settings: Settings) -> Iterator[str]:
+    is_wanted = settings.estimates.loo or settings.estimates.folds
+    if is_wanted and settings.daemon.per == "key":
+        yield 'estimates.loo and estimates.folds need daemon.per = "partition": they are estimates of one model'
+    if settings.log.estimates and not is_wanted:
+        yield "log.estimates needs estimates.loo = true or estimates.folds = 2 or more"
+
+
+def _others(settings: Settings) -> Iterator[str]:
+    label = settings.label
+    if (label.positive is None) != (label.negative is None) or (label.positive and label.positive == label.negative):
+        yield "label.positive and label.negative must both be given, and differ"
+    if settings.limits.event_features > settings.limits.model_features:
+        yield "limits.event_features must not be larger than limits.model_features"
+    repeated = _repeated(settings.features.names)
+    if repeated:
+        yield f"features.names repeats {', '.join(map(repr, repeated))}"
+
+
+def _repeated(names: Iterable[str]) -> list[str]:
+    given = list(names)
+    return sorted({name for name in given if given.count(name) > 1})

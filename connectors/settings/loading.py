@@ -1,0 +1,66 @@
+"""Load a configuration: ``[section] key`` of the file is ``STREAMSVM_SECTION_KEY`` in the environment and
+``section.key=value`` as a flag.  Flags override the environment, which overrides the file."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from ..records.formats.avro import AvroMissing, SchemaError
+from .contradictions import find_contradictions
+from .kafka_section import read_section, with_files
+from .layers import collect
+from .sections import SECTIONS, ConfigError, Settings
+
+_FOLDERS = (("log", "dir"), ("log", "schemas"), ("daemon", "state_dir"))
+
+
+def load(
+    path: Path, environment: Mapping[str, str], overrides: Sequence[str] = (), *, log_must_exist: bool = False
+) -> Settings:
+    """Read a configuration.
+
+    Parameters
+    ----------
+    path
+        The TOML file; its relative folders are relative to it.
+    environment
+        Environment variables.  Those of a known section count, such as ``STREAMSVM_MODEL_GAMMA``.
+    overrides
+        Flags of the form ``section.key=value``.
+    log_must_exist
+        Whether it is a problem if the embedded log's folder is missing.
+
+    Raises
+    ------
+    ConfigError
+        With every problem at once.
+    """
+    values, problems = collect(SECTIONS, path, environment, overrides, verbatim="kafka")
+    parts = {name: section(**values[name]) for name, section in SECTIONS.items()}
+    for name, key in _FOLDERS:
+        parts[name] = replace(parts[name], **{key: path.parent / getattr(parts[name], key)})
+    settings = Settings(**parts)
+    if "kafka" in values:
+        given = with_files(values["kafka"], path.parent, problems)
+        settings = replace(settings, kafka={key: item.value for key, item in given.items()})
+        if given:
+            options, wrong = read_section(given, settings)
+            settings = replace(settings, kafka=options)
+            problems += wrong
+        else:
+            problems.append(
+                f"{path}: [kafka] is empty: set kafka.bootstrap_servers, such as 'localhost:9092', or remove the "
+                "section to use the embedded log"
+            )
+    problems += find_contradictions(settings)
+    try:
+        settings.codec()
+    except (AvroMissing, SchemaError) as error:
+        problems.append(f"log.format = {settings.log.format!r}: {error}")
+    if log_must_exist and path.is_file() and "kafka" not in values and not settings.log.dir.is_dir():
+        problems.append(
+            f"log.dir = {str(settings.log.dir)!r}: there is no such folder; without a [kafka] section, the log is there"
+        )
+    if problems:
+        raise ConfigError(problems)
+    return settings

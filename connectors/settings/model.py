@@ -1,0 +1,96 @@
+"""The [model] section: an algorithm and its parameters."""
+
+import inspect
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from streamsvm.estimators.classifier import OnlineSVM
+from streamsvm.estimators.learners import ALGORITHMS
+
+from .checks import Check, key, one_of, parse_window, window
+
+
+def _learner_s(name: str) -> Check:
+    """The check that the learners themselves make of this parameter; it raises their ValueError."""
+
+    def check(value: Any) -> None:
+        made = next(made for made in ALGORITHMS.values() if name in inspect.signature(made).parameters)
+        made(**{name: value})
+
+    return check
+
+
+@dataclass(frozen=True)
+class ModelSettings:
+    """The algorithm and its parameters, with the names, defaults and ranges of the class that implements it.
+
+    A parameter that not every algorithm has is unset by default.
+
+    Parameters
+    ----------
+    algorithm
+        ``"lasvm"``; or, without a bias, ``"lasvm-g"``, ``"lasvm-nc"`` and ``"lasvm-i"`` (for noisy labels), ``"full"``.
+    window
+        Forget older examples: keep this number of examples, at least 1, or those of this time, such as ``"90s"``,
+        ``"30m"``, ``"12h"``, ``"7d"`` or ``"2w"``, by the events' own times.  Unset: forget nothing.
+    """
+
+    algorithm: str = key("lasvm", one_of(*ALGORITHMS))
+    C: float = key(1.0, _learner_s("C"))
+    kernel: str = key("rbf", _learner_s("kernel"))
+    gamma: float = key(1.0, _learner_s("gamma"))
+    degree: int = key(3, _learner_s("degree"))
+    coef0: float = key(0.0, _learner_s("coef0"))
+    pos_weight: float = key(1.0, _learner_s("pos_weight"))
+    tol: float = key(1e-3, _learner_s("tol"), formerly="tau")
+    budget: int | None = key(None, _learner_s("budget"))
+    on_budget: str | None = key(None, _learner_s("on_budget"))
+    window: int | str | None = key(None, window)
+    cache_mb: float = key(256.0, _learner_s("cache_mb"))
+    reprocess: str | int | None = key(None, _learner_s("reprocess"))
+    delta_max: float | None = key(None, _learner_s("delta_max"))
+    clean_every: int | None = key(None, _learner_s("clean_every"))
+    max_non_sv: int | None = key(None, _learner_s("max_non_sv"))
+    steps: str | None = key(None, _learner_s("steps"))
+    ramp_s: float | None = key(None, _learner_s("ramp_s"))
+    ramp_warmup: int | None = key(None, _learner_s("ramp_warmup"))
+
+    @property
+    def implementation(self) -> type[OnlineSVM]:
+        """The class of the algorithm."""
+        return ALGORITHMS[self.algorithm]
+
+    def parameters(self) -> dict[str, Any]:
+        """Arguments for the class."""
+        given = {name: value for name, value in asdict(self).items() if value is not None}
+        if self.window is not None:
+            given["window"] = parse_window(self.window)
+        known = inspect.signature(self.implementation).parameters
+        return {name: given.get(name, known[name].default) for name in known}
+
+    def bounds(self) -> dict[str, Any]:
+        """The settings that bound the model's size, as the file has them; None for those without effect."""
+        how = None if self.budget is None else self.on_budget or "remove"
+        return {"budget": self.budget, "on_budget": how, "window": self.window}
+
+    def problems(self) -> list[str]:
+        """What is wrong with settings that are right one by one: a line for each problem."""
+        known = inspect.signature(self.implementation).parameters
+        given = [name for name, value in asdict(self).items() if value is not None]
+        found = [
+            f"model.{name} is no setting of {self.algorithm!r}; it belongs to {_having(name)}"
+            for name in given
+            if name not in {"algorithm", *known}
+        ]
+        if found:
+            return found
+        try:
+            self.implementation(**self.parameters())
+        except (ArithmeticError, TypeError, ValueError) as error:
+            return [f"[model]: {error}"]
+        return []
+
+
+def _having(parameter: str) -> str:
+    having = (name for name, made in ALGORITHMS.items() if parameter in inspect.signature(made).parameters)
+    return ", ".join(map(repr, having))

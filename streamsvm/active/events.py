@@ -1,0 +1,144 @@
+"""The words of the labelling loop: questions and answers go in and out of it, and actions say what to do about them."""
+
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+Reason = Literal["seed", "boundary", "explore", "audit"]  # why a question is asked; see `loop`
+Status = Literal["label", "skip", "ignore", "retract"]  # what an answer is
+
+
+class Question(NamedTuple):
+    """Which class is this example of?
+
+    id
+        Computed from the loop's name and the key.
+    key
+        Of the example.
+    reason
+        Why the question is asked.
+    margin
+        f(x) when it was asked.
+    asked, expires
+        Times in milliseconds.
+    """
+
+    id: str
+    key: int
+    reason: Reason
+    margin: float
+    asked: int
+    expires: int
+
+
+class Answer(NamedTuple):
+    """What a person said about an example, whether it was asked about or not.
+
+    key
+        Of the example.
+    status
+        "label"; "skip": I cannot tell; "ignore": leave this example alone; "retract": the label does not hold.
+    y
+        The label; None unless the status is "label".
+    annotator
+        Who answered.
+    time
+        When the answer was given, in milliseconds.
+    """
+
+    key: int
+    status: Status
+    y: bool | None
+    annotator: str
+    time: int
+
+
+class Ask(NamedTuple):
+    """Put this question to the annotators."""
+
+    question: Question
+
+
+class Withdraw(NamedTuple):
+    """This question is no longer open, and not because of a label."""
+
+    question: Question
+    why: str
+
+
+class SetLabel(NamedTuple):
+    """This label holds from now on: teach it.  `is_correction` says whether another label held until now."""
+
+    key: int
+    y: bool
+    annotator: str
+    is_correction: bool
+
+
+class Retract(NamedTuple):
+    """The label of this example no longer holds, and there is no other."""
+
+    key: int
+    annotator: str
+
+
+class Refuse(NamedTuple):
+    """This answer changes no label."""
+
+    key: int
+    why: str
+
+
+Action = Ask | Withdraw | SetLabel | Retract | Refuse
+
+
+class CurvePoint(NamedTuple):
+    """How well the model knew the answers after some number of labels.
+
+    n_labels
+        Number of answered questions.
+    n_support
+        Support vectors of the model.
+    agreement_random
+        Share of the last 59 random questions that the model would have answered correctly; None before the first.
+    agreement_chosen
+        The same for questions that the selection chose.
+    """
+
+    n_labels: int
+    n_support: int
+    agreement_random: float | None
+    agreement_chosen: float | None
+
+
+@dataclass
+class LoopCounts:
+    """What became of examples, questions and answers."""
+
+    n_offered: int = 0  # Examples in the pool at the start, or offered since.
+    n_asked: int = 0
+    n_open: int = 0
+    n_answered: int = 0  # Questions with at least one label: the spent part of the label quota.
+    late: int = 0  # Among these, questions that were no longer open.
+    skipped: int = 0
+    ignored: int = 0
+    expired: int = 0
+    withdrawn: int = 0
+    n_positive: int = 0  # Labels that hold, asked for or not.
+    n_negative: int = 0
+    corrected: int = 0
+    retracted: int = 0
+    refused: int = 0  # Answers that changed no label.
+    elsewhere: int = 0  # Examples that were labelled without being asked about.
+    gone: int = 0  # Examples that were chosen but no longer there.
+
+    @property
+    def n_labels(self) -> int:
+        """Number of labels that hold, of both classes."""
+        return self.n_positive + self.n_negative
+
+    def change_labels(self, y: bool | None, change: int) -> None:
+        """Count a label that holds from now on, or no longer; None counts nothing."""
+        if y is True:
+            self.n_positive += change
+        elif y is False:
+            self.n_negative += change

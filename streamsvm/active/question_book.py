@@ -1,0 +1,264 @@
+"""The question book: which open question is assigned to which annotator, and what their answers change.
+
+Its outcome depends on nothing but the sequence of calls.  These are the rules:
+
+Leases
+    A question is assigned to one annotator at a time, the oldest first.  An annotator who asks again gets the same
+    question until it is answered or withdrawn, or until they release it.  Each time, the lease starts again.  When it
+    has ended, any annotator may get the question; an answer of the first one still counts.
+Answers
+    The first answer closes a question.  A further answer is a repetition if it agrees with the one that holds, or with
+    the same annotator's last one (a lost reply).  Otherwise it is a change.  A withdrawn question can still be
+    answered: that is late, not wrong.
+Undo
+    For a minute, annotators can take back their newest answer, then the one before it.  They cannot if another
+    annotator has changed it since.  The question is then open again and assigned to them.
+Memory
+    The book keeps all open questions and the last 10,000 closed ones.  Of each question it keeps the last words of 20
+    annotators, and for undoing the newest 20 answers of the last 1000 annotators.  A forgotten question is unknown.
+"""
+
+from collections import OrderedDict, deque
+from dataclasses import dataclass, field
+from typing import Literal, NamedTuple
+
+MEMORY = 10_000  # closed questions
+VOICES = 20  # annotators of one question whose last word is kept
+PEOPLE = 1000  # annotators who can undo
+UNDOABLE = 20  # answers of each of them
+
+Outcome = Literal["first", "repeated", "changed", "unknown"]
+
+
+class Given(NamedTuple):
+    """An answer that an annotator gave; the time is in milliseconds."""
+
+    question_id: str
+    y: bool
+    time: int
+
+
+@dataclass(slots=True)
+class _Card:
+    """A question, open or closed."""
+
+    asked: int
+    holder: str | None = None  # the annotator it is assigned to, or was last
+    until: int = 0  # the end of the lease
+    y: bool | None = None  # the answer that holds
+    by: str | None = None  # the annotator who gave it
+    said: dict[str, bool] = field(default_factory=dict)  # the last word of each annotator
+
+
+class QuestionBook:
+    """Assigns open questions to annotators, and says what an answer changes.
+
+    Parameters
+    ----------
+    lease
+        How long a question stays assigned to one annotator, in the unit of `now`: milliseconds; at least 1.
+
+    Raises
+    ------
+    ValueError
+        If the lease is not a positive integer.
+
+    Examples
+    --------
+    >>> from streamsvm.active import QuestionBook
+    >>> book = QuestionBook(lease=1000)
+    >>> book.add("q1", asked=0)
+    >>> book.add("q2", asked=5)
+    >>> book.assign("ann", now=10), book.assign("bob", now=10), book.assign("cem", now=10)
+    ('q1', 'q2', None)
+    >>> book.answered("q1", "ann", True, now=20), book.answered("q1", "bob", False, now=30)
+    ('first', 'changed')
+    >>> book.assign("cem", now=1011)  # Bob's lease has ended.
+    'q2'
+    """
+
+    def __init__(self, lease: int = 120_000) -> None:
+        if not isinstance(lease, int) or lease < 1:
+            raise ValueError(f"lease={lease!r} must be a positive integer of milliseconds")
+        self._lease = lease
+        self._open: dict[str, _Card] = {}
+        self._closed: OrderedDict[str, _Card] = OrderedDict()
+        self._held: dict[str, str] = {}  # by annotator: the question assigned to them
+        self._given: OrderedDict[str, deque[Given]] = OrderedDict()  # by annotator
+
+    def __len__(self) -> int:
+        """Number of open questions, assigned or not."""
+        return len(self._open)
+
+    # --- questions ----------------------------------------------------------------------------------------------------
+
+    def add(self, question_id: str, asked: int) -> None:
+        """Open a question, or open a closed one again as if it had no answer.  An open question stays as it is.
+
+        Parameters
+        ----------
+        question_id
+            Its id.
+        asked
+            When it was asked, in milliseconds.
+        """
+        if question_id not in self._open:
+            self._closed.pop(question_id, None)
+            self._open[question_id] = _Card(asked)
+
+    def withdraw(self, question_id: str) -> None:
+        """Close a question if it is open."""
+        card = self._open.get(question_id)
+        if card is not None:
+            self._close(question_id, card)
+
+    def assign(self, who: str, now: int) -> str | None:
+        """Assign a question to an annotator.
+
+        Parameters
+        ----------
+        who
+            The annotator.
+        now
+            The time, in milliseconds.
+
+        Returns
+        -------
+        str or None
+            The id of the question that the annotator has already, otherwise of the oldest free one; None if there is no
+            free question.
+        """
+        question_id = self._held.get(who)
+        if question_id is None:
+            free = [name for name, card in self._open.items() if card.holder is None or card.until <= now]
+            if not free:
+                return None
+            question_id = min(free, key=lambda name: self._open[name].asked)
+        self._lend(question_id, who, now)
+        return question_id
+
+    def release(self, who: str) -> None:
+        """Free the question that is assigned to an annotator, if any: they have left."""
+        question_id = self._held.pop(who, None)
+        if question_id is not None:
+            self._open[question_id].holder = None
+
+    def _lend(self, question_id: str, who: str, now: int) -> None:
+        card = self._open[question_id]
+        if card.holder is not None:
+            del self._held[card.holder]
+        card.holder, card.until = who, now + self._lease
+        self._held[who] = question_id
+
+    def _close(self, question_id: str, card: _Card) -> None:
+        del self._open[question_id]
+        if card.holder is not None:
+            del self._held[card.holder]
+            card.holder = None
+        self._closed[question_id] = card
+        if len(self._closed) > MEMORY:
+            self._closed.popitem(last=False)
+
+    # --- answers ------------------------------------------------------------------------------------------------------
+
+    def answered(self, question_id: str, who: str, y: bool, now: int) -> Outcome:
+        """Enter an answer.
+
+        Parameters
+        ----------
+        question_id
+            The question, open or closed.
+        who
+            The annotator.
+        y
+            The label.
+        now
+            The time, in milliseconds.
+
+        Returns
+        -------
+        str
+            "first": the question had no answer.  "changed": this answer replaces another one.  "repeated": nothing
+            changes.  "unknown": there is no such question.
+        """
+        card = self._find(question_id)
+        if card is None:
+            return "unknown"
+        if card.said.get(who) == y:
+            return "repeated"
+        _say(card, who, y)
+        self._note(who, Given(question_id, y, now))
+        if question_id in self._open:
+            self._close(question_id, card)
+        if card.y == y:
+            return "repeated"
+        outcome: Outcome = "first" if card.y is None else "changed"
+        card.y, card.by = y, who
+        return outcome
+
+    def newest(self, who: str, now: int, within: int = 60_000) -> Given | None:
+        """An annotator's newest answer that was not taken back, whether it still holds or not.
+
+        Parameters
+        ----------
+        who
+            The annotator.
+        now
+            The time, in milliseconds.
+        within
+            Largest age of the answer, in milliseconds.
+
+        Returns
+        -------
+        Given or None
+            The answer; None if there is none, or if it is too old.
+        """
+        given = self._given.get(who)
+        return given[-1] if given and now - given[-1].time <= within else None
+
+    def undo(self, who: str, now: int, within: int = 60_000) -> Given | None:
+        """Take back an annotator's newest answer, and assign its question to them again.
+
+        Parameters
+        ----------
+        who
+            The annotator.
+        now
+            The time, in milliseconds.
+        within
+            Largest age of the answer, in milliseconds.
+
+        Returns
+        -------
+        Given or None
+            The answer that is taken back.  None if there is no answer, if it is too old or forgotten, or if another
+            annotator has changed it.
+        """
+        newest = self.newest(who, now, within)
+        if newest is None:
+            return None
+        question_id = newest.question_id
+        card = self._closed.get(question_id)
+        if card is None or card.by != who:
+            return None
+        del self._closed[question_id]
+        self.release(who)
+        self._open[question_id] = _Card(card.asked)
+        self._lend(question_id, who, now)
+        return self._given[who].pop()
+
+    def _find(self, question_id: str) -> _Card | None:
+        return self._open.get(question_id) or self._closed.get(question_id)
+
+    def _note(self, who: str, answer: Given) -> None:
+        others = [given for given in self._given.pop(who, ()) if given.question_id != answer.question_id]
+        self._given[who] = deque([*others, answer], maxlen=UNDOABLE)
+        if len(self._given) > PEOPLE:
+            self._given.popitem(last=False)
+
+
+def _say(card: _Card, who: str, y: bool) -> None:
+    card.said.pop(who, None)
+    card.said[who] = y
+    if len(card.said) > VOICES:
+        del card.said[next(iter(card.said))]

@@ -1,0 +1,89 @@
+"""A model's blocks of kernel values, from the CPU or from a device."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from streamsvm.core import blocks
+from streamsvm.core.blocks import BLOCK, NO_PRODUCTS, Queries
+from streamsvm.core.device.choice import Device, is_worth_it
+from streamsvm.core.device.gpu import Gpu
+from streamsvm.core.device.mirror import Mirror
+from streamsvm.core.expansion import WIDTH, Expansion
+from streamsvm.core.kernels import Kernel
+from streamsvm.core.storage import n_members
+
+QUERIES_AT_ONCE = 8192  # in a block for a device, at most
+HOST_BYTES = 64 << 20  # of such a block, before its zeros are left out
+AUTO_FEATURES = 64  # non-zero ones of a query; with fewer, sending its products back takes as long as adding them
+
+
+class Evaluator:
+    """Computes a model's blocks of kernel values: on the CPU, or on a device while it works and is worth it.
+
+    Parameters
+    ----------
+    device
+        One of `DEVICES`.
+    """
+
+    def __init__(self, device: str) -> None:
+        self.device = Device(device)
+        self.mirror: Mirror | None = None
+
+    def queries_at_once(self, s: Expansion, n_queries: int) -> int:
+        """The best size of a block of queries."""
+        width = int(s.counts[WIDTH])
+        if not self._pays(s, n_queries, n_queries * width) or self.device.gpu() is None:
+            return BLOCK
+        return min(QUERIES_AT_ONCE, max(BLOCK, HOST_BYTES // (8 * max(width, 1))))
+
+    def decide(self, s: Expansion, kernel: Kernel, q: Queries, b: float) -> np.ndarray:
+        """f(x) = sum_s alpha_s k(x_s, x) + b for each query, (B,)."""
+        if self._pays(s, len(q.sq), len(q.indices)):
+            f = self._attempt(lambda mirror: mirror.decide(s, kernel, q))
+            if f is not None:
+                return np.asarray(f + b)
+        begins = range(0, len(q.sq), BLOCK)
+        parts = [blocks.decide(s, kernel, q.part(t, min(t + BLOCK, len(q.sq))), b) for t in begins]
+        return np.concatenate(parts) if len(parts) != 1 else parts[0]
+
+    def decide_table(
+        self, s: Expansion, kernel: Kernel, table: np.ndarray, columns: np.ndarray, b: float
+    ) -> np.ndarray | None:
+        """f(x) for the rows of a table whose features have these columns, NaN for too large rows.
+
+        None if the device is not to be used: the CPU needs compressed rows.
+        """
+        if table.size == 0 or not self._pays(s, len(table), table.size):
+            return None
+        f = self._attempt(lambda mirror: mirror.decide_table(s, kernel, table, columns))
+        return None if f is None else np.asarray(f + b)
+
+    def products(self, s: Expansion, q: Queries, within: bool = True) -> tuple[np.ndarray, np.ndarray]:
+        """P and, if `within`, G for a block of examples (see `blocks`); both are empty where rows are faster."""
+        dense = len(q.indices) >= AUTO_FEATURES * len(q.sq) or self.device.choice == "cuda"
+        if dense and self._pays(s, len(q.sq), len(q.indices)):
+            products = self._attempt(lambda mirror: mirror.products(s, q))
+            if products is not None:
+                return products
+        return blocks.inner_products(s, q, within) if blocks.prefers_product(s, q) else (NO_PRODUCTS, NO_PRODUCTS)
+
+    def _pays(self, s: Expansion, n_queries: int, nnz: int) -> bool:
+        """Whether to try the device for queries with `nnz` non-zero features."""
+        n = n_members(s)
+        if not self.device.works or n == 0 or n_queries == 0:
+            return False
+        return self.device.choice == "cuda" or is_worth_it(n, nnz, n_queries * int(s.counts[WIDTH]))
+
+    def _attempt(self, compute: Callable[[Mirror], Any]) -> Any:
+        return self.device.attempt(lambda gpu: compute(self._mirror_on(gpu)), self._drop)
+
+    def _drop(self) -> None:
+        self.mirror = None
+
+    def _mirror_on(self, gpu: Gpu) -> Mirror:
+        if self.mirror is None:
+            self.mirror = Mirror(gpu)
+        return self.mirror

@@ -1,0 +1,142 @@
+"""Features as users give them, checked and as matrices of numbers.
+
+The batch solvers and the named features of `estimators` share these conversions: what counts as a number, as a matrix,
+as a finite value, and what a sparse matrix means.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from streamsvm.core import arguments
+
+
+def require_matrix(X: Any) -> None:
+    """Raise unless this array or sparse matrix has two dimensions and holds unmasked numbers."""
+    if X.ndim != 2:
+        raise ValueError(f"X has shape {X.shape}; it must be 2-D: (examples, features)")
+    arguments.require_unmasked("X", X)
+    require_numbers(X)
+
+
+def require_numbers(X: Any) -> None:
+    """Raise a TypeError unless the dtype of this array or sparse matrix is one of numbers."""
+    if X.dtype.kind not in "fiub":
+        raise TypeError(f"X has dtype {X.dtype}; features must be numbers")
+
+
+def floats_of(X: np.ndarray) -> np.ndarray:
+    """The array as float32 or float64, copied only if it is neither."""
+    require_numbers(X)
+    return X if X.dtype in (np.float32, np.float64) else X.astype(np.float64)
+
+
+def matrix_of(X: Any) -> Any:
+    """Convert an array, a frame of numbers or a SciPy sparse matrix to an array or to compressed rows.
+
+    Parameters
+    ----------
+    X
+        The examples as rows.
+
+    Returns
+    -------
+    numpy.ndarray or scipy.sparse.csr_matrix
+        The numbers in their own dtype.
+
+    Raises
+    ------
+    ValueError
+        If `X` has not two dimensions, or masked entries.
+    TypeError
+        If `X` does not hold numbers.
+
+    Examples
+    --------
+    >>> matrix_of([[1, 2], [3, 4]])
+    array([[1, 2],
+           [3, 4]])
+    """
+    if not sp.issparse(X):
+        arguments.require_unmasked("X", X)  # before the mask is lost
+        X = np.asarray(X)
+    require_matrix(X)
+    return sp.csr_matrix(X) if sp.issparse(X) else X
+
+
+def finite_matrix_of(X: Any) -> Any:
+    """Convert `X` as `matrix_of` does, to float64.
+
+    Raises
+    ------
+    ValueError, TypeError
+        As by `matrix_of`; also if `X` is empty, or holds NaN or infinity.
+    """
+    matrix = matrix_of(X)
+    if 0 in matrix.shape:
+        raise ValueError(f"X has shape {matrix.shape}; there must be at least one example and one feature")
+    matrix = matrix.astype(np.float64)
+    if not np.isfinite(matrix.data if sp.issparse(matrix) else matrix).all():
+        raise ValueError("X holds NaN or infinity; features must be finite numbers")
+    return matrix
+
+
+def are_dicts(X: Any) -> bool:
+    """Whether these examples are dicts of named features."""
+    return isinstance(X, list | tuple) and all(isinstance(x, Mapping) for x in X)
+
+
+def matrix_of_dicts(X: Sequence[Mapping], columns: Mapping) -> tuple[sp.csr_matrix, dict]:
+    """Convert dicts to compressed rows; new names get the columns after those that `columns` lists.
+
+    Parameters
+    ----------
+    X
+        The examples, each a dict from names to numbers.
+    columns
+        The column of each known name.
+
+    Returns
+    -------
+    scipy.sparse.csr_matrix, dict
+        The matrix, and the column of every name.
+
+    Raises
+    ------
+    TypeError
+        If a value is not a number.
+    """
+    columns = dict(columns)
+    starts, indices, values = [0], [], []
+    for row, x in enumerate(X):
+        for name, value in x.items():
+            if isinstance(value, str | bytes) or np.ndim(value) != 0:
+                raise TypeError(f"feature {name!r} in row {row} is {value!r}; features must be numbers")
+            indices.append(columns.setdefault(name, len(columns)))
+            values.append(float(value))
+        starts.append(len(indices))
+    return sp.csr_matrix((np.array(values, float), indices, starts), shape=(len(X), len(columns))), columns
+
+
+def without_duplicates(X: sp.csr_matrix) -> sp.csr_matrix:
+    """The matrix with each entry once: SciPy lets several entries of one place add up."""
+    if not X.has_canonical_format:
+        X = X.copy()
+        X.sum_duplicates()
+    return X
+
+
+def compressed(matrix: Any) -> sp.csr_matrix:
+    """The matrix as float64 compressed rows: each entry once, without zeros, features in order."""
+    csr = sp.csr_matrix(matrix, dtype=np.float64, copy=sp.issparse(matrix))
+    csr.sum_duplicates()
+    csr.eliminate_zeros()
+    csr.sort_indices()
+    return csr
+
+
+def dense(matrix: Any) -> np.ndarray:
+    """The matrix as an array."""
+    return np.asarray(matrix.toarray() if sp.issparse(matrix) else matrix)

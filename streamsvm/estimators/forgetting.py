@@ -1,0 +1,177 @@
+"""How examples leave a model: for good, for another label, or only in a copy that answers without them."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from streamsvm.batch.steps import penalties
+from streamsvm.core import arguments, storage
+from streamsvm.core.blocks import Queries, is_binary_block
+from streamsvm.core.expansion import G_DOWN, G_UP, SLOTS, WIDTH, Expansion, is_binary
+from streamsvm.estimators.learning import Examples, Learning
+from streamsvm.estimators.model import n_learned, no_margins
+from streamsvm.online.lasvm import append_block
+from streamsvm.online.leave_out import LeaveOut
+
+
+class Forgetting(Learning):
+    """Forgetting, correcting and leaving out."""
+
+    def forget(self, ids: Any) -> int:
+        """Take examples out of the model exactly, as if it had never kept them.
+
+        The other members get the coefficients that they would have without these examples.  After `finish` this holds
+        up to `tol`; before it, with violations as large as they were.  Four things stay as the examples left them:
+        which others were kept or dropped, `n_seen`, the order of the features, and the sigmoid behind
+        `predict_proba_one`.
+
+        An example that is not a support vector leaves at the cost of a look-up.  An id that no member has is skipped:
+        the model does not depend on that example.
+
+        Parameters
+        ----------
+        ids
+            One id, or several; see `learn_one`.
+
+        Returns
+        -------
+        int
+            Number of members that left.
+
+        Raises
+        ------
+        ValueError, TypeError
+            If an id is not a signed 64-bit integer.
+
+        Examples
+        --------
+        >>> from streamsvm import LASVM
+        >>> model = LASVM()
+        >>> X = [{"a": 0.0}, {"a": 1.0}, {"a": 2.0}, {"a": 3.0}]
+        >>> model.learn_many(X, [False, False, True, True], ids=[10, 11, 12, 13])
+        >>> model.forget([12, 99])
+        1
+        >>> 12 in model.support_ids
+        False
+        """
+        return self._forget_slots(self._slots_of(ids))
+
+    def relabel(self, ids: Any, y: Any) -> int:
+        """Correct the labels of examples that were learned.
+
+        A member with another label is forgotten and learned again with the right one, at its old weight.
+
+        Parameters
+        ----------
+        ids
+            One id, or several.
+        y
+            The right label: one for all ids, or one for each.
+
+        Returns
+        -------
+        int
+            How many of the ids belong to members, whose labels are now right.  The model no longer stores the other
+            examples; learn them again if they matter.
+
+        Raises
+        ------
+        ValueError, TypeError
+            If an id is not a signed 64-bit integer, or a label is invalid.  The model then stays as it was.
+
+        Examples
+        --------
+        >>> from streamsvm import LASVM
+        >>> model = LASVM()
+        >>> X = [{"a": 0.0}, {"a": 1.0}, {"a": 2.0}, {"a": 3.0}]
+        >>> model.learn_many(X, [False, False, True, False], ids=[10, 11, 12, 13])
+        >>> model.relabel(13, True), model.predict_one({"a": 3.0})
+        (1, True)
+        """
+        numbers = arguments.numbers_of(ids)
+        labels = arguments.labels_of(None, np.full(len(numbers), y) if np.ndim(y) == 0 else y, len(numbers))
+        found = 0
+        for number, positive in zip(numbers.tolist(), labels.tolist(), strict=True):
+            slots = self._slots_of(number)
+            found += bool(len(slots))
+            for _ in self._of_label(slots, not positive):  # One at a time: each time, members may change their slots.
+                self._learn_anew(int(self._of_label(self._slots_of(number), not positive)[0]), positive)
+        return found
+
+    def _of_label(self, slots: np.ndarray, positive: bool) -> np.ndarray:
+        return slots[(self._expansion.y[slots] > 0) == positive]
+
+    def _learn_anew(self, slot: int, positive: bool) -> None:
+        """Forget the member in this slot, and learn its example with the other label and the weight it had."""
+        s = self._expansion
+        indices, values = storage.features_of(s, slot)
+        q = Queries(np.array([0, len(indices)]), indices, values, s.sq[slot : slot + 1].copy())
+        before, after = (self.pos_weight, 1.0) if s.y[slot] > 0 else (1.0, self.pos_weight)
+        box = np.array([(s.hi[slot] - s.lo[slot]) / before * after])
+        lo, hi = (np.zeros(1), box) if positive else (-box, np.zeros(1))
+        block = Examples(q, lo, hi, s.ids[[slot]], False, s.born[[slot]])
+        members, margin = self._members, no_margins(1)
+        try:
+            self._forget_slots(np.array([slot]))
+            self._learn_queries(block, margin, counts=False)
+        except BaseException:
+            self._recover(members, n_learned(margin))
+            raise
+
+    # ----------------------------------------------------------------------------------------------------- leaving out
+
+    def leave_out(
+        self, examples: Sequence[Mapping], y: Any, w: Any = None, ids: Any = None
+    ) -> tuple[LeaveOut, np.ndarray]:
+        """Prepare to predict learned examples by the model without them; `validation.streaming` uses it.
+
+        Examples that are not members are put beside them with coefficient 0, which may change if another member is left
+        out.  If such an example violates the margin, it is held at 0: the model has not heeded it either.
+
+        Parameters
+        ----------
+        examples
+            Features by name.
+        y, w, ids
+            As for `learn_many`.  An id that a member has stands for that member.
+
+        Returns
+        -------
+        tuple
+            The object that answers, and the slots of the examples in it.
+        """
+        n = len(examples)
+        positive, numbers = arguments.labels_of(None, y, n), arguments.ids_of(ids, n)
+        box = arguments.boxes_of(self.C, arguments.weights_of(w, n), np.where(positive, self.pos_weight, 1.0))
+        s = storage.copy(storage.without_rows(self._expansion))
+        s = storage.keep(s, storage.live_slots(s))
+        slot_of = {number: slot for slot, number in enumerate(s.ids[: s.counts[SLOTS]].tolist())}
+        new = [i for i, number in enumerate(numbers.tolist()) if number not in slot_of]
+        slot_of |= {int(numbers[i]): len(slot_of) + t for t, i in enumerate(new)}
+        if new:
+            lo, hi = np.where(positive, 0.0, -box)[new], np.where(positive, box, 0.0)[new]
+            s = self._beside_members(s, [examples[i] for i in new], lo, hi, numbers[new])
+        leave_out = LeaveOut(s, self._kernel, self._problem, self.tol)
+        return leave_out, np.array([slot_of[number] for number in numbers.tolist()], np.int64)
+
+    def _beside_members(
+        self, s: Expansion, examples: list[Mapping], lo: np.ndarray, hi: np.ndarray, ids: np.ndarray
+    ) -> Expansion:
+        """Append examples with alpha = 0 to the members.  The box of one that violates is empty."""
+        self._problem.note(s)
+        b, first = self.bias, int(s.counts[SLOTS])
+        top, bottom = max(s.extremes[G_UP], b + self.tol), min(s.extremes[G_DOWN], b - self.tol)
+        margins = self._decide_many(examples)
+        for rows, q in self._features.batches(examples, learning=False):
+            binary = is_binary(s) and is_binary_block(q)
+            s.counts[WIDTH] = max(int(s.counts[WIDTH]), q.width)
+            s = storage.reserve(s, len(q.sq), len(self._features), binary, len(q.indices), q.width)
+            append_block(s, self._kernel, *q, lo[rows], hi[rows])
+        own = slice(first, int(s.counts[SLOTS]))
+        s.ids[own] = ids
+        s.g[own] -= margins - b
+        violates = np.where(s.y[own] > 0, s.g[own] > top, s.g[own] < bottom)
+        s.lo[own][violates] = s.hi[own][violates] = 0.0
+        s.up[own], s.down[own] = penalties(s.alpha[own], s.lo[own], s.hi[own])
+        return s

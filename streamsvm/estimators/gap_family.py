@@ -1,0 +1,388 @@
+"""LASVM-G and its relatives, online support vector machines without a bias; see `online.gap` for the algorithms."""
+
+import datetime
+
+from streamsvm.core import arguments
+from streamsvm.core.expansion import GAP, REPROCESSED
+from streamsvm.estimators.classifier import OnlineSVM
+from streamsvm.online import gap
+from streamsvm.online.cccp import sparsify
+from streamsvm.online.finish import WithoutBias, finish_without_bias
+
+DEFAULT_RAMP_S = -1.0
+
+
+class GapSVM(OnlineSVM):
+    """What LASVM-G, LASVM-NC, LASVM-I and FULL share."""
+
+    _learn_example = staticmethod(gap.learn_example)
+    _learn_block = staticmethod(gap.learn_block)
+    _rule: gap.Rule
+
+    def _set_rule(
+        self,
+        steps: str,
+        clean_every: int = 0,
+        max_non_sv: int = 0,
+        ramp: int = gap.CONVEX,
+        ramp_s: float = DEFAULT_RAMP_S,
+        ramp_warmup: int = 0,
+    ) -> None:
+        if steps not in ("pair", "single"):
+            raise ValueError(f'steps={steps!r} must be "pair" or "single"')
+        arguments.require_count("max_non_sv", max_non_sv, 0)
+        arguments.require_at_most_1("ramp_s", ramp_s)
+        arguments.require_count("ramp_warmup", ramp_warmup, 0)
+        self._rule = gap.Rule(
+            tau=float(self.tol),
+            joint=steps == "pair",
+            clean_every=clean_every,
+            max_non_sv=int(max_non_sv),
+            ramp=ramp,
+            ramp_s=float(ramp_s),
+            ramp_warmup=int(ramp_warmup),
+        )
+
+    @property
+    def bias(self) -> float:
+        """The constant term of the decision function, which is always 0."""
+        return 0.0
+
+    @property
+    def _problem(self) -> WithoutBias:
+        return WithoutBias()
+
+    @property
+    def gap(self) -> float:
+        """The primal-dual gap of the problem over the members: the objective is at most this far from its optimum.
+
+        The objective is 1/2 ||w||² plus the sum of C_i times each member's loss.  It grows with `C` and with the number
+        of members, and so does the gap.  `finish` closes it.
+        """
+        return float(self._expansion.losses[GAP])
+
+    @property
+    def delta(self) -> float:
+        """The largest violation among the members: how far a gradient points out of its box; 0 if none does."""
+        return max(0.0, WithoutBias().violation(self._expansion))
+
+    @property
+    def n_reprocess(self) -> int:
+        """Number of steps on members that learning has taken, without those of new examples and of `finish`."""
+        return int(self._expansion.counts[REPROCESSED])
+
+    @property
+    def _members_to_keep(self) -> int | None:
+        return self._rule.max_non_sv if self._rule.clean_every else None
+
+    def finish(self, tol: float | None = None) -> None:
+        """Optimise over the members until none of them violates by more than `tol`.
+
+        Call it after the stream, or now and then.  Members that have become useless leave, except in `FullSVM`.
+        Learning may go on.
+
+        Parameters
+        ----------
+        tol
+            Tolerance; default: the model's own.
+        """
+        tol = self.tol if tol is None else tol
+        arguments.require_positive("tol", tol)
+        steps = self._solve(lambda s: finish_without_bias(s, self._kernel, tol, self._members_to_keep))
+        self._warn_unless_reached(tol, WithoutBias().violation(self._expansion), steps)
+
+    def sparsify(self, ramp_s: float | None = None, tol: float | None = None) -> None:
+        """Finish, then give up the support vectors that the ramp loss does not need.
+
+        On noisy data this removes half of the support vectors or more at the same accuracy.  Models that learned with a
+        ramp lose some too.  Learning may go on.  What was given up does not come back: `save` first.
+
+        Parameters
+        ----------
+        ramp_s
+            Where the ramp begins; at most 1, useful from -1 to 0; default: the model's own, or -1 if it has none.
+        tol
+            Tolerance; default: the model's own.
+
+        Raises
+        ------
+        ValueError
+            If a parameter is out of its range.
+
+        Notes
+        -----
+        This is the concave-convex procedure (CCCP): members with y f(x) < `ramp_s` get the box of the ramp's concave
+        part, the model is optimised again, and so on until nothing changes.
+
+        Examples
+        --------
+        >>> from river import datasets
+        >>> from streamsvm import LASVMG
+        >>> model = LASVMG(C=10)
+        >>> for x, y in datasets.Bananas().take(1000):
+        ...     model.learn_one(x, y)
+        >>> before = model.n_support
+        >>> model.sparsify()
+        >>> model.n_support < 0.8 * before
+        True
+        """
+        ramp_s = getattr(self, "ramp_s", DEFAULT_RAMP_S) if ramp_s is None else ramp_s
+        tol = self.tol if tol is None else tol
+        arguments.require_at_most_1("ramp_s", ramp_s)
+        arguments.require_positive("tol", tol)
+        steps = self._solve(lambda s: sparsify(s, self._kernel, tol, self._members_to_keep, float(ramp_s)))
+        self._warn_unless_reached(tol, WithoutBias().violation(self._expansion), steps)
+
+
+class LASVMG(GapSVM):
+    """LASVM-G: an online kernel support vector machine that works until the primal-dual gap is small.
+
+    Every example joins the model and takes a step.  Then the members that violate most are re-balanced until the
+    primal-dual gap is no larger than the noise in it.  Now and then, the members with coefficient 0 that are farthest
+    from mattering are forgotten.  LASVM-G does more work for each example than `LASVM`, and needs `finish` less.
+
+    There is no bias: f(x) goes to 0 far away from all examples.  Use it with the RBF kernel or with centred features.
+    For the linear kernel on features far from 0, use `LASVM`.
+
+    Parameters
+    ----------
+    C, kernel, gamma, degree, coef0, pos_weight, tol, budget, on_budget, window, cache_mb, device
+        As in `LASVM`.
+    clean_every
+        Number of new members after which useless ones are forgotten; at least 1.
+    max_non_sv
+        Number of members with coefficient 0 that stay then, as candidates for support vectors; at least 0.
+    steps
+        ``"pair"``: a step moves two members.  ``"single"``: it moves one, as in the paper; the result is the same,
+        after many more steps if `C` is large.
+
+    Raises
+    ------
+    ValueError
+        If a parameter is out of its range; the message names it.
+
+    References
+    ----------
+    [^1]: Ertekin, S., Bottou, L., Giles, C. L., 2011. Nonconvex online support vector machines. IEEE Transactions on
+    Pattern Analysis and Machine Intelligence 33(2), 368-381.
+
+    Examples
+    --------
+    >>> from river import datasets, evaluate, metrics
+    >>> from streamsvm import LASVMG, WarmupScaler
+    >>> model = WarmupScaler() | LASVMG(C=10, gamma=1.0)
+    >>> evaluate.progressive_val_score(datasets.Bananas().take(2000), model, metrics.Accuracy())
+    Accuracy: ...%
+    """
+
+    def __init__(
+        self,
+        C: float = 1.0,
+        kernel: str = "rbf",
+        *,
+        gamma: float = 1.0,
+        degree: int = 3,
+        coef0: float = 0.0,
+        pos_weight: float = 1.0,
+        tol: float = 1e-3,
+        budget: int | None = None,
+        on_budget: str = "remove",
+        window: int | datetime.timedelta | None = None,
+        cache_mb: float = 256.0,
+        device: str = "cpu",
+        clean_every: int = 300,
+        max_non_sv: int = 300,
+        steps: str = "pair",
+    ) -> None:
+        super().__init__(C, kernel, gamma, degree, coef0, pos_weight, tol, budget, on_budget, window, cache_mb, device)
+        self.clean_every = clean_every
+        self.max_non_sv = max_non_sv
+        self.steps = steps
+        arguments.require_count("clean_every", clean_every, 1)
+        self._set_rule(steps, int(clean_every), max_non_sv)
+
+
+class RampSVM(GapSVM):
+    """What LASVM-NC and LASVM-I share: the parameters of the ramp."""
+
+    _ramp: int
+
+    def __init__(
+        self,
+        C: float = 1.0,
+        kernel: str = "rbf",
+        *,
+        gamma: float = 1.0,
+        degree: int = 3,
+        coef0: float = 0.0,
+        pos_weight: float = 1.0,
+        tol: float = 1e-3,
+        budget: int | None = None,
+        on_budget: str = "remove",
+        window: int | datetime.timedelta | None = None,
+        cache_mb: float = 256.0,
+        device: str = "cpu",
+        clean_every: int = 300,
+        max_non_sv: int = 300,
+        steps: str = "pair",
+        ramp_s: float = DEFAULT_RAMP_S,
+        ramp_warmup: int = 300,
+    ) -> None:
+        super().__init__(C, kernel, gamma, degree, coef0, pos_weight, tol, budget, on_budget, window, cache_mb, device)
+        self.clean_every = clean_every
+        self.max_non_sv = max_non_sv
+        self.steps = steps
+        self.ramp_s = ramp_s
+        self.ramp_warmup = ramp_warmup
+        arguments.require_count("clean_every", clean_every, 1)
+        self._set_rule(steps, int(clean_every), max_non_sv, self._ramp, ramp_s, ramp_warmup)
+
+
+class LASVMNC(RampSVM):
+    """LASVM-NC: LASVM-G with the ramp loss, which limits the pull of noise.
+
+    If the model puts an example far on the wrong side, y f(x) < `ramp_s`, the example counts as noise: it gets a box in
+    which it does not become a support vector.  On noisy data the model is a fraction of the size of LASVM-G's, at the
+    same accuracy.  On clean data it is the same.  There is no bias: see `LASVMG`.
+
+    Parameters
+    ----------
+    C, kernel, gamma, degree, coef0, pos_weight, tol, budget, on_budget, window, cache_mb, device
+        As in `LASVM`.
+    clean_every, max_non_sv, steps
+        As in `LASVMG`.
+    ramp_s
+        Where the ramp begins: the loss is 1 - y f(x), but at most 1 - ramp_s.  At most 1, useful from -1 to 0.  A lower
+        value is closer to LASVM-G; a higher one costs accuracy.
+    ramp_warmup
+        Number of examples that must have become members before the ramp is active; at least 0.  There must also be
+        support vectors of both classes.
+
+    Raises
+    ------
+    ValueError
+        If a parameter is out of its range; the message names it.
+
+    Notes
+    -----
+    When the concept changes, the first new examples look like noise.  Prefer `LASVMG` then.
+
+    References
+    ----------
+    [^1]: Ertekin, S., Bottou, L., Giles, C. L., 2011. Nonconvex online support vector machines. IEEE Transactions on
+    Pattern Analysis and Machine Intelligence 33(2), 368-381.
+
+    Examples
+    --------
+    >>> from river import datasets
+    >>> from streamsvm import LASVMG, LASVMNC
+    >>> convex, ramp = LASVMG(C=10), LASVMNC(C=10)
+    >>> for x, y in datasets.Bananas().take(2000):
+    ...     convex.learn_one(x, y)
+    ...     ramp.learn_one(x, y)
+    >>> ramp.n_support < 0.8 * convex.n_support
+    True
+    """
+
+    _ramp = gap.CONCAVE
+
+
+class LASVMI(RampSVM):
+    """LASVM-I: LASVM-G that ignores what it knows already and what looks like noise.
+
+    An example on a flat part of the ramp loss, y f(x) > 1 or y f(x) < `ramp_s`, is ignored before any other work.  The
+    model has about as many support vectors as that of `LASVMNC`, and computes the fewest kernel values of all.  There
+    is no bias: see `LASVMG`.
+
+    Parameters
+    ----------
+    C, kernel, gamma, degree, coef0, pos_weight, tol, budget, on_budget, window, cache_mb, device
+        As in `LASVM`.
+    clean_every, max_non_sv, steps
+        As in `LASVMG`.
+    ramp_s, ramp_warmup
+        As in `LASVMNC`.  Examples with y f(x) > 1 are ignored from the start.
+
+    Raises
+    ------
+    ValueError
+        If a parameter is out of its range; the message names it.
+
+    Notes
+    -----
+    When the concept changes, the first new examples look like noise.  Prefer `LASVMG` then.
+
+    References
+    ----------
+    [^1]: Ertekin, S., Bottou, L., Giles, C. L., 2011. Nonconvex online support vector machines. IEEE Transactions on
+    Pattern Analysis and Machine Intelligence 33(2), 368-381.
+
+    Examples
+    --------
+    >>> from river import datasets
+    >>> from streamsvm import LASVMG, LASVMI
+    >>> convex, ignoring = LASVMG(C=10), LASVMI(C=10)
+    >>> for x, y in datasets.Bananas().take(2000):
+    ...     convex.learn_one(x, y)
+    ...     ignoring.learn_one(x, y)
+    >>> ignoring.kernel_evaluations < 0.8 * convex.kernel_evaluations
+    True
+    """
+
+    _ramp = gap.IGNORE
+
+
+class FullSVM(GapSVM):
+    """FULL: LASVM-G that never forgets a member, as a reference for the others.
+
+    Memory and the time for each example grow with the stream unless you set a `budget` or a `window`.  There is no
+    bias: see `LASVMG`.
+
+    Parameters
+    ----------
+    C, kernel, gamma, degree, coef0, pos_weight, tol, budget, on_budget, window, cache_mb, device
+        As in `LASVM`.
+    steps
+        As in `LASVMG`.
+
+    Raises
+    ------
+    ValueError
+        If a parameter is out of its range; the message names it.
+
+    References
+    ----------
+    [^1]: Ertekin, S., Bottou, L., Giles, C. L., 2011. Nonconvex online support vector machines. IEEE Transactions on
+    Pattern Analysis and Machine Intelligence 33(2), 368-381.
+
+    Examples
+    --------
+    >>> from river import datasets
+    >>> from streamsvm import FullSVM
+    >>> model = FullSVM(C=10)
+    >>> for x, y in datasets.Bananas().take(1000):
+    ...     model.learn_one(x, y)
+    >>> model.n_members
+    1000
+    """
+
+    def __init__(
+        self,
+        C: float = 1.0,
+        kernel: str = "rbf",
+        *,
+        gamma: float = 1.0,
+        degree: int = 3,
+        coef0: float = 0.0,
+        pos_weight: float = 1.0,
+        tol: float = 1e-3,
+        budget: int | None = None,
+        on_budget: str = "remove",
+        window: int | datetime.timedelta | None = None,
+        cache_mb: float = 256.0,
+        device: str = "cpu",
+        steps: str = "pair",
+    ) -> None:
+        super().__init__(C, kernel, gamma, degree, coef0, pos_weight, tol, budget, on_budget, window, cache_mb, device)
+        self.steps = steps
+        self._set_rule(steps)

@@ -1,0 +1,180 @@
+"""LASVM, the online support vector machine with a bias; see `online.lasvm` for the algorithm."""
+
+import datetime
+import math
+
+import numpy as np
+
+from streamsvm.core import arguments
+from streamsvm.estimators.classifier import OnlineSVM
+from streamsvm.online import lasvm
+from streamsvm.online.finish import WithBias, finish
+
+DEFAULT_DELTA_MAX = 2.0  # An example then enters the expansion if y f(x) < 2: the margin is 2 wide.
+SLACK = 0.5  # See `lasvm.Rule`; from 0.25 to 1 the error on banana is within 0.25 points of a batch solution.
+
+
+class LASVM(OnlineSVM):
+    """LASVM: an online kernel support vector machine.
+
+    LASVM goes through the stream once.  An example that violates the margin joins the model, and a few steps of
+    sequential minimal optimisation re-balance the coefficients.  Members that have become useless leave.  After one
+    pass and `finish`, the model is about as accurate as a support vector machine trained on all the data.
+
+    Scale the features first, with a scaler that stops moving, such as `streamsvm.WarmupScaler`.  The model stores
+    examples: a scaler that keeps drifting would move new examples away from the stored ones.
+
+    Parameters
+    ----------
+    C
+        Largest coefficient of one example: how much an example on the wrong side may count.  Positive, at most 1e15.
+    kernel
+        ``"rbf"``: exp(-gamma ||x-z||²); ``"linear"``: ``<x, z>``; ``"poly"``: ``(gamma <x, z> + coef0)^degree``;
+        ``"sigmoid"``: ``tanh(gamma <x, z> + coef0)``.
+    gamma
+        Factor in the kernel; positive.  With ``"rbf"``, a larger gamma means a narrower kernel.
+    degree
+        Degree of the polynomial kernel; at most 1000.
+    coef0
+        Constant of the polynomial and sigmoid kernels.
+    pos_weight
+        Factor on `C` for examples of the positive class; positive.  Use more than 1 if that class is rare.
+    tol
+        Tolerance, positive.  `finish` stops when no pair of members violates the optimality conditions by more.
+    budget
+        Largest number of members, at least 3; default: as many as the data need.  When it is reached, a twentieth of
+        the members leaves before the next example is learned: members with coefficient 0 first, then support vectors as
+        `on_budget` says.  Each class keeps at least a tenth of the budget.
+    on_budget
+        What happens to a support vector that leaves.  ``"remove"``: the model forgets the ones farthest on the wrong
+        side, as `forget` would.  ``"project"``: it gives their coefficients and boxes to the nearest members of their
+        class.  ``"merge"`` (RBF and linear kernels only): it mostly takes those with the smallest coefficients, and
+        replaces each and its nearest neighbour by one member in between.
+    window
+        How long an example stays.  A number: for that many more examples, whether these became members or not.  A
+        `datetime.timedelta`: for that long; then each example needs a time `t`, and one that comes too late is not
+        kept.  Default: for ever.
+    cache_mb
+        Memory for cached kernel rows, in megabytes; positive.  It changes the speed, never the result.
+    device
+        Where `learn_many` and the prediction of many examples compute kernel values.  ``"cpu"``; ``"cuda"``: on a GPU,
+        which needs CuPy (https://cupy.dev); ``"auto"``: on a GPU if there is one and the work is worth it.  Results
+        from a GPU differ by rounding in single precision.  If the GPU fails, a warning says so and the CPU takes over.
+    reprocess
+        How many optimisation steps follow each example.  ``"adaptive"``: at least one, and more until the largest
+        violation is at most `delta_max`.  A number: exactly that many (the paper uses 1), and more only if `delta_max`
+        is given too.
+    delta_max
+        Largest violation that may remain after an example; positive; default: 2 if `reprocess` is adaptive, otherwise
+        any.  A smaller value is more exact and slower.
+
+    Raises
+    ------
+    ValueError
+        If a parameter is out of its range; the message names it.
+
+    Notes
+    -----
+    **Ids.**  Every example has an id, and `support_ids` tells by it which examples the model rests on.
+    Without an `id`, an example gets `next_id`: one more than the largest id so far.  An example with the id of a member
+    replaces that member, as a correction does.  The same example again, with the same label and weight, changes
+    nothing.
+
+    **Budgets.**  With ``"remove"``, the model is exactly that of its remaining members.  With ``"project"`` and
+    ``"merge"`` it sums up everything learned, which is better if the concept is stable.  If the concept changes, add a
+    `window`.  A member that others have joined is as old as the oldest of them and leaves as a whole.  The ids of the
+    others are gone: they cannot be forgotten one by one.
+
+    **Windows.**  Up to a fiftieth of a window leaves early, so that many members leave at once.  A class that no longer
+    occurs is dropped.
+
+    **Precision and threads.**  Features are stored in single precision.  Use a model from one thread at a time:
+    predicting uses its scratch memory.
+
+    References
+    ----------
+    [^1]: Bordes, A., Ertekin, S., Weston, J., Bottou, L., 2005. Fast kernel classifiers with online and active
+    learning. Journal of Machine Learning Research 6, 1579-1619.
+
+    Examples
+    --------
+    >>> from river import datasets, evaluate, metrics
+    >>> from streamsvm import LASVM, WarmupScaler
+    >>> model = WarmupScaler() | LASVM(C=10, gamma=1.0)
+    >>> evaluate.progressive_val_score(datasets.Bananas().take(2000), model, metrics.Accuracy())
+    Accuracy: ...%
+
+    The last step of the pipeline is the classifier:
+
+    >>> svm = model["LASVM"]
+    >>> svm.n_seen, svm.n_support < 700
+    (2000, True)
+    >>> svm.finish()
+    >>> svm.delta <= svm.tol
+    True
+    """
+
+    _learn_example = staticmethod(lasvm.learn_example)
+    _learn_block = staticmethod(lasvm.learn_block)
+
+    def __init__(
+        self,
+        C: float = 1.0,
+        kernel: str = "rbf",
+        *,
+        gamma: float = 1.0,
+        degree: int = 3,
+        coef0: float = 0.0,
+        pos_weight: float = 1.0,
+        tol: float = 1e-3,
+        budget: int | None = None,
+        on_budget: str = "remove",
+        window: int | datetime.timedelta | None = None,
+        cache_mb: float = 256.0,
+        device: str = "cpu",
+        reprocess: str | int = "adaptive",
+        delta_max: float | None = None,
+    ) -> None:
+        super().__init__(C, kernel, gamma, degree, coef0, pos_weight, tol, budget, on_budget, window, cache_mb, device)
+        self.reprocess = reprocess
+        self.delta_max = delta_max
+        self._rule = _rule(tol, reprocess, delta_max)
+
+    @property
+    def bias(self) -> float:
+        """The constant term b of the decision function f(x)."""
+        return lasvm.midpoint(self._expansion.counts, self._expansion.extremes)
+
+    @property
+    def _problem(self) -> WithBias:
+        return WithBias()
+
+    @property
+    def delta(self) -> float:
+        """The largest violation among the members: the gap between the gradients of a pair; 0 if no pair violates."""
+        return max(0.0, float(lasvm.delta(self._expansion)))
+
+    def finish(self, tol: float | None = None) -> None:
+        """Optimise over the members until no pair of them violates by more than `tol`.
+
+        Call it after the stream, or now and then.  Members that have become useless leave.  Learning may go on.
+
+        Parameters
+        ----------
+        tol
+            Tolerance; default: the model's own.
+        """
+        tol = self.tol if tol is None else tol
+        arguments.require_positive("tol", tol)
+        steps = self._solve(lambda s: finish(s, self._kernel, tol))
+        self._warn_unless_reached(tol, lasvm.delta(self._expansion), steps)
+
+
+def _rule(tol: float, reprocess: str | int, delta_max: float | None) -> lasvm.Rule:
+    if delta_max is not None:
+        arguments.require_positive("delta_max", delta_max)
+    if reprocess == "adaptive":
+        return lasvm.Rule(float(tol), -1, DEFAULT_DELTA_MAX if delta_max is None else float(delta_max), SLACK)
+    if isinstance(reprocess, int | np.integer) and not isinstance(reprocess, bool) and 0 <= reprocess < 2**63:
+        return lasvm.Rule(float(tol), int(reprocess), math.inf if delta_max is None else float(delta_max), 0.0)
+    raise ValueError(f'reprocess={reprocess!r} must be "adaptive" or a number of steps, from 0 to 2**63 - 1')

@@ -1,0 +1,356 @@
+"""How examples come into a model: one at a time or in blocks, within its budget and window.
+
+`learn_many` gives what a loop of `learn_one` gives, bit for bit.  Compiled code learns a whole part of a block at once.
+A part ends where a member has to leave first: one that grows too old, one too many, or one whose id an example takes.
+"""
+
+import datetime
+import math
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from streamsvm.core import arguments, storage
+from streamsvm.core.blocks import Queries
+from streamsvm.core.expansion import SLOTS, Expansion, is_binary
+from streamsvm.estimators.inputs import n_rows
+from streamsvm.estimators.model import n_learned, no_margins
+from streamsvm.estimators.prediction import Prediction
+from streamsvm.online import arrival, bounded
+
+AT_LEAST = 16  # With a budget, prepare this many examples together,
+EXPECTED = 2  # or this many for each member that there is still room for.
+
+NO_SLOTS = np.empty(0, np.int64)
+
+# The kernel values of a part of a block with an expansion, if they are known already; see `online.arrival`.
+ValuesOf = Callable[[Expansion, slice], tuple[np.ndarray, np.ndarray, bool]]
+
+
+class Examples(NamedTuple):
+    """A block of examples to learn.
+
+    `own_ids` says whether the user gave the ids.  `born` holds each example's number, or its time.
+    """
+
+    q: Queries
+    lo: np.ndarray
+    hi: np.ndarray
+    ids: np.ndarray
+    own_ids: bool
+    born: np.ndarray
+
+    def part(self, t: int, end: int) -> "Examples":
+        """The examples from t on, before `end`."""
+        own = slice(t, end)
+        return Examples(self.q.part(t, end), self.lo[own], self.hi[own], self.ids[own], self.own_ids, self.born[own])
+
+
+class Learning(Prediction):
+    """Learning.
+
+    An algorithm names two compiled functions of one signature, `learn_example` and `learn_block` (see `online.lasvm`),
+    and makes their rule.
+    """
+
+    _learn_example: Callable[..., int]
+    _learn_block: Callable[..., int]
+    _rule: tuple
+
+    # ----------------------------------------------------------------------------------------------------- one example
+
+    def learn_one(
+        self, x: dict, y: Any, w: float = 1.0, id: int | None = None, t: datetime.datetime | None = None
+    ) -> None:
+        """Learn one example.
+
+        Parameters
+        ----------
+        x
+            Features by name.  A missing feature counts as 0.
+        y
+            Label: True or False, 1 or 0, 1 or -1.
+        w
+            Weight, a factor on the example's `C`; at least 0.  An example of weight 0 is left out.
+        id
+            64-bit integer that names the example; default: `next_id`.  If a member has this id, the example replaces
+            it, as a correction does.  If the two are equal in features, label and weight, the model stays as it is.
+        t
+            Time of the example, needed if the `window` is a time span.  A time without a zone counts as UTC.
+
+        Raises
+        ------
+        ValueError, TypeError
+            If a feature is not a finite number, or if the label, the weight, the id or the time is invalid.  The model
+            then stays as it was.
+
+        Notes
+        -----
+        An interruption (Ctrl-C) leaves a model that has learned the example completely, or not at all.
+        """
+        positive = arguments.label_of(y)
+        box = arguments.box_of(self.C, w, self.pos_weight if positive else 1.0)
+        number = self._number_of(id)
+        born, now = self._age_of(t)
+        if self._window and now - born >= self._window.span:  # The example came too late to be kept.
+            box, born = 0.0, now
+        columns, values = self._features.example(x, learning=True)
+        lo, hi = (0.0, box) if positive else (-box, 0.0)
+        leaving = NO_SLOTS if id is None else self._replaced(number, lo, hi, lambda: _compressed(columns, values))
+        is_due = self._is_due(now)
+        if is_due or len(leaving):  # No member leaves for an example that is refused afterwards.
+            self._require_learnable(x, values)
+        learned = (self._n_seen + 1, number, len(self._features.columns), born, now)
+        before, margin = self._members, no_margins(1)
+        try:
+            self._forget_slots(leaving)
+            if is_due:
+                self._make_way(now)
+            status = self._learn_values(columns, values, (lo, hi, number, born, id is not None), margin)
+            if status == arrival.LEARNED:
+                self._note(*learned)
+        except BaseException:
+            if n_learned(margin):
+                self._note(*learned)
+            self._recover(before, n_learned(margin))
+            raise
+        if status != arrival.LEARNED:
+            raise self._too_large(x) if status == arrival.NOT_FINITE else self._overflow(self._n_seen)
+
+    def _learn_values(self, columns: np.ndarray, values: np.ndarray, example: tuple, margin: np.ndarray) -> int:
+        """Learn one example unless it is refused; return the status of its arrival."""
+        given = (self._kernel, self._rule, columns, values, *example, self._sigmoid, margin)
+        if len(self._features.columns) > len(self._expansion.member_indices):
+            self._make_room(values, is_binary(self._expansion))  # If the example is refused, its storage stays.
+        status = self._learn_example(self._in_room, *given)
+        if status == arrival.NO_ROOM:
+            ones = bool(np.isin(values.astype(np.float32), (0.0, 1.0)).all())  # as they will be stored
+            self._make_room(values, is_binary(self._expansion) and ones)
+            status = self._learn_example(self._in_room, *given)
+        return status
+
+    def _make_room(self, values: np.ndarray, binary: bool) -> None:
+        nnz = int(np.count_nonzero(values))
+        self._expansion = storage.reserve(self._expansion, 1, len(self._features), binary, nnz, 0)
+
+    # --------------------------------------------------------------------------------------------------------- a batch
+
+    def learn_many(self, X: Any, y: Any, w: Any = None, ids: Any = None, t: Any = None) -> None:
+        """Learn a batch of examples in sequence.  The result is that of a loop of `learn_one`, bit for bit.
+
+        Parameters
+        ----------
+        X
+            Examples as rows: a pandas, polars or other dataframe (features by column name), a 2-D array or a SciPy
+            sparse matrix (features named 0, 1, 2, ...), or a list of dicts.
+        y
+            Labels, one for each row.
+        w
+            Weights: one number for all rows, or one for each; default: 1.
+        ids
+            Ids, one for each row, as for `learn_one`; default: numbers from `next_id` on.
+        t
+            Times: one datetime for all rows, or one for each; needed if the `window` is a time span.
+
+        Raises
+        ------
+        ValueError, TypeError
+            If a feature is not a finite number, a label is invalid, or lengths differ.  The blocks of rows before the
+            block with the fault have then been learned.
+
+        Notes
+        -----
+        After an interruption (Ctrl-C), `n_seen` tells how many examples have been learned.
+        """
+        self._learn_many(X, y, w, ids, t)
+
+    def _learn_many(self, X: Any, y: Any, w: Any, ids: Any, t: Any = None) -> np.ndarray:
+        n = n_rows(X)
+        self._y_name = getattr(y, "name", None)
+        positive = arguments.labels_of(X, y, n)
+        lo, hi, born = self._boxes_of(positive, arguments.weights_of(w, n), self._ages_of(t, n))
+        numbers = self._next_ids(n) if ids is None else arguments.ids_of(ids, n)
+        margins = np.empty(n)
+        for rows, q in self._features.batches(X, learning=True):
+            self._require_kernel(rows.start, q.sq)
+            block = Examples(q, lo[rows], hi[rows], numbers[rows], ids is not None, born[rows])
+            self._learn_queries(block, margins[rows], self._features.growth)
+        return margins
+
+    def _number_of(self, id: Any) -> int:
+        """The id of the next example, given or not."""
+        if id is not None:
+            return arguments.id_of(id)
+        arguments.require_ids_left(self._next_id, 1)
+        return self._next_id
+
+    def _next_ids(self, n: int) -> np.ndarray:
+        return arguments.next_ids(self._next_id, n)
+
+    def _boxes_of(
+        self, positive: np.ndarray, weights: np.ndarray, born: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """The boxes and ages of the next examples.  The box is empty if the example came too late for the window."""
+        box = arguments.boxes_of(self.C, weights, np.where(positive, self.pos_weight, 1.0))
+        if self._window:
+            now = self._window.now(born)
+            too_late = now - born >= self._window.span
+            box, born = np.where(too_late, 0.0, box), np.where(too_late, now, born)
+        return np.where(positive, 0.0, -box), np.where(positive, box, 0.0), born
+
+    # --------------------------------------------------------------------------------------------------------- a block
+
+    def _learn_queries(
+        self,
+        block: Examples,
+        margins: np.ndarray,
+        growth: np.ndarray | None = None,
+        values_of: ValuesOf | None = None,
+        counts: bool = True,
+    ) -> None:
+        """Learn a block.
+
+        Parameters
+        ----------
+        block
+            The examples.
+        margins
+            Receives each example's margin before it was learned; NaN means that it has not been learned.
+        growth
+            Number of columns after each example; default: as many as before.
+        values_of
+            Gives the kernel values of a part of the block with the slots, if they are known.
+        counts
+            Whether the examples count in `n_seen`.
+        """
+        now = self._window.now(block.born) if self._window else block.born
+        n_seen, n_kept = self._n_seen, self._features.n_kept
+        largest = np.maximum.accumulate(block.ids)
+        returning, done = self._returning(block), 0
+        margins[:] = math.nan
+
+        def note(done: int, n: int) -> int:
+            """Note that the examples from `done` on, before the n-th, have been learned."""
+            if n > done:
+                seen = (n_seen + n, int(largest[n - 1])) if counts else (n_seen, -1)
+                n_columns = n_kept if growth is None else int(growth[n - 1])
+                self._note(*seen, n_columns, int(block.born[done:n].min()), int(now[n - 1]))
+            return n
+
+        while done < len(margins):
+            before = self._members
+            try:
+                if done in returning:
+                    self._forget_slots(self._replaced_by(block, done))
+                self._make_way(int(now[done]))
+                end = done + self._fitting(block.born[done:], now[done:])
+                end = self._until_replaced(block, done, end, returning)
+                n = self._learn_part(block.part(done, end), margins[done:end], done, values_of)
+                done = note(done, done + n)
+            except BaseException:
+                n = note(done, done + n_learned(margins[done:])) - done
+                self._recover(before, n)
+                raise
+
+    def _learn_part(self, part: Examples, margins: np.ndarray, first: int, values_of: ValuesOf | None) -> int:
+        """Learn a part of a block as far as there is room; return the number of examples learned."""
+        self._expansion = arrival.make_room(self._expansion, part.q, len(self._features))
+        if values_of is None:
+            products = (*self._evaluator.products(self._expansion, part.q), False)
+        else:
+            products = values_of(self._expansion, slice(first, first + len(margins)))
+        limit = bounded.FAR if self.budget is None else int(self.budget)
+        given = (*part.q, part.lo, part.hi, part.ids, part.born, part.own_ids, *products, self._sigmoid, limit)
+        return self._learn_block(self._in_room, self._kernel, self._rule, *given, margins)
+
+    # ------------------------------------------------------------------------------------------------- ids that return
+
+    def _replaced(
+        self, number: int, lo: float, hi: float, features: Callable[[], tuple[np.ndarray, np.ndarray]]
+    ) -> np.ndarray:
+        """The slots of the members that an example replaces: those with its id, unless the one member is equal to it.
+
+        An example with an empty box is not kept, and replaces no member.
+        """
+        if not lo < hi:
+            return NO_SLOTS
+        s, n = self._expansion, int(self._expansion.counts[SLOTS])
+        slots = np.flatnonzero((s.ids[:n] == number) & (s.y[:n] != 0))
+        if len(slots) == 1:
+            i = int(slots[0])
+            same_box = (s.y[i] > 0) == (hi > 0.0) and s.hi[i] - s.lo[i] == hi - lo
+            if same_box and storage.is_stored(s, i, *features()):
+                return NO_SLOTS
+        return slots
+
+    def _replaced_by(self, block: Examples, t: int) -> np.ndarray:
+        """The slots of the members that the t-th example of a block replaces."""
+        own = slice(block.q.indptr[t], block.q.indptr[t + 1])
+        features = block.q.indices[own], block.q.values[own]
+        return self._replaced(int(block.ids[t]), block.lo[t], block.hi[t], lambda: features)
+
+    def _returning(self, block: Examples) -> np.ndarray:
+        """The places in a block of the examples whose id a member has, or an earlier example of the block."""
+        if not block.own_ids:
+            return NO_SLOTS
+        again = np.isin(block.ids, self._expansion.ids[storage.live_slots(self._expansion)])
+        _, first = np.unique(block.ids, return_index=True)
+        again[np.setdiff1d(np.arange(len(again)), first)] = True
+        return np.flatnonzero(again)
+
+    def _until_replaced(self, block: Examples, t: int, end: int, returning: np.ndarray) -> int:
+        """The end of the part that begins with the t-th example of a block: before one that replaces a member.
+
+        An example also ends the part if its id occurs in it.  Which members it replaces is only known afterwards.
+        """
+        for i in returning[(returning > t) & (returning < end)].tolist():
+            if (block.ids[t:i] == block.ids[i]).any() or len(self._replaced_by(block, i)):
+                return i
+        return end
+
+    # ------------------------------------------------------------------------------------------------ bounded streams
+
+    def _age_of(self, t: Any) -> tuple[int, int]:
+        """The number or time of the next example, and the largest so far with it."""
+        if self._window is None:
+            return self._n_seen, self._n_seen
+        born = arguments.time_of(t) if self._window.by_time else self._n_seen
+        return born, max(born, self._window.latest)
+
+    def _ages_of(self, t: Any, n: int) -> np.ndarray:
+        """The numbers or times of the next examples."""
+        if self._window and self._window.by_time:
+            return arguments.times_of(t, n)
+        return np.arange(self._n_seen, self._n_seen + n)
+
+    def _is_due(self, now: int) -> bool:
+        """Whether members may have to leave before the next example."""
+        too_many = self.budget is not None and storage.n_members(self._expansion) >= self.budget
+        return too_many or (self._window is not None and now >= self._window.due)
+
+    def _make_way(self, now: int) -> None:
+        """Before an example is learned: let the members that are too old leave, then some more at the budget."""
+        engine = (self._kernel, self._problem, self.tol)
+        if self._window and now >= self._window.due:
+            self._expansion = self._window.forget_old(self._expansion, *engine, now)
+            self._window.look(self._expansion)
+        if self.budget is not None and storage.n_members(self._expansion) >= self.budget:
+            bounds = (int(self.budget), self.on_budget, len(self._features))
+            self._expansion = bounded.reduce_members(self._expansion, *engine, *bounds)
+
+    def _fitting(self, born: np.ndarray, now: np.ndarray) -> int:
+        """How many of these examples to prepare: until a member may be too old, or there may be too many."""
+        n = self._window.lasts(born, now) if self._window else len(born)
+        if self.budget is None:
+            return n
+        return min(n, max(AT_LEAST, EXPECTED * (int(self.budget) - storage.n_members(self._expansion))))
+
+
+def _compressed(columns: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The features of one example as an expansion stores them: non-zero, in single precision, in order."""
+    with np.errstate(over="ignore"):
+        single = values.astype(np.float32)
+    order = np.argsort(columns)
+    order = order[single[order] != 0.0]
+    return columns[order], single[order]

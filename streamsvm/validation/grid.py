@@ -1,0 +1,151 @@
+"""The outcome of a search on a grid."""
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from streamsvm.batch import SmoothSVM, smo
+from streamsvm.validation.results import DIGITS, Result, frame
+
+NO_SCORE = (
+    "no setting has a score, because the metric is not defined on some of the folds; use larger or stratified folds, "
+    "or the metric over all tests: result.score(metric) of each cell"
+)
+
+
+@dataclass(frozen=True, eq=False)
+class Cell:
+    """One setting of the grid.
+
+    Attributes
+    ----------
+    C, gamma
+        The setting.
+    score
+        Mean of the metric over the splits.
+    spread
+        Standard deviation of the metric over the splits.
+    result
+        The cross-validation: decision values, other metrics, costs and each fold's status.
+    """
+
+    C: float
+    gamma: float
+    score: float
+    spread: float
+    result: Result
+
+    def __repr__(self) -> str:
+        return (
+            f"Cell(C={self.C:g}, gamma={self.gamma:g}, score={self.score:.4f}, spread={self.spread:.4f}, "
+            f"{len(self.result.per_fold)} splits)"
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Search:
+    """The outcome of a search on a grid.
+
+    Attributes
+    ----------
+    Cs, gammas
+        The grid's values, ascending.
+    table
+        The cells: all values of gamma for the first C, then those for the second C, and so on.
+    greater_is_better
+        Whether a larger value of the metric is better.
+    solution
+        The model of the best cell, trained on all examples: a `Solution` of the batch solver, or a `SmoothSVM`.  None
+        with ``refit=False``, or if no cell has a score.
+    warm_start, seeding
+        Where the trainings started; the `result` of a cell has its own choice.
+    seconds
+        Wall-clock time of the whole search.
+    """
+
+    Cs: list[float]
+    gammas: list[float]
+    table: list[Cell]
+    greater_is_better: bool
+    solution: smo.Solution | SmoothSVM | None
+    warm_start: str
+    seeding: str
+    seconds: float
+
+    def __repr__(self) -> str:
+        has_scores = not np.isnan(self.scores).all()
+        return (
+            f"Search({len(self.table)} cells, best={self.best if has_scores else None}, status={dict(self.status)}, "
+            f"seconds={self.seconds:.3f})\nscores, a row for each C and a column for each gamma:\n"
+            + np.array2string(self.scores, precision=4, threshold=200, edgeitems=4, max_line_width=100)
+        )
+
+    def to_frame(self) -> Any:
+        """A pandas data frame with a row for each cell.
+
+        Its columns are C, gamma, score, spread, iterations, kernel_evaluations and seconds.
+
+        Raises
+        ------
+        ImportError
+            If pandas is not installed.
+        """
+        columns = {name: [getattr(cell, name) for cell in self.table] for name in ("C", "gamma", "score", "spread")}
+        costs = ("iterations", "kernel_evaluations", "seconds")
+        return frame(columns | {name: [getattr(cell.result, name) for cell in self.table] for name in costs})
+
+    @property
+    def best(self) -> Cell:
+        """The cell with the best score; of equal ones, that of the smallest C and then of the smallest gamma.
+
+        Raises
+        ------
+        ValueError
+            If no cell has a score.
+        """
+        return best_of(self.table, self.greater_is_better)
+
+    @property
+    def scores(self) -> np.ndarray:
+        """The mean score of each C and gamma, (len(Cs), len(gammas))."""
+        return np.array([cell.score for cell in self.table]).reshape(len(self.Cs), len(self.gammas))
+
+    @property
+    def status(self) -> Counter[str]:
+        """Why the solver stopped, with the number of folds of all cells for each reason; see `Fold`."""
+        return Counter(status for cell in self.table for status in cell.result.status)
+
+    @property
+    def iterations(self) -> int:
+        """Pair steps of all trainings except that of `solution`."""
+        return sum(cell.result.iterations for cell in self.table)
+
+    @property
+    def kernel_evaluations(self) -> int:
+        """Kernel values computed for all trainings except that of `solution`."""
+        return sum(cell.result.kernel_evaluations for cell in self.table)
+
+
+def cell_of(C: float, gamma: float, result: Result, metric: Any) -> Cell:
+    """The cell of a setting, from its cross-validation."""
+    scores = result.scores(metric)
+    return Cell(C, gamma, float(scores.mean()), float(scores.std()), result)
+
+
+def best_of(table: list[Cell], greater: bool) -> Cell:
+    """The first cell with the best score; a cell without a score is never better.
+
+    Scores are rounded first.  The same fold scores in another order have a mean with other last digits, and these must
+    not decide.
+
+    Raises
+    ------
+    ValueError
+        If no cell has a score.
+    """
+    if all(np.isnan(cell.score) for cell in table):
+        raise ValueError(NO_SCORE)
+    sign = 1.0 if greater else -1.0
+    return max(table, key=lambda cell: -np.inf if np.isnan(cell.score) else round(sign * cell.score, DIGITS))

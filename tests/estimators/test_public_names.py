@@ -1,0 +1,136 @@
+"""The names and signatures that others rely on: they may be added to, and not changed."""
+
+import importlib
+import inspect
+
+import pytest
+
+import streamsvm
+from streamsvm import LASVM, LASVMG, LASVMI, LASVMNC, FullSVM, OneVsRest
+from streamsvm.estimators.learners import ALGORITHMS
+from streamsvm.sklearn_api import LASVMClassifier
+
+NAMES = {
+    "streamsvm": ["LASVM", "LASVMG", "LASVMNC", "LASVMI", "FullSVM", "OneVsRest", "WarmupScaler", "warmup"],
+    "streamsvm.active": [
+        "ActiveLearner",
+        "label_pool",
+        "RandomSelection",
+        "GradientSelection",
+        "ActiveSelection",
+        "AutoActiveSelection",
+        "MaxLabels",
+    ],
+    "streamsvm.metrics": ["PRBEP"],
+    "streamsvm.sklearn_api": ["LASVMClassifier"],
+}
+METHODS = {  # by name: its parameters, those that must come first, with their defaults
+    "learn_one": "x, y, w=1.0, id=None, t=None",
+    "predict_one": "x",
+    "predict_proba_one": "x",
+    "decision_function_one": "x",
+    "learn_many": "X, y, w=None, ids=None, t=None",
+    "predict_many": "X",
+    "predict_proba_many": "X",
+    "decision_function_many": "X",
+    "finish": "tol=None",
+    "forget": "ids",
+    "relabel": "ids, y",
+    "digest": "",
+    "save": "path",
+    "load": "path",
+    "to_bytes": "",
+    "from_bytes": "data",
+}
+PROPERTIES = ["n_support", "n_members", "support_ids", "dual_coef", "bias", "kernel_evaluations", "n_seen", "next_id"]
+COMMON = {  # after C and kernel, by keyword only
+    "gamma": 1.0,
+    "degree": 3,
+    "coef0": 0.0,
+    "pos_weight": 1.0,
+    "tol": 1e-3,
+    "budget": None,
+    "on_budget": "remove",
+    "window": None,
+    "cache_mb": 256.0,
+    "device": "cpu",
+}
+LEARNERS = [LASVM, LASVMG, LASVMNC, LASVMI, FullSVM]
+
+
+def shown(method, n):
+    """The first n parameters of a method after self, as they are written."""
+    parameters = [p for p in inspect.signature(method).parameters.values() if p.name not in ("self", "kwargs")]
+    plain = [p.replace(annotation=p.empty, kind=p.POSITIONAL_OR_KEYWORD) for p in parameters[:n]]
+    assert all(p.default is not p.empty for p in parameters[n:])
+    return ", ".join(map(str, plain))
+
+
+@pytest.mark.parametrize("module", NAMES)
+def test_every_name_is_there(module):
+    found = importlib.import_module(module)
+    assert [name for name in NAMES[module] if not hasattr(found, name)] == []
+    assert set(getattr(found, "__all__", NAMES[module])) >= set(NAMES[module])
+
+
+def test_everything_that_is_exported_exists():
+    for module in ("streamsvm", "streamsvm.active", "streamsvm.metrics"):
+        found = importlib.import_module(module)
+        assert [name for name in found.__all__ if not hasattr(found, name)] == []
+        assert sorted(set(found.__all__)) == sorted(found.__all__)
+
+
+@pytest.mark.parametrize("learner", [*LEARNERS, OneVsRest])
+def test_methods(learner):
+    for name, expected in METHODS.items():
+        n = len(expected.split(", ")) if expected else 0
+        assert shown(getattr(learner, name), n) == expected, name
+    for name in PROPERTIES:
+        assert isinstance(inspect.getattr_static(learner, name), property), name
+    if learner is not LASVM:  # its problem has a bias, for which there is no ramp
+        assert shown(learner.sparsify, 2) == "ramp_s=None, tol=None"
+
+
+@pytest.mark.parametrize("learner", LEARNERS)
+def test_parameters_of_a_learner(learner):
+    parameters = list(inspect.signature(learner).parameters.values())
+    assert [(p.name, p.default) for p in parameters[:2]] == [("C", 1.0), ("kernel", "rbf")]
+    assert {p.kind for p in parameters[:2]} == {inspect.Parameter.POSITIONAL_OR_KEYWORD}
+    assert {p.kind for p in parameters[2:]} == {inspect.Parameter.KEYWORD_ONLY}
+    assert [(p.name, p.default) for p in parameters[2:12]] == list(COMMON.items())
+    assert not {"tau", "seed", "weights", "sample_weight"} & {p.name for p in parameters}
+
+
+def test_several_classes_take_a_learner():
+    assert list(inspect.signature(OneVsRest).parameters) == ["model", "classes"]
+
+
+def test_the_table_of_algorithms():
+    assert {"lasvm": LASVM, "lasvm-g": LASVMG, "lasvm-nc": LASVMNC, "lasvm-i": LASVMI, "full": FullSVM} == ALGORITHMS
+
+
+def test_the_scikit_learn_front():
+    parameters = inspect.signature(LASVMClassifier).parameters
+    assert next(iter(parameters.values())).default == "lasvm"
+    assert "tol" in parameters
+    for name in ("fit", "partial_fit"):
+        assert "sample_weight" in inspect.signature(getattr(LASVMClassifier, name)).parameters
+
+
+def test_one_word_for_one_idea_in_active_learning():
+    """A quota of labels is max_labels, or a share of the stream; weights are sample_weight; a budget is of members."""
+    active = importlib.import_module("streamsvm.active")
+    assert list(inspect.signature(active.MaxLabels).parameters) == ["max_labels"]
+    assert list(inspect.signature(active.ActiveLearner).parameters) == ["model", "share", "explore", "seed"]
+    assert "sample_weight" in inspect.signature(active.label_pool).parameters
+    for name in active.__all__:
+        found = getattr(active, name)
+        if inspect.isclass(found) or inspect.isfunction(found):
+            assert not {"budget", "weights", "tau", "w"} & set(inspect.signature(found).parameters), name
+
+
+@pytest.mark.parametrize("name", streamsvm.__all__)
+def test_every_public_name_has_an_example(name):
+    found = getattr(streamsvm, name)
+    if name not in ("SnapshotError", "warmup"):
+        assert ">>>" in found.__doc__
