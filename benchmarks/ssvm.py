@@ -69,7 +69,7 @@ def anew(task: Task, kernel: str, solver: str) -> Method:
     def method(X: np.ndarray, y: np.ndarray, splits: folds.Folds) -> Outcome:
         f, steps = np.full(len(y), np.nan), 0
         for train, test in splits:
-            model = SmoothSVM(task.C, kernel, task.gamma, solver=solver).fit(X[train], y[train])
+            model = SmoothSVM(task.C, kernel, gamma=task.gamma, solver=solver).fit(X[train], y[train])
             f[test] = model.decision_function(X[test])
             steps += model.n_iter_
         return Outcome(f, steps)
@@ -81,7 +81,7 @@ def from_full(task: Task, kernel: str, solver: str) -> Method:
     """All folds from the model of all examples."""
 
     def method(X: np.ndarray, y: np.ndarray, splits: folds.Folds) -> Outcome:
-        model = SmoothSVM(task.C, kernel, task.gamma, solver=solver)
+        model = SmoothSVM(task.C, kernel, gamma=task.gamma, solver=solver)
         result = cross_validate(model, X, y, folds=splits)
         copied = sum(part.start == "copied" for part in result.per_fold)
         return Outcome(result.decision_values, result.iterations, copied, result.first.seconds)
@@ -162,7 +162,7 @@ def compare(task: Task, kernel: str, kind: str, folder: Path | None, options: ar
             run.turn()
     reference = runs[REFERENCE].outcome
     assert reference is not None
-    full = SmoothSVM(task.C, kernel, task.gamma).fit(X, y)
+    full = SmoothSVM(task.C, kernel, gamma=task.gamma).fit(X, y)
     name = "leave-one-out" if kind == "loo" else f"{kind} folds"
     p = (X.shape[1] if kernel == "linear" else len(y)) + 1
     print(
@@ -242,8 +242,8 @@ def show_drift(folder: Path | None, picture: Path | None) -> None:
     rows, curves = [], []
     for kernel in ("linear", "rbf"):
         for C in COSTS:
-            prepared = SmoothSVM(C, kernel, task.gamma).prepare(X, y)
-            model = SmoothSVM(C, kernel, task.gamma).fit(X, y)
+            prepared = SmoothSVM(C, kernel, gamma=task.gamma).prepare(X, y)
+            model = SmoothSVM(C, kernel, gamma=task.gamma).fit(X, y)
             support = np.isin(np.arange(len(y)), model.support_)
             for name, system in (("I", InverseOfH), ("II", InverseOnS)):
                 errors, refreshed = drift(system, prepared.problem.D, support)

@@ -18,7 +18,7 @@ from streamsvm.connectors.settings.loading import load
 from streamsvm.connectors.settings.sections import SECTIONS
 
 ROOT = Path(__file__).parents[1]
-WRAPPED = {"crossval.md"}  # the site wraps what its commands print
+WRAPPED = {"crossval.md", "estimates.md"}  # the site wraps their long lines
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 
 
@@ -44,14 +44,15 @@ def outputs():
     return found
 
 
-NUMBER = re.compile(r"(\d+(?:\.\d+)?(?:e[+-]?\d+)?)")
+NUMBER = re.compile(r"(\d+(?:,\d{3})*(?:\.\d+)?(?:e[+-]?\d+)?)")
 
 
 def is_printed(expected, printed):
     """Whether two texts are equal but for rounding: a processor may decide an example or two in another way."""
     pairs = list(zip(NUMBER.split(expected.strip()), NUMBER.split(printed.strip()), strict=False))
     numbers, texts = pairs[1::2], pairs[::2]
-    close = all(math.isclose(float(a), float(b), rel_tol=0.02, abs_tol=0.02) for a, b in numbers)
+    values = [[float(number.replace(",", "")) for number in pair] for pair in numbers]
+    close = all(math.isclose(a, b, rel_tol=0.02, abs_tol=0.02) for a, b in values)
     return len(NUMBER.split(expected)) == len(NUMBER.split(printed)) and close and all(a == b for a, b in texts)
 
 
@@ -87,6 +88,29 @@ def test_another_number_or_text_is_noticed():
     assert not is_printed("Accuracy: 89.53%", "Accuracy: 85.53%")
     assert not is_printed("Accuracy: 89.53%", "ROCAUC: 89.53%")
     assert not is_printed("Accuracy: 89.53%", "Accuracy: 89.53%\nROCAUC: 95.22%")
+
+
+def test_the_first_round_prints_what_the_page_says(tmp_path, monkeypatch, capsys):
+    page = (ROOT / "docs" / "daemon.md").read_text(encoding="utf-8")
+    data, settings, session = (
+        re.search(rf"^```{language}\n(.*?)^```", page, re.DOTALL | re.MULTILINE)[1]
+        for language in ("python", "toml", "console")
+    )
+    monkeypatch.chdir(tmp_path)
+    exec(data, {})
+    Path("app.toml").write_text(settings)
+    commands = re.findall(r"^\$ streamsvm (.*)\n((?:[^$].*\n)*)", session, re.MULTILINE)
+    assert len(commands) >= 5
+    for command, shown in commands:
+        assert cli.main(command.split()) == 0
+        printed = capsys.readouterr().out
+        assert is_printed(without_time(shown), without_time(printed)), f"{command} prints\n{printed}"
+
+
+def without_time(text):
+    """What a command prints, without seconds and digests."""
+    text = re.sub(r"^model digest of .*\n", "", text, flags=re.MULTILINE)
+    return re.sub(r" +[\d.]+  [0-9a-f]{12}$", "", text, flags=re.MULTILINE)
 
 
 @pytest.mark.parametrize(("page", "line", "text"), blocks("json"))

@@ -44,8 +44,8 @@ CONNECTORS = [
 
 # Third-party packages that only these rooms or files may import.
 RESERVED = {
-    "numba": {"core/_jit", "core/_simd"},
-    "llvmlite": {"core/_simd"},
+    "numba": {"core/_jit", "core/_reference", "core/_simd"},
+    "llvmlite": {"core/_jit", "core/_reference", "core/_simd"},
     "cupy": {"core/device/gpu"},
     "river": {"active", "validation", "estimators", "preprocessing", "metrics", "connectors"},
     "sklearn": {"sklearn_api"},

@@ -1,7 +1,7 @@
 """Files as events or labelled examples: CSV, JSON lines, LIBSVM format and npz.
 
-Events come out as the bytes that `wire` describes, in file order; from all formats but npz in constant memory.
-Everything that is wrong with a file raises `FileError`, which names the line and the column.
+Events come out as the JSON that `codec` describes, in file order.  All formats but npz are read in constant memory.  A
+`FileError` says what is wrong with a file, with the line and the column.
 """
 
 import csv
@@ -35,27 +35,27 @@ SUFFIXES = {
 }
 
 _MAX_LINE = 16 << 20  # characters
-_MOST_INFLATED, _SMALL = 100, 1 << 28  # times the compressed bytes, and bytes, that an array of an npz file may have
+_MOST_INFLATED, _SMALL = 100, 1 << 28  # an array of an npz file: times its compressed bytes, plus these bytes
 
 _MEANINGS = {f"{number:g}": meaning for number, meaning in LABELS.items()}
 
-Located = Iterator[tuple[str, dict[str, Any]]]  # where an event stands in its file, for messages; and its fields
+Located = Iterator[tuple[str, dict[str, Any]]]  # the place of an event, for messages, and its fields
 
 
 @dataclass
 class Columns:
-    """What the columns of a file mean.
+    """The meaning of a file's columns.
 
     Parameters
     ----------
     label
-        Column (CSV) or field (flat JSON lines) of the label; None: events have no label.
+        Column (CSV) or field (flat JSON lines) of the label; default None: events have no label.
     id
-        Column or field of the id; None: ids are ``NAME:LINE``.
+        Column or field of the id; default None: ids are ``NAME:LINE``.
     positive
-        Label of the positive class, all others being negative; None: labels are two of 0/1, -1/+1, true/false.
+        Label of the positive class; all others are negative.  Default None: labels are 0/1, -1/+1 or true/false.
     group
-        Column or field that says whose an example is; it is no feature.
+        Column or field of the group that an example belongs to, such as a person; default None.  It is not a feature.
     """
 
     label: str | None = None
@@ -67,12 +67,12 @@ class Columns:
 
     @property
     def special(self) -> dict[str, str]:
-        """The columns that are no features, by their part in an event."""
+        """The columns that are not features, by their part in an event."""
         parts = {"id": self.id, "y": self.label, "group": self.group}
         return {part: name for part, name in parts.items() if name is not None}
 
     def to_bool(self, label: Any, where: str) -> bool:
-        """Read a label: numbers compare by value, so that +1 is 1.0; refuse a third one unless `positive` is given."""
+        """Read a label.  Numbers compare by value: +1 is 1.0.  A third label is refused unless `positive` is given."""
         text = _canonical(label)
         if self.positive is not None:
             is_positive = text == _canonical(self.positive)
@@ -82,13 +82,13 @@ class Columns:
         known = _MEANINGS.get(text)
         if known is None or len(self._seen) > 2:
             raise FileError(
-                f"{where}: label {str(label)!r} makes this no stream of 0/1, -1/+1 or true/false; "
-                f"say which label is the positive one, as in --positive {label} if it is this one"
+                f"{where}: label {str(label)!r} is not one of two labels 0/1, -1/+1 or true/false; "
+                f"name the positive label, as in --positive {label}"
             )
         return known
 
     def check_positive(self, path: Path) -> None:
-        """Refuse a file in which the positive label never occurred: it is probably misspelled."""
+        """Refuse a file without the positive label, which is probably misspelled."""
         if self.positive is not None and not self._found_positive:
             raise FileError(f"{path}: no record has the label {self.positive!r} given as --positive")
 
@@ -101,14 +101,14 @@ def read_events(path: Path, file_format: str = "auto", columns: Columns | None =
     path
         The file.
     file_format
-        A key of `FORMATS`, or "auto": by the file's suffix.
+        A key of `FORMATS`; default "auto": by the file's suffix.
     columns
-        What the columns mean.
+        The meaning of the columns.
 
     Raises
     ------
     FileError
-        If the format is unknown, at the first line that is wrong, or at the end if no label was the positive one.
+        If the format is unknown, if a line is wrong, or, at the end, if no label was the positive one.
     OSError
         If the file cannot be read.
     """
@@ -117,7 +117,7 @@ def read_events(path: Path, file_format: str = "auto", columns: Columns | None =
 
 
 class Example(NamedTuple):
-    """A labelled event, and whose it is if the columns say where that stands."""
+    """A labelled event, and its group or None."""
 
     event: Event
     group: str | None
@@ -134,7 +134,7 @@ def read_examples(path: Path, file_format: str = "auto", columns: Columns | None
     Raises
     ------
     FileError, OSError
-        As by `read_events`; and if an example has no label.
+        As for `read_events`, and if an example has no label.
     """
     columns = columns or Columns()
     for where, fields, _, event in _checked(path, file_format, columns):
@@ -144,7 +144,7 @@ def read_examples(path: Path, file_format: str = "auto", columns: Columns | None
 
 
 def _checked(path: Path, file_format: str, columns: Columns) -> Iterator[tuple[str, dict[str, Any], bytes, Event]]:
-    """Where an event stands, its fields, its bytes, and what they are read as."""
+    """For each event: its place, its fields, its bytes, and what the codec reads."""
     codec = Codec()
     try:
         for where, fields in FORMATS[_format(path, file_format)](path, columns):
@@ -162,7 +162,7 @@ def _checked(path: Path, file_format: str, columns: Columns) -> Iterator[tuple[s
 def _format(path: Path, file_format: str) -> str:
     chosen = SUFFIXES.get(path.suffix.lower(), file_format) if file_format == "auto" else file_format
     if chosen not in FORMATS:
-        raise FileError(f"{path}: the suffix {path.suffix!r} tells no format; name one of {', '.join(FORMATS)}")
+        raise FileError(f"{path}: the suffix {path.suffix!r} belongs to no format; name one of {', '.join(FORMATS)}")
     return chosen
 
 
@@ -186,12 +186,12 @@ def _number(text: str, where: str) -> float:
 
 
 def _lines(file: TextIO, path: Path) -> Iterator[str]:
-    """The lines of a file; what has none of bounded length is another kind of file."""
+    """The lines of a file; a very long line means that the file is of another kind."""
     number = 0
     while line := file.readline(_MAX_LINE + 1):
         number += 1
         if len(line) > _MAX_LINE:
-            raise FileError(f"{path}, line {number}: it is longer than {_MAX_LINE} characters")
+            raise FileError(f"{path}, line {number}: the line is longer than {_MAX_LINE} characters")
         yield line
 
 
@@ -203,7 +203,7 @@ def _read_csv(path: Path, columns: Columns) -> Located:
         rows = csv.reader(_lines(file, path))
         header = next(rows, [])
         _check_header(path, header, columns)
-        for row in filter(None, rows):  # an empty line has no columns at all
+        for row in filter(None, rows):  # csv gives [] for an empty line
             where = f"{path}, line {rows.line_num}"
             if len(row) != len(header):
                 raise FileError(f"{where}: {len(row)} columns, but the header has {len(header)}")
@@ -236,7 +236,7 @@ def _from_row(cells: dict[str, str], where: str, columns: Columns, default_id: s
 
 
 def _read_jsonl(path: Path, columns: Columns) -> Located:
-    """Lines that already are events keep their id and label; others are flat objects of features, label and id."""
+    """Read events, which keep their ids and labels, or flat objects of features, label and id."""
     with open(path, encoding="utf-8") as file:
         for number, line in enumerate(_lines(file, path), 1):
             if not line.strip():
@@ -254,7 +254,7 @@ def _read_jsonl(path: Path, columns: Columns) -> Located:
 
 
 def parse_object(line: str, where: str) -> dict[str, Any]:
-    """The JSON object that a line is; FileError, which says where, if it is none."""
+    """The JSON object in a line; FileError, with the place, if there is none."""
     try:
         fields = json.loads(line)
     except (ValueError, RecursionError) as error:
@@ -304,7 +304,7 @@ def _pair(pair: str, where: str) -> tuple[str, float]:
 
 def _refuse_columns(path: Path, columns: Columns) -> None:
     if columns.special:
-        raise FileError(f"{path}: columns of label, id and group can be chosen in CSV and JSON lines only")
+        raise FileError(f"{path}: only CSV and JSON lines have columns for label, id and group")
 
 
 # --- npz --------------------------------------------------------------------------------------------------------------
@@ -345,17 +345,19 @@ def _load_arrays(path: Path) -> dict[str, np.ndarray]:
 
 
 def _load_array(file: zipfile.ZipFile, name: str) -> np.ndarray:
-    """An array of the archive, whose shape is compared with the bytes before there is memory for it."""
+    """An array of the archive.  Its shape is compared with its bytes before memory is taken for it."""
     info = file.getinfo(f"{name}.npy")
     if info.file_size > _MOST_INFLATED * info.compress_size + _SMALL:
-        raise ValueError(f"{name} is compressed from {info.file_size} to {info.compress_size} bytes; store it unpacked")
+        raise ValueError(
+            f"{name} is compressed from {info.file_size} to {info.compress_size} bytes; do not compress it"
+        )
     with file.open(info) as member:
         major, _ = np.lib.format.read_magic(member)
         read_header = np.lib.format.read_array_header_1_0 if major == 1 else np.lib.format.read_array_header_2_0
         shape, _, dtype = read_header(member)
         n_bytes, there = math.prod(shape) * dtype.itemsize, info.file_size - member.tell()
     if dtype.hasobject or n_bytes != there or min(shape, default=0) < 0:
-        raise ValueError(f"{name} is {dtype} of shape {shape}, which takes {n_bytes} bytes, and has {there}")
+        raise ValueError(f"{name} is {dtype} of shape {shape}: this takes {n_bytes} bytes, but the file has {there}")
     with file.open(info) as member:
         return np.asarray(np.lib.format.read_array(member, allow_pickle=False))
 
@@ -370,7 +372,7 @@ def _csr_rows(path: Path, arrays: dict[str, np.ndarray]) -> Iterator[dict[str, f
         or indptr[-1] != len(data)
         or (indptr[1:] < indptr[:-1]).any()
     ):
-        raise FileError(f"{path}: data, indices and indptr do not fit together")
+        raise FileError(f"{path}: data, indices and indptr are not those of a CSR matrix")
     for start, stop in pairwise(indptr.tolist()):
         yield dict(zip(map(str, indices[start:stop].tolist()), data[start:stop].tolist(), strict=True))
 

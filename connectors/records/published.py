@@ -137,7 +137,7 @@ class Publisher:
         slot = 1 - place.slot
         chunks = [blob[start : start + self._chunk_bytes] for start in range(0, len(blob), self._chunk_bytes)]
         if len(chunks) > MAX_CHUNKS:
-            raise TooLarge(f"the blob has {len(blob)} bytes; at most {MAX_CHUNKS * self._chunk_bytes} can be published")
+            raise TooLarge(f"blob has {len(blob)} bytes; at most {MAX_CHUNKS * self._chunk_bytes} can be published")
         manifest = _write_manifest(name, slot, len(chunks), blob, meta)
         self._produce(partition, [(f"{name}/{slot}/{number}", chunk) for number, chunk in enumerate(chunks)])
         self._produce(partition, [(f"{name}/manifest", manifest)])

@@ -6,7 +6,6 @@ import platform
 from http import HTTPStatus
 
 from prometheus_client import ProcessCollector
-from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
 
 from streamsvm import __version__
 
@@ -15,6 +14,8 @@ from .http import Handler, HTTPServer, Limits, is_own_name
 from .metrics import Metrics
 
 logger = logging.getLogger(__name__)
+
+_EXPOSITION = "text/plain; version=0.0.4; charset=utf-8"  # the content type of `Metrics.render`
 
 
 class StatusServer:
@@ -114,7 +115,7 @@ class _Handler(Handler):
             logger.exception("a request for /metrics failed")
             self._answer(HTTPStatus.INTERNAL_SERVER_ERROR, f"the metrics failed: {type(error).__name__}\n")
         else:
-            self._answer(HTTPStatus.OK, text, CONTENT_TYPE_PLAIN_0_0_4)
+            self._answer(HTTPStatus.OK, text, _EXPOSITION)
 
     def do_HEAD(self) -> None:  # noqa: N802
         self.do_GET()

@@ -1,7 +1,4 @@
-"""The models that a scorer predicts with: which there are, which of them an event is for, and how newer ones come.
-
-Members of a committee are unpacked before they are put in the place of older ones, and have made a prediction by then.
-"""
+"""The models that a scorer predicts with: how they arrive, and which of them predict an event."""
 
 import re
 from collections import OrderedDict
@@ -32,14 +29,14 @@ class Member(NamedTuple):
 
 
 class Committee:
-    """The models that predict an event together, by the means of their margins and of their probabilities.
+    """Models that predict an event together: by the means of their margins and of their probabilities.
 
-    A single one predicts as if it were alone; none predict what a model predicts that has learned nothing.
+    A committee without members predicts as a model that has learned nothing.
 
     Attributes
     ----------
     version : ModelVersion
-        The members' sum: how many lessons they have had, of how many records, all together.
+        The sums of the members' lessons and of their offsets.
     """
 
     def __init__(self, members: Sequence[Member]) -> None:
@@ -73,26 +70,26 @@ NOBODY = Committee([])
 
 
 class Models(Protocol):
-    """Which models there are, and which of them an event is for."""
+    """The models in use, and the choice of those that predict an event."""
 
     def __bool__(self) -> bool:
-        """Whether there is any."""
+        """Whether any model is in use."""
 
     def knows(self, name: str) -> bool:
-        """Whether a snapshot of this name can be one of them."""
+        """Whether a model of this name can be one of these."""
 
     def put(self, snapshot: Snapshot, member: Member) -> None:
-        """Take a model in the place of an older one."""
+        """Put a model into use, in the place of an older one of its name."""
 
     def drop(self, name: str) -> None:
-        """Do without a model that was withdrawn."""
+        """Remove a model that was withdrawn."""
 
     def choose(self, key: bytes | None) -> Committee:
-        """Those for an event with this record key."""
+        """The committee for an event with this record key."""
 
 
 class PartitionModels:
-    """One model for each partition of the trainers; all of them are a committee for all events."""
+    """One model for each partition of the trainers; all of them predict every event."""
 
     def __init__(self) -> None:
         self._members: dict[int, Member] = {}
@@ -122,15 +119,15 @@ class PartitionModels:
 class KeyModels:
     """One model for each record key.
 
-    All of them are in memory as they were published, with 2 kB of bookkeeping each; the most recently used are also
-    unpacked, which takes twice that memory again and at least 15 kB.
+    All models stay in memory as they were published, with 2 kB of bookkeeping each.  The most recently used ones are
+    also unpacked, which takes twice that memory again, and at least 15 kB.
 
     Parameters
     ----------
     max_unpacked
-        How many stay unpacked.
+        How many models stay unpacked.
     device
-        Where they compute.
+        The device that they compute on; default "cpu".
     """
 
     def __init__(self, max_unpacked: int, device: str = "cpu") -> None:
@@ -167,30 +164,30 @@ class KeyModels:
 
 
 def unpack(snapshot: Snapshot, device: str = "cpu") -> Member:
-    """A model that was published, ready to predict on this device.
+    """A published model, ready to predict on this device.
 
     Raises
     ------
     ValueError
-        If it cannot be used.
+        If the snapshot is damaged, or its manifest is wrong.
     """
     manifest = snapshot.manifest
     offset, created = manifest.get("offset"), manifest.get("created")
     if not isinstance(offset, int) or not isinstance(created, int | float):
-        raise ValueError(f"offset and created must be numbers in its manifest, got {offset!r:.60} and {created!r:.60}")
+        raise ValueError(f"its manifest has offset={offset!r:.60} and created={created!r:.60}, which must be numbers")
     model, scaler, _ = unpack_model(snapshot.blob, device)
     return Member(model, scaler, ModelVersion(manifest["ver"], offset), created)
 
 
 class ModelTopic:
-    """Follows the topic of models, in all its partitions and from its beginning.
+    """Reads the topic of models, all its partitions, from its beginning.
 
     Attributes
     ----------
     arrived : dict
-        The newest snapshot, or the withdrawal, of each name of which one was read, and none taken from here since.
+        The newest snapshot or withdrawal of each name, until the scorer takes it from here.
     refused : int
-        What was of no use.
+        Number of records that were of no use.
     """
 
     def __init__(self, log: Transport, topic: str) -> None:
@@ -205,26 +202,26 @@ class ModelTopic:
         return self._shelf.refused
 
     def follow(self) -> None:
-        """Begin to read, as soon as there is the topic."""
+        """Begin to read, if the topic exists by now."""
         if not self._ends:
             self._ends = self._log.end_offsets(self._topic)
             for number, start in self._log.start_offsets(self._topic).items():
                 self._log.seek(self._topic, number, start)
 
     def check_positions(self) -> None:
-        """After the log has refused a position: begin again, where there is something else by now."""
+        """After the log has refused a position: read partitions again whose records were replaced."""
         ends = self._log.end_offsets(self._topic)
         for number, start in self._log.start_offsets(self._topic).items():
             if number in self._ends and not start <= self._log.position(self._topic, number) <= ends[number]:
                 self._log.seek(self._topic, number, start)
 
     def put(self, record: Record) -> None:
-        """Take a record."""
+        """Take a record of the topic."""
         found = self._shelf.put(record)
         if found is not None:
             self.arrived[found.name] = found
 
     @property
     def is_read(self) -> bool:
-        """Whether everything was read that there was at the beginning."""
+        """Whether every record that the topic had at the beginning was read."""
         return all(self._log.position(self._topic, number) >= end for number, end in self._ends.items())

@@ -1,14 +1,13 @@
-"""The scorer: predict events with the newest published models, and learn nothing.
+"""The scorer: it predicts events with the newest published models, and learns nothing.
 
-Scorers share the events among them in a consumer group of their own, ``ID-score``, and each follows the whole topic of
-models.  They have no state but their offsets: what was predicted is flushed before its offsets are committed, so every
-event is predicted at least once, and readers tell repetitions by ``src``.  A repetition may be by a newer model.
+Scorers share the events in their own consumer group, ``ID-score``; each reads the whole topic of models.  Their only
+state is their offsets.  A scorer flushes its predictions before it commits the offsets of the events, so every event is
+predicted at least once.  Readers recognise repetitions by ``src``; a repetition may come from a newer model.
 
-A scorer takes no share of the events before it has read all models that there are, and there is one at least.
-Afterwards it takes newer ones between two batches, each after it was unpacked and has made a prediction; one that fails
-is refused, and the one before it goes on.
+A scorer waits for its first models before it takes a share of the events.  Later it replaces models between two
+batches.  It unpacks a new model and lets it predict once; if that fails, it refuses the model and keeps the old one.
 
-Records that are no events are counted and passed over: it is the trainer that puts them aside.
+A scorer counts bad records and passes over them.  The trainer writes the dead letters.
 """
 
 import functools
@@ -35,9 +34,9 @@ from .committee import Committee, KeyModels, Models, ModelTopic, PartitionModels
 logger = logging.getLogger(__name__)
 
 _POLL_RECORDS = 500
-_LOADED_RECORDS = 16  # of nearly a megabyte each
-_SWAP_SECONDS = 0.01  # events wait no longer than this for models to be unpacked, or for the one that takes longer
-_LOADING_SECONDS = 1.0  # likewise at the beginning, when no event waits
+_LOADED_RECORDS = 16  # a record of a model may have nearly a megabyte
+_SWAP_SECONDS = 0.01  # for unpacking models while events wait; the last one may take longer
+_LOADING_SECONDS = 1.0  # for the same at the beginning, when no event waits
 _TELEMETRY_SECONDS = 1.0
 _FROM_THE_START = (
     "streamsvm_records_total",
@@ -50,7 +49,7 @@ _FROM_THE_START = (
 
 
 def run(settings: Settings, stop: Stop = lambda: False, device: str = "cpu") -> int:
-    """Predict the events of a configuration; see `Scorer`.
+    """Run a scorer.
 
     Parameters
     ----------
@@ -59,7 +58,7 @@ def run(settings: Settings, stop: Stop = lambda: False, device: str = "cpu") -> 
     stop
         Asked between batches; the scorer ends cleanly once it says True.
     device
-        Where batches are predicted: see `streamsvm.LASVM`.
+        The device that predicts batches, as for `streamsvm.LASVM`; default "cpu".
 
     Returns
     -------
@@ -71,21 +70,21 @@ def run(settings: Settings, stop: Stop = lambda: False, device: str = "cpu") -> 
     ConfigError
         If the configuration names no topic of models.
     TopicMismatch
-        If there is no such topic or, for a scorer that does not follow, no model in it.
+        If the topic does not exist, or if it has no model and the scorer does not follow it.
     AlreadyInUse
         If another scorer writes to the same embedded log.
     LogCorruption, OffsetOutOfRange
         If the log cannot be used.
     AccessDenied, Unavailable, OutputsLost, TakenOver
-        By a log that is elsewhere.
+        If a Kafka cluster refuses the scorer, does not answer, or gave its partitions to another one.
     """
     if not settings.log.model:
-        raise ConfigError(["log.model = '': a scorer needs the topic on which the trainers publish their models"])
+        raise ConfigError(["log.model = '': name the topic on which the trainers publish their models"])
     return operate(functools.partial(Scorer, device=device), settings, stop, f"{settings.group.id}-score") or 0
 
 
 class Request(NamedTuple):
-    """An event, and what predicts it."""
+    """An event, and the committee that predicts it."""
 
     record: Record
     event: Event
@@ -100,13 +99,13 @@ class Scorer:
     settings
         The configuration.
     log
-        Where events and models come from, and predictions go.
+        Has events and models, and takes predictions.
     stop
         Asked between batches; the scorer ends cleanly once it says True.
     health, metrics
-        What is shown while it runs.
+        Show how the scorer is.
     device
-        Where batches are predicted.
+        The device that predicts batches.
     """
 
     def __init__(
@@ -131,12 +130,12 @@ class Scorer:
         self._inputs: dict[int, Input] = {}
         self._next: dict[int, int] = {}  # offset of the next event to predict, by partition
         self._committed: dict[int, int] = {}
-        self._ends: dict[int, int] = {}  # of the events, at the beginning
+        self._ends: dict[int, int] = {}  # of the topic of events, at the beginning
         self._n_predicted = 0
         self._n_unsaved = 0
         self._saved_at = self._looked_at = time.monotonic()
-        self._n_refused = 0  # snapshots, as far as the metrics know
-        self._cannot_read: str | None = None  # and why
+        self._n_refused = 0  # models, as far as the metrics know
+        self._cannot_read: str | None = None  # the reason
         self._cannot_write: str | None = None
         self._is_busy = True  # the last cycle had something to do
         metrics.begin(*_FROM_THE_START)
@@ -144,7 +143,7 @@ class Scorer:
             metrics.begin("streamsvm_bad_records_total", reason=reason)
 
     def run(self) -> int:
-        """Predict what was not predicted before, to the end of the log or until stopped; return the number."""
+        """Predict the new events, to the end of the log or until stopped; return their number."""
         settings = self._settings
         topics.check(settings, topics.of_scorers(settings.log))
         self._ends = self._log.end_offsets(settings.log.topic)
@@ -165,7 +164,7 @@ class Scorer:
     # --- models -------------------------------------------------------------------------------------------------------
 
     def _load(self) -> None:
-        """Wait until the newest models are in use, and there is one at least."""
+        """Wait until the newest models are in use, at least one."""
         settings, topic = self._settings, self._settings.log.model
         waits_for = f"reading the models of topic {topic!r}"
         while not self._stop():
@@ -181,13 +180,13 @@ class Scorer:
                 return
             if not settings.daemon.follow:
                 raise TopicMismatch(
-                    f"topic {topic!r} has no model for daemon.per = {settings.daemon.per!r}, and with "
-                    "daemon.follow = false none is waited for"
+                    f"topic {topic!r} has no model for daemon.per = {settings.daemon.per!r}; a scorer waits for one "
+                    "only if daemon.follow = true"
                 )
             waits_for = f"no model has been published yet on topic {topic!r} for daemon.per = {settings.daemon.per!r}"
 
     def _swap(self, seconds: float) -> None:
-        """Take models that have arrived, for so long."""
+        """Put newer models into use, for about `seconds`."""
         until = time.perf_counter() + seconds
         while self._topic.arrived:
             name = next(iter(self._topic.arrived))
@@ -206,7 +205,7 @@ class Scorer:
             member = unpack(snapshot, self._device)
         except ValueError as error:
             self._metrics.add("streamsvm_refused_snapshots_total")
-            logger.warning("refusing version %d of model %r, and keeping the one before: %s", version, name, error)
+            logger.warning("refusing version %d of model %r and keeping the old one: %s", version, name, error)
             return
         self._models.put(snapshot, member)
         created = member.created
@@ -217,7 +216,7 @@ class Scorer:
     # --- ownership ----------------------------------------------------------------------------------------------------
 
     def assigned(self, partitions: list[int]) -> None:
-        """Go on where the last owner of each partition has left off."""
+        """Take partitions over, from the offsets that their last owners committed."""
         settings, topic = self._settings, self._settings.log.topic
         committed = self._log.committed(topic)
         first = self._ends if settings.daemon.start == "latest" else self._log.start_offsets(topic)
@@ -227,21 +226,19 @@ class Scorer:
             if number in committed:
                 self._committed[number] = committed[number].offset
             self._begin(number, self._committed.get(number, first.get(number, 0)))
-        self._saved_at = (
-            -math.inf
-        )  # commit the beginning soon: the next owner is not to pass over what comes until then
+        self._saved_at = -math.inf  # commit soon, so that the next owner begins here and not at a later end
         self._metrics.add("streamsvm_rebalances_total")
         logger.info("assigned partitions %s", partitions)
 
     def revoked(self, partitions: list[int]) -> None:
         """Hand partitions over."""
         logger.info("revoked partitions %s", partitions)
-        if not self._save() and self._settings.daemon.exactly_once:  # the transaction would count all the same
-            raise Unavailable("partitions are not handed over before the predictions made of them are durable")
+        if not self._save() and self._settings.daemon.exactly_once:  # the open transaction has their predictions
+            raise Unavailable("the partitions are handed over only after their predictions are durable")
         self._drop(partitions)
 
     def lost(self, partitions: list[int]) -> None:
-        """Forget partitions that have another owner by now, who began at the last commit."""
+        """Forget partitions that have another owner by now: it began at the last commit."""
         logger.warning("lost partitions %s", partitions)
         self._drop(partitions)
 
@@ -269,7 +266,7 @@ class Scorer:
     # --- a cycle ------------------------------------------------------------------------------------------------------
 
     def _cycle(self) -> int:
-        """Poll, and predict what came; return the number of records."""
+        """Poll, replace models, predict and commit; return the number of records."""
         self._beat(None if self._inputs else "no partition is assigned")
         events = self._poll(0.0 if self._is_busy else POLL_SECONDS, _POLL_RECORDS)
         self._swap(_SWAP_SECONDS)
@@ -282,7 +279,7 @@ class Scorer:
         return len(events)
 
     def _beat(self, waits_for: str | None) -> None:
-        """Show that the loop is alive, and how it is."""
+        """Show that the loop is alive, and whether it is ready."""
         self._health.heartbeat.beat()
         reason = self._cannot_read or self._cannot_write or waits_for
         if reason:
@@ -293,7 +290,7 @@ class Scorer:
             self._collect()
 
     def _poll(self, timeout: float, limit: int) -> list[Record]:
-        """The events that have come; models are put where they belong."""
+        """The events that have come; models go to the topic's reader."""
         try:
             records = self._log.poll(timeout, limit)
         except PositionRefused as error:
@@ -328,7 +325,7 @@ class Scorer:
         return is_bounded and at_end and not self._is_busy
 
     def _collect(self) -> None:
-        """What is shown once a second."""
+        """Update the metrics."""
         self._looked_at = time.monotonic()
         for number, item in self._inputs.items():
             self._metrics.set("streamsvm_lag_records", item.lag, topic=item.topic, partition=number)
@@ -361,7 +358,7 @@ class Scorer:
         self._metrics.observe("streamsvm_cut_seconds", time.perf_counter() - started)
 
     def _read(self, record: Record) -> Request | None:
-        """An event; None if the record is none."""
+        """The event in a record, and its committee; None for a bad record."""
         try:
             return Request(record, self._codec.decode(record), self._models.choose(record.key))
         except BadRecord as error:
@@ -377,7 +374,7 @@ class Scorer:
         return is_late or self._n_unsaved >= daemon.checkpoint_records
 
     def _save(self) -> bool:
-        """Commit what was predicted, after the predictions have become durable; return False if they have not."""
+        """Flush the predictions, then commit the offsets; return False if the flush failed."""
         offsets = {number: offset for number, offset in self._next.items() if offset != self._committed.get(number)}
         if not offsets:
             return True
@@ -385,7 +382,7 @@ class Scorer:
             self._log.flush()
         except Unavailable as error:
             self._cannot_write = str(error)
-            logger.warning("nothing committed, for predictions are not durable yet: %s", error)
+            logger.warning("nothing is committed: predictions are not durable yet: %s", error)
             return False
         self._log.commit({(self._settings.log.topic, number): Committed(offset) for number, offset in offsets.items()})
         self._committed |= offsets

@@ -24,7 +24,7 @@ _OURS = {  # options that other settings decide
     "enable_auto_commit": "always off",
     "auto_offset_reset": "daemon.start",
 }
-_ENVELOPE_BYTES = 16 << 10  # by which a record may be larger than its value
+ENVELOPE_BYTES = 16 << 10  # by which a record may be larger than its value; a dead letter's headers hold its reason
 
 
 def with_files(given: Mapping[str, Given], folder: Path, problems: list[str]) -> dict[str, Given]:
@@ -55,7 +55,7 @@ def read_section(given: Mapping[str, Given], settings: Settings) -> tuple[dict[s
         transactional_by="daemon.exactly_once" if settings.daemon.exactly_once else "",
     )
     largest = checks.largest_request(values)
-    least = max(settings.limits.dead_letter_bytes, MAX_BYTES) + _ENVELOPE_BYTES
+    least = max(settings.limits.dead_letter_bytes, MAX_BYTES) + ENVELOPE_BYTES
     if largest < least:
         problems.append(
             f"kafka.max_request_size = {largest} must be at least {least}: for the largest dead letter "

@@ -10,6 +10,7 @@ from ..logs.transport import Shape, TopicMismatch
 from ..records.published import CHUNK_BYTES
 from ..records.questions import MAX_QUESTION_BYTES
 from ..runtime.text import plural
+from .kafka_section import ENVELOPE_BYTES
 from .sections import LogSettings, Settings
 
 logger = logging.getLogger(__name__)
@@ -17,7 +18,6 @@ logger = logging.getLogger(__name__)
 REMEDY = "`streamsvm topics CONFIG.toml --create` creates the missing topics"
 
 _DAY_MS = 86_400_000
-_HEADER_BYTES = 16 << 10  # by which a record may be larger than its value; a dead letter's headers hold its reason
 _LETTER_BYTES = 1 << 20  # least max.message.bytes of a dead-letter topic that we create
 
 
@@ -217,8 +217,8 @@ def _policies(log: LogSettings, shapes: Mapping[str, Shape]) -> Iterator[Finding
             yield Finding(
                 Severity.WRONG,
                 name,
-                f"topic {name!r} has cleanup.policy={shape.cleanup}, which keeps only the last record of each key: set "
-                "it to delete",
+                f"topic {name!r} has cleanup.policy={shape.cleanup}, so of each key only the last record stays: set it "
+                "to delete",
             )
 
 
@@ -227,8 +227,8 @@ def _sizes(settings: Settings, shapes: Mapping[str, Shape]) -> Iterator[Finding]
     log = settings.log
     needs = {
         log.dlq: (_largest_letter(settings), "to take a dead letter of limits.dead_letter_kb, with its reason"),
-        log.model: (CHUNK_BYTES + _HEADER_BYTES, "to take a piece of a model"),
-        log.questions: (MAX_QUESTION_BYTES + _HEADER_BYTES, "to take the question about a large event"),
+        log.model: (CHUNK_BYTES + ENVELOPE_BYTES, "to take a piece of a model"),
+        log.questions: (MAX_QUESTION_BYTES + ENVELOPE_BYTES, "to take the question about a large event"),
     }
     for name, (least, purpose) in needs.items():
         size = shapes[name].max_bytes if name in shapes else None
@@ -242,4 +242,4 @@ def _sizes(settings: Settings, shapes: Mapping[str, Shape]) -> Iterator[Finding]
 
 def _largest_letter(settings: Settings) -> int:
     """Bytes of the largest dead letter."""
-    return settings.limits.dead_letter_bytes + _HEADER_BYTES
+    return settings.limits.dead_letter_bytes + ENVELOPE_BYTES

@@ -28,7 +28,7 @@ from .state.state import State
 
 logger = logging.getLogger(__name__)
 
-_UNUSUAL = 3.0  # standard deviations of the warm-up
+_UNUSUAL = 3.0  # standard deviations of the first events
 _OWN_FIELDS = ("id", "x", "y", "w")
 
 
@@ -42,9 +42,9 @@ class Asking:
     codec
         Reads events.
     log
-        Where questions go.
+        Takes the questions.
     number
-        Of the partition.
+        Number of the partition.
     """
 
     def __init__(self, settings: Settings, codec: Codec, log: Transport, number: int) -> None:
@@ -55,22 +55,23 @@ class Asking:
         self._log = log
         self._number = number
         self._has_stopped: bool | None = None
-        # In this cut, and whether the event was gone; all of the same time, so that the last holds, as in the join.
+        # The answers of this cut, each with whether its event was forgotten.  All have the same time, so that the last
+        # of several answers holds, as in the join.
         self._heard: list[tuple[Answer, bool]] = []
 
     def hear(self, key: int, operation: str, who: str, join: Join) -> None:
-        """Note what the join has just made of a record: which label of the event holds now, if any does.
+        """Note which label of an event holds after a record.
 
         Parameters
         ----------
         key
-            Of the event.
+            Id of the event, as 64 bits.
         operation
-            One of those in `wire`; that of an event is "set".
+            The record's operation, one of `labels.OPERATIONS`; "set" for an event.
         who
-            Says so.
+            The record's source.
         join
-            After the record.
+            The join, which has taken the record.
         """
         if operation in ("skip", "ignore"):
             self._heard.append((Answer(key, "skip" if operation == "skip" else "ignore", None, who, 0), False))
@@ -83,20 +84,21 @@ class Asking:
             self._heard.append((Answer(key, "retract", None, who, 0), late is not None))
 
     def step(self, events: Iterable[Event], state: State, labelling: Labelling) -> bool:
-        """Tell the loop what was heard, offer the events of a cut, and ask.
+        """Tell the loop what was heard, offer it the events of a cut, and ask its questions.
 
         Parameters
         ----------
         events
-            Of the cut; what was complete has been learned.
+            The events of the cut.
         state
-            Of the partition, afterwards.
+            The state of the partition, which has learned the cut.
         labelling
-            The state's.
+            The state's labelling.
 
         Returns
         -------
-        Whether any question was asked, answered or taken back.
+        bool
+            Whether a question was asked, answered or withdrawn.
         """
         loop, now = labelling.loop, state.join.clock
         before = self._shown(loop)
@@ -105,7 +107,7 @@ class Asking:
             labelling.offer(event, now)
         self._tell(state, labelling)
         is_any_gone = any(state.join.awaiting(question.key) is None for question in loop.open_questions())
-        if is_any_gone or (loop.counts.n_labels, loop.counts.corrected) != labelled:  # which takes time
+        if is_any_gone or (loop.counts.n_labels, loop.counts.corrected) != labelled:  # refreshing takes time
             self._execute(loop.refresh(state.model), state, labelling)
         self._execute(loop.choose(state.model, now), state, labelling)
         is_news = self._shown(loop) != before
@@ -122,7 +124,7 @@ class Asking:
         self._has_stopped = verdict.stop
 
     def _shown(self, loop: LabellingLoop) -> LoopCounts:
-        """The counts whose change is news; labels from elsewhere alone are none."""
+        """The counts whose change is worth a status; labels that no question asked for are not."""
         return replace(loop.counts, n_offered=0, n_positive=0, n_negative=0, elsewhere=0, refused=0, gone=0)
 
     def _tell(self, state: State, labelling: Labelling) -> None:
@@ -130,7 +132,7 @@ class Asking:
         n_support, now = state.model.n_support, state.join.clock
         for answer, is_late in heard:
             if is_late and answer.status == "label" and labelling.loop.label_of(answer.key) is None:
-                continue  # what cannot be learned is no label; one that was counted is corrected, as in the model
+                continue  # a late label cannot be learned; but it corrects one that was counted, as in the model
             asked = labelling.loop.open_question(answer.key)
             actions = labelling.loop.answer(answer, n_support, now)
             if asked and any(isinstance(action, SetLabel) for action in actions):
@@ -147,7 +149,7 @@ class Asking:
     def _publish(self, key: bytes, value: bytes | None) -> None:
         self._log.produce(self._topic, value, key=key, partition=self._number)
 
-    # --- what is said -------------------------------------------------------------------------------------------------
+    # --- questions and status -----------------------------------------------------------------------------------------
 
     def _ask(self, question: active.Question, state: State, labelling: Labelling) -> None:
         value = labelling.value_of(question.key)
@@ -169,20 +171,20 @@ class Asking:
         self._publish(question.id.encode(), write_question(asked))
 
     def _other_fields(self, value: bytes) -> dict[str, Any]:
-        """What a JSON event has for people."""
+        """The fields of a JSON event that only people read."""
         if not self._is_json:
             return {}
         return {name: field for name, field in json.loads(value).items() if name not in _OWN_FIELDS}
 
     def _unusual(self, x: dict[str, float], state: State) -> dict[str, float]:
-        """Features far from what the first events had, in deviations."""
+        """The features that are far from those of the first events, in standard deviations."""
         if not self._is_standard or state.scaler is None:
             return {}
         return {name: round(z, 1) for name, z in state.scaler.transform_one(x).items() if abs(z) >= _UNUSUAL}
 
 
 def status(state: State, labelling: Labelling) -> dict[str, Any]:
-    """How far the labelling is, for those who label."""
+    """How far the labelling is."""
     loop = labelling.loop
     counts, verdict = loop.counts, loop.verdict()
     return {
@@ -201,5 +203,5 @@ def status(state: State, labelling: Labelling) -> dict[str, Any]:
 
 
 def _thinned(points: list[CurvePoint]) -> list[CurvePoint]:
-    """At most 64 of them, with the last."""
+    """At most 64 of the points, the last one included."""
     return points[:: -(-len(points) // 64) or 1][:-1] + points[-1:]

@@ -117,11 +117,7 @@ class Processor:
         found: list[Event | BadRecord] = [self._read(record) for record in records]
         places = [i for i, event in enumerate(found) if isinstance(event, Event)]
         rows = self._rows([event.x for event in found if isinstance(event, Event)], state)
-        entities = [records[i].key if self._is_keyed else None for i in places]
-        unusable: dict[int, BadRecord] = {}  # by their places in `rows`
-        for entity, own in by_entity(entities).items():
-            problems = unusable_rows(rows.take(own), state.models.to_predict(entity))
-            unusable |= {own[i]: problem for i, problem in problems.items()}
+        unusable = self._unusable(rows, [records[i] for i in places], state)
         for i, problem in unusable.items():
             found[places[i]] = problem
         decoded = []
@@ -132,6 +128,14 @@ class Processor:
                 decoded.append(Decoded(record, event, record.key if self._is_keyed else None))
         state.breaker.observe([isinstance(event, BadRecord) for event in found])
         return decoded, rows.take([i for i in range(len(rows)) if i not in unusable])
+
+    def _unusable(self, rows: NamedRows, records: list[Record], state: State) -> dict[int, BadRecord]:
+        """What is wrong with the rows that their models cannot take, by their places."""
+        unusable: dict[int, BadRecord] = {}
+        for entity, own in by_entity([record.key if self._is_keyed else None for record in records]).items():
+            problems = unusable_rows(rows.take(own), state.models.to_predict(entity))
+            unusable |= {own[i]: problem for i, problem in problems.items()}
+        return unusable
 
     def _read(self, record: Record) -> Event | BadRecord:
         try:

@@ -210,13 +210,7 @@ class Trainer:
         if now - self._polled_at >= POLL_SECONDS or any(part.wants_records for part in self._partitions.values()):
             self._polled_at = now
             self._poll()
-        n_records = 0
-        for partition in list(self._partitions.values()):
-            started = time.perf_counter()
-            n_taken = partition.step()
-            if n_taken:
-                self._telemetry.took(n_taken, time.perf_counter() - started)
-            n_records += n_taken
+        n_records = self._consume()
         self._is_busy = n_records > 0
         progress.advance(n_records)
         self._save([partition for partition in self._partitions.values() if partition.is_due])
@@ -248,6 +242,17 @@ class Trainer:
             owner = self._partitions.get(number)
             if owner is not None:
                 owner.offer(topic, batch)
+
+    def _consume(self) -> int:
+        """Consume a cut of each partition that has one; return the number of records."""
+        n_records = 0
+        for partition in list(self._partitions.values()):
+            started = time.perf_counter()
+            n_taken = partition.step()
+            if n_taken:
+                self._telemetry.took(n_taken, time.perf_counter() - started)
+            n_records += n_taken
+        return n_records
 
     def _is_finished(self) -> bool:
         if self._settings.daemon.follow or self._is_busy or not self._was_assigned:

@@ -94,6 +94,16 @@ def margins(model: Any, X: Any) -> np.ndarray:
     -------
     np.ndarray
         Decision values, (n,) float64.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from streamsvm import LASVM
+    >>> from streamsvm.active import margins
+    >>> model = LASVM()
+    >>> model.learn_many(np.array([[-1.0], [1.0]]), [False, True])
+    >>> margins(model, np.array([[-0.5], [0.0], [0.5]])) > 0.0
+    array([False, False,  True])
     """
     if not isinstance(model, compose.Pipeline):
         return np.asarray(model.decision_function_many(X), np.float64)

@@ -38,6 +38,7 @@ import scipy.sparse as sp
 
 from streamsvm.core import arguments, inputs
 from streamsvm.core._jit import compiled, compiled_for, inner, inner_fma, inner_sum
+from streamsvm.core._simd import rounded_product
 from streamsvm.core.blocks import by_fours, products
 from streamsvm.core.device.choice import Device, is_worth_it, require_device
 from streamsvm.core.device.gpu import Gpu
@@ -134,7 +135,7 @@ def compute_row(store, i, out):
 def add_four(out, a, b, c, d, row_a, row_b, row_c, row_d):
     """out += a row_a + b row_b + c row_c + d row_d."""
     for s in range(out.shape[0]):
-        out[s] += ((a * row_a[s] + b * row_b[s]) + c * row_c[s]) + d * row_d[s]
+        out[s] += ((a * row_a[s] + rounded_product(b, row_b[s])) + c * row_c[s]) + d * row_d[s]
 
 
 @inner

@@ -1,83 +1,276 @@
-"""Compile policy: the one decorator behind every compiled function of the engine.
+"""Compile policy: the decorators of the engine's compiled functions, and the cache of what they compile.
 
-Numba stamps a cached function with the file that defines it, so a caller in one file keeps inlining the old version of
-a callee from another file after an upgrade.  Here the stamp is the digest of every source file of the rooms that
-compile: any edit there invalidates the whole cache, and nothing stale is ever run; nor is code with bounds checks
-(``NUMBA_BOUNDSCHECK=1``) taken for code without.  Without a place to write, functions are compiled in memory.
+*Entries* are called from Python.  *Parts* are called from compiled code only.  A part is not optimised and gets no
+machine code of its own, because each entry that contains it does that for the whole.
 
-``STREAMSVM_CACHE=0`` switches the disk cache off.
+Compiled code is stored in the folder that `_cache` describes, one file for each function and signature.  The folder is
+that of one state: the sources of all rooms that compile, the versions of Python, numba and llvmlite, the processor, and
+numba's options.  An edit, an upgrade or another processor therefore never meets code that does not fit.  A file that
+cannot be read means compiling anew.  Without a place to write, code is compiled in memory.
+
+``STREAMSVM_CACHE=0`` switches the disk cache off; ``NUMBA_CACHE_DIR`` says where it lies.
 """
 
+import contextlib
+import functools
+import gc
 import hashlib
+import inspect
 import logging
 import os
-from collections.abc import Callable
+import pickle
+import sys
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, TypeVar
 
-from numba import config, njit
-from numba.core.caching import CompileResultCacheImpl, FunctionCache
+import llvmlite
+import numba
+from llvmlite import binding
+from numba import config, njit, types
+from numba.core import codegen, compiler
+from numba.core.caching import _Cache
+from numba.core.environment import lookup_environment
+from numba.core.registry import cpu_target
+from numba.core.serialize import dumps
 from numba.extending import overload
+
+from streamsvm._version import __version__
+from streamsvm.core._cache import CodeFolder, user_folder
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 
 COMPILED_ROOMS = ("core", "batch", "online")  # tests/test_layers.py holds that no other room compiles anything
 
+_LOGGER = logging.getLogger("streamsvm")
 
-def _digest() -> str:
+
+# ------------------------------------------------------------------------------------------------------------ the cache
+
+
+@functools.cache
+def _stamp(path: Path) -> bytes:
+    return hashlib.sha256(path.read_bytes()).digest()
+
+
+def _sources() -> str:
     root = Path(__file__).parents[1]
     sha = hashlib.sha256()
     for path in sorted(path for room in COMPILED_ROOMS for path in (root / room).rglob("*.py")):
         sha.update(str(path.relative_to(root)).encode())
-        sha.update(path.read_bytes())
+        sha.update(_stamp(path))
     return sha.hexdigest()
 
 
-_DIGEST = _digest()
-
-
-class _StampedImpl(CompileResultCacheImpl):
-    """Cache entries that are valid for this very state of the package."""
-
-    def __init__(self, py_func: Callable[..., Any]) -> None:
-        super().__init__(py_func)
-        file_stamp = self._locator.get_source_stamp
-        self._locator.get_source_stamp = lambda: (file_stamp(), _DIGEST, bool(config.BOUNDSCHECK))
-
-
-class _StampedCache(FunctionCache):
-    _impl_class = _StampedImpl
-
-    def is_warm(self) -> bool:
-        """Whether it has code of this version."""
-        return bool(self._cache_file._load_index())
-
-
-_caches: list[_StampedCache] = []
+@functools.cache
+def _folder() -> CodeFolder | None:
+    """The folder of this state; None without a home folder, or if the cache is switched off."""
+    parent = user_folder(config.CACHE_DIR)
+    if parent is None or os.environ.get("STREAMSVM_CACHE", "1") == "0":
+        return None
+    state = (
+        _sources(),
+        (sys.version, numba.__version__, llvmlite.__version__),
+        cpu_target.target_context.codegen().magic_tuple(),
+        (str(config.OPT), config.LOOP_VECTORIZE, config.SLP_VECTORIZE, bool(config.BOUNDSCHECK)),
+    )
+    return CodeFolder(parent, __version__, state)
 
 
 def cache_state() -> tuple[str | None, bool]:
     """The folder of the disk cache, None if there is none, and whether it has code of this version."""
-    folder = _caches[0].cache_path if _caches else None
-    return folder, any(cache.is_warm() for cache in _caches)
+    folder = _folder()
+    return (str(folder.path), folder.has_code()) if folder and folder.is_usable else (None, False)
+
+
+def _name(kind: Any) -> str:
+    """A type's name that tells apart named tuples of one name."""
+    if isinstance(kind, types.BaseTuple):
+        of = getattr(kind, "instance_class", tuple)
+        return f"{of.__module__}.{of.__qualname__}({', '.join(map(_name, kind.types))})"
+    return str(kind)
+
+
+@functools.cache
+def _say_that_code_is_compiled() -> None:
+    """Tell a user at a terminal, once, why the first call takes so long; logging shows warnings by itself."""
+    level = logging.WARNING if sys.stderr is not None and sys.stderr.isatty() else logging.INFO
+    folder = _folder()
+    once = "once for this installation" if folder and folder.is_usable else "in each process: no folder can keep it"
+    _LOGGER.log(level, "streamsvm compiles code for its first use, which takes some seconds, %s", once)
+
+
+class _CodeCache(_Cache):
+    """The stored code of one function."""
+
+    def __init__(self, py_func: Callable[..., Any], is_entry: bool) -> None:
+        self._py_func, self._is_entry = py_func, is_entry
+
+    @property
+    def cache_path(self) -> str | None:
+        return cache_state()[0]
+
+    def enable(self) -> None:
+        """Do nothing: the cache is always on."""
+
+    disable = flush = enable
+
+    def _file(self, signature: Any) -> str:
+        of = self._py_func
+        key = hashlib.sha256(_stamp(Path(inspect.getfile(of))))  # a test's file is not among the sources
+        key.update(repr((of.__module__, of.__qualname__, of.__code__.co_firstlineno, self._is_entry)).encode())
+        key.update("; ".join(map(_name, signature)).encode())
+        return f"{of.__module__.rpartition('.')[2]}.{of.__name__}-{key.hexdigest()[:16]}"
+
+    def load_overload(self, signature: Any, target_context: Any) -> Any:
+        """The compiled function for these argument types; None if it has to be compiled."""
+        target_context.refresh()
+        folder = _folder()
+        code = folder.read(self._file(signature)) if folder else None
+        if code is not None:
+            try:
+                stored, payload = pickle.loads(code)  # noqa: S301 - from a folder that only this user can write to
+                if stored == signature:
+                    return _rebuild(target_context, *payload)
+            except Exception as error:  # whatever is wrong with the file, the function can be compiled
+                _LOGGER.debug("the stored code of %s cannot be read: %s", self._py_func.__name__, error)
+        if self._is_entry:
+            _say_that_code_is_compiled()
+        return None
+
+    def save_overload(self, signature: Any, result: Any) -> None:
+        """Store a compiled function."""
+        folder = _folder()
+        if folder and not result.library.has_dynamic_globals:
+            folder.write(self._file(signature), dumps((signature, result._reduce())))
+
+
+# --------------------------------------------------------------------------------------------------------- the compiler
+
+
+class _Part(codegen.JITCodeLibrary):
+    """The code of a function that only compiled code calls, to be optimised as part of each entry."""
+
+    def finalize(self) -> None:
+        self._raise_if_finalized()
+        for library in dict.fromkeys(self._linking_libraries):
+            self._reload_init.update(library._reload_init)
+            self._final_module.link_in(library._get_module_for_linking(), preserve=True)
+        self._finalize_dynamic_globals()
+        self._finalized = True
+
+    @property
+    def codegen(self) -> "_Part":
+        return self
+
+    def set_env(self, name: str, environment: Any) -> None:
+        """Do nothing: a part is not loaded, so it has no environment that could be set."""
+
+    def get_pointer_to_function(self, name: str) -> int:
+        self._ensure_finalized()
+        return 0
+
+    def serialize_using_object_code(self) -> tuple[str, str, bytes]:
+        self._ensure_finalized()
+        return self.name, "part", self._final_module.as_bitcode()
+
+
+class _Entry(codegen.JITCodeLibrary):
+    """The code of a function that Python calls, with all its parts."""
+
+    def finalize(self) -> None:
+        super().finalize()
+        for variable in self._final_module.global_variables:  # those of its parts, which were never loaded
+            environment = None if variable.is_declaration else lookup_environment(variable.name)
+            if environment is not None:
+                self._codegen.set_env(variable.name, environment)
+
+
+@contextlib.contextmanager
+def _compiling(generator: Any) -> Iterator[None]:
+    """Make parts of the functions that numba itself adds meanwhile, such as `max`; and collect no garbage.
+
+    Most objects live until the compilation ends.  Looking for garbage among them takes a quarter of its time.
+    """
+    before, collects = generator._library_class, gc.isenabled()
+    generator._library_class = _Part
+    gc.disable()
+    try:
+        yield
+    finally:
+        generator._library_class = before
+        if collects:
+            gc.enable()
+
+
+def _compiler(kind: type[codegen.JITCodeLibrary]) -> type[compiler.Compiler]:
+    class Compiler(compiler.Compiler):
+        def __init__(self, typing_context: Any, target_context: Any, library: Any, *others: Any) -> None:
+            library = kind(target_context.codegen(), kind.__name__)
+            library.enable_object_caching()
+            super().__init__(typing_context, target_context, library, *others)
+
+        def _compile_bytecode(self) -> Any:
+            with _compiling(self.state.targetctx.codegen()):
+                return super()._compile_bytecode()
+
+    return Compiler
+
+
+_COMPILERS = {True: _compiler(_Entry), False: _compiler(_Part)}
+
+
+def _rebuild(target_context: Any, stored: tuple[Any, ...], *others: Any) -> Any:
+    """The result of a compilation from what `_reduce` has made of it."""
+    name, kind, code = stored
+    if kind != "part":
+        return compiler.CompileResult._rebuild(target_context, stored, *others)
+    description, environment, signature, objectmode, lifted, annotation, reload_init, environments = others
+    library = _Part(target_context.codegen(), name)
+    library._final_module = binding.parse_bitcode(code)
+    library._finalized = True
+    return compiler.compile_result(
+        target_context=target_context,
+        typing_context=target_context.typing_context,
+        library=library,
+        environment=environment,
+        entry_point=target_context.get_executable(library, description, environment),
+        fndesc=description,
+        type_annotation=annotation,
+        signature=signature,
+        objectmode=objectmode,
+        lifted=lifted,
+        reload_init=reload_init,
+        referenced_envs=environments,
+    )
+
+
+def _argument(kind: Any) -> Any:
+    """The type that a part is compiled for: literals and short integers get no code of their own."""
+    kind = types.unliteral(kind)
+    return types.intp if kind in (types.int32, types.int16) else kind
 
 
 def _compile(py_func: F, fastmath: set[str], entry: bool) -> F:
-    dispatcher = njit(
+    dispatcher: Any = njit(
         py_func,
         nogil=True,
         error_model="numpy",
         fastmath=fastmath or False,
         no_cfunc_wrapper=True,
         no_cpython_wrapper=not entry,
+        pipeline_class=_COMPILERS[entry],
     )
-    if os.environ.get("STREAMSVM_CACHE", "1") != "0" and hasattr(dispatcher, "_cache"):
-        try:
-            dispatcher._cache = _StampedCache(py_func)
-            _caches.append(dispatcher._cache)
-        except RuntimeError as error:  # numba: "no locator available"
-            logging.getLogger("streamsvm").debug("no compile cache for %s: %s", py_func.__name__, error)
+    if not hasattr(dispatcher, "_cache"):  # NUMBA_DISABLE_JIT: it is the Python function
+        return dispatcher
+    dispatcher._cache = _CodeCache(py_func, entry)
+    if entry:  # what compiled code calls is a part
+        part: Any = _compile(py_func, fastmath, entry=False)
+        dispatcher.get_call_template, dispatcher.get_overload = part.get_call_template, part.get_overload
+    else:
+        resolve = dispatcher.get_call_template
+        dispatcher.get_call_template = lambda args, kws: resolve(tuple(map(_argument, args)), kws)
     return dispatcher
 
 
@@ -87,10 +280,7 @@ def compiled(py_func: F) -> F:
 
 
 def inner(py_func: F) -> F:
-    """Like `compiled`, for functions that only compiled code calls.
-
-    They get no wrapper for Python, which takes longer to compile than most of them.
-    """
+    """Like `compiled`, for a part: a function that only compiled code calls."""
     return _compile(py_func, set(), entry=False)
 
 

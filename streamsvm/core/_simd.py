@@ -36,6 +36,16 @@ def fmin(typingctx, a, b):
 
 
 @intrinsic
+def rounded_product(typingctx, a, b):
+    """a * b of one type, never fused with an addition: of two products in a sum, this says which one is rounded."""
+
+    def codegen(context, builder, signature, args):
+        return builder.fmul(*args, flags=["arcp"])  # any flag but "contract"; without one, the function's are added
+
+    return a(a, b), codegen
+
+
+@intrinsic
 def float32_bits(typingctx, x):
     """The bits of a float32 as an int32."""
 

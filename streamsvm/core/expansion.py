@@ -56,6 +56,7 @@ from typing import NamedTuple
 import numpy as np
 
 from streamsvm.core._jit import compiled, inner
+from streamsvm.core._reference import by_reference
 from streamsvm.core.kernels import self_product
 
 FORBIDDEN = 1e30  # larger than any gradient, small enough that adding a gradient to it is harmless
@@ -76,6 +77,7 @@ GAP, LOSS, SQUARED_LOSS, BOXES = range(4)
 SPARSE = 32  # compressed: at most one entry in 32 is non-zero; otherwise long vector additions are faster
 
 
+@by_reference
 class Expansion(NamedTuple):
     """The members of a kernel expansion; the symbol table is in the module's docstring."""
 

@@ -99,6 +99,19 @@ def _add_scaled_bits(bits, indices, values, begin, end, out):
         out[t] = total
 
 
+@inner
+def _first_from(slots, begin):
+    """Where the first of these rising slots is that is at least `begin` (numba's searchsorted compiles for seconds)."""
+    low, high = 0, slots.shape[0]
+    while low < high:
+        middle = (low + high) // 2
+        if slots[middle] < begin:
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
 @inner_fma
 def _add_lists(lists, list_slots, list_values, indices, values, begin, end, out):
     """out += <x, x_s> for the slots begin..end, from the list of slots of each feature of the query."""
@@ -106,7 +119,7 @@ def _add_lists(lists, list_slots, list_values, indices, values, begin, end, out)
         d, v = indices[t], values[t]
         k, last = lists[d], lists[d + 1]
         if begin > 0:
-            k += np.searchsorted(list_slots[k:last], begin)
+            k += _first_from(list_slots[k:last], begin)
         while k < last and list_slots[k] < end:
             out[list_slots[k]] += v * list_values[k]
             k += 1

@@ -17,9 +17,9 @@ SLACK = 0.5  # See `lasvm.Rule`; from 0.25 to 1 the error on banana is within 0.
 class LASVM(OnlineSVM):
     """LASVM: an online kernel support vector machine.
 
-    LASVM goes through the stream once.  An example that violates the margin joins the model, and a few steps of
-    sequential minimal optimisation re-balance the coefficients.  Members that have become useless leave.  After one
-    pass and `finish`, the model is about as accurate as a support vector machine trained on all the data.
+    LASVM goes through the stream once.  An example that violates the margin becomes a *member*: the model stores it.  A
+    few steps of sequential minimal optimisation then re-balance the members' coefficients, and useless members leave.
+    After one pass and `finish`, the model is about as accurate as a support vector machine trained on all the data.
 
     Scale the features first, with a scaler that stops moving, such as `streamsvm.WarmupScaler`.  The model stores
     examples: a scaler that keeps drifting would move new examples away from the stored ones.
@@ -102,7 +102,7 @@ class LASVM(OnlineSVM):
     >>> from streamsvm import LASVM, WarmupScaler
     >>> model = WarmupScaler() | LASVM(C=10, gamma=1.0)
     >>> evaluate.progressive_val_score(datasets.Bananas().take(2000), model, metrics.Accuracy())
-    Accuracy: ...%
+    Accuracy: 89.2%
 
     The last step of the pipeline is the classifier:
 

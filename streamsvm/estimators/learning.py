@@ -88,6 +88,15 @@ class Learning(Prediction):
         Notes
         -----
         An interruption (Ctrl-C) leaves a model that has learned the example completely, or not at all.
+
+        Examples
+        --------
+        >>> from streamsvm import LASVM
+        >>> model = LASVM()
+        >>> model.learn_one({"length": 1.0, "width": 2.0}, True)
+        >>> model.learn_one({"length": -1.0}, False)  # The width is 0.
+        >>> model.predict_one({"length": 0.9, "width": 1.5})
+        True
         """
         positive = arguments.label_of(y)
         box = arguments.box_of(self.C, w, self.pos_weight if positive else 1.0)
@@ -162,6 +171,16 @@ class Learning(Prediction):
         Notes
         -----
         After an interruption (Ctrl-C), `n_seen` tells how many examples have been learned.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from streamsvm import LASVM
+        >>> X = np.random.default_rng(0).normal(size=(300, 2))
+        >>> model = LASVM(C=10)
+        >>> model.learn_many(X, X[:, 0] > 0)
+        >>> model.predict_many(np.array([[-2.0, 0.0], [2.0, 0.0]]))
+        array([False,  True])
         """
         self._learn_many(X, y, w, ids, t)
 

@@ -15,9 +15,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from streamsvm.batch import RowStore, smo
 from streamsvm.batch import seeding as seeds
-from streamsvm.batch import smo
-from streamsvm.batch.rows import RowStore
 from streamsvm.validation.folds import Folds
 from streamsvm.validation.problem import NO_EXAMPLES, Problem, Setting
 from streamsvm.validation.results import Fold
@@ -120,13 +119,13 @@ def _next(problem: Problem, before: smo.Solution | None, out: np.ndarray, warm_s
     """The start of the training, and the solution without these examples."""
     if before is None or warm_start == "none":
         return "cold", problem.solve(out)
-    lower, upper = problem.boxes_without(out)
+    lo, hi = problem.boxes_without(out)
     if before.converged and seeds.optimal_for_larger_boxes(before):
-        same = replace(before, lower=lower, upper=upper, iterations=0, planned=0, newton_steps=0, rows_computed=0)
+        same = replace(before, lower=lo, upper=hi, iterations=0, planned=0, newton_steps=0, rows_computed=0)
         return STOPPED, same
     seed = seeds.C_SEEDS[_picked(before) if warm_start == "auto" else warm_start]
-    start = seed(before, lower, upper)
-    return start.seed, seeds.solve_from(before, start, lower, upper, problem.options)
+    start = seed(before, lo, hi)
+    return start.seed, seeds.solve_from(before, start, lo, hi, problem.options)
 
 
 def _picked(before: smo.Solution) -> str:

@@ -134,7 +134,7 @@ def cross_validate(
         problem, classes = labelled(X, y, sample_weight, setting_of(model, options))
         positive = problem.y > 0.0
         splits = splits_of(folds, positive, k, seed)
-        warn_of_one_class(splits, positive, problem.upper > problem.lower, stacklevel=2)
+        warn_of_one_class(splits, positive, problem.hi > problem.lo, stacklevel=2)
         plan, first, reason = prepared(problem, splits, seeding, bool(values))
         per_fold = list(with_progress(outcomes(plan, n_jobs), len(splits), "folds", progress))
         if not isinstance(X, RowStore):

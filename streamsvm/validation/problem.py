@@ -10,9 +10,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from streamsvm.batch import smo
-from streamsvm.batch.options import DEFAULTS, SolverOptions
-from streamsvm.batch.rows import RowStore
+from streamsvm.batch import RowStore, SolverOptions, smo
+from streamsvm.batch.options import DEFAULTS
 from streamsvm.core import arguments
 from streamsvm.core.kernels import make_kernel
 
@@ -26,19 +25,19 @@ class Problem(NamedTuple):
 
     store: RowStore
     y: np.ndarray  # -1.0 and +1.0
-    lower: np.ndarray
-    upper: np.ndarray
+    lo: np.ndarray
+    hi: np.ndarray
     options: SolverOptions
 
     def boxes_without(self, out: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """The boxes in which these examples are held out."""
-        lower, upper = self.lower.copy(), self.upper.copy()
-        lower[out] = upper[out] = 0.0
-        return lower, upper
+        lo, hi = self.lo.copy(), self.hi.copy()
+        lo[out] = hi[out] = 0.0
+        return lo, hi
 
-    def solve(self, out: np.ndarray, beta: np.ndarray | None = None, g: np.ndarray | None = None) -> smo.Solution:
+    def solve(self, out: np.ndarray) -> smo.Solution:
         """Train without these examples."""
-        return smo.train(self.store, self.y, *self.boxes_without(out), beta, g, self.options)
+        return smo.train(self.store, self.y, *self.boxes_without(out), options=self.options)
 
 
 class Setting(NamedTuple):
@@ -148,9 +147,14 @@ def labelled(X: Any, y: Any, sample_weight: Any, setting: Setting) -> tuple[Prob
 
 def signs_of(y: Any, n: int) -> tuple[np.ndarray, np.ndarray]:
     """Labels -1.0 and +1.0, and the caller's names of the two classes; a ValueError if there are not two."""
+    labels = np.asarray(y)
+    if labels.dtype.kind in "iuUS" and len(classes := np.unique(labels)) > 2:
+        raise ValueError(
+            f"y holds {len(classes)} classes, such as {classes[:3].tolist()}; two are needed: validate one class at a "
+            "time with y == label"
+        )
     signs = smo.signs_of(y, n)
-    classes = np.unique(np.asarray(y))
+    classes = np.unique(labels)
     if len(classes) != 2:
-        hint = "; validate one class at a time with y == label" if len(classes) > 2 else ""
-        raise ValueError(f"y holds {classes[:10].tolist()}; examples of two classes are needed{hint}")
+        raise ValueError(f"y holds {classes.tolist()}; examples of two classes are needed")
     return signs, classes

@@ -10,7 +10,7 @@ from streamsvm.validation.folds import Folds
 from streamsvm.validation.scores import greater_is_better, measure, needs_values
 
 DIGITS = 12  # Scores are rounded to these before they are compared: the rest is rounding of their sums.
-CONVERGED, MAX_ITERATIONS, STUCK = "converged", "max_iterations", "stuck"
+CONVERGED, MAX_ITERATIONS, NO_PROGRESS = "converged", "max_iterations", "no_progress"
 
 
 class Fold(NamedTuple):
@@ -29,8 +29,9 @@ class Fold(NamedTuple):
         Where the training started: a seeding, ``"full"`` or ``"cold"``.  A fold that needed no training has
         ``"copied"``, ``"training error"`` or ``"xi-alpha"``.
     status
-        Why the solver stopped: ``"converged"`` (it reached the tolerance), ``"max_iterations"``, or ``"stuck"`` (no
-        step changed anything any more).  A fold that needed no training has the status of the full solution.
+        Why the solver stopped: ``"converged"`` (it reached the tolerance), ``"max_iterations"``, or
+        ``"no_progress"`` (no step changed anything any more).  A fold that needed no training has the status of the
+        full solution.
     events
         Events of an exact path, also of one that was given up.
     iterations, newton_steps, rows_computed, kernel_evaluations
@@ -257,7 +258,7 @@ class Result:
 
 def status_of(converged: bool, iterations: int, limit: int) -> str:
     """Why a solver stopped after so many iterations."""
-    return CONVERGED if converged else MAX_ITERATIONS if iterations >= limit else STUCK
+    return CONVERGED if converged else MAX_ITERATIONS if iterations >= limit else NO_PROGRESS
 
 
 def frame(columns: dict[str, Any]) -> Any:

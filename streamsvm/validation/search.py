@@ -214,7 +214,7 @@ def _of_learner(setting: Setting, grid: _Grid, warm_start: str, seeding: str, n_
     largest = setting._replace(C=grid.Cs[-1], gamma=grid.gammas[0])
     problem, classes = labelled(grid.X, grid.y, grid.sample_weight, largest)
     positive = problem.y > 0.0
-    splits = grid.splits(positive, problem.upper > problem.lower)
+    splits = grid.splits(positive, problem.hi > problem.lo)
     seeding = _chosen_seeding(seeding, splits)
     examples = Examples(setting, grid.X, problem.y, arguments.weights_of(grid.sample_weight, len(positive)))
 

@@ -1,6 +1,6 @@
 """The solution of each split: where its training starts, and when it needs none.
 
-The examples that a split leaves out stay in the problem with an empty box, lower = upper = 0.  They never move, but
+The examples that a split leaves out stay in the problem with an empty box, lo = hi = 0.  They never move, but
 their gradient is kept, and f(x_i) = y_i - g_i + bias is the decision value of a model that has not seen them.  So all
 folds share the kernel rows, and a fold needs no second pass over the kernel.
 
@@ -116,9 +116,9 @@ def full_of(problem: Problem, known: smo.Solution | None = None) -> tuple[smo.So
     if known is None:
         start, full = "cold", problem.solve(NO_EXAMPLES)
     else:
-        entering = np.flatnonzero((known.lower == known.upper) & (problem.lower < problem.upper))
-        reused = seeds.reuse(known, NO_EXAMPLES, entering, problem.lower, problem.upper)
-        start, full = "reuse", seeds.solve_from(known, reused, problem.lower, problem.upper, problem.options)
+        entering = np.flatnonzero((known.lower == known.upper) & (problem.lo < problem.hi))
+        reused = seeds.reuse(known, NO_EXAMPLES, entering, problem.lo, problem.hi)
+        start, full = "reuse", seeds.solve_from(known, reused, problem.lo, problem.hi, problem.options)
     cost = outcome_of(problem, full, NO_EXAMPLES, start, problem.store.rows_computed - rows)
     return full, cost._replace(seconds=time.perf_counter() - begin)
 
@@ -143,22 +143,22 @@ def run(plan: Plan, splits: range) -> Iterator[Fold]:
 def _trained(plan: Plan, out: np.ndarray, before: smo.Solution | None) -> tuple[str, int, smo.Solution]:
     """The start of the training, the events of a path, and the solution."""
     problem, source = plan.problem, before if plan.seeding in CHAINS else plan.full
-    lower, upper = problem.boxes_without(out)
+    lo, hi = problem.boxes_without(out)
     if source is not None and source is plan.full and not source.beta[out].any():
         start = seeds.Start(source.beta, source.g, "full", 0, 0)  # Without free examples only the bias may change.
     elif source is None or plan.seeding in ("none", "skip"):
         return "cold", 0, problem.solve(out)
     else:
-        start = _seeded(plan, source, lower, upper)
-    return start.seed, start.events, seeds.solve_from(source, start, lower, upper, problem.options)
+        start = _seeded(plan, source, lo, hi)
+    return start.seed, start.events, seeds.solve_from(source, start, lo, hi, problem.options)
 
 
-def _seeded(plan: Plan, source: smo.Solution, lower: np.ndarray, upper: np.ndarray) -> seeds.Start:
-    trained, trained_before = lower < upper, source.lower < source.upper
+def _seeded(plan: Plan, source: smo.Solution, lo: np.ndarray, hi: np.ndarray) -> seeds.Start:
+    trained, trained_before = lo < hi, source.lower < source.upper
     leaving, entering = np.flatnonzero(trained_before & ~trained), np.flatnonzero(trained & ~trained_before)
     if plan.inverse is not None:
-        return seeds.path(source, leaving, entering, lower, upper, plan.inverse, plan.max_events)
-    return seeds.SEEDS[plan.seeding](source, leaving, entering, lower, upper)
+        return seeds.path(source, leaving, entering, lo, hi, plan.inverse, plan.max_events)
+    return seeds.SEEDS[plan.seeding](source, leaving, entering, lo, hi)
 
 
 def outcome_of(problem: Problem, solution: smo.Solution, test: np.ndarray, start: str, rows: int) -> Fold:

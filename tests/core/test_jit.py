@@ -1,14 +1,22 @@
 """The compile policy: cached on disk, never stale, and usable where nothing can be written."""
 
+import hashlib
 import os
+import pty
 import shutil
 import subprocess
 import sys
+import time
 from pathlib import Path
 
+import numpy as np
 import pytest
 
-JIT = Path(__file__).parents[2] / "streamsvm" / "core" / "_jit.py"
+from streamsvm.core._cache import DAY, KEPT_DAYS, KEPT_FOLDERS, CodeFolder, remove_old, user_folder
+from streamsvm.core.expansion import Expansion
+from streamsvm.core.storage import empty
+
+CORE = Path(__file__).parents[2] / "streamsvm" / "core"
 
 CALLEE = """
 from ._jit import compiled
@@ -27,7 +35,9 @@ def ten_times():
 """
 SCRIPT = """
 from mini.core.caller import ten_times
-print(ten_times(), sum(ten_times.stats.cache_hits.values()))
+from mini.core._jit import cache_state
+state = cache_state()
+print(ten_times(), sum(ten_times.stats.cache_hits.values()), state[1])
 """
 
 
@@ -36,66 +46,249 @@ def package(tmp_path):
     """A package of two compiled functions in two files, one calling the other."""
     folder = tmp_path / "mini" / "core"
     folder.mkdir(parents=True)
-    shutil.copy(JIT, folder)
+    (folder.parent / "_version.py").write_text('__version__ = "1.2"\n')
+    for name in ("_jit.py", "_cache.py"):
+        (folder / name).write_text((CORE / name).read_text().replace("streamsvm.", "mini."))
     (folder / "__init__.py").touch()
     (folder / "callee.py").write_text(CALLEE)
     (folder / "caller.py").write_text(CALLER)
     return folder
 
 
-def call(package, **environment):
-    """Run the caller in a new process; return its result, how often the cache served it, and the cached files."""
+@pytest.fixture
+def cache(tmp_path):
+    return tmp_path / "home" / "cache" / "streamsvm"
+
+
+def run(package, *options, **environment):
+    """Run the caller in a new process."""
     variables = {k: v for k, v in os.environ.items() if not k.startswith(("NUMBA_", "STREAMSVM_"))}
-    answer = subprocess.run(
-        [sys.executable, "-W", "error", "-c", SCRIPT],
+    home = package.parents[1] / "home"
+    variables |= {"PYTHONPATH": str(package.parents[1]), "HOME": str(home), "XDG_CACHE_HOME": str(home / "cache")}
+    return subprocess.run(
+        [sys.executable, "-W", "error", *options, "-c", SCRIPT],
         capture_output=True,
         text=True,
         cwd=package.parents[1],
-        env=variables | {"PYTHONPATH": str(package.parents[1])} | environment,
+        env=variables | environment,
         check=False,
     )
+
+
+def call(package, **environment):
+    """The caller's result, how often the cache served it, and whether there was code before."""
+    answer = run(package, **environment)
     assert answer.returncode == 0, answer.stderr
-    result, hits = map(int, answer.stdout.split())
-    return result, hits, len(list(package.rglob("*.nbi")))
+    assert answer.stderr == ""
+    result, hits, was_warm = answer.stdout.split()
+    return int(result), int(hits), was_warm == "True"
 
 
-def test_the_second_process_compiles_nothing(package):
-    assert call(package) == (10, 0, 2)
-    assert call(package) == (10, 1, 2)
+def files(folder):
+    return sorted(folder.rglob("*.code"))
+
+
+def test_the_second_process_compiles_nothing(package, cache):
+    assert call(package) == (10, 0, False)
+    stored = files(cache)
+    assert len(stored) == 2  # the caller, and the callee as a part
+    assert call(package) == (10, 1, True)
+    assert files(cache) == stored
+    assert not list(package.rglob("*.nbi"))
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the folder's place differs")
+def test_the_cache_is_a_private_folder_of_the_user(package, cache):
+    call(package)
+    (folder,) = cache.iterdir()
+    assert folder.name.startswith("streamsvm-1.2-")
+    assert folder.stat().st_mode & 0o777 == 0o700
+    shutil.rmtree(cache)
+    assert call(package, XDG_CACHE_HOME="relative") == (10, 0, False)
+    assert len(files(package.parents[1] / "home" / ".cache" / "streamsvm")) == 2
 
 
 def test_an_edited_callee_is_not_stale_in_its_cached_caller(package):
     assert call(package)[0] == 10
     (package / "callee.py").write_text(CALLEE.replace("return 1", "return 7"))
-    assert call(package)[:2] == (70, 0)
-    assert call(package)[:2] == (70, 1)
+    assert call(package) == (70, 0, False)
+    assert call(package) == (70, 1, True)
 
 
-def test_the_cache_can_be_switched_off(package):
-    assert call(package, STREAMSVM_CACHE="0") == (10, 0, 0)
+def test_another_version_has_another_folder(package, cache):
+    call(package)
+    (package.parent / "_version.py").write_text('__version__ = "1.3"\n')
+    assert call(package) == (10, 0, False)
+    assert len(list(cache.iterdir())) == 2
+
+
+def test_the_cache_can_be_switched_off(package, cache):
+    assert call(package, STREAMSVM_CACHE="0") == (10, 0, False)
+    assert not cache.exists()
 
 
 def test_without_a_place_for_the_cache_functions_still_compile(package, tmp_path):
-    """A file where numba wants its folder stands for a system without any writable place, for every user."""
+    """A file where the folder would be stands for a system without any writable place, for every user."""
     blocked = tmp_path / "blocked"
     blocked.touch()
-    (package / "__pycache__").touch()
-    home = {"HOME": str(blocked), "XDG_CACHE_HOME": str(blocked), "NUMBA_CACHE_DIR": str(blocked)}
-    assert call(package, PYTHONDONTWRITEBYTECODE="1", **home) == (10, 0, 0)
+    assert call(package, HOME=str(blocked), XDG_CACHE_HOME=str(blocked)) == (10, 0, False)
+    assert call(package, NUMBA_CACHE_DIR=str(blocked)) == (10, 0, False)
 
 
 def test_code_without_bounds_checks_is_never_taken_for_code_with_them(package):
     """Nor the other way round, in one cache: `make bounds-test` would test nothing, or users pay for its checks."""
-    assert call(package) == (10, 0, 2)
+    assert call(package)[:2] == (10, 0)
     assert call(package, NUMBA_BOUNDSCHECK="1")[:2] == (10, 0)
     assert call(package, NUMBA_BOUNDSCHECK="1")[:2] == (10, 1)
-    assert call(package)[:2] == (10, 0)
+    assert call(package)[:2] == (10, 1)
 
 
-def test_the_cache_may_lie_elsewhere_and_holds_code_for_each_processor(package, tmp_path):
-    folder = {"NUMBA_CACHE_DIR": str(tmp_path / "cache")}
+def test_the_cache_may_lie_elsewhere_and_holds_code_for_each_processor(package, tmp_path, cache):
+    folder = {"NUMBA_CACHE_DIR": str(tmp_path / "chosen")}
     for processor in ({}, {"NUMBA_CPU_NAME": "generic"}):
-        assert call(package, **folder, **processor) == (10, 0, 0)
-        assert call(package, **folder, **processor) == (10, 1, 0)
-    assert call(package, **folder) == (10, 1, 0)
-    assert list((tmp_path / "cache").rglob("*.nbi"))
+        assert call(package, **folder, **processor)[:2] == (10, 0)
+        assert call(package, **folder, **processor)[:2] == (10, 1)
+    assert call(package, **folder)[:2] == (10, 1)
+    assert len(list((tmp_path / "chosen").iterdir())) == 2
+    assert not cache.exists()
+
+
+# --- what is not to be trusted ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("damage", ["empty", "cut", "changed", "a class that has gone"])
+def test_code_that_cannot_be_read_is_compiled_anew(package, cache, damage):
+    call(package)
+    for path in files(cache):
+        content = path.read_bytes()
+        if damage == "a class that has gone":  # a pickle that refers to a module that no longer exists
+            code = b"cmodule_that_has_gone\nKind\n."
+            path.write_bytes(hashlib.sha256(code).digest() + code)
+        else:
+            path.write_bytes({"empty": b"", "cut": content[:-9], "changed": content[:-1] + b"\0"}[damage])
+    assert call(package) == (10, 0, True)
+    assert call(package) == (10, 1, True)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no modes")
+@pytest.mark.parametrize("mode", [0o770, 0o702])
+def test_a_folder_that_others_may_write_to_is_not_read(package, cache, mode):
+    call(package)
+    (folder,) = cache.iterdir()
+    folder.chmod(mode)
+    assert call(package) == (10, 0, False)
+    folder.chmod(0o700)
+    assert call(package) == (10, 1, True)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no owners")
+def test_a_folder_of_another_user_is_not_read(tmp_path, monkeypatch):
+    folder = CodeFolder(tmp_path, "1", "state")
+    folder.write("f", b"code")
+    assert CodeFolder(tmp_path, "1", "state").read("f") == b"code"
+    if os.geteuid() == 0:
+        os.chown(folder.path, 12345, 12345)
+    else:
+        monkeypatch.setattr(os, "geteuid", lambda: folder.path.stat().st_uid + 1)
+    assert CodeFolder(tmp_path, "1", "state").read("f") is None
+
+
+def test_a_link_is_not_the_folder(tmp_path):
+    folder = CodeFolder(tmp_path, "1", "state")
+    (tmp_path / "elsewhere").mkdir(mode=0o700)
+    folder.path.symlink_to(tmp_path / "elsewhere")
+    assert not folder.is_usable
+
+
+def test_code_that_cannot_be_stored_is_no_error(tmp_path):
+    folder = CodeFolder(tmp_path, "1", "state")
+    assert folder.is_usable
+    shutil.rmtree(folder.path)  # as another process does with a folder that is old
+    folder.write("f", b"code")
+    assert folder.read("f") is None
+    assert not folder.has_code()
+
+
+# --- what goes --------------------------------------------------------------------------------------------------------
+
+
+def make(parent, name, age):
+    path = parent / name
+    path.mkdir()
+    (path / "f.code").touch()
+    os.utime(path, (time.time() - age * DAY,) * 2)
+    return path
+
+
+def test_folders_that_were_not_used_for_long_go_and_nothing_else(tmp_path):
+    old = make(tmp_path, "streamsvm-0.1.0-0123456789abcdef", KEPT_DAYS + 1)
+    young = make(tmp_path, "streamsvm-0.1.0-0123456789abcdee", KEPT_DAYS - 1)
+    foreign = make(tmp_path, "core_0123456789abcdef", KEPT_DAYS + 1)  # numba's, of another package
+    folder = CodeFolder(tmp_path, "1", "state")
+    assert folder.is_usable
+    assert not old.exists()
+    assert sorted(tmp_path.iterdir()) == sorted([young, foreign, folder.path])
+
+
+def test_only_the_newest_folders_stay(tmp_path):
+    folders = [make(tmp_path, f"streamsvm-0.1.0-{age:016x}", age) for age in range(KEPT_FOLDERS + 3)]
+    remove_old(tmp_path)
+    assert [path.exists() for path in folders] == [True] * KEPT_FOLDERS + [False] * 3
+    assert len(list(tmp_path.iterdir())) == KEPT_FOLDERS
+
+
+def test_a_folder_in_use_stays_young(tmp_path):
+    CodeFolder(tmp_path, "1", "state").write("f", b"code")
+    path = CodeFolder(tmp_path, "1", "state").path
+    os.utime(path, (time.time() - 2 * DAY,) * 2)
+    assert CodeFolder(tmp_path, "1", "state").read("f") == b"code"
+    assert path.stat().st_mtime > time.time() - DAY
+
+
+@pytest.mark.parametrize(
+    ("platform", "expected"), [("linux", ".cache/streamsvm"), ("darwin", "Library/Caches/streamsvm")]
+)
+def test_the_folder_s_usual_place(monkeypatch, tmp_path, platform, expected):
+    monkeypatch.setattr(sys, "platform", platform)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
+    assert user_folder("") == tmp_path / expected
+    assert user_folder("/chosen") == Path("/chosen")
+
+
+# --- what a user sees -------------------------------------------------------------------------------------------------
+
+
+def at_a_terminal(package):
+    """What a process shows at a terminal, with stderr and stdout in one."""
+    ours, its = pty.openpty()
+    variables = {k: v for k, v in os.environ.items() if not k.startswith(("NUMBA_", "STREAMSVM_"))}
+    home = package.parents[1] / "home"
+    variables |= {"PYTHONPATH": str(package.parents[1]), "HOME": str(home), "XDG_CACHE_HOME": str(home / "cache")}
+    command = [sys.executable, "-c", SCRIPT]
+    subprocess.run(command, check=True, cwd=package.parents[1], env=variables, stdout=its, stderr=its)
+    os.close(its)
+    shown = os.read(ours, 10_000).decode()
+    os.close(ours)
+    return shown.splitlines()[:2]  # then, colorama resets the terminal
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no terminals")
+def test_a_terminal_says_once_that_code_is_compiled(package):
+    said, result = at_a_terminal(package)
+    assert said == "streamsvm compiles code for its first use, which takes some seconds, once for this installation"
+    assert result.startswith("10 0")
+    assert at_a_terminal(package)[0] == "10 1 True"
+
+
+# --- large tuples -----------------------------------------------------------------------------------------------------
+
+
+def test_compiled_code_refuses_arrays_that_it_could_not_address():
+    from streamsvm.online.gap import rescan
+
+    s = empty(10**6)
+    assert isinstance(s, Expansion)
+    rescan(s)
+    with pytest.raises(TypeError, match=r"g is array\(float64, 1d, A\), no contiguous array"):
+        rescan(s._replace(g=np.zeros(2 * len(s.g))[::2]))

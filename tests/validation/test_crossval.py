@@ -19,7 +19,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
 from streamsvm import LASVM, LASVMG, LASVMI, LASVMNC, FullSVM, OneVsRest, WarmupScaler
-from streamsvm.batch import RowStore, SolverOptions, smo
+from streamsvm.batch import RowStore, SmoothSVM, SolverOptions, smo
 from streamsvm.core.kernels import RBF
 from streamsvm.metrics import prbep_score
 from streamsvm.validation import (
@@ -560,8 +560,10 @@ def test_parameters_of_the_model_are_checked_again(name, value):
 
 
 def test_several_classes_are_refused():
-    with pytest.raises(ValueError, match=r"y holds \[0, 1, 2\]; .*one class at a time with y == label"):
-        cross_validate(LASVM(), np.eye(6), [0, 1, 2] * 2, k=2)
+    for model in (LASVM(), SmoothSVM()):
+        for names in ([0, 1, 2], ["a", "b", "c"]):
+            with pytest.raises(ValueError, match=r"y holds 3 classes, such as .*one class at a time with y == label"):
+                cross_validate(model, np.eye(6), names * 2, k=2)
 
 
 def test_one_class_is_refused():

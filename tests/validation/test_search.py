@@ -303,7 +303,7 @@ def test_smooth_models_are_searched_too():
         model = SmoothSVM(C=cell.C, kernel="rbf", gamma=cell.gamma)
         alone = cross_validate(model, X, y, k=4, sample_weight=w)
         np.testing.assert_array_equal(cell.result.decision_values, alone.decision_values)
-    assert search.solution.get_params() == SmoothSVM(search.best.C, "rbf", search.best.gamma, seed=3).get_params()
+    assert search.solution.get_params() == SmoothSVM(search.best.C, "rbf", gamma=search.best.gamma, seed=3).get_params()
     assert search.solution.score(X, y) > 0.8
     assert dict(search.status) == {"converged": 16}
     with pytest.raises(ValueError, match=r"warm_start='best': the solver= of a SmoothSVM"):

@@ -78,9 +78,9 @@ def test_ten_folds_and_leave_one_out_are_those_of_models_fitted_anew(data, kerne
     gamma = 0.5 / X.shape[1]
     for splits in (folds.stratified(y, 10), folds.leave_one_out(len(y))):
         some = folds.Folds(len(y), splits.tests[:20])
-        expected = list(refitted(SmoothSVM(C, kernel, gamma), X, y, some))
+        expected = list(refitted(SmoothSVM(C, kernel, gamma=gamma), X, y, some))
         for solver in EVERY_SOLVER:
-            agree(cross_validate(SmoothSVM(C, kernel, gamma, solver=solver), X, y, folds=some), expected)
+            agree(cross_validate(SmoothSVM(C, kernel, gamma=gamma, solver=solver), X, y, folds=some), expected)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -88,15 +88,15 @@ def test_every_kind_of_folds(kind):
     X, y = noisy()
     made = given_folds.folds_of(KINDS[kind](y), y)
     for kernel in ("linear", "rbf"):
-        expected = list(refitted(SmoothSVM(5.0, kernel, 0.5), X, y, made))
+        expected = list(refitted(SmoothSVM(5.0, kernel, gamma=0.5), X, y, made))
         for solver in EVERY_SOLVER:
-            agree(cross_validate(SmoothSVM(5.0, kernel, 0.5, solver=solver), X, y, folds=made), expected)
+            agree(cross_validate(SmoothSVM(5.0, kernel, gamma=0.5, solver=solver), X, y, folds=made), expected)
 
 
 def test_by_a_slow_twin():
     X, y = noisy(30)
     signs, kernel = np.where(y, 1.0, -1.0), make_kernel("rbf", 0.5)
-    result = leave_one_out(SmoothSVM(10.0, "rbf", 0.5), X, y)
+    result = leave_one_out(SmoothSVM(10.0, "rbf", gamma=0.5), X, y)
     for i in range(30):
         rest = np.arange(30) != i
         K = kernel_matrix(kernel, X, X[rest])
@@ -106,7 +106,7 @@ def test_by_a_slow_twin():
 
 def test_a_reduced_kernel_keeps_its_basis():
     X, y = noisy()
-    model = SmoothSVM(5.0, "rbf", 0.5, reduced=12)
+    model = SmoothSVM(5.0, "rbf", gamma=0.5, reduced=12)
     splits = folds.leave_one_out(len(y))
     F = kernel_matrix(make_kernel("rbf", 0.5), X, SmoothSVM(**model.get_params()).fit(X, y).basis_)
     expected = list(refitted(SmoothSVM(5.0), F, y, splits))
@@ -130,7 +130,7 @@ def test_any_weights_and_splits(seed, kernel, power, solver, k):
     rng = np.random.default_rng(seed)
     weights = rng.choice([0.0, 0.5, 1.0, 4.0], 24)
     splits = folds.from_numbers(rng.permutation(np.arange(24) % k))
-    model = SmoothSVM(10.0**power, kernel, 0.4, degree=2, coef0=0.5 * (kernel == "poly"), solver=solver)
+    model = SmoothSVM(10.0**power, kernel, gamma=0.4, degree=2, coef0=0.5 * (kernel == "poly"), solver=solver)
     pairs = [(train, test) for train, test in splits if len(set(y[train].tolist())) == 2]
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", ".*train on one class only", RuntimeWarning)
@@ -159,7 +159,7 @@ def test_folds_without_support_vectors_are_copied_where_that_is_exact():
 def test_a_full_kernel_skips_nothing_and_skipping_would_be_wrong():
     """The source copies such folds."""
     X, y = noisy(120)
-    model = SmoothSVM(1.0, "rbf", 0.5)
+    model = SmoothSVM(1.0, "rbf", gamma=0.5)
     result = leave_one_out(model, X, y)
     assert {part.start for part in result.per_fold} == {"full"}
     outside = np.setdiff1d(np.arange(120), result.full.support_)
@@ -184,7 +184,7 @@ def test_the_result_is_that_of_the_other_cross_validation():
     X, y = noisy()
     names = np.where(y, "spam", "ham")
     splits = folds.stratified(y, 5)
-    ours = cross_validate(SmoothSVM(5.0, "rbf", 0.5), X, names, folds=splits)
+    ours = cross_validate(SmoothSVM(5.0, "rbf", gamma=0.5), X, names, folds=splits)
     theirs = cross_validate(LASVM(C=5.0, gamma=0.5), X, names, folds=splits)
     assert type(ours) is type(theirs)
     assert set(ours.predictions.tolist()) == {"ham", "spam"}
@@ -217,7 +217,7 @@ def test_sparse_examples():
     X, y = noisy(60, 6)
     X[np.abs(X) < 0.8] = 0.0
     for kernel in ("linear", "rbf"):
-        model = SmoothSVM(5.0, kernel, 0.3)
+        model = SmoothSVM(5.0, kernel, gamma=0.3)
         dense, sparse = cross_validate(model, X, y), cross_validate(model, sp.csr_matrix(X), y)
         np.testing.assert_allclose(sparse.decision_values, dense.decision_values, atol=1e-8)
 

@@ -188,6 +188,16 @@ def test_folds_are_too_high_by_little():
     assert 0.5 < estimates[-1].prbep.value < 1.0
 
 
+@pytest.mark.parametrize("wrapper", WRAPPERS)
+def test_both_wrappers_estimates_are_read_alike(wrapper):
+    estimate, _, _ = taught(wrapper, n=200)
+    made = estimate.estimate()
+    assert estimate.latest is made
+    assert set(made._fields) >= {"n_seen", "n", "error", "g_mean", "prbep", "seconds"}
+    for interval in (made.error, made.g_mean, made.prbep):
+        assert 0.0 <= interval.low <= interval.value <= interval.high <= 1.0
+
+
 # ------------------------------------------------------------------------------------------------------- what they cost
 
 

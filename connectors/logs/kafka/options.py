@@ -162,7 +162,7 @@ def as_taken(key: str, value: Any) -> Any:
 
 
 def meant(key: str, value: Any) -> str | None:
-    """The choice of which a wrong value may be another spelling."""
+    """The choice that a wrong value may misspell; None if there is none."""
     if key == "bootstrap_servers" or is_secret(key) or not isinstance(value, str):
         return None
     choices = re.findall(r"'([^']+)'", OPTIONS[key].wanted)

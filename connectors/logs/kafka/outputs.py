@@ -28,7 +28,7 @@ class Outputs:
     Parameters
     ----------
     options
-        Of the log.
+        The log's options.
     why_silent
         Says why the broker does not answer, or None if it does; takes the time of the monotonic clock.
     """

@@ -1,8 +1,8 @@
 """Avro as an event format, framed as by Confluent's serialisers: a zero byte, the schema's id in 4 bytes, the record.
 
-Schemas come from a folder of files ``ID.avsc``, so that no registry has to be up for the daemon to run.  A schema is a
-record with fields ``id`` (text or integer), ``x`` (map or array of float or double) and, optionally, ``y``, ``w`` and
-``ts``.  These, and other fields, which are ignored, are of primitive types or unions of them; null means absent.
+Schemas come from a folder of files ``ID.avsc``, so the trainer needs no registry.  A schema is a record with the fields
+``id`` (text or integer), ``x`` (map or array of float or double) and, optionally, ``y``, ``w`` and ``ts``.  All fields
+but x have primitive types or unions of them; null means that a field is missing.  Other fields are ignored.
 """
 
 import io
@@ -19,7 +19,7 @@ MAGIC = 0
 FRAME_BYTES = 5
 
 _PRIMITIVE = {"null", "boolean", "int", "long", "float", "double", "bytes", "string"}
-_KEPT_LOGICAL = {None, "timestamp-millis", "uuid"}  # the plain value behind these means the same to us
+_KEPT_LOGICAL = {None, "timestamp-millis", "uuid"}  # their plain values are what we need
 
 
 class AvroMissing(ImportError):  # noqa: N818 - says what is missing
@@ -36,14 +36,14 @@ class AvroFormat:
     Parameters
     ----------
     folder
-        Of the schemas.  It is read once.
+        Folder of the schemas, which is read once.
 
     Raises
     ------
     AvroMissing
         If fastavro is not installed.
     SchemaError
-        If the folder has no schema, or one that is not as the module describes.
+        If the folder has no schema, or if a schema is not as the module describes.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -55,7 +55,7 @@ class AvroFormat:
         self._schemas = {id_: fastavro.parse_schema(schema) for id_, schema in _load_schemas(folder).items()}
 
     def read(self, value: bytes, headers: Headers, build: Callable[[Fields], Built]) -> Built:
-        """What `build` makes of the record's fields; there is nothing in the headers."""
+        """What `build` makes of the record's fields; headers are ignored."""
         return build(self._fields(value))
 
     def features(self, value: bytes) -> Any:
@@ -64,7 +64,7 @@ class AvroFormat:
 
     def _fields(self, value: bytes) -> Fields:
         if len(value) < FRAME_BYTES or value[0] != MAGIC:
-            raise BadRecord("not-avro", f"the record must begin with a zero byte and 4 of a schema id: {value[:5]!r}")
+            raise BadRecord("not-avro", f"the record must begin with a zero byte and the 4 of an id, got {value[:5]!r}")
         id_ = int.from_bytes(value[1:FRAME_BYTES], "big")
         if id_ not in self._schemas:
             known = ", ".join(map(str, sorted(self._schemas)))
@@ -73,7 +73,7 @@ class AvroFormat:
         body.seek(FRAME_BYTES)
         try:
             fields: Any = self._read(body, self._schemas[id_], None)
-        except Exception as error:  # whatever foreign bytes make a foreign parser do, it is the record that is bad
+        except Exception as error:  # the parser may raise anything for foreign bytes
             raise BadRecord("not-avro", f"no record of schema {id_}: {type(error).__name__}: {error}") from None
         if body.tell() != len(value):
             raise BadRecord("not-avro", f"{len(value) - body.tell()} bytes follow the record of schema {id_}")
@@ -97,12 +97,12 @@ def _schema_id(path: Path) -> int:
 
 
 def _load_schema(path: Path) -> dict[str, Any]:
-    """A schema with nothing in it but what decoding needs."""
+    """A schema, reduced to the parts that decoding needs."""
     try:
         schema = json.loads(path.read_bytes())
         kind, fields = schema["type"], {field["name"]: field["type"] for field in schema["fields"]}
     except (OSError, ValueError, TypeError, KeyError, RecursionError) as error:
-        raise SchemaError(f"{path}: no schema of an Avro record: {error!r}") from None
+        raise SchemaError(f"{path}: this is not the schema of an Avro record: {error!r}") from None
     if kind != "record":
         raise SchemaError(f"{path}: the schema must be of a record, got {kind!r}")
     if missing := {"id", "x"} - fields.keys():

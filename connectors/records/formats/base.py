@@ -1,6 +1,6 @@
-"""What a format of events does: turn the bytes of a record into named fields.
+"""What all formats of events share: they turn the bytes of a record into named fields.
 
-Whether the fields make an event is the same question for all formats; `wire` answers it.
+`codec` decides for all formats whether the fields make an event.
 """
 
 import math
@@ -13,7 +13,7 @@ Fields = Mapping[str, Any]  # id, x, y, w and ts, as far as the record has them
 Built = TypeVar("Built")
 
 
-REASONS = (  # all that a record is refused for
+REASONS = (  # why a record may be refused
     "bad-feature",
     "bad-features",
     "bad-id",
@@ -50,16 +50,16 @@ class BadRecord(ValueError):  # noqa: N818 - names the thing that goes to the de
 
 
 class Format(Protocol):
-    """One way to write events as bytes."""
+    """A way to write events as bytes."""
 
     def read(self, value: bytes, headers: Headers, build: Callable[[Fields], Built]) -> Built:
-        """What `build` makes of the record's fields; raises `BadRecord` if there are none to be read."""
+        """What `build` makes of the record's fields; raises `BadRecord` if they cannot be read."""
 
     def features(self, value: bytes) -> Any:
-        """The field x alone, of a record that was read before: what is known to hold is not checked again."""
+        """The field x of a record that was read before; it is not checked again."""
 
 
 def show(value: Any) -> str:
-    """A value as a message shows it: of bounded length."""
-    text = repr(value) if not isinstance(value, float) or math.isfinite(value) else "no finite number"
+    """A value for a message, shortened to 60 characters."""
+    text = repr(value) if not isinstance(value, float) or math.isfinite(value) else "an infinite number or NaN"
     return text if len(text) <= 60 else f"{text[:57]}..."

@@ -28,7 +28,7 @@ class Float32Format:
     Parameters
     ----------
     labels
-        What label names mean; they come before `LABELS`.
+        The meaning of the configured labels, which come before `LABELS`.
     """
 
     def __init__(self, labels: Mapping[str, bool]) -> None:
@@ -51,7 +51,7 @@ class Float32Format:
         """The numbers in order."""
         n_features, rest = divmod(len(value), 4)
         if rest:
-            raise BadRecord("bad-features", f"{len(value)} bytes are no whole number of float32, which have 4 each")
+            raise BadRecord("bad-features", f"the record has {len(value)} bytes, not a multiple of 4 (float32)")
         return list(struct.unpack(f"<{n_features}f", value))
 
     def _field(self, header: str, name: str, content: bytes) -> Any:

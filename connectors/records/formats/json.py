@@ -1,8 +1,8 @@
-"""JSON as an event format, read strictly: no field twice, no NaN, no half characters, no deep nesting.
+"""JSON as an event format, read strictly: no repeated field, no NaN, no half surrogate pair, no deep nesting.
 
-Two parsers share the work.  The strict one, on the standard library's, defines what is accepted, and as what.  The
-quick one, on orjson, is several times faster but more lenient, so its result is used only where it must be the same;
-in all other cases, and whenever the result is refused, the strict one has the last word.
+Two parsers share the work.  The strict one, built on the standard library's, defines what is accepted.  The quick one,
+built on orjson, is several times faster but more lenient.  Its result counts only where it must equal that of the
+strict one.  In all other cases, and whenever a record is refused, the strict parser decides.
 """
 
 import json
@@ -14,21 +14,21 @@ import orjson
 from ...logs.transport import Headers
 from .base import BadRecord, Built, Fields, show
 
-MAX_DEPTH = 100  # of objects and lists; what a parser stands beyond that depends on who calls it
+MAX_DEPTH = 100  # of objects and lists; deeper nesting may exhaust the interpreter's stack
 
 _INT64 = 1 << 63
-_BACKSLASH, _BRACKET = b"\\["  # a byte is found in bytes by its number several times faster
+_BACKSLASH, _BRACKET = b"\\["  # to search bytes for a number is several times faster than for bytes
 
 
 class JsonFormat:
-    """Events as JSON objects; see `wire`."""
+    """Events as JSON objects; see `codec`."""
 
     def read(self, value: bytes, headers: Headers, build: Callable[[Fields], Built]) -> Built:
-        """As `read_json`; there is nothing in the headers."""
+        """As `read_json`; headers are ignored."""
         return read_json(value, build)
 
     def features(self, value: bytes) -> Any:
-        """The field x of an object that was read before, by whichever parser."""
+        """The field x of an object that was read before."""
         try:
             return orjson.loads(value)["x"]
         except orjson.JSONDecodeError:
@@ -43,19 +43,19 @@ def read_json(value: bytes, build: Callable[[Fields], Built]) -> Built:
     value
         The object, in UTF-8.
     build
-        Called with the members.  It must look only at the top level and at numbers of less than 64 bits below it.
+        Called with the members.  Below the top level, it must not depend on integers of more than 64 bits.
 
     Raises
     ------
     BadRecord
-        If the bytes are no JSON object, or `build` raises it.
+        If the bytes are not a JSON object, or if `build` raises it.
     """
     fields = _quick(value)
     if fields is not None:
         try:
             return build(fields)
         except BadRecord:
-            pass  # perhaps of orjson's making: it reads large integers as floats
+            pass  # perhaps because orjson reads large integers as floats
     return build(_strict(value))
 
 
@@ -63,7 +63,7 @@ def read_json(value: bytes, build: Callable[[Fields], Built]) -> Built:
 
 
 def _quick(value: bytes) -> Fields | None:
-    """The members, if they are beyond doubt what the strict parser finds."""
+    """The members, if the strict parser certainly finds the same; else None."""
     if _BACKSLASH in value and b"u003a" in value.lower():
         return None  # an escaped colon, perhaps
     try:
@@ -81,8 +81,8 @@ def _quick(value: bytes) -> Fields | None:
             n_colons += len(member)
         elif kind is float and not -_INT64 < member < _INT64:
             return None  # an integer, perhaps
-    # The bytes have one colon per member plus those inside of names and texts, for no other escape stands for a colon.
-    # A repeated name leaves fewer in the result; so if as many can be counted there, all names differ.
+    # The bytes have one colon for each member, and those inside of names and texts.  A repeated name leaves fewer
+    # in the result.  So if the result has as many, all names differ.
     expected = value.count(b":")
     is_flat = n_colons == expected
     if not (is_flat and _BRACKET not in value) and not _is_surely_shallow(value):
@@ -91,7 +91,7 @@ def _quick(value: bytes) -> Fields | None:
 
 
 def _count_colons(node: Any) -> int:
-    """How many colons it takes to write this object, list or text."""
+    """Number of colons that it takes to write this object, list or text."""
     if type(node) is str:
         return node.count(":")
     below = node
@@ -147,7 +147,7 @@ _decode = json.JSONDecoder(parse_constant=_refuse_constant, object_pairs_hook=_o
 
 
 def _encode_strictly(fields: Any) -> None:
-    """Half a surrogate pair is legal in JSON's escapes but is no text: nothing could write it out again."""
+    """Raise UnicodeError for half a surrogate pair: JSON's escapes allow it, but UTF-8 cannot write it."""
     json.dumps(fields, ensure_ascii=False).encode("utf-8")
 
 

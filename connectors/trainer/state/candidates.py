@@ -1,4 +1,4 @@
-"""What a partition's labelling loop is made of: the unlabelled events it chooses from, and the rules it follows."""
+"""A partition's labelling: the unlabelled events that may be asked about, and the rules that choose among them."""
 
 import json
 from collections.abc import Sequence
@@ -29,7 +29,7 @@ from .join import Join
 
 EventId = str | int
 
-OUTCOMES = {  # of questions, and where the loop counts them
+OUTCOMES = {  # of questions, with the loop's names for their counts
     "asked": "n_asked",
     "answered": "n_answered",
     "skipped": "skipped",
@@ -40,16 +40,16 @@ OUTCOMES = {  # of questions, and where the loop counts them
 
 
 class Candidates(StreamPool):
-    """Unlabelled events; what is kept of each is its payload.
+    """A sample of unlabelled events, kept as the values of their records.
 
     Parameters
     ----------
     capacity
-        How many are kept.
+        The largest number of events.
     codec
         Reads events.
     scaler
-        Gives the coordinates of the model.
+        Scales features as the model has them; None: they stay as they are.
     """
 
     def __init__(self, capacity: int, codec: Codec, scaler: WarmupScaler | None) -> None:
@@ -58,31 +58,31 @@ class Candidates(StreamPool):
         self._scaler = scaler
 
     def rows(self, keys: Sequence[int]) -> list[dict[str, float]]:
-        """The features in the coordinates of the model."""
+        """The features of these events, in the coordinates of the model."""
         rows = [self._codec.features(value) for value in super().rows(keys)]
         return self._scaler.transform_many(rows) if self._scaler else rows
 
 
 class Labelling:
-    """The labelling of a partition's events, as far as it changes.
+    """The state of a partition's labelling.
 
     Parameters
     ----------
     settings
         The configuration.
     join
-        Where events wait for their labels: those that it has forgotten are not asked about.
+        Keeps the events that wait for labels.  An event that it has forgotten is not asked about.
     scaler
-        Gives the coordinates of the model.
+        Scales features as the model has them; None: they stay as they are.
     number
-        Of the partition.
+        Number of the partition.
     """
 
     def __init__(self, settings: Settings, join: Join, scaler: WarmupScaler | None, number: int) -> None:
         labelling = settings.labelling
         self._join = join
         self._candidates = Candidates(labelling.reservoir, settings.codec(), scaler)
-        self._ids: dict[int, EventId] = {}  # of the candidates and the open questions, and some that were
+        self._ids: dict[int, EventId] = {}  # of the candidates and of the open questions, and some older ones
         self._max_ids = 2 * (labelling.reservoir + labelling.open)
         self._stopping = _stopping(labelling)
         self.loop = LabellingLoop(
@@ -100,7 +100,7 @@ class Labelling:
         join.when_forgotten = self._candidates.discard
 
     def offer(self, event: Event, now: int) -> None:
-        """Keep an event as a candidate, if its label is not known yet and a question can hold its features."""
+        """Offer an event as a candidate, if it has no label yet and a question has room for its features."""
         value = self._join.awaiting(event.key)
         if value is None or not fits_question(event.x, len(value)):
             return
@@ -110,33 +110,33 @@ class Labelling:
                 self._forget()
 
     def _forget(self) -> None:
-        """Keep the ids that are needed."""
+        """Drop the ids that are no longer needed."""
         asked = {question.key for question in self.loop.open_questions()}
         self._ids = {key: id_ for key, id_ in self._ids.items() if key in asked or key in self._candidates}
 
     def id_of(self, key: int) -> EventId:
-        """The id of an event with an open question, as the event has it."""
+        """The id of an event that a question is open about, as the event has it."""
         return self._ids[key]
 
     def value_of(self, key: int) -> bytes:
-        """The payload of an event that was just asked about."""
+        """The value of the record of an event that a question is open about."""
         value = self._join.awaiting(key)
-        assert value is not None  # or the question would not be open
+        assert value is not None  # the question is open
         return value
 
     def outcomes(self) -> dict[str, int]:
-        """How many questions were asked, and what became of them."""
+        """Number of questions that were asked, answered, skipped, and so on."""
         counts = self.loop.counts
         return {name: getattr(counts, field) for name, field in OUTCOMES.items()}
 
     def to_bytes(self) -> bytes:
-        """The state, for a checkpoint; the payloads are in that of the join."""
+        """The state, for a checkpoint.  The events are in the join's state."""
         self._forget()
-        ids = json.dumps(list(self._ids.items()))  # which may be integers of any size
+        ids = json.dumps(list(self._ids.items()))  # JSON of the standard library: ids are integers of any size
         return orjson.dumps({"loop": self.loop.state(), "ids": ids})
 
     def restore(self, data: bytes) -> None:
-        """Go on from `to_bytes`, with a join that was restored."""
+        """Go on from the state that `to_bytes` gave, with a join that was restored."""
         state = orjson.loads(data)
         self._ids = dict(json.loads(state["ids"]))
         loop = state["loop"]

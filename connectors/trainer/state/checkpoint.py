@@ -1,9 +1,9 @@
-"""Checkpoints: everything a daemon needs to go on as if it had never stopped, in one atomic file.
+"""Checkpoints: everything that a trainer needs to go on as if it had never stopped, in one atomic file.
 
-The model, the scaler, the metrics and the position in the log are written together, so that after a crash they fit: the
-records after that position, and no others, are learned again.
+The model, the scaler, the metrics and the position in the log are written together.  So they fit after a crash: the
+trainer learns the records after that position again, and no others.
 
-Checkpoints hold events as they came.  So the folder and its files are made for their owner's eyes only.
+Checkpoints hold events, so only the owner of the folder and its files can read them.
 """
 
 import logging
@@ -28,25 +28,25 @@ from .journal import Cut, Journal
 logger = logging.getLogger(__name__)
 
 _KIND = "checkpoint"
-Number = tuple[int, int]  # of a checkpoint: the epoch of its owner, and its place in the sequence
+Number = tuple[int, int]  # of a checkpoint: its owner's epoch, and its place in the sequence
 
 _SUFFIX = {"checkpoint": "ssvm", "journal": "log"}
 _NONE = (0, 0)  # number of the checkpoint before the first
 _RENAMED = {"model.tau": "model.tol"}  # names in fingerprints of 0.1.0 before the parameter was renamed
-_FIRST_COMMITTED = 2  # in the sequence: the first checkpoint is written before there is anything to commit
+_FIRST_COMMITTED = 2  # in the sequence: the first checkpoint comes before the first commit
 
 _NAME = re.compile(r"(?:checkpoint|journal)-(\d{6})-(\d{10})\.(?:ssvm|log)")
 
 
 class CheckpointError(ValueError):
-    """There are checkpoints, but none of them can be used."""
+    """A state folder has checkpoints, but none can be used."""
 
 
 @contextmanager
 def reading(where: Path) -> Iterator[None]:
-    """What damaged content makes a reader stumble over, as `CheckpointError`.
+    """Turn the errors of a reader into a `CheckpointError`.
 
-    A checksum finds damage to a file.  This is for content that was damaged before it was written, or by intent.
+    Checksums find damage to a file.  This is for content that was damaged before it was written, or on purpose.
     """
     try:
         yield
@@ -54,7 +54,7 @@ def reading(where: Path) -> Iterator[None]:
         raise
     except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError, RecursionError, MemoryError) as error:
         raise CheckpointError(
-            f"{where}: the newest checkpoint cannot be used, its content is damaged: {error!r:.300}"
+            f"{where}: the newest checkpoint cannot be used: its content is damaged: {error!r:.300}"
         ) from error
 
 
@@ -64,18 +64,18 @@ def take_array(arrays: Mapping[str, np.ndarray], name: str, kind: str, *shape: i
     Parameters
     ----------
     arrays
-        By name.
+        The arrays by name.
     name
-        Of this one.
+        The name of the array.
     kind
-        Of its dtype: "b", "i", "u" or "f".
+        The kind of its dtype: "b", "i", "u" or "f".
     shape
-        What it must be; None: any length.
+        Its lengths; None stands for any length.
 
     Raises
     ------
     CheckpointError
-        If it is missing, or of another kind or shape.
+        If the array is missing, or has another kind or shape.
     """
     array = arrays.get(name)
     fits = array is not None and array.dtype.kind == kind and array.ndim == len(shape)
@@ -87,24 +87,24 @@ def take_array(arrays: Mapping[str, np.ndarray], name: str, kind: str, *shape: i
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """The state of a daemon between two batches.
+    """The state of a partition between two cuts, as it is stored.
 
     Parameters
     ----------
     sequence
-        1, 2, 3, ...
+        Number of the checkpoint: 1, 2, 3, ...
     offsets
-        The next offset to read, by ``TOPIC-PARTITION``.
+        Offsets of the next records, under "events" and "labels".
     fingerprint
         The settings that the rest depends on.
     counters
-        Numbers by name.
+        The counters by name.
     blobs
-        What keeps its own format: the model and the scaler.
+        Parts with their own format, by name: the model, the scaler and others.
     arrays
-        Metrics and their history.
+        The other parts, as arrays under ``PART.NAME``.
     topic_ids
-        Kafka's ids of the topics that the offsets belong to; without those that are unknown.
+        Kafka's ids of the topics that the offsets belong to, as far as they are known.
     """
 
     sequence: int
@@ -124,7 +124,7 @@ class Checkpoint:
         }
         arrays = {f"array.{name}": array for name, array in self.arrays.items()}
         arrays |= {f"blob.{name}": np.frombuffer(blob, dtype=np.uint8) for name, blob in self.blobs.items()}
-        # An older version knows no such array and passes over it; it would not know what to do with more of meta.
+        # Topic ids are arrays, which older versions pass over; they would refuse another entry of meta.
         arrays |= {f"topic.{name}": np.frombuffer(i.encode(), dtype=np.uint8) for name, i in self.topic_ids.items()}
         return snapshot.pack(_KIND, meta, arrays)
 
@@ -148,22 +148,22 @@ class Checkpoint:
             ids = {n.removeprefix("topic."): a.tobytes().decode() for n, a in stored.items() if n.startswith("topic.")}
             return cls(**meta, blobs=blobs, arrays=arrays, topic_ids=ids)
         except (TypeError, UnicodeDecodeError) as error:
-            raise snapshot.SnapshotError(f"a checkpoint with other fields: {error}") from None
+            raise snapshot.SnapshotError(f"the checkpoint has other fields than this version: {error}") from None
 
 
 class CheckpointStore:
-    """The checkpoints of one partition, and the journal of what was taken since, in a folder of their own.
+    """The folder of one partition: its checkpoints, and the journal of the cuts since.
 
-    Whoever opens the folder last owns it: each owner claims a higher *epoch*, which is part of every file's name, and
-    the files of the highest epoch count.  So a process that was given up for dead, and wakes up, cannot replace the
-    state of its successor, even if it does not know of it.
+    The process that opened the folder last owns it.  Each owner claims a higher *epoch*, which is part of every file's
+    name; the files of the highest epoch count.  So a process that was thought dead, and wakes up, cannot replace the
+    state of its successor, even if it has not heard of it.
 
     Parameters
     ----------
     folder
-        Made if it does not exist.
+        The folder; it is made if it does not exist.
     keep
-        Number of checkpoints that are kept.
+        Number of checkpoints to keep.
     """
 
     def __init__(self, folder: Path, keep: int) -> None:
@@ -172,9 +172,9 @@ class CheckpointStore:
         self.epoch = _claim(folder)
         for path in folder.glob(".*.tmp"):  # of owners that were killed while they wrote
             path.unlink(missing_ok=True)
-        self._loaded = _NONE  # epoch and sequence number of the checkpoint that was
+        self._loaded = _NONE  # number of the checkpoint that was loaded
         self._journal: Journal | None = None
-        self._n_tries = 0  # how often the last cut that is taken again was begun and not survived
+        self._n_tries = 0  # how often the last of the repeated cuts has killed the process
 
     def load(self) -> Checkpoint | None:
         """The newest checkpoint that is whole; see `load_newest`."""
@@ -184,27 +184,27 @@ class CheckpointStore:
         return found[1] if found else None
 
     def roll_back(self, committed: Number | None) -> None:
-        """Remove the checkpoints after the `committed` one; None: all but the first, which is before the first record.
+        """Remove the checkpoints after the committed one; if that is None, all but the first.
 
-        Of a log with transactions, the outputs that led to the others never were.
+        The outputs that belong to the removed checkpoints were in a transaction that was not committed.
 
         Raises
         ------
         CheckpointError
-            If the committed one is not there, or if there must have been one and the log does not know it any more.
+            If the committed checkpoint is missing, or if the log has forgotten what was committed.
         """
         paths = checkpoint_files(self.folder)
         if committed is None and max(map(_number, paths), key=itemgetter(1), default=_NONE)[1] > _FIRST_COMMITTED:
             raise CheckpointError(
-                f"{self.folder} has checkpoints, but nothing was committed for the partition, so which of them counts "
-                "is unknown. Kafka forgets what a group has committed when its topic is deleted, or when the group was "
-                "away for offsets.retention.minutes; another group.id has committed nothing. To begin again with an "
-                "empty model, choose another daemon.state_dir; to go on from the newest checkpoint, run once with "
+                f"{self.folder} has checkpoints, but nothing was committed for the partition, so it is unknown which "
+                "of them counts. Kafka forgets a group's commits when the topic is deleted, or when the group was away "
+                "for offsets.retention.minutes; a new group.id has none. To begin again with an empty model, choose "
+                "another daemon.state_dir. To go on from the newest checkpoint, run once with "
                 "daemon.exactly_once = false: a few outputs may then come twice or not at all"
             )
         if committed and committed not in map(_number, paths):
             raise CheckpointError(
-                f"{self.folder}: there is no checkpoint {committed[1]} of epoch {committed[0]}, which was committed"
+                f"{self.folder} has no checkpoint {committed[1]} of epoch {committed[0]}, which was committed"
             )
         last = committed or min(map(_number, paths), key=itemgetter(1), default=(0, 0))
         for path in paths:
@@ -212,13 +212,10 @@ class CheckpointStore:
                 path.unlink()
 
     def begin_journal(self) -> tuple[Journal, list[Cut], Cut | None]:
-        """The journal of what follows the loaded checkpoint, the cuts to take again, and perhaps a suspect among them.
-
-        See `journal.judge`.
-        """
+        """The journal after the loaded checkpoint, the cuts to repeat, and a suspect or None; see `journal.judge`."""
         cuts: list[Cut] = []
         n_tries = 0
-        if self._loaded != _NONE:  # or else nothing was taken before, and journals are of checkpoints moved away
+        if self._loaded != _NONE:  # without a checkpoint, journals belong to one that was moved away
             for path in _journals_since(self.folder, self._loaded):
                 more, n_tries = journal.read(path)
                 cuts = list(dict.fromkeys([*cuts, *more]))  # it may begin with the last ones of the journal before
@@ -227,14 +224,14 @@ class CheckpointStore:
         return self._journal, cuts, suspect
 
     def save(self, checkpoint: bytes, sequence: int, again: Iterable[Cut] = ()) -> Journal:
-        """Write a checkpoint, durably, remove those that are too old, and begin the journal of what follows.
+        """Write a checkpoint durably, remove old ones, and begin a new journal.
 
         Parameters
         ----------
         checkpoint, sequence
-            Its contents and its number.
+            The checkpoint's content and number.
         again
-            Cuts of before that were not taken again yet; the journal begins with them.
+            Earlier cuts that still have to be repeated; the journal begins with them.
 
         Raises
         ------
@@ -275,7 +272,7 @@ def _path(folder: Path, kind: str, number: Number) -> Path:
 
 
 def checkpoint_files(folder: Path) -> list[Path]:
-    """The checkpoints in a folder, newest first, without those of owners that had been replaced by then."""
+    """The checkpoints in a folder, newest first, without those that replaced owners wrote afterwards."""
     files = {_number(path): path for path in folder.glob("checkpoint-*") if _NAME.fullmatch(path.name)}
     journals = [_number(path) for path in folder.glob("journal-*") if _NAME.fullmatch(path.name)]
     return [
@@ -286,12 +283,12 @@ def checkpoint_files(folder: Path) -> list[Path]:
 
 
 def load_newest(folder: Path) -> tuple[Number, Checkpoint] | None:
-    """Read the newest checkpoint that is whole; None if there are no checkpoints.
+    """Read the newest checkpoint that is whole; None if the folder has none.
 
     Raises
     ------
     CheckpointError
-        If there are some and none can be read.
+        If the folder has checkpoints, but none can be read.
     """
     paths = checkpoint_files(folder)
     for path in paths:
@@ -307,7 +304,7 @@ def load_newest(folder: Path) -> tuple[Number, Checkpoint] | None:
 
 
 def _claim(folder: Path) -> int:
-    """Take a folder over: an epoch that nobody had before."""
+    """Take a folder over; return a new epoch."""
     make_private(folder.parent)
     make_private(folder)
     while True:
@@ -316,7 +313,7 @@ def _claim(folder: Path) -> int:
             (folder / f"epoch-{epoch:06d}").touch(0o600, exist_ok=False)
         except FileExistsError:
             continue
-        if _newest_epoch(folder) > epoch:  # it had been somebody's, who was replaced already
+        if _newest_epoch(folder) > epoch:  # it was the epoch of an owner that was replaced
             continue
         sync_folder(folder)
         for path in folder.glob("epoch-*"):
@@ -336,7 +333,7 @@ def _number(path: Path) -> Number:
 
 
 def _journals_since(folder: Path, loaded: Number) -> list[Path]:
-    """The journals that follow a checkpoint, without those of owners that had been replaced by then."""
+    """The journals after a checkpoint, without those that replaced owners wrote afterwards."""
     journals = {_number(path): path for path in folder.glob("journal-*") if _NAME.fullmatch(path.name)}
     epoch, chosen = loaded[0], []
     for sequence in sorted({number[1] for number in journals if number[1] >= loaded[1]}):
@@ -348,12 +345,12 @@ def _journals_since(folder: Path, loaded: Number) -> list[Path]:
 
 
 def check_topics(checkpoint: Checkpoint, topic_ids: Mapping[str, str]) -> None:
-    """Refuse to go on in a topic that is not the checkpoint's, although it has the same name.
+    """Refuse a topic that was deleted and made again since the checkpoint.
 
     Raises
     ------
     TopicMismatch
-        Naming the topic.
+        If there is such a topic; the message names it.
     """
     for name, old in checkpoint.topic_ids.items():
         if topic_ids.get(name, old) != old:
@@ -361,18 +358,18 @@ def check_topics(checkpoint: Checkpoint, topic_ids: Mapping[str, str]) -> None:
 
 
 def check_fingerprint(checkpoint: Checkpoint, fingerprint: Mapping[str, Any], folder: Path) -> None:
-    """Refuse to go on under other settings than the checkpoint's.
+    """Refuse other settings than those of the checkpoint.
 
     Raises
     ------
     ConfigError
-        Naming every setting that differs.
+        If a setting differs; the message names each one.
     """
     old = checkpoint.fingerprint
     problems = [
         f"{folder}: the checkpoint was written with {name} = {old.get(name)!r}, the configuration says {value!r}"
         for name, value in fingerprint.items()
-        if old.get(name) != value  # those of an older version lack what is off by default
+        if old.get(name) != value  # an older version lacks settings that are off by default
     ]
     if problems:
         raise ConfigError([*problems, f"{folder}: go back to those settings, or choose another daemon.state_dir"])

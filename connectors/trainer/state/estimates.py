@@ -1,7 +1,7 @@
-"""The running model's own error in a partition: estimates along the stream, as metrics and records, and their history.
+"""Estimates of the running model's error in a partition, and their history.
 
-How often there is one, and how many support vectors are left out for it, depends on the time that it takes: it is the
-one thing in the daemon that a restart may repeat with another outcome.  The model does not depend on it.
+The time at hand decides how often the trainer makes an estimate, and how many support vectors it leaves out.  So a
+repetition after a restart may have other estimates.  The model does not depend on them.
 """
 
 import json
@@ -25,7 +25,7 @@ _HISTORY_LENGTH = 512
 
 
 class Score(NamedTuple):
-    """An estimate; `low` and `high` are its bounds, or the value again where it has none."""
+    """An estimate with its bounds; both are the value itself if the estimate has none."""
 
     value: float
     low: float
@@ -33,18 +33,18 @@ class Score(NamedTuple):
 
 
 class Estimate(NamedTuple):
-    """What was found about the model after so many records of its topic."""
+    """The estimated quality of the model after `offset` events, from `n` predicted examples."""
 
     kind: str
     offset: int
-    n: int  # examples that were predicted
+    n: int
     error: Score
     g_mean: Score
     prbep: Score
     seconds: float
 
     def encode(self, partition: int) -> bytes:
-        """As a record."""
+        """The estimate as the value of a record."""
         fields = {"partition": partition, "kind": self.kind, "offset": self.offset, "n": self.n}
         scores = {
             name: {bound: _number(value) for bound, value in score._asdict().items()}
@@ -58,12 +58,12 @@ def _number(value: float) -> float | None:
 
 
 class Estimates:
-    """Those of one partition's model.
+    """The estimates of one partition's model.
 
     Parameters
     ----------
     settings
-        Which, and what they may cost.
+        The kinds of estimates, and the time that they may take.
     model
         The model.
     """
@@ -86,7 +86,7 @@ class Estimates:
 
     @classmethod
     def of(cls, settings: EstimateSettings, model: OnlineSVM) -> "Estimates | None":
-        """None if there are to be none."""
+        """The estimates that the settings ask for; None if they ask for none."""
         return cls(settings, model) if settings.loo or settings.folds else None
 
     def learned(
@@ -99,7 +99,7 @@ class Estimates:
         offset: int,
         times: Any = None,
     ) -> list[Estimate]:
-        """The model has learned these, which took so long: the estimates that there was time for."""
+        """Note examples that the model has learned, and the seconds this took; return the estimates made now."""
         found = []
         for kind, maker in self._makers.items():
             estimate = maker.learned(xs, y, w, ids, seconds, times)
@@ -113,18 +113,18 @@ class Estimates:
         return found
 
     def forgotten(self, ids: Sequence[int]) -> None:
-        """The model was made to forget these."""
+        """Note that the model has forgotten these examples."""
         for maker in self._makers.values():
             maker.forgotten(ids)
 
     def corrected(self, number: int, y: bool) -> None:
-        """The model was told another label."""
+        """Note that the model has learned another label for an example."""
         for maker in self._makers.values():
             maker.corrected([number], [y])
 
     @property
     def share(self) -> float:
-        """Time for estimates, as a share of that for learning."""
+        """Time spent on estimates, as a share of the time for learning."""
         times = [maker.seconds for maker in self._makers.values()]
         learning = max((learning for learning, _ in times), default=0.0)
         return sum(spent for _, spent in times) / learning if learning else 0.0
@@ -132,7 +132,7 @@ class Estimates:
     # --- checkpoints --------------------------------------------------------------------------------------------------
 
     def to_blobs(self) -> dict[str, bytes]:
-        """What is remembered, by kind."""
+        """The remembered examples, by kind of estimate."""
         return {kind: maker.to_bytes() for kind, maker in self._makers.items()}
 
     def to_array(self) -> np.ndarray:
@@ -144,7 +144,7 @@ class Estimates:
         return np.array(rows, dtype=np.float64).reshape(-1, 13)
 
     def restore(self, blobs: Mapping[str, bytes], history: np.ndarray) -> None:
-        """Go on from a checkpoint; what was remembered under other settings is let go."""
+        """Go on from a checkpoint.  Examples that were remembered under other settings are dropped."""
         for kind, maker in self._makers.items():
             try:
                 stored = type(maker).from_bytes(blobs[kind], self._model) if kind in blobs else None
@@ -169,7 +169,7 @@ def read_history(rows: np.ndarray) -> list[Estimate]:
 
 
 def _thinned(history: list[Estimate]) -> list[Estimate]:
-    """Every second one of each kind, in order."""
+    """Every second estimate of each kind, in order."""
     kept = [item for kind in (LOO, FOLDS) for item in [item for item in history if item.kind == kind][1::2]]
     return sorted(kept, key=lambda item: item.offset)
 

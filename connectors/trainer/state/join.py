@@ -1,36 +1,35 @@
 """Events and labels, which come on two topics in any order, paired by id.
 
-The rules, whose outcome depends on nothing but the sequence of calls:
+The outcome depends only on the sequence of calls.  The rules:
 
 Time
-    The clock is the largest time seen so far, of events and labels alike.  An entry stays until the clock is more than
-    the ttl beyond what it was when the entry came.  So a record that is late still waits, and one from the future ends
-    the wait of what is here, but not of what comes after it: until the other records have caught up, nothing expires.
+    The clock is the largest time so far, of events and labels alike.  An entry expires when the clock is more than the
+    ttl beyond its value at the entry's arrival.  So a record that comes late still waits for the full ttl.  A record
+    from the future makes the entries before it expire, but none that come after it.
 Events
-    An event without a label waits for one.  When it is learned it stays, for corrections, until its time is over.  A
-    second event with the same id is a duplicate and changes nothing; once the first is forgotten, it is a new event.
+    An event without a label waits for one.  After it was learned it stays, for corrections, until it expires.  A second
+    event with the same id is a duplicate and changes nothing.  Once the first is forgotten, it is a new event.
 Labels
-    A label whose event has not come waits for it, a retraction like any other; when the event comes, its own wait
-    begins.  Of two labels with the same id the newer one holds, by revision, then by offset.  The other is stale,
-    whichever came first, or a duplicate if it has the same revision and the same y (its weight does not count).  The y
-    of an event is a label of revision 0 before all offsets, older than any other.  A label's weight, if it has one,
-    replaces the event's.
+    A label, or a retraction, whose event has not come waits for it.  When the event comes, the event's own wait begins.
+    Of two labels with the same id the newer one holds, by revision, then by offset.  The other one is stale; with the
+    same revision and the same y it is a duplicate (its weight does not count).  The y of an event is a label of
+    revision 0 that is older than all other labels.  A label's weight, if it has one, replaces the event's.
 Lessons
-    The newest label is learned if its event is here, unless it says what was learned last.  The first lesson from an
-    event is marked, the others are corrections: what was learned from the event is to be forgotten first.  A retraction
-    before the first lesson prevents it, until a newer label comes; one after it is a lesson, too: to forget.
-Without the event
-    Of an event that is forgotten here, the model may hold the example still.  Nobody can tell a label for it from one
-    that is early, so `without_event` says what a label that waits would mean to such a model.
+    The newest label becomes a lesson if its event is here, unless the last lesson said the same.  The first lesson of
+    an event is marked.  The others are corrections: the model forgets the example before it learns it anew.  A
+    retraction before the first lesson prevents it, until a newer label comes.  A retraction after it is a lesson, too:
+    the model forgets the example.
+Forgotten events
+    The model may still hold the example of an event that is forgotten here.  A label for it cannot be told from a label
+    whose event has yet to come, so it waits.  `without_event` says what such a label would mean to the model.
 Memory
-    Events have a limit, and labels without an event have another, so that labels with made-up ids cost no event its
-    place.  Above either limit the oldest of its entries are dropped, learned or not.  One that is larger than the limit
-    by itself is not kept, and costs no other its place.  What was dropped is forgotten as if its time were over.
+    Events have a limit in bytes, and labels without an event have another, so that labels with made-up ids do not push
+    out events.  Above a limit the oldest entries are dropped, learned or not.  An entry that is larger than the limit
+    is not kept at all.
 
-All that can be lost is counted.  Every event ends as matched, expired, dropped or a duplicate; every label, the y of
-events that are no duplicates included, as matched, corrected, confirmed, stale, a duplicate, retracted, undone,
-unmatched or a dropped label (or as not undone: those that came when nothing could be forgotten, in a checkpoint from
-then).
+Every loss is counted.  Each event ends as matched, expired, dropped or a duplicate.  Each label, including the y of an
+event that is no duplicate, ends as matched, corrected, confirmed, stale, a duplicate, retracted, undone, unmatched or a
+dropped label.  Old checkpoints also have labels that were not undone: the trainer could not forget then.
 """
 
 import math
@@ -45,52 +44,72 @@ import numpy as np
 from ...records.labels import Label
 from .checkpoint import take_array
 
-_OVERHEAD = 512  # bytes of an entry beside its payload: the objects in it and its place in the table
+_OVERHEAD = 512  # bytes of an entry beside its event: its objects, and its place in the table
 _INLINE = (0, -1)  # revision and offset of the label in an event
 _NEVER = -(1 << 63)  # before all times, revisions and offsets
-_ABSENT = -1  # in a checkpoint: a label or a length that there is not
-_TAKEN_BACK = -2  # in a checkpoint: the label of the last lesson, which was to forget
+_ABSENT = -1  # in a checkpoint: no label, or no bytes
+_TAKEN_BACK = -2  # in a checkpoint: the last lesson was to forget
 _FORGET = (None, 0.0)  # y and w of that lesson
 
 
 class Lesson(NamedTuple):
-    """Learn this event with this label, in the place of what was learned from it before."""
+    """Learn this event with this label, in the place of its last lesson.
+
+    Attributes
+    ----------
+    key
+        The event's id as 64 bits.
+    value
+        The event, as the value of its record; None if it is forgotten.
+    y, w
+        Label and weight; y is None if the model should only forget the example.
+    margin
+        The prediction for the event, from before it was first learned.
+    entity
+        The key whose model learns.
+    is_first
+        Whether this is the event's first lesson.
+    at
+        Offset of the event's record.
+    waited
+        Milliseconds that the event has waited, by the clock of the join.
+    """
 
     key: int
-    value: bytes | None  # the event as it was added; None: it is not here
-    y: bool | None  # None: only forget what was learned
+    value: bytes | None
+    y: bool | None
     w: float
-    margin: float  # predicted when the event came, before anything was learned from it
+    margin: float
     entity: bytes | None
-    is_first: bool  # False: something was learned before
-    at: int = _ABSENT  # offset of the event's record
-    waited: int = 0  # milliseconds that the event has waited, by the clock of the join
+    is_first: bool
+    at: int = _ABSENT
+    waited: int = 0
 
 
 @dataclass
 class JoinCounters:
-    """What became of events and labels, as the module says, since the first of them."""
+    """What became of all events and labels so far; the module explains the outcomes."""
 
     matched: int = 0  # events that were learned
-    expired: int = 0  # events whose time ended before they were learned
-    dropped: int = 0  # events that made room for others before they were learned
+    expired: int = 0  # events that expired before they were learned
+    dropped: int = 0  # events that were dropped before they were learned
     duplicate_events: int = 0
-    corrected: int = 0  # labels that were learned after another one
-    confirmed: int = 0  # newer labels that said what had been learned
-    stale: int = 0  # labels older than one that is known
+    corrected: int = 0  # labels that replaced one that was learned
+    confirmed: int = 0  # newer labels that said the same as the last lesson
+    stale: int = 0  # labels that are older than a known one
     duplicate_labels: int = 0
     retracted: int = 0  # retractions before the event was learned
-    not_undone: int = 0  # retractions after it, before the trainer could forget: only in checkpoints from then
-    unmatched: int = 0  # labels and retractions whose event did not come in time
+    not_undone: int = 0  # retractions after it; only in old checkpoints
+    unmatched: int = 0  # labels and retractions whose event did not come before they expired
     undone: int = 0  # retractions after the event was learned
-    dropped_labels: int = 0  # labels and retractions that made room for others before their event came
+    dropped_labels: int = 0  # labels and retractions that were dropped before their event came
 
 
 @dataclass(slots=True)
 class _Entry:
-    """An event, or a label that waits for its event and has no value."""
+    """An event; or a label that waits for its event, whose `value` is None."""
 
-    since: int  # the clock when it came
+    since: int  # the clock at its arrival
     value: bytes | None
     entity: bytes | None
     w: float | None  # the event's, or the waiting label's
@@ -103,13 +122,13 @@ class _Entry:
 
 
 class _Kept:
-    """Entries of one kind, events or labels without an event, and the memory that they take."""
+    """Entries of one kind, events or labels without an event, and the memory they take."""
 
     def __init__(self, max_bytes: int) -> None:
         self.max_bytes = max_bytes
         self.nbytes = 0
-        # By key, oldest first: every new entry goes to the end, and the clock never goes back.  A dict would do, but
-        # finding its first item takes time in proportion to the items that were removed before it.
+        # By key, oldest first: new entries go to the end, and the clock never goes back.  A plain dict is too slow: to
+        # find its first item takes time in proportion to the items removed before it.
         self.entries: OrderedDict[int, _Entry] = OrderedDict()
 
     def add(self, key: int, entry: _Entry) -> None:
@@ -133,11 +152,11 @@ class Join:
     Parameters
     ----------
     ttl_ms
-        How long events wait for labels, labels for events, and learned events for corrections.
+        How long events wait for labels, labels for events, and learned events for corrections, in milliseconds.
     event_bytes
-        Limit of the memory for events.
+        Memory limit for events.
     label_bytes
-        Limit of the memory for labels without an event.
+        Memory limit for labels without an event.
     """
 
     def __init__(self, ttl_ms: int, event_bytes: int, label_bytes: int) -> None:
@@ -146,16 +165,16 @@ class Join:
         self._labels = _Kept(label_bytes)
         self._clock = _NEVER
         self.counters = JoinCounters()
-        self.when_forgotten: Callable[[int], object] = lambda key: None  # called with the key of each event that goes
+        self.when_forgotten: Callable[[int], object] = lambda key: None  # called with the key of each forgotten event
 
     @property
     def n_entries(self) -> int:
-        """Number of events, learned or not, and of labels without an event, that are kept."""
+        """Number of events, learned or not, and of labels without an event."""
         return len(self._events.entries) + len(self._labels.entries)
 
     @property
     def nbytes(self) -> int:
-        """Memory for them, as far as it is counted: never above the sum of both limits."""
+        """Memory for the entries: never above the sum of both limits."""
         return self._events.nbytes + self._labels.nbytes
 
     @property
@@ -164,7 +183,7 @@ class Join:
         return self._clock
 
     def awaiting(self, key: int) -> bytes | None:
-        """The payload of an event that is here and was not learned yet; None for any other key."""
+        """An event that is here and was not learned yet, as its record's value; None for any other key."""
         entry = self._events.entries.get(key)
         return entry.value if entry is not None and entry.taught is None else None
 
@@ -174,7 +193,7 @@ class Join:
         return entry.y if entry is not None else None
 
     def without_event(self, key: int) -> Lesson | None:
-        """What the label that waits for this event says of it, if one does and the event is not here."""
+        """The lesson of a label that waits for this event; None if the event is here, or no label waits."""
         entry = self._labels.entries.get(key)
         return None if entry is None else Lesson(key, None, entry.y, 0.0, 0.0, None, is_first=False)
 
@@ -190,28 +209,29 @@ class Join:
         time: int,
         at: int,
     ) -> Lesson | None:
-        """Enter an event, with its label if it has one itself.
+        """Enter an event.
 
         Parameters
         ----------
         key
-            Its id as 64 bits.
+            The event's id as 64 bits.
         value
-            Its payload, kept until it is forgotten.
+            The value of its record, kept until the event is forgotten.
         y, w
-            Its own label, if any, and weight.
+            Its own label or None, and its weight.
         margin
-            What was predicted for it.
+            The prediction for it.
         entity
-            Key of its record.
+            The key whose model learns.
         time
-            In milliseconds.
+            When it happened, in milliseconds.
         at
             Offset of its record.
 
         Returns
         -------
-        What is to be learned now, if anything.
+        Lesson or None
+            What to learn now.
         """
         if time > self._clock:
             self._advance(time)
@@ -223,7 +243,7 @@ class Join:
         if key in self._labels.entries:
             waiting = self._labels.pop(key)
             if y is not None:
-                self._is_newer(waiting, *_INLINE, y)  # it is not, and is counted
+                self._is_newer(waiting, *_INLINE, y)  # counts y, which is older
             entry.rev, entry.offset = waiting.rev, waiting.offset
             lesson = self._decide(key, entry, waiting.y, waiting.w)
         elif y is not None:
@@ -238,15 +258,16 @@ class Join:
         Parameters
         ----------
         label
-            What was read from the topic.
+            The label.
         offset
-            Of its record: among equal revisions the later one holds.
+            Offset of its record: of equal revisions the one with the higher offset holds.
         time
-            In milliseconds.
+            When it was given, in milliseconds.
 
         Returns
         -------
-        What is to be learned or forgotten now, if anything.
+        Lesson or None
+            What to learn or forget now.
         """
         if time > self._clock:
             self._advance(time)
@@ -267,7 +288,7 @@ class Join:
         return None
 
     def _is_newer(self, entry: _Entry, rev: int, offset: int, y: bool | None) -> bool:
-        """Whether this label holds from now on; one that does not is counted."""
+        """Whether this label holds from now on; if not, count it."""
         if rev == entry.rev and y == entry.y:
             entry.offset = max(entry.offset, offset)
             self.counters.duplicate_labels += 1
@@ -278,7 +299,7 @@ class Join:
         return True
 
     def _decide(self, key: int, entry: _Entry, y: bool | None, w: float | None) -> Lesson | None:
-        """What the newest label of an event means for the model."""
+        """The lesson of an event's newest label."""
         entry.y = y
         taught = entry.taught
         if y is None and taught is None:
@@ -299,7 +320,7 @@ class Join:
         waited = self._clock - entry.since
         return Lesson(key, entry.value, *lesson, entry.margin, entry.entity, taught is None, entry.at, waited)
 
-    # --- what is kept -------------------------------------------------------------------------------------------------
+    # --- memory -------------------------------------------------------------------------------------------------------
 
     def _advance(self, time: int) -> None:
         self._clock = time
@@ -325,7 +346,7 @@ class Join:
             self.when_forgotten(key)
 
     def _count_lost(self, entry: _Entry, *, is_expired: bool) -> None:
-        """Count what goes: a label, or an event that was never learned."""
+        """Count a label, or an event that was never learned."""
         is_label = entry.value is None
         if is_label and is_expired:
             self.counters.unmatched += 1
@@ -362,13 +383,13 @@ class Join:
 
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, np.ndarray], ttl_ms: int, event_bytes: int, label_bytes: int) -> "Join":
-        """Continue, possibly with other limits."""
+        """Go on from a checkpoint, possibly with other limits."""
         self = cls(ttl_ms, event_bytes, label_bytes)
         self.counters = JoinCounters(*take_array(arrays, "counters", "i", None).tolist())
         n = len(take_array(arrays, "key", "i", None))
         kinds = {"key": "i", "since": "i", "rev": "i", "offset": "i", "margin": "f", "w": "f", "y": "i"}
         columns = [take_array(arrays, name, kind, n).tolist() for name, kind in kinds.items()]
-        # older versions lack "at"
+        # checkpoints of older versions lack "at"
         columns.append(take_array(arrays, "at", "i", n).tolist() if "at" in arrays else [_ABSENT] * n)
         lessons = [take_array(arrays, name, kind, n).tolist() for name, kind in (("taught_y", "i"), ("taught_w", "f"))]
         taught = zip(*lessons, strict=True)
@@ -407,7 +428,7 @@ def _restored(y: int, w: float) -> tuple[bool | None, float] | None:
 
 
 def _pack(name: str, items: list[bytes | None]) -> dict[str, np.ndarray]:
-    """Byte strings, end to end, and their lengths."""
+    """Byte strings end to end, and their lengths."""
     return {
         name: np.frombuffer(b"".join(item for item in items if item), dtype=np.uint8),
         f"{name}_length": np.array([_ABSENT if item is None else len(item) for item in items], dtype=np.int64),
@@ -419,6 +440,6 @@ def _unpack(name: str, arrays: Mapping[str, np.ndarray]) -> list[bytes | None]:
     lengths = take_array(arrays, f"{name}_length", "i", None)
     ends = np.maximum(lengths, 0).cumsum()
     if lengths.min(initial=0) < _ABSENT or ends[-1:].sum() != len(data):
-        raise ValueError(f"the lengths of {name!r} do not fit its {len(data)} bytes")
+        raise ValueError(f"the lengths of {name!r} do not add up to its {len(data)} bytes")
     spans = zip(lengths.tolist(), ends.tolist(), strict=True)
     return [None if length == _ABSENT else data[end - length : end] for length, end in spans]

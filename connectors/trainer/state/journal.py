@@ -1,19 +1,19 @@
-"""The order in which a partition's records were taken since a checkpoint.
+"""The order in which a partition's records were consumed since a checkpoint.
 
-Where the daemon has caught up with its topics, the order in which it takes events and labels depends on when they come.
-So each *cut* (a run of events, then a run of labels, consumed together) is written down before it is consumed, and a
-daemon that is started again takes the same cuts.  One line each::
+When the trainer has caught up with its topics, it consumes events and labels as they come.  So it writes each *cut* (a
+run of events, then a run of labels, consumed together) to the journal before it consumes the cut.  After a restart it
+repeats the same cuts.  The journal has one line for each step::
 
-    cut EVENTS LABELS    take events, then labels, up to these offsets
-    one EVENTS LABELS    the same, for a single record that is suspected of killing the process
-    skip EVENTS LABELS   pass over that record instead: it did
-    try                  the last cut is taken again
-    done                 whatever happens now, the last cut has not killed the process
+    cut EVENTS LABELS    consume events, then labels, up to these offsets
+    one EVENTS LABELS    the same, for a single record that may have killed the process
+    skip EVENTS LABELS   pass over that record instead: it has killed the process
+    try                  the last cut is repeated
+    done                 the last cut has not killed the process
 
-A line ends with a checksum: eight hexadecimal digits, the crc32 of the text of this line and of all before it, so that
-a line that is damaged, lost or doubled is found.  Journals of version 0.1.0 have lines without checksums.
+A line ends with a checksum of eight hexadecimal digits: the crc32 of its text and of all lines before it.  So a line
+that is damaged, lost or doubled is found.  Journals of version 0.1.0 may have lines without checksums.
 
-A line that a kill left unfinished says nothing: its cut was never begun.
+A kill may leave the last line unfinished.  It says nothing: its cut was never begun.
 """
 
 import errno
@@ -27,7 +27,7 @@ from zlib import crc32
 from ...logs.segments import LogCorruption
 from ...runtime.folders import naming, touch_private
 
-TRIES = 3  # of a cut that kills the process, before its records are taken one by one, and of one of these
+TRIES = 3  # of a cut that kills the process, before it is consumed record by record; and of such a record
 
 _LINE = re.compile(rb"(?:(cut|one|skip) (\d{1,19}) (\d{1,19})|(try|done))(?: ([0-9a-f]{8}))?")
 
@@ -39,7 +39,7 @@ class Kind(StrEnum):
 
 
 class Cut(NamedTuple):
-    """How far to take events and labels: the offset after the last of each."""
+    """Records to consume together: events and labels up to, and without, these offsets."""
 
     kind: Kind
     events: int
@@ -47,14 +47,14 @@ class Cut(NamedTuple):
 
 
 class Journal:
-    """A journal that is written.
+    """Writes a journal.
 
     Parameters
     ----------
     path
-        The file, which is replaced.
+        The file; it is replaced.
     past, n_tries
-        What it begins with: the cuts that are taken again, and how often the last one was begun and not survived.
+        The cuts to repeat, with which the journal begins, and how often the last of them has killed the process.
     """
 
     def __init__(self, path: Path, past: Sequence[Cut] = (), n_tries: int = 0) -> None:
@@ -93,7 +93,7 @@ class Journal:
 
 
 def read(path: Path) -> tuple[list[Cut], int]:
-    """The cuts of a journal, and how often the last one was begun and not survived.
+    """The cuts of a journal, and how often the last one has killed the process.
 
     Raises
     ------
@@ -102,7 +102,7 @@ def read(path: Path) -> tuple[list[Cut], int]:
     """
     cuts: list[Cut] = []
     n_tries = total = 0
-    has_sums: bool | None = None  # as the first line has
+    has_sums: bool | None = None  # whether lines have checksums, as the first one says
     *lines, _ = path.read_bytes().split(b"\n")
     for number, line in enumerate(lines, 1):
         found = _LINE.fullmatch(line)
@@ -123,20 +123,20 @@ def read(path: Path) -> tuple[list[Cut], int]:
 
 def _corruption(path: Path, number: int, line: bytes) -> LogCorruption:
     return LogCorruption(
-        f"{path}: line {number} is damaged, or lines before it are missing: {line!r:.100}; without this file the "
-        "daemon goes on from the checkpoint, but may take events and labels in another order than before"
+        f"{path}: line {number} is damaged, or lines before it are missing: {line!r:.100}. Without this file the "
+        "trainer goes on from the checkpoint, but may consume events and labels in another order than before"
     )
 
 
 def judge(cuts: list[Cut], n_tries: int) -> tuple[list[Cut], int, Cut | None]:
-    """What to do about a cut that killed the process whenever it was consumed.
+    """Decide what to do about a cut that has killed the process several times.
 
     Returns
     -------
     cuts, n_tries
-        The cuts to take again, and how often the last one was tried, as for `Journal`.
+        The cuts to repeat, and how often the last one has killed the process, as for `Journal`.
     suspect
-        The cut that comes after them, whose records are to be taken one by one; mostly None.
+        The cut after them, if it must be consumed record by record; else None.
     """
     if cuts and cuts[-1].kind == Kind.CUT and n_tries >= TRIES:
         return cuts[:-1], 0, cuts[-1]

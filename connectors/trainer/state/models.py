@@ -1,11 +1,11 @@
 """The models of a partition: a single one, or one for each record key.
 
-Models by key are many.  The most recently used stay in memory; the others wait in files.  Each checkpoint puts those
-that have changed into a new one, and no file is ever changed, so every checkpoint that is kept finds its own versions.
-A file of which less than half is in use is emptied into the next, and removed when no checkpoint needs it.
+Models by key may be many.  The most recently used ones stay in memory; the others wait in files.  Each checkpoint
+writes the models that have changed to a new file.  No file is ever changed, so every checkpoint finds its own versions.
+When less than half of a file is in use, its models move to the next file.  It is removed when no checkpoint needs it.
 
-There are at most so many.  One more, and the model whose last lesson is the oldest is dropped, as if its key had never
-come: predictions and publications do not count, so which one goes is a function of the records alone.
+The number of models is limited.  At the limit, the model whose last lesson is the oldest is dropped, as if its key had
+never come.  Predictions and publications do not count, so the records alone decide which model goes.
 """
 
 import os
@@ -40,7 +40,7 @@ def read_model(settings: ModelSettings, blob: bytes) -> OnlineSVM:
 
 
 class Models(Protocol):
-    """What a partition asks of its models; `key` is that of a record."""
+    """The models of a partition; `key` is the key of a record."""
 
     def to_predict(self, key: bytes | None) -> OnlineSVM: ...
 
@@ -51,17 +51,17 @@ class Models(Protocol):
     def digest(self) -> str: ...
 
     def changed(self) -> Iterator[tuple[bytes | None, OnlineSVM]]:
-        """Those that have learned since the last call."""
+        """The models that have learned since the last call, with their keys."""
 
     def withdrawn(self) -> list[bytes]:
-        """Keys of those that were dropped since the last call."""
+        """Keys of the models that were dropped since the last call."""
 
     def __len__(self) -> int:
-        """How many have learned, in memory or not."""
+        """Number of models that have learned, in memory or not."""
 
     @property
     def n_dropped(self) -> int:
-        """How many were dropped so far."""
+        """Number of models that were dropped so far."""
 
 
 class SingleModel:
@@ -99,7 +99,7 @@ class SingleModel:
 
 
 class _Place(NamedTuple):
-    """Where the newest version of a model that is not in memory is kept."""
+    """The newest stored version of a model."""
 
     file: str
     start: int
@@ -112,19 +112,19 @@ class KeyedModels:
     Parameters
     ----------
     settings
-        Of every model.
+        The parameters of every model.
     folder
-        Of the files.
+        The folder of the files.
     epoch
-        Of the owner; it is part of the files' names, so that two owners never write the same one.
+        The owner's epoch; it is part of the files' names, so two owners never write the same file.
     max_models
-        How many stay in memory.
+        The largest number of models in memory.
     keep
-        How many checkpoints are kept.
+        Number of checkpoints to keep.
     max_keys
-        How many models there are, in memory or not.
+        The largest number of models, in memory or not.
     is_published
-        Whether keys of models that were dropped are to be kept until `withdrawn` tells them.
+        Whether to remember the keys of dropped models until `withdrawn` is called.
     """
 
     def __init__(
@@ -192,18 +192,18 @@ class KeyedModels:
         return len(self._order)
 
     def keys(self) -> set[bytes]:
-        """Of the models that have learned, in memory or not."""
+        """Keys of the models that have learned, in memory or not."""
         return set(self._order)
 
     def digest(self) -> str:
-        """Over all models that have learned, in memory or not."""
+        """A digest of all models that have learned, in memory or not."""
         total = blake2b(digest_size=16)
         for key in sorted(self.keys()):
             total.update(key + b"\0" + self.to_predict(key).digest().encode())
         return total.hexdigest()
 
     def save(self) -> Arrays:
-        """Put what has changed into files, durably; return where every model is, for the checkpoint."""
+        """Write the changed models to a file, durably; return the places of all models, for the checkpoint."""
         for key in sorted(self._unsaved & self._live.keys()):
             self._write(key, self._live[key].to_bytes())
         self._unsaved.clear()
@@ -215,37 +215,37 @@ class KeyedModels:
         return self._to_arrays()
 
     def close(self) -> None:
-        """Give up what was not saved."""
+        """Close the file; what was not saved is lost."""
         if self._file is not None:
             self._file.close()
             self._file = None
 
     def restore(self, arrays: Mapping[str, np.ndarray]) -> None:
-        """Go on from a checkpoint's arrays; SnapshotError if a model is in no file of this folder's."""
+        """Go on from a checkpoint's arrays; SnapshotError if they name a file that cannot be."""
         names = arrays["names"].tobytes().decode().split()
         keys = _unpack(arrays["keys"], arrays["key_ends"])
         for name in names:
             if not _NAME.fullmatch(name):
                 raise SnapshotError(
-                    f"the checkpoint says that models are in {name[:100]!r}, which is no file of models"
+                    f"the checkpoint says that models are in {name[:100]!r}, which is not named models-EPOCH-NUMBER"
                 )
         places = [_Place(names[number], start, length) for number, start, length in arrays["places"].tolist()]
         if any(place.start < 0 or place.length < 0 for place in places):
-            raise SnapshotError("the checkpoint says that a model begins before its file, or is shorter than nothing")
+            raise SnapshotError("the checkpoint says that a model begins before its file, or has a negative length")
         self._places = dict(zip(keys, places, strict=True))
         self._unpublished = {key for key, is_new in zip(keys, arrays["unpublished"].tolist(), strict=True) if is_new}
         self._order = OrderedDict.fromkeys(keys)
-        if "n_dropped" in arrays:  # which older versions lack
+        if "n_dropped" in arrays:  # checkpoints of older versions lack it
             self.n_dropped = int(arrays["n_dropped"])
             self._withdrawn = set(_unpack(arrays["withdrawn"], arrays["withdrawn_ends"]))
         self._drop_oldest()
 
     def remove_old(self) -> None:
-        """Remove files that no kept checkpoint needs; called after a checkpoint was written."""
+        """Remove the files that no kept checkpoint needs, after a checkpoint was written."""
         self._needed.append({place.file for place in self._places.values()})
         kept = set().union(*self._needed)
         for path in self._folder.glob("models-*"):
-            if path.name not in kept and path.name < f"models-{self._epoch + 1:06d}":  # later ones are a successor's
+            if path.name not in kept and path.name < f"models-{self._epoch + 1:06d}":  # later files are a successor's
                 path.unlink(missing_ok=True)
 
     def _to_arrays(self) -> Arrays:
@@ -310,7 +310,7 @@ class KeyedModels:
 
 
 def _pack(name: str, ends: str, keys: list[bytes]) -> Arrays:
-    """Keys end to end, and where each of them ends."""
+    """Keys end to end, and the end of each."""
     return {
         name: np.frombuffer(b"".join(keys), dtype=np.uint8),
         ends: np.cumsum([len(key) for key in keys], dtype=np.int64),

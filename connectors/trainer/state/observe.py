@@ -1,6 +1,6 @@
-"""How well the model does: prequential metrics, their history, logs and the progress bar.
+"""How well the model does: prequential metrics, their history, drift, and the progress bar.
 
-Prequential: every labelled event is predicted before it is learned, so each prediction is an honest one.
+Prequential means that every labelled event is predicted before it is learned.  So each prediction is an honest one.
 """
 
 import math
@@ -16,16 +16,16 @@ from streamsvm.metrics import PRBEP, prbep_score
 from .checkpoint import take_array
 
 _MAX_COUNT = 1 << 50  # of events: sums over all bins stay exact
-_BINS = 2048  # of the histogram of margins, on a scale where infinity is 1
+_BINS = 2048  # of the histogram of margins, which are mapped to (-1, 1)
 _HISTORY_LENGTH = 1024
 _DRIFT_RATE = 1 / 256  # weight of the newest event in the running mean
-_DRIFT_FEATURES = 1000  # the first so many are watched
+_DRIFT_FEATURES = 1000  # the largest number of features that are watched
 
 Arrays = dict[str, np.ndarray]
 
 
 class Scores(NamedTuple):
-    """Metrics over some labelled events; NaN where a metric needs a class that did not occur."""
+    """Metrics over labelled events; a metric is NaN if it needs a class that did not occur."""
 
     n: int
     error: float
@@ -35,10 +35,10 @@ class Scores(NamedTuple):
 
 
 class Prequential:
-    """Metrics over all events so far, and over the last `window`, in constant memory.
+    """Metrics over all labelled events so far, and over the last `window` of them, in constant memory.
 
-    The rolling scores are exact. The cumulative AUC and PRBEP come from a histogram of margins with 2048 bins for each
-    class, so margins closer than a bin count as ties.
+    The rolling scores are exact.  The cumulative AUC and PRBEP come from a histogram of margins with 2048 bins for each
+    class, so margins in the same bin count as ties.
     """
 
     def __init__(self, window: int) -> None:
@@ -65,7 +65,7 @@ class Prequential:
 
     @property
     def n_errors(self) -> int:
-        """How many of them were predicted wrongly."""
+        """Number of labelled events that were predicted wrongly."""
         return int(self._confusion[0, 1] + self._confusion[1, 0])
 
     def cumulative(self) -> Scores:
@@ -84,7 +84,7 @@ class Prequential:
         return _scores(self._rolling_confusion(), negatives, positives, prbep_score(labels, margins))
 
     def rolling_error(self) -> float:
-        """Error over the last `window` events, without the sorting that the other metrics need."""
+        """Error over the last `window` events; it needs no sorting, unlike the other metrics."""
         confusion = self._rolling_confusion()
         return _ratio(confusion[0, 1] + confusion[1, 0], confusion.sum())
 
@@ -103,14 +103,14 @@ class Prequential:
 
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, np.ndarray], window: int) -> "Prequential":
-        """Continue, possibly with another window."""
+        """Go on from a checkpoint, possibly with another window."""
         self = cls(window)
         self._histogram = take_array(arrays, "histogram", "i", 2, _BINS)
         self._confusion = take_array(arrays, "confusion", "i", 2, 2)
         margins = take_array(arrays, "margins", "f", None)
         for counts in (self._histogram, self._confusion):
             if counts.min() < 0 or counts.max() > _MAX_COUNT:
-                raise ValueError("the metrics of a checkpoint must be counts")
+                raise ValueError("the histogram and the confusion matrix of a checkpoint must hold counts")
         if not np.isfinite(margins).all():
             raise ValueError("the margins of a checkpoint must be finite")
         self._margins, self._labels = margins[-window:], take_array(arrays, "labels", "b", len(margins))[-window:]
@@ -138,7 +138,7 @@ def _ratio(part: float, whole: float) -> float:
 
 
 class Snapshot(NamedTuple):
-    """One row of the history; NaN for what an older version has not recorded."""
+    """A row of the history; fields that an older version has not recorded are NaN."""
 
     n: int  # records so far
     error: float  # over the last `window` labelled events, as g_mean
@@ -147,22 +147,22 @@ class Snapshot(NamedTuple):
     seconds: float
     n_members: float = math.nan
     n_labels: float = math.nan  # labelled events so far
-    n_errors: float = math.nan  # and how many of them were predicted wrongly
+    n_errors: float = math.nan  # labelled events that were predicted wrongly
     lag: float = math.nan  # records that were known to wait
-    age: float = math.nan  # seconds from the newest record's time to that of this row
+    age: float = math.nan  # seconds from the newest record's time to this row
     shift: float = math.nan  # see `Drift`
 
 
-_FIRST_FIELDS = 5  # what older versions read
+_FIRST_FIELDS = 5  # the fields that older versions read
 
 
 class History:
-    """The course of a run, for pictures: a row every so many records, thinned out as it grows, and the last of all.
+    """The course of a run, for charts: a row at regular intervals, which grow as the history does.
 
     Attributes
     ----------
-    latest : Snapshot, optional
-        As of the checkpoint.
+    latest : Snapshot or None
+        The row of the last checkpoint.
     """
 
     def __init__(self) -> None:
@@ -215,25 +215,25 @@ def _as_snapshots(rows: np.ndarray) -> list[Snapshot]:
 
 
 class Drift:
-    """How far the features are from where they were when their scale was fitted: a running mean of some events."""
+    """How far the features have moved since their scale was fitted: running means over some events."""
 
     def __init__(self) -> None:
         self._means: dict[str, float] = {}
 
     def observe(self, x: Mapping[str, float]) -> None:
-        """Look at an event's features, whose mean was 0 and deviation 1 at first."""
+        """Take an event's scaled features, whose mean was 0 and standard deviation 1 in the warm-up."""
         for name, value in x.items():
             if name in self._means or len(self._means) < _DRIFT_FEATURES:
                 mean = self._means.get(name, 0.0)
                 self._means[name] = mean + (value - mean) * _DRIFT_RATE
 
     def largest(self) -> float:
-        """The largest shift of a mean, in deviations."""
+        """The largest shift of a mean, in standard deviations."""
         return max(map(abs, self._means.values()), default=0.0)
 
 
 class Progress:
-    """A progress bar on a terminal, silent elsewhere."""
+    """A progress bar on a terminal; silent elsewhere."""
 
     def __init__(self, description: str, total: int | None, done: int) -> None:
         self._bar = tqdm(desc=description, total=total, initial=done, unit=" records", disable=None, dynamic_ncols=True)

@@ -1,4 +1,4 @@
-"""What the daemon knows of a partition between two cuts, and how it goes into a checkpoint and comes back."""
+"""The state of a partition between two cuts, and its way into a checkpoint and back."""
 
 from collections import deque
 from collections.abc import Iterable, Sequence
@@ -23,11 +23,19 @@ _BREAKER_WINDOW = 1000  # records
 
 
 class TooManyBadRecords(ValueError):  # noqa: N818 - names the condition
-    """The stream is probably not what the configuration says."""
+    """So many records are bad that the stream is probably not what the configuration says."""
 
 
 class Breaker:
-    """Counts bad records among the last 1000, and stops the daemon when they are too many."""
+    """Counts the bad records among the last 1000, and stops the trainer when they are too many.
+
+    Parameters
+    ----------
+    max_bad
+        The largest share of bad records, from 0 to 1.
+    recent
+        Whether each of the last records was bad, from a checkpoint; default: no records yet.
+    """
 
     def __init__(self, max_bad: float, recent: Iterable[bool] = ()) -> None:
         self._limit = max_bad * _BREAKER_WINDOW
@@ -35,7 +43,7 @@ class Breaker:
         self._bad = sum(self._recent)
 
     def observe(self, are_bad: Sequence[bool]) -> None:
-        """Count records; raises `TooManyBadRecords` at a bad one above the limit."""
+        """Count records; raise `TooManyBadRecords` at a bad record above the limit."""
         if not self._bad and not any(are_bad):
             self._recent.extend(are_bad)
             return
@@ -46,8 +54,8 @@ class Breaker:
             self._bad += is_bad
             if is_bad and self._bad > self._limit:
                 raise TooManyBadRecords(
-                    f"{self._bad} of the last {len(self._recent)} records are bad, more than daemon.max_bad allows; "
-                    "the dead-letter topic says why, and a larger daemon.max_bad gets past them"
+                    f"{self._bad} of the last {len(self._recent)} records are bad, more than daemon.max_bad allows. "
+                    "The dead-letter topic says why; a larger daemon.max_bad passes over them"
                 )
 
     def to_array(self) -> np.ndarray:
@@ -56,19 +64,19 @@ class Breaker:
 
 @dataclass
 class Counters:
-    """Numbers over the whole stream, whatever restarts there were."""
+    """Counts since the first record, over all restarts."""
 
     predicted: int = 0
     learned: int = 0
     bad: int = 0
-    lost: int = 0  # records that were removed before they were read
-    late: int = 0  # labels and retractions that a model has followed when their event was gone
+    lost: int = 0  # records that were removed from the log before they were read
+    late: int = 0  # labels that changed a model after the join had forgotten their events
     seconds: float = 0.0  # of work, not of waiting
 
 
 @dataclass
 class State:
-    """Everything that changes while the daemon runs."""
+    """Everything that changes while the trainer runs."""
 
     models: SingleModel | KeyedModels
     scaler: WarmupScaler | None
@@ -85,12 +93,12 @@ class State:
 
     @property
     def version(self) -> int:
-        """How many lessons the models have had: events learned, also anew, and examples corrected or forgotten."""
+        """Number of the models' lessons so far: events learned or learned anew, and examples corrected or forgotten."""
         return self.counters.learned + self.join.counters.undone + self.counters.late
 
     @property
     def model(self) -> OnlineSVM:
-        """The model, where there is one for the whole partition."""
+        """The single model of the partition."""
         assert isinstance(self.models, SingleModel)
         return self.models.model
 
@@ -118,12 +126,12 @@ class State:
     def from_checkpoint(
         cls, checkpoint: Checkpoint, settings: Settings, store: CheckpointStore, number: int
     ) -> "State":
-        """The state of a partition at the time of a checkpoint, whose fingerprint must be the settings'.
+        """The state of a partition at a checkpoint, whose fingerprint must be that of the settings.
 
         Raises
         ------
         CheckpointError, SnapshotError
-            If its content is damaged.
+            If the checkpoint's content is damaged.
         """
         with reading(store.folder):
             return cls._from_checkpoint(checkpoint, settings, store, number)
@@ -164,7 +172,7 @@ class State:
         )
 
     def to_checkpoint(self, settings: Settings) -> Checkpoint:
-        """Everything, under the next sequence number."""
+        """The whole state, under the next sequence number."""
         blobs = {}
         parts = {
             "join": self.join.to_arrays(),
@@ -195,7 +203,7 @@ class State:
 
 def _counters(stored: dict[str, Any]) -> Counters:
     if not all(type(number) in (int, float) and number >= 0 for number in stored.values()):
-        raise ValueError(f"counters must be numbers, got {stored!r:.100}")
+        raise ValueError(f"the counters of a checkpoint must be numbers from 0 on, got {stored!r:.100}")
     return Counters(**stored)
 
 

@@ -1,4 +1,4 @@
-"""What a state folder holds, read by others than its daemon, which may be running: nothing is touched or claimed."""
+"""Reads a state folder for others than its trainer, which may be running: nothing is changed or claimed."""
 
 import re
 from pathlib import Path
@@ -15,7 +15,7 @@ from .models import KeyedModels, SingleModel
 from .state import split
 
 _FOLDER = re.compile(r"p(\d+)")
-_TRIES = 5  # a running daemon removes old checkpoints, between our looking for them and our reading them
+_TRIES = 5  # a running trainer may remove an old checkpoint before it is read
 
 
 class Stored(NamedTuple):
@@ -35,11 +35,11 @@ class Stored(NamedTuple):
         return f"{self.setting('log.topic')}-{self.number}"
 
     def setting(self, name: str) -> Any:
-        """A setting that the checkpoint depends on, by its dotted name; None if it is newer than the checkpoint."""
+        """A setting of the checkpoint's fingerprint, by its dotted name; None if the checkpoint is older than it."""
         return self.checkpoint.fingerprint.get(name)
 
     def arrays(self, part: str) -> dict[str, Any]:
-        """The arrays of a part of the state, by name; none if it has no such part."""
+        """The arrays of a part of the state, by name; empty if the state lacks this part."""
         return split(self.checkpoint.arrays).get(part, {})
 
 
@@ -49,26 +49,22 @@ def read_state(folder: Path) -> list[Stored]:
     Parameters
     ----------
     folder
-        That of the setting daemon.state_dir.
+        The folder of the setting daemon.state_dir.
 
     Raises
     ------
     ConfigError
-        If there is no such folder, or it has no checkpoint.
+        If the folder does not exist, or has no checkpoint.
     CheckpointError, SnapshotError
         If a partition's checkpoints or models cannot be read.
     """
     if not folder.is_dir():
-        raise ConfigError(
-            [f"{folder}: there is no such folder; it must be one that a daemon keeps as daemon.state_dir"]
-        )
+        raise ConfigError([f"{folder}: there is no such folder; name a trainer's daemon.state_dir"])
     matches = [_FOLDER.fullmatch(path.name) for path in folder.iterdir()]
     read = [_read(folder, number) for number in sorted(int(match[1]) for match in matches if match)]
     stored = [item for item in read if item is not None]
     if not stored:
-        raise ConfigError(
-            [f"{folder}: it has no checkpoint (p0/checkpoint-*.ssvm); name the one that a run has as daemon.state_dir"]
-        )
+        raise ConfigError([f"{folder}: it has no checkpoint (p0/checkpoint-*.ssvm); name a trainer's daemon.state_dir"])
     return stored
 
 
@@ -89,7 +85,7 @@ def _read_once(folder: Path, number: int) -> Stored | None:
     file = path.stat()
     algorithm = checkpoint.fingerprint.get("model.algorithm")
     if algorithm not in ALGORITHMS:
-        raise CheckpointError(f"{path}: the algorithm {algorithm!r} is not known to this version")
+        raise CheckpointError(f"{path}: this version does not know the algorithm {algorithm!r}")
     with reading(path):
         scaler = WarmupScaler.from_bytes(checkpoint.blobs["scaler"]) if "scaler" in checkpoint.blobs else None
         models = _models(folder, checkpoint, ModelSettings(algorithm=algorithm))
@@ -113,16 +109,16 @@ def choose_model(
     Parameters
     ----------
     stored
-        What is in it.
+        The partitions of the folder.
     folder
-        Its name, for messages.
+        The folder, for messages.
     partition, key
-        Which one is meant; may be left out where there is one only.
+        The partition, and the record key; None if the folder has only one.
 
     Raises
     ------
     ConfigError
-        If that leaves none or several.
+        If these fit no model, or several.
     """
     numbers = ", ".join(str(item.number) for item in stored)
     chosen = [item for item in stored if partition in (None, item.number)]

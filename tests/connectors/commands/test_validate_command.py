@@ -379,7 +379,7 @@ def test_a_smooth_svm(points, call, tmp_path):
     code, out, err = call("crossval", points, *OPTIONS, *options)
     assert (code, err) == (0, [])
     X, y = noisy()
-    result = cross_validate(SmoothSVM(1.0, "rbf", 0.5), X, y, folds=folds.stratified(y, 5))
+    result = cross_validate(SmoothSVM(1.0, "rbf", gamma=0.5), X, y, folds=folds.stratified(y, 5))
     assert out[2] == "smooth SVM, rbf kernel, C = 1, gamma = 0.5; 5 folds"
     assert out[3].startswith("solver shared: folds share")
     assert line(out, "total")[-2:] == [f"{result.accuracy:.4f}", f"{result.g_mean:.4f}"]

@@ -166,7 +166,7 @@ def test_bad_libsvm(tmp_path, line, message):
 
 
 def test_columns_cannot_be_chosen_where_there_are_none(tmp_path):
-    assert "CSV and JSON lines only" in refusal(write(tmp_path, "d.svm", "+1 1:1\n"), label="y")
+    assert "only CSV and JSON lines" in refusal(write(tmp_path, "d.svm", "+1 1:1\n"), label="y")
 
 
 # --- npz --------------------------------------------------------------------------------------------------------------
@@ -197,10 +197,10 @@ def test_dense_and_sparse_npz_are_the_same_events(tmp_path):
         ({"X": 3.0}, "X has shape (); 2 dimensions needed"),
         ({"X": [[1.0]], "y": [7]}, "row 1: label '7'"),
         ({"X": np.array([[1, None]])}, "not an npz file of plain arrays"),
-        ({"data": [1.0], "indices": [0, 1], "indptr": [0, 2]}, "do not fit together"),
-        ({"data": [1.0, 1.0], "indices": [0, 1], "indptr": [0, 3, 2]}, "do not fit together"),
-        ({"data": [1.0], "indices": [0.5], "indptr": [0, 1]}, "do not fit together"),
-        ({"data": [1.0], "indices": [0], "indptr": np.zeros(0, int)}, "do not fit together"),
+        ({"data": [1.0], "indices": [0, 1], "indptr": [0, 2]}, "not those of a CSR matrix"),
+        ({"data": [1.0, 1.0], "indices": [0, 1], "indptr": [0, 3, 2]}, "not those of a CSR matrix"),
+        ({"data": [1.0], "indices": [0.5], "indptr": [0, 1]}, "not those of a CSR matrix"),
+        ({"data": [1.0], "indices": [0], "indptr": np.zeros(0, int)}, "not those of a CSR matrix"),
     ],
 )
 def test_bad_npz(tmp_path, arrays, message):
@@ -244,7 +244,7 @@ def test_a_damaged_npz_is_refused(tmp_path):
 
 def test_the_format_can_be_told(tmp_path):
     path = write(tmp_path, "train.txt", "+1 1:1\n")
-    assert "'.txt' tells no format; name one of csv, jsonl, libsvm, npz" in refusal(path)
+    assert "'.txt' belongs to no format; name one of csv, jsonl, libsvm, npz" in refusal(path)
     assert len(events(path, "libsvm")) == 1
 
 
@@ -272,7 +272,9 @@ def test_a_file_without_lines_is_refused_before_it_fills_the_memory(tmp_path, mo
     path.write_text(good + "1" * 2000)
     events = read_events(path)
     next(events)
-    with pytest.raises(FileError, match=rf"a.{suffix}, line {good.count(chr(10)) + 1}: it is longer than 1000 char"):
+    with pytest.raises(
+        FileError, match=rf"a.{suffix}, line {good.count(chr(10)) + 1}: the line is longer than 1000 char"
+    ):
         list(events)
 
 

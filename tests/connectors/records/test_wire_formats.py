@@ -258,9 +258,9 @@ def avsc(*fields):
 
 
 BAD_SCHEMAS = {
-    "not JSON": ("{", "no schema"),
-    "a list": ([], "no schema"),
-    "not a record": ("string", "no schema"),
+    "not JSON": ("{", "not the schema"),
+    "a list": ([], "not the schema"),
+    "not a record": ("string", "not the schema"),
     "an enumeration": ({"type": "enum", "name": "e", "fields": []}, "must be of a record, got 'enum'"),
     "no id": (avsc(*fields(x=MAP)), "no field 'id'"),
     "no x": (avsc(*fields(id="long")), "no field 'x'"),

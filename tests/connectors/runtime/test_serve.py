@@ -376,7 +376,8 @@ def test_head_is_get_without_the_body(server, path):
     full, text = ask(server, path)
     answer, nothing = ask(server, path, "HEAD")
     assert (answer.status, nothing) == (full.status, "")
-    assert answer.headers["Content-Length"] == str(len(text)) == full.headers["Content-Length"]
+    assert full.headers["Content-Length"] == str(len(text))
+    assert abs(int(answer.headers["Content-Length"]) - len(text)) <= 20 * (path == "/metrics")  # the process goes on
 
 
 def test_a_silent_client_holds_nobody_up(server):

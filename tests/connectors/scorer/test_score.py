@@ -733,7 +733,7 @@ def test_no_partition_leaves_a_transaction_that_cannot_end_yet(tmp_path, monkeyp
         fill(settings, some_events(10, 60))
         yield from cycles(50, settings, until=70)
         monkeypatch.setattr(run.log, "flush", failing(run.log.flush, 1, Unavailable("away")))
-        with pytest.raises(Unavailable, match="not handed over"):
+        with pytest.raises(Unavailable, match="handed over only after"):
             run.scorer.revoked([0])  # so it is told again
         run.scorer.revoked([0])
         assert committed(settings) == 70

@@ -334,3 +334,8 @@ def test_a_checkpoint_with_wrong_content_is_passed_over(store, tmp_path, caplog,
     _, found = load_newest(tmp_path / "state")
     assert found.sequence == 3
     assert "passing over a checkpoint" in caplog.text
+
+
+def test_a_fingerprint_of_an_earlier_version_has_the_names_of_this_one():
+    old = replace(checkpoint(1), fingerprint={"model.tau": 0.01, "model.C": 1.0})
+    assert Checkpoint.from_bytes(old.to_bytes()).fingerprint == {"model.tol": 0.01, "model.C": 1.0}

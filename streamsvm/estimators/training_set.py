@@ -1,0 +1,89 @@
+"""A training set as `fit` needs it: classes as numbers, gamma from the data, equal examples as one."""
+
+import hashlib
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from streamsvm.estimators.inputs import canonical
+
+
+def coded(y: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The classes of the examples with a weight, and the number of each example's class; 0 without a weight."""
+    counts = weights > 0.0
+    classes, of_each = np.unique(y[counts], return_inverse=True)
+    if len(classes) < 2:
+        found = f"{len(classes)} class {classes.tolist()}"
+        raise ValueError(f"y has {found} among the examples of positive weight; at least 2 classes are needed")
+    labels = np.zeros(len(y), np.int64)
+    labels[counts] = of_each
+    return classes, labels
+
+
+def known_classes(before: np.ndarray | None, given: Any) -> np.ndarray:
+    """The classes for `partial_fit`: those of the first call, compared with those given now."""
+    if given is None:
+        if before is None:
+            raise ValueError("classes=None: the first call of partial_fit needs all labels that will occur")
+        return before
+    classes = np.unique(given)
+    if before is not None and not np.array_equal(before, classes):
+        raise ValueError(f"classes={classes.tolist()} are others than those of the first call, {before.tolist()}")
+    if len(classes) < 2:
+        raise ValueError(f"classes={classes.tolist()}: at least 2 classes are needed")
+    return classes
+
+
+def codes(classes: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """The number of each label's class."""
+    unknown = ~np.isin(y, classes)
+    if unknown.any():
+        raise ValueError(f"y holds {y[unknown][:1].tolist()}, which is not among the classes {classes.tolist()}")
+    return np.searchsorted(classes, y)
+
+
+def gamma_of(gamma: Any, X: Any, weights: np.ndarray) -> float:
+    """Gamma as a number.  An example of weight 2 counts twice in the variance."""
+    if gamma == "auto":
+        return 1.0 / X.shape[1]
+    if gamma == "scale":
+        variance = _variance(X, weights)
+        return 1.0 / (X.shape[1] * variance) if variance > 0.0 else 1.0
+    if isinstance(gamma, str):
+        raise ValueError(f'gamma={gamma!r} must be "scale", "auto" or a positive number')
+    return gamma
+
+
+def _variance(X: Any, weights: np.ndarray) -> float:
+    """The variance of all features together."""
+    share = weights / (weights.sum() * X.shape[1])
+    if sp.issparse(X):
+        sums, squares = (np.asarray(M.sum(axis=1, dtype=np.float64)).ravel() for M in (X, X.multiply(X)))
+        return float(share @ squares - (share @ sums) ** 2)
+    mean = share @ X.sum(axis=1, dtype=np.float64)
+    return float(share @ np.square(X - mean).sum(axis=1))
+
+
+def distinct(X: Any, labels: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The first row of each group of equal examples, and the weight of the group, without groups of weight 0.
+
+    The groups are in the order of their hashes: a shuffle that does not depend on the order of the rows.
+    """
+    used = np.flatnonzero(weights > 0.0)
+    rows = _sparse_rows(X) if sp.issparse(X) else (row.tobytes() for row in X)
+    hashes = np.array([_hash(row, label) for row, label in zip(rows, labels, strict=True)], object)
+    _, first, group = np.unique(hashes[used], return_index=True, return_inverse=True)
+    return used[first], np.bincount(group, weights=weights[used])
+
+
+def _hash(row: bytes, label: np.integer) -> bytes:
+    return hashlib.blake2b(row + label.tobytes(), digest_size=16).digest()
+
+
+def _sparse_rows(X: Any) -> Iterator[bytes]:
+    """The features of each row as bytes."""
+    X = canonical(X)
+    for begin, end in zip(X.indptr[:-1], X.indptr[1:], strict=True):
+        yield X.indices[begin:end].tobytes() + X.data[begin:end].tobytes()
