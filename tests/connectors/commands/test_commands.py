@@ -172,7 +172,7 @@ def test_topics_as_they_are_made_are_right(with_broker):
         ("model", Shape(1, "compact,delete", 7 * DAY), "wrong", "cleanup.policy=compact,delete"),
         ("model", Shape(1, "compact", -1, 500_000), "stop", "max.message.bytes=500000, and needs at least 916384"),
         ("questions", Shape(3, "compact", -1, 500_000), "stop", "max.message.bytes=500000, and needs at least 999424"),
-        ("labels", Shape(3, "compact", -1), "wrong", "of each key only the last record stays"),
+        ("labels", Shape(3, "compact", -1), "wrong", "keeps only the last record of each key"),
         ("questions", Shape(3, "delete", 7 * DAY), "wrong", "the newest questions will be removed one day"),
         ("questions", Shape(1, "compact", -1), "stop", "'questions' has 1 partition, but 'events' has 3"),
         ("dlq", Shape(1, "delete", DAY, 500_000), "stop", "max.message.bytes=500000, and needs at least 540672"),
