@@ -24,10 +24,10 @@ def noisy(n=120, seed=0, d=3):
     return X, X[:, 0] + X[:, -1] ** 2 + 0.4 * rng.normal(size=n) > 0.7
 
 
-def learned(learner, X, y, tol=TIGHT, **parameters):
+def learned(learner, X, y, finish_tol=TIGHT, **parameters):
     model = learner(**{"C": 5.0, "gamma": 0.3} | parameters)
     model.learn_many(X, y)
-    model.finish(tol)
+    model.finish(finish_tol)
     return model
 
 
@@ -252,7 +252,7 @@ def test_every_storage_of_features(form):
 
 def test_the_outcome_does_not_depend_on_the_cache_or_a_restart():
     X, y = noisy(300)
-    models = [learned(LASVM, X, y, cache_mb=mb, tol=1e-3) for mb in (64.0, 0.001)]
+    models = [learned(LASVM, X, y, cache_mb=mb, finish_tol=1e-3) for mb in (64.0, 0.001)]
     models.append(LASVM.from_bytes(models[0].to_bytes()))  # without cached rows
     ids = models[0].support_ids
     for model in models:
@@ -330,7 +330,7 @@ def test_learning_goes_on_after_the_rest_was_solved_again(monkeypatch):
     monkeypatch.setattr(forgetting, "FEW_STEPS", 0)
     X, y = noisy(400)
     for learner in LEARNERS:
-        model = learned(learner, X[:200], y[:200], tol=1e-3)
+        model = learned(learner, X[:200], y[:200], finish_tol=1e-3)
         model.forget(model.support_ids[::3])
         s = model._expansion
         assert s.rows.shape[1] == len(s.alpha)

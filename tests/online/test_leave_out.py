@@ -21,11 +21,11 @@ def noisy(n=120, seed=0, d=3):
     return X, X[:, 0] + X[:, -1] ** 2 + 0.4 * rng.normal(size=n) > 0.7
 
 
-def learned(learner, X, y, tol=TIGHT, **parameters):
+def learned(learner, X, y, finish_tol=TIGHT, **parameters):
     model = learner(**{"C": 5.0, "gamma": 0.3} | parameters)
     model.learn_many(X, y)
-    if tol:
-        model.finish(tol)
+    if finish_tol:
+        model.finish(finish_tol)
     return model
 
 
