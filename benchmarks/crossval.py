@@ -55,7 +55,7 @@ from sklearn.model_selection import cross_val_score
 from sklearn.svm import SVC
 
 from streamsvm import LASVM
-from streamsvm.batch import smo
+from streamsvm.batch import SolverOptions, smo
 from streamsvm.validation import cross_validate, folds
 from streamsvm.validation.splits import SEEDINGS
 
@@ -342,7 +342,7 @@ def equality(setting: Setting, tol: float) -> dict:
     """One training on all examples, by SVC and here."""
     task, y = setting.task, setting.y.astype(float)
     model = setting.svc(tol=tol).fit(setting.X_svc, y)
-    ours = smo.solve(setting.X, y, C=task.C, gamma=task.gamma, tol=tol)
+    ours = smo.solve(setting.X, y, C=task.C, gamma=task.gamma, options=SolverOptions(tol=tol))
     beta, ids = model.dual_coef_, model.support_
     beta = (beta.toarray() if sp.issparse(beta) else beta).ravel()
     objective = float(beta @ y[ids] - 0.5 * beta @ rbf_kernel(setting.X[ids], gamma=task.gamma) @ beta)

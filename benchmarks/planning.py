@@ -162,12 +162,12 @@ def load(name: str, folder: Path | None) -> Problem:
 # ------------------------------------------------------------------------------------------------------------ measuring
 
 
-def train(X: np.ndarray, y: np.ndarray, **parameters) -> dict:
+def train(X: np.ndarray, y: np.ndarray, C: float, gamma: float, **options) -> dict:
     """One training, rows included."""
-    from streamsvm.batch import smo
+    from streamsvm.batch import SolverOptions, smo
 
     start = time.process_time()
-    s = smo.solve(X, y, tol=TOL, **parameters)
+    s = smo.solve(X, y, C, gamma=gamma, options=SolverOptions(tol=TOL, **options))
     seconds = time.process_time() - start
     return {
         "iterations": s.iterations,

@@ -35,7 +35,7 @@ from sklearn.svm import SVC
 from threadpoolctl import threadpool_limits
 
 from streamsvm.batch import SmoothSVM
-from streamsvm.batch.ssvm_systems import Cholesky, InverseOfH, InverseOnS, Rows, System
+from streamsvm.batch.ssvm.systems import Cholesky, InverseOfH, InverseOnS, Rows, System
 from streamsvm.validation import cross_validate, folds
 
 SOLVERS = ("newton", "strategy-1", "strategy-2", "cholesky", "shared")

@@ -7,7 +7,7 @@ Every example has an id of its own; who it belongs to is known outside of the mo
 import numpy as np
 
 from streamsvm import LASVM
-from streamsvm.batch import smo
+from streamsvm.batch import SolverOptions, smo
 
 rng = np.random.default_rng(0)
 X = rng.normal(size=(1500, 4))
@@ -30,7 +30,7 @@ assert not set(theirs) & set(model.support_ids)
 
 # A batch solver, which never sees the user's examples, trains on those that the model now rests on.
 kept = model.support_ids
-retrained = smo.solve(X[kept], y[kept], C=5.0, gamma=0.3, tol=1e-6)
+retrained = smo.solve(X[kept], y[kept], C=5.0, gamma=0.3, options=SolverOptions(tol=1e-6))
 difference = np.abs(after - retrained.decision_function(X)).max()
 print(f"retrained without the user, they differ by {difference:.1e} at most")
 assert difference < 1e-4

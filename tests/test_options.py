@@ -18,7 +18,7 @@ from streamsvm.active import (
     SupportStable,
     pool_size,
 )
-from streamsvm.batch import SmoothSVM, smo
+from streamsvm.batch import SmoothSVM, SolverOptions, smo
 from streamsvm.core import kernels
 from streamsvm.sklearn_api import LASVMClassifier
 from streamsvm.validation import StreamingKFold, StreamingLOO, cross_validate
@@ -36,7 +36,8 @@ def restored(**options):
 
 
 def solved(**options):
-    return smo.solve(X, y, **{"C": 1.0} | options)
+    parameters = {name: options.pop(name) for name in ("C", "gamma") if name in options}
+    return smo.solve(X, y, **parameters, options=SolverOptions(**options))
 
 
 def validated(**options):

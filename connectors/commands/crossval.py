@@ -10,7 +10,7 @@ import numpy as np
 
 from streamsvm import LASVM
 from streamsvm.batch import SmoothSVM
-from streamsvm.batch.ssvm import SOLVERS
+from streamsvm.batch.ssvm.model import SOLVERS
 from streamsvm.validation import Result, compare, cross_validate, folds
 from streamsvm.validation.results import Fold
 from streamsvm.validation.splits import SEEDINGS

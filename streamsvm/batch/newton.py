@@ -1,25 +1,25 @@
-"""Newton steps on the free set: they remove the long tail that pair steps have when C is large.
+"""Newton steps on the free set: they cut the long tail of pair steps when C is large.
 
 With the bounded coefficients fixed, the free ones solve a linear system.  The step towards its solution,
 
     K_F z_1 = g_F,   K_F z_2 = 1,   d = z_1 - (1'z_1 / 1'z_2) z_2        (so that sum d = 0; without a bias, d = z_1)
-    t = min(1, g_F'd / d'K_F d, first bound),   beta_F += t d
+    t = min(1, g_F'd / d'K_F d, first bound),   alpha_F += t d
 
-never lowers the dual objective, so that pair steps converge with it as without it.  Where a bound cuts the step short,
-that coefficient is fixed as well and the rest solved again, at most MAX_TRIES times.
+never lowers the dual objective, so pair steps still converge.  If a bound cuts the step short, that coefficient is
+fixed as well, and the system of the others solved again, at most MAX_TRIES times.
 
 ========= ================================================================ ================
 symbol    name                                                             shape, dtype
 ========= ================================================================ ================
-F         places of the free active examples, lower < beta < upper         (m,) int64
+F         places of the free active examples, lo < alpha < hi         (m,) int64
 K_F       kernel among them                                                (m, m) float64
 g_F       their gradient                                                   (m,) float64
 d         direction                                                        (m,) float64
-patience  work to be done between two tries, in units of a try's cost      float
+patience  work to do between two tries, in units of a try's cost           float
 ========= ================================================================ ================
 
-The step is our own.  It is paid for: a try is due when pair steps have cost as much as it will, times a patience that
-doubles after a try that was cut short and halves after one that was not.
+The step is our own.  A try is due when pair steps have cost as much as it will, times a patience.  The patience doubles
+after a try that was cut short, and halves after one that was not.
 """
 
 import threading
@@ -31,7 +31,7 @@ import numpy as np
 from scipy.linalg import lapack
 from threadpoolctl import ThreadpoolController
 
-MAX_FREE = 1500  # beyond which a system costs more than the steps it saves
+MAX_FREE = 1500  # a larger system costs more than the steps it saves
 MAX_TRIES = 5
 MIN_WAIT = 20  # pair steps between two tries
 JITTER = 1e-10  # on the diagonal, relative to it
@@ -43,9 +43,9 @@ _controllers: list[ThreadpoolController] = []
 
 @contextmanager
 def one_thread() -> Iterator[None]:
-    """One BLAS thread: the systems are too small for more, and it gives the same sums on every machine load.
+    """Limit BLAS to one thread: the systems are too small for more, and sums then do not depend on the load.
 
-    In the main thread only.  From another one, OpenBLAS does not take the limit, and would not lift one that it finds.
+    It works in the main thread only: from another one, OpenBLAS neither takes a limit nor lifts one.
     """
     if threading.current_thread() is not threading.main_thread():
         yield
@@ -57,25 +57,25 @@ def one_thread() -> Iterator[None]:
 
 
 class ActiveSet(Protocol):
-    """The active examples of a problem that is being solved, by their places in its arrays."""
+    """The active examples of a problem, by their places in its arrays."""
 
     @property
     def state(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-        """beta, g, lower and upper."""
+        """alpha, g, lo and hi."""
 
     @property
     def max_free(self) -> int:
-        """How many free examples a Newton step may have."""
+        """The largest number of free examples for a Newton step."""
 
     def kernel_among(self, places: np.ndarray) -> np.ndarray:
-        """The kernel among the examples in these places; positive definite, but for rounding in float64."""
+        """The kernel among the examples in these places; positive definite up to rounding in float64."""
 
-    def move(self, places: np.ndarray, beta: np.ndarray) -> None:
-        """Give the examples in these places other coefficients, and all the gradient that goes with them."""
+    def move(self, places: np.ndarray, alpha: np.ndarray) -> None:
+        """Give the examples in these places other coefficients, and update the gradient of all."""
 
 
 def direction(K_F: np.ndarray, g_F: np.ndarray, fixed_sum: bool = True) -> np.ndarray | None:
-    """d for the free set; None if the kernel among it is not positive definite even with the jitter."""
+    """d for the free set; None if its kernel matrix with the jitter is not positive definite."""
     m = len(g_F)
     A = K_F.copy()
     A[np.diag_indices(m)] += JITTER * (1.0 + np.abs(K_F.diagonal()))
@@ -86,34 +86,34 @@ def direction(K_F: np.ndarray, g_F: np.ndarray, fixed_sum: bool = True) -> np.nd
     return d if np.isfinite(d).all() else None
 
 
-def free_step(beta, g_F, K_F, lower, upper, fixed_sum=True) -> tuple[int, float, bool]:
-    """Change the free coefficients and their gradient in place; how many systems it took, their cost, all the way?"""
-    inside, cost = np.arange(len(beta)), 0.0
+def free_step(alpha, g_F, K_F, lo, hi, fixed_sum=True) -> tuple[int, float, bool]:
+    """Change the free coefficients and gradient in place; the number of systems, their cost, and if it was full."""
+    inside, cost = np.arange(len(alpha)), 0.0
     for tries in range(1, MAX_TRIES + 1):
         cost += _system(len(inside))
-        K = K_F if len(inside) == len(beta) else K_F[np.ix_(inside, inside)]
+        K = K_F if len(inside) == len(alpha) else K_F[np.ix_(inside, inside)]
         d = direction(K, g_F[inside], fixed_sum)
         if d is None:
             return tries, cost, False
         ascent, curvature = float(g_F[inside] @ d), float(d @ K @ d)
         if not (ascent > 0.0 and curvature > 0.0):
             return tries, cost, False
-        old = beta[inside]
+        old = alpha[inside]
         with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
-            room = np.where(d > 0.0, upper[inside] - old, old - lower[inside]) / np.abs(d)
+            room = np.where(d > 0.0, hi[inside] - old, old - lo[inside]) / np.abs(d)
         room[d == 0.0] = np.inf
         t = min(1.0, ascent / curvature, float(room.min()))
         new, met = old + t * d, room <= t
-        new[met] = np.where(d > 0.0, upper[inside], lower[inside])[met]  # exactly, not up to rounding
+        new[met] = np.where(d > 0.0, hi[inside], lo[inside])[met]  # exactly, not up to rounding
         if fixed_sum:  # exactly, however ill-conditioned the system
-            widest = int(np.argmax(np.minimum(upper[inside] - new, new - lower[inside])))
+            widest = int(np.argmax(np.minimum(hi[inside] - new, new - lo[inside])))
             new[widest] -= (new - old).sum()
-        np.clip(new, lower[inside], upper[inside], out=new)
-        beta[inside] = new
+        np.clip(new, lo[inside], hi[inside], out=new)
+        alpha[inside] = new
         g_F -= K_F[:, inside] @ (new - old)
         if not met.any():
             return tries, cost, True
-        inside = inside[(lower[inside] < new) & (new < upper[inside])]
+        inside = inside[(lo[inside] < new) & (new < hi[inside])]
         if len(inside) < 2:
             break
     return tries, cost, False
@@ -125,7 +125,7 @@ class Newton:
     Parameters
     ----------
     fixed_sum
-        Whether the sum of the coefficients is to stay what it is: in a problem with a bias.
+        Whether the sum of the coefficients must not change, as in a problem with a bias.
     """
 
     def __init__(self, fixed_sum: bool = True) -> None:
@@ -134,40 +134,40 @@ class Newton:
         self.steps = 0
 
     def wait(self, active: ActiveSet) -> int:
-        """How many pair steps from now a try is due; none is, ever, if the free set is too large or too small."""
+        """The number of pair steps until the next try; very large if the free set is too large or too small."""
         m, n = len(_free(active)), len(active.state[0])
         if not 2 <= m <= active.max_free:
             return 2**31
         return max(MIN_WAIT, int((self._patience * _cost(m, n) - self._work) / (3.0 * n)))
 
     def after(self, active: ActiveSet, steps: int) -> None:
-        """Note the pair steps done, and take a Newton step if it is due."""
-        beta, g, lower, upper = active.state
-        F, n = _free(active), len(beta)
+        """Count the pair steps, and take a Newton step if it is due."""
+        alpha, g, lo, hi = active.state
+        F, n = _free(active), len(alpha)
         self._work += 3.0 * n * steps
         if not 2 <= len(F) <= active.max_free:
             return
         if steps < MIN_WAIT or self._work < 0.999 * self._patience * _cost(len(F), n):
             return
-        K_F, beta_F = active.kernel_among(F), beta[F]
+        K_F, alpha_F = active.kernel_among(F), alpha[F]
         with one_thread():
-            tries, cost, full = free_step(beta_F, g[F], K_F, lower[F], upper[F], self._fixed_sum)
-        active.move(F, beta_F)
+            tries, cost, full = free_step(alpha_F, g[F], K_F, lo[F], hi[F], self._fixed_sum)
+        active.move(F, alpha_F)
         self.steps += tries
-        self._work = _system(len(F)) - cost  # the first system was waited for, the others were not
+        self._work = _system(len(F)) - cost  # the wait covered the first system, not the others
         self._patience = min(max(self._patience * (0.5 if full else 2.0), MIN_PATIENCE), MAX_PATIENCE)
 
 
 def _free(active: ActiveSet) -> np.ndarray:
-    beta, _, lower, upper = active.state
-    return np.flatnonzero((lower < beta) & (beta < upper))
+    alpha, _, lo, hi = active.state
+    return np.flatnonzero((lo < alpha) & (alpha < hi))
 
 
 def _cost(m: int, n: int) -> float:
-    """Of a try, in units of a third of what a pair step costs per active example."""
+    """The cost of a try; a pair step costs 3 units per active example."""
     return _system(m) + 3.0 * m * n
 
 
 def _system(m: int) -> float:
-    """Of one linear system, in the same units: measured."""
+    """The measured cost of one linear system, in the same units."""
     return m**3 / 12 + 4.0 * m * m

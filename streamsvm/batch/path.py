@@ -1,31 +1,31 @@
 """The exact path from the solution of one problem to that of another: examples leave and enter by degrees.
 
-While the examples that leave are driven to 0, and those that enter to their bounds, the solution is a piecewise linear
+Examples that leave are driven to 0, and examples that enter to their bounds.  The solution is a piecewise linear
 function of how far they have come.  Along a piece, the free examples and the bias keep their conditions,
 
     [ 0   1'           ] [d_mu    ]       [ h   ]
-    [ 1   K_MM + eps I ] [d_beta_M]  =  - [ k_M ],      h = sum_D d_i,   k = K_D d,   d_i = target_i - beta_i
-    d_g = -(k + K_M d_beta_M)
+    [ 1   K_MM + eps I ] [d_alpha_M]  =  - [ k_M ],      h = sum_D d_i,   k = K_D d,   d_i = target_i - alpha_i
+    d_g = -(k + K_M d_alpha_M)
 
-and a piece ends where something changes: a free coefficient reaches its bound, the gradient of a bounded one reaches
-the bias, or that of an entering one does.  This is an *event*; M changes by one example, and the inverse P of the
-matrix by a bordering or a contraction.  At the end there is nothing left to be optimised.
+and a piece ends with an *event*: a free coefficient meets its bound, or the gradient of a bounded or entering one
+meets the bias.  M then changes by one example, and the inverse P of the matrix by a bordering or a contraction.  At the
+end of the path, the next problem is solved.
 
 In a problem without a bias (the gap family), mu is 0, and the row and the column of the bias are 0 in P.
 
 ========= ================================================================ ================
 symbol    name                                                             shape, dtype
 ========= ================================================================ ================
-beta, g   coefficients and gradient, see `smo`                             (n,) float64
+alpha, g   coefficients and gradient, see `smo`                             (n,) float64
 place     OUT (no box, or leaving), FREE, AT_LOWER, AT_UPPER or DRIVEN     (n,) int8
 members   the free examples M, in the order of P                           (m,) int64
 P         inverse of the bordered matrix; its first row is the bias's      (m+1, m+1) float64
-mu        the bias: what the gradients of M have in common                 float
+mu        the bias: the common gradient of M                               float
 above,    how far gradients were from mu in the solution: the tolerance    float
 below     to which it was solved, within which nothing is an event
-driven, d examples that are driven, and what is left of their way          (D,) int64, float64
-t         length of a piece, as a share of what is left                    float
-left      what is left of the whole way, 1 .. 0                            float
+driven, d examples that are driven, and the rest of their way             (D,) int64, float64
+t         length of a piece, as a share of the rest of the way             float
+left      the rest of the whole way, 1 .. 0                                float
 eps       jitter, 1e-5 / C                                                 float
 ========= ================================================================ ================
 
@@ -34,14 +34,14 @@ Efficiency of SVM k-fold Cross-validation by Alpha Seeding", equations (9) and (
 
 - (10) is printed without the row of the bias, which leaves a matrix that is not square; above it is bordered.
 - Only entering examples that violate their conditions are driven; the others are optimal at 0 from the start.
-- It is followed to its end.  The source's ATO takes one step and adjusts the rest, which is no better than nothing.
-- *Singular matrices* (equal examples): eps in P only, g stays with the true kernel.  What eps leaves of the equations,
-  eps d_beta <= 1e-5, is solved for once more; a violation of exactly tol would otherwise become one above it.
-- *Events of length 0* would cycle for ever: an example that took part in one may not become free again before something
+- The path is followed to its end.  The source's ATO takes one step and adjusts the rest, which gains nothing.
+- *Singular matrices* (equal examples): eps is in P only, and g belongs to the true kernel.  The rest that eps leaves in
+  the equations, eps d_alpha <= 1e-5, is solved for once more; otherwise a violation of exactly tol would grow.
+- *Events of length 0* would cycle for ever: an example that took part in one cannot become free again before something
   has moved.
-- *A coefficient that is set to its bound or target* changes g as well, as any change does.
-- *No free example* (not treated in the source): if the driven ones need a counterpart, the bias moves to where the
-  first of the others may become one.
+- *A coefficient that is set to its bound or target* changes g as well.
+- *No free example* (not treated in the source): if the driven examples need a counterpart, the bias moves to where the
+  first of the others may become free.
 """
 
 from typing import NamedTuple
@@ -49,8 +49,8 @@ from typing import NamedTuple
 import numpy as np
 from scipy.linalg import lapack
 
+from streamsvm.batch.cache import NO_ROW, add_four, adds_by_four, diagonal_of, places_of, row_at, rows_of
 from streamsvm.batch.newton import one_thread
-from streamsvm.batch.rows import NOBODY, add_four, adds_by_four, diagonal_of, places_of, row_at, rows_of
 from streamsvm.core._jit import compiled, inner, inner_fma
 
 OUT, FREE, AT_LOWER, AT_UPPER, DRIVEN = np.int8(0), np.int8(1), np.int8(2), np.int8(3), np.int8(4)
@@ -58,24 +58,24 @@ COMPLETE, TOO_LONG, SINGULAR, STUCK = 0, 1, 2, 3
 END, MET_BOUND, BECAME_FREE, ENTERED = 0, 1, 2, 3
 
 JITTER = 1e-5
-NO_COMPLEMENT = 1e-10  # of an example that is to join M: it adds nothing that M has not got
+NO_COMPLEMENT = 1e-10  # an example with a smaller Schur complement depends on those of M
 NO_LENGTH = 1e-13
-NO_RATE = 1e-10  # a gradient that changes by less over the whole way reaches nothing
-NO_MASS = 1e-14  # of the driven ones, relative to their coefficients
+NO_RATE = 1e-10  # a gradient that changes by less over the whole way meets nothing
+NO_MASS = 1e-14  # of the driven examples, relative to their coefficients
 
 
 class Inverse(NamedTuple):
-    """What all paths from one solution begin with; the symbol table is in the module's docstring."""
+    """The common beginning of all paths from one solution; the symbol table is in the module's docstring."""
 
     P: np.ndarray
     members: np.ndarray
     jitter: float
     above: float
     below: float
-    workspace: np.ndarray  # for the P of a path that is not long
+    workspace: np.ndarray  # for the P of a short path
 
     def copy(self, size: int) -> tuple[np.ndarray, np.ndarray]:
-        """P and the members with room for as many; the next copy may overwrite them."""
+        """P and the members with room for `size`; the next copy may overwrite them."""
         m = len(self.members)
         P = self.workspace if size <= len(self.workspace) else np.empty((size, size))
         members = np.zeros(len(P), np.int64)
@@ -84,9 +84,9 @@ class Inverse(NamedTuple):
 
 
 def bordered_inverse(K_M: np.ndarray, jitter: float, biased: bool = True) -> np.ndarray | None:
-    """The inverse of [[0, 1'], [1, K_M + jitter I]]; None if the kernel is not positive definite even so.
+    """The inverse of [[0, 1'], [1, K_M + jitter I]]; None if K_M + jitter I is not positive definite.
 
-    Without a bias, that of K_M + jitter I, bordered by zeros.
+    Without a bias: the inverse of K_M + jitter I, bordered by zeros.
     """
     m = len(K_M)
     P = np.zeros((m + 1, m + 1))
@@ -124,7 +124,7 @@ def _add(out, a, row):
 
 @inner
 def contract(P, members, m, p):
-    """Take the p-th of m members, counted from 1, out of P; the last one takes its place.  Whether it was possible."""
+    """Take the p-th of m members, counted from 1, out of P, and put the last one in its place; False if it fails."""
     place = m  # number of the last row and column
     if m == 1:
         return True
@@ -144,7 +144,7 @@ def contract(P, members, m, p):
 
 @inner
 def border(P, members, m, s, row, diagonal, biased):
-    """Add example s, with this kernel row and this diagonal entry, to P.  Whether it was possible."""
+    """Add example s, with this kernel row and this diagonal entry, to P; False if it fails."""
     if m == 0:
         P[:2, :2] = 0.0
         if biased:
@@ -189,7 +189,7 @@ def _add_product(P, size, v, out):
 
 @inner
 def _directions(P, members, m, h, k, jitter, change, v):
-    """[d_mu; d_beta_M] = -P [h; k_M], and once more for what the jitter has left, -eps d_beta_M."""
+    """[d_mu; d_alpha_M] = -P [h; k_M], and once more for the rest of the jitter, -eps d_alpha_M."""
     v[0] = -h
     for p in range(m):
         v[p + 1] = -k[members[p]]
@@ -203,13 +203,13 @@ def _directions(P, members, m, h, k, jitter, change, v):
 
 @inner
 def _take(store, g, i, change):
-    """Bring g up to date with a change of beta_i."""
-    _add(g, -change, rows_of(store)[row_at(store, i, NOBODY)])
+    """Bring g up to date with a change of alpha_i."""
+    _add(g, -change, rows_of(store)[row_at(store, i, NO_ROW)])
 
 
 @inner
 def _rates(store, members, m, change, k, rate):
-    """d_g = -(k + K_M d_beta_M)."""
+    """d_g = -(k + K_M d_alpha_M)."""
     rows, at, by_four = rows_of(store), places_of(store), adds_by_four(store)
     for s in range(k.shape[0]):
         rate[s] = -k[s]
@@ -224,19 +224,19 @@ def _rates(store, members, m, change, k, rate):
                 continue
         r = at[members[p]]
         if r < 0:
-            r = row_at(store, members[p], NOBODY)
+            r = row_at(store, members[p], NO_ROW)
         _add(rate, -change[p + 1], rows[r])
         p += 1
 
 
 @inner
-def _first_bound(beta, lower, upper, members, m, change):
-    """The free example that reaches its bound first, by its place in P, and after what share of the way."""
+def _first_bound(alpha, lo, hi, members, m, change):
+    """The share of the way after which a free example meets its bound, and its place in P; -1 if none does."""
     share, first = 1.0, -1
     for p in range(1, m + 1):
         i, rate = members[p - 1], change[p]
         if rate != 0.0:
-            room = upper[i] - beta[i] if rate > 0.0 else beta[i] - lower[i]
+            room = hi[i] - alpha[i] if rate > 0.0 else alpha[i] - lo[i]
             if room < share * abs(rate):
                 share, first = max(room, 0.0) / abs(rate), p
     return share, first
@@ -244,7 +244,7 @@ def _first_bound(beta, lower, upper, members, m, change):
 
 @inner
 def _first_gradient(g, rate, place, tabu, mu, d_mu, above, below, share):
-    """The bounded or driven example whose gradient reaches the bias before this share of the way; -1 if none."""
+    """The share after which a bounded example's gradient meets the bias, and the example; -1 if none does."""
     first = -1
     for i in range(g.shape[0]):
         if place[i] == AT_LOWER and not tabu[i]:
@@ -260,7 +260,7 @@ def _first_gradient(g, rate, place, tabu, mu, d_mu, above, below, share):
 
 @inner
 def _first_entering(g, rate, driven, d, place, tabu, mu, d_mu, above, below, share):
-    """The entering example whose conditions are met before this share of the way, by its place in `driven`; else -1."""
+    """The share after which an entering example meets its conditions, and its place in `driven`; -1 if none does."""
     first = -1
     for c in range(driven.shape[0]):
         i = driven[c]
@@ -274,7 +274,7 @@ def _first_entering(g, rate, driven, d, place, tabu, mu, d_mu, above, below, sha
 
 @inner
 def _counterpart(g, place, tabu, rises):
-    """With no free example: the first that may rise (fall) when the bias comes down (up); -1 if there is none."""
+    """The first example to become free when the bias comes down (rises) or goes up; -1 if there is none."""
     first = -1
     for i in range(g.shape[0]):
         if place[i] != (AT_LOWER if rises else AT_UPPER) or tabu[i]:
@@ -285,9 +285,9 @@ def _counterpart(g, place, tabu, rises):
 
 
 @inner
-def _next_event(biased, g, beta, lower, upper, place, tabu, members, m, driven, d, change, rate, mu, above, below):
-    """After what share of what is left of the way something changes, what, and who: a place in P or `driven`, or i."""
-    t, first = _first_bound(beta, lower, upper, members, m, change)
+def _next_event(biased, g, alpha, lo, hi, place, tabu, members, m, driven, d, change, rate, mu, above, below):
+    """The share of the way up to the next event, the event, and its example: a place in P or `driven`, or i."""
+    t, first = _first_bound(alpha, lo, hi, members, m, change)
     what, who = (MET_BOUND, first) if first >= 0 else (END, -1)
     if m > 0 or not biased:
         t, first = _first_gradient(g, rate, place, tabu, mu, change[0], above, below, t)
@@ -304,7 +304,7 @@ def _next_event(biased, g, beta, lower, upper, place, tabu, members, m, driven, 
 
 @inner
 def _take_leave(P, members, m, driven):
-    """Take the driven examples out of M; how many remain, -1 if it was not possible."""
+    """Take the driven examples out of M; the size of M then, -1 if it fails."""
     for i in driven:
         for p in range(1, m + 1):
             if members[p - 1] == i:
@@ -316,31 +316,31 @@ def _take_leave(P, members, m, driven):
 
 
 @inner
-def _go(g, beta, members, m, driven, d, change, rate, k, t):
-    """Go this share of what is left of the way."""
+def _go(g, alpha, members, m, driven, d, change, rate, k, t):
+    """Go this share of the rest of the way."""
     for p in range(m):
-        beta[members[p]] += t * change[p + 1]
+        alpha[members[p]] += t * change[p + 1]
     _add(g, t, rate)
     for c in range(driven.shape[0]):
-        beta[driven[c]] += t * d[c]
+        alpha[driven[c]] += t * d[c]
         d[c] *= 1.0 - t
     for i in range(k.shape[0]):
         k[i] *= 1.0 - t
 
 
 @inner
-def _assign(store, g, beta, i, value):
-    """Have beta_i exactly so, and g with it."""
-    if beta[i] != value:
-        _take(store, g, i, value - beta[i])
-        beta[i] = value
+def _assign(store, g, alpha, i, value):
+    """Set alpha_i exactly, and update g."""
+    if alpha[i] != value:
+        _take(store, g, i, value - alpha[i])
+        alpha[i] = value
 
 
 @compiled
-def follow(store, biased, beta, g, lower, upper, place, driven, target, P, members, m, mu, above, below, jitter, limit):
-    """Follow the path to its end, in place; how that went, and the number of events."""
+def follow(store, biased, alpha, g, lo, hi, place, driven, target, P, members, m, mu, above, below, jitter, limit):
+    """Follow the path to its end, in place; the outcome, and the number of events."""
     n = g.shape[0]
-    d, k, rate = target - beta[driven], np.zeros(n), np.empty(n)
+    d, k, rate = target - alpha[driven], np.zeros(n), np.empty(n)
     change, residual = np.empty(P.shape[0]), np.empty(P.shape[0])
     tabu, any_tabu = np.zeros(n, np.bool_), False
     mass, left, events = np.abs(d).sum(), 1.0, 0
@@ -356,15 +356,15 @@ def follow(store, biased, beta, g, lower, upper, place, driven, target, P, membe
             if s < 0:
                 return STUCK, events
             events += 1
-            row_at(store, s, NOBODY)  # as for all members: `places_of` tells only of rows that were asked for
+            row_at(store, s, NO_ROW)  # as for all members: `places_of` knows only rows that were asked for
             border(P, members, 0, s, g, diagonal_of(store)[s] + jitter, biased)
             place[s], mu, m = FREE, g[s], 1
         _directions(P, members, m, h, k, jitter, change, residual)
         _rates(store, members, m, change, k, rate)
         t, what, who = _next_event(
-            biased, g, beta, lower, upper, place, tabu, members, m, driven, d, change, rate, mu, above, below
+            biased, g, alpha, lo, hi, place, tabu, members, m, driven, d, change, rate, mu, above, below
         )
-        _go(g, beta, members, m, driven, d, change, rate, k, t)
+        _go(g, alpha, members, m, driven, d, change, rate, k, t)
         mu += t * change[0]
         if what == END:
             break
@@ -376,7 +376,7 @@ def follow(store, biased, beta, g, lower, upper, place, driven, target, P, membe
             any_tabu = False
         if what == MET_BOUND:
             i, rises = members[who - 1], change[who] > 0.0
-            _assign(store, g, beta, i, upper[i] if rises else lower[i])
+            _assign(store, g, alpha, i, hi[i] if rises else lo[i])
             place[i] = AT_UPPER if rises else AT_LOWER
             if not contract(P, members, m, who):
                 return SINGULAR, events
@@ -389,7 +389,7 @@ def follow(store, biased, beta, g, lower, upper, place, driven, target, P, membe
                 d[who] = 0.0
             if m + 2 > P.shape[0]:
                 return TOO_LONG, events
-            row = rows_of(store)[row_at(store, i, NOBODY)]
+            row = rows_of(store)[row_at(store, i, NO_ROW)]
             if not border(P, members, m, i, row, diagonal_of(store)[i] + jitter, biased):
                 return SINGULAR, events
             place[i] = FREE
@@ -399,5 +399,5 @@ def follow(store, biased, beta, g, lower, upper, place, driven, target, P, membe
         left *= 1.0 - t
     for c in range(driven.shape[0]):
         if place[driven[c]] == OUT or place[driven[c]] == DRIVEN:
-            _assign(store, g, beta, driven[c], target[c])
+            _assign(store, g, alpha, driven[c], target[c])
     return COMPLETE, events

@@ -1,19 +1,19 @@
 """Pair steps over the active examples of a problem: which pair, how far, and the gradient after it.
 
-    beta_i += mu,   beta_j -= mu,   g -= mu (K_i - K_j)
+    alpha_i += mu,   alpha_j -= mu,   g -= mu (K_i - K_j)
 
-The working set B = (i, j) is chosen by second order: i has the largest gradient that may rise, j the largest Newton
-gain w^2 / (2 q) among those that may fall.  After a free step of this kind, the next one may *plan ahead*: it gives up
-the best gain on B for the best gain on B and on one of the recent working sets together, as if that were to follow.
+Second order chooses the working set B = (i, j): i has the largest gradient that may rise, j the largest Newton gain
+w^2 / (2 q) among those that may fall.  After a free step of this kind, the next one may *plan ahead*: it takes the step
+on B with the best gain of B and a recent working set together, as if that set were to follow.
 
 ========= ================================================================ ================
 symbol    name                                                             shape, dtype
 ========= ================================================================ ================
 members   numbers of the active examples; the arrays below are theirs      (m,) int64
-beta, g   coefficients and gradient                                        (m,) float64
-lower,    box                                                              (m,) float64
-upper
-up, down  penalty: 0 if beta may rise (fall), else -/+ FORBIDDEN           (m,) float64
+alpha, g   coefficients and gradient                                        (m,) float64
+lo,    box                                                              (m,) float64
+hi
+up, down  penalty: 0 if alpha may rise (fall), else -/+ FORBIDDEN           (m,) float64
 diagonal  k(x_i, x_i)                                                      (m,) float64
 short     rows over the active examples; unused if all are active          Cache
 extremes  largest g that may rise, smallest g that may fall                (2,) float64
@@ -21,37 +21,37 @@ v         e_i - e_j for a working set B                                    --
 w         v'g, the slope along B                                           float64
 q         Q_BB = v'Kv, the curvature along B                               float64
 mu        step size; w / q without bounds                                  float64
-room      how far the bounds let the step go                               float64
+room      the longest step within the bounds                               float64
 recent_*  i, j and q of the last working sets, the latest first            (4,)
 tally     counts of steps of several kinds                                 (KINDS,) int64
 ========= ================================================================ ================
 
 Sources: Fan, Chen, Lin, "Working set selection using second order information for training support vector machines",
-JMLR 6 (2005), WSS 2.  Glasmachers, "The Planning-Ahead SMO Algorithm", Algorithms 3 to 5: when to plan, how far to go,
-and the choice of the working set after a planned step.  Deviations:
+JMLR 6 (2005), WSS 2.  Glasmachers, "The Planning-Ahead SMO Algorithm", Algorithms 3 to 5: when to plan, how far to
+go, and the choice of the working set after a planned step.  Deviations:
 
 - Algorithm 5's branch is printed the wrong way round.  As in the text, the set that was planned for is an extra
   candidate *after a planned step only*; the other reading takes up to 1.4 times as many steps.
-- A planned step that is far from the Newton step (by more than ETA of it) need not have gained anything; the next
-  working set is then chosen by the gain that the bounds allow, not by the Newton gain, as the source's proof needs it.
-- With several recent working sets, the one with the largest common gain among those that no bound disturbs.
-- The over-step mu = 1.1 w / q, which the source compares with, is an option for the steps that are not planned.
+- A planned step may gain nothing if it differs from the Newton step by more than ETA of it.  Then the gain within the
+  bounds chooses the next working set, not the Newton gain, as the source's proof needs it.
+- Of several recent working sets, it plans with the one of the largest common gain that no bound disturbs.
+- The over-step mu = 1.1 w / q, with which the source compares, is an option for steps that are not planned.
 """
 
 from typing import NamedTuple
 
 import numpy as np
 
-from streamsvm.batch.rows import CLOCK, NOBODY, Cache, add_four, find_row, stored_row
+from streamsvm.batch.cache import CLOCK, NO_ROW, Cache, add_four, find_row, stored_row
 from streamsvm.core._jit import compiled, inner
 from streamsvm.core._simd import fmax, fmin
 from streamsvm.core.expansion import FORBIDDEN, set_penalties
 
 NO_CURVATURE = 1e-12
-SINGULAR = 1e-12  # of a determinant, relative to the product of the curvatures: the two sets are as good as one
+SINGULAR = 1e-12  # a determinant relative to the product of the curvatures; below it, two sets are as one
 ETA = 0.9
-DUST = 1e-13  # of the largest coefficient: what the rounding of sums leaves
-BLOCK = 256  # examples of a pass; the extreme is looked up in one block
+DUST = 1e-13  # of the largest coefficient; the rounding of sums
+BLOCK = 256  # examples; the search for an extreme's place covers one block
 TOP, BOTTOM = 0, 1
 STEPS, PLANNED, KINDS = 0, 1, 2
 MAX_PLANNING = 3
@@ -61,35 +61,35 @@ class View(NamedTuple):
     """A problem restricted to its active examples; the symbol table is in the module's docstring."""
 
     members: np.ndarray
-    beta: np.ndarray
+    alpha: np.ndarray
     g: np.ndarray
-    lower: np.ndarray
-    upper: np.ndarray
+    lo: np.ndarray
+    hi: np.ndarray
     up: np.ndarray
     down: np.ndarray
     diagonal: np.ndarray
     extremes: np.ndarray
     short: Cache
-    whole: bool  # whether all examples are active: the rows are then the store's
+    whole: bool  # whether all examples are active; then the rows are the store's
 
 
-def penalties(beta: np.ndarray, lower: np.ndarray, upper: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def penalties(alpha: np.ndarray, lo: np.ndarray, hi: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """`up` and `down` of these coefficients."""
-    return np.where(beta < upper, 0.0, -FORBIDDEN), np.where(beta > lower, 0.0, FORBIDDEN)
+    return np.where(alpha < hi, 0.0, -FORBIDDEN), np.where(alpha > lo, 0.0, FORBIDDEN)
 
 
-def settled(beta: np.ndarray, lower: np.ndarray, upper: np.ndarray, largest: float) -> np.ndarray:
-    """The coefficients, with those at a bound that rounding has left beside it.
+def settled(alpha: np.ndarray, lo: np.ndarray, hi: np.ndarray, largest: float) -> np.ndarray:
+    """Put the coefficients that rounding has left beside a bound onto it.
 
-    Rounding is that of the largest coefficient there was; a box may be far larger than all of them.
+    Rounding scales with the largest coefficient so far, since a box may be far larger than all coefficients.
     """
-    near = DUST * np.minimum(upper - lower, largest)
-    beta = np.where(upper - beta <= near, upper, beta)
-    return np.where(beta - lower <= near, lower, beta)
+    near = DUST * np.minimum(hi - lo, largest)
+    alpha = np.where(hi - alpha <= near, hi, alpha)
+    return np.where(alpha - lo <= near, lo, alpha)
 
 
 class Rule(NamedTuple):
-    """When to stop, and how far a step goes."""
+    """The options that pair steps need: the tolerance, the planning, and the factor of an over-step."""
 
     tol: float
     planning: int
@@ -101,12 +101,12 @@ class Rule(NamedTuple):
 
 @inner
 def view_row(store, view, i, pinned):
-    """Where in the rows of `view_cache` the kernel values of the i-th active example with all active ones are."""
+    """The place in the rows of `view_cache` of the i-th active example's kernel values with all active ones."""
     if view.whole:
         return stored_row(store, i, pinned)
     r, missing = find_row(view.short, i, pinned)
     if missing:
-        row, source = view.short.rows[r], store.cache.rows[stored_row(store, view.members[i], NOBODY)]
+        row, source = view.short.rows[r], store.cache.rows[stored_row(store, view.members[i], NO_ROW)]
         for t in range(row.shape[0]):
             row[t] = source[view.members[t]]
     return r
@@ -114,14 +114,14 @@ def view_row(store, view, i, pinned):
 
 @inner
 def view_cache(store, view):
-    """Where the rows of a view are."""
+    """The cache that has the rows of a view."""
     return store.cache if view.whole else view.short
 
 
 # ------------------------------------------------------------------------------------------------------------- gradient
 #
-# From here on, functions take single arrays: handing over a tuple of them costs more than many a step, since compiled
-# code counts the references to each.
+# From here on, functions take single arrays.  Compiled code counts the references to every array of a tuple, which
+# costs more than a step over few examples.
 
 
 @inner
@@ -192,31 +192,31 @@ def gain(w, q, room):
 
 
 @inner
-def room_of(beta, lower, upper, i, j):
-    """How far beta_i may rise and beta_j fall together."""
-    return min(upper[i] - beta[i], beta[j] - lower[j])
+def room_of(alpha, lo, hi, i, j):
+    """The longest step by which alpha_i may rise and alpha_j fall."""
+    return min(hi[i] - alpha[i], alpha[j] - lo[j])
 
 
 @inner
-def exact_partner(beta, g, lower, upper, diagonal, i, K_i):
+def exact_partner(alpha, g, lo, hi, diagonal, i, K_i):
     """The j that may fall with the largest gain along (i, j) within the bounds, and twice that gain; -1 if none."""
     best, found = 0.0, -1
     for j in range(g.shape[0]):
         w = g[i] - g[j]
-        if beta[j] > lower[j] and w > 0.0:
+        if alpha[j] > lo[j] and w > 0.0:
             q = max(diagonal[i] + diagonal[j] - 2.0 * K_i[j], NO_CURVATURE)
-            gained = gain(w, q, room_of(beta, lower, upper, i, j))
+            gained = gain(w, q, room_of(alpha, lo, hi, i, j))
             if gained > best:
                 best, found = gained, j
     return found, best
 
 
 @inner
-def again(beta, g, lower, upper, i, j, q, exact):
-    """A recent working set in the direction of ascent, and twice its gain; a gain of -1 if it may not move so."""
+def again(alpha, g, lo, hi, i, j, q, exact):
+    """A recent working set in the direction of ascent, and twice its gain; -1 if its bounds forbid the step."""
     if g[i] < g[j]:
         i, j = j, i
-    w, room = g[i] - g[j], room_of(beta, lower, upper, i, j)
+    w, room = g[i] - g[j], room_of(alpha, lo, hi, i, j)
     if not room > 0.0:
         return i, j, -1.0
     return i, j, gain(w, q, room) if exact else w * w / q
@@ -226,26 +226,26 @@ def again(beta, g, lower, upper, i, j, q, exact):
 
 
 @inner
-def stays_free(beta, lower, upper, a, i, j, mu, nu):
-    """Whether the second step nu leaves beta_a inside its box, after the first step mu along (i, j)."""
-    value = beta[a] + nu
+def stays_free(alpha, lo, hi, a, i, j, mu, nu):
+    """Whether the second step nu leaves alpha_a inside its box, after the first step mu along (i, j)."""
+    value = alpha[a] + nu
     if a == i:
         value += mu
     if a == j:
         value -= mu
-    return lower[a] < value < upper[a]
+    return lo[a] < value < hi[a]
 
 
 @inner
-def plan(beta, g, lower, upper, planning, recent_i, recent_j, recent_q, i, j, q, K_i, K_j):
-    """The step along (i, j) that is best together with one along a recent set, and which; -1 if bounds disturb all.
+def plan(alpha, g, lo, hi, planning, recent_i, recent_j, recent_q, i, j, q, K_i, K_j):
+    """The recent set with which a step along (i, j) gains most, and that step; -1 if bounds disturb all sets.
 
     Common gain of mu and of the Newton step nu = w_2' / q_2 that follows, w_2' = w_2 - c mu with c = v'K v_2:
     w mu - q mu^2 / 2 + q_2 nu^2 / 2.
     """
     chosen, best, best_mu = -1, -np.inf, 0.0
     w = g[i] - g[j]
-    low, high = -room_of(beta, lower, upper, j, i), room_of(beta, lower, upper, i, j)
+    low, high = -room_of(alpha, lo, hi, j, i), room_of(alpha, lo, hi, i, j)
     for k in range(planning):
         a, b, q_2 = recent_i[k], recent_j[k], recent_q[k]
         if a < 0:
@@ -259,7 +259,7 @@ def plan(beta, g, lower, upper, planning, recent_i, recent_j, recent_q, i, j, q,
         nu = (w_2 - c * mu) / q_2
         if not low < mu < high:
             continue
-        if stays_free(beta, lower, upper, a, i, j, mu, nu) and stays_free(beta, lower, upper, b, i, j, mu, -nu):
+        if stays_free(alpha, lo, hi, a, i, j, mu, nu) and stays_free(alpha, lo, hi, b, i, j, mu, -nu):
             gained = w * mu - 0.5 * q * mu * mu + 0.5 * q_2 * nu * nu
             if gained > best:
                 chosen, best, best_mu = k, gained, mu
@@ -268,7 +268,7 @@ def plan(beta, g, lower, upper, planning, recent_i, recent_j, recent_q, i, j, q,
 
 @inner
 def no_recent_sets():
-    """Room for the latest working sets: i, j and q of each; i is -1 where there is none yet."""
+    """Room for the latest working sets: i, j and q of each; i is -1 in empty places."""
     return np.full(MAX_PLANNING + 1, -1), np.full(MAX_PLANNING + 1, -1), np.zeros(MAX_PLANNING + 1)
 
 
@@ -284,20 +284,20 @@ def remember(recent_i, recent_j, recent_q, i, j, q):
 
 
 @inner
-def move(beta, lower, upper, i, j, mu, room):
-    """beta_i += mu, beta_j -= mu; a bound that is reached is assigned.  Returns whether anything changed."""
-    old_i, old_j = beta[i], beta[j]
-    beta[i] = upper[i] if mu >= upper[i] - old_i else max(old_i + mu, lower[i])
-    beta[j] = lower[j] if mu >= old_j - lower[j] else min(old_j - mu, upper[j])
-    return beta[i] != old_i or beta[j] != old_j
+def move(alpha, lo, hi, i, j, mu, room):
+    """alpha_i += mu, alpha_j -= mu, exactly onto a bound that is met; return whether anything changed."""
+    old_i, old_j = alpha[i], alpha[j]
+    alpha[i] = hi[i] if mu >= hi[i] - old_i else max(old_i + mu, lo[i])
+    alpha[j] = lo[j] if mu >= old_j - lo[j] else min(old_j - mu, hi[j])
+    return alpha[i] != old_i or alpha[j] != old_j
 
 
 @compiled
 def iterate(store, view, rule, max_steps, tally):
-    """Steps until the extremes differ by at most tol or `max_steps` are done; how many.  Fewer: none moves anything."""
+    """Take steps until the extremes differ by at most tol, `max_steps` are done, or none helps; return how many."""
     cache = view_cache(store, view)
     rows, row_of, used, counts = cache.rows, cache.row_of, cache.used, cache.counts
-    beta, g, lower, upper = view.beta, view.g, view.lower, view.upper
+    alpha, g, lo, hi = view.alpha, view.g, view.lo, view.hi
     up, down, diagonal, extremes = view.up, view.down, view.diagonal, view.extremes
     recent_i, recent_j, recent_q = no_recent_sets()
     planned, exact, free = -1, False, False
@@ -305,37 +305,35 @@ def iterate(store, view, rule, max_steps, tally):
     for step in range(max_steps):
         if not extremes[TOP] - extremes[BOTTOM] > rule.tol:
             return step
-        r_i = row_of[i] if row_of[i] >= 0 else view_row(store, view, i, NOBODY)
+        r_i = row_of[i] if row_of[i] >= 0 else view_row(store, view, i, NO_ROW)
         if exact:
-            j, gained = exact_partner(beta, g, lower, upper, diagonal, i, rows[r_i])
+            j, gained = exact_partner(alpha, g, lo, hi, diagonal, i, rows[r_i])
         else:
             j, gained = newton_partner(g, down, diagonal, i, rows[r_i])
         if planned >= 0:
             k = planned + 1
-            a, b, gained_again = again(beta, g, lower, upper, recent_i[k], recent_j[k], recent_q[k], exact)
+            a, b, gained_again = again(alpha, g, lo, hi, recent_i[k], recent_j[k], recent_q[k], exact)
             if gained_again > gained:
                 i, j = a, b
-                r_i = row_of[i] if row_of[i] >= 0 else view_row(store, view, i, NOBODY)
+                r_i = row_of[i] if row_of[i] >= 0 else view_row(store, view, i, NO_ROW)
         if j < 0:
             return step
         r_j = row_of[j] if row_of[j] >= 0 else view_row(store, view, j, r_i)
         counts[CLOCK] += 1
         used[r_i] = used[r_j] = counts[CLOCK]
         K_i, K_j = rows[r_i], rows[r_j]
-        w, room = g[i] - g[j], room_of(beta, lower, upper, i, j)
+        w, room = g[i] - g[j], room_of(alpha, lo, hi, i, j)
         q = max(diagonal[i] + diagonal[j] - 2.0 * K_i[j], NO_CURVATURE)
         planned, mu = -1, min(rule.over_step * w / q, room)
         if free and rule.planning > 0:
-            planned, mu_planned = plan(
-                beta, g, lower, upper, rule.planning, recent_i, recent_j, recent_q, i, j, q, K_i, K_j
-            )
+            planned, mu_planned = plan(alpha, g, lo, hi, rule.planning, recent_i, recent_j, recent_q, i, j, q, K_i, K_j)
             if planned >= 0:
                 mu = mu_planned
         exact = planned >= 0 and not abs(mu * q - w) <= ETA * w
         free = planned < 0 and mu < room
-        moved = move(beta, lower, upper, i, j, mu, room)
-        set_penalties(beta, lower, upper, up, down, i)
-        set_penalties(beta, lower, upper, up, down, j)
+        moved = move(alpha, lo, hi, i, j, mu, room)
+        set_penalties(alpha, lo, hi, up, down, i)
+        set_penalties(alpha, lo, hi, up, down, j)
         remember(recent_i, recent_j, recent_q, i, j, q)
         tally[STEPS] += 1
         tally[PLANNED] += int(planned >= 0)
@@ -362,7 +360,7 @@ def subtract_rows(store, view, places, change):
                 c += 4
                 continue
         i, a = places[c], change[c]
-        row = rows[row_of[i] if row_of[i] >= 0 else view_row(store, view, i, NOBODY)]
+        row = rows[row_of[i] if row_of[i] >= 0 else view_row(store, view, i, NO_ROW)]
         for t in range(g.shape[0]):
             g[t] -= a * row[t]
         c += 1
@@ -374,7 +372,7 @@ def subtract_from(store, ids, change, targets, g):
     rows, row_of = store.cache.rows, store.cache.row_of
     for c in range(ids.shape[0]):
         i, a = ids[c], change[c]
-        row = rows[row_of[i] if row_of[i] >= 0 else stored_row(store, i, NOBODY)]
+        row = rows[row_of[i] if row_of[i] >= 0 else stored_row(store, i, NO_ROW)]
         for t in targets:
             g[t] -= a * row[t]
 
@@ -385,6 +383,6 @@ def kernel_among(store, view, places, out):
     rows, row_of = view_cache(store, view).rows, view_cache(store, view).row_of
     for a in range(places.shape[0]):
         i = places[a]
-        row = rows[row_of[i] if row_of[i] >= 0 else view_row(store, view, i, NOBODY)]
+        row = rows[row_of[i] if row_of[i] >= 0 else view_row(store, view, i, NO_ROW)]
         for b in range(places.shape[0]):
             out[a, b] = row[places[b]]

@@ -133,19 +133,34 @@ def labels_of(X: Any, y: Any, n: int) -> np.ndarray:
     raise ValueError(f"y holds {shown}; labels must be True and False, 1 and 0, or 1 and -1")
 
 
-def weights_of(w: Any, n: int) -> np.ndarray:
-    """Weights as an array (n,)."""
-    require_unmasked("w", w)
+def signs_of(y: Any, n: int) -> np.ndarray:
+    """Labels as an array (n,) of -1.0 and +1.0: bool, -1 and +1, 0 and 1, or any two classes in order."""
+    require_unmasked("y", y)
+    labels = np.asarray(y)
+    if labels.shape != (n,):
+        raise ValueError(f"y has shape {labels.shape}; it must have one label for each of {n} examples")
+    missing = [i for i, label in enumerate(labels.tolist()) if label is None or label != label]
+    if missing:
+        raise ValueError(f"y has no label in row {missing[0]}: {labels[missing[0]]!r}")
+    classes = np.unique(labels)
+    if len(classes) == 2 and set(classes.tolist()) not in ({-1, 1}, {0, 1}):
+        return np.where(labels == classes[1], 1.0, -1.0)
+    return np.where(labels_of(None, labels, n), 1.0, -1.0)
+
+
+def weights_of(w: Any, n: int, name: str = "w") -> np.ndarray:
+    """Weights as an array (n,); errors call them `name`."""
+    require_unmasked(name, w)
     try:
         weights = np.asarray(1.0 if w is None else w, np.float64)
     except (TypeError, ValueError) as error:
-        raise TypeError(f"w is {w!r}; weights must be numbers") from error
+        raise TypeError(f"{name} is {w!r}; weights must be numbers") from error
     weights = np.broadcast_to(weights, (n,)) if weights.ndim == 0 else weights
     if weights.shape != (n,):
-        raise ValueError(f"w has shape {weights.shape} for {n} rows of X; one weight, or one for each row, is needed")
+        raise ValueError(f"{name} has shape {weights.shape}; it must be one weight, or one for each of {n} rows of X")
     bad = ~(np.isfinite(weights) & (weights >= 0))
     if bad.any():
-        raise ValueError(f"w holds {weights[bad][0]}; weights are finite and at least 0")
+        raise ValueError(f"{name} holds {weights[bad][0]}; weights must be finite and at least 0")
     return weights
 
 
@@ -161,13 +176,15 @@ def box_of(C: float, weight: Any, factor: float) -> float:
     return box
 
 
-def boxes_of(C: float, weights: np.ndarray, factors: np.ndarray) -> np.ndarray:
-    """The bounds on the coefficients of a batch, (n,)."""
+def boxes_of(C: float, weights: np.ndarray, factors: np.ndarray, name: str = "w") -> np.ndarray:
+    """The bounds on the coefficients of a batch, (n,); errors call the weights `name`."""
     with np.errstate(over="ignore"):
         boxes = C * weights * factors
     if not (boxes <= LARGEST_BOX).all():
         largest = weights.max().item()
-        raise ValueError(f"w holds {largest!r}, too large: with C={C!r} a coefficient's bound is above {LARGEST_BOX:g}")
+        raise ValueError(
+            f"{name} holds {largest!r}, too large: with C={C!r} a coefficient's bound is above {LARGEST_BOX:g}"
+        )
     return boxes
 
 

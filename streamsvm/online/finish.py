@@ -24,7 +24,7 @@ import numpy as np
 
 from streamsvm.batch.newton import MAX_FREE, Newton
 from streamsvm.batch.options import DEFAULTS
-from streamsvm.batch.seeding import repair
+from streamsvm.batch.seeding.repair import repair
 from streamsvm.batch.smo import WORTH_SHRINKING
 from streamsvm.batch.steps import (
     ETA,

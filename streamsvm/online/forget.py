@@ -31,8 +31,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from streamsvm.batch import path, seeding
-from streamsvm.batch.rows import adds_by_four, diagonal_of, places_of, row_at, rows_of
+from streamsvm.batch import path
+from streamsvm.batch.cache import adds_by_four, diagonal_of, places_of, row_at, rows_of
+from streamsvm.batch.seeding import choice
+from streamsvm.batch.seeding.exact import survey
+from streamsvm.batch.seeding.greedy import forced_steps
 from streamsvm.batch.steps import penalties, settled
 from streamsvm.core._jit import compiled, compiled_for
 from streamsvm.core.expansion import G_DOWN, G_UP, SLOTS, Expansion, bury
@@ -158,8 +161,8 @@ def _follow(s: Expansion, kernel: Kernel, biased: bool, mass: np.ndarray, stays:
 def _path_pays(n: int, m: int, leaves_free: np.ndarray, tol: float) -> bool:
     """Whether a path is expected to cost less than steps."""
     r_free, r = int(np.count_nonzero(leaves_free)), len(leaves_free)
-    events = seeding.events_of(r_free, r - r_free)
-    along = seeding.SECONDS_PER_PRODUCT * events * (2.0 * m * m + 2.0 * n * m) + SECONDS_PER_CUBE * m**3
+    events = choice.events_of(r_free, r - r_free)
+    along = choice.SECONDS_PER_PRODUCT * events * (2.0 * m * m + 2.0 * n * m) + SECONDS_PER_CUBE * m**3
     return bool(along < seconds_by_steps(n, m, r, tol))
 
 
@@ -167,14 +170,14 @@ def seconds_by_steps(n: int, m: int, r: int, tol: float) -> float:
     """What it is expected to take to solve again to `tol` after r of n members have left, with m free ones."""
     digits = max(1.0, -np.log10(tol) / 3.0)
     steps = digits * np.sqrt(r) * (STEPS_OF_ONE + STEPS_PER_FREE * m)
-    return float(steps * (seeding.SECONDS_PER_STEP + seeding.SECONDS_PER_ELEMENT * n))
+    return float(steps * (choice.SECONDS_PER_STEP + choice.SECONDS_PER_ELEMENT * n))
 
 
 def tolerances(s: Expansion, alpha, g, lo, hi, biased: bool) -> tuple[float, float, float]:
     """How far above the bias a gradient is that might rise, how far below it one that might fall; the bias."""
     if not biased:
         return max(0.0, float(s.extremes[G_UP])), max(0.0, -float(s.extremes[G_DOWN])), 0.0
-    top, bottom, mu, free = seeding.survey(alpha, g, lo, hi)
+    top, bottom, mu, free = survey(alpha, g, lo, hi)
     return (max(0.0, top - mu), max(0.0, mu - bottom), mu) if free else (0.0, 0.0, mu)
 
 
@@ -182,7 +185,7 @@ def hand_back(s: Expansion, kernel: Kernel, biased: bool, mass: np.ndarray) -> N
     """Empty the leaving coefficients, whose boxes are [0, 0], at whatever cost to the objective."""
     n = int(s.counts[SLOTS])
     if biased:
-        seeding.forced_steps(Members(s, kernel), s.alpha[:n], s.g[:n], s.lo[:n], s.hi[:n], mass)
+        forced_steps(Members(s, kernel), s.alpha[:n], s.g[:n], s.lo[:n], s.hi[:n], mass)
     rest = mass[s.alpha[mass] != 0.0]  # without a bias all; with one, what rounding has left
     move_members(s, kernel, rest, np.zeros(len(rest)))
     if biased:

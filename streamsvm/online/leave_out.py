@@ -26,7 +26,9 @@ running model is solved up to v, and each bound has to hold by more than v.
 
 import numpy as np
 
-from streamsvm.batch import path, seeding
+from streamsvm.batch import path
+from streamsvm.batch.seeding import choice
+from streamsvm.batch.seeding.exact import ROOM, survey
 from streamsvm.batch.steps import penalties
 from streamsvm.core.expansion import FORBIDDEN, SLOT_DOWN, SLOT_UP, SLOTS, Expansion
 from streamsvm.core.kernels import LINEAR_KIND, POLYNOMIAL_KIND, RBF_KIND, Kernel
@@ -129,7 +131,7 @@ class LeaveOut:
         """Half-way between the extremes, as the model has it; where only one class is left, the one there is."""
         if not self.problem.fixed_sum:
             return 0.0
-        top, bottom, mean, _ = seeding.survey(alpha, g, lo, hi)
+        top, bottom, mean, _ = survey(alpha, g, lo, hi)
         both = abs(top) < FORBIDDEN and abs(bottom) < FORBIDDEN
         return 0.5 * (top + bottom) if both else float(mean)
 
@@ -139,8 +141,8 @@ class LeaveOut:
         """Whether paths, and the inverse, are expected to cost less than steps."""
         n, m = self.n, int(np.count_nonzero(self.free))
         r_free = r * m / max(1, int(np.count_nonzero(self.s.alpha[:n])))
-        events = seeding.events_of(r_free, r - r_free)
-        along = seeding.SECONDS_PER_PRODUCT * events * (2.0 * m * m + 2.0 * n * m)
+        events = choice.events_of(r_free, r - r_free)
+        along = choice.SECONDS_PER_PRODUCT * events * (2.0 * m * m + 2.0 * n * m)
         by_steps = seconds_by_steps(n, m, r, self.tol)
         times = min(times, seconds / max(by_steps, 1e-9))
         saved = times * (by_steps - along)
@@ -156,7 +158,7 @@ class LeaveOut:
         P = path.bordered_inverse(kernel_among(s, self.kernel, M), jitter, self.problem.fixed_sum)
         place = np.where(alpha >= hi, path.AT_UPPER, np.where(alpha <= lo, path.AT_LOWER, path.FREE))
         self._place = np.where(lo >= hi, path.OUT, place).astype(np.int8)
-        room = len(M) + seeding.ROOM
+        room = len(M) + ROOM
         return None if P is None else path.Inverse(P, M, jitter, above, below, np.empty((room, room)))
 
     def _follow(self, mass: np.ndarray, c: np.ndarray, alpha, g, lo, hi) -> bool:

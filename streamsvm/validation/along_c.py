@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from streamsvm.batch import RowStore, smo
+from streamsvm.batch import RowStore, Solution
 from streamsvm.batch import seeding as seeds
 from streamsvm.validation.folds import Folds
 from streamsvm.validation.problem import NO_EXAMPLES, Problem, Setting
@@ -104,31 +104,31 @@ def _from_full(task: Task, store: RowStore) -> Iterator[Training]:
             yield Training(C, task.gamma, i, outcome, plan.seeding, reason)
 
 
-def _along(task: Task, store: RowStore, out: np.ndarray) -> Iterator[tuple[Problem, smo.Solution, Fold]]:
+def _along(task: Task, store: RowStore, out: np.ndarray) -> Iterator[tuple[Problem, Solution, Fold]]:
     """For each C: the problem, its solution without these examples, and the cost of this."""
-    solution: smo.Solution | None = None
+    solution: Solution | None = None
     for C in task.Cs:
         begin, rows = time.perf_counter(), store.rows_computed
         problem = task.examples.problem(store, C)
         start, solution = _next(problem, solution, out, task.warm_start)
-        cost = outcome_of(problem, solution, NO_EXAMPLES, start, store.rows_computed - rows)
+        cost = outcome_of(solution, NO_EXAMPLES, start, store.rows_computed - rows)
         yield problem, solution, cost._replace(seconds=time.perf_counter() - begin)
 
 
-def _next(problem: Problem, before: smo.Solution | None, out: np.ndarray, warm_start: str) -> tuple[str, smo.Solution]:
+def _next(problem: Problem, before: Solution | None, out: np.ndarray, warm_start: str) -> tuple[str, Solution]:
     """The start of the training, and the solution without these examples."""
     if before is None or warm_start == "none":
         return "cold", problem.solve(out)
     lo, hi = problem.boxes_without(out)
-    if before.converged and seeds.optimal_for_larger_boxes(before):
-        same = replace(before, lower=lo, upper=hi, iterations=0, planned=0, newton_steps=0, rows_computed=0)
+    if before.converged and seeds.along_c.optimal_for_larger_boxes(before):
+        same = replace(before, lo=lo, hi=hi, iterations=0, planned=0, newton_steps=0, rows_computed=0)
         return STOPPED, same
     seed = seeds.C_SEEDS[_picked(before) if warm_start == "auto" else warm_start]
     start = seed(before, lo, hi)
     return start.seed, seeds.solve_from(before, start, lo, hi, problem.options)
 
 
-def _picked(before: smo.Solution) -> str:
+def _picked(before: Solution) -> str:
     """The warm start of "auto".
 
     Scaling is by far the best where most support vectors are at their bounds, and spoils the solution where few are.

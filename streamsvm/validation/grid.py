@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from streamsvm.batch import SmoothSVM, smo
+from streamsvm.batch import SmoothSVM, Solution
 from streamsvm.validation.results import DIGITS, Result, frame
 
 NO_SCORE = (
@@ -69,7 +69,7 @@ class Search:
     gammas: list[float]
     table: list[Cell]
     greater_is_better: bool
-    solution: smo.Solution | SmoothSVM | None
+    solution: Solution | SmoothSVM | None
     warm_start: str
     seeding: str
     seconds: float

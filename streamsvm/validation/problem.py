@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from streamsvm.batch import RowStore, SolverOptions, smo
+from streamsvm.batch import RowStore, Solution, SolverOptions, smo
 from streamsvm.batch.options import DEFAULTS
 from streamsvm.core import arguments
 from streamsvm.core.kernels import make_kernel
@@ -35,7 +35,7 @@ class Problem(NamedTuple):
         lo[out] = hi[out] = 0.0
         return lo, hi
 
-    def solve(self, out: np.ndarray) -> smo.Solution:
+    def solve(self, out: np.ndarray) -> Solution:
         """Train without these examples."""
         return smo.train(self.store, self.y, *self.boxes_without(out), options=self.options)
 
@@ -142,7 +142,7 @@ def labelled(X: Any, y: Any, sample_weight: Any, setting: Setting) -> tuple[Prob
     """The problem over these examples, and the caller's names of its two classes."""
     store = setting.store(X)
     signs, classes = signs_of(y, len(store))
-    return setting.problem(store, signs, arguments.weights_of(sample_weight, len(store))), classes
+    return setting.problem(store, signs, arguments.weights_of(sample_weight, len(store), "sample_weight")), classes
 
 
 def signs_of(y: Any, n: int) -> tuple[np.ndarray, np.ndarray]:
@@ -153,7 +153,7 @@ def signs_of(y: Any, n: int) -> tuple[np.ndarray, np.ndarray]:
             f"y holds {len(classes)} classes, such as {classes[:3].tolist()}; two are needed: validate one class at a "
             "time with y == label"
         )
-    signs = smo.signs_of(y, n)
+    signs = arguments.signs_of(y, n)
     classes = np.unique(labels)
     if len(classes) != 2:
         raise ValueError(f"y holds {classes.tolist()}; examples of two classes are needed")

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from streamsvm.batch import RowStore, SmoothSVM, SolverOptions, smo
+from streamsvm.batch import RowStore, SmoothSVM, Solution, SolverOptions
 from streamsvm.batch import seeding as seeds
 from streamsvm.core import arguments
 from streamsvm.validation import smooth
@@ -184,7 +184,7 @@ def _of_smooth(model: SmoothSVM, grid: _Grid) -> _Found:
     """Every cell by itself: smooth SVMs share no kernel values."""
     _require_gammas(model.kernel, grid.gammas)
     positive = signs_of(grid.y, len(np.asarray(grid.y)))[0] > 0.0
-    splits = grid.splits(positive, arguments.weights_of(grid.sample_weight, len(positive)) > 0.0)
+    splits = grid.splits(positive, arguments.weights_of(grid.sample_weight, len(positive), "sample_weight") > 0.0)
 
     def of(C: float, gamma: float) -> SmoothSVM:
         return copy.copy(model).set_params(C=C, gamma=gamma)
@@ -216,7 +216,9 @@ def _of_learner(setting: Setting, grid: _Grid, warm_start: str, seeding: str, n_
     positive = problem.y > 0.0
     splits = grid.splits(positive, problem.hi > problem.lo)
     seeding = _chosen_seeding(seeding, splits)
-    examples = Examples(setting, grid.X, problem.y, arguments.weights_of(grid.sample_weight, len(positive)))
+    examples = Examples(
+        setting, grid.X, problem.y, arguments.weights_of(grid.sample_weight, len(positive), "sample_weight")
+    )
 
     jobs = workers(n_jobs)
     parts = in_parts(len(splits), -(-jobs // len(grid.gammas)) if seeding == "none" else 1)
@@ -237,7 +239,7 @@ def _of_learner(setting: Setting, grid: _Grid, warm_start: str, seeding: str, n_
         seconds = sum(outcome.seconds for outcome in outcomes.values())
         return Result(positive, classes, splits, per_fold, None, full, cell[0].seeding, reason, seconds)
 
-    def train(best: Cell) -> smo.Solution:
+    def train(best: Cell) -> Solution:
         return examples.problem(examples.store(best.gamma), best.C).solve(NO_EXAMPLES)
 
     return _Found({key: result_of(cell) for key, cell in cells.items()}, train, warm_start, seeding)
@@ -249,7 +251,7 @@ def _chosen_seeding(seeding: str, folds: Folds) -> str:
     if seeding in CHAINS:
         raise ValueError(f"seeding={seeding!r} leads from fold to fold, but along C every fold has its own start")
     if seeding == "auto":
-        return "auto" if seeds.effective_folds(folds.n, folds.left_out) >= MANY_FOLDS else "none"
+        return "auto" if seeds.choice.effective_folds(folds.n, folds.left_out) >= MANY_FOLDS else "none"
     return seeding
 
 

@@ -15,7 +15,7 @@ The solvers are those of `SmoothSVM`, started from the model of all examples, an
 ================ =================================================================================================
 solver           a fold
 ================ =================================================================================================
-``"shared"``     Newton points of rank r from one factor, see `streamsvm.batch.ssvm_removal`.  They are checked, and
+``"shared"``     Newton points of rank r from one factor, see `streamsvm.batch.ssvm.removal`.  They are checked, and
                  finished by ``"cholesky"`` if need be
 ``"auto"``       ``"shared"``, or ``"cholesky"`` with four folds or fewer
 ================ =================================================================================================
@@ -30,10 +30,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from streamsvm.batch.ssvm import Prepared, SmoothSVM
-from streamsvm.batch.ssvm_newton import MAX_STEPS, Minimum, Problem, minimise
-from streamsvm.batch.ssvm_removal import Removal, without
-from streamsvm.batch.ssvm_systems import System
+from streamsvm.batch.ssvm.model import Prepared, SmoothSVM
+from streamsvm.batch.ssvm.newton import MAX_STEPS, Minimum, Problem, minimise
+from streamsvm.batch.ssvm.removal import Removal, without
+from streamsvm.batch.ssvm.systems import System
 from streamsvm.validation.folds import Folds
 from streamsvm.validation.problem import NO_EXAMPLES
 from streamsvm.validation.results import Fold, Result, status_of

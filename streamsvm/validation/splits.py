@@ -23,13 +23,13 @@ from typing import NamedTuple
 
 import numpy as np
 
+from streamsvm.batch import Solution
 from streamsvm.batch import seeding as seeds
-from streamsvm.batch import smo
 from streamsvm.batch.path import Inverse
 from streamsvm.core.kernels import LINEAR_KIND, POLYNOMIAL_KIND, RBF_KIND, Kernel
 from streamsvm.validation.folds import Folds
 from streamsvm.validation.problem import NO_EXAMPLES, Problem
-from streamsvm.validation.results import Fold, status_of
+from streamsvm.validation.results import Fold
 from streamsvm.validation.work import in_parts, in_processes, workers
 
 CERTAIN = 10.0  # A bound must hold by as many tolerances before it decides a sign.
@@ -46,7 +46,7 @@ class Plan(NamedTuple):
 
     problem: Problem
     folds: Folds
-    full: smo.Solution | None
+    full: Solution | None
     seeding: str  # other than "auto"
     inverse: Inverse | None  # for "path"
     max_events: int | None
@@ -63,7 +63,7 @@ def require_seeding(seeding: str) -> None:
 def plan_of(
     problem: Problem,
     folds: Folds,
-    full: smo.Solution | None,
+    full: Solution | None,
     seeding: str,
     values: bool = True,
     first: Fold | None = None,
@@ -76,7 +76,7 @@ def plan_of(
         seeding, reason, max_events = choice.seed, choice.reason, choice.max_events
         seeding = "skip" if seeding == "cold" else seeding  # The full solution is known, so folds may be copied.
     if full is not None and seeding == "path":
-        inverse = seeds.inverse_of(full)
+        inverse = seeds.exact.inverse_of(full)
         if inverse is None:
             seeding, reason = "best", f"{reason}; but no path can begin at this solution"
     return Plan(problem, folds, full, seeding, inverse, max_events, values, first), reason
@@ -85,8 +85,8 @@ def plan_of(
 def prepared(problem: Problem, folds: Folds, seeding: str, values: bool) -> tuple[Plan, Fold | None, str]:
     """The plan, the cost of its full solution, and why its seeding was chosen."""
     require_seeding(seeding)
-    effective = seeds.effective_folds(folds.n, folds.left_out)
-    if seeding == "auto" and effective <= seeds.WORTHLESS + 0.5:
+    effective = seeds.choice.effective_folds(folds.n, folds.left_out)
+    if seeding == "auto" and effective <= seeds.choice.WORTHLESS + 0.5:
         reason = f"splits leave out {1.0 / effective:.0%} of the examples: no seed is better than 0 then"
         return plan_of(problem, folds, None, "none", values)[0], None, reason
     known, outcome, choice = None, None, None
@@ -102,30 +102,30 @@ def prepared(problem: Problem, folds: Folds, seeding: str, values: bool) -> tupl
     return plan, cost, reason
 
 
-def _first_split(problem: Problem, folds: Folds) -> tuple[smo.Solution, Fold]:
+def _first_split(problem: Problem, folds: Folds) -> tuple[Solution, Fold]:
     """The first split, solved from 0: it shows whether a seed will pay, and has to be solved anyway."""
     begin = time.perf_counter()
     solution = problem.solve(folds.left_out[0])
-    outcome = outcome_of(problem, solution, folds.tests[0], "cold", solution.rows_computed)
+    outcome = outcome_of(solution, folds.tests[0], "cold", solution.rows_computed)
     return solution, outcome._replace(seconds=time.perf_counter() - begin)
 
 
-def full_of(problem: Problem, known: smo.Solution | None = None) -> tuple[smo.Solution, Fold]:
+def full_of(problem: Problem, known: Solution | None = None) -> tuple[Solution, Fold]:
     """The solution over all examples and its cost; it starts from the solution of a split if one is known."""
     begin, rows = time.perf_counter(), problem.store.rows_computed
     if known is None:
         start, full = "cold", problem.solve(NO_EXAMPLES)
     else:
-        entering = np.flatnonzero((known.lower == known.upper) & (problem.lo < problem.hi))
-        reused = seeds.reuse(known, NO_EXAMPLES, entering, problem.lo, problem.hi)
+        entering = np.flatnonzero((known.lo == known.hi) & (problem.lo < problem.hi))
+        reused = seeds.chains.reuse(known, NO_EXAMPLES, entering, problem.lo, problem.hi)
         start, full = "reuse", seeds.solve_from(known, reused, problem.lo, problem.hi, problem.options)
-    cost = outcome_of(problem, full, NO_EXAMPLES, start, problem.store.rows_computed - rows)
+    cost = outcome_of(full, NO_EXAMPLES, start, problem.store.rows_computed - rows)
     return full, cost._replace(seconds=time.perf_counter() - begin)
 
 
 def run(plan: Plan, splits: range) -> Iterator[Fold]:
     """Solve some of the splits, one after the other."""
-    previous: smo.Solution | None = None
+    previous: Solution | None = None
     for i in splits:
         if i == 0 and plan.first is not None:
             yield plan.first
@@ -136,16 +136,16 @@ def run(plan: Plan, splits: range) -> Iterator[Fold]:
         if outcome is None:
             start, events, previous = _trained(plan, out, previous)
             rows = plan.problem.store.rows_computed - before
-            outcome = outcome_of(plan.problem, previous, test, start, rows)._replace(events=events)
+            outcome = outcome_of(previous, test, start, rows)._replace(events=events)
         yield outcome._replace(seconds=time.perf_counter() - begin)
 
 
-def _trained(plan: Plan, out: np.ndarray, before: smo.Solution | None) -> tuple[str, int, smo.Solution]:
+def _trained(plan: Plan, out: np.ndarray, before: Solution | None) -> tuple[str, int, Solution]:
     """The start of the training, the events of a path, and the solution."""
     problem, source = plan.problem, before if plan.seeding in CHAINS else plan.full
     lo, hi = problem.boxes_without(out)
-    if source is not None and source is plan.full and not source.beta[out].any():
-        start = seeds.Start(source.beta, source.g, "full", 0, 0)  # Without free examples only the bias may change.
+    if source is not None and source is plan.full and not source.dual_coef[out].any():
+        start = seeds.Start(source.dual_coef, source.g, "full", 0, 0)  # Without free examples only the bias may change.
     elif source is None or plan.seeding in ("none", "skip"):
         return "cold", 0, problem.solve(out)
     else:
@@ -153,15 +153,15 @@ def _trained(plan: Plan, out: np.ndarray, before: smo.Solution | None) -> tuple[
     return start.seed, start.events, seeds.solve_from(source, start, lo, hi, problem.options)
 
 
-def _seeded(plan: Plan, source: smo.Solution, lo: np.ndarray, hi: np.ndarray) -> seeds.Start:
-    trained, trained_before = lo < hi, source.lower < source.upper
+def _seeded(plan: Plan, source: Solution, lo: np.ndarray, hi: np.ndarray) -> seeds.Start:
+    trained, trained_before = lo < hi, source.lo < source.hi
     leaving, entering = np.flatnonzero(trained_before & ~trained), np.flatnonzero(trained & ~trained_before)
     if plan.inverse is not None:
-        return seeds.path(source, leaving, entering, lo, hi, plan.inverse, plan.max_events)
+        return seeds.exact.path(source, leaving, entering, lo, hi, plan.inverse, plan.max_events)
     return seeds.SEEDS[plan.seeding](source, leaving, entering, lo, hi)
 
 
-def outcome_of(problem: Problem, solution: smo.Solution, test: np.ndarray, start: str, rows: int) -> Fold:
+def outcome_of(solution: Solution, test: np.ndarray, start: str, rows: int) -> Fold:
     """The outcome of a split that was trained."""
     f = solution.decision_values[test]
     return Fold(
@@ -169,17 +169,13 @@ def outcome_of(problem: Problem, solution: smo.Solution, test: np.ndarray, start
         decision_values=f,
         predictions=f > 0.0,
         start=start,
-        status=_status(problem, solution),
+        status=solution.status,
         n_support=len(solution.support),
         iterations=solution.iterations,
         newton_steps=solution.newton_steps,
         rows_computed=rows,
         kernel_evaluations=rows * len(solution.y),
     )
-
-
-def _status(problem: Problem, solution: smo.Solution) -> str:
-    return status_of(solution.converged, solution.iterations, problem.options.limit(len(solution.y)))
 
 
 # ----------------------------------------------------------------------------------------------------- without training
@@ -190,9 +186,9 @@ def _without_training(plan: Plan, test: np.ndarray, out: np.ndarray) -> Fold | N
     full = plan.full
     if full is None:
         return None
-    if full.free.any() and not full.beta[out].any():
+    if full.free.any() and not full.dual_coef[out].any():
         f = full.y[test] - full.g[test] + full.bias
-        return _copied(plan.problem, full, test, f, f > 0.0, "copied")
+        return _copied(full, test, f, f > 0.0, "copied")
     if plan.values or len(test) != 1 or len(out) != 1 or not _is_positive(plan.problem.store.kernel):
         return None
     return _by_bounds(full, int(test[0]), test, plan)
@@ -203,7 +199,7 @@ def _is_positive(kernel: Kernel) -> bool:
     return kernel.kind in (RBF_KIND, LINEAR_KIND) or (kernel.kind == POLYNOMIAL_KIND and kernel.coef0 >= 0.0)
 
 
-def _by_bounds(full: smo.Solution, i: int, test: np.ndarray, plan: Plan) -> Fold | None:
+def _by_bounds(full: Solution, i: int, test: np.ndarray, plan: Plan) -> Fold | None:
     """The leave-one-out prediction of a support vector, where the full solution bounds its decision value.
 
     - An error of the model that has seen the example stays one without it: its loss cannot fall when it is left out.
@@ -216,18 +212,16 @@ def _by_bounds(full: smo.Solution, i: int, test: np.ndarray, plan: Plan) -> Fold
     unknown, is_positive = np.array([np.nan]), full.y[i] > 0.0
     if margin < -tol:
         wrong = np.array([not is_positive])
-        return _copied(plan.problem, full, test, unknown, wrong, "training error")
+        return _copied(full, test, unknown, wrong, "training error")
     largest = float(plan.problem.store.diagonal.max())
     R2 = largest if plan.problem.store.kernel.kind == RBF_KIND else 2.0 * largest
-    if np.count_nonzero(full.free) > 2 and 2.0 * abs(full.beta[i]) * R2 + max(0.0, 1.0 - margin) < 1.0 - tol:
-        return _copied(plan.problem, full, test, unknown, np.array([is_positive]), "xi-alpha")
+    if np.count_nonzero(full.free) > 2 and 2.0 * abs(full.dual_coef[i]) * R2 + max(0.0, 1.0 - margin) < 1.0 - tol:
+        return _copied(full, test, unknown, np.array([is_positive]), "xi-alpha")
     return None
 
 
-def _copied(
-    problem: Problem, full: smo.Solution, test: np.ndarray, f: np.ndarray, predictions: np.ndarray, start: str
-) -> Fold:
-    return Fold(test, f, predictions, start, _status(problem, full), len(full.support))
+def _copied(full: Solution, test: np.ndarray, f: np.ndarray, predictions: np.ndarray, start: str) -> Fold:
+    return Fold(test, f, predictions, start, full.status, len(full.support))
 
 
 # ---------------------------------------------------------------------------------------------------------- in parallel
@@ -253,7 +247,7 @@ def _run_part(task: tuple[Plan, range]) -> list[Fold]:
     full = None if plan.full is None else replace(plan.full, store=store)
     inverse = plan.inverse
     if inverse is not None:
-        inverse = inverse._replace(workspace=_square(len(inverse.members) + seeds.ROOM))
+        inverse = inverse._replace(workspace=_square(len(inverse.members) + seeds.exact.ROOM))
     own = plan._replace(problem=plan.problem._replace(store=store), full=full, inverse=inverse)
     return list(run(own, splits))
 

@@ -11,6 +11,9 @@ from sklearn.datasets import load_breast_cancer
 from sklearn.preprocessing import StandardScaler
 
 from streamsvm.batch import RowStore, SolverOptions, path, seeding, smo
+from streamsvm.batch.seeding import along_c, chains, exact, repair
+from streamsvm.batch.seeding import full as full_seeds
+from streamsvm.batch.seeding import greedy as greedy_seeds
 from streamsvm.core.kernels import RBF, make_kernel
 
 NOBODY = np.array([], np.int64)
@@ -51,40 +54,43 @@ def gram(previous):
 def check(start, previous, lower, upper, K):
     """Assert what must hold of every start."""
     C = (upper - lower).sum()
-    assert ((lower <= start.beta) & (start.beta <= upper)).all()
-    assert abs(start.beta.sum()) <= 1e-12 * (1.0 + C)
-    rounding = 1e-12 * (1.0 + max(np.abs(start.beta).sum(), np.abs(previous.beta).sum()) * np.abs(K).max())
-    np.testing.assert_allclose(start.g, naive.gradient(start.beta, previous.y, K), rtol=0, atol=rounding)
+    assert ((lower <= start.alpha) & (start.alpha <= upper)).all()
+    assert abs(start.alpha.sum()) <= 1e-12 * (1.0 + C)
+    rounding = 1e-12 * (1.0 + max(np.abs(start.alpha).sum(), np.abs(previous.dual_coef).sum()) * np.abs(K).max())
+    np.testing.assert_allclose(start.g, naive.gradient(start.alpha, previous.y, K), rtol=0, atol=rounding)
     assert start.objective(previous.y) == pytest.approx(
-        naive.dual(start.beta, previous.y, K), rel=1e-9, abs=rounding * (1.0 + C)
+        naive.dual(start.alpha, previous.y, K), rel=1e-9, abs=rounding * (1.0 + C)
     )
 
 
 def cross_validate(full, folds, seed, C):
     """The solution of each fold, by one seed, all starts checked."""
-    K, previous, inverse = gram(full), full, seeding.inverse_of(full)
+    K, previous, inverse = gram(full), full, exact.inverse_of(full)
     for fold in folds:
         lower, upper = boxes(full.y, C, fold)
         if seed == "cold":
             yield smo.train(full.store, full.y, lower, upper), None
             continue
         if seed in CHAINED:
-            entering = np.flatnonzero((previous.lower == previous.upper) & (lower < upper))
+            entering = np.flatnonzero((previous.lo == previous.hi) & (lower < upper))
             start = seeding.SEEDS[seed](previous, fold, entering, lower, upper)
         else:
             more = {"inverse": inverse} if seed == "path" and inverse is not None else {}
             start = seeding.SEEDS[seed](full, fold, NOBODY, lower, upper, **more)
         check(start, previous, lower, upper, K)
         solution = seeding.solve_from(full, start, lower, upper)
-        assert naive.violation(solution.beta, naive.gradient(solution.beta, full.y, K), lower, upper) <= 1e-3 + 1e-7
+        assert (
+            naive.violation(solution.dual_coef, naive.gradient(solution.dual_coef, full.y, K), lower, upper)
+            <= 1e-3 + 1e-7
+        )
         yield solution, start
         previous = solution
 
 
 def determined(solution):
     """Whether the bias is not anywhere between two bounds."""
-    room = np.minimum(solution.upper - solution.beta, solution.beta - solution.lower)
-    return bool((room > 1e-9 * (solution.upper - solution.lower)).any())
+    room = np.minimum(solution.hi - solution.dual_coef, solution.dual_coef - solution.lo)
+    return bool((room > 1e-9 * (solution.hi - solution.lo)).any())
 
 
 def assert_same_predictions(found, expected, fold):
@@ -104,7 +110,7 @@ def test_a_shift_is_the_one_found_by_bisection(seed, n, amount):
     rng = np.random.default_rng(seed)
     lower, upper = -rng.integers(0, 2, n) * rng.random(n), rng.integers(0, 2, n) * rng.random(n)
     beta = np.clip(rng.normal(size=n), lower, upper)
-    found, expected = seeding._shift(beta, lower, upper, amount), naive.shift(beta, lower, upper, amount)
+    found, expected = repair._shift(beta, lower, upper, amount), naive.shift(beta, lower, upper, amount)
     assert ((lower <= found) & (found <= upper)).all()
     np.testing.assert_allclose(found, expected, atol=1e-12)
 
@@ -112,10 +118,10 @@ def test_a_shift_is_the_one_found_by_bisection(seed, n, amount):
 def test_what_the_entering_examples_cannot_take_goes_to_the_free_ones_then_to_all():
     lower, upper = np.array([0, 0, 0, 0, -1.0]), np.array([0.1, 1, 1, 2, 0])
     beta = np.array([0.0, 0.5, 0.0, 0.0, -1.0])
-    found = seeding.repair(beta, [np.array([0]), np.array([1])], lower, upper)
+    found = repair.repair(beta, [np.array([0]), np.array([1])], lower, upper)
     np.testing.assert_allclose(found, [0.1, 0.9, 0, 0, -1])
     upper[1] = 0.6
-    found = seeding.repair(beta, [np.array([0]), np.array([1])], lower, upper)
+    found = repair.repair(beta, [np.array([0]), np.array([1])], lower, upper)
     np.testing.assert_allclose(found, [0.1, 0.6, 0.1, 0.1, -0.9])
     assert abs(found.sum()) < 1e-15
 
@@ -123,13 +129,13 @@ def test_what_the_entering_examples_cannot_take_goes_to_the_free_ones_then_to_al
 def test_a_repair_of_nothing_changes_nothing():
     X, y = problem(0, 60)
     full = full_of(X, y, 1.0, RBF(0.3))
-    np.testing.assert_array_equal(seeding.repair(full.beta, [], full.lower, full.upper), full.beta)
+    np.testing.assert_array_equal(repair.repair(full.dual_coef, [], full.lo, full.hi), full.dual_coef)
 
 
 def test_rounding_does_not_make_an_example_free():
     """Its gradient would be the bias of a problem that has none."""
     lower, upper = np.array([0.0, 0.0, -1.0, -1.0]), np.array([1.0, 1.0, 0.0, 0.0])
-    found = seeding.repair(np.array([1.0 - 1e-15, 1e-16, -1.0 + 3e-16, -1e-17]), [], lower, upper)
+    found = repair.repair(np.array([1.0 - 1e-15, 1e-16, -1.0 + 3e-16, -1e-17]), [], lower, upper)
     np.testing.assert_array_equal(found, [1, 0, -1, 0])
 
 
@@ -231,7 +237,7 @@ def test_a_start_needs_the_rows_of_what_changes_only():
         lower, upper = boxes(y, 1.0, fold)
         before = full.store.rows_computed
         start = seeding.SEEDS[seed](full, fold, NOBODY, lower, upper)
-        support = np.count_nonzero((full.beta != 0) | (start.beta != 0))
+        support = np.count_nonzero((full.dual_coef != 0) | (start.alpha != 0))
         assert start.rows_computed == full.store.rows_computed - before
         assert full.store.rows_computed <= before + support
 
@@ -246,11 +252,11 @@ def test_sir_hands_coefficients_to_the_most_similar_of_the_label():
     lower, upper = boxes(y, 5.0, [3, 4, 5])
     previous = smo.train(previous.store, y, lower, upper)
     after = boxes(y, 5.0, [0, 1])
-    start = seeding.sir(previous, np.array([0, 1]), np.array([3, 4, 5]), *after)
-    expected = previous.beta.copy()
-    expected[[3, 4]] = previous.beta[[0, 1]]
+    start = chains.sir(previous, np.array([0, 1]), np.array([3, 4, 5]), *after)
+    expected = previous.dual_coef.copy()
+    expected[[3, 4]] = previous.dual_coef[[0, 1]]
     expected[[0, 1]] = 0.0
-    np.testing.assert_allclose(start.beta, expected, atol=1e-15)
+    np.testing.assert_allclose(start.alpha, expected, atol=1e-15)
 
 
 def test_sir_has_an_answer_where_a_label_has_run_out():
@@ -258,7 +264,7 @@ def test_sir_has_an_answer_where_a_label_has_run_out():
     enter, leave = np.flatnonzero(y < 0)[:3], np.flatnonzero(y > 0)[:5]
     previous = smo.train(RowStore(X, RBF(0.5)), y, *boxes(y, 1.0, enter))
     lower, upper = boxes(y, 1.0, leave)
-    check(seeding.sir(previous, leave, enter, lower, upper), previous, lower, upper, gram(previous))
+    check(chains.sir(previous, leave, enter, lower, upper), previous, lower, upper, gram(previous))
 
 
 def test_mir_solves_its_least_squares_problem():
@@ -268,34 +274,34 @@ def test_mir_solves_its_least_squares_problem():
     K, T, R = gram(previous), np.arange(6), previous.support[:3]
     lower, upper = np.full(60, -1e6), np.full(60, 1e6)
     lower[R] = upper[R] = 0.0
-    start = seeding.mir(previous, R, T, lower, upper)
+    start = chains.mir(previous, R, T, lower, upper)
     V = T[y[T] * (previous.g[T] - previous.bias) > 0]
     assert len(V) > 1
     M = np.setdiff1d(np.flatnonzero(previous.free), R)
     rows = np.append(M, V)
-    wanted = np.append(np.zeros(len(M)), previous.g[V] - previous.bias) + K[np.ix_(rows, R)] @ previous.beta[R]
+    wanted = np.append(np.zeros(len(M)), previous.g[V] - previous.bias) + K[np.ix_(rows, R)] @ previous.dual_coef[R]
     A = np.vstack([K[np.ix_(rows, V)], np.ones(len(V))])
-    x = np.linalg.lstsq(A, np.append(wanted, previous.beta[R].sum()), rcond=None)[0]
-    rest = (previous.beta[R].sum() - x.sum()) / len(T)
-    np.testing.assert_allclose(start.beta[V], x + rest, atol=1e-5)
+    x = np.linalg.lstsq(A, np.append(wanted, previous.dual_coef[R].sum()), rcond=None)[0]
+    rest = (previous.dual_coef[R].sum() - x.sum()) / len(T)
+    np.testing.assert_allclose(start.alpha[V], x + rest, atol=1e-5)
 
 
 def test_top_gives_to_the_most_similar_first_and_avg_to_all_alike():
     X, y = problem(10, 80)
     full = full_of(X, y, 10.0, RBF(0.3))
-    r = int(full.support[np.argmax(full.alpha[full.support] * full.free[full.support])])
+    r = int(full.support[np.argmax(np.abs(full.dual_coef)[full.support] * full.free[full.support])])
     lower, upper = boxes(y, 10.0, [r])
     K, M = gram(full), np.setdiff1d(np.flatnonzero(full.free), [r])
-    expected = full.beta.copy()
+    expected = full.dual_coef.copy()
     for j in sorted(M, key=lambda j: -K[r, j]):
         taken = np.clip(expected[j] + expected[r], lower[j], upper[j]) - expected[j]
         expected[j] += taken
         expected[r] -= taken
-    np.testing.assert_allclose(seeding.top(full, np.array([r]), NOBODY, lower, upper).beta, expected, atol=1e-12)
-    shifted = full.beta.copy()
+    np.testing.assert_allclose(full_seeds.top(full, np.array([r]), NOBODY, lower, upper).alpha, expected, atol=1e-12)
+    shifted = full.dual_coef.copy()
     shifted[r] = 0.0
-    shifted[M] = naive.shift(full.beta[M], lower[M], upper[M], full.beta[r])
-    np.testing.assert_allclose(seeding.avg(full, np.array([r]), NOBODY, lower, upper).beta, shifted, atol=1e-12)
+    shifted[M] = naive.shift(full.dual_coef[M], lower[M], upper[M], full.dual_coef[r])
+    np.testing.assert_allclose(full_seeds.avg(full, np.array([r]), NOBODY, lower, upper).alpha, shifted, atol=1e-12)
 
 
 @settings(max_examples=30, deadline=None)
@@ -305,10 +311,10 @@ def test_forced_steps_are_those_of_the_slow_twin(data, r, C):
     full = full_of(X, y, C, RBF(0.4))
     leaving = np.random.default_rng(data).permutation(40)[:r]
     lower, upper = boxes(y, C, leaving)
-    found = seeding.greedy(full, leaving, NOBODY, lower, upper)
-    mass = leaving[full.beta[leaving] != 0]
-    expected = naive.forced_steps(full.beta, y, gram(full), lower, upper, mass) if len(mass) else full.beta
-    np.testing.assert_allclose(found.beta, expected, atol=1e-10 * C)
+    found = greedy_seeds.greedy(full, leaving, NOBODY, lower, upper)
+    mass = leaving[full.dual_coef[leaving] != 0]
+    expected = naive.forced_steps(full.dual_coef, y, gram(full), lower, upper, mass) if len(mass) else full.dual_coef
+    np.testing.assert_allclose(found.alpha, expected, atol=1e-10 * C)
 
 
 def test_forced_steps_empty_both_signs_where_those_that_stay_have_no_room():
@@ -319,10 +325,10 @@ def test_forced_steps_empty_both_signs_where_those_that_stay_have_no_room():
         lower, upper = np.where(y > 0, 0.0, -C), np.where(y > 0, C, 0.0)
         store = RowStore(X, RBF(5.0))
         full = smo.train(store, y, lower, upper)
-        beta, g, leaving = full.beta.copy(), full.g.copy(), np.flatnonzero(full.beta[:6])
+        beta, g, leaving = full.dual_coef.copy(), full.g.copy(), np.flatnonzero(full.dual_coef[:6])
         lower[leaving] = upper[leaving] = 0.0
-        seeding.forced_steps(store.data, beta, g, lower, upper, leaving)
-        largest = np.abs(full.beta).max()
+        greedy_seeds.forced_steps(store.data, beta, g, lower, upper, leaving)
+        largest = np.abs(full.dual_coef).max()
         assert np.abs(beta[leaving]).max() <= 1e-12 * largest
         assert abs(beta.sum()) <= 1e-12 * largest
         assert ((lower - 1e-12 * largest <= beta) & (beta <= upper + 1e-12 * largest)).all()
@@ -366,17 +372,17 @@ def test_the_path_is_that_of_the_slow_twin(data, r, C, gamma, tol):
     full = full_of(X, y, C, RBF(gamma), tol=tol)
     leaving = np.random.default_rng(data).permutation(50)[:r]
     lower, upper = boxes(y, C, leaving)
-    inverse = seeding.inverse_of(full)
-    start = seeding.path(full, leaving, NOBODY, lower, upper, inverse)
+    inverse = exact.inverse_of(full)
+    start = exact.path(full, leaving, NOBODY, lower, upper, inverse)
     staying = np.setdiff1d(np.flatnonzero(full.free), leaving)
     if start.seed != "path" or len(staying) == 0:
         return
     K, jitter, band = gram(full), inverse.jitter, (inverse.above, inverse.below)
     try:
-        expected, events = naive.follow(full.beta, y, K, lower, upper, full.bias, leaving, jitter, band)
+        expected, events = naive.follow(full.dual_coef, y, K, lower, upper, full.bias, leaving, jitter, band)
     except np.linalg.LinAlgError:  # the twin has no answer to an empty free set
         return
-    np.testing.assert_allclose(start.beta, expected, atol=1e-5 * C)
+    np.testing.assert_allclose(start.alpha, expected, atol=1e-5 * C)
     assert start.events == pytest.approx(events, abs=2)
 
 
@@ -409,7 +415,7 @@ def test_leave_one_out_by_paths():
     solutions = list(cross_validate(full, np.arange(150)[:, None], "path", 2.0))
     assert sum(solution.iterations for solution, _ in solutions) == 0
     assert {start.seed for _, start in solutions} == {"path"}
-    bystanders = np.flatnonzero(full.beta == 0)
+    bystanders = np.flatnonzero(full.dual_coef == 0)
     assert all(solutions[i][1].events == 0 for i in bystanders)
 
 
@@ -429,10 +435,10 @@ def test_a_path_that_is_too_long_is_replaced_by_best():
     full = full_of(X, y, 5.0, RBF(0.3))
     fold = folds_of(120, 5)[0]
     lower, upper = boxes(y, 5.0, fold)
-    start = seeding.path(full, fold, NOBODY, lower, upper, max_events=2)
-    best = seeding.best(full, fold, NOBODY, lower, upper)
+    start = exact.path(full, fold, NOBODY, lower, upper, max_events=2)
+    best = full_seeds.best(full, fold, NOBODY, lower, upper)
     assert (start.seed, start.events) == (best.seed, 3)
-    np.testing.assert_array_equal(start.beta, best.beta)
+    np.testing.assert_array_equal(start.alpha, best.alpha)
 
 
 def test_without_room_for_the_rows_of_the_free_examples_there_is_no_path():
@@ -440,9 +446,9 @@ def test_without_room_for_the_rows_of_the_free_examples_there_is_no_path():
     store = RowStore(X, RBF(0.3), 8 * 120 * 8 * 1.5 / 2**20)
     full = smo.train(store, y, *boxes(y, 5.0))
     assert np.count_nonzero(full.free) > store.capacity
-    assert seeding.inverse_of(full) is None
+    assert exact.inverse_of(full) is None
     fold = np.arange(12)
-    assert seeding.path(full, fold, NOBODY, *boxes(y, 5.0, fold)).seed in ("avg", "greedy")
+    assert exact.path(full, fold, NOBODY, *boxes(y, 5.0, fold)).seed in ("avg", "greedy")
 
 
 def test_with_no_free_example_the_bias_moves_until_one_is():
@@ -455,7 +461,7 @@ def test_with_no_free_example_the_bias_moves_until_one_is():
     for fold in ([3], [12], [3, 12], [1, 2, 3]):
         fold = np.array(fold)
         lower, upper = boxes(y, 1e-2, fold)
-        start = seeding.path(full, fold, NOBODY, lower, upper)
+        start = exact.path(full, fold, NOBODY, lower, upper)
         assert start.seed == "path"
         assert seeding.solve_from(full, start, lower, upper).iterations == 0
         check(start, full, lower, upper, gram(full))
@@ -498,18 +504,18 @@ def test_the_scaled_start_moves_the_bounded_coefficients_to_their_new_bound():
     X, y = problem(1, 150, noise=1.0)
     full = full_of(X, y, 0.5, RBF(0.3))
     lower, upper = boxes(y, 0.6)
-    start = seeding.scaled(full, lower, upper)
-    bounded = np.flatnonzero((full.beta != 0) & ~full.free)
-    assert np.mean(np.abs(start.beta[bounded]) == 0.6) > 0.9
+    start = along_c.scaled(full, lower, upper)
+    bounded = np.flatnonzero((full.dual_coef != 0) & ~full.free)
+    assert np.mean(np.abs(start.alpha[bounded]) == 0.6) > 0.9
 
 
 def test_with_nothing_at_its_bound_the_solution_is_that_of_every_larger_box():
     X, y = problem(2, 60, noise=0.0)
     solutions = [full_of(X, y, C, RBF(0.5)) for C in (0.1, 1e3, 1e5)]
-    assert [seeding.optimal_for_larger_boxes(s) for s in solutions] == [False, True, True]
+    assert [along_c.optimal_for_larger_boxes(s) for s in solutions] == [False, True, True]
     for before, after in neighbours(solutions[1:]):
-        start = seeding.direct(before, after.lower, after.upper)
-        assert seeding.solve_from(before, start, after.lower, after.upper).iterations == 0
+        start = along_c.direct(before, after.lo, after.hi)
+        assert seeding.solve_from(before, start, after.lo, after.hi).iterations == 0
         assert start.objective(y) == pytest.approx(after.objective, rel=1e-3)
 
 
@@ -521,13 +527,13 @@ def test_a_finished_start_is_what_training_from_it_gives():
     full = full_of(X, y, 10.0, RBF(0.03))
     fold = folds_of(len(y), 10)[0]
     lower, upper = boxes(y, 10.0, fold)
-    start = seeding.path(full, fold, NOBODY, lower, upper)
+    start = exact.path(full, fold, NOBODY, lower, upper)
     found, trained = (
         seeding.solve_from(full, start, lower, upper),
-        smo.train(full.store, y, lower, upper, start.beta, start.g),
+        smo.train(full.store, y, lower, upper, start.alpha, start.g),
     )
     assert trained.iterations == found.iterations == 0
-    np.testing.assert_array_equal(found.beta, trained.beta)
+    np.testing.assert_array_equal(found.dual_coef, trained.dual_coef)
     np.testing.assert_array_equal(found.g, trained.g)
     assert found.bias == pytest.approx(trained.bias, abs=1e-12)
     assert found.violation == pytest.approx(trained.violation, abs=1e-12)
@@ -551,7 +557,7 @@ def test_the_choice_counts_what_the_full_solution_costs():
     X, y = problem(1, 300, 5, 0.5)
     folds = folds_of(300, 10)
     full = full_of(X, y, 100.0, RBF(0.2))
-    lower, upper = full.lower.copy(), full.upper.copy()
+    lower, upper = full.lo.copy(), full.hi.copy()
     lower[folds[0]] = upper[folds[0]] = 0.0
     one = smo.train(full.store, full.y, lower, upper)
     there, missing = seeding.choose(full, folds), seeding.choose(one, folds)

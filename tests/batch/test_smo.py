@@ -3,6 +3,7 @@
 import pickle
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import fields
 from typing import NamedTuple
 
 import naive
@@ -40,6 +41,15 @@ def gram(kernel, X):
     return pairwise_kernels(X, metric=name, filter_params=True, **parameters)
 
 
+OPTIONS = {field.name for field in fields(SolverOptions)}
+
+
+def solve(X, y, **parameters):
+    """`smo.solve` with the solver's options among the parameters."""
+    options = {name: parameters.pop(name) for name in OPTIONS & parameters.keys()}
+    return smo.solve(X, y, **parameters, options=SolverOptions(**options))
+
+
 PLAIN = {"planning": 0, "newton": False, "shrinking": False}
 SEMIDEFINITE = sorted(set(NAMES) - {"sigmoid"})
 
@@ -67,24 +77,24 @@ class Checked(NamedTuple):
 def check(s, X, kernel):
     """Assert what must hold of every solution, and return what was found."""
     K = gram(kernel, X)
-    g = naive.gradient(s.beta, s.y, K)
-    rounding = 1e-12 * (1.0 + np.abs(s.beta).sum() * np.abs(K).max(initial=0.0))
-    assert ((s.lower <= s.beta) & (s.beta <= s.upper)).all()
-    assert abs(s.beta.sum()) <= 1e-12 * (1.0 + np.abs(s.upper - s.lower).sum())
+    g = naive.gradient(s.dual_coef, s.y, K)
+    rounding = 1e-12 * (1.0 + np.abs(s.dual_coef).sum() * np.abs(K).max(initial=0.0))
+    assert ((s.lo <= s.dual_coef) & (s.dual_coef <= s.hi)).all()
+    assert abs(s.dual_coef.sum()) <= 1e-12 * (1.0 + np.abs(s.hi - s.lo).sum())
     np.testing.assert_allclose(s.g, g, rtol=0, atol=rounding)
-    found = naive.violation(s.beta, g, s.lower, s.upper)
+    found = naive.violation(s.dual_coef, g, s.lo, s.hi)
     assert s.violation == pytest.approx(max(found, 0.0), abs=2 * rounding)
-    np.testing.assert_allclose(s.decision_values, K @ s.beta + s.bias, rtol=0, atol=rounding)
-    ends = [g[t] for t in naive.extremes(s.beta, g, s.lower, s.upper) if t is not None]
+    np.testing.assert_allclose(s.decision_values, K @ s.dual_coef + s.bias, rtol=0, atol=rounding)
+    ends = [g[t] for t in naive.extremes(s.dual_coef, g, s.lo, s.hi) if t is not None]
     if ends:
         assert min(ends) - rounding <= s.bias <= max(ends) + rounding
     if s.free.any():
         assert s.bias == pytest.approx(g[s.free].mean(), abs=rounding)
     elif ends:
         assert s.bias == pytest.approx(np.mean(ends), abs=rounding)
-    objective = naive.dual(s.beta, s.y, K)
-    assert s.objective == pytest.approx(objective, abs=rounding * (1.0 + np.abs(s.beta).sum()))
-    return Checked(found, objective, K @ s.beta + s.bias, rounding)
+    objective = naive.dual(s.dual_coef, s.y, K)
+    assert s.objective == pytest.approx(objective, abs=rounding * (1.0 + np.abs(s.dual_coef).sum()))
+    return Checked(found, objective, K @ s.dual_coef + s.bias, rounding)
 
 
 # ---------------------------------------------------------------------------------------------------------- kernel rows
@@ -190,15 +200,15 @@ def test_the_row_that_was_not_asked_for_the_longest_goes():
 
 def test_a_pickled_store_has_the_examples_and_no_rows():
     X, y = problem(0, 500, 3)
-    s = smo.solve(X, y, C=100.0, newton=False, cache_mb=64.0)
+    s = solve(X, y, C=100.0, newton=False, cache_mb=64.0)
     assert 0 < s.store._workspace.nbytes <= 64 * 2**20 / 3  # for the shortened rows of a shrunk problem
     blob = pickle.dumps(s)
     assert len(blob) < 200_000
     copy = pickle.loads(blob)  # noqa: S301
     np.testing.assert_array_equal(copy.decision_function(X), s.decision_function(X))
     assert copy.store.capacity == 500
-    again = smo.solve(copy.store, y, C=100.0, newton=False)
-    np.testing.assert_array_equal(again.beta, s.beta)
+    again = solve(copy.store, y, C=100.0, newton=False)
+    np.testing.assert_array_equal(again.dual_coef, s.dual_coef)
     assert again.rows_computed == s.rows_computed
 
 
@@ -231,17 +241,19 @@ def test_the_solution_is_optimal_and_that_of_slow_smo(seed, n, kernel, C, tol, h
     if duplicates:
         X[n // 2 :] = X[: n - n // 2]  # with labels of their own
     w, held_out = rng.choice([0.0, 0.3, 1.0, 3.0], n), rng.random(n) < held
-    s = smo.solve(
-        X, y, C=C, kernel=kernel, gamma=0.3, degree=2, coef0=0.5, weights=w, held_out=held_out, tol=tol, **options
+    s = solve(
+        X, y, C=C, kernel=kernel, gamma=0.3, degree=2, coef0=0.5, sample_weight=w, held_out=held_out, tol=tol, **options
     )
     k = make_kernel(kernel, gamma=0.3, degree=2, coef0=0.5)
     found = check(s, X, k)
     assert s.converged
     assert found.violation <= tol + 2 * found.rounding
-    np.testing.assert_array_equal(s.upper - s.lower, np.where(held_out, 0.0, C * w))
+    np.testing.assert_array_equal(s.hi - s.lo, np.where(held_out, 0.0, C * w))
     K, signs = gram(k, X), np.where(y, 1.0, -1.0)
-    beta, _ = naive.solve(K, signs, s.lower, s.upper, tol)
-    most = tol * np.abs(s.beta - beta).sum() + 1e-9 * (1 + abs(s.objective))  # W is concave: what a gap of tol leaves
+    beta, _ = naive.solve(K, signs, s.lo, s.hi, tol)
+    most = tol * np.abs(s.dual_coef - beta).sum() + 1e-9 * (
+        1 + abs(s.objective)
+    )  # W is concave: what a gap of tol leaves
     assert found.objective == pytest.approx(naive.dual(beta, signs, K), abs=most)
 
 
@@ -276,7 +288,7 @@ def test_each_step_is_that_of_the_formulas(planning, over_step):
                 options=SolverOptions(planning=planning, over_step=over_step, max_iterations=steps),
             )
             assert (s.iterations, s.planned, s.newton_steps) == (steps, twin.planned, 0)
-            np.testing.assert_allclose(s.beta, twin.beta, rtol=0, atol=1e-8 * C)
+            np.testing.assert_allclose(s.dual_coef, twin.beta, rtol=0, atol=1e-8 * C)
             np.testing.assert_allclose(s.g, twin.g, rtol=0, atol=1e-8 * C)
             compared += 1
         planned += twin.planned
@@ -349,7 +361,7 @@ def test_the_solution_is_that_of_svc(data, kernel, C):
     X, y = SETS[data]()
     parameters = {"kernel": kernel, "gamma": 0.5 if X.shape[1] < 10 else 0.05, "degree": 2, "coef0": 1.0}
     w = np.random.default_rng(0).uniform(0.5, 1.5, len(y))
-    s = smo.solve(X, y, C=C, weights=w, **parameters)
+    s = solve(X, y, C=C, sample_weight=w, **parameters)
     svc = SVC(C=C, tol=1e-3, **parameters).fit(X, y, w)
     beta = np.zeros(len(y))
     beta[svc.support_] = svc.dual_coef_[0]
@@ -366,7 +378,7 @@ def test_the_solution_is_that_of_svc(data, kernel, C):
 @pytest.mark.parametrize("data", SETS)
 def test_at_a_small_tolerance_decision_values_agree_to_float32(data):
     X, y = SETS[data]()
-    s = smo.solve(X, y, C=1.0, gamma=0.1, tol=1e-6)
+    s = solve(X, y, C=1.0, gamma=0.1, tol=1e-6)
     svc = SVC(C=1.0, gamma=0.1, tol=1e-6).fit(X, y)
     np.testing.assert_allclose(s.decision_values, svc.decision_function(X), rtol=0, atol=2e-4)
 
@@ -392,8 +404,8 @@ def test_at_a_small_tolerance_decision_values_agree_to_float32(data):
 def test_no_option_changes_where_it_ends(changed, C):
     X, y = problem(1, 500, 2)
     held_out = np.arange(500) % 5 == 0
-    plain = smo.solve(X, y, C=C, tol=1e-5, held_out=held_out, **PLAIN)
-    s = smo.solve(X, y, C=C, tol=1e-5, held_out=held_out, **PLAIN | changed)
+    plain = solve(X, y, C=C, tol=1e-5, held_out=held_out, **PLAIN)
+    s = solve(X, y, C=C, tol=1e-5, held_out=held_out, **PLAIN | changed)
     check(s, X, RBF(1.0))
     np.testing.assert_allclose(s.decision_values, plain.decision_values, rtol=0, atol=2e-3)
     assert s.objective == pytest.approx(plain.objective, rel=1e-7)
@@ -405,7 +417,7 @@ def test_shrinking_and_newton_steps_are_met(monkeypatch):
     sizes = []
     short_rows = RowStore.short_rows
     monkeypatch.setattr(RowStore, "short_rows", lambda self, m: sizes.append(m) or short_rows(self, m))
-    s = smo.solve(X, y, C=1000.0, held_out=np.arange(500) % 5 == 0, tol=1e-5)
+    s = solve(X, y, C=1000.0, held_out=np.arange(500) % 5 == 0, tol=1e-5)
     assert len(sizes) >= 2
     assert max(sizes) < 400
     assert s.newton_steps >= 2
@@ -426,7 +438,7 @@ def begun(n, C, steps):
 
 def test_only_examples_that_violate_with_nobody_are_left_out():
     training, _ = begun(400, 1.0, 50)
-    g, up, down = training.g.copy(), training.beta < training.upper, training.beta > training.lower
+    g, up, down = training.g.copy(), training.alpha < training.hi, training.alpha > training.lo
     violates = up[:, None] & down[None, :] & (g[:, None] >= g[None, :])
     training.shrink()
     np.testing.assert_array_equal(training.view.members, np.flatnonzero(violates.any(axis=0) | violates.any(axis=1)))
@@ -436,18 +448,18 @@ def test_only_examples_that_violate_with_nobody_are_left_out():
 
 def test_nothing_is_lost_by_shrinking_twice_and_growing_back():
     training, signs = begun(500, 10.0, 75)
-    beta = training.beta.copy()
+    beta = training.alpha.copy()
     for _ in range(2):
         size = len(training.view.members)
         training.shrink()
         view = training.view
         assert len(view.members) < size
-        np.testing.assert_array_equal(view.beta, beta[view.members])
+        np.testing.assert_array_equal(view.alpha, beta[view.members])
         iterate(training.store.data, view, Rule(1e-6, 0, 1.0), 25, training.tally)
-        assert (view.beta != beta[view.members]).any()
-        beta[view.members] = view.beta
+        assert (view.alpha != beta[view.members]).any()
+        beta[view.members] = view.alpha
     training.grow_back()
-    np.testing.assert_array_equal(training.beta, beta)
+    np.testing.assert_array_equal(training.alpha, beta)
     K = training.store.rows(range(500))
     np.testing.assert_allclose(training.g, naive.gradient(beta, signs, K), rtol=0, atol=1e-9)
 
@@ -459,33 +471,33 @@ def test_a_bound_that_is_met_is_assigned():
     w, alpha0 = rng.uniform(0.1, 1.0, (2, 400))
     alpha0 *= 0.4 * w
     alpha0[y] *= alpha0[~y].sum() / alpha0[y].sum()
-    s = smo.solve(X, y, C=1.0, weights=w, alpha0=alpha0, **PLAIN)
-    to_bound = np.minimum(s.beta - s.lower, s.upper - s.beta)
+    s = solve(X, y, C=1.0, sample_weight=w, start=np.where(y, alpha0, -alpha0), **PLAIN)
+    to_bound = np.minimum(s.dual_coef - s.lo, s.hi - s.dual_coef)
     assert ((to_bound == 0) | (to_bound > 1e-9)).all()
-    assert np.count_nonzero(s.alpha == w) > 100
+    assert np.count_nonzero(s.dual_coef == w) > 100
 
 
 @pytest.mark.parametrize("parameters", [{"C": 1.0}, {"C": 300.0}, {"C": 300.0, "newton": False}], ids=str)
 def test_the_solution_as_a_start_takes_no_step(parameters):
     X, y = problem(2, 300, 3)
     held_out = np.arange(300) < 30
-    s = smo.solve(X, y, held_out=held_out, **parameters)
-    again = smo.solve(X, y, held_out=held_out, alpha0=s.alpha, **parameters)
+    s = solve(X, y, held_out=held_out, **parameters)
+    again = solve(X, y, held_out=held_out, start=s.dual_coef, **parameters)
     assert again.iterations == 0
-    np.testing.assert_array_equal(again.beta, s.beta)
+    np.testing.assert_array_equal(again.dual_coef, s.dual_coef)
     np.testing.assert_allclose(again.decision_values, s.decision_values, rtol=0, atol=1e-9)
     assert again.rows_computed <= len(s.support)
-    resumed = smo.train(s.store, s.y, s.lower, s.upper, s.beta, s.g)
+    resumed = smo.train(s.store, s.y, s.lo, s.hi, s.dual_coef, s.g)
     assert (resumed.iterations, resumed.rows_computed) == (0, 0)
     np.testing.assert_array_equal(resumed.g, s.g)
 
 
 def test_a_start_that_rounding_has_left_outside_is_cut_to_its_box():
     X, y = problem(2, 300, 3)
-    s = smo.solve(X, y, C=1.0)
-    assert (s.alpha == 1.0).any()
-    again = smo.solve(X, y, C=1.0, alpha0=s.alpha * (1 + 1e-12))
-    assert again.alpha.max() == 1.0
+    s = solve(X, y, C=1.0)
+    assert (s.dual_coef == 1.0).any()
+    again = solve(X, y, C=1.0, start=s.dual_coef * (1 + 1e-12))
+    assert np.abs(again.dual_coef).max() == 1.0
 
 
 @settings(max_examples=20)
@@ -494,12 +506,12 @@ def test_any_feasible_start_ends_in_the_solution(seed, share, known):
     X, y = problem(seed, 80, 2)
     if y.all() or not y.any():
         return
-    cold = smo.solve(X, y, C=10.0, tol=1e-5)
-    other = smo.solve(X, y, C=3.0, gamma=5.0)
-    beta = share * other.beta
+    cold = solve(X, y, C=10.0, tol=1e-5)
+    other = solve(X, y, C=3.0, gamma=5.0)
+    beta = share * other.dual_coef
     g = naive.gradient(beta, cold.y, cold.store.rows(range(80))) if known else None
     before = np.copy((beta, g) if known else beta)
-    s = smo.train(cold.store, cold.y, cold.lower, cold.upper, beta, g, SolverOptions(tol=1e-5))
+    s = smo.train(cold.store, cold.y, cold.lo, cold.hi, beta, g, SolverOptions(tol=1e-5))
     np.testing.assert_array_equal((beta, g) if known else beta, before)  # the start is not written to
     check(s, X, RBF(1.0))
     np.testing.assert_allclose(s.decision_values, cold.decision_values, rtol=0, atol=5e-3)
@@ -510,24 +522,24 @@ def test_any_feasible_start_ends_in_the_solution(seed, share, known):
 def test_held_out_decision_values_are_those_of_a_model_without_them(seed, C, share, options):
     X, y = problem(seed, 150, 2)
     held_out = np.random.default_rng(seed).random(150) < share
-    s = smo.solve(X, y, C=C, tol=1e-6, held_out=held_out, **options)
-    assert (s.beta[held_out] == 0).all()
-    without = smo.solve(X[~held_out], y[~held_out], C=C, tol=1e-6)
+    s = solve(X, y, C=C, tol=1e-6, held_out=held_out, **options)
+    assert (s.dual_coef[held_out] == 0).all()
+    without = solve(X[~held_out], y[~held_out], C=C, tol=1e-6)
     check(s, X, RBF(1.0))
     np.testing.assert_allclose(s.decision_values, without.decision_function(X), rtol=0, atol=1e-3)
-    np.testing.assert_allclose(s.beta[~held_out], without.beta, rtol=0, atol=2e-2 * C)
-    by_number = smo.solve(X, y, C=C, tol=1e-6, held_out=np.flatnonzero(held_out), **options)
-    np.testing.assert_array_equal(by_number.beta, s.beta)
+    np.testing.assert_allclose(s.dual_coef[~held_out], without.dual_coef, rtol=0, atol=2e-2 * C)
+    by_number = solve(X, y, C=C, tol=1e-6, held_out=np.flatnonzero(held_out), **options)
+    np.testing.assert_array_equal(by_number.dual_coef, s.dual_coef)
 
 
 def test_problems_share_their_rows():
     X, y = problem(4, 200, 3)
     store = RowStore(X, RBF(0.5))
-    first = smo.solve(store, y, C=1.0)
-    folds = [smo.solve(store, y, C=1.0, held_out=np.arange(k, 200, 5)) for k in range(5)]
-    alone = [smo.solve(X, y, C=1.0, gamma=0.5, held_out=np.arange(k, 200, 5)) for k in range(5)]
+    first = solve(store, y, C=1.0)
+    folds = [solve(store, y, C=1.0, held_out=np.arange(k, 200, 5)) for k in range(5)]
+    alone = [solve(X, y, C=1.0, gamma=0.5, held_out=np.arange(k, 200, 5)) for k in range(5)]
     for fold, expected in zip(folds, alone, strict=True):
-        np.testing.assert_array_equal(fold.beta, expected.beta)
+        np.testing.assert_array_equal(fold.dual_coef, expected.dual_coef)
     assert store.rows_computed == first.rows_computed + sum(fold.rows_computed for fold in folds) <= 200
     assert sum(s.rows_computed for s in alone) > 3 * store.rows_computed
     assert first.kernel_evaluations == 200 * first.rows_computed
@@ -538,7 +550,7 @@ def test_problems_share_their_rows():
 
 @pytest.mark.parametrize("label", [True, False])
 def test_one_class_is_predicted(label):
-    s = smo.solve(np.random.default_rng(0).normal(size=(20, 2)), np.full(20, label), C=1.0)
+    s = solve(np.random.default_rng(0).normal(size=(20, 2)), np.full(20, label), C=1.0)
     assert s.iterations == 0
     assert ((s.decision_values > 0) == label).all()
     assert s.violation == 0.0
@@ -547,26 +559,26 @@ def test_one_class_is_predicted(label):
 
 def test_all_held_out_and_no_examples_at_all():
     X, y = problem(0, 10, 2)
-    s = smo.solve(X, y, C=1.0, held_out=np.ones(10, bool))
+    s = solve(X, y, C=1.0, held_out=np.ones(10, bool))
     assert (s.decision_values == 0).all()
-    s = smo.solve(np.empty((0, 3)), np.empty(0, bool), C=1.0)
+    s = solve(np.empty((0, 3)), np.empty(0, bool), C=1.0)
     assert len(s.decision_values) == 0
     assert s.converged
 
 
 def test_one_class_may_be_held_out():
     X, y = problem(0, 30, 2)
-    s = smo.solve(X, y, C=1.0, held_out=y)
+    s = solve(X, y, C=1.0, held_out=y)
     assert (s.decision_values < 0).all()
 
 
 def test_duplicates_with_both_labels():
     X = np.repeat([[0.0, 0.0], [1.0, 1.0]], 10, axis=0)
-    s = smo.solve(X, np.arange(20) % 2 == 0, C=1.0)
+    s = solve(X, np.arange(20) % 2 == 0, C=1.0)
     check(s, X, RBF(1.0))
     np.testing.assert_allclose(s.decision_values, 0.0, atol=1e-3)
     y = np.arange(20) < 10
-    s = smo.solve(X, y, C=1e3, tol=1e-6)
+    s = solve(X, y, C=1e3, tol=1e-6)
     np.testing.assert_allclose(s.decision_values, np.where(y, 1.0, -1.0), atol=1e-5)
 
 
@@ -574,28 +586,28 @@ def test_kernel_matrix_is_the_identity():
     """beta = y - mu, or at a bound: K has no information.  The prediction for a held-out example is the bias."""
     X = 1e3 * np.random.default_rng(0).normal(size=(60, 3))
     y = np.arange(60) < 20
-    s = smo.solve(X, y, C=10.0, tol=1e-9, held_out=[0, 59])
+    s = solve(X, y, C=10.0, tol=1e-9, held_out=[0, 59])
     train = np.arange(1, 59)
     mu = s.y[train].mean()
-    np.testing.assert_allclose(s.beta[train], s.y[train] - mu, atol=1e-8)
+    np.testing.assert_allclose(s.dual_coef[train], s.y[train] - mu, atol=1e-8)
     np.testing.assert_allclose(s.decision_values[[0, 59]], mu, atol=1e-8)
 
 
 def test_all_at_their_bounds():
     X, y = problem(0, 40, 2)
     y[:] = np.arange(40) % 2 == 0
-    s = smo.solve(X, y, C=1e-4)
+    s = solve(X, y, C=1e-4)
     found = check(s, X, RBF(1.0))
-    assert (s.alpha == 1e-4).all()
+    assert (np.abs(s.dual_coef) == 1e-4).all()
     assert not s.free.any()
     assert found.violation <= 1e-3
 
 
 def test_constant_features_and_a_kernel_without_curvature():
     y = np.arange(12) % 3 == 0
-    s = smo.solve(np.ones((12, 2)), y, C=2.0)
+    s = solve(np.ones((12, 2)), y, C=2.0)
     check(s, np.ones((12, 2)), RBF(1.0))
-    s = smo.solve(np.zeros((12, 2)), y, C=2.0, kernel="linear")
+    s = solve(np.zeros((12, 2)), y, C=2.0, kernel="linear")
     assert s.converged
 
 
@@ -603,7 +615,7 @@ def test_constant_features_and_a_kernel_without_curvature():
 def test_chess_board_with_an_almost_hard_margin(over):
     """At C = 1e6 a gradient that is not exact shows: LIBSVM's is off by 0.1."""
     X, y = chess_board(300)
-    s = smo.solve(X, y, C=1e6, gamma=0.5, **over)
+    s = solve(X, y, C=1e6, gamma=0.5, **over)
     found = check(s, X, RBF(0.5))
     assert found.violation <= 1e-3 + 2 * found.rounding
     assert ((s.decision_values > 0) == y).all()
@@ -621,12 +633,12 @@ def test_a_newton_step_updates_held_out_gradients():
     training.newton._work = np.inf
     training.newton.after(training, 100)
     assert training.newton.steps > before
-    np.testing.assert_allclose(training.g, naive.gradient(training.beta, signs, store.rows(range(200))), atol=1e-9)
+    np.testing.assert_allclose(training.g, naive.gradient(training.alpha, signs, store.rows(range(200))), atol=1e-9)
 
 
 def test_a_kernel_that_is_not_positive_definite_still_ends():
     X, y = problem(0, 100, 3)
-    s = smo.solve(X, y, C=10.0, kernel="sigmoid", gamma=2.0)
+    s = solve(X, y, C=10.0, kernel="sigmoid", gamma=2.0)
     found = check(s, X, make_kernel("sigmoid", gamma=2.0))
     assert found.violation <= 1e-3 + found.rounding
 
@@ -684,7 +696,7 @@ def free_everywhere(cache_mb):
 def test_a_newton_step_is_taken_when_pair_steps_have_cost_as_much(monkeypatch):
     """And sooner or later the next time, if a bound did not or did cut it short; every linear system is charged."""
     training = free_everywhere(64.0)
-    m = np.count_nonzero((training.lower < training.beta) & (training.beta < training.upper))
+    m = np.count_nonzero((training.lo < training.alpha) & (training.alpha < training.hi))
     assert m > 100
     system = newton._system(m) / (3 * 200)  # in pair steps
     for systems, full, factor in ((1, True, 0.5), (1, False, 2.0), (4, False, 2.0)):
@@ -725,7 +737,7 @@ def test_the_direction_solves_the_bordered_system():
 
 
 def iterations(X, y, **parameters):
-    s = smo.solve(X, y, **parameters)
+    s = solve(X, y, **parameters)
     assert s.converged
     return s.iterations
 
@@ -754,18 +766,18 @@ def test_newton_steps_come_as_soon_as_they_are_due():
 
 def test_few_rows_are_computed_for_an_easy_problem():
     X, y = problem(0, 1000, 2, noise=0.0)
-    s = smo.solve(X, y, C=10.0)
+    s = solve(X, y, C=10.0)
     assert s.rows_computed < 200
 
 
 def test_a_small_cache_costs_rows_not_accuracy():
     X, y = problem(0, 300, 3)
-    large = smo.solve(X, y, C=10.0)
-    small = smo.solve(X, y, C=10.0, cache_mb=0.1)
+    large = solve(X, y, C=10.0)
+    small = solve(X, y, C=10.0, cache_mb=0.1)
     assert small.store.data.cache.rows.nbytes <= 0.1 * 2**20 * 2 / 3
     assert small.rows_computed > large.rows_computed
     np.testing.assert_allclose(small.decision_values, large.decision_values, atol=1e-2)
-    some = smo.solve(X, y, C=10.0, cache_mb=40 * 300 * 8 * 1.5 / 2**20, **PLAIN)
+    some = solve(X, y, C=10.0, cache_mb=40 * 300 * 8 * 1.5 / 2**20, **PLAIN)
     assert some.store.capacity == 40
     assert some.rows_computed < 370  # 342; those that are used again stay
 
@@ -785,11 +797,11 @@ def test_a_small_cache_costs_rows_not_accuracy():
         ({"cache_mb": 0}, "cache_mb=0"),
         ({"kernel": "laplace"}, "kernel='laplace'"),
         ({"gamma": -1.0}, "gamma=-1.0"),
-        ({"weights": [1.0, 2.0]}, "weights has shape"),
-        ({"weights": -1.0}, "weights holds -1"),
-        ({"alpha0": np.full(4, 2.0)}, "outside its box"),
-        ({"alpha0": [1.0, 0.0, 0.0, 0.0]}, "sums to"),
-        ({"alpha0": [0.0, 0.0]}, "alpha0 has shape"),
+        ({"sample_weight": [1.0, 2.0]}, "sample_weight has shape"),
+        ({"sample_weight": -1.0}, "sample_weight holds -1"),
+        ({"start": np.full(4, 2.0)}, "outside its box"),
+        ({"start": [1.0, 0.0, 0.0, 0.0]}, "sums to"),
+        ({"start": [0.0, 0.0]}, "start has shape"),
         ({"held_out": [True]}, "held_out has shape"),
         ({"held_out": [4]}, "held_out"),
         ({"held_out": [0.5]}, "held_out"),
@@ -800,7 +812,7 @@ def test_a_small_cache_costs_rows_not_accuracy():
 def test_bad_arguments_are_named(bad, message):
     X, y = np.arange(8.0).reshape(4, 2), [True, False, True, False]
     with pytest.raises(ValueError, match=message):
-        smo.solve(X, y, **{"C": 1.0} | bad)
+        solve(X, y, **{"C": 1.0} | bad)
 
 
 @pytest.mark.parametrize(
@@ -818,38 +830,45 @@ def test_bad_arguments_are_named(bad, message):
 )
 def test_bad_examples_are_refused(X, y, error):
     with pytest.raises(error):
-        smo.solve(X, y, C=1.0)
+        solve(X, y, C=1.0)
 
 
 def test_kernel_values_that_are_too_large_are_refused():
     with pytest.raises(ValueError, match="scale the features"):
-        smo.solve(np.full((4, 1), 1e9), [True, False] * 2, C=1.0, kernel="poly", degree=5)
+        solve(np.full((4, 1), 1e9), [True, False] * 2, C=1.0, kernel="poly", degree=5)
 
 
 @pytest.mark.parametrize("labels", [(False, True), (-1, 1), (0, 1), ("ham", "spam"), (3, 7)])
 def test_labels_may_be_any_two_classes(labels):
     X, y = problem(0, 50, 2)
     named = np.array(labels)[y.astype(int)]
-    np.testing.assert_array_equal(smo.solve(X, named, C=1.0).beta, smo.solve(X, y, C=1.0).beta)
+    np.testing.assert_array_equal(solve(X, named, C=1.0).dual_coef, solve(X, y, C=1.0).dual_coef)
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf, 1e200])
 def test_new_examples_must_be_finite(bad):
-    s = smo.solve(np.eye(4), [True, False, True, False], C=1.0)
+    s = solve(np.eye(4), [True, False, True, False], C=1.0)
     with pytest.raises(ValueError, match="row 1"):
         s.decision_function([[1.0, 0.0, 0.0, 0.0], [bad, 0.0, 0.0, 0.0]])
 
 
 def test_new_examples_must_have_the_same_features():
-    s = smo.solve(np.eye(4), [True, False, True, False], C=1.0)
+    s = solve(np.eye(4), [True, False, True, False], C=1.0)
     with pytest.raises(ValueError, match="3 features"):
         s.decision_function(np.ones((2, 3)))
 
 
+def test_a_solution_prints_within_a_line():
+    s = solve(*problem(0, 100, 2), C=1.0)
+    assert repr(s).startswith(f"Solution(converged: 100 examples, {len(s.support)} support vectors, objective=")
+    assert len(repr(s)) < 120
+
+
 def test_giving_up_is_said():
     X, y = problem(0, 100, 2)
-    with pytest.warns(RuntimeWarning, match="stopped after 7 steps"):
-        s = smo.solve(X, y, C=100.0, max_iterations=7)
+    with pytest.warns(RuntimeWarning, match=r"stopped \(max_iterations\) after 7 steps"):
+        s = solve(X, y, C=100.0, max_iterations=7)
+    assert s.status == "max_iterations"
     assert not s.converged
     assert s.iterations == 7
     assert s.violation > 1e-3
@@ -858,8 +877,8 @@ def test_giving_up_is_said():
 
 def test_giving_up_on_a_shrunk_problem_is_said_of_the_whole():
     X, y = problem(1, 500, 2)
-    with pytest.warns(RuntimeWarning, match="stopped after 1250 steps"):
-        s = smo.solve(X, y, C=1000.0, max_iterations=1250, tol=1e-5, **PLAIN | {"shrinking": True})
+    with pytest.warns(RuntimeWarning, match=r"stopped \(max_iterations\) after 1250 steps"):
+        s = solve(X, y, C=1000.0, max_iterations=1250, tol=1e-5, **PLAIN | {"shrinking": True})
     assert s.iterations == 1250
     assert not s.converged
     check(s, X, RBF(1.0))
@@ -868,7 +887,8 @@ def test_giving_up_on_a_shrunk_problem_is_said_of_the_whole():
 def test_when_only_rounding_moves_it_stops():
     X, y = problem(0, 30, 2)
     with pytest.warns(RuntimeWarning, match="tol=1e-20"):
-        s = smo.solve(X, y, C=10.0, tol=1e-20)
+        s = solve(X, y, C=10.0, tol=1e-20)
+    assert s.status == "no_progress"
     assert s.violation < 1e-13
     assert s.iterations < 10_000
 
@@ -879,8 +899,8 @@ def test_extremes_are_those_of_the_whole_problem_after_shrinking():
     training = smo._Training(
         store, np.minimum(0, 10 * signs), np.maximum(0, 10 * signs), np.zeros(500), signs.copy(), SolverOptions()
     )
-    assert training.run()
-    may_rise = training.beta < training.upper
+    assert training.run() == "converged"
+    may_rise = training.alpha < training.hi
     assert training.view.extremes[TOP] == training.g[may_rise].max()
 
 
@@ -892,17 +912,17 @@ def test_tiny_coefficients_are_no_dust(kernel, C):
     X, y = X[:120], y[:120] == 1
     weights = np.ones(120)
     weights[3] = 1e8
-    s = smo.solve(X, y, C=C, kernel=kernel, degree=3, weights=weights)
+    s = solve(X, y, C=C, kernel=kernel, degree=3, sample_weight=weights)
     scale = float(np.abs(s.decision_values).max())
     np.testing.assert_allclose(s.decision_function(X), s.decision_values, rtol=0, atol=1e-6 * scale)
-    assert abs(s.beta.sum()) <= 1e-12 * np.abs(s.beta).sum()
+    assert abs(s.dual_coef.sum()) <= 1e-12 * np.abs(s.dual_coef).sum()
 
 
 def test_a_huge_bound_changes_nothing():
     X = moons()[0]
     y = X[:, 0] > 0.5
-    s, larger = (smo.solve(X, y, C=C, gamma=50.0) for C in (1e3, 1e14))
-    assert not (np.abs(s.beta) == 1e3).any()
+    s, larger = (solve(X, y, C=C, gamma=50.0) for C in (1e3, 1e14))
+    assert not (np.abs(s.dual_coef) == 1e3).any()
     np.testing.assert_allclose(larger.decision_values, s.decision_values, atol=3e-3)
     np.testing.assert_allclose(larger.decision_function(X), larger.decision_values, atol=1e-8)
 
@@ -910,7 +930,7 @@ def test_a_huge_bound_changes_nothing():
 @pytest.mark.parametrize("labels", [[1.0, np.nan, 1.0], [True, None, False], np.array([np.nan, -1.0, 1.0])])
 def test_a_missing_label_is_refused(labels):
     with pytest.raises(ValueError, match=r"y has no label in row [01]"):
-        smo.solve(np.eye(3), labels, C=1.0)
+        solve(np.eye(3), labels, C=1.0)
 
 
 def test_new_examples_come_as_the_old_ones_did():
@@ -921,11 +941,11 @@ def test_new_examples_come_as_the_old_ones_did():
     of_frame = RowStore(frame, RBF(0.1))
     np.testing.assert_array_equal(of_frame.expand(frame[["b", "a"]], beta), of_frame.expand(frame, beta))
     np.testing.assert_array_equal(of_frame.expand(frame.to_numpy(), beta), of_frame.expand(frame, beta))
-    with pytest.raises(ValueError, match=r"X has the columns \['a', 'c'\]; .* have \['a', 'b'\]"):
+    with pytest.raises(ValueError, match=r"X has the columns \['a', 'c'\]; the solution was trained on \['a', 'b'\]"):
         of_frame.expand(frame.rename(columns={"b": "c"}), beta)
-    with pytest.raises(TypeError, match="X is rows of numbers; the examples of the solution were dicts"):
+    with pytest.raises(TypeError, match="X holds rows of numbers; the solution was trained on dicts"):
         by_name.expand([[1.0, 2.0]], beta)
-    with pytest.raises(TypeError, match="X is dicts; the examples of the solution were rows of numbers"):
+    with pytest.raises(TypeError, match="X holds dicts; the solution was trained on rows of numbers"):
         by_number.expand(dicts, beta[:2])
 
 

@@ -16,10 +16,10 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
 
 from streamsvm.batch import SmoothSVM
-from streamsvm.batch.ssvm import SOLVERS, kernel_matrix
-from streamsvm.batch.ssvm_newton import Problem, direction, gradient, minimise, objective
-from streamsvm.batch.ssvm_removal import Removal
-from streamsvm.batch.ssvm_systems import NOBODY, Cholesky, InverseOfH, InverseOnS, Recomputed, Rows, factor_of
+from streamsvm.batch.ssvm.model import SOLVERS, kernel_matrix
+from streamsvm.batch.ssvm.newton import Problem, direction, gradient, minimise, objective
+from streamsvm.batch.ssvm.removal import Removal
+from streamsvm.batch.ssvm.systems import NONE, Cholesky, InverseOfH, InverseOnS, Recomputed, Rows, factor_of
 from streamsvm.core.kernels import make_kernel
 
 SYSTEMS = (Recomputed, Cholesky, InverseOfH, InverseOnS)
@@ -37,7 +37,7 @@ def problem(n=40, d=3, seed=0, C=7.0):
     return Problem(X, np.where(y, 1.0, -1.0), C * weights)
 
 
-def solved(of, system=Cholesky, out=NOBODY, held=NOBODY, tol=1e-12):
+def solved(of, system=Cholesky, out=NONE, held=NONE, tol=1e-12):
     u, v = np.zeros(of.D.shape[1]), of.e.copy()
     return minimise(of, of.part(out, held), system(Rows(of.D), held), u, v, tol)
 
@@ -86,7 +86,7 @@ def test_the_gradient_without_the_factor_c_is_another():
     X, y = noisy(40)
     of, u = Problem(X, np.where(y, 1.0, -1.0), np.full(40, 7.0)), np.ones(4)
     v = of.e - of.D @ u
-    right = gradient(of.D, u, v, v > 0.0, NOBODY)
+    right = gradient(of.D, u, v, v > 0.0, NONE)
     printed = u + (right - u) / 7.0
     assert np.linalg.norm(right - printed) > 10.0
 
@@ -160,7 +160,7 @@ def test_drift_is_seen_and_mended(system):
         kept = getattr(one, name)
         noise = np.random.default_rng(1).normal(size=kept.shape)
         setattr(one, name, kept + error * np.abs(kept).max() * (noise + noise.T))
-        z, Dz = direction(one, of.D, support, g, NOBODY)
+        z, Dz = direction(one, of.D, support, g, NONE)
         np.testing.assert_allclose(z, expected, rtol=1e-6, atol=1e-9)
         np.testing.assert_allclose(Dz, of.D @ z)
         assert one.refreshed == refreshed
@@ -176,7 +176,7 @@ def test_many_updates_at_a_large_cost_end_where_a_fresh_factor_does():
         out = np.array([i])
         part = of.part(out)
         expected = solved(of, out=out)
-        got = minimise(of, part, system.holding(NOBODY), full.u, full.v, 1e-12)
+        got = minimise(of, part, system.holding(NONE), full.u, full.v, 1e-12)
         np.testing.assert_allclose(got.v, expected.v, rtol=1e-6, atol=1e-6)
 
 
@@ -191,7 +191,7 @@ def test_every_solver_ends_at_the_minimum(kernel, C):
     F = X if kernel == "linear" else kernel_matrix(make_kernel(kernel, gamma, 2, coef0), X, X)
     w, b = naive.smooth_svm(F, np.where(y, 1.0, -1.0), np.full(len(y), C))
     for solver in SOLVERS:
-        model = SmoothSVM(C, kernel, gamma, degree=2, coef0=coef0, solver=solver).fit(X, y)
+        model = SmoothSVM(C, kernel, gamma=gamma, degree=2, coef0=coef0, solver=solver).fit(X, y)
         np.testing.assert_allclose(model.coef_, w, rtol=1e-6, atol=1e-6)
         assert model.intercept_ == pytest.approx(b, rel=1e-6, abs=1e-6)
         np.testing.assert_allclose(model.decision_function(X), F @ w + b, atol=1e-6)
@@ -228,7 +228,7 @@ def test_degenerate_data(make, C, kernel):
     values = []
     for solver in SOLVERS:
         model = SmoothSVM(C, kernel, gamma=0.5, solver=solver, tol=1e-9).fit(X, y)
-        assert model.converged_
+        assert model.status_ == "converged"
         values.append(model.decision_function(X))
     for f in values:
         np.testing.assert_allclose(f, values[0], rtol=0, atol=1e-4 * (1.0 + np.abs(values[0]).max()))
@@ -283,7 +283,7 @@ def test_removal_starts_at_the_minimum_of_a_part(seed, size, holds, C):
     of, rng = problem(50, 12, seed % 1000, C), np.random.default_rng(seed)
     full = solved(of)
     out = rng.choice(50, size, replace=False)
-    held = rng.choice(np.arange(1, 13), size // 3, replace=False) if holds else NOBODY
+    held = rng.choice(np.arange(1, 13), size // 3, replace=False) if holds else NONE
     u, v, aimed, aims = Removal(of, full, Cholesky(Rows(of.D)), holds=holds).start(of.part(out, held))
     np.testing.assert_allclose(v, of.e - of.D @ u, atol=1e-9 * (1 + np.abs(v).max()))
     assert (u[held] == 0.0).all()
@@ -304,7 +304,7 @@ def test_removal_leaves_nothing_to_newton(holds):
     removal = Removal(of, full, Cholesky(Rows(of.D)), holds=holds)
     for i in np.flatnonzero(full.support):
         out = np.array([i])
-        held = out + 1 if holds else NOBODY
+        held = out + 1 if holds else NONE
         part = of.part(out, held)
         u, v, aimed, _ = removal.start(part)
         end = minimise(of, part, Cholesky(Rows(of.D), held), u, v, 1e-12, aimed)
@@ -395,7 +395,7 @@ def test_scikit_learn_takes_it():
         ({"kernel": "laplace"}, "kernel='laplace' is unknown; use one of"),
         ({"kernel": "rbf", "gamma": 0.0}, "gamma=0.0 must be a positive"),
         ({"solver": "lu"}, "solver='lu' is unknown; use one of 'auto'"),
-        ({"reduced": 0.5}, "reduced=0.5 goes with a kernel"),
+        ({"reduced": 0.5}, "reduced=0.5 needs a kernel"),
         ({"kernel": "rbf", "reduced": 1.5}, "reduced=1.5 must be a share"),
         ({"kernel": "rbf", "reduced": 0}, "reduced=0 must be a whole number, at least 1"),
         ({"seed": -1}, "seed=-1 must be"),
@@ -412,7 +412,7 @@ def test_wrong_parameters_are_refused_at_once(parameters, message):
 @pytest.mark.parametrize(
     ("X", "y", "error", "message"),
     [
-        ([[1.0], [2.0]], [True, True], ValueError, r"y holds \[True\]; examples of two classes are needed"),
+        ([[1.0], [2.0]], [True, True], ValueError, r"y holds \[True\]; there must be examples of two classes"),
         ([[1.0], [2.0]], [True], ValueError, "y has shape"),
         ([[1.0], [2.0], [3.0]], [1, 2, 3], ValueError, "labels must be"),
         ([1.0, 2.0], [True, False], ValueError, r"X has shape \(2,\)"),
@@ -430,15 +430,15 @@ def test_wrong_data_is_refused(X, y, error, message):
 
 def test_other_mistakes():
     X, y = noisy()
-    with pytest.raises(ValueError, match="reduced=500 of 80 examples"):
+    with pytest.raises(ValueError, match="reduced=500 exceeds the 80 examples"):
         SmoothSVM(kernel="rbf", reduced=500).fit(X, y)
     with pytest.raises(ValueError, match="kernel values overflow"):
         SmoothSVM(kernel="poly", degree=9).fit(1e60 * X, y)
-    with pytest.raises(ValueError, match="w has shape"):
+    with pytest.raises(ValueError, match="sample_weight has shape"):
         SmoothSVM().fit(X, y, [1.0, 2.0])
     with pytest.raises(RuntimeError, match=r"call fit\(\) first"):
         SmoothSVM().predict(X)
-    with pytest.raises(ValueError, match="X has 2 features; the model has learned from 3"):
+    with pytest.raises(ValueError, match="X has 2 features; the model was fitted on 3"):
         SmoothSVM().fit(X, y).predict(X[:, :2])
     with pytest.raises(ValueError, match="D is no parameter"):
         SmoothSVM().set_params(D=1)
@@ -446,9 +446,9 @@ def test_other_mistakes():
 
 def test_giving_up_is_said():
     X, y = noisy()
-    with pytest.warns(RuntimeWarning, match="stopped before tol=1e-300"):
+    with pytest.warns(RuntimeWarning, match=r"stopped \(max_iterations\) before tol=1e-300"):
         model = SmoothSVM(C=1e3, tol=1e-300).fit(X, y)
-    assert not model.converged_
+    assert model.status_ == "max_iterations"
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         np.testing.assert_allclose(model.coef_, SmoothSVM(C=1e3).fit(X, y).coef_, rtol=1e-8)

@@ -15,7 +15,7 @@ import scipy.sparse as sp
 import streamsvm
 from streamsvm import LASVM, LASVMG, LASVMI, LASVMNC, FullSVM
 from streamsvm.active import ActiveSelection, ArrayPool, AutoActiveSelection
-from streamsvm.batch import smo
+from streamsvm.batch import SolverOptions, smo
 from streamsvm.batch.rows import RowStore
 from streamsvm.connectors.records.published import pack_model, unpack_model
 from streamsvm.core.device import choice, vectors
@@ -501,17 +501,19 @@ def test_rows_are_the_cpus(gpu, kernel, form):
 
 def test_a_solver_finds_all_rows_if_they_fit(gpu):
     X, y = some(300)
-    here, there = (smo.solve(X, y, C=5.0, gamma=0.3, device=name, tol=1e-6) for name in ("cpu", "cuda"))
+    here, there = (
+        smo.solve(X, y, C=5.0, gamma=0.3, options=SolverOptions(device=name, tol=1e-6)) for name in ("cpu", "cuda")
+    )
     assert there.rows_computed == 300
     close(there.decision_values, here.decision_values, rtol=1e-5)
     few = RowStore(X, make_kernel("rbf", gamma=0.3), cache_mb=0.3, device="cuda")  # 87 rows
     with pytest.warns(
-        RuntimeWarning, match="cache_mb holds 87 of 300 kernel rows.*cache_mb=2 the device computes them"
+        RuntimeWarning, match="cache_mb holds only 87 of 300 kernel rows.*cache_mb=2 the device computes them"
     ):
         few.prepare()
     few.prepare()  # without another warning
     assert few.rows_computed == 0
-    close(smo.solve(few, y, C=5.0, tol=1e-6).decision_values, here.decision_values, rtol=1e-5)
+    close(smo.solve(few, y, C=5.0, options=SolverOptions(tol=1e-6)).decision_values, here.decision_values, rtol=1e-5)
 
 
 def test_cross_validation_and_grids_agree(gpu):
@@ -530,8 +532,8 @@ def test_rows_without_enough_memory_come_from_the_cpu(gpu):
     X, y = some(300)
     gpu.LIMIT[0] = 5000
     with pytest.warns(RuntimeWarning, match="OutOfMemoryError"):
-        there = smo.solve(X, y, C=5.0, gamma=0.3, device="cuda")
-    np.testing.assert_array_equal(there.beta, smo.solve(X, y, C=5.0, gamma=0.3).beta)
+        there = smo.solve(X, y, C=5.0, gamma=0.3, options=SolverOptions(device="cuda"))
+    np.testing.assert_array_equal(there.dual_coef, smo.solve(X, y, C=5.0, gamma=0.3).dual_coef)
     gc.collect()
     assert gpu.live[0] == 0
 

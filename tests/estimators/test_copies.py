@@ -117,7 +117,7 @@ def test_batch_solvers_that_are_mapped_from_a_file(tmp_path):
     np.testing.assert_array_equal(other.fit(X, y).coef_, smooth.coef_)
     solution = smo.solve(X, y, C=10.0)
     store = mapped(solution.store, tmp_path)
-    np.testing.assert_array_equal(smo.solve(store, y, C=10.0).alpha, smo.solve(solution.store, y, C=10.0).alpha)
+    np.testing.assert_array_equal(smo.solve(store, y, C=10.0).dual_coef, smo.solve(solution.store, y, C=10.0).dual_coef)
 
 
 def test_examples_that_are_mapped_from_a_file(tmp_path):

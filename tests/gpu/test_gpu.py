@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from streamsvm import LASVM, FullSVM
-from streamsvm.batch import smo
+from streamsvm.batch import SolverOptions, smo
 from streamsvm.batch.rows import RowStore
 from streamsvm.core.device.gpu import CHUNK_BYTES
 from streamsvm.core.kernels import make_kernel
@@ -77,7 +77,9 @@ def test_training_sets_agree(gpu):
     here, there = RowStore(X, kernel), RowStore(X, kernel, device="cuda")
     np.testing.assert_allclose(there.rows(range(400)), here.rows(range(400)), rtol=1e-10, atol=1e-12)
     for estimate in (
-        lambda device: smo.solve(X, y, C=5.0, gamma=0.3, tol=1e-6, device=device).decision_values,
+        lambda device: (
+            smo.solve(X, y, C=5.0, gamma=0.3, options=SolverOptions(tol=1e-6, device=device)).decision_values
+        ),
         lambda device: cross_validate(LASVM(C=5.0, gamma=0.3, tol=1e-5, device=device), X, y, k=5).decision_values,
         lambda device: leave_one_out(LASVM(C=5.0, gamma=0.3, tol=1e-5, device=device), X, y).decision_values,
         lambda device: grid_search(LASVM(device=device), X, y, Cs=[0.5, 5.0], gammas=[0.1, 0.5]).scores,

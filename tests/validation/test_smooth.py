@@ -14,7 +14,7 @@ from sklearn.preprocessing import StandardScaler
 
 from streamsvm import LASVM
 from streamsvm.batch import SmoothSVM, SolverOptions
-from streamsvm.batch.ssvm import SOLVERS, kernel_matrix
+from streamsvm.batch.ssvm.model import SOLVERS, kernel_matrix
 from streamsvm.core.kernels import make_kernel
 from streamsvm.validation import compare, cross_validate, folds, given_folds, leave_one_out
 
@@ -243,7 +243,7 @@ def test_mistakes():
         cross_validate(SmoothSVM(), X, np.ones(90, bool))
     with pytest.raises(ValueError, match="k=200 folds"):
         cross_validate(SmoothSVM(), X, y, k=200)
-    with pytest.raises(ValueError, match="w has shape"):
+    with pytest.raises(ValueError, match="sample_weight has shape"):
         cross_validate(SmoothSVM(), X, y, sample_weight=[1.0])
     with pytest.warns(RuntimeWarning, match="the solver gave up on"):
         cross_validate(SmoothSVM(C=1e3, tol=1e-300), X, y)

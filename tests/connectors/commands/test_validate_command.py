@@ -17,7 +17,7 @@ from sklearn import metrics as of_sklearn
 from streamsvm import LASVM
 from streamsvm.batch import SmoothSVM
 from streamsvm.batch import options as solver_options
-from streamsvm.batch.ssvm import SOLVERS
+from streamsvm.batch.ssvm.model import SOLVERS
 from streamsvm.connectors.commands import cli, options
 from streamsvm.connectors.commands.training_set import read_training_set
 from streamsvm.connectors.records.files import Columns, read_examples

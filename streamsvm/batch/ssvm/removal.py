@@ -1,7 +1,7 @@
-"""What the minimum becomes without some examples and features: Newton points of rank r from one shared factor.
+"""The minimum without some examples and features: Newton points of rank r from one shared factor.
 
-Between two changes of the support set f is quadratic, so the point that Newton's method aims at depends on the support
-set S alone, not on where it is.  Let u0, v0, S0 and H belong to the minimum over all examples, and
+Between two changes of the support set f is quadratic.  So the point that Newton's method aims at depends on the support
+set S alone.  Let u0, v0, S0 and H belong to the minimum over all examples, and
 
     V     the rows d_i that enter (sigma_i = +1) or leave (sigma_i = -1) S0 to make S, then unit rows, sigma = 0,
           for the features that are held at 0
@@ -14,22 +14,21 @@ Then the aim for S is
 
 from  (H + V_x' diag(sigma) V_x) u = H u0 + V_x' diag(sigma) e_x  for the x that change, with V_x u replaced by
 e_x - sigma t, and the multipliers of u_held = 0 as the rest of t.  H^-1 D' is computed once from the factor of H and
-shared by all folds; an aim costs r^2 p + n p, and no p^3.  One that has the support set it was made for is the minimum.
-With one example leaving and no other change, t is a number, and this is the closed form of leave-one-out.
+shared by all folds; an aim costs r^2 p + n p, and no p^3.  An aim with the support set that it was made for is the
+minimum.  If one example leaves and nothing else changes, t is a number: the closed form of leave-one-out.
 
-The source (see `ssvm_systems`) updates the inverse itself, step by step, so that its rounding errors add up.  Here
-every fold and every step start from the same factor, and `ssvm_newton.minimise` has the last word: it measures the
-gradient.
+Deviation from the source (see `systems`): it updates the inverse step by step, so that rounding errors add up.  Here
+every fold and every step start from the same factor, and `newton.minimise` checks the gradient at the end.
 """
 
 import numpy as np
 
-from streamsvm.batch.ssvm_newton import Minimum, Part, Problem
-from streamsvm.batch.ssvm_systems import System, factor_of, solve_by
+from streamsvm.batch.ssvm.newton import Minimum, Part, Problem
+from streamsvm.batch.ssvm.systems import System, factor_of, solve_by
 
 AIMS = 20  # before Newton's method with its line search takes over
-PRECISE = 1e-8  # relative error of an aim, about eps |H|, up to which it counts as exact
-LARGEST = 0.5  # r / p above which a factor of one's own is cheaper
+PRECISE = 1e-8  # an aim with at most this relative error, about eps |H|, counts as exact
+LARGEST = 0.5  # r / p; above it, a new factor is cheaper
 
 
 class Removal:
@@ -37,10 +36,12 @@ class Removal:
 
     Parameters
     ----------
-    problem, minimum
-        Over all examples.
+    problem
+        The problem over all examples.
+    minimum
+        Its minimum.
     system
-        Knows the Hessian there.
+        A system that solves with the Hessian there.
     holds
         Whether parts may hold features at 0.
     """
@@ -56,9 +57,9 @@ class Removal:
         self._W_held = system.solve(np.eye(problem.D.shape[1])) if holds else np.empty((0, problem.D.shape[1]))
 
     def start(self, part: Part) -> tuple[np.ndarray, np.ndarray, np.ndarray | None, int]:
-        """u and v of the minimum over this part, or of the last aim; the support set it is for; how many there were.
+        """u and v of the minimum over this part, or of the last aim; its support set; the number of aims.
 
-        The support set is None where rounding makes u so wrong that Newton's method is to take a step of its own.
+        The support set is None if rounding makes u so wrong that Newton's method must take a step.
         """
         D, e, (u0, v0, S0, *_) = self._problem.D, self._problem.e, self._minimum
         support = S0 & part.trained
@@ -84,7 +85,7 @@ class Removal:
 
 
 def without(problem: Problem, u: np.ndarray, v: np.ndarray, part: Part) -> tuple[np.ndarray, np.ndarray]:
-    """u with 0 where it is held, and the v that belongs to it."""
+    """u with 0 in the held features, and the v that goes with it."""
     if len(part.held) == 0:
         return u, v
     rest = u.copy()

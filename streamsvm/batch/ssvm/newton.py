@@ -2,8 +2,8 @@
 
     minimise  f(u) = 1/2 u'u + 1/2 sum_{i trained} (e_i - d_i'u)_+^2      over u with u_j = 0 for j in held
 
-`ssvm` says where this comes from.  f is quadratic as long as nobody enters or leaves the support set S, and strictly
-convex: Newton's method ends after finitely many steps, the last of which is exact.
+`model` names the sources.  f is strictly convex, and quadratic while the support set S stays the same.  So Newton's
+method ends after finitely many steps, and the last one is exact.
 
 ========= ================================================================ ================
 symbol    name                                                             shape, dtype
@@ -15,10 +15,10 @@ v         e - D u; positive: the example is in the margin, or wrong        (n,) 
 S         trained examples with v > 0, as a mask                           (n,) bool
 g         gradient u - D_S' v_S, 0 where u is held                         (p,) float64
 z         Newton's direction -H^-1 g, H = I + D_S' D_S                     (p,) float64
-held      features that the part has not                                   (h,) int64
+held      features that are held at 0 in the part                          (h,) int64
 ========= ================================================================ ================
 
-An example of weight 0 is never trained on; its row is that of weight 1, so that v still tells its decision value.
+An example of weight 0 is never trained on.  Its row is that of weight 1, so that v still has its decision value.
 """
 
 from contextlib import AbstractContextManager, nullcontext
@@ -28,18 +28,19 @@ from typing import NamedTuple
 import numpy as np
 
 from streamsvm.batch.newton import one_thread
-from streamsvm.batch.ssvm_systems import NOBODY, Cholesky, System
+from streamsvm.batch.solution import CONVERGED, MAX_ITERATIONS, NO_PROGRESS
+from streamsvm.batch.ssvm.systems import NONE, Cholesky, System
 
 DELTA = 1e-4  # share of the linear decrease that Armijo's rule demands
-HALVINGS = 40  # of a step, before the search is given up
+HALVINGS = 40  # of a step, before the search gives up
 MAX_STEPS = 200  # of Newton's method; three to nine are usual
 ROUNDING = 1e-13  # of the objective: a smaller decrease cannot be seen
-SMALL = 1_000_000  # numbers in D up to which threads cost more than they bring
-RESIDUAL = 1e-8  # |H z + g| / |g| above which a direction is refined, and then computed anew
+SMALL = 1_000_000  # numbers in D; up to so many, threads cost more than they gain
+RESIDUAL = 1e-8  # a direction with a larger |H z + g| / |g| is refined, and then computed anew
 
 
 class Problem:
-    """The rows d_i and what goes with them.
+    """The rows d_i with their costs and labels.
 
     Parameters
     ----------
@@ -63,7 +64,7 @@ class Problem:
 
     @cached_property
     def scale(self) -> float:
-        """What gradients are measured by: sum of e_i |d_i| over the trained, at least the length of that at u = 0."""
+        """The scale of gradients: the sum of e_i |d_i| over trained examples, at least |g| at u = 0."""
         return float(np.where(self.trained, self.e, 0.0) @ np.sqrt(np.einsum("ij,ij->i", self.D, self.D)))
 
     def decision_values(self, v: np.ndarray, ids: np.ndarray) -> np.ndarray:
@@ -71,10 +72,10 @@ class Problem:
         return self.y[ids] * (1.0 - v[ids] / self.e[ids])
 
     def threads(self) -> AbstractContextManager[None]:
-        """One BLAS thread, if the systems are too small for more."""
+        """Limit BLAS to one thread if the systems are too small for more."""
         return one_thread() if self.D.size <= SMALL else nullcontext()
 
-    def part(self, out: np.ndarray = NOBODY, held: np.ndarray = NOBODY) -> "Part":
+    def part(self, out: np.ndarray = NONE, held: np.ndarray = NONE) -> "Part":
         """The problem without these examples and features."""
         trained = self.trained.copy()
         trained[out] = False
@@ -89,13 +90,18 @@ class Part(NamedTuple):
 
 
 class Minimum(NamedTuple):
-    """Where Newton's method ended; see the symbol table of the module."""
+    """The end of Newton's method; see the symbol table of the module, and `SmoothSVM.status_`."""
 
     u: np.ndarray
     v: np.ndarray
     support: np.ndarray
     steps: int
-    converged: bool
+    status: str
+
+    @property
+    def converged(self) -> bool:
+        """Whether the gradient is small enough."""
+        return self.status == CONVERGED
 
 
 def objective(u: np.ndarray, v: np.ndarray, trained: np.ndarray) -> float:
@@ -121,43 +127,49 @@ def minimise(
 ) -> Minimum:
     """Newton's method from u, with v = e - D u, until |g| is at most tol times the problem's scale.
 
-    A small gradient may hide a large error in u where H is ill-conditioned.  So one more step is taken, unless the last
-    one was a full step for the support set that there still is, and with it exact.
+    If H is ill-conditioned, a small gradient may hide a large error in u.  So it takes one more step, unless the last
+    one was a full step for the present support set, which is exact.
 
     Parameters
     ----------
-    problem, part
-        What is to be minimised.
+    problem
+        The problem over all examples.
+    part
+        The examples to train on and the features to hold.
     system
-        Solves for directions, and remembers what it knows of the Hessian from one support set to the next.
+        Solves for directions; it keeps its knowledge of the Hessian from one support set to the next.
     u, v
-        The start, with u = 0 where it is held.
+        The start, with u = 0 in the held features.
     tol
-        See above.
+        Stopping tolerance, relative to the problem's scale.
     aimed
-        The support set for which u was computed as Newton's method would; None: it was not.
+        The support set for which u is already a full Newton step.  None: there is none.
     """
-    D, is_last, steps = problem.D, False, 0
+    D, is_last, steps, status = problem.D, False, 0, CONVERGED
     while True:
         support = (v > 0.0) & part.trained
         g = gradient(D, u, v, support, part.held)
         is_small = bool(np.linalg.norm(g) <= tol * problem.scale)
         is_exact = aimed is not None and np.array_equal(aimed, support)
-        if (is_small and (is_exact or is_last)) or steps == MAX_STEPS:
+        if is_small and (is_exact or is_last):
+            break
+        if steps == MAX_STEPS:
+            status = MAX_ITERATIONS
             break
         z, Dz = direction(system, D, support, g, part.held)
         step = _armijo(u, v, z, Dz, g, part.trained)
         if step == 0.0:
+            status = NO_PROGRESS
             break
         u, v, steps = u + step * z, v - step * Dz, steps + 1
         is_last, aimed = is_small, support if step == 1.0 else None
-    return Minimum(u, v, support, steps, is_small)
+    return Minimum(u, v, support, steps, CONVERGED if is_small else status)
 
 
 def direction(
     system: System, D: np.ndarray, support: np.ndarray, g: np.ndarray, held: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """z and D z.  If the residual stays large: by what the system makes anew; if it still does, by `Cholesky`."""
+    """z and D z.  If the residual stays large, the system is made anew; if it still does, `Cholesky` solves."""
     system.move(support)
     z, Dz, is_good = _refined(system, D, support, g, held)
     if not is_good and not system.is_fresh:
@@ -173,7 +185,7 @@ def direction(
 def _refined(
     system: System, D: np.ndarray, support: np.ndarray, g: np.ndarray, held: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, bool]:
-    """z and D z, refined once if the residual H z + g is large, and whether it is small then."""
+    """z and D z, refined once if the residual H z + g is large; and whether the residual is small in the end."""
     z, small = -system.solve(g), RESIDUAL * np.linalg.norm(g)
     for is_refined in (False, True):
         Dz = D @ z
@@ -186,7 +198,7 @@ def _refined(
 
 
 def _armijo(u: np.ndarray, v: np.ndarray, z: np.ndarray, Dz: np.ndarray, g: np.ndarray, trained: np.ndarray) -> float:
-    """The largest of 1, 1/2, 1/4, .. that decreases f by enough; 0: none does."""
+    """The largest step of 1, 1/2, 1/4, .. that decreases f by enough; 0 if none does."""
     slope, before = float(g @ z), objective(u, v, trained)
     if not slope < 0.0:
         return 0.0

@@ -9,7 +9,7 @@ class           what it keeps, and does when S changes                          
 `InverseOnS`    B = (I + D_S D_S')^-1, its rows and columns added and removed ("Strategy II")        r l^2
 =============== ==================================================================================== ================
 
-l is the size of S, p the number of columns of D.  Formulas (A = D_S, the symbols of `ssvm_newton`):
+l is the size of S, p the number of columns of D.  Formulas (A = D_S, the symbols of `newton`):
 
     H^-1 = I - A' (I + A A')^-1 A                                                          Sherman, Morrison, Woodbury
     rows V with signs s (+1 enters, -1 leaves), W = H^-1 V':   H^-1 -= W (diag(s) + V W)^-1 W'              Strategy I
@@ -17,13 +17,15 @@ l is the size of S, p the number of columns of D.  Formulas (A = D_S, the symbol
     I enters:  U = A A_I', Z = (I + A_I A_I' - U' B U)^-1:  [[B + B U Z U' B, -B U Z], [-Z U' B, Z]]
     columns c of D are held at 0:  H^-1 -= H^-1_:c (H^-1_cc)^-1 H^-1_c:,   B += B A_c (I - A_c' B A_c)^-1 A_c' B
 
-An updated inverse drifts.  `ssvm_newton.direction` sees it in the residual, and has it made anew; then z comes from the
-Cholesky factor itself, which loses fewer digits than the explicit inverse.  Strategy II loses them even so where there
-are fewer features than support vectors, so that H^-1 is the difference of two large matrices; `Cholesky` stands in.
+An updated inverse drifts.  `newton.direction` sees this in the residual and makes the inverse anew.  Then z comes from
+the Cholesky factor itself, which loses fewer digits than the explicit inverse.  Strategy II still loses them if there
+are fewer features than support vectors: H^-1 is then the difference of two large matrices.  `Cholesky` takes over.
 
-Source: Tseng, Lee, "Rank-r Updating Techniques for Fast Exact Cross-Validation".  Deviations: holding columns, which
-its nonlinear cross-validation leaves out; what of a large update is cheaper anew is made anew; a factor by QR where
-that of Cholesky does not exist in float64.
+Source: Tseng, Lee, "Rank-r Updating Techniques for Fast Exact Cross-Validation".  Deviations:
+
+- Columns can be held at 0, which its nonlinear cross-validation leaves out.
+- After large changes the inverse is made anew where this is cheaper.
+- A factor by QR replaces Cholesky's if that does not exist in float64.
 """
 
 from functools import cached_property
@@ -31,12 +33,12 @@ from functools import cached_property
 import numpy as np
 from scipy.linalg import cho_solve, cholesky, qr
 
-NOBODY = np.zeros(0, np.int64)
-WORTH_UPDATING = 0.25  # of the rows and columns of what would be factored: more changed rows cost less anew
+NONE = np.zeros(0, np.int64)
+WORTH_UPDATING = 0.25  # of the factored rows and columns; with more changed rows, a new factor costs less
 
 
 def factor_of(A: np.ndarray, square: np.ndarray | None = None) -> np.ndarray:
-    """The upper R with R'R = I + A'A, where A'A may be given; by QR if Cholesky's loses the I to rounding."""
+    """The triangular R with R'R = I + A'A (`square` is A'A if known); by QR if Cholesky loses the I to rounding."""
     M = A.T @ A if square is None else square
     M.flat[:: len(M) + 1] += 1.0
     try:
@@ -51,7 +53,7 @@ def solve_by(R: np.ndarray, r: np.ndarray) -> np.ndarray:
 
 
 class Rows:
-    """The matrix D; and its Gram matrix D D', which all systems over it share, if that is not much larger than D."""
+    """The matrix D, and its Gram matrix D D' if that is not much larger; all systems over D share it."""
 
     def __init__(self, D: np.ndarray) -> None:
         self.D = D
@@ -62,7 +64,7 @@ class Rows:
         return np.asarray(self.D @ self.D.T)
 
     def products(self, a: np.ndarray, b: np.ndarray, held: np.ndarray) -> np.ndarray:
-        """<d_i, d_j> for i in a and j in b, without the columns that are held."""
+        """<d_i, d_j> for i in a and j in b, without the held columns."""
         block = self._gram[np.ix_(a, b)] if self._shares else self.D[a] @ self.D[b].T
         return block - self.D[np.ix_(a, held)] @ self.D[np.ix_(b, held)].T if len(held) else block
 
@@ -70,16 +72,16 @@ class Rows:
 class System:
     """Solves with H = I + D_S' D_S."""
 
-    support: np.ndarray  # where the system is
+    support: np.ndarray  # the support set of the system, (n,) bool
 
-    def __init__(self, rows: Rows, held: np.ndarray = NOBODY) -> None:
+    def __init__(self, rows: Rows, held: np.ndarray = NONE) -> None:
         self.rows, self.held = rows, held
-        self.is_placed = False  # whether there is a support set yet
-        self.is_fresh = False  # whether what is kept was made for this S, and not updated
-        self.refreshed = 0  # how often it was made
+        self.is_placed = False  # whether it has a support set yet
+        self.is_fresh = False  # whether the factor or inverse was made for this S, not updated
+        self.refreshed = 0  # number of times that it was made anew
 
     def move(self, support: np.ndarray) -> None:
-        """Go to this support set, a mask."""
+        """Change to this support set, (n,) bool."""
         changed = np.flatnonzero(self.support != support) if self.is_placed else None
         if changed is not None and len(changed) == 0:
             return
@@ -90,7 +92,7 @@ class System:
             self.refresh()
 
     def refresh(self) -> None:
-        """Make everything anew for the present support set."""
+        """Make the factor or inverse anew for the present support set."""
         self._make()
         self.is_fresh, self.refreshed = True, self.refreshed + 1
 
@@ -99,18 +101,18 @@ class System:
         raise NotImplementedError
 
     def holding(self, held: np.ndarray) -> "System":
-        """A system that begins where this one is, with these columns held at 0; this one stays as it is."""
+        """A new system at the same support set, with these columns held at 0; this one stays as it is."""
         return type(self)(self.rows, held)
 
     def _make(self) -> None:
         raise NotImplementedError
 
     def _update(self, changed: np.ndarray) -> bool:
-        """Take in that these examples entered or left; False: it is to be made anew."""
+        """Update after these examples entered or left; False if it must be made anew instead."""
         return False
 
     def _members(self) -> np.ndarray:
-        """A = D_S, a copy, with the columns that are held at 0."""
+        """A = D_S, a copy, with 0 in the held columns."""
         A = self.rows.D[self.support]
         A[:, self.held] = 0.0
         return A

@@ -2,24 +2,25 @@
 
     minimise  f(b, w) = 1/2 (b^2 + w'w) + 1/2 sum_i c_i (1 - y_i (x_i'w + b))_+^2,       c_i = C times the weight of i
 
-Not that of `smo`: without constraints, strictly convex, with a minimum that Newton's method reaches in a few steps.
+Unlike the problem of `smo`, it has no constraints and is strictly convex.  Newton's method reaches its minimum in a few
+steps.
 
-With a kernel, an example's features are its kernel values with the examples of a *basis*: all training examples (the
-full kernel), or some of them drawn at random (the reduced kernel), and w'w stays the plain sum of squares.
+With a kernel, an example's features are its kernel values with the examples of a *basis*.  The basis is all training
+examples (the full kernel), or some of them drawn at random (the reduced kernel).  w'w stays the plain sum of squares.
 
-With u = (b, w) and rows d_i = sqrt(c_i) y_i (1, x_i) all of it is the minimum of `ssvm_newton`:
+With u = (b, w) and rows d_i = sqrt(c_i) y_i (1, x_i) this is the problem of `newton`:
 
     f = 1/2 u'u + 1/2 |(e - D u)_+|^2,   g = u - D_S' (e - D u)_S,   H = I + D_S' D_S,   e_i = sqrt(c_i)
 
-S are the support vectors, with y_i f(x_i) < 1.  The Newton direction needs H^-1; `ssvm_systems` has four ways to it,
-`ssvm_removal` what the minimum becomes without some examples, for cross-validation (`streamsvm.validation.smooth`).
+S are the support vectors, with y_i f(x_i) < 1.  The Newton direction needs H^-1: `systems` has four ways to it.
+`removal` has the minimum without some examples, for cross-validation (`streamsvm.validation.smooth`).
 
 ========= ================================================================ ================
 symbol    name                                                             shape, dtype
 ========= ================================================================ ================
 c         cost of a squared loss, C times the weight                       (n,) float64
 b, w      bias, weights of features or of basis examples                   float, (p-1,) float64
-D, e, u,  see `ssvm_newton`
+D, e, u,  see `newton`
 v, g, S, z
 ========= ================================================================ ================
 
@@ -28,11 +29,11 @@ method with Armijo's rule and kernel values as features; Tseng, Lee, "Rank-r Upd
 Cross-Validation", for the limit in which the smoothing is the squared hinge itself, and for the updates.  Deviations
 from the latter:
 
-- Its gradient (2) lacks the factor c of the loss; with it, it agrees with finite differences.
-- Costs are those of single examples, and folded into the rows, as labels are.
-- Its nonlinear cross-validation leaves the examples of a fold out as rows, and skips folds without support vectors.  An
-  example left out is no basis example either: its column goes too, and as w_j is not 0 for any j, no fold can be
-  skipped.  With a reduced kernel, whose basis is drawn once, it is as for linear models: skipping is exact.
+- Its gradient (2) lacks the factor c of the loss, which finite differences show.
+- Each example has its own cost, folded into its row like its label.
+- Its nonlinear cross-validation leaves the examples of a fold out as rows only, and skips folds without support
+  vectors.  Here a left-out example leaves the basis too: its column goes as well.  No w_j is 0, so no fold can be
+  skipped.  With a reduced kernel, whose basis is drawn once, skipping is exact, as for linear models.
 """
 
 import warnings
@@ -42,9 +43,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
-from streamsvm.batch import smo
-from streamsvm.batch.ssvm_newton import Minimum, Problem, minimise
-from streamsvm.batch.ssvm_systems import Cholesky, InverseOfH, InverseOnS, Recomputed, Rows, System
+from streamsvm.batch.ssvm.newton import Minimum, Problem, minimise
+from streamsvm.batch.ssvm.systems import Cholesky, InverseOfH, InverseOnS, Recomputed, Rows, System
 from streamsvm.core import arguments
 from streamsvm.core.inputs import dense, finite_matrix_of
 from streamsvm.core.kernels import LINEAR_KIND, Kernel, kernel_values, make_kernel
@@ -55,7 +55,7 @@ SOLVERS: dict[str, type[System]] = {
     "strategy-2": InverseOnS,
     "cholesky": Cholesky,
 }
-DEFAULT_SOLVER = "cholesky"  # of "auto", and what finishes "shared"
+DEFAULT_SOLVER = "cholesky"  # of "auto", and after "shared"
 PARAMETERS = ("C", "kernel", "gamma", "degree", "coef0", "reduced", "solver", "tol", "seed")
 
 
@@ -65,13 +65,13 @@ class Prepared(NamedTuple):
     Attributes
     ----------
     problem
-        What is minimised.
+        The problem to minimise.
     basis
-        Basis examples, (m, d); None: the kernel is linear.
+        Basis examples, (m, d); None for a linear kernel.
     classes
-        What the user calls False and True.
+        The user's names of the negative and the positive class.
     n_features
-        Of an example.
+        Number of features of an example.
     """
 
     problem: Problem
@@ -86,19 +86,17 @@ class SmoothSVM:
     Parameters
     ----------
     C
-        Weight of the losses.
+        Weight of the losses; positive.
     kernel, gamma, degree, coef0
-        As for `streamsvm.LASVM`.
+        The kernel, see `streamsvm.core.kernels.make_kernel`.
     reduced
-        How many examples the kernel is expanded in, drawn at random: a share above 0 and up to 1, or a whole number.
-        None: all of them.
+        Size of the basis, drawn at random: a share above 0 and up to 1, or a whole number.  None: all examples.
     solver
-        How a Newton direction is found, see Notes.
+        How Newton directions are found, see Notes.
     tol
-        The length of the gradient at which Newton's method stops, relative to the sum of the examples' shares in that
-        at 0.
+        Stopping tolerance: the length of the gradient, relative to the sum of the examples' gradients at 0; positive.
     seed
-        Of the draw of a reduced kernel.
+        Seed for drawing the basis; a whole number, at least 0.
 
     Attributes
     ----------
@@ -109,29 +107,30 @@ class SmoothSVM:
     basis_
         The basis examples; None for a linear model.
     support_
-        Numbers of the support vectors, those with a loss.
+        Numbers of the support vectors, the examples with a loss.
     n_iter_
-        Newton steps.
-    converged_
-        Whether `tol` was reached.
+        Number of Newton steps.
+    status_
+        Why Newton's method stopped: ``"converged"``; ``"max_iterations"``, after 200 steps; or ``"no_progress"``, if no
+        step decreased the objective, because `tol` is below the rounding.
     n_features_in_
-        Features of an example.
+        Number of features of an example.
 
     Notes
     -----
     ================ =================================================================================================
     solver           Newton's linear system
     ================ =================================================================================================
-    ``"auto"``       ``"cholesky"``; in cross-validation ``"shared"``, unless folds are few
+    ``"auto"``       ``"cholesky"``; in cross-validation ``"shared"``, unless the folds are few
     ``"shared"``     in cross-validation one factor for all folds, see `streamsvm.validation.smooth`; else
                      ``"cholesky"``
-    ``"cholesky"``   over the features or over the support vectors, whatever are fewer, factored for each step
+    ``"cholesky"``   over the features or the support vectors, whichever are fewer, factored for each step
     ``"strategy-1"`` the inverse over the features, updated by the support vectors that come and go
     ``"strategy-2"`` the inverse over the support vectors, updated likewise
     ``"newton"``     over the features, factored for each step
     ================ =================================================================================================
 
-    All of them end at the same minimum.
+    All solvers end at the same minimum.
 
     Examples
     --------
@@ -149,6 +148,7 @@ class SmoothSVM:
         self,
         C: float = 1.0,
         kernel: str = "linear",
+        *,
         gamma: float = 1.0,
         degree: int = 3,
         coef0: float = 0.0,
@@ -172,9 +172,7 @@ class SmoothSVM:
         if self.reduced is None:
             return
         if linear:
-            raise ValueError(
-                f"reduced={self.reduced!r} goes with a kernel; a linear model has weights for its features"
-            )
+            raise ValueError(f"reduced={self.reduced!r} needs a kernel; a linear model must have reduced=None")
         if isinstance(self.reduced, float | np.floating):
             if not 0.0 < self.reduced <= 1.0:
                 raise ValueError(f"reduced={self.reduced!r} must be a share above 0 and up to 1, or a whole number")
@@ -189,16 +187,17 @@ class SmoothSVM:
         Parameters
         ----------
         X
-            Examples as rows: a 2-D array, a SciPy sparse matrix or a frame of numbers.
+            The examples as rows: a 2-D array, a SciPy sparse matrix or a frame of numbers.
         y
-            Labels: bool, -1 and +1, 0 and 1, or any two classes (of which the second in order is the positive one).
+            Labels, (n,): bool, -1 and +1, 0 and 1, or any two classes, of which the second in order is the positive
+            one.
         sample_weight
-            Factor on C for each example.
+            Factor on C for each example, (n,) or one number; at least 0.  Default: 1.
 
         Raises
         ------
         ValueError, TypeError
-            If an argument is out of its range, or all examples are of one class.
+            If an argument is out of its range, or all examples have one class.
         """
         prepared = self.prepare(X, y, sample_weight)
         problem = prepared.problem
@@ -206,7 +205,8 @@ class SmoothSVM:
             minimum = self.minimum(problem, self.system(problem))
         if not minimum.converged:
             warnings.warn(
-                f"Newton's method stopped before tol={self.tol!r}; scale the features, or use a smaller C",
+                f"Newton's method stopped ({minimum.status}) before tol={self.tol!r}; "
+                "scale the features, or use a smaller C",
                 RuntimeWarning,
                 stacklevel=2,
             )
@@ -217,11 +217,13 @@ class SmoothSVM:
         self._check()
         matrix = finite_matrix_of(X)
         n = matrix.shape[0]
-        signs = smo.signs_of(y, n)
+        signs = arguments.signs_of(y, n)
         classes = np.unique(np.asarray(y))
         if len(classes) != 2:
-            raise ValueError(f"y holds {classes.tolist()}; examples of two classes are needed")
-        costs = arguments.boxes_of(float(self.C), arguments.weights_of(sample_weight, n), np.ones(n))
+            raise ValueError(f"y holds {classes.tolist()}; there must be examples of two classes")
+        costs = arguments.boxes_of(
+            float(self.C), arguments.weights_of(sample_weight, n, "sample_weight"), np.ones(n), "sample_weight"
+        )
         kernel = self._kernel
         if kernel.kind == LINEAR_KIND:
             return Prepared(Problem(dense(matrix), signs, costs), None, classes, matrix.shape[1])
@@ -233,16 +235,18 @@ class SmoothSVM:
         return make_kernel(self.kernel, self.gamma, self.degree, self.coef0)
 
     def _drawn(self, n: int) -> np.ndarray:
-        """Numbers of the basis examples."""
+        """Draw the numbers of the basis examples."""
         assert self.reduced is not None
         is_share = isinstance(self.reduced, float | np.floating)
         count = max(1, round(n * self.reduced)) if is_share else int(self.reduced)
         if count > n:
-            raise ValueError(f"reduced={self.reduced!r} of {n} examples; it must be at most {n}, or a share up to 1")
+            raise ValueError(
+                f"reduced={self.reduced!r} exceeds the {n} examples; it must be at most {n}, or a share up to 1"
+            )
         return np.sort(np.random.default_rng(self.seed).choice(n, count, replace=False))
 
     def system(self, problem: Problem) -> System:
-        """What solves for the directions."""
+        """The solver of Newton directions."""
         return SOLVERS.get(self.solver, SOLVERS[DEFAULT_SOLVER])(Rows(problem.D))
 
     def minimum(self, problem: Problem, system: System) -> Minimum:
@@ -254,7 +258,7 @@ class SmoothSVM:
         self.intercept_, self.coef_ = float(minimum.u[0]), minimum.u[1:]
         self.classes_, self.basis_, self.n_features_in_ = prepared.classes, prepared.basis, prepared.n_features
         self.support_, self.n_iter_ = np.flatnonzero(minimum.support), minimum.steps
-        self.converged_ = minimum.converged
+        self.status_ = minimum.status
         return self
 
     # ----------------------------------------------------------------------------------------------------- prediction
@@ -262,10 +266,10 @@ class SmoothSVM:
     def decision_function(self, X: Any) -> np.ndarray:
         """f(x) of each example, (n,); positive for the second class."""
         if not hasattr(self, "coef_"):
-            raise RuntimeError("this SmoothSVM has learned nothing yet; call fit() first")
+            raise RuntimeError("this SmoothSVM is not fitted; call fit() first")
         matrix = finite_matrix_of(X)
         if matrix.shape[1] != self.n_features_in_:
-            raise ValueError(f"X has {matrix.shape[1]} features; the model has learned from {self.n_features_in_}")
+            raise ValueError(f"X has {matrix.shape[1]} features; the model was fitted on {self.n_features_in_}")
         features = matrix if self.basis_ is None else kernel_matrix(self._kernel, matrix, self.basis_)
         return np.asarray(features @ self.coef_) + self.intercept_
 
@@ -275,20 +279,20 @@ class SmoothSVM:
         return np.asarray(self.classes_[positive.astype(int)])
 
     def score(self, X: Any, y: Any) -> float:
-        """The share of right predictions."""
+        """The share of correct predictions."""
         return float(np.mean(self.predict(X) == np.asarray(y)))
 
     # ---------------------------------------------------------------------------------------- as scikit-learn wants it
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """The parameters by name; `deep` is scikit-learn's, and changes nothing."""
+        """The parameters by name; `deep` is there for scikit-learn and changes nothing."""
         return {name: getattr(self, name) for name in PARAMETERS}
 
     def set_params(self, **parameters: Any) -> "SmoothSVM":
-        """Change some of the parameters; `fit` uses them."""
+        """Change some of the parameters, for the next `fit`."""
         unknown = set(parameters) - set(PARAMETERS)
         if unknown:
-            raise ValueError(f"{', '.join(sorted(unknown))} is no parameter; there are {', '.join(PARAMETERS)}")
+            raise ValueError(f"unknown parameters {', '.join(sorted(unknown))}; SmoothSVM has {', '.join(PARAMETERS)}")
         for name, value in parameters.items():
             setattr(self, name, value)
         self._check()

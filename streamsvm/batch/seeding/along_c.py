@@ -1,0 +1,89 @@
+"""Seeds along C: all boxes grow or shrink.
+
+Deviations from the source: scaling moves the bounded coefficients only, since scaling all destroys a solution that is
+still optimal.  A pair (u, v) moves by (g_u - g_v) / q, and only if g_u > g_v: the source's objective changes are not
+those of a pair step.
+"""
+
+import numpy as np
+
+from streamsvm.batch.seeding.repair import repair
+from streamsvm.batch.seeding.start import Start, better, moved, settled_start, staying, view_of
+from streamsvm.batch.solution import Solution
+from streamsvm.batch.steps import subtract_rows
+
+
+def optimal_for_larger_boxes(previous: Solution) -> bool:
+    """Whether the solution holds for every larger C as well, because no support vector is at its bound."""
+    at_bound = (previous.dual_coef == previous.lo) | (previous.dual_coef == previous.hi)
+    return not bool((at_bound & (previous.dual_coef != 0.0)).any())
+
+
+def direct(previous: Solution, lo: np.ndarray, hi: np.ndarray) -> Start:
+    """The same coefficients, cut to the boxes if these have shrunk."""
+    rows_before = previous.store.rows_computed
+    alpha = repair(previous.dual_coef, [staying(previous, lo, hi)], lo, hi)
+    return moved(previous, alpha, "direct", rows_before)
+
+
+def scaled(previous: Solution, lo: np.ndarray, hi: np.ndarray) -> Start:
+    """Coefficients at their bounds go to the new bounds; the free ones make up for it."""
+    rows_before, alpha = previous.store.rows_computed, previous.dual_coef.copy()
+    bounded = (alpha != 0.0) & ~previous.free
+    alpha[bounded] = np.where(alpha > 0.0, hi, lo)[bounded]
+    alpha = repair(alpha, [staying(previous, lo, hi)], lo, hi)
+    return moved(previous, alpha, "scaled", rows_before)
+
+
+def _bounded(previous: Solution, lo: np.ndarray, hi: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Support vectors at their bounds that have room now, positive and negative, the most violating first."""
+    alpha, g = previous.dual_coef, previous.g
+    bounded = (alpha != 0.0) & ~previous.free
+    positive = np.flatnonzero(bounded & (alpha > 0.0) & (hi > alpha))
+    negative = np.flatnonzero(bounded & (alpha < 0.0) & (lo < alpha))
+    return positive[np.argsort(-g[positive], kind="stable")], negative[np.argsort(g[negative], kind="stable")]
+
+
+def pairwise(previous: Solution, lo: np.ndarray, hi: np.ndarray) -> Start:
+    """Single: one exact step for each pair of the most violating bounded examples, down both lists once."""
+    rows_before, store = previous.store.rows_computed, previous.store
+    start = direct(previous, lo, hi)
+    alpha, g, diagonal = start.alpha, start.g, store.diagonal
+    positive, negative = _bounded(previous, lo, hi)
+    for u, v in zip(positive, negative, strict=False):
+        w = g[u] - g[v]
+        if not w > 0.0:
+            break
+        row = store.rows(np.array([u]))[0]
+        q = max(diagonal[u] + diagonal[v] - 2.0 * row[v], 1e-12)
+        step = min(w / q, hi[u] - alpha[u], alpha[v] - lo[v])
+        alpha[u] += step
+        alpha[v] -= step
+        subtract_rows(store.data, view_of(store, g), np.array([u, v]), np.array([step, -step]))
+    return settled_start(previous, alpha, g, lo, hi, "pairwise", 0, rows_before)
+
+
+def averaged(previous: Solution, lo: np.ndarray, hi: np.ndarray) -> Start:
+    """Multiple: one exact step that moves all bounded positive examples alike, and all negative ones."""
+    rows_before, store = previous.store.rows_computed, previous.store
+    start = direct(previous, lo, hi)
+    alpha, g = start.alpha, start.g
+    positive, negative = _bounded(previous, lo, hi)
+    if len(positive) and len(negative):
+        moving = np.concatenate([positive, negative])
+        d = np.repeat([1.0 / len(positive), -1.0 / len(negative)], [len(positive), len(negative)])
+        K_d = np.zeros(len(g))
+        store.fill(moving)
+        subtract_rows(store.data, view_of(store, K_d), moving, -d)
+        ascent, curvature = float(g[moving] @ d), max(float(K_d[moving] @ d), 1e-300)
+        room = np.where(d > 0.0, hi[moving] - alpha[moving], alpha[moving] - lo[moving]) / np.abs(d)
+        step = max(0.0, min(ascent / curvature, float(room.min())))
+        alpha[moving] += step * d
+        g -= step * K_d
+    return settled_start(previous, alpha, g, lo, hi, "averaged", 0, rows_before)
+
+
+def best_reuse(previous: Solution, lo: np.ndarray, hi: np.ndarray) -> Start:
+    """Direct or scaled, whichever has the larger dual objective."""
+    rows_before = previous.store.rows_computed
+    return better(previous, [f(previous, lo, hi) for f in (direct, scaled)], rows_before)

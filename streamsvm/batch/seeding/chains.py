@@ -1,0 +1,75 @@
+"""Seeds from the solution of the fold before: REUSE, SIR and MIR.
+
+Deviations from the source:
+
+- SIR loops over the support vectors of R only, since an example with alpha = 0 would waste a partner.  It looks for the
+  largest kernel value from -inf on, not from 0: values underflow, and may be negative.
+- MIR as printed asks every example of the old training set to move to the margin, non-support vectors as well, and has
+  no equation for those of T.  Here the equations are those of M, which is to stay where it is, and of the entering
+  examples that violate their conditions, which alone are moved.
+"""
+
+import numpy as np
+from scipy.linalg import lapack
+
+from streamsvm.batch.seeding.repair import repair
+from streamsvm.batch.seeding.start import Start, moved, staying, with_mass
+from streamsvm.batch.solution import Solution
+
+
+def _violating(previous: Solution, entering: np.ndarray) -> np.ndarray:
+    """The entering examples whose alpha = 0 violates their conditions."""
+    entering = np.asarray(entering, np.int64)
+    return entering[previous.y[entering] * (previous.g[entering] - previous.bias) > 0.0]
+
+
+def reuse(previous: Solution, leaving, entering, lo: np.ndarray, hi: np.ndarray) -> Start:
+    """REUSE: only the repair, on the entering examples first, then on the free ones, then on all."""
+    rows_before = previous.store.rows_computed
+    groups = [np.asarray(entering, np.int64), staying(previous, lo, hi)]
+    return moved(previous, repair(previous.dual_coef, groups, lo, hi), "reuse", rows_before)
+
+
+def sir(previous: Solution, leaving, entering, lo: np.ndarray, hi: np.ndarray) -> Start:
+    """SIR: each leaving support vector hands its coefficient to the most similar entering example of its label."""
+    rows_before = previous.store.rows_computed
+    alpha, y = previous.dual_coef.copy(), previous.y
+    entering = np.asarray(entering, np.int64)
+    unused = np.ones(len(entering), bool)
+    R = with_mass(previous, leaving)
+    for r, row in zip(R, previous.store.rows(R)[:, entering], strict=True):
+        partners = unused & (y[entering] == y[r])
+        if not unused.any():
+            break
+        if not partners.any():
+            partners = unused
+        q = int(np.argmax(np.where(partners, row, -np.inf)))
+        unused[q] = False
+        alpha[entering[q]] = y[entering[q]] * abs(previous.dual_coef[r])
+    alpha = repair(alpha, [entering, staying(previous, lo, hi)], lo, hi)
+    return moved(previous, alpha, "sir", rows_before)
+
+
+def mir(previous: Solution, leaving, entering, lo: np.ndarray, hi: np.ndarray) -> Start:
+    """MIR, corrected: entering coefficients that leave f of M where it is and move the violating ones to the margin.
+
+    Least squares in alpha_V for the violating V among T, with rows = M and V, Delta f = 0 for M and g - mu for V:
+
+        || K_rows,V alpha_V - (Delta f + K_rows,R alpha_R) ||^2 + (1'alpha_V - 1'alpha_R)^2
+    """
+    rows_before, store = previous.store.rows_computed, previous.store
+    alpha = previous.dual_coef.copy()
+    R, V = with_mass(previous, leaving), _violating(previous, entering)
+    M = staying(previous, lo, hi)
+    if len(V):
+        places = np.concatenate([M, V])
+        wanted = np.concatenate([np.zeros(len(M)), previous.g[V] - previous.bias])
+        wanted += previous.dual_coef[R] @ store.rows(R)[:, places]
+        A = np.vstack([store.rows(V)[:, places].T, np.ones(len(V))])
+        normal, b = A.T @ A, A.T @ np.append(wanted, previous.dual_coef[R].sum())
+        normal[np.diag_indices(len(V))] += 1e-10 * np.trace(normal) / len(V)
+        _, x, failed = lapack.dposv(normal, b)
+        if not failed and np.isfinite(x).all():
+            alpha[V] = x
+    alpha = repair(alpha, [np.asarray(entering, np.int64), M], lo, hi)
+    return moved(previous, alpha, "mir", rows_before)

@@ -1,0 +1,97 @@
+"""The choice of a seed: which one solves the folds soonest, by a model of the costs."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from streamsvm.batch.solution import Solution
+
+# Measured.
+SECONDS_PER_PRODUCT = 0.25e-9  # of a path's matrices with vectors
+SECONDS_PER_STEP, SECONDS_PER_ELEMENT = 0.7e-6, 3e-9  # of a pair step, and per active example
+SECONDS_PER_SYSTEM = 8e-12  # of a Newton step, per m^3
+ACTIVE = 1.5  # examples for each support vector
+SECONDS_PER_COLD, SECONDS_PER_PATH, SECONDS_PER_BEST = 1e-4, 1e-4, 3e-4  # for any size
+FORCED_STEP, SHARED = 4e-9, 0.4e-9  # of GREEDY and AVG, per leaving and per free support vector and per example
+WORTH = 0.8  # a seed must cost less than this share of a cold start
+WORTHLESS = 4  # folds; up to so many, a seed saves nothing
+FOLDS = (2.0, 5.0, 10.0, 100.0, 1000.0)
+SHARES = (0.9, 0.9, 0.75, 0.4, 0.2)  # of the steps that a seed leaves to do
+EVENTS_OF_FREE, EVENTS_OF_BOUNDED = 1.4, 10.0  # per leaving free one, and per root of the leaving bounded ones
+
+
+class Choice(NamedTuple):
+    """The seed that `choose` picked, and why.
+
+    Attributes
+    ----------
+    seed
+        "cold", "path" or "best".
+    cold_seconds, path_seconds, best_seconds
+        Expected cost of a fold from 0, with the path and with BEST, within a factor of two.  The folds share the cost
+        of the full solution if it is yet to be computed.
+    max_events
+        Twice the expected number of events of the path, for `exact.path`.
+    reason
+        The reason in words.
+    """
+
+    seed: str
+    cold_seconds: float
+    path_seconds: float
+    best_seconds: float
+    max_events: int
+    reason: str
+
+
+def effective_folds(n: int, folds: Sequence[np.ndarray]) -> float:
+    """The number of folds of this size that would cover all examples; it decides what a seed is worth."""
+    return n / max(1.0, sum(len(fold) for fold in folds) / max(1, len(folds)))
+
+
+def events_of(r_free: float, r_bounded: float) -> float:
+    """The expected number of events of a path on which so many free and bounded support vectors leave."""
+    return EVENTS_OF_FREE * r_free + EVENTS_OF_BOUNDED * float(np.sqrt(r_bounded))
+
+
+def choose(known: Solution, folds: Sequence[np.ndarray]) -> Choice:
+    """Choose the seed from the full solution that solves the folds soonest, or none.
+
+    A path of E events costs 0.25 ns E (2 m^2 + 2 n m), and each fold its share of the inverse, m^3; it has about 1.4
+    events for each free support vector that leaves, and ten for the root of the number of bounded ones.  A seeded
+    training costs a share s of a cold one; s falls from 0.9 for 5 folds to 0.2 for single examples.  A seed must save
+    a fifth of the expected cost, so that errors of these rules cost nothing.
+
+    Parameters
+    ----------
+    known
+        The full solution, or that of one fold if the full one is yet to be computed.
+    folds
+        Numbers of the examples that each fold leaves out.
+    """
+    n, m, k = len(known.dual_coef), int(np.count_nonzero(known.free)), max(1, len(folds))
+    trained = int(np.count_nonzero(known.lo < known.hi))
+    support = int(np.count_nonzero(known.dual_coef))
+    effective = effective_folds(n, folds)
+    r = support / max(1, trained) * n / effective
+    r_free = m / max(1, support) * r
+    events = events_of(r_free, r - r_free)
+    active = min(float(n), ACTIVE * support)
+    newton = known.newton_steps * (SECONDS_PER_SYSTEM * m**3 + SECONDS_PER_ELEMENT * (m * m + m * active))
+    steps = known.iterations * (SECONDS_PER_STEP + SECONDS_PER_ELEMENT * active) + newton
+    share = float(np.interp(np.log(effective), np.log(FOLDS), SHARES))
+    full = share * steps / k if trained < n else 0.0
+    cold = SECONDS_PER_COLD + steps
+    path = full + SECONDS_PER_PATH + SECONDS_PER_PRODUCT * (events * (2.0 * m * m + 2.0 * n * m) + m**3 / k)
+    best = full + SECONDS_PER_BEST + n * (FORCED_STEP * r + SHARED * m) + share * steps
+    costs = f"seconds a fold: cold {cold:.2g}, path {path:.2g}, best {best:.2g} (n={n}, free={m}, leaving={r:.3g})"
+    if effective <= WORTHLESS + 0.5:
+        seed, why = "cold", f"with {effective:.0f} folds a seed saves less than the full solution costs"
+    elif path < min(WORTH * cold, best) and m + 2 <= known.store.capacity:
+        seed, why = "path", "the exact path is the cheapest start"
+    elif best < WORTH * cold:
+        seed, why = "best", "a seed saves more steps than it costs, and a path costs more"
+    else:
+        seed, why = "cold", "steps from 0 cost hardly more than a seed"
+    return Choice(seed, cold, path, best, int(2 * events) + 50, f"{why}; {costs}")

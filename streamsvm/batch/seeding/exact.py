@@ -1,0 +1,136 @@
+"""ATO to its end: the exact path from one solution to the next, see `batch.path`.
+
+Deviation: the source takes one step of the path and a repair, which is no better than a cold start.  Here the path is
+followed to its end; BEST takes over where that is not possible.
+"""
+
+import numpy as np
+
+from streamsvm.batch import path as exact
+from streamsvm.batch.rows import ROWS_FOR_PRODUCT
+from streamsvm.batch.seeding.full import best
+from streamsvm.batch.seeding.start import Start, settled_start, view_of
+from streamsvm.batch.solution import Solution
+from streamsvm.batch.steps import kernel_among
+from streamsvm.core._jit import compiled
+from streamsvm.core.expansion import FORBIDDEN
+
+ROOM = 80  # for examples that become free on the path of a few leaving ones
+
+
+def inverse_of(previous: Solution) -> exact.Inverse | None:
+    """The common beginning of all paths from this solution; None if the free set is too large or singular."""
+    store, members = previous.store, np.flatnonzero(previous.free)
+    if len(members) + 2 > store.capacity:
+        return None
+    store.fill(members)
+    K_M = np.empty((len(members), len(members)))
+    kernel_among(store.data, view_of(store, previous.g), members, K_M)
+    jitter = exact.JITTER / max(float((previous.hi - previous.lo).max(initial=0.0)), 1e-300)
+    P = exact.bordered_inverse(K_M, jitter)
+    if P is None:
+        return None
+    room = len(members) + ROOM
+    return exact.Inverse(P, members, jitter, *_tolerances(previous), np.empty((room, room)))
+
+
+def path(
+    previous: Solution,
+    leaving,
+    entering,
+    lo: np.ndarray,
+    hi: np.ndarray,
+    inverse: exact.Inverse | None = None,
+    max_events: int | None = None,
+) -> Start:
+    """ATO: follow the exact path to the next solution, which leaves no step to do; BEST if that fails.
+
+    Parameters
+    ----------
+    previous
+        The solution to start from.
+    leaving, entering
+        Numbers of the examples that leave and enter the training set.
+    lo, hi
+        Boxes of the next problem, (n,).
+    inverse
+        The result of `inverse_of(previous)`, if several paths begin there.  Default: computed.
+    max_events
+        Limit on the events of the path.  None: 4 r + 50, if r examples are driven.
+    """
+    rows_before = previous.store.rows_computed
+    inverse = inverse_of(previous) if inverse is None else inverse
+    events = 0
+    if inverse is not None:
+        outcome, events, alpha, g = _followed(previous, inverse, entering, lo, hi, max_events)
+        if outcome == exact.COMPLETE and np.isfinite(g).all():
+            return settled_start(previous, alpha, g, lo, hi, "path", events, rows_before)
+    start = best(previous, leaving, entering, lo, hi)
+    return start._replace(events=events, rows_computed=previous.store.rows_computed - rows_before)
+
+
+def _followed(previous, inverse: exact.Inverse, entering, lo, hi, max_events: int | None):
+    """The path's outcome, its number of events, and alpha and g at its end."""
+    store, alpha, g, mu = previous.store, previous.dual_coef.copy(), previous.g.copy(), previous.bias
+    target = np.clip(alpha, lo, hi)
+    entering = np.asarray(entering, np.int64)
+    y_T = previous.y[entering]
+    V = entering[y_T * (g[entering] - mu) > np.where(y_T > 0.0, inverse.above, inverse.below)]
+    driven = np.concatenate([np.flatnonzero(target != alpha), V])
+    if len(driven) == 0:
+        return exact.COMPLETE, 0, alpha, g
+    place = np.where(alpha >= hi, exact.AT_UPPER, np.where(alpha <= lo, exact.AT_LOWER, exact.FREE))
+    place[lo >= hi] = exact.OUT
+    place[driven] = exact.OUT
+    place[V] = exact.DRIVEN
+    target[V] = np.where(previous.y[V] > 0.0, hi[V], lo[V])
+    limit = 4 * len(driven) + 50 if max_events is None else max_events
+    m = len(inverse.members)
+    P, members = inverse.copy(min(m + limit, len(alpha)) + 2)
+    if len(driven) >= ROWS_FOR_PRODUCT:
+        store.fill(driven)
+    outcome, events = exact.follow(
+        store.data,
+        True,
+        alpha,
+        g,
+        lo,
+        hi,
+        place.astype(np.int8),
+        driven,
+        target[driven],
+        P,
+        members,
+        m,
+        mu,
+        inverse.above,
+        inverse.below,
+        inverse.jitter,
+        limit,
+    )
+    return outcome, events, alpha, g
+
+
+def _tolerances(previous: Solution) -> tuple[float, float]:
+    """The largest distances of a gradient above the bias that may rise, and of one below it that may fall."""
+    top, bottom, bias, free = survey(previous.dual_coef, previous.g, previous.lo, previous.hi)
+    return (max(0.0, top - bias), max(0.0, bias - bottom)) if free else (0.0, 0.0)
+
+
+@compiled
+def survey(alpha, g, lo, hi):
+    """The largest gradient that may rise, the smallest that may fall, the bias, and the number of free examples."""
+    top, bottom, total, free = -FORBIDDEN, FORBIDDEN, 0.0, 0
+    for i in range(g.shape[0]):
+        if alpha[i] < hi[i]:
+            top = max(top, g[i])
+        if alpha[i] > lo[i]:
+            bottom = min(bottom, g[i])
+        if lo[i] < alpha[i] < hi[i]:
+            total += g[i]
+            free += 1
+    if free > 0:
+        return top, bottom, total / free, free
+    if top == -FORBIDDEN or bottom == FORBIDDEN:
+        return top, bottom, top if top != -FORBIDDEN else bottom if bottom != FORBIDDEN else 0.0, free
+    return top, bottom, 0.5 * (top + bottom), free

@@ -1,0 +1,35 @@
+"""Seeds from the solution over all examples: AVG, TOP, and BEST, the better of AVG and GREEDY."""
+
+import numpy as np
+
+from streamsvm.batch.seeding.greedy import greedy
+from streamsvm.batch.seeding.repair import repair
+from streamsvm.batch.seeding.start import Start, better, moved, staying, with_mass
+from streamsvm.batch.solution import Solution
+
+
+def avg(previous: Solution, leaving, entering, lo: np.ndarray, hi: np.ndarray) -> Start:
+    """AVG: the free examples share the leaving coefficients equally, as far as each has room."""
+    rows_before = previous.store.rows_computed
+    alpha = repair(previous.dual_coef, [staying(previous, lo, hi)], lo, hi)
+    return moved(previous, alpha, "avg", rows_before)
+
+
+def top(previous: Solution, leaving, entering, lo: np.ndarray, hi: np.ndarray) -> Start:
+    """TOP: each leaving coefficient goes to the most similar free examples, one after the other."""
+    rows_before = previous.store.rows_computed
+    alpha = previous.dual_coef.copy()
+    R, M = with_mass(previous, leaving), staying(previous, lo, hi)
+    for r, row in zip(R, previous.store.rows(R)[:, M], strict=True):
+        order = M[np.argsort(-row, kind="stable")]
+        rises = alpha[r] > 0.0
+        room = hi[order] - alpha[order] if rises else alpha[order] - lo[order]
+        taken = np.clip(abs(alpha[r]) - (np.cumsum(room) - room), 0.0, room)
+        alpha[order] += taken if rises else -taken
+    return moved(previous, repair(alpha, [M], lo, hi), "top", rows_before)
+
+
+def best(previous: Solution, leaving, entering, lo: np.ndarray, hi: np.ndarray) -> Start:
+    """BEST: AVG or GREEDY, whichever has the larger dual objective."""
+    rows_before = previous.store.rows_computed
+    return better(previous, [f(previous, leaving, entering, lo, hi) for f in (avg, greedy)], rows_before)

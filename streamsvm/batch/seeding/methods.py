@@ -1,0 +1,64 @@
+"""The tables of all seeds, and the training from one."""
+
+from collections.abc import Callable
+
+import numpy as np
+
+from streamsvm.batch import smo
+from streamsvm.batch.options import DEFAULTS, SolverOptions
+from streamsvm.batch.seeding.along_c import averaged, best_reuse, direct, pairwise, scaled
+from streamsvm.batch.seeding.chains import mir, reuse, sir
+from streamsvm.batch.seeding.exact import path, survey
+from streamsvm.batch.seeding.full import avg, best, top
+from streamsvm.batch.seeding.greedy import greedy
+from streamsvm.batch.seeding.start import Start
+from streamsvm.batch.solution import CONVERGED, Solution
+
+Seed = Callable[[Solution, np.ndarray, np.ndarray, np.ndarray, np.ndarray], Start]
+CSeed = Callable[[Solution, np.ndarray, np.ndarray], Start]
+
+# From a solution, the numbers of the leaving and of the entering examples, and the next boxes.
+SEEDS: dict[str, Seed] = {
+    "reuse": reuse,
+    "sir": sir,
+    "mir": mir,
+    "ato": path,
+    "avg": avg,
+    "top": top,
+    "greedy": greedy,
+    "best": best,
+    "path": path,
+}
+
+# From a solution for another C, and the next boxes.
+C_SEEDS: dict[str, CSeed] = {
+    "direct": direct,
+    "scaled": scaled,
+    "pairwise": pairwise,
+    "averaged": averaged,
+    "best": best_reuse,
+}
+
+
+def solve_from(
+    previous: Solution, start: Start, lo: np.ndarray, hi: np.ndarray, options: SolverOptions = DEFAULTS
+) -> Solution:
+    """Train from a start; one that is optimal already costs one pass over its gradient."""
+    top, bottom, bias, _ = survey(start.alpha, start.g, lo, hi)
+    if top - bottom > options.tol:
+        return smo.train(previous.store, previous.y, lo, hi, start.alpha, start.g, options)
+    return Solution(
+        store=previous.store,
+        y=previous.y,
+        lo=lo,
+        hi=hi,
+        dual_coef=start.alpha,
+        g=start.g,
+        bias=bias,
+        violation=max(0.0, top - bottom),
+        status=CONVERGED,
+        iterations=0,
+        planned=0,
+        newton_steps=0,
+        rows_computed=0,
+    )

@@ -1,0 +1,107 @@
+"""`Solution`: what the batch solver returns."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from streamsvm.batch.rows import RowStore
+
+CONVERGED, MAX_ITERATIONS, NO_PROGRESS = "converged", "max_iterations", "no_progress"
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Solution:
+    """A solved problem; every array has one value for each example, held out or not.
+
+    Attributes
+    ----------
+    store
+        The examples and their kernel rows.
+    y
+        Labels, -1.0 and +1.0, (n,).
+    lo, hi
+        Box of each coefficient, (n,); both are 0 for a held-out example.
+    dual_coef
+        Coefficients with their labels' signs, (n,).
+    g
+        Gradient y - K dual_coef, (n,).
+    bias
+        The constant b of f(x) = sum_i dual_coef_i k(x_i, x) + b.
+    violation
+        The largest violation of the optimality conditions by a pair; at most `tol` if the solver converged.
+    status
+        Why the solver stopped, see Notes.
+    iterations
+        Number of pair steps.
+    planned
+        Number of pair steps that were planned ahead.
+    newton_steps
+        Number of linear systems solved on the free set.
+    rows_computed
+        Number of kernel rows that this training added to the store.
+
+    Notes
+    -----
+    ==================== ============================================================================================
+    status               the solver stopped because
+    ==================== ============================================================================================
+    ``"converged"``      no pair violates the optimality conditions by more than `tol`
+    ``"max_iterations"`` it had taken `max_iterations` pair steps
+    ``"no_progress"``    the best step was too small to change a coefficient in float64: `tol` is below the rounding
+    ==================== ============================================================================================
+    """
+
+    store: RowStore
+    y: np.ndarray
+    lo: np.ndarray
+    hi: np.ndarray
+    dual_coef: np.ndarray
+    g: np.ndarray
+    bias: float
+    violation: float
+    status: str
+    iterations: int
+    planned: int
+    newton_steps: int
+    rows_computed: int
+
+    @property
+    def converged(self) -> bool:
+        """Whether the solver reached its tolerance."""
+        return self.status == CONVERGED
+
+    @property
+    def kernel_evaluations(self) -> int:
+        """Number of kernel values computed in this training."""
+        return self.rows_computed * len(self.y)
+
+    @property
+    def objective(self) -> float:
+        """The dual objective, dual_coef'(y + g) / 2."""
+        return 0.5 * float(self.dual_coef @ (self.y + self.g))
+
+    @property
+    def decision_values(self) -> np.ndarray:
+        """f(x_i) of every example; the model has not seen the held-out ones."""
+        return self.y - self.g + self.bias
+
+    @property
+    def free(self) -> np.ndarray:
+        """Which coefficients are inside their boxes, (n,) bool."""
+        return (self.lo < self.dual_coef) & (self.dual_coef < self.hi)
+
+    @property
+    def support(self) -> np.ndarray:
+        """Numbers of the support vectors."""
+        return np.flatnonzero(self.dual_coef)
+
+    def decision_function(self, X: Any) -> np.ndarray:
+        """f(x) of new examples, (len(X),)."""
+        return self.store.expand(X, self.dual_coef) + self.bias
+
+    def __repr__(self) -> str:
+        return (
+            f"Solution({self.status}: {len(self.y)} examples, {len(self.support)} support vectors, "
+            f"objective={self.objective:.6g}, violation={self.violation:.2g}, iterations={self.iterations})"
+        )
