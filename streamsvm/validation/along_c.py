@@ -15,9 +15,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from streamsvm.batch import RowStore
+from streamsvm.batch import RowStore, Solution
 from streamsvm.batch import seeding as seeds
-from streamsvm.batch.solution import Solution
 from streamsvm.validation.folds import Folds
 from streamsvm.validation.problem import NO_EXAMPLES, Problem, Setting
 from streamsvm.validation.results import Fold
@@ -112,7 +111,7 @@ def _along(task: Task, store: RowStore, out: np.ndarray) -> Iterator[tuple[Probl
         begin, rows = time.perf_counter(), store.rows_computed
         problem = task.examples.problem(store, C)
         start, solution = _next(problem, solution, out, task.warm_start)
-        cost = outcome_of(problem, solution, NO_EXAMPLES, start, store.rows_computed - rows)
+        cost = outcome_of(solution, NO_EXAMPLES, start, store.rows_computed - rows)
         yield problem, solution, cost._replace(seconds=time.perf_counter() - begin)
 
 

@@ -127,7 +127,9 @@ def cross_validate(
         smooth.require_only_auto(n_jobs, options, seeding=seeding, values=values)
         positive = signs_of(y, len(np.asarray(y)))[0] > 0.0
         splits = splits_of(folds, positive, k, seed)
-        warn_of_one_class(splits, positive, arguments.weights_of(sample_weight, len(positive)) > 0.0, stacklevel=2)
+        warn_of_one_class(
+            splits, positive, arguments.weights_of(sample_weight, len(positive), "sample_weight") > 0.0, stacklevel=2
+        )
         result = smooth.validated(model, X, y, splits, sample_weight, progress)
     else:
         begin = time.perf_counter()

@@ -6,8 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from streamsvm.batch import SmoothSVM
-from streamsvm.batch.solution import Solution
+from streamsvm.batch import SmoothSVM, Solution
 from streamsvm.validation.results import DIGITS, Result, frame
 
 NO_SCORE = (

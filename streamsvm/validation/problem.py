@@ -10,9 +10,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from streamsvm.batch import RowStore, SolverOptions, smo
+from streamsvm.batch import RowStore, Solution, SolverOptions, smo
 from streamsvm.batch.options import DEFAULTS
-from streamsvm.batch.solution import Solution
 from streamsvm.core import arguments
 from streamsvm.core.kernels import make_kernel
 
@@ -143,7 +142,7 @@ def labelled(X: Any, y: Any, sample_weight: Any, setting: Setting) -> tuple[Prob
     """The problem over these examples, and the caller's names of its two classes."""
     store = setting.store(X)
     signs, classes = signs_of(y, len(store))
-    return setting.problem(store, signs, arguments.weights_of(sample_weight, len(store))), classes
+    return setting.problem(store, signs, arguments.weights_of(sample_weight, len(store), "sample_weight")), classes
 
 
 def signs_of(y: Any, n: int) -> tuple[np.ndarray, np.ndarray]:

@@ -9,9 +9,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from streamsvm.batch import RowStore, SmoothSVM, SolverOptions
+from streamsvm.batch import RowStore, SmoothSVM, Solution, SolverOptions
 from streamsvm.batch import seeding as seeds
-from streamsvm.batch.solution import Solution
 from streamsvm.core import arguments
 from streamsvm.validation import smooth
 from streamsvm.validation.along_c import OTHER_NAMES, WARM_STARTS, Examples, Task, Training, trainings
@@ -185,7 +184,7 @@ def _of_smooth(model: SmoothSVM, grid: _Grid) -> _Found:
     """Every cell by itself: smooth SVMs share no kernel values."""
     _require_gammas(model.kernel, grid.gammas)
     positive = signs_of(grid.y, len(np.asarray(grid.y)))[0] > 0.0
-    splits = grid.splits(positive, arguments.weights_of(grid.sample_weight, len(positive)) > 0.0)
+    splits = grid.splits(positive, arguments.weights_of(grid.sample_weight, len(positive), "sample_weight") > 0.0)
 
     def of(C: float, gamma: float) -> SmoothSVM:
         return copy.copy(model).set_params(C=C, gamma=gamma)
@@ -217,7 +216,9 @@ def _of_learner(setting: Setting, grid: _Grid, warm_start: str, seeding: str, n_
     positive = problem.y > 0.0
     splits = grid.splits(positive, problem.hi > problem.lo)
     seeding = _chosen_seeding(seeding, splits)
-    examples = Examples(setting, grid.X, problem.y, arguments.weights_of(grid.sample_weight, len(positive)))
+    examples = Examples(
+        setting, grid.X, problem.y, arguments.weights_of(grid.sample_weight, len(positive), "sample_weight")
+    )
 
     jobs = workers(n_jobs)
     parts = in_parts(len(splits), -(-jobs // len(grid.gammas)) if seeding == "none" else 1)

@@ -15,7 +15,7 @@ The solvers are those of `SmoothSVM`, started from the model of all examples, an
 ================ =================================================================================================
 solver           a fold
 ================ =================================================================================================
-``"shared"``     Newton points of rank r from one factor, see `streamsvm.batch.ssvm_removal`.  They are checked, and
+``"shared"``     Newton points of rank r from one factor, see `streamsvm.batch.ssvm.removal`.  They are checked, and
                  finished by ``"cholesky"`` if need be
 ``"auto"``       ``"shared"``, or ``"cholesky"`` with four folds or fewer
 ================ =================================================================================================

@@ -23,9 +23,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from streamsvm.batch import Solution
 from streamsvm.batch import seeding as seeds
 from streamsvm.batch.path import Inverse
-from streamsvm.batch.solution import Solution
 from streamsvm.core.kernels import LINEAR_KIND, POLYNOMIAL_KIND, RBF_KIND, Kernel
 from streamsvm.validation.folds import Folds
 from streamsvm.validation.problem import NO_EXAMPLES, Problem
@@ -106,7 +106,7 @@ def _first_split(problem: Problem, folds: Folds) -> tuple[Solution, Fold]:
     """The first split, solved from 0: it shows whether a seed will pay, and has to be solved anyway."""
     begin = time.perf_counter()
     solution = problem.solve(folds.left_out[0])
-    outcome = outcome_of(problem, solution, folds.tests[0], "cold", solution.rows_computed)
+    outcome = outcome_of(solution, folds.tests[0], "cold", solution.rows_computed)
     return solution, outcome._replace(seconds=time.perf_counter() - begin)
 
 
@@ -119,7 +119,7 @@ def full_of(problem: Problem, known: Solution | None = None) -> tuple[Solution, 
         entering = np.flatnonzero((known.lo == known.hi) & (problem.lo < problem.hi))
         reused = seeds.chains.reuse(known, NO_EXAMPLES, entering, problem.lo, problem.hi)
         start, full = "reuse", seeds.solve_from(known, reused, problem.lo, problem.hi, problem.options)
-    cost = outcome_of(problem, full, NO_EXAMPLES, start, problem.store.rows_computed - rows)
+    cost = outcome_of(full, NO_EXAMPLES, start, problem.store.rows_computed - rows)
     return full, cost._replace(seconds=time.perf_counter() - begin)
 
 
@@ -136,7 +136,7 @@ def run(plan: Plan, splits: range) -> Iterator[Fold]:
         if outcome is None:
             start, events, previous = _trained(plan, out, previous)
             rows = plan.problem.store.rows_computed - before
-            outcome = outcome_of(plan.problem, previous, test, start, rows)._replace(events=events)
+            outcome = outcome_of(previous, test, start, rows)._replace(events=events)
         yield outcome._replace(seconds=time.perf_counter() - begin)
 
 
@@ -161,7 +161,7 @@ def _seeded(plan: Plan, source: Solution, lo: np.ndarray, hi: np.ndarray) -> see
     return seeds.SEEDS[plan.seeding](source, leaving, entering, lo, hi)
 
 
-def outcome_of(problem: Problem, solution: Solution, test: np.ndarray, start: str, rows: int) -> Fold:
+def outcome_of(solution: Solution, test: np.ndarray, start: str, rows: int) -> Fold:
     """The outcome of a split that was trained."""
     f = solution.decision_values[test]
     return Fold(
@@ -188,7 +188,7 @@ def _without_training(plan: Plan, test: np.ndarray, out: np.ndarray) -> Fold | N
         return None
     if full.free.any() and not full.dual_coef[out].any():
         f = full.y[test] - full.g[test] + full.bias
-        return _copied(plan.problem, full, test, f, f > 0.0, "copied")
+        return _copied(full, test, f, f > 0.0, "copied")
     if plan.values or len(test) != 1 or len(out) != 1 or not _is_positive(plan.problem.store.kernel):
         return None
     return _by_bounds(full, int(test[0]), test, plan)
@@ -212,17 +212,15 @@ def _by_bounds(full: Solution, i: int, test: np.ndarray, plan: Plan) -> Fold | N
     unknown, is_positive = np.array([np.nan]), full.y[i] > 0.0
     if margin < -tol:
         wrong = np.array([not is_positive])
-        return _copied(plan.problem, full, test, unknown, wrong, "training error")
+        return _copied(full, test, unknown, wrong, "training error")
     largest = float(plan.problem.store.diagonal.max())
     R2 = largest if plan.problem.store.kernel.kind == RBF_KIND else 2.0 * largest
     if np.count_nonzero(full.free) > 2 and 2.0 * abs(full.dual_coef[i]) * R2 + max(0.0, 1.0 - margin) < 1.0 - tol:
-        return _copied(plan.problem, full, test, unknown, np.array([is_positive]), "xi-alpha")
+        return _copied(full, test, unknown, np.array([is_positive]), "xi-alpha")
     return None
 
 
-def _copied(
-    problem: Problem, full: Solution, test: np.ndarray, f: np.ndarray, predictions: np.ndarray, start: str
-) -> Fold:
+def _copied(full: Solution, test: np.ndarray, f: np.ndarray, predictions: np.ndarray, start: str) -> Fold:
     return Fold(test, f, predictions, start, full.status, len(full.support))
 
 

@@ -508,7 +508,7 @@ def test_a_solver_finds_all_rows_if_they_fit(gpu):
     close(there.decision_values, here.decision_values, rtol=1e-5)
     few = RowStore(X, make_kernel("rbf", gamma=0.3), cache_mb=0.3, device="cuda")  # 87 rows
     with pytest.warns(
-        RuntimeWarning, match="cache_mb holds 87 of 300 kernel rows.*cache_mb=2 the device computes them"
+        RuntimeWarning, match="cache_mb holds only 87 of 300 kernel rows.*cache_mb=2 the device computes them"
     ):
         few.prepare()
     few.prepare()  # without another warning

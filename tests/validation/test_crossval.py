@@ -353,7 +353,7 @@ def test_auto_looks_at_the_first_split_and_loses_nothing_by_it():
 
 def test_a_chain_starts_from_the_fold_before(monkeypatch):
     calls = []
-    sir = splits.seeds.sir
+    sir = splits.seeds.chains.sir
     monkeypatch.setitem(splits.seeds.SEEDS, "sir", lambda *all_of: calls.append(all_of) or sir(*all_of))
     X, y = noisy(60)
     w = np.where(np.arange(60) % 10 == 7, 0.0, 1.0)  # those without weight never enter
@@ -367,7 +367,7 @@ def test_a_chain_starts_from_the_fold_before(monkeypatch):
 
 
 def test_a_path_that_cannot_begin_is_said(monkeypatch):
-    monkeypatch.setattr(splits.seeds, "inverse_of", lambda full: None)
+    monkeypatch.setattr(splits.seeds.exact, "inverse_of", lambda full: None)
     X, y = noisy(60)
     result = cross_validate(LASVM(C=5.0), X, y, seeding="path")
     assert result.seeding == "best"
@@ -535,8 +535,8 @@ def test_predictions_have_the_names_of_the_classes(labels):
         ({"k": 1}, "k=1"),
         ({"n_jobs": 0}, "n_jobs=0"),
         ({"n_jobs": 1.5}, "n_jobs=1.5"),
-        ({"sample_weight": -1.0}, "w holds -1"),
-        ({"sample_weight": [1.0, 2.0]}, "w has shape"),
+        ({"sample_weight": -1.0}, "sample_weight holds -1"),
+        ({"sample_weight": [1.0, 2.0]}, "sample_weight has shape"),
         ({"folds": folds.v_fold(7, 2)}, "those of 7 examples; there are 8"),
     ],
     ids=str,

@@ -224,7 +224,7 @@ def test_a_bar_is_for_terminals_only(capfd):
         ({"metric": "auc"}, "metric='auc' is unknown"),
         ({"k": 4}, "k=4 folds of 3 examples of the smallest class"),
         ({"n_jobs": 0}, "n_jobs=0"),
-        ({"sample_weight": [1.0]}, "w has shape"),
+        ({"sample_weight": [1.0]}, "sample_weight has shape"),
     ],
     ids=str,
 )

@@ -243,7 +243,7 @@ def test_mistakes():
         cross_validate(SmoothSVM(), X, np.ones(90, bool))
     with pytest.raises(ValueError, match="k=200 folds"):
         cross_validate(SmoothSVM(), X, y, k=200)
-    with pytest.raises(ValueError, match="w has shape"):
+    with pytest.raises(ValueError, match="sample_weight has shape"):
         cross_validate(SmoothSVM(), X, y, sample_weight=[1.0])
     with pytest.warns(RuntimeWarning, match="the solver gave up on"):
         cross_validate(SmoothSVM(C=1e3, tol=1e-300), X, y)

@@ -26,6 +26,7 @@ from streamsvm.connectors.records import published as publish
 from streamsvm.connectors.records.published import read_newest, unpack_model
 from streamsvm.connectors.runtime.health import Health
 from streamsvm.connectors.runtime.metrics import Metrics
+from streamsvm.connectors.settings import opening
 from streamsvm.connectors.settings.model import ModelSettings
 from streamsvm.connectors.settings.sections import DaemonSettings, FeatureSettings, JoinSettings, LogSettings, Settings
 from streamsvm.connectors.trainer import inputs, trainer
@@ -822,7 +823,7 @@ class TransactionalLog(LocalLog):
 
 def test_killed_in_transactions_each_event_is_predicted_once(tmp_path, monkeypatch):
     """Also when it is killed again while it takes the cuts of its journals again."""
-    monkeypatch.setattr(daemon, "LocalLog", TransactionalLog)
+    monkeypatch.setattr(opening, "LocalLog", TransactionalLog)
 
     def run(settings, fuse):
         monkeypatch.setattr(TransactionalLog, "fuse", fuse)
