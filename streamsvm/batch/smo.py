@@ -348,8 +348,8 @@ def solve(
     --------
     >>> X, y = [[0.0], [1.0], [2.0], [3.0]], [False, False, True, True]
     >>> solution = solve(X, y, C=10.0, held_out=[3])
-    >>> solution
-    Solution(converged: 4 examples, 3 support vectors, objective=2.33, violation=0.00, iterations=2)
+    >>> solution.status, solution.support
+    ('converged', array([0, 1, 2]))
     >>> solution.decision_values > 0  # by a model that has not seen the last example
     array([False, False, True, True])
     >>> solution.decision_function([[1.2], [1.8]]) > 0

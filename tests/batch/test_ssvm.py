@@ -440,7 +440,7 @@ def test_other_mistakes():
         SmoothSVM().predict(X)
     with pytest.raises(ValueError, match="X has 2 features; the model was fitted on 3"):
         SmoothSVM().fit(X, y).predict(X[:, :2])
-    with pytest.raises(ValueError, match="D is no parameter"):
+    with pytest.raises(ValueError, match="unknown parameters D"):
         SmoothSVM().set_params(D=1)
 
 
