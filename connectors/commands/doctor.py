@@ -112,13 +112,13 @@ def _python() -> Findings:
 
 def _compile_cache(settings: Settings | None) -> Findings:
     if os.environ.get("STREAMSVM_CACHE", "1") == "0":
-        yield Finding(WARNING, "STREAMSVM_CACHE=0: every process compiles for a minute", "unset STREAMSVM_CACHE")
+        yield Finding(WARNING, "STREAMSVM_CACHE=0: every process compiles anew", "unset STREAMSVM_CACHE")
         return
     folder, is_warm = cache_state()
     if folder is None:
         yield Finding(
             WARNING,
-            "compiled code cannot be kept, because no folder for it is writable: every process compiles for a minute",
+            "compiled code cannot be kept, because no folder for it is writable: every process compiles anew",
             "set NUMBA_CACHE_DIR to a writable folder",
         )
         return
@@ -127,7 +127,7 @@ def _compile_cache(settings: Settings | None) -> Findings:
         yield Finding(OK, f"{folder} has all compiled code; a process is ready after {seconds:.1f} seconds")
     else:
         what = "lacks some of the compiled code" if is_warm else "has no compiled code of this version"
-        yield Finding(WARNING, f"{folder} {what}: the first process compiles for a minute", "run `streamsvm warmup`")
+        yield Finding(WARNING, f"{folder} {what}: the first process compiles", "run `streamsvm warmup`")
 
 
 def _seconds_to_start(settings: Settings | None) -> float | None:

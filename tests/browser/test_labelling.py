@@ -440,7 +440,7 @@ def test_what_it_says_when_there_is_nothing_to_ask(office, visitor):
     office.trainer.status(verdict={"stop": True, "audit": True, "why": trap}, labels=70, answered=70, remaining=30)
     expect(title).to_have_text("There are enough labels")
     expect(text).to_have_text(trap + ".")
-    expect(page.locator("#budget")).to_have_text("Labels left to give: 30.")
+    expect(page.locator("#quota")).to_have_text("Labels left to give: 30.")
     office.trainer.ask(5)
     assert shown(page) == "e5"
 
@@ -470,7 +470,7 @@ def test_progress(office, visitor):
     )
     expect(page.locator("#efficiency path")).to_have_count(2)
     expect(page.locator("#support svg")).to_have_attribute("aria-label", "Support vectors: 9")
-    expect(page.locator("#budget")).to_have_text("There is no limit on labels.")
+    expect(page.locator("#quota")).to_have_text("There is no limit on labels.")
     expect(page.locator("#verdict-why")).to_have_text("7 of the 59 answers in a row that it takes.")
 
 

@@ -57,7 +57,7 @@ def test_twenty_labels(tmp_path, visitor):
                 expect(page.locator("#text")).to_have_text(f"number {event[1:]}")
                 press(page, "1" if truth[event] else "2", event)
             expect(page.locator("#h-balance")).to_have_text("Labels so far: 20")
-            expect(page.locator("#budget")).to_have_text("Labels left to give: 0.")
+            expect(page.locator("#quota")).to_have_text("Labels left to give: 0.")
             expect(page.locator("#rest-title")).to_have_text("There are enough labels")
             until(lambda: service.stats()["unheard"] == 0)
             page.close()

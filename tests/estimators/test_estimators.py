@@ -663,7 +663,7 @@ def test_a_masked_array_without_masked_entries_is_an_array():
 NO_IDS = [b"5", "5", bytearray(b"5"), memoryview(b"5"), 1.5, None, True, [1.5], ["5"], np.array("5"), [True], 2**63]
 
 
-@pytest.mark.parametrize("ids", NO_IDS, ids=repr)
+@pytest.mark.parametrize("ids", NO_IDS)
 def test_what_is_no_id_forgets_nothing(ids):
     model = FullSVM()
     model.learn_many(np.arange(60.0)[:, None], np.arange(60) % 2 == 0)
