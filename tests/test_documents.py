@@ -74,6 +74,7 @@ def test_there_are_examples():
 SHOWN = {tuple(case.values[:2]): case.values[3] for case in outputs()}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("page", "line", "code"), blocks("python"))
 def test_python_runs_and_prints_what_the_page_says(page, line, code, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
@@ -90,6 +91,7 @@ def test_another_number_or_text_is_noticed():
     assert not is_printed("Accuracy: 89.53%", "Accuracy: 89.53%\nROCAUC: 95.22%")
 
 
+@pytest.mark.long
 def test_the_first_round_prints_what_the_page_says(tmp_path, monkeypatch, capsys):
     page = (ROOT / "docs" / "daemon.md").read_text(encoding="utf-8")
     data, settings, session = (

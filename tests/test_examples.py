@@ -12,6 +12,7 @@ EXAMPLES = sorted(path for path in FOLDER.glob("*.py") if path.name not in ELSEW
 NEEDS = {"dask_grid.py": "distributed"}  # what is no dependency
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.name)
 def test_an_example_runs(path, tmp_path):
     if path.name in NEEDS:

@@ -129,6 +129,7 @@ def test_outside_packages_stay_in_their_rooms(path):
             assert not (package in LAZY and item.at_once), f"{where(path)} must import {package} where it is used"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("path", EVERYTHING, ids=where)
 def test_connectors_go_by_their_installed_name(path):
     """From the root, `import connectors` works by accident and makes a second copy of every class."""
@@ -178,6 +179,7 @@ def test_every_folder_is_a_package_that_is_shipped():
     assert sorted(shipped) == sorted({module_name(path.with_name("__init__.py")) for path in PRODUCT})
 
 
+@pytest.mark.long
 def test_importing_the_engine_loads_no_optional_package():
     script = "import sys, streamsvm, streamsvm.validation; print(*sorted(sys.modules))"
     answer = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, cwd=ROOT.anchor)

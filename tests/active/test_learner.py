@@ -69,6 +69,7 @@ def run(learner, examples):
     return asked
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", LEARNERS)
 def test_every_check_of_river_passes(name):
     learner = LEARNERS[name]

@@ -160,6 +160,7 @@ def test_a_single_class_never_crashes(learner, y, selection):
     assert np.isfinite(model.decision_function_many(X)).all()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("learner", LEARNERS)
 @pytest.mark.parametrize("seeds", [0, 1, 5])
 def test_the_other_class_may_come_late(learner, seeds):

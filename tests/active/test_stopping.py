@@ -264,6 +264,7 @@ RULES = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", RULES)
 @given(before=ANSWERS, after=ANSWERS)
 def test_a_rule_goes_on_from_its_state(kind, before, after):

@@ -184,6 +184,7 @@ CASES = [
 ]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("seed", [*CHAINED, *FROM_FULL])
 @settings(max_examples=20, deadline=None)
 @given(

@@ -100,6 +100,7 @@ def check(s, X, kernel):
 # ---------------------------------------------------------------------------------------------------------- kernel rows
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kernel", NAMES)
 @pytest.mark.parametrize("form", [np.asarray, sp.csr_matrix, sp.csc_array, pd.DataFrame])
 def test_rows_are_kernel_values_in_every_form_of_the_examples(kernel, form):
@@ -224,6 +225,7 @@ def options():
     )
 
 
+@pytest.mark.long
 @settings(max_examples=50)
 @given(
     st.integers(0, 10**6),
@@ -956,6 +958,7 @@ def test_rows_that_are_short_take_no_more_than_all_rows():
     assert store._workspace.size <= 50 * 50
 
 
+@pytest.mark.long
 def test_a_store_from_read_only_memory_is_a_store_like_any_other():
     store = RowStore(np.random.default_rng(0).normal(size=(50, 3)), RBF(1.0))
     state = store.__getstate__()

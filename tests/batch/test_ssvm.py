@@ -183,6 +183,7 @@ def test_many_updates_at_a_large_cost_end_where_a_fresh_factor_does():
 # --------------------------------------------------------------------------------------------------------------- minima
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kernel", ["linear", "rbf", "poly", "sigmoid"])
 @pytest.mark.parametrize("C", [1e-4, 1.0, 1e3])
 def test_every_solver_ends_at_the_minimum(kernel, C):

@@ -48,6 +48,7 @@ def assert_compressed(q, X, columns):
         assert q.sq[t] == pytest.approx(sq, rel=1e-6)
 
 
+@pytest.mark.long
 @given(MATRICES, st.randoms(use_true_random=False))
 def test_dense_and_sparse_rows_are_compressed_alike(X, random):
     """Without zeros, columns rising, unknown features in the norm only."""
@@ -69,6 +70,7 @@ ORDERS = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("n", [1, 2, 63, 64, 65, 300, 5000, 70_000])
 @pytest.mark.parametrize("order", ORDERS)
 def test_features_in_any_order_are_put_into_order(n, order):

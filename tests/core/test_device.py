@@ -91,6 +91,7 @@ def assert_mirrors(mirror, s):
 # ------------------------------------------------------------------------------------------------- the same as the CPU
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("kernel", KERNELS)
 def test_decision_values_are_the_cpus(gpu, kernel, form):
@@ -104,6 +105,7 @@ def test_decision_values_are_the_cpus(gpu, kernel, form):
     assert gpu.launched[0] > 0
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
 def test_learn_many_makes_the_same_model(gpu, algorithm):
     X, y = some(700)
@@ -209,6 +211,7 @@ def test_the_mirror_follows_by_what_has_changed(gpu):
     assert_mirrors(mirror, model._expansion)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("on_budget", ["remove", "project", "merge"])
 def test_the_mirror_is_right_after_any_history(gpu, on_budget):
     rng = np.random.default_rng(3)
@@ -264,6 +267,7 @@ def test_copies_leave_the_device_behind(gpu):
 # --------------------------------------------------------------------------------------------------------------- memory
 
 
+@pytest.mark.long
 def test_ten_thousand_batches_leave_nothing_behind(gpu):
     X, y = some(60)
     model = LASVM(gamma=0.5, device="cuda")
@@ -477,6 +481,7 @@ def test_the_cpu_never_asks_for_cupy(monkeypatch):
 # -------------------------------------------------------------------------------------------------------- training sets
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("kernel", KERNELS)
 def test_rows_are_the_cpus(gpu, kernel, form):
@@ -528,6 +533,7 @@ def test_cross_validation_and_grids_agree(gpu):
         assert gpu.launched[0] > 0
 
 
+@pytest.mark.long
 def test_rows_without_enough_memory_come_from_the_cpu(gpu):
     X, y = some(300)
     gpu.LIMIT[0] = 5000
@@ -568,6 +574,7 @@ def test_every_learner_has_the_parameter():
     assert streamsvm.LASVM().device == "cpu"
 
 
+@pytest.mark.long
 def test_the_classifier_of_scikit_learn_has_the_parameter(gpu):
     X, y = some(300)
     here, there = (LASVMClassifier(C=2.0, tol=1e-4, device=name).fit(X, y) for name in ("cpu", "cuda"))

@@ -110,6 +110,7 @@ def data(rng, n, d, binary):
 # ---------------------------------------------------------------------------------------------------------- kernel rows
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("d", [0, 1, 3, 4, 5, 8, 11])
 @pytest.mark.parametrize("members", ["bits", "real"])
 @pytest.mark.parametrize("query", ["bits", "real"])
@@ -267,6 +268,7 @@ class Rehearsal:
 OPERATIONS = st.tuples(st.sampled_from(["add", "bury", "row", "row", "squeeze", "permute", "save"]), st.integers(0, 15))
 
 
+@pytest.mark.long
 @settings(max_examples=120)
 @example([("bury", 5)], False, 1 << 20)
 @example([("bury", 2), ("squeeze", 0), ("row", 4), ("permute", 1), ("row", 4)], True, 0)

@@ -13,6 +13,7 @@ from streamsvm.core.snapshot import field, pack, unpack
 from streamsvm.validation import StreamingLOO
 
 
+@pytest.mark.long
 def test_mutations_neither_crash_nor_hang_nor_take_memory():
     """In a process of their own; of 170 mutations some are still models."""
     fates, faults = fuzz_snapshot.run(170, seed=2, seconds=20.0)  # of which none takes a tenth of one
@@ -42,8 +43,8 @@ def changed(data, name, place, value):
 @pytest.mark.parametrize(
     ("name", "place", "value", "problem"),
     [
-        ("counts", SLOTS, 10**6, r"it says 1000000 slots and has \d+"),
-        ("counts", HOLES, -1, "it says -1 holes"),
+        ("counts", SLOTS, 10**6, r"it states 1000000 slots and has \d+"),
+        ("counts", HOLES, -1, "it states -1 holes"),
         ("counts", STORAGE, 2, "'sparse_indices' is missing"),
         ("counts", STORAGE, 7, "its storage has the unknown number 7"),
         ("counts", WIDTH, 6, "its members have 6 features of 5"),

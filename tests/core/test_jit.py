@@ -91,6 +91,7 @@ def files(folder):
     return sorted(folder.rglob("*.code"))
 
 
+@pytest.mark.long
 def test_the_second_process_compiles_nothing(package, cache):
     assert call(package) == (10, 0, False)
     stored = files(cache)
@@ -100,6 +101,7 @@ def test_the_second_process_compiles_nothing(package, cache):
     assert not list(package.rglob("*.nbi"))
 
 
+@pytest.mark.long
 @pytest.mark.skipif(sys.platform != "linux", reason="the folder's place differs")
 def test_the_cache_is_a_private_folder_of_the_user(package, cache):
     call(package)
@@ -111,6 +113,7 @@ def test_the_cache_is_a_private_folder_of_the_user(package, cache):
     assert len(files(package.parents[1] / "home" / ".cache" / "streamsvm")) == 2
 
 
+@pytest.mark.long
 def test_an_edited_callee_is_not_stale_in_its_cached_caller(package):
     assert call(package)[0] == 10
     (package / "callee.py").write_text(CALLEE.replace("return 1", "return 7"))
@@ -118,6 +121,7 @@ def test_an_edited_callee_is_not_stale_in_its_cached_caller(package):
     assert call(package) == (70, 1, True)
 
 
+@pytest.mark.long
 def test_another_version_has_another_folder(package, cache):
     call(package)
     (package.parent / "_version.py").write_text('__version__ = "1.3"\n')
@@ -125,11 +129,13 @@ def test_another_version_has_another_folder(package, cache):
     assert len(list(cache.iterdir())) == 2
 
 
+@pytest.mark.long
 def test_the_cache_can_be_switched_off(package, cache):
     assert call(package, STREAMSVM_CACHE="0") == (10, 0, False)
     assert not cache.exists()
 
 
+@pytest.mark.long
 def test_without_a_place_for_the_cache_functions_still_compile(package, tmp_path):
     """A file where the folder would be stands for a system without any writable place, for every user."""
     blocked = tmp_path / "blocked"
@@ -138,6 +144,7 @@ def test_without_a_place_for_the_cache_functions_still_compile(package, tmp_path
     assert call(package, NUMBA_CACHE_DIR=str(blocked)) == (10, 0, False)
 
 
+@pytest.mark.long
 def test_code_without_bounds_checks_is_never_taken_for_code_with_them(package):
     """Nor the other way round, in one cache: `make bounds-test` would test nothing, or users pay for its checks."""
     assert call(package)[:2] == (10, 0)
@@ -146,6 +153,7 @@ def test_code_without_bounds_checks_is_never_taken_for_code_with_them(package):
     assert call(package)[:2] == (10, 1)
 
 
+@pytest.mark.long
 def test_the_cache_may_lie_elsewhere_and_holds_code_for_each_processor(package, tmp_path, cache):
     folder = {"NUMBA_CACHE_DIR": str(tmp_path / "chosen")}
     for processor in ({}, {"NUMBA_CPU_NAME": "generic"}):
@@ -159,6 +167,7 @@ def test_the_cache_may_lie_elsewhere_and_holds_code_for_each_processor(package, 
 # --- what is not to be trusted ----------------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("damage", ["empty", "cut", "changed", "a class that has gone"])
 def test_code_that_cannot_be_read_is_compiled_anew(package, cache, damage):
     call(package)
@@ -173,6 +182,7 @@ def test_code_that_cannot_be_read_is_compiled_anew(package, cache, damage):
     assert call(package) == (10, 1, True)
 
 
+@pytest.mark.long
 @pytest.mark.skipif(sys.platform == "win32", reason="no modes")
 @pytest.mark.parametrize("mode", [0o770, 0o702])
 def test_a_folder_that_others_may_write_to_is_not_read(package, cache, mode):
@@ -276,6 +286,7 @@ def at_a_terminal(package):
     return shown.splitlines()[:2]  # then, colorama resets the terminal
 
 
+@pytest.mark.long
 @pytest.mark.skipif(sys.platform == "win32", reason="no terminals")
 def test_a_terminal_says_once_that_code_is_compiled(package):
     said, result = at_a_terminal(package)

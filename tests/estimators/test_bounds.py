@@ -106,7 +106,7 @@ class Trial:
         self.model.finish(1e-3)
 
     def sparsify(self):
-        if hasattr(self.model, "sparsify"):
+        if hasattr(getattr(self.model, "model", self.model), "sparsify"):
             self.model.sparsify()
 
     def predict(self):
@@ -168,6 +168,7 @@ def run(model, seed):
     return trial.model
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("bounds", BOUNDS)
 @pytest.mark.parametrize("name", LEARNERS)
 def test_a_model_stays_consistent_whatever_is_done(name, bounds):
@@ -175,6 +176,7 @@ def test_a_model_stays_consistent_whatever_is_done(name, bounds):
     assert model.n_seen > 100
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("bounds", CLASSES)
 @pytest.mark.parametrize("name", ["LASVM", "G", "FULL"])
 def test_models_of_classes_stay_consistent_whatever_is_done(name, bounds):

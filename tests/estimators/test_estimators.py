@@ -64,6 +64,7 @@ FORMS = {
 }
 
 
+@pytest.mark.long
 @every_algorithm
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("cut", [1, 37, 256, 257, 500])
@@ -138,6 +139,7 @@ def test_predicting_many_is_predicting_one_by_one(d):
 # ----------------------------------------------------------------------------------------- what must not change results
 
 
+@pytest.mark.long
 @every_algorithm
 @pytest.mark.parametrize("d", [3, 40])
 @pytest.mark.parametrize("finish_at", [None, 400])
@@ -163,6 +165,7 @@ COPIES = {
 }
 
 
+@pytest.mark.long
 @every_algorithm
 @pytest.mark.parametrize("how", COPIES)
 @pytest.mark.parametrize("at", [0, 1, 60, 150, 299])
@@ -301,6 +304,7 @@ def test_what_is_left_out_takes_no_place(algorithm):
     assert coefficients(model) == before
 
 
+@pytest.mark.long
 @every_algorithm
 @pytest.mark.parametrize(
     "bounds", [{}, {"budget": 30}, {"budget": 30, "on_budget": "project"}, {"window": 60}], ids=["", "b", "p", "w"]
@@ -522,6 +526,7 @@ def test_a_bad_parameter_of_the_gap_family_is_named(name, values):
             LASVMI(**{name: value})
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("numbers", [(1, 2), (np.float32(1.0), np.int64(2)), (np.int64(1), np.int8(2))])
 def test_parameters_may_be_numbers_of_any_type(numbers):
     C, degree = numbers
@@ -563,7 +568,7 @@ def test_labels_that_are_not_binary_are_shown(y, shown):
         ({"y": [True, False]}, r"y has shape \(2,\) for 3 rows of X"),
         ({"y": [[True], [False], [True]]}, r"y has shape \(3, 1\) for 3 rows"),
         ({"y": True}, r"y has shape \(\) for 3 rows"),
-        ({"w": [1.0, 2.0]}, r"w has shape \(2,\) for 3 rows"),
+        ({"w": [1.0, 2.0]}, r"w has shape \(2,\); it must be one weight, or one for each of 3 rows of X"),
         ({"w": -1.0}, r"w holds -1.0"),
         ({"w": [1.0, NAN, 1.0]}, r"w holds nan"),
         ({"w": [1.0, INF, 1.0]}, r"w holds inf"),
@@ -743,6 +748,7 @@ def test_a_damaged_file_is_named(tmp_path):
 # ------------------------------------------------------------------------------------------------- what is interrupted
 
 
+@pytest.mark.long
 @every_algorithm
 @pytest.mark.parametrize("calls", [1, 2, 3])
 def test_an_interrupted_finish_changes_nothing(algorithm, calls, monkeypatch):
@@ -876,6 +882,7 @@ for algorithm in (LASVMG, LASVMNC, LASVMI, FullSVM):
 """
 
 
+@pytest.mark.long
 def test_nothing_is_read_or_written_out_of_bounds():
     """Compiled once more, with numba's checks of every index."""
     checks = {"NUMBA_BOUNDSCHECK": "1", "STREAMSVM_CACHE": "0", "NUMBA_OPT": "1"}

@@ -131,6 +131,7 @@ def places(call, model):
     return range(counting.passed, 0, -(counting.passed // AT_MOST + 1))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("name", "form"), [*itertools.product(MODELS, ("one", "sparse")), ("LASVM", "array"), ("LASVM", "dicts")]
 )
@@ -160,6 +161,7 @@ def test_learning_that_is_interrupted_anywhere(name, form):
     assert interruptions > 10
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", ["LASVM", "G", "window", "classes", "classes, budget"])
 def test_a_correction_that_is_interrupted_is_made_or_not(name):
     X, y = stream(MODELS[name])
@@ -194,7 +196,7 @@ def test_no_memory_for_new_features(name, monkeypatch):
         raise MemoryError
 
     with monkeypatch.context() as patch:
-        patch.setattr(storage, "_more_features", none_left)
+        patch.setattr(storage, "more_features", none_left)
         with pytest.raises(MemoryError):
             model.learn_many(np.ones((5, 5000)), y[:5])
         with pytest.raises(MemoryError):
@@ -211,10 +213,11 @@ def test_features_beyond_the_room_are_never_handed_to_compiled_code():
     model._features.columns |= {f"new {d}": 3 + d for d in range(5000)}
     model._features.n_kept = len(model._features)
     for call in (model.predict_one, lambda x: model.predict_many([x])):
-        with pytest.raises(AssertionError, match="5003 features, and room for 4"):
+        with pytest.raises(AssertionError, match="5003 features, but room for 4"):
             call({0: 1.0})
 
 
+@pytest.mark.long
 @pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="no timers here")
 @pytest.mark.parametrize("name", ["LASVM", "window", "classes"])
 def test_learning_that_is_interrupted_at_some_moment(name):

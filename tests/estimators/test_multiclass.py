@@ -79,6 +79,7 @@ def together(model, X, y, cut=None, **others):
 # ------------------------------------------------------------------------------------------- the models of the classes
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("name", "data"),
     [*itertools.product(MODELS, ("dense", "few features", "binary")), ("LASVM", "text"), ("G", "text")],
@@ -93,6 +94,7 @@ def test_each_class_has_the_model_that_it_would_have_alone(name, data):
     assert ovr._union.vectors.counts[HOLES] < ovr._union.vectors.counts[SLOTS]
 
 
+@pytest.mark.long
 def test_the_text_is_compressed_and_the_holes_are_squeezed():
     X, y = DATA["text"]
     ovr = together(MODELS["LASVM"], X, y)
@@ -115,6 +117,7 @@ def test_kernel_values_are_computed_once(name):
     assert ovr.kernel_evaluations < 0.7 * sum(alone.kernel_evaluations for alone in models.values())
 
 
+@pytest.mark.long
 @every_model
 @pytest.mark.parametrize("cut", [1, 37, 256, 257])
 def test_batches_may_be_cut_anywhere(model, cut):
@@ -138,6 +141,7 @@ def test_learn_many_is_a_loop_of_learn_one(name):
     )
 
 
+@pytest.mark.long
 @every_model
 def test_examples_that_come_again_are_known_by_their_ids(model):
     """As they are, in other features, twice in a block: each class heeds those that it has not as members."""
@@ -156,6 +160,7 @@ def test_examples_that_come_again_are_known_by_their_ids(model):
     assert np.array_equal(ovr.decision_function_many(X), values)
 
 
+@pytest.mark.long
 @every_model
 def test_other_labels_and_weights_under_known_ids_are_corrections(model):
     X, y = DATA["dense"]
@@ -224,6 +229,7 @@ def test_a_class_that_appears_learns_its_example_and_then_the_others_members():
     assert np.mean(ovr.predict_many(X) == y) > 0.95
 
 
+@pytest.mark.long
 @every_model
 @pytest.mark.parametrize("cut", [1, 100])
 def test_classes_that_appear_do_so_however_batches_are_cut(model, cut):
@@ -388,6 +394,7 @@ def test_several_classes_can_be_made_sparse():
         OneVsRest(LASVM()).sparsify()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("model", "data"), [*((name, "dense") for name in MODELS), ("LASVM", "binary"), ("LASVM", "text"), ("G", "text")]
 )
@@ -516,6 +523,7 @@ def test_one_example_that_is_refused_changes_nothing():
     assert ovr.labels == sorted(set(ovr.labels), key=ovr.labels.index)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("model", "n_checks"), [(OneVsRest(LASVM()), 62), (OneVsRest(FullSVM(C=10.0), classes=[True]), 62)]
 )

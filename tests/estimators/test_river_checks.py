@@ -42,6 +42,7 @@ MODELS = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", MODELS)
 def test_every_check_of_river_passes(name):
     """The checks hold generators of examples, so they are collected anew for each run."""

@@ -36,6 +36,7 @@ def moons():
 # -------------------------------------------------------------------------------------------------------------- checks
 
 
+@pytest.mark.long
 @parametrize_with_checks([LASVMClassifier(name) for name in NAMES])
 def test_every_check_of_scikit_learn_passes(estimator, check, monkeypatch):
     monkeypatch.setenv("SCIPY_ARRAY_API", "1")  # without it one check leaves itself out
@@ -110,6 +111,7 @@ def test_without_a_bias_every_way_to_the_optimum_is_the_same(moons):
     assert gap.intercept_ == full.intercept_ == 0.0
 
 
+@pytest.mark.long
 def test_the_ramp_gives_examples_up():
     X, y = make_moons(2000, noise=0.3, random_state=0)
     y = np.where(np.random.default_rng(0).random(len(y)) < 0.1, 1 - y, y)
@@ -354,6 +356,7 @@ def test_in_a_pipeline_with_frames(moons, pipeline):
         pipeline[-1].predict(frame[["b", "a"]])
 
 
+@pytest.mark.long
 def test_in_a_grid_search_with_two_processes(moons, pipeline):
     X, y = moons
     grid = {"lasvmclassifier__C": [0.01, 10.0], "lasvmclassifier__algorithm": ["lasvm", "lasvm-nc"]}
@@ -446,6 +449,7 @@ def test_classes_that_make_no_sense(moons):
         LASVMClassifier(class_weight="balanced").partial_fit(X, y, classes=[0, 1])
 
 
+@pytest.mark.long
 def test_without_scikit_learn_the_message_says_what_to_install():
     script = "import sys; sys.modules['sklearn'] = None; import streamsvm; import streamsvm.sklearn_api"
     answer = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)

@@ -166,7 +166,7 @@ def test_rows_from_lists_and_from_members_are_alike(narrow_limit, listed):
     expected, found = np.empty(n, np.float32), np.empty(n, np.float32)
     row_of(s, model._kernel, *query, 0, n, expected)
     s.counts[SLOTS] = listed
-    s = storage._list_features(s)
+    s = storage.list_features(s)
     s.counts[SLOTS] = n
     assert s.counts[LISTED] == listed
     for begin, end in itertools.pairwise([0, 1, 37, 150, 151, 399, 400]):
@@ -331,6 +331,7 @@ def narrow_and_wide(how, model, value):
     return event, n_members
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("make", [lambda: FullSVM(cache_mb=1.0), lambda: LASVM(cache_mb=1.0)], ids=["full", "lasvm"])
 @pytest.mark.parametrize("how", ["alone", "in a block"])
 @pytest.mark.parametrize("value", [0.25, 1.0, 0.0])
@@ -386,6 +387,7 @@ def test_several_classes_pay_for_a_wide_example_once():
     assert back.predict_many(rows).tolist() == [model.predict_one(x) for x in rows]
 
 
+@pytest.mark.long
 def test_half_a_million_names_in_one_batch_do_not_exhaust_memory():
     rows = [{f"{t}:{k}": 1.5 for k in range(4000)} for t in range(125)]
     model = LASVM(cache_mb=1.0)

@@ -123,6 +123,7 @@ def test_no_member_is_older_than_the_window(seed, learner, window, way, by_time)
             assert (members(model)["born"] > t - window).all()
 
 
+@pytest.mark.long
 @every_learner
 @every_way
 @pytest.mark.parametrize("form", STORAGES)
@@ -173,6 +174,7 @@ def test_removal_leaves_a_model_as_near_to_its_optimum_as_it_was(learner, monkey
     assert all(after <= max(before, model.tol) + 1e-9 for before, after in seen)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("way", WAYS[1:])
 @every_learner
 @pytest.mark.parametrize("form", STORAGES)

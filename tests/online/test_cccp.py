@@ -111,6 +111,7 @@ def test_with_the_sigmoid_kernel_it_ends_in_some_boxes(coef0, C, ramp_s, seed):
     assert naive.box_violation(alpha, naive.gradient(alpha, signs, K), lo, hi) <= 1e-3 + rounding(alpha, K)
 
 
+@pytest.mark.long
 @every_learner
 def test_sparsifying_twice_changes_nothing(learner):
     X, _, y = problem(1, 500)
@@ -122,6 +123,7 @@ def test_sparsifying_twice_changes_nothing(learner):
     assert model.gap == pytest.approx(gap, rel=1e-9)
 
 
+@pytest.mark.long
 @settings(max_examples=25)
 @given(
     st.sampled_from(list(FAMILY.values())),
@@ -247,6 +249,7 @@ def test_a_refused_parameter_leaves_the_model_alone():
 # ---------------------------------------------------------------------------------------------------------- afterwards
 
 
+@pytest.mark.long
 @every_learner
 def test_learning_goes_on(learner):
     """From a snapshot as from the model itself, and a later polish settles again."""

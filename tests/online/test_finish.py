@@ -58,6 +58,7 @@ def gap(model, X, y):
 # --------------------------------------------------------------------------------------------------------- the solution
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kernel", sorted(set(NAMES) - {"sigmoid"}))  # not positive definite: it has many solutions
 @pytest.mark.parametrize("C", [0.01, 1.0, 100.0])
 def test_the_solution_is_that_of_slow_smo(kernel, C):
@@ -205,6 +206,7 @@ assert np.isfinite(model.decision_function_many(X)).all()
 """
 
 
+@pytest.mark.long
 def test_finish_gives_up_where_float32_cannot_reach_the_tolerance():
     """Kernel values of 1e13 are rounded to 1e6, so no step closes a gap of tol.  The warning may be made an error."""
     answer = subprocess.run([sys.executable, "-c", STUBBORN], check=True, timeout=30, capture_output=True, text=True)
@@ -243,6 +245,7 @@ LINEAR = {"kernel": "linear"}
 CASES = [(RBF, 0.1), (RBF, 100.0), (POLYNOMIAL, 0.1), (POLYNOMIAL, 100.0), (LINEAR, 0.1), (LINEAR, 1.0)]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("data", SETS)
 @pytest.mark.parametrize(("kernel", "C"), CASES, ids=[f"{kernel['kernel']} {C}" for kernel, C in CASES])
 def test_several_epochs_and_finish_give_the_solution_of_svc(data, kernel, C):

@@ -123,6 +123,7 @@ def test_learned_again_it_is_the_old_model(learner):
     assert distance(again, model, X) < 1e-5
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("learner", LEARNERS)
 @pytest.mark.parametrize("how", [forgetting.FOLLOWED, forgetting.HANDED_BACK])
 def test_both_ways_lead_to_the_same_model(learner, how, monkeypatch):

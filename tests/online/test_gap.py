@@ -414,6 +414,7 @@ def assert_equal_run(model, X, y, w=None, ids=None):
     return twin
 
 
+@pytest.mark.long
 @settings(max_examples=150)
 @given(LEARNERS, CONFIGURATIONS, STREAMS, WEIGHTS, st.integers(0, 99))
 def test_a_run_is_that_of_the_twin(learner, parameters, stream, weights, seed):
@@ -422,6 +423,7 @@ def test_a_run_is_that_of_the_twin(learner, parameters, stream, weights, seed):
     assert_equal_run(made(learner, parameters), X, y, w)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("binary", [True, False])
 @every_learner
 def test_a_long_run_is_that_of_the_twin(learner, binary):
@@ -436,6 +438,7 @@ def test_a_long_run_is_that_of_the_twin(learner, binary):
         assert twin.n_squeezed >= 2
 
 
+@pytest.mark.long
 @every_learner
 def test_a_run_over_several_blocks_of_slots_is_that_of_the_twin(learner):
     """Gradients are scanned in blocks, whose extremes and sums are put together."""
@@ -491,6 +494,7 @@ def consistent_dual(model, y, K, w=1.0):
     return dual
 
 
+@pytest.mark.long
 @settings(max_examples=60)
 @given(LEARNERS, CONFIGURATIONS, STREAMS, WEIGHTS, st.sampled_from(["learned", "one class", "flipping"]))
 def test_the_state_is_consistent_and_the_dual_never_falls(learner, parameters, stream, weights, labels):
@@ -620,6 +624,7 @@ def learned_state(model):
 RAMPS = pytest.mark.parametrize(("ramp_s", "ramp_warmup"), [(-1.0, 0), (-1.0, 100), (0.0, 50), (0.5, 300)])
 
 
+@pytest.mark.long
 @RAMPS
 @pytest.mark.parametrize("steps", ["pair", "single"])
 def test_i_ignores_the_flat_parts_of_the_ramp(ramp_s, ramp_warmup, steps):
@@ -734,6 +739,7 @@ def shaped(kind, X):
     return X
 
 
+@pytest.mark.long
 @settings(max_examples=40)
 @given(
     st.sampled_from([*FAMILY.values(), LASVM]),
@@ -938,6 +944,7 @@ def noise_of(alpha, K):
     return 6e-8 * np.abs(alpha).sum() * np.abs(K).max(initial=0)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("learner", [LASVMG, LASVMNC])
 @pytest.mark.parametrize("kernel", ["rbf", "linear", "poly"])
 @pytest.mark.parametrize("C", [0.01, 1.0, 100.0])
@@ -1039,6 +1046,7 @@ def test_finishing_twice_changes_nothing():
     assert model.digest() == digest
 
 
+@pytest.mark.long
 @every_learner
 def test_learning_goes_on_after_finish(learner):
     """The state stays consistent, and the margins are those of a restored model."""

@@ -188,6 +188,7 @@ def learn_and_predict(model, X, y, w):
     ]
 
 
+@pytest.mark.long
 @settings(max_examples=150)
 @given(CONFIGURATIONS, STREAMS, WEIGHTS, st.integers(0, 99))
 def test_a_run_is_that_of_the_twin(configuration, stream, weights, seed):
@@ -196,6 +197,7 @@ def test_a_run_is_that_of_the_twin(configuration, stream, weights, seed):
     assert_equal_run(configuration, X, y, w)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("binary", [True, False])
 def test_a_run_with_many_evictions_is_that_of_the_twin(binary):
     """Long enough for holes to be squeezed out several times."""
@@ -243,6 +245,7 @@ def rounding(model, K):
     return 1e-5 * (1 + np.abs(model.dual_coef).sum() * np.abs(K).max(initial=0))
 
 
+@pytest.mark.long
 @settings(max_examples=50)
 @given(CONFIGURATIONS, STREAMS, st.sampled_from(["learned", "one class", "flipping"]))
 def test_the_state_is_consistent_and_the_dual_never_falls(configuration, stream, labels):
@@ -259,6 +262,7 @@ def test_the_state_is_consistent_and_the_dual_never_falls(configuration, stream,
         best = dual
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kernel", NAMES)
 @pytest.mark.parametrize("cut", [8, 100, 300])
 def test_the_state_is_consistent_after_blocks_with_matrix_products(kernel, cut):

@@ -31,6 +31,7 @@ def test_the_more_probable_label_is_the_predicted_one(sigmoid, margin):
     assert max(answer, key=answer.get) is (margin > 0.0)
 
 
+@pytest.mark.long
 @given(SIGMOIDS, st.lists(st.floats(-30.0, 30.0), min_size=2, max_size=20))
 def test_probabilities_rise_with_the_margin(sigmoid, margins):
     margins = np.sort(margins)
@@ -39,6 +40,7 @@ def test_probabilities_rise_with_the_margin(sigmoid, margins):
     np.testing.assert_allclose(p, expit(margins * np.where(margins > 0, sigmoid[2], sigmoid[0])), rtol=0, atol=1e-15)
 
 
+@pytest.mark.long
 @given(st.lists(st.tuples(st.floats(-100.0, 100.0), st.sampled_from([-1, 1])), max_size=50))
 def test_slopes_are_those_of_the_twin(margins):
     sigmoid = new_sigmoid()

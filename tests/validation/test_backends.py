@@ -29,6 +29,7 @@ BACKENDS = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("backend", BACKENDS)
 def test_every_back_end_gives_the_same_results(backend):
     rng = np.random.default_rng(0)

@@ -123,6 +123,7 @@ def test_every_kind_of_folds(kind):
         agree(cross_validate(LASVM(C=5.0, gamma=0.5, tol=1e-4), X, y, folds=made, seeding=seeding), expected)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("data", ["noisy", "moons", "iris", "identity", "duplicates"])
 @pytest.mark.parametrize("C", [0.1, 20.0])
 def test_leave_one_out(data, C):
@@ -712,6 +713,7 @@ def test_a_curve_needs_decision_values_by_whatever_name():
     assert result.score("f1") == pytest.approx(of_sklearn.f1_score(y, result.predictions))
 
 
+@pytest.mark.long
 def test_folds_are_soon_given_up_where_the_full_problem_was():
     """Kernel values of 1e7 and labels at random: no fold would be solved by twenty times as many steps either."""
     rng = np.random.default_rng(0)

@@ -70,6 +70,7 @@ def agree(result, expected, atol=1e-6):
 # ------------------------------------------------------------------------------------------------------------ equality
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("data", SETS)
 @pytest.mark.parametrize("kernel", ["linear", "rbf"])
 @pytest.mark.parametrize("C", [0.01, 1.0, 100.0])

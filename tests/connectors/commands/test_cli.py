@@ -198,6 +198,7 @@ def test_a_full_disk_is_exit_code_75_and_names_the_file(tmp_path, config, call, 
     assert str(tmp_path) in err[-1]
 
 
+@pytest.mark.long
 def test_with_logs_of_json_the_last_line_is_json(tmp_path, config):
     config.write_text(CONFIG + 'log_format = "json"\n')
     with LocalLog(tmp_path / "log") as log:
@@ -253,6 +254,7 @@ def test_dlq_lists_what_was_refused(tmp_path, config, call):
 # --- demo, warmup and the rest ----------------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 def test_the_demo_shows_both_streams_and_goes_on(tmp_path, call):
     code, out, err = call("demo", "--dir", tmp_path, "--records", 400)
     assert (code, err) == (0, [])
@@ -297,6 +299,7 @@ def test_wrong_arguments_are_exit_code_2(capsys, arguments):
     assert "usage: streamsvm" in capsys.readouterr().err
 
 
+@pytest.mark.long
 def test_the_command_starts_without_what_it_does_not_need():
     script = "import sys, streamsvm.connectors.commands.cli; print(*sys.modules)"
     loaded = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout.split()

@@ -172,7 +172,7 @@ def test_topics_as_they_are_made_are_right(with_broker):
         ("model", Shape(1, "compact,delete", 7 * DAY), "wrong", "cleanup.policy=compact,delete"),
         ("model", Shape(1, "compact", -1, 500_000), "stop", "max.message.bytes=500000, and needs at least 916384"),
         ("questions", Shape(3, "compact", -1, 500_000), "stop", "max.message.bytes=500000, and needs at least 999424"),
-        ("labels", Shape(3, "compact", -1), "wrong", "keeps only the last record of each key"),
+        ("labels", Shape(3, "compact", -1), "wrong", "of each key only the last record stays"),
         ("questions", Shape(3, "delete", 7 * DAY), "wrong", "the newest questions will be removed one day"),
         ("questions", Shape(1, "compact", -1), "stop", "'questions' has 1 partition, but 'events' has 3"),
         ("dlq", Shape(1, "delete", DAY, 500_000), "stop", "max.message.bytes=500000, and needs at least 540672"),
@@ -469,6 +469,7 @@ def _no_process_of_the_doctors(request, monkeypatch):
         monkeypatch.setattr(doctor, "_seconds_to_start", lambda _: 1.0)
 
 
+@pytest.mark.long
 def test_doctor_of_a_healthy_app(tmp_path, config, call):
     fill(tmp_path / "log", some_events(100))
     daemon.run(load(config, {}))
@@ -556,6 +557,7 @@ def test_doctor_finds_ids_that_never_meet(tmp_path, config, caplog):
     assert not caplog.records
 
 
+@pytest.mark.long
 def test_doctor_believes_no_files_about_compiled_code(config, monkeypatch):
     """They may be of another processor, or not all that a process needs."""
     settings = load(config, {})
@@ -614,6 +616,7 @@ def test_wrong_arguments_are_exit_code_2(capsys, arguments):
     assert "usage: streamsvm" in capsys.readouterr().err
 
 
+@pytest.mark.long
 def test_a_process_that_hangs_is_gone_in_time_after_sigterm(config):
     script = (
         "import sys, time; from streamsvm.connectors.commands import cli, run\n"

@@ -11,6 +11,7 @@ from streamsvm.connectors.logs.embedded import LocalLog
 from streamsvm.connectors.settings.loading import load
 
 
+@pytest.mark.long
 def test_an_event_is_a_digit_and_its_picture():
     events = [json.loads(value) for value in demo_labelling.events()]
     truth = demo_labelling.truth()
@@ -27,6 +28,7 @@ def test_an_event_is_a_digit_and_its_picture():
         assert [rows[9 * row + 1 + column] for row in range(8) for column in range(8)] == shades
 
 
+@pytest.mark.long
 def test_a_few_labels_find_most_of_the_eights(tmp_path):
     settings = load(demo_labelling.prepare(tmp_path), {})
     demo_labelling.prepare(tmp_path)  # again, as by a second call

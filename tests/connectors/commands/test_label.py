@@ -278,6 +278,7 @@ def fill(folder, n=150):
 TRAINER = ("--train", "--set", "features.warmup=20", "--set", "labelling.max_labels=5")
 
 
+@pytest.mark.long
 def test_a_trainer_and_its_oracle_in_one_process(tmp_path, config, call, interrupt):
     fill(tmp_path / "log")
 
@@ -291,6 +292,7 @@ def test_a_trainer_and_its_oracle_in_one_process(tmp_path, config, call, interru
     assert out[2].split()[:2] == ["events-0", "150"]
 
 
+@pytest.mark.long
 def test_quitting_ends_the_trainer_too(tmp_path, config, call, piped):
     fill(tmp_path / "log")
     piped("1\n1\nq\n")

@@ -355,6 +355,7 @@ def test_two_settings_on_the_same_folds(points, call):
     assert line(out[-3:], "accuracy")[1:] == expected
 
 
+@pytest.mark.long
 def test_workers_and_seedings_print_the_same_scores(points, call):
     outs = [
         call("crossval", points, *OPTIONS, "-k", 3, *more)[1]
@@ -550,8 +551,8 @@ def test_lists_and_ranges(text, expected):
         (["--model", "ssvm", "--seeding", "path"], 2, "--seeding goes with --model svm only"),
         (["--model", "ssvm", "--jobs", 2], 2, "--jobs goes with --model svm only"),
         (["--model", "ssvm", "--cache-mb", 2], 2, "--cache-mb goes with --model svm only"),
-        (["--model", "ssvm", "--kernel", "linear", "--reduced", "0.1"], 2, "reduced=0.1 goes with a kernel"),
-        (["--model", "ssvm", "--reduced", 500], 2, "reduced=500 of 120 examples"),
+        (["--model", "ssvm", "--kernel", "linear", "--reduced", "0.1"], 2, "reduced=0.1 needs a kernel"),
+        (["--model", "ssvm", "--reduced", 500], 2, "reduced=500 exceeds the 120 examples"),
         (["--out", "x.txt"], 2, "the name must end with .csv or .jsonl"),
         (["--out", "nowhere/x.csv"], 1, "there is no folder 'nowhere'"),
         (["--label", "y"], 1, "no column 'y'"),
@@ -575,7 +576,7 @@ def test_crossval_refuses_in_a_line(points, call, options, code, message):
         ("a,y\n", ["--label", "y"], "no examples; examples of both classes are needed"),
         ("a,y\n1,1\n2,1\n", ["--label", "y"], "all 2 labels are positive"),
         ("a,y\n1,1\n2,0\n", [], "--label is missing: it names the column of the label; there are 'a', 'y'"),
-        ("a,y\n1,1\n2,0\n3,2\n", ["--label", "y"], "which label is the positive one, as in --positive 2"),
+        ("a,y\n1,1\n2,0\n3,2\n", ["--label", "y"], "name the positive label, as in --positive 2"),
         ("a,y\n1,1\n,0\n", ["--label", "y"], "line 3, column 'a': '' is not a finite number"),
     ],
 )
@@ -655,6 +656,7 @@ def test_options_know_what_the_engine_knows():
     assert sorted(choices["crossval"]["solver"]) == sorted(["auto", "shared", *SOLVERS])
 
 
+@pytest.mark.long
 def test_a_pipe_gets_the_table_and_nothing_else(points):
     """No bar and no message."""
     script = "import sys; from streamsvm.connectors.commands.cli import main; sys.exit(main())"

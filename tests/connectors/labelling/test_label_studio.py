@@ -420,6 +420,7 @@ def test_label_studio_may_be_away(settings, trainer, studio, caplog):
 # --- who is who -------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "answer",
     [None, 7, [], {}, {"tasks": 7}, {"tasks": [], "total": "many"}, {"label_config": None}, {"label_config": ["x"]}],
@@ -442,6 +443,7 @@ def test_answers_that_are_none_are_asked_for_again(settings, trainer, studio, mo
     assert desk.error is None
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "damage",
     [

@@ -280,6 +280,7 @@ def test_a_writer_continues_where_it_ended(tmp_path):
     assert [r.offset for r in read_all(tmp_path)] == list(range(10))
 
 
+@pytest.mark.long
 def test_a_writer_killed_in_the_midst_leaves_a_whole_prefix(tmp_path):
     script = (
         "import sys; from streamsvm.connectors.logs.embedded import LocalLog\n"
@@ -465,6 +466,7 @@ def test_a_topic_has_one_writer(tmp_path):
     assert len(read_all(tmp_path)) == 2
 
 
+@pytest.mark.long
 def test_reading_is_fast(tmp_path):
     """100 000 records: well under a few seconds, with room for a busy machine."""
     with LocalLog(tmp_path) as log:

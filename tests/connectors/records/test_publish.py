@@ -276,6 +276,7 @@ class Publication(RuleBasedStateMachine):
 
 
 TestPublication = Publication.TestCase
+TestPublication = pytest.mark.long(TestPublication)
 TestPublication.settings = hypothesis_settings(max_examples=150, stateful_step_count=30, deadline=None)
 
 

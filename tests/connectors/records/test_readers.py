@@ -253,6 +253,7 @@ def test_a_missing_file_is_the_system_s_error(tmp_path):
         events(tmp_path / "none.csv")
 
 
+@pytest.mark.long
 def test_long_files_are_read_in_constant_memory(tmp_path):
     path = write(tmp_path, "d.svm", "+1 1:0.5 2:0.25\n" * 20_000)
     tracemalloc.start()

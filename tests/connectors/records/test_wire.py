@@ -187,6 +187,7 @@ def test_bad_records_are_refused_with_a_reason(name):
     assert 0 < len(detail) < 300
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("codec", [plain, spam, fixed])
 @given(
     value=st.binary(max_size=60)

@@ -121,6 +121,7 @@ def mutated(draw):
     return value
 
 
+@pytest.mark.long
 @given(written() | mutated() | st.binary(max_size=40) | anything.map(lambda value: json.dumps(value).encode()))
 @settings(max_examples=500)
 @example(b'{"id":1,"id":":","x":{}}')

@@ -35,6 +35,7 @@ def finished(folder, names, n=200, scale="standard"):
     return settings, daemon.run(settings)[0]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("names", [["a"], ["x1", "x2"], ["a", "b", "c"]])
 @pytest.mark.parametrize("scale", ["standard", "none"])
 def test_a_picture_is_drawn_for_any_number_of_features(tmp_path, names, scale):
@@ -101,6 +102,7 @@ def grid(Cs, gammas, **others):
     return grid_search(LASVM(), X, X[:, 0] * X[:, 1] > 0, Cs=Cs, gammas=gammas, refit=False, **others)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("Cs", "gammas"),
     [

@@ -109,6 +109,7 @@ def test_extra_fields_do_not_replace_those_of_every_event(log_as):
     assert (event["level"], event["partition"]) == ("INFO", 7)
 
 
+@pytest.mark.long
 def test_an_error_of_ours_is_an_object_too():
     script = (
         "import warnings; from streamsvm.connectors.runtime.log_output import set_up_logging; set_up_logging('json'); "

@@ -240,6 +240,7 @@ def test_a_wrong_name_is_an_error():
     assert value(metrics, "streamsvm_learned_total") == 0
 
 
+@pytest.mark.long
 def test_rendering_while_the_loop_writes():
     """Series come and go while others read, with threads switched as often as can be: every reading is whole."""
     metrics, done, readings = Metrics(), threading.Event(), []
@@ -455,6 +456,7 @@ def trickle(clients, seconds):
         time.sleep(0.05)
 
 
+@pytest.mark.long
 def test_slow_clients_keep_others_out_for_the_time_of_a_request_only(health, metrics):
     with (
         StatusServer(health, metrics, HttpSettings(connections=5, request_seconds=1.0)) as server,
@@ -518,6 +520,7 @@ with stop_on_signals() as stop:
 """
 
 
+@pytest.mark.long
 def test_a_trainer_outlives_more_connections_than_it_has_file_descriptors(tmp_path):
     """And goes on: it opens a file for each checkpoint while they are there."""
     config = tmp_path / "app.toml"

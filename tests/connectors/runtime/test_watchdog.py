@@ -31,6 +31,7 @@ def run(script, **options):
     return subprocess.run([sys.executable, "-c", HEAD + script], timeout=50, capture_output=True, text=True, **options)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("hang", HANGS.values(), ids=HANGS)
 def test_a_loop_that_hangs_is_ended(hang):
     script = f"def consume():\n    {hang}\nwith Watchdog(heart, 0.3):\n    heart.beat()\n    consume()"
@@ -41,6 +42,7 @@ def test_a_loop_that_hangs_is_ended(hang):
     assert "the loop has not beaten for 0.3 seconds: ending the process with exit code 70" in ended.stderr
 
 
+@pytest.mark.long
 def test_a_loop_that_beats_is_left_alone():
     heart, reasons = Heartbeat(), []
     with Watchdog(heart, 0.4, on_expiry=reasons.append):
@@ -57,6 +59,7 @@ def test_it_barks_once():
     assert reasons == ["the loop has not beaten for 0.1 seconds"]
 
 
+@pytest.mark.long
 def test_long_phases_are_allowed():
     heart, reasons = Heartbeat(), []
     with Watchdog(heart, 0.2, on_expiry=reasons.append):
@@ -70,6 +73,7 @@ def test_long_phases_are_allowed():
     assert reasons
 
 
+@pytest.mark.long
 def test_the_end_of_a_long_phase_is_a_beat():
     heart, reasons = Heartbeat(), []
     with Watchdog(heart, 0.2, on_expiry=reasons.append):
@@ -79,6 +83,7 @@ def test_the_end_of_a_long_phase_is_a_beat():
     assert not reasons
 
 
+@pytest.mark.long
 def test_a_limit_of_0_waits_for_ever():
     heart, reasons = Heartbeat(), []
     with Watchdog(heart, 0, on_expiry=reasons.append):
@@ -94,6 +99,7 @@ def test_nothing_is_watched_after_the_block():
     assert not reasons
 
 
+@pytest.mark.long
 def test_a_process_that_was_stopped_is_left_alone():
     script = "with Watchdog(heart, 0.5):\n    for _ in range(20):\n        heart.beat(); time.sleep(0.05)"
     with subprocess.Popen(
@@ -107,6 +113,7 @@ def test_a_process_that_was_stopped_is_left_alone():
         assert child.wait(30) == 0
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("limit", [0, 0.1, 60])
 def test_a_shutdown_that_hangs_is_ended(limit):
     """Even after the watched block; called by a signal's handler, as a daemon does."""
@@ -122,6 +129,7 @@ def test_a_shutdown_that_hangs_is_ended(limit):
     assert "not ended in the time given after the request to stop" in ended.stderr
 
 
+@pytest.mark.long
 def test_after_a_deadline_beats_do_not_matter():
     heart, reasons = Heartbeat(), []
     with Watchdog(heart, 0.2, on_expiry=reasons.append) as watchdog:
@@ -132,6 +140,7 @@ def test_after_a_deadline_beats_do_not_matter():
     assert reasons == ["the process has not ended in the time given after the request to stop"]
 
 
+@pytest.mark.long
 def test_a_deadline_can_be_withdrawn():
     heart, reasons = Heartbeat(), []
     with Watchdog(heart, 0.1, on_expiry=reasons.append) as watchdog:
@@ -142,11 +151,13 @@ def test_a_deadline_can_be_withdrawn():
     assert not reasons
 
 
+@pytest.mark.long
 def test_a_shutdown_in_time_is_clean():
     ended = run("with Watchdog(heart, 60) as watchdog:\n    watchdog.deadline(20)")
     assert (ended.returncode, ended.stderr) == (0, "")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("trouble", ["full pipe", "held lock", "closed"])
 def test_it_ends_even_if_nothing_can_be_said(trouble):
     """A pipe that nobody reads, a lock of the log that the hanging thread holds, no standard error at all."""

@@ -285,6 +285,7 @@ def publish(settings, blob, version=1, *, offset=0, on_the_way=lambda value: val
         Publisher(Way(), settings.log.model).publish("p0", blob, meta)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("blob", "offset", "on_the_way"),
     [
@@ -326,6 +327,7 @@ def test_a_snapshot_that_is_of_no_use_is_refused_and_the_old_one_kept(
     assert found[120]["model"] == {"ver": 2, "offset": 0}, "the next that is whole is taken"
 
 
+@pytest.mark.long
 def test_without_a_model_events_wait(tmp_path):
     settings = configure(tmp_path, daemon={"follow": True})
     (tmp_path / "log").mkdir()
@@ -479,6 +481,7 @@ def test_of_many_keys_the_last_used_are_unpacked():
     assert models.choose(b"d").version.ver == 0
 
 
+@pytest.mark.long
 def test_models_of_keys_come_a_few_at_a_time(tmp_path, monkeypatch):
     """So that events do not wait until all of them are unpacked."""
     monkeypatch.setattr(scorer, "_SWAP_SECONDS", 0.0)
@@ -550,6 +553,7 @@ def run_with(settings, fuse, monkeypatch):
         return scorer.run(settings)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("start", ["earliest", "latest"])
 def test_killed_at_any_step_it_predicts_every_event_at_least_once(tmp_path, monkeypatch, start):
     settings = configure(tmp_path, features={"warmup": 5}, daemon={"batch": 4, "checkpoint_records": 8, "start": start})
@@ -624,6 +628,7 @@ def test_it_ends_where_the_log_ended_when_it_began(tmp_path):
     assert scorer.run(settings) == 10
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("has_model", [True, False])
 def test_it_stops_at_once(tmp_path, has_model):
     settings = configure(tmp_path, daemon={"follow": True})
@@ -642,6 +647,7 @@ def test_it_stops_at_once(tmp_path, has_model):
     assert committed(settings) == (60 if has_model else None)
 
 
+@pytest.mark.long
 def test_what_is_handed_over_is_committed_and_what_is_lost_is_not(tmp_path):
     settings = configure(tmp_path, daemon={"follow": True})
     with LocalLog(settings.log.dir) as log:
@@ -684,6 +690,7 @@ def failing(function, n_times, error):
     return wrapped
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("verb", ["poll", "flush"])
 def test_a_log_that_is_away_is_waited_for(tmp_path, monkeypatch, verb):
     settings = configure(tmp_path, daemon={"follow": True, "checkpoint_records": 1})

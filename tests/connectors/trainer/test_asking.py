@@ -454,6 +454,7 @@ def test_the_rules_may_change_between_runs(tmp_path):
         assert len(world.open()) == (4 if remaining is None else remaining)
 
 
+@pytest.mark.long
 def test_the_rules_remember_answers_through_restarts(tmp_path):
     """One answer in each run, and it takes three in a row outside the margin, then three random ones that agree."""
     world = World(configure(tmp_path, stop="margin", pool=3, open=1), n=60)
@@ -494,6 +495,7 @@ def a_noisy_person(world, rng, n):
     world.answer(*answers)
 
 
+@pytest.mark.long
 @settings(max_examples=10, deadline=None)
 @given(seed=st.integers(0, 10_000))
 def test_the_model_is_that_of_the_answers_in_their_order(tmp_path_factory, seed):
@@ -562,6 +564,7 @@ def test_a_correction_of_an_answer_whose_event_is_gone_is_counted(tmp_path):
     assert not state.model.predict_one(state.scaler.transform_one(first["x"]))
 
 
+@pytest.mark.long
 def test_killed_at_any_step_it_asks_and_learns_the_same(tmp_path, monkeypatch):
     def whole(folder, blows_at):
         """Rounds of answers; the last run is killed, while answers are corrected, and events forgotten and drawn."""

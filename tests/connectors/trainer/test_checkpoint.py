@@ -278,6 +278,7 @@ def test_a_damaged_checkpoint_costs_nothing_but_time(open_store, tmp_path):
     assert cuts_of(open_store()) == [cut(4)]
 
 
+@pytest.mark.long
 @hypothesis_settings(max_examples=50)
 @given(steps=st.lists(st.sampled_from("csmk"), max_size=30), damaged=st.integers(0, 2))
 def test_whatever_happened_nothing_is_taken_twice_or_left_out(tmp_path_factory, steps, damaged):

@@ -120,6 +120,7 @@ def uninterrupted(tmp_path_factory):
     return outcome(settings, run(settings))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("algorithm", ["lasvm-g", "lasvm-nc", "lasvm-i", "full"])
 def test_every_algorithm_learns_and_goes_on_from_a_checkpoint(tmp_path, algorithm):
     whole = configure(tmp_path / "whole", model={"algorithm": algorithm})
@@ -279,6 +280,7 @@ def test_named_labels_and_features(tmp_path):
 # --- killed and started again -----------------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 def test_killed_at_any_step_it_ends_the_same(tmp_path, monkeypatch):
     """Every step of a small run, one kill each."""
     monkeypatch.setattr(os, "fsync", lambda _: None)  # hundreds of runs would wait for the disk
@@ -298,6 +300,7 @@ def test_killed_at_any_step_it_ends_the_same(tmp_path, monkeypatch):
         assert outcome(settings, run(settings)) == expected, f"killed at step {place}"
 
 
+@pytest.mark.long
 def test_killed_again_and_again_it_ends_the_same(tmp_path, monkeypatch, uninterrupted):
     """Each run is killed a little later after its start than the one before, until one comes through."""
     monkeypatch.setattr(journal, "TRIES", 10**9)  # no record is to be suspected
@@ -382,6 +385,7 @@ def finished(process):
         return process.wait(60)
 
 
+@pytest.mark.long
 def test_a_killed_process_goes_on_where_it_was(tmp_path):
     reference = configure(tmp_path / "reference")
     fill_all(reference, 1000)
@@ -407,6 +411,7 @@ def predictions_so_far(settings):
     return read(settings, "predictions") if settings.log.dir.joinpath("predictions").exists() else []
 
 
+@pytest.mark.long
 def test_a_signal_ends_it_with_a_checkpoint(tmp_path):
     settings = configure(tmp_path, daemon={"follow": True})
     fill(settings, some_events(100))

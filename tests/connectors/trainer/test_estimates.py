@@ -106,6 +106,7 @@ def test_without_a_topic_they_are_metrics_only(tmp_path, monkeypatch):
     assert not any("folds" in line for line in lines)
 
 
+@pytest.mark.long
 def test_killed_at_any_step_they_go_on(tmp_path, monkeypatch):
     """What is remembered, and the history up to the last checkpoint, come back with the model."""
 
@@ -162,6 +163,7 @@ def test_an_old_checkpoint_without_them_will_do(tmp_path):
     assert run(settings).estimates.latest["loo"].offset > 100
 
 
+@pytest.mark.long
 def test_the_history_stays_short():
     estimates = Estimates.of(
         EstimateSettings(loo=True, every=1, memory=5, share=ALWAYS), ModelSettings().implementation()

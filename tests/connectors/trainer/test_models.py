@@ -74,6 +74,7 @@ steps = st.lists(
 )
 
 
+@pytest.mark.long
 @hypothesis_settings(max_examples=150, suppress_health_check=[HealthCheck.too_slow])
 @given(steps=steps, max_models=st.integers(1, 4), keep=st.integers(1, 3), max_keys=st.sampled_from([1, 2, 3, 100]))
 def test_they_are_a_dict(tmp_path_factory, steps, max_models, keep, max_keys):
@@ -274,6 +275,7 @@ def test_a_sparse_file_is_emptied_and_removed(open_owner, tmp_path):
         assert other.models.digest() == digest
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("max_models", [1, 100])
 def test_files_stay_within_a_few_times_of_what_they_hold(open_owner, tmp_path, max_models):
     owner = open_owner(max_models=max_models, keep=1)

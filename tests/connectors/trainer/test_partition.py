@@ -425,6 +425,7 @@ def small(folder, **changes):
     return settings
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("changes", [{}, {"per": "key", "max_models": 2}], ids=["partition", "key"])
 def test_killed_at_every_few_steps_it_ends_the_same(tmp_path, monkeypatch, changes):
     fuse = Fuse()
@@ -441,6 +442,7 @@ def test_killed_at_every_few_steps_it_ends_the_same(tmp_path, monkeypatch, chang
         assert outcome(settings, trainer.run(settings)) == expected, f"killed at step {place}"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("seed", [1])
 def test_killed_twenty_times_it_ends_the_same(tmp_path, monkeypatch, uninterrupted, seed):
     monkeypatch.setattr(journal, "TRIES", 10**9)  # no record is to be suspected
@@ -531,6 +533,7 @@ def chunk_by_topic(chunk, rng):
     return rows
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("changes", [{}, {"per": "key", "max_models": 1}], ids=["partition", "key"])
 @hypothesis_settings(max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(chunks=chunks_of_records, kills=st.lists(st.integers(1, 150), min_size=1, max_size=4))
@@ -656,6 +659,7 @@ def deadly(monkeypatch):
     monkeypatch.setattr(Processor, "process", consume_or_die)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("topic", ["events", "labels"])
 @pytest.mark.parametrize("follow_up", [False, True], ids=["once", "twice"])
 def test_a_record_that_kills_the_process_is_put_aside(tmp_path, deadly, topic, follow_up):
@@ -785,6 +789,7 @@ def four_partitions(folder, **daemon_changes):
     return settings
 
 
+@pytest.mark.long
 def test_killed_with_several_partitions_it_ends_the_same(tmp_path, monkeypatch):
     fuse = Fuse()
     settings = four_partitions(tmp_path / "whole")
@@ -821,6 +826,7 @@ class TransactionalLog(LocalLog):
         return is_done
 
 
+@pytest.mark.long
 def test_killed_in_transactions_each_event_is_predicted_once(tmp_path, monkeypatch):
     """Also when it is killed again while it takes the cuts of its journals again."""
     monkeypatch.setattr(opening, "LocalLog", TransactionalLog)
@@ -881,6 +887,7 @@ def keyed(folder, max_models=1000, n=300, **changes):
     return settings
 
 
+@pytest.mark.long
 def test_there_is_a_model_for_each_key_that_was_learned(tmp_path):
     settings = keyed(tmp_path)
     (state,) = trainer.run(settings).values()
@@ -902,6 +909,7 @@ def test_there_is_a_model_for_each_key_that_was_learned(tmp_path):
         assert found.digest() == expected.digest()
 
 
+@pytest.mark.long
 def test_models_that_wait_on_disk_are_no_others(tmp_path, monkeypatch):
     settings = keyed(tmp_path / "many")
     expected = outcome(settings, trainer.run(settings))
@@ -934,6 +942,7 @@ def test_keys_that_only_were_predicted_have_no_model(tmp_path):
     assert trainer.run(settings)[0].models.digest() == first.models.digest()
 
 
+@pytest.mark.long
 def test_files_of_models_are_removed_when_nobody_needs_them(tmp_path):
     settings = keyed(tmp_path, max_models=2, n=600, checkpoint_records=32, keep=2)
     trainer.run(settings)
@@ -1093,6 +1102,7 @@ def held(monkeypatch):
     return most
 
 
+@pytest.mark.long
 def test_what_is_read_ahead_is_bounded_in_bytes(tmp_path, monkeypatch, held):
     """And nothing comes out differently."""
     rows = padded(traffic(500), 4000)
@@ -1113,6 +1123,7 @@ def test_what_is_read_ahead_is_bounded_in_bytes(tmp_path, monkeypatch, held):
     assert found[0][0][0]["offsets"][0] == 500
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("seed", range(3))
 def test_killed_again_and_again_with_large_records_it_ends_the_same(tmp_path, monkeypatch, seed):
     """Some cuts end with so many bytes, others with so many records, and each process has another memory."""
@@ -1167,6 +1178,7 @@ def modes(folder):
     return {path.relative_to(folder).as_posix(): path.stat().st_mode & 0o777 for path in folder.rglob("*")}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("umask", [0o000, 0o022, 0o177], indirect=True, ids=oct)
 @pytest.mark.parametrize("per", ["partition", "key"])
 def test_only_its_owner_can_read_a_state(tmp_path, umask, per):
@@ -1200,6 +1212,7 @@ def test_a_state_that_others_could_read_gets_files_that_they_cannot(tmp_path):
 # --- a flood of keys --------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("seed", range(3))
 def test_killed_again_and_again_in_a_flood_of_keys_it_ends_the_same(tmp_path, monkeypatch, seed):
     monkeypatch.setattr(journal, "TRIES", 10**9)
@@ -1274,6 +1287,7 @@ def test_the_scale_does_not_learn_a_flood_of_names(tmp_path, caplog):
     assert state.offset == 200
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("per", ["partition", "key"])
 @pytest.mark.parametrize("seed", range(2))
 def test_killed_again_and_again_in_a_flood_of_names_it_ends_the_same(tmp_path, monkeypatch, per, seed):
