@@ -788,8 +788,7 @@ class Machine(RuleBasedStateMachine):
         assert not keys & (self.asked.keys() | self.said.keys() | self.dismissed)
 
 
-TestMachine = Machine.TestCase
-TestMachine = pytest.mark.long(TestMachine)
+TestMachine = pytest.mark.long(Machine.TestCase)
 TestMachine.settings = settings(
     max_examples=150, stateful_step_count=40, deadline=None, suppress_health_check=[HealthCheck.too_slow]
 )

@@ -5,6 +5,8 @@ import json
 import re
 import zlib
 
+import pytest
+
 from streamsvm.connectors.commands import demo_labelling, label
 from streamsvm.connectors.labelling.oracles import answer_with
 from streamsvm.connectors.logs.embedded import LocalLog

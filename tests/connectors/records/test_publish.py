@@ -275,8 +275,7 @@ class Publication(RuleBasedStateMachine):
         self.who_follows_has_it()
 
 
-TestPublication = Publication.TestCase
-TestPublication = pytest.mark.long(TestPublication)
+TestPublication = pytest.mark.long(Publication.TestCase)
 TestPublication.settings = hypothesis_settings(max_examples=150, stateful_step_count=30, deadline=None)
 
 
