@@ -7,10 +7,9 @@ the id that the user gave it.
 An interruption (Ctrl-C) may find some classes ahead of the others.  The rest then first learn what these have learned.
 """
 
-import copy
 from collections.abc import Callable, Hashable, Sequence
 from functools import partial
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple
 
 import numpy as np
 from river import base
@@ -20,6 +19,7 @@ from streamsvm.core.blocks import Queries
 from streamsvm.core.device.evaluator import Evaluator
 from streamsvm.core.expansion import Expansion
 from streamsvm.estimators.classifier import OnlineSVM
+from streamsvm.estimators.copies import Copies
 from streamsvm.estimators.features import FeatureTable
 from streamsvm.estimators.gap_family import GapSVM
 from streamsvm.estimators.inputs import label_of, labels_of
@@ -90,7 +90,7 @@ class _Lesson(NamedTuple):
     margins: dict[Any, np.ndarray]
 
 
-class ClassModels(base.MiniBatchClassifier):
+class ClassModels(Copies, base.MiniBatchClassifier):
     """The models of all classes, the union of their vectors, and the columns they share.
 
     `_blank` is a model that learns nothing.  It holds what is the same for all classes.
@@ -387,18 +387,6 @@ class ClassModels(base.MiniBatchClassifier):
     def __getstate__(self) -> dict:
         """Everything except what lies on a device."""
         return {**self.__dict__, "_evaluator": Evaluator(self._blank.device)}
-
-    def __setstate__(self, state: dict) -> None:
-        """Copy read-only arrays: joblib's workers get theirs mapped from a file."""
-        self.__dict__.update({name: storage.owned(value) for name, value in state.items()})
-
-    def __copy__(self) -> Self:
-        """A deep copy, as of `LASVM`."""
-        return copy.deepcopy(self)
-
-    @property
-    def _mutable_attributes(self) -> set[str]:
-        return set()
 
 
 def to_the_end(step: Callable[[], None]) -> None:

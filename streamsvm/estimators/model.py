@@ -9,14 +9,13 @@ Compiled code cannot be interrupted, but Python can be anywhere.  Two rules keep
 - Whatever moves members works on a copy, which then takes the place of the expansion.  Only cached rows are shared.
 """
 
-import copy
 import datetime
 import math
 import warnings
 from abc import abstractmethod
 from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -27,6 +26,7 @@ from streamsvm.core.device.choice import require_device
 from streamsvm.core.device.evaluator import Evaluator
 from streamsvm.core.expansion import EVALUATIONS, SLOTS, WIDTH, Expansion
 from streamsvm.core.kernels import make_kernel
+from streamsvm.estimators.copies import Copies
 from streamsvm.estimators.features import FeatureTable
 from streamsvm.online import bounded
 from streamsvm.online.finish import Problem
@@ -34,7 +34,7 @@ from streamsvm.online.forget import forget
 from streamsvm.online.sigmoid import new_sigmoid
 
 
-class OnlineModel(base.MiniBatchClassifier):
+class OnlineModel(Copies, base.MiniBatchClassifier):
     """Parameters, and what was learned."""
 
     def __init__(
@@ -243,18 +243,6 @@ class OnlineModel(base.MiniBatchClassifier):
         """Everything except the cached rows, which can be computed again, and what lies on a device."""
         expansion = storage.without_rows(self._expansion)
         return {**self.__dict__, "_expansion": expansion, "_evaluator": Evaluator(self.device)}
-
-    def __setstate__(self, state: dict) -> None:
-        """Copy read-only arrays: joblib's workers get theirs mapped from a file."""
-        self.__dict__.update({name: storage.owned(value) for name, value in state.items()})
-
-    def __copy__(self) -> Self:
-        """A deep copy: two models that shared arrays, each with its own counts, would both be wrong."""
-        return copy.deepcopy(self)
-
-    @property
-    def _mutable_attributes(self) -> set[str]:
-        return set()
 
 
 def n_learned(margins: np.ndarray) -> int:

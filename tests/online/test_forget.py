@@ -7,28 +7,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.svm import SVC
+from tight import LEARNERS, TIGHT, learned, noisy
 
-from streamsvm import LASVM, LASVMG, LASVMI, LASVMNC, FullSVM
+from streamsvm import LASVM, LASVMG, FullSVM
 from streamsvm.batch import path
 from streamsvm.core import storage
 from streamsvm.online import forget as forgetting
 from streamsvm.online.finish import move_members
-
-TIGHT = 1e-7
-LEARNERS = [LASVM, LASVMG, LASVMI, LASVMNC, FullSVM]
-
-
-def noisy(n=120, seed=0, d=3):
-    rng = np.random.default_rng(seed)
-    X = rng.normal(size=(n, d)).astype(np.float32).astype(float)
-    return X, X[:, 0] + X[:, -1] ** 2 + 0.4 * rng.normal(size=n) > 0.7
-
-
-def learned(learner, X, y, finish_tol=TIGHT, **parameters):
-    model = learner(**{"C": 5.0, "gamma": 0.3} | parameters)
-    model.learn_many(X, y)
-    model.finish(finish_tol)
-    return model
 
 
 def solved_without(model, ids, tol=TIGHT):

@@ -6,27 +6,11 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tight import LEARNERS, learned, noisy
 
-from streamsvm import LASVM, LASVMG, LASVMI, LASVMNC, FullSVM
+from streamsvm import LASVM, LASVMG
 from streamsvm.online.leave_out import RIGHT, UNCHANGED, UNKNOWN, WRONG
 from streamsvm.validation import leave_one_out
-
-TIGHT = 1e-7
-LEARNERS = [LASVM, LASVMG, LASVMI, LASVMNC, FullSVM]
-
-
-def noisy(n=120, seed=0, d=3):
-    rng = np.random.default_rng(seed)
-    X = rng.normal(size=(n, d)).astype(np.float32).astype(float)
-    return X, X[:, 0] + X[:, -1] ** 2 + 0.4 * rng.normal(size=n) > 0.7
-
-
-def learned(learner, X, y, finish_tol=TIGHT, **parameters):
-    model = learner(**{"C": 5.0, "gamma": 0.3} | parameters)
-    model.learn_many(X, y)
-    if finish_tol:
-        model.finish(finish_tol)
-    return model
 
 
 def asked(model, X, y, numbers=None):

@@ -36,18 +36,6 @@ def config(tmp_path):
     return path
 
 
-@pytest.fixture
-def call(capsys):
-    """Run a command; return its exit code and the lines of both outputs."""
-
-    def call(*arguments):
-        code = main([str(argument) for argument in arguments])
-        captured = capsys.readouterr()
-        return code, captured.out.splitlines(), captured.err.splitlines()
-
-    return call
-
-
 def records(folder, topic="events"):
     with LocalLog(folder) as log:
         log.seek(topic, 0, 0)

@@ -48,18 +48,6 @@ def config(tmp_path):
     return path
 
 
-@pytest.fixture
-def call(capsys):
-    """Run a command; return its exit code and the lines of both outputs."""
-
-    def call(*arguments):
-        code = main([str(argument) for argument in arguments])
-        captured = capsys.readouterr()
-        return code, captured.out.splitlines(), captured.err.splitlines()
-
-    return call
-
-
 def some_events(n, seed=0):
     rng = np.random.default_rng(seed)
     x = rng.normal(size=(n, 2)).round(4).tolist()

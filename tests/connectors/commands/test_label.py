@@ -43,18 +43,6 @@ def trainer(tmp_path, config):
 
 
 @pytest.fixture
-def call(capsys):
-    """Run a command; return its exit code and the lines of both outputs."""
-
-    def call(*arguments):
-        code = main([str(argument) for argument in arguments])
-        captured = capsys.readouterr()
-        return code, captured.out.splitlines(), captured.err.splitlines()
-
-    return call
-
-
-@pytest.fixture
 def interrupt(monkeypatch):
     """Send ourselves a signal as soon as something is so."""
     monkeypatch.setattr(

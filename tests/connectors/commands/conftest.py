@@ -1,0 +1,17 @@
+"""What the tests of commands share."""
+
+import pytest
+
+from streamsvm.connectors.commands.cli import main
+
+
+@pytest.fixture
+def call(capsys):
+    """Run a command; return its exit code and the lines of both outputs."""
+
+    def call(*arguments):
+        code = main([str(argument) for argument in arguments])
+        captured = capsys.readouterr()
+        return code, captured.out.splitlines(), captured.err.splitlines()
+
+    return call
