@@ -66,7 +66,7 @@ class Committee:
         return map(Prediction, margins.mean(axis=0).tolist(), scores.mean(axis=0).tolist())
 
 
-NOBODY = Committee([])
+NO_MODELS = Committee([])
 
 
 class Models(Protocol):
@@ -93,7 +93,7 @@ class PartitionModels:
 
     def __init__(self) -> None:
         self._members: dict[int, Member] = {}
-        self._committee = NOBODY
+        self._committee = NO_MODELS
 
     def __bool__(self) -> bool:
         return bool(self._members)
@@ -154,7 +154,7 @@ class KeyModels:
     def choose(self, key: bytes | None) -> Committee:
         name = key_name(key or b"")
         if name not in self._packed:
-            return NOBODY
+            return NO_MODELS
         if name not in self._unpacked:
             self._unpacked[name] = Committee([unpack(self._packed[name], self._device)])
         self._unpacked.move_to_end(name)

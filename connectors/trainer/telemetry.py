@@ -1,4 +1,4 @@
-"""What the trainer tells about itself: the state of its partitions as metrics, once a second."""
+"""The trainer's metrics: once a second it writes the state of its partitions into them."""
 
 import time
 from collections import Counter
@@ -39,15 +39,15 @@ _FROM_THE_START = (
 class Telemetry:
     """Keeps `Metrics` up to date.
 
-    Counters count since the process began, whatever the checkpoints that it began with say.  All are there from the
-    beginning, for what watches them sees an increase only after a first value.
+    Counters start at 0 with the process, not at the counts of its checkpoints.  Every counter exists from the
+    beginning: a monitoring system sees an increase only after a first value.
 
     Parameters
     ----------
     metrics
-        Where the values go.
+        Takes the values.
     codec
-        What reads the records.
+        Reads the records, and counts the labels of unknown origin.
     """
 
     def __init__(self, metrics: Metrics, codec: Codec) -> None:
@@ -67,28 +67,28 @@ class Telemetry:
     # --- events -------------------------------------------------------------------------------------------------------
 
     def took(self, n_records: int, seconds: float) -> None:
-        """A cut was consumed."""
+        """Count the records of a cut, and its seconds."""
         self._metrics.add("streamsvm_records_total", n_records)
         self._metrics.observe("streamsvm_cut_seconds", seconds)
 
     def rebalanced(self, partitions: Iterable[Partition]) -> None:
-        """There are other partitions than before."""
+        """Count a rebalance, and begin to count for new partitions."""
         self._metrics.add("streamsvm_rebalances_total")
         for partition in partitions:
             if partition.number not in self._counted:
                 counts = _counts(partition)
-                del counts["streamsvm_lost_records_total", ""]  # what is gone was missed only now
+                del counts["streamsvm_lost_records_total", ""]  # Records that were lost before this start are counted now.
                 self._counted[partition.number] = counts
 
     def forget(self, partition: Partition) -> None:
-        """A partition is ours no more."""
+        """Drop the metrics of a partition that this process has given up."""
         self._count(partition)
         self._counted.pop(partition.number)
         self._metrics.drop(partition=partition.number)
 
     @contextmanager
     def saving(self, partition: Partition) -> Iterator[None]:
-        """A checkpoint is written."""
+        """Measure the writing of a checkpoint."""
         started = time.perf_counter()
         yield
         saved_at = time.monotonic()
@@ -100,18 +100,18 @@ class Telemetry:
         )
 
     def published(self, n_models: int) -> None:
-        """Models went to the topic for scorers."""
+        """Count models that were published for scorers."""
         self._metrics.add("streamsvm_published_total", n_models)
 
     # --- once a second ------------------------------------------------------------------------------------------------
 
     @property
     def is_due(self) -> bool:
-        """Whether the last look at the partitions is long enough ago."""
+        """Whether a second has passed since the last look at the partitions."""
         return time.monotonic() - self._looked_at >= _SECONDS
 
     def collect(self, partitions: Iterable[Partition]) -> None:
-        """Look at all partitions."""
+        """Write the state of all partitions into the metrics."""
         self._looked_at = time.monotonic()
         for partition in partitions:
             self._count(partition)
@@ -162,7 +162,7 @@ class Telemetry:
                     self._metrics.set(f"streamsvm_estimated_{name}", value, partition=number, kind=kind, bound=bound)
 
     def summary(self, partitions: Iterable[Partition]) -> dict[str, Any]:
-        """For the status line."""
+        """The figures of the status line."""
         states = [partition.state for partition in partitions if partition.state]
         n_support = sum(model.n_support for state in states for model in state.models.in_memory())
         errors = [state.metrics.rolling_error() for state in states if state.metrics.n]
@@ -171,7 +171,7 @@ class Telemetry:
 
 
 def _counts(partition: Partition) -> Counter[tuple[str, str]]:
-    """Everything countable about a partition, by the metric's name and a label."""
+    """All counts of a partition, by the name of the metric and a label."""
     counts: Counter[tuple[str, str]] = Counter()
     state = partition.state
     if state is None:

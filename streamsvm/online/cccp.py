@@ -1,12 +1,12 @@
 """The CCCP polish of a model: fewer support vectors at equal accuracy, by the ramp loss.
 
-The ramp loss is a convex loss less another one.  The concave-convex procedure fixes the slope beta of the part that is
-subtracted, solves the convex problem that remains, and repeats until beta stays:
+The ramp loss is the hinge loss minus another hinge loss.  The concave-convex procedure (CCCP) fixes the slope beta of the
+second one, solves the convex problem that remains, and repeats until beta no longer changes:
 
     beta_i = C_i if y_i f(x_i) < s, else 0,     alpha_i in [min(0, C_i y_i) - beta_i y_i, max(0, C_i y_i) - beta_i y_i]
 
-While examples stream in, beta is fixed at arrival (LASVM-NC): re-estimating it in a young model destroys the model.
-From a converged one it is safe, for any member of the family.
+In a stream, LASVM-NC fixes beta when an example arrives: estimating it again in a young model destroys the model.  In
+a converged model it is safe, for every learner of the gap family.
 
 Source: Collobert, Sinz, Weston, Bottou, "Trading convexity for scalability", ICML 2006, algorithm 1.
 """
@@ -23,7 +23,7 @@ MAX_ROUNDS = 20
 def sparsify(s: Expansion, kernel: Kernel, tol: float, max_non_sv: int | None, ramp_s: float) -> tuple[Expansion, int]:
     """Repeat FINISH and new boxes until the boxes stay; return the expansion and the number of steps.
 
-    It gives up after `MAX_ROUNDS`, and when a FINISH does: the violation tells.  Every round lowers the ramp loss.
+    Every round lowers the ramp loss.  The loop also ends after `MAX_ROUNDS`, or when a FINISH gives up above `tol`.
     """
     steps, left = 0, tol
     for _ in range(MAX_ROUNDS):
@@ -36,7 +36,7 @@ def sparsify(s: Expansion, kernel: Kernel, tol: float, max_non_sv: int | None, r
 
 
 def _new_boxes(s: Expansion, kernel: Kernel, ramp_s: float) -> bool:
-    """Give every member the box of its y f(x), and clip its coefficient into it; whether any box has changed."""
+    """Give every member the box of its y f(x), and clip its coefficient; return whether a box has changed."""
     n = int(s.counts[SLOTS])
     y = s.y[:n].astype(np.float64)
     C = s.hi[:n] - s.lo[:n]

@@ -2,9 +2,9 @@
 
     p(y = +1 | f) = 1 / (1 + exp(-a f)),   a = a_+ for f > 0 and a_- for f <= 0
 
-It passes through 1/2 at f = 0, so the more probable label is always the predicted one, and it has a slope for each
-side, because on imbalanced streams the two sides are not equally reliable.  The slopes follow the log-loss of margins
-that were computed before their example was learned, by Newton steps on sums that forget slowly.
+It passes through 1/2 at f = 0, so the more probable label is always the predicted one.  Each side has its own slope,
+because on imbalanced streams the two sides are not equally reliable.  Newton steps move the slopes towards a smaller
+log-loss.  The margins are computed before their examples are learned, and the sums forget the past slowly.
 
 ========  ====================================  =====  =======
 symbol    name                                  shape  dtype
@@ -12,8 +12,8 @@ symbol    name                                  shape  dtype
 sigmoid   a_-, curvature of a_-, a_+, likewise  (4,)   float64
 ========  ====================================  =====  =======
 
-Source: Platt, "Probabilistic outputs for support vector machines" (1999), without its offset (which would let the
-probability contradict the prediction) and fitted online.
+Source: Platt, "Probabilistic outputs for support vector machines" (1999), without its offset (with an offset, the
+probability could contradict the prediction) and fitted online.
 """
 
 import numpy as np
