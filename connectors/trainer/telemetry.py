@@ -77,7 +77,7 @@ class Telemetry:
         for partition in partitions:
             if partition.number not in self._counted:
                 counts = _counts(partition)
-                del counts["streamsvm_lost_records_total", ""]  # Records that were lost before this start are counted now.
+                del counts["streamsvm_lost_records_total", ""]  # records lost before this start
                 self._counted[partition.number] = counts
 
     def forget(self, partition: Partition) -> None:

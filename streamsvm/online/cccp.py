@@ -1,7 +1,7 @@
 """The CCCP polish of a model: fewer support vectors at equal accuracy, by the ramp loss.
 
-The ramp loss is the hinge loss minus another hinge loss.  The concave-convex procedure (CCCP) fixes the slope beta of the
-second one, solves the convex problem that remains, and repeats until beta no longer changes:
+The ramp loss is the hinge loss minus another hinge loss.  The concave-convex procedure (CCCP) fixes the slope beta of
+the second one, solves the convex problem that remains, and repeats until beta no longer changes:
 
     beta_i = C_i if y_i f(x_i) < s, else 0,     alpha_i in [min(0, C_i y_i) - beta_i y_i, max(0, C_i y_i) - beta_i y_i]
 

@@ -2,8 +2,8 @@
 
     g -= c_i K_i + c_j K_j,     i = argmax g over those that may rise,     j = argmin g over those that may fall
 
-The pass goes block by block.  It keeps only the extremes of each block, so that the compiler can vectorise it, and looks
-up their slots afterwards.  Learners that stop by the primal-dual gap sum over a block while it is in the cache:
+The pass goes block by block.  It keeps only the extremes of each block, so that the compiler can vectorise it.  Their
+slots are looked up afterwards.  Learners that stop by the primal-dual gap sum over a block while it is in the cache:
 
     gap = sum_s max((lo_s - alpha_s) g_s, (hi_s - alpha_s) g_s),     h_s = max(lo_s g_s, hi_s g_s)
 
