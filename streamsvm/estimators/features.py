@@ -18,11 +18,10 @@ import scipy.sparse as sp
 
 from streamsvm.core import blocks
 from streamsvm.core.blocks import Queries
+from streamsvm.core.inputs import floats_of, without_duplicates
 from streamsvm.core.snapshot import SnapshotError
 from streamsvm.estimators.inputs import (
-    canonical,
     culprit,
-    float_array,
     named_columns,
     not_finite,
     plain,
@@ -154,7 +153,7 @@ class FeatureTable:
         """X in blocks of at most `at_once` queries, each with its place in X."""
         self.settle()
         if sp.issparse(X):
-            yield from self._sparse_batches(canonical(sp.csr_matrix(X)), learning, at_once)
+            yield from self._sparse_batches(without_duplicates(sp.csr_matrix(X)), learning, at_once)
         elif isinstance(X, NamedRows):
             yield from self._row_batches(X, learning, at_once)
         elif isinstance(X, list | tuple):
@@ -188,7 +187,7 @@ class FeatureTable:
             yield slice(b, b + len(q.sq)), q
 
     def _sparse_batches(self, X: sp.csr_matrix, learning: bool, at_once: int) -> Iterator[tuple[slice, Queries]]:
-        data = float_array(X.data)
+        data = floats_of(X.data)
         for b in range(0, X.shape[0], at_once):
             starts = X.indptr[b : b + at_once + 1].astype(np.int64)
             inputs, values = X.indices[starts[0] : starts[-1]], data[starts[0] : starts[-1]]

@@ -7,10 +7,10 @@ from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 from river.utils import dataframe
 
 from streamsvm.core import arguments, blocks
+from streamsvm.core.inputs import floats_of
 
 LONGEST_SHOWN = 100  # characters of a feature's name in an error message
 
@@ -38,32 +38,17 @@ def named_columns(X: Any) -> tuple[tuple, np.ndarray]:
         if X.ndim != 2:
             raise ValueError(f"X has shape {X.shape}; a batch is a 2-D array (examples, features)")
         arguments.require_unmasked("X", X)
-        return tuple(range(X.shape[1])), float_array(np.asarray(X))
+        return tuple(range(X.shape[1])), floats_of(np.asarray(X))
     frame = dataframe.into_frame(X)
     for column in frame.iter_columns():
         if not (column.dtype.is_numeric() or str(column.dtype) == "Boolean"):
             raise TypeError(f"column {column.name!r} has dtype {column.dtype}; features must be numbers")
-    return tuple(frame.columns), float_array(dataframe.to_numpy(frame))
-
-
-def float_array(X: np.ndarray) -> np.ndarray:
-    """Numbers as float32 or float64."""
-    if X.dtype.kind not in "fiub":
-        raise TypeError(f"X has dtype {X.dtype}; features must be numbers")
-    return X if X.dtype in (np.float32, np.float64) else X.astype(np.float64)
+    return tuple(frame.columns), floats_of(dataframe.to_numpy(frame))
 
 
 def plain(X: np.ndarray) -> np.ndarray:
     """The array in C order and writable, which is the one kind that compiled code is compiled for; a copy if needed."""
     return np.require(X, requirements=("C", "W"))
-
-
-def canonical(X: sp.csr_matrix) -> sp.csr_matrix:
-    """The matrix with each entry once: SciPy adds up entries that share a place."""
-    if not X.has_canonical_format:
-        X = X.copy()
-        X.sum_duplicates()
-    return X
 
 
 # --------------------------------------------------------------------------------------------------------------- dicts

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from streamsvm.estimators.inputs import canonical
+from streamsvm.core.inputs import without_duplicates
 
 
 def coded(y: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -84,6 +84,6 @@ def _hash(row: bytes, label: np.integer) -> bytes:
 
 def _sparse_rows(X: Any) -> Iterator[bytes]:
     """The features of each row as bytes."""
-    X = canonical(X)
+    X = without_duplicates(X)
     for begin, end in zip(X.indptr[:-1], X.indptr[1:], strict=True):
         yield X.indices[begin:end].tobytes() + X.data[begin:end].tobytes()

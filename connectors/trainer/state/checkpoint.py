@@ -8,8 +8,8 @@ Checkpoints hold events, so only the owner of the folder and its files can read 
 
 import logging
 import re
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from operator import itemgetter
 from pathlib import Path
@@ -42,20 +42,10 @@ class CheckpointError(ValueError):
     """A state folder has checkpoints, but none can be used."""
 
 
-@contextmanager
-def reading(where: Path) -> Iterator[None]:
-    """Turn the errors of a reader into a `CheckpointError`.
-
-    Checksums find damage to a file.  This is for content that was damaged before it was written, or on purpose.
-    """
-    try:
-        yield
-    except (CheckpointError, ConfigError, snapshot.SnapshotError):
-        raise
-    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError, RecursionError, MemoryError) as error:
-        raise CheckpointError(
-            f"{where}: the newest checkpoint cannot be used: its content is damaged: {error!r:.300}"
-        ) from error
+def reading(where: Path) -> AbstractContextManager[None]:
+    """Raise a `CheckpointError` for everything that a checkpoint's damaged content makes its reader raise."""
+    problem = f"{where}: the newest checkpoint cannot be used: its content is damaged"
+    return snapshot.guarded(problem, CheckpointError, (ConfigError,))
 
 
 def take_array(arrays: Mapping[str, np.ndarray], name: str, kind: str, *shape: int | None) -> np.ndarray:
