@@ -49,6 +49,11 @@ class Kernel(NamedTuple):
     degree: int
 
 
+def is_positive_semidefinite(kernel: Kernel) -> bool:
+    """Whether every matrix of this kernel's values is positive semi-definite, which bounds on decision values need."""
+    return kernel.kind in (RBF_KIND, LINEAR_KIND) or (kernel.kind == POLYNOMIAL_KIND and kernel.coef0 >= 0.0)
+
+
 def RBF(gamma: float = 1.0) -> Kernel:
     """Gaussian kernel exp(-gamma ||x - z||^2)."""
     return make_kernel("rbf", gamma=gamma)

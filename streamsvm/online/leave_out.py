@@ -31,7 +31,7 @@ from streamsvm.batch.seeding import choice
 from streamsvm.batch.seeding.exact import ROOM, survey
 from streamsvm.batch.steps import penalties
 from streamsvm.core.expansion import FORBIDDEN, SLOT_DOWN, SLOT_UP, SLOTS, Expansion
-from streamsvm.core.kernels import LINEAR_KIND, POLYNOMIAL_KIND, RBF_KIND, Kernel
+from streamsvm.core.kernels import RBF_KIND, Kernel, is_positive_semidefinite
 from streamsvm.core.storage import keep, live_slots, row_width
 from streamsvm.online.finish import Problem, kernel_among
 from streamsvm.online.forget import JITTER, SECONDS_PER_CUBE, Members, hand_back, seconds_by_steps, tolerances
@@ -78,7 +78,7 @@ class LeaveOut:
     @property
     def slack(self) -> float:
         """How much a margin may at most rise without its example: the violation, or infinity where nothing is known."""
-        return self.tol if is_positive(self.kernel) else np.inf
+        return self.tol if is_positive_semidefinite(self.kernel) else np.inf
 
     # ---------------------------------------------------------------------------------------------------------- bounds
 
@@ -95,7 +95,7 @@ class LeaveOut:
         if self.problem.fixed_sum:
             holders = s.counts[[SLOT_UP, SLOT_DOWN]]
             known[holders[holders >= 0]] = UNKNOWN  # they hold the bias
-        if not is_positive(self.kernel):
+        if not is_positive_semidefinite(self.kernel):
             return known
         margin = s.y[:n] * self.decision_values()
         plain = (alpha > 0.0) & (np.where(s.y[:n] > 0, s.lo[:n], s.hi[:n]) == 0.0)  # a ramp's box is elsewhere
@@ -208,8 +208,3 @@ class LeaveOut:
             getattr(s, name)[:n] = array
         self.problem.note(s)
         return found
-
-
-def is_positive(kernel: Kernel) -> bool:
-    """Whether its matrices are positive semi-definite, as the bounds need."""
-    return kernel.kind in (RBF_KIND, LINEAR_KIND) or (kernel.kind == POLYNOMIAL_KIND and kernel.coef0 >= 0.0)

@@ -26,7 +26,7 @@ import numpy as np
 from streamsvm.batch import Solution
 from streamsvm.batch import seeding as seeds
 from streamsvm.batch.path import Inverse
-from streamsvm.core.kernels import LINEAR_KIND, POLYNOMIAL_KIND, RBF_KIND, Kernel
+from streamsvm.core.kernels import RBF_KIND, is_positive_semidefinite
 from streamsvm.validation.folds import Folds
 from streamsvm.validation.problem import NO_EXAMPLES, Problem
 from streamsvm.validation.results import Fold
@@ -189,14 +189,9 @@ def _without_training(plan: Plan, test: np.ndarray, out: np.ndarray) -> Fold | N
     if full.free.any() and not full.dual_coef[out].any():
         f = full.y[test] - full.g[test] + full.bias
         return _copied(full, test, f, f > 0.0, "copied")
-    if plan.values or len(test) != 1 or len(out) != 1 or not _is_positive(plan.problem.store.kernel):
+    if plan.values or len(test) != 1 or len(out) != 1 or not is_positive_semidefinite(plan.problem.store.kernel):
         return None
     return _by_bounds(full, int(test[0]), test, plan)
-
-
-def _is_positive(kernel: Kernel) -> bool:
-    """Whether the kernel's matrices are positive semi-definite, as the bounds need."""
-    return kernel.kind in (RBF_KIND, LINEAR_KIND) or (kernel.kind == POLYNOMIAL_KIND and kernel.coef0 >= 0.0)
 
 
 def _by_bounds(full: Solution, i: int, test: np.ndarray, plan: Plan) -> Fold | None:
