@@ -40,7 +40,8 @@ def test_scorers_take_newer_models_without_dropping_a_request(topics, served):
     scorers[0].wait_until(lambda: set(ids(topics, log["scores"])) == expected)
     scores = [json.loads(record.value) for record in topics.read_all(log["scores"])]
     assert len({tuple(score["model"].values()) for score in scores}) > 2, "there were newer models in between"
-    assert len(scores) < 3100, "only what was not committed by the scorer that left is scored again"
+    # A scorer that began again at the first offset would score 1200 events or more twice.
+    assert len(scores) < 4000, "only what was not committed when the other scorer left is scored again"
     assert trainer.stop() == 0, trainer.said
 
 
