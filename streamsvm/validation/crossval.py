@@ -85,8 +85,8 @@ def cross_validate(
     Warns
     -----
     RuntimeWarning
-        If the solver gave up on some folds: the features are not scaled, or C is far too large.  Also if a
-        split trains on one class.
+        If the solver gave up on some folds: the features are not scaled, or C is far too large.  Also if a split trains
+        on one class.
 
     Notes
     -----
