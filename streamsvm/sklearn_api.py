@@ -37,9 +37,9 @@ FORM = {"accept_sparse": "csr", "dtype": (np.float64, np.float32), "order": "C",
 class LASVMClassifier(ClassifierMixin, BaseEstimator):
     """Kernel support vector machine that learns online, for scikit-learn.
 
-    `partial_fit` learns from one batch after another; no batch needs to be kept.  `fit` learns a training set in
-    several passes, until no example that it has dropped violates the margin.  For two classes its model is that of
-    `sklearn.svm.SVC` up to the tolerance.  More classes are separated one-versus-rest, by a `streamsvm.OneVsRest`.
+    `partial_fit` learns from one batch after another; no batch needs to be kept.  `fit` repeats passes until no dropped
+    example violates the margin.  For two classes its model is that of `sklearn.svm.SVC` up to the tolerance.  More
+    classes are separated one-versus-rest, by a `streamsvm.OneVsRest`.
 
     Scale the features first.  They are stored in single precision.
 
@@ -98,6 +98,9 @@ class LASVMClassifier(ClassifierMixin, BaseEstimator):
     The order of the examples does not matter to `fit`, and it draws no random numbers: it learns the examples in the
     order of their hashes.  Equal examples of one class are learned as one, with their weights added up; in `support_`
     the first of them stands for all.  So an example of weight 2 is the same as two examples.
+
+    There is no `pos_weight`: use `class_weight`.  There is no `budget` and no `window`, because `fit` finds the optimum
+    of the whole training set.  For bounded memory, use `streamsvm.LASVM`.  Its default gamma is 1.0, not ``"scale"``.
 
     Probabilities come from a sigmoid that is fitted while learning, at no extra cost.  Several classes share the mean
     of their sigmoids, so that the most probable class is the predicted one.  For better probabilities use

@@ -18,7 +18,6 @@ from streamsvm.connectors.settings.loading import load
 from streamsvm.connectors.settings.sections import SECTIONS
 
 ROOT = Path(__file__).parents[1]
-WRAPPED = {"crossval.md", "estimates.md"}  # the site wraps their long lines
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 
 
@@ -120,7 +119,7 @@ def test_json_is_json(page, line, text):
     json.loads(text)
 
 
-@pytest.mark.parametrize("page", [page for page in PAGES if page.name not in WRAPPED], ids=lambda page: page.name)
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_no_code_is_wider_than_its_column(page):
     """The site shows 100 characters at 1280 px."""
     wide = [

@@ -26,7 +26,7 @@ logger = logging.getLogger(__name__)
 def working(settings: Settings) -> Iterator[Stop]:
     """Set up log output, prepare the engine, and handle signals as `stopping` does."""
     set_up_logging(settings.daemon.log_format)
-    logger.info("preparing the engine; compiling it takes up to a minute (`streamsvm warmup` does this ahead of time)")
+    logger.info("preparing the engine; compiling takes less than a minute (`streamsvm warmup` does it ahead of time)")
     begin = time.perf_counter()
     with killable():
         streamsvm.warmup(settings.model.implementation, removal=settings.removes())

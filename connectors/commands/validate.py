@@ -134,7 +134,7 @@ def require_metric(name: str) -> None:
 def prepare() -> None:
     """Compile the engine; say so on a terminal."""
     if sys.stderr.isatty():
-        print("preparing the engine; this takes minutes if it has to be compiled ...", file=sys.stderr)
+        print("preparing the engine; compiling it takes less than a minute ...", file=sys.stderr)
     with killable(), plain_warnings():
         compile_ahead(LASVM)
 

@@ -32,8 +32,7 @@ class ActiveLearner(base.Wrapper, base.Classifier):
         Share of the stream that may be asked about; above 0, at most 1.  It is never exceeded: after each call of
         `ask`, the number of questions is at most `share` times the number of examples.
     explore
-        Share of the questions about random examples, from 0 to 1.  Only these find examples far from the boundary on
-        its wrong side.
+        Share of the questions about random examples, from 0 to 1.  Only random questions can find confident mistakes.
     seed
         For the random draws; None: other draws each time.
 

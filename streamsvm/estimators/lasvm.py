@@ -82,8 +82,7 @@ class LASVM(OnlineSVM):
 
     **Budgets.**  With ``"remove"``, the model is exactly that of its remaining members.  With ``"project"`` and
     ``"merge"`` it sums up everything learned, which is better if the concept is stable.  If the concept changes, add a
-    `window`.  A member that others have joined is as old as the oldest of them and leaves as a whole.  The ids of the
-    others are gone: they cannot be forgotten one by one.
+    `window`.  A merged member has the age of its oldest part.  Its parts cannot be forgotten separately.
 
     **Windows.**  Up to a fiftieth of a window leaves early, so that many members leave at once.  A class that no longer
     occurs is dropped.

@@ -27,8 +27,8 @@ class OneVsRest(ClassModels):
     """A classifier for several classes: one online support vector machine for each class.
 
     Each model learns every example: as positive if the example is of its class, as negative otherwise.  The prediction
-    is the class with the largest decision value.  Each model is, bit for bit, what it would be alone; but the kernel
-    values that the models share are computed once.
+    is the class with the largest decision value.  The models share kernel values, which are computed once.  With
+    ``classes=[...]``, each model equals one trained alone, bit for bit.
 
     A label is anything hashable, and a new class may appear at any time.  Its model learns the first example, then the
     members of the other models as negatives.  So it knows from the start what it is not.

@@ -64,8 +64,8 @@ def cross_validate(
     progress
         Whether to show a progress bar, if standard error is a terminal.
     values
-        False allows bounds to replace decision values: with folds of one example and a positive semi-definite kernel,
-        an example whose prediction follows from the full solution gets no decision value.
+        If False, leave-one-out may skip decision values that bounds can decide.  The kernel must be positive
+        semi-definite.
     seed
         Seed of the stratified folds.  None: the examples of each class are dealt out in their order.
     options
@@ -85,8 +85,8 @@ def cross_validate(
     Warns
     -----
     RuntimeWarning
-        If the solver gave up on some folds: the features are not scaled, or C is far too large.  Where it gave up on
-        the full problem, it gives up on a fold after a twentieth of the steps.  Also if a split trains on one class.
+        If the solver gave up on some folds: the features are not scaled, or C is far too large.  Also if a split trains
+        on one class.
 
     Notes
     -----
@@ -108,6 +108,8 @@ def cross_validate(
     ``"ato"``      the fold before, followed exactly
     ``"reuse"``    the fold before, as it is
     ============== ==================================================================================================
+
+    If the solver gave up on the full problem, it gives up on each fold after a twentieth of the steps.
 
     With a start from the full solution, and with ``"skip"``, folds without support vectors of the full solution are
     copied from it.  For a `SmoothSVM`, `streamsvm.validation.smooth` describes the starts.

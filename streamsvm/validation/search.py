@@ -67,9 +67,9 @@ def grid_search(
         Where a training starts, given the solution for the C before; it changes the time and not the result, see
         Notes.  A `SmoothSVM` takes ``"auto"`` only.
     seeding
-        Where the folds start.  ``"none"``: each goes along C by itself.  Another start from the full solution, see
-        `cross_validate`: the full solution goes along C.  ``"auto"``: that, if splits leave out at most 1 in 30
-        examples.  A `SmoothSVM` takes ``"auto"`` only.
+        Where the folds start.  ``"none"``: each fold starts from its own solution for the previous C.  Another start
+        from the full solution, see `cross_validate`: the full solution goes along C.  ``"auto"``: that, if splits leave
+        out at most 1 in 30 examples.  A `SmoothSVM` takes ``"auto"`` only.
     refit
         Whether to train the best cell's model on all examples.
     n_jobs

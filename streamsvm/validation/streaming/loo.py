@@ -66,8 +66,8 @@ class StreamingLOO(StreamingEstimate):
         remember a uniform sample of the whole stream.
     share
         Share of the learning time that estimates may take, at least 0.  The first estimate is made after `every`
-        examples, whatever time it takes; the next ones wait until it is paid for.  0: estimates are made only when
-        asked for.
+        examples, whatever time it takes.  Later estimates wait until total estimate time is below `share` of learning
+        time.  0: estimates are made only when asked for.
     seed
         Seed of the sample, and of the order in which undecided examples are left out.
 
