@@ -15,6 +15,7 @@ from river.utils import dataframe
 from streamsvm.core import arguments, snapshot
 from streamsvm.core.snapshot import require, require_array, require_finite
 from streamsvm.estimators.features import FeatureTable
+from streamsvm.estimators.inputs import not_a_number
 from streamsvm.estimators.named_rows import NamedRows
 
 KINDS = ("standard", "minmax")
@@ -79,13 +80,17 @@ class WarmupScaler(base.MiniBatchTransformer):
 
         Raises
         ------
+        TypeError
+            If a feature is not a number.
         ValueError
-            If a feature is not a finite number.
+            If a feature is not finite.
         """
         if self.frozen:
             return
         for name, value in x.items():
-            if not isinstance(value, numbers.Real | np.bool_) or not math.isfinite(float(value)):
+            if not isinstance(value, numbers.Real | np.bool_):
+                raise not_a_number(name, value)
+            if not math.isfinite(float(value)):
                 raise ValueError(f"feature {name!r} is {value!r}; features must be finite numbers")
         self._n_seen += 1
         for name, value in x.items():

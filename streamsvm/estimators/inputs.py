@@ -70,17 +70,18 @@ def _numbers(x: Mapping[Hashable, Any]) -> np.ndarray:
     numbers = []
     for name, value in x.items():
         if isinstance(value, str | bytes | np.datetime64 | np.timedelta64) or np.ndim(value) != 0:
-            raise _not_a_number(name, value)
+            raise not_a_number(name, value)
         try:
             numbers.append(float(value))
         except OverflowError as error:
             raise not_finite(name, value) from error
         except TypeError as error:
-            raise _not_a_number(name, value) from error
+            raise not_a_number(name, value) from error
     return np.array(numbers)
 
 
-def _not_a_number(name: Hashable, value: Any) -> TypeError:
+def not_a_number(name: Hashable, value: Any) -> TypeError:
+    """The error for a feature that is not a number."""
     return TypeError(f"feature {name!r} is {value!r} ({type(value).__name__}); features must be numbers")
 
 

@@ -179,3 +179,12 @@ def test_a_bad_value_is_named_and_changes_nothing(value):
 def test_a_bad_parameter_is_named(arguments, message):
     with pytest.raises(ValueError, match=message):
         WarmupScaler(**arguments)
+
+
+def test_a_feature_that_is_no_number_is_refused_as_the_learners_refuse_it():
+    refusals = []
+    for step in (WarmupScaler(), LASVM()):
+        with pytest.raises(TypeError) as refusal:
+            step.learn_one({"a": "red"}) if isinstance(step, WarmupScaler) else step.learn_one({"a": "red"}, True)
+        refusals.append(str(refusal.value))
+    assert set(refusals) == {"feature 'a' is 'red' (str); features must be numbers"}
