@@ -26,7 +26,12 @@ _TYPE_NAMES = {
 
 
 def collect(
-    sections: Sections, path: Path, environment: Mapping[str, str], overrides: Sequence[str], verbatim: str
+    sections: Sections,
+    path: Path,
+    content: Mapping[str, Any],
+    environment: Mapping[str, str],
+    overrides: Sequence[str],
+    verbatim: str,
 ) -> tuple[dict[str, dict[str, Any]], list[str]]:
     """Values by section and key, converted and checked, and a line for each problem.
 
@@ -36,7 +41,6 @@ def collect(
     problems: list[str] = []
     known = [*sections, verbatim]
     values: dict[str, dict[str, Any]] = {name: {} for name in sections}
-    content = _read_file(path, problems)
     if verbatim in content:
         values[verbatim] = {}
     for given in (
@@ -81,17 +85,21 @@ class Given(NamedTuple):
         return ValueError(f"{self.origin}: {self.section}.{self.key} is unknown{what}")
 
 
-def _read_file(path: Path, problems: list[str]) -> dict[str, Any]:
+class UnreadableFile(ValueError):  # noqa: N818 - names the condition
+    """A configuration file that cannot be opened or parsed."""
+
+
+def read_file(path: Path) -> dict[str, Any]:
+    """The sections of a TOML file; an UnreadableFile says what is wrong, and where."""
     try:
         with open(path, "rb") as file:
             return tomllib.load(file)
     except OSError as error:
-        problems.append(f"{path}: {error.strerror}")
+        raise UnreadableFile(f"{path}: {error.strerror}") from error
     except ValueError as error:  # A syntax error names its line; bytes that are not UTF-8 end up here, too.
-        problems.append(f"{path}: {error}")
-    except RecursionError:
-        problems.append(f"{path}: lists or tables are nested too deeply")
-    return {}
+        raise UnreadableFile(f"{path}: {error}") from error
+    except RecursionError as error:
+        raise UnreadableFile(f"{path}: lists or tables are nested too deeply") from error
 
 
 def _from_file(sections: Sequence[str], path: Path, content: Mapping[str, Any], problems: list[str]) -> Iterator[Given]:

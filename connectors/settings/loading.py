@@ -8,7 +8,7 @@ from pathlib import Path
 from ..records.formats.avro import AvroMissing, SchemaError
 from .contradictions import find_contradictions
 from .kafka_section import read_section, with_files
-from .layers import collect
+from .layers import UnreadableFile, collect, read_file
 from .sections import SECTIONS, ConfigError, Settings
 
 _FOLDERS = (("log", "dir"), ("log", "schemas"), ("daemon", "state_dir"))
@@ -33,9 +33,13 @@ def load(
     Raises
     ------
     ConfigError
-        With every problem at once.
+        With every problem at once; with one alone if the file cannot be read, since the rest depends on it.
     """
-    values, problems = collect(SECTIONS, path, environment, overrides, verbatim="kafka")
+    try:
+        content = read_file(path)
+    except UnreadableFile as error:
+        raise ConfigError([str(error)]) from error
+    values, problems = collect(SECTIONS, path, content, environment, overrides, verbatim="kafka")
     parts = {name: section(**values[name]) for name, section in SECTIONS.items()}
     for name, key in _FOLDERS:
         parts[name] = replace(parts[name], **{key: path.parent / getattr(parts[name], key)})
@@ -57,7 +61,7 @@ def load(
         settings.codec()
     except (AvroMissing, SchemaError) as error:
         problems.append(f"log.format = {settings.log.format!r}: {error}")
-    if log_must_exist and path.is_file() and "kafka" not in values and not settings.log.dir.is_dir():
+    if log_must_exist and "kafka" not in values and not settings.log.dir.is_dir():
         problems.append(
             f"log.dir = {str(settings.log.dir)!r}: there is no such folder; without a [kafka] section, the log is there"
         )

@@ -655,3 +655,11 @@ def test_every_output_must_go_into_a_request(tmp_path, flags):
     with pytest.raises(ConfigError, match=r"kafka\.max_request_size = .* must be at least"):
         load(path, {}, flags)
     load(path, {}, ["kafka.max_request_size=3000000", "limits.dead_letter_kb=2000"])
+
+
+def test_a_file_that_cannot_be_read_is_one_problem(tmp_path):
+    """The rest depends on it: with [log] unread, nothing can be said about its folder."""
+    for text in ("[log", "[log]\ndir = [[["):
+        with pytest.raises(ConfigError) as refused:
+            load(write(tmp_path, text), {}, log_must_exist=True)
+        assert len(refused.value.problems) == 1
