@@ -194,7 +194,7 @@ class Partition:
         try:
             n_records = self._consume(cut, state)
         except Exception:
-            self._journal.done()  # an error is not a crash
+            self._journal.done()  # Only a crash leaves the cut open, to be consumed again.
             raise
         self._is_whole = True
         if not self._cuts.again:

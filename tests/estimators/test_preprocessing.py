@@ -182,9 +182,8 @@ def test_a_bad_parameter_is_named(arguments, message):
 
 
 def test_a_feature_that_is_no_number_is_refused_as_the_learners_refuse_it():
-    refusals = []
-    for step in (WarmupScaler(), LASVM()):
-        with pytest.raises(TypeError) as refusal:
-            step.learn_one({"a": "red"}) if isinstance(step, WarmupScaler) else step.learn_one({"a": "red"}, True)
-        refusals.append(str(refusal.value))
-    assert set(refusals) == {"feature 'a' is 'red' (str); features must be numbers"}
+    message = r"^feature 'a' is 'red' \(str\); features must be numbers$"
+    with pytest.raises(TypeError, match=message):
+        WarmupScaler().learn_one({"a": "red"})
+    with pytest.raises(TypeError, match=message):
+        LASVM().learn_one({"a": "red"}, True)
