@@ -355,7 +355,8 @@ def test_a_topic_that_is_made_again_while_it_is_read(topics, topics_of, start_ap
     make_again(topics, log["topic"])
     topics_of(topics.bootstrap).produce(log["topic"], events)
     assert process.wait(60) == 4, process.said
-    assert "was deleted and made again" in process.said
+    # The reader finds another id of the topic, or its end before our offset: whichever it asks for first.
+    assert "deleted and made again" in process.said
     assert len(topics.read_all(log["predictions"])) == 100
 
 
