@@ -144,7 +144,8 @@ class LASVMG(GapSVM):
 
     Parameters
     ----------
-    C, kernel, gamma, degree, coef0, pos_weight, tol, budget, on_budget, window, cache_mb, device
+    C, kernel, gamma, scaling, degree, coef0, pos_weight, threshold, tol, budget, on_budget, window, reservoir, cache_mb,
+    device
         As in `LASVM`.
     clean_every
         Number of new members after which useless ones are forgotten; at least 1.
@@ -175,24 +176,28 @@ class LASVMG(GapSVM):
 
     def __init__(
         self,
-        C: float = 1.0,
+        C: float = 10.0,
         kernel: str = "rbf",
         *,
-        gamma: float = 1.0,
+        gamma: float | str = "scale",
+        scaling: str | None = "auto",
         degree: int = 3,
         coef0: float = 0.0,
-        pos_weight: float = 1.0,
+        pos_weight: float | str = 1.0,
+        threshold: float | str = 0.0,
         tol: float = 1e-3,
         budget: int | None = None,
         on_budget: str = "remove",
         window: int | datetime.timedelta | None = None,
+        reservoir: int = 4000,
         cache_mb: float = 256.0,
         device: str = "cpu",
         clean_every: int = 300,
         max_non_sv: int = 300,
         steps: str = "pair",
     ) -> None:
-        super().__init__(C, kernel, gamma, degree, coef0, pos_weight, tol, budget, on_budget, window, cache_mb, device)
+        engine = (C, kernel, gamma, scaling, degree, coef0, pos_weight, threshold, tol)
+        super().__init__(*engine, budget, on_budget, window, reservoir, cache_mb, device)
         self.clean_every = clean_every
         self.max_non_sv = max_non_sv
         self.steps = steps
@@ -207,17 +212,20 @@ class RampSVM(GapSVM):
 
     def __init__(
         self,
-        C: float = 1.0,
+        C: float = 10.0,
         kernel: str = "rbf",
         *,
-        gamma: float = 1.0,
+        gamma: float | str = "scale",
+        scaling: str | None = "auto",
         degree: int = 3,
         coef0: float = 0.0,
-        pos_weight: float = 1.0,
+        pos_weight: float | str = 1.0,
+        threshold: float | str = 0.0,
         tol: float = 1e-3,
         budget: int | None = None,
         on_budget: str = "remove",
         window: int | datetime.timedelta | None = None,
+        reservoir: int = 4000,
         cache_mb: float = 256.0,
         device: str = "cpu",
         clean_every: int = 300,
@@ -226,7 +234,8 @@ class RampSVM(GapSVM):
         ramp_s: float = DEFAULT_RAMP_S,
         ramp_warmup: int = 300,
     ) -> None:
-        super().__init__(C, kernel, gamma, degree, coef0, pos_weight, tol, budget, on_budget, window, cache_mb, device)
+        engine = (C, kernel, gamma, scaling, degree, coef0, pos_weight, threshold, tol)
+        super().__init__(*engine, budget, on_budget, window, reservoir, cache_mb, device)
         self.clean_every = clean_every
         self.max_non_sv = max_non_sv
         self.steps = steps
@@ -245,7 +254,8 @@ class LASVMNC(RampSVM):
 
     Parameters
     ----------
-    C, kernel, gamma, degree, coef0, pos_weight, tol, budget, on_budget, window, cache_mb, device
+    C, kernel, gamma, scaling, degree, coef0, pos_weight, threshold, tol, budget, on_budget, window, reservoir, cache_mb,
+    device
         As in `LASVM`.
     clean_every, max_non_sv, steps
         As in `LASVMG`.
@@ -294,7 +304,8 @@ class LASVMI(RampSVM):
 
     Parameters
     ----------
-    C, kernel, gamma, degree, coef0, pos_weight, tol, budget, on_budget, window, cache_mb, device
+    C, kernel, gamma, scaling, degree, coef0, pos_weight, threshold, tol, budget, on_budget, window, reservoir, cache_mb,
+    device
         As in `LASVM`.
     clean_every, max_non_sv, steps
         As in `LASVMG`.
@@ -338,7 +349,8 @@ class FullSVM(GapSVM):
 
     Parameters
     ----------
-    C, kernel, gamma, degree, coef0, pos_weight, tol, budget, on_budget, window, cache_mb, device
+    C, kernel, gamma, scaling, degree, coef0, pos_weight, threshold, tol, budget, on_budget, window, reservoir, cache_mb,
+    device
         As in `LASVM`.
     steps
         As in `LASVMG`.
@@ -366,21 +378,25 @@ class FullSVM(GapSVM):
 
     def __init__(
         self,
-        C: float = 1.0,
+        C: float = 10.0,
         kernel: str = "rbf",
         *,
-        gamma: float = 1.0,
+        gamma: float | str = "scale",
+        scaling: str | None = "auto",
         degree: int = 3,
         coef0: float = 0.0,
-        pos_weight: float = 1.0,
+        pos_weight: float | str = 1.0,
+        threshold: float | str = 0.0,
         tol: float = 1e-3,
         budget: int | None = None,
         on_budget: str = "remove",
         window: int | datetime.timedelta | None = None,
+        reservoir: int = 4000,
         cache_mb: float = 256.0,
         device: str = "cpu",
         steps: str = "pair",
     ) -> None:
-        super().__init__(C, kernel, gamma, degree, coef0, pos_weight, tol, budget, on_budget, window, cache_mb, device)
+        engine = (C, kernel, gamma, scaling, degree, coef0, pos_weight, threshold, tol)
+        super().__init__(*engine, budget, on_budget, window, reservoir, cache_mb, device)
         self.steps = steps
         self._set_rule(steps)

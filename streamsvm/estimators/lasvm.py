@@ -115,23 +115,27 @@ class LASVM(OnlineSVM):
 
     def __init__(
         self,
-        C: float = 1.0,
+        C: float = 10.0,
         kernel: str = "rbf",
         *,
-        gamma: float = 1.0,
+        gamma: float | str = "scale",
+        scaling: str | None = "auto",
         degree: int = 3,
         coef0: float = 0.0,
-        pos_weight: float = 1.0,
+        pos_weight: float | str = 1.0,
+        threshold: float | str = 0.0,
         tol: float = 1e-3,
         budget: int | None = None,
         on_budget: str = "remove",
         window: int | datetime.timedelta | None = None,
+        reservoir: int = 4000,
         cache_mb: float = 256.0,
         device: str = "cpu",
         reprocess: str | int = "adaptive",
         delta_max: float | None = None,
     ) -> None:
-        super().__init__(C, kernel, gamma, degree, coef0, pos_weight, tol, budget, on_budget, window, cache_mb, device)
+        engine = (C, kernel, gamma, scaling, degree, coef0, pos_weight, threshold, tol)
+        super().__init__(*engine, budget, on_budget, window, reservoir, cache_mb, device)
         self.reprocess = reprocess
         self.delta_max = delta_max
         self._rule = _rule(tol, reprocess, delta_max)

@@ -41,34 +41,40 @@ class OnlineModel(Copies, base.MiniBatchClassifier):
         self,
         C: float,
         kernel: str,
-        gamma: float,
+        gamma: float | str,
+        scaling: str | None,
         degree: int,
         coef0: float,
-        pos_weight: float,
+        pos_weight: float | str,
+        threshold: float | str,
         tol: float,
         budget: int | None,
         on_budget: str,
         window: int | datetime.timedelta | None,
+        reservoir: int,
         cache_mb: float,
         device: str,
     ) -> None:
         self.C = C
         self.kernel = kernel
         self.gamma = gamma
+        self.scaling = scaling
         self.degree = degree
         self.coef0 = coef0
         self.pos_weight = pos_weight
+        self.threshold = threshold
         self.tol = tol
         self.budget = budget
         self.on_budget = on_budget
         self.window = window
+        self.reservoir = reservoir
         self.cache_mb = cache_mb
         self.device = device
         for name in ("C", "pos_weight", "tol"):
             arguments.require_positive(name, getattr(self, name))
         arguments.require_box(C, pos_weight)
         arguments.require_cache(cache_mb)
-        self._kernel = make_kernel(kernel, gamma, degree, coef0)
+        self._kernel = make_kernel(kernel, 1.0 if gamma == "scale" else gamma, degree, coef0)
         arguments.require_bounds(budget, on_budget, window, kernel)
         require_device(device)
         self._evaluator = Evaluator(device)
