@@ -10,6 +10,7 @@ from river.utils import dataframe
 
 from streamsvm.core import arguments, blocks, snapshot
 from streamsvm.core.blocks import Queries
+from streamsvm.core.class_weights import largest_weight
 from streamsvm.core.expansion import EVALUATIONS, SLOTS
 from streamsvm.core.snapshot import SnapshotError, require
 from streamsvm.estimators.class_models import ClassModels, CommonColumns, LabelledBlock
@@ -18,6 +19,7 @@ from streamsvm.estimators.features import PLAIN, FeatureTable
 from streamsvm.estimators.inputs import array_of_labels, is_frame, label_of, labels_of, n_rows, series_like, too_large
 from streamsvm.estimators.lasvm import LASVM
 from streamsvm.estimators.learners import ALGORITHMS
+from streamsvm.estimators.model import NEVER
 from streamsvm.online import union
 
 BY_CLASS_NAME: dict[str, type[OnlineSVM]] = {algorithm.__name__: algorithm for algorithm in ALGORITHMS.values()}
@@ -44,12 +46,14 @@ class OneVsRest(ClassModels):
     Raises
     ------
     ValueError, TypeError
-        If the model is another one or has ``on_budget="merge"``, or if a label occurs twice.
+        If the model is another one, has ``on_budget="merge"`` or a `threshold`, or if a label occurs twice.
 
     Notes
     -----
     **Cost.**  Sharing saves as many kernel values as the classes have members in common: with `FullSVM` all
     except those of one class, otherwise fewer.  It saves no memory: each class's model stores its members' features.
+
+    **Weights.**  With ``pos_weight="balanced"``, each class's model weights its own examples against all others.
 
     **Probabilities** are those of the classes' models, scaled to a sum of 1.
 
@@ -75,6 +79,11 @@ class OneVsRest(ClassModels):
             )
         if model.budget is not None and model.on_budget == "merge":
             raise ValueError('on_budget="merge" makes members that only one class has; use "remove" or "project"')
+        if model.threshold != 0.0:
+            raise ValueError(
+                f"threshold={model.threshold!r} has no use for several classes: the one with the largest f(x) is "
+                "predicted; leave it at 0"
+            )
         if isinstance(classes, str):
             raise TypeError(f"classes={classes!r} must be a list of labels")
         super().__init__(model)
@@ -116,7 +125,7 @@ class OneVsRest(ClassModels):
             then stays as it was.
         """
         label = label_of(y)
-        arguments.box_of(self._blank.C, w, max(1.0, self._blank.pos_weight))
+        arguments.box_of(self._blank.C, w, largest_weight(self._blank.pos_weight, self.n_seen + 1))
         number = self._blank._number_of(id)
         born, _ = self._blank._age_of(t)
         q = self._query(x, learning=True)
@@ -148,7 +157,7 @@ class OneVsRest(ClassModels):
             raise ValueError(f"X has shape {X.shape}; a batch is a 2-D array (examples, features)")
         n = n_rows(X)
         labels, weights, born = labels_of(y, n), arguments.weights_of(w, n), self._blank._ages_of(t, n)
-        arguments.boxes_of(self._blank.C, weights, np.array(max(1.0, self._blank.pos_weight)))
+        arguments.boxes_of(self._blank.C, weights, np.array(largest_weight(self._blank.pos_weight, self.n_seen + n)))
         numbers = self._blank._next_ids(n) if ids is None else arguments.ids_of(ids, n)
         self._y_name = getattr(y, "name", None)
         for rows, q in self._features.batches(X, learning=True):
@@ -369,6 +378,7 @@ class OneVsRest(ClassModels):
         for k, (label, state) in enumerate(zip(labels, states, strict=True)):
             self._models[label] = model = blank.clone()
             model._restore(state, parts.get(str(k), {}), CommonColumns(self._features))
+            model._next_look = NEVER
             s = model._expansion
             require(np.isin(s.ids[: s.counts[SLOTS]], known).all(), f"the vectors of class {label!r} are not stored")
 

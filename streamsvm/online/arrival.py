@@ -76,7 +76,7 @@ def label_of(hi):
     return 1.0 if hi > 0.0 else -1.0
 
 
-def learn_query(rule: Any, s: Any, kernel: Any, e: Any, own_id: Any, sigmoid: Any) -> tuple[float, int]:
+def learn_query(rule: Any, s: Any, kernel: Any, e: Any, own_id: Any, calibration: Any) -> tuple[float, int]:
     """Learn the example e, whose kernel row is in `scratch`; return its margin before, and its slot or -1."""
     raise NotImplementedError
 
@@ -139,7 +139,7 @@ def row_of_block(s, kernel, indices, values, sq, P, G, mapped, arrivals, t, firs
 
 
 @compiled
-def learn_example(s, kernel, rule, columns, x, lo, hi, id, born, own_id, sigmoid, margins):
+def learn_example(s, kernel, rule, columns, x, lo, hi, id, born, own_id, calibration, margins):
     """Learn one example, features x (float64) in these columns; return the status of its arrival.
 
     If it was learned, `margins[0]` is its margin before.
@@ -147,13 +147,13 @@ def learn_example(s, kernel, rule, columns, x, lo, hi, id, born, own_id, sigmoid
     status, nnz, sq = arrive(s, kernel, columns, x)
     if status == LEARNED:
         e = Example(s.member_indices[:nnz], s.member_values[:nnz], sq, label_of(hi), lo, hi, id, born)
-        margins[0], _ = learn_query(rule, s, kernel, e, own_id, sigmoid)
+        margins[0], _ = learn_query(rule, s, kernel, e, own_id, calibration)
     return status
 
 
 @compiled
 def learn_block(
-    s, kernel, rule, indptr, indices, values, sq, lo, hi, ids, born, own_ids, P, G, mapped, sigmoid, limit, margins
+    s, kernel, rule, indptr, indices, values, sq, lo, hi, ids, born, own_ids, P, G, mapped, calibration, limit, margins
 ):
     """Learn a block of examples in sequence, while there is room and there are fewer members than `limit`; how many."""
     first = s.counts[SLOTS]
@@ -167,7 +167,7 @@ def learn_block(
             return t
         row_of_block(s, kernel, x_indices, x_values, sq[t], P, G, mapped, arrivals, t, first)
         e = Example(x_indices, x_values, sq[t], label_of(hi[t]), lo[t], hi[t], ids[t], born[t])
-        margins[t], slot = learn_query(rule, s, kernel, e, own_ids, sigmoid)
+        margins[t], slot = learn_query(rule, s, kernel, e, own_ids, calibration)
         if slot >= 0:
             arrivals[slot - first] = t
     return sq.shape[0]
