@@ -39,6 +39,8 @@ class ModelSettings:
     window
         Forget older examples: keep this number of examples, at least 1, or those of this time, such as ``"90s"``,
         ``"30m"``, ``"12h"``, ``"7d"`` or ``"2w"``, by the events' own times.  Unset: forget nothing.
+    reservoir
+        Number of examples that the model remembers beside its members, at most; half of each class.
     """
 
     algorithm: str = key("lasvm", one_of(*ALGORITHMS))
