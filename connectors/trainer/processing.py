@@ -167,8 +167,9 @@ class Processor:
         scores = np.empty(len(decoded))
         for entity, chosen in by_entity([item.entity for item in decoded]).items():
             model = state.models.to_predict(entity)
-            margins[chosen] = model.decision_function_many(rows.take(chosen))
-            scores[chosen] = model.probability(margins[chosen])
+            values = model.decision_function_many(rows.take(chosen))
+            margins[chosen] = values - model.decision_threshold
+            scores[chosen] = model.probability(values)
         version = ModelVersion(state.version, state.offset)
         for item, margin, score in zip(decoded, margins.tolist(), scores.tolist(), strict=True):
             value = write_prediction(self._codec, item.event, Prediction(margin, score), version, source(item.record))

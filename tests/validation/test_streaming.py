@@ -475,6 +475,9 @@ def test_what_is_wrong_is_said_at_once(wrapper):
     ):
         with pytest.raises(ValueError, match=message):
             wrapper(LASVM(), **parameters)
+    for threshold in (0.5, "gmean"):
+        with pytest.raises(ValueError, match=r"threshold=.* cannot be estimated"):
+            wrapper(LASVM(threshold=threshold))
     with pytest.raises(ValueError, match="no example"):
         wrapper(LASVM()).estimate()
 

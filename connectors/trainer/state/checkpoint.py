@@ -33,6 +33,7 @@ Number = tuple[int, int]  # of a checkpoint: its owner's epoch, and its place in
 _SUFFIX = {"checkpoint": "ssvm", "journal": "log"}
 _NONE = (0, 0)  # number of the checkpoint before the first
 _RENAMED = {"model.tau": "model.tol"}  # names in fingerprints of 0.1.0 before the parameter was renamed
+_ADDED = {"model.scaling": "auto", "model.threshold": 0.0, "model.reservoir": 4000}  # settings that 0.1.0 lacks
 _FIRST_COMMITTED = 2  # in the sequence: the first checkpoint comes before the first commit
 
 _NAME = re.compile(r"(?:checkpoint|journal)-(\d{6})-(\d{10})\.(?:ssvm|log)")
@@ -128,7 +129,7 @@ class Checkpoint:
     def _of(cls, meta: dict[str, Any], stored: dict[str, np.ndarray]) -> "Checkpoint":
         for name in ("offsets", "fingerprint", "counters"):
             snapshot.field(meta, name, dict)
-        meta["fingerprint"] = {_RENAMED.get(name, name): value for name, value in meta["fingerprint"].items()}
+        meta["fingerprint"] = _ADDED | {_RENAMED.get(name, name): value for name, value in meta["fingerprint"].items()}
         snapshot.count(meta, "sequence")
         for name in meta["offsets"]:
             snapshot.count(meta["offsets"], name)

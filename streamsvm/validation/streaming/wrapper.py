@@ -53,6 +53,11 @@ class StreamingEstimate(base.Wrapper, base.MiniBatchClassifier):
                 f"model={model!r} must be an online classifier of streamsvm, such as LASVM(); put other steps of a "
                 f"pipeline before the estimate: scaler | {type(self).__name__}(LASVM())"
             )
+        if model.threshold != 0.0:
+            raise ValueError(
+                f"threshold={model.threshold!r} cannot be estimated: examples that are left out are predicted by the "
+                "sign of f(x); leave it at 0"
+            )
         arguments.require_count("every", every, 1)
         if not (arguments.is_number(share) and share >= 0):
             raise ValueError(
