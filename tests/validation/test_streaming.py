@@ -12,7 +12,7 @@ import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from streamsvm import LASVM, LASVMG, LASVMI, LASVMNC, FullSVM, WarmupScaler
+from streamsvm import LASVM, LASVMG, LASVMI, LASVMNC, FullSVM, OneVsRest, WarmupScaler
 from streamsvm.core.snapshot import SnapshotError
 from streamsvm.validation import (
     Estimate,
@@ -496,8 +496,11 @@ def test_it_takes_a_models_place_in_a_pipeline():
 
 @pytest.mark.parametrize("wrapper", WRAPPERS)
 def test_what_is_wrong_is_said_at_once(wrapper):
-    with pytest.raises(TypeError, match="must be an online classifier"):
-        wrapper(WarmupScaler() | LASVM())
+    for other in (WarmupScaler() | LASVM(), OneVsRest(LASVM())):
+        with pytest.raises(
+            TypeError, match=f"model is a {type(other).__name__}; it must be an online classifier of two"
+        ):
+            wrapper(other)
     for parameters, message in (
         ({"every": 0}, "every=0"),
         ({"memory": 0}, "memory=0"),

@@ -57,8 +57,8 @@ class StreamingEstimate(base.Wrapper, base.MiniBatchClassifier):
     def __init__(self, model: Any, every: int, memory: int, keep: str, share: float, seed: int) -> None:
         if not hasattr(model, "leave_out"):
             raise TypeError(
-                f"model={model!r} must be an online classifier of streamsvm, such as LASVM(); put other steps of a "
-                f"pipeline before the estimate: scaler | {type(self).__name__}(LASVM())"
+                f"model is a {type(model).__name__}; it must be an online classifier of two classes, such as LASVM(); "
+                f"put other steps of a pipeline before the estimate: scaler | {type(self).__name__}(LASVM())"
             )
         arguments.require_count("every", every, 1)
         if not (arguments.is_number(share) and share >= 0):
