@@ -106,12 +106,13 @@ class _Terminal:
         if words != self._said:  # the trainer reads the last answer a little later
             self._said = words
             self._say("\n".join(words))
-        if self._keys.is_ended:
-            self._is_done = True
-        elif self._keys.first in ("q", "u"):
+        first = self._keys.first(POLL_SECONDS if self._keys.is_terminal else 0)
+        if first in ("q", "u"):
             self._command(self._keys.take(0) or "")
+        elif self._keys.is_ended:
+            self._is_done = True
         elif self._keys.is_terminal:
-            self._keys.take(POLL_SECONDS)
+            self._keys.take(0)  # It was pressed while no question was shown.
         else:
             self._service.wait(POLL_SECONDS)
 
@@ -200,10 +201,9 @@ class _Keys:
             if before is not None:
                 termios.tcsetattr(descriptor, termios.TCSADRAIN, before)
 
-    @property
-    def first(self) -> str | None:
-        """The next key without waiting, or None; it stays the next one."""
-        self._fill(0)
+    def first(self, seconds: float) -> str | None:
+        """The next key, or None if none comes in time; it stays the next one."""
+        self._fill(seconds)
         return self._pending[0] if self._pending else None
 
     @property
