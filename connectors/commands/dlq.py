@@ -22,7 +22,7 @@ from ..records.codec import MAX_BYTES
 from ..records.dead_letters import PREFIX
 from ..runtime.text import plural
 from ..settings.loading import load
-from ..settings.opening import open_once
+from ..settings.opening import backend_of, open_once
 from ..settings.sections import Settings
 from . import options
 from .log_access import POLL_RECORDS, flush, read
@@ -297,12 +297,7 @@ class _Replay:
             return
         flush(self._log)
         offsets = {(self._settings.log.dlq, partition): replayed.to_commit()}
-        if self._settings.kafka:
-            from ..logs.kafka.admin import commit_offsets  # The log commits only for members of a group.
-
-            commit_offsets(self._settings.kafka, _group(self._settings), offsets)
-        else:
-            self._log.commit(offsets)
+        backend_of(self._settings).commit(_group(self._settings), offsets)
 
 
 class _Originals:

@@ -1,7 +1,6 @@
 """The command ``streamsvm doctor``: what is wrong with an installation, its configuration, its state and its log."""
 
 import argparse
-import logging
 import os
 import platform
 import shutil
@@ -11,11 +10,10 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from importlib.metadata import version
-from importlib.util import find_spec
 from pathlib import Path
-from typing import NamedTuple, TypeVar
+from typing import TypeVar
 
 from streamsvm.core._jit import cache_state
 
@@ -25,10 +23,11 @@ from ..records.codec import DIFFERENT_IDS, Event
 from ..records.formats.base import BadRecord
 from ..records.labels import Label
 from ..records.times import event_time
+from ..runtime.findings import OK, PROBLEM, WARNING, Finding, Findings
 from ..runtime.text import plural
 from ..settings import topics
 from ..settings.loading import load
-from ..settings.opening import open_once
+from ..settings.opening import backend_of, open_once
 from ..settings.sections import ConfigError, Settings
 from ..trainer.state.checkpoint import CheckpointError, check_fingerprint, checkpoint_files, load_newest
 from . import exit_codes
@@ -37,8 +36,6 @@ from .lag import lags
 from .log_access import read
 from .options import Subparsers, add_config
 
-OK, WARNING, PROBLEM = "ok", "warning", "problem"
-
 _PACKAGES = ("numpy", "scipy", "numba", "river", "orjson", "kafka-python")
 _GIB = 1 << 30
 _FEW_BYTES, _TOO_FEW_BYTES = _GIB, _GIB // 10  # free space below which the doctor warns, or reports a problem
@@ -46,20 +43,7 @@ _SAMPLE = 500  # newest records looked at in each partition
 _AHEAD_MS = 300_000  # a record may be so far ahead of this clock
 _FOREVER_MS = 10**15
 _WARM_SECONDS = 15  # CPU time that is enough for a process with nothing to compile
-_UNREACHABLE = (
-    "check kafka.bootstrap_servers; if a broker runs there, check kafka.security_protocol, the user and the password"
-)
 
-
-class Finding(NamedTuple):
-    """One line of the doctor's report: how bad it is, what it is, and what to do about it."""
-
-    level: str
-    text: str
-    remedy: str = ""
-
-
-Findings = Iterator[Finding]
 Message = TypeVar("Message", Event, Label)
 
 
@@ -90,7 +74,7 @@ def examine(settings: Settings | None) -> bool:
     ]
     if settings is not None:
         checks += [
-            ("packages", lambda: _extras(settings)),
+            ("packages", lambda: backend_of(settings).installed()),
             ("state", lambda: _state(settings)),
             ("log", lambda: _log(settings)),
         ]
@@ -148,30 +132,6 @@ def _seconds_to_start(settings: Settings | None) -> float | None:
     return time.perf_counter() - started
 
 
-def _extras(settings: Settings) -> Findings:
-    if not settings.kafka:
-        return
-    from ..logs.kafka import checks, options
-
-    if find_spec("crc32c"):
-        yield Finding(OK, "crc32c is installed")
-    else:
-        yield Finding(
-            WARNING,
-            "crc32c is not installed: reading from Kafka takes six times as long",
-            "pip install 'streamsvm[crc]'",
-        )
-    missing = checks.missing_codecs()
-    if missing:
-        yield Finding(
-            WARNING,
-            f"records compressed with {' or '.join(missing)} cannot be read: the packages are not installed",
-            options.CODECS_HINT,
-        )
-    else:
-        yield Finding(OK, "all of Kafka's compressions can be read")
-
-
 # --- state ------------------------------------------------------------------------------------------------------------
 
 
@@ -215,58 +175,24 @@ def _checkpoint(folder: Path, settings: Settings) -> Finding:
 
 
 def _log(settings: Settings) -> Findings:
-    if not settings.kafka and not settings.log.dir.is_dir():
-        yield Finding(
-            PROBLEM, f"there is no folder {settings.log.dir}", "`streamsvm produce` creates it; or correct log.dir"
-        )
+    backend = backend_of(settings)
+    if absence := backend.absence():
+        yield Finding(PROBLEM, absence, "`streamsvm produce` creates it; or correct log.dir")
         return
     started = time.perf_counter()
     try:
-        with _quiet(), open_once(settings) as log:
-            if settings.kafka:
-                yield from _connected(settings, time.perf_counter() - started)
+        with open_once(settings) as log:
+            yield from backend.connected(time.perf_counter() - started)
             for check in (_topics, _groups, _dead_letters, _samples):
                 yield from check(settings, log)
-    except AccessDenied as error:
-        yield Finding(PROBLEM, str(error), "check the user and the password in [kafka], and the user's rights")
-    except Unavailable as error:
-        yield Finding(PROBLEM, f"{error}; topics and groups were not checked", _UNREACHABLE)
-    except (LogCorruption, OffsetOutOfRange, TopicMismatch) as error:
-        yield Finding(PROBLEM, str(error))
-
-
-@contextmanager
-def _quiet() -> Iterator[None]:
-    """Silence the Kafka client's own messages about what the doctor reports."""
-    client = logging.getLogger("kafka")
-    level = client.level
-    client.setLevel(logging.CRITICAL)
-    try:
-        yield
-    finally:
-        client.setLevel(level)
-
-
-def _connected(settings: Settings, seconds: float) -> Findings:
-    from ..logs.kafka import checks
-
-    given = settings.kafka
-    where = given.get("bootstrap_servers", "localhost:9092")
-    who, protocol = checks.identity(given)
-    yield Finding(OK, f"connected to {where} {who}, {protocol}, in {1000 * seconds:,.0f} ms")
-    for text, remedy in checks.insecurities(given):
-        yield Finding(WARNING, text, remedy)
+    except (AccessDenied, Unavailable, LogCorruption, OffsetOutOfRange, TopicMismatch) as error:
+        yield Finding(PROBLEM, str(error), backend.remedy(error))
 
 
 def _topics(settings: Settings, _: Transport) -> Findings:
     names = topics.used(settings.log)
-    found = topics.describe(settings, names)
-    findings = topics.examine(settings, names, found)
-    for finding in findings:
-        level = {topics.Severity.STOP: PROBLEM, topics.Severity.WRONG: WARNING}.get(finding.severity, OK)
-        yield Finding(level, finding.text, topics.REMEDY if level != OK and finding.topic not in found else "")
-    if not findings:
-        yield Finding(OK, f"nothing is wrong with the {plural(len(names), 'topic')}")
+    findings = topics.examine(settings, names, topics.describe(settings, names))
+    yield from findings or [Finding(OK, f"nothing is wrong with the {plural(len(names), 'topic')}")]
 
 
 def _groups(settings: Settings, _: Transport) -> Findings:
@@ -274,13 +200,9 @@ def _groups(settings: Settings, _: Transport) -> Findings:
     for lag in lags(settings):
         waiting[lag.group] += lag.lag
     for group, n_records in waiting.items():
+        state = backend_of(settings).group_state(group)
         text = f"group {group!r} is {plural(n_records, 'record')} behind"
-        if settings.kafka:
-            from ..logs.kafka.admin import describe_group
-
-            state, n_members = describe_group(settings.kafka, group)
-            text += ", and was never used" if state == "Dead" else f", {state.lower()}, {plural(n_members, 'member')}"
-        yield Finding(OK, text)
+        yield Finding(OK, ", ".join(filter(None, [text, state])))
 
 
 def _dead_letters(settings: Settings, _: Transport) -> Findings:
@@ -389,23 +311,21 @@ def _keys(settings: Settings, events: list[Record], labels: list[Record]) -> Fin
             f"{apart} of {plural(len(labels), 'label')} in another partition than events with the same key",
             "make the producers of events and labels place keys alike (librdkafka: partitioner=murmur2_random)",
         )
-    if settings.kafka:
-        yield from _partitioners(settings, {settings.log.topic: events, settings.log.labels: labels})
+    yield from _partitioners(settings, {settings.log.topic: events, settings.log.labels: labels})
 
 
 def _partitioners(settings: Settings, samples: dict[str, list[Record]]) -> Findings:
-    from ..logs.kafka.admin import partition_of
-
-    counts = {name: shape.n_partitions for name, shape in topics.describe(settings, filter(None, samples)).items()}
+    backend = backend_of(settings)
+    counts = {name: shape.n_partitions for name, shape in backend.describe(filter(None, samples)).items()}
     for topic, records in samples.items():
         keyed = [record for record in records if record.key is not None]
-        astray = sum(partition_of(record.key or b"", counts[topic]) != record.partition for record in keyed)
+        astray = sum(backend.partition_of(record.key or b"", counts[topic]) != record.partition for record in keyed)
         if astray:
             yield Finding(
                 WARNING,
-                f"{astray} of {plural(len(keyed), 'record')} of topic {topic!r} are not where Kafka's own partitioner "
-                "puts their keys",
+                f"{astray} of {plural(len(keyed), 'record')} of topic {topic!r} are not where the log's own "
+                "partitioner puts their keys",
                 "make all producers place keys alike (librdkafka: partitioner=murmur2_random)",
             )
         elif keyed:
-            yield Finding(OK, f"the keys of topic {topic!r} are where Kafka's own partitioner puts them")
+            yield Finding(OK, f"the keys of topic {topic!r} are where the log's own partitioner puts them")

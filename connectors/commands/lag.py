@@ -9,7 +9,7 @@ from typing import NamedTuple
 from ..logs.transport import TopicMismatch
 from ..report.charts import aligned
 from ..settings.loading import load
-from ..settings.opening import open_once
+from ..settings.opening import backend_of, open_once
 from ..settings.sections import Settings
 from .options import Subparsers, add_config
 
@@ -56,7 +56,7 @@ def lags(settings: Settings) -> list[Lag]:
 def _lags(settings: Settings, group: str, names: Sequence[str]) -> Iterator[Lag]:
     with open_once(settings, group) as log:
         for name in names:
-            if not log.start_offsets(name) and settings.kafka:
+            if not log.start_offsets(name) and not backend_of(settings).makes_topics:
                 raise TopicMismatch(f"there is no topic {name!r}; `streamsvm topics CONFIG.toml` lists the topics")
             committed, starts = log.committed(name), log.start_offsets(name)
             for partition, end in sorted(log.end_offsets(name).items()):

@@ -10,7 +10,7 @@ from tqdm import tqdm
 from ..records.files import FORMATS, Columns, read_events
 from ..settings import topics
 from ..settings.loading import load
-from ..settings.opening import open_once
+from ..settings.opening import backend_of, open_once
 from ..settings.sections import LogSettings, Settings
 from . import options
 from .log_access import flush
@@ -49,12 +49,13 @@ def run(arguments: argparse.Namespace) -> None:
         return tqdm(values, description, total=total, unit=" records", disable=None)
 
     n_records = sum(1 for _ in events("checking"))
-    if settings.kafka:
+    backend = backend_of(settings)
+    if not backend.makes_topics:
         topics.check(settings, [topic])  # the client would wait for a topic that does not exist
     with open_once(settings) as target:
         for value in events("writing", n_records):
             target.produce(topic, value)
         flush(target)
         total = sum(target.end_offsets(topic).values())
-    where = "Kafka" if settings.kafka else settings.log.dir
-    print(f"appended {n_records} records from {arguments.file} to topic {topic} of {where}, which now has {total}")
+    where = f"topic {topic} of {backend.name}, which now has {total}"
+    print(f"appended {n_records} records from {arguments.file} to {where}")

@@ -5,10 +5,10 @@ import os
 
 from ..logs.transport import Shape
 from ..report.charts import aligned
+from ..runtime.findings import OK as NOTE
 from ..settings import topics
 from ..settings.loading import load
 from ..settings.sections import Settings
-from ..settings.topics import Severity
 from . import options
 from .exit_codes import BAD_DATA, OK
 
@@ -49,10 +49,10 @@ def _show(settings: Settings) -> bool:
     print(aligned([header, *(_row(name, found.get(name)) for name in names)]))
     findings = topics.examine(settings, names, found)
     for finding in findings:
-        print(f"{'note' if finding.severity == Severity.NOTE else 'wrong'}: {finding.text}")
-    wrong = [finding for finding in findings if finding.severity != Severity.NOTE]
-    if wrong and not found.keys() >= set(names):
-        print(topics.REMEDY)
+        print(f"{'note' if finding.level == NOTE else 'wrong'}: {finding.text}")
+    wrong = [finding for finding in findings if finding.level != NOTE]
+    for remedy in topics.remedies(wrong):
+        print(remedy)
     return not wrong
 
 

@@ -9,6 +9,7 @@ from ..records.formats.avro import AvroMissing, SchemaError
 from .contradictions import find_contradictions
 from .kafka_section import read_section, with_files
 from .layers import UnreadableFile, collect, read_file
+from .opening import backend_of
 from .sections import SECTIONS, ConfigError, Settings
 
 _FOLDERS = (("log", "dir"), ("log", "schemas"), ("daemon", "state_dir"))
@@ -61,10 +62,8 @@ def load(
         settings.codec()
     except (AvroMissing, SchemaError) as error:
         problems.append(f"log.format = {settings.log.format!r}: {error}")
-    if log_must_exist and "kafka" not in values and not settings.log.dir.is_dir():
-        problems.append(
-            f"log.dir = {str(settings.log.dir)!r}: there is no such folder; without a [kafka] section, the log is there"
-        )
+    if log_must_exist and "kafka" not in values and (absence := backend_of(settings).absence()):
+        problems.append(absence)
     if problems:
         raise ConfigError(problems)
     return settings

@@ -27,7 +27,7 @@ from ..runtime.health import Health
 from ..runtime.metrics import Metrics
 from ..runtime.process import POLL_SECONDS, Stop
 from ..settings import topics
-from ..settings.opening import open_log
+from ..settings.opening import backend_of, open_log
 from ..settings.sections import Settings
 from .inputs import ReadAhead
 from .operate import operate
@@ -70,7 +70,7 @@ def run(settings: Settings, stop: Stop = lambda: False) -> dict[int, State]:
         If a Kafka cluster refuses the trainer, does not answer, or gave its partitions to another one.
     """
     with ExitStack() as stack:
-        if not settings.kafka or settings.group.assign:  # no group keeps our partitions from others
+        if not backend_of(settings).has_groups or settings.group.assign:  # no group keeps our partitions from others
             make_private(settings.daemon.state_dir)
             stack.enter_context(lock_folder(settings.daemon.state_dir, "this trainer's state"))
         states = operate(Trainer, settings, stop, settings.group.id)
@@ -183,7 +183,7 @@ class Trainer:
         settings = self._settings
         store = CheckpointStore(settings.daemon.state_dir / f"p{number}", settings.daemon.keep)
         checkpoint = parse_note(committed.note) if committed else None
-        if settings.kafka and checkpoint and not checkpoint_files(store.folder):
+        if checkpoint and backend_of(settings).has_groups and not checkpoint_files(store.folder):
             raise TopicMismatch(
                 f"partition {number} was consumed up to offset {committed.offset if committed else 0}, but "
                 f"{store.folder} has no checkpoint. All trainers of group {settings.group.id!r} must share "
