@@ -15,8 +15,8 @@ from zlib import crc32
 
 from streamsvm.core import snapshot
 
-from ..runtime.findings import Findings
 from ..runtime.folders import lock_folder, naming
+from .backend import Backend
 from .segments import Appender, Cursor, LogCorruption, begin, end
 from .transport import POLL_BYTES, TOPIC_NAME, Committed, Headers, Ownership, Record, Shape
 
@@ -196,7 +196,7 @@ def _read_committed(path: Path) -> Committed:
     raise LogCorruption(f"{path} must hold an offset and a text; remove the file to begin as if nothing was committed")
 
 
-class EmbeddedBackend:
+class EmbeddedBackend(Backend):
     """A folder of topics, as a `backend.Backend`.
 
     Parameters
@@ -210,12 +210,9 @@ class EmbeddedBackend:
     makes_topics = True
 
     def __init__(self, folder: Path, segment_bytes: int) -> None:
+        self.name = str(folder)
         self._folder = folder
         self._segment_bytes = segment_bytes
-
-    @property
-    def name(self) -> str:
-        return str(self._folder)
 
     def absence(self) -> str:
         if self._folder.is_dir():
@@ -249,17 +246,5 @@ class EmbeddedBackend:
         with LocalLog(self._folder, group=group) as log:
             log.commit(offsets)
 
-    def group_state(self, group: str) -> str:
-        return ""
-
     def partition_of(self, key: bytes, n_partitions: int) -> int:
         return partition_of(key, n_partitions)
-
-    def installed(self) -> Findings:
-        yield from ()
-
-    def connected(self, seconds: float) -> Findings:
-        yield from ()
-
-    def remedy(self, error: Exception) -> str:
-        return ""

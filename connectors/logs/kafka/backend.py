@@ -1,12 +1,13 @@
 """A Kafka cluster as a `backend.Backend`."""
 
 from collections.abc import Callable, Iterable, Mapping
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from importlib.util import find_spec
 
 from ...runtime.findings import OK, WARNING, Finding, Findings
 from ...runtime.text import plural
+from ..backend import Backend
 from ..transport import AccessDenied, Committed, Shape, Unavailable
 from . import admin, checks
 from .client import KafkaOptions, servers
@@ -14,7 +15,7 @@ from .log import KafkaLog
 from .options import CODECS_HINT
 
 
-class KafkaBackend:
+class KafkaBackend(Backend):
     """The topics of a Kafka cluster.
 
     Parameters
@@ -32,16 +33,10 @@ class KafkaBackend:
         self._options = options
         self._client = options.client
 
-    def absence(self) -> str:
-        return ""
-
     def open(
         self, group: str, stop: Callable[[], bool], tell: Callable[[str], None]
     ) -> AbstractContextManager[KafkaLog]:
         return KafkaLog.connect(replace(self._options, group=group), stop, tell)
-
-    def sole_labelling(self, topic: str) -> AbstractContextManager[object]:
-        return nullcontext()
 
     def describe(self, names: Iterable[str]) -> dict[str, Shape]:
         return admin.describe_topics(self._client, list(names))
