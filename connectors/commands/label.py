@@ -31,8 +31,8 @@ from ..settings.loading import load
 from ..settings.sections import ConfigError, Settings
 from ..trainer import trainer
 from ..trainer.state.state import State
-from . import options
-from .long_running import show_states, stopping, working
+from .shared import options
+from .shared.long_running import show_states, stopping, working
 
 FrontEnd = Callable[[LabellingService, Stop], None]
 

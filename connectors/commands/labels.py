@@ -13,9 +13,9 @@ from ..runtime.text import plural
 from ..settings.loading import load
 from ..settings.opening import open_once
 from ..settings.sections import ConfigError, LabelSettings, Settings
-from .log_access import read
-from .options import Subparsers, add_config
-from .tables import require_table, write_table
+from .shared.log_access import read
+from .shared.options import Subparsers, add_config
+from .shared.tables import require_table, write_table
 
 _COLUMNS = ("id", "y", "weight", "rev", "source")
 

@@ -11,7 +11,7 @@ from ..report.charts import aligned
 from ..settings.loading import load
 from ..settings.opening import backend_of, open_once
 from ..settings.sections import Settings
-from .options import Subparsers, add_config
+from .shared.options import Subparsers, add_config
 
 
 def add_parser(subparsers: Subparsers) -> None:

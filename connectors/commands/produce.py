@@ -12,8 +12,8 @@ from ..settings import topics
 from ..settings.loading import load
 from ..settings.opening import backend_of, open_once
 from ..settings.sections import LogSettings, Settings
-from . import options
-from .log_access import flush
+from .shared import options
+from .shared.log_access import flush
 
 
 def add_parser(subparsers: options.Subparsers) -> None:

@@ -5,8 +5,8 @@ import os
 
 from ..settings.loading import load
 from ..trainer import trainer
-from .long_running import show_states, working
-from .options import Subparsers, add_config
+from .shared.long_running import show_states, working
+from .shared.options import Subparsers, add_config
 
 
 def add_parser(subparsers: Subparsers) -> None:

@@ -6,8 +6,8 @@ import os
 from ..runtime.text import plural
 from ..scorer import scorer
 from ..settings.loading import load
-from .long_running import working
-from .options import Subparsers, add_config, add_device
+from .shared.long_running import working
+from .shared.options import Subparsers, add_config, add_device
 
 
 def add_parser(subparsers: Subparsers) -> None:

@@ -9,8 +9,8 @@ from ..runtime.findings import OK as NOTE
 from ..settings import topics
 from ..settings.loading import load
 from ..settings.sections import Settings
-from . import options
-from .exit_codes import BAD_DATA, OK
+from .shared import options
+from .shared.exit_codes import BAD_DATA, OK
 
 
 def add_parser(subparsers: options.Subparsers) -> None:

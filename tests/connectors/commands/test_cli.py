@@ -297,5 +297,5 @@ def test_the_command_starts_without_what_it_does_not_need():
 
 def test_every_file_with_a_parser_is_a_command():
     """A new command's file has to be in COMMANDS, or it cannot be called."""
-    files = [path for path in Path(cli.__file__).parent.glob("*.py") if "def add_parser(" in path.read_text()]
+    files = [path for path in Path(cli.__file__).parent.rglob("*.py") if "def add_parser(" in path.read_text()]
     assert {path.stem for path in files} == {command.__name__.rpartition(".")[2] for command in cli.COMMANDS}

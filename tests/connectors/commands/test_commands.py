@@ -17,9 +17,11 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from streamsvm.connectors.commands import doctor
 from streamsvm.connectors.commands.cli import main
-from streamsvm.connectors.commands.replay import replay, replay_settings
+from streamsvm.connectors.commands.doctor import machine
+from streamsvm.connectors.commands.doctor.log import check_log
+from streamsvm.connectors.commands.doctor.state import check_state
+from streamsvm.connectors.commands.replays.replay import replay, replay_settings
 from streamsvm.connectors.logs import embedded as local_log
 from streamsvm.connectors.logs.embedded import LocalLog
 from streamsvm.connectors.logs.transport import Shape, TopicMismatch
@@ -455,7 +457,7 @@ def test_a_replay_of_nothing(tmp_path, config, call):
 def _no_process_of_the_doctors(request, monkeypatch):
     """Which takes seconds each time, and is wanted once."""
     if "healthy" not in request.node.name and "believes" not in request.node.name:
-        monkeypatch.setattr(doctor, "_seconds_to_start", lambda _: 1.0)
+        monkeypatch.setattr(machine, "_seconds_to_start", lambda _: 1.0)
 
 
 @pytest.mark.long
@@ -493,17 +495,17 @@ def findings(settings, check):
 def test_doctor_finds_what_is_wrong_with_the_state(tmp_path, config):
     fill(tmp_path / "log", some_events(100))
     daemon.run(load(config, {}))
-    assert findings(load(config, {}, ["model.C=1"]), doctor._state)[-1] == (
+    assert findings(load(config, {}, ["model.C=1"]), check_state)[-1] == (
         "problem",
         f"{tmp_path / 'state' / 'p0'}: the checkpoint was written with model.C = 10.0, the configuration says 1.0",
     )
     newest, *older = sorted((tmp_path / "state" / "p0").glob("checkpoint-*"), reverse=True)
     newest.write_bytes(newest.read_bytes()[:-1])
-    level, text = findings(load(config, {}), doctor._state)[-1]
+    level, text = findings(load(config, {}), check_state)[-1]
     assert (level, text.endswith("old, but it is not the newest")) == ("warning", True)
     for path in older:
         path.write_bytes(b"")
-    level, text = findings(load(config, {}), doctor._state)[-1]
+    level, text = findings(load(config, {}), check_state)[-1]
     assert (level, "none of 3 checkpoints can be read" in text) == ("problem", True)
 
 
@@ -519,7 +521,7 @@ def test_doctor_finds_what_is_wrong_with_the_records(tmp_path, config, monkeypat
         log.produce("dlq", b"{")
     now = time.time()
     monkeypatch.setattr(time, "time", lambda: now - 1000)
-    found = findings(settings, doctor._log)
+    found = findings(settings, check_log)
     said = [(level, text.split(":")[0]) for level, text in found if level != "ok"]
     assert said == [
         ("warning", "1 dead letter not put back yet"),
@@ -540,9 +542,9 @@ def test_doctor_finds_ids_that_never_meet(tmp_path, config, caplog):
     settings = load(config, {}, ["log.labels=labels"])
     fill(tmp_path / "log", [b'{"id": 7, "x": {"a": 1}}', b"{"])
     fill(tmp_path / "log", [b'{"id": 7, "y": 1}', b"{"], "labels")
-    assert not [text for _, text in findings(settings, doctor._log) if "different ids" in text]
+    assert not [text for _, text in findings(settings, check_log) if "different ids" in text]
     fill(tmp_path / "log", [b'{"id": "7", "y": 1}'], "labels")
-    (found,) = [(level, text) for level, text in findings(settings, doctor._log) if "different ids" in text]
+    (found,) = [(level, text) for level, text in findings(settings, check_log) if "different ids" in text]
     assert found[0] == "problem"
     assert found[1].startswith("1 of 3 labels with an id such as '7'")
     assert not caplog.records
@@ -552,9 +554,9 @@ def test_doctor_finds_ids_that_never_meet(tmp_path, config, caplog):
 def test_doctor_believes_no_files_about_compiled_code(config, monkeypatch):
     """They may be of another processor, or not all that a process needs."""
     settings = load(config, {})
-    monkeypatch.setattr(doctor, "cache_state", lambda: ("somewhere", True))
-    monkeypatch.setattr(doctor, "_WARM_SECONDS", 1)
-    ((level, text),) = findings(settings, doctor._compile_cache)
+    monkeypatch.setattr(machine, "cache_state", lambda: ("somewhere", True))
+    monkeypatch.setattr(machine, "_WARM_SECONDS", 1)
+    ((level, text),) = findings(settings, machine.compile_cache)
     assert (level, "the first process compiles" in text) == ("warning", True)
 
 

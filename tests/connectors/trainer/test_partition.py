@@ -17,7 +17,7 @@ from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
 from streamsvm import LASVM
-from streamsvm.connectors.commands.dlq import DeadLetter
+from streamsvm.connectors.commands.replays.dlq import DeadLetter
 from streamsvm.connectors.logs import embedded as local_log
 from streamsvm.connectors.logs.embedded import LocalLog
 from streamsvm.connectors.logs.segments import Appender

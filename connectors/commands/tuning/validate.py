@@ -16,11 +16,11 @@ from streamsvm.validation import folds
 from streamsvm.validation.ahead import compile_ahead
 from streamsvm.validation.scores import BY_NAME
 
-from ..records.files import FORMATS, Columns
-from ..runtime.process import killable
-from ..runtime.text import plural
-from ..settings.sections import ConfigError
-from . import options
+from ...records.files import FORMATS, Columns
+from ...runtime.process import killable
+from ...runtime.text import plural
+from ...settings.sections import ConfigError
+from ..shared import options
 from .training_set import TrainingSet, advice, read_training_set
 
 FOLDS = ["stratified", "v-fold", "grouped", "hold-out", "leave-one-out", "leave-p-out"]

@@ -12,7 +12,7 @@ from typing import TypeAlias
 
 from streamsvm.core.device.choice import DEVICES
 
-from ..logs.transport import TOPIC_NAME
+from ...logs.transport import TOPIC_NAME
 
 Subparsers: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
 Moment = int | datetime | None  # an offset, a time; None: the default

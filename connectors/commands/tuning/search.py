@@ -14,12 +14,12 @@ from streamsvm.validation.grid import Cell
 from streamsvm.validation.scores import measure
 from streamsvm.validation.splits import CHAINS, SEEDINGS
 
-from ..report import charts as report
-from ..runtime.folders import require_folder
-from ..runtime.text import plural
-from ..settings.sections import ConfigError
-from . import options
-from .tables import require_table, write_table
+from ...report import charts as report
+from ...runtime.folders import require_folder
+from ...runtime.text import plural
+from ...settings.sections import ConfigError
+from ..shared import options
+from ..shared.tables import require_table, write_table
 from .validate import (
     METRICS,
     add_examples,

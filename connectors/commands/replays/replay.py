@@ -10,21 +10,21 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, cast
 
-from ..logs.transport import TopicMismatch, Transport
-from ..runtime.folders import lock_folder, make_private, write_private
-from ..runtime.process import Stop
-from ..settings import topics
-from ..settings.loading import load
-from ..settings.opening import backend_of, open_once
-from ..settings.sections import ConfigError, Settings
-from ..trainer.operate import operate
-from ..trainer.state.checkpoint import CheckpointError
-from ..trainer.state.state import State
-from ..trainer.trainer import Trainer
-from . import options
-from .log_access import read
-from .long_running import show_states, working
-from .options import Moment
+from ...logs.transport import TopicMismatch, Transport
+from ...runtime.folders import lock_folder, make_private, write_private
+from ...runtime.process import Stop
+from ...settings import topics
+from ...settings.loading import load
+from ...settings.opening import backend_of, open_once
+from ...settings.sections import ConfigError, Settings
+from ...trainer.operate import operate
+from ...trainer.state.checkpoint import CheckpointError
+from ...trainer.state.state import State
+from ...trainer.trainer import Trainer
+from ..shared import options
+from ..shared.log_access import read
+from ..shared.long_running import show_states, working
+from ..shared.options import Moment
 
 _Spans = dict[str, dict[int, tuple[int, int]]]  # first offset and end, by topic and partition
 

@@ -15,11 +15,11 @@ from streamsvm.validation import Result, compare, cross_validate, folds
 from streamsvm.validation.results import Fold
 from streamsvm.validation.splits import SEEDINGS
 
-from ..report import charts as report
-from ..runtime.text import plural
-from ..settings.sections import ConfigError
-from . import options
-from .tables import require_table, write_table
+from ...report import charts as report
+from ...runtime.text import plural
+from ...settings.sections import ConfigError
+from ..shared import options
+from ..shared.tables import require_table, write_table
 from .training_set import TrainingSet
 from .validate import (
     METRICS,

@@ -16,16 +16,16 @@ from typing import NamedTuple
 
 from tqdm import tqdm
 
-from ..logs.segments import LogCorruption
-from ..logs.transport import Committed, Headers, Record, Transport
-from ..records.codec import MAX_BYTES
-from ..records.dead_letters import PREFIX
-from ..runtime.text import plural
-from ..settings.loading import load
-from ..settings.opening import backend_of, open_once
-from ..settings.sections import Settings
-from . import options
-from .log_access import POLL_RECORDS, flush, read
+from ...logs.segments import LogCorruption
+from ...logs.transport import Committed, Headers, Record, Transport
+from ...records.codec import MAX_BYTES
+from ...records.dead_letters import PREFIX
+from ...runtime.text import plural
+from ...settings.loading import load
+from ...settings.opening import backend_of, open_once
+from ...settings.sections import Settings
+from ..shared import options
+from ..shared.log_access import POLL_RECORDS, flush, read
 
 logger = logging.getLogger(__name__)
 
