@@ -14,6 +14,7 @@ import functools
 import logging
 import math
 import time
+from collections.abc import Iterator
 from typing import NamedTuple
 
 from ..logs.transport import Committed, PositionRefused, Record, TopicMismatch, Transport, Unavailable
@@ -78,9 +79,15 @@ def run(settings: Settings, stop: Stop = lambda: False, device: str = "cpu") -> 
     AccessDenied, Unavailable, OutputsLost, TakenOver
         If a Kafka cluster refuses the scorer, does not answer, or gave its partitions to another one.
     """
-    if not settings.log.model:
-        raise ConfigError(["log.model = '': name the topic on which the trainers publish their models"])
+    if problems := list(needs(settings)):
+        raise ConfigError(problems)
     return operate(functools.partial(Scorer, device=device), settings, stop, f"{settings.group.id}-score") or 0
+
+
+def needs(settings: Settings) -> Iterator[str]:
+    """A line for each thing that a scorer needs, and these settings lack."""
+    if not settings.log.model:
+        yield "log.model = '': name the topic on which the trainers publish their models"
 
 
 class Request(NamedTuple):

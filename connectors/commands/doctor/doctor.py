@@ -1,15 +1,14 @@
 """The command ``streamsvm doctor``: what is wrong with an installation, its configuration, its state and its log."""
 
 import argparse
-import os
 from collections.abc import Callable
 
 from ...runtime.findings import PROBLEM, Findings
-from ...settings.loading import load
 from ...settings.opening import backend_of
 from ...settings.sections import ConfigError, Settings
 from ..shared import exit_codes
-from ..shared.options import Subparsers, add_config
+from ..shared.configuration import add_config, read_config
+from ..shared.options import Subparsers
 from . import machine
 from .log import check_log
 from .state import check_state
@@ -27,7 +26,7 @@ def add_parser(subparsers: Subparsers) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     try:
-        settings = load(arguments.config, os.environ, arguments.set) if arguments.config else None
+        settings = read_config(arguments, log_must_exist=False) if arguments.config else None
     except ConfigError:
         examine(None)
         raise

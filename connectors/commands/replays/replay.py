@@ -22,6 +22,7 @@ from ...trainer.state.checkpoint import CheckpointError
 from ...trainer.state.state import State
 from ...trainer.trainer import Trainer
 from ..shared import options
+from ..shared.configuration import add_config
 from ..shared.log_access import read
 from ..shared.long_running import show_states, working
 from ..shared.options import Moment
@@ -37,7 +38,7 @@ def add_parser(subparsers: options.Subparsers) -> None:
         "An interrupted replay continues when it is started again. Times are those of the records, in ISO 8601 such "
         "as 2026-05-31T12:00, and in UTC unless they name another zone."
     )
-    options.add_config(command)
+    add_config(command)
     command.add_argument(
         "--app", type=options.topic, required=True, metavar="NAME", help="name of the new model, used in group.id"
     )

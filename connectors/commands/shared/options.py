@@ -7,7 +7,6 @@ import argparse
 import math
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import TypeAlias
 
 from streamsvm.core.device.choice import DEVICES
@@ -23,18 +22,6 @@ MAX_COUNT = 2**31 - 1
 MAX_OFFSET = 2**63 - 1
 MOST_VALUES = 1000  # that a range may have
 _TOLERANCE = 1e-9  # in steps: rounding must not drop the last value of a range
-
-
-def add_config(command: argparse.ArgumentParser, nargs: str | None = None) -> None:
-    """Add the configuration file and ``--set``."""
-    command.add_argument("config", type=Path, metavar="CONFIG.toml", nargs=nargs, help="the configuration")
-    command.add_argument(
-        "--set",
-        action="append",
-        default=[],
-        metavar="SECTION.KEY=VALUE",
-        help="override a setting; may be given several times",
-    )
 
 
 def add_device(command: argparse.ArgumentParser, what: str) -> None:
