@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Protocol
 
 from ..logs.transport import OffsetOutOfRange, Record, Transport, Unavailable
+from ..runtime.outage import Outage
 from ..runtime.process import POLL_SECONDS
 from ..settings import topics
 from ..settings.opening import backend_of, open_once
@@ -59,7 +60,7 @@ class Follower:
         self._listener = listener
         self._backend = backend_of(settings)
         self._closing = threading.Event()
-        self._is_away = False  # the log could not be read the last time
+        self._outage = Outage(logger, "the questions can be read again")
         self._reading: set[tuple[str, int]] = set()  # topic and partition
         self._thread = threading.Thread(target=self._run, name="questions", daemon=True)
 
@@ -133,16 +134,13 @@ class Follower:
         except Unavailable as error:
             self._wait_for_log(error)
             return
-        if self._is_away:
-            logger.info("the questions can be read again")
-            self._is_away = False
+        if self._outage.reason:
+            self._outage.ends()
             self._listener.trouble(None)
         if records:
             self._listener.take(records)
 
     def _wait_for_log(self, error: Exception) -> None:
-        if not self._is_away:
-            logger.warning("%s", error)
-        self._is_away = True
+        self._outage.goes_on(error)
         self._listener.trouble(str(error))
         self._closing.wait(_RETRY_SECONDS)

@@ -76,7 +76,7 @@ class _Terminal:
         self._who = who
         self._keys = keys
         self._target = target
-        self._names = class_names(settings)
+        self._names = settings.label.shown
         self._is_done = False
         self._said: list[str] = []  # the last message while waiting
         self._n_labels = 0
@@ -241,11 +241,6 @@ class _Keys:
 # --- pictures ---------------------------------------------------------------------------------------------------------
 
 
-def class_names(settings: Settings) -> tuple[str, str]:
-    """Names of the classes of the keys 1 and 2: the positive one first."""
-    return settings.label.positive or "positive", settings.label.negative or "negative"
-
-
 def keys_line(names: tuple[str, str]) -> str:
     """The keys and their meanings."""
     return f"[1] {names[0]}  [2] {names[1]}  [s] cannot tell  [i] ignore  [u] undo  [q] quit"
@@ -266,7 +261,7 @@ def picture(shown: Question, settings: Settings, stats: Mapping[str, Any], size:
         Columns and lines of the terminal.
     """
     width, height = max(40, size[0]), size[1]
-    names = class_names(settings)
+    names = settings.label.shown
     fields = _fields(shown, settings, width)
     score = "" if shown.score is None else f"{shown.score:.0%} {names[0]}, "
     n_rows = max(_LEAST_ROWS, height - _FRAME_LINES - len(fields))

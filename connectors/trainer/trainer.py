@@ -25,6 +25,7 @@ from ..records.published import Place, Publisher, read_places
 from ..runtime.folders import lock_folder, make_private
 from ..runtime.health import Health
 from ..runtime.metrics import Metrics
+from ..runtime.outage import Outage
 from ..runtime.process import POLL_SECONDS, Stop
 from ..settings import topics
 from ..settings.opening import backend_of, open_log
@@ -106,6 +107,7 @@ class Trainer:
         self._was_assigned = False  # a partition, at any time
         self._n_partitions = 1  # of the topic of events, when it was last looked at
         self._polled_at = 0.0
+        self._reading = Outage(logger, "reading again")
         self._is_busy = True  # the last cycle had something to do
 
     def run(self) -> dict[int, State]:
@@ -229,14 +231,12 @@ class Trainer:
                 partition.check_positions()
             return
         except Unavailable as error:
-            if self._health.unready != str(error):
-                logger.warning("%s", error)
+            self._reading.goes_on(error)
             self._health.set_unready(str(error))
             time.sleep(POLL_SECONDS)
             return
         if self._partitions:
-            if self._health.unready:
-                logger.info("reading again")
+            self._reading.ends()
             self._health.set_ready()
         for (topic, number), batch in groupby(records, attrgetter("topic", "partition")):
             owner = self._partitions.get(number)
