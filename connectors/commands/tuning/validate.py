@@ -6,7 +6,6 @@ import sys
 import warnings
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,7 +15,7 @@ from streamsvm.validation import folds
 from streamsvm.validation.ahead import compile_ahead
 from streamsvm.validation.scores import BY_NAME
 
-from ...records.files import FORMATS, Columns
+from ...records.files import Columns
 from ...runtime.process import killable
 from ...runtime.text import plural
 from ...settings.sections import ConfigError
@@ -48,25 +47,13 @@ def add_examples_and_folds(command: argparse.ArgumentParser, default_k: int) -> 
 
 
 def _add_examples(command: argparse.ArgumentParser) -> None:
-    command.add_argument(
-        "file",
-        type=Path,
-        help="CSV with a header, JSON lines, LIBSVM format, or npz; missing features are 0",
-    )
-    command.add_argument(
-        "--format", choices=["auto", *FORMATS], default="auto", help="format of the file (default: by its suffix)"
-    )
-    command.add_argument("--label", metavar="COLUMN", help="column of the label (CSV, flat JSON lines)")
-    command.add_argument("--id", metavar="COLUMN", help="column of the id, which is not a feature (default: NAME:LINE)")
+    options.add_file(command, "CSV with a header, JSON lines, LIBSVM format, or npz; missing features are 0")
     command.add_argument(
         "--feature",
         action="append",
         default=[],
         metavar="COLUMN",
         help="use a column that numbers the rows as a feature; without this option it is refused",
-    )
-    command.add_argument(
-        "--positive", metavar="VALUE", help="label of the positive class; all other labels are negative"
     )
     command.add_argument(
         "--scale",
