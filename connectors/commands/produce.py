@@ -21,8 +21,8 @@ def add_parser(subparsers: options.Subparsers) -> None:
     command.description = (
         "Write each row of a file as an event. The file is CSV with a header, JSON lines (events, or flat objects), "
         "LIBSVM format, or npz. An npz file holds X and y, or a CSR matrix as data, indices, indptr and y; its other "
-        "arrays are ignored. Without --label, the events of a CSV file or of flat objects have no label. The whole file "
-        "is checked before the first record is written."
+        "arrays are ignored. Without --label, the events of a CSV file or of flat objects have no label. The whole "
+        "file is checked before the first record is written."
     )
     options.add_file(command, "the file to read")
     where = command.add_mutually_exclusive_group(required=True)
