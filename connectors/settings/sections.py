@@ -106,6 +106,11 @@ class LabelSettings:
     positive: str | None = None
     negative: str | None = None
 
+    @property
+    def shown(self) -> tuple[str, str]:
+        """Names for people: of the positive label, which is usually the rare one that is looked for, and the other."""
+        return self.positive or "positive", self.negative or "negative"
+
 
 @dataclass(frozen=True)
 class JoinSettings:
