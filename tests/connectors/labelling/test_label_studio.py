@@ -15,6 +15,7 @@ from datetime import UTC, datetime
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
+from logged import read_json
 
 from streamsvm.connectors.labelling import follower
 from streamsvm.connectors.labelling.label_studio import project
@@ -245,12 +246,7 @@ def until(condition, seconds=5.0):
 
 
 def answers(settings):
-    with LocalLog(settings.log.dir) as log:
-        if not log.end_offsets("labels"):
-            return []
-        log.seek("labels", 0, 0)
-        labels = [json.loads(record.value) for record in log.poll(0, 10**6)]
-    return [(label["op"], label.get("y"), label["query_id"], label["source"]) for label in labels]
+    return [(item["op"], item.get("y"), item["query_id"], item["source"]) for item in read_json(settings, "labels")]
 
 
 # --- questions --------------------------------------------------------------------------------------------------------

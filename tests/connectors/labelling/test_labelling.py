@@ -11,6 +11,7 @@ from itertools import pairwise
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from logged import read_json
 
 from streamsvm.active import QuestionBook
 from streamsvm.connectors.labelling import book, follower
@@ -98,11 +99,7 @@ def until(condition, seconds=5.0):
 
 
 def answers(settings, partition=0):
-    with LocalLog(settings.log.dir) as log:
-        if partition not in log.end_offsets("labels"):
-            return []
-        log.seek("labels", partition, 0)
-        return [json.loads(record.value) for record in log.poll(0, 10**6)]
+    return read_json(settings, "labels", partition)
 
 
 def tell(service, name, **fields):

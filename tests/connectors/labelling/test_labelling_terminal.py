@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 
 import pytest
+from logged import read_json
 
 from streamsvm.connectors.labelling import follower
 from streamsvm.connectors.labelling import terminal as labelling_terminal
@@ -71,9 +72,7 @@ def fill(settings, *questions):
 
 
 def answers(settings):
-    with LocalLog(settings.log.dir) as log:
-        log.seek("labels", 0, 0)
-        return [json.loads(record.value) for record in log.poll(0, 10**6)]
+    return read_json(settings, "labels")
 
 
 @contextmanager

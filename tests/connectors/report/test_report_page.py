@@ -2,13 +2,13 @@
 
 import html
 import json
-import os
 import re
 import sys
 from collections import defaultdict
 from dataclasses import replace
 from html.parser import HTMLParser
 
+import logged
 import numpy as np
 import pytest
 
@@ -24,23 +24,12 @@ from streamsvm.connectors.trainer.state.checkpoint import Checkpoint, load_newes
 from streamsvm.connectors.trainer.state.observe import Snapshot
 from streamsvm.connectors.trainer.state.stored import read_state
 
-CONFIG = """
-[model]
-C = 10.0
-[features]
-warmup = 20
-[daemon]
-batch = 16
-follow = false
-window = 100
-"""
+CONFIG = logged.CONFIG + "window = 100\n"
 PANELS = {"error": "Error", "support": "Support vectors", "labels": "Label efficiency", "lag": "Lag", "drift": "Drift"}
 VOID = {"meta", "link", "br", "path", "use", "rect", "stop"}
 
 
-@pytest.fixture(autouse=True)
-def _no_waiting_for_the_disk(monkeypatch):
-    monkeypatch.setattr(os, "fsync", lambda _: None)
+pytestmark = pytest.mark.usefixtures("no_waiting_for_the_disk")
 
 
 @pytest.fixture
