@@ -11,21 +11,18 @@ import numpy as np
 from streamsvm.connectors.logs.embedded import LocalLog
 from streamsvm.connectors.settings.sections import Settings
 
-CONFIG = """
-[model]
-C = 10.0
-[features]
-warmup = 20
-[daemon]
-batch = 16
-follow = false
-"""
+
+def config_text(**daemon):
+    """The text of a configuration; keys of [daemon] may be given."""
+    values = {"batch": 16, "follow": False} | daemon
+    lines = "".join(f"{key} = {json.dumps(value)}\n" for key, value in values.items())
+    return f"[model]\nC = 10.0\n[features]\nwarmup = 20\n[daemon]\n{lines}"
 
 
 def write_config(folder, **daemon):
-    """The file of a configuration with an empty embedded log beside it; more keys of [daemon] may be given."""
+    """The file of such a configuration, with an empty embedded log beside it."""
     path = folder / "app.toml"
-    path.write_text(CONFIG + "".join(f"{key} = {json.dumps(value)}\n" for key, value in daemon.items()))
+    path.write_text(config_text(**daemon))
     (folder / "log").mkdir(exist_ok=True)
     return path
 

@@ -8,9 +8,9 @@ from collections import defaultdict
 from dataclasses import replace
 from html.parser import HTMLParser
 
-import logged
 import numpy as np
 import pytest
+from logged import config_text
 
 from streamsvm.connectors.commands.cli import main
 from streamsvm.connectors.logs.embedded import LocalLog
@@ -24,7 +24,7 @@ from streamsvm.connectors.trainer.state.checkpoint import Checkpoint, load_newes
 from streamsvm.connectors.trainer.state.observe import Snapshot
 from streamsvm.connectors.trainer.state.stored import read_state
 
-CONFIG = logged.CONFIG + "window = 100\n"
+CONFIG = config_text(window=100)
 PANELS = {"error": "Error", "support": "Support vectors", "labels": "Label efficiency", "lag": "Lag", "drift": "Drift"}
 VOID = {"meta", "link", "br", "path", "use", "rect", "stop"}
 
