@@ -15,6 +15,7 @@ from datetime import UTC, datetime
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
+from asked import of_questions, until
 from logged import read_json
 
 from streamsvm.connectors.labelling import follower
@@ -26,7 +27,7 @@ from streamsvm.connectors.labelling.service import LabellingService
 from streamsvm.connectors.logs.embedded import LocalLog
 from streamsvm.connectors.logs.transport import AccessDenied, Unavailable
 from streamsvm.connectors.runtime import http as serve
-from streamsvm.connectors.settings.sections import ConfigError, LabellingSettings, LabelSettings, LogSettings, Settings
+from streamsvm.connectors.settings.sections import ConfigError, LabellingSettings, LabelSettings
 
 CONFIG = """<View><Text name="text" value="$text"/>
 <Choices name="class" toName="text"><Choice value="spam"/><Choice value="ham"/><Choice value="odd"/></Choices></View>"""
@@ -47,8 +48,7 @@ def _haste(monkeypatch):
 
 @pytest.fixture
 def settings(tmp_path):
-    log = LogSettings(dir=tmp_path / "log", labels="labels", questions="questions")
-    return Settings(log=log, label=LabelSettings("spam", "ham"), labelling=LabellingSettings(port=0))
+    return of_questions(tmp_path, labelling=LabellingSettings(port=0))
 
 
 class Studio(http.server.ThreadingHTTPServer):
@@ -236,13 +236,6 @@ def request(port, path, data=None, headers=()):
             return response.status, json.loads(response.read())
     except urllib.error.HTTPError as error:
         return error.code, json.loads(error.read())
-
-
-def until(condition, seconds=5.0):
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, "it did not happen in time"
-        time.sleep(0.005)
 
 
 def answers(settings):

@@ -9,6 +9,7 @@ from dataclasses import replace
 from itertools import pairwise
 
 import pytest
+from asked import of_questions, until
 from hypothesis import given
 from hypothesis import strategies as st
 from logged import read_json
@@ -26,7 +27,7 @@ from streamsvm.connectors.records.formats.base import BadRecord
 from streamsvm.connectors.records.labels import Place
 from streamsvm.connectors.records.questions import read_question
 from streamsvm.connectors.runtime.folders import AlreadyInUse, FileError
-from streamsvm.connectors.settings.sections import LabellingSettings, LabelSettings, LogSettings, Settings
+from streamsvm.connectors.settings.sections import LabellingSettings, LabelSettings, Settings
 
 SPAM = LabelSettings("spam", "ham")
 
@@ -40,7 +41,7 @@ def _haste(monkeypatch):
 
 @pytest.fixture
 def settings(tmp_path):
-    return Settings(log=LogSettings(dir=tmp_path / "log", labels="labels", questions="questions"), label=SPAM)
+    return of_questions(tmp_path)
 
 
 @pytest.fixture
@@ -89,13 +90,6 @@ def opened(settings, **options):
     with LabellingService(settings, **options) as service:
         until(lambda: service.stats()["loaded"])
         yield service
-
-
-def until(condition, seconds=5.0):
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, "it did not happen in time"
-        time.sleep(0.005)
 
 
 def answers(settings, partition=0):

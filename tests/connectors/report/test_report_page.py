@@ -12,7 +12,6 @@ import numpy as np
 import pytest
 from logged import config_text
 
-from streamsvm.connectors.commands.cli import main
 from streamsvm.connectors.logs.embedded import LocalLog
 from streamsvm.connectors.report import drawing, drift, panels
 from streamsvm.connectors.report import page as report_page
@@ -533,16 +532,6 @@ def test_a_checkpoint_that_is_removed_while_it_is_read(tmp_path, start, monkeypa
 
 
 # --- the command ------------------------------------------------------------------------------------------------------
-
-
-@pytest.fixture
-def call(capsys):
-    def call(*arguments):
-        code = main([str(argument) for argument in arguments])
-        captured = capsys.readouterr()
-        return code, captured.out, captured.err
-
-    return call
 
 
 def test_it_says_where_the_page_is(tmp_path, start, call):
