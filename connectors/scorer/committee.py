@@ -12,6 +12,7 @@ from streamsvm.estimators.classifier import OnlineSVM
 from streamsvm.estimators.named_rows import NamedRows
 
 from ..logs.transport import Record, Transport
+from ..records.codec import Event
 from ..records.formats.base import BadRecord
 from ..records.predictions import ModelVersion, Prediction
 from ..records.published import Shelf, Snapshot, Withdrawn, unpack_model
@@ -64,6 +65,22 @@ class Committee:
         )
         scores = np.array([member.model.probability(own) for member, own in zip(self._members, margins, strict=True)])
         return map(Prediction, margins.mean(axis=0).tolist(), scores.mean(axis=0).tolist())
+
+
+class Request(NamedTuple):
+    """An event, and the committee that predicts it."""
+
+    record: Record
+    event: Event
+    committee: Committee
+
+
+def by_committee(requests: list[Request]) -> dict[Committee, list[int]]:
+    """The places of requests, by committee."""
+    places: dict[Committee, list[int]] = {}
+    for i, request in enumerate(requests):
+        places.setdefault(request.committee, []).append(i)
+    return places
 
 
 NO_MODELS = Committee([])
