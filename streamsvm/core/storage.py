@@ -9,6 +9,8 @@ import numpy as np
 import scipy.sparse as sp
 
 from streamsvm.core.expansion import (
+    APPENDED,
+    BITS,
     CACHE_BYTES,
     COLUMNS,
     COMPRESSED,
@@ -33,6 +35,7 @@ from streamsvm.core.expansion import (
     too_many_holes,
 )
 from streamsvm.core.rows import MIN_ROWS, shift_rows, wants_rows
+from streamsvm.core.scaling import NO_ROWS, RawRows
 
 MIN_SLOTS, MIN_FEATURES = 64, 4
 WIDE_BYTES = 4 << 20  # a larger feature-major float32 matrix is compressed if it is sparse
@@ -58,6 +61,7 @@ def empty(cache_bytes: int, n_slots: int = MIN_SLOTS, n_features: int = MIN_FEAT
         lists=np.zeros(1, np.int64),
         list_slots=np.zeros(0, np.int32),
         list_values=np.zeros(0, np.float32),
+        raw=np.zeros((N, 0)),
         query=np.zeros(0, np.float32),
         rows=np.zeros((R, N), np.float32),
         row_of=np.full(N, -1, np.int32),
@@ -124,6 +128,15 @@ def rows_of(s: Expansion, slots: np.ndarray, n_features: int) -> sp.csr_matrix:
     return sp.csr_matrix((values, column.astype(np.int32), starts), shape=(len(slots), n_features))
 
 
+def raw_rows_of(s: Expansion, slots: np.ndarray) -> RawRows:
+    """The unscaled features of some members, by their places; none if features are not scaled."""
+    n, P = len(slots), s.raw.shape[1]
+    if P == 0:
+        return NO_ROWS
+    raw = s.raw[slots]
+    return RawRows(np.arange(0, n * P + 1, P), np.tile(np.arange(P), n), raw.ravel(), np.square(raw).sum(axis=1))
+
+
 # ------------------------------------------------------------------------------------------------ room for new members
 
 
@@ -180,6 +193,7 @@ def _more_slots(s: Expansion, N: int) -> Expansion:
         **{name: longer(getattr(s, name)) for name in PER_SLOT},
         **_grown_features(s, len(feature_matrix(s)), N),
         starts=longer(s.starts, size=N + 1),
+        raw=wider(s.raw, N, s.raw.shape[1]),
         row_of=longer(s.row_of, -1),
         scratch=np.zeros(N, np.float32),
         sums=np.zeros(N, np.uint8),
@@ -229,17 +243,29 @@ def _own(rows: np.ndarray) -> np.ndarray:
 def _with_rows(s: Expansion, rows: np.ndarray) -> Expansion:
     used = min(int(s.counts[ROWS]), rows.shape[0])
 
-    def fitted(a: np.ndarray, fill: int) -> np.ndarray:
+    def of_used(a: np.ndarray, fill: int) -> np.ndarray:
         out = np.full(rows.shape[0], fill, a.dtype)
         out[:used] = a[:used]
         return out
 
     return s._replace(
         rows=rows,
-        member_of=fitted(s.member_of, -1),
-        row_length=fitted(s.row_length, 0),
-        recent=fitted(s.recent, 0),
+        member_of=of_used(s.member_of, -1),
+        row_length=of_used(s.row_length, 0),
+        recent=of_used(s.recent, 0),
     )
+
+
+def wider(a: np.ndarray, n_rows: int, n_columns: int) -> np.ndarray:
+    """The matrix with more rows and columns, of zeros."""
+    out = np.zeros((n_rows, n_columns), a.dtype)
+    out[: a.shape[0], : a.shape[1]] = a
+    return out
+
+
+def with_raw(s: Expansion, n_places: int) -> Expansion:
+    """An expansion without members that keeps the unscaled features of those to come."""
+    return s._replace(raw=np.zeros((len(s.alpha), n_places)))
 
 
 def more_features(s: Expansion, D: int) -> Expansion:
@@ -309,6 +335,47 @@ def list_features(s: Expansion) -> Expansion:
     )
 
 
+def with_features(s: Expansion, X: sp.csr_matrix, sq: np.ndarray) -> Expansion:
+    """The members of an expansion without holes, each with other features.
+
+    Parameters
+    ----------
+    s
+        The expansion; its cached rows must be empty.
+    X, sq
+        The features, (members, D) float32 without explicit zeros and with rising columns; and their squared norms.
+    """
+    (n, D), N = X.shape, len(s.alpha)
+    s = s._replace(
+        counts=s.counts.copy(),
+        starts=np.concatenate([X.indptr, np.zeros(N - n, np.int64)], dtype=np.int64),
+        sq=fitted(sq, N),
+        serial=fitted(s.counts[APPENDED] + np.arange(n), N),  # the mirror on a device takes them for new members
+        columns=np.zeros((0, 0), np.float32),
+        bits=np.zeros((0, 0), np.uint8),
+        sparse_indices=np.zeros(0, np.int32),
+        sparse_values=np.zeros(0, np.float32),
+    )
+    s.counts[APPENDED] += n
+    s.counts[WIDTH], s.counts[STORAGE] = D, COLUMNS
+    if is_wide(s.counts, n, D, s.starts[n]):
+        s.counts[STORAGE] = COMPRESSED
+        query = np.zeros(s.member_indices.shape[0], np.float32)
+        return list_features(s._replace(sparse_indices=X.indices.astype(np.int32), sparse_values=X.data, query=query))
+    binary = bool(np.all(X.data == 1.0))
+    matrix = np.zeros((doubled(MIN_FEATURES, D), N), np.uint8 if binary else np.float32)
+    matrix[X.indices, np.repeat(np.arange(n), np.diff(X.indptr))] = X.data
+    s.counts[STORAGE] = BITS if binary else COLUMNS
+    return s._replace(bits=matrix) if binary else s._replace(columns=matrix)
+
+
+def fitted(values: np.ndarray, size: int) -> np.ndarray:
+    """The values, and zeros up to this size."""
+    out = np.zeros(size, values.dtype)
+    out[: len(values)] = values
+    return out
+
+
 def feature_matrix(s: Expansion) -> np.ndarray:
     """The feature-major matrix."""
     return s.bits if is_binary(s) else s.columns
@@ -326,6 +393,7 @@ def keep(s: Expansion, order: np.ndarray) -> Expansion:
         a = getattr(s, name)
         a[:m] = a[order]
         a[m:n] = 0
+    s.raw[:m] = s.raw[order]
     _move_features(s, order, n)
     s.counts[SLOTS], s.counts[HOLES] = m, 0
     if s.counts[STORAGE] == COMPRESSED:

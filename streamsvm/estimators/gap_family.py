@@ -144,7 +144,8 @@ class LASVMG(GapSVM):
 
     Parameters
     ----------
-    C, kernel, gamma, scaling, degree, coef0, pos_weight, threshold, tol, budget, on_budget, window, reservoir,
+    C, kernel, gamma, scaling, degree, coef0, pos_weight, threshold, tol, budget, on_budget, window, reservoir
+        As in `LASVM`.
     cache_mb, device
         As in `LASVM`.
     clean_every
@@ -254,7 +255,8 @@ class LASVMNC(RampSVM):
 
     Parameters
     ----------
-    C, kernel, gamma, scaling, degree, coef0, pos_weight, threshold, tol, budget, on_budget, window, reservoir,
+    C, kernel, gamma, scaling, degree, coef0, pos_weight, threshold, tol, budget, on_budget, window, reservoir
+        As in `LASVM`.
     cache_mb, device
         As in `LASVM`.
     clean_every, max_non_sv, steps
@@ -304,7 +306,8 @@ class LASVMI(RampSVM):
 
     Parameters
     ----------
-    C, kernel, gamma, scaling, degree, coef0, pos_weight, threshold, tol, budget, on_budget, window, reservoir,
+    C, kernel, gamma, scaling, degree, coef0, pos_weight, threshold, tol, budget, on_budget, window, reservoir
+        As in `LASVM`.
     cache_mb, device
         As in `LASVM`.
     clean_every, max_non_sv, steps
@@ -349,7 +352,8 @@ class FullSVM(GapSVM):
 
     Parameters
     ----------
-    C, kernel, gamma, scaling, degree, coef0, pos_weight, threshold, tol, budget, on_budget, window, reservoir,
+    C, kernel, gamma, scaling, degree, coef0, pos_weight, threshold, tol, budget, on_budget, window, reservoir
+        As in `LASVM`.
     cache_mb, device
         As in `LASVM`.
     steps

@@ -106,7 +106,9 @@ class Snapshots(OnlineModel):
         }
         if self._window:
             meta["latest"] = self._window.latest
-        arrays = {**dumping.dump(self._expansion, len(self._features)), "sigmoid": self._sigmoid}
+        n_features = len(self._features)
+        arrays = dumping.dump(self._expansion, n_features, self._scale.n_places) | self._scale.dump(n_features)
+        arrays["sigmoid"] = self._sigmoid
         return meta, arrays | ({"threshold": self._calibration[THRESHOLD:]} if self.threshold == "gmean" else {})
 
     # --------------------------------------------------------------------------------------------------------- reading
@@ -126,6 +128,7 @@ class Snapshots(OnlineModel):
         """Take over what was learned, as `_state` gave it."""
         self._features = features
         self._restore_counts(meta)
+        self._restore_scale(arrays)
         self._expansion = dumping.restore(arrays, int(self.cache_mb * 2**20), self._kernel, len(features))
         if "class_counts" not in meta:  # written by version 0.1.0
             y = self._expansion.y
@@ -144,6 +147,10 @@ class Snapshots(OnlineModel):
         require(0 <= self._next_id <= arguments.LARGEST_ID + 1, f"next_id={self._next_id} is not an id")
         if self._window:
             self._window.latest = _latest(meta)
+
+    def _restore_scale(self, arrays: Mapping[str, np.ndarray]) -> None:
+        self._scale.restore(arrays, len(self._features.columns))
+        self._kernel = self._scale.adapted(self._kernel)
 
     def _go_on_above(self, ids: np.ndarray) -> None:
         """Let `next_id` be above these ids: the first snapshots do not store it."""

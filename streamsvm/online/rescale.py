@@ -1,0 +1,88 @@
+"""A new scale: the members' features are scaled anew, and the coefficients stay.
+
+    z_s = the scaled raw features of member s,     g_s = y_s - sum_r alpha_r k(z_r, z_s)
+
+The kernel values are others than before, so the coefficients are no longer optimal.  Steps make them nearly so again,
+to the violation that learning allows as well.
+
+Source: none; measured beside a model that learns its support vectors anew, it was as accurate and took half the time.
+"""
+
+import numpy as np
+import scipy.sparse as sp
+
+from streamsvm.core import storage
+from streamsvm.core.expansion import SLOTS, Expansion
+from streamsvm.core.kernels import Kernel, self_products
+from streamsvm.core.scaling import ACTIVE, PLACES, Scaling, scale_members, squared_norms
+from streamsvm.online.finish import Problem, move_members, optimise, squeezed
+
+VIOLATION = 2.0  # that may be left; without a bias, half of it
+
+
+def rescale(s: Expansion, c: Scaling, n_known: int, kernel: Kernel, problem: Problem) -> Expansion:
+    """A copy of an expansion for another scale and its kernel, solved until no violation is large.
+
+    Parameters
+    ----------
+    s
+        The expansion.
+    c, kernel
+        The scale, and the kernel that goes with it.
+    n_known
+        Number of places in the scale before.
+    problem
+        With or without a bias.
+    """
+    s = features_anew(s, c, n_known, kernel)
+    n = int(s.counts[SLOTS])
+    alpha, support = s.alpha[:n].copy(), np.flatnonzero(s.alpha[:n])
+    s.alpha[:n], s.g[:n] = 0.0, s.y[:n]
+    s = storage.row_width(s, len(s.alpha), n)
+    move_members(s, kernel, support, alpha[support])
+    problem.note(s)
+    tol = VIOLATION if problem.fixed_sum else VIOLATION / 2
+    if problem.violation(s) > tol:
+        s = squeezed(optimise(s, kernel, problem, tol)[0])
+        problem.note(s)
+    return s
+
+
+def features_anew(s: Expansion, c: Scaling, n_known: int, kernel: Kernel) -> Expansion:
+    """A copy of an expansion, without holes, whose members have the features that the scale and the kernel want."""
+    s = storage.without_rows(storage.copy(s))
+    s = storage.keep(s, storage.live_slots(s))
+    n = int(s.counts[SLOTS])
+    if c.counts[ACTIVE] == 1 or s.raw.shape[1] > 0:
+        s = _scaled(s, c, n_known if s.raw.shape[1] else 0)
+    s.self_k[:n] = self_products(kernel, s.sq[:n])
+    return s
+
+
+def _scaled(s: Expansion, c: Scaling, n_known: int) -> Expansion:
+    """The members with the features that have a place scaled anew, or raw if the scale is no longer active."""
+    n, n_places, D = int(s.counts[SLOTS]), int(c.counts[PLACES]), len(s.member_indices)
+    before = storage.rows_of(s, np.arange(n), D)
+    raw = np.zeros((len(s.alpha), len(c.m)))
+    raw[:n, :n_known] = s.raw[:n, :n_known]
+    raw[:n, n_known:n_places] = before[:, c.feature[n_known:n_places]].toarray()  # unscaled so far
+    Z = raw[:n, :n_places].astype(np.float32)
+    if c.counts[ACTIVE] == 1:
+        scale_members(c, raw[:n], Z)
+    X = _replaced(before, c.feature[:n_places], Z)
+    sq = np.zeros(n, np.float32)
+    squared_norms(X.indptr, X.data, sq)
+    return storage.with_features(s, X, sq)._replace(raw=raw if c.counts[ACTIVE] == 1 else raw[:, :0].copy())
+
+
+def _replaced(X: sp.csr_matrix, columns: np.ndarray, Z: np.ndarray) -> sp.csr_matrix:
+    """The matrix with other values in these columns, and as wide as its last column with a value."""
+    rows = np.repeat(np.arange(X.shape[0]), np.diff(X.indptr))
+    stays = ~np.isin(X.indices, columns)
+    row, place = np.nonzero(Z)
+    rows, places = np.concatenate([rows[stays], row]), np.concatenate([X.indices[stays], columns[place]])
+    values = np.concatenate([X.data[stays], Z[row, place]])
+    order = np.lexsort([places, rows])
+    starts = np.searchsorted(rows[order], np.arange(X.shape[0] + 1))
+    shape = X.shape[0], int(places.max(initial=-1)) + 1
+    return sp.csr_matrix((values[order], places[order].astype(np.int32), starts), shape=shape)
