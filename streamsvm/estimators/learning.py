@@ -17,6 +17,7 @@ from streamsvm.core.expansion import SLOTS, Expansion, is_binary
 from streamsvm.estimators.inputs import n_rows
 from streamsvm.estimators.model import n_learned, no_margins
 from streamsvm.estimators.prediction import Prediction
+from streamsvm.estimators.reservoir import RowOf
 from streamsvm.online import arrival, bounded
 from streamsvm.online.arrival import learn_block, learn_example
 
@@ -110,6 +111,7 @@ class Learning(Prediction):
         if is_due or len(leaving):  # No member leaves for an example that is refused afterwards.
             self._require_learnable(x, values)
         learned = (self._n_seen + 1, number, len(self._features.columns), born, now)
+        noted = (self._n_seen, number, born, now, positive, hi - lo, columns, values)
         before, margin = self._members, no_margins(1)
         try:
             self._forget_slots(leaving)
@@ -118,9 +120,11 @@ class Learning(Prediction):
             status = self._learn_values(columns, values, (lo, hi, number, born, id is not None), margin)
             if status == arrival.LEARNED:
                 self._note(*learned)
+                self._reservoir.note(*noted)
         except BaseException:
             if n_learned(margin):
                 self._note(*learned)
+                self._reservoir.note(*noted)
             self._recover(before, n_learned(margin))
             raise
         if status != arrival.LEARNED:
@@ -193,7 +197,7 @@ class Learning(Prediction):
         for rows, q in self._features.batches(X, learning=True):
             self._require_kernel(rows.start, q.sq)
             block = Examples(q, lo[rows], hi[rows], numbers[rows], ids is not None, born[rows])
-            self._learn_queries(block, margins[rows], self._features.growth)
+            self._learn_queries(block, margins[rows], self._features.growth, row_of=self._features.row_of)
         return margins
 
     def _number_of(self, id: Any) -> int:
@@ -226,6 +230,7 @@ class Learning(Prediction):
         growth: np.ndarray | None = None,
         values_of: ValuesOf | None = None,
         counts: bool = True,
+        row_of: RowOf | None = None,
     ) -> None:
         """Learn a block.
 
@@ -241,6 +246,8 @@ class Learning(Prediction):
             Gives the kernel values of a part of the block with the slots, if they are known.
         counts
             Whether the examples count in `n_seen`.
+        row_of
+            Gives the features of an example as the user did, for the reservoir; default: it does not note the block.
         """
         now = self._window.now(block.born) if self._window else block.born
         n_seen, n_kept = self._n_seen, self._features.n_kept
@@ -254,6 +261,10 @@ class Learning(Prediction):
                 seen = (n_seen + n, int(largest[n - 1])) if counts else (n_seen, -1)
                 n_columns = n_kept if growth is None else int(growth[n - 1])
                 self._note(*seen, n_columns, int(block.born[done:n].min()), int(now[n - 1]))
+                if row_of is not None:
+                    part, of_part = slice(done, n), lambda t: row_of(done + t)
+                    own = (block.ids[part], block.born[part], now[part], block.lo[part], block.hi[part])
+                    self._reservoir.note_block(n_seen + done, *own, of_part)
             return n
 
         while done < len(margins):

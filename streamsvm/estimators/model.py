@@ -28,6 +28,7 @@ from streamsvm.core.expansion import EVALUATIONS, SLOTS, WIDTH, Expansion
 from streamsvm.core.kernels import make_kernel
 from streamsvm.estimators.copies import Copies
 from streamsvm.estimators.features import FeatureTable
+from streamsvm.estimators.reservoir import Reservoir
 from streamsvm.online import bounded
 from streamsvm.online.finish import Problem
 from streamsvm.online.forget import forget
@@ -76,11 +77,13 @@ class OnlineModel(Copies, base.MiniBatchClassifier):
         arguments.require_cache(cache_mb)
         self._kernel = make_kernel(kernel, 1.0 if gamma == "scale" else gamma, degree, coef0)
         arguments.require_bounds(budget, on_budget, window, kernel)
+        arguments.require_count("reservoir", reservoir, 0)
         require_device(device)
         self._evaluator = Evaluator(device)
         self._window = None if window is None else bounded.Window(window)
         self._expansion = storage.empty(int(cache_mb * 2**20))
         self._features = FeatureTable()
+        self._reservoir = Reservoir(int(reservoir), None if self._window is None else self._window.span)
         self._sigmoid = new_sigmoid()
         self._n_seen = 0
         self._next_id = 0

@@ -102,7 +102,8 @@ class Snapshots(OnlineModel):
         }
         if self._window:
             meta["latest"] = self._window.latest
-        return meta, {**dumping.dump(self._expansion, len(self._features)), "sigmoid": self._sigmoid}
+        arrays = {**dumping.dump(self._expansion, len(self._features)), "sigmoid": self._sigmoid}
+        return meta, arrays | self._reservoir.dump()
 
     # --------------------------------------------------------------------------------------------------------- reading
 
@@ -123,6 +124,7 @@ class Snapshots(OnlineModel):
         self._restore_counts(meta)
         self._sigmoid = _sigmoid(arrays)
         self._expansion = dumping.restore(arrays, int(self.cache_mb * 2**20), self._kernel, len(features))
+        self._reservoir.restore(arrays, self._kernel, len(features), self._n_seen)
         self._go_on_above(self._expansion.ids[storage.live_slots(self._expansion)])
 
     def _restore_counts(self, meta: Mapping[str, Any]) -> None:
