@@ -129,7 +129,8 @@ class Forgetting(Rechecking):
         return found
 
     def _relabel_in_reservoir(self, number: int, positive: bool) -> None:
-        self._reservoir.relabel(number, positive, float(self.pos_weight) ** (1 if positive else -1))
+        factor = self._class_weight(positive) / self._class_weight(not positive)
+        self._reservoir.relabel(number, positive, factor)
 
     def _of_label(self, slots: np.ndarray, positive: bool) -> np.ndarray:
         return slots[(self._expansion.y[slots] > 0) == positive]

@@ -226,6 +226,7 @@ def test_a_snapshot_without_one_has_an_empty_one():
 # -------------------------------------------------------------------------------------------------------------- finish
 
 
+@pytest.mark.filterwarnings("ignore::streamsvm.StreamWarning")
 @pytest.mark.parametrize("learner", LEARNERS)
 def test_finish_mends_a_stream_that_is_sorted_by_class(learner):
     X, y, X_test, y_test = by_class()

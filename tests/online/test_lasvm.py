@@ -304,6 +304,7 @@ def test_reprocess_0_only_processes():
 # ----------------------------------------------------------------------------------------------------- special streams
 
 
+@pytest.mark.filterwarnings("ignore::streamsvm.StreamWarning")
 @pytest.mark.parametrize("label", [True, False])
 def test_one_class_is_predicted_while_there_is_no_other(label):
     X = np.random.default_rng(0).normal(size=(lasvm.MAX_ONE_CLASS + 50, 2))
