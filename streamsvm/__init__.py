@@ -4,6 +4,7 @@ import time as _time
 
 from streamsvm._version import __version__ as __version__
 from streamsvm.core.snapshot import SnapshotError as SnapshotError
+from streamsvm.estimators.auto import AutoLASVM as AutoLASVM
 from streamsvm.estimators.classifier import OnlineSVM as _OnlineSVM
 from streamsvm.estimators.gap_family import LASVMG as LASVMG
 from streamsvm.estimators.gap_family import LASVMI as LASVMI
@@ -13,7 +14,18 @@ from streamsvm.estimators.lasvm import LASVM as LASVM
 from streamsvm.estimators.multiclass import OneVsRest as OneVsRest
 from streamsvm.preprocessing import WarmupScaler as WarmupScaler
 
-__all__ = ["LASVM", "LASVMG", "LASVMI", "LASVMNC", "FullSVM", "OneVsRest", "SnapshotError", "WarmupScaler", "warmup"]
+__all__ = [
+    "LASVM",
+    "LASVMG",
+    "LASVMI",
+    "LASVMNC",
+    "AutoLASVM",
+    "FullSVM",
+    "OneVsRest",
+    "SnapshotError",
+    "WarmupScaler",
+    "warmup",
+]
 
 
 def warmup(*algorithms: type[_OnlineSVM], removal: bool = False) -> float:

@@ -1,0 +1,174 @@
+"""What models made of several models have in common: one table of features, one count of examples, one way in.
+
+`_blank` is a model that learns nothing.  It checks arguments and holds what is the same for all models.
+"""
+
+from abc import abstractmethod
+from collections.abc import Hashable, Mapping
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+from river import base
+
+from streamsvm.core import arguments, blocks, snapshot
+from streamsvm.core.blocks import Queries
+from streamsvm.estimators.class_models import LabelledBlock
+from streamsvm.estimators.classifier import OnlineSVM
+from streamsvm.estimators.copies import Copies
+from streamsvm.estimators.inputs import n_rows, too_large
+
+
+class SeveralModels(Copies, base.MiniBatchClassifier):
+    """Arguments, and what all models share."""
+
+    def __init__(self, blank: OnlineSVM) -> None:
+        self._blank = blank
+        self._features = blank._features
+        self._y_name: Any = None
+
+    @abstractmethod
+    def _learn(self, block: LabelledBlock) -> np.ndarray:
+        """Learn a block of examples with all models; return their decision values before they were learned."""
+
+    @abstractmethod
+    def _label_of(self, y: Any) -> Hashable:
+        """The label, or an error."""
+
+    @abstractmethod
+    def _labels_of(self, X: Any, y: Any, n: int) -> list[Hashable]:
+        """The labels of a batch of n examples, or an error."""
+
+    @abstractmethod
+    def to_bytes(self) -> bytes:
+        """The model as a snapshot."""
+
+    @classmethod
+    @abstractmethod
+    def from_bytes(cls, data: bytes, cache_mb: float | None = None, device: str | None = None) -> Self:
+        """Read a model that `to_bytes` wrote."""
+
+    # ------------------------------------------------------------------------------------------------------- learning
+
+    def learn_one(self, x: dict, y: Hashable, w: float = 1.0, id: int | None = None, t: Any = None) -> None:
+        """Learn one example.
+
+        Parameters
+        ----------
+        x
+            Features by name.  A missing feature counts as 0.
+        y
+            Label.
+        w, id, t
+            Weight, id and time, as for `LASVM.learn_one`.
+
+        Raises
+        ------
+        ValueError, TypeError
+            If a feature is not a finite number, or if the label, the weight, the id or the time is invalid.  The model
+            then stays as it was.
+        """
+        label = self._label_of(y)
+        arguments.box_of(self._blank.C, w, max(1.0, self._blank.pos_weight))
+        number = self._blank._number_of(id)
+        born, _ = self._blank._age_of(t)
+        q = self._query(x, learning=True)
+        if too_large(q.sq):
+            raise self._blank._too_large(x)
+        self._blank._require_kernel(self.n_seen, q.sq)
+        one = (np.array([float(w)]), np.array([number]), id is not None, np.array([born]))
+        self._learn(LabelledBlock(q, [label], *one, np.array([len(self._features)])))
+
+    def learn_many(self, X: Any, y: Any, w: Any = None, ids: Any = None, t: Any = None) -> None:
+        """Learn a batch of examples in sequence.  The result is that of a loop of `learn_one`, bit for bit.
+
+        Parameters
+        ----------
+        X
+            Examples as rows: a dataframe, a 2-D array, a SciPy sparse matrix, or a list of dicts.
+        y
+            Labels, one for each row.
+        w, ids, t
+            Weights, ids and times, as for `LASVM.learn_many`.
+
+        Raises
+        ------
+        ValueError, TypeError
+            If a feature is not a finite number, a label is invalid, or lengths differ.  The blocks of rows before the
+            block with the fault have then been learned.
+        """
+        self._learn_many(X, y, w, ids, t)
+
+    def _learn_many(self, X: Any, y: Any, w: Any, ids: Any, t: Any = None) -> np.ndarray:
+        """Learn a batch; return the decision values of all examples, each before it was learned."""
+        if getattr(X, "ndim", 2) != 2:
+            raise ValueError(f"X has shape {X.shape}; a batch is a 2-D array (examples, features)")
+        n = n_rows(X)
+        labels, weights, born = self._labels_of(X, y, n), arguments.weights_of(w, n), self._blank._ages_of(t, n)
+        arguments.boxes_of(self._blank.C, weights, np.array(max(1.0, self._blank.pos_weight)))
+        numbers = self._blank._next_ids(n) if ids is None else arguments.ids_of(ids, n)
+        self._y_name = getattr(y, "name", None)
+        margins = [np.empty(0)]
+        for rows, q in self._features.batches(X, learning=True):
+            self._blank._require_kernel(rows.start, q.sq)
+            others = (weights[rows], numbers[rows], ids is not None, born[rows], self._features.growth)
+            margins.append(self._learn(LabelledBlock(q, labels[rows], *others)))
+        return np.concatenate(margins)
+
+    def validate_one(self, x: dict) -> None:
+        """Raise the ValueError or TypeError that `learn_one` would raise for these features; learn nothing."""
+        self._blank.validate_one(x)
+
+    def validate_many(self, X: Any) -> None:
+        """Raise the ValueError or TypeError that `learn_many` would raise for these features; learn nothing."""
+        self._blank.validate_many(X)
+
+    def _query(self, x: dict, learning: bool) -> Queries:
+        columns, values = self._features.example(x, learning)
+        return blocks.from_sparse(np.array([0, len(values)]), np.arange(len(values)), values, columns)
+
+    # ------------------------------------------------------------------------------------------------ what was learned
+
+    @property
+    def n_seen(self) -> int:
+        """Number of examples learned so far."""
+        return self._blank.n_seen
+
+    @property
+    def next_id(self) -> int:
+        """The id that the next example gets unless you give one: 0 at first, then 1 more than the largest id so far."""
+        return self._blank.next_id
+
+    @property
+    def max_features(self) -> int:
+        """The largest number of features, as of `LASVM`."""
+        return self._blank.max_features
+
+    @max_features.setter
+    def max_features(self, limit: int) -> None:
+        self._blank.max_features = limit
+
+    @property
+    def feature_names(self) -> list[Hashable]:
+        """Names of the features learned so far, in the order of their columns."""
+        return self._blank.feature_names
+
+    # ------------------------------------------------------------------------------------------------------- snapshots
+
+    def save(self, path: str | Path) -> None:
+        """Write the model to a file, atomically."""
+        snapshot.write_atomic(path, self.to_bytes())
+
+    @classmethod
+    def load(cls, path: str | Path, cache_mb: float | None = None, device: str | None = None) -> Self:
+        """Read the model from a file that `save` wrote; for the parameters see `from_bytes`."""
+        return cls.from_bytes(snapshot.read(path), cache_mb, device)
+
+
+def by_prefix(arrays: Mapping[str, np.ndarray]) -> dict[str, dict[str, np.ndarray]]:
+    """The arrays in groups: by the part of their names before the first dot, under the rest of their names."""
+    parts: dict[str, dict[str, np.ndarray]] = {}
+    for name, array in arrays.items():
+        prefix, _, rest = name.partition(".")
+        parts.setdefault(prefix, {})[rest] = array
+    return parts
