@@ -152,6 +152,8 @@ class AutoLASVM(SeveralModels):
 
     @property
     def _predicting(self) -> LASVM:
+        """The model that predicts, without columns that an interruption has left in the table."""
+        self._features.settle()
         return self._models[self._tuner.predicting]
 
     # ------------------------------------------------------------------------------------------------------- learning
