@@ -157,7 +157,8 @@ def _compress_sparse(starts, inputs, data, columns, indptr, indices, values, sq)
     return nnz
 
 
-def _room(n_queries: int, nnz: int) -> Queries:
+def room(n_queries: int, nnz: int) -> Queries:
+    """Queries yet to be written, with room for `nnz` features."""
     return Queries(
         np.zeros(n_queries + 1, np.int64),
         np.empty(nnz, np.int32),
@@ -166,21 +167,22 @@ def _room(n_queries: int, nnz: int) -> Queries:
     )
 
 
-def _cut(q: Queries, nnz: int) -> Queries:
+def cut(q: Queries, nnz: int) -> Queries:
+    """The queries without the room that was not needed."""
     return q._replace(indices=q.indices[:nnz], values=q.values[:nnz])
 
 
 def from_dense(X: np.ndarray, columns: np.ndarray) -> Queries:
     """Compressed rows of a dense matrix (B, d) whose input d is the feature columns[d]."""
-    q = _room(X.shape[0], X.size)
+    q = room(X.shape[0], X.size)
     known = np.argsort(columns)[np.count_nonzero(columns < 0) :]  # the known inputs in the order of their columns
-    return _cut(q, _compress_dense(X, columns, known, *q))
+    return cut(q, _compress_dense(X, columns, known, *q))
 
 
 def from_sparse(starts: np.ndarray, inputs: np.ndarray, data: np.ndarray, columns: np.ndarray) -> Queries:
     """Compressed rows from compressed rows (starts, inputs, data) whose input d is the feature columns[d]."""
-    q = _room(len(starts) - 1, int(starts[-1] - starts[0]))
-    return _cut(q, _compress_sparse(starts, inputs, data, columns, *q))
+    q = room(len(starts) - 1, int(starts[-1] - starts[0]))
+    return cut(q, _compress_sparse(starts, inputs, data, columns, *q))
 
 
 def is_binary_block(q: Queries) -> bool:

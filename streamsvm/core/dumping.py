@@ -27,6 +27,7 @@ from streamsvm.core.storage import (
     list_features,
     more_features,
     slots_for,
+    wider,
 )
 
 
@@ -41,6 +42,8 @@ def dump(s: Expansion, n_features: int) -> dict[str, np.ndarray]:
         "extremes": s.extremes.copy(),
         "losses": s.losses.copy(),
     }
+    if s.raw.shape[1]:
+        arrays["raw"] = s.raw[:n, :n_features].copy()
     arrays["counts"][APPENDED] = 0  # serial numbers are not part of the model
     if s.counts[STORAGE] == COMPRESSED:
         return arrays | {name: getattr(s, name)[: s.starts[n]].copy() for name in ("sparse_indices", "sparse_values")}
@@ -87,6 +90,9 @@ def restore(
     s.counts[APPENDED] = n
     s.losses[:] = arrays["losses"]
     s = _with_features(s, arrays)
+    if "raw" in arrays:
+        raw = arrays["raw"]
+        s = s._replace(raw=wider(raw, len(s.alpha), len(s.member_indices)))
     s.counts[ROWS] = s.counts[HAND] = 0
     s.counts[CACHE_BYTES] = cache_bytes
     s.extremes[:] = arrays["extremes"]

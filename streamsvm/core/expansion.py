@@ -36,6 +36,7 @@ starts     slot s has the non-zero features starts[s]..starts[s+1] (N+1,)   int6
 sparse_... those features, compressed; empty in another storage    (M,)     int32 and float32, `append`
 lists      feature d is non-zero in slots lists[d]..lists[d+1] of  (D+1,)   int64, of the slots before counts[LISTED]
 list_...   these slots, rising, and the feature's values           (L,)     int32 and float32
+raw        unscaled features; empty unless features are scaled     (N, D)   float64, `store_raw`
 query      the query while its row is computed, else 0             (D,)     float32; empty unless compressed
 rows       cached kernel rows, see `core.rows`                     (R, N)   float32, `member_row`
 row_of     the cached row of a slot, or -1                         (N,)     int32, `member_row`
@@ -101,6 +102,7 @@ class Expansion(NamedTuple):
     lists: np.ndarray
     list_slots: np.ndarray
     list_values: np.ndarray
+    raw: np.ndarray
     query: np.ndarray
     rows: np.ndarray
     row_of: np.ndarray
@@ -206,6 +208,15 @@ def append(s, kernel, indices, values, sq, y, lo, hi, id, born, g):
     set_penalties(s.alpha, s.lo, s.hi, s.up, s.down, k)
     _store_features(s, k, indices, values)
     return k
+
+
+@inner
+def store_raw(s, k, columns, values):
+    """Keep the unscaled features of slot k beside the scaled ones, if the expansion has room for them."""
+    if s.raw.shape[1] > 0:
+        s.raw[k, :] = 0.0
+        for t in range(columns.shape[0]):
+            s.raw[k, columns[t]] = values[t]
 
 
 @inner

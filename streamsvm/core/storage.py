@@ -9,6 +9,8 @@ import numpy as np
 import scipy.sparse as sp
 
 from streamsvm.core.expansion import (
+    APPENDED,
+    BITS,
     CACHE_BYTES,
     COLUMNS,
     COMPRESSED,
@@ -33,6 +35,7 @@ from streamsvm.core.expansion import (
     too_many_holes,
 )
 from streamsvm.core.rows import MIN_ROWS, shift_rows, wants_rows
+from streamsvm.core.scaling import NO_ROWS, RawRows
 
 MIN_SLOTS, MIN_FEATURES = 64, 4
 WIDE_BYTES = 4 << 20  # a larger feature-major float32 matrix is compressed if it is sparse
@@ -58,6 +61,7 @@ def empty(cache_bytes: int, n_slots: int = MIN_SLOTS, n_features: int = MIN_FEAT
         lists=np.zeros(1, np.int64),
         list_slots=np.zeros(0, np.int32),
         list_values=np.zeros(0, np.float32),
+        raw=np.zeros((N, 0)),
         query=np.zeros(0, np.float32),
         rows=np.zeros((R, N), np.float32),
         row_of=np.full(N, -1, np.int32),
@@ -124,6 +128,16 @@ def rows_of(s: Expansion, slots: np.ndarray, n_features: int) -> sp.csr_matrix:
     return sp.csr_matrix((values, column.astype(np.int32), starts), shape=(len(slots), n_features))
 
 
+def raw_rows_of(s: Expansion, slots: np.ndarray) -> RawRows:
+    """The unscaled features of some members; none if features are not scaled."""
+    n, D = len(slots), s.raw.shape[1]
+    if D == 0:
+        return NO_ROWS
+    raw = s.raw[slots]
+    columns = np.tile(np.arange(D), n)
+    return RawRows(np.arange(0, n * D + 1, D), columns, raw.ravel(), np.square(raw).sum(axis=1))
+
+
 # ------------------------------------------------------------------------------------------------ room for new members
 
 
@@ -180,6 +194,7 @@ def _more_slots(s: Expansion, N: int) -> Expansion:
         **{name: longer(getattr(s, name)) for name in PER_SLOT},
         **_grown_features(s, len(feature_matrix(s)), N),
         starts=longer(s.starts, size=N + 1),
+        raw=wider(s.raw, N, s.raw.shape[1]),
         row_of=longer(s.row_of, -1),
         scratch=np.zeros(N, np.float32),
         sums=np.zeros(N, np.uint8),
@@ -229,21 +244,34 @@ def _own(rows: np.ndarray) -> np.ndarray:
 def _with_rows(s: Expansion, rows: np.ndarray) -> Expansion:
     used = min(int(s.counts[ROWS]), rows.shape[0])
 
-    def fitted(a: np.ndarray, fill: int) -> np.ndarray:
+    def of_used(a: np.ndarray, fill: int) -> np.ndarray:
         out = np.full(rows.shape[0], fill, a.dtype)
         out[:used] = a[:used]
         return out
 
     return s._replace(
         rows=rows,
-        member_of=fitted(s.member_of, -1),
-        row_length=fitted(s.row_length, 0),
-        recent=fitted(s.recent, 0),
+        member_of=of_used(s.member_of, -1),
+        row_length=of_used(s.row_length, 0),
+        recent=of_used(s.recent, 0),
     )
+
+
+def wider(a: np.ndarray, n_rows: int, n_columns: int) -> np.ndarray:
+    """The matrix with more rows and columns, of zeros."""
+    out = np.zeros((n_rows, n_columns), a.dtype)
+    out[: a.shape[0], : a.shape[1]] = a
+    return out
+
+
+def with_raw(s: Expansion) -> Expansion:
+    """An expansion without members that keeps the unscaled features of those to come."""
+    return s._replace(raw=np.zeros((len(s.alpha), len(s.member_indices))))
 
 
 def more_features(s: Expansion, D: int) -> Expansion:
     return s._replace(
+        raw=wider(s.raw, len(s.raw), D) if s.raw.shape[1] else s.raw,
         member_indices=np.zeros(D, np.int32),
         member_values=np.zeros(D, np.float32),
         query=np.zeros(D if s.query.size else 0, np.float32),
@@ -309,6 +337,47 @@ def list_features(s: Expansion) -> Expansion:
     )
 
 
+def with_features(s: Expansion, Z: np.ndarray, sq: np.ndarray) -> Expansion:
+    """The members of an expansion without holes, each with other features.
+
+    Parameters
+    ----------
+    s
+        The expansion; its cached rows must be empty.
+    Z, sq
+        The features, (members, D) float32, and their squared norms.
+    """
+    n, D = Z.shape
+    N, width = len(s.alpha), doubled(MIN_FEATURES, D)
+    starts = np.zeros(N + 1, np.int64)
+    np.cumsum(np.count_nonzero(Z, axis=1), out=starts[1 : n + 1])
+    s = s._replace(
+        counts=s.counts.copy(),
+        starts=starts,
+        sq=fitted(sq, N),
+        serial=fitted(s.counts[APPENDED] + np.arange(n), N),  # the mirror on a device takes them for new members
+        columns=np.zeros((0, 0), np.float32),
+        bits=np.zeros((0, 0), np.uint8),
+        sparse_indices=np.zeros(0, np.int32),
+        sparse_values=np.zeros(0, np.float32),
+    )
+    s.counts[APPENDED] += n
+    s.counts[WIDTH] = D
+    binary = bool(np.isin(Z, (0.0, 1.0)).all())
+    matrix = np.zeros((width, N), np.uint8 if binary else np.float32)
+    matrix[:D, :n] = Z.T
+    s.counts[STORAGE] = BITS if binary else COLUMNS
+    s = s._replace(bits=matrix) if binary else s._replace(columns=matrix)
+    return _compress(s) if is_wide(s.counts, n, D, starts[n]) else s
+
+
+def fitted(values: np.ndarray, size: int) -> np.ndarray:
+    """The values, and zeros up to this size."""
+    out = np.zeros(size, values.dtype)
+    out[: len(values)] = values
+    return out
+
+
 def feature_matrix(s: Expansion) -> np.ndarray:
     """The feature-major matrix."""
     return s.bits if is_binary(s) else s.columns
@@ -326,6 +395,7 @@ def keep(s: Expansion, order: np.ndarray) -> Expansion:
         a = getattr(s, name)
         a[:m] = a[order]
         a[m:n] = 0
+    s.raw[:m] = s.raw[order]
     _move_features(s, order, n)
     s.counts[SLOTS], s.counts[HOLES] = m, 0
     if s.counts[STORAGE] == COMPRESSED:

@@ -18,6 +18,7 @@ from streamsvm.core import arguments, blocks, storage
 from streamsvm.core.blocks import Queries
 from streamsvm.core.device.evaluator import Evaluator
 from streamsvm.core.expansion import Expansion
+from streamsvm.core.scaling import NO_ROWS, RawRows
 from streamsvm.estimators.classifier import OnlineSVM
 from streamsvm.estimators.copies import Copies
 from streamsvm.estimators.features import FeatureTable
@@ -25,7 +26,9 @@ from streamsvm.estimators.gap_family import GapSVM
 from streamsvm.estimators.inputs import label_of, labels_of
 from streamsvm.estimators.learning import Examples
 from streamsvm.estimators.model import n_learned, no_margins
+from streamsvm.estimators.scaling import RunningScale
 from streamsvm.online import arrival, union
+from streamsvm.online.rescale import rescale
 
 
 class CommonColumns(FeatureTable):
@@ -47,7 +50,7 @@ class LabelledBlock(NamedTuple):
     """Examples to learn.
 
     `own_ids` says whether the user gave the ids, `born` holds numbers or times, and `growth` the number of columns
-    after each example.
+    after each example.  `raw` has the features before they are scaled, as in `Examples`.
     """
 
     q: Queries
@@ -57,12 +60,14 @@ class LabelledBlock(NamedTuple):
     own_ids: bool
     born: np.ndarray
     growth: np.ndarray
+    raw: RawRows = NO_ROWS
 
     def part(self, t: int, end: int) -> "LabelledBlock":
         """The examples from t on, before `end`."""
         own = slice(t, end)
-        others = (self.ids[own], self.own_ids, self.born[own], self.growth[own])
-        return LabelledBlock(self.q.part(t, end), self.labels[own], self.weights[own], *others)
+        raw = self.raw.part(t, end) if len(self.raw.sq) else self.raw
+        of_user = (self.labels[own], self.weights[own], self.ids[own], self.own_ids)
+        return LabelledBlock(self.q.part(t, end), *of_user, self.born[own], self.growth[own], raw)
 
 
 class _Lesson(NamedTuple):
@@ -112,6 +117,7 @@ class ClassModels(Copies, base.MiniBatchClassifier):
         """A model for another class."""
         model = self._blank.clone()
         model._features = CommonColumns(self._features)
+        model._share_scale(self._blank._scale, self._blank._kernel)
         model._n_seen = model._next_id = self._blank.n_seen
         if model._window and self._blank._window:
             model._window.latest = self._blank._window.latest
@@ -119,6 +125,47 @@ class ClassModels(Copies, base.MiniBatchClassifier):
         return model
 
     # --------------------------------------------------------------------------------------------------------- a block
+
+    def _learn_raw(self, raw: RawRows, labels: list[Hashable], *others: Any) -> None:
+        """Learn a block, in parts between two changes of the scale; for `others` see `LabelledBlock`."""
+        scale, t = self._blank._scale, 0
+        scale.fit_room(len(self._features.columns))
+        while t < len(labels):
+            scale = self._rescale_if_due()
+            ahead, after = scale.ahead(raw.part(t, len(labels)))
+            part, before = raw.part(t, t + ahead), self._blank.n_seen
+            q = scale.queries(part)
+            self._blank._require_kernel(before, q.sq)
+            own: Any = (a[t : t + ahead] if isinstance(a, np.ndarray) else a for a in others)
+            block = LabelledBlock(q, labels[t : t + ahead], *own)
+            block = block._replace(raw=part if scale.is_active else NO_ROWS)
+            try:
+                self._learn(block)
+                scale.state = after
+            except BaseException:
+                scale.state = scale.ahead(part.part(0, self._blank.n_seen - before))[1]
+                raise
+            t += ahead
+        self._rescale_if_due()
+
+    def _rescale_if_due(self) -> RunningScale:
+        """Take the running scale into use if it is due, and scale the members of all classes anew; the scale."""
+        if not self._blank._scale.is_due:
+            return self._blank._scale
+        models = list(self._models.values())
+        scale = self._blank._scale.renewed(max((model.n_members for model in models), default=0))
+        kernel = scale.adapted(self._blank._kernel)
+        vectors = union.rescaled(self._union, scale.state, kernel)
+        expansions = [rescale(model._expansion, scale.state, kernel, model._problem) for model in models]
+
+        def step() -> None:
+            self._union, self._columns = vectors, None
+            for model, s in zip(models, expansions, strict=True):
+                model.__dict__.update(_scale=scale, _kernel=kernel, _expansion=s)
+            self._blank.__dict__.update(_scale=scale, _kernel=kernel)
+
+        to_the_end(step)
+        return scale
 
     def _learn(self, block: LabelledBlock) -> None:
         """Learn a block, in parts whose examples can be learned together."""
@@ -180,14 +227,14 @@ class ClassModels(Copies, base.MiniBatchClassifier):
         self._columns = None
         try:
             storage.require_room(U.vectors, len(self._features))
-            union.add_block(U, kernel, part.q, fresh, part.ids, part.weights)
+            union.add_block(U, kernel, part.q, part.raw, fresh, part.ids, part.weights)
             W = union.kernel_values(U, kernel, part.q, first, self._evaluator)
             begins_class = part.labels[0] not in self._models
             lesson = _Lesson(part, numbers, replaced, W, first, self._blank.n_seen, begins_class, {})
             to_the_end(partial(self._have_all_learn, lesson))
-            self._settle_block(part.q, first)
+            self._settle_block(part, first)
         except BaseException:
-            self._settle_block(part.q, first)
+            self._settle_block(part, first)
             raise
 
     def _have_all_learn(self, lesson: _Lesson) -> None:
@@ -218,7 +265,7 @@ class ClassModels(Copies, base.MiniBatchClassifier):
         lo, hi, born = model._boxes_of(positive, part.weights, part.born)
         if done == 0 and len(lesson.replaced) and lo[0] < hi[0]:
             model.forget(lesson.replaced)
-        block = Examples(part.q, lo, hi, lesson.numbers[done:], part.own_ids, born)
+        block = Examples(part.q, lo, hi, lesson.numbers[done:], part.own_ids, born, part.raw)
         values_of = partial(union.values_of, self._union, lesson.W[done:], lesson.first + done)
         model._learn_queries(block, margins[done:], values_of=values_of)
 
@@ -232,13 +279,14 @@ class ClassModels(Copies, base.MiniBatchClassifier):
             slots = self._union.slots_of(numbers[chunk])
             negative = np.zeros(len(slots), bool)
             lo, hi, ages = model._boxes_of(negative, self._union.weights[slots], born[chunk])
-            block = Examples(self._union.queries(slots), lo, hi, numbers[chunk], False, ages)
+            raw = self._union.raw(slots)
+            block = Examples(self._union.queries(slots), lo, hi, numbers[chunk], False, ages, raw)
             model._learn_queries(block, taught[chunk], counts=False)
 
     # ----------------------------------------------------------------------------------------------------- all classes
 
-    def _settle_block(self, q: Queries, first: int) -> None:
-        union.settle_block(self._union, self._blank._kernel, q, first, self._expansions())
+    def _settle_block(self, part: LabelledBlock, first: int) -> None:
+        union.settle_block(self._union, self._blank._kernel, part.q, part.raw, first, self._expansions())
 
     def _expansions(self) -> list[Expansion]:
         return [model._expansion for model in self._models.values()]
@@ -355,7 +403,12 @@ class ClassModels(Copies, base.MiniBatchClassifier):
         slots = self._union.slots_of(np.array([number]))
         numbers, born = self._members()
         margins: dict[Any, np.ndarray] = {"example": no_margins(1)}
-        example = self._union.queries(slots), self._union.weights[slots], born[numbers == number]
+        example = (
+            self._union.queries(slots),
+            self._union.raw(slots),
+            self._union.weights[slots],
+            born[numbers == number],
+        )
         begins_class = label not in self._models
 
         def step() -> None:
@@ -363,9 +416,9 @@ class ClassModels(Copies, base.MiniBatchClassifier):
             for other in self._models.values():
                 other.relabel(number, other is model)
             if not len(model._slots_of(number)) and not n_learned(margins["example"]):
-                q, weights, ages = example
+                q, raw, weights, ages = example
                 lo, hi, ages = model._boxes_of(np.ones(1, bool), weights, ages)
-                block = Examples(q, lo, hi, np.array([number]), False, ages)
+                block = Examples(q, lo, hi, np.array([number]), False, ages, raw)
                 model._learn_queries(block, margins["example"], counts=False)
             if begins_class:
                 self._teach_members(model, number, margins)

@@ -19,7 +19,9 @@ import scipy.sparse as sp
 from streamsvm.core import blocks
 from streamsvm.core.blocks import Queries
 from streamsvm.core.inputs import floats_of, without_duplicates
+from streamsvm.core.scaling import RawRows
 from streamsvm.core.snapshot import SnapshotError
+from streamsvm.estimators import raw_rows
 from streamsvm.estimators.inputs import (
     culprit,
     named_columns,
@@ -151,15 +153,23 @@ class FeatureTable:
 
     def batches(self, X: Any, learning: bool, at_once: int = blocks.BLOCK) -> Iterator[tuple[slice, Queries]]:
         """X in blocks of at most `at_once` queries, each with its place in X."""
+        return self._batches(X, learning, at_once, blocks)
+
+    def raw_batches(self, X: Any, learning: bool) -> Iterator[tuple[slice, RawRows]]:
+        """X in blocks of examples as the user gave them, each with its place in X."""
+        return self._batches(X, learning, blocks.BLOCK, raw_rows)
+
+    def _batches(self, X: Any, learning: bool, at_once: int, form: Any) -> Iterator[tuple[slice, Any]]:
+        """X in blocks; `form` makes a block of dense or of compressed rows."""
         self.settle()
         if sp.issparse(X):
-            yield from self._sparse_batches(without_duplicates(sp.csr_matrix(X)), learning, at_once)
+            yield from self._sparse_batches(without_duplicates(sp.csr_matrix(X)), learning, at_once, form)
         elif isinstance(X, NamedRows):
-            yield from self._row_batches(X, learning, at_once)
+            yield from self._row_batches(X, learning, at_once, form)
         elif isinstance(X, list | tuple):
-            yield from self._dict_batches(X, learning, at_once)
+            yield from self._dict_batches(X, learning, at_once, form)
         else:
-            yield from self._dense_batches(*named_columns(X), learning, at_once)
+            yield from self._dense_batches(*named_columns(X), learning, at_once, form)
 
     def table(self, X: Any) -> tuple[np.ndarray, np.ndarray] | None:
         """The numbers of an array or a dataframe, and the column of each feature; None for other kinds of X."""
@@ -170,15 +180,15 @@ class FeatureTable:
         return values, self.lookup(names)
 
     def _dense_batches(
-        self, names: tuple, X: np.ndarray, learning: bool, at_once: int
-    ) -> Iterator[tuple[slice, Queries]]:
+        self, names: tuple, X: np.ndarray, learning: bool, at_once: int, form: Any
+    ) -> Iterator[tuple[slice, Any]]:
         if len(X) == 0:
             return
         if learning:
             self.add(names)
         columns = self.lookup(names)
         for b in range(0, len(X), at_once):
-            q = blocks.from_dense(plain(X[b : b + at_once]), columns)
+            q = form.from_dense(plain(X[b : b + at_once]), columns)
             self.growth = np.full(len(q.sq), len(self))
             if too_large(q.sq):
                 t = int(np.argmax(~(q.sq < blocks.LARGEST_SQUARED_NORM)))
@@ -186,7 +196,7 @@ class FeatureTable:
                 raise not_finite(names[d], X[b + t, d], b + t)
             yield slice(b, b + len(q.sq)), q
 
-    def _sparse_batches(self, X: sp.csr_matrix, learning: bool, at_once: int) -> Iterator[tuple[slice, Queries]]:
+    def _sparse_batches(self, X: sp.csr_matrix, learning: bool, at_once: int, form: Any) -> Iterator[tuple[slice, Any]]:
         data = floats_of(X.data)
         for b in range(0, X.shape[0], at_once):
             starts = X.indptr[b : b + at_once + 1].astype(np.int64)
@@ -196,7 +206,7 @@ class FeatureTable:
             names = tuple(used.tolist())
             if learning:
                 self._add_by_row(names, np.searchsorted(starts, first, side="right") - 1, len(starts) - 1)
-            q = blocks.from_sparse(starts, compact, plain(values), self.lookup(names))
+            q = form.from_sparse(starts, compact, plain(values), self.lookup(names))
             if too_large(q.sq):
                 t = int(np.argmax(~(q.sq < blocks.LARGEST_SQUARED_NORM)))
                 p = int(starts[t]) + culprit(values[starts[t] : starts[t + 1]])
@@ -210,11 +220,11 @@ class FeatureTable:
         for _, group in itertools.groupby(sorted(new, key=lambda t: rows[t]), key=lambda t: rows[t]):
             self.add([names[t] for t in group])
 
-    def _row_batches(self, X: NamedRows, learning: bool, at_once: int) -> Iterator[tuple[slice, Queries]]:
+    def _row_batches(self, X: NamedRows, learning: bool, at_once: int, form: Any) -> Iterator[tuple[slice, Any]]:
         for first, part in X.blocks(at_once):
             if learning:
                 self._add_by_row(part.names, part.first_rows(), len(part))
-            q = blocks.from_sparse(part.starts, part.inputs, part.values, self.lookup(part.names))
+            q = form.from_sparse(part.starts, part.inputs, part.values, self.lookup(part.names))
             if too_large(q.sq):
                 t = int(np.argmax(~(q.sq < blocks.LARGEST_SQUARED_NORM)))
                 p = int(part.starts[t]) + culprit(part.values[part.starts[t] : part.starts[t + 1]])
@@ -222,13 +232,13 @@ class FeatureTable:
             yield slice(first, first + len(part)), q
 
     def _dict_batches(
-        self, X: Sequence[Mapping[Hashable, Any]], learning: bool, at_once: int
-    ) -> Iterator[tuple[slice, Queries]]:
+        self, X: Sequence[Mapping[Hashable, Any]], learning: bool, at_once: int, form: Any
+    ) -> Iterator[tuple[slice, Any]]:
         for b in range(0, len(X), at_once):
-            q = self._of_dicts(X[b : b + at_once], b, learning)
+            q = self._of_dicts(X[b : b + at_once], b, learning, form)
             yield slice(b, b + len(q.sq)), q
 
-    def _of_dicts(self, rows: Sequence[Mapping[Hashable, Any]], first: int, learning: bool) -> Queries:
+    def _of_dicts(self, rows: Sequence[Mapping[Hashable, Any]], first: int, learning: bool, form: Any) -> Any:
         table = table_of(rows)
         if table is not None:
             names, values = table
@@ -237,7 +247,7 @@ class FeatureTable:
             self.growth = np.full(len(rows), len(self))
             starts = np.arange(0, values.size + 1, len(names))
             columns = np.tile(self.lookup(names), len(values))
-            return blocks.from_sparse(starts, np.arange(values.size), values.ravel(), columns)
+            return form.from_sparse(starts, np.arange(values.size), values.ravel(), columns)
         parts, growth = [], []
         for t, x in enumerate(rows):
             if not isinstance(x, Mapping):
@@ -256,7 +266,7 @@ class FeatureTable:
         starts = np.cumsum([0] + [len(columns) for columns, _ in parts])
         columns = np.concatenate([columns for columns, _ in parts])
         values = np.concatenate([values for _, values in parts])
-        return blocks.from_sparse(starts, np.arange(len(columns)), values, columns)
+        return form.from_sparse(starts, np.arange(len(columns)), values, columns)
 
     # ------------------------------------------------------------------------------------------------------ snapshots
 

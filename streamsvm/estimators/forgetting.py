@@ -110,7 +110,8 @@ class Forgetting(Learning):
         before, after = (self.pos_weight, 1.0) if s.y[slot] > 0 else (1.0, self.pos_weight)
         box = np.array([(s.hi[slot] - s.lo[slot]) / before * after])
         lo, hi = (np.zeros(1), box) if positive else (-box, np.zeros(1))
-        block = Examples(q, lo, hi, s.ids[[slot]], False, s.born[[slot]])
+        raw = storage.raw_rows_of(s, np.array([slot]))
+        block = Examples(q, lo, hi, s.ids[[slot]], False, s.born[[slot]], raw)
         members, margin = self._members, no_margins(1)
         try:
             self._forget_slots(np.array([slot]))
@@ -163,7 +164,7 @@ class Forgetting(Learning):
         b, first = self.bias, int(s.counts[SLOTS])
         top, bottom = max(s.extremes[G_UP], b + self.tol), min(s.extremes[G_DOWN], b - self.tol)
         margins = self._decide_many(examples)
-        for rows, q in self._features.batches(examples, learning=False):
+        for rows, q in self._batches(examples, learning=False):
             binary = is_binary(s) and is_binary_block(q)
             s.counts[WIDTH] = max(int(s.counts[WIDTH]), q.width)
             s = storage.reserve(s, len(q.sq), len(self._features), binary, len(q.indices), q.width)

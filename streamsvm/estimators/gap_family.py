@@ -144,8 +144,9 @@ class LASVMG(GapSVM):
 
     Parameters
     ----------
-    C, kernel, gamma, scaling, degree, coef0, pos_weight, threshold, tol, budget, on_budget, window, reservoir, cache_mb,
-    device
+    C, kernel, gamma, scaling, degree, coef0, pos_weight, threshold, tol, budget, on_budget, window, reservoir
+        As in `LASVM`.
+    cache_mb, device
         As in `LASVM`.
     clean_every
         Number of new members after which useless ones are forgotten; at least 1.
@@ -254,8 +255,9 @@ class LASVMNC(RampSVM):
 
     Parameters
     ----------
-    C, kernel, gamma, scaling, degree, coef0, pos_weight, threshold, tol, budget, on_budget, window, reservoir, cache_mb,
-    device
+    C, kernel, gamma, scaling, degree, coef0, pos_weight, threshold, tol, budget, on_budget, window, reservoir
+        As in `LASVM`.
+    cache_mb, device
         As in `LASVM`.
     clean_every, max_non_sv, steps
         As in `LASVMG`.
@@ -304,8 +306,9 @@ class LASVMI(RampSVM):
 
     Parameters
     ----------
-    C, kernel, gamma, scaling, degree, coef0, pos_weight, threshold, tol, budget, on_budget, window, reservoir, cache_mb,
-    device
+    C, kernel, gamma, scaling, degree, coef0, pos_weight, threshold, tol, budget, on_budget, window, reservoir
+        As in `LASVM`.
+    cache_mb, device
         As in `LASVM`.
     clean_every, max_non_sv, steps
         As in `LASVMG`.
@@ -349,8 +352,9 @@ class FullSVM(GapSVM):
 
     Parameters
     ----------
-    C, kernel, gamma, scaling, degree, coef0, pos_weight, threshold, tol, budget, on_budget, window, reservoir, cache_mb,
-    device
+    C, kernel, gamma, scaling, degree, coef0, pos_weight, threshold, tol, budget, on_budget, window, reservoir
+        As in `LASVM`.
+    cache_mb, device
         As in `LASVM`.
     steps
         As in `LASVMG`.

@@ -14,11 +14,13 @@ import numpy as np
 from streamsvm.core import arguments, storage
 from streamsvm.core.blocks import Queries
 from streamsvm.core.expansion import SLOTS, Expansion, is_binary
+from streamsvm.core.scaling import NO_ROWS, RawRows
 from streamsvm.estimators.inputs import n_rows
 from streamsvm.estimators.model import n_learned, no_margins
 from streamsvm.estimators.prediction import Prediction
+from streamsvm.estimators.raw_rows import one_row
 from streamsvm.online import arrival, bounded
-from streamsvm.online.arrival import learn_block, learn_example
+from streamsvm.online.arrival import Block, learn_block, learn_example
 
 AT_LEAST = 16  # With a budget, prepare this many examples together,
 EXPECTED = 2  # or this many for each member that there is still room for.
@@ -32,7 +34,8 @@ ValuesOf = Callable[[Expansion, slice], tuple[np.ndarray, np.ndarray, bool]]
 class Examples(NamedTuple):
     """A block of examples to learn.
 
-    `own_ids` says whether the user gave the ids.  `born` holds each example's number, or its time.
+    `own_ids` says whether the user gave the ids.  `born` holds each example's number, or its time.  `raw` has the
+    features before they are scaled; it is empty if the scale does not change them.
     """
 
     q: Queries
@@ -41,11 +44,31 @@ class Examples(NamedTuple):
     ids: np.ndarray
     own_ids: bool
     born: np.ndarray
+    raw: RawRows = NO_ROWS
 
     def part(self, t: int, end: int) -> "Examples":
         """The examples from t on, before `end`."""
         own = slice(t, end)
-        return Examples(self.q.part(t, end), self.lo[own], self.hi[own], self.ids[own], self.own_ids, self.born[own])
+        raw = self.raw.part(t, end) if len(self.raw.sq) else self.raw
+        others = (self.lo[own], self.hi[own], self.ids[own], self.own_ids, self.born[own], raw)
+        return Examples(self.q.part(t, end), *others)
+
+    def compiled(self) -> Block:
+        """The block for compiled code."""
+        return Block(*self.q, self.lo, self.hi, self.ids, self.born, *self.raw[:3])
+
+
+def _block(
+    q: Queries,
+    rows: slice,
+    lo: np.ndarray,
+    hi: np.ndarray,
+    ids: np.ndarray,
+    own_ids: bool,
+    born: np.ndarray,
+) -> Examples:
+    """These rows of a batch."""
+    return Examples(q, lo[rows], hi[rows], ids[rows], own_ids, born[rows])
 
 
 class Learning(Prediction):
@@ -103,9 +126,11 @@ class Learning(Prediction):
         born, now = self._age_of(t)
         if self._window and now - born >= self._window.span:  # The example came too late to be kept.
             box, born = 0.0, now
+        self._rescale_if_due()
         columns, values = self._features.example(x, learning=True)
+        self._fit_scale()
         lo, hi = (0.0, box) if positive else (-box, 0.0)
-        leaving = NO_SLOTS if id is None else self._replaced(number, lo, hi, lambda: _compressed(columns, values))
+        leaving = NO_SLOTS if id is None else self._replaced(number, lo, hi, lambda: self._stored(columns, values))
         is_due = self._is_due(now)
         if is_due or len(leaving):  # No member leaves for an example that is refused afterwards.
             self._require_learnable(x, values)
@@ -125,21 +150,29 @@ class Learning(Prediction):
             raise
         if status != arrival.LEARNED:
             raise self._too_large(x) if status == arrival.NOT_FINITE else self._overflow(self._n_seen)
+        self._rescale_if_due()
+
+    def _stored(self, columns: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The features of one example as an expansion stores them: non-zero, in single precision, in order."""
+        with np.errstate(over="ignore"):
+            q = self._scale.queries(one_row(columns, values))
+        return q.indices, q.values
 
     def _learn_values(self, columns: np.ndarray, values: np.ndarray, example: tuple, margin: np.ndarray) -> int:
         """Learn one example unless it is refused; return the status of its arrival."""
-        given = (self._kernel, self._rule, columns, values, *example, self._sigmoid, margin)
+        given = (self._scale.state, self._kernel, self._rule, columns, values, *example, self._sigmoid, margin)
         if len(self._features.columns) > len(self._expansion.member_indices):
             self._make_room(values, is_binary(self._expansion))  # If the example is refused, its storage stays.
         status = learn_example(self._in_room, *given)
         if status == arrival.NO_ROOM:
-            ones = bool(np.isin(values.astype(np.float32), (0.0, 1.0)).all())  # as they will be stored
+            stored = self._stored(columns, values)[1] if self._scale.is_active else values.astype(np.float32)
+            ones = bool(np.isin(stored, (0.0, 1.0)).all())
             self._make_room(values, is_binary(self._expansion) and ones)
             status = learn_example(self._in_room, *given)
         return status
 
     def _make_room(self, values: np.ndarray, binary: bool) -> None:
-        nnz = int(np.count_nonzero(values))
+        nnz = len(self._features) if self._scale.is_active else int(np.count_nonzero(values))
         self._expansion = storage.reserve(self._expansion, 1, len(self._features), binary, nnz, 0)
 
     # --------------------------------------------------------------------------------------------------------- a batch
@@ -190,11 +223,37 @@ class Learning(Prediction):
         lo, hi, born = self._boxes_of(positive, arguments.weights_of(w, n), self._ages_of(t, n))
         numbers = self._next_ids(n) if ids is None else arguments.ids_of(ids, n)
         margins = np.empty(n)
+        examples = (lo, hi, numbers, ids is not None, born)
+        if self._scale.tracks:
+            for rows, raw in self._features.raw_batches(X, learning=True):
+                self._learn_raw(rows.start, raw, examples, margins, self._features.growth)
+            return margins
         for rows, q in self._features.batches(X, learning=True):
             self._require_kernel(rows.start, q.sq)
-            block = Examples(q, lo[rows], hi[rows], numbers[rows], ids is not None, born[rows])
-            self._learn_queries(block, margins[rows], self._features.growth)
+            self._learn_queries(_block(q, rows, *examples), margins[rows], self._features.growth)
         return margins
+
+    def _learn_raw(self, first: int, raw: RawRows, examples: tuple, margins: np.ndarray, growth: np.ndarray) -> None:
+        """Learn a block of a batch whose first row is `first`, in parts between two changes of the scale."""
+        self._fit_scale()
+        t, n = 0, len(raw.sq)
+        while t < n:
+            self._rescale_if_due()
+            ahead, after = self._scale.ahead(raw.part(t, n))
+            part, rows = raw.part(t, t + ahead), slice(first + t, first + t + ahead)
+            q = self._scale.queries(part)
+            self._require_kernel(rows.start, q.sq)
+            block = _block(q, rows, *examples)._replace(raw=part if self._scale.is_active else NO_ROWS)
+            margins[rows] = math.nan
+            try:
+                self._learn_queries(block, margins[rows], growth[t : t + ahead])
+                self._scale.state = after
+            except BaseException:
+                learned = n_learned(margins[rows])
+                self._scale.state = self._scale.ahead(part.part(0, learned))[1]
+                raise
+            t += ahead
+        self._rescale_if_due()
 
     def _number_of(self, id: Any) -> int:
         """The id of the next example, given or not."""
@@ -279,7 +338,7 @@ class Learning(Prediction):
         else:
             products = values_of(self._expansion, slice(first, first + len(margins)))
         limit = bounded.FAR if self.budget is None else int(self.budget)
-        given = (*part.q, part.lo, part.hi, part.ids, part.born, part.own_ids, *products, self._sigmoid, limit)
+        given = (part.compiled(), part.own_ids, *products, self._sigmoid, limit)
         return self._learn_block(self._in_room, self._kernel, self._rule, *given, margins)
 
     # ------------------------------------------------------------------------------------------------- ids that return
@@ -363,12 +422,3 @@ class Learning(Prediction):
         if self.budget is None:
             return n
         return min(n, max(AT_LEAST, EXPECTED * (int(self.budget) - storage.n_members(self._expansion))))
-
-
-def _compressed(columns: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The features of one example as an expansion stores them: non-zero, in single precision, in order."""
-    with np.errstate(over="ignore"):
-        single = values.astype(np.float32)
-    order = np.argsort(columns)
-    order = order[single[order] != 0.0]
-    return columns[order], single[order]

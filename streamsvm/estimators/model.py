@@ -22,15 +22,18 @@ import scipy.sparse as sp
 from river import base
 
 from streamsvm.core import arguments, storage
+from streamsvm.core.blocks import BLOCK, Queries
 from streamsvm.core.device.choice import require_device
 from streamsvm.core.device.evaluator import Evaluator
 from streamsvm.core.expansion import EVALUATIONS, SLOTS, WIDTH, Expansion
-from streamsvm.core.kernels import make_kernel
+from streamsvm.core.kernels import Kernel
 from streamsvm.estimators.copies import Copies
 from streamsvm.estimators.features import FeatureTable
+from streamsvm.estimators.scaling import RunningScale, kernel_of, require_scaling
 from streamsvm.online import bounded
 from streamsvm.online.finish import Problem
 from streamsvm.online.forget import forget
+from streamsvm.online.rescale import rescale
 from streamsvm.online.sigmoid import new_sigmoid
 
 
@@ -74,7 +77,9 @@ class OnlineModel(Copies, base.MiniBatchClassifier):
             arguments.require_positive(name, getattr(self, name))
         arguments.require_box(C, pos_weight)
         arguments.require_cache(cache_mb)
-        self._kernel = make_kernel(kernel, 1.0 if gamma == "scale" else gamma, degree, coef0)
+        require_scaling(scaling)
+        self._kernel = kernel_of(kernel, gamma, degree, coef0)
+        self._scale = RunningScale(kernel, gamma, scaling)
         arguments.require_bounds(budget, on_budget, window, kernel)
         require_device(device)
         self._evaluator = Evaluator(device)
@@ -162,6 +167,11 @@ class OnlineModel(Copies, base.MiniBatchClassifier):
         return float(self._sigmoid[0]), float(self._sigmoid[2])
 
     @property
+    def gamma_in_use(self) -> float:
+        """The kernel's factor: `gamma` if that is a number, otherwise what ``"scale"`` stands for at present."""
+        return self._kernel.gamma
+
+    @property
     def kernel_evaluations(self) -> int:
         """Number of kernel values computed so far, while learning and predicting: the model's cost."""
         return int(self._expansion.counts[EVALUATIONS])
@@ -198,6 +208,23 @@ class OnlineModel(Copies, base.MiniBatchClassifier):
         with self._interruptible():
             self._expansion, steps = solver(storage.copy(self._expansion))
         return steps
+
+    def _share_scale(self, scale: RunningScale, kernel: Kernel) -> None:
+        """Use the scale of other models that learn the same stream; this model has no members yet."""
+        self._scale, self._kernel = scale, kernel
+        if scale.is_active:
+            self._expansion = storage.with_raw(self._expansion)
+
+    def _rescale_if_due(self) -> None:
+        """Take the running scale into use if it is due, and scale the members anew."""
+        if not self._scale.is_due:
+            return
+        with self._interruptible():
+            scale = self._scale.renewed(self.n_members)
+            kernel = scale.adapted(self._kernel)
+            s = rescale(self._expansion, scale.state, kernel, self._problem)
+        # At once: no interruption may come in between.
+        self.__dict__.update(_scale=scale, _kernel=kernel, _expansion=s)
 
     def _warn_unless_reached(self, tol: float, left: float, steps: int) -> None:
         if left > tol:
@@ -244,6 +271,18 @@ class OnlineModel(Copies, base.MiniBatchClassifier):
             raise
 
     # ---------------------------------------------------------------------------------------------------------- copies
+
+    def _batches(self, X: Any, learning: bool, at_once: int = BLOCK) -> Iterator[tuple[slice, Queries]]:
+        """X in blocks of queries, as the kernel sees them, each with its place in X."""
+        if not self._scale.is_active:
+            yield from self._features.batches(X, learning, at_once)
+            return
+        for rows, raw in self._features.raw_batches(X, learning):
+            self._fit_scale()
+            yield rows, self._scale.queries(raw)
+
+    def _fit_scale(self) -> None:
+        self._scale.fit_room(len(self._features.columns))
 
     def __getstate__(self) -> dict:
         """Everything except the cached rows, which can be computed again, and what lies on a device."""

@@ -8,16 +8,16 @@ from typing import Any, Self
 import numpy as np
 from river.utils import dataframe
 
-from streamsvm.core import arguments, blocks, snapshot
-from streamsvm.core.blocks import Queries
+from streamsvm.core import arguments, snapshot
 from streamsvm.core.expansion import EVALUATIONS, SLOTS
 from streamsvm.core.snapshot import SnapshotError, require
-from streamsvm.estimators.class_models import ClassModels, CommonColumns, LabelledBlock
+from streamsvm.estimators.class_models import ClassModels, CommonColumns
 from streamsvm.estimators.classifier import OnlineSVM
 from streamsvm.estimators.features import PLAIN, FeatureTable
 from streamsvm.estimators.inputs import array_of_labels, is_frame, label_of, labels_of, n_rows, series_like, too_large
 from streamsvm.estimators.lasvm import LASVM
 from streamsvm.estimators.learners import ALGORITHMS
+from streamsvm.estimators.raw_rows import one_row
 from streamsvm.online import union
 
 BY_CLASS_NAME: dict[str, type[OnlineSVM]] = {algorithm.__name__: algorithm for algorithm in ALGORITHMS.values()}
@@ -119,12 +119,11 @@ class OneVsRest(ClassModels):
         arguments.box_of(self._blank.C, w, max(1.0, self._blank.pos_weight))
         number = self._blank._number_of(id)
         born, _ = self._blank._age_of(t)
-        q = self._query(x, learning=True)
-        if too_large(q.sq):
+        raw = one_row(*self._features.example(x, learning=True))
+        if too_large(raw.sq):
             raise self._blank._too_large(x)
-        self._blank._require_kernel(self.n_seen, q.sq)
         one = (np.array([float(w)]), np.array([number]), id is not None, np.array([born]))
-        self._learn(LabelledBlock(q, [label], *one, np.array([len(self._features)])))
+        self._learn_raw(raw, [label], *one, np.array([len(self._features)]))
 
     def learn_many(self, X: Any, y: Any, w: Any = None, ids: Any = None, t: Any = None) -> None:
         """Learn a batch of examples in sequence.  The result is that of a loop of `learn_one`, bit for bit.
@@ -151,10 +150,9 @@ class OneVsRest(ClassModels):
         arguments.boxes_of(self._blank.C, weights, np.array(max(1.0, self._blank.pos_weight)))
         numbers = self._blank._next_ids(n) if ids is None else arguments.ids_of(ids, n)
         self._y_name = getattr(y, "name", None)
-        for rows, q in self._features.batches(X, learning=True):
-            self._blank._require_kernel(rows.start, q.sq)
+        for rows, raw in self._features.raw_batches(X, learning=True):
             others = (weights[rows], numbers[rows], ids is not None, born[rows], self._features.growth)
-            self._learn(LabelledBlock(q, labels[rows], *others))
+            self._learn_raw(raw, labels[rows], *others)
 
     def validate_one(self, x: dict) -> None:
         """Raise the ValueError or TypeError that `learn_one` would raise for these features; learn nothing."""
@@ -164,15 +162,11 @@ class OneVsRest(ClassModels):
         """Raise the ValueError or TypeError that `learn_many` would raise for these features; learn nothing."""
         self._blank.validate_many(X)
 
-    def _query(self, x: dict, learning: bool) -> Queries:
-        columns, values = self._features.example(x, learning)
-        return blocks.from_sparse(np.array([0, len(values)]), np.arange(len(values)), values, columns)
-
     # ----------------------------------------------------------------------------------------------------- prediction
 
     def _decide_one(self, x: dict) -> np.ndarray:
-        q = self._query(x, learning=False)
-        margins = np.full((1, 1), np.nan) if too_large(q.sq) else self._decide(q)
+        raw = one_row(*self._features.example(x, learning=False))
+        margins = np.full((1, 1), np.nan) if too_large(raw.sq) else self._decide(self._blank._scale.queries(raw))
         if not np.isfinite(margins).all():
             self.validate_one(x)
             raise self._blank._too_large_a_kernel(f"x={x!r}")
@@ -180,7 +174,7 @@ class OneVsRest(ClassModels):
 
     def _decide_many(self, X: Any) -> np.ndarray:
         margins = np.empty((n_rows(X), len(self._models)))
-        for rows, q in self._features.batches(X, learning=False):
+        for rows, q in self._blank._batches(X, learning=False):
             margins[rows] = self._decide(q)
         if not np.isfinite(margins).all():
             row = int(np.argmin(np.isfinite(margins).all(axis=1)))
@@ -310,6 +304,7 @@ class OneVsRest(ClassModels):
                     f"label {label!r} is a {type(label).__name__}; str, int, float and bool can be saved"
                 )
         common, _ = self._blank._state()
+        scale = {f"common.{name}": array for name, array in self._blank._scale.dump().items()}
         meta: dict[str, Any] = {
             **common,
             "algorithm": type(self._blank).__name__,
@@ -322,6 +317,7 @@ class OneVsRest(ClassModels):
             state, own = model._state()
             meta["states"].append({name: state[name] for name in state if name not in ("parameters", "features")})
             arrays |= {f"{k}.{name}": array for name, array in own.items()}
+        arrays |= scale
         return snapshot.pack(type(self).__name__, meta, arrays)
 
     @classmethod
@@ -362,6 +358,7 @@ class OneVsRest(ClassModels):
         blank._features = self._features = FeatureTable.of_names(snapshot.field(meta, "features", list))
         blank._restore_counts(meta)
         parts = _by_prefix(arrays)
+        blank._restore_scale(parts.get("common", {}))
         self._union = union.restore(parts.get("union", {}), blank._kernel, len(self._features), blank._n_seen)
         live = self._union.live_slots()
         blank._go_on_above(self._union.user_ids[live])
@@ -369,6 +366,7 @@ class OneVsRest(ClassModels):
         for k, (label, state) in enumerate(zip(labels, states, strict=True)):
             self._models[label] = model = blank.clone()
             model._restore(state, parts.get(str(k), {}), CommonColumns(self._features))
+            model._scale, model._kernel = blank._scale, blank._kernel
             s = model._expansion
             require(np.isin(s.ids[: s.counts[SLOTS]], known).all(), f"the vectors of class {label!r} are not stored")
 

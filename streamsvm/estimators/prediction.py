@@ -11,6 +11,7 @@ from streamsvm.core.blocks import BLOCK
 from streamsvm.core.kernels import LARGEST_KERNEL_VALUE, largest_self_product
 from streamsvm.estimators.inputs import culprit, is_frame, n_rows, not_finite, series_like, too_large
 from streamsvm.estimators.model import OnlineModel
+from streamsvm.estimators.raw_rows import one_row
 from streamsvm.online import arrival
 from streamsvm.online.sigmoid import probabilities
 
@@ -27,14 +28,18 @@ class Prediction(OnlineModel):
 
     def validate_many(self, X: Any) -> None:
         """Raise the ValueError or TypeError that `learn_many` would raise for these features; learn nothing."""
-        for rows, q in self._features.copy().batches(X, learning=True):
-            self._require_kernel(rows.start, q.sq)
+        features, scale = self._features.copy(), self._scale.copy()
+        for rows, raw in features.raw_batches(X, learning=True):
+            scale.fit_room(len(features))
+            self._require_kernel(rows.start, scale.queries(raw).sq)
 
     def _require_learnable(self, x: Mapping[Hashable, Any], values: np.ndarray) -> None:
         with np.errstate(over="ignore", invalid="ignore"):
             sq = np.square(values).sum(keepdims=True)
         if too_large(sq):
             raise self._too_large(x)
+        if self._scale.is_active:
+            sq = self._scale.queries(one_row(self._features.example(x, learning=False)[0], values)).sq
         self._require_kernel(self._n_seen, sq)
 
     def _require_kernel(self, first: int, sq: np.ndarray) -> None:
@@ -58,7 +63,7 @@ class Prediction(OnlineModel):
     def decision_function_one(self, x: dict) -> float:
         """The decision value f(x): above 0 for the positive class, and beyond 1 or -1 outside the margin."""
         columns, values = self._features.example(x, learning=False)
-        margin = arrival.decide_example(self._in_room, self._kernel, columns, values, self.bias)
+        margin = arrival.decide_example(self._in_room, self._scale.state, self._kernel, columns, values, self.bias)
         if not math.isfinite(margin):
             self.validate_one(x)
             raise self._too_large_a_kernel(f"x={x!r}")
@@ -86,12 +91,12 @@ class Prediction(OnlineModel):
         self._features.settle()
         engine, b = (self._in_room, self._kernel), self.bias
         at_once = self._evaluator.queries_at_once(self._expansion, len(margins))
-        table = self._features.table(X) if at_once > BLOCK else None
+        table = self._features.table(X) if at_once > BLOCK and not self._scale.is_active else None
         if table is not None:
             found = self._evaluator.decide_table(*engine, *table, b)
             if found is not None and np.isfinite(found).all():
                 return found
-        for rows, q in self._features.batches(X, learning=False, at_once=at_once):
+        for rows, q in self._batches(X, learning=False, at_once=at_once):
             margins[rows] = self._evaluator.decide(*engine, q, b)
         if not np.isfinite(margins).all():
             raise self._too_large_a_kernel(f"X[{int(np.argmin(np.isfinite(margins)))}]")

@@ -102,7 +102,8 @@ class Snapshots(OnlineModel):
         }
         if self._window:
             meta["latest"] = self._window.latest
-        return meta, {**dumping.dump(self._expansion, len(self._features)), "sigmoid": self._sigmoid}
+        arrays = dumping.dump(self._expansion, len(self._features)) | self._scale.dump()
+        return meta, {**arrays, "sigmoid": self._sigmoid}
 
     # --------------------------------------------------------------------------------------------------------- reading
 
@@ -122,6 +123,7 @@ class Snapshots(OnlineModel):
         self._features = features
         self._restore_counts(meta)
         self._sigmoid = _sigmoid(arrays)
+        self._restore_scale(arrays)
         self._expansion = dumping.restore(arrays, int(self.cache_mb * 2**20), self._kernel, len(features))
         self._go_on_above(self._expansion.ids[storage.live_slots(self._expansion)])
 
@@ -131,6 +133,10 @@ class Snapshots(OnlineModel):
         require(0 <= self._next_id <= arguments.LARGEST_ID + 1, f"next_id={self._next_id} is not an id")
         if self._window:
             self._window.latest = _latest(meta)
+
+    def _restore_scale(self, arrays: Mapping[str, np.ndarray]) -> None:
+        self._scale.restore(arrays, len(self._features.columns))
+        self._kernel = self._scale.adapted(self._kernel)
 
     def _go_on_above(self, ids: np.ndarray) -> None:
         """Let `next_id` be above these ids: the first snapshots do not store it."""

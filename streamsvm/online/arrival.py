@@ -16,6 +16,7 @@ P, G     inner products with the members, and within the block, or    see `block
          kernel values already, if `mapped`
 arrivals the example of the block that is in slot first + k           (B,) int64
 margins  f(x) of each example before it was learned                   (B,) float64
+c        the scale of the features, see `scaling`                     `Scaling`
 own_id   whether the user gave the id: a member that has it already   bool
          makes the example a repetition
 ======== ============================================================ ================
@@ -26,6 +27,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from streamsvm.core._jit import compiled, inner
+from streamsvm.core._reference import by_reference
 from streamsvm.core.blocks import LARGEST_SQUARED_NORM, Queries, compress_example, expansion_sum, is_binary_block
 from streamsvm.core.expansion import (
     BITS,
@@ -41,9 +43,11 @@ from streamsvm.core.expansion import (
     is_wide,
     needs_reserve,
     note_features,
+    store_raw,
 )
 from streamsvm.core.kernels import LARGEST_KERNEL_VALUE, map_row, self_product
 from streamsvm.core.rows import all_ones, kernel_row, wants_rows
+from streamsvm.core.scaling import ACTIVE, compress_scaled, observe
 from streamsvm.core.storage import reserve
 
 LEARNED, NO_ROOM, NOT_FINITE, OVERFLOW = range(4)
@@ -70,6 +74,43 @@ class Example(NamedTuple):
     born: int
 
 
+@by_reference
+class Block(NamedTuple):
+    """A block of examples to learn: queries, boxes, ids, numbers or times, and the features before scaling.
+
+    The last three are empty if the model does not scale; see `RawRows`.
+    """
+
+    indptr: np.ndarray
+    indices: np.ndarray
+    values: np.ndarray
+    sq: np.ndarray
+    lo: np.ndarray
+    hi: np.ndarray
+    ids: np.ndarray
+    born: np.ndarray
+    raw_indptr: np.ndarray
+    raw_columns: np.ndarray
+    raw_values: np.ndarray
+
+
+@inner
+def example_of(block, t):
+    """The t-th example of a block."""
+    own = slice(block.indptr[t], block.indptr[t + 1])
+    y = label_of(block.hi[t])
+    indices, values = block.indices[own], block.values[own]
+    return Example(indices, values, block.sq[t], y, block.lo[t], block.hi[t], block.ids[t], block.born[t])
+
+
+@inner
+def store_raw_of(s, slot, block, t):
+    """Keep the unscaled features of the t-th example of a block, which is in this slot."""
+    if s.raw.shape[1] > 0:
+        begin, end = block.raw_indptr[t], block.raw_indptr[t + 1]
+        store_raw(s, slot, block.raw_columns[begin:end], block.raw_values[begin:end])
+
+
 @inner
 def label_of(hi):
     """The label of an example that may be learned, from the upper end of its box: C or 0."""
@@ -82,14 +123,30 @@ def learn_query(rule: Any, s: Any, kernel: Any, e: Any, own_id: Any, sigmoid: An
 
 
 @inner
-def arrive(s, kernel, columns, x):
-    """Compress one example into the member buffers, and put its kernel row into `scratch`.
+def prepare(s, c, columns, x):
+    """Scale one example and compress it into the member buffers; its number of features and squared norm.
+
+    The norm is NaN or too large if that of the unscaled features is.
+    """
+    if c.counts[ACTIVE] == 0:
+        return compress_example(s, columns, x)
+    total = 0.0
+    for d in range(x.shape[0]):
+        total += x[d] * x[d]
+    if not total < LARGEST_SQUARED_NORM:  # true for NaN as well
+        return 0, np.float32(np.inf)
+    return compress_scaled(c, columns, x, s.member_indices, s.member_values)
+
+
+@inner
+def arrive(s, c, kernel, columns, x):
+    """Scale and compress one example into the member buffers, and put its kernel row into `scratch`.
 
     Returns a status, the number of its non-zero features and its squared norm.  LEARNED: the example can be learned.
     NO_ROOM: call `reserve`, then this again.  NOT_FINITE: a feature.  OVERFLOW: the kernel's value.  The model has not
     changed.
     """
-    nnz, sq = compress_example(s, columns, x)
+    nnz, sq = prepare(s, c, columns, x)
     if not sq < LARGEST_SQUARED_NORM:  # true for NaN as well
         return NOT_FINITE, nnz, sq
     if abs(self_product(kernel, sq)) > LARGEST_KERNEL_VALUE:
@@ -139,45 +196,52 @@ def row_of_block(s, kernel, indices, values, sq, P, G, mapped, arrivals, t, firs
 
 
 @compiled
-def learn_example(s, kernel, rule, columns, x, lo, hi, id, born, own_id, sigmoid, margins):
+def learn_example(s, c, kernel, rule, columns, x, lo, hi, id, born, own_id, sigmoid, margins):
     """Learn one example, features x (float64) in these columns; return the status of its arrival.
 
-    If it was learned, `margins[0]` is its margin before.
+    If it was learned, `margins[0]` is its margin before, and the scale has taken its features in.
     """
-    status, nnz, sq = arrive(s, kernel, columns, x)
+    status, nnz, sq = arrive(s, c, kernel, columns, x)
     if status == LEARNED:
         e = Example(s.member_indices[:nnz], s.member_values[:nnz], sq, label_of(hi), lo, hi, id, born)
-        margins[0], _ = learn_query(rule, s, kernel, e, own_id, sigmoid)
+        margins[0], slot = learn_query(rule, s, kernel, e, own_id, sigmoid)
+        if slot >= 0:
+            store_raw(s, slot, columns, x)
+        observe(c, columns, x)
     return status
 
 
 @compiled
-def learn_block(
-    s, kernel, rule, indptr, indices, values, sq, lo, hi, ids, born, own_ids, P, G, mapped, sigmoid, limit, margins
-):
+def learn_block(s, kernel, rule, block, own_ids, P, G, mapped, sigmoid, limit, margins):
     """Learn a block of examples in sequence, while there is room and there are fewer members than `limit`; how many."""
     first = s.counts[SLOTS]
-    arrivals = np.empty(sq.shape[0], np.int64)
-    for t in range(sq.shape[0]):
-        if s.counts[SLOTS] - s.counts[HOLES] >= limit:
+    arrivals = np.empty(block.sq.shape[0], np.int64)
+    for t in range(block.sq.shape[0]):
+        e = example_of(block, t)
+        if not has_room(s, e, limit):
             return t
-        x_indices, x_values = indices[indptr[t] : indptr[t + 1]], values[indptr[t] : indptr[t + 1]]
-        note_features(s, x_indices)
-        if needs_reserve(s):
-            return t
-        row_of_block(s, kernel, x_indices, x_values, sq[t], P, G, mapped, arrivals, t, first)
-        e = Example(x_indices, x_values, sq[t], label_of(hi[t]), lo[t], hi[t], ids[t], born[t])
+        row_of_block(s, kernel, e.indices, e.values, e.sq, P, G, mapped, arrivals, t, first)
         margins[t], slot = learn_query(rule, s, kernel, e, own_ids, sigmoid)
         if slot >= 0:
             arrivals[slot - first] = t
-    return sq.shape[0]
+            store_raw_of(s, slot, block, t)
+    return block.sq.shape[0]
+
+
+@inner
+def has_room(s, e, limit):
+    """Whether there is room for an example, and there are fewer members than `limit`."""
+    if s.counts[SLOTS] - s.counts[HOLES] >= limit:
+        return False
+    note_features(s, e.indices)
+    return not needs_reserve(s)
 
 
 @compiled
-def decide_example(s, kernel, columns, x, b):
+def decide_example(s, c, kernel, columns, x, b):
     """Return f(x) + b for one query with the features x (float64) in these columns; NaN if a feature is not finite."""
     n = s.counts[SLOTS]
-    nnz, sq = compress_example(s, columns, x)
+    nnz, sq = prepare(s, c, columns, x)
     if not sq < LARGEST_SQUARED_NORM:
         return np.nan
     kernel_row(s, kernel, s.member_indices[:nnz], s.member_values[:nnz], sq, 0, n, s.scratch)

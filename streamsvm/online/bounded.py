@@ -258,6 +258,8 @@ def merge(s, kernel, i, j, K_i, K_j):
     bury(s, i)
     bury(s, j)
     k = append(s, kernel, indices, values, sq, y, lo, hi, s.ids[larger], born, y - expansion_sum(s.alpha[:n], K_z))
+    for d in range(s.raw.shape[1]):
+        s.raw[k, d] = h * s.raw[i, d] + (1.0 - h) * s.raw[j, d]
     s.alpha[k] = min(max(a, lo), hi)
     s.scratch[k] = np.float32(s.self_k[k])
     s.g[k] -= s.alpha[k] * np.float64(s.scratch[k])

@@ -59,12 +59,10 @@ from streamsvm.core.expansion import (
     SLOTS,
     append,
     bury,
-    needs_reserve,
-    note_features,
     set_penalties,
 )
 from streamsvm.core.rows import member_row, store_row
-from streamsvm.online.arrival import is_member, label_of, learn_query, row_of_block
+from streamsvm.online.arrival import example_of, has_room, is_member, label_of, learn_query, row_of_block, store_raw_of
 from streamsvm.online.scan import BLOCK, note_extremes, update_block
 from streamsvm.online.sigmoid import note_margin
 
@@ -349,32 +347,26 @@ def append_block(s, kernel, indptr, indices, values, sq, lo, hi):
 
 
 @compiled
-def keep_block(
-    s, kernel, rule, indptr, indices, values, sq, lo, hi, ids, born, own_ids, P, G, mapped, sigmoid, limit, margins
-):
+def keep_block(s, kernel, rule, block, own_ids, P, G, mapped, sigmoid, limit, margins):
     """`learn_block` without steps: every example becomes a member, with alpha = 0; FINISH must follow.
 
     It is for examples that are learned once more.  PROCESS would refuse one that violates with no member, though it may
     hold an extreme that decides the bias.  The margins are those without the bias.
     """
     first = s.counts[SLOTS]
-    arrivals = np.empty(sq.shape[0], np.int64)
-    for t in range(sq.shape[0]):
-        n = s.counts[SLOTS]
-        if n - s.counts[HOLES] >= limit:
+    arrivals = np.empty(block.sq.shape[0], np.int64)
+    for t in range(block.sq.shape[0]):
+        e, n = example_of(block, t), s.counts[SLOTS]
+        if not has_room(s, e, limit):
             return t
-        x_indices, x_values = indices[indptr[t] : indptr[t + 1]], values[indptr[t] : indptr[t + 1]]
-        note_features(s, x_indices)
-        if needs_reserve(s):
-            return t
-        row_of_block(s, kernel, x_indices, x_values, sq[t], P, G, mapped, arrivals, t, first)
+        row_of_block(s, kernel, e.indices, e.values, e.sq, P, G, mapped, arrivals, t, first)
         margins[t] = expansion_sum(s.alpha[:n], s.scratch[:n])
-        if not lo[t] < hi[t] or (own_ids and is_member(s.ids[:n], s.y[:n], ids[t])):
+        if not e.lo < e.hi or (own_ids and is_member(s.ids[:n], s.y[:n], e.id)):
             continue
-        y = label_of(hi[t])
-        k = append(s, kernel, x_indices, x_values, sq[t], y, lo[t], hi[t], ids[t], born[t], y - margins[t])
+        k = append(s, kernel, e.indices, e.values, e.sq, e.y, e.lo, e.hi, e.id, e.born, e.y - margins[t])
         arrivals[k - first] = t
+        store_raw_of(s, k, block, t)
         s.scratch[k] = np.float32(s.self_k[k])
         store_row(s, k)
         s.extremes[G_UP], s.extremes[G_DOWN] = FORBIDDEN, -FORBIDDEN  # unknown: no member may be evicted
-    return sq.shape[0]
+    return block.sq.shape[0]

@@ -34,7 +34,10 @@ from streamsvm.core.device.evaluator import Evaluator
 from streamsvm.core.expansion import COLUMNS, COMPRESSED, EVALUATIONS, SLOTS, STORAGE, Expansion, append, bury
 from streamsvm.core.kernels import Kernel, map_row
 from streamsvm.core.rows import kernel_row
+from streamsvm.core.scaling import RawRows, Scaling
 from streamsvm.online import arrival
+from streamsvm.online.arrival import Block, example_of, store_raw_of
+from streamsvm.online.rescale import features_anew
 
 
 class Union(NamedTuple):
@@ -62,6 +65,10 @@ class Union(NamedTuple):
         """The slots of the vectors that have these numbers."""
         return np.searchsorted(self.numbers, numbers)
 
+    def raw(self, slots: np.ndarray) -> RawRows:
+        """The unscaled features of the vectors in these slots; empty unless features are scaled."""
+        return storage.raw_rows_of(self.vectors, slots)
+
     def queries(self, slots: np.ndarray) -> Queries:
         """The vectors in these slots as queries."""
         rows = storage.rows_of(self.vectors, slots, len(self.vectors.member_indices))
@@ -83,6 +90,12 @@ def make_room(U: Union, q: Queries, n_features: int) -> Union:
         return U._replace(vectors=vectors)
     kept = U.live_slots() if was_squeezed else np.arange(U.n_slots)
     return Union(vectors, _longer(U.user_ids[kept], len(vectors.ids)), _longer(U.weights[kept], len(vectors.ids)))
+
+
+def rescaled(U: Union, c: Scaling, kernel: Kernel) -> Union:
+    """A copy whose vectors are scaled anew."""
+    live, vectors = U.live_slots(), features_anew(U.vectors, c, kernel)
+    return Union(vectors, _longer(U.user_ids[live], len(vectors.ids)), _longer(U.weights[live], len(vectors.ids)))
 
 
 def _longer(values: np.ndarray, n: int) -> np.ndarray:
@@ -163,19 +176,31 @@ def decide(W, columns, alpha, b, out):
 
 
 def add_block(
-    U: Union, kernel: Kernel, q: Queries, numbers: np.ndarray, user_ids: np.ndarray, weights: np.ndarray
+    U: Union,
+    kernel: Kernel,
+    q: Queries,
+    raw: RawRows,
+    numbers: np.ndarray,
+    user_ids: np.ndarray,
+    weights: np.ndarray,
 ) -> None:
     """Give a block of examples slots until it is settled; room must have been reserved."""
     own = slice(U.n_slots, U.n_slots + len(numbers))
     U.user_ids[own], U.weights[own] = user_ids, weights  # Before the slots exist: an interruption finds no stale ones.
-    _add_block(U.vectors, kernel, *q, numbers)
+    _add_block(U.vectors, kernel, block_of(q, raw, numbers))
+
+
+def block_of(q: Queries, raw: RawRows, numbers: np.ndarray) -> Block:
+    """Examples without boxes."""
+    none = np.zeros(len(numbers))
+    return Block(*q, none, none, numbers, numbers, raw.indptr, raw.columns, raw.values)
 
 
 @compiled
-def _add_block(s, kernel, indptr, indices, values, sq, numbers):
-    for t in range(sq.shape[0]):
-        begin, end = indptr[t], indptr[t + 1]
-        _add(s, kernel, indices[begin:end], values[begin:end], sq[t], numbers[t])
+def _add_block(s, kernel, block):
+    for t in range(block.sq.shape[0]):
+        e = example_of(block, t)
+        store_raw_of(s, _add(s, kernel, e.indices, e.values, e.sq, e.id), block, t)
 
 
 @inner
@@ -191,33 +216,37 @@ def _bury_others(s, used):
 
 
 @compiled
-def _settle_block(s, user_ids, weights, kernel, indptr, indices, values, sq, first, used):
+def _settle_block(s, user_ids, weights, kernel, block, first, used):
     """Take back the slots from `first` on, which a block of examples has, and give new ones to the examples in use.
 
     Slots before `first` that are not in use become holes.
     """
-    for t in range(sq.shape[0]):
-        for p in range(indptr[t], indptr[t + 1]):
+    for t in range(block.sq.shape[0]):
+        for p in range(block.indptr[t], block.indptr[t + 1]):
             if s.counts[STORAGE] == COLUMNS:
-                s.columns[indices[p], first + t] = 0.0
+                s.columns[block.indices[p], first + t] = 0.0
             elif s.counts[STORAGE] != COMPRESSED:
-                s.bits[indices[p], first + t] = 0
+                s.bits[block.indices[p], first + t] = 0
     s.counts[SLOTS] = first
-    for t in range(sq.shape[0]):
+    for t in range(block.sq.shape[0]):
         if used[first + t]:
-            begin, end, k = indptr[t], indptr[t + 1], first + t
-            slot = _add(s, kernel, indices[begin:end], values[begin:end], sq[t], s.ids[k])
+            e, k = example_of(block, t), first + t
+            slot = _add(s, kernel, e.indices, e.values, e.sq, s.ids[k])
             user_ids[slot], weights[slot] = user_ids[k], weights[k]
+            store_raw_of(s, slot, block, t)
     _bury_others(s, used[:first])
 
 
-def settle_block(U: Union, kernel: Kernel, q: Queries, first: int, expansions: Iterable[Expansion]) -> None:
+def settle_block(
+    U: Union, kernel: Kernel, q: Queries, raw: RawRows, first: int, expansions: Iterable[Expansion]
+) -> None:
     """After a block was learned: keep those of its examples that have a slot in one of the expansions.
 
     Before the block has its slots, and a second time, nothing happens.
     """
     if U.n_slots == first + len(q.sq):
-        _settle_block(U.vectors, U.user_ids, U.weights, kernel, *q, first, _used(U, expansions))
+        block = block_of(q, raw, np.zeros(len(q.sq), np.int64))
+        _settle_block(U.vectors, U.user_ids, U.weights, kernel, block, first, _used(U, expansions))
 
 
 def settle(U: Union, expansions: Iterable[Expansion]) -> None:
