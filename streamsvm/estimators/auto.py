@@ -16,15 +16,18 @@ import scipy.sparse as sp
 
 from streamsvm.core import arguments, blocks, snapshot, storage
 from streamsvm.core.blocks import Queries
+from streamsvm.core.kernels import Kernel
 from streamsvm.estimators.class_models import CommonColumns, LabelledBlock, to_the_end
 from streamsvm.estimators.features import FeatureTable
 from streamsvm.estimators.inputs import series_like
 from streamsvm.estimators.lasvm import LASVM
 from streamsvm.estimators.learning import Examples
 from streamsvm.estimators.model import n_learned, no_margins
+from streamsvm.estimators.scaling import RunningScale
 from streamsvm.estimators.several import SeveralModels, by_prefix
 from streamsvm.estimators.tuner import Tuner
 from streamsvm.estimators.tuning import CHECK, Promotion, Setting
+from streamsvm.online.rescale import rescale
 
 
 @dataclass
@@ -125,10 +128,9 @@ class AutoLASVM(SeveralModels):
         self._models = self._models_for(self._tuner, {}, 0, 0)
 
     def _new(self, setting: Setting) -> LASVM:
-        """A model with this setting that has learned nothing."""
+        """A model with the C and the window of this setting that has learned nothing."""
         return LASVM(
             setting.C,
-            gamma=setting.gamma,
             window=setting.window,
             pos_weight=self.pos_weight,
             tol=self.tol,
@@ -206,12 +208,36 @@ class AutoLASVM(SeveralModels):
                 continue
             found[number] = model = self._new(candidate.setting)
             model._features = CommonColumns(self._features)
+            model._share_scale(self._blank._scale, self._kernel_for(candidate.setting))
             model._n_seen, model._next_id = n_seen, next_id
             if model._window:
                 model._window.latest = n_seen - 1
             if number == tuner.tuning.number:
                 _teach_members(model, models[tuner.champion])
         return found
+
+    def _kernel_for(self, setting: Setting) -> Kernel:
+        """The kernel of a model with this setting, at the scale in use."""
+        return _with_factor(self._blank._kernel, setting)
+
+    def _rescale_if_due(self) -> RunningScale:
+        """Take the running scale into use if it is due, and scale the members of all models anew; the scale."""
+        if not self._blank._scale.is_due:
+            return self._blank._scale
+        scale = self._blank._scale.renewed(max(model.n_members for model in self._models.values()))
+        unit = scale.adapted(self._blank._kernel)
+        new = []
+        for number, model in self._models.items():
+            kernel = _with_factor(unit, self._tuner.candidates[number].setting)
+            new.append((model, kernel, rescale(model._expansion, scale.state, kernel, model._problem)))
+
+        def step() -> None:
+            for model, kernel, s in new:
+                model.__dict__.update(_scale=scale, _kernel=kernel, _expansion=s)
+            self._blank.__dict__.update(_scale=scale, _kernel=unit)
+
+        to_the_end(step)
+        return scale
 
     def finish(self, tol: float | None = None) -> None:
         """Optimise each model over its members; see `LASVM.finish`."""
@@ -355,6 +381,7 @@ class AutoLASVM(SeveralModels):
         for number, model in self._models.items():
             _, own = model._state()
             arrays |= {f"{number}.{name}": array for name, array in own.items()}
+        arrays |= {f"common.{name}": array for name, array in self._blank._scale.dump().items()}
         return snapshot.pack(type(self).__name__, meta, arrays)
 
     @classmethod
@@ -390,11 +417,13 @@ class AutoLASVM(SeveralModels):
         self._kernel_values_before = snapshot.count(meta, "kernel_values_before")
         self._tuner = Tuner.of_plain(snapshot.field(meta, "tuner", dict))
         parts = by_prefix(arrays)
+        self._blank._restore_scale(parts.get("common", {}))
         n_seen = self.n_seen
         for number, candidate in self._tuner.candidates.items():
             self._models[number] = model = self._new(candidate.setting)
             state = {"n_seen": n_seen, "next_id": self.next_id, "latest": n_seen - 1}
             model._restore(state, parts.get(str(number), {}), CommonColumns(self._features))
+            model._scale, model._kernel = self._blank._scale, self._kernel_for(candidate.setting)
         self._models = {number: self._models[number] for number in self._tuner.candidates}
 
     def digest(self) -> str:
@@ -419,7 +448,7 @@ def _have_one_learn(model: LASVM, part: LabelledBlock, margins: np.ndarray) -> N
         return
     part = part.part(done, n)
     lo, hi, born = model._boxes_of(np.array(part.labels, bool), part.weights, part.born)
-    model._learn_queries(Examples(part.q, lo, hi, part.ids, part.own_ids, born), margins[done:])
+    model._learn_queries(Examples(part.q, lo, hi, part.ids, part.own_ids, born, part.raw), margins[done:])
 
 
 def _teach_members(model: LASVM, teacher: LASVM) -> None:
@@ -434,7 +463,13 @@ def _teach_members(model: LASVM, teacher: LASVM) -> None:
         lo, hi, born = model._boxes_of(positive, weights, s.born[own])
         rows = storage.rows_of(s, own, len(model._features))
         q = Queries(rows.indptr.astype(np.int64), rows.indices.astype(np.int32), rows.data, s.sq[own])
-        model._learn_queries(Examples(q, lo, hi, s.ids[own], False, born), no_margins(len(own)), counts=False)
+        block = Examples(q, lo, hi, s.ids[own], False, born, storage.raw_rows_of(s, own))
+        model._learn_queries(block, no_margins(len(own)), counts=False)
+
+
+def _with_factor(kernel: Kernel, setting: Setting) -> Kernel:
+    """The kernel with a gamma of so many units."""
+    return kernel._replace(gamma=kernel.gamma * setting.gamma)
 
 
 def _kernel_values(models: Mapping[int, LASVM]) -> int:

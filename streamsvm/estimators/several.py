@@ -11,12 +11,14 @@ from typing import Any, Self
 import numpy as np
 from river import base
 
-from streamsvm.core import arguments, blocks, snapshot
-from streamsvm.core.blocks import Queries
+from streamsvm.core import arguments, snapshot
+from streamsvm.core.scaling import NO_ROWS, RawRows
 from streamsvm.estimators.class_models import LabelledBlock
 from streamsvm.estimators.classifier import OnlineSVM
 from streamsvm.estimators.copies import Copies
 from streamsvm.estimators.inputs import n_rows, too_large
+from streamsvm.estimators.raw_rows import one_row
+from streamsvm.estimators.scaling import RunningScale
 
 
 class SeveralModels(Copies, base.MiniBatchClassifier):
@@ -30,6 +32,10 @@ class SeveralModels(Copies, base.MiniBatchClassifier):
     @abstractmethod
     def _learn(self, block: LabelledBlock) -> np.ndarray:
         """Learn a block of examples with all models; return their decision values before they were learned."""
+
+    @abstractmethod
+    def _rescale_if_due(self) -> RunningScale:
+        """Take the running scale into use if it is due, and scale the members of all models anew; the scale."""
 
     @abstractmethod
     def _label_of(self, y: Any) -> Hashable:
@@ -72,12 +78,11 @@ class SeveralModels(Copies, base.MiniBatchClassifier):
         arguments.box_of(self._blank.C, w, max(1.0, self._blank.pos_weight))
         number = self._blank._number_of(id)
         born, _ = self._blank._age_of(t)
-        q = self._query(x, learning=True)
-        if too_large(q.sq):
+        raw = one_row(*self._features.example(x, learning=True))
+        if too_large(raw.sq):
             raise self._blank._too_large(x)
-        self._blank._require_kernel(self.n_seen, q.sq)
         one = (np.array([float(w)]), np.array([number]), id is not None, np.array([born]))
-        self._learn(LabelledBlock(q, [label], *one, np.array([len(self._features)])))
+        self._learn_raw(raw, [label], *one, np.array([len(self._features)]))
 
     def learn_many(self, X: Any, y: Any, w: Any = None, ids: Any = None, t: Any = None) -> None:
         """Learn a batch of examples in sequence.  The result is that of a loop of `learn_one`, bit for bit.
@@ -109,11 +114,33 @@ class SeveralModels(Copies, base.MiniBatchClassifier):
         numbers = self._blank._next_ids(n) if ids is None else arguments.ids_of(ids, n)
         self._y_name = getattr(y, "name", None)
         margins = [np.empty(0)]
-        for rows, q in self._features.batches(X, learning=True):
-            self._blank._require_kernel(rows.start, q.sq)
+        for rows, raw in self._features.raw_batches(X, learning=True):
             others = (weights[rows], numbers[rows], ids is not None, born[rows], self._features.growth)
-            margins.append(self._learn(LabelledBlock(q, labels[rows], *others)))
+            margins += self._learn_raw(raw, labels[rows], *others)
         return np.concatenate(margins)
+
+    def _learn_raw(self, raw: RawRows, labels: list[Hashable], *others: Any) -> list[np.ndarray]:
+        """Learn a block, in parts between two changes of the scale; for `others` see `LabelledBlock`."""
+        scale, t, margins = self._blank._scale, 0, []
+        scale.fit_room(len(self._features.columns))
+        while t < len(labels):
+            scale = self._rescale_if_due()
+            ahead, after = scale.ahead(raw.part(t, len(labels)))
+            part, before = raw.part(t, t + ahead), self.n_seen
+            q = scale.queries(part)
+            self._blank._require_kernel(before, q.sq)
+            own: Any = (a[t : t + ahead] if isinstance(a, np.ndarray) else a for a in others)
+            block = LabelledBlock(q, labels[t : t + ahead], *own)
+            block = block._replace(raw=part if scale.is_active else NO_ROWS)
+            try:
+                margins.append(self._learn(block))
+                scale.state = after
+            except BaseException:
+                scale.state = scale.ahead(part.part(0, self.n_seen - before))[1]
+                raise
+            t += ahead
+        self._rescale_if_due()
+        return margins
 
     def validate_one(self, x: dict) -> None:
         """Raise the ValueError or TypeError that `learn_one` would raise for these features; learn nothing."""
@@ -122,10 +149,6 @@ class SeveralModels(Copies, base.MiniBatchClassifier):
     def validate_many(self, X: Any) -> None:
         """Raise the ValueError or TypeError that `learn_many` would raise for these features; learn nothing."""
         self._blank.validate_many(X)
-
-    def _query(self, x: dict, learning: bool) -> Queries:
-        columns, values = self._features.example(x, learning)
-        return blocks.from_sparse(np.array([0, len(values)]), np.arange(len(values)), values, columns)
 
     # ------------------------------------------------------------------------------------------------ what was learned
 
