@@ -31,8 +31,16 @@ from streamsvm.core.storage import (
 )
 
 
-def dump(s: Expansion, n_features: int) -> dict[str, np.ndarray]:
-    """The arrays of an expansion, with its holes but without its cached rows; `restore` reads them back."""
+def dump(s: Expansion, n_features: int, n_places: int) -> dict[str, np.ndarray]:
+    """The arrays of an expansion, with its holes but without its cached rows; `restore` reads them back.
+
+    Parameters
+    ----------
+    s
+        The expansion.
+    n_features, n_places
+        The number of named features of the model, and of those that have a place in its scale.
+    """
     n = int(s.counts[SLOTS])
     arrays = {
         **{name: getattr(s, name)[:n].copy() for name in SAVED},
@@ -43,7 +51,7 @@ def dump(s: Expansion, n_features: int) -> dict[str, np.ndarray]:
         "losses": s.losses.copy(),
     }
     if s.raw.shape[1]:
-        arrays["raw"] = s.raw[:n, :n_features].copy()
+        arrays["raw"] = s.raw[:n, :n_places].copy()
     arrays["counts"][APPENDED] = 0  # serial numbers are not part of the model
     if s.counts[STORAGE] == COMPRESSED:
         return arrays | {name: getattr(s, name)[: s.starts[n]].copy() for name in ("sparse_indices", "sparse_values")}
@@ -91,8 +99,7 @@ def restore(
     s.losses[:] = arrays["losses"]
     s = _with_features(s, arrays)
     if "raw" in arrays:
-        raw = arrays["raw"]
-        s = s._replace(raw=wider(raw, len(s.alpha), len(s.member_indices)))
+        s = s._replace(raw=wider(arrays["raw"], len(s.alpha), arrays["raw"].shape[1]))
     s.counts[ROWS] = s.counts[HAND] = 0
     s.counts[CACHE_BYTES] = cache_bytes
     s.extremes[:] = arrays["extremes"]

@@ -36,7 +36,7 @@ starts     slot s has the non-zero features starts[s]..starts[s+1] (N+1,)   int6
 sparse_... those features, compressed; empty in another storage    (M,)     int32 and float32, `append`
 lists      feature d is non-zero in slots lists[d]..lists[d+1] of  (D+1,)   int64, of the slots before counts[LISTED]
 list_...   these slots, rising, and the feature's values           (L,)     int32 and float32
-raw        unscaled features; empty unless features are scaled     (N, D)   float64, `store_raw`
+raw        unscaled features, see `scaling`; empty unless scaled   (N, P)   float64, `store_raw`
 query      the query while its row is computed, else 0             (D,)     float32; empty unless compressed
 rows       cached kernel rows, see `core.rows`                     (R, N)   float32, `member_row`
 row_of     the cached row of a slot, or -1                         (N,)     int32, `member_row`
@@ -211,12 +211,13 @@ def append(s, kernel, indices, values, sq, y, lo, hi, id, born, g):
 
 
 @inner
-def store_raw(s, k, columns, values):
-    """Keep the unscaled features of slot k beside the scaled ones, if the expansion has room for them."""
+def store_raw(s, k, places, values):
+    """Keep the unscaled features of slot k that have a place in the scale, if there is room for them."""
     if s.raw.shape[1] > 0:
         s.raw[k, :] = 0.0
-        for t in range(columns.shape[0]):
-            s.raw[k, columns[t]] = values[t]
+        for t in range(places.shape[0]):
+            if places[t] >= 0:
+                s.raw[k, places[t]] = values[t]
 
 
 @inner

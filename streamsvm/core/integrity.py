@@ -81,7 +81,7 @@ def _require_shapes(arrays: Arrays, n_features: int) -> None:
     require_array(arrays, "extremes", np.float64, (2,))
     require_array(arrays, "losses", np.float64, (4,))
     if "raw" in arrays:
-        require_array(arrays, "raw", np.float64, (n, n_features))
+        require_array(arrays, "raw", np.float64, (n, None))
         require_finite(arrays, "raw")
     stored = require_array(arrays, "n_features", np.int64, (1,))[0]
     require(stored == n_features, f"it has {stored} features, but {n_features} names of features")

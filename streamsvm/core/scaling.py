@@ -4,36 +4,44 @@ A model that scales keeps raw features beside the scaled ones.  While a stream g
 so that new examples and members are scaled alike.  When the running moments have moved far from it, the scale is *due*:
 the model takes a new copy and scales its members anew.
 
-    w <- w (1 - 1/M) + 1                                            weight of the examples so far, newest counts 1
-    e = x_d - m_d, cut to +-5 deviations once w > 20                an outlier moves the moments a little only
-    m_d <- m_d + e / w,    S_d <- S_d (1 - 1/M) + e (x_d - m_d)     S_d / w is the variance
+    w_p <- w_p (1 - 1/M) + 1                                        weight of the examples so far, the newest counts 1
+    e = x_p - m_p, cut to +-5 deviations once w_p > 20              an outlier moves the moments a little only
+    m_p <- m_p + e / w_p,    S_p <- S_p (1 - 1/M) + e (x_p - m_p)   S_p / w_p is the variance
 
-    z_d = clip((x_d - shift_d) factor_d, -3, 3)                     a scaled feature
-    z_d = x_d                                                       a feature that is left alone
+    z_p = clip((x_p - shift_p) factor_p, -3, 3)                     a scaled feature
 
-Features that were only 0 or 1 so far are left alone.  So are all features of *sparse* input, whose examples name few of
-the features that the example before them named; text is like that.  A feature that an example does not name is 0.
+Which features are scaled?
 
-The spread V is the sum of the variances of the features as the kernel sees them.  ``gamma="scale"`` is 1 / V.
+- Those with a *place*: the first example named them, or at least half of the examples do since one did.  A hostile
+  example with many names costs no more than its own features.
+- Of these, all that had another value than 0 and 1.  The others are left alone.
+- None while the input is *sparse*: its examples name few of the features that the example before named, as in text.
+
+A feature that an example does not name is 0.  The spread V is the sum of the variances of the features as the kernel
+sees them, and of the squares of those without a place.  ``gamma="scale"`` is 1 / V.
 
 The scale is due when
 
 - a feature that was 0 or 1 has another value, or the input has become sparse or ceased to be, at once;
-- a deviation has moved by a factor 2, a mean by a deviation, or V by a factor 1.5, but not before as many examples have
-  passed since the last time as the model had members then.  This bounds the work.
+- a deviation has moved by a factor 2, a mean by a deviation, or V by a factor 1.5, or a feature deserves a place, but
+  not before as many examples have passed since the last time as the model had members then.  This bounds the work.
 
 It depends on the raw features and on that count only, not on how a stream is cut into batches.
 
 ========= ========================================================== ======= ==========================
 symbol    name                                                       shape   dtype
 ========= ========================================================== ======= ==========================
-m, S      running mean; running variance times w                     (D,)    float64
-shift     mean in use; 0 for a feature that is left alone            (D,)    float64
-factor    1 / deviation in use; 1 for one that is left alone         (D,)    float64
-spread    variance in use; 0 for one that is left alone              (D,)    float64
-varied    whether the feature had another value than 0 and 1         (D,)    uint8
-named     number of the last example that named the feature          (D,)    int64
-x         the raw features of one example                            (D,)    float64, scratch
+place     place of a feature's moments, or -1                        (D,)    int64
+began     number of the first example that named the feature         (D,)    int64
+named     number of the last one, counted from 1                     (D,)    int64
+times     number of examples that named it                           (D,)    int64
+feature   the feature that has a place                               (P,)    int64
+w, m, S   weight, running mean, running variance times w             (P,)    float64
+shift     mean in use; 0 for a feature that is left alone            (P,)    float64
+factor    1 / deviation in use; 1 for one that is left alone         (P,)    float64
+spread    variance in use; 0 for one that is left alone              (P,)    float64
+varied    whether the feature had another value than 0 and 1         (P,)    uint8
+x         the raw features of one example that have a place          (P,)    float64, scratch
 totals    see the names below                                        (4,)    float64
 counts    see the names below                                        (8,)    int64
 ========= ========================================================== ======= ==========================
@@ -46,7 +54,7 @@ import numpy as np
 
 from streamsvm.core._jit import compiled, inner
 from streamsvm.core._reference import by_reference
-from streamsvm.core.blocks import Queries, cut, room
+from streamsvm.core.blocks import Queries, cut, room, sort_features
 
 MEMORY = 2000  # examples, M
 OUTLIER = 5.0  # deviations
@@ -56,29 +64,40 @@ FACTOR = 2.0  # by which a deviation has moved
 SPREAD_FACTOR = 1.5
 CONSTANT = 1e-9  # a deviation, relative to the mean or to 1, below which a feature is constant
 SPARSE_BELOW, DENSE_ABOVE = 0.4, 0.6  # share of an example's features that the example before it named too
-JUDGED_AFTER = 8  # examples
+JUDGED_AFTER = 8  # examples: whether input is sparse
+OLD_ENOUGH = 16  # examples since the first that named a feature: whether it deserves a place
+AT_ONCE = 4096  # features that get a place when the stream begins; more have to deserve it
 
-# totals
-WEIGHT, SHARE, NORM, SPREAD = range(4)  # NORM: running mean of the squared norm, kept for sparse input only
+# totals; NORM: running mean of the squares that have no moments; its WEIGHT; SPREAD: V in use
+WEIGHT, SHARE, NORM, SPREAD = range(4)
 # counts; WAIT: examples before which the scale is not due, except at once; TRACKS: whether moments are kept at all;
 # SCALES: whether features are scaled, or only V is of interest; ACTIVE: whether a feature is scaled by the scale in use
-SEEN, WAIT, WIDTH, TRACKS, SCALES, SPARSE, DUE, ACTIVE = range(8)
+SEEN, WAIT, PLACES, TRACKS, SCALES, SPARSE, DUE, ACTIVE = range(8)
 
 
 @by_reference
 class Scaling(NamedTuple):
     """Running moments of features, and the scale in use; the symbol table is in the module's docstring."""
 
+    place: np.ndarray
+    began: np.ndarray
+    named: np.ndarray
+    times: np.ndarray
+    feature: np.ndarray
+    w: np.ndarray
     m: np.ndarray
     S: np.ndarray
     shift: np.ndarray
     factor: np.ndarray
     spread: np.ndarray
     varied: np.ndarray
-    named: np.ndarray
     x: np.ndarray
     totals: np.ndarray
     counts: np.ndarray
+
+
+OF_FEATURES = ("place", "began", "named", "times")
+OF_PLACES = ("feature", "w", "m", "S", "shift", "factor", "spread", "varied")
 
 
 class RawRows(NamedTuple):
@@ -106,7 +125,7 @@ class RawRows(NamedTuple):
 NO_ROWS = RawRows(np.zeros(1, np.int64), np.zeros(0, np.int64), np.zeros(0), np.zeros(0))
 
 
-def empty(tracks: bool, scales: bool, n_features: int = 4) -> Scaling:
+def empty(tracks: bool, scales: bool, n_features: int = 4, n_places: int = 4) -> Scaling:
     """A scale before the first example.
 
     Parameters
@@ -115,19 +134,17 @@ def empty(tracks: bool, scales: bool, n_features: int = 4) -> Scaling:
         Whether the moments are kept at all.
     scales
         Whether features are scaled; otherwise only their spread is of interest.
-    n_features
-        Room for so many features.
+    n_features, n_places
+        Room for so many features, and for so many that have a place.
     """
-    D = n_features
+    D, P = n_features, n_places
     c = Scaling(
-        m=np.zeros(D),
-        S=np.zeros(D),
-        shift=np.zeros(D),
-        factor=np.ones(D),
-        spread=np.zeros(D),
-        varied=np.zeros(D, np.uint8),
-        named=np.zeros(D, np.int64),
-        x=np.zeros(D),
+        place=np.full(D, -1, np.int64),
+        **{name: np.zeros(D, np.int64) for name in ("began", "named", "times")},
+        feature=np.zeros(P, np.int64),
+        **{name: np.zeros(P) for name in ("w", "m", "S", "shift", "spread", "x")},
+        factor=np.ones(P),
+        varied=np.zeros(P, np.uint8),
         totals=np.zeros(4),
         counts=np.zeros(8, np.int64),
     )
@@ -135,15 +152,13 @@ def empty(tracks: bool, scales: bool, n_features: int = 4) -> Scaling:
     return c
 
 
-def grown(c: Scaling, n_features: int) -> Scaling:
-    """The scale with room for more features."""
-    fresh = empty(bool(c.counts[TRACKS]), bool(c.counts[SCALES]), n_features)
-    for name in PER_FEATURE:
-        getattr(fresh, name)[: len(c.m)] = getattr(c, name)
-    return fresh._replace(totals=c.totals, counts=c.counts)
-
-
-PER_FEATURE = ("m", "S", "shift", "factor", "spread", "varied", "named")
+def with_room(c: Scaling, n_features: int, n_places: int) -> Scaling:
+    """A copy with room for so many features and places."""
+    fresh = empty(bool(c.counts[TRACKS]), bool(c.counts[SCALES]), n_features, n_places)
+    for names, used in ((OF_FEATURES, len(c.place)), (OF_PLACES, int(c.counts[PLACES]))):
+        for name in names:
+            getattr(fresh, name)[:used] = getattr(c, name)[:used]
+    return fresh._replace(totals=c.totals.copy(), counts=c.counts.copy())
 
 
 def copy(c: Scaling) -> Scaling:
@@ -155,15 +170,28 @@ def copy(c: Scaling) -> Scaling:
 
 
 @inner
-def _share_named_before(c, columns):
-    """The share of these features that the last example named too; note that this one names them."""
-    seen, again = c.counts[SEEN], 0
+def _deserves_place(c, d):
+    """Whether feature d, which has no place, is named often enough."""
+    age = c.counts[SEEN] - c.began[d]
+    return age >= OLD_ENOUGH and 2 * c.times[d] >= age
+
+
+@inner
+def _note_names(c, columns):
+    """Note which features an example names.
+
+    Returns the share that the last example named too, and whether one deserves a place.
+    """
+    seen, again, deserving = c.counts[SEEN], 0, False
     for t in range(columns.shape[0]):
         d = columns[t]
+        if c.times[d] == 0:
+            c.began[d] = seen
         again += c.named[d] == seen
         c.named[d] = seen + 1
-        c.counts[WIDTH] = max(c.counts[WIDTH], d + 1)
-    return again / columns.shape[0] if columns.shape[0] > 0 else 1.0
+        c.times[d] += 1
+        deserving = deserving or (c.place[d] < 0 and _deserves_place(c, d))
+    return again / columns.shape[0] if columns.shape[0] > 0 else 1.0, deserving
 
 
 @inner
@@ -173,56 +201,80 @@ def _is_sparse(c, share):
     c.totals[SHARE] += (share - c.totals[SHARE]) / min(seen + 1.0, MEMORY)
     if seen < JUDGED_AFTER:
         return before
-    limit = DENSE_ABOVE if before == 1 else SPARSE_BELOW
-    now = np.int64(c.totals[SHARE] < limit)
+    now = np.int64(c.totals[SHARE] < (DENSE_ABOVE if before == 1 else SPARSE_BELOW))
     if now != before:
         c.totals[WEIGHT] = 0.0
-        c.m[:], c.S[:] = 0.0, 0.0
+        for p in range(c.counts[PLACES]):
+            c.w[p], c.m[p], c.S[p] = 0.0, 0.0, 0.0
     return now
 
 
 @inner
-def _move_moments(c, w):
-    """Let the moments take in the example in `x`."""
-    keep = 1.0 - 1.0 / MEMORY
-    for d in range(c.counts[WIDTH]):
-        v, e = c.x[d], c.x[d] - c.m[d]
-        if w > WARM and e * e * w > OUTLIER * OUTLIER * c.S[d] and c.S[d] > 0.0:
-            e = math.copysign(OUTLIER * math.sqrt(c.S[d] / w), e)
-            v = c.m[d] + e
-        c.m[d] += e / w
-        c.S[d] = c.S[d] * keep + e * (v - c.m[d])
+def scatter(c, columns, values):
+    """Put the features of one example that have a place into `x`, and 0 for those that it does not name."""
+    for p in range(c.counts[PLACES]):
+        c.x[p] = 0.0
+    for t in range(columns.shape[0]):
+        if columns[t] >= 0 and c.place[columns[t]] >= 0:
+            c.x[c.place[columns[t]]] = values[t]
 
 
 @inner
-def _wanted_spread(c, d, w):
-    """The variance by which to scale feature d now; 1 for a constant one, 0 to leave it alone."""
-    if c.counts[SCALES] == 0 or c.counts[SPARSE] == 1 or c.varied[d] == 0:
+def _squares_without_place(c, columns, values):
+    """The sum of squares of the features without moments, which is of no more digits than their order leaves."""
+    total = 0.0
+    for t in range(columns.shape[0]):
+        if c.counts[SPARSE] == 1 or c.place[columns[t]] < 0:
+            total += values[t] * values[t]
+    return np.float64(np.float32(total))
+
+
+@inner
+def _move_moments(c):
+    """Let the moments take in the example in `x`; whether a feature is to be scaled that was left alone so far."""
+    keep, new = 1.0 - 1.0 / MEMORY, False
+    for p in range(c.counts[PLACES]):
+        v = c.x[p]
+        if c.varied[p] == 0 and v != 0.0 and v != 1.0:
+            c.varied[p], new = 1, c.counts[SCALES] == 1
+        w, e = c.w[p] * keep + 1.0, v - c.m[p]
+        if w > WARM and e * e * w > OUTLIER * OUTLIER * c.S[p] and c.S[p] > 0.0:
+            e = math.copysign(OUTLIER * math.sqrt(c.S[p] / w), e)
+            v = c.m[p] + e
+        c.w[p] = w
+        c.m[p] += e / w
+        c.S[p] = c.S[p] * keep + e * (v - c.m[p])
+    return new
+
+
+@inner
+def _wanted_spread(c, p):
+    """The variance by which to scale the feature in place p now; 1 for a constant one, 0 to leave it alone."""
+    if c.counts[SCALES] == 0 or c.counts[SPARSE] == 1 or c.varied[p] == 0:
         return 0.0
-    variance = c.S[d] / w
-    floor = CONSTANT * max(1.0, abs(c.m[d]))
+    variance, floor = c.S[p] / c.w[p], CONSTANT * max(1.0, abs(c.m[p]))
     return variance if variance > floor * floor else 1.0
 
 
 @inner
-def _spread(c, w):
-    """V: the sum of the variances of the features, scaled as they would be now."""
-    if c.counts[SPARSE] == 1:
-        return c.totals[NORM]
-    total = 0.0
-    for d in range(c.counts[WIDTH]):
-        wanted = _wanted_spread(c, d, w)
-        total += c.S[d] / w if wanted == 0.0 else c.S[d] / w / wanted
+def _spread(c):
+    """V, if the features are scaled as they would be now."""
+    total = c.totals[NORM]
+    if c.counts[SPARSE] == 0:
+        for p in range(c.counts[PLACES]):
+            if c.w[p] > 0.0:
+                wanted, variance = _wanted_spread(c, p), c.S[p] / c.w[p]
+                total += variance if wanted == 0.0 else variance / wanted
     return total
 
 
 @inner
-def _has_moved(c, w):
-    """Whether a feature's scale has moved far from the one in use."""
-    for d in range(c.counts[WIDTH]):
-        used = c.spread[d]
+def _has_moved(c):
+    """Whether the moments of a feature have moved far from the scale in use."""
+    for p in range(c.counts[PLACES]):
+        used = c.spread[p]
         if used > 0.0:
-            wanted, off = _wanted_spread(c, d, w), c.m[d] - c.shift[d]
+            wanted, off = _wanted_spread(c, p), c.m[p] - c.shift[p]
             if wanted > FACTOR * FACTOR * used or FACTOR * FACTOR * wanted < used or off * off > used:
                 return True
     return False
@@ -233,82 +285,74 @@ def observe(c, columns, values):
     """Take in one learned example; the flag DUE tells afterwards whether to take a new scale into use."""
     if c.counts[TRACKS] == 0:
         return
-    now = _is_sparse(c, _share_named_before(c, columns))
-    changed = now != c.counts[SPARSE]
-    c.counts[SPARSE] = now
-    w = c.totals[WEIGHT] * (1.0 - 1.0 / MEMORY) + 1.0
-    c.totals[WEIGHT] = w
-    if now == 1:
-        sq = 0.0
-        for t in range(values.shape[0]):
-            sq += values[t] * values[t]
-        c.totals[NORM] += (np.float64(np.float32(sq)) - c.totals[NORM]) / w
-    else:
+    share, deserving = _note_names(c, columns)
+    sparse = _is_sparse(c, share)
+    at_once = sparse != c.counts[SPARSE] or c.counts[SEEN] == 0
+    c.counts[SPARSE] = sparse
+    c.totals[WEIGHT] = c.totals[WEIGHT] * (1.0 - 1.0 / MEMORY) + 1.0
+    c.totals[NORM] += (_squares_without_place(c, columns, values) - c.totals[NORM]) / c.totals[WEIGHT]
+    if sparse == 0:
         scatter(c, columns, values)
-        changed |= _note_varied(c, columns, values)
-        _move_moments(c, w)
+        at_once |= _move_moments(c)
     c.counts[SEEN] += 1
-    V, used = _spread(c, w), c.totals[SPREAD]
-    waited = c.counts[SEEN] >= c.counts[WAIT]
-    if changed or (waited and (SPREAD_FACTOR * used < V or used > SPREAD_FACTOR * V or _has_moved(c, w))):
+    if at_once:
         c.counts[DUE] = 1
-
-
-@inner
-def scatter(c, columns, values):
-    """Put one example's features into `x`.
-
-    Returns the number of features so far, with those that this example brings, and the sum of squares of its features
-    without a column, clipped.
-    """
-    width, unknown = c.counts[WIDTH], 0.0
-    c.x[:width] = 0.0
-    for t in range(columns.shape[0]):
-        d = columns[t]
-        if d < 0:
-            v = min(max(values[t], -CLIP), CLIP)
-            unknown += v * v
-            continue
-        while width <= d:
-            c.x[width] = 0.0
-            width += 1
-        c.x[d] = values[t]
-    return width, unknown
-
-
-@inner
-def _note_varied(c, columns, values):
-    """Note the features that are not only 0 or 1; whether there is a new one that is to be scaled."""
-    new = False
-    for t in range(columns.shape[0]):
-        if c.varied[columns[t]] == 0 and values[t] != 0.0 and values[t] != 1.0:
-            c.varied[columns[t]] = 1
-            new = c.counts[SCALES] == 1
-    return new
+    elif c.counts[SEEN] >= c.counts[WAIT]:
+        V, used = _spread(c), c.totals[SPREAD]
+        moved = SPREAD_FACTOR * used < V or used > SPREAD_FACTOR * V or _has_moved(c)
+        c.counts[DUE] = np.int64(moved or (deserving and sparse == 0))
 
 
 @compiled
-def observe_block(c, indptr, columns, values):
-    """Take in a block of examples until the scale is due; return how many."""
-    for t in range(indptr.shape[0] - 1):
-        observe(c, columns[indptr[t] : indptr[t + 1]], values[indptr[t] : indptr[t + 1]])
-        if c.counts[DUE] == 1:
-            return t + 1
-    return indptr.shape[0] - 1
+def observe_block(c, indptr, columns, values, counted):
+    """Take in those of a block's examples that count, until the scale is due; return how many examples were passed."""
+    for t in range(counted.shape[0]):
+        if counted[t]:
+            observe(c, columns[indptr[t] : indptr[t + 1]], values[indptr[t] : indptr[t + 1]])
+            if c.counts[DUE] == 1:
+                return t + 1
+    return counted.shape[0]
+
+
+# ---------------------------------------------------------------------------------------------------- a scale into use
+
+
+def renewed(c: Scaling, n_members: int) -> Scaling:
+    """A copy whose running moments are in use, until at least as many examples have passed as there are members."""
+    c = _with_new_places(c)
+    _take_into_use(c, n_members)
+    return c
+
+
+def _with_new_places(c: Scaling) -> Scaling:
+    """A copy with places for the features that deserve one."""
+    n, seen = int(c.counts[PLACES]), int(c.counts[SEEN])
+    without = np.flatnonzero((c.place < 0) & (c.times > 0))
+    age = seen - c.began[without]
+    deserving = (age >= OLD_ENOUGH) & (2 * c.times[without] >= age)
+    if seen == 1 and len(without) <= AT_ONCE:
+        deserving[:] = True
+    new = without[deserving] if c.counts[SPARSE] == 0 else without[:0]
+    n_places = len(c.m) if n + len(new) <= len(c.m) else 2 * (n + len(new))
+    c = with_room(c, len(c.place), n_places)
+    c.place[new] = np.arange(n, n + len(new))
+    c.feature[n : n + len(new)] = new
+    c.counts[PLACES] += len(new)
+    if seen == 1:
+        c.totals[NORM] = 0.0  # what it holds are the squares of features that have a place now
+    return c
 
 
 @compiled
-def take_into_use(c, n_members):
-    """Let the running moments be the scale in use, until at least as many examples have passed as there are members."""
-    w = c.totals[WEIGHT]
-    c.totals[SPREAD] = _spread(c, w)
+def _take_into_use(c, n_members):
     c.counts[ACTIVE] = 0
-    for d in range(c.counts[WIDTH]):
-        wanted = _wanted_spread(c, d, w)
-        c.spread[d] = wanted
-        c.shift[d] = c.m[d] if wanted > 0.0 else 0.0
-        c.factor[d] = 1.0 / math.sqrt(wanted) if wanted > 0.0 else 1.0
+    for p in range(c.counts[PLACES]):
+        wanted = _wanted_spread(c, p)
+        c.spread[p] = wanted
+        c.shift[p] = c.m[p] if wanted > 0.0 else 0.0
+        c.factor[p] = 1.0 / math.sqrt(wanted) if wanted > 0.0 else 1.0
         c.counts[ACTIVE] |= wanted > 0.0
+    c.totals[SPREAD] = _spread(c)
     c.counts[DUE] = 0
     c.counts[WAIT] = c.counts[SEEN] + max(1, n_members)
 
@@ -317,26 +361,44 @@ def take_into_use(c, n_members):
 
 
 @inner
-def scaled(c, d, v):
-    """The value that the kernel sees for the value v of feature d, while the scale is active.
-
-    A feature that is left alone is 0 or 1, or has just ceased to be.
-    """
-    return np.float32(min(max((v - c.shift[d]) * c.factor[d], -CLIP), CLIP))
+def clipped(v):
+    return min(max(v, -CLIP), CLIP)
 
 
 @inner
-def compress_scaled(c, columns, values, out_indices, out_values):
-    """Scale one query and compress it; return its number of features that are not 0, and its squared norm."""
-    width, total = scatter(c, columns, values)
-    nnz = 0
-    for d in range(width):
-        v = scaled(c, d, c.x[d])
+def scaled(c, p, v):
+    """The value that the kernel sees for the value v of the feature in place p, while the scale is active."""
+    return np.float32(clipped((v - c.shift[p]) * c.factor[p]))
+
+
+@inner
+def compress_scaled(c, columns, values, indices, scaled_values):
+    """Scale one query and compress it; return its number of features that are not 0, and its squared norm.
+
+    A feature without a place is clipped.  One without a column counts in the norm only.
+    """
+    scatter(c, columns, values)
+    nnz, rising, unknown = 0, True, 0.0
+    for p in range(c.counts[PLACES]):
+        v = scaled(c, p, c.x[p])
         if v != 0.0:
-            total += np.float64(v) * np.float64(v)
-            out_indices[nnz], out_values[nnz] = d, v
+            rising = rising and (nnz == 0 or indices[nnz - 1] < c.feature[p])
+            indices[nnz], scaled_values[nnz] = c.feature[p], v
             nnz += 1
-    return nnz, np.float32(total)
+    for t in range(columns.shape[0]):
+        d, v = columns[t], np.float32(clipped(values[t]))
+        if d < 0:
+            unknown += np.float64(v) * np.float64(v)
+        elif c.place[d] < 0 and v != 0.0:
+            rising = rising and (nnz == 0 or indices[nnz - 1] < d)
+            indices[nnz], scaled_values[nnz] = d, v
+            nnz += 1
+    if not rising:
+        sort_features(indices[:nnz], scaled_values[:nnz])
+    total = 0.0
+    for k in range(nnz):
+        total += np.float64(scaled_values[k]) * np.float64(scaled_values[k])
+    return nnz, np.float32(total + unknown)
 
 
 @compiled
@@ -352,18 +414,23 @@ def _scale_block(c, raw_indptr, columns, raw_values, indptr, indices, values, sq
 
 def scale_block(c: Scaling, raw: RawRows) -> Queries:
     """A block of examples as the engine's queries, while the scale is active."""
-    width = max(int(c.counts[WIDTH]), int(raw.columns.max(initial=-1)) + 1)
-    q = room(len(raw.sq), len(raw.sq) * width)
+    q = room(len(raw.sq), len(raw.sq) * int(c.counts[PLACES]) + len(raw.columns))
     return cut(q, _scale_block(c, raw.indptr, raw.columns, raw.values, *q))
 
 
 @compiled
-def scale_members(c, raw, Z, sq):
-    """Scale the raw features of members, (n, D), into Z; and their squared norms."""
+def scale_members(c, raw, Z):
+    """Put the scaled features of members, whose raw ones are (n, P), into Z (n, P)."""
     for t in range(Z.shape[0]):
+        for p in range(Z.shape[1]):
+            Z[t, p] = scaled(c, p, raw[t, p])
+
+
+@compiled
+def squared_norms(indptr, values, sq):
+    """The squared norms of compressed rows."""
+    for t in range(sq.shape[0]):
         total = 0.0
-        for d in range(Z.shape[1]):
-            v = scaled(c, d, raw[t, d])
-            Z[t, d] = v
-            total += np.float64(v) * np.float64(v)
+        for k in range(indptr[t], indptr[t + 1]):
+            total += np.float64(values[k]) * np.float64(values[k])
         sq[t] = total

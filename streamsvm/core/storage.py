@@ -129,13 +129,12 @@ def rows_of(s: Expansion, slots: np.ndarray, n_features: int) -> sp.csr_matrix:
 
 
 def raw_rows_of(s: Expansion, slots: np.ndarray) -> RawRows:
-    """The unscaled features of some members; none if features are not scaled."""
-    n, D = len(slots), s.raw.shape[1]
-    if D == 0:
+    """The unscaled features of some members, by their places; none if features are not scaled."""
+    n, P = len(slots), s.raw.shape[1]
+    if P == 0:
         return NO_ROWS
     raw = s.raw[slots]
-    columns = np.tile(np.arange(D), n)
-    return RawRows(np.arange(0, n * D + 1, D), columns, raw.ravel(), np.square(raw).sum(axis=1))
+    return RawRows(np.arange(0, n * P + 1, P), np.tile(np.arange(P), n), raw.ravel(), np.square(raw).sum(axis=1))
 
 
 # ------------------------------------------------------------------------------------------------ room for new members
@@ -264,14 +263,13 @@ def wider(a: np.ndarray, n_rows: int, n_columns: int) -> np.ndarray:
     return out
 
 
-def with_raw(s: Expansion) -> Expansion:
+def with_raw(s: Expansion, n_places: int) -> Expansion:
     """An expansion without members that keeps the unscaled features of those to come."""
-    return s._replace(raw=np.zeros((len(s.alpha), len(s.member_indices))))
+    return s._replace(raw=np.zeros((len(s.alpha), n_places)))
 
 
 def more_features(s: Expansion, D: int) -> Expansion:
     return s._replace(
-        raw=wider(s.raw, len(s.raw), D) if s.raw.shape[1] else s.raw,
         member_indices=np.zeros(D, np.int32),
         member_values=np.zeros(D, np.float32),
         query=np.zeros(D if s.query.size else 0, np.float32),
@@ -337,23 +335,20 @@ def list_features(s: Expansion) -> Expansion:
     )
 
 
-def with_features(s: Expansion, Z: np.ndarray, sq: np.ndarray) -> Expansion:
+def with_features(s: Expansion, X: sp.csr_matrix, sq: np.ndarray) -> Expansion:
     """The members of an expansion without holes, each with other features.
 
     Parameters
     ----------
     s
         The expansion; its cached rows must be empty.
-    Z, sq
-        The features, (members, D) float32, and their squared norms.
+    X, sq
+        The features, (members, D) float32 without explicit zeros and with rising columns; and their squared norms.
     """
-    n, D = Z.shape
-    N, width = len(s.alpha), doubled(MIN_FEATURES, D)
-    starts = np.zeros(N + 1, np.int64)
-    np.cumsum(np.count_nonzero(Z, axis=1), out=starts[1 : n + 1])
+    (n, D), N = X.shape, len(s.alpha)
     s = s._replace(
         counts=s.counts.copy(),
-        starts=starts,
+        starts=np.concatenate([X.indptr, np.zeros(N - n, np.int64)], dtype=np.int64),
         sq=fitted(sq, N),
         serial=fitted(s.counts[APPENDED] + np.arange(n), N),  # the mirror on a device takes them for new members
         columns=np.zeros((0, 0), np.float32),
@@ -362,13 +357,16 @@ def with_features(s: Expansion, Z: np.ndarray, sq: np.ndarray) -> Expansion:
         sparse_values=np.zeros(0, np.float32),
     )
     s.counts[APPENDED] += n
-    s.counts[WIDTH] = D
-    binary = bool(np.isin(Z, (0.0, 1.0)).all())
-    matrix = np.zeros((width, N), np.uint8 if binary else np.float32)
-    matrix[:D, :n] = Z.T
+    s.counts[WIDTH], s.counts[STORAGE] = D, COLUMNS
+    if is_wide(s.counts, n, D, s.starts[n]):
+        s.counts[STORAGE] = COMPRESSED
+        query = np.zeros(s.member_indices.shape[0], np.float32)
+        return list_features(s._replace(sparse_indices=X.indices.astype(np.int32), sparse_values=X.data, query=query))
+    binary = bool(np.all(X.data == 1.0))
+    matrix = np.zeros((doubled(MIN_FEATURES, D), N), np.uint8 if binary else np.float32)
+    matrix[X.indices, np.repeat(np.arange(n), np.diff(X.indptr))] = X.data
     s.counts[STORAGE] = BITS if binary else COLUMNS
-    s = s._replace(bits=matrix) if binary else s._replace(columns=matrix)
-    return _compress(s) if is_wide(s.counts, n, D, starts[n]) else s
+    return s._replace(bits=matrix) if binary else s._replace(columns=matrix)
 
 
 def fitted(values: np.ndarray, size: int) -> np.ndarray:

@@ -126,24 +126,36 @@ class ClassModels(Copies, base.MiniBatchClassifier):
 
     # --------------------------------------------------------------------------------------------------------- a block
 
-    def _learn_raw(self, raw: RawRows, labels: list[Hashable], *others: Any) -> None:
-        """Learn a block, in parts between two changes of the scale; for `others` see `LabelledBlock`."""
-        scale, t = self._blank._scale, 0
+    def _learn_raw(
+        self,
+        raw: RawRows,
+        labels: list[Hashable],
+        weights: np.ndarray,
+        ids: np.ndarray,
+        own_ids: bool,
+        born: np.ndarray,
+        growth: np.ndarray,
+    ) -> None:
+        """Learn a block, in parts between two changes of the scale; for the arguments see `LabelledBlock`."""
+        scale, t, every = self._blank._scale, 0, np.ones(len(labels), bool)
+        lo, hi, _ = self._blank._boxes_of(every, weights, born)
+        counted = lo < hi
         scale.fit_room(len(self._features.columns))
         while t < len(labels):
             scale = self._rescale_if_due()
-            ahead, after = scale.ahead(raw.part(t, len(labels)))
+            ahead, after = scale.ahead(raw.part(t, len(labels)), counted[t:])
             part, before = raw.part(t, t + ahead), self._blank.n_seen
             q = scale.queries(part)
             self._blank._require_kernel(before, q.sq)
-            own: Any = (a[t : t + ahead] if isinstance(a, np.ndarray) else a for a in others)
-            block = LabelledBlock(q, labels[t : t + ahead], *own)
-            block = block._replace(raw=part if scale.is_active else NO_ROWS)
+            own = slice(t, t + ahead)
+            of_user = (labels[own], weights[own], ids[own], own_ids)
+            block = LabelledBlock(q, *of_user, born[own], growth[own], scale.kept(part))
             try:
                 self._learn(block)
                 scale.state = after
             except BaseException:
-                scale.state = scale.ahead(part.part(0, self._blank.n_seen - before))[1]
+                learned = self._blank.n_seen - before
+                scale.state = scale.ahead(part.part(0, learned), counted[t : t + learned])[1]
                 raise
             t += ahead
         self._rescale_if_due()
@@ -153,10 +165,11 @@ class ClassModels(Copies, base.MiniBatchClassifier):
         if not self._blank._scale.is_due:
             return self._blank._scale
         models = list(self._models.values())
+        n_known = self._blank._scale.n_places
         scale = self._blank._scale.renewed(max((model.n_members for model in models), default=0))
         kernel = scale.adapted(self._blank._kernel)
-        vectors = union.rescaled(self._union, scale.state, kernel)
-        expansions = [rescale(model._expansion, scale.state, kernel, model._problem) for model in models]
+        vectors = union.rescaled(self._union, scale.state, n_known, kernel)
+        expansions = [rescale(model._expansion, scale.state, n_known, kernel, model._problem) for model in models]
 
         def step() -> None:
             self._union, self._columns = vectors, None

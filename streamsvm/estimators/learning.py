@@ -237,20 +237,22 @@ class Learning(Prediction):
         """Learn a block of a batch whose first row is `first`, in parts between two changes of the scale."""
         self._fit_scale()
         t, n = 0, len(raw.sq)
+        lo, hi, *_ = examples
+        counted = lo[first : first + n] < hi[first : first + n]
         while t < n:
             self._rescale_if_due()
-            ahead, after = self._scale.ahead(raw.part(t, n))
+            ahead, after = self._scale.ahead(raw.part(t, n), counted[t:])
             part, rows = raw.part(t, t + ahead), slice(first + t, first + t + ahead)
             q = self._scale.queries(part)
             self._require_kernel(rows.start, q.sq)
-            block = _block(q, rows, *examples)._replace(raw=part if self._scale.is_active else NO_ROWS)
+            block = _block(q, rows, *examples)._replace(raw=self._scale.kept(part))
             margins[rows] = math.nan
             try:
                 self._learn_queries(block, margins[rows], growth[t : t + ahead])
                 self._scale.state = after
             except BaseException:
                 learned = n_learned(margins[rows])
-                self._scale.state = self._scale.ahead(part.part(0, learned))[1]
+                self._scale.state = self._scale.ahead(part.part(0, learned), counted[t : t + learned])[1]
                 raise
             t += ahead
         self._rescale_if_due()

@@ -213,7 +213,7 @@ class OnlineModel(Copies, base.MiniBatchClassifier):
         """Use the scale of other models that learn the same stream; this model has no members yet."""
         self._scale, self._kernel = scale, kernel
         if scale.is_active:
-            self._expansion = storage.with_raw(self._expansion)
+            self._expansion = storage.with_raw(self._expansion, len(scale.state.m))
 
     def _rescale_if_due(self) -> None:
         """Take the running scale into use if it is due, and scale the members anew."""
@@ -222,7 +222,7 @@ class OnlineModel(Copies, base.MiniBatchClassifier):
         with self._interruptible():
             scale = self._scale.renewed(self.n_members)
             kernel = scale.adapted(self._kernel)
-            s = rescale(self._expansion, scale.state, kernel, self._problem)
+            s = rescale(self._expansion, scale.state, self._scale.n_places, kernel, self._problem)
         # At once: no interruption may come in between.
         self.__dict__.update(_scale=scale, _kernel=kernel, _expansion=s)
 

@@ -27,8 +27,9 @@ class OneVsRest(ClassModels):
     """A classifier for several classes: one online support vector machine for each class.
 
     Each model learns every example: as positive if the example is of its class, as negative otherwise.  The prediction
-    is the class with the largest decision value.  The models share kernel values, which are computed once.  With
-    ``classes=[...]``, each model equals one trained alone, bit for bit.
+    is the class with the largest decision value.  The models share kernel values, which are computed once, and the
+    scale of the features.  With ``classes=[...]`` and a number for `gamma`, each model equals one trained alone, bit
+    for bit.
 
     A label is anything hashable, and a new class may appear at any time.  Its model learns the first example, then the
     members of the other models as negatives.  So it knows from the start what it is not.
@@ -304,7 +305,7 @@ class OneVsRest(ClassModels):
                     f"label {label!r} is a {type(label).__name__}; str, int, float and bool can be saved"
                 )
         common, _ = self._blank._state()
-        scale = {f"common.{name}": array for name, array in self._blank._scale.dump().items()}
+        scale = {f"common.{name}": array for name, array in self._blank._scale.dump(len(self._features)).items()}
         meta: dict[str, Any] = {
             **common,
             "algorithm": type(self._blank).__name__,
@@ -312,7 +313,8 @@ class OneVsRest(ClassModels):
             "labels": self.labels,
             "states": [],
         }
-        arrays = {f"union.{name}": array for name, array in union.dump(self._union, len(self._features)).items()}
+        sizes = len(self._features), self._blank._scale.n_places
+        arrays = {f"union.{name}": array for name, array in union.dump(self._union, *sizes).items()}
         for k, model in enumerate(self._models.values()):
             state, own = model._state()
             meta["states"].append({name: state[name] for name in state if name not in ("parameters", "features")})

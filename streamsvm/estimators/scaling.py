@@ -15,18 +15,21 @@ from streamsvm.core.kernels import LINEAR_KIND, Kernel, make_kernel
 from streamsvm.core.scaling import (
     ACTIVE,
     DUE,
-    PER_FEATURE,
+    NO_ROWS,
+    OF_FEATURES,
+    OF_PLACES,
+    PLACES,
     SCALES,
     SEEN,
     SPARSE,
     SPREAD,
     TRACKS,
     WAIT,
-    WIDTH,
     RawRows,
     Scaling,
 )
-from streamsvm.core.snapshot import require, require_array
+from streamsvm.core.snapshot import LARGEST_COUNT, require, require_array
+from streamsvm.core.storage import owned
 
 AUTO, STANDARD = "auto", "standard"
 SCALE = "scale"
@@ -83,6 +86,11 @@ class RunningScale:
         return bool(self.state.counts[ACTIVE])
 
     @property
+    def n_places(self) -> int:
+        """Number of features that have moments; see `core.scaling`."""
+        return int(self.state.counts[PLACES])
+
+    @property
     def is_due(self) -> bool:
         """Whether the running moments are far from the scale in use."""
         return bool(self.state.counts[DUE])
@@ -94,13 +102,17 @@ class RunningScale:
 
     def fit_room(self, n_features: int) -> None:
         """Make room for so many features: compiled code checks no bounds."""
-        if self.tracks and n_features > len(self.state.m):
-            self.state = scaling.grown(self.state, max(n_features, 2 * len(self.state.m)))
+        if self.tracks and n_features > len(self.state.place):
+            size = max(n_features, 2 * len(self.state.place))
+            self.state = scaling.with_room(self.state, size, len(self.state.m))
 
-    def ahead(self, raw: RawRows) -> tuple[int, Scaling]:
-        """How many of these examples to learn until the scale is due, and the state after them."""
+    def ahead(self, raw: RawRows, counted: np.ndarray) -> tuple[int, Scaling]:
+        """How many of these examples to learn until the scale is due, and the state after them.
+
+        The scale takes in the examples that count.
+        """
         after = scaling.copy(self.state)
-        return scaling.observe_block(after, raw.indptr, raw.columns, raw.values), after
+        return scaling.observe_block(after, raw.indptr, raw.columns, raw.values, counted), after
 
     def copy(self) -> "RunningScale":
         """A scale of its own, which can take in other examples."""
@@ -108,9 +120,7 @@ class RunningScale:
 
     def renewed(self, n_members: int) -> "RunningScale":
         """A scale whose running moments are in use, for models that have at most so many members."""
-        new = self.copy()
-        scaling.take_into_use(new.state, n_members)
-        return new
+        return self._with(scaling.renewed(self.state, n_members))
 
     def _with(self, state: Scaling) -> "RunningScale":
         new = copy.copy(self)
@@ -123,35 +133,60 @@ class RunningScale:
             return scaling.scale_block(self.state, raw)
         return from_sparse(raw.indptr, np.arange(len(raw.columns)), raw.values, raw.columns)
 
+    def kept(self, raw: RawRows) -> RawRows:
+        """What an expansion keeps of examples beside their queries: the raw features by place, if they are scaled."""
+        return raw._replace(columns=self.state.place[raw.columns]) if self.is_active else NO_ROWS
+
+    def __setstate__(self, state: dict) -> None:
+        """Copy read-only arrays: joblib's workers get theirs mapped from a file."""
+        self.__dict__.update({name: owned(value) for name, value in state.items()})
+
     # ------------------------------------------------------------------------------------------------------- snapshots
 
-    def dump(self) -> dict[str, np.ndarray]:
+    def dump(self, n_features: int) -> dict[str, np.ndarray]:
         """The arrays of a snapshot; none if nothing is tracked."""
         if not self.tracks:
             return {}
-        width = int(self.state.counts[WIDTH])
-        arrays = {name: getattr(self.state, name)[:width].copy() for name in PER_FEATURE}
-        arrays |= {"totals": self.state.totals.copy(), "counts": self.state.counts.copy()}
-        return {SAVED + name: array for name, array in arrays.items()}
+        c = scaling.with_room(self.state, max(n_features, len(self.state.place)), len(self.state.m))
+        n_places = int(c.counts[PLACES])
+        arrays = {name: getattr(c, name)[:n_features] for name in OF_FEATURES}
+        arrays |= {name: getattr(c, name)[:n_places] for name in OF_PLACES}
+        return {
+            SAVED + name: array.copy() for name, array in (arrays | {"totals": c.totals, "counts": c.counts}).items()
+        }
 
     def restore(self, arrays: Mapping[str, np.ndarray], n_features: int) -> None:
         """Take over what `dump` gave; a SnapshotError if these are not the arrays of a scale."""
         if not self.tracks:
             return
         counts = require_array(arrays, SAVED + "counts", np.int64, self.state.counts.shape)
-        width = int(counts[WIDTH])
-        require(0 <= width <= n_features, f"the scale knows {width} of {n_features} features")
+        n_places = int(counts[PLACES])
+        require(0 <= n_places <= n_features, f"the scale has {n_places} places for {n_features} features")
         require(counts[TRACKS] == 1 and counts[SCALES] == self.state.counts[SCALES], "the scale is of another kind")
         require(np.isin(counts[[SPARSE, DUE, ACTIVE]], (0, 1)).all(), "a flag of the scale is neither 0 nor 1")
-        require(0 <= counts[SEEN] <= 2**62 and 0 <= counts[WAIT] <= 2**62, "a count of the scale is out of range")
-        state = scaling.grown(self.state, max(n_features, 4))
-        state.counts[:] = counts
-        state.totals[:] = require_array(arrays, SAVED + "totals", np.float64, state.totals.shape)
-        for name in PER_FEATURE:
-            own = getattr(state, name)
-            own[:width] = require_array(arrays, SAVED + name, own.dtype, (width,))
-        for name in ("m", "S", "shift", "factor", "spread", "totals"):
-            require(np.isfinite(getattr(state, name)).all(), f"{name} of the scale is not finite")
-        require((state.S >= 0).all() and (state.spread >= 0).all() and (state.factor > 0).all(), "a scale is negative")
-        require((state.totals >= 0).all() and (state.named >= 0).all(), "a count of the scale is negative")
-        self.state = state
+        require(0 <= counts[SEEN] <= LARGEST_COUNT and 0 <= counts[WAIT] <= LARGEST_COUNT, "a count is out of range")
+        c = scaling.empty(True, bool(counts[SCALES]), max(n_features, 4), max(n_places, 4))
+        c.counts[:] = counts
+        c.totals[:] = require_array(arrays, SAVED + "totals", np.float64, c.totals.shape)
+        for names, size in ((OF_FEATURES, n_features), (OF_PLACES, n_places)):
+            for name in names:
+                own = getattr(c, name)
+                own[:size] = require_array(arrays, SAVED + name, own.dtype, (size,))
+        _require_numbers(c)
+        _require_places(c, n_places)
+        self.state = c
+
+
+def _require_numbers(c: Scaling) -> None:
+    for name in ("w", "m", "S", "shift", "factor", "spread", "totals"):
+        require(np.isfinite(getattr(c, name)).all(), f"{name} of the scale is not finite")
+    for name in ("w", "S", "spread", "totals", "began", "named", "times"):
+        require((getattr(c, name) >= 0).all(), f"{name} of the scale is negative")
+    require((c.factor > 0.0).all(), "a factor of the scale is not positive")
+
+
+def _require_places(c: Scaling, n_places: int) -> None:
+    feature, place = c.feature[:n_places], c.place
+    require(((feature >= 0) & (feature < len(place))).all(), "a place belongs to no feature")
+    require(np.array_equal(place[feature], np.arange(n_places)), "a place belongs to another feature")
+    require(np.count_nonzero(place >= 0) == n_places and (place >= -1).all(), "a feature has no such place")

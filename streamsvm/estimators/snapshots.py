@@ -102,7 +102,8 @@ class Snapshots(OnlineModel):
         }
         if self._window:
             meta["latest"] = self._window.latest
-        arrays = dumping.dump(self._expansion, len(self._features)) | self._scale.dump()
+        n_features = len(self._features)
+        arrays = dumping.dump(self._expansion, n_features, self._scale.n_places) | self._scale.dump(n_features)
         return meta, {**arrays, "sigmoid": self._sigmoid}
 
     # --------------------------------------------------------------------------------------------------------- reading

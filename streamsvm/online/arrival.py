@@ -78,7 +78,7 @@ class Example(NamedTuple):
 class Block(NamedTuple):
     """A block of examples to learn: queries, boxes, ids, numbers or times, and the features before scaling.
 
-    The last three are empty if the model does not scale; see `RawRows`.
+    The last three are those of `RawRows` with places instead of columns.  They are empty if no feature is scaled.
     """
 
     indptr: np.ndarray
@@ -90,7 +90,7 @@ class Block(NamedTuple):
     ids: np.ndarray
     born: np.ndarray
     raw_indptr: np.ndarray
-    raw_columns: np.ndarray
+    raw_places: np.ndarray
     raw_values: np.ndarray
 
 
@@ -108,7 +108,7 @@ def store_raw_of(s, slot, block, t):
     """Keep the unscaled features of the t-th example of a block, which is in this slot."""
     if s.raw.shape[1] > 0:
         begin, end = block.raw_indptr[t], block.raw_indptr[t + 1]
-        store_raw(s, slot, block.raw_columns[begin:end], block.raw_values[begin:end])
+        store_raw(s, slot, block.raw_places[begin:end], block.raw_values[begin:end])
 
 
 @inner
@@ -199,15 +199,17 @@ def row_of_block(s, kernel, indices, values, sq, P, G, mapped, arrivals, t, firs
 def learn_example(s, c, kernel, rule, columns, x, lo, hi, id, born, own_id, sigmoid, margins):
     """Learn one example, features x (float64) in these columns; return the status of its arrival.
 
-    If it was learned, `margins[0]` is its margin before, and the scale has taken its features in.
+    If it was learned, `margins[0]` is its margin before, and the scale has taken its features in, unless its box is
+    empty.
     """
     status, nnz, sq = arrive(s, c, kernel, columns, x)
     if status == LEARNED:
         e = Example(s.member_indices[:nnz], s.member_values[:nnz], sq, label_of(hi), lo, hi, id, born)
         margins[0], slot = learn_query(rule, s, kernel, e, own_id, sigmoid)
-        if slot >= 0:
-            store_raw(s, slot, columns, x)
-        observe(c, columns, x)
+        if slot >= 0 and s.raw.shape[1] > 0:
+            store_raw(s, slot, c.place[columns], x)
+        if lo < hi:
+            observe(c, columns, x)
     return status
 
 

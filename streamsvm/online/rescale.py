@@ -9,19 +9,32 @@ Source: none; measured beside a model that learns its support vectors anew, it w
 """
 
 import numpy as np
+import scipy.sparse as sp
 
 from streamsvm.core import storage
 from streamsvm.core.expansion import SLOTS, Expansion
 from streamsvm.core.kernels import Kernel, self_products
-from streamsvm.core.scaling import ACTIVE, WIDTH, Scaling, scale_members
+from streamsvm.core.scaling import ACTIVE, PLACES, Scaling, scale_members, squared_norms
 from streamsvm.online.finish import Problem, move_members, optimise, squeezed
 
 VIOLATION = 2.0  # that may be left; without a bias, half of it
 
 
-def rescale(s: Expansion, c: Scaling, kernel: Kernel, problem: Problem) -> Expansion:
-    """A copy of an expansion for another scale and its kernel, solved until no violation is large."""
-    s = features_anew(s, c, kernel)
+def rescale(s: Expansion, c: Scaling, n_known: int, kernel: Kernel, problem: Problem) -> Expansion:
+    """A copy of an expansion for another scale and its kernel, solved until no violation is large.
+
+    Parameters
+    ----------
+    s
+        The expansion.
+    c, kernel
+        The scale, and the kernel that goes with it.
+    n_known
+        Number of places in the scale before.
+    problem
+        With or without a bias.
+    """
+    s = features_anew(s, c, n_known, kernel)
     n = int(s.counts[SLOTS])
     alpha, support = s.alpha[:n].copy(), np.flatnonzero(s.alpha[:n])
     s.alpha[:n], s.g[:n] = 0.0, s.y[:n]
@@ -35,27 +48,41 @@ def rescale(s: Expansion, c: Scaling, kernel: Kernel, problem: Problem) -> Expan
     return s
 
 
-def features_anew(s: Expansion, c: Scaling, kernel: Kernel) -> Expansion:
+def features_anew(s: Expansion, c: Scaling, n_known: int, kernel: Kernel) -> Expansion:
     """A copy of an expansion, without holes, whose members have the features that the scale and the kernel want."""
     s = storage.without_rows(storage.copy(s))
     s = storage.keep(s, storage.live_slots(s))
-    n, width = int(s.counts[SLOTS]), int(c.counts[WIDTH])
-    was_active = s.raw.shape[1] > 0
-    if c.counts[ACTIVE] == 1 or was_active:
-        raw = s.raw if was_active else raw_of(s)
-        Z, sq = raw[:n, :width].astype(np.float32), np.zeros(n, np.float32)
-        if c.counts[ACTIVE] == 1:
-            scale_members(c, raw, Z, sq)
-        else:
-            raw, sq = np.zeros((len(raw), 0)), np.square(Z, dtype=np.float64).sum(axis=1).astype(np.float32)
-        s = storage.with_features(s, Z, sq)._replace(raw=raw)
+    n = int(s.counts[SLOTS])
+    if c.counts[ACTIVE] == 1 or s.raw.shape[1] > 0:
+        s = _scaled(s, c, n_known if s.raw.shape[1] else 0)
     s.self_k[:n] = self_products(kernel, s.sq[:n])
     return s
 
 
-def raw_of(s: Expansion) -> np.ndarray:
-    """The members' features while they are not scaled, with room as for the other arrays: exact but for rounding."""
-    n, D = int(s.counts[SLOTS]), len(s.member_indices)
-    raw = np.zeros((len(s.alpha), D))
-    raw[:n] = storage.rows_of(s, np.arange(n), D).toarray()
-    return raw
+def _scaled(s: Expansion, c: Scaling, n_known: int) -> Expansion:
+    """The members with the features that have a place scaled anew, or raw if the scale is no longer active."""
+    n, n_places, D = int(s.counts[SLOTS]), int(c.counts[PLACES]), len(s.member_indices)
+    before = storage.rows_of(s, np.arange(n), D)
+    raw = np.zeros((len(s.alpha), len(c.m)))
+    raw[:n, :n_known] = s.raw[:n, :n_known]
+    raw[:n, n_known:n_places] = before[:, c.feature[n_known:n_places]].toarray()  # unscaled so far
+    Z = raw[:n, :n_places].astype(np.float32)
+    if c.counts[ACTIVE] == 1:
+        scale_members(c, raw[:n], Z)
+    X = _replaced(before, c.feature[:n_places], Z)
+    sq = np.zeros(n, np.float32)
+    squared_norms(X.indptr, X.data, sq)
+    return storage.with_features(s, X, sq)._replace(raw=raw if c.counts[ACTIVE] == 1 else raw[:, :0].copy())
+
+
+def _replaced(X: sp.csr_matrix, columns: np.ndarray, Z: np.ndarray) -> sp.csr_matrix:
+    """The matrix with other values in these columns, and as wide as its last column with a value."""
+    rows = np.repeat(np.arange(X.shape[0]), np.diff(X.indptr))
+    stays = ~np.isin(X.indices, columns)
+    row, place = np.nonzero(Z)
+    rows, places = np.concatenate([rows[stays], row]), np.concatenate([X.indices[stays], columns[place]])
+    values = np.concatenate([X.data[stays], Z[row, place]])
+    order = np.lexsort([places, rows])
+    starts = np.searchsorted(rows[order], np.arange(X.shape[0] + 1))
+    shape = X.shape[0], int(places.max(initial=-1)) + 1
+    return sp.csr_matrix((values[order], places[order].astype(np.int32), starts), shape=shape)

@@ -92,9 +92,9 @@ def make_room(U: Union, q: Queries, n_features: int) -> Union:
     return Union(vectors, _longer(U.user_ids[kept], len(vectors.ids)), _longer(U.weights[kept], len(vectors.ids)))
 
 
-def rescaled(U: Union, c: Scaling, kernel: Kernel) -> Union:
-    """A copy whose vectors are scaled anew."""
-    live, vectors = U.live_slots(), features_anew(U.vectors, c, kernel)
+def rescaled(U: Union, c: Scaling, n_known: int, kernel: Kernel) -> Union:
+    """A copy whose vectors are scaled anew; see `rescale`."""
+    live, vectors = U.live_slots(), features_anew(U.vectors, c, n_known, kernel)
     return Union(vectors, _longer(U.user_ids[live], len(vectors.ids)), _longer(U.weights[live], len(vectors.ids)))
 
 
@@ -104,13 +104,13 @@ def _longer(values: np.ndarray, n: int) -> np.ndarray:
     return out
 
 
-def dump(U: Union, n_features: int) -> dict[str, np.ndarray]:
-    """The arrays from which `restore` makes an equal union.
+def dump(U: Union, n_features: int, n_places: int) -> dict[str, np.ndarray]:
+    """The arrays from which `restore` makes an equal union; see `dumping.dump`.
 
     Snapshots store the user's ids as `born` and the weights as `hi`: version 0.1.0 did, and its snapshots are read.
     """
     own = {"born": U.user_ids[: U.n_slots].copy(), "hi": U.weights[: U.n_slots].copy()}
-    return dumping.dump(U.vectors, n_features) | own
+    return dumping.dump(U.vectors, n_features, n_places) | own
 
 
 def restore(arrays: Mapping[str, np.ndarray], kernel: Kernel, n_features: int, n_seen: int) -> Union:

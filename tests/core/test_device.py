@@ -411,7 +411,7 @@ def test_without_cupy_a_warning_says_what_to_install(monkeypatch):
     find_gpu.cache_clear()
     monkeypatch.setitem(sys.modules, "cupy", None)  # what Python does for a module that cannot be imported
     X, y = some(100)
-    model = LASVM(device="cuda")
+    model = LASVM(gamma=0.5, device="cuda")
     model.learn_many(X, y)  # the first block needs no kernel values of members: there are none
     with pytest.warns(RuntimeWarning, match=r"streamsvm\[gpu12\]") as warned:
         model.predict_many(X)
@@ -434,7 +434,7 @@ def test_auto_says_nothing_where_there_is_no_gpu(monkeypatch):
 def test_a_driver_without_a_device_is_no_device(gpu, n_devices):
     gpu.DEVICES[0] = n_devices
     X, y = some(100)
-    model = LASVM(device="cuda")
+    model = LASVM(gamma=0.5, device="cuda")
     model.learn_many(X, y)
     with pytest.warns(RuntimeWarning, match="CUDA"):
         model.predict_many(X)

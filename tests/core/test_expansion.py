@@ -241,7 +241,7 @@ class Rehearsal:
 
     def save(self, number):
         find_extremes(self.s)
-        self.s = restore(dump(self.s, D), self.cache_bytes, KERNEL, D)
+        self.s = restore(dump(self.s, D, 0), self.cache_bytes, KERNEL, D)
 
     def _member(self, number):
         live = live_slots(self.s)
@@ -329,7 +329,7 @@ def test_restore_gives_back_what_dump_took(binary, n):
     for i in range(0, n, 3):
         bury_slot(s, i)
     find_extremes(s)
-    back = restore(dump(s, d), 1 << 16, KERNEL, d)
+    back = restore(dump(s, d, 0), 1 << 16, KERNEL, d)
     for name in PER_SLOT:
         np.testing.assert_array_equal(getattr(back, name)[:n], getattr(s, name)[:n])
     width = int(s.counts[WIDTH])

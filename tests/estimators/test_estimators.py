@@ -332,7 +332,7 @@ def test_ids_that_return_in_batches_are_those_of_a_loop(algorithm, bounds, cut):
 
 def test_numbers_go_on_above_the_largest_id():
     X, y = problem(31, 60)
-    model = FullSVM()
+    model = FullSVM(C=1.0, gamma=1.0)
     assert model.next_id == 0
     model.learn_many(X[:10], y[:10])
     assert model.next_id == model.n_seen == 10
@@ -621,7 +621,7 @@ def test_a_weight_whose_box_overflows_is_refused():
 
 @pytest.mark.parametrize("kernel", [{"kernel": "linear"}, {"kernel": "poly", "degree": 5}])
 def test_an_example_whose_kernel_overflows_is_refused(kernel):
-    model = LASVM(**kernel)
+    model = LASVM(**kernel, gamma=1.0)
     model.learn_many([{"a": 1.0}, {"a": -1.0}], [True, False])
     digest = model.digest()
     with pytest.raises(ValueError, match="scale the features"):

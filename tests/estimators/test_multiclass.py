@@ -47,7 +47,7 @@ DATA = {"dense": problem(), "few features": problem(d=3), "binary": binary(), "t
 MODELS = {
     "LASVM": LASVM(C=10.0, gamma=0.05),
     "LASVM, one REPROCESS": LASVM(C=10.0, gamma=0.05, reprocess=1, pos_weight=2.0, cache_mb=0.01),
-    "LASVM, linear": LASVM(C=1.0, kernel="linear"),
+    "LASVM, linear": LASVM(C=1.0, kernel="linear", scaling=None),
     "LASVM, budget": LASVM(C=10.0, gamma=0.05, budget=60),
     "LASVM, projecting": LASVM(C=10.0, gamma=0.05, budget=60, on_budget="project"),
     "LASVM, window": LASVM(C=10.0, gamma=0.05, window=150),
@@ -494,7 +494,7 @@ def test_what_is_refused_changes_nothing(x, y, others, error, message):
 
 def test_one_example_that_is_refused_changes_nothing():
     X, labels = problem(9, 60, 2)
-    ovr, poly = OneVsRest(LASVM(C=100.0)), OneVsRest(LASVM(kernel="poly"))
+    ovr, poly = OneVsRest(LASVM(C=100.0)), OneVsRest(LASVM(kernel="poly", scaling=None))
     for model in (ovr, poly):
         model.learn_many(X, labels)
     before = ovr.digest(), poly.digest()

@@ -54,14 +54,17 @@ METHODS = {  # by name: its parameters, those that must come first, with their d
 }
 PROPERTIES = ["n_support", "n_members", "support_ids", "dual_coef", "bias", "kernel_evaluations", "n_seen", "next_id"]
 COMMON = {  # after C and kernel, by keyword only
-    "gamma": 1.0,
+    "gamma": "scale",
+    "scaling": "auto",
     "degree": 3,
     "coef0": 0.0,
     "pos_weight": 1.0,
+    "threshold": 0.0,
     "tol": 1e-3,
     "budget": None,
     "on_budget": "remove",
     "window": None,
+    "reservoir": 4000,
     "cache_mb": 256.0,
     "device": "cpu",
 }
@@ -104,10 +107,10 @@ def test_methods(learner):
 @pytest.mark.parametrize("learner", LEARNERS)
 def test_parameters_of_a_learner(learner):
     parameters = list(inspect.signature(learner).parameters.values())
-    assert [(p.name, p.default) for p in parameters[:2]] == [("C", 1.0), ("kernel", "rbf")]
+    assert [(p.name, p.default) for p in parameters[:2]] == [("C", 10.0), ("kernel", "rbf")]
     assert {p.kind for p in parameters[:2]} == {inspect.Parameter.POSITIONAL_OR_KEYWORD}
     assert {p.kind for p in parameters[2:]} == {inspect.Parameter.KEYWORD_ONLY}
-    assert [(p.name, p.default) for p in parameters[2:12]] == list(COMMON.items())
+    assert [(p.name, p.default) for p in parameters[2 : 2 + len(COMMON)]] == list(COMMON.items())
     assert not {"tau", "seed", "weights", "sample_weight"} & {p.name for p in parameters}
 
 

@@ -451,7 +451,9 @@ def test_a_run_over_several_blocks_of_slots_is_that_of_the_twin(learner):
 @every_learner
 def test_a_run_with_one_class_at_first_is_that_of_the_twin(learner):
     X, _ = problem(5, 200, 3)
-    assert_equal_run(made(learner, {"clean_every": 7, "max_non_sv": 5, "ramp_warmup": 20}), X, np.arange(200) >= 150)
+    assert_equal_run(
+        made(learner, {"gamma": 1.0, "clean_every": 7, "max_non_sv": 5, "ramp_warmup": 20}), X, np.arange(200) >= 150
+    )
 
 
 # ------------------------------------------------------------------------------------------- what must always be true
@@ -616,7 +618,7 @@ def is_active(model):
 
 def learned_state(model):
     """All that was learned but the sigmoid, and the kernel values computed so far."""
-    arrays = dumping.dump(model._expansion, len(model._features))
+    arrays = dumping.dump(model._expansion, len(model._features), 0)
     arrays["counts"][EVALUATIONS] = 0
     return arrays, model.kernel_evaluations
 
@@ -901,7 +903,7 @@ def test_a_zero_vector_under_the_linear_kernel_goes_to_its_bound(learner, steps)
     """K_ii = 0: nothing that it does changes f, so that its loss stays 1."""
     X, y = problem(24, 80, 3)
     X[::5] = 0.0
-    model = made(learner, {"kernel": "linear", "C": 2.0, "steps": steps, "ramp_s": -5.0})
+    model = made(learner, {"kernel": "linear", "scaling": None, "C": 2.0, "steps": steps, "ramp_s": -5.0})
     learn(model, X, y)
     coefficients = dict(zip(model.support_ids.tolist(), model.dual_coef.tolist(), strict=True))
     assert [coefficients[t] for t in range(0, 80, 5)] == [2.0 if label else -2.0 for label in y[::5]]

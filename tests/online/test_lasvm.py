@@ -208,7 +208,7 @@ def test_a_run_with_many_evictions_is_that_of_the_twin(binary):
 
 def test_a_run_with_one_class_at_first_is_that_of_the_twin():
     X, _ = problem(4, 400, 3)
-    assert_equal_run({"C": 1.0}, X, np.arange(400) >= 350)
+    assert_equal_run({"C": 1.0, "gamma": 1.0}, X, np.arange(400) >= 350)
 
 
 @pytest.mark.parametrize("kernel", NAMES)
@@ -338,7 +338,7 @@ def test_equal_examples_of_both_labels_are_of_the_larger_class():
     for seed, share in ((0, 0.7), (1, 0.7), (2, 0.3)):
         y = np.random.default_rng(seed).random(400) < share
         for reprocess in ("adaptive", 1):
-            model = LASVM(reprocess=reprocess)
+            model = LASVM(C=1.0, reprocess=reprocess)
             learn(model, np.ones((400, 2)), y)
             assert model.decision_function_one({0: 1.0, 1: 1.0}) == pytest.approx(1.0 if share > 0.5 else -1.0)
             few = min(y.sum(), 400 - y.sum())
