@@ -14,8 +14,7 @@ from typing import Any, Self
 import numpy as np
 import scipy.sparse as sp
 
-from streamsvm.core import arguments, blocks, snapshot, storage
-from streamsvm.core.blocks import Queries
+from streamsvm.core import arguments, snapshot, storage
 from streamsvm.core.kernels import Kernel
 from streamsvm.estimators.class_models import CommonColumns, LabelledBlock, to_the_end
 from streamsvm.estimators.features import FeatureTable
@@ -27,6 +26,7 @@ from streamsvm.estimators.scaling import RunningScale
 from streamsvm.estimators.several import SeveralModels, by_prefix
 from streamsvm.estimators.tuner import Tuner
 from streamsvm.estimators.tuning import CHECK, Promotion, Setting
+from streamsvm.online.descend import descendant
 from streamsvm.online.rescale import rescale
 
 
@@ -213,7 +213,7 @@ class AutoLASVM(SeveralModels):
             if model._window:
                 model._window.latest = n_seen - 1
             if number == tuner.tuning.number:
-                _teach_members(model, models[tuner.champion])
+                _begin_as(model, models[tuner.champion], n_seen)
         return found
 
     def _kernel_for(self, setting: Setting) -> Kernel:
@@ -225,11 +225,11 @@ class AutoLASVM(SeveralModels):
         if not self._blank._scale.is_due:
             return self._blank._scale
         scale = self._blank._scale.renewed(max(model.n_members for model in self._models.values()))
-        unit = scale.adapted(self._blank._kernel)
+        unit, n_known = scale.adapted(self._blank._kernel), self._blank._scale.n_places
         new = []
         for number, model in self._models.items():
             kernel = _with_factor(unit, self._tuner.candidates[number].setting)
-            new.append((model, kernel, rescale(model._expansion, scale.state, kernel, model._problem)))
+            new.append((model, kernel, rescale(model._expansion, scale.state, n_known, kernel, model._problem)))
 
         def step() -> None:
             for model, kernel, s in new:
@@ -381,7 +381,7 @@ class AutoLASVM(SeveralModels):
         for number, model in self._models.items():
             _, own = model._state()
             arrays |= {f"{number}.{name}": array for name, array in own.items()}
-        arrays |= {f"common.{name}": array for name, array in self._blank._scale.dump().items()}
+        arrays |= {f"common.{name}": array for name, array in self._blank._scale.dump(len(self._features)).items()}
         return snapshot.pack(type(self).__name__, meta, arrays)
 
     @classmethod
@@ -451,20 +451,13 @@ def _have_one_learn(model: LASVM, part: LabelledBlock, margins: np.ndarray) -> N
     model._learn_queries(Examples(part.q, lo, hi, part.ids, part.own_ids, born, part.raw), margins[done:])
 
 
-def _teach_members(model: LASVM, teacher: LASVM) -> None:
-    """Let a new model learn the members of another one, in the order of their arrival."""
-    s = teacher._expansion
-    live = storage.live_slots(s)
-    slots = live[np.argsort(s.born[live], kind="stable")]
-    for b in range(0, len(slots), blocks.BLOCK):
-        own = slots[b : b + blocks.BLOCK]
-        positive = s.y[own] > 0
-        weights = (s.hi[own] - s.lo[own]) / np.where(positive, teacher.C * teacher.pos_weight, teacher.C)
-        lo, hi, born = model._boxes_of(positive, weights, s.born[own])
-        rows = storage.rows_of(s, own, len(model._features))
-        q = Queries(rows.indptr.astype(np.int64), rows.indices.astype(np.int32), rows.data, s.sq[own])
-        block = Examples(q, lo, hi, s.ids[own], False, born, storage.raw_rows_of(s, own))
-        model._learn_queries(block, no_margins(len(own)), counts=False)
+def _begin_as(model: LASVM, parent: LASVM, n_seen: int) -> None:
+    """Let a new model begin with those members of another one that are within its window."""
+    s = parent._expansion
+    slots = storage.live_slots(s)
+    if model._window:
+        slots = slots[s.born[slots] > n_seen - model._window.span]
+    model._expansion = descendant(s, slots, model._kernel, model._problem, model.C / parent.C)
 
 
 def _with_factor(kernel: Kernel, setting: Setting) -> Kernel:

@@ -12,7 +12,7 @@ import numpy as np
 from river import base
 
 from streamsvm.core import arguments, snapshot
-from streamsvm.core.scaling import NO_ROWS, RawRows
+from streamsvm.core.scaling import RawRows
 from streamsvm.estimators.class_models import LabelledBlock
 from streamsvm.estimators.classifier import OnlineSVM
 from streamsvm.estimators.copies import Copies
@@ -119,24 +119,36 @@ class SeveralModels(Copies, base.MiniBatchClassifier):
             margins += self._learn_raw(raw, labels[rows], *others)
         return np.concatenate(margins)
 
-    def _learn_raw(self, raw: RawRows, labels: list[Hashable], *others: Any) -> list[np.ndarray]:
-        """Learn a block, in parts between two changes of the scale; for `others` see `LabelledBlock`."""
-        scale, t, margins = self._blank._scale, 0, []
+    def _learn_raw(
+        self,
+        raw: RawRows,
+        labels: list[Hashable],
+        weights: np.ndarray,
+        ids: np.ndarray,
+        own_ids: bool,
+        born: np.ndarray,
+        growth: np.ndarray,
+    ) -> list[np.ndarray]:
+        """Learn a block, in parts between two changes of the scale; for the arguments see `LabelledBlock`."""
+        scale, t, every = self._blank._scale, 0, np.ones(len(labels), bool)
+        lo, hi, _ = self._blank._boxes_of(every, weights, born)
+        counted, margins = lo < hi, []
         scale.fit_room(len(self._features.columns))
         while t < len(labels):
             scale = self._rescale_if_due()
-            ahead, after = scale.ahead(raw.part(t, len(labels)))
+            ahead, after = scale.ahead(raw.part(t, len(labels)), counted[t:])
             part, before = raw.part(t, t + ahead), self.n_seen
             q = scale.queries(part)
             self._blank._require_kernel(before, q.sq)
-            own: Any = (a[t : t + ahead] if isinstance(a, np.ndarray) else a for a in others)
-            block = LabelledBlock(q, labels[t : t + ahead], *own)
-            block = block._replace(raw=part if scale.is_active else NO_ROWS)
+            own = slice(t, t + ahead)
+            of_user = (labels[own], weights[own], ids[own], own_ids)
+            block = LabelledBlock(q, *of_user, born[own], growth[own], scale.kept(part))
             try:
                 margins.append(self._learn(block))
                 scale.state = after
             except BaseException:
-                scale.state = scale.ahead(part.part(0, self.n_seen - before))[1]
+                learned = self.n_seen - before
+                scale.state = scale.ahead(part.part(0, learned), counted[t : t + learned])[1]
                 raise
             t += ahead
         self._rescale_if_due()

@@ -36,8 +36,8 @@ from streamsvm.estimators.tuning import (
     TuningChallenger,
     Work,
     alarm,
+    work_of_beginning,
     work_of_check,
-    work_of_teaching,
 )
 
 LONGEST_HISTORY = 200  # promotions
@@ -87,7 +87,7 @@ class Tuner:
         else:
             tuner._count_work(n_members)
             tuner._judge_tuning(n_seen)
-            tuner._start_tuning(n_seen, n_members)
+            tuner._start_tuning(n_seen, n_members[tuner.champion])
             tuner._listen_for_alarm()
             tuner._judge_fresh(n_seen)
         tuner._start_fresh()
@@ -129,18 +129,22 @@ class Tuner:
             step = (C / champion.C, gamma / champion.gamma) if window == champion.window else None
             self.tuning.begin_again([champion], step)
             self._promote(number, n_seen, "tuning")
-        elif self.tuning.ends(challenger, self.work.too_much_tuning):
+        elif self.tuning.ends(challenger):
             self.tuning.tried.append(challenger.setting)
             self._drop(number)
 
-    def _start_tuning(self, n_seen: int, n_members: Mapping[int, int]) -> None:
-        """Start a tuning challenger, which is taught the champion's members."""
-        if self.tuning.number is not None or not self.work.allows_tuning:
+    def _start_tuning(self, n_seen: int, n_members: int) -> None:
+        """Start a tuning challenger with the champion's members once the champion's work allows all that it may do."""
+        begin = work_of_beginning(n_members)
+        if self.tuning.number is not None or not self.work.allows_tuning(begin + self._work_ahead(n_members)):
             return
         setting = self.tuning.next_setting(self.candidates[self.champion].setting, self.fresh.drifts, n_seen)
         if setting is not None:
             self.tuning.number = self._add(setting)
-            self.work.tuning += work_of_teaching(n_members[self.champion])
+            self.work.tuning += begin
+
+    def _work_ahead(self, n_members: int) -> int:
+        return self.tuning.lasts // CHECK * work_of_check(n_members)
 
     def _listen_for_alarm(self) -> None:
         """If the champion has become much worse, start a fresh challenger at once."""

@@ -21,8 +21,7 @@ SHORT_LIFE, LONG_LIFE = 100, 6400  # records that a fresh challenger has
 PREDICTS, REPLACES, CAUTION = 0.875, 1.25, 4  # standard deviations of a fresh challenger's lead, and records
 DRIFTS = 2  # fresh champions after which the stream drifts: windows are tried, and caution ends
 LEAST_AGE = 300  # records of a fresh challenger below which the alarm does not replace it
-TUNING_SHARE, FRESH_SHARE = 0.4, 0.3  # of the champion's work
-SLACK, FREE_WORK = 1.5, 1_000_000  # how far a tuning challenger that has begun may go beyond its share
+TUNING_SHARE, FRESH_SHARE = 0.8, 0.3  # of the champion's work
 A_RECORD = 300  # work of learning one record beside its kernel values, counted in kernel values
 LEAST_C, LARGEST_C, LEAST_GAMMA, LARGEST_GAMMA = 0.1, 1000.0, 1 / 64, 64.0
 FIRST_WINDOW, LARGEST_WINDOW, SHRINKS = 500, 2000, 4
@@ -126,11 +125,11 @@ class TuningChallenger:
         wanted = WINS if candidate.age >= self.lasts else WINS_EARLY
         return candidate.age >= FIRST_VERDICT and surplus > wanted * deviation
 
-    def ends(self, candidate: Candidate, works_too_much: bool) -> bool:
+    def ends(self, candidate: Candidate) -> bool:
         """Whether the challenger leaves without having won."""
         surplus, deviation = candidate.lead(0.25)
         hopeless = surplus < HOPELESS * deviation
-        return candidate.age >= self.lasts or (candidate.age >= FIRST_VERDICT and (hopeless or works_too_much))
+        return candidate.age >= self.lasts or (candidate.age >= FIRST_VERDICT and hopeless)
 
     def next_setting(self, champion: Setting, drifts: bool, n_seen: int) -> Setting | None:
         """What to try next; None while all neighbours have been tried: then it rests, and gives them longer."""
@@ -194,35 +193,29 @@ def alarm(wrong: list[int]) -> bool:
 class Work:
     """What each kind of learner has cost since the warm-up, in kernel values.
 
-    A record costs a learner as many as it has members, and as much as `A_RECORD` more.  The values that were really
-    computed are not counted: they depend on what is cached, and a loaded model begins with an empty cache.
+    It is estimated from the numbers of members.  The values that were really computed depend on what is cached, and a
+    loaded model begins with an empty cache.
     """
 
     champion: int = 0
     tuning: int = 0
     fresh: int = 0
 
-    @property
-    def allows_tuning(self) -> bool:
-        """Whether a tuning challenger may begin."""
-        return self.tuning <= TUNING_SHARE * self.champion
+    def allows_tuning(self, cost: int) -> bool:
+        """Whether a tuning challenger may begin that will cost so much."""
+        return self.tuning + cost <= TUNING_SHARE * self.champion
 
     @property
     def allows_fresh(self) -> bool:
         """Whether a fresh challenger may begin."""
         return self.fresh <= FRESH_SHARE * self.champion
 
-    @property
-    def too_much_tuning(self) -> bool:
-        """Whether a tuning challenger must leave before its time."""
-        return self.tuning > SLACK * TUNING_SHARE * self.champion + FREE_WORK
-
 
 def work_of_check(n_members: int) -> int:
-    """What a check's records cost a learner."""
-    return CHECK * (A_RECORD + n_members)
+    """What the records of a check cost a learner: a kernel row each, and two thirds more for the solver's steps."""
+    return CHECK * (A_RECORD + 5 * n_members // 3)
 
 
-def work_of_teaching(n_members: int) -> int:
-    """What it costs to teach a learner so many members: it has half of them on average."""
-    return n_members * (A_RECORD + n_members // 2)
+def work_of_beginning(n_members: int) -> int:
+    """What it costs to begin with so many members: see `online.descend`."""
+    return n_members * n_members // 3
