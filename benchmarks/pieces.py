@@ -50,7 +50,7 @@ def latency() -> None:
         def learn_engine(t, model=model, X=X, y=y, columns=columns, engine=engine, margins=margins):
             box = (0.0, 1.0) if y[t] else (-1.0, 0.0)
             example = (columns, X[t], *box, t, t, False)
-            status = arrival.learn_example(model._expansion, *engine, *example, model._sigmoid, margins)
+            status = arrival.learn_example(model._expansion, *engine, *example, model._calibration, margins)
             if status == arrival.NO_ROOM:
                 model._make_room(X[t], binary=False)
 

@@ -4,6 +4,7 @@ import time as _time
 
 from streamsvm._version import __version__ as __version__
 from streamsvm.core.snapshot import SnapshotError as SnapshotError
+from streamsvm.estimators.advice import StreamWarning as StreamWarning
 from streamsvm.estimators.auto import AutoLASVM as AutoLASVM
 from streamsvm.estimators.classifier import OnlineSVM as _OnlineSVM
 from streamsvm.estimators.gap_family import LASVMG as LASVMG
@@ -23,6 +24,7 @@ __all__ = [
     "FullSVM",
     "OneVsRest",
     "SnapshotError",
+    "StreamWarning",
     "WarmupScaler",
     "warmup",
 ]

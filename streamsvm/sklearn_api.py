@@ -23,6 +23,7 @@ except ImportError as error:
 from streamsvm.core import arguments, storage
 from streamsvm.estimators.classifier import OnlineSVM
 from streamsvm.estimators.learners import ALGORITHMS
+from streamsvm.estimators.model import NEVER
 from streamsvm.estimators.multiclass import OneVsRest
 from streamsvm.estimators.training_set import coded, codes, distinct, gamma_of, known_classes
 from streamsvm.online.lasvm import keep_block
@@ -264,6 +265,7 @@ class LASVMClassifier(ClassifierMixin, BaseEstimator):
             device=self.device,
             **ramp,
         )
+        model._next_look = NEVER  # A training set may be sorted, and has no run of predictions.
         n_classes = len(self.classes_)
         self.model_ = model if n_classes == 2 else OneVsRest(model, classes=range(n_classes))
 

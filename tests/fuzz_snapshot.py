@@ -75,6 +75,7 @@ def some_snapshots():
     times = [f"2026-01-01T00:{t // 60:02}:{t % 60:02}" for t in range(len(rows))]
     models = {
         "dense": learned(LASVM(C=10.0, gamma=0.5), *real),
+        "rare": learned(LASVM(C=10.0, gamma=0.5, pos_weight="balanced", threshold="gmean"), *real),
         "binary": learned(LASVM(C=10.0, gamma=0.1), *binary),
         "compressed": compressed_model(),
         "polynomial": learned(LASVM(C=1.0, kernel="poly", gamma=0.5, degree=2, coef0=1.0), *real),

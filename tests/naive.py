@@ -466,6 +466,35 @@ def slopes(margins, memory=0.999, smallest=0.05, largest=50.0, clip=10.0):
     return slope[False], slope[True]
 
 
+# -------------------------------------------------------------------------------------------- thresholds, class weights
+
+
+def threshold(margins, memory=0.9998, period=20, enough=10):
+    """The threshold after (margin, sign) pairs: the edge k / 20 whose decayed recalls have the largest product."""
+    edges = np.arange(-59, 60) / 20
+    seen, chosen = [], 0.0
+    for margin, y in margins:
+        seen.append((margin, y > 0))
+        n_positive = sum(positive for _, positive in seen)
+        if len(seen) % period == 0 and enough <= n_positive <= len(seen) - enough:
+            weights = memory ** np.arange(len(seen) - 1, -1, -1)
+            f, positive = (np.array(column) for column in zip(*seen, strict=True))
+            above = f > edges[:, None]
+            product = (1 + (above & positive) @ weights) * (1 + (~above & ~positive) @ weights)
+            best = np.flatnonzero(product >= product.max() / (1 + 1e-9))
+            chosen = edges[best[np.argmin(np.abs(edges[best]))]]
+    return chosen
+
+
+def balanced_weights(labels):
+    """For each label, the root of the class ratio among the labels up to it, if its class is the rarer one."""
+    found = []
+    for t, y in enumerate(labels):
+        own = sum(other == y for other in labels[: t + 1])
+        found.append(max(1.0, (t + 1 - own) / own) ** 0.5)
+    return found
+
+
 # ---------------------------------------------------------------------------------------------------- active selection
 
 

@@ -22,7 +22,13 @@ HEADERS: Headers = (("sv-schema", b"prediction:1"),)  # each header costs 3 micr
 
 
 class Prediction(NamedTuple):
-    """A model's decision value, and its probability of the positive class."""
+    """What a model says about an event.
+
+    margin
+        Its decision value minus its threshold: above 0, the event is predicted as positive.
+    score
+        Its probability of the positive class.
+    """
 
     margin: float
     score: float

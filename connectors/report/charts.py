@@ -176,7 +176,9 @@ def _draw_boundary(axes: Axes, state: State, events: list[Event], features: list
     ]
     rows = grid if state.scaler is None else [state.scaler.transform_one(point) for point in grid]
     f = state.model.decision_function_many(rows).reshape(GRID, GRID)
-    axes.contourf(x, y, f > 0, levels=[-0.5, 0.5, 1.5], colors=[NEGATIVE, POSITIVE], alpha=0.12)
+    axes.contourf(
+        x, y, f > state.model.decision_threshold, levels=[-0.5, 0.5, 1.5], colors=[NEGATIVE, POSITIVE], alpha=0.12
+    )
     axes.contour(x, y, f, levels=[-1, 0, 1], colors="black", linewidths=[0.6, 1.4, 0.6], linestyles=["--", "-", "--"])
     for label, color in ((True, POSITIVE), (False, NEGATIVE)):
         shown = _points([event for event in events[-N_SHOWN:] if event.y is label], features)

@@ -1,12 +1,12 @@
 """Export of a model in LIBSVM's text format, with a second file that explains it.
 
 LIBSVM decides by ``sum_s sv_coef_s k(x_s, x) - rho``, which is positive for the first label. sv_coef are the signed
-coefficients of the support vectors, the first class first; rho is the negated bias. The kernels are the same. LIBSVM's
-features have numbers from 1 and no names, so the names go into a second file, ``FILE.json``::
+coefficients of the support vectors, the first class first; rho is the model's threshold minus its bias. The kernels are
+the same. LIBSVM's features have numbers from 1 and no names, so the names go into a second file, ``FILE.json``::
 
     {"format": "libsvm", "labels": {"1": true, "-1": false},
      "features": [{"number": 1, "name": "a", "shift": 0.5, "factor": 2.0}, ...],
-     "probability": {"slope_negative": ..., "slope_positive": ...}}
+     "probability": {"slope_negative": ..., "slope_positive": ..., "threshold": ...}}
 
 The trainer's models learn scaled features. A feature with a shift and a factor must therefore be scaled, as
 (value - shift) * factor, before LIBSVM predicts it. If all names are numbers, they are the features' numbers: "7", as
@@ -14,7 +14,8 @@ in LIBSVM's own files, has the number 7, and so has column 6 of an array. A feat
 any larger number.
 
 LIBSVM's probabilities, 1 / (1 + exp(A f + B)), have one slope. This model's have one slope on each side of the boundary
-(see `online.sigmoid`), so A and B cannot express them, and the second file holds the slopes.
+(see `online.sigmoid`), so A and B cannot express them, and the second file holds the slopes.  They belong to LIBSVM's
+decision value plus the threshold.
 
 Source: the README and the function svm_save_model of LIBSVM 3.37 (Chang and Lin, BSD-3-Clause).
 """
@@ -104,7 +105,7 @@ def feature_numbers(names: Sequence[Hashable]) -> np.ndarray:
 def _lines(model: OnlineSVM, numbers: np.ndarray) -> Iterator[str]:
     """The lines of the model file."""
     alpha, vectors = model.dual_coef, model.support_vectors
-    parameters = {"degree": int(model.degree), "gamma": float(model.gamma), "coef0": float(model.coef0)}
+    parameters = {"degree": int(model.degree), "gamma": float(model._kernel.gamma), "coef0": float(model.coef0)}
     order = np.argsort(alpha < 0.0, kind="stable")  # the positive class comes first
     yield "svm_type c_svc"
     yield f"kernel_type {_KERNELS[model.kernel]}"
@@ -112,7 +113,7 @@ def _lines(model: OnlineSVM, numbers: np.ndarray) -> Iterator[str]:
         yield f"{name} {parameters[name]!r}"
     yield "nr_class 2"
     yield f"total_sv {len(alpha)}"
-    yield f"rho {0.0 - model.bias}"  # a difference is never -0
+    yield f"rho {model.decision_threshold - model.bias}"  # a difference is never -0
     yield "label 1 -1"
     yield f"nr_sv {np.count_nonzero(alpha > 0.0)} {np.count_nonzero(alpha < 0.0)}"
     yield "SV"
@@ -134,7 +135,7 @@ def _meaning(model: OnlineSVM, numbers: np.ndarray, scaler: WarmupScaler | None)
         "format": "libsvm",
         "labels": {"1": True, "-1": False},
         "features": sorted(features, key=lambda feature: feature["number"]),
-        "probability": {"slope_negative": below, "slope_positive": above},
+        "probability": {"slope_negative": below, "slope_positive": above, "threshold": model.decision_threshold},
     }
 
 

@@ -4,11 +4,16 @@ import json
 import logging
 import math
 import sys
+import warnings
+from collections.abc import Callable
 from datetime import UTC, datetime
+from functools import partial
 from types import TracebackType
 from typing import Any
 
 import numpy as np
+
+from streamsvm.estimators.advice import StreamWarning
 
 # Attributes of every record; all others come from `extra`.
 _STANDARD = {*vars(logging.makeLogRecord({})), "message", "asctime", "taskName"}
@@ -30,6 +35,15 @@ def set_up_logging(format: str) -> None:
     if is_json():
         sys.excepthook = _log_exception
         logging.captureWarnings(True)
+    warnings.showwarning = partial(_log_stream_warning, warnings.showwarning)
+
+
+def _log_stream_warning(show: Callable[..., None], message: Warning | str, *others: Any) -> None:
+    """Log what a model warns of as an event of ours, without the place in the code; show other warnings as before."""
+    if isinstance(message, StreamWarning):
+        logging.getLogger("streamsvm").warning("%s", message)
+    else:
+        show(message, *others)
 
 
 def is_json() -> bool:

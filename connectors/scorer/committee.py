@@ -59,11 +59,11 @@ class Committee:
 
     def _means(self, rows: list[NamedRows]) -> Iterator[Prediction]:
         """The means of the members' margins and probabilities; each member has its own rows."""
-        margins = np.array(
-            [member.model.decision_function_many(own) for member, own in zip(self._members, rows, strict=True)]
-        )
-        scores = np.array([member.model.probability(own) for member, own in zip(self._members, margins, strict=True)])
-        return map(Prediction, margins.mean(axis=0).tolist(), scores.mean(axis=0).tolist())
+        models = [member.model for member in self._members]
+        values = [model.decision_function_many(own) for model, own in zip(models, rows, strict=True)]
+        margins = [own - model.decision_threshold for model, own in zip(models, values, strict=True)]
+        scores = [model.probability(own) for model, own in zip(models, values, strict=True)]
+        return map(Prediction, np.mean(margins, axis=0).tolist(), np.mean(scores, axis=0).tolist())
 
 
 NO_MODELS = Committee([])

@@ -14,6 +14,7 @@ import functools
 import logging
 import math
 import time
+from collections.abc import Iterator
 from typing import NamedTuple
 
 from ..logs.transport import Committed, PositionRefused, Record, TopicMismatch, Transport, Unavailable
@@ -23,6 +24,7 @@ from ..records.predictions import Prediction, send_prediction, source, write_pre
 from ..records.published import Snapshot
 from ..runtime.health import Health
 from ..runtime.metrics import Metrics
+from ..runtime.outage import Outage
 from ..runtime.process import POLL_SECONDS, Stop
 from ..settings import topics
 from ..settings.sections import ConfigError, Settings
@@ -78,9 +80,15 @@ def run(settings: Settings, stop: Stop = lambda: False, device: str = "cpu") -> 
     AccessDenied, Unavailable, OutputsLost, TakenOver
         If a Kafka cluster refuses the scorer, does not answer, or gave its partitions to another one.
     """
-    if not settings.log.model:
-        raise ConfigError(["log.model = '': name the topic on which the trainers publish their models"])
+    if problems := list(needs(settings)):
+        raise ConfigError(problems)
     return operate(functools.partial(Scorer, device=device), settings, stop, f"{settings.group.id}-score") or 0
+
+
+def needs(settings: Settings) -> Iterator[str]:
+    """A line for each thing that a scorer needs, and these settings lack."""
+    if not settings.log.model:
+        yield "log.model = '': name the topic on which the trainers publish their models"
 
 
 class Request(NamedTuple):
@@ -135,8 +143,8 @@ class Scorer:
         self._n_unsaved = 0
         self._saved_at = self._looked_at = time.monotonic()
         self._n_refused = 0  # models, as far as the metrics know
-        self._cannot_read: str | None = None  # the reason
-        self._cannot_write: str | None = None
+        self._reading = Outage(logger, "reading again")
+        self._cannot_write: str | None = None  # the reason
         self._is_busy = True  # the last cycle had something to do
         metrics.begin(*_FROM_THE_START)
         for reason in REASONS:
@@ -281,7 +289,7 @@ class Scorer:
     def _beat(self, waits_for: str | None) -> None:
         """Show that the loop is alive, and whether it is ready."""
         self._health.heartbeat.beat()
-        reason = self._cannot_read or self._cannot_write or waits_for
+        reason = self._reading.reason or self._cannot_write or waits_for
         if reason:
             self._health.set_unready(reason)
         else:
@@ -300,14 +308,10 @@ class Scorer:
                 self._begin(number, self._next[number])
             return []
         except Unavailable as error:
-            if self._cannot_read is None:
-                logger.warning("%s", error)
-            self._cannot_read = str(error)
+            self._reading.goes_on(error)
             time.sleep(POLL_SECONDS)
             return []
-        if self._cannot_read is not None:
-            logger.info("reading again")
-        self._cannot_read = None
+        self._reading.ends()
         events = []
         for record in records:
             if record.topic == self._settings.log.model:

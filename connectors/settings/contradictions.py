@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 
+from .opening import backend_of
 from .sections import Settings
 
 
@@ -49,7 +50,7 @@ def _embedded(settings: Settings) -> Iterator[str]:
         ("group.assign", settings.group.assign, "no groups"),
         ("daemon.exactly_once", settings.daemon.exactly_once, "no transactions"),
     ):
-        if given and not settings.kafka:
+        if given and not backend_of(settings).has_groups:
             yield f"{name} needs a [kafka] section: the embedded log has {lack}"
 
 
@@ -64,6 +65,8 @@ def _estimates(settings: Settings) -> Iterator[str]:
     is_wanted = settings.estimates.loo or settings.estimates.folds
     if is_wanted and settings.daemon.per == "key":
         yield 'estimates.loo and estimates.folds need daemon.per = "partition": they are estimates of one model'
+    if is_wanted and settings.model.threshold != 0.0:
+        yield "estimates.loo and estimates.folds need model.threshold = 0: they test the sign of the decision value"
     if settings.log.estimates and not is_wanted:
         yield "log.estimates needs estimates.loo = true or estimates.folds = 2 or more"
 

@@ -11,11 +11,14 @@ from .checks import Check, key, one_of, parse_window, window
 
 
 def _learner_s(name: str) -> Check:
-    """The check that the learners themselves make of this parameter; it raises their ValueError."""
+    """The check that the learners themselves make of this parameter; it raises their error as a ValueError."""
 
     def check(value: Any) -> None:
         made = next(made for made in ALGORITHMS.values() if name in inspect.signature(made).parameters)
-        made(**{name: value})
+        try:
+            made(**{name: value})
+        except TypeError as error:
+            raise ValueError(str(error)) from error
 
     return check
 
@@ -30,22 +33,30 @@ class ModelSettings:
     ----------
     algorithm
         ``"lasvm"``; or, without a bias, ``"lasvm-g"``, ``"lasvm-nc"`` and ``"lasvm-i"`` (for noisy labels), ``"full"``.
+    scaling
+        How the model scales features itself: ``"standard"``; ``"none"``; or ``"auto"``, which does so if gamma is
+        ``"scale"``.
     window
         Forget older examples: keep this number of examples, at least 1, or those of this time, such as ``"90s"``,
         ``"30m"``, ``"12h"``, ``"7d"`` or ``"2w"``, by the events' own times.  Unset: forget nothing.
+    reservoir
+        Number of examples that the model remembers beside its members, at most; half of each class.
     """
 
     algorithm: str = key("lasvm", one_of(*ALGORITHMS))
-    C: float = key(1.0, _learner_s("C"))
+    C: float = key(10.0, _learner_s("C"))
     kernel: str = key("rbf", _learner_s("kernel"))
-    gamma: float = key(1.0, _learner_s("gamma"))
+    gamma: float | str = key("scale", _learner_s("gamma"))
+    scaling: str = key("auto", one_of("auto", "standard", "none"))
     degree: int = key(3, _learner_s("degree"))
     coef0: float = key(0.0, _learner_s("coef0"))
-    pos_weight: float = key(1.0, _learner_s("pos_weight"))
+    pos_weight: float | str = key(1.0, _learner_s("pos_weight"))
+    threshold: float | str = key(0.0, _learner_s("threshold"))
     tol: float = key(1e-3, _learner_s("tol"), formerly="tau")
     budget: int | None = key(None, _learner_s("budget"))
     on_budget: str | None = key(None, _learner_s("on_budget"))
     window: int | str | None = key(None, window)
+    reservoir: int = key(4000, _learner_s("reservoir"))
     cache_mb: float = key(256.0, _learner_s("cache_mb"))
     reprocess: str | int | None = key(None, _learner_s("reprocess"))
     delta_max: float | None = key(None, _learner_s("delta_max"))
@@ -65,6 +76,8 @@ class ModelSettings:
         given = {name: value for name, value in asdict(self).items() if value is not None}
         if self.window is not None:
             given["window"] = parse_window(self.window)
+        if self.scaling == "none":
+            given["scaling"] = None
         known = inspect.signature(self.implementation).parameters
         return {name: given.get(name, known[name].default) for name in known}
 

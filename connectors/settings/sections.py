@@ -106,6 +106,11 @@ class LabelSettings:
     positive: str | None = None
     negative: str | None = None
 
+    @property
+    def shown(self) -> tuple[str, str]:
+        """Names for people: of the positive label, which is usually the rare one that is looked for, and the other."""
+        return self.positive or "positive", self.negative or "negative"
+
 
 @dataclass(frozen=True)
 class JoinSettings:
@@ -249,13 +254,13 @@ class EstimateSettings:
     folds
         Number of folds of the k-fold estimates, at least 2; 0: none are made.
     every
-        Number of learned events between two estimates, at least 1; it grows if there is no time for them.
+        Number of learned events between two estimates, at least 1; more if an estimate costs more than learning them.
     memory
         Number of learned events that an estimate remembers and predicts again, at least 1.
     keep
         Which events it remembers: the most ``"recent"`` ones, or a uniform ``"sample"`` of all.
     share
-        Time for each kind of estimate as a share of the time for learning, at least 0.
+        Cost of each kind of estimate as a share of the cost of learning, at least 0.  A small estimate may cost more.
     """
 
     loo: bool = False

@@ -6,8 +6,7 @@
 4. Learn every event whose label is known by now, and follow corrections and retractions (see `learning`).
 5. Offer the other events to the labelling loop, which may ask for their labels (see `asking`).
 
-The state afterwards, and the outputs, depend on the state before and on the records alone.  Only the estimates of the
-model's error depend on the time that is left for them.
+The state afterwards, and the outputs, depend on the state before and on the records alone.
 """
 
 import logging
@@ -167,8 +166,9 @@ class Processor:
         scores = np.empty(len(decoded))
         for entity, chosen in by_entity([item.entity for item in decoded]).items():
             model = state.models.to_predict(entity)
-            margins[chosen] = model.decision_function_many(rows.take(chosen))
-            scores[chosen] = model.probability(margins[chosen])
+            values = model.decision_function_many(rows.take(chosen))
+            margins[chosen] = values - model.decision_threshold
+            scores[chosen] = model.probability(values)
         version = ModelVersion(state.version, state.offset)
         for item, margin, score in zip(decoded, margins.tolist(), scores.tolist(), strict=True):
             value = write_prediction(self._codec, item.event, Prediction(margin, score), version, source(item.record))

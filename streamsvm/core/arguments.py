@@ -22,18 +22,16 @@ def is_number(value: Any) -> bool:
     return isinstance(value, int | np.integer) and not isinstance(value, bool) and bool(-LARGEST <= value <= LARGEST)
 
 
-def require_box(C: float, pos_weight: float) -> None:
-    """Raise a ValueError if the bound on the coefficient of an example of weight 1 is too large."""
-    if not C * max(1.0, pos_weight) <= LARGEST_BOX:
-        raise ValueError(
-            f"C={C!r} with pos_weight={pos_weight!r} is too large: a coefficient is at most {LARGEST_BOX:g}"
-        )
-
-
 def require_positive(name: str, value: Any) -> None:
     """Raise a ValueError that names the parameter unless it is a positive finite number."""
     if not (is_number(value) and value > 0):
         raise ValueError(f"{name}={value!r} must be a positive finite number")
+
+
+def require_threshold(value: Any) -> None:
+    """Raise a ValueError unless this is a threshold for f(x): a finite number, or "gmean"."""
+    if value != "gmean" if isinstance(value, str) else not is_number(value):
+        raise ValueError(f'threshold={value!r} must be a finite number or "gmean"')
 
 
 def require_at_most_1(name: str, value: Any) -> None:

@@ -15,17 +15,18 @@ import numpy as np
 import scipy.sparse as sp
 
 from streamsvm.core import arguments, snapshot, storage
+from streamsvm.core.class_weights import Counts
 from streamsvm.core.kernels import Kernel
 from streamsvm.estimators.class_models import CommonColumns, LabelledBlock, to_the_end
 from streamsvm.estimators.features import FeatureTable
 from streamsvm.estimators.inputs import series_like
 from streamsvm.estimators.lasvm import LASVM
 from streamsvm.estimators.learning import Examples
-from streamsvm.estimators.model import n_learned, no_margins
+from streamsvm.estimators.model import NEVER, n_learned, no_margins
 from streamsvm.estimators.scaling import RunningScale
 from streamsvm.estimators.several import SeveralModels, by_prefix
 from streamsvm.estimators.tuner import Tuner
-from streamsvm.estimators.tuning import CHECK, Promotion, Setting
+from streamsvm.estimators.tuning import CHECK, LARGEST_C, Promotion, Setting
 from streamsvm.online.descend import descendant
 from streamsvm.online.rescale import rescale
 
@@ -40,6 +41,8 @@ class _Lesson:
         The examples; none after the first is the first one after a check.
     n_seen
         Number of examples learned before.
+    class_counts
+        Numbers of examples of the negative and of the positive class learned afterwards.
     margins
         Margins of the examples that each model has learned.
     after
@@ -48,6 +51,7 @@ class _Lesson:
 
     part: LabelledBlock
     n_seen: int
+    class_counts: Counts
     margins: dict[int, np.ndarray] = field(default_factory=dict)
     after: tuple[Tuner, dict[int, LASVM]] | None = None
 
@@ -109,7 +113,7 @@ class AutoLASVM(SeveralModels):
     def __init__(
         self,
         *,
-        pos_weight: float = 1.0,
+        pos_weight: float | str = 1.0,
         tol: float = 1e-3,
         budget: int | None = None,
         on_budget: str = "remove",
@@ -122,10 +126,10 @@ class AutoLASVM(SeveralModels):
         self.on_budget = on_budget
         self.cache_mb = cache_mb
         self.device = device
-        super().__init__(self._new(Setting(1.0, 1.0)))
+        super().__init__(self._new(Setting(LARGEST_C, 1.0)))
         self._tuner = Tuner()
         self._kernel_values_before = 0  # of models that were dropped
-        self._models = self._models_for(self._tuner, {}, 0, 0)
+        self._models = self._models_for(self._tuner, {}, (0, 0, (0, 0)))
 
     def _new(self, setting: Setting) -> LASVM:
         """A model with the C and the window of this setting that has learned nothing."""
@@ -171,11 +175,17 @@ class AutoLASVM(SeveralModels):
         margins = []
         while len(block.labels):
             n = min(len(block.labels), CHECK - self.n_seen % CHECK)
-            lesson, predicting = _Lesson(block.part(0, n), self.n_seen), self._tuner.predicting
+            lesson, predicting = self._lesson(block.part(0, n)), self._tuner.predicting
             to_the_end(partial(self._have_all_learn, lesson))
             margins.append(lesson.margins[predicting])
             block = block.part(n, len(block.labels))
         return np.concatenate(margins)
+
+    def _lesson(self, part: LabelledBlock) -> _Lesson:
+        positive = np.array(part.labels, bool)[part.weights > 0.0]
+        negatives, positives = self._blank.class_counts
+        n = int(np.count_nonzero(positive))
+        return _Lesson(part, self.n_seen, (negatives + len(positive) - n, positives + n))
 
     def _have_all_learn(self, lesson: _Lesson) -> None:
         """Let all models learn a lesson, then judge them.  A second call goes on where the first was interrupted."""
@@ -187,7 +197,7 @@ class AutoLASVM(SeveralModels):
             lesson.after = self._judged(lesson)
         self._kernel_values_before = self.kernel_evaluations - _kernel_values(lesson.after[1])
         self._tuner, self._models = lesson.after
-        self._blank._note(lesson.end, int(part.ids.max()), int(part.growth[-1]), 0, 0)
+        self._blank._note(lesson.end, lesson.class_counts, int(part.ids.max()), int(part.growth[-1]), 0, 0)
 
     def _judged(self, lesson: _Lesson) -> tuple[Tuner, dict[int, LASVM]]:
         """The tuner and the models after a lesson."""
@@ -197,10 +207,15 @@ class AutoLASVM(SeveralModels):
             return tuner, self._models
         tuner = tuner.checked(lesson.end, {number: model.n_members for number, model in self._models.items()})
         next_id = max(self.next_id, lesson.end, int(lesson.part.ids.max()) + 1)
-        return tuner, self._models_for(tuner, self._models, lesson.end, next_id)
+        return tuner, self._models_for(tuner, self._models, (lesson.end, next_id, lesson.class_counts))
 
-    def _models_for(self, tuner: Tuner, models: Mapping[int, LASVM], n_seen: int, next_id: int) -> dict[int, LASVM]:
-        """The models that a tuner asks for, after so many examples: those that there are, and new ones."""
+    def _models_for(
+        self, tuner: Tuner, models: Mapping[int, LASVM], learned: tuple[int, int, Counts]
+    ) -> dict[int, LASVM]:
+        """The models that a tuner asks for: those that there are, and new ones.
+
+        `learned` has the number of examples, the next id and the numbers of examples by class.
+        """
         found = {}
         for number, candidate in tuner.candidates.items():
             if number in models:
@@ -209,11 +224,12 @@ class AutoLASVM(SeveralModels):
             found[number] = model = self._new(candidate.setting)
             model._features = CommonColumns(self._features)
             model._share_scale(self._blank._scale, self._kernel_for(candidate.setting))
-            model._n_seen, model._next_id = n_seen, next_id
+            model._n_seen, model._next_id, model._class_counts = learned
+            model._next_look = NEVER
             if model._window:
-                model._window.latest = n_seen - 1
+                model._window.latest = learned[0] - 1
             if number == tuner.tuning.number:
-                _begin_as(model, models[tuner.champion], n_seen)
+                _begin_as(model, models[tuner.champion], learned[0])
         return found
 
     def _kernel_for(self, setting: Setting) -> Kernel:
@@ -418,12 +434,13 @@ class AutoLASVM(SeveralModels):
         self._tuner = Tuner.of_plain(snapshot.field(meta, "tuner", dict))
         parts = by_prefix(arrays)
         self._blank._restore_scale(parts.get("common", {}))
-        n_seen = self.n_seen
+        n_seen, counts = self.n_seen, list(self._blank.class_counts)
         for number, candidate in self._tuner.candidates.items():
             self._models[number] = model = self._new(candidate.setting)
-            state = {"n_seen": n_seen, "next_id": self.next_id, "latest": n_seen - 1}
+            state = {"n_seen": n_seen, "class_counts": counts, "next_id": self.next_id, "latest": n_seen - 1}
             model._restore(state, parts.get(str(number), {}), CommonColumns(self._features))
             model._scale, model._kernel = self._blank._scale, self._kernel_for(candidate.setting)
+            model._next_look = NEVER
         self._models = {number: self._models[number] for number in self._tuner.candidates}
 
     def digest(self) -> str:

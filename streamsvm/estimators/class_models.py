@@ -25,7 +25,7 @@ from streamsvm.estimators.features import FeatureTable
 from streamsvm.estimators.gap_family import GapSVM
 from streamsvm.estimators.inputs import label_of, labels_of
 from streamsvm.estimators.learning import Examples
-from streamsvm.estimators.model import n_learned, no_margins
+from streamsvm.estimators.model import NEVER, n_learned, no_margins
 from streamsvm.estimators.scaling import RunningScale
 from streamsvm.online import arrival, union
 from streamsvm.online.rescale import rescale
@@ -119,6 +119,9 @@ class ClassModels(Copies, base.MiniBatchClassifier):
         model._features = CommonColumns(self._features)
         model._share_scale(self._blank._scale, self._blank._kernel)
         model._n_seen = model._next_id = self._blank.n_seen
+        model._next_look = NEVER
+        others = next((sum(other.class_counts) for other in self._models.values()), 0)
+        model._class_counts = (others, 0)
         if model._window and self._blank._window:
             model._window.latest = self._blank._window.latest
         self._models[label] = model
@@ -265,7 +268,7 @@ class ClassModels(Copies, base.MiniBatchClassifier):
         window, oldest = self._blank._window, int(part.born.min())
         latest = int(window.now(part.born)[-1]) if window else oldest
         n_seen = lesson.n_seen + len(numbers)
-        self._blank._note(n_seen, int(part.ids.max()), int(part.growth[-1]), oldest, latest)
+        self._blank._note(n_seen, (0, 0), int(part.ids.max()), int(part.growth[-1]), oldest, latest)
 
     def _have_one_learn(
         self, label: Hashable, model: OnlineSVM, lesson: _Lesson, done: int, margins: np.ndarray

@@ -23,8 +23,8 @@ class Forgetting(Learning):
 
         The other members get the coefficients that they would have without these examples.  After `finish` this holds
         up to `tol`; before it, with violations as large as they were.  Four things stay as the examples left them:
-        which others were kept or dropped, `n_seen`, the order of the features, and the sigmoid behind
-        `predict_proba_one`.
+        which others were kept or dropped, `n_seen` and `class_counts`, the order of the features, and what was learned
+        from margins: the sigmoid behind `predict_proba_one`, and the threshold.
 
         An example that is not a support vector leaves at the cost of a look-up.  An id that no member has is skipped:
         the model does not depend on that example.
@@ -60,7 +60,8 @@ class Forgetting(Learning):
     def relabel(self, ids: Any, y: Any) -> int:
         """Correct the labels of examples that were learned.
 
-        A member with another label is forgotten and learned again with the right one, at its old weight.
+        A member with another label is forgotten and learned again with the right one, at its old weight.  With
+        ``pos_weight="balanced"``, the classes' weights are those of now.
 
         Parameters
         ----------
@@ -107,7 +108,7 @@ class Forgetting(Learning):
         s = self._expansion
         indices, values = storage.features_of(s, slot)
         q = Queries(np.array([0, len(indices)]), indices, values, s.sq[slot : slot + 1].copy())
-        before, after = (self.pos_weight, 1.0) if s.y[slot] > 0 else (1.0, self.pos_weight)
+        before, after = self._class_weight(not positive), self._class_weight(positive)
         box = np.array([(s.hi[slot] - s.lo[slot]) / before * after])
         lo, hi = (np.zeros(1), box) if positive else (-box, np.zeros(1))
         raw = storage.raw_rows_of(s, np.array([slot]))
@@ -144,7 +145,8 @@ class Forgetting(Learning):
         """
         n = len(examples)
         positive, numbers = arguments.labels_of(None, y, n), arguments.ids_of(ids, n)
-        box = arguments.boxes_of(self.C, arguments.weights_of(w, n), np.where(positive, self.pos_weight, 1.0))
+        factors = np.where(positive, self._class_weight(True), self._class_weight(False))
+        box = arguments.boxes_of(self.C, arguments.weights_of(w, n), factors)
         s = storage.copy(storage.without_rows(self._expansion))
         s = storage.keep(s, storage.live_slots(s))
         slot_of = {number: slot for slot, number in enumerate(s.ids[: s.counts[SLOTS]].tolist())}

@@ -38,7 +38,12 @@ class LASVM(OnlineSVM):
     coef0
         Constant of the polynomial and sigmoid kernels.
     pos_weight
-        Factor on `C` for examples of the positive class; positive.  Use more than 1 if that class is rare.
+        Factor on `C` for examples of the positive class; positive.  ``"balanced"``: the rarer class has the square root
+        of the classes' ratio, counted in the examples learned so far and the new one, and the other class has 1.
+        Examples of weight 0, and those too late for the window, do not count; see `class_counts`.
+    threshold
+        The prediction is True where f(x) is above this number; probabilities do not depend on it.  ``"gmean"``: learned
+        from the stream, so that the product of both classes' recalls is large; see `decision_threshold`.
     tol
         Tolerance, positive.  `finish` stops when no pair of members violates the optimality conditions by more.
     budget

@@ -11,10 +11,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from streamsvm.core import arguments, storage
+from streamsvm.core import arguments, class_weights, storage
 from streamsvm.core.blocks import Queries
 from streamsvm.core.expansion import SLOTS, Expansion, is_binary
 from streamsvm.core.scaling import NO_ROWS, RawRows
+from streamsvm.estimators.advice import Advice
 from streamsvm.estimators.inputs import n_rows
 from streamsvm.estimators.model import n_learned, no_margins
 from streamsvm.estimators.prediction import Prediction
@@ -71,7 +72,7 @@ def _block(
     return Examples(q, lo[rows], hi[rows], ids[rows], own_ids, born[rows])
 
 
-class Learning(Prediction):
+class Learning(Prediction, Advice):
     """Learning.
 
     An algorithm makes a rule.  Its class tells the compiled `learn_example` and `learn_block` what to do.
@@ -121,7 +122,7 @@ class Learning(Prediction):
         True
         """
         positive = arguments.label_of(y)
-        box = arguments.box_of(self.C, w, self.pos_weight if positive else 1.0)
+        box = arguments.box_of(self.C, w, self._class_weight(positive, arriving=True))
         number = self._number_of(id)
         born, now = self._age_of(t)
         if self._window and now - born >= self._window.span:  # The example came too late to be kept.
@@ -134,7 +135,8 @@ class Learning(Prediction):
         is_due = self._is_due(now)
         if is_due or len(leaving):  # No member leaves for an example that is refused afterwards.
             self._require_learnable(x, values)
-        learned = (self._n_seen + 1, number, len(self._features.columns), born, now)
+        counts = self._class_counts[False] + (lo < 0.0), self._class_counts[True] + (hi > 0.0)
+        learned = (self._n_seen + 1, counts, number, len(self._features.columns), born, now)
         before, margin = self._members, no_margins(1)
         try:
             self._forget_slots(leaving)
@@ -151,6 +153,8 @@ class Learning(Prediction):
         if status != arrival.LEARNED:
             raise self._too_large(x) if status == arrival.NOT_FINITE else self._overflow(self._n_seen)
         self._rescale_if_due()
+        if self._n_seen == self._next_look:
+            self._look()
 
     def _stored(self, columns: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """The features of one example as an expansion stores them: non-zero, in single precision, in order."""
@@ -160,7 +164,7 @@ class Learning(Prediction):
 
     def _learn_values(self, columns: np.ndarray, values: np.ndarray, example: tuple, margin: np.ndarray) -> int:
         """Learn one example unless it is refused; return the status of its arrival."""
-        given = (self._scale.state, self._kernel, self._rule, columns, values, *example, self._sigmoid, margin)
+        given = (self._scale.state, self._kernel, self._rule, columns, values, *example, self._calibration, margin)
         if len(self._features.columns) > len(self._expansion.member_indices):
             self._make_room(values, is_binary(self._expansion))  # If the example is refused, its storage stays.
         status = learn_example(self._in_room, *given)
@@ -271,11 +275,13 @@ class Learning(Prediction):
         self, positive: np.ndarray, weights: np.ndarray, born: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """The boxes and ages of the next examples.  The box is empty if the example came too late for the window."""
-        box = arguments.boxes_of(self.C, weights, np.where(positive, self.pos_weight, 1.0))
+        kept = self.C * weights > 0.0
         if self._window:
             now = self._window.now(born)
             too_late = now - born >= self._window.span
-            box, born = np.where(too_late, 0.0, box), np.where(too_late, now, born)
+            kept, born = kept & ~too_late, np.where(too_late, now, born)
+        factors = class_weights.class_weights(self.pos_weight, self._class_counts, positive, kept)
+        box = np.where(kept, arguments.boxes_of(self.C, weights, factors), 0.0)
         return np.where(positive, 0.0, -box), np.where(positive, box, 0.0), born
 
     # --------------------------------------------------------------------------------------------------------- a block
@@ -301,10 +307,10 @@ class Learning(Prediction):
         values_of
             Gives the kernel values of a part of the block with the slots, if they are known.
         counts
-            Whether the examples count in `n_seen`.
+            Whether the examples count in `n_seen` and `class_counts`.
         """
         now = self._window.now(block.born) if self._window else block.born
-        n_seen, n_kept = self._n_seen, self._features.n_kept
+        n_seen, n_kept, (negatives, positives) = self._n_seen, self._features.n_kept, self._class_counts
         largest = np.maximum.accumulate(block.ids)
         returning, done = self._returning(block), 0
         margins[:] = math.nan
@@ -312,9 +318,11 @@ class Learning(Prediction):
         def note(done: int, n: int) -> int:
             """Note that the examples from `done` on, before the n-th, have been learned."""
             if n > done:
-                seen = (n_seen + n, int(largest[n - 1])) if counts else (n_seen, -1)
+                counted = slice(n if counts else 0)
+                of_classes = negatives + (block.lo[counted] < 0.0).sum(), positives + (block.hi[counted] > 0.0).sum()
+                seen, last = (n_seen + n, int(largest[n - 1])) if counts else (n_seen, -1)
                 n_columns = n_kept if growth is None else int(growth[n - 1])
-                self._note(*seen, n_columns, int(block.born[done:n].min()), int(now[n - 1]))
+                self._note(seen, of_classes, last, n_columns, int(block.born[done:n].min()), int(now[n - 1]))
             return n
 
         while done < len(margins):
@@ -324,13 +332,15 @@ class Learning(Prediction):
                     self._forget_slots(self._replaced_by(block, done))
                 self._make_way(int(now[done]))
                 end = done + self._fitting(block.born[done:], now[done:])
-                end = self._until_replaced(block, done, end, returning)
+                end = self._until_replaced(block, done, min(end, done + self._next_look - self._n_seen), returning)
                 n = self._learn_part(block.part(done, end), margins[done:end], done, values_of)
                 done = note(done, done + n)
             except BaseException:
                 n = note(done, done + n_learned(margins[done:])) - done
                 self._recover(before, n)
                 raise
+            if self._n_seen == self._next_look:
+                self._look()
 
     def _learn_part(self, part: Examples, margins: np.ndarray, first: int, values_of: ValuesOf | None) -> int:
         """Learn a part of a block as far as there is room; return the number of examples learned."""
@@ -340,7 +350,7 @@ class Learning(Prediction):
         else:
             products = values_of(self._expansion, slice(first, first + len(margins)))
         limit = bounded.FAR if self.budget is None else int(self.budget)
-        given = (part.compiled(), part.own_ids, *products, self._sigmoid, limit)
+        given = (part.compiled(), part.own_ids, *products, self._calibration, limit)
         return self._learn_block(self._in_room, self._kernel, self._rule, *given, margins)
 
     # ------------------------------------------------------------------------------------------------- ids that return

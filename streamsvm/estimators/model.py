@@ -21,7 +21,7 @@ import numpy as np
 import scipy.sparse as sp
 from river import base
 
-from streamsvm.core import arguments, storage
+from streamsvm.core import arguments, class_weights, storage
 from streamsvm.core.blocks import BLOCK, Queries
 from streamsvm.core.device.choice import require_device
 from streamsvm.core.device.evaluator import Evaluator
@@ -31,10 +31,13 @@ from streamsvm.estimators.copies import Copies
 from streamsvm.estimators.features import FeatureTable
 from streamsvm.estimators.scaling import RunningScale, kernel_of, require_scaling
 from streamsvm.online import bounded
+from streamsvm.online.calibration import CUT, RUN, new_calibration
 from streamsvm.online.finish import Problem
 from streamsvm.online.forget import forget
 from streamsvm.online.rescale import rescale
-from streamsvm.online.sigmoid import new_sigmoid
+
+NEVER = 2**62
+LOOK_EVERY = 1000  # examples from one look at what may be wrong to the next; see `advice`
 
 
 class OnlineModel(Copies, base.MiniBatchClassifier):
@@ -73,9 +76,11 @@ class OnlineModel(Copies, base.MiniBatchClassifier):
         self.reservoir = reservoir
         self.cache_mb = cache_mb
         self.device = device
-        for name in ("C", "pos_weight", "tol"):
+        for name in ("C", "tol"):
             arguments.require_positive(name, getattr(self, name))
-        arguments.require_box(C, pos_weight)
+        class_weights.require_pos_weight(pos_weight)
+        class_weights.require_box(C, pos_weight)
+        arguments.require_threshold(threshold)
         arguments.require_cache(cache_mb)
         require_scaling(scaling)
         self._kernel = kernel_of(kernel, gamma, degree, coef0)
@@ -86,8 +91,11 @@ class OnlineModel(Copies, base.MiniBatchClassifier):
         self._window = None if window is None else bounded.Window(window)
         self._expansion = storage.empty(int(cache_mb * 2**20))
         self._features = FeatureTable()
-        self._sigmoid = new_sigmoid()
+        self._calibration = new_calibration(threshold)
         self._n_seen = 0
+        self._class_counts: class_weights.Counts = (0, 0)
+        self._next_look = LOOK_EVERY
+        self._told_of_equal_predictions = False
         self._next_id = 0
         self._y_name: Any = None
 
@@ -162,6 +170,19 @@ class OnlineModel(Copies, base.MiniBatchClassifier):
         self._features.max_features = int(limit)
 
     @property
+    def decision_threshold(self) -> float:
+        """Above this f(x) the prediction is True: `threshold`, or what was learned so far if that is ``"gmean"``."""
+        return float(self._calibration[CUT])
+
+    @property
+    def class_counts(self) -> tuple[int, int]:
+        """Numbers of negative and of positive examples learned so far, without those of weight 0 and those too late.
+
+        `forget` and `relabel` do not change them.
+        """
+        return self._class_counts
+
+    @property
     def slopes(self) -> tuple[float, float]:
         """Slopes a of the probability 1 / (1 + exp(-a f)), for f <= 0 and for f > 0."""
         return float(self._sigmoid[0]), float(self._sigmoid[2])
@@ -172,6 +193,10 @@ class OnlineModel(Copies, base.MiniBatchClassifier):
         return self._kernel.gamma
 
     @property
+    def _sigmoid(self) -> np.ndarray:
+        return self._calibration[:RUN]
+
+    @property
     def kernel_evaluations(self) -> int:
         """Number of kernel values computed so far, while learning and predicting: the model's cost."""
         return int(self._expansion.counts[EVALUATIONS])
@@ -180,6 +205,13 @@ class OnlineModel(Copies, base.MiniBatchClassifier):
     def too_old(self) -> int | None:
         """The newest number, or time in microseconds, that has left the window; None without a window."""
         return None if self._window is None else self._window.latest - self._window.span
+
+    def _class_weight(self, positive: bool, arriving: bool = False) -> float:
+        """The factor on C of a class, by the labels learned so far; of an example that arrives, with its own."""
+        negatives, positives = self._class_counts
+        if arriving:
+            negatives, positives = negatives + (not positive), positives + positive
+        return class_weights.class_weight(self.pos_weight, (negatives, positives), positive)
 
     # ----------------------------------------------------------------------------------------- the members as a whole
 
@@ -237,9 +269,12 @@ class OnlineModel(Copies, base.MiniBatchClassifier):
 
     # --------------------------------------------------------------------------------------------------- interruptions
 
-    def _note(self, n_seen: int, largest_id: int, n_columns: int, oldest: int, latest: int) -> None:
+    def _note(
+        self, n_seen: int, counts: class_weights.Counts, largest_id: int, n_columns: int, oldest: int, latest: int
+    ) -> None:
         """Note how much has been learned.  Noting the same again changes nothing."""
         self._n_seen = n_seen
+        self._class_counts = int(counts[False]), int(counts[True])
         self._next_id = max(self._next_id, n_seen, largest_id + 1)
         self._features.n_kept = n_columns
         if self._window:

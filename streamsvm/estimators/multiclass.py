@@ -9,6 +9,7 @@ import numpy as np
 from river.utils import dataframe
 
 from streamsvm.core import arguments, snapshot
+from streamsvm.core.class_weights import largest_weight
 from streamsvm.core.expansion import EVALUATIONS, SLOTS
 from streamsvm.core.snapshot import SnapshotError, require
 from streamsvm.estimators.class_models import ClassModels, CommonColumns
@@ -17,6 +18,7 @@ from streamsvm.estimators.features import PLAIN, FeatureTable
 from streamsvm.estimators.inputs import array_of_labels, is_frame, label_of, labels_of, n_rows, series_like, too_large
 from streamsvm.estimators.lasvm import LASVM
 from streamsvm.estimators.learners import ALGORITHMS
+from streamsvm.estimators.model import NEVER
 from streamsvm.estimators.raw_rows import one_row
 from streamsvm.online import union
 
@@ -45,12 +47,14 @@ class OneVsRest(ClassModels):
     Raises
     ------
     ValueError, TypeError
-        If the model is another one or has ``on_budget="merge"``, or if a label occurs twice.
+        If the model is another one, has ``on_budget="merge"`` or a `threshold`, or if a label occurs twice.
 
     Notes
     -----
     **Cost.**  Sharing saves as many kernel values as the classes have members in common: with `FullSVM` all
     except those of one class, otherwise fewer.  It saves no memory: each class's model stores its members' features.
+
+    **Weights.**  With ``pos_weight="balanced"``, each class's model weights its own examples against all others.
 
     **Probabilities** are those of the classes' models, scaled to a sum of 1.
 
@@ -76,6 +80,11 @@ class OneVsRest(ClassModels):
             )
         if model.budget is not None and model.on_budget == "merge":
             raise ValueError('on_budget="merge" makes members that only one class has; use "remove" or "project"')
+        if model.threshold != 0.0:
+            raise ValueError(
+                f"threshold={model.threshold!r} has no use for several classes: the one with the largest f(x) is "
+                "predicted; leave it at 0"
+            )
         if isinstance(classes, str):
             raise TypeError(f"classes={classes!r} must be a list of labels")
         super().__init__(model)
@@ -117,7 +126,7 @@ class OneVsRest(ClassModels):
             then stays as it was.
         """
         label = label_of(y)
-        arguments.box_of(self._blank.C, w, max(1.0, self._blank.pos_weight))
+        arguments.box_of(self._blank.C, w, largest_weight(self._blank.pos_weight, self.n_seen + 1))
         number = self._blank._number_of(id)
         born, _ = self._blank._age_of(t)
         raw = one_row(*self._features.example(x, learning=True))
@@ -148,7 +157,7 @@ class OneVsRest(ClassModels):
             raise ValueError(f"X has shape {X.shape}; a batch is a 2-D array (examples, features)")
         n = n_rows(X)
         labels, weights, born = labels_of(y, n), arguments.weights_of(w, n), self._blank._ages_of(t, n)
-        arguments.boxes_of(self._blank.C, weights, np.array(max(1.0, self._blank.pos_weight)))
+        arguments.boxes_of(self._blank.C, weights, np.array(largest_weight(self._blank.pos_weight, self.n_seen + n)))
         numbers = self._blank._next_ids(n) if ids is None else arguments.ids_of(ids, n)
         self._y_name = getattr(y, "name", None)
         for rows, raw in self._features.raw_batches(X, learning=True):
@@ -369,6 +378,7 @@ class OneVsRest(ClassModels):
             self._models[label] = model = blank.clone()
             model._restore(state, parts.get(str(k), {}), CommonColumns(self._features))
             model._scale, model._kernel = blank._scale, blank._kernel
+            model._next_look = NEVER
             s = model._expansion
             require(np.isin(s.ids[: s.counts[SLOTS]], known).all(), f"the vectors of class {label!r} are not stored")
 

@@ -13,6 +13,7 @@ from streamsvm.estimators.inputs import culprit, is_frame, n_rows, not_finite, s
 from streamsvm.estimators.model import OnlineModel
 from streamsvm.estimators.raw_rows import one_row
 from streamsvm.online import arrival
+from streamsvm.online.calibration import CUT
 from streamsvm.online.sigmoid import probabilities
 
 
@@ -70,14 +71,15 @@ class Prediction(OnlineModel):
         return margin
 
     def predict_one(self, x: dict, **kwargs: Any) -> bool:
-        """The predicted label: True if f(x) > 0.  False before anything was learned."""
-        return self.decision_function_one(x) > 0.0
+        """The predicted label: True if f(x) is above `decision_threshold`.  False before anything was learned."""
+        return bool(self.decision_function_one(x) > self._calibration[CUT])
 
     def predict_proba_one(self, x: dict, **kwargs: Any) -> dict:
         """The probabilities of False and True.
 
         A sigmoid turns f(x) into a probability.  It is fitted while learning, to each example's f(x) before the example
-        is learned, and costs no extra kernel values.
+        is learned, and costs no extra kernel values.  It does not depend on the `threshold`: the more probable label is
+        that of f(x) > 0, so with another threshold than 0 it may differ from the predicted one.
         """
         p = float(self.probability(np.array(self.decision_function_one(x))))
         return {False: 1.0 - p, True: p}
@@ -108,7 +110,7 @@ class Prediction(OnlineModel):
 
     def predict_many(self, X: Any) -> Any:
         """The predicted labels of all rows: a series for a dataframe, otherwise an array (n,) of bool."""
-        return series_like(X, self._decide_many(X) > 0.0, self._y_name)
+        return series_like(X, self._decide_many(X) > self.decision_threshold, self._y_name)
 
     def predict_proba_many(self, X: Any) -> Any:
         """The probabilities of False and True for all rows: a dataframe for a dataframe, otherwise an array (n, 2)."""

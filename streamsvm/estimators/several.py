@@ -12,6 +12,7 @@ import numpy as np
 from river import base
 
 from streamsvm.core import arguments, snapshot
+from streamsvm.core.class_weights import largest_weight
 from streamsvm.core.scaling import RawRows
 from streamsvm.estimators.class_models import LabelledBlock
 from streamsvm.estimators.classifier import OnlineSVM
@@ -75,7 +76,7 @@ class SeveralModels(Copies, base.MiniBatchClassifier):
             then stays as it was.
         """
         label = self._label_of(y)
-        arguments.box_of(self._blank.C, w, max(1.0, self._blank.pos_weight))
+        arguments.box_of(self._blank.C, w, largest_weight(self._blank.pos_weight, self.n_seen + 1))
         number = self._blank._number_of(id)
         born, _ = self._blank._age_of(t)
         raw = one_row(*self._features.example(x, learning=True))
@@ -110,7 +111,7 @@ class SeveralModels(Copies, base.MiniBatchClassifier):
             raise ValueError(f"X has shape {X.shape}; a batch is a 2-D array (examples, features)")
         n = n_rows(X)
         labels, weights, born = self._labels_of(X, y, n), arguments.weights_of(w, n), self._blank._ages_of(t, n)
-        arguments.boxes_of(self._blank.C, weights, np.array(max(1.0, self._blank.pos_weight)))
+        arguments.boxes_of(self._blank.C, weights, np.array(largest_weight(self._blank.pos_weight, self.n_seen + n)))
         numbers = self._blank._next_ids(n) if ids is None else arguments.ids_of(ids, n)
         self._y_name = getattr(y, "name", None)
         margins = [np.empty(0)]

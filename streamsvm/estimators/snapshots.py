@@ -13,12 +13,15 @@ from typing import Any, Self
 import numpy as np
 
 from streamsvm.core import arguments, dumping, snapshot, storage
+from streamsvm.core.class_weights import Counts
 from streamsvm.core.expansion import CACHE_BYTES, EVALUATIONS, HAND, LISTED, ROWS
 from streamsvm.core.snapshot import require, require_array
 from streamsvm.estimators.features import FeatureTable
-from streamsvm.estimators.model import OnlineModel
+from streamsvm.estimators.model import LOOK_EVERY, OnlineModel
 from streamsvm.online import bounded
+from streamsvm.online.calibration import THRESHOLD
 from streamsvm.online.sigmoid import MAX_SLOPE, MIN_SLOPE
+from streamsvm.online.threshold import BINS, HEAD, LARGEST, LARGEST_WEIGHT, PERIOD, SINCE, VALUE, WEIGHT
 
 
 class Snapshots(OnlineModel):
@@ -97,6 +100,7 @@ class Snapshots(OnlineModel):
         meta = {
             "parameters": {name: _plain(value) for name, value in self._get_params().items()},
             "n_seen": self._n_seen,
+            "class_counts": list(self._class_counts),
             "next_id": self._next_id,
             "features": self._features.names(),
         }
@@ -104,7 +108,8 @@ class Snapshots(OnlineModel):
             meta["latest"] = self._window.latest
         n_features = len(self._features)
         arrays = dumping.dump(self._expansion, n_features, self._scale.n_places) | self._scale.dump(n_features)
-        return meta, {**arrays, "sigmoid": self._sigmoid}
+        arrays["sigmoid"] = self._sigmoid
+        return meta, arrays | ({"threshold": self._calibration[THRESHOLD:]} if self.threshold == "gmean" else {})
 
     # --------------------------------------------------------------------------------------------------------- reading
 
@@ -123,13 +128,21 @@ class Snapshots(OnlineModel):
         """Take over what was learned, as `_state` gave it."""
         self._features = features
         self._restore_counts(meta)
-        self._sigmoid = _sigmoid(arrays)
         self._restore_scale(arrays)
         self._expansion = dumping.restore(arrays, int(self.cache_mb * 2**20), self._kernel, len(features))
+        if "class_counts" not in meta:  # written by version 0.1.0
+            y = self._expansion.y
+            self._class_counts = int(np.count_nonzero(y < 0)), int(np.count_nonzero(y > 0))
+        self._sigmoid[:] = _sigmoid(arrays)
+        if self.threshold == "gmean":
+            self._calibration[THRESHOLD:] = _threshold(arrays)
         self._go_on_above(self._expansion.ids[storage.live_slots(self._expansion)])
 
     def _restore_counts(self, meta: Mapping[str, Any]) -> None:
         self._n_seen = snapshot.count(meta, "n_seen")
+        self._next_look = self._n_seen - self._n_seen % LOOK_EVERY + LOOK_EVERY
+        if "class_counts" in meta:
+            self._class_counts = _class_counts(meta, self._n_seen)
         self._next_id = snapshot.field(meta, "next_id", int) if "next_id" in meta else 0
         require(0 <= self._next_id <= arguments.LARGEST_ID + 1, f"next_id={self._next_id} is not an id")
         if self._window:
@@ -165,10 +178,31 @@ def _latest(meta: Mapping[str, Any]) -> int:
     return latest
 
 
+def _class_counts(meta: Mapping[str, Any], n_seen: int) -> Counts:
+    """The numbers of examples of both classes."""
+    counts = snapshot.field(meta, "class_counts", list)
+    require(len(counts) == 2 and all(type(n) is int and n >= 0 for n in counts), f"class_counts={counts} are no counts")
+    require(sum(counts) <= n_seen, f"class_counts={counts} are more than n_seen={n_seen}")
+    return counts[0], counts[1]
+
+
 def _sigmoid(arrays: Mapping[str, np.ndarray]) -> np.ndarray:
     """The state of the sigmoid for probabilities."""
     state = require_array(arrays, "sigmoid", np.float64, (4,))
     slopes, curvatures = state[::2], state[1::2]
     require(np.all((slopes >= MIN_SLOPE) & (slopes <= MAX_SLOPE)), f"the sigmoid has the slopes {slopes}")
     require(np.all(np.isfinite(curvatures) & (curvatures >= 0.0)), f"the sigmoid has the curvatures {curvatures}")
+    return state
+
+
+def _threshold(arrays: Mapping[str, np.ndarray]) -> np.ndarray:
+    """The state of a threshold that is learned."""
+    state = require_array(arrays, "threshold", np.float64, (HEAD + 2 * BINS,))
+    require(
+        np.isfinite(state).all() and (state[WEIGHT:] >= 0.0).all(), "the threshold's state is no weights and counts"
+    )
+    require(abs(state[VALUE]) <= LARGEST, f"the learned threshold is {state[VALUE]}")
+    require(1.0 <= state[WEIGHT] <= 2.0 * LARGEST_WEIGHT, f"the newest margin weighs {state[WEIGHT]}")
+    counts = state[SINCE:HEAD]
+    require((counts == np.floor(counts)).all() and state[SINCE] < PERIOD, f"the threshold has the counts {counts}")
     return state

@@ -117,7 +117,7 @@ def label_of(hi):
     return 1.0 if hi > 0.0 else -1.0
 
 
-def learn_query(rule: Any, s: Any, kernel: Any, e: Any, own_id: Any, sigmoid: Any) -> tuple[float, int]:
+def learn_query(rule: Any, s: Any, kernel: Any, e: Any, own_id: Any, calibration: Any) -> tuple[float, int]:
     """Learn the example e, whose kernel row is in `scratch`; return its margin before, and its slot or -1."""
     raise NotImplementedError
 
@@ -196,7 +196,7 @@ def row_of_block(s, kernel, indices, values, sq, P, G, mapped, arrivals, t, firs
 
 
 @compiled
-def learn_example(s, c, kernel, rule, columns, x, lo, hi, id, born, own_id, sigmoid, margins):
+def learn_example(s, c, kernel, rule, columns, x, lo, hi, id, born, own_id, calibration, margins):
     """Learn one example, features x (float64) in these columns; return the status of its arrival.
 
     If it was learned, `margins[0]` is its margin before, and the scale has taken its features in, unless its box is
@@ -205,7 +205,7 @@ def learn_example(s, c, kernel, rule, columns, x, lo, hi, id, born, own_id, sigm
     status, nnz, sq = arrive(s, c, kernel, columns, x)
     if status == LEARNED:
         e = Example(s.member_indices[:nnz], s.member_values[:nnz], sq, label_of(hi), lo, hi, id, born)
-        margins[0], slot = learn_query(rule, s, kernel, e, own_id, sigmoid)
+        margins[0], slot = learn_query(rule, s, kernel, e, own_id, calibration)
         if slot >= 0 and s.raw.shape[1] > 0:
             store_raw(s, slot, c.place[columns], x)
         if lo < hi:
@@ -214,7 +214,7 @@ def learn_example(s, c, kernel, rule, columns, x, lo, hi, id, born, own_id, sigm
 
 
 @compiled
-def learn_block(s, kernel, rule, block, own_ids, P, G, mapped, sigmoid, limit, margins):
+def learn_block(s, kernel, rule, block, own_ids, P, G, mapped, calibration, limit, margins):
     """Learn a block of examples in sequence, while there is room and there are fewer members than `limit`; how many."""
     first = s.counts[SLOTS]
     arrivals = np.empty(block.sq.shape[0], np.int64)
@@ -223,7 +223,7 @@ def learn_block(s, kernel, rule, block, own_ids, P, G, mapped, sigmoid, limit, m
         if not has_room(s, e, limit):
             return t
         row_of_block(s, kernel, e.indices, e.values, e.sq, P, G, mapped, arrivals, t, first)
-        margins[t], slot = learn_query(rule, s, kernel, e, own_ids, sigmoid)
+        margins[t], slot = learn_query(rule, s, kernel, e, own_ids, calibration)
         if slot >= 0:
             arrivals[slot - first] = t
             store_raw_of(s, slot, block, t)

@@ -82,8 +82,8 @@ from streamsvm.core.expansion import (
 )
 from streamsvm.core.rows import member_row, store_row
 from streamsvm.online.arrival import is_member, learn_query
+from streamsvm.online.calibration import note_margin
 from streamsvm.online.scan import BLOCK, note_extremes, sum_losses, update_block
-from streamsvm.online.sigmoid import note_margin
 
 MAX_REPROCESS = 1000
 NO_CURVATURE = 1e-12
@@ -386,13 +386,13 @@ def ramp_is_active(counts, rule):
 
 
 @compiled_for(learn_query, Rule)
-def _learn_query(rule, s, kernel, e, own_id, sigmoid):
+def _learn_query(rule, s, kernel, e, own_id, calibration):
     n, y, lo, hi = s.counts[SLOTS], e.y, e.lo, e.hi
     f = expansion_sum(s.alpha[:n], s.scratch[:n])
     if not lo < hi or (own_id and is_member(s.ids[:n], s.y[:n], e.id)):
         return f, -1
     if s.counts[POSITIVE] > 0 and s.counts[NEGATIVE] > 0:
-        note_margin(sigmoid, y > 0.0, f)
+        note_margin(calibration, y > 0.0, f)
     beyond = y * f < rule.ramp_s and ramp_is_active(s.counts, rule)
     if rule.ramp == IGNORE and (beyond or y * f > 1.0):
         return f, -1

@@ -63,8 +63,8 @@ from streamsvm.core.expansion import (
 )
 from streamsvm.core.rows import member_row, store_row
 from streamsvm.online.arrival import example_of, has_room, is_member, label_of, learn_query, row_of_block, store_raw_of
+from streamsvm.online.calibration import note_margin
 from streamsvm.online.scan import BLOCK, note_extremes, update_block
-from streamsvm.online.sigmoid import note_margin
 
 EVICTION_PERIOD = 10
 MAX_ONE_CLASS = 300  # members kept while only one class has been seen: all have the same gradient, more say nothing new
@@ -311,14 +311,14 @@ def evict(s, slack):
 
 
 @compiled_for(learn_query, Rule)
-def _learn_query(rule, s, kernel, e, own_id, sigmoid):
+def _learn_query(rule, s, kernel, e, own_id, calibration):
     n = s.counts[SLOTS]
     f = expansion_sum(s.alpha[:n], s.scratch[:n])
     margin = f + midpoint(s.counts, s.extremes)
     slot = -1
     if e.lo < e.hi and not (own_id and is_member(s.ids[:n], s.y[:n], e.id)):
         if s.counts[SLOT_UP] >= 0 and s.counts[SLOT_DOWN] >= 0:
-            note_margin(sigmoid, e.y > 0.0, margin)
+            note_margin(calibration, e.y > 0.0, margin)
         slot, i, j = process(s, kernel, rule, e, f)
         if slot >= 0:
             store_row(s, slot)
@@ -347,7 +347,7 @@ def append_block(s, kernel, indptr, indices, values, sq, lo, hi):
 
 
 @compiled
-def keep_block(s, kernel, rule, block, own_ids, P, G, mapped, sigmoid, limit, margins):
+def keep_block(s, kernel, rule, block, own_ids, P, G, mapped, calibration, limit, margins):
     """`learn_block` without steps: every example becomes a member, with alpha = 0; FINISH must follow.
 
     It is for examples that are learned once more.  PROCESS would refuse one that violates with no member, though it may

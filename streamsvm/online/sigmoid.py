@@ -30,7 +30,7 @@ def new_sigmoid() -> np.ndarray:
 
 
 @inner
-def note_margin(sigmoid, positive, margin):
+def note_slope(sigmoid, positive, margin):
     """Move the slope of the margin's side towards the smaller log-loss."""
     side = 2 if margin > 0.0 else 0
     f = min(max(margin, -MAX_MARGIN), MAX_MARGIN)

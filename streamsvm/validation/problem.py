@@ -13,6 +13,7 @@ import numpy as np
 from streamsvm.batch import RowStore, Solution, SolverOptions, smo
 from streamsvm.batch.options import DEFAULTS
 from streamsvm.core import arguments
+from streamsvm.core.class_weights import class_weight, require_pos_weight
 from streamsvm.core.kernels import make_kernel
 
 PARAMETERS = ("C", "kernel", "gamma", "degree", "coef0", "pos_weight", "tol", "cache_mb", "device")
@@ -48,7 +49,7 @@ class Setting(NamedTuple):
     gamma: float
     degree: int
     coef0: float
-    pos_weight: float
+    pos_weight: float | str
     options: SolverOptions
 
     def store(self, X: Any) -> RowStore:
@@ -72,7 +73,10 @@ class Setting(NamedTuple):
         weights
             Weights of the examples, (n,).
         """
-        boxes = arguments.boxes_of(float(self.C), weights, np.where(y > 0.0, self.pos_weight, 1.0))
+        counted = y[weights > 0.0] > 0.0
+        counts = int(np.count_nonzero(~counted)), int(np.count_nonzero(counted))
+        negative, positive = (class_weight(self.pos_weight, counts, own) for own in (False, True))
+        boxes = arguments.boxes_of(float(self.C), weights, np.where(y > 0.0, positive, negative))
         return Problem(store, y, np.minimum(0.0, y * boxes), np.maximum(0.0, y * boxes), self.options)
 
 
@@ -95,8 +99,8 @@ def setting_of(model: Any, options: SolverOptions | None) -> Setting:
     """
     _require_solvable(model)
     own = {name: getattr(model, name) for name in PARAMETERS}
-    for name in ("C", "pos_weight"):
-        arguments.require_positive(name, own[name])
+    arguments.require_positive("C", own["C"])
+    require_pos_weight(own["pos_weight"])
     solver = _options(options, {name: own.pop(name) for name in OF_THE_MODEL})
     return Setting(**own, options=solver)
 
@@ -108,7 +112,7 @@ def _require_solvable(model: Any) -> None:
     if hasattr(model, "classes") and hasattr(model, "model"):
         raise ValueError(
             f"model={name}(...) is for several classes, and the batch solver for two; validate one class at a time: "
-            f"model={type(model.model).__name__}(...) with y == label"
+            "model=LASVM(...) with y == label"
         )
     problem = getattr(model, "_problem", None)
     if problem is None or not all(hasattr(model, parameter) for parameter in PARAMETERS):
@@ -148,10 +152,11 @@ def labelled(X: Any, y: Any, sample_weight: Any, setting: Setting) -> tuple[Prob
 def signs_of(y: Any, n: int) -> tuple[np.ndarray, np.ndarray]:
     """Labels -1.0 and +1.0, and the caller's names of the two classes; a ValueError if there are not two."""
     labels = np.asarray(y)
-    if labels.dtype.kind in "iuUS" and len(classes := np.unique(labels)) > 2:
+    names = list(dict.fromkeys(label for label in labels.tolist() if label == label)) if labels.ndim == 1 else []
+    if len(names) > 2 and None not in names:
         raise ValueError(
-            f"y holds {len(classes)} classes, such as {classes[:3].tolist()}; two are needed: validate one class at a "
-            "time with y == label"
+            f"y holds {len(names)} classes, such as {names[:3]}; two are needed: validate one class at a time with "
+            "y == label"
         )
     signs = arguments.signs_of(y, n)
     classes = np.unique(labels)

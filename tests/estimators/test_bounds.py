@@ -24,6 +24,7 @@ LEARNERS = {
     "NC": lambda **bounds: LASVMNC(C=2.0, gamma=0.3, **RAMP, **bounds),
     "I": lambda **bounds: LASVMI(C=2.0, gamma=0.3, **RAMP, **bounds),
     "FULL": lambda **bounds: FullSVM(C=2.0, gamma=0.3, **bounds),
+    "LASVM, rare": lambda **bounds: LASVM(C=2.0, gamma=0.3, pos_weight="balanced", threshold="gmean", **bounds),
 }
 BOUNDS = {
     "unbounded": {},

@@ -27,6 +27,7 @@ MODELS = {
     "LASVM": (LASVM(), 48),
     "LASVM, polynomial": (LASVM(C=10.0, kernel="poly", degree=2, gamma=0.5, coef0=1.0), 48),
     "LASVM, linear, one REPROCESS": (LASVM(kernel="linear", reprocess=1, pos_weight=2.0), 48),
+    "LASVM, for a rare class": (LASVM(pos_weight="balanced", threshold="gmean"), 48),
     "LASVM-G": (LASVMG(), 48),
     "LASVM-G, polynomial, single steps": (LASVMG(kernel="poly", degree=2, gamma=0.5, coef0=1.0, steps="single"), 48),
     "LASVM-NC": (LASVMNC(C=10.0), 48),

@@ -279,7 +279,7 @@ def test_the_model_is_left_alone_and_what_it_learned_plays_no_part():
         (LASVMI(), ValueError, "LASVMI.* has no bias"),
         (FullSVM(), ValueError, "FullSVM.* has no bias"),
         (
-            OneVsRest(LASVM()),
+            OneVsRest(LASVMG()),
             ValueError,
             r"several classes.*one class at a time: model=LASVM\(...\) with y == label",
         ),
@@ -562,9 +562,9 @@ def test_parameters_of_the_model_are_checked_again(name, value):
 
 def test_several_classes_are_refused():
     for model in (LASVM(), SmoothSVM()):
-        for names in ([0, 1, 2], ["a", "b", "c"]):
+        for names in ([0, 1, 2], ["a", "b", "c"], [0.0, 1.0, 2.0], np.array(["a", "b", "c"], object)):
             with pytest.raises(ValueError, match=r"y holds 3 classes, such as .*one class at a time with y == label"):
-                cross_validate(model, np.eye(6), names * 2, k=2)
+                cross_validate(model, np.eye(6), np.tile(names, 2), k=2)
 
 
 def test_one_class_is_refused():

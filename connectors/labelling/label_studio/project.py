@@ -31,7 +31,8 @@ from urllib.parse import urlencode
 from ...logs.transport import Unavailable
 from ...records.labels import Place
 from ...records.questions import Question
-from ...runtime.process import POLL_SECONDS, Stop
+from ...runtime.outage import Outage
+from ...runtime.process import POLL_SECONDS, Stop, pause
 from ...settings.sections import ConfigError, Settings
 from ..service import LabellingService
 from .api import Api, Gone, RequestRefused, member
@@ -133,7 +134,7 @@ class LabelStudio:
             self._server.close()
 
     def _work(self, stop: Stop) -> None:
-        complaint = None
+        outage = Outage(logger)
         synced_at = -math.inf
         seen = 0
         while not stop():
@@ -148,13 +149,12 @@ class LabelStudio:
                 if now != seen:
                     self._push()
                     self._tidy()
-                seen, complaint = now, None
+                seen = now
+                outage.ends()
             except Unavailable as error:
-                if str(error) != complaint:
-                    logger.warning("%s", error)
-                complaint = str(error)
+                outage.goes_on(error)
                 synced_at = -math.inf
-                _pause(_RETRY_SECONDS, stop)
+                pause(_RETRY_SECONDS, stop)
 
     # --- what Label Studio has ----------------------------------------------------------------------------------------
 
@@ -166,7 +166,7 @@ class LabelStudio:
             raise ConfigError([f"--project {self._project}: {problem}"]) from None
         self._interface = Interface.read(member(project, "label_config", str), self._settings.label)
         if self._interface is None:
-            names = self._settings.label.positive or "positive", self._settings.label.negative or "negative"
+            names = self._settings.label.shown
             raise ConfigError(
                 [
                     f"--project {self._project}: its labelling interface has no Choices with {names[0]!r} and "
@@ -406,9 +406,3 @@ def _time_of(annotation: Mapping[str, Any]) -> float:
         return datetime.fromisoformat(str(text)).timestamp()
     except (ValueError, OverflowError):
         return 0.0
-
-
-def _pause(seconds: float, stop: Stop) -> None:
-    until = time.monotonic() + seconds
-    while time.monotonic() < until and not stop():
-        time.sleep(POLL_SECONDS)

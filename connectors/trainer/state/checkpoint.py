@@ -33,6 +33,7 @@ Number = tuple[int, int]  # of a checkpoint: its owner's epoch, and its place in
 _SUFFIX = {"checkpoint": "ssvm", "journal": "log"}
 _NONE = (0, 0)  # number of the checkpoint before the first
 _RENAMED = {"model.tau": "model.tol"}  # names in fingerprints of 0.1.0 before the parameter was renamed
+_ADDED = {"model.scaling": "auto", "model.threshold": 0.0, "model.reservoir": 4000}  # settings that 0.1.0 lacks
 _FIRST_COMMITTED = 2  # in the sequence: the first checkpoint comes before the first commit
 
 _NAME = re.compile(r"(?:checkpoint|journal)-(\d{6})-(\d{10})\.(?:ssvm|log)")
@@ -46,33 +47,6 @@ def reading(where: Path) -> AbstractContextManager[None]:
     """Raise a `CheckpointError` for everything that a checkpoint's damaged content makes its reader raise."""
     problem = f"{where}: the newest checkpoint cannot be used: its content is damaged"
     return snapshot.guarded(problem, CheckpointError, (ConfigError,))
-
-
-def take_array(arrays: Mapping[str, np.ndarray], name: str, kind: str, *shape: int | None) -> np.ndarray:
-    """An array of a checkpoint.
-
-    Parameters
-    ----------
-    arrays
-        The arrays by name.
-    name
-        The name of the array.
-    kind
-        The kind of its dtype: "b", "i", "u" or "f".
-    shape
-        Its lengths; None stands for any length.
-
-    Raises
-    ------
-    CheckpointError
-        If the array is missing, or has another kind or shape.
-    """
-    array = arrays.get(name)
-    fits = array is not None and array.dtype.kind == kind and array.ndim == len(shape)
-    if array is None or not fits or any(n not in (None, m) for n, m in zip(shape, array.shape, strict=True)):
-        found = "missing" if array is None else f"{array.dtype} of shape {array.shape}"
-        raise CheckpointError(f"array {name!r} of a checkpoint is {found}, not {kind!r} of shape {shape}")
-    return array
 
 
 @dataclass(frozen=True)
@@ -128,7 +102,7 @@ class Checkpoint:
     def _of(cls, meta: dict[str, Any], stored: dict[str, np.ndarray]) -> "Checkpoint":
         for name in ("offsets", "fingerprint", "counters"):
             snapshot.field(meta, name, dict)
-        meta["fingerprint"] = {_RENAMED.get(name, name): value for name, value in meta["fingerprint"].items()}
+        meta["fingerprint"] = _ADDED | {_RENAMED.get(name, name): value for name, value in meta["fingerprint"].items()}
         snapshot.count(meta, "sequence")
         for name in meta["offsets"]:
             snapshot.count(meta["offsets"], name)

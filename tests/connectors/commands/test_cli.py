@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+import streamsvm
 from streamsvm.connectors.commands import cli
 from streamsvm.connectors.commands.cli import main
 from streamsvm.connectors.logs.embedded import LocalLog
@@ -134,17 +135,32 @@ def test_set_overrides_the_file(tmp_path, config, call):
     assert call("run", config, "--set", "model.C=1", "--set", "daemon.state_dir=other")[0] == 0
 
 
-def test_check_says_that_nothing_is_wrong_and_does_nothing(tmp_path, config, call):
-    assert call("run", config, "--check") == (0, [f"{config}: no problems"], [])
-    assert not (tmp_path / "state").exists()
-
-
 def test_check_reports_every_problem(config, call, monkeypatch):
     config.write_text("[model]\nC = 0\nkernal = 'rbf'\n")
     monkeypatch.setenv("STREAMSVM_DAEMON_KEEP", "none")
     code, out, err = call("run", config, "--check", "--set", "model.gamma=-1")
     assert (code, out, len(err)) == (2, [], 4)
     assert all(line.startswith("streamsvm: ") for line in err)
+
+
+@pytest.mark.parametrize(
+    ("command", "missing"),
+    [("score", ["log.model = ''"]), ("label", ["log.questions = ''"]), ("label --train", ["log.questions", "follow"])],
+)
+def test_what_only_one_command_needs_is_refused_before_anything_compiles(config, call, monkeypatch, command, missing):
+    monkeypatch.setattr(streamsvm, "warmup", lambda *_, **__: pytest.fail("compiles"))
+    for more in ([], ["--check"]):
+        code, out, err = call(*command.split(), config, "--set", "model.C=-1", *more)
+        assert (code, out, len(err)) == (2, [], 1 + len(missing))
+        assert all(text in line for text, line in zip(missing, err[1:], strict=True))
+
+
+@pytest.mark.parametrize("command", ["run", "score", "label"])
+def test_check_of_each_process(tmp_path, config, call, command):
+    needs = ("--set", "log.model=m", "--set", "log.questions=q", "--set", "log.labels=l")
+    assert call(command, config, "--check", *needs) == (0, [f"{config}: no problems"], [])
+    assert not list((tmp_path / "log").iterdir())
+    assert not (tmp_path / "state").exists()
 
 
 @pytest.mark.parametrize("content", ["[model\n", None])
@@ -297,5 +313,5 @@ def test_the_command_starts_without_what_it_does_not_need():
 
 def test_every_file_with_a_parser_is_a_command():
     """A new command's file has to be in COMMANDS, or it cannot be called."""
-    files = [path for path in Path(cli.__file__).parent.glob("*.py") if "def add_parser(" in path.read_text()]
+    files = [path for path in Path(cli.__file__).parent.rglob("*.py") if "def add_parser(" in path.read_text()]
     assert {path.stem for path in files} == {command.__name__.rpartition(".")[2] for command in cli.COMMANDS}

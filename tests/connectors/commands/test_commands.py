@@ -17,12 +17,15 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from streamsvm.connectors.commands import doctor
 from streamsvm.connectors.commands.cli import main
-from streamsvm.connectors.commands.replay import replay, replay_settings
+from streamsvm.connectors.commands.doctor import machine
+from streamsvm.connectors.commands.doctor.log import check_log
+from streamsvm.connectors.commands.doctor.state import check_state
+from streamsvm.connectors.commands.replays.replay import replay, replay_settings
 from streamsvm.connectors.logs import embedded as local_log
 from streamsvm.connectors.logs.embedded import LocalLog
 from streamsvm.connectors.logs.transport import Shape, TopicMismatch
+from streamsvm.connectors.runtime.findings import OK, PROBLEM, WARNING
 from streamsvm.connectors.settings import topics
 from streamsvm.connectors.settings.loading import load
 from streamsvm.connectors.settings.sections import ConfigError, LimitSettings
@@ -95,7 +98,7 @@ def test_topics_are_made_with_as_many_partitions_as_the_events(tmp_path, config,
     assert wrong == [
         "wrong: there is no topic 'labels' yet; its first record would make it with 1 partition, but 'events' has 3"
     ]
-    assert out[-1] == topics.REMEDY
+    assert out[-1] == "`streamsvm topics CONFIG.toml --create` creates the missing topics"
     code, out, _ = call("topics", *options, "--create")
     assert code == 0
     assert out[:5] == [f"made topic {name}" for name in ("labels", "predictions", "dlq", "model", "scores")]
@@ -150,29 +153,29 @@ def test_topics_as_they_are_made_are_right(with_broker):
 
 
 @pytest.mark.parametrize(
-    ("name", "shape", "severity", "text"),
+    ("name", "shape", "level", "text"),
     [
-        ("events", None, "stop", "there is no topic 'events'"),
-        ("scores", Shape(1), "stop", "'scores' has 1 partition, but 'events' has 3"),
-        ("labels", Shape(4), "stop", "'labels' has 4 partitions, but 'events' has 3"),
-        ("predictions", Shape(1), "stop", "'predictions' has 1 partition"),
-        ("model", Shape(1, "delete", 7 * DAY), "wrong", "cleanup.policy=delete"),
-        ("model", Shape(1, "compact,delete", 7 * DAY), "wrong", "cleanup.policy=compact,delete"),
-        ("model", Shape(1, "compact", -1, 500_000), "stop", "max.message.bytes=500000, and needs at least 916384"),
-        ("questions", Shape(3, "compact", -1, 500_000), "stop", "max.message.bytes=500000, and needs at least 999424"),
-        ("labels", Shape(3, "compact", -1), "wrong", "of each key only the last record stays"),
-        ("questions", Shape(3, "delete", 7 * DAY), "wrong", "the newest questions will be removed one day"),
-        ("questions", Shape(1, "compact", -1), "stop", "'questions' has 1 partition, but 'events' has 3"),
-        ("dlq", Shape(1, "delete", DAY, 500_000), "stop", "max.message.bytes=500000, and needs at least 540672"),
-        ("events", Shape(3, "delete", DAY, 1 << 20, is_default=True), "note", "3 partitions, so 3 trainers at most"),
+        ("events", None, PROBLEM, "there is no topic 'events'"),
+        ("scores", Shape(1), PROBLEM, "'scores' has 1 partition, but 'events' has 3"),
+        ("labels", Shape(4), PROBLEM, "'labels' has 4 partitions, but 'events' has 3"),
+        ("predictions", Shape(1), PROBLEM, "'predictions' has 1 partition"),
+        ("model", Shape(1, "delete", 7 * DAY), WARNING, "cleanup.policy=delete"),
+        ("model", Shape(1, "compact,delete", 7 * DAY), WARNING, "cleanup.policy=compact,delete"),
+        ("model", Shape(1, "compact", -1, 500_000), PROBLEM, "max.message.bytes=500000, and needs at least 916384"),
+        ("questions", Shape(3, "compact", -1, 500_000), PROBLEM, "max.message.bytes=500000, and needs at least 999424"),
+        ("labels", Shape(3, "compact", -1), WARNING, "of each key only the last record stays"),
+        ("questions", Shape(3, "delete", 7 * DAY), WARNING, "the newest questions will be removed one day"),
+        ("questions", Shape(1, "compact", -1), PROBLEM, "'questions' has 1 partition, but 'events' has 3"),
+        ("dlq", Shape(1, "delete", DAY, 500_000), PROBLEM, "max.message.bytes=500000, and needs at least 540672"),
+        ("events", Shape(3, "delete", DAY, 1 << 20, is_default=True), OK, "3 partitions, so 3 trainers at most"),
     ],
 )
-def test_what_is_wrong_with_a_topic_is_found(with_broker, name, shape, severity, text):
+def test_what_is_wrong_with_a_topic_is_found(with_broker, name, shape, level, text):
     found = {**RIGHT, name: shape}
     if shape is None:
         del found[name]
     (finding,) = topics.examine(with_broker, RIGHT, found)
-    assert (finding.severity, finding.topic) == (severity, name)
+    assert finding.level == level
     assert text in finding.text
 
 
@@ -454,7 +457,7 @@ def test_a_replay_of_nothing(tmp_path, config, call):
 def _no_process_of_the_doctors(request, monkeypatch):
     """Which takes seconds each time, and is wanted once."""
     if "healthy" not in request.node.name and "believes" not in request.node.name:
-        monkeypatch.setattr(doctor, "_seconds_to_start", lambda _: 1.0)
+        monkeypatch.setattr(machine, "_seconds_to_start", lambda _: 1.0)
 
 
 @pytest.mark.long
@@ -492,17 +495,17 @@ def findings(settings, check):
 def test_doctor_finds_what_is_wrong_with_the_state(tmp_path, config):
     fill(tmp_path / "log", some_events(100))
     daemon.run(load(config, {}))
-    assert findings(load(config, {}, ["model.C=1"]), doctor._state)[-1] == (
+    assert findings(load(config, {}, ["model.C=1"]), check_state)[-1] == (
         "problem",
         f"{tmp_path / 'state' / 'p0'}: the checkpoint was written with model.C = 10.0, the configuration says 1.0",
     )
     newest, *older = sorted((tmp_path / "state" / "p0").glob("checkpoint-*"), reverse=True)
     newest.write_bytes(newest.read_bytes()[:-1])
-    level, text = findings(load(config, {}), doctor._state)[-1]
+    level, text = findings(load(config, {}), check_state)[-1]
     assert (level, text.endswith("old, but it is not the newest")) == ("warning", True)
     for path in older:
         path.write_bytes(b"")
-    level, text = findings(load(config, {}), doctor._state)[-1]
+    level, text = findings(load(config, {}), check_state)[-1]
     assert (level, "none of 3 checkpoints can be read" in text) == ("problem", True)
 
 
@@ -518,7 +521,7 @@ def test_doctor_finds_what_is_wrong_with_the_records(tmp_path, config, monkeypat
         log.produce("dlq", b"{")
     now = time.time()
     monkeypatch.setattr(time, "time", lambda: now - 1000)
-    found = findings(settings, doctor._log)
+    found = findings(settings, check_log)
     said = [(level, text.split(":")[0]) for level, text in found if level != "ok"]
     assert said == [
         ("warning", "1 dead letter not put back yet"),
@@ -530,6 +533,8 @@ def test_doctor_finds_what_is_wrong_with_the_records(tmp_path, config, monkeypat
         ),
         ("problem", "1 of 3 labels without a key"),
         ("problem", "1 of 3 labels in another partition than events with the same key"),
+        ("warning", "1 of 1 record of topic 'events' are not where the log's own partitioner puts their keys"),
+        ("warning", "1 of 2 records of topic 'labels' are not where the log's own partitioner puts their keys"),
     ]
 
 
@@ -537,9 +542,9 @@ def test_doctor_finds_ids_that_never_meet(tmp_path, config, caplog):
     settings = load(config, {}, ["log.labels=labels"])
     fill(tmp_path / "log", [b'{"id": 7, "x": {"a": 1}}', b"{"])
     fill(tmp_path / "log", [b'{"id": 7, "y": 1}', b"{"], "labels")
-    assert not [text for _, text in findings(settings, doctor._log) if "different ids" in text]
+    assert not [text for _, text in findings(settings, check_log) if "different ids" in text]
     fill(tmp_path / "log", [b'{"id": "7", "y": 1}'], "labels")
-    (found,) = [(level, text) for level, text in findings(settings, doctor._log) if "different ids" in text]
+    (found,) = [(level, text) for level, text in findings(settings, check_log) if "different ids" in text]
     assert found[0] == "problem"
     assert found[1].startswith("1 of 3 labels with an id such as '7'")
     assert not caplog.records
@@ -549,9 +554,9 @@ def test_doctor_finds_ids_that_never_meet(tmp_path, config, caplog):
 def test_doctor_believes_no_files_about_compiled_code(config, monkeypatch):
     """They may be of another processor, or not all that a process needs."""
     settings = load(config, {})
-    monkeypatch.setattr(doctor, "cache_state", lambda: ("somewhere", True))
-    monkeypatch.setattr(doctor, "_WARM_SECONDS", 1)
-    ((level, text),) = findings(settings, doctor._compile_cache)
+    monkeypatch.setattr(machine, "cache_state", lambda: ("somewhere", True))
+    monkeypatch.setattr(machine, "_WARM_SECONDS", 1)
+    ((level, text),) = findings(settings, machine.compile_cache)
     assert (level, "the first process compiles" in text) == ("warning", True)
 
 
@@ -568,7 +573,8 @@ def test_doctor_without_a_log(tmp_path, config, call):
     code, out, _ = call("doctor", config)
     assert code == 1
     assert out[-2:] == [
-        f"problem  log: there is no folder {tmp_path / 'log'}",
+        f"problem  log: log.dir = {str(tmp_path / 'log')!r}: there is no such folder; without a [kafka] section, the "
+        "log is there",
         "         `streamsvm produce` creates it; or correct log.dir",
     ]
 

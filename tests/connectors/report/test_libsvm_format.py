@@ -203,7 +203,7 @@ def test_names_go_into_the_second_file(tmp_path):
             {"number": 1, "name": 2.5, "shift": 0.0, "factor": 1.0},
             {"number": 2, "name": "größe", "shift": 1.0, "factor": 0.5},
         ],
-        "probability": dict(zip(("slope_negative", "slope_positive"), model.slopes, strict=True)),
+        "probability": {"slope_negative": model.slopes[0], "slope_positive": model.slopes[1], "threshold": 0.0},
     }
     assert {key for row in read(path)[2] for key in row} == {1, 2}
 

@@ -6,6 +6,7 @@ import logging
 import math
 import subprocess
 import sys
+import warnings
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -13,6 +14,7 @@ import numpy as np
 import pytest
 
 from streamsvm.connectors.runtime.log_output import set_up_logging
+from streamsvm.estimators.advice import StreamWarning
 
 logger = logging.getLogger("streamsvm.test")
 
@@ -26,6 +28,7 @@ def log_as(monkeypatch):
         monkeypatch.setattr(sys, "stderr", io.StringIO())
         monkeypatch.setattr(logging.root, "handlers", [])
         monkeypatch.setattr(sys, "excepthook", sys.excepthook)
+        monkeypatch.setattr(warnings, "showwarning", warnings.showwarning)
         set_up_logging(format)
         return sys.stderr
 
@@ -73,6 +76,19 @@ def test_an_exception_is_a_field(log_as):
     assert event["message"] == "no root"
     assert event["exception"].startswith("Traceback")
     assert event["exception"].endswith("ValueError: math domain error")
+
+
+@pytest.mark.parametrize("format", ["text", "json"])
+@pytest.mark.filterwarnings("always")
+def test_what_a_model_warns_of_is_one_line(log_as, format):
+    written = log_as(format)
+    warnings.warn("the features have very different scales", StreamWarning, stacklevel=1)
+    (line,) = written.getvalue().splitlines()
+    if format == "text":
+        assert line.endswith(" WARNING streamsvm: the features have very different scales")
+    else:
+        (event,) = events(written)
+        assert (event["level"], event["message"]) == ("WARNING", "the features have very different scales")
 
 
 @pytest.mark.parametrize(

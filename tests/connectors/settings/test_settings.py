@@ -1,5 +1,6 @@
 """The configuration: three layers, and every problem at once."""
 
+import inspect
 import re
 import tomllib
 from dataclasses import fields
@@ -13,6 +14,7 @@ from streamsvm.connectors.logs.kafka.options import OPTIONS
 from streamsvm.connectors.settings.checks import parse_partitions
 from streamsvm.connectors.settings.loading import load
 from streamsvm.connectors.settings.sections import SECTIONS, ConfigError
+from streamsvm.estimators.learners import ALGORITHMS
 
 GAP_FAMILY = ("clean_every", "max_non_sv", "steps", "ramp_s", "ramp_warmup")  # settings that lasvm has not
 
@@ -32,7 +34,7 @@ def problems(path, environment=None, overrides=(), **options):
 
 def test_an_empty_file_gives_the_defaults(tmp_path):
     settings = load(write(tmp_path, ""), {})
-    assert (settings.model.C, settings.model.kernel, settings.daemon.batch) == (1.0, "rbf", 64)
+    assert (settings.model.C, settings.model.kernel, settings.daemon.batch) == (10.0, "rbf", 64)
     assert settings.log.dir == tmp_path / "log"
     assert settings.daemon.state_dir == tmp_path / "state"
 
@@ -148,6 +150,12 @@ def test_every_problem_is_reported_at_once(tmp_path):
         ("model.C", "true"),
         ("model.C", '"1"'),
         ("model.gamma", "-0.5"),
+        ("model.gamma", '"auto"'),
+        ("model.scaling", '"minmax"'),
+        ("model.pos_weight", '"balance"'),
+        ("model.pos_weight", "0"),
+        ("model.threshold", '"g-mean"'),
+        ("model.threshold", "inf"),
         ("model.degree", "2.0"),
         ("model.coef0", "inf"),
         ("model.reprocess", "-1"),
@@ -345,6 +353,29 @@ def test_settings_of_another_algorithm_are_refused_by_name(tmp_path, algorithm, 
     made = model.implementation(**model.parameters())
     assert {name: getattr(made, name) for name in given if name not in wrong} == {
         name: value for name, value in given.items() if name not in wrong
+    }
+
+
+def test_a_model_for_a_rare_class(tmp_path):
+    text = '[model]\npos_weight = "balanced"\nthreshold = "gmean"\ngamma = "scale"\nscaling = "none"\nreservoir = 0\n'
+    settings = load(write(tmp_path, text), {})
+    made = settings.model.implementation(**settings.model.parameters())
+    assert (made.pos_weight, made.threshold, made.gamma) == ("balanced", "gmean", "scale")
+    assert (made.scaling, made.reservoir) == (None, 0)
+    fingerprint = settings.fingerprint()
+    assert (fingerprint["model.pos_weight"], fingerprint["model.threshold"]) == ("balanced", "gmean")
+    environment = {"STREAMSVM_MODEL_POS_WEIGHT": "2", "STREAMSVM_MODEL_THRESHOLD": "-0.5", "STREAMSVM_MODEL_GAMMA": "1"}
+    model = load(write(tmp_path, text), environment).model
+    assert (model.pos_weight, model.threshold, model.gamma) == (2.0, -0.5, 1.0)
+    (problem,) = problems(write(tmp_path, text), {}, ["estimates.loo=true"])
+    assert problem.startswith("estimates.loo and estimates.folds need model.threshold = 0")
+
+
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+def test_the_defaults_are_the_class_s(tmp_path, algorithm):
+    settings = load(write(tmp_path, ""), {}, [f"model.algorithm={algorithm}"])
+    assert settings.model.parameters() == {
+        name: of.default for name, of in inspect.signature(ALGORITHMS[algorithm]).parameters.items()
     }
 
 

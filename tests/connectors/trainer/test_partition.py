@@ -17,7 +17,7 @@ from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
 from streamsvm import LASVM
-from streamsvm.connectors.commands.dlq import DeadLetter
+from streamsvm.connectors.commands.replays.dlq import DeadLetter
 from streamsvm.connectors.logs import embedded as local_log
 from streamsvm.connectors.logs.embedded import LocalLog
 from streamsvm.connectors.logs.segments import Appender
@@ -26,7 +26,6 @@ from streamsvm.connectors.records import published as publish
 from streamsvm.connectors.records.published import read_newest, unpack_model
 from streamsvm.connectors.runtime.health import Health
 from streamsvm.connectors.runtime.metrics import Metrics
-from streamsvm.connectors.settings import opening
 from streamsvm.connectors.settings.model import ModelSettings
 from streamsvm.connectors.settings.sections import DaemonSettings, FeatureSettings, JoinSettings, LogSettings, Settings
 from streamsvm.connectors.trainer import inputs, trainer
@@ -829,7 +828,7 @@ class TransactionalLog(LocalLog):
 @pytest.mark.long
 def test_killed_in_transactions_each_event_is_predicted_once(tmp_path, monkeypatch):
     """Also when it is killed again while it takes the cuts of its journals again."""
-    monkeypatch.setattr(opening, "LocalLog", TransactionalLog)
+    monkeypatch.setattr(local_log, "LocalLog", TransactionalLog)
 
     def run(settings, fuse):
         monkeypatch.setattr(TransactionalLog, "fuse", fuse)
@@ -1023,7 +1022,7 @@ class Retaining(LocalLog):
 
 @pytest.mark.parametrize("on_data_loss", ["fail", "skip"])
 def test_records_that_go_while_it_runs_are_lost_no_more_than_once(tmp_path, monkeypatch, on_data_loss):
-    monkeypatch.setattr(opening, "LocalLog", Retaining)
+    monkeypatch.setattr(local_log, "LocalLog", Retaining)
     monkeypatch.setattr(trainer, "_POLL_RECORDS", 40)
     settings = configure(tmp_path, daemon={"on_data_loss": on_data_loss, "batch": 8})
     append(settings, {**traffic(400), "labels": []}, segment_bytes=4000)

@@ -15,14 +15,14 @@ from pathlib import Path
 
 import numpy as np
 
-from ..logs.embedded import LocalLog
-from ..logs.transport import Record
-from ..records.codec import Codec
-from ..runtime.process import Stop
-from ..runtime.text import plural
-from ..settings.loading import load
-from ..trainer.state.state import State
-from . import label
+from ...logs.embedded import LocalLog
+from ...logs.transport import Record
+from ...records.codec import Codec
+from ...runtime.process import Stop
+from ...runtime.text import plural
+from ...settings.loading import load
+from ...trainer.state.state import State
+from .. import label
 
 SIDE, SHADES = 8, 16  # pixels of a side; the shade that is black
 WANTED = 8
@@ -83,7 +83,7 @@ def summary(state: State) -> str:
     known, codec = truth(), Codec()
     seen = [codec.decode(Record("", 0, 0, 0, None, value, ())) for value in events()]
     rest = [event for event in seen if state.join.awaiting(event.key) is not None]
-    said = [bool(margin > 0) for margin in state.model.decision_function_many([event.x for event in rest])]
+    said = state.model.predict_many([event.x for event in rest]).tolist()
     wanted = [known[str(event.id)] for event in rest]
     n_found = sum(map(and_, said, wanted))
     counts = state.labelling.loop.counts
