@@ -344,21 +344,22 @@ def soak(options: argparse.Namespace) -> None:
     bounds = {name: getattr(options, name) for name in names if getattr(options, name) is not None}
     model = LASVM(C=10.0, gamma=0.2, **bounds)
     loo = StreamingLOO(model, every=5000, share=options.share)
-    process, every, rows, spent = psutil.Process(), max(BATCH, options.records // 20), [], 0.0
+    process, every, rows, spent = psutil.Process(), max(BATCH, options.records // 20), [], []
     begin = time.process_time()
     for batch, (X, y) in enumerate(records(options.records, options.noise), 1):
         before = loo.latest
         loo.learn_many(X, y)
-        spent += loo.latest.seconds if loo.latest is not None and loo.latest is not before else 0.0
+        if loo.latest is not None and loo.latest is not before:
+            spent.append(loo.latest.seconds)
         if batch * BATCH % every == 0:
             now = time.process_time()
-            figures = process.memory_info().rss / 2**20, 1e6 * (now - begin) / every, 100 * spent / (now - begin)
-            spent = 0.0
+            figures = process.memory_info().rss / 2**20, 1e6 * (now - begin) / every, 1e3 * np.mean(spent or np.nan)
+            spent.clear()
             X, y = concept(FRESH, 0.0, np.random.default_rng([1, batch]), options.noise)
             error = loo.latest.error.value if loo.latest else np.nan
             fresh = np.mean((model.decision_function_many(X) > 0) != y)
             rows.append((batch * BATCH, *figures, model.n_members, 100 * error, 100 * fresh))
-            print("{}: {:.1f} MB, {:.1f} us, {:.1f} %, {} members, {:.2f} %, {:.2f} %".format(*rows[-1]), flush=True)
+            print("{}: {:.1f} MB, {:.1f} us, {:.1f} ms, {} members, {:.2f} %, {:.2f} %".format(*rows[-1]), flush=True)
             begin = time.process_time()
     show_soak(np.array(rows), bounds, options)
 
@@ -367,7 +368,7 @@ def show_soak(rows: np.ndarray, bounds: dict[str, Any], options: argparse.Namesp
     """Print the table, compare its second quarter with its last, and draw it."""
     print(f"\n### {options.records} records, noise {options.noise:g}, {bounds or 'no bounds'}\n")
     forms = ("{:.0f}", "{:.1f}", "{:.1f}", "{:.1f}", "{:.0f}", "{:.2f}", "{:.2f}")
-    titles = "records|resident MB|CPU us per record|of these estimates, %|members|LOO error %|fresh error %"
+    titles = "records|resident MB|CPU us per record|ms per estimate|members|LOO error %|fresh error %"
     print(table(titles, [[form.format(value) for form, value in zip(forms, row, strict=True)] for row in rows]) + "\n")
     early, late = rows[len(rows) // 4 : len(rows) // 2].mean(axis=0), rows[-(len(rows) // 4) :].mean(axis=0)
     say("memory stays flat", f"{early[1]:.1f} MB, later {late[1]:.1f}", late[1] < 1.05 * early[1])

@@ -105,7 +105,7 @@ def feature_numbers(names: Sequence[Hashable]) -> np.ndarray:
 def _lines(model: OnlineSVM, numbers: np.ndarray) -> Iterator[str]:
     """The lines of the model file."""
     alpha, vectors = model.dual_coef, model.support_vectors
-    parameters = {"degree": int(model.degree), "gamma": float(model._kernel.gamma), "coef0": float(model.coef0)}
+    parameters = {"degree": int(model.degree), "gamma": model.gamma_in_use, "coef0": float(model.coef0)}
     order = np.argsort(alpha < 0.0, kind="stable")  # the positive class comes first
     yield "svm_type c_svc"
     yield f"kernel_type {_KERNELS[model.kernel]}"

@@ -15,10 +15,8 @@ import logging
 import math
 import time
 from collections.abc import Iterator
-from typing import NamedTuple
 
 from ..logs.transport import Committed, PositionRefused, Record, TopicMismatch, Transport, Unavailable
-from ..records.codec import Event
 from ..records.formats.base import REASONS, BadRecord
 from ..records.predictions import Prediction, send_prediction, source, write_prediction
 from ..records.published import Snapshot
@@ -31,7 +29,7 @@ from ..settings.sections import ConfigError, Settings
 from ..trainer.inputs import Input, RecordsLost
 from ..trainer.operate import operate
 from ..trainer.state.observe import Progress
-from .committee import Committee, KeyModels, Models, ModelTopic, PartitionModels, unpack
+from .committee import KeyModels, Models, ModelTopic, PartitionModels, Request, by_committee, unpack
 
 logger = logging.getLogger(__name__)
 
@@ -89,14 +87,6 @@ def needs(settings: Settings) -> Iterator[str]:
     """A line for each thing that a scorer needs, and these settings lack."""
     if not settings.log.model:
         yield "log.model = '': name the topic on which the trainers publish their models"
-
-
-class Request(NamedTuple):
-    """An event, and the committee that predicts it."""
-
-    record: Record
-    event: Event
-    committee: Committee
 
 
 class Scorer:
@@ -343,7 +333,7 @@ class Scorer:
         started = time.perf_counter()
         requests = [request for record in records if (request := self._read(record)) is not None]
         answers: dict[int, Prediction] = {}
-        for committee, chosen in _by_committee(requests).items():
+        for committee, chosen in by_committee(requests).items():
             for i, answer in zip(chosen, committee.predict([requests[i].event.x for i in chosen]), strict=True):
                 if isinstance(answer, BadRecord):
                     self._metrics.add("streamsvm_bad_records_total", reason=answer.reason)
@@ -394,11 +384,3 @@ class Scorer:
         self._n_unsaved = 0
         self._saved_at = time.monotonic()
         return True
-
-
-def _by_committee(requests: list[Request]) -> dict[Committee, list[int]]:
-    """Places by committee."""
-    places: dict[Committee, list[int]] = {}
-    for i, request in enumerate(requests):
-        places.setdefault(request.committee, []).append(i)
-    return places

@@ -61,7 +61,7 @@ class Advice(OnlineModel):
     def _extreme_spreads(self) -> tuple[Spread, Spread] | None:
         """The features with the smallest and the largest standard deviation among the members.
 
-        Constant features do not count, nor those that are only 0 or 1.
+        Constant features do not count, nor those that are 0 for half of the members, nor those that are only 0 or 1.
         """
         names = self.feature_names
         X = storage.rows_of(self._expansion, storage.live_slots(self._expansion), len(names)).astype(np.float64)
@@ -69,6 +69,7 @@ class Advice(OnlineModel):
         mean_square = np.ravel(squares.mean(axis=0))
         variance = mean_square - np.square(np.ravel(X.mean(axis=0)))
         varied = variance > CONSTANT * mean_square
+        varied &= X.getnnz(axis=0) > X.shape[0] / 2
         varied &= np.ravel(abs(X - squares).sum(axis=0)) > 0.0
         columns = np.flatnonzero(varied)
         if not len(columns):

@@ -65,6 +65,15 @@ def test_features_that_are_0_or_1_may_be_rare():
     assert learn(LASVM(C=1.0, gamma=0.5), X, y, 100) == []
 
 
+def test_features_that_are_rare_may_be_small():
+    X, y = stream(1500)
+    X[np.arange(1500) % 3 > 0, 1] = 0.0
+    X[:, 1] *= 1e-3
+    assert learn(LASVM(C=1.0, gamma=0.5), X, y, 100) == []
+    X[:, 1] += 1e-3 * X[:, 0]
+    assert len(learn(LASVM(C=1.0, gamma=0.5), X, y, 100)) == 1
+
+
 @pytest.mark.parametrize("label", [False, True])
 def test_one_class(label):
     X, _ = stream(2100)

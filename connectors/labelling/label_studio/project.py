@@ -36,8 +36,8 @@ from ...runtime.process import POLL_SECONDS, Stop, pause
 from ...settings.sections import ConfigError, Settings
 from ..service import LabellingService
 from .api import Api, Gone, RequestRefused, member
-from .interface import Interface
-from .server import MODEL, Server
+from .interface import MODEL, NO_PREDICTION, Interface
+from .server import Server
 
 logger = logging.getLogger(__name__)
 
@@ -375,7 +375,8 @@ class LabelStudio:
     def predict(self, body: Mapping[str, Any]) -> dict[str, Any]:
         """The model's predictions of tasks."""
         interface = Interface.read(str(body.get("label_config") or ""), self._settings.label) or self._interface
-        results = [_prediction(task.get("data") or {}, interface) for task in body.get("tasks") or []]
+        tasks = [task.get("data") or {} for task in body.get("tasks") or []]
+        results = [interface.prediction(data) if interface else NO_PREDICTION for data in tasks]
         return {"results": results, "model_version": MODEL}
 
     def setup(self, body: Mapping[str, Any]) -> dict[str, Any]:
@@ -384,19 +385,6 @@ class LabelStudio:
         if interface is None:
             logger.warning("the labelling interface that Label Studio sent has no Choices with both labels")
         return {"model_version": MODEL}
-
-
-def _prediction(data: Mapping[str, Any], interface: Interface | None) -> dict[str, Any]:
-    score = data.get("score")
-    if interface is None or not isinstance(score, int | float) or not 0 <= score <= 1:
-        return {"result": [], "score": 0.0, "model_version": MODEL}
-    choice = {
-        "from_name": interface.name,
-        "to_name": interface.target,
-        "type": "choices",
-        "value": {"choices": [interface.choice(score >= 0.5)]},
-    }
-    return {"result": [choice], "score": max(score, 1 - score), "model_version": MODEL}
 
 
 def _time_of(annotation: Mapping[str, Any]) -> float:

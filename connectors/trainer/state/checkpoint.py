@@ -102,7 +102,7 @@ class Checkpoint:
     def _of(cls, meta: dict[str, Any], stored: dict[str, np.ndarray]) -> "Checkpoint":
         for name in ("offsets", "fingerprint", "counters"):
             snapshot.field(meta, name, dict)
-        meta["fingerprint"] = _ADDED | {_RENAMED.get(name, name): value for name, value in meta["fingerprint"].items()}
+        meta["fingerprint"] = {_RENAMED.get(name, name): value for name, value in meta["fingerprint"].items()}
         snapshot.count(meta, "sequence")
         for name in meta["offsets"]:
             snapshot.count(meta["offsets"], name)
@@ -329,11 +329,11 @@ def check_fingerprint(checkpoint: Checkpoint, fingerprint: Mapping[str, Any], fo
     ConfigError
         If a setting differs; the message names each one.
     """
-    old = checkpoint.fingerprint
+    old = _ADDED | checkpoint.fingerprint
     problems = [
         f"{folder}: the checkpoint was written with {name} = {old.get(name)!r}, the configuration says {value!r}"
         for name, value in fingerprint.items()
-        if old.get(name) != value  # an older version lacks settings that are off by default
+        if old.get(name) != value  # an older version lacks settings that are unset by default
     ]
     if problems:
         raise ConfigError([*problems, f"{folder}: go back to those settings, or choose another daemon.state_dir"])

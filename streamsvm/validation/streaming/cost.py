@@ -15,7 +15,7 @@ VALUE = 6e-9  # for a kernel value
 PER_MEMBER = 1.5  # kernel values for each member that an example meets
 COPIED, REMEMBERED = 0.9e-3, 1.2e-6  # for a copy of a model, and for each remembered example beside its members
 REMOVED = 1e-4  # for a removal, without its steps
-FINISHED = 0.1  # A copy's largest violation: to reach a hundredth of it takes two to five times as long, for nothing.
+FINISHED = 0.1  # A copy's largest violation: to reach a hundredth of it takes two to five times as long.
 FEWER_STEPS = 0.07  # of those to a hundredth of it
 
 

@@ -185,7 +185,7 @@ class StreamingEstimate(base.Wrapper, base.MiniBatchClassifier):
             self._memory.relabel(int(number), arguments.label_of(label))
 
     def estimate(self, seconds: float | None = None) -> Estimate:
-        """Estimate the current model now.  The next estimate that is due does not wait for longer.
+        """Estimate the current model now, whether an estimate is due or not.
 
         Parameters
         ----------

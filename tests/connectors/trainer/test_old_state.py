@@ -11,8 +11,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from logged import read
 
-from streamsvm.connectors.logs.embedded import LocalLog
 from streamsvm.connectors.settings.loading import load
 from streamsvm.connectors.trainer import trainer
 from streamsvm.connectors.trainer.state import journal
@@ -61,12 +61,6 @@ def settings(tmp_path):
         archive.extractall(tmp_path)
     (tmp_path / "app.toml").write_text(CONFIG)
     return load(tmp_path / "app.toml", {})
-
-
-def read(settings, topic):
-    with LocalLog(settings.log.dir) as log:
-        log.seek(topic, 0, 0)
-        return log.poll(0, 10**5)
 
 
 def test_the_trainer_goes_on_as_0_1_0_did(settings):

@@ -15,6 +15,7 @@ from fuse import Fuse, Killed, run_with
 from hypothesis import HealthCheck, given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
+from logged import change, read
 
 from streamsvm import LASVM
 from streamsvm.connectors.commands.replays.dlq import DeadLetter
@@ -41,9 +42,7 @@ from streamsvm.core import snapshot
 START = 1_700_000_000_000  # milliseconds
 
 
-@pytest.fixture(autouse=True)
-def _no_waiting_for_the_disk(monkeypatch):
-    monkeypatch.setattr(os, "fsync", lambda _: None)
+pytestmark = pytest.mark.usefixtures("no_waiting_for_the_disk")
 
 
 def configure(folder, **changes):
@@ -54,9 +53,7 @@ def configure(folder, **changes):
         join=JoinSettings(ttl_seconds=60.0),
         daemon=DaemonSettings(batch=16, state_dir=folder / "state", checkpoint_records=96, window=50, follow=False),
     )
-    for section, values in changes.items():
-        settings = replace(settings, **{section: replace(getattr(settings, section), **values)})
-    return settings
+    return change(settings, **changes)
 
 
 # --- what comes -------------------------------------------------------------------------------------------------------
@@ -113,16 +110,6 @@ def append(settings, rows, number=0, segment_bytes=1 << 20):
         with contextlib.closing(Appender(folder, segment_bytes)) as appender:
             for time, key, value in records:
                 appender.append(time, key, value if isinstance(value, bytes) else json.dumps(value).encode(), ())
-
-
-def read(settings, topic):
-    with LocalLog(settings.log.dir) as log:
-        records = []
-        for number in log.end_offsets(topic):
-            log.seek(topic, number, 0)
-        while batch := log.poll(0, 10_000):
-            records += batch
-        return records
 
 
 def predictions(settings):
