@@ -36,10 +36,14 @@ class CommonColumns(FeatureTable):
 
     def __init__(self, common: FeatureTable) -> None:
         super().__init__()
-        self.columns = common.columns
+        self.columns, self._common = common.columns, common
 
     def settle(self) -> None:
         pass
+
+    def lookup(self, names: tuple[Hashable, ...]) -> np.ndarray:
+        """The column of each name; the common table knows when its last answer is outdated."""
+        return self._common.lookup(names)
 
 
 class LabelledBlock(NamedTuple):
