@@ -27,6 +27,7 @@ from streamsvm.connectors.trainer.state.stored import read_state
 CONFIG = """
 [model]
 C = 10.0
+gamma = 1.0
 [features]
 warmup = 20
 [daemon]
