@@ -23,6 +23,7 @@ selecting, learning and the final FINISH on one thread, without the test figures
 
 import argparse
 import copy
+import importlib.util
 import itertools
 import json
 import math
@@ -102,6 +103,7 @@ METHODS = {
 CURVES = ("RANDOM", "GRADIENT", "ACTIVE-59", "ACTIVE-all", "AUTOACTIVE")
 COLORS = dict(zip(CURVES, ("#8c8c8c", "#dd8452", "#c44e52", "#8172b3", "#4c72b0"), strict=True))
 STOPPED = ("ACTIVE-59", "AUTOACTIVE", "none at random", "weighted")
+WITHOUT_SMOTE = importlib.util.find_spec("imblearn") is None
 BATCH = ("batch", "undersampled", "SMOTE", "costs", "sqrt costs")
 TITLES = {"none at random": "ACTIVE-59, none random", "weighted": "ACTIVE-59, sqrt costs", "costs": "different costs"}
 
@@ -242,7 +244,7 @@ class Runs:
         path = self.folder and self.folder / f"{title}.json"
         if title not in self.done and path and path.exists():
             self.done[title] = json.loads(path.read_text())
-        if title not in self.done and not self.only_report:
+        if title not in self.done and not self.only_report and not (name == "SMOTE" and WITHOUT_SMOTE):
             start = time.monotonic()
             self.done[title] = self._fit(task, name, seed, imbalance)
             print(f"{title}: {time.monotonic() - start:.1f} s", file=sys.stderr, flush=True)
@@ -509,6 +511,8 @@ def main() -> None:
     if arguments.quick:
         arguments.tasks, arguments.repeats, arguments.parts = list(QUICK), 1, ["stop", "query"]
     streamsvm.warmup(streamsvm.LASVM)
+    if WITHOUT_SMOTE:
+        print("SMOTE is left out: it needs pip install imbalanced-learn", flush=True)
     with threadpool_limits(1):
         runs = Runs(arguments)
         for part in arguments.parts:

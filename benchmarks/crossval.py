@@ -351,7 +351,7 @@ def equality(setting: Setting, tol: float) -> dict:
         "set": task.name,
         "tol": tol,
         "max_df": float(apart.max()),
-        "floor": FLOAT32 * float(ours.alpha.sum()),
+        "floor": FLOAT32 * float(np.abs(ours.dual_coef).sum()),
         "objective": ours.objective,
         "gain": (ours.objective - objective) / abs(objective),
         "support": len(ours.support),
@@ -549,7 +549,7 @@ def measure_elsewhere(options: argparse.Namespace, name: str) -> Iterator[dict]:
         for line in process.stdout:
             yield json.loads(line)
     if process.returncode:
-        print(f"\n{name}: not measured to its end, exit {process.returncode}", flush=True)
+        raise SystemExit(f"{name}: not measured to its end, exit {process.returncode}")
 
 
 def measure_all(options: argparse.Namespace) -> dict:

@@ -21,7 +21,7 @@ import numpy as np
 from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer, TopicPartition
 
 from streamsvm import LASVM, warmup
-from streamsvm.connectors.commands.long_running import settle_memory
+from streamsvm.connectors.commands.shared.long_running import settle_memory
 from streamsvm.connectors.logs.kafka.log import KafkaLog
 from streamsvm.connectors.settings.loading import load
 from streamsvm.connectors.trainer import trainer

@@ -201,15 +201,17 @@ def measure_here(options: argparse.Namespace) -> None:
         draw(search, options.pictures / f"search-{task.name}.png")
 
 
-def measure_elsewhere(options: argparse.Namespace, name: str) -> dict | None:
-    """One set, measured in a process with one thread; None if that failed."""
+def measure_elsewhere(options: argparse.Namespace, name: str) -> dict:
+    """One set, measured in a process with one thread."""
     command = [sys.executable, __file__, "--here", "--sets", name, "--repeats", str(options.repeats)]
     for option in ("data", "pictures"):
         value = getattr(options, option)
         command += [f"--{option}", str(value)] if value else []
     environment = {**os.environ, **dict.fromkeys(THREADS, "1")}
     done = subprocess.run(command, env=environment, stdout=subprocess.PIPE, text=True)
-    return json.loads(done.stdout) if done.stdout else None
+    if done.returncode:
+        raise SystemExit(f"{name}: not measured, exit {done.returncode}")
+    return json.loads(done.stdout)
 
 
 def measure_all(options: argparse.Namespace) -> list[dict]:
@@ -217,8 +219,6 @@ def measure_all(options: argparse.Namespace) -> list[dict]:
     comparisons: list[dict] = []
     for name in options.sets:
         one = measure_elsewhere(options, name)
-        if one is None:
-            continue
         comparisons.append(one)
         show_comparison(one)
         if options.out:

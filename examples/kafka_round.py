@@ -12,7 +12,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from streamsvm.connectors.commands import log_access
+from streamsvm.connectors.commands.shared import log_access
 from streamsvm.connectors.scorer import scorer
 from streamsvm.connectors.settings import topics
 from streamsvm.connectors.settings.loading import load

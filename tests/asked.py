@@ -5,6 +5,7 @@ import time
 
 from streamsvm.connectors.logs.embedded import LocalLog
 from streamsvm.connectors.settings.loading import load
+from streamsvm.connectors.settings.sections import LabelSettings, LogSettings, Settings
 
 CONFIG = """
 [log]
@@ -31,6 +32,12 @@ def configure(folder, *overrides):
     """Settings of a log in this folder."""
     (folder / "app.toml").write_text(CONFIG)
     return load(folder / "app.toml", {}, overrides)
+
+
+def of_questions(folder, **sections):
+    """Settings of a log with questions about spam, without a file."""
+    log = LogSettings(dir=folder / "log", labels="labels", questions="questions")
+    return Settings(log=log, label=LabelSettings("spam", "ham"), **sections)
 
 
 class Trainer:

@@ -1,7 +1,43 @@
-"""What every test shares."""
+"""What every test shares, and the order of the tests among several workers."""
 
+import os
+
+import pytest
 from hypothesis import settings
 
 # The first call of a compiled function takes seconds, which says nothing about the example that made it.
 settings.register_profile("streamsvm", deadline=None)
 settings.load_profile("streamsvm")
+
+# The longest tests with a broker, the longest first.
+LONGEST = (
+    "test_killed_twenty_times_it_ends_with_the_same_model",
+    "test_two_trainers_killed_often_in_transactions",
+    "test_with_transactions_committed_readers_see_each_prediction_once",
+    "test_trainers_that_join_and_leave_lose_nothing_and_learn_nothing_twice",
+    "test_a_trainer_that_was_stopped_for_long_does_not_overwrite_its_successor_s_state",
+    "test_killed_while_it_takes_its_journals_again_no_prediction_counts_twice",
+)
+
+
+@pytest.hookimpl(trylast=True)  # after -k and -m have chosen among the tests
+def pytest_collection_modifyitems(items):
+    """Let every worker begin with its share of the tests with a broker, the longest first.
+
+    These tests wait more than they compute. At the end they would keep one worker busy while the others have nothing.
+    """
+    n_workers = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
+    with_broker = [item for item in items if item.path.parent.name == "kafka"]
+    if n_workers == 1 or not with_broker:
+        return
+    ranks = {name: rank for rank, name in enumerate(LONGEST)}
+    with_broker.sort(key=lambda item: ranks.get(item.originalname, len(LONGEST)))
+    others = [item for item in items if item.path.parent.name != "kafka"]
+    ordered = []
+    for worker in range(n_workers):  # xdist gives each worker as many neighbouring tests as here
+        size = (len(items) - len(ordered)) // (n_workers - worker)
+        share = with_broker[worker::n_workers]
+        n_others = max(0, size - len(share))
+        ordered += share + others[:n_others]
+        others = others[n_others:]
+    items[:] = ordered

@@ -157,6 +157,14 @@ def test_no_folder_of_connectors_imports_from_a_higher_one(path):
     assert used <= below, f"{where(path)} is in {own!r}, which may import from {sorted(filter(None, below))}"
 
 
+@pytest.mark.parametrize("path", sorted((ROOT / "connectors").rglob("*.py")), ids=where)
+def test_only_the_settings_know_which_kind_of_log_there_is(path):
+    """Everything else asks the `Backend`, so that a new kind of log is one folder and one entry."""
+    if not where(path).startswith(("connectors/settings/", "connectors/logs/kafka/")):
+        assert not [item.module for item in imports_of(path) if "connectors.logs.kafka" in item.module]
+        assert "settings.kafka" not in path.read_text(encoding="utf-8").replace("settings.kafka_section", "")
+
+
 def test_no_files_import_each_other():
     """Imports inside functions and under TYPE_CHECKING count as well: such a circle is two files that are one."""
     modules = {module_name(path): path for path in PRODUCT}

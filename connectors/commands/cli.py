@@ -26,25 +26,12 @@ from ..runtime.log_output import is_json
 from ..settings.sections import ConfigError
 from ..trainer.state.checkpoint import CheckpointError
 from ..trainer.state.state import TooManyBadRecords
-from . import (
-    crossval,
-    demo,
-    dlq,
-    doctor,
-    export,
-    label,
-    labels,
-    lag,
-    produce,
-    replay,
-    report,
-    run,
-    score,
-    search,
-    topics,
-    warmup,
-)
-from .exit_codes import BAD_CONFIG, BAD_DATA, DENIED, FAILED, OK, STALLED, TEMPORARY
+from . import export, label, labels, lag, produce, report, run, score, topics, warmup
+from .demos import demo
+from .doctor import doctor
+from .replays import dlq, replay
+from .shared.exit_codes import BAD_CONFIG, BAD_DATA, DENIED, FAILED, OK, STALLED, TEMPORARY
+from .tuning import crossval, search
 
 logger = logging.getLogger(__name__)
 

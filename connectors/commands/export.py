@@ -6,7 +6,7 @@ from pathlib import Path
 from ..report.export import export_model, read_model
 from ..runtime.folders import FileError, require_folder
 from ..runtime.text import plural
-from .options import Subparsers, offset
+from .shared.options import Subparsers, offset
 
 
 def add_parser(subparsers: Subparsers) -> None:

@@ -13,6 +13,7 @@ import time
 import webbrowser
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, redirect_stderr
+from functools import partial
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -27,12 +28,12 @@ from ..runtime.folders import make_private, private
 from ..runtime.log_output import set_up_logging
 from ..runtime.process import POLL_SECONDS, Stop
 from ..runtime.text import plural
-from ..settings.loading import load
 from ..settings.sections import ConfigError, Settings
 from ..trainer import trainer
 from ..trainer.state.state import State
-from . import options
-from .long_running import show_states, stopping, working
+from .shared import options
+from .shared.configuration import add_check, add_config, read_config, was_only_checked
+from .shared.long_running import show_states, stopping, working
 
 FrontEnd = Callable[[LabellingService, Stop], None]
 
@@ -45,7 +46,8 @@ def add_parser(subparsers: options.Subparsers) -> None:
         "Show the events whose labels a trainer asks for. By default the questions are on a page in the browser. Every "
         "label is written to the topic log.labels before it is acknowledged. SIGTERM and Ctrl-C end the command."
     )
-    options.add_config(command)
+    add_config(command)
+    add_check(command)
     ways = command.add_mutually_exclusive_group()
     ways.add_argument("--terminal", action="store_true", help="ask in this terminal, or read answers from a pipe")
     ways.add_argument("--truth", type=Path, metavar="FILE", help="answer from a CSV or JSON lines file of id and y")
@@ -81,9 +83,10 @@ def add_parser(subparsers: options.Subparsers) -> None:
 
 
 def run(arguments: argparse.Namespace) -> None:
-    settings = load(arguments.config, os.environ, arguments.set, log_must_exist=True)
-    check(settings, train=arguments.train)
+    settings = read_config(arguments, partial(needs, train=arguments.train))
     front_end = choose(settings, arguments)
+    if was_only_checked(arguments):
+        return
     with ExitStack() as stack:
         if arguments.train and arguments.terminal:
             stack.enter_context(logs_aside(settings))
@@ -97,21 +100,18 @@ def run(arguments: argparse.Namespace) -> None:
         show_states(settings.log.topic, states)
 
 
-def check(settings: Settings, *, train: bool) -> None:
-    """Raise `ConfigError` if no trainer asks questions with this configuration."""
-    problems = []
+def needs(settings: Settings, *, train: bool) -> Iterator[str]:
+    """A line for each reason why no trainer asks questions with this configuration."""
     if not settings.log.questions:
-        problems.append(
+        yield (
             "log.questions = '': labelling needs a topic for the questions (log.questions) and one for the answers "
             "(log.labels)"
         )
     if train and not settings.daemon.follow:
-        problems.append(
+        yield (
             "daemon.follow = false: the trainer would stop at the end of the log, before the answers come; "
             "--set daemon.follow=true keeps it running"
         )
-    if problems:
-        raise ConfigError(problems)
 
 
 def choose(settings: Settings, arguments: argparse.Namespace) -> FrontEnd:

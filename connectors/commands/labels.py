@@ -1,7 +1,6 @@
 """The command ``streamsvm labels``: write the labels given so far to a file."""
 
 import argparse
-import os
 import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -10,12 +9,12 @@ from typing import NamedTuple
 from ..records.formats.base import BadRecord
 from ..records.labels import Label
 from ..runtime.text import plural
-from ..settings.loading import load
 from ..settings.opening import open_once
-from ..settings.sections import ConfigError, LabelSettings, Settings
-from .log_access import read
-from .options import Subparsers, add_config
-from .tables import require_table, write_table
+from ..settings.sections import LabelSettings, Settings
+from .shared.configuration import add_config, read_config
+from .shared.log_access import read
+from .shared.options import Subparsers
+from .shared.tables import require_table, write_table
 
 _COLUMNS = ("id", "y", "weight", "rev", "source")
 
@@ -34,14 +33,17 @@ def add_parser(subparsers: Subparsers) -> None:
 
 
 def run(arguments: argparse.Namespace) -> None:
-    settings = load(arguments.config, os.environ, arguments.set, log_must_exist=True)
-    if not settings.log.labels:
-        raise ConfigError(["log.labels = '': there is no topic of labels to read; set log.labels to its name"])
+    settings = read_config(arguments, _needs)
     require_table(arguments.out)
     found = labels_that_hold(settings)
     write_table(arguments.out, _COLUMNS, list(_rows(found.labels, settings.label)), "label")
     if found.n_refused:
         print(f"streamsvm: passed over {plural(found.n_refused, 'damaged record')}", file=sys.stderr)
+
+
+def _needs(settings: Settings) -> Iterator[str]:
+    if not settings.log.labels:
+        yield "log.labels = '': there is no topic of labels to read; set log.labels to its name"
 
 
 class Found(NamedTuple):

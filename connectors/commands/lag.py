@@ -2,16 +2,15 @@
 
 import argparse
 import json
-import os
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from ..logs.transport import TopicMismatch
 from ..report.charts import aligned
-from ..settings.loading import load
-from ..settings.opening import open_once
+from ..settings.opening import backend_of, open_once
 from ..settings.sections import Settings
-from .options import Subparsers, add_config
+from .shared.configuration import add_config, read_config
+from .shared.options import Subparsers
 
 
 def add_parser(subparsers: Subparsers) -> None:
@@ -22,7 +21,7 @@ def add_parser(subparsers: Subparsers) -> None:
 
 
 def run(arguments: argparse.Namespace) -> None:
-    found = lags(load(arguments.config, os.environ, arguments.set, log_must_exist=True))
+    found = lags(read_config(arguments))
     if arguments.json:
         print(json.dumps([lag._asdict() for lag in found]))
         return
@@ -56,7 +55,7 @@ def lags(settings: Settings) -> list[Lag]:
 def _lags(settings: Settings, group: str, names: Sequence[str]) -> Iterator[Lag]:
     with open_once(settings, group) as log:
         for name in names:
-            if not log.start_offsets(name) and settings.kafka:
+            if not log.start_offsets(name) and not backend_of(settings).makes_topics:
                 raise TopicMismatch(f"there is no topic {name!r}; `streamsvm topics CONFIG.toml` lists the topics")
             committed, starts = log.committed(name), log.start_offsets(name)
             for partition, end in sorted(log.end_offsets(name).items()):

@@ -7,13 +7,13 @@ from pathlib import Path
 
 from tqdm import tqdm
 
-from ..records.files import FORMATS, Columns, read_events
+from ..records.files import Columns, read_events
 from ..settings import topics
 from ..settings.loading import load
-from ..settings.opening import open_once
+from ..settings.opening import backend_of, open_once
 from ..settings.sections import LogSettings, Settings
-from . import options
-from .log_access import flush
+from .shared import options
+from .shared.log_access import flush
 
 
 def add_parser(subparsers: options.Subparsers) -> None:
@@ -21,21 +21,16 @@ def add_parser(subparsers: options.Subparsers) -> None:
     command.description = (
         "Write each row of a file as an event. The file is CSV with a header, JSON lines (events, or flat objects), "
         "LIBSVM format, or npz. An npz file holds X and y, or a CSR matrix as data, indices, indptr and y; its other "
-        "arrays are ignored. The whole file is checked before the first record is written."
+        "arrays are ignored. Without --label, the events of a CSV file or of flat objects have no label. The whole "
+        "file is checked before the first record is written."
     )
-    command.add_argument("file", type=Path, help="the file to read")
+    options.add_file(command, "the file to read")
     where = command.add_mutually_exclusive_group(required=True)
     where.add_argument("--dir", type=Path, help="folder of the embedded log")
     where.add_argument("--config", type=Path, metavar="CONFIG.toml", help="configuration that names the log")
     command.add_argument(
         "--topic", type=options.topic, help="topic to write to (default: log.topic of the configuration, else 'events')"
     )
-    command.add_argument(
-        "--format", choices=["auto", *FORMATS], default="auto", help="format of the file (default: by its suffix)"
-    )
-    command.add_argument("--label", metavar="COLUMN", help="column of the label; without it, events have no label")
-    command.add_argument("--id", metavar="COLUMN", help="column of the event's id (default: NAME:LINE of the file)")
-    command.add_argument("--positive", metavar="VALUE", help="label of the positive class; all others are negative")
     command.set_defaults(run=run)
 
 
@@ -49,12 +44,13 @@ def run(arguments: argparse.Namespace) -> None:
         return tqdm(values, description, total=total, unit=" records", disable=None)
 
     n_records = sum(1 for _ in events("checking"))
-    if settings.kafka:
+    backend = backend_of(settings)
+    if not backend.makes_topics:
         topics.check(settings, [topic])  # the client would wait for a topic that does not exist
     with open_once(settings) as target:
         for value in events("writing", n_records):
             target.produce(topic, value)
         flush(target)
         total = sum(target.end_offsets(topic).values())
-    where = "Kafka" if settings.kafka else settings.log.dir
-    print(f"appended {n_records} records from {arguments.file} to topic {topic} of {where}, which now has {total}")
+    where = f"topic {topic} of {backend.name}, which now has {total}"
+    print(f"appended {n_records} records from {arguments.file} to {where}")

@@ -9,7 +9,7 @@ from ..runtime.folders import require_folder
 from ..runtime.text import plural
 from ..settings.loading import load
 from ..settings.sections import ConfigError
-from .options import Subparsers
+from .shared.options import Subparsers
 
 
 def add_parser(subparsers: Subparsers) -> None:

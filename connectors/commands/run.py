@@ -1,12 +1,11 @@
 """The command ``streamsvm run``: the trainer."""
 
 import argparse
-import os
 
-from ..settings.loading import load
 from ..trainer import trainer
-from .long_running import show_states, working
-from .options import Subparsers, add_config
+from .shared.configuration import add_check, add_config, read_config, was_only_checked
+from .shared.long_running import show_states, working
+from .shared.options import Subparsers
 
 
 def add_parser(subparsers: Subparsers) -> None:
@@ -16,14 +15,13 @@ def add_parser(subparsers: Subparsers) -> None:
         "it continues at its last checkpoint. SIGTERM and Ctrl-C end it."
     )
     add_config(command)
-    command.add_argument("--check", action="store_true", help="check the configuration, list every problem and exit")
+    add_check(command)
     command.set_defaults(run=run)
 
 
 def run(arguments: argparse.Namespace) -> None:
-    settings = load(arguments.config, os.environ, arguments.set, log_must_exist=True)
-    if arguments.check:
-        print(f"{arguments.config}: no problems")
+    settings = read_config(arguments)
+    if was_only_checked(arguments):
         return
     with working(settings) as stop:
         states = trainer.run(settings, stop)

@@ -1,13 +1,12 @@
 """The command ``streamsvm score``: the scorer."""
 
 import argparse
-import os
 
 from ..runtime.text import plural
 from ..scorer import scorer
-from ..settings.loading import load
-from .long_running import working
-from .options import Subparsers, add_config, add_device
+from .shared.configuration import add_check, add_config, read_config, was_only_checked
+from .shared.long_running import working
+from .shared.options import Subparsers, add_device
 
 
 def add_parser(subparsers: Subparsers) -> None:
@@ -17,12 +16,15 @@ def add_parser(subparsers: Subparsers) -> None:
         "predictions to log.scores. Several scorers of one group share the partitions. SIGTERM and Ctrl-C end it."
     )
     add_config(command)
+    add_check(command)
     add_device(command, "where to compute batches of predictions")
     command.set_defaults(run=run)
 
 
 def run(arguments: argparse.Namespace) -> None:
-    settings = load(arguments.config, os.environ, arguments.set, log_must_exist=True)
+    settings = read_config(arguments, scorer.needs)
+    if was_only_checked(arguments):
+        return
     with working(settings) as stop:
         n_predictions = scorer.run(settings, stop, arguments.device)
     print(f"predicted {plural(n_predictions, 'event')} of topic {settings.log.topic!r}")

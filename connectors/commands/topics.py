@@ -1,21 +1,20 @@
 """The command ``streamsvm topics``: show the topics and what is wrong with them, or create them."""
 
 import argparse
-import os
 
 from ..logs.transport import Shape
 from ..report.charts import aligned
+from ..runtime.findings import OK as NOTE
 from ..settings import topics
-from ..settings.loading import load
 from ..settings.sections import Settings
-from ..settings.topics import Severity
-from . import options
-from .exit_codes import BAD_DATA, OK
+from .shared import options
+from .shared.configuration import add_config, read_config
+from .shared.exit_codes import BAD_DATA, OK
 
 
 def add_parser(subparsers: options.Subparsers) -> None:
     command = subparsers.add_parser("topics", help="show the topics and what is wrong with them, or create them")
-    options.add_config(command)
+    add_config(command)
     command.add_argument("--create", action="store_true", help="create the topics that are missing")
     command.add_argument(
         "--partitions",
@@ -34,7 +33,7 @@ def add_parser(subparsers: options.Subparsers) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    settings = load(arguments.config, os.environ, arguments.set)
+    settings = read_config(arguments, log_must_exist=False)
     if arguments.create:
         for name in topics.create(settings, arguments.partitions, arguments.replication):
             print(f"made topic {name}")
@@ -49,10 +48,10 @@ def _show(settings: Settings) -> bool:
     print(aligned([header, *(_row(name, found.get(name)) for name in names)]))
     findings = topics.examine(settings, names, found)
     for finding in findings:
-        print(f"{'note' if finding.severity == Severity.NOTE else 'wrong'}: {finding.text}")
-    wrong = [finding for finding in findings if finding.severity != Severity.NOTE]
-    if wrong and not found.keys() >= set(names):
-        print(topics.REMEDY)
+        print(f"{'note' if finding.level == NOTE else 'wrong'}: {finding.text}")
+    wrong = [finding for finding in findings if finding.level != NOTE]
+    for remedy in topics.remedies(wrong):
+        print(remedy)
     return not wrong
 
 

@@ -4,7 +4,7 @@ import argparse
 
 import streamsvm
 
-from .options import Subparsers
+from .shared.options import Subparsers
 
 
 def add_parser(subparsers: Subparsers) -> None:

@@ -7,17 +7,19 @@ from collections.abc import Mapping
 from typing import Protocol
 
 from ..logs.transport import OffsetOutOfRange, Record, Transport, Unavailable
+from ..runtime.outage import Outage
 from ..runtime.process import POLL_SECONDS
 from ..settings import topics
-from ..settings.opening import open_once
+from ..settings.opening import backend_of, open_once
 from ..settings.sections import Settings
 
 logger = logging.getLogger(__name__)
 
 _POLL_RECORDS = 500
 _RETRY_SECONDS = 1.0
-_LOOK_SECONDS = 1.0  # between two looks for new partitions of the embedded log, which appear with their first record
+_LOOK_SECONDS = 1.0  # between two looks for new partitions that appear with their first record
 _CLOCKS_MS = 3_600_000  # by which the clocks of trainers and of annotators' machines may differ
+_NEVER_MS = 10**15  # later than every record
 
 
 class Listener(Protocol):
@@ -56,8 +58,9 @@ class Follower:
     def __init__(self, settings: Settings, listener: Listener) -> None:
         self._settings = settings
         self._listener = listener
+        self._backend = backend_of(settings)
         self._closing = threading.Event()
-        self._is_away = False  # the log could not be read the last time
+        self._outage = Outage(logger, "the questions can be read again")
         self._reading: set[tuple[str, int]] = set()  # topic and partition
         self._thread = threading.Thread(target=self._run, name="questions", daemon=True)
 
@@ -86,13 +89,13 @@ class Follower:
         looked_at = time.monotonic()
         while not self._closing.is_set():
             self._poll(log)
-            if not self._settings.kafka and time.monotonic() - looked_at > _LOOK_SECONDS:
+            if self._backend.makes_topics and time.monotonic() - looked_at > _LOOK_SECONDS:
                 looked_at = time.monotonic()
                 self._begin_new(log)
 
     def _load(self, log: Transport) -> None:
         names = self._settings.log
-        if self._settings.kafka:
+        if not self._backend.makes_topics:
             topics.check(self._settings, [names.questions, names.labels])
         self._reading.clear()
         self._listener.begin_questions()
@@ -105,14 +108,9 @@ class Follower:
     def _first_answers(self, log: Transport, oldest: int | None) -> dict[int, int]:
         """The offsets in log.labels from which on there may be an answer to an open question."""
         topic = self._settings.log.labels
-        if not self._settings.kafka:
-            return log.start_offsets(topic)
-        from ..logs.kafka.admin import offsets_at  # imports the Kafka client
-
         ends = log.end_offsets(topic)
-        if oldest is None:
-            return ends
-        return {**ends, **offsets_at(self._settings.kafka, topic, ends, oldest - _CLOCKS_MS)}
+        since = _NEVER_MS if oldest is None else oldest - _CLOCKS_MS
+        return {**ends, **self._backend.search(topic, ends, since)}
 
     def _read_to_end(self, log: Transport, topic: str, starts: Mapping[int, int]) -> None:
         ends = log.end_offsets(topic)
@@ -123,7 +121,7 @@ class Follower:
             self._poll(log)
 
     def _begin_new(self, log: Transport) -> None:
-        """Start reading partitions of the embedded log that did not exist before."""
+        """Start reading partitions that did not exist before."""
         for topic in (self._settings.log.questions, self._settings.log.labels):
             for number, start in log.start_offsets(topic).items():
                 if (topic, number) not in self._reading:
@@ -136,16 +134,13 @@ class Follower:
         except Unavailable as error:
             self._wait_for_log(error)
             return
-        if self._is_away:
-            logger.info("the questions can be read again")
-            self._is_away = False
+        if self._outage.reason:
+            self._outage.ends()
             self._listener.trouble(None)
         if records:
             self._listener.take(records)
 
     def _wait_for_log(self, error: Exception) -> None:
-        if not self._is_away:
-            logger.warning("%s", error)
-        self._is_away = True
+        self._outage.goes_on(error)
         self._listener.trouble(str(error))
         self._closing.wait(_RETRY_SECONDS)

@@ -21,7 +21,8 @@ from ..records.files import SUFFIXES, parse_object
 from ..records.labels import LABELS
 from ..records.questions import Question
 from ..runtime.folders import FileError
-from ..runtime.process import POLL_SECONDS, Stop
+from ..runtime.outage import Outage
+from ..runtime.process import POLL_SECONDS, Stop, pause
 from ..settings.sections import LabelSettings
 from .book import UnknownQuestion
 from .service import LabellingService
@@ -89,9 +90,7 @@ def answer_with(
         y = oracle(shown)
         if y is not None and noise and rng.random() < noise:
             y = not y
-        until = time.monotonic() + delay
-        while (left := until - time.monotonic()) > 0 and not stop():
-            time.sleep(min(left, POLL_SECONDS))
+        pause(delay, stop)
         if not stop():
             n_labels += patiently(service, stop, partial(_tell_label, service, shown.query_id, y, who)) or 0
     return n_labels
@@ -136,15 +135,13 @@ def patiently(service: LabellingService, stop: Stop, call: Callable[[], Result])
     Exception
         The error that has ended the reading of the questions.
     """
-    complaint = None
+    outage = Outage(logger)
     while not stop():
         service.check()
         try:
             return call()
         except Unavailable as error:
-            if str(error) != complaint:
-                logger.warning("%s", error)
-            complaint = str(error)
+            outage.goes_on(error)
             time.sleep(POLL_SECONDS)
     return None
 

@@ -119,8 +119,7 @@ class PageServer(HTTPServer):
     def __init__(self, service: LabellingService, settings: Settings, token: str) -> None:
         self.service = service
         self.labelling = settings.labelling
-        # The positive class comes first: it is usually the rare one that is looked for.
-        self.labels = {settings.label.positive or "positive": True, settings.label.negative or "negative": False}
+        self.labels = dict(zip(settings.label.shown, (True, False), strict=True))
         self.token = token
         self.page, self.policy = _page()
         self.closing = threading.Event()

@@ -21,7 +21,7 @@ from ..logs.transport import Record, Unavailable
 from ..records.formats.base import BadRecord
 from ..records.labels import Place
 from ..records.questions import Question
-from ..runtime.folders import lock_folder
+from ..settings.opening import backend_of
 from ..settings.sections import Settings
 from .book import MAX_NAME, Book, Given, UnknownQuestion
 from .follower import Follower
@@ -70,9 +70,8 @@ class LabellingService:
         self._resources = ExitStack()
 
     def __enter__(self) -> "LabellingService":
-        log = self._settings.log
-        if not self._settings.kafka:
-            self._resources.enter_context(lock_folder(log.dir / log.labels / "desk", "the labelling of this log"))
+        backend = backend_of(self._settings)
+        self._resources.enter_context(backend.sole_labelling(self._settings.log.labels))
         self._follower.start()
         return self
 

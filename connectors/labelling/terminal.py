@@ -76,7 +76,7 @@ class _Terminal:
         self._who = who
         self._keys = keys
         self._target = target
-        self._names = class_names(settings)
+        self._names = settings.label.shown
         self._is_done = False
         self._said: list[str] = []  # the last message while waiting
         self._n_labels = 0
@@ -106,12 +106,13 @@ class _Terminal:
         if words != self._said:  # the trainer reads the last answer a little later
             self._said = words
             self._say("\n".join(words))
-        if self._keys.is_ended:
-            self._is_done = True
-        elif self._keys.first in ("q", "u"):
+        first = self._keys.first(POLL_SECONDS if self._keys.is_terminal else 0)
+        if first in ("q", "u"):
             self._command(self._keys.take(0) or "")
+        elif self._keys.is_ended:
+            self._is_done = True
         elif self._keys.is_terminal:
-            self._keys.take(POLL_SECONDS)
+            self._keys.take(0)  # It was pressed while no question was shown.
         else:
             self._service.wait(POLL_SECONDS)
 
@@ -200,10 +201,9 @@ class _Keys:
             if before is not None:
                 termios.tcsetattr(descriptor, termios.TCSADRAIN, before)
 
-    @property
-    def first(self) -> str | None:
-        """The next key without waiting, or None; it stays the next one."""
-        self._fill(0)
+    def first(self, seconds: float) -> str | None:
+        """The next key, or None if none comes in time; it stays the next one."""
+        self._fill(seconds)
         return self._pending[0] if self._pending else None
 
     @property
@@ -241,11 +241,6 @@ class _Keys:
 # --- pictures ---------------------------------------------------------------------------------------------------------
 
 
-def class_names(settings: Settings) -> tuple[str, str]:
-    """Names of the classes of the keys 1 and 2: the positive one first."""
-    return settings.label.positive or "positive", settings.label.negative or "negative"
-
-
 def keys_line(names: tuple[str, str]) -> str:
     """The keys and their meanings."""
     return f"[1] {names[0]}  [2] {names[1]}  [s] cannot tell  [i] ignore  [u] undo  [q] quit"
@@ -266,7 +261,7 @@ def picture(shown: Question, settings: Settings, stats: Mapping[str, Any], size:
         Columns and lines of the terminal.
     """
     width, height = max(40, size[0]), size[1]
-    names = class_names(settings)
+    names = settings.label.shown
     fields = _fields(shown, settings, width)
     score = "" if shown.score is None else f"{shown.score:.0%} {names[0]}, "
     n_rows = max(_LEAST_ROWS, height - _FRAME_LINES - len(fields))

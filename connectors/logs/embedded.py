@@ -8,15 +8,17 @@ import json
 import os
 import re
 import time
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
+from contextlib import AbstractContextManager
 from pathlib import Path
 from zlib import crc32
 
 from streamsvm.core import snapshot
 
-from ..runtime.folders import naming
+from ..runtime.folders import lock_folder, naming
+from .backend import Backend
 from .segments import Appender, Cursor, LogCorruption, begin, end
-from .transport import POLL_BYTES, TOPIC_NAME, Committed, Headers, Ownership, Record
+from .transport import POLL_BYTES, TOPIC_NAME, Committed, Headers, Ownership, Record, Shape
 
 _POLL_INTERVAL = 0.02  # seconds between two looks at the log's end
 _PARTITION = re.compile(r"0|[1-9][0-9]{0,8}")
@@ -104,7 +106,7 @@ class LocalLog:
     ) -> None:
         """Append a record; other processes see it at once, and `flush` makes it durable."""
         if partition is None:
-            partition = 0 if key is None else crc32(key) % self._partitions_of(topic)
+            partition = 0 if key is None else partition_of(key, self._partitions_of(topic))
         appender = self._appenders.get((topic, partition))
         if appender is None:
             appender = Appender(self._partition(topic, partition), self._segment_bytes)
@@ -179,6 +181,11 @@ class LocalLog:
         return records
 
 
+def partition_of(key: bytes, n_partitions: int) -> int:
+    """The partition in which `LocalLog.produce` puts a key."""
+    return crc32(key) % n_partitions
+
+
 def _read_committed(path: Path) -> Committed:
     try:
         match json.loads(path.read_bytes()):
@@ -187,3 +194,57 @@ def _read_committed(path: Path) -> Committed:
     except (ValueError, RecursionError):
         pass
     raise LogCorruption(f"{path} must hold an offset and a text; remove the file to begin as if nothing was committed")
+
+
+class EmbeddedBackend(Backend):
+    """A folder of topics, as a `backend.Backend`.
+
+    Parameters
+    ----------
+    folder, segment_bytes
+        As for `LocalLog`.
+    """
+
+    has_groups = False
+    is_local = True
+    makes_topics = True
+
+    def __init__(self, folder: Path, segment_bytes: int) -> None:
+        self.name = str(folder)
+        self._folder = folder
+        self._segment_bytes = segment_bytes
+
+    def absence(self) -> str:
+        if self._folder.is_dir():
+            return ""
+        return f"log.dir = {self.name!r}: there is no such folder; without a [kafka] section, the log is there"
+
+    def open(
+        self, group: str, stop: Callable[[], bool], tell: Callable[[str], None]
+    ) -> AbstractContextManager[LocalLog]:
+        return LocalLog(self._folder, self._segment_bytes, group)
+
+    def sole_labelling(self, topic: str) -> AbstractContextManager[object]:
+        return lock_folder(self._folder / topic / "desk", "the labelling of this log")
+
+    def describe(self, names: Iterable[str]) -> dict[str, Shape]:
+        with LocalLog(self._folder) as log:
+            counts = {name: len(log.start_offsets(name)) for name in names}
+        return {name: Shape(n_partitions) for name, n_partitions in counts.items() if n_partitions}
+
+    def create(self, shapes: Mapping[str, Shape], replication: int | None) -> None:
+        with LocalLog(self._folder) as log:
+            for name, shape in shapes.items():
+                log.create(name, shape.n_partitions)
+
+    def search(self, topic: str, partitions: Iterable[int], time_ms: int) -> dict[int, int]:
+        """The starts: a segment does not tell its times."""
+        with LocalLog(self._folder) as log:
+            return log.start_offsets(topic)
+
+    def commit(self, group: str, offsets: Mapping[tuple[str, int], Committed]) -> None:
+        with LocalLog(self._folder, group=group) as log:
+            log.commit(offsets)
+
+    def partition_of(self, key: bytes, n_partitions: int) -> int:
+        return partition_of(key, n_partitions)

@@ -11,7 +11,7 @@ from string import Template
 import streamsvm
 from streamsvm.core import snapshot
 
-from ..logs.embedded import LocalLog
+from ..settings.opening import backend_of, open_once
 from ..settings.sections import ConfigError, Settings
 from ..trainer.state.checkpoint import reading
 from ..trainer.state.models import SingleModel
@@ -65,11 +65,11 @@ def ends_of(settings: Settings | None) -> dict[int, int]:
     ConfigError
         If the log's folder does not exist.
     """
-    if settings is None or settings.kafka:
+    if settings is None or not (backend := backend_of(settings)).is_local:
         return {}
-    if not settings.log.dir.is_dir():
-        raise ConfigError([f"log.dir = {str(settings.log.dir)!r}: this folder does not exist"])
-    with LocalLog(settings.log.dir) as log:
+    if absence := backend.absence():
+        raise ConfigError([absence])
+    with open_once(settings) as log:
         return log.end_offsets(settings.log.topic)
 
 

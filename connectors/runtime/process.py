@@ -2,11 +2,19 @@
 
 import signal
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 POLL_SECONDS = 0.2  # A process that waits looks for a signal at least this often.
 Stop = Callable[[], bool]  # Says True when the process has to end.
+
+
+def pause(seconds: float, stop: Stop) -> None:
+    """Wait, but no longer than until `stop` says True."""
+    until = time.monotonic() + seconds
+    while (left := until - time.monotonic()) > 0 and not stop():
+        time.sleep(min(left, POLL_SECONDS))
 
 
 @contextmanager

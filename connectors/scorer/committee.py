@@ -12,6 +12,7 @@ from streamsvm.estimators.classifier import OnlineSVM
 from streamsvm.estimators.named_rows import NamedRows
 
 from ..logs.transport import Record, Transport
+from ..records.codec import Event
 from ..records.formats.base import BadRecord
 from ..records.predictions import ModelVersion, Prediction
 from ..records.published import Shelf, Snapshot, Withdrawn, unpack_model
@@ -64,6 +65,22 @@ class Committee:
         margins = [own - model.decision_threshold for model, own in zip(models, values, strict=True)]
         scores = [model.probability(own) for model, own in zip(models, values, strict=True)]
         return map(Prediction, np.mean(margins, axis=0).tolist(), np.mean(scores, axis=0).tolist())
+
+
+class Request(NamedTuple):
+    """An event, and the committee that predicts it."""
+
+    record: Record
+    event: Event
+    committee: Committee
+
+
+def by_committee(requests: list[Request]) -> dict[Committee, list[int]]:
+    """The places of requests, by committee."""
+    places: dict[Committee, list[int]] = {}
+    for i, request in enumerate(requests):
+        places.setdefault(request.committee, []).append(i)
+    return places
 
 
 NO_MODELS = Committee([])

@@ -14,22 +14,22 @@ import functools
 import logging
 import math
 import time
-from typing import NamedTuple
+from collections.abc import Iterator
 
 from ..logs.transport import Committed, PositionRefused, Record, TopicMismatch, Transport, Unavailable
-from ..records.codec import Event
 from ..records.formats.base import REASONS, BadRecord
 from ..records.predictions import Prediction, send_prediction, source, write_prediction
 from ..records.published import Snapshot
 from ..runtime.health import Health
 from ..runtime.metrics import Metrics
+from ..runtime.outage import Outage
 from ..runtime.process import POLL_SECONDS, Stop
 from ..settings import topics
 from ..settings.sections import ConfigError, Settings
 from ..trainer.inputs import Input, RecordsLost
 from ..trainer.operate import operate
 from ..trainer.state.observe import Progress
-from .committee import Committee, KeyModels, Models, ModelTopic, PartitionModels, unpack
+from .committee import KeyModels, Models, ModelTopic, PartitionModels, Request, by_committee, unpack
 
 logger = logging.getLogger(__name__)
 
@@ -78,17 +78,15 @@ def run(settings: Settings, stop: Stop = lambda: False, device: str = "cpu") -> 
     AccessDenied, Unavailable, OutputsLost, TakenOver
         If a Kafka cluster refuses the scorer, does not answer, or gave its partitions to another one.
     """
-    if not settings.log.model:
-        raise ConfigError(["log.model = '': name the topic on which the trainers publish their models"])
+    if problems := list(needs(settings)):
+        raise ConfigError(problems)
     return operate(functools.partial(Scorer, device=device), settings, stop, f"{settings.group.id}-score") or 0
 
 
-class Request(NamedTuple):
-    """An event, and the committee that predicts it."""
-
-    record: Record
-    event: Event
-    committee: Committee
+def needs(settings: Settings) -> Iterator[str]:
+    """A line for each thing that a scorer needs, and these settings lack."""
+    if not settings.log.model:
+        yield "log.model = '': name the topic on which the trainers publish their models"
 
 
 class Scorer:
@@ -135,8 +133,8 @@ class Scorer:
         self._n_unsaved = 0
         self._saved_at = self._looked_at = time.monotonic()
         self._n_refused = 0  # models, as far as the metrics know
-        self._cannot_read: str | None = None  # the reason
-        self._cannot_write: str | None = None
+        self._reading = Outage(logger, "reading again")
+        self._cannot_write: str | None = None  # the reason
         self._is_busy = True  # the last cycle had something to do
         metrics.begin(*_FROM_THE_START)
         for reason in REASONS:
@@ -281,7 +279,7 @@ class Scorer:
     def _beat(self, waits_for: str | None) -> None:
         """Show that the loop is alive, and whether it is ready."""
         self._health.heartbeat.beat()
-        reason = self._cannot_read or self._cannot_write or waits_for
+        reason = self._reading.reason or self._cannot_write or waits_for
         if reason:
             self._health.set_unready(reason)
         else:
@@ -300,14 +298,10 @@ class Scorer:
                 self._begin(number, self._next[number])
             return []
         except Unavailable as error:
-            if self._cannot_read is None:
-                logger.warning("%s", error)
-            self._cannot_read = str(error)
+            self._reading.goes_on(error)
             time.sleep(POLL_SECONDS)
             return []
-        if self._cannot_read is not None:
-            logger.info("reading again")
-        self._cannot_read = None
+        self._reading.ends()
         events = []
         for record in records:
             if record.topic == self._settings.log.model:
@@ -339,7 +333,7 @@ class Scorer:
         started = time.perf_counter()
         requests = [request for record in records if (request := self._read(record)) is not None]
         answers: dict[int, Prediction] = {}
-        for committee, chosen in _by_committee(requests).items():
+        for committee, chosen in by_committee(requests).items():
             for i, answer in zip(chosen, committee.predict([requests[i].event.x for i in chosen]), strict=True):
                 if isinstance(answer, BadRecord):
                     self._metrics.add("streamsvm_bad_records_total", reason=answer.reason)
@@ -390,11 +384,3 @@ class Scorer:
         self._n_unsaved = 0
         self._saved_at = time.monotonic()
         return True
-
-
-def _by_committee(requests: list[Request]) -> dict[Committee, list[int]]:
-    """Places by committee."""
-    places: dict[Committee, list[int]] = {}
-    for i, request in enumerate(requests):
-        places.setdefault(request.committee, []).append(i)
-    return places

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 
+from .opening import backend_of
 from .sections import Settings
 
 
@@ -49,7 +50,7 @@ def _embedded(settings: Settings) -> Iterator[str]:
         ("group.assign", settings.group.assign, "no groups"),
         ("daemon.exactly_once", settings.daemon.exactly_once, "no transactions"),
     ):
-        if given and not settings.kafka:
+        if given and not backend_of(settings).has_groups:
             yield f"{name} needs a [kafka] section: the embedded log has {lack}"
 
 

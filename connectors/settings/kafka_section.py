@@ -66,13 +66,13 @@ def read_section(given: Mapping[str, Given], settings: Settings) -> tuple[dict[s
     return values, problems
 
 
-def log_options(settings: Settings, group: str) -> "KafkaOptions":
-    """What `logs.kafka.log.KafkaLog` has to know."""
+def log_options(settings: Settings) -> "KafkaOptions":
+    """What `logs.kafka.backend.KafkaBackend` has to know."""
     from ..logs.kafka.client import KafkaOptions
 
     return KafkaOptions(
         settings.kafka,
-        group,
+        settings.group.id,
         instance=settings.group.instance,
         assign=tuple(parse_partitions(settings.group.assign)) if settings.group.assign else None,
         is_transactional=settings.daemon.exactly_once,

@@ -1,7 +1,7 @@
 """Load a configuration: ``[section] key`` of the file is ``STREAMSVM_SECTION_KEY`` in the environment and
 ``section.key=value`` as a flag.  Flags override the environment, which overrides the file."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -9,13 +9,24 @@ from ..records.formats.avro import AvroMissing, SchemaError
 from .contradictions import find_contradictions
 from .kafka_section import read_section, with_files
 from .layers import UnreadableFile, collect, read_file
+from .opening import backend_of
 from .sections import SECTIONS, ConfigError, Settings
 
 _FOLDERS = (("log", "dir"), ("log", "schemas"), ("daemon", "state_dir"))
 
 
+def nothing(_: Settings) -> Iterable[str]:
+    """What a process needs that any right configuration suits."""
+    return ()
+
+
 def load(
-    path: Path, environment: Mapping[str, str], overrides: Sequence[str] = (), *, log_must_exist: bool = False
+    path: Path,
+    environment: Mapping[str, str],
+    overrides: Sequence[str] = (),
+    *,
+    log_must_exist: bool = False,
+    needs: Callable[[Settings], Iterable[str]] = nothing,
 ) -> Settings:
     """Read a configuration.
 
@@ -29,6 +40,8 @@ def load(
         Flags of the form ``section.key=value``.
     log_must_exist
         Whether it is a problem if the embedded log's folder is missing.
+    needs
+        Returns a line for each thing that the caller needs and these settings lack; default: it needs nothing.
 
     Raises
     ------
@@ -56,15 +69,13 @@ def load(
                 f"{path}: [kafka] is empty: set kafka.bootstrap_servers, such as 'localhost:9092', or remove the "
                 "section to use the embedded log"
             )
-    problems += find_contradictions(settings)
+    problems += [*find_contradictions(settings), *needs(settings)]
     try:
         settings.codec()
     except (AvroMissing, SchemaError) as error:
         problems.append(f"log.format = {settings.log.format!r}: {error}")
-    if log_must_exist and "kafka" not in values and not settings.log.dir.is_dir():
-        problems.append(
-            f"log.dir = {str(settings.log.dir)!r}: there is no such folder; without a [kafka] section, the log is there"
-        )
+    if log_must_exist and "kafka" not in values and (absence := backend_of(settings).absence()):
+        problems.append(absence)
     if problems:
         raise ConfigError(problems)
     return settings

@@ -1,11 +1,12 @@
-"""Open the record log that a configuration names."""
+"""Open the record log that a configuration names: the only place that asks which kind of log it is."""
 
 import logging
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import replace
 
-from ..logs.embedded import LocalLog
+from ..logs.backend import Backend
+from ..logs.embedded import EmbeddedBackend
 from ..logs.transport import Transport
 from ..runtime.process import Stop
 from .kafka_section import log_options
@@ -14,10 +15,19 @@ from .sections import Settings
 logger = logging.getLogger(__name__)
 
 
+def backend_of(settings: Settings) -> Backend:
+    """The place of a configuration's topics: a Kafka cluster if there is a [kafka] section, otherwise a folder."""
+    if settings.kafka:
+        from ..logs.kafka.backend import KafkaBackend  # It takes half a second to import.
+
+        return KafkaBackend(log_options(settings))
+    return EmbeddedBackend(settings.log.dir, int(settings.log.segment_mb * 2**20))
+
+
 def open_log(
     settings: Settings, stop: Stop, tell: Callable[[str], None] = logger.warning, group: str | None = None
 ) -> AbstractContextManager[Transport]:
-    """Open a configuration's log: Kafka's if there is a [kafka] section, otherwise the embedded one.
+    """Open a configuration's log.
 
     Parameters
     ----------
@@ -30,12 +40,7 @@ def open_log(
     group
         Name of the consumer group; default: the trainers'.
     """
-    group = group or settings.group.id
-    if not settings.kafka:
-        return LocalLog(settings.log.dir, int(settings.log.segment_mb * 2**20), group)
-    from ..logs.kafka.log import KafkaLog  # It takes half a second to import.
-
-    return KafkaLog.connect(log_options(settings, group), stop, tell)
+    return backend_of(settings).open(group or settings.group.id, stop, tell)
 
 
 def open_once(settings: Settings, group: str | None = None) -> AbstractContextManager[Transport]:

@@ -9,6 +9,7 @@ from ..records.codec import FORMATS, Codec, Limits
 from . import checks
 from .checks import key
 from .model import ModelSettings
+from .processes import DaemonSettings, GroupSettings, HttpSettings
 
 
 class ConfigError(ValueError):
@@ -105,6 +106,11 @@ class LabelSettings:
 
     positive: str | None = None
     negative: str | None = None
+
+    @property
+    def shown(self) -> tuple[str, str]:
+        """Names for people: of the positive label, which is usually the rare one that is looked for, and the other."""
+        return self.positive or "positive", self.negative or "negative"
 
 
 @dataclass(frozen=True)
@@ -249,13 +255,13 @@ class EstimateSettings:
     folds
         Number of folds of the k-fold estimates, at least 2; 0: none are made.
     every
-        Number of learned events between two estimates, at least 1; it grows if there is no time for them.
+        Number of learned events between two estimates, at least 1; more if an estimate costs more than learning them.
     memory
         Number of learned events that an estimate remembers and predicts again, at least 1.
     keep
         Which events it remembers: the most ``"recent"`` ones, or a uniform ``"sample"`` of all.
     share
-        Time for each kind of estimate as a share of the time for learning, at least 0.
+        Cost of each kind of estimate as a share of the cost of learning, at least 0.  A small estimate may cost more.
     """
 
     loo: bool = False
@@ -264,129 +270,6 @@ class EstimateSettings:
     memory: int = key(500, checks.at_least(1))
     keep: str = key("recent", checks.one_of("recent", "sample"))
     share: float = key(0.1, checks.not_negative)
-
-
-@dataclass(frozen=True)
-class GroupSettings:
-    """How trainers share a topic on Kafka; scorers share it apart from them.
-
-    Parameters
-    ----------
-    id
-        Name of the trainers' consumer group; the scorers' group is ``ID-score``.
-    instance
-        Name of this process that outlives it, such as its host's name.  The process's partitions then wait for its
-        restart.  Unset: they go to other processes.
-    assign
-        Partitions to take without joining the group, such as ``"0-3,7"``.  Unset: the group assigns them.
-    """
-
-    id: str = key("streamsvm", checks.topic)
-    instance: str | None = key(None, checks.topic)
-    assign: str | None = key(None, checks.partitions)
-
-
-@dataclass(frozen=True)
-class HttpSettings:
-    """Where metrics (``/metrics``) and health (``/healthz``, ``/readyz``) are served.
-
-    `connections`, `request_seconds`, `header_bytes` and `body_bytes` also hold for the servers of ``streamsvm label``.
-
-    Parameters
-    ----------
-    host
-        Address to listen on.
-    port
-        Port to listen on; 0: nothing is served.
-    names
-        Names that clients may use for this server, beside ``localhost``, `host` and plain addresses.  Empty: a server
-        on a loopback address answers to no other name, and a server on another address answers to any name.
-    connections
-        Number of connections at once, at least 1; the server answers further ones with the status 503.
-    request_seconds
-        Seconds for a client to send a whole request, and again to take the answer.  Then the connection is closed.
-    header_bytes
-        Bytes of a request line with its headers, at least 1024; the server answers larger ones with the status 414 or
-        431.
-    body_bytes
-        Bytes that Label Studio may send in one request, at least 4096; the server answers more with the status 413.
-        The labelling page takes 4096 bytes.
-    """
-
-    host: str = key("127.0.0.1", checks.host)
-    port: int = key(0, checks.port)
-    names: tuple[str, ...] = ()
-    connections: int = key(100, checks.at_least(1))
-    request_seconds: float = key(10.0, checks.seconds)
-    header_bytes: int = key(32 << 10, checks.at_least(1024))
-    body_bytes: int = key(16 << 20, checks.at_least(4096))
-
-
-@dataclass(frozen=True)
-class DaemonSettings:
-    """The trainer's and the scorer's loop: models, checkpoints, transactions and the process itself.
-
-    Parameters
-    ----------
-    per
-        One model for each ``"partition"``, or one for each record ``"key"``.
-    max_models
-        Number of models of keys in memory, at least 1; the others wait on disk.
-    max_keys
-        Number of models of keys in a partition, in memory and on disk, at least 1.  Beyond it, the model that has not
-        learned for longest is dropped, also from the topic log.model.  The drop is counted, and that key begins anew.
-    batch
-        Number of records that are predicted together, then learned together, at least 1; a batch also ends at 4 MB.  1:
-        each record is learned before the next one is predicted.
-    state_dir
-        Folder of the checkpoints.  They hold events as they came, so only the folder's owner may enter it.
-    start
-        Where a partition without a checkpoint begins: at the ``"earliest"`` or the ``"latest"`` record.
-    on_data_loss
-        What to do if records were removed before they were read: ``"fail"``, or ``"skip"`` and count them.  A topic
-        that was deleted and created again always ends the trainer.
-    checkpoint_records, checkpoint_seconds
-        Number of records, at least 1, or seconds after which the trainer writes a checkpoint, whichever comes first.
-    publish_seconds
-        Seconds between two snapshots on the topic log.model.
-    exactly_once
-        Whether to write outputs and offsets in Kafka transactions.  A reader of committed records then sees each output
-        once, after the next checkpoint; so make ``checkpoint_seconds`` as short as outputs may be late.  A transaction
-        may take ``kafka.transaction_timeout_ms``; default: twice ``checkpoint_seconds``, but 1 to 15 minutes.
-    log_format
-        ``"text"``, or ``"json"`` with one object a line.
-    watchdog_seconds
-        Seconds without progress after which the process ends itself; 0: never.
-    shutdown_seconds
-        Seconds after SIGTERM at which the process ends at the latest.
-    keep
-        Number of checkpoints to keep, at least 1; at least 2 with ``exactly_once``.
-    window
-        Number of labelled events in the rolling metrics, at least 1.
-    max_bad
-        Fraction of bad records among the last 1000, from 0 to 1, above which the trainer stops.
-    follow
-        Whether to wait for more records at the end of the log; otherwise the process ends there.
-    """
-
-    per: str = key("partition", checks.one_of("partition", "key"))
-    max_models: int = key(1000, checks.at_least(1))
-    max_keys: int = key(100_000, checks.at_least(1))
-    batch: int = key(64, checks.at_least(1))
-    state_dir: Path = Path("state")
-    start: str = key("earliest", checks.one_of("earliest", "latest"))
-    on_data_loss: str = key("fail", checks.one_of("fail", "skip"))
-    checkpoint_records: int = key(20_000, checks.at_least(1))
-    checkpoint_seconds: float = key(30.0, checks.seconds)
-    keep: int = key(3, checks.at_least(1))
-    window: int = key(1000, checks.at_least(1))
-    max_bad: float = key(0.1, checks.fraction)
-    follow: bool = True
-    publish_seconds: float = key(30.0, checks.seconds)
-    exactly_once: bool = False
-    log_format: str = key("text", checks.one_of("text", "json"))
-    watchdog_seconds: float = key(300.0, checks.seconds_or_0)
-    shutdown_seconds: float = key(20.0, checks.seconds)
 
 
 @dataclass(frozen=True)

@@ -1,38 +1,23 @@
 """A configuration's topics: what they are like, what they should be like, and what is wrong with them."""
 
 import logging
-from collections.abc import Iterable, Iterator, Mapping
-from enum import StrEnum
-from typing import NamedTuple
+from collections.abc import Iterable, Mapping
 
-from ..logs.embedded import LocalLog
 from ..logs.transport import Shape, TopicMismatch
 from ..records.published import CHUNK_BYTES
 from ..records.questions import MAX_QUESTION_BYTES
+from ..runtime.findings import OK, PROBLEM, WARNING, Finding, Findings
 from ..runtime.text import plural
 from .kafka_section import ENVELOPE_BYTES
+from .opening import backend_of
 from .sections import LogSettings, Settings
 
 logger = logging.getLogger(__name__)
 
-REMEDY = "`streamsvm topics CONFIG.toml --create` creates the missing topics"
+_REMEDY = "`streamsvm topics CONFIG.toml --create` creates the missing topics"
 
 _DAY_MS = 86_400_000
 _LETTER_BYTES = 1 << 20  # least max.message.bytes of a dead-letter topic that we create
-
-
-class Severity(StrEnum):
-    STOP = "stop"  # Neither trainer nor scorer can work.
-    WRONG = "wrong"
-    NOTE = "note"
-
-
-class Finding(NamedTuple):
-    """A remark about a topic."""
-
-    severity: Severity
-    topic: str
-    text: str
 
 
 def of_trainers(log: LogSettings) -> list[str]:
@@ -60,13 +45,7 @@ def describe(settings: Settings, names: Iterable[str]) -> dict[str, Shape]:
     AccessDenied
         If the broker refuses us.
     """
-    if settings.kafka:
-        from ..logs.kafka.admin import describe_topics  # It takes half a second to import.
-
-        return describe_topics(settings.kafka, list(names))
-    with LocalLog(settings.log.dir) as log:
-        counts = {name: len(log.start_offsets(name)) for name in names}
-    return {name: Shape(n_partitions) for name, n_partitions in counts.items() if n_partitions}
+    return backend_of(settings).describe(names)
 
 
 def wanted(settings: Settings, n_partitions: int) -> dict[str, Shape]:
@@ -122,14 +101,8 @@ def create(
     n_partitions = events.n_partitions if events else n_partitions or 1
     shapes = wanted(settings, n_partitions)
     missing = {name: shapes[name] for name in names or shapes if name not in found}
-    if settings.kafka and missing:
-        from ..logs.kafka.admin import create_topics
-
-        create_topics(settings.kafka, missing, replication)
-    elif missing:
-        with LocalLog(settings.log.dir) as log:
-            for name, shape in missing.items():
-                log.create(name, shape.n_partitions)
+    if missing:
+        backend_of(settings).create(missing, replication)
     return list(missing)
 
 
@@ -142,14 +115,18 @@ def check(settings: Settings, names: Iterable[str]) -> None:
         With every problem to mend first.
     """
     names = list(names)
-    found = describe(settings, names)
-    findings = examine(settings, names, found)
-    stops = [finding.text for finding in findings if finding.severity == Severity.STOP]
+    findings = examine(settings, names, describe(settings, names))
+    stops = [finding for finding in findings if finding.level == PROBLEM]
     if stops:
-        raise TopicMismatch("; ".join(stops if found.keys() >= set(names) else [*stops, REMEDY]))
+        raise TopicMismatch("; ".join([*(finding.text for finding in stops), *remedies(stops)]))
     for finding in findings:
-        if finding.severity == Severity.WRONG:
+        if finding.level == WARNING:
             logger.warning("%s", finding.text)
+
+
+def remedies(findings: Iterable[Finding]) -> list[str]:
+    """What to do about all of these together."""
+    return list(dict.fromkeys(finding.remedy for finding in findings if finding.remedy))
 
 
 # --- what may be wrong ------------------------------------------------------------------------------------------------
@@ -158,37 +135,36 @@ def check(settings: Settings, names: Iterable[str]) -> None:
 def examine(settings: Settings, names: Iterable[str], found: Mapping[str, Shape]) -> list[Finding]:
     """Every remark about these topics."""
     shapes = {name: found[name] for name in names if name in found}
-    if not settings.kafka:
-        return list(_embedded(settings.log, names, shapes))
-    missing = [Finding(Severity.STOP, name, f"there is no topic {name!r}") for name in names if name not in shapes]
+    if backend_of(settings).makes_topics:
+        return list(_made_by_records(settings.log, names, shapes))
+    missing = [Finding(PROBLEM, f"there is no topic {name!r}", _REMEDY) for name in names if name not in shapes]
     return [*missing, *_counts(settings.log, shapes), *_policies(settings.log, shapes), *_sizes(settings, shapes)]
 
 
-def _embedded(log: LogSettings, names: Iterable[str], shapes: Mapping[str, Shape]) -> Iterator[Finding]:
-    """Remarks about the embedded log, which creates a topic with its first record and has no settings of topics."""
+def _made_by_records(log: LogSettings, names: Iterable[str], shapes: Mapping[str, Shape]) -> Findings:
+    """Remarks about a log that makes a topic with its first record, and has no settings of topics."""
     events = shapes.get(log.topic, Shape(1))
     for name in names:
         shape = shapes.get(name)
         if name == log.labels and shape and shape.n_partitions != events.n_partitions:
-            yield Finding(Severity.WRONG, name, _other_count(name, shape, log.topic, events))
+            yield Finding(WARNING, _other_count(name, shape, log.topic, events))
         elif name == log.labels and not shape and events.n_partitions > 1:
             text = f"its first record would make it with 1 partition, but {log.topic!r} has {events.n_partitions}"
-            yield Finding(Severity.WRONG, name, f"there is no topic {name!r} yet; {text}")
+            yield Finding(WARNING, f"there is no topic {name!r} yet; {text}", _REMEDY)
         elif not shape:
-            yield Finding(Severity.NOTE, name, f"there is no topic {name!r} yet; its first record makes it")
+            yield Finding(OK, f"there is no topic {name!r} yet; its first record makes it")
 
 
-def _counts(log: LogSettings, shapes: Mapping[str, Shape]) -> Iterator[Finding]:
+def _counts(log: LogSettings, shapes: Mapping[str, Shape]) -> Findings:
     """An event, its label and its predictions must be in the same partition of their topics."""
     events = shapes.get(log.topic)
     for name in (log.labels, log.predictions, log.scores, log.questions):
         shape = shapes.get(name)
         if events and shape and shape.n_partitions != events.n_partitions:
-            yield Finding(Severity.STOP, name, _other_count(name, shape, log.topic, events))
+            yield Finding(PROBLEM, _other_count(name, shape, log.topic, events))
     if events and events.is_default:
         yield Finding(
-            Severity.NOTE,
-            log.topic,
+            OK,
             f"topic {log.topic!r} has the broker's defaults, as if its first record had made it: "
             f"{plural(events.n_partitions, 'partition')}, so {plural(events.n_partitions, 'trainer')} at most",
         )
@@ -202,27 +178,25 @@ def _other_count(name: str, shape: Shape, topic: str, events: Shape) -> str:
     )
 
 
-def _policies(log: LogSettings, shapes: Mapping[str, Shape]) -> Iterator[Finding]:
+def _policies(log: LogSettings, shapes: Mapping[str, Shape]) -> Findings:
     for name, shape in shapes.items():
         policies = (shape.cleanup or "").split(",")
         if name in (log.model, log.questions) and shape.cleanup and policies != ["compact"]:
             what = "models" if name == log.model else "questions"
             yield Finding(
-                Severity.WRONG,
-                name,
+                WARNING,
                 f"topic {name!r} has cleanup.policy={shape.cleanup}, so the newest {what} will be removed one day: "
                 "set it to compact",
             )
         if name not in (log.model, log.questions) and "compact" in policies:
             yield Finding(
-                Severity.WRONG,
-                name,
+                WARNING,
                 f"topic {name!r} has cleanup.policy={shape.cleanup}, so of each key only the last record stays: set it "
                 "to delete",
             )
 
 
-def _sizes(settings: Settings, shapes: Mapping[str, Shape]) -> Iterator[Finding]:
+def _sizes(settings: Settings, shapes: Mapping[str, Shape]) -> Findings:
     """Topics that would one day refuse a record, and so end the trainer."""
     log = settings.log
     needs = {
@@ -234,8 +208,7 @@ def _sizes(settings: Settings, shapes: Mapping[str, Shape]) -> Iterator[Finding]
         size = shapes[name].max_bytes if name in shapes else None
         if size is not None and size < least:
             yield Finding(
-                Severity.STOP,
-                name,
+                PROBLEM,
                 f"topic {name!r} has max.message.bytes={size}, and needs at least {least} {purpose}",
             )
 

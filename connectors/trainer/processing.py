@@ -6,8 +6,7 @@
 4. Learn every event whose label is known by now, and follow corrections and retractions (see `learning`).
 5. Offer the other events to the labelling loop, which may ask for their labels (see `asking`).
 
-The state afterwards, and the outputs, depend on the state before and on the records alone.  Only the estimates of the
-model's error depend on the time that is left for them.
+The state afterwards, and the outputs, depend on the state before and on the records alone.
 """
 
 import logging

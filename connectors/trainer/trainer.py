@@ -25,9 +25,10 @@ from ..records.published import Place, Publisher, read_places
 from ..runtime.folders import lock_folder, make_private
 from ..runtime.health import Health
 from ..runtime.metrics import Metrics
+from ..runtime.outage import Outage
 from ..runtime.process import POLL_SECONDS, Stop
 from ..settings import topics
-from ..settings.opening import open_log
+from ..settings.opening import backend_of, open_log
 from ..settings.sections import Settings
 from .inputs import ReadAhead
 from .operate import operate
@@ -70,7 +71,7 @@ def run(settings: Settings, stop: Stop = lambda: False) -> dict[int, State]:
         If a Kafka cluster refuses the trainer, does not answer, or gave its partitions to another one.
     """
     with ExitStack() as stack:
-        if not settings.kafka or settings.group.assign:  # no group keeps our partitions from others
+        if not backend_of(settings).has_groups or settings.group.assign:  # no group keeps our partitions from others
             make_private(settings.daemon.state_dir)
             stack.enter_context(lock_folder(settings.daemon.state_dir, "this trainer's state"))
         states = operate(Trainer, settings, stop, settings.group.id)
@@ -106,6 +107,7 @@ class Trainer:
         self._was_assigned = False  # a partition, at any time
         self._n_partitions = 1  # of the topic of events, when it was last looked at
         self._polled_at = 0.0
+        self._reading = Outage(logger, "reading again")
         self._is_busy = True  # the last cycle had something to do
 
     def run(self) -> dict[int, State]:
@@ -183,7 +185,7 @@ class Trainer:
         settings = self._settings
         store = CheckpointStore(settings.daemon.state_dir / f"p{number}", settings.daemon.keep)
         checkpoint = parse_note(committed.note) if committed else None
-        if settings.kafka and checkpoint and not checkpoint_files(store.folder):
+        if checkpoint and backend_of(settings).has_groups and not checkpoint_files(store.folder):
             raise TopicMismatch(
                 f"partition {number} was consumed up to offset {committed.offset if committed else 0}, but "
                 f"{store.folder} has no checkpoint. All trainers of group {settings.group.id!r} must share "
@@ -229,14 +231,12 @@ class Trainer:
                 partition.check_positions()
             return
         except Unavailable as error:
-            if self._health.unready != str(error):
-                logger.warning("%s", error)
+            self._reading.goes_on(error)
             self._health.set_unready(str(error))
             time.sleep(POLL_SECONDS)
             return
         if self._partitions:
-            if self._health.unready:
-                logger.info("reading again")
+            self._reading.ends()
             self._health.set_ready()
         for (topic, number), batch in groupby(records, attrgetter("topic", "partition")):
             owner = self._partitions.get(number)

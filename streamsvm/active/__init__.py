@@ -1,7 +1,8 @@
 """Active learning: which examples to ask a label for, and when to stop asking.
 
 `ActiveLearner` decides about each example of a stream as it passes.  `LabellingLoop` chooses from a pool and keeps
-account of questions and answers: its words are in `events`, its choices in `selection`, its end in `rules`.
+account of questions and answers: its words are in `events`, its choices in `selection`, its end in `rules`, and what it
+knows of examples in `questions` and `labels`.
 `label_pool` runs it in memory: start reading in `run`.  This room imports from core, batch, online and metrics.
 """
 

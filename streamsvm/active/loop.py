@@ -1,13 +1,12 @@
 """The labelling loop: what to ask, and what becomes of questions and answers.  Events go in, actions come out.
 
-Its outcome depends on nothing but the sequence of calls and the seed.  These are the rules:
+Its outcome depends on nothing but the sequence of calls and the seed.  These are the rules, beside those of `questions`
+and `labels`:
 
 Questions
-    A question is about one example.  The example leaves the pool when it is asked about, and is never asked about
-    again.  A question is open until it is answered, skipped or ignored, until it expires, or until it is withdrawn.  It
-    is withdrawn when the model has become sure of the answer, when the example is gone, when late answers have used up
-    the quota, or when the stopping rule has fired.  Its id is computed from the loop's name and the key, so that a
-    replay asks under the same id.
+    A question is withdrawn when the model has become sure of the answer, when the example is gone, when late answers
+    have used up the quota, or when the stopping rule has fired.  Its id is computed from the loop's name and the key,
+    so that a replay asks under the same id.
 Reasons
     "seed": at random, until examples of both classes are labelled.  "audit": at random, when the stopping rule wants to
     check what the selection does not look at.  "explore": at random, one in ten by default, for the same purpose.
@@ -17,35 +16,22 @@ Quota
     the next ones cost nothing, and a retraction gives nothing back.  A question that ends without a label gives its
     reservation back.  A label that comes later is still taken, and spent.  A label for an example that was not asked
     about costs nothing.
-Labels
-    Of an example's labels and retractions, the one that was given last holds, in whatever order they arrive.  Of two
-    that were given at the same moment, the one that arrives last holds.  The stopping rule sees the first answer of
-    each question, once.
+Answers
+    The stopping rule sees the first answer of each question, once.
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import asdict
 from typing import Any
 
 import numpy as np
 
-from streamsvm.active.events import (
-    Action,
-    Answer,
-    Ask,
-    CurvePoint,
-    LoopCounts,
-    Question,
-    Reason,
-    Refuse,
-    Retract,
-    SetLabel,
-    Withdraw,
-)
+from streamsvm.active import labels
+from streamsvm.active.events import Action, Answer, Ask, CurvePoint, LoopCounts, Question, Reason, Refuse, Withdraw
 from streamsvm.active.pool import Pool
 from streamsvm.active.progress import Progress
-from streamsvm.active.register import Record, Register
-from streamsvm.active.selection import ActiveSelection, Choice, RandomSelection, Selection, margins
+from streamsvm.active.questions import Questions
+from streamsvm.active.register import Record
+from streamsvm.active.selection import ActiveSelection, RandomSelection, Selection
 from streamsvm.active.stopping import Answered, StoppingRule, Verdict
 
 _RANDOM = RandomSelection()
@@ -125,11 +111,13 @@ class LabellingLoop:
         self._expiry = expiry
         self._name = name
         self._rng = np.random.default_rng(seed)
-        self._is_alive = is_alive
-        self._register = Register(name)
-        self._rows: dict[int, Any] = {}  # examples of the open questions
+        self._questions = Questions(pool, name, is_alive)
         self._progress = Progress()
-        self.counts = LoopCounts(n_offered=len(pool))
+
+    @property
+    def counts(self) -> LoopCounts:
+        """What became of examples, questions and answers."""
+        return self._questions.counts
 
     # --- questions ----------------------------------------------------------------------------------------------------
 
@@ -150,7 +138,7 @@ class LabellingLoop:
         bool
             Whether the example is new: not in the pool, and neither asked about nor answered before.
         """
-        if key in self._pool or self._register.find(key) is not None:
+        if key in self._pool or self._questions.find(key) is not None:
             return False
         self._pool.add(key, x, now, self._rng)
         self.counts.n_offered += 1
@@ -171,15 +159,15 @@ class LabellingLoop:
         list of Action
             Withdrawals first, then questions.
         """
-        actions = self._expire(now)
+        actions = self._questions.expire(now)
         if hasattr(self._pool, "expire"):
             self._pool.expire(now)
         verdict = self._judge()
         if verdict.stop:
-            return actions + [self._withdraw(record, verdict.why) for record in list(self._register.open.values())]
+            return actions + self._withdraw(list(self._questions.open.values()), verdict.why)
         room = self._room()
-        newest = list(self._register.open.values())[::-1]
-        actions += [self._withdraw(record, "the label quota is spent") for record in newest[: max(0, -room)]]
+        newest = list(self._questions.open.values())[::-1]
+        actions += self._withdraw(newest[: max(0, -room)], "the label quota is spent")
         for _ in range(room):
             question = self._ask(model, verdict.audit, now)
             if question is None:
@@ -194,43 +182,23 @@ class LabellingLoop:
         < 1) when it was chosen, and no longer is.  A question that was outside from the start stays: stopping rules
         count such answers.
         """
-        actions: list[Action] = []
-        for key, record in list(self._register.open.items()):
-            question = record.question
-            assert question is not None
-            if not self._can_learn(key):
-                actions.append(self._withdraw(record, "the example is gone"))
-            elif self._is_settled(question, model):
-                actions.append(self._withdraw(record, "no longer needed: the model is sure"))
-        return actions
-
-    def _is_settled(self, question: Question, model: Any) -> bool:
-        row = self._rows[question.key]
-        if question.reason != "boundary" or abs(question.margin) >= 1.0 or row is None:
-            return False
-        return bool(abs(margins(model, row)[0]) >= 1.0)
+        return self._questions.refresh(model)
 
     def _room(self) -> int:
         """How many questions may be added; negative if too many are open."""
         left = self.remaining()
         allowed = self._n_open if left is None else min(self._n_open, left)
-        return allowed - len(self._register.open)
+        return allowed - len(self._questions.open)
+
+    def _withdraw(self, records: list[Record], why: str) -> list[Action]:
+        return [self._questions.withdraw(record, why) for record in records]
 
     def _ask(self, model: Any, audit: bool, now: int) -> Question | None:
         if not len(self._pool):
             return None  # Nothing is drawn, so that asking again changes nothing.
         reason = self._reason(audit)
-        choice = self._choice(model, self._selection if reason == "boundary" else _RANDOM)
-        if choice is None:
-            return None
-        key, question_id = choice.key, self._register.question_id(choice.key)
-        question = Question(question_id, key, reason, float(choice.margin), now, now + self._expiry)
-        self._rows[key] = self._pool.rows([key])
-        self._pool.discard(key)
-        self._register.add_open(question)
-        self.counts.n_asked += 1
-        self.counts.n_open += 1
-        return question
+        choice = self._questions.choose(self._selection if reason == "boundary" else _RANDOM, model, self._rng)
+        return None if choice is None else self._questions.ask(choice, reason, now, now + self._expiry)
 
     def _reason(self, audit: bool) -> Reason:
         if self._is_seeding():
@@ -241,41 +209,6 @@ class LabellingLoop:
 
     def _is_seeding(self) -> bool:
         return min(self.counts.n_positive, self.counts.n_negative) < self._seeds
-
-    def _choice(self, model: Any, selection: Selection) -> Choice | None:
-        """An example that can still be learned; None if there is none left."""
-        while len(self._pool):
-            choice = selection.choose(self._pool, model, self._rng)
-            if self._can_learn(choice.key):
-                return choice
-            self._pool.discard(choice.key)
-            self.counts.gone += 1
-        return None
-
-    def _can_learn(self, key: int) -> bool:
-        return self._is_alive is None or self._is_alive(key)
-
-    def _expire(self, now: int) -> list[Action]:
-        records = self._register.open.values()
-        over = [record for record in records if record.question and record.question.expires <= now]
-        return [self._end(record, "expired", "expired") for record in over]
-
-    def _withdraw(self, record: Record, why: str) -> Action:
-        return self._end(record, "withdrawn", why)
-
-    def _end(self, record: Record, status: str, why: str) -> Action:
-        """End an open question without a label."""
-        assert record.question is not None
-        self._close(record, status)
-        setattr(self.counts, status, getattr(self.counts, status) + 1)
-        return Withdraw(record.question, why)
-
-    def _close(self, record: Record, status: str) -> None:
-        assert record.question is not None
-        record.status = status
-        if self._register.close(record.question.key):
-            del self._rows[record.question.key]
-            self.counts.n_open -= 1
 
     # --- answers ------------------------------------------------------------------------------------------------------
 
@@ -304,73 +237,34 @@ class LabellingLoop:
         if answer.status == "label":
             actions = self._label(answer, n_support)
         elif answer.status == "retract":
-            actions = [self._retract(answer)]
+            actions = [labels.retract(self._questions.record_of(answer.key), answer, self.counts)]
         elif answer.status == "skip":
             actions = [self._dismiss(answer, "skipped")]
         elif answer.status == "ignore":
             actions = [self._dismiss(answer, "ignored")]
         else:
             raise ValueError(f"status={answer.status!r} is unknown; use 'label', 'skip', 'ignore' or 'retract'")
-        return actions + self._expire(now)
+        return actions + self._questions.expire(now)
 
     def _label(self, answer: Answer, n_support: int) -> list[Action]:
         if not isinstance(answer.y, bool):
             raise ValueError(f"y={answer.y!r} of a label must be True or False")
-        record = self._register.find(answer.key) or self._add_elsewhere(answer.key)
+        record = self._questions.record_of(answer.key)
         status, question = record.status, record.question
-        action = self._set(record, answer)
+        action = labels.set_label(record, answer, self.counts)
         if question is None or status == "answered":
             return [action]
-        self._close(record, "answered")
+        self._questions.close(record, "answered")
         self._count_answer(question, answer.y, n_support, was_open=status == "open")
         if status == "open" and isinstance(action, Refuse):
             return [Withdraw(question, "its answer was retracted before it came"), action]
         return [action]
 
-    def _set(self, record: Record, answer: Answer) -> Action:
-        """Let this label hold, unless a later one does."""
-        assert answer.y is not None
-        if answer.time < record.time:
-            return self._refuse(answer.key, "stale: a later one holds")
-        record.time = answer.time
-        if answer.y == record.y:
-            return self._refuse(answer.key, "repeated: this label holds already")
-        is_correction = record.y is not None
-        self.counts.change_labels(record.y, -1)
-        self.counts.change_labels(answer.y, 1)
-        record.y = answer.y
-        self.counts.corrected += is_correction
-        return SetLabel(answer.key, answer.y, answer.annotator, is_correction)
-
-    def _retract(self, answer: Answer) -> Action:
-        record = self._register.find(answer.key) or self._add_elsewhere(answer.key)
-        if answer.time < record.time:
-            return self._refuse(answer.key, "stale: a later one holds")
-        record.time = answer.time
-        if record.y is None:
-            return self._refuse(answer.key, "there is no label to retract")
-        self.counts.change_labels(record.y, -1)
-        record.y = None
-        self.counts.retracted += 1
-        return Retract(answer.key, answer.annotator)
-
     def _dismiss(self, answer: Answer, status: str) -> Action:
-        record = self._register.open.get(answer.key)
-        if record is None:
-            if self._register.find(answer.key) is None:
-                self._add_elsewhere(answer.key)
-            return self._refuse(answer.key, "there is no open question about it")
-        return self._end(record, status, f"{status} by {answer.annotator}")
-
-    def _refuse(self, key: int, why: str) -> Refuse:
-        self.counts.refused += 1
-        return Refuse(key, why)
-
-    def _add_elsewhere(self, key: int) -> Record:
-        """Enter an example that a person has seen without being asked: it is not asked about any more."""
-        self._pool.discard(key)
-        self.counts.elsewhere += 1
-        return self._register.add_elsewhere(key)
+        record = self._questions.record_of(answer.key)
+        if record.status != "open":
+            return labels.refuse(answer.key, "there is no open question about it", self.counts)
+        return self._questions.end(record, status, f"{status} by {answer.annotator}")
 
     def _count_answer(self, question: Question, y: bool, n_support: int, was_open: bool) -> None:
         """Count the first answer to a question."""
@@ -414,16 +308,16 @@ class LabellingLoop:
 
     def open_questions(self) -> list[Question]:
         """The questions that wait for an answer, oldest first."""
-        return [record.question for record in self._register.open.values() if record.question is not None]
+        return [record.question for record in self._questions.open.values() if record.question is not None]
 
     def open_question(self, key: int) -> Question | None:
         """The question about this example that waits for an answer; None if there is none."""
-        record = self._register.open.get(key)
+        record = self._questions.open.get(key)
         return None if record is None else record.question
 
     def label_of(self, key: int) -> bool | None:
         """The label of an example that holds; None if there is none, or if the example is forgotten."""
-        record = self._register.find(key)
+        record = self._questions.find(key)
         return None if record is None else record.y
 
     def row(self, key: int) -> Any:
@@ -434,7 +328,7 @@ class LabellingLoop:
         KeyError
             If there is no open question about it.
         """
-        return self._rows[key]
+        return self._questions.row(key)
 
     # --- checkpoints --------------------------------------------------------------------------------------------------
 
@@ -443,8 +337,7 @@ class LabellingLoop:
         return {
             "name": self._name,
             "rng": _rng_state(self._rng),
-            "counts": asdict(self.counts),
-            **self._register.state(),
+            **self._questions.state(),
             **self._progress.state(),
             "stopping": None if self._stopping is None else self._stopping.state(),
             "pool": self._pool.state(),
@@ -468,12 +361,10 @@ class LabellingLoop:
         """
         if state["name"] != self._name:
             raise ValueError(f"name={self._name!r}: the state is that of the loop {state['name']!r}")
-        self.counts = LoopCounts(**state["counts"])
-        self._register.restore(state)
         self._progress.restore(state)
         if self._stopping is not None and state["stopping"] is not None:
             self._stopping.restore(state["stopping"])
-        self._rows = {key: self._row_again(key, x_of) for key in self._register.open}
+        self._questions.restore(state, lambda key: self._row_again(key, x_of))
         self._pool.restore(state["pool"], x_of)
         self._rng.bit_generator.state = _rng_of(state["rng"])
 

@@ -221,12 +221,8 @@ class QuestionBook:
 
         Parameters
         ----------
-        who
-            The annotator.
-        now
-            The time, in milliseconds.
-        within
-            Largest age of the answer, in milliseconds.
+        who, now, within
+            As for `newest`.
 
         Returns
         -------

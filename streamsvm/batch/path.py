@@ -49,19 +49,63 @@ from typing import NamedTuple
 import numpy as np
 from scipy.linalg import lapack
 
-from streamsvm.batch.cache import NO_ROW, add_four, adds_by_four, diagonal_of, places_of, row_at, rows_of
+from streamsvm.batch.cache import NO_ROW, diagonal_of, row_at, rows_of
 from streamsvm.batch.newton import one_thread
-from streamsvm.core._jit import compiled, inner, inner_fma
+from streamsvm.batch.piece import AT_LOWER as AT_LOWER
+from streamsvm.batch.piece import AT_UPPER as AT_UPPER
+from streamsvm.batch.piece import DRIVEN as DRIVEN
+from streamsvm.batch.piece import (
+    END,
+    ENTERED,
+    MET_BOUND,
+    add_multiple,
+    add_product,
+    counterpart,
+    directions,
+    next_event,
+    rates,
+)
+from streamsvm.batch.piece import FREE as FREE
+from streamsvm.batch.piece import OUT as OUT
+from streamsvm.core._jit import compiled, inner
 
-OUT, FREE, AT_LOWER, AT_UPPER, DRIVEN = np.int8(0), np.int8(1), np.int8(2), np.int8(3), np.int8(4)
 COMPLETE, TOO_LONG, SINGULAR, STUCK = 0, 1, 2, 3
-END, MET_BOUND, BECAME_FREE, ENTERED = 0, 1, 2, 3
 
 JITTER = 1e-5
 NO_COMPLEMENT = 1e-10  # an example with a smaller Schur complement depends on those of M
 NO_LENGTH = 1e-13
-NO_RATE = 1e-10  # a gradient that changes by less over the whole way meets nothing
 NO_MASS = 1e-14  # of the driven examples, relative to their coefficients
+
+
+class State(NamedTuple):
+    """The problem and its solution, which a path changes in place; the symbol table is in the module's docstring."""
+
+    biased: bool
+    alpha: np.ndarray
+    g: np.ndarray
+    lo: np.ndarray
+    hi: np.ndarray
+    place: np.ndarray
+
+
+class Way(NamedTuple):
+    """The examples that are driven, their coefficients at the end of the path, and its largest number of events."""
+
+    driven: np.ndarray
+    target: np.ndarray
+    limit: int
+
+
+class Beginning(NamedTuple):
+    """P and the members, of which the first m count, where a path begins; the arrays have room for more."""
+
+    P: np.ndarray
+    members: np.ndarray
+    m: int
+    mu: float
+    above: float
+    below: float
+    jitter: float
 
 
 class Inverse(NamedTuple):
@@ -74,13 +118,13 @@ class Inverse(NamedTuple):
     below: float
     workspace: np.ndarray  # for the P of a short path
 
-    def copy(self, size: int) -> tuple[np.ndarray, np.ndarray]:
-        """P and the members with room for `size`; the next copy may overwrite them."""
+    def beginning(self, size: int, mu: float) -> Beginning:
+        """The beginning of a path on which at most `size` examples are free; the next one may overwrite it."""
         m = len(self.members)
         P = self.workspace if size <= len(self.workspace) else np.empty((size, size))
         members = np.zeros(len(P), np.int64)
         P[: m + 1, : m + 1], members[:m] = self.P, self.members
-        return P, members
+        return Beginning(P, members, m, mu, self.above, self.below, self.jitter)
 
 
 def bordered_inverse(K_M: np.ndarray, jitter: float, biased: bool = True) -> np.ndarray | None:
@@ -115,13 +159,6 @@ def bordered_inverse(K_M: np.ndarray, jitter: float, biased: bool = True) -> np.
 # ------------------------------------------------------------------------------------------------------------------- P
 
 
-@inner_fma
-def _add(out, a, row):
-    """out += a row."""
-    for t in range(out.shape[0]):
-        out[t] += a * row[t]
-
-
 @inner
 def contract(P, members, m, p):
     """Take the p-th of m members, counted from 1, out of P, and put the last one in its place; False if it fails."""
@@ -133,7 +170,7 @@ def contract(P, members, m, p):
         return False
     for i in range(m + 1):
         if i != p and P[i, p] != 0.0:
-            _add(P[i, : m + 1], -P[i, p] / pivot, P[p, : m + 1])
+            add_multiple(P[i, : m + 1], -P[i, p] / pivot, P[p, : m + 1])
     if p != place:
         P[p, : m + 1] = P[place, : m + 1]
         for i in range(m):
@@ -156,150 +193,27 @@ def border(P, members, m, s, row, diagonal, biased):
     v, w = np.ones(m + 1), np.zeros(m + 1)
     for p in range(m):
         v[p + 1] = row[members[p]]
-    _add_product(P, m + 1, v, w)
+    add_product(P, m + 1, v, w)
     complement = diagonal - w[0]
     for p in range(m):
         complement -= row[members[p]] * w[p + 1]
     if not complement > NO_COMPLEMENT:
         return False
     for i in range(m + 1):
-        _add(P[i, : m + 1], w[i] / complement, w)
+        add_multiple(P[i, : m + 1], w[i] / complement, w)
         P[i, m + 1] = P[m + 1, i] = -w[i] / complement
     P[m + 1, m + 1] = 1.0 / complement
     members[m] = s
     return True
 
 
-# -------------------------------------------------------------------------------------------------------------- a piece
-
-
-@inner
-def _add_product(P, size, v, out):
-    """out += P v, of the first `size` rows of P and values of v."""
-    i = 0
-    out = out[:size]
-    while i + 4 <= size:
-        rows = P[i, :size], P[i + 1, :size], P[i + 2, :size], P[i + 3, :size]
-        add_four(out, v[i], v[i + 1], v[i + 2], v[i + 3], rows[0], rows[1], rows[2], rows[3])
-        i += 4
-    while i < size:
-        _add(out, v[i], P[i, :size])
-        i += 1
-
-
-@inner
-def _directions(P, members, m, h, k, jitter, change, v):
-    """[d_mu; d_alpha_M] = -P [h; k_M], and once more for the rest of the jitter, -eps d_alpha_M."""
-    v[0] = -h
-    for p in range(m):
-        v[p + 1] = -k[members[p]]
-    change[: m + 1] = 0.0
-    _add_product(P, m + 1, v, change)
-    v[0] = 0.0
-    for p in range(1, m + 1):
-        v[p] = jitter * change[p]
-    _add_product(P, m + 1, v, change)
+# ------------------------------------------------------------------------------------------------------------- the path
 
 
 @inner
 def _take(store, g, i, change):
     """Bring g up to date with a change of alpha_i."""
-    _add(g, -change, rows_of(store)[row_at(store, i, NO_ROW)])
-
-
-@inner
-def _rates(store, members, m, change, k, rate):
-    """d_g = -(k + K_M d_alpha_M)."""
-    rows, at, by_four = rows_of(store), places_of(store), adds_by_four(store)
-    for s in range(k.shape[0]):
-        rate[s] = -k[s]
-    p = 0
-    while p < m:
-        if by_four and p + 4 <= m:
-            a, b, c, d = at[members[p]], at[members[p + 1]], at[members[p + 2]], at[members[p + 3]]
-            if min(a, b, c, d) >= 0:
-                w = change[p + 1 : p + 5]
-                add_four(rate, -w[0], -w[1], -w[2], -w[3], rows[a], rows[b], rows[c], rows[d])
-                p += 4
-                continue
-        r = at[members[p]]
-        if r < 0:
-            r = row_at(store, members[p], NO_ROW)
-        _add(rate, -change[p + 1], rows[r])
-        p += 1
-
-
-@inner
-def _first_bound(alpha, lo, hi, members, m, change):
-    """The share of the way after which a free example meets its bound, and its place in P; -1 if none does."""
-    share, first = 1.0, -1
-    for p in range(1, m + 1):
-        i, rate = members[p - 1], change[p]
-        if rate != 0.0:
-            room = hi[i] - alpha[i] if rate > 0.0 else alpha[i] - lo[i]
-            if room < share * abs(rate):
-                share, first = max(room, 0.0) / abs(rate), p
-    return share, first
-
-
-@inner
-def _first_gradient(g, rate, place, tabu, mu, d_mu, above, below, share):
-    """The share after which a bounded example's gradient meets the bias, and the example; -1 if none does."""
-    first = -1
-    for i in range(g.shape[0]):
-        if place[i] == AT_LOWER and not tabu[i]:
-            speed, room = rate[i] - d_mu, mu + above - g[i]
-        elif place[i] == AT_UPPER and not tabu[i]:
-            speed, room = d_mu - rate[i], g[i] - mu + below
-        else:
-            continue
-        if speed > NO_RATE and room < share * speed:
-            share, first = max(room, 0.0) / speed, i
-    return share, first
-
-
-@inner
-def _first_entering(g, rate, driven, d, place, tabu, mu, d_mu, above, below, share):
-    """The share after which an entering example meets its conditions, and its place in `driven`; -1 if none does."""
-    first = -1
-    for c in range(driven.shape[0]):
-        i = driven[c]
-        if place[i] != DRIVEN or tabu[i]:
-            continue
-        speed, room = (d_mu - rate[i], g[i] - mu - above) if d[c] > 0.0 else (rate[i] - d_mu, mu - below - g[i])
-        if speed > NO_RATE and room < share * speed:
-            share, first = max(room, 0.0) / speed, c
-    return share, first
-
-
-@inner
-def _counterpart(g, place, tabu, rises):
-    """The first example to become free when the bias comes down (rises) or goes up; -1 if there is none."""
-    first = -1
-    for i in range(g.shape[0]):
-        if place[i] != (AT_LOWER if rises else AT_UPPER) or tabu[i]:
-            continue
-        if first < 0 or (g[i] > g[first] if rises else g[i] < g[first]):
-            first = i
-    return first
-
-
-@inner
-def _next_event(biased, g, alpha, lo, hi, place, tabu, members, m, driven, d, change, rate, mu, above, below):
-    """The share of the way up to the next event, the event, and its example: a place in P or `driven`, or i."""
-    t, first = _first_bound(alpha, lo, hi, members, m, change)
-    what, who = (MET_BOUND, first) if first >= 0 else (END, -1)
-    if m > 0 or not biased:
-        t, first = _first_gradient(g, rate, place, tabu, mu, change[0], above, below, t)
-        if first >= 0:
-            what, who = BECAME_FREE, first
-        t, first = _first_entering(g, rate, driven, d, place, tabu, mu, change[0], above, below, t)
-        if first >= 0:
-            what, who = ENTERED, first
-    return t, what, who
-
-
-# ------------------------------------------------------------------------------------------------------------- the path
+    add_multiple(g, -change, rows_of(store)[row_at(store, i, NO_ROW)])
 
 
 @inner
@@ -320,7 +234,7 @@ def _go(g, alpha, members, m, driven, d, change, rate, k, t):
     """Go this share of the rest of the way."""
     for p in range(m):
         alpha[members[p]] += t * change[p + 1]
-    _add(g, t, rate)
+    add_multiple(g, t, rate)
     for c in range(driven.shape[0]):
         alpha[driven[c]] += t * d[c]
         d[c] *= 1.0 - t
@@ -337,8 +251,11 @@ def _assign(store, g, alpha, i, value):
 
 
 @compiled
-def follow(store, biased, alpha, g, lo, hi, place, driven, target, P, members, m, mu, above, below, jitter, limit):
+def follow(store, state, way, beginning):
     """Follow the path to its end, in place; the outcome, and the number of events."""
+    biased, alpha, g, lo, hi, place = state
+    driven, target, limit = way
+    P, members, m, mu, above, below, jitter = beginning
     n = g.shape[0]
     d, k, rate = target - alpha[driven], np.zeros(n), np.empty(n)
     change, residual = np.empty(P.shape[0]), np.empty(P.shape[0])
@@ -352,16 +269,16 @@ def follow(store, biased, alpha, g, lo, hi, place, driven, target, P, members, m
     while True:
         h = d.sum()
         if biased and m == 0 and abs(h) > NO_MASS * mass:
-            s = _counterpart(g, place, tabu, h < 0.0)
+            s = counterpart(g, place, tabu, h < 0.0)
             if s < 0:
                 return STUCK, events
             events += 1
             row_at(store, s, NO_ROW)  # as for all members: `places_of` knows only rows that were asked for
             border(P, members, 0, s, g, diagonal_of(store)[s] + jitter, biased)
             place[s], mu, m = FREE, g[s], 1
-        _directions(P, members, m, h, k, jitter, change, residual)
-        _rates(store, members, m, change, k, rate)
-        t, what, who = _next_event(
+        directions(P, members, m, h, k, jitter, change, residual)
+        rates(store, members, m, change, k, rate)
+        t, what, who = next_event(
             biased, g, alpha, lo, hi, place, tabu, members, m, driven, d, change, rate, mu, above, below
         )
         _go(g, alpha, members, m, driven, d, change, rate, k, t)

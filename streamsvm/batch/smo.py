@@ -358,7 +358,8 @@ def solve(
     arguments.require_positive("C", C)
     store = X if isinstance(X, RowStore) else _store(X, kernel, gamma, degree, coef0, options)
     signs = arguments.signs_of(y, len(store))
-    boxes = _boxes(float(C), sample_weight, len(store))
+    weights = arguments.weights_of(sample_weight, len(store), "sample_weight")
+    boxes = arguments.boxes_of(float(C), weights, np.ones(len(store)), "sample_weight")
     boxes[_mask(held_out, len(store))] = 0.0
     lo, hi = np.minimum(0.0, signs * boxes), np.maximum(0.0, signs * boxes)
     solution = train(store, signs, lo, hi, start, None, options)
@@ -375,21 +376,6 @@ def solve(
 def _store(X: Any, kernel: str, gamma: float, degree: int, coef0: float, options: SolverOptions) -> RowStore:
     made = make_kernel(kernel, gamma=gamma, degree=degree, coef0=coef0)
     return RowStore(X, made, options.cache_mb, options.device)
-
-
-def _boxes(C: float, sample_weight: Any, n: int) -> np.ndarray:
-    """The bounds on the sizes of the coefficients, (n,)."""
-    arguments.require_unmasked("sample_weight", sample_weight)
-    w = np.asarray(1.0 if sample_weight is None else sample_weight, np.float64)
-    if w.shape not in ((), (n,)):
-        raise ValueError(f"sample_weight has shape {w.shape}; it must be one number, or one for each of {n} examples")
-    with np.errstate(over="ignore"):
-        boxes = np.full(n, C) * w
-    bad = ~(np.isfinite(boxes) & (boxes >= 0.0))
-    if bad.any():
-        worst = np.broadcast_to(w, (n,))[bad][0]
-        raise ValueError(f"sample_weight holds {worst}; weights must be at least 0, and C times a weight finite")
-    return boxes
 
 
 def _mask(held_out: Any, n: int) -> np.ndarray:

@@ -144,8 +144,7 @@ class LASVMG(GapSVM):
 
     Parameters
     ----------
-    C, kernel, gamma, scaling, degree, coef0, pos_weight, threshold, tol, budget, on_budget, window, reservoir
-        As in `LASVM`.
+    C, kernel, gamma, scaling, degree, coef0, pos_weight, threshold, tol, budget, on_budget, window, reservoir,
     cache_mb, device
         As in `LASVM`.
     clean_every
@@ -255,8 +254,7 @@ class LASVMNC(RampSVM):
 
     Parameters
     ----------
-    C, kernel, gamma, scaling, degree, coef0, pos_weight, threshold, tol, budget, on_budget, window, reservoir
-        As in `LASVM`.
+    C, kernel, gamma, scaling, degree, coef0, pos_weight, threshold, tol, budget, on_budget, window, reservoir,
     cache_mb, device
         As in `LASVM`.
     clean_every, max_non_sv, steps
@@ -306,8 +304,7 @@ class LASVMI(RampSVM):
 
     Parameters
     ----------
-    C, kernel, gamma, scaling, degree, coef0, pos_weight, threshold, tol, budget, on_budget, window, reservoir
-        As in `LASVM`.
+    C, kernel, gamma, scaling, degree, coef0, pos_weight, threshold, tol, budget, on_budget, window, reservoir,
     cache_mb, device
         As in `LASVM`.
     clean_every, max_non_sv, steps
@@ -352,8 +349,7 @@ class FullSVM(GapSVM):
 
     Parameters
     ----------
-    C, kernel, gamma, scaling, degree, coef0, pos_weight, threshold, tol, budget, on_budget, window, reservoir
-        As in `LASVM`.
+    C, kernel, gamma, scaling, degree, coef0, pos_weight, threshold, tol, budget, on_budget, window, reservoir,
     cache_mb, device
         As in `LASVM`.
     steps

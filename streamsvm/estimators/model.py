@@ -188,13 +188,13 @@ class OnlineModel(Copies, base.MiniBatchClassifier):
         return float(self._sigmoid[0]), float(self._sigmoid[2])
 
     @property
-    def _sigmoid(self) -> np.ndarray:
-        return self._calibration[:RUN]
-
-    @property
     def gamma_in_use(self) -> float:
         """The kernel's factor: `gamma` if that is a number, otherwise what ``"scale"`` stands for at present."""
         return self._kernel.gamma
+
+    @property
+    def _sigmoid(self) -> np.ndarray:
+        return self._calibration[:RUN]
 
     @property
     def kernel_evaluations(self) -> int:

@@ -377,8 +377,8 @@ class OneVsRest(ClassModels):
         for k, (label, state) in enumerate(zip(labels, states, strict=True)):
             self._models[label] = model = blank.clone()
             model._restore(state, parts.get(str(k), {}), CommonColumns(self._features))
-            model._next_look = NEVER
             model._scale, model._kernel = blank._scale, blank._kernel
+            model._next_look = NEVER
             s = model._expansion
             require(np.isin(s.ids[: s.counts[SLOTS]], known).all(), f"the vectors of class {label!r} are not stored")
 

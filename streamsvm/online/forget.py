@@ -147,10 +147,9 @@ def _follow(s: Expansion, kernel: Kernel, biased: bool, mass: np.ndarray, stays:
     size = min(len(M) + limit, n) + 2
     room, members = np.empty((size, size)), np.zeros(size, np.int64)
     room[: len(P), : len(P)], members[: len(M)] = P, M
-    problem = (alpha, g, lo, hi, place, mass, np.zeros(len(mass)))
-    outcome, _ = path.follow(
-        Members(s, kernel), biased, *problem, room, members, len(M), mu, above, below, jitter, limit
-    )
+    state, way = path.State(biased, alpha, g, lo, hi, place), path.Way(mass, np.zeros(len(mass)), limit)
+    beginning = path.Beginning(room, members, len(M), mu, above, below, jitter)
+    outcome, _ = path.follow(Members(s, kernel), state, way, beginning)
     if outcome != path.COMPLETE or not np.isfinite(g).all():
         return False
     s.alpha[:n], s.g[:n] = settled(alpha, lo, hi, np.abs(s.alpha[:n]).max()), g

@@ -168,26 +168,10 @@ class LeaveOut:
             return False
         place, limit = self._place.copy(), 4 * len(mass) + 50
         place[c] = path.OUT
-        P, members = inverse.copy(len(inverse.members) + limit + 2)
-        outcome, _ = path.follow(
-            Members(self.s, self.kernel),
-            self.problem.fixed_sum,
-            alpha,
-            g,
-            lo,
-            hi,
-            place,
-            mass,
-            np.zeros(len(mass)),
-            P,
-            members,
-            len(inverse.members),
-            self._mu,
-            inverse.above,
-            inverse.below,
-            inverse.jitter,
-            limit,
-        )
+        state = path.State(self.problem.fixed_sum, alpha, g, lo, hi, place)
+        way = path.Way(mass, np.zeros(len(mass)), limit)
+        beginning = inverse.beginning(len(inverse.members) + limit + 2, self._mu)
+        outcome, _ = path.follow(Members(self.s, self.kernel), state, way, beginning)
         return outcome == path.COMPLETE and bool(np.isfinite(g).all())
 
     # ------------------------------------------------------------------------------------------------------- the steps

@@ -14,11 +14,15 @@ from streamsvm.validation.results import Comparison as Comparison
 from streamsvm.validation.results import Result as Result
 from streamsvm.validation.results import compare as compare
 from streamsvm.validation.search import grid_search as grid_search
+from streamsvm.validation.streaming import Estimate as Estimate
+from streamsvm.validation.streaming import Interval as Interval
 from streamsvm.validation.streaming import StreamingKFold as StreamingKFold
 from streamsvm.validation.streaming import StreamingLOO as StreamingLOO
 
 __all__ = [
     "Comparison",
+    "Estimate",
+    "Interval",
     "Result",
     "Search",
     "StreamingKFold",

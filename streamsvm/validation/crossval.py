@@ -12,6 +12,7 @@ from streamsvm.validation import smooth
 from streamsvm.validation.given_folds import splits_of
 from streamsvm.validation.problem import labelled, setting_of, signs_of
 from streamsvm.validation.results import Result
+from streamsvm.validation.scale import with_numbers
 from streamsvm.validation.splits import outcomes, prepared
 from streamsvm.validation.work import warn_of_failures, warn_of_one_class, with_progress
 
@@ -135,13 +136,14 @@ def cross_validate(
         result = smooth.validated(model, X, y, splits, sample_weight, progress)
     else:
         begin = time.perf_counter()
+        given, (model, X) = X, with_numbers(model, X)
         problem, classes = labelled(X, y, sample_weight, setting_of(model, options))
         positive = problem.y > 0.0
         splits = splits_of(folds, positive, k, seed)
         warn_of_one_class(splits, positive, problem.hi > problem.lo, stacklevel=2)
         plan, first, reason = prepared(problem, splits, seeding, bool(values))
         per_fold = list(with_progress(outcomes(plan, n_jobs), len(splits), "folds", progress))
-        if not isinstance(X, RowStore):
+        if not isinstance(given, RowStore):
             problem.store.drop_rows()  # A result that is kept must not keep the rows.
         seconds = time.perf_counter() - begin
         result = Result(positive, classes, splits, per_fold, plan.full, first, plan.seeding, reason, seconds)

@@ -112,7 +112,7 @@ def _require_solvable(model: Any) -> None:
     if hasattr(model, "classes") and hasattr(model, "model"):
         raise ValueError(
             f"model={name}(...) is for several classes, and the batch solver for two; validate one class at a time: "
-            f"model={type(model.model).__name__}(...) with y == label"
+            "model=LASVM(...) with y == label"
         )
     problem = getattr(model, "_problem", None)
     if problem is None or not all(hasattr(model, parameter) for parameter in PARAMETERS):
@@ -152,10 +152,11 @@ def labelled(X: Any, y: Any, sample_weight: Any, setting: Setting) -> tuple[Prob
 def signs_of(y: Any, n: int) -> tuple[np.ndarray, np.ndarray]:
     """Labels -1.0 and +1.0, and the caller's names of the two classes; a ValueError if there are not two."""
     labels = np.asarray(y)
-    if labels.dtype.kind in "iuUS" and len(classes := np.unique(labels)) > 2:
+    names = list(dict.fromkeys(label for label in labels.tolist() if label == label)) if labels.ndim == 1 else []
+    if len(names) > 2 and None not in names:
         raise ValueError(
-            f"y holds {len(classes)} classes, such as {classes[:3].tolist()}; two are needed: validate one class at a "
-            "time with y == label"
+            f"y holds {len(names)} classes, such as {names[:3]}; two are needed: validate one class at a time with "
+            "y == label"
         )
     signs = arguments.signs_of(y, n)
     classes = np.unique(labels)

@@ -19,6 +19,7 @@ from streamsvm.validation.given_folds import splits_of
 from streamsvm.validation.grid import NO_SCORE, Cell, Search, best_of, cell_of
 from streamsvm.validation.problem import NO_EXAMPLES, Setting, labelled, setting_of, signs_of
 from streamsvm.validation.results import Result
+from streamsvm.validation.scale import with_numbers
 from streamsvm.validation.scores import greater_is_better
 from streamsvm.validation.splits import CHAINS, MANY_FOLDS, require_seeding
 from streamsvm.validation.work import in_parts, warn_of_failures, warn_of_one_class, with_progress, workers
@@ -120,6 +121,8 @@ def grid_search(
     """
     begin = time.perf_counter()
     up = greater_is_better(metric) if greater is None else greater
+    if not isinstance(model, SmoothSVM):
+        model, X = with_numbers(model, X, has_gamma=gammas is not None)
     setting = None if isinstance(model, SmoothSVM) else setting_of(model, options)
     grid = _Grid(
         X,

@@ -197,7 +197,7 @@ def test_rare_positives_are_found():
     """2 % of the stream are positive; of the questions many more."""
     examples = clusters(5000)
     for seed in range(3):
-        asked = run(ActiveLearner(LASVM(gamma=0.5), 0.05, seed=seed), examples)
+        asked = run(ActiveLearner(LASVM(C=1.0, gamma=0.5), 0.05, seed=seed), examples)
         assert len(asked) <= 250
         assert np.mean([y for _, y in asked]) > 0.1
 

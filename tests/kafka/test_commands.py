@@ -122,8 +122,8 @@ def test_dead_letters_lag_replay_and_doctor(topics, app, call):
     assert "connected to" in text
     assert f"group '{prefix}' is 2 records behind, empty, 0 members" in text
     assert "labels in another partition than events with the same key" in text
-    assert "are not where Kafka's own partitioner puts their keys" in text
-    assert f"the keys of topic '{prefix}-events' are where Kafka's own partitioner puts them" in text
+    assert "are not where the log's own partitioner puts their keys" in text
+    assert f"the keys of topic '{prefix}-events' are where the log's own partitioner puts them" in text
     assert "2 dead letters not put back yet" in text
 
 

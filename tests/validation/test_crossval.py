@@ -279,7 +279,7 @@ def test_the_model_is_left_alone_and_what_it_learned_plays_no_part():
         (LASVMI(), ValueError, "LASVMI.* has no bias"),
         (FullSVM(), ValueError, "FullSVM.* has no bias"),
         (
-            OneVsRest(LASVM()),
+            OneVsRest(LASVMG()),
             ValueError,
             r"several classes.*one class at a time: model=LASVM\(...\) with y == label",
         ),
@@ -325,13 +325,17 @@ def test_status_says_why_the_solver_stopped():
 def test_seeds_save_steps():
     """Of ten folds some, of leaving one out most; after an exact path none is left."""
     X, y = noisy(200)
-    cold, auto, path, sir = (cross_validate(LASVM(C=50.0), X, y, seeding=s) for s in ("none", "auto", "path", "sir"))
+    cold, auto, path, sir = (
+        cross_validate(LASVM(C=50.0, gamma=1.0), X, y, seeding=s) for s in ("none", "auto", "path", "sir")
+    )
     assert path.iterations < 0.2 * cold.iterations
     assert auto.iterations <= cold.iterations
     assert sir.iterations < 1.2 * cold.iterations
     assert [part.iterations for part in path.per_fold] == [0] * 10
     assert sum(part.events for part in path.per_fold) > 10
-    cold, skip, auto, top = (leave_one_out(LASVM(C=50.0), X, y, seeding=s) for s in ("none", "skip", "auto", "top"))
+    cold, skip, auto, top = (
+        leave_one_out(LASVM(C=50.0, gamma=1.0), X, y, seeding=s) for s in ("none", "skip", "auto", "top")
+    )
     assert skip.iterations < 0.7 * cold.iterations
     assert top.iterations < 0.7 * skip.iterations
     assert auto.iterations < 0.05 * cold.iterations
@@ -405,6 +409,8 @@ def test_a_store_may_be_shared_by_several_cross_validations():
     np.testing.assert_array_equal(again.decision_values, first.decision_values)
     np.testing.assert_array_equal(cross_validate(model, X, y).decision_values, first.decision_values)
     with pytest.raises(ValueError, match="both need the same kernel"):
+        cross_validate(LASVM(C=5.0, gamma=1.0), store, y)
+    with pytest.raises(ValueError, match="cannot be scaled"):
         cross_validate(LASVM(C=5.0), store, y)
     np.testing.assert_allclose(
         cross_validate(LASVM(C=5.0, gamma=0.5), sp.csr_matrix(X), y).decision_values, first.decision_values, atol=1e-9
@@ -562,9 +568,9 @@ def test_parameters_of_the_model_are_checked_again(name, value):
 
 def test_several_classes_are_refused():
     for model in (LASVM(), SmoothSVM()):
-        for names in ([0, 1, 2], ["a", "b", "c"]):
+        for names in ([0, 1, 2], ["a", "b", "c"], [0.0, 1.0, 2.0], np.array(["a", "b", "c"], object)):
             with pytest.raises(ValueError, match=r"y holds 3 classes, such as .*one class at a time with y == label"):
-                cross_validate(model, np.eye(6), names * 2, k=2)
+                cross_validate(model, np.eye(6), np.tile(names, 2), k=2)
 
 
 def test_one_class_is_refused():
@@ -664,11 +670,11 @@ def test_equal_scores_in_another_order_decide_nothing():
 
 def test_results_keep_no_rows_but_those_of_a_given_store():
     X, y = noisy(60)
-    result = leave_one_out(LASVM(C=5.0), X, y)
+    result = leave_one_out(LASVM(C=5.0, gamma=1.0), X, y)
     assert result.full.store.rows_computed == 0
     np.testing.assert_allclose(result.full.decision_function(X), result.full.decision_values, atol=1e-9)
     store = RowStore(X, RBF(1.0))
-    assert leave_one_out(LASVM(C=5.0), store, y).full.store is store
+    assert leave_one_out(LASVM(C=5.0, gamma=1.0), store, y).full.store is store
     assert store.rows_computed > 0
 
 

@@ -80,8 +80,8 @@ def test_weights_and_kernels():
     model, parameters = {"kernel": "poly", "degree": 2, "coef0": 1.0}, {"sample_weight": w, "k": 4}
     search = grid_search(LASVM(tol=1e-4, **model), X, y, Cs=[0.1, 1.0], gammas=[0.5], **parameters)
     same_cells(search, X, y, model=model, **parameters)
-    line = grid_search(LASVM(kernel="linear", tol=1e-4), X, y, Cs=[1.0])
-    same_cells(line, X, y, model={"kernel": "linear"}, k=3)
+    line = grid_search(LASVM(kernel="linear", scaling=None, tol=1e-4), X, y, Cs=[1.0])
+    same_cells(line, X, y, model={"kernel": "linear", "scaling": None}, k=3)
 
 
 @pytest.mark.parametrize("n_jobs", [2, 5])
@@ -251,7 +251,7 @@ def test_gamma_is_the_models_unless_values_are_given():
 def test_a_row_store_has_one_gamma_only():
     X, y = noisy(20)
     with pytest.raises(TypeError, match="rows are those of one gamma"):
-        grid_search(LASVM(), RowStore(X, RBF(1.0)), y, Cs=[1.0])
+        grid_search(LASVM(gamma=1.0), RowStore(X, RBF(1.0)), y, Cs=[1.0])
 
 
 def test_all_starts_along_c_are_known():

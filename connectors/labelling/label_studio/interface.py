@@ -1,10 +1,14 @@
 """A project's labelling interface: which of its choices means which class."""
 
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 from xml.etree import ElementTree
 
 from ...settings.sections import LabelSettings
 from ..oracles import read_label
+
+MODEL = "streamsvm"  # version of the model, as Label Studio shows it
+NO_PREDICTION: dict[str, Any] = {"result": [], "score": 0.0, "model_version": MODEL}
 
 _WORDS = {"positive": True, "yes": True, "negative": False, "no": False}
 
@@ -40,9 +44,15 @@ class Interface(NamedTuple):
         }
         return labels.pop() if len(labels) == 1 else None
 
-    def choice(self, y: bool) -> str:
-        """The text of the choice for a label."""
-        return next(text for text, meaning in self.meanings.items() if meaning is y)
+    def prediction(self, data: Mapping[str, Any]) -> dict[str, Any]:
+        """A task's prediction, as Label Studio takes it; without a result if the task has no score."""
+        score = data.get("score")
+        if not isinstance(score, int | float) or not 0 <= score <= 1:
+            return NO_PREDICTION
+        choice = next(text for text, y in self.meanings.items() if y is (score >= 0.5))
+        value = {"choices": [choice]}
+        result = {"from_name": self.name, "to_name": self.target, "type": "choices", "value": value}
+        return {"result": [result], "score": max(score, 1 - score), "model_version": MODEL}
 
 
 def _meaning(text: str, labels: LabelSettings) -> bool | None:

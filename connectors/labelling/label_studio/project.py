@@ -31,12 +31,13 @@ from urllib.parse import urlencode
 from ...logs.transport import Unavailable
 from ...records.labels import Place
 from ...records.questions import Question
-from ...runtime.process import POLL_SECONDS, Stop
+from ...runtime.outage import Outage
+from ...runtime.process import POLL_SECONDS, Stop, pause
 from ...settings.sections import ConfigError, Settings
 from ..service import LabellingService
 from .api import Api, Gone, RequestRefused, member
-from .interface import Interface
-from .server import MODEL, Server
+from .interface import MODEL, NO_PREDICTION, Interface
+from .server import Server
 
 logger = logging.getLogger(__name__)
 
@@ -133,7 +134,7 @@ class LabelStudio:
             self._server.close()
 
     def _work(self, stop: Stop) -> None:
-        complaint = None
+        outage = Outage(logger)
         synced_at = -math.inf
         seen = 0
         while not stop():
@@ -148,13 +149,12 @@ class LabelStudio:
                 if now != seen:
                     self._push()
                     self._tidy()
-                seen, complaint = now, None
+                seen = now
+                outage.ends()
             except Unavailable as error:
-                if str(error) != complaint:
-                    logger.warning("%s", error)
-                complaint = str(error)
+                outage.goes_on(error)
                 synced_at = -math.inf
-                _pause(_RETRY_SECONDS, stop)
+                pause(_RETRY_SECONDS, stop)
 
     # --- what Label Studio has ----------------------------------------------------------------------------------------
 
@@ -166,7 +166,7 @@ class LabelStudio:
             raise ConfigError([f"--project {self._project}: {problem}"]) from None
         self._interface = Interface.read(member(project, "label_config", str), self._settings.label)
         if self._interface is None:
-            names = self._settings.label.positive or "positive", self._settings.label.negative or "negative"
+            names = self._settings.label.shown
             raise ConfigError(
                 [
                     f"--project {self._project}: its labelling interface has no Choices with {names[0]!r} and "
@@ -375,7 +375,8 @@ class LabelStudio:
     def predict(self, body: Mapping[str, Any]) -> dict[str, Any]:
         """The model's predictions of tasks."""
         interface = Interface.read(str(body.get("label_config") or ""), self._settings.label) or self._interface
-        results = [_prediction(task.get("data") or {}, interface) for task in body.get("tasks") or []]
+        tasks = [task.get("data") or {} for task in body.get("tasks") or []]
+        results = [interface.prediction(data) if interface else NO_PREDICTION for data in tasks]
         return {"results": results, "model_version": MODEL}
 
     def setup(self, body: Mapping[str, Any]) -> dict[str, Any]:
@@ -386,19 +387,6 @@ class LabelStudio:
         return {"model_version": MODEL}
 
 
-def _prediction(data: Mapping[str, Any], interface: Interface | None) -> dict[str, Any]:
-    score = data.get("score")
-    if interface is None or not isinstance(score, int | float) or not 0 <= score <= 1:
-        return {"result": [], "score": 0.0, "model_version": MODEL}
-    choice = {
-        "from_name": interface.name,
-        "to_name": interface.target,
-        "type": "choices",
-        "value": {"choices": [interface.choice(score >= 0.5)]},
-    }
-    return {"result": [choice], "score": max(score, 1 - score), "model_version": MODEL}
-
-
 def _time_of(annotation: Mapping[str, Any]) -> float:
     """Time of an annotation in seconds since the epoch; 0 if it is unknown."""
     text = annotation.get("updated_at") or annotation.get("created_at")
@@ -406,9 +394,3 @@ def _time_of(annotation: Mapping[str, Any]) -> float:
         return datetime.fromisoformat(str(text)).timestamp()
     except (ValueError, OverflowError):
         return 0.0
-
-
-def _pause(seconds: float, stop: Stop) -> None:
-    until = time.monotonic() + seconds
-    while time.monotonic() < until and not stop():
-        time.sleep(POLL_SECONDS)

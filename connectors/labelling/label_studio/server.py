@@ -11,8 +11,8 @@ from ...logs.transport import Unavailable
 from ...runtime.http import Handler, HTTPServer, Refused
 from ...settings.sections import Settings
 from ..book import UnknownQuestion
+from .interface import MODEL
 
-MODEL = "streamsvm"  # version of the model, as Label Studio shows it
 Route = Callable[[Mapping[str, Any]], Any]
 
 

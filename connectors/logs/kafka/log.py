@@ -8,15 +8,15 @@ The offsets that we commit show the group's lag; the checkpoints say where to be
 """
 
 import logging
-import time
 from collections import deque
 from collections.abc import Callable, Collection, Mapping
 
 import kafka.errors
 from kafka import KafkaConsumer, TopicPartition
 
+from ...runtime.process import pause
 from ..transport import Committed, Headers, Ownership, Record, TakenOver, TopicMismatch, Unavailable
-from .client import COMMAND_MS, IDLE_SECONDS, KafkaOptions, Offsets, answers, client_options, servers, to_client
+from .client import COMMAND_MS, KafkaOptions, Offsets, answers, client_options, servers, to_client
 from .errors import translated
 from .group import Member, Notice, new_consumer
 from .outputs import Outputs
@@ -77,10 +77,8 @@ class KafkaLog:
                 tell(str(error))
                 if attempts == 0 and not stop():
                     logger.warning("%s; waiting for it", error)
-                until = time.monotonic() + _WAITS[min(attempts, len(_WAITS) - 1)]
+                pause(_WAITS[min(attempts, len(_WAITS) - 1)], stop)
                 attempts += 1
-                while time.monotonic() < until and not stop():
-                    time.sleep(IDLE_SECONDS)
                 if stop():
                     raise
 

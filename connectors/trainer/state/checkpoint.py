@@ -49,33 +49,6 @@ def reading(where: Path) -> AbstractContextManager[None]:
     return snapshot.guarded(problem, CheckpointError, (ConfigError,))
 
 
-def take_array(arrays: Mapping[str, np.ndarray], name: str, kind: str, *shape: int | None) -> np.ndarray:
-    """An array of a checkpoint.
-
-    Parameters
-    ----------
-    arrays
-        The arrays by name.
-    name
-        The name of the array.
-    kind
-        The kind of its dtype: "b", "i", "u" or "f".
-    shape
-        Its lengths; None stands for any length.
-
-    Raises
-    ------
-    CheckpointError
-        If the array is missing, or has another kind or shape.
-    """
-    array = arrays.get(name)
-    fits = array is not None and array.dtype.kind == kind and array.ndim == len(shape)
-    if array is None or not fits or any(n not in (None, m) for n, m in zip(shape, array.shape, strict=True)):
-        found = "missing" if array is None else f"{array.dtype} of shape {array.shape}"
-        raise CheckpointError(f"array {name!r} of a checkpoint is {found}, not {kind!r} of shape {shape}")
-    return array
-
-
 @dataclass(frozen=True)
 class Checkpoint:
     """The state of a partition between two cuts, as it is stored.

@@ -1,7 +1,7 @@
 """Estimates of the running model's error in a partition, and their history.
 
-The time at hand decides how often the trainer makes an estimate, and how many support vectors it leaves out.  So a
-repetition after a restart may have other estimates.  The model does not depend on them.
+When the trainer makes an estimate, and how many support vectors it leaves out, follows from the events alone.  So a
+repetition after a restart has the same estimates.  The model does not depend on them.
 """
 
 import json
@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from streamsvm import validation
 from streamsvm.core.snapshot import SnapshotError
 from streamsvm.estimators.classifier import OnlineSVM
 from streamsvm.validation import StreamingKFold, StreamingLOO
@@ -25,7 +26,7 @@ _HISTORY_LENGTH = 512
 
 
 class Score(NamedTuple):
-    """An estimate with its bounds; both are the value itself if the estimate has none."""
+    """An estimated value with its bounds."""
 
     value: float
     low: float
@@ -81,6 +82,7 @@ class Estimates:
         if settings.folds:
             self._makers[FOLDS] = StreamingKFold(model, settings.folds, **given)
         self._model = model
+        self._learning, self._estimating = 0.0, 0.0  # seconds since the start
         self.latest: dict[str, Estimate] = {}
         self.history: list[Estimate] = []
 
@@ -102,9 +104,11 @@ class Estimates:
         """Note examples that the model has learned, and the seconds this took; return the estimates made now."""
         found = []
         for kind, maker in self._makers.items():
-            estimate = maker.learned(xs, y, w, ids, seconds, times)
+            estimate = maker.learned(xs, y, w, ids, times)
             if estimate is not None:
                 found.append(_as_record(kind, offset, estimate))
+        self._learning += seconds
+        self._estimating += sum(item.seconds for item in found)
         for item in found:
             self.latest[item.kind] = item
             self.history.append(item)
@@ -124,10 +128,8 @@ class Estimates:
 
     @property
     def share(self) -> float:
-        """Time spent on estimates, as a share of the time for learning."""
-        times = [maker.seconds for maker in self._makers.values()]
-        learning = max((learning for learning, _ in times), default=0.0)
-        return sum(spent for _, spent in times) / learning if learning else 0.0
+        """Time spent on estimates since the start, as a share of the time for learning."""
+        return self._estimating / self._learning if self._learning else 0.0
 
     # --- checkpoints --------------------------------------------------------------------------------------------------
 
@@ -174,7 +176,6 @@ def _thinned(history: list[Estimate]) -> list[Estimate]:
     return sorted(kept, key=lambda item: item.offset)
 
 
-def _as_record(kind: str, offset: int, estimate: Any) -> Estimate:
-    scores = [getattr(estimate, name) for name in ("error", "g_mean", "prbep")]
-    error, g_mean, prbep = (Score(*(s if isinstance(s, tuple) else (s, s, s))) for s in scores)
-    return Estimate(kind, offset, estimate.n, error, g_mean, prbep, estimate.seconds)
+def _as_record(kind: str, offset: int, found: validation.Estimate) -> Estimate:
+    error, g_mean, prbep = (Score(*interval) for interval in (found.error, found.g_mean, found.prbep))
+    return Estimate(kind, offset, found.n, error, g_mean, prbep, found.seconds)

@@ -41,8 +41,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from streamsvm.core.snapshot import require_array
+
 from ...records.labels import Label
-from .checkpoint import take_array
 
 _OVERHEAD = 512  # bytes of an entry beside its event: its objects, and its place in the table
 _INLINE = (0, -1)  # revision and offset of the label in an event
@@ -385,13 +386,15 @@ class Join:
     def from_arrays(cls, arrays: Mapping[str, np.ndarray], ttl_ms: int, event_bytes: int, label_bytes: int) -> "Join":
         """Go on from a checkpoint, possibly with other limits."""
         self = cls(ttl_ms, event_bytes, label_bytes)
-        self.counters = JoinCounters(*take_array(arrays, "counters", "i", None).tolist())
-        n = len(take_array(arrays, "key", "i", None))
+        self.counters = JoinCounters(*require_array(arrays, "counters", "i", (None,)).tolist())
+        n = len(require_array(arrays, "key", "i", (None,)))
         kinds = {"key": "i", "since": "i", "rev": "i", "offset": "i", "margin": "f", "w": "f", "y": "i"}
-        columns = [take_array(arrays, name, kind, n).tolist() for name, kind in kinds.items()]
+        columns = [require_array(arrays, name, kind, (n,)).tolist() for name, kind in kinds.items()]
         # checkpoints of older versions lack "at"
-        columns.append(take_array(arrays, "at", "i", n).tolist() if "at" in arrays else [_ABSENT] * n)
-        lessons = [take_array(arrays, name, kind, n).tolist() for name, kind in (("taught_y", "i"), ("taught_w", "f"))]
+        columns.append(require_array(arrays, "at", "i", (n,)).tolist() if "at" in arrays else [_ABSENT] * n)
+        lessons = [
+            require_array(arrays, name, kind, (n,)).tolist() for name, kind in (("taught_y", "i"), ("taught_w", "f"))
+        ]
         taught = zip(*lessons, strict=True)
         rows = zip(*columns, taught, _unpack("value", arrays), _unpack("entity", arrays), strict=True)
         for key, since, rev, offset, margin, w, y, at, (taught_y, taught_w), value, entity in rows:
@@ -400,7 +403,7 @@ class Join:
             lesson = _restored(taught_y, taught_w)
             kept = self._labels if value is None else self._events
             kept.add(key, _Entry(since, value, entity, weight, margin, rev, offset, label, at, lesson))
-        self._advance(int(take_array(arrays, "clock", "i")))
+        self._advance(int(require_array(arrays, "clock", "i", ())))
         self._shrink(self._events)
         self._shrink(self._labels)
         return self
@@ -436,8 +439,8 @@ def _pack(name: str, items: list[bytes | None]) -> dict[str, np.ndarray]:
 
 
 def _unpack(name: str, arrays: Mapping[str, np.ndarray]) -> list[bytes | None]:
-    data = take_array(arrays, name, "u", None).tobytes()
-    lengths = take_array(arrays, f"{name}_length", "i", None)
+    data = require_array(arrays, name, "u", (None,)).tobytes()
+    lengths = require_array(arrays, f"{name}_length", "i", (None,))
     ends = np.maximum(lengths, 0).cumsum()
     if lengths.min(initial=0) < _ABSENT or ends[-1:].sum() != len(data):
         raise ValueError(f"the lengths of {name!r} do not add up to its {len(data)} bytes")

@@ -11,9 +11,8 @@ import numpy as np
 import numpy.typing as npt
 from tqdm import tqdm
 
+from streamsvm.core.snapshot import require_array
 from streamsvm.metrics import PRBEP, prbep_score
-
-from .checkpoint import take_array
 
 _MAX_COUNT = 1 << 50  # of events: sums over all bins stay exact
 _BINS = 2048  # of the histogram of margins, which are mapped to (-1, 1)
@@ -105,15 +104,15 @@ class Prequential:
     def from_arrays(cls, arrays: Mapping[str, np.ndarray], window: int) -> "Prequential":
         """Go on from a checkpoint, possibly with another window."""
         self = cls(window)
-        self._histogram = take_array(arrays, "histogram", "i", 2, _BINS)
-        self._confusion = take_array(arrays, "confusion", "i", 2, 2)
-        margins = take_array(arrays, "margins", "f", None)
+        self._histogram = require_array(arrays, "histogram", "i", (2, _BINS))
+        self._confusion = require_array(arrays, "confusion", "i", (2, 2))
+        margins = require_array(arrays, "margins", "f", (None,))
         for counts in (self._histogram, self._confusion):
             if counts.min() < 0 or counts.max() > _MAX_COUNT:
                 raise ValueError("the histogram and the confusion matrix of a checkpoint must hold counts")
         if not np.isfinite(margins).all():
             raise ValueError("the margins of a checkpoint must be finite")
-        self._margins, self._labels = margins[-window:], take_array(arrays, "labels", "b", len(margins))[-window:]
+        self._margins, self._labels = margins[-window:], require_array(arrays, "labels", "b", (len(margins),))[-window:]
         return self
 
     def _rolling_confusion(self) -> npt.NDArray[np.int64]:
@@ -196,13 +195,13 @@ class History:
     def from_arrays(cls, arrays: Mapping[str, np.ndarray]) -> "History":
         self = cls()
         n_fields = len(Snapshot._fields)
-        rows = take_array(arrays, "rows", "f", None, _FIRST_FIELDS)
+        rows = require_array(arrays, "rows", "f", (None, _FIRST_FIELDS))
         if "more" in arrays:
-            rows = np.hstack([rows, take_array(arrays, "more", "f", len(rows), n_fields - _FIRST_FIELDS)])
+            rows = np.hstack([rows, require_array(arrays, "more", "f", (len(rows), n_fields - _FIRST_FIELDS))])
         self._rows = _as_snapshots(rows)
         if "latest" in arrays:
-            self.latest = next(iter(_as_snapshots(take_array(arrays, "latest", "f", None, n_fields))), None)
-        self._every = max(1, int(take_array(arrays, "every", "i")))
+            self.latest = next(iter(_as_snapshots(require_array(arrays, "latest", "f", (None, n_fields)))), None)
+        self._every = max(1, int(require_array(arrays, "every", "i", ())))
         return self
 
 

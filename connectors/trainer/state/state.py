@@ -9,11 +9,12 @@ import numpy as np
 
 from streamsvm import WarmupScaler
 from streamsvm.core import snapshot
+from streamsvm.core.snapshot import require_array
 from streamsvm.estimators.classifier import OnlineSVM
 
 from ...settings.sections import Settings
 from .candidates import Labelling
-from .checkpoint import Checkpoint, CheckpointStore, reading, take_array
+from .checkpoint import Checkpoint, CheckpointStore, reading
 from .estimates import Estimates
 from .join import Join
 from .models import KeyedModels, SingleModel, new_model, read_model
@@ -162,7 +163,7 @@ class State:
             join=join,
             metrics=Prequential.from_arrays(parts["metrics"], settings.daemon.window),
             history=History.from_arrays(parts["history"]),
-            breaker=Breaker(settings.daemon.max_bad, take_array(parts["breaker"], "recent", "b", None).tolist()),
+            breaker=Breaker(settings.daemon.max_bad, require_array(parts["breaker"], "recent", "b", (None,)).tolist()),
             labelling=labelling,
             estimates=estimates,
             offset=snapshot.count(checkpoint.offsets, "events"),

@@ -85,29 +85,11 @@ def _followed(previous, inverse: exact.Inverse, entering, lo, hi, max_events: in
     place[V] = exact.DRIVEN
     target[V] = np.where(previous.y[V] > 0.0, hi[V], lo[V])
     limit = 4 * len(driven) + 50 if max_events is None else max_events
-    m = len(inverse.members)
-    P, members = inverse.copy(min(m + limit, len(alpha)) + 2)
+    beginning = inverse.beginning(min(len(inverse.members) + limit, len(alpha)) + 2, mu)
     if len(driven) >= ROWS_FOR_PRODUCT:
         store.fill(driven)
-    outcome, events = exact.follow(
-        store.data,
-        True,
-        alpha,
-        g,
-        lo,
-        hi,
-        place.astype(np.int8),
-        driven,
-        target[driven],
-        P,
-        members,
-        m,
-        mu,
-        inverse.above,
-        inverse.below,
-        inverse.jitter,
-        limit,
-    )
+    state = exact.State(True, alpha, g, lo, hi, place.astype(np.int8))
+    outcome, events = exact.follow(store.data, state, exact.Way(driven, target[driven], limit), beginning)
     return outcome, events, alpha, g
 
 

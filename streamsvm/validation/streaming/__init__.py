@@ -1,11 +1,14 @@
 """Estimates of a model's error while it learns.
 
-`wrapper` has what both wrappers share: it learns, remembers examples, and finds the time for an estimate.  `loo` and
-`kfold` make the estimates, `estimates` holds what they return, `memory` the examples.  The room imports from core,
-online, metrics and `streamsvm.validation.scores`.  Start reading at `wrapper.StreamingEstimate.learned`.
+`wrapper` has what both wrappers share: it learns, remembers examples, and decides when an estimate is due.  `loo` and
+`kfold` make the estimates, `cost` says what these cost, `estimates` holds what they return, `memory` the examples.  The
+room imports from core, online, metrics and `streamsvm.validation.scores`.  Start reading at
+`wrapper.StreamingEstimate.learned`.
 """
 
+from streamsvm.validation.streaming.estimates import Estimate as Estimate
+from streamsvm.validation.streaming.estimates import Interval as Interval
 from streamsvm.validation.streaming.kfold import StreamingKFold as StreamingKFold
 from streamsvm.validation.streaming.loo import StreamingLOO as StreamingLOO
 
-__all__ = ["StreamingKFold", "StreamingLOO"]
+__all__ = ["Estimate", "Interval", "StreamingKFold", "StreamingLOO"]

@@ -1,8 +1,11 @@
-"""What the wrappers return: estimates with intervals."""
+"""What both wrappers return: an estimate with intervals."""
 
 from typing import NamedTuple
 
 import numpy as np
+
+from streamsvm.metrics import prbep_score
+from streamsvm.validation.scores import g_mean
 
 
 class Interval(NamedTuple):
@@ -15,24 +18,29 @@ class Interval(NamedTuple):
     low: float
     high: float
 
+    def __str__(self) -> str:
+        return f"{self.value:.1%}" if self.low == self.high else f"{self.value:.1%} ({self.low:.1%} to {self.high:.1%})"
 
-class LOOEstimate(NamedTuple):
-    """Leave-one-out estimates of a model.
+
+class Estimate(NamedTuple):
+    """An estimate of a model.  `print` shows it in a line.
 
     Attributes
     ----------
     n_seen
         Number of examples that the model had learned.
     n
-        Number of examples that were predicted.
+        Number of examples that were tested.
     error, g_mean, prbep
         Share of wrong predictions; geometric mean of the recalls of both classes; precision-recall break-even point.
         Each is an `Interval` over all outcomes of the undecided examples; without these, low = value = high.  The
-        break-even point needs more than signs: for it, examples that bounds decided count as undecided.
+        break-even point needs more than signs: for it, `StreamingLOO` counts examples that bounds decided as undecided.
+    n_removed
+        Number of tested examples that were left out of the model; the others did not have to be.
+    n_undecided
+        Number of examples that were too much work to leave out.
     seconds
-        Time that the estimate took.
-    n_unchanged, n_bounded, n_removed, n_undecided
-        Number of examples that are not support vectors, that bounds decided, left out, or left undecided.
+        Time that the estimate took.  All other fields are the same whenever the same stream is learned again.
     """
 
     n_seen: int
@@ -40,35 +48,20 @@ class LOOEstimate(NamedTuple):
     error: Interval
     g_mean: Interval
     prbep: Interval
-    seconds: float
-    n_unchanged: int
-    n_bounded: int
     n_removed: int
     n_undecided: int
+    seconds: float = 0.0
+
+    def __str__(self) -> str:
+        scores = f"error {self.error}, g-mean {self.g_mean}, PRBEP {self.prbep}"
+        return f"{scores}; {self.n} examples tested after {self.n_seen} learned"
 
 
-class FoldEstimate(NamedTuple):
-    """Cross-validated estimates of a model, over the last turn of each fold.
-
-    Attributes
-    ----------
-    n_seen
-        Number of examples that the model had learned.
-    n
-        Number of predictions, of all folds together.
-    error, g_mean, prbep
-        As in `LOOEstimate`, over all predictions.  Every prediction is computed, so low = value = high; `fold_errors`
-        tells how sure the estimate is.
-    seconds
-        Time that the latest fold took.
-    fold_errors
-        Error of each fold, (at most k,), the latest last.
-    """
-
-    n_seen: int
-    n: int
-    error: Interval
-    g_mean: Interval
-    prbep: Interval
-    seconds: float
-    fold_errors: np.ndarray
+def exactly(positive: np.ndarray, f: np.ndarray) -> tuple[Interval, Interval, Interval]:
+    """Error, g-mean and break-even point of decision values that are all known; NaN where there are none."""
+    if not len(f):
+        nothing = Interval(np.nan, np.nan, np.nan)
+        return nothing, nothing, nothing
+    values = float(np.mean(positive != (f > 0.0))), g_mean(positive, f > 0.0), prbep_score(positive, f)
+    error, mean, break_even = (Interval(value, value, value) for value in values)
+    return error, mean, break_even

@@ -4,8 +4,8 @@ Each remembered example is predicted by the model without it:
 
 - An example that is not a support vector is predicted by the model as it is.
 - Bounds decide many support vectors.
-- The others are left out one by one (`online.leave_out`), in a random order, while there is time.  The estimate infers
-  the rest from these, and an interval covers all outcomes of the rest.
+- The others are left out one by one (`online.leave_out`), in a random order, as many as `share` allows.  The estimate
+  infers the rest from these, and an interval covers all outcomes of the rest.
 
 ========= ============================================================== ================
 symbol    name                                                           shape, dtype
@@ -30,7 +30,6 @@ was nearly the same.
 """
 
 import math
-import time
 from collections import deque
 from collections.abc import Mapping
 from typing import Any
@@ -40,12 +39,14 @@ import numpy as np
 from streamsvm.core import snapshot
 from streamsvm.core.snapshot import require
 from streamsvm.metrics import prbep_score
-from streamsvm.online.leave_out import RIGHT, UNCHANGED, UNKNOWN, WRONG
-from streamsvm.validation.streaming.estimates import Interval, LOOEstimate
-from streamsvm.validation.streaming.wrapper import FEW, StreamingEstimate
+from streamsvm.online.leave_out import RIGHT, UNCHANGED, UNKNOWN, WRONG, LeaveOut
+from streamsvm.validation.streaming import cost
+from streamsvm.validation.streaming.estimates import Estimate, Interval
+from streamsvm.validation.streaming.wrapper import StreamingEstimate, Tested
 
 TINY = 1e-12  # the margin of an example of which only the sign is known
 POOL = 200  # outcomes that measure how good the guesses are
+FEW = 10  # support vectors that the smallest estimate leaves out
 
 
 class StreamingLOO(StreamingEstimate):
@@ -58,22 +59,24 @@ class StreamingLOO(StreamingEstimate):
     model
         An online classifier of streamsvm.  Scalers and other steps of a pipeline go before the wrapper.
     every
-        Smallest number of examples between two estimates; an estimate waits until it has time.
+        Number of examples between two estimates, at least 1.
     memory
         Number of examples that are remembered, and predicted at each estimate; at least 1.
     keep
         ``"recent"``: remember the last examples, so that the estimate is about the stream as it is now.  ``"sample"``:
         remember a uniform sample of the whole stream.
     share
-        Share of the learning time that estimates may take, at least 0.  The first estimate is made after `every`
-        examples, whatever time it takes.  Later estimates wait until total estimate time is below `share` of learning
-        time.  0: estimates are made only when asked for.
+        Cost of an estimate, as a share of the cost of learning since the last one, at least 0.  An estimate leaves out
+        as many support vectors as that allows, but at least 10.  It comes later than after `every` examples only if
+        even that would cost more than learning did: with more than about 1000 members if `every` is 250.  Costs are
+        computed from counts, not by a clock, so a repetition has the same estimates.  0: estimates are made only when
+        asked for.
     seed
         Seed of the sample, and of the order in which undecided examples are left out.
 
     Attributes
     ----------
-    latest : LOOEstimate or None
+    latest : Estimate or None
         The last estimate.
 
     Raises
@@ -83,8 +86,8 @@ class StreamingLOO(StreamingEstimate):
 
     Notes
     -----
-    The estimate is about a finished copy of the model.  While the model learns, it has violations up to `delta_max`.
-    With these, bounds decide little, a removal takes ten times as long, and the error comes out too low.
+    The estimate is about a copy of the model, finished to violations of 0.1.  While the model learns, it has violations
+    up to `delta_max`.  With these, bounds decide little, and the error comes out too low.
 
     The error also comes out too low in these cases:
 
@@ -119,63 +122,29 @@ class StreamingLOO(StreamingEstimate):
         seed: int = 0,
     ) -> None:
         super().__init__(model, every, memory, keep, share, seed)
-        self.latest: LOOEstimate | None = None
         self._slope: float | None = None  # r
         self._surprises: deque[tuple[bool, int]] = deque(maxlen=POOL)  # of L: the label, and error - guessed error
 
-    def estimate(self, removals: int | None = None, seconds: float | None = None) -> LOOEstimate:
-        """Estimate the current model now.
-
-        Parameters
-        ----------
-        removals
-            Largest number of support vectors to leave out.  None: all that bounds do not decide.
-        seconds
-            Time after which no more support vectors are left out; the first one always is.  None: no limit.
-
-        Raises
-        ------
-        ValueError
-            If no example is remembered.
-        """
-        self._require_memory()
-        estimate: LOOEstimate = self._estimate(removals, seconds)
-        return estimate
-
-    def _made(self, removals: int | None, seconds: float | None, begin: float) -> tuple[LOOEstimate, float]:
-        model, slots, positive = self._remembered()
+    def _tested(self, model: LeaveOut, slots: np.ndarray, positive: np.ndarray, allowed: float) -> Tested:
         y = np.where(positive, 1.0, -1.0)
         margin, bounds = y * model.decision_values()[slots], model.bounds()[slots]
-        fixed = time.perf_counter() - begin
         found = np.where(bounds == UNCHANGED, margin, np.nan)
         undecided = np.flatnonzero(bounds == UNKNOWN)
         order = np.random.default_rng([self.seed % 2**63, self._n_turns]).permutation(undecided)
-        removed = order[: len(order) if removals is None else removals]
-        model.prepare(len(removed), seconds=math.inf if seconds is None else seconds - fixed)
-        for t, i in enumerate(removed.tolist(), 1):
+        each = cost.of_removal(model, 1)
+        removed = order[: max(FEW, math.floor(min(allowed / each, len(order))))]
+        if cost.is_tight(model):
+            model.prepare(len(removed))
+        for i in removed:
             found[i] = y[i] * model.without(slots[i : i + 1])[0]
-            if seconds is not None and time.perf_counter() - begin > seconds:
-                removed = removed[:t]
-                break
         alpha = np.abs(model.alpha[slots])
         fall = alpha * self._slope_for(margin - found, alpha, removed)
         score = _Scores(positive, margin, found, bounds, fall, model.slack, removed)
         self._surprises.extend(score.surprises())
         score.pool = list(self._surprises)
-        self.latest = LOOEstimate(
-            n_seen=self.model.n_seen,
-            n=len(slots),
-            error=score.error(),
-            g_mean=score.g_mean(),
-            prbep=score.prbep(),
-            n_unchanged=int(np.count_nonzero(bounds == UNCHANGED)),
-            n_bounded=int(np.count_nonzero((bounds == WRONG) | (bounds == RIGHT))),
-            n_removed=len(removed),
-            n_undecided=len(undecided) - len(removed),
-            seconds=time.perf_counter() - begin,
-        )
-        few = min(FEW, len(undecided)) / max(1, len(removed))
-        return self.latest, fixed + few * (self.latest.seconds - fixed)
+        scores = score.error(), score.g_mean(), score.prbep()
+        estimate = Estimate(self.model.n_seen, len(slots), *scores, len(removed), len(undecided) - len(removed))
+        return Tested(estimate, each * min(FEW, len(undecided)))
 
     def _slope_for(self, falls: np.ndarray, alpha: np.ndarray, removed: np.ndarray) -> float:
         """r for this estimate: the one measured before, if there is one.  Also measure r for the next estimate."""
@@ -198,8 +167,8 @@ class StreamingLOO(StreamingEstimate):
         if latest:
             given: dict[str, Any] = {name: _interval(latest[name]) for name in ("error", "g_mean", "prbep")}
             given["seconds"] = snapshot.field(latest, "seconds", float)
-            given |= {name: snapshot.count(latest, name) for name in LOOEstimate._fields if name not in given}
-            self.latest = LOOEstimate(**given)
+            given |= {name: snapshot.count(latest, name) for name in Estimate._fields if name not in given}
+            self.latest = Estimate(**given)
 
 
 class _Scores:
@@ -266,7 +235,7 @@ class _Scores:
         return Interval(min(max(value, low), high), low, high)
 
 
-def _plain(estimate: LOOEstimate | None) -> dict[str, Any] | None:
+def _plain(estimate: Estimate | None) -> dict[str, Any] | None:
     """An estimate in types that JSON has."""
     if estimate is None:
         return None

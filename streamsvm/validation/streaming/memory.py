@@ -18,7 +18,7 @@ others are assumed to grow old in the same proportion.
 
 import itertools
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -34,12 +34,16 @@ UNKNOWN_AGE = -(2**62)  # of examples that version 0.1.0 stored without an age: 
 
 
 class Example(NamedTuple):
-    """An example as it was learned; `born` is its number, or its time if the model's window is a time."""
+    """An example as it was learned, and its decision value when it was tested last.
+
+    `born` is its number, or its time if the model's window is a time.
+    """
 
     x: Mapping
     y: bool
     w: float
     born: int = 0
+    f: float = math.nan
 
 
 def mixed(number: int, seed: int) -> int:
@@ -154,6 +158,16 @@ class Memory:
         if id in self._examples:
             self._examples[id] = self._examples[id]._replace(y=y)
 
+    def note_tests(self, f: Sequence[float]) -> None:
+        """Note new decision values of the examples, in the order of `ids`; NaN for those that were not tested now."""
+        for number, value in zip(self._ids, f, strict=True):
+            if not math.isnan(value):
+                self._examples[number] = self._examples[number]._replace(f=value)
+
+    def tested(self) -> Iterator[tuple[int, Example]]:
+        """The examples with a decision value, and their ids."""
+        return ((number, self._examples[number]) for number in self._ids if not math.isnan(self._examples[number].f))
+
     # ------------------------------------------------------------------------------------------------------- snapshots
 
     def to_arrays(self) -> tuple[list[Any], dict[str, np.ndarray]]:
@@ -166,6 +180,7 @@ class Memory:
             "y": np.array([e.y for e in examples], bool),
             "w": np.array([e.w for e in examples], np.float64),
             "born": np.array([e.born for e in examples], np.int64),
+            "f": np.array([e.f for e in examples], np.float64),
             "starts": np.cumsum([0, *(len(e.x) for e in examples)]),
             "columns": np.array([column_of[name] for e in examples for name in e.x], np.int64),
             "values": np.array([float(value) for e in examples for value in e.x.values()], np.float64),
@@ -183,7 +198,8 @@ class Memory:
         ]
         born = arrays["born"].tolist() if "born" in arrays else [UNKNOWN_AGE] * len(rows)
         self._oldest = min(born, default=math.inf)
-        labelled = zip(rows, arrays["y"].tolist(), arrays["w"].tolist(), born, strict=True)
+        f = arrays["f"].tolist() if "f" in arrays else [math.nan] * len(rows)
+        labelled = zip(rows, arrays["y"].tolist(), arrays["w"].tolist(), born, f, strict=True)
         self._examples = dict(zip(self._ids, (Example(*item) for item in labelled), strict=True))
 
     def _require_valid(self, names: Sequence[Any], arrays: Mapping[str, np.ndarray]) -> None:
@@ -195,11 +211,13 @@ class Memory:
             require_array(arrays, name, dtype, (sizes[name],))
         for name in ("ids", "starts", "columns"):
             require_array(arrays, name, np.int64, (sizes[name],))
-        if "born" in arrays:  # Version 0.1.0 did not store it.
-            require_array(arrays, "born", np.int64, (n,))
+        later: dict[str, type] = {"born": np.int64, "f": np.float64}
+        for name in later.keys() & arrays.keys():  # Version 0.1.0 did not store them.
+            require_array(arrays, name, later[name], (n,))
         require_finite(arrays, "w", "values")
         require(n <= self.size and len(np.unique(arrays["ids"])) == n, "it remembers too many examples, or one twice")
         starts, columns = arrays["starts"], arrays["columns"]
         require(starts[0] == 0 and starts[-1] == nnz and (np.diff(starts) >= 0).all(), "'starts' does not rise from 0")
         require(((columns >= 0) & (columns < len(names))).all(), f"a feature is not among {len(names)}")
         require((arrays["w"] > 0.0).all(), "an example has no weight")
+        require(not np.isinf(arrays.get("f", ())).any(), "a decision value is infinite")

@@ -1,13 +1,15 @@
-"""A classifier around a model that remembers examples, and finds the time for estimates.
+"""A classifier around a model that remembers examples, and estimates the model's error on them.
 
 A prequential error rates predictions made before learning, so it is an average over all earlier models.  The estimates
 here rate the current model.  They leave training examples out of a finished copy of it, and test the copy on them.
 
-Both wrappers remember a bounded number of examples, and spend at most a share of the learning time.
+An estimate is due after `every` examples.  It leaves out as much as `share` of the cost of learning these examples
+allows, but always a few.  It waits only if even these few would cost more than learning did, as they do with thousands
+of members.  `cost` computes these costs from counts.
 
-Remembered examples that are not members may take the place of those that are left out, as they would have done without
-them.  A model that keeps only its support vectors would miss them: with 400 examples in five folds, an error of 10 %
-would be estimated as 16 %.
+Both wrappers remember a bounded number of examples.  Remembered examples that are not members may take the place of
+those that are left out, as they would have done without them.  A model that keeps only its support vectors would miss
+them: with 400 examples in five folds, an error of 10 % would be estimated as 16 %.
 
 An example that has left the model's window is forgotten here too: it is neither predicted nor a stand-in.
 
@@ -21,7 +23,7 @@ import math
 import time
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 import scipy.sparse as sp
@@ -31,9 +33,16 @@ from river.utils import dataframe
 from streamsvm.core import arguments, snapshot
 from streamsvm.core.snapshot import LARGEST_COUNT, require
 from streamsvm.online.leave_out import LeaveOut
+from streamsvm.validation.streaming import cost
+from streamsvm.validation.streaming.estimates import Estimate
 from streamsvm.validation.streaming.memory import Example, Memory
 
-FEW = 20  # The first estimate makes as many removals; with fewer, an estimate is not worth its time.
+
+class Tested(NamedTuple):
+    """An estimate, and the expected seconds of the fewest removals that would have done."""
+
+    estimate: Estimate
+    smallest: float
 
 
 class StreamingEstimate(base.Wrapper, base.MiniBatchClassifier):
@@ -41,17 +50,15 @@ class StreamingEstimate(base.Wrapper, base.MiniBatchClassifier):
 
     Attributes
     ----------
-    latest : LOOEstimate, FoldEstimate or None
+    latest : Estimate or None
         The last estimate.
     """
-
-    latest: Any
 
     def __init__(self, model: Any, every: int, memory: int, keep: str, share: float, seed: int) -> None:
         if not hasattr(model, "leave_out"):
             raise TypeError(
-                f"model={model!r} must be an online classifier of streamsvm, such as LASVM(); put other steps of a "
-                f"pipeline before the estimate: scaler | {type(self).__name__}(LASVM())"
+                f"model is a {type(model).__name__}; it must be an online classifier of two classes, such as LASVM(); "
+                f"put other steps of a pipeline before the estimate: scaler | {type(self).__name__}(LASVM())"
             )
         if model.threshold != 0.0:
             raise ValueError(
@@ -61,7 +68,8 @@ class StreamingEstimate(base.Wrapper, base.MiniBatchClassifier):
         arguments.require_count("every", every, 1)
         if not (arguments.is_number(share) and share >= 0):
             raise ValueError(
-                f"share={share!r} must be a share of the learning time, at least 0; 0 makes estimates only when asked"
+                f"share={share!r} must be a share of the cost of learning, at least 0; with 0, estimates are made only "
+                "when asked for"
             )
         self.model = model
         self.every = every
@@ -71,8 +79,9 @@ class StreamingEstimate(base.Wrapper, base.MiniBatchClassifier):
         self.seed = seed
         arguments.require_seed(seed)
         self._memory = Memory(memory, keep, int(seed))
-        self._learning, self._spent, self._expected = 0.0, 0.0, 0.0  # seconds
-        self._members = 0  # of the model when an estimate took as long as expected
+        self.latest: Estimate | None = None
+        self._work = 0.0  # expected seconds of learning since the last estimate that was due
+        self._smallest = 0.0  # expected seconds of the last estimate, had it been the smallest
         self._n_turns, self._since = 0, 0
 
     @property
@@ -87,39 +96,27 @@ class StreamingEstimate(base.Wrapper, base.MiniBatchClassifier):
         """A copy that shares neither the model nor the remembered examples."""
         return copy.deepcopy(self)
 
-    @property
-    def seconds(self) -> tuple[float, float]:
-        """Seconds spent so far on learning and on estimates."""
-        return self._learning, self._spent
-
     # ------------------------------------------------------------------------------------------------------- learning
 
     def learn_one(self, x: dict, y: Any, w: float = 1.0, id: int | None = None, **others: Any) -> None:
-        """Learn and remember an example, and make an estimate if it is time; parameters as for `LASVM.learn_one`."""
-        number, begin = self.model.next_id if id is None else id, time.perf_counter()
+        """Learn and remember an example, and make an estimate if one is due; parameters as for `LASVM.learn_one`."""
+        number = self.model.next_id if id is None else id
         self.model.learn_one(x, y, w=w, id=id, **others)
-        seconds = time.perf_counter() - begin
-        self.learned([x], [y], [w], [number], seconds, others.get("t"))
+        self.learned([x], [y], [w], [number], others.get("t"))
 
     def learn_many(self, X: Any, y: Any, w: Any = None, ids: Any = None, **others: Any) -> None:
-        """Learn and remember a batch, and make an estimate if it is time; parameters as for `LASVM.learn_many`."""
-        begin, first, n_seen = time.perf_counter(), self.model.next_id, self.model.n_seen
+        """Learn and remember a batch, and make an estimate if one is due; parameters as for `LASVM.learn_many`."""
+        first, n_seen = self.model.next_id, self.model.n_seen
         self.model.learn_many(X, y, w=w, ids=ids, **others)
-        seconds, n = time.perf_counter() - begin, self.model.n_seen - n_seen
+        n = self.model.n_seen - n_seen
         numbers = range(first, first + n) if ids is None else list(ids)
         weights = np.broadcast_to(1.0 if w is None else w, n).tolist()
-        self.learned(_Rows(X), list(y), weights, numbers, seconds, others.get("t"))
+        self.learned(_Rows(X), list(y), weights, numbers, others.get("t"))
 
     def learned(
-        self,
-        X: Sequence[Mapping],
-        y: Sequence[Any],
-        w: Sequence[float],
-        ids: Sequence[int],
-        seconds: float,
-        t: Any = None,
-    ) -> Any:
-        """Remember examples that the model has learned, and make an estimate if it is time.
+        self, X: Sequence[Mapping], y: Sequence[Any], w: Sequence[float], ids: Sequence[int], t: Any = None
+    ) -> Estimate | None:
+        """Remember examples that the model has learned, and make an estimate if one is due.
 
         Call it if you call the model's own `learn_one` or `learn_many`.
 
@@ -129,14 +126,12 @@ class StreamingEstimate(base.Wrapper, base.MiniBatchClassifier):
             Features by name, for each example.
         y, w, ids
             Labels, weights and ids of the examples.
-        seconds
-            Time that learning them took; estimates may take a share of it.
         t
             Times of the examples: one datetime for all, or one for each.  A model with a `window` of time needs them.
 
         Returns
         -------
-        LOOEstimate, FoldEstimate or None
+        Estimate or None
             The estimate, if one was made.
         """
         heeded, born = [i for i, weight in enumerate(w) if weight > 0.0], self._ages(t, len(ids))
@@ -144,14 +139,15 @@ class StreamingEstimate(base.Wrapper, base.MiniBatchClassifier):
             example = Example(dict(X[i]), arguments.label_of(y[i]), float(w[i]), int(born[i]))
             self._memory.add(int(ids[i]), example)
         self._expire()
-        self._learning += seconds
+        self._work += cost.of_learning(len(ids), self.model.n_members)
         self._since += len(ids)
-        if self._since < self.every or not len(self._memory):
+        if not self.share or self._since < self.every or not len(self._memory):
             return None
-        allowance = self.share * self._learning - self._spent
-        if allowance <= self._expected * max(1.0, self.model.n_members / max(1, self._members)) ** 2:
+        if self._smallest > max(1.0, self.share) * self._work:
             return None
-        return self._estimate(None, allowance) if self._n_turns else self._estimate(FEW, None)
+        estimate = self._estimate(self.share * self._work)
+        self._since, self._work = 0, 0.0
+        return estimate
 
     def _ages(self, t: Any, n: int) -> np.ndarray:
         """Numbers or times of the last n examples that the model has learned, (n,) int64."""
@@ -188,36 +184,51 @@ class StreamingEstimate(base.Wrapper, base.MiniBatchClassifier):
         for number, label in zip(ids, y, strict=True):
             self._memory.relabel(int(number), arguments.label_of(label))
 
-    def _require_memory(self) -> None:
+    def estimate(self, seconds: float | None = None) -> Estimate:
+        """Estimate the current model now, whether an estimate is due or not.
+
+        Parameters
+        ----------
+        seconds
+            Expected seconds that it may take, computed from counts; at least the smallest estimate is made.  None: no
+            limit.
+
+        Raises
+        ------
+        ValueError
+            If no example is remembered.
+        """
         self._expire()
         if not len(self._memory):
             raise ValueError(
                 "no example is remembered: nothing was learned through this wrapper yet, or everything has left the "
                 "model's window; learn some examples first"
             )
+        return self._estimate(math.inf if seconds is None else seconds)
 
-    def _remembered(self) -> tuple[LeaveOut, np.ndarray, np.ndarray]:
-        """A finished copy of the model with the remembered examples added, their slots, and their labels."""
+    def _estimate(self, allowed: float) -> Estimate:
+        begin = time.perf_counter()
+        model, slots, positive, prepared = self._remembered()
+        tested = self._tested(model, slots, positive, allowed - prepared)
+        self._smallest = prepared + tested.smallest
+        self._n_turns += 1
+        self.latest = tested.estimate._replace(seconds=time.perf_counter() - begin)
+        return self.latest
+
+    def _remembered(self) -> tuple[LeaveOut, np.ndarray, np.ndarray, float]:
+        """A finished copy of the model with the remembered examples added, their slots, their labels, and its cost."""
         model, ids = copy.copy(self.model), self._memory.ids
-        model.finish()
+        before = model.kernel_evaluations
+        model.finish(max(cost.FINISHED, model.tol))
         examples = self._memory.of(ids)
         positive = np.array([example.y for example in examples], bool)
         weights = np.array([example.w for example in examples])
         copied, slots = model.leave_out([example.x for example in examples], positive, weights, ids)
-        return copied, slots, positive
-
-    def _estimate(self, removals: int | None, seconds: float | None) -> Any:
-        begin = time.perf_counter()
-        self._since = 0
-        estimate, self._expected = self._made(removals, seconds, begin)
-        self._members = self.model.n_members
-        self._n_turns += 1
-        self._spent += time.perf_counter() - begin
-        return estimate
+        return copied, slots, positive, cost.of_copying(len(ids), model.kernel_evaluations - before)
 
     @abstractmethod
-    def _made(self, removals: int | None, seconds: float | None, begin: float) -> tuple[Any, float]:
-        """The estimate, and the seconds that a useful one takes."""
+    def _tested(self, model: LeaveOut, slots: np.ndarray, positive: np.ndarray, allowed: float) -> Tested:
+        """An estimate whose removals take the allowed seconds, or as few as possible."""
 
     # ------------------------------------------------------------------------------------------------------ the model's
 
@@ -245,8 +256,8 @@ class StreamingEstimate(base.Wrapper, base.MiniBatchClassifier):
         meta = {
             "parameters": {name: value for name, value in self._get_params().items() if name != "model"},
             "names": names,
-            "seconds": [self._learning, self._spent, self._expected],
-            "turns": [self._n_turns, self._since, self._members],
+            "work": [self._work, self._smallest],
+            "turns": [self._n_turns, self._since],
             **self._own_state(),
         }
         return snapshot.pack(type(self).__name__, meta, arrays)
@@ -271,11 +282,12 @@ class StreamingEstimate(base.Wrapper, base.MiniBatchClassifier):
         with snapshot.reading(cls.__name__):
             estimate = cls(model, **snapshot.field(meta, "parameters", dict))
             estimate._memory.restore(snapshot.field(meta, "names", list), arrays)
-            seconds, turns = snapshot.field(meta, "seconds", list), snapshot.field(meta, "turns", list)
-            require(all(type(value) is float and 0.0 <= value < math.inf for value in seconds), f"seconds={seconds}")
+            work = snapshot.field(meta, "work", list) if "work" in meta else [0.0, 0.0]  # version 0.1.0 has none
+            turns = snapshot.field(meta, "turns", list)
+            require(all(type(value) is float and 0.0 <= value < math.inf for value in work), f"work={work}")
             require(all(type(value) is int and 0 <= value <= LARGEST_COUNT for value in turns), f"turns={turns}")
-            estimate._learning, estimate._spent, estimate._expected = seconds
-            estimate._n_turns, estimate._since, estimate._members = turns
+            estimate._work, estimate._smallest = work
+            estimate._n_turns, estimate._since = turns[:2]  # version 0.1.0 has a third
             estimate._take_state(meta)
         return estimate
 

@@ -1,6 +1,7 @@
 """What the tests of commands share."""
 
 import pytest
+from logged import write_config
 
 from streamsvm.connectors.commands.cli import main
 
@@ -15,3 +16,9 @@ def call(capsys):
         return code, captured.out.splitlines(), captured.err.splitlines()
 
     return call
+
+
+@pytest.fixture
+def config(tmp_path):
+    """The file of a configuration, beside an empty embedded log."""
+    return write_config(tmp_path, checkpoint_records=50)

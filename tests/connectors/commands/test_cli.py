@@ -4,42 +4,22 @@ import errno
 import json
 import os
 import re
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
+from logged import read, write_config
 
+import streamsvm
 from streamsvm.connectors.commands import cli
 from streamsvm.connectors.commands.cli import main
 from streamsvm.connectors.logs.embedded import LocalLog
 from streamsvm.connectors.runtime.folders import lock_folder
 from streamsvm.connectors.trainer.state import models
 from streamsvm.connectors.trainer.state.state import State
-
-CONFIG = """
-[model]
-C = 10.0
-[features]
-warmup = 20
-[daemon]
-batch = 16
-follow = false
-"""
-
-
-@pytest.fixture
-def config(tmp_path):
-    path = tmp_path / "app.toml"
-    path.write_text(CONFIG)
-    (tmp_path / "log").mkdir()
-    return path
-
-
-def records(folder, topic="events"):
-    with LocalLog(folder) as log:
-        log.seek(topic, 0, 0)
-        return [record.value for record in log.poll(0, 10**6)]
 
 
 def write_csv(path, n=100, last="1,2,1"):
@@ -56,15 +36,15 @@ def test_produce_into_a_folder(tmp_path, call):
     code, out, err = call("produce", path, "--dir", tmp_path / "log", "--topic", "points", "--label", "y")
     assert (code, err) == (0, [])
     assert out == [f"appended 100 records from {path} to topic points of {tmp_path / 'log'}, which now has 100"]
-    values = records(tmp_path / "log", "points")
+    values = read(tmp_path / "log", "points")
     assert len(values) == 100
-    assert json.loads(values[1]) == {"id": "d:3", "y": False, "x": {"a": 1.0, "b": 1.0}}
+    assert json.loads(values[1].value) == {"id": "d:3", "y": False, "x": {"a": 1.0, "b": 1.0}}
 
 
 def test_produce_where_the_configuration_says(tmp_path, config, call):
     config.write_text('[log]\ndir = "elsewhere"\ntopic = "points"\n')
     assert call("produce", write_csv(tmp_path / "d.csv"), "--config", config)[0] == 0
-    assert len(records(tmp_path / "elsewhere", "points")) == 100
+    assert len(read(tmp_path / "elsewhere", "points")) == 100
 
 
 def test_a_bad_line_leaves_the_topic_as_it_was(tmp_path, call):
@@ -81,7 +61,7 @@ def test_more_than_two_labels_ask_for_the_positive_one(tmp_path, call):
     assert code == 1
     assert "--positive 3" in err[0]
     assert call("produce", path, "--dir", tmp_path / "log", "--label", "y", "--positive", 3)[0] == 0
-    assert [json.loads(value)["y"] for value in records(tmp_path / "log")] == [False] * 99 + [True]
+    assert [json.loads(record.value)["y"] for record in read(tmp_path / "log")] == [False] * 99 + [True]
 
 
 @pytest.mark.parametrize("name", ["none.csv", "d.unknown"])
@@ -104,7 +84,7 @@ def test_run_ends_with_a_table_and_the_digest(tmp_path, config, call):
     digest = re.fullmatch(r"model digest of events-0: ([0-9a-f]{64})", out[-1]).group(1)
     assert out[1].split()[-1] == digest[:12]
     assert call("run", config)[1] == out
-    assert len(records(tmp_path / "log", "predictions")) == 100
+    assert len(read(tmp_path / "log", "predictions")) == 100
 
 
 def test_run_with_a_model_for_each_key_ends_without_loading_them(tmp_path, config, call, monkeypatch):
@@ -134,17 +114,32 @@ def test_set_overrides_the_file(tmp_path, config, call):
     assert call("run", config, "--set", "model.C=1", "--set", "daemon.state_dir=other")[0] == 0
 
 
-def test_check_says_that_nothing_is_wrong_and_does_nothing(tmp_path, config, call):
-    assert call("run", config, "--check") == (0, [f"{config}: no problems"], [])
-    assert not (tmp_path / "state").exists()
-
-
 def test_check_reports_every_problem(config, call, monkeypatch):
     config.write_text("[model]\nC = 0\nkernal = 'rbf'\n")
     monkeypatch.setenv("STREAMSVM_DAEMON_KEEP", "none")
     code, out, err = call("run", config, "--check", "--set", "model.gamma=-1")
     assert (code, out, len(err)) == (2, [], 4)
     assert all(line.startswith("streamsvm: ") for line in err)
+
+
+@pytest.mark.parametrize(
+    ("command", "missing"),
+    [("score", ["log.model = ''"]), ("label", ["log.questions = ''"]), ("label --train", ["log.questions", "follow"])],
+)
+def test_what_only_one_command_needs_is_refused_before_anything_compiles(config, call, monkeypatch, command, missing):
+    monkeypatch.setattr(streamsvm, "warmup", lambda *_, **__: pytest.fail("compiles"))
+    for more in ([], ["--check"]):
+        code, out, err = call(*command.split(), config, "--set", "model.C=-1", *more)
+        assert (code, out, len(err)) == (2, [], 1 + len(missing))
+        assert all(text in line for text, line in zip(missing, err[1:], strict=True))
+
+
+@pytest.mark.parametrize("command", ["run", "score", "label"])
+def test_check_of_each_process(tmp_path, config, call, command):
+    needs = ("--set", "log.model=m", "--set", "log.questions=q", "--set", "log.labels=l")
+    assert call(command, config, "--check", *needs) == (0, [f"{config}: no problems"], [])
+    assert not list((tmp_path / "log").iterdir())
+    assert not (tmp_path / "state").exists()
 
 
 @pytest.mark.parametrize("content", ["[model\n", None])
@@ -188,7 +183,7 @@ def test_a_full_disk_is_exit_code_75_and_names_the_file(tmp_path, config, call, 
 
 @pytest.mark.long
 def test_with_logs_of_json_the_last_line_is_json(tmp_path, config):
-    config.write_text(CONFIG + 'log_format = "json"\n')
+    write_config(tmp_path, log_format="json")
     with LocalLog(tmp_path / "log") as log:
         log.produce("events", b"poison")
         log.produce("events", b'{"id": 1, "x": {"a": 1}}')
@@ -211,7 +206,7 @@ def test_a_busy_state_is_exit_code_1(tmp_path, config, call):
 
 def test_a_fault_of_ours_keeps_its_traceback(config, monkeypatch):
     monkeypatch.setattr(State, "new", lambda *_: 1 / 0)
-    config.write_text(CONFIG.replace("warmup = 20", 'scale = "none"'))
+    config.write_text(config.read_text().replace("warmup = 20", 'scale = "none"'))
     with LocalLog(config.parent / "log") as log:
         log.produce("events", b'{"id": 1, "x": {"a": 1}}')
     with pytest.raises(ZeroDivisionError):
@@ -253,10 +248,10 @@ def test_the_demo_shows_both_streams_and_goes_on(tmp_path, call):
     for name in ("bananas", "phishing"):
         assert (tmp_path / f"{name}.png").stat().st_size > 10_000
         assert str(tmp_path / f"{name}.png") in "\n".join(out)
-        assert len(records(tmp_path / "log", name)) == len(records(tmp_path / "log", f"{name}-predictions")) == 400
+        assert len(read(tmp_path / "log", name)) == len(read(tmp_path / "log", f"{name}-predictions")) == 400
 
     assert call("demo", "--dir", tmp_path, "--records", 400)[1][-4:] == out[-4:]
-    assert len(records(tmp_path / "log", "bananas-predictions")) == 400
+    assert len(read(tmp_path / "log", "bananas-predictions")) == 400
     assert call("run", tmp_path / "bananas.toml")[0] == 0
 
     code, out, _ = call("demo", "--dir", tmp_path, "--records", 500)
@@ -279,6 +274,12 @@ def test_warmup_says_how_long_it_took(call):
         ["produce", "x.csv", "--dir", "x", "--topic", "a/b"],
         ["demo", "--records", "0"],
         ["demo", "--records", "few"],
+        ["dlq", "eat", "x.toml"],
+        ["dlq", "x.toml", "--from", "-1"],
+        ["replay", "x.toml"],
+        ["replay", "x.toml", "--app", "a/b"],
+        ["replay", "x.toml", "--app", "a", "--from", "yesterday"],
+        ["topics", "x.toml", "--create", "--partitions", "0"],
     ],
 )
 def test_wrong_arguments_are_exit_code_2(capsys, arguments):
@@ -297,5 +298,22 @@ def test_the_command_starts_without_what_it_does_not_need():
 
 def test_every_file_with_a_parser_is_a_command():
     """A new command's file has to be in COMMANDS, or it cannot be called."""
-    files = [path for path in Path(cli.__file__).parent.glob("*.py") if "def add_parser(" in path.read_text()]
+    files = [path for path in Path(cli.__file__).parent.rglob("*.py") if "def add_parser(" in path.read_text()]
     assert {path.stem for path in files} == {command.__name__.rpartition(".")[2] for command in cli.COMMANDS}
+
+
+@pytest.mark.long
+def test_a_process_that_hangs_is_gone_in_time_after_sigterm(config):
+    script = (
+        "import sys, time; from streamsvm.connectors.commands import cli, run\n"
+        "run.trainer.run = lambda *_: (print('hangs', flush=True), time.sleep(60))\n"
+        f"sys.exit(cli.main(['run', {str(config)!r}, '--set', 'daemon.shutdown_seconds=0.5']))"
+    )
+    process = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    assert process.stdout.readline() == b"hangs\n"
+    started = time.monotonic()
+    os.kill(process.pid, signal.SIGTERM)
+    _, said = process.communicate(timeout=20)
+    assert process.returncode == 70
+    assert time.monotonic() - started < 5
+    assert b"has not ended in the time given after the request to stop" in said

@@ -13,8 +13,9 @@ from contextlib import ExitStack
 import pytest
 from asked import Trainer, configure, until
 
-from streamsvm.connectors.commands import label, long_running
+from streamsvm.connectors.commands import label
 from streamsvm.connectors.commands.cli import main
+from streamsvm.connectors.commands.shared import long_running
 from streamsvm.connectors.labelling import follower
 from streamsvm.connectors.labelling.service import LabellingService
 from streamsvm.connectors.logs.embedded import LocalLog

@@ -1,7 +1,6 @@
 """The command `streamsvm labels`: which label of an event is written, and in what form."""
 
 import json
-import os
 
 import pytest
 
@@ -13,9 +12,7 @@ from streamsvm.connectors.settings.loading import load
 NAMES = '[label]\npositive = "fraud"\nnegative = "genuine"\n'
 
 
-@pytest.fixture(autouse=True)
-def _haste(monkeypatch):
-    monkeypatch.setattr(os, "fsync", lambda _: None)
+pytestmark = pytest.mark.usefixtures("no_waiting_for_the_disk")
 
 
 @pytest.fixture

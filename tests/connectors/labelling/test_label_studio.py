@@ -15,6 +15,8 @@ from datetime import UTC, datetime
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
+from asked import of_questions, until
+from logged import read_json
 
 from streamsvm.connectors.labelling import follower
 from streamsvm.connectors.labelling.label_studio import project
@@ -25,7 +27,7 @@ from streamsvm.connectors.labelling.service import LabellingService
 from streamsvm.connectors.logs.embedded import LocalLog
 from streamsvm.connectors.logs.transport import AccessDenied, Unavailable
 from streamsvm.connectors.runtime import http as serve
-from streamsvm.connectors.settings.sections import ConfigError, LabellingSettings, LabelSettings, LogSettings, Settings
+from streamsvm.connectors.settings.sections import ConfigError, LabellingSettings, LabelSettings
 
 CONFIG = """<View><Text name="text" value="$text"/>
 <Choices name="class" toName="text"><Choice value="spam"/><Choice value="ham"/><Choice value="odd"/></Choices></View>"""
@@ -46,8 +48,7 @@ def _haste(monkeypatch):
 
 @pytest.fixture
 def settings(tmp_path):
-    log = LogSettings(dir=tmp_path / "log", labels="labels", questions="questions")
-    return Settings(log=log, label=LabelSettings("spam", "ham"), labelling=LabellingSettings(port=0))
+    return of_questions(tmp_path, labelling=LabellingSettings(port=0))
 
 
 class Studio(http.server.ThreadingHTTPServer):
@@ -237,20 +238,8 @@ def request(port, path, data=None, headers=()):
         return error.code, json.loads(error.read())
 
 
-def until(condition, seconds=5.0):
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, "it did not happen in time"
-        time.sleep(0.005)
-
-
 def answers(settings):
-    with LocalLog(settings.log.dir) as log:
-        if not log.end_offsets("labels"):
-            return []
-        log.seek("labels", 0, 0)
-        labels = [json.loads(record.value) for record in log.poll(0, 10**6)]
-    return [(label["op"], label.get("y"), label["query_id"], label["source"]) for label in labels]
+    return [(item["op"], item.get("y"), item["query_id"], item["source"]) for item in read_json(settings, "labels")]
 
 
 # --- questions --------------------------------------------------------------------------------------------------------

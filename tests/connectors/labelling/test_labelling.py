@@ -9,8 +9,10 @@ from dataclasses import replace
 from itertools import pairwise
 
 import pytest
+from asked import of_questions, until
 from hypothesis import given
 from hypothesis import strategies as st
+from logged import read_json
 
 from streamsvm.active import QuestionBook
 from streamsvm.connectors.labelling import book, follower
@@ -25,7 +27,7 @@ from streamsvm.connectors.records.formats.base import BadRecord
 from streamsvm.connectors.records.labels import Place
 from streamsvm.connectors.records.questions import read_question
 from streamsvm.connectors.runtime.folders import AlreadyInUse, FileError
-from streamsvm.connectors.settings.sections import LabellingSettings, LabelSettings, LogSettings, Settings
+from streamsvm.connectors.settings.sections import LabellingSettings, LabelSettings, Settings
 
 SPAM = LabelSettings("spam", "ham")
 
@@ -39,7 +41,7 @@ def _haste(monkeypatch):
 
 @pytest.fixture
 def settings(tmp_path):
-    return Settings(log=LogSettings(dir=tmp_path / "log", labels="labels", questions="questions"), label=SPAM)
+    return of_questions(tmp_path)
 
 
 @pytest.fixture
@@ -90,19 +92,8 @@ def opened(settings, **options):
         yield service
 
 
-def until(condition, seconds=5.0):
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, "it did not happen in time"
-        time.sleep(0.005)
-
-
 def answers(settings, partition=0):
-    with LocalLog(settings.log.dir) as log:
-        if partition not in log.end_offsets("labels"):
-            return []
-        log.seek("labels", partition, 0)
-        return [json.loads(record.value) for record in log.poll(0, 10**6)]
+    return read_json(settings, "labels", partition)
 
 
 def tell(service, name, **fields):

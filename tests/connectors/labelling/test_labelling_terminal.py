@@ -10,6 +10,8 @@ from contextlib import contextmanager
 from dataclasses import replace
 
 import pytest
+from asked import of_questions
+from logged import read_json
 
 from streamsvm.connectors.labelling import follower
 from streamsvm.connectors.labelling import terminal as labelling_terminal
@@ -17,7 +19,7 @@ from streamsvm.connectors.labelling.service import LabellingService
 from streamsvm.connectors.labelling.terminal import picture, run
 from streamsvm.connectors.logs.embedded import LocalLog
 from streamsvm.connectors.records.questions import Question
-from streamsvm.connectors.settings.sections import LabelSettings, LogSettings, Settings
+from streamsvm.connectors.settings.sections import LabelSettings
 
 STATS = {
     "labels": 5,
@@ -39,8 +41,7 @@ def _haste(monkeypatch):
 
 @pytest.fixture
 def settings(tmp_path):
-    log = LogSettings(dir=tmp_path / "log", labels="labels", questions="questions")
-    return Settings(log=log, label=LabelSettings("spam", "ham"))
+    return of_questions(tmp_path)
 
 
 def question(name="q", **fields):
@@ -71,9 +72,7 @@ def fill(settings, *questions):
 
 
 def answers(settings):
-    with LocalLog(settings.log.dir) as log:
-        log.seek("labels", 0, 0)
-        return [json.loads(record.value) for record in log.poll(0, 10**6)]
+    return read_json(settings, "labels")
 
 
 @contextmanager
@@ -240,8 +239,10 @@ def test_keys_of_a_terminal_need_no_return(settings):
                 target=run, args=(service, settings, lambda: False, "terminal:ann", source, target)
             )
             thread.start()
-            for n_answers, key in enumerate([b"x11", b"\x1b[1~2", b"q"], 1):  # a key too early, and Home
-                while n_answers <= 2 and target.getvalue().count("asked because") < n_answers:
+            for said, count, key in (  # a key too early, and Home
+                ("asked because", 1, b"x11"), ("asked because", 2, b"\x1b[1~2"), ("waiting for a question", 1, b"q")
+            ):  # fmt: skip
+                while target.getvalue().count(said) < count:
                     service.wait(0.02)
                 os.write(master, key)
             thread.join(5)

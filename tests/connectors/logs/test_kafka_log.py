@@ -17,7 +17,6 @@ from kafka.errors import (
 from kafka.future import Future
 from kafka.net.transport import KafkaSSLTransport, KafkaTCPTransport
 
-from streamsvm.connectors.commands import doctor
 from streamsvm.connectors.logs.kafka import checks, client
 from streamsvm.connectors.logs.kafka.client import KafkaOptions
 from streamsvm.connectors.logs.kafka.errors import translated
@@ -29,6 +28,7 @@ from streamsvm.connectors.logs.kafka.reader import Reader
 from streamsvm.connectors.logs.transport import AccessDenied, Committed, OutputsLost, TopicMismatch
 from streamsvm.connectors.settings.kafka_section import read_section
 from streamsvm.connectors.settings.layers import Given
+from streamsvm.connectors.settings.opening import backend_of
 from streamsvm.connectors.settings.sections import GroupSettings, Settings
 
 
@@ -108,7 +108,7 @@ def test_what_a_broker_says_before_it_closes_is_heard(kind, said):
 )
 def test_doctor_names_a_user_only_if_the_broker_has_asked_for_one(options, who, protocol):
     settings = Settings(kafka={"bootstrap_servers": "a:1", **options})
-    (finding, *_) = doctor._connected(settings, 0.01)
+    (finding, *_) = backend_of(settings).connected(0.01)
     assert (finding.level, finding.text) == ("ok", f"connected to a:1 {who}, {protocol}, in 10 ms")
 
 
@@ -124,7 +124,7 @@ def test_doctor_names_a_user_only_if_the_broker_has_asked_for_one(options, who, 
     ],
 )
 def test_doctor_warns_of_what_is_not_secure(options, said):
-    (_, finding) = doctor._connected(Settings(kafka=options), 0.01)
+    (_, finding) = backend_of(Settings(kafka=options)).connected(0.01)
     assert finding.level == "warning"
     assert finding.text.startswith(said)
 

@@ -8,7 +8,6 @@ import scipy.sparse as sp
 from sklearn.svm import _libsvm
 
 from streamsvm import LASVM, LASVMG, LASVMI, LASVMNC, FullSVM, WarmupScaler
-from streamsvm.connectors.commands.cli import main
 from streamsvm.connectors.logs.embedded import LocalLog
 from streamsvm.connectors.report.export import export_model, feature_numbers
 from streamsvm.connectors.settings.loading import load
@@ -244,16 +243,6 @@ def test_a_model_without_support_vectors_is_refused(tmp_path):
 
 
 # --- the command ------------------------------------------------------------------------------------------------------
-
-
-@pytest.fixture
-def call(capsys):
-    def call(*arguments):
-        code = main([str(argument) for argument in arguments])
-        captured = capsys.readouterr()
-        return code, captured.out, captured.err
-
-    return call
 
 
 @pytest.fixture

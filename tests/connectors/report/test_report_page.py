@@ -2,7 +2,6 @@
 
 import html
 import json
-import os
 import re
 import sys
 from collections import defaultdict
@@ -11,8 +10,8 @@ from html.parser import HTMLParser
 
 import numpy as np
 import pytest
+from logged import config_text
 
-from streamsvm.connectors.commands.cli import main
 from streamsvm.connectors.logs.embedded import LocalLog
 from streamsvm.connectors.report import drawing, drift, panels
 from streamsvm.connectors.report import page as report_page
@@ -24,24 +23,12 @@ from streamsvm.connectors.trainer.state.checkpoint import Checkpoint, load_newes
 from streamsvm.connectors.trainer.state.observe import Snapshot
 from streamsvm.connectors.trainer.state.stored import read_state
 
-CONFIG = """
-[model]
-C = 10.0
-gamma = 1.0
-[features]
-warmup = 20
-[daemon]
-batch = 16
-follow = false
-window = 100
-"""
+CONFIG = config_text(window=100).replace("[model]", "[model]\ngamma = 1.0")
 PANELS = {"error": "Error", "support": "Support vectors", "labels": "Label efficiency", "lag": "Lag", "drift": "Drift"}
 VOID = {"meta", "link", "br", "path", "use", "rect", "stop"}
 
 
-@pytest.fixture(autouse=True)
-def _no_waiting_for_the_disk(monkeypatch):
-    monkeypatch.setattr(os, "fsync", lambda _: None)
+pytestmark = pytest.mark.usefixtures("no_waiting_for_the_disk")
 
 
 @pytest.fixture
@@ -545,16 +532,6 @@ def test_a_checkpoint_that_is_removed_while_it_is_read(tmp_path, start, monkeypa
 
 
 # --- the command ------------------------------------------------------------------------------------------------------
-
-
-@pytest.fixture
-def call(capsys):
-    def call(*arguments):
-        code = main([str(argument) for argument in arguments])
-        captured = capsys.readouterr()
-        return code, captured.out, captured.err
-
-    return call
 
 
 def test_it_says_where_the_page_is(tmp_path, start, call):

@@ -3,11 +3,11 @@
 import json
 import threading
 import time
-from dataclasses import replace
 
 import fake_cupy
 import numpy as np
 import pytest
+from logged import change, read, read_json
 
 from streamsvm import LASVM, WarmupScaler
 from streamsvm.connectors.logs.embedded import LocalLog
@@ -39,12 +39,6 @@ def configure(folder, **changes):
     return change(settings, **changes)
 
 
-def change(settings, **changes):
-    for section, values in changes.items():
-        settings = replace(settings, **{section: replace(getattr(settings, section), **values)})
-    return settings
-
-
 def some_events(n, first=0):
     rng = np.random.default_rng(first)
     for i in range(first, first + n):
@@ -62,16 +56,9 @@ def fill(settings, values, *, keys=None, partitions=None):
             log.produce(settings.log.topic, value, key=key, partition=partitions and partitions[i % len(partitions)])
 
 
-def read(settings, topic, n_partitions=1):
-    with LocalLog(settings.log.dir) as log:
-        for number in range(n_partitions):
-            log.seek(topic, number, 0)
-        return log.poll(0, 10**6)
-
-
-def scores(settings, n_partitions=1):
+def scores(settings):
     """What was predicted, in order."""
-    return [json.loads(record.value) for record in read(settings, settings.log.scores, n_partitions)]
+    return read_json(settings, settings.log.scores)
 
 
 def sources(settings):
@@ -386,7 +373,7 @@ def test_a_committee_s_margins_and_scores_are_means(tmp_path):
     states = train(settings)
     assert sorted(states) == [0, 1, 2, 3]
     assert scorer.run(settings) == 400
-    by_id = {p["id"]: p for p in scores(settings, 4)}
+    by_id = {p["id"]: p for p in scores(settings)}
     by_state = [expected(state, events) for state in states.values()]
     margins, probabilities = (np.mean(rows, axis=0) for rows in zip(*by_state, strict=True))
     np.testing.assert_allclose([by_id[event["id"]]["margin"] for event in events], margins, atol=1e-6)
@@ -394,7 +381,7 @@ def test_a_committee_s_margins_and_scores_are_means(tmp_path):
     total = {"ver": sum(state.counters.learned for state in states.values()), "offset": 400}
     assert all(p["model"] == total for p in by_id.values())
     for number in range(4):
-        assert [p.partition for p in read(settings, "scores", 4)].count(number) == 100
+        assert [p.partition for p in read(settings, "scores")].count(number) == 100
 
 
 def test_a_member_that_is_missing_is_not_waited_for(tmp_path):
@@ -660,7 +647,7 @@ def test_what_is_handed_over_is_committed_and_what_is_lost_is_not(tmp_path):
         assert (committed(settings, 0), committed(settings, 1)) == (30, 30)
         fill(settings, some_events(20, 60), partitions=[0, 1])
         yield from cycles(5)
-        assert len(read(settings, "scores", 2)) == 80
+        assert len(read(settings, "scores")) == 80
         run.scorer.lost([1])
         run.scorer.revoked([0])
         assert (committed(settings, 0), committed(settings, 1)) == (40, 30)

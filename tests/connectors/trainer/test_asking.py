@@ -2,7 +2,6 @@
 
 import contextlib
 import json
-import os
 from dataclasses import replace
 from itertools import pairwise
 from operator import itemgetter
@@ -35,9 +34,7 @@ START = 1_700_000_000_000
 MINUTE = 60_000
 
 
-@pytest.fixture(autouse=True)
-def _no_waiting_for_the_disk(monkeypatch):
-    monkeypatch.setattr(os, "fsync", lambda _: None)
+pytestmark = pytest.mark.usefixtures("no_waiting_for_the_disk")
 
 
 def configure(folder, **labelling):

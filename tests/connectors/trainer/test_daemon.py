@@ -7,14 +7,13 @@ import random
 import signal
 import subprocess
 import sys
-import textwrap
 import threading
 import time
-from dataclasses import replace
 
 import numpy as np
 import pytest
 from fuse import Fuse, Killed, run_with
+from logged import append, change, read, write_config
 
 from streamsvm.connectors.logs.embedded import LocalLog
 from streamsvm.connectors.logs.transport import OffsetOutOfRange, Transport
@@ -49,9 +48,7 @@ def configure(folder, **changes):
         features=FeatureSettings(warmup=20),
         daemon=DaemonSettings(batch=16, state_dir=folder / "state", checkpoint_records=48, window=50, follow=False),
     )
-    for section, values in changes.items():
-        settings = replace(settings, **{section: replace(getattr(settings, section), **values)})
-    return settings
+    return change(settings, **changes)
 
 
 def some_events(n, seed=0):
@@ -72,23 +69,11 @@ def some_events(n, seed=0):
 BAD_OFFSETS = {5: b"{", 64: b'{"id": 1, "x": {"a": "high"}}', 130: b"\xff"}
 
 
-def fill(settings, values):
-    with LocalLog(settings.log.dir) as log:
-        for value in values:
-            log.produce(settings.log.topic, value if isinstance(value, bytes) else json.dumps(value).encode())
-
-
 def fill_all(settings, n=200):
     values = list(some_events(n))
     for offset, value in BAD_OFFSETS.items():
         values[offset] = value
-    fill(settings, values)
-
-
-def read(settings, topic):
-    with LocalLog(settings.log.dir) as log:
-        log.seek(topic, 0, 0)
-        return log.poll(0, 10**6)
+    append(settings, values)
 
 
 def predictions(settings):
@@ -125,11 +110,11 @@ def uninterrupted(tmp_path_factory):
 def test_every_algorithm_learns_and_goes_on_from_a_checkpoint(tmp_path, algorithm):
     whole = configure(tmp_path / "whole", model={"algorithm": algorithm})
     parts = configure(tmp_path / "parts", model={"algorithm": algorithm})
-    fill(whole, some_events(200))
+    append(whole, some_events(200))
     expected = outcome(whole, run(whole))
-    fill(parts, list(some_events(200))[:128])
+    append(parts, list(some_events(200))[:128])
     run(parts)
-    fill(parts, list(some_events(200))[128:])
+    append(parts, list(some_events(200))[128:])
     state = run(parts)
     assert type(state.model) is ALGORITHMS[algorithm]
     assert outcome(parts, state) == expected
@@ -170,7 +155,7 @@ def test_predictions_do_not_look_ahead(tmp_path):
         for event in events[48:]:
             if "y" in event and name == "two":
                 event["y"] = not event["y"]
-        fill(settings, events)
+        append(settings, events)
         states.append(run(settings))
         outputs.append(predictions(settings))
     assert outputs[0] == outputs[1]
@@ -204,10 +189,10 @@ def test_bad_records_keep_their_bytes_and_the_stream_goes_on(tmp_path):
 )
 def test_no_dead_letter_is_large(tmp_path, key, value, headers):
     settings = configure(tmp_path)
-    fill(settings, some_events(30))
+    append(settings, some_events(30))
     with LocalLog(settings.log.dir) as log:
         log.produce(settings.log.topic, value, key=key, headers=headers)
-    fill(settings, some_events(10))
+    append(settings, some_events(10))
     state = run(settings)
     assert (state.counters.predicted, state.counters.bad) == (40, 1)
     (letter,) = read(settings, "dlq")
@@ -223,7 +208,7 @@ def test_a_value_far_outside_the_scale_is_refused(tmp_path):
     """It would be finite, and yet not fit into the float32 of a kernel value."""
     settings = configure(tmp_path)
     events = [{"id": i, "x": {"a": i * 1e-9}, "y": i % 2} for i in range(30)]
-    fill(settings, [*events, {"id": 99, "x": {"a": 1e14}, "y": 1}])
+    append(settings, [*events, {"id": 99, "x": {"a": 1e14}, "y": 1}])
     state = run(settings)
     assert state.counters.bad == 1
     assert b"after scaling, " in dict(read(settings, "dlq")[0].headers)["sv-dlq-error"]
@@ -231,7 +216,7 @@ def test_a_value_far_outside_the_scale_is_refused(tmp_path):
 
 def test_learning_helps(tmp_path):
     settings = configure(tmp_path)
-    fill(settings, some_events(1000))
+    append(settings, some_events(1000))
     state = run(settings)
     assert state.metrics.rolling_error() < 0.3
     assert state.model.n_support > 10
@@ -252,7 +237,7 @@ def test_the_scale_is_that_of_the_first_events(tmp_path, scale):
 
 def test_a_log_shorter_than_the_warm_up_is_learned(tmp_path, caplog):
     settings = configure(tmp_path, features={"warmup": 300})
-    fill(settings, some_events(30))
+    append(settings, some_events(30))
     assert run(settings).counters.predicted == 30
     assert "fitted on only 30 events" in caplog.text
 
@@ -261,7 +246,7 @@ def test_a_log_shorter_than_the_warm_up_is_learned(tmp_path, caplog):
 def test_a_log_without_any_event_is_left_alone(tmp_path, values):
     settings = configure(tmp_path)
     settings.log.dir.mkdir(parents=True)
-    fill(settings, values)
+    append(settings, values)
     assert run(settings) is None
     assert not checkpoint_files(settings.daemon.state_dir / "p0")
 
@@ -271,7 +256,7 @@ def test_named_labels_and_features(tmp_path):
         tmp_path, features={"names": ("a", "b"), "warmup": 3}, label={"positive": "spam", "negative": "ham"}
     )
     events = [{"id": i, "x": [i % 5, -i % 3], "y": "spam" if i % 5 > 2 else "ham"} for i in range(40)]
-    fill(settings, [*events, {"id": 41, "x": {"a": 1}}])
+    append(settings, [*events, {"id": 41, "x": {"a": 1}}])
     state = run(settings)
     assert (state.counters.learned, state.counters.bad) == (40, 1)
     assert {json.loads(value)["label"] for value in predictions(settings).values()} == {"spam", "ham"}
@@ -287,7 +272,7 @@ def test_killed_at_any_step_it_ends_the_same(tmp_path, monkeypatch):
 
     def small(name):
         settings = configure(tmp_path / name, features={"warmup": 10}, daemon={"checkpoint_records": 16})
-        fill(settings, [*some_events(24), b"bad"])
+        append(settings, [*some_events(24), b"bad"])
         return settings
 
     settings, fuse = small("whole"), Fuse()
@@ -350,21 +335,8 @@ with stop_on_signals() as stop:
 """
 
 
-def start(tmp_path, follow="false", delay=0.0):
-    config = tmp_path / "app.toml"
-    config.write_text(
-        textwrap.dedent(f"""
-        [model]
-        C = 10.0
-        [features]
-        warmup = 20
-        [daemon]
-        batch = 16
-        checkpoint_records = 48
-        window = 50
-        follow = {follow}
-        """)
-    )
+def start(tmp_path, follow=False, delay=0.0):
+    config = write_config(tmp_path, checkpoint_records=48, window=50, follow=follow)
     process = subprocess.Popen(
         [sys.executable, "-c", SCRIPT, str(config), str(delay)], stdout=subprocess.PIPE, text=True
     )
@@ -414,8 +386,8 @@ def predictions_so_far(settings):
 @pytest.mark.long
 def test_a_signal_ends_it_with_a_checkpoint(tmp_path):
     settings = configure(tmp_path, daemon={"follow": True})
-    fill(settings, some_events(100))
-    process = start(tmp_path, follow="true")
+    append(settings, some_events(100))
+    process = start(tmp_path, follow=True)
     wait_for(lambda: len(predictions_so_far(settings)) == 100, process)
     process.terminate()
     assert finished(process) == 0
@@ -477,9 +449,9 @@ def test_more_records_are_learned_by_the_next_run(tmp_path, uninterrupted):
     values = list(some_events(200))
     for offset, value in BAD_OFFSETS.items():
         values[offset] = value
-    fill(settings, values[:96])
+    append(settings, values[:96])
     run(settings)
-    fill(settings, values[96:])
+    append(settings, values[96:])
     assert outcome(settings, run(settings)) == uninterrupted
 
 
@@ -502,7 +474,7 @@ def test_following_takes_what_is_there(tmp_path, uninterrupted):
     follower.start()
     try:
         for begin, end in ((0, 5), (5, 6), (6, 100), (100, 103), (103, 200)):
-            fill(settings, values[begin:end])
+            append(settings, values[begin:end])
             time.sleep(0.05)
         until = time.monotonic() + 30
         while len(predictions_so_far(settings)) < 197 and time.monotonic() < until:
@@ -516,7 +488,7 @@ def test_following_takes_what_is_there(tmp_path, uninterrupted):
 
 def test_stopping_during_the_warm_up_leaves_nothing(tmp_path):
     settings = configure(tmp_path, daemon={"follow": True})
-    fill(settings, some_events(5))
+    append(settings, some_events(5))
     calls = []
     assert run(settings, lambda: calls.append(1) or len(calls) > 2) is None
     assert not checkpoint_files(settings.daemon.state_dir / "p0")
@@ -529,7 +501,7 @@ def test_too_many_bad_records_stop_the_daemon_until_it_may_pass(tmp_path):
     settings = configure(tmp_path, daemon={"max_bad": 0.01})
     events = list(some_events(200))
     events[50:61] = [b"bad"] * 11
-    fill(settings, events)
+    append(settings, events)
     for _ in range(2):  # also when a supervisor starts it again
         with pytest.raises(TooManyBadRecords, match="11 of the last 61 records are bad"):
             run(settings)
@@ -538,7 +510,7 @@ def test_too_many_bad_records_stop_the_daemon_until_it_may_pass(tmp_path):
 
 def test_nothing_but_bad_records_stop_the_warm_up_too(tmp_path):
     settings = configure(tmp_path)
-    fill(settings, [b"bad"] * 101)
+    append(settings, [b"bad"] * 101)
     with pytest.raises(TooManyBadRecords):
         run(settings)
 
@@ -548,7 +520,7 @@ def test_the_breaker_forgets_what_is_long_ago(tmp_path):
     events = list(some_events(1200))
     for offset in (10, 20, 1100):
         events[offset] = b"bad"
-    fill(settings, events)
+    append(settings, events)
     assert run(settings).counters.bad == 3
 
 
@@ -565,7 +537,7 @@ def test_a_log_that_ends_before_the_checkpoint_is_refused(tmp_path):
     run(settings)
     for path in (settings.log.dir / "events" / "0").glob("*.log"):
         path.unlink()
-    fill(settings, some_events(10))
+    append(settings, some_events(10))
     with pytest.raises(OffsetOutOfRange, match="ends at offset 10, but was read up to offset 200"):
         run(settings)
 
@@ -596,7 +568,7 @@ def test_a_record_that_overflows_the_kernel_is_refused(tmp_path):
     settings = configure(tmp_path, model={"kernel": "poly", "degree": 9}, features={"scale": "none"})
     events = [{"id": i, "x": {"a": float(i % 3)}, "y": i % 2} for i in range(20)]
     events[5]["x"]["a"] = 1e9
-    fill(settings, events)
+    append(settings, events)
     state = run(settings)
     assert state.counters.bad == 1
     assert state.counters.learned == 19

@@ -11,7 +11,7 @@ from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
 from streamsvm import SnapshotError, WarmupScaler
-from streamsvm.connectors.commands import dlq, replay
+from streamsvm.connectors.commands.replays import dlq, replay
 from streamsvm.connectors.labelling.oracles import truth_from_file
 from streamsvm.connectors.logs.segments import LogCorruption
 from streamsvm.connectors.logs.transport import Committed

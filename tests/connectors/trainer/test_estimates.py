@@ -1,12 +1,12 @@
 """Estimates of the model's error in the daemon: metrics, records, a history, over restarts; and the model as it was."""
 
 import json
-import os
 from dataclasses import replace
 
 import numpy as np
 import pytest
 from fuse import Fuse, Killed, run_with
+from logged import read_json
 
 from streamsvm.connectors.commands.cli import main
 from streamsvm.connectors.logs.embedded import LocalLog
@@ -31,9 +31,7 @@ from streamsvm.connectors.trainer.trainer import Trainer
 ALWAYS = 1e9  # of the learning time
 
 
-@pytest.fixture(autouse=True)
-def _no_waiting_for_the_disk(monkeypatch):
-    monkeypatch.setattr(os, "fsync", lambda _: None)
+pytestmark = pytest.mark.usefixtures("no_waiting_for_the_disk")
 
 
 def configure(folder, topic="estimates", **estimates):
@@ -57,9 +55,7 @@ def fill(settings, n=200, first=0):
 
 
 def records(settings):
-    with LocalLog(settings.log.dir) as log:
-        log.seek(settings.log.estimates, 0, 0)
-        return [json.loads(record.value) for record in log.poll(0, 10**6)]
+    return read_json(settings, settings.log.estimates)
 
 
 def run(settings):

@@ -1,6 +1,5 @@
 """Models by key: as a dict of them would be, whatever waits on disk, is saved, or is read again."""
 
-import os
 from contextlib import closing
 
 import numpy as np
@@ -17,9 +16,7 @@ SETTINGS = ModelSettings(C=10.0)
 KEYS = [None, b"a", b"b", b"c", b"with space\n", b"\xff\0"]
 
 
-@pytest.fixture(autouse=True)
-def _no_waiting_for_the_disk(monkeypatch):
-    monkeypatch.setattr(os, "fsync", lambda _: None)
+pytestmark = pytest.mark.usefixtures("no_waiting_for_the_disk")
 
 
 def teach(model, n, seed=0):

@@ -15,9 +15,10 @@ from fuse import Fuse, Killed, run_with
 from hypothesis import HealthCheck, given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
+from logged import change, read
 
 from streamsvm import LASVM
-from streamsvm.connectors.commands.dlq import DeadLetter
+from streamsvm.connectors.commands.replays.dlq import DeadLetter
 from streamsvm.connectors.logs import embedded as local_log
 from streamsvm.connectors.logs.embedded import LocalLog
 from streamsvm.connectors.logs.segments import Appender
@@ -26,7 +27,6 @@ from streamsvm.connectors.records import published as publish
 from streamsvm.connectors.records.published import read_newest, unpack_model
 from streamsvm.connectors.runtime.health import Health
 from streamsvm.connectors.runtime.metrics import Metrics
-from streamsvm.connectors.settings import opening
 from streamsvm.connectors.settings.model import ModelSettings
 from streamsvm.connectors.settings.sections import DaemonSettings, FeatureSettings, JoinSettings, LogSettings, Settings
 from streamsvm.connectors.trainer import inputs, trainer
@@ -42,9 +42,7 @@ from streamsvm.core import snapshot
 START = 1_700_000_000_000  # milliseconds
 
 
-@pytest.fixture(autouse=True)
-def _no_waiting_for_the_disk(monkeypatch):
-    monkeypatch.setattr(os, "fsync", lambda _: None)
+pytestmark = pytest.mark.usefixtures("no_waiting_for_the_disk")
 
 
 def configure(folder, **changes):
@@ -55,9 +53,7 @@ def configure(folder, **changes):
         join=JoinSettings(ttl_seconds=60.0),
         daemon=DaemonSettings(batch=16, state_dir=folder / "state", checkpoint_records=96, window=50, follow=False),
     )
-    for section, values in changes.items():
-        settings = replace(settings, **{section: replace(getattr(settings, section), **values)})
-    return settings
+    return change(settings, **changes)
 
 
 # --- what comes -------------------------------------------------------------------------------------------------------
@@ -114,16 +110,6 @@ def append(settings, rows, number=0, segment_bytes=1 << 20):
         with contextlib.closing(Appender(folder, segment_bytes)) as appender:
             for time, key, value in records:
                 appender.append(time, key, value if isinstance(value, bytes) else json.dumps(value).encode(), ())
-
-
-def read(settings, topic):
-    with LocalLog(settings.log.dir) as log:
-        records = []
-        for number in log.end_offsets(topic):
-            log.seek(topic, number, 0)
-        while batch := log.poll(0, 10_000):
-            records += batch
-        return records
 
 
 def predictions(settings):
@@ -829,7 +815,7 @@ class TransactionalLog(LocalLog):
 @pytest.mark.long
 def test_killed_in_transactions_each_event_is_predicted_once(tmp_path, monkeypatch):
     """Also when it is killed again while it takes the cuts of its journals again."""
-    monkeypatch.setattr(opening, "LocalLog", TransactionalLog)
+    monkeypatch.setattr(local_log, "LocalLog", TransactionalLog)
 
     def run(settings, fuse):
         monkeypatch.setattr(TransactionalLog, "fuse", fuse)
@@ -1023,7 +1009,7 @@ class Retaining(LocalLog):
 
 @pytest.mark.parametrize("on_data_loss", ["fail", "skip"])
 def test_records_that_go_while_it_runs_are_lost_no_more_than_once(tmp_path, monkeypatch, on_data_loss):
-    monkeypatch.setattr(opening, "LocalLog", Retaining)
+    monkeypatch.setattr(local_log, "LocalLog", Retaining)
     monkeypatch.setattr(trainer, "_POLL_RECORDS", 40)
     settings = configure(tmp_path, daemon={"on_data_loss": on_data_loss, "batch": 8})
     append(settings, {**traffic(400), "labels": []}, segment_bytes=4000)

@@ -2,7 +2,6 @@
 
 import contextlib
 import json
-import os
 import re
 from dataclasses import replace
 
@@ -21,9 +20,7 @@ OF_SCORERS = {"streamsvm_refused_snapshots_total"}
 START = 1_700_000_000_000
 
 
-@pytest.fixture(autouse=True)
-def _no_waiting_for_the_disk(monkeypatch):
-    monkeypatch.setattr(os, "fsync", lambda _: None)
+pytestmark = pytest.mark.usefixtures("no_waiting_for_the_disk")
 
 
 def configure(folder, **daemon):

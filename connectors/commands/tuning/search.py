@@ -14,28 +14,23 @@ from streamsvm.validation.grid import Cell
 from streamsvm.validation.scores import measure
 from streamsvm.validation.splits import CHAINS, SEEDINGS
 
-from ..report import charts as report
-from ..runtime.folders import require_folder
-from ..runtime.text import plural
-from ..settings.sections import ConfigError
-from . import options
-from .tables import require_table, write_table
+from ...report import charts as report
+from ...runtime.folders import require_folder
+from ...runtime.text import plural
+from ...settings.sections import ConfigError
+from ..shared import options
+from ..shared.tables import write_table
 from .validate import (
     METRICS,
-    add_examples,
-    add_folds,
-    add_kernel,
+    add_examples_and_folds,
     arguments_refused,
-    folds_of,
-    kind_of_folds,
+    check,
     number,
     prepare,
-    read,
-    require_metric,
+    read_with_folds,
     score,
 )
 
-K = 3  # the default number of folds
 CS, GAMMAS = "2^-5:2^15:2^2", "2^-15:2^3:2^2"  # the default grid; the linear kernel has no gamma
 
 
@@ -46,15 +41,13 @@ def add_parser(subparsers: options.Subparsers) -> None:
         "Cross-validate every C with every gamma. Values are a list, such as 0.1,1,10, or a range START:STOP:FACTOR, "
         "such as 2^-5:2^15:2^2."
     )
-    add_examples(command)
+    add_examples_and_folds(command, default_k=3)
     command.add_argument(
         "--C", type=options.values, default=CS, metavar="VALUES", help=f"penalties of an error (default: {CS})"
     )
     command.add_argument(
         "--gamma", type=options.values, metavar="VALUES", help=f"scales of the kernel (default: {GAMMAS})"
     )
-    add_kernel(command)
-    add_folds(command, K)
     command.add_argument(
         "--seeding",
         choices=[seeding for seeding in SEEDINGS if seeding not in CHAINS],  # Along C, folds have their own starts.
@@ -72,28 +65,11 @@ def add_parser(subparsers: options.Subparsers) -> None:
 
 
 def run(arguments: argparse.Namespace) -> None:
-    """Cross-validate a grid of settings over the examples of a file; print the scores, and how to use the best setting.
-
-    Parameters
-    ----------
-    arguments
-        The arguments of the command line.
-
-    Raises
-    ------
-    ConfigError
-        If an option is wrong, or if two options contradict each other.
-    FileError, OSError
-        If the file cannot be used, or if the output cannot be written.
-    """
-    kind = kind_of_folds(arguments)
-    require_metric(arguments.metric)
+    """Cross-validate a grid of settings; print the scores, and how to use the best setting."""
+    check(arguments, [arguments.metric])
     gammas = _gammas(arguments)
-    require_table(arguments.out)
     _require_picture(arguments.plot)
-    examples = read(arguments, arguments.group)
-    with arguments_refused():
-        splits = folds_of(kind, arguments, examples, K)
+    examples, splits = read_with_folds(arguments)
     _require_scores(arguments.metric, splits, examples.y)
     prepare()
     with arguments_refused():

@@ -4,9 +4,8 @@ import argparse
 import math
 import sys
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,11 +15,12 @@ from streamsvm.validation import folds
 from streamsvm.validation.ahead import compile_ahead
 from streamsvm.validation.scores import BY_NAME
 
-from ..records.files import FORMATS, Columns
-from ..runtime.process import killable
-from ..runtime.text import plural
-from ..settings.sections import ConfigError
-from . import options
+from ...records.files import Columns
+from ...runtime.process import killable
+from ...runtime.text import plural
+from ...settings.sections import ConfigError
+from ..shared import options
+from ..shared.tables import require_table
 from .training_set import TrainingSet, advice, read_training_set
 
 FOLDS = ["stratified", "v-fold", "grouped", "hold-out", "leave-one-out", "leave-p-out"]
@@ -38,27 +38,22 @@ _FOLD_OPTIONS = {  # the kinds of folds that each option belongs to
 # --- options ----------------------------------------------------------------------------------------------------------
 
 
-def add_examples(command: argparse.ArgumentParser) -> None:
-    """Add the file, and how to read it."""
-    command.add_argument(
-        "file",
-        type=Path,
-        help="CSV with a header, JSON lines, LIBSVM format, or npz; missing features are 0",
-    )
-    command.add_argument(
-        "--format", choices=["auto", *FORMATS], default="auto", help="format of the file (default: by its suffix)"
-    )
-    command.add_argument("--label", metavar="COLUMN", help="column of the label (CSV, flat JSON lines)")
-    command.add_argument("--id", metavar="COLUMN", help="column of the id, which is not a feature (default: NAME:LINE)")
+def add_examples_and_folds(command: argparse.ArgumentParser, default_k: int) -> None:
+    """Add the file and how to read it, the kernel, and the folds, of which `default_k` is the default number."""
+    _add_examples(command)
+    _add_kernel(command)
+    _add_folds(command, default_k)
+    command.set_defaults(default_k=default_k)
+
+
+def _add_examples(command: argparse.ArgumentParser) -> None:
+    options.add_file(command, "CSV with a header, JSON lines, LIBSVM format, or npz; missing features are 0")
     command.add_argument(
         "--feature",
         action="append",
         default=[],
         metavar="COLUMN",
         help="use a column that numbers the rows as a feature; without this option it is refused",
-    )
-    command.add_argument(
-        "--positive", metavar="VALUE", help="label of the positive class; all other labels are negative"
     )
     command.add_argument(
         "--scale",
@@ -69,8 +64,7 @@ def add_examples(command: argparse.ArgumentParser) -> None:
     )
 
 
-def add_kernel(command: argparse.ArgumentParser) -> None:
-    """Add the kernel and the options of the solver."""
+def _add_kernel(command: argparse.ArgumentParser) -> None:
     kernel = command.add_argument_group("kernel and solver")
     kernel.add_argument("--kernel", choices=options.KERNELS, default="rbf", help="kernel function (default: rbf)")
     kernel.add_argument("--degree", type=options.count, default=3, metavar="N", help="degree of poly (default: 3)")
@@ -95,8 +89,7 @@ def add_kernel(command: argparse.ArgumentParser) -> None:
     options.add_device(command, "where to compute the kernel values of svm")
 
 
-def add_folds(command: argparse.ArgumentParser, k: int) -> None:
-    """Add the kind of folds; k of them are the default."""
+def _add_folds(command: argparse.ArgumentParser, k: int) -> None:
     folds = command.add_argument_group("folds")
     folds.add_argument(
         "--folds", choices=FOLDS, help="kind of folds (default: stratified, with equal shares of both classes)"
@@ -122,13 +115,16 @@ def add_folds(command: argparse.ArgumentParser, k: int) -> None:
     folds.add_argument("--seed", type=options.offset, default=0, metavar="N", help="seed of the division (default: 0)")
 
 
+def check(arguments: argparse.Namespace, metrics: Iterable[str]) -> None:
+    """Raise ConfigError if folds, metrics or the output are wrong, before the examples are read."""
+    _kind_of_folds(arguments)
+    for name in metrics:
+        if name not in BY_NAME:
+            raise ConfigError([f"--metric: {name!r} is unknown; use one of {METRICS}"])
+    require_table(arguments.out)
+
+
 # --- examples ---------------------------------------------------------------------------------------------------------
-
-
-def require_metric(name: str) -> None:
-    """Raise ConfigError if the metric is unknown."""
-    if name not in BY_NAME:
-        raise ConfigError([f"--metric: {name!r} is unknown; use one of {', '.join(BY_NAME)}"])
 
 
 def prepare() -> None:
@@ -139,9 +135,9 @@ def prepare() -> None:
         compile_ahead(LASVM)
 
 
-def read(arguments: argparse.Namespace, group: str | None = None) -> TrainingSet:
-    """Read the examples of the file; print a summary, and warn of unwise scaling."""
-    columns = Columns(arguments.label, arguments.id, arguments.positive, group)
+def read_with_folds(arguments: argparse.Namespace) -> tuple[TrainingSet, folds.Folds]:
+    """Read the examples of the file, and divide them; print a summary, and warn of unwise scaling."""
+    columns = Columns(arguments.label, arguments.id, arguments.positive, arguments.group)
     examples = read_training_set(arguments.file, arguments.format, columns, arguments.scale, arguments.feature)
     n, n_features = examples.X.shape
     scaled = "" if arguments.scale == "none" else f"; scaled ({arguments.scale}) by the statistics of all of them"
@@ -149,7 +145,8 @@ def read(arguments: argparse.Namespace, group: str | None = None) -> TrainingSet
     unwise = advice(examples, arguments.scale)
     if unwise:
         _say(unwise)
-    return examples
+    with arguments_refused():
+        return examples, _folds_of(arguments, examples)
 
 
 def _say(text: str) -> None:
@@ -189,7 +186,7 @@ def score(value: float) -> str:
 # --- folds ------------------------------------------------------------------------------------------------------------
 
 
-def kind_of_folds(arguments: argparse.Namespace) -> str:
+def _kind_of_folds(arguments: argparse.Namespace) -> str:
     """The kind of folds; raise ConfigError if an option belongs to another kind."""
     kind = arguments.folds or ("stratified" if arguments.group is None else "grouped")
     problems = [
@@ -204,10 +201,10 @@ def kind_of_folds(arguments: argparse.Namespace) -> str:
     return kind
 
 
-def folds_of(kind: str, arguments: argparse.Namespace, examples: TrainingSet, k: int) -> folds.Folds:
-    """The folds that the arguments describe; k is the default number of folds."""
-    n, y = len(examples.y), examples.y
-    defaults: dict[str, Any] = {"k": k, "test": 0.25, "p": 2, "repeat": 1}
+def _folds_of(arguments: argparse.Namespace, examples: TrainingSet) -> folds.Folds:
+    """The folds that the arguments describe."""
+    kind, n, y = _kind_of_folds(arguments), len(examples.y), examples.y
+    defaults: dict[str, Any] = {"k": arguments.default_k, "test": 0.25, "p": 2, "repeat": 1}
     given = {name: getattr(arguments, name) for name in defaults}
     k, test, p, repeat = (default if given[name] is None else given[name] for name, default in defaults.items())
     if kind == "grouped":

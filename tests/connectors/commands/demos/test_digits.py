@@ -7,7 +7,8 @@ import zlib
 
 import pytest
 
-from streamsvm.connectors.commands import demo_labelling, label
+from streamsvm.connectors.commands import label
+from streamsvm.connectors.commands.demos import digits
 from streamsvm.connectors.labelling.oracles import answer_with
 from streamsvm.connectors.logs.embedded import LocalLog
 from streamsvm.connectors.settings.loading import load
@@ -15,8 +16,8 @@ from streamsvm.connectors.settings.loading import load
 
 @pytest.mark.long
 def test_an_event_is_a_digit_and_its_picture():
-    events = [json.loads(value) for value in demo_labelling.events()]
-    truth = demo_labelling.truth()
+    events = [json.loads(value) for value in digits.events()]
+    truth = digits.truth()
     assert {event["id"] for event in events} == truth.keys()
     assert (len(events), sum(truth.values())) == (1797, 174)
     for event in events[:20]:
@@ -32,11 +33,11 @@ def test_an_event_is_a_digit_and_its_picture():
 
 @pytest.mark.long
 def test_a_few_labels_find_most_of_the_eights(tmp_path):
-    settings = load(demo_labelling.prepare(tmp_path), {})
-    demo_labelling.prepare(tmp_path)  # again, as by a second call
+    settings = load(digits.prepare(tmp_path), {})
+    digits.prepare(tmp_path)  # again, as by a second call
     with LocalLog(settings.log.dir) as log:
         assert log.end_offsets("digits") == {0: 1797}
-    truth, asked = demo_labelling.truth(), []
+    truth, asked = digits.truth(), []
 
     def somebody(shown):
         asked.append(shown.id)
@@ -51,7 +52,7 @@ def test_a_few_labels_find_most_of_the_eights(tmp_path):
         r"You gave (\d+) labels, (\d+) of them an 8. Among the digits without a label, the model finds (\d+) of the "
         r"(\d+) that are an 8, and takes (\d+) of the (\d+) others for one."
     )
-    numbers = re.fullmatch(pattern, demo_labelling.summary(states[0]))
+    numbers = re.fullmatch(pattern, digits.summary(states[0]))
     n_labels, n_eights, n_found, n_left, n_wrong, n_others = map(int, numbers.groups())
     assert 55 <= n_labels <= 60
     assert n_eights + n_left == 174

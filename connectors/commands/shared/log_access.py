@@ -3,7 +3,7 @@
 import time
 from collections.abc import Generator, Mapping
 
-from ..logs.transport import Record, Transport, Unavailable
+from ...logs.transport import Record, Transport, Unavailable
 
 POLL_RECORDS = 500
 

@@ -15,28 +15,23 @@ from streamsvm.validation import Result, compare, cross_validate, folds
 from streamsvm.validation.results import Fold
 from streamsvm.validation.splits import SEEDINGS
 
-from ..report import charts as report
-from ..runtime.text import plural
-from ..settings.sections import ConfigError
-from . import options
-from .tables import require_table, write_table
+from ...report import charts as report
+from ...runtime.text import plural
+from ...settings.sections import ConfigError
+from ..shared import options
+from ..shared.tables import write_table
 from .training_set import TrainingSet
 from .validate import (
     METRICS,
-    add_examples,
-    add_folds,
-    add_kernel,
+    add_examples_and_folds,
     arguments_refused,
-    folds_of,
-    kind_of_folds,
+    check,
     number,
     prepare,
-    read,
-    require_metric,
+    read_with_folds,
     score,
 )
 
-K = 10  # the default number of folds
 MOST_SHOWN = 20  # The table sums more folds up by their start.
 
 _KERNEL_SETTING = ("C", "gamma", "kernel", "degree", "coef0")
@@ -55,7 +50,7 @@ def add_parser(subparsers: options.Subparsers) -> None:
         "Divide the examples of a file into folds, and test each fold by a model trained on the others. The line "
         "'total' has the scores over all tests together; 'mean' and 'deviation' are over the folds."
     )
-    add_examples(command)
+    add_examples_and_folds(command, default_k=10)
     command.add_argument(
         "--model",
         choices=options.MODELS,
@@ -64,10 +59,8 @@ def add_parser(subparsers: options.Subparsers) -> None:
     )
     command.add_argument("--C", type=options.positive, default=1.0, help="penalty of an error (default: 1)")
     command.add_argument("--gamma", type=options.positive, default=1.0, help="scale of the kernel (default: 1)")
-    add_kernel(command)
     command.set_defaults(tol=None)  # Each model has its own default.
     _add_smooth(command)
-    add_folds(command, K)
     command.add_argument(
         "--seeding",
         choices=SEEDINGS,
@@ -114,31 +107,13 @@ def _add_smooth(command: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> None:
-    """Cross-validate the examples of a file, and print a table.
-
-    Parameters
-    ----------
-    arguments
-        The arguments of the command line.
-
-    Raises
-    ------
-    ConfigError
-        If an option is wrong, or if two options contradict each other.
-    FileError, OSError
-        If the file cannot be used, or if the output cannot be written.
-    """
-    kind = kind_of_folds(arguments)
-    for name in arguments.metric:
-        require_metric(name)
-    require_table(arguments.out)
+    """Cross-validate the examples of a file, and print a table."""
+    check(arguments, arguments.metric)
     first = {name: getattr(arguments, name) for name in _SETTING}
     second = first | (arguments.compare or {})
     models = {first["model"], second["model"]}
     _require_options_of(models, arguments)
-    examples = read(arguments, arguments.group)
-    with arguments_refused():
-        splits = folds_of(kind, arguments, examples, K)
+    examples, splits = read_with_folds(arguments)
     if "svm" in models:
         prepare()
     with arguments_refused():

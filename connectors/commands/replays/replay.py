@@ -10,21 +10,22 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, cast
 
-from ..logs.transport import TopicMismatch, Transport
-from ..runtime.folders import lock_folder, make_private, write_private
-from ..runtime.process import Stop
-from ..settings import topics
-from ..settings.loading import load
-from ..settings.opening import open_once
-from ..settings.sections import ConfigError, Settings
-from ..trainer.operate import operate
-from ..trainer.state.checkpoint import CheckpointError
-from ..trainer.state.state import State
-from ..trainer.trainer import Trainer
-from . import options
-from .log_access import read
-from .long_running import show_states, working
-from .options import Moment
+from ...logs.transport import TopicMismatch, Transport
+from ...runtime.folders import lock_folder, make_private, write_private
+from ...runtime.process import Stop
+from ...settings import topics
+from ...settings.loading import load
+from ...settings.opening import backend_of, open_once
+from ...settings.sections import ConfigError, Settings
+from ...trainer.operate import operate
+from ...trainer.state.checkpoint import CheckpointError
+from ...trainer.state.state import State
+from ...trainer.trainer import Trainer
+from ..shared import options
+from ..shared.configuration import add_config
+from ..shared.log_access import read
+from ..shared.long_running import show_states, working
+from ..shared.options import Moment
 
 _Spans = dict[str, dict[int, tuple[int, int]]]  # first offset and end, by topic and partition
 
@@ -37,7 +38,7 @@ def add_parser(subparsers: options.Subparsers) -> None:
         "An interrupted replay continues when it is started again. Times are those of the records, in ISO 8601 such "
         "as 2026-05-31T12:00, and in UTC unless they name another zone."
     )
-    options.add_config(command)
+    add_config(command)
     command.add_argument(
         "--app", type=options.topic, required=True, metavar="NAME", help="name of the new model, used in group.id"
     )
@@ -129,7 +130,7 @@ def replay(settings: Settings, first: Moment, last: Moment, stop: Stop) -> dict[
     with lock_folder(settings.daemon.state_dir, "this replay's state"):
         topics.create(settings, names=[name for name in (log.predictions, log.dlq, log.model) if name])
         spans = _remembered_spans(settings, first, last)
-        if settings.kafka and not settings.group.assign:  # this process reads every partition
+        if not settings.group.assign:  # this process reads every partition
             numbers = ",".join(map(str, spans[log.topic]))
             settings = replace(settings, group=replace(settings.group, assign=numbers))
 
@@ -226,12 +227,8 @@ def _offsets_at(settings: Settings, log: Transport, moment: int | datetime) -> d
     if isinstance(moment, int):
         return {number: min(max(moment, start), ends[number]) for number, start in starts.items()}
     time_ms = int(1000 * moment.timestamp())
-    if settings.kafka:
-        from ..logs.kafka.admin import offsets_at
-
-        return {**ends, **offsets_at(settings.kafka, topic, starts, time_ms)}
-    found = {}
-    for number, start in starts.items():
+    found = ends
+    for number, start in backend_of(settings).search(topic, starts, time_ms).items():
         with closing(read(log, topic, {number: start}, ends)) as records:
             found[number] = next((record.offset for record in records if record.timestamp >= time_ms), ends[number])
     return found

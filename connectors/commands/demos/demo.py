@@ -12,16 +12,17 @@ from tqdm.contrib.logging import logging_redirect_tqdm
 
 import streamsvm
 
-from ..logs.embedded import LocalLog
-from ..report import charts
-from ..runtime.log_output import set_up_logging
-from ..runtime.process import Stop, stop_on_signals
-from ..settings.loading import load
-from ..settings.sections import Settings
-from ..trainer import trainer
-from ..trainer.state.state import State
-from . import demo_labelling, options
-from .long_running import working
+from ...logs.embedded import LocalLog
+from ...report import charts
+from ...runtime.log_output import set_up_logging
+from ...runtime.process import Stop, stop_on_signals
+from ...settings.loading import load
+from ...settings.sections import Settings
+from ...trainer import trainer
+from ...trainer.state.state import State
+from ..shared import options
+from ..shared.long_running import working
+from . import digits
 
 
 class Stream(NamedTuple):
@@ -70,8 +71,8 @@ def add_parser(subparsers: options.Subparsers) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     if arguments.label:
-        with working(load(demo_labelling.prepare(arguments.dir), {})) as stop:
-            demo_labelling.label_digits(arguments.dir, stop)
+        with working(load(digits.prepare(arguments.dir), {})) as stop:
+            digits.label_digits(arguments.dir, stop)
         return
     set_up_logging("text")
     with stop_on_signals() as stop, logging_redirect_tqdm():

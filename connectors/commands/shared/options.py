@@ -12,7 +12,8 @@ from typing import TypeAlias
 
 from streamsvm.core.device.choice import DEVICES
 
-from ..logs.transport import TOPIC_NAME
+from ...logs.transport import TOPIC_NAME
+from ...records.files import FORMATS
 
 Subparsers: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
 Moment = int | datetime | None  # an offset, a time; None: the default
@@ -25,15 +26,16 @@ MOST_VALUES = 1000  # that a range may have
 _TOLERANCE = 1e-9  # in steps: rounding must not drop the last value of a range
 
 
-def add_config(command: argparse.ArgumentParser, nargs: str | None = None) -> None:
-    """Add the configuration file and ``--set``."""
-    command.add_argument("config", type=Path, metavar="CONFIG.toml", nargs=nargs, help="the configuration")
+def add_file(command: argparse.ArgumentParser, what: str) -> None:
+    """Add a file of examples, and the columns of its labels and ids."""
+    command.add_argument("file", type=Path, help=what)
     command.add_argument(
-        "--set",
-        action="append",
-        default=[],
-        metavar="SECTION.KEY=VALUE",
-        help="override a setting; may be given several times",
+        "--format", choices=["auto", *FORMATS], default="auto", help="format of the file (default: by its suffix)"
+    )
+    command.add_argument("--label", metavar="COLUMN", help="column of the label (CSV, flat JSON lines)")
+    command.add_argument("--id", metavar="COLUMN", help="column of the id, which is not a feature (default: NAME:LINE)")
+    command.add_argument(
+        "--positive", metavar="VALUE", help="label of the positive class; all other labels are negative"
     )
 
 

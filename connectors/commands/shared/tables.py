@@ -9,9 +9,9 @@ from typing import Any
 
 from streamsvm.core.snapshot import write_atomic
 
-from ..runtime.folders import require_folder
-from ..runtime.text import plural
-from ..settings.sections import ConfigError
+from ...runtime.folders import require_folder
+from ...runtime.text import plural
+from ...settings.sections import ConfigError
 
 
 def require_table(path: Path | None) -> None:

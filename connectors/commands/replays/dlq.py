@@ -6,7 +6,6 @@ A dead letter is a record that a trainer or a scorer refused; its headers say wh
 import argparse
 import json
 import logging
-import os
 import sys
 from collections import Counter, OrderedDict
 from collections.abc import Iterator
@@ -16,16 +15,16 @@ from typing import NamedTuple
 
 from tqdm import tqdm
 
-from ..logs.segments import LogCorruption
-from ..logs.transport import Committed, Headers, Record, Transport
-from ..records.codec import MAX_BYTES
-from ..records.dead_letters import PREFIX
-from ..runtime.text import plural
-from ..settings.loading import load
-from ..settings.opening import open_once
-from ..settings.sections import Settings
-from . import options
-from .log_access import POLL_RECORDS, flush, read
+from ...logs.segments import LogCorruption
+from ...logs.transport import Committed, Headers, Record, Transport
+from ...records.codec import MAX_BYTES
+from ...records.dead_letters import PREFIX
+from ...runtime.text import plural
+from ...settings.opening import backend_of, open_once
+from ...settings.sections import Settings
+from ..shared import options
+from ..shared.configuration import add_config, read_config
+from ..shared.log_access import POLL_RECORDS, flush, read
 
 logger = logging.getLogger(__name__)
 
@@ -40,7 +39,7 @@ def add_parser(subparsers: options.Subparsers) -> None:
         "the first bytes. replay: append each record to the topic and partition that it came from, once."
     )
     command.add_argument("action", nargs="?", choices=["list", "replay"], default="list", help="what to do (list)")
-    options.add_config(command)
+    add_config(command)
     command.add_argument("--reason", help="only records that were refused for this reason, such as bad-label")
     command.add_argument(
         "--from",
@@ -57,7 +56,7 @@ def add_parser(subparsers: options.Subparsers) -> None:
 
 
 def run(arguments: argparse.Namespace) -> None:
-    settings = load(arguments.config, os.environ, arguments.set, log_must_exist=True)
+    settings = read_config(arguments)
     if arguments.action == "list":
         list_dead_letters(settings, arguments.reason, arguments.first)
     else:
@@ -297,12 +296,7 @@ class _Replay:
             return
         flush(self._log)
         offsets = {(self._settings.log.dlq, partition): replayed.to_commit()}
-        if self._settings.kafka:
-            from ..logs.kafka.admin import commit_offsets  # The log commits only for members of a group.
-
-            commit_offsets(self._settings.kafka, _group(self._settings), offsets)
-        else:
-            self._log.commit(offsets)
+        backend_of(self._settings).commit(_group(self._settings), offsets)
 
 
 class _Originals:

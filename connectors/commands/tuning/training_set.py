@@ -11,8 +11,8 @@ from tqdm import tqdm
 
 from streamsvm import WarmupScaler
 
-from ..records.files import SUFFIXES, Columns, Example, read_examples
-from ..runtime.folders import FileError
+from ...records.files import SUFFIXES, Columns, Example, read_examples
+from ...runtime.folders import FileError
 
 FEWEST_NUMBERED = 20  # In fewer rows, whole numbers may rise by chance.
 LARGEST_RATIO = 10.0  # Above this ratio of two features' sizes, scaling is advised.

@@ -18,8 +18,9 @@ from streamsvm import LASVM
 from streamsvm.batch import SmoothSVM
 from streamsvm.batch import options as solver_options
 from streamsvm.batch.ssvm.model import SOLVERS
-from streamsvm.connectors.commands import cli, options
-from streamsvm.connectors.commands.training_set import read_training_set
+from streamsvm.connectors.commands import cli
+from streamsvm.connectors.commands.shared import options
+from streamsvm.connectors.commands.tuning.training_set import read_training_set
 from streamsvm.connectors.records.files import Columns, read_examples
 from streamsvm.connectors.runtime.folders import FileError
 from streamsvm.metrics import prbep_score
@@ -410,7 +411,7 @@ def test_a_smooth_svm_beside_the_other(points, call):
 
 
 def test_a_smooth_svm_needs_no_compiler(points, call, monkeypatch):
-    monkeypatch.setattr("streamsvm.connectors.commands.crossval.prepare", lambda: pytest.fail("compiles"))
+    monkeypatch.setattr("streamsvm.connectors.commands.tuning.crossval.prepare", lambda: pytest.fail("compiles"))
     assert call("crossval", points, *OPTIONS, "--model", "ssvm")[0] == 0
 
 

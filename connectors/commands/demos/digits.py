@@ -15,14 +15,14 @@ from pathlib import Path
 
 import numpy as np
 
-from ..logs.embedded import LocalLog
-from ..logs.transport import Record
-from ..records.codec import Codec
-from ..runtime.process import Stop
-from ..runtime.text import plural
-from ..settings.loading import load
-from ..trainer.state.state import State
-from . import label
+from ...logs.embedded import LocalLog
+from ...logs.transport import Record
+from ...records.codec import Codec
+from ...runtime.process import Stop
+from ...runtime.text import plural
+from ...settings.loading import load
+from ...trainer.state.state import State
+from .. import label
 
 SIDE, SHADES = 8, 16  # pixels of a side; the shade that is black
 WANTED = 8

@@ -10,14 +10,14 @@ from tqdm.contrib.logging import logging_redirect_tqdm
 
 import streamsvm
 
-from ..report.charts import estimates_of, table
-from ..runtime.health import Heartbeat
-from ..runtime.log_output import set_up_logging
-from ..runtime.process import Stop, killable, stop_on_signals
-from ..runtime.watchdog import Watchdog
-from ..settings.sections import Settings
-from ..trainer.state.models import SingleModel
-from ..trainer.state.state import State
+from ...report.charts import estimates_of, table
+from ...runtime.health import Heartbeat
+from ...runtime.log_output import set_up_logging
+from ...runtime.process import Stop, killable, stop_on_signals
+from ...runtime.watchdog import Watchdog
+from ...settings.sections import Settings
+from ...trainer.state.models import SingleModel
+from ...trainer.state.state import State
 
 logger = logging.getLogger(__name__)
 

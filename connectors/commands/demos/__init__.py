@@ -1,0 +1,1 @@
+"""The command ``demo``: two real streams, or digits to label (`digits`)."""

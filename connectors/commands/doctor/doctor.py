@@ -1,0 +1,53 @@
+"""The command ``streamsvm doctor``: what is wrong with an installation, its configuration, its state and its log."""
+
+import argparse
+from collections.abc import Callable
+
+from ...runtime.findings import PROBLEM, Findings
+from ...settings.opening import backend_of
+from ...settings.sections import ConfigError, Settings
+from ..shared import exit_codes
+from ..shared.configuration import add_config, read_config
+from ..shared.options import Subparsers
+from . import machine
+from .log import check_log
+from .state import check_state
+
+
+def add_parser(subparsers: Subparsers) -> None:
+    command = subparsers.add_parser("doctor", help="look for problems, from Python to the broker")
+    command.description = (
+        "Check the installation and the compile cache. With a configuration, also check the state folder, the log, the "
+        "topics and the newest records. Each warning or problem comes with a remedy."
+    )
+    add_config(command, nargs="?")
+    command.set_defaults(run=run)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    try:
+        settings = read_config(arguments, log_must_exist=False) if arguments.config else None
+    except ConfigError:
+        examine(None)
+        raise
+    return exit_codes.OK if examine(settings) else exit_codes.FAILED
+
+
+def examine(settings: Settings | None) -> bool:
+    """Run and print all checks, or those that need no configuration; return whether they found no problem."""
+    checks: list[tuple[str, Callable[[], Findings]]] = [
+        ("python", machine.python),
+        ("compile cache", lambda: machine.compile_cache(settings)),
+    ]
+    if settings is not None:
+        checks += [
+            ("packages", lambda: backend_of(settings).installed()),
+            ("state", lambda: check_state(settings)),
+            ("log", lambda: check_log(settings)),
+        ]
+    n_problems = 0
+    for name, check in checks:
+        for finding in check():
+            n_problems += finding.level == PROBLEM
+            print(f"{finding.level:8} {name}: {finding.text}" + (f"\n{'':9}{finding.remedy}" if finding.remedy else ""))
+    return n_problems == 0

@@ -1,0 +1,60 @@
+"""What the doctor says about this machine: Python, and the compiled code."""
+
+import os
+import platform
+import signal
+import subprocess
+import sys
+import time
+from importlib.metadata import version
+
+from streamsvm.core._jit import cache_state
+
+from ...runtime.findings import OK, WARNING, Finding, Findings
+from ...settings.sections import Settings
+
+_PACKAGES = ("numpy", "scipy", "numba", "river", "orjson", "kafka-python")
+_WARM_SECONDS = 15  # CPU time that is enough for a process with nothing to compile
+
+
+def python() -> Findings:
+    versions = ", ".join(f"{name} {version(name)}" for name in ("streamsvm", *_PACKAGES))
+    yield Finding(OK, f"Python {platform.python_version()} on {platform.system()} {platform.machine()}, {versions}")
+
+
+def compile_cache(settings: Settings | None) -> Findings:
+    if os.environ.get("STREAMSVM_CACHE", "1") == "0":
+        yield Finding(WARNING, "STREAMSVM_CACHE=0: every process compiles anew", "unset STREAMSVM_CACHE")
+        return
+    folder, is_warm = cache_state()
+    if folder is None:
+        yield Finding(
+            WARNING,
+            "compiled code cannot be kept, because no folder for it is writable: every process compiles anew",
+            "set NUMBA_CACHE_DIR to a writable folder",
+        )
+        return
+    seconds = _seconds_to_start(settings) if is_warm else None
+    if seconds is not None:
+        yield Finding(OK, f"{folder} has all compiled code; a process is ready after {seconds:.1f} seconds")
+    else:
+        what = "lacks some of the compiled code" if is_warm else "has no compiled code of this version"
+        yield Finding(WARNING, f"{folder} {what}: the first process compiles", "run `streamsvm warmup`")
+
+
+def _seconds_to_start(settings: Settings | None) -> float | None:
+    """How long a process takes to prepare the engine; None if it compiles.
+
+    The cache's files alone cannot tell: they may have been compiled for another processor.
+    """
+    algorithm = (settings or Settings()).model.implementation.__name__
+    removal = settings is not None and settings.removes()
+    script = "import resource; resource.setrlimit(resource.RLIMIT_CORE, (0, 0)); "
+    script += f"resource.setrlimit(resource.RLIMIT_CPU, ({_WARM_SECONDS}, {_WARM_SECONDS})); "
+    script += f"import streamsvm; streamsvm.warmup(streamsvm.{algorithm}, removal={removal})"
+    started = time.perf_counter()
+    answer = subprocess.run([sys.executable, "-c", script], capture_output=True)  # noqa: S603 - this interpreter
+    if answer.returncode in (-signal.SIGXCPU, -signal.SIGKILL):
+        return None
+    answer.check_returncode()
+    return time.perf_counter() - started

@@ -1,0 +1,130 @@
+"""What the doctor says about the newest events and labels: their times, ids and keys."""
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from typing import TypeVar
+
+from ...logs.transport import Record, Transport
+from ...records.codec import DIFFERENT_IDS, Event
+from ...records.formats.base import BadRecord
+from ...records.labels import Label
+from ...records.times import event_time
+from ...runtime.findings import OK, PROBLEM, WARNING, Finding, Findings
+from ...runtime.text import plural
+from ...settings.opening import backend_of
+from ...settings.sections import Settings
+from ..shared.log_access import read
+
+_SAMPLE = 500  # newest records looked at in each partition
+_AHEAD_MS = 300_000  # a record may be so far ahead of this clock
+_FOREVER_MS = 10**15
+
+Message = TypeVar("Message", Event, Label)
+
+
+def sample(settings: Settings, log: Transport) -> Findings:
+    events = _newest(log, settings.log.topic)
+    labels = _newest(log, settings.log.labels) if settings.log.labels else []
+    yield from _clocks(settings, events, labels)
+    yield from _ids(settings, events, labels)
+    if len(log.start_offsets(settings.log.topic)) > 1:
+        yield from _keys(settings, events, labels)
+
+
+def _newest(log: Transport, topic: str) -> list[Record]:
+    ends = log.end_offsets(topic)
+    starts = {number: max(start, ends[number] - _SAMPLE) for number, start in log.start_offsets(topic).items()}
+    return list(read(log, topic, starts, ends))
+
+
+def _clocks(settings: Settings, events: list[Record], labels: list[Record]) -> Findings:
+    now = time.time() * 1000
+    ahead = [record for record in (*events, *labels) if record.timestamp > now + _AHEAD_MS]
+    if ahead:
+        seconds = (max(record.timestamp for record in ahead) - now) / 1000
+        yield Finding(
+            WARNING,
+            f"{plural(len(ahead), 'record')} of {len(events) + len(labels)} from the future, up to {seconds:,.0f} "
+            "seconds: events and labels are read in the order of their times, so these come too late",
+            "correct the clocks of the producers, or this one",
+        )
+    codec, of_labels = settings.codec(), settings.codec()
+    skew = int(1000 * settings.join.max_skew_seconds)
+    n_apart = sum(_is_clamped(record, codec.decode, skew) for record in events)
+    n_apart += sum(_is_clamped(record, of_labels.decode_label, skew) for record in labels)
+    if n_apart:
+        yield Finding(
+            WARNING,
+            f"{plural(n_apart, 'record')} of {len(events) + len(labels)} with a ts that is ignored, because it is more "
+            "than join.max_skew_seconds from the record's own time",
+            "for old data, raise join.max_skew_seconds; otherwise correct the clocks of the producers",
+        )
+    if not ahead and not n_apart:
+        yield Finding(OK, f"the times of {plural(len(events) + len(labels), 'record')} agree with this clock")
+
+
+def _is_clamped(record: Record, decode: Callable[[Record], Event | Label], max_skew: int) -> bool:
+    try:
+        ts = decode(record).ts
+    except BadRecord:
+        return False
+    return event_time(ts, record.timestamp, max_skew) != event_time(ts, record.timestamp, _FOREVER_MS)
+
+
+def _ids(settings: Settings, events: list[Record], labels: list[Record]) -> Findings:
+    """Find labels whose ids have another type than those of the events: they never meet their events."""
+    types = {type(event.id) for event in _readable(events, settings.codec().decode)}
+    known = _readable(labels, settings.codec().decode_label)  # a codec that saw both would log its own warning
+    strangers = [label for label in known if types and type(label.id) not in types]
+    if strangers:
+        yield Finding(
+            PROBLEM,
+            f"{len(strangers)} of {plural(len(labels), 'label')} with an id such as {strangers[0].id!r}, whose type "
+            f"differs from that of the events' ids: {DIFFERENT_IDS}, so such labels never meet their events",
+            "write the ids of events and labels in the same way, as strings or as integers",
+        )
+
+
+def _readable(records: list[Record], decode: Callable[[Record], Message]) -> Iterator[Message]:
+    for record in records:
+        with suppress(BadRecord):
+            yield decode(record)
+
+
+def _keys(settings: Settings, events: list[Record], labels: list[Record]) -> Findings:
+    """Find labels outside the partition of their event: keys prevent that if all producers place keys alike."""
+    keyless = sum(record.key is None for record in labels)
+    if keyless:
+        yield Finding(
+            PROBLEM,
+            f"{keyless} of {plural(len(labels), 'label')} without a key: such a label may be in another partition than "
+            "its event, and then never meets it",
+            "give each label the key of its event",
+        )
+    places = {record.key: record.partition for record in events if record.key is not None}
+    apart = sum(places.get(record.key, record.partition) != record.partition for record in labels if record.key)
+    if apart:
+        yield Finding(
+            PROBLEM,
+            f"{apart} of {plural(len(labels), 'label')} in another partition than events with the same key",
+            "make the producers of events and labels place keys alike (librdkafka: partitioner=murmur2_random)",
+        )
+    yield from _partitioner(settings, {settings.log.topic: events, settings.log.labels: labels})
+
+
+def _partitioner(settings: Settings, samples: dict[str, list[Record]]) -> Findings:
+    backend = backend_of(settings)
+    counts = {name: shape.n_partitions for name, shape in backend.describe(filter(None, samples)).items()}
+    for topic, records in samples.items():
+        keyed = [record for record in records if record.key is not None]
+        astray = sum(backend.partition_of(record.key or b"", counts[topic]) != record.partition for record in keyed)
+        if astray:
+            yield Finding(
+                WARNING,
+                f"{astray} of {plural(len(keyed), 'record')} of topic {topic!r} are not where the log's own "
+                "partitioner puts their keys",
+                "make all producers place keys alike (librdkafka: partitioner=murmur2_random)",
+            )
+        elif keyed:
+            yield Finding(OK, f"the keys of topic {topic!r} are where the log's own partitioner puts them")

@@ -1,0 +1,49 @@
+"""What the doctor says about the state folder and its checkpoints."""
+
+import os
+import shutil
+import time
+from pathlib import Path
+
+from ...runtime.findings import OK, PROBLEM, WARNING, Finding, Findings
+from ...settings.sections import ConfigError, Settings
+from ...trainer.state.checkpoint import CheckpointError, check_fingerprint, checkpoint_files, load_newest
+
+_GIB = 1 << 30
+_FEW_BYTES, _TOO_FEW_BYTES = _GIB, _GIB // 10  # free space below which the doctor warns, or reports a problem
+
+
+def check_state(settings: Settings) -> Findings:
+    folder = settings.daemon.state_dir
+    existing = next(path for path in (folder, *folder.absolute().parents) if path.exists())
+    if not os.access(existing, os.W_OK):
+        yield Finding(PROBLEM, f"{existing} is not writable", "choose another daemon.state_dir, or run as another user")
+    free = shutil.disk_usage(existing).free
+    level = OK if free > _FEW_BYTES else WARNING if free > _TOO_FEW_BYTES else PROBLEM
+    yield Finding(level, f"{existing} has {free / _GIB:,.1f} GiB free", "free some space" if level != OK else "")
+    partitions = sorted(folder.glob("p[0-9]*"), key=lambda path: (len(path.name), path.name))
+    if not partitions:
+        yield Finding(OK, "no checkpoint was written yet")
+    for path in partitions:
+        yield _checkpoint(path, settings)
+
+
+def _checkpoint(folder: Path, settings: Settings) -> Finding:
+    try:
+        found = load_newest(folder)
+        if found is None:
+            return Finding(OK, f"{folder.name} has no checkpoint yet")
+        (epoch, sequence), checkpoint = found
+        check_fingerprint(checkpoint, settings.fingerprint(), folder)
+    except CheckpointError as error:
+        return Finding(PROBLEM, str(error))
+    except ConfigError as error:
+        return Finding(PROBLEM, *error.problems[-2:])
+    newest = checkpoint_files(folder)[0]
+    age = time.time() - newest.stat().st_mtime
+    text = f"checkpoint {sequence} of {folder.name} is readable, {age:,.0f} seconds old"
+    if newest.name != f"checkpoint-{epoch:06d}-{sequence:010d}.ssvm":
+        return Finding(
+            WARNING, f"{text}, but it is not the newest", f"{newest} is damaged; the next checkpoint replaces it"
+        )
+    return Finding(OK, text)

@@ -1,0 +1,1 @@
+"""The commands ``dlq`` and ``replay``, which let the trainer consume records again."""

@@ -1,0 +1,95 @@
+"""A Kafka cluster as a `backend.Backend`."""
+
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import AbstractContextManager
+from dataclasses import replace
+from importlib.util import find_spec
+
+from ...runtime.findings import OK, WARNING, Finding, Findings
+from ...runtime.text import plural
+from ..backend import Backend
+from ..transport import AccessDenied, Committed, Shape, Unavailable
+from . import admin, checks
+from .client import KafkaOptions, servers
+from .log import KafkaLog
+from .options import CODECS_HINT
+
+
+class KafkaBackend(Backend):
+    """The topics of a Kafka cluster.
+
+    Parameters
+    ----------
+    options
+        The cluster, and this process's place in its groups.
+    """
+
+    name = "Kafka"
+    has_groups = True
+    is_local = False
+    makes_topics = False
+
+    def __init__(self, options: KafkaOptions) -> None:
+        self._options = options
+        self._client = options.client
+
+    def open(
+        self, group: str, stop: Callable[[], bool], tell: Callable[[str], None]
+    ) -> AbstractContextManager[KafkaLog]:
+        return KafkaLog.connect(replace(self._options, group=group), stop, tell)
+
+    def describe(self, names: Iterable[str]) -> dict[str, Shape]:
+        return admin.describe_topics(self._client, list(names))
+
+    def create(self, shapes: Mapping[str, Shape], replication: int | None) -> None:
+        admin.create_topics(self._client, shapes, replication)
+
+    def search(self, topic: str, partitions: Iterable[int], time_ms: int) -> dict[int, int]:
+        return admin.offsets_at(self._client, topic, partitions, time_ms)
+
+    def commit(self, group: str, offsets: Mapping[tuple[str, int], Committed]) -> None:
+        """Commit as an administrator, because a log commits only for members of a group."""
+        admin.commit_offsets(self._client, group, offsets)
+
+    def group_state(self, group: str) -> str:
+        state, n_members = admin.describe_group(self._client, group)
+        return "and was never used" if state == "Dead" else f"{state.lower()}, {plural(n_members, 'member')}"
+
+    def partition_of(self, key: bytes, n_partitions: int) -> int:
+        return admin.partition_of(key, n_partitions)
+
+    def installed(self) -> Findings:
+        if find_spec("crc32c"):
+            yield Finding(OK, "crc32c is installed")
+        else:
+            yield Finding(
+                WARNING,
+                "crc32c is not installed: reading from Kafka takes six times as long",
+                "pip install 'streamsvm[crc]'",
+            )
+        missing = checks.missing_codecs()
+        if missing:
+            yield Finding(
+                WARNING,
+                f"records compressed with {' or '.join(missing)} cannot be read: the packages are not installed",
+                CODECS_HINT,
+            )
+        else:
+            yield Finding(OK, "all of Kafka's compressions can be read")
+
+    def connected(self, seconds: float) -> Findings:
+        who, protocol = checks.identity(self._client)
+        where = ",".join(servers(self._client))
+        yield Finding(OK, f"connected to {where} {who}, {protocol}, in {1000 * seconds:,.0f} ms")
+        for text, remedy in checks.insecurities(self._client):
+            yield Finding(WARNING, text, remedy)
+
+    def remedy(self, error: Exception) -> str:
+        if isinstance(error, AccessDenied):
+            return "check the user and the password in [kafka], and the user's rights"
+        if isinstance(error, Unavailable):
+            return (
+                "check kafka.bootstrap_servers; if a broker runs there, check kafka.security_protocol, the user and "
+                "the password"
+            )
+        return ""

@@ -1,0 +1,17 @@
+"""What a check has found: how bad it is, what it is, and what to do about it."""
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+OK, WARNING, PROBLEM = "ok", "warning", "problem"
+
+
+class Finding(NamedTuple):
+    """One remark of a check; a process cannot work while there is a PROBLEM."""
+
+    level: str
+    text: str
+    remedy: str = ""
+
+
+Findings = Iterator[Finding]

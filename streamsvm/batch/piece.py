@@ -1,0 +1,141 @@
+"""A piece of the exact path: where the solution goes, and the event that ends the piece; see `path`.
+
+The arrays are those of `path`.  As in `steps`, functions take single arrays.
+"""
+
+import numpy as np
+
+from streamsvm.batch.cache import NO_ROW, add_four, adds_by_four, places_of, row_at, rows_of
+from streamsvm.core._jit import inner, inner_fma
+
+OUT, FREE, AT_LOWER, AT_UPPER, DRIVEN = np.int8(0), np.int8(1), np.int8(2), np.int8(3), np.int8(4)
+END, MET_BOUND, BECAME_FREE, ENTERED = 0, 1, 2, 3
+
+NO_RATE = 1e-10  # a gradient that changes by less over the whole way meets nothing
+
+
+@inner_fma
+def add_multiple(out, a, row):
+    """out += a row."""
+    for t in range(out.shape[0]):
+        out[t] += a * row[t]
+
+
+@inner
+def add_product(P, size, v, out):
+    """out += P v, of the first `size` rows of P and values of v."""
+    i = 0
+    out = out[:size]
+    while i + 4 <= size:
+        rows = P[i, :size], P[i + 1, :size], P[i + 2, :size], P[i + 3, :size]
+        add_four(out, v[i], v[i + 1], v[i + 2], v[i + 3], rows[0], rows[1], rows[2], rows[3])
+        i += 4
+    while i < size:
+        add_multiple(out, v[i], P[i, :size])
+        i += 1
+
+
+@inner
+def directions(P, members, m, h, k, jitter, change, v):
+    """[d_mu; d_alpha_M] = -P [h; k_M], and once more for the rest of the jitter, -eps d_alpha_M."""
+    v[0] = -h
+    for p in range(m):
+        v[p + 1] = -k[members[p]]
+    change[: m + 1] = 0.0
+    add_product(P, m + 1, v, change)
+    v[0] = 0.0
+    for p in range(1, m + 1):
+        v[p] = jitter * change[p]
+    add_product(P, m + 1, v, change)
+
+
+@inner
+def rates(store, members, m, change, k, rate):
+    """d_g = -(k + K_M d_alpha_M)."""
+    rows, at, by_four = rows_of(store), places_of(store), adds_by_four(store)
+    for s in range(k.shape[0]):
+        rate[s] = -k[s]
+    p = 0
+    while p < m:
+        if by_four and p + 4 <= m:
+            a, b, c, d = at[members[p]], at[members[p + 1]], at[members[p + 2]], at[members[p + 3]]
+            if min(a, b, c, d) >= 0:
+                w = change[p + 1 : p + 5]
+                add_four(rate, -w[0], -w[1], -w[2], -w[3], rows[a], rows[b], rows[c], rows[d])
+                p += 4
+                continue
+        r = at[members[p]]
+        if r < 0:
+            r = row_at(store, members[p], NO_ROW)
+        add_multiple(rate, -change[p + 1], rows[r])
+        p += 1
+
+
+@inner
+def _first_bound(alpha, lo, hi, members, m, change):
+    """The share of the way after which a free example meets its bound, and its place in P; -1 if none does."""
+    share, first = 1.0, -1
+    for p in range(1, m + 1):
+        i, rate = members[p - 1], change[p]
+        if rate != 0.0:
+            room = hi[i] - alpha[i] if rate > 0.0 else alpha[i] - lo[i]
+            if room < share * abs(rate):
+                share, first = max(room, 0.0) / abs(rate), p
+    return share, first
+
+
+@inner
+def _first_gradient(g, rate, place, tabu, mu, d_mu, above, below, share):
+    """The share after which a bounded example's gradient meets the bias, and the example; -1 if none does."""
+    first = -1
+    for i in range(g.shape[0]):
+        if place[i] == AT_LOWER and not tabu[i]:
+            speed, room = rate[i] - d_mu, mu + above - g[i]
+        elif place[i] == AT_UPPER and not tabu[i]:
+            speed, room = d_mu - rate[i], g[i] - mu + below
+        else:
+            continue
+        if speed > NO_RATE and room < share * speed:
+            share, first = max(room, 0.0) / speed, i
+    return share, first
+
+
+@inner
+def _first_entering(g, rate, driven, d, place, tabu, mu, d_mu, above, below, share):
+    """The share after which an entering example meets its conditions, and its place in `driven`; -1 if none does."""
+    first = -1
+    for c in range(driven.shape[0]):
+        i = driven[c]
+        if place[i] != DRIVEN or tabu[i]:
+            continue
+        speed, room = (d_mu - rate[i], g[i] - mu - above) if d[c] > 0.0 else (rate[i] - d_mu, mu - below - g[i])
+        if speed > NO_RATE and room < share * speed:
+            share, first = max(room, 0.0) / speed, c
+    return share, first
+
+
+@inner
+def counterpart(g, place, tabu, rises):
+    """The first example to become free when the bias comes down (rises) or goes up; -1 if there is none."""
+    first = -1
+    for i in range(g.shape[0]):
+        if place[i] != (AT_LOWER if rises else AT_UPPER) or tabu[i]:
+            continue
+        if first < 0 or (g[i] > g[first] if rises else g[i] < g[first]):
+            first = i
+    return first
+
+
+@inner
+def next_event(biased, g, alpha, lo, hi, place, tabu, members, m, driven, d, change, rate, mu, above, below):
+    """The share of the way up to the next event, the event, and its example: a place in P or `driven`, or i."""
+    t, first = _first_bound(alpha, lo, hi, members, m, change)
+    what, who = (MET_BOUND, first) if first >= 0 else (END, -1)
+    if m > 0 or not biased:
+        t, first = _first_gradient(g, rate, place, tabu, mu, change[0], above, below, t)
+        if first >= 0:
+            what, who = BECAME_FREE, first
+        t, first = _first_entering(g, rate, driven, d, place, tabu, mu, change[0], above, below, t)
+        if first >= 0:
+            what, who = ENTERED, first
+    return t, what, who

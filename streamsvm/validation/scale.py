@@ -1,0 +1,66 @@
+"""The features and the gamma that a model with a running scale stands for, once all examples are known.
+
+A model that learns from a stream scales by running moments.  A problem over given examples has the moments of all of
+them; see `core.scaling` for which features are scaled.  Labels play no part, so test examples leak nothing but moments.
+"""
+
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from streamsvm.batch import RowStore
+from streamsvm.core import arguments
+from streamsvm.core.kernels import LINEAR_KIND, make_kernel
+from streamsvm.core.scaling import CLIP, CONSTANT
+
+
+def with_numbers(model: Any, X: Any, has_gamma: bool = False) -> tuple[Any, Any]:
+    """The model with a number for gamma, and the features as its kernel sees them.
+
+    Parameters
+    ----------
+    model, X
+        A learner, and the examples as the user gave them.
+    has_gamma
+        Whether another gamma, which is a number, takes the place of the model's.
+
+    Raises
+    ------
+    ValueError
+        If the model would have to scale the features of a `RowStore`.
+    """
+    scaling = getattr(model, "scaling", None)
+    follows = getattr(model, "gamma", None) == "scale" and not has_gamma
+    scales = scaling == "standard" or (follows and scaling == "auto")
+    if not follows and not scales:
+        return model, X
+    if isinstance(X, RowStore):
+        raise ValueError("X is a RowStore, whose features cannot be scaled; give the model a number for gamma")
+    Z = standardised(X) if scales and not sp.issparse(X) else X
+    gamma = _gamma_of(model, Z) if follows else model.gamma
+    return model.clone({"gamma": gamma, "scaling": None}), Z
+
+
+def standardised(X: Any) -> np.ndarray:
+    """Features with mean 0 and variance 1, clipped; those that are only 0 or 1 are left alone."""
+    arguments.require_unmasked("X", X)
+    Z = np.array(X, np.float64)
+    if Z.ndim != 2 or not len(Z):
+        return Z
+    scaled = ~np.isin(Z, (0.0, 1.0)).all(axis=0)
+    mean, deviation = Z[:, scaled].mean(axis=0), Z[:, scaled].std(axis=0)
+    deviation[deviation <= CONSTANT * np.maximum(1.0, np.abs(mean))] = 1.0
+    Z[:, scaled] = np.clip((Z[:, scaled] - mean) / deviation, -CLIP, CLIP)
+    return Z
+
+
+def _gamma_of(model: Any, X: Any) -> float:
+    """1 / the sum of the features' variances."""
+    if make_kernel(model.kernel).kind == LINEAR_KIND:
+        return 1.0
+    if sp.issparse(X):
+        spread = float(X.multiply(X).sum() / max(X.shape[0], 1))
+    else:
+        spread = float(np.asarray(X, np.float64).var(axis=0).sum())
+    return 1.0 / spread if spread > 0.0 else 1.0

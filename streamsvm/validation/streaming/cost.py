@@ -1,0 +1,40 @@
+"""The time that learning and estimates are expected to take, computed from counts.
+
+No clock is asked.  So the same stream has the same estimates at the same examples, on a busy machine, after a restart
+and when it is learned again.  The constants were measured on one core; expected times are right within a factor of two.
+Only ratios of them count, which vary less.
+"""
+
+import numpy as np
+
+from streamsvm.online.forget import seconds_by_steps
+from streamsvm.online.leave_out import LeaveOut
+
+LEARNED = 18e-6  # seconds for an example, without its kernel values
+VALUE = 6e-9  # for a kernel value
+PER_MEMBER = 1.5  # kernel values for each member that an example meets
+COPIED, REMEMBERED = 0.9e-3, 1.2e-6  # for a copy of a model, and for each remembered example beside its members
+REMOVED = 1e-4  # for a removal, without its steps
+FINISHED = 0.1  # A copy's largest violation: to reach a hundredth of it takes two to five times as long.
+FEWER_STEPS = 0.07  # of those to a hundredth of it
+
+
+def of_learning(n: int, n_members: int) -> float:
+    """Of learning n examples by a model with so many members."""
+    return n * (LEARNED + PER_MEMBER * VALUE * n_members)
+
+
+def of_copying(n: int, evaluations: int) -> float:
+    """Of a finished copy with n remembered examples, for which so many kernel values were computed."""
+    return COPIED + REMEMBERED * n + VALUE * evaluations
+
+
+def of_removal(model: LeaveOut, r: int) -> float:
+    """Of leaving r support vectors out together."""
+    steps = seconds_by_steps(model.n, int(np.count_nonzero(model.free)), r, model.tol)
+    return REMOVED + (steps if is_tight(model) else FEWER_STEPS * steps)
+
+
+def is_tight(model: LeaveOut) -> bool:
+    """Whether the model had been finished before it was copied: then paths may cost less than steps."""
+    return model.tol < 0.1 * FINISHED

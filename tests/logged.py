@@ -1,0 +1,70 @@
+"""Records of an embedded log, and the configuration of a small application: what tests write and read.
+
+The place of a log is its folder, or the settings that name it.
+"""
+
+import json
+from dataclasses import replace
+
+import numpy as np
+
+from streamsvm.connectors.logs.embedded import LocalLog
+from streamsvm.connectors.settings.sections import Settings
+
+
+def config_text(**daemon):
+    """The text of a configuration; keys of [daemon] may be given."""
+    values = {"batch": 16, "follow": False} | daemon
+    lines = "".join(f"{key} = {json.dumps(value)}\n" for key, value in values.items())
+    return f"[model]\nC = 10.0\n[features]\nwarmup = 20\n[daemon]\n{lines}"
+
+
+def write_config(folder, **daemon):
+    """The file of such a configuration, with an empty embedded log beside it."""
+    path = folder / "app.toml"
+    path.write_text(config_text(**daemon))
+    (folder / "log").mkdir(exist_ok=True)
+    return path
+
+
+def some_events(n, seed=0):
+    """Labelled events of two features: whether a point lies outside a circle."""
+    rng = np.random.default_rng(seed)
+    x = rng.normal(size=(n, 2)).round(4).tolist()
+    return [
+        json.dumps({"id": i, "x": {"a": a, "b": b}, "y": a * a + b * b > 1.4}).encode() for i, (a, b) in enumerate(x)
+    ]
+
+
+def change(settings, **changes):
+    """Settings with other values, as a dict for each section."""
+    for section, values in changes.items():
+        settings = replace(settings, **{section: replace(getattr(settings, section), **values)})
+    return settings
+
+
+def append(where, values, topic="events", **options):
+    """Append bytes, and other values as JSON."""
+    with LocalLog(_folder(where)) as log:
+        for value in values:
+            log.produce(topic, value if isinstance(value, bytes) else json.dumps(value).encode(), **options)
+
+
+def read(where, topic="events", partition=None):
+    """The records of a topic; default: those of all partitions, one after the other."""
+    with LocalLog(_folder(where)) as log:
+        for number in log.end_offsets(topic) if partition is None else [partition]:
+            log.seek(topic, number, 0)
+        records = []
+        while more := log.poll(0, 10**6):
+            records += more
+        return records
+
+
+def read_json(where, topic, partition=None):
+    """The values of a topic's records."""
+    return [json.loads(record.value) for record in read(where, topic, partition)]
+
+
+def _folder(where):
+    return where.log.dir if isinstance(where, Settings) else where
