@@ -63,10 +63,15 @@ def export_model(model: OnlineSVM, path: Path | str, scaler: WarmupScaler | None
     Raises
     ------
     ValueError
-        If the model has no support vectors, or if a feature's name cannot be written to a file.
+        If the model has no support vectors or scales its features, or if a feature's name cannot be written to a file.
     """
     if not model.n_support:
         raise ValueError("the model has no support vectors: it has not learned from both classes yet")
+    if model._scale.is_active:
+        raise ValueError(
+            "the model scales its features while it learns, which LIBSVM cannot do; train one with scaling=None "
+            '([model] scaling = "none")'
+        )
     numbers = feature_numbers(model.feature_names)
     target = Path(path)
     legend = target.with_name(f"{target.name}.json")

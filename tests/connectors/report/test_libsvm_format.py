@@ -86,7 +86,7 @@ def assert_close(values, expected):
 
 def learned(made=LASVM, X=None, y=None, **parameters):
     X, y = examples() if X is None else (X, y)
-    model = made(C=2.0, **parameters)
+    model = made(**{"C": 2.0, "scaling": None} | parameters)
     model.learn_many(X, y)
     return model
 
@@ -99,6 +99,12 @@ MODELS = {
     "merge": {"made": LASVMG, "budget": 30, "on_budget": "merge", **KERNELS[0]},
     "project": {"made": LASVM, "budget": 30, "on_budget": "project", **KERNELS[2]},
 }
+
+
+def test_a_model_that_scales_is_refused(tmp_path):
+    X, y = examples()
+    with pytest.raises(ValueError, match="scales its features"):
+        export_model(learned(X=100.0 * X, y=y, scaling="standard"), tmp_path / "m.model")
 
 
 @pytest.mark.parametrize("given", MODELS.values(), ids=MODELS)
@@ -216,14 +222,14 @@ def test_the_slopes_give_the_probabilities():
 
 
 def test_numbers_rise_in_every_line(tmp_path):
-    model = LASVM(C=1.0)
+    model = LASVM(C=1.0, scaling=None)
     model.learn_many([{"9": 1.0, "10": 2.0, "2": 3.0}, {"9": -1.0, "2": 1.0}], [True, False])
     for row in read(export_model(model, tmp_path / "m.model")[0])[2]:
         assert list(row) == sorted(row)
 
 
 def test_a_name_that_no_file_can_hold_is_refused(tmp_path):
-    model = LASVM()
+    model = LASVM(scaling=None)
     model.learn_many([{("a", 1): 1.0}, {("a", 1): 2.0}], [True, False])
     with pytest.raises(ValueError, match=r"feature name \('a', 1\) is a tuple"):
         export_model(model, tmp_path / "m.model")

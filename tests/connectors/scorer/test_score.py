@@ -176,7 +176,7 @@ def test_every_algorithm_is_served_whatever_the_scorer_s_own_settings_say(tmp_pa
 
 
 def test_what_is_no_event_is_counted_and_passed_over(tmp_path):
-    settings = configure(tmp_path, model={"kernel": "poly"})  # under which the last of these is too large
+    settings = configure(tmp_path, model={"kernel": "poly", "gamma": 1.0})  # under which the last of these is too large
     values = list(some_events(60))
     values[30:33] = [b"{", b'{"id": 1, "x": {"a": "high"}}', {"id": 2, "x": {"b": 9e14}}]
     fill(settings, values)
