@@ -21,15 +21,17 @@ class Forgetting(Rechecking):
     """Forgetting, correcting and leaving out."""
 
     def forget(self, ids: Any) -> int:
-        """Take examples out of the model exactly, as if it had never kept them.
+        """Take examples out of the model and its reservoir.
 
-        The other members get the coefficients that they would have without these examples.  After `finish` this holds
-        up to `tol`; before it, with violations as large as they were.  Four things stay as the examples left them:
-        which others were kept or dropped, `n_seen`, the order of the features, and the sigmoid behind
-        `predict_proba_one`.
+        This is exact on the expansion: the members get the coefficients that they would have without these examples.
+        After `finish` this holds up to `tol`; before it, with violations as large as they were.  Examples of the
+        reservoir that violate now, and did not before, become members: they had been dropped because of the forgotten
+        ones.  So the model is close to one that never met the examples, but not equal: of a stream longer than the
+        `reservoir`, it looks at a sample.  Also `n_seen`, the order of the features, and the sigmoid behind
+        `predict_proba_one` stay as the examples left them.
 
-        An example that is not a support vector leaves at the cost of a look-up.  An id that no member has is skipped:
-        the model does not depend on that example.
+        An example that is not a support vector leaves at the cost of a look-up.  The others cost a look at the
+        reservoir, before and after.  An id that no member has is skipped: the model does not depend on that example.
 
         Parameters
         ----------
