@@ -4,22 +4,62 @@
 """
 
 from abc import abstractmethod
-from collections.abc import Hashable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from river import base
 
 from streamsvm.core import arguments, snapshot
+from streamsvm.core.blocks import Queries
 from streamsvm.core.class_weights import largest_weight
-from streamsvm.core.scaling import RawRows
-from streamsvm.estimators.class_models import LabelledBlock
+from streamsvm.core.scaling import NO_ROWS, RawRows
 from streamsvm.estimators.classifier import OnlineSVM
 from streamsvm.estimators.copies import Copies
+from streamsvm.estimators.features import FeatureTable
 from streamsvm.estimators.inputs import n_rows, too_large
 from streamsvm.estimators.raw_rows import one_row
 from streamsvm.estimators.scaling import RunningScale
+
+
+class CommonColumns(FeatureTable):
+    """The columns of all classes, as the model of one class sees them: it takes none back."""
+
+    def __init__(self, common: FeatureTable) -> None:
+        super().__init__()
+        self.columns, self._common = common.columns, common
+
+    def settle(self) -> None:
+        pass
+
+    def lookup(self, names: tuple[Hashable, ...]) -> np.ndarray:
+        """The column of each name; the common table knows when its last answer is outdated."""
+        return self._common.lookup(names)
+
+
+class LabelledBlock(NamedTuple):
+    """Examples to learn.
+
+    `own_ids` says whether the user gave the ids, `born` holds numbers or times, and `growth` the number of columns
+    after each example.  `raw` has the features before they are scaled, as in `Examples`.
+    """
+
+    q: Queries
+    labels: list[Hashable]
+    weights: np.ndarray
+    ids: np.ndarray
+    own_ids: bool
+    born: np.ndarray
+    growth: np.ndarray
+    raw: RawRows = NO_ROWS
+
+    def part(self, t: int, end: int) -> "LabelledBlock":
+        """The examples from t on, before `end`."""
+        own = slice(t, end)
+        raw = self.raw.part(t, end) if len(self.raw.sq) else self.raw
+        of_user = (self.labels[own], self.weights[own], self.ids[own], self.own_ids)
+        return LabelledBlock(self.q.part(t, end), *of_user, self.born[own], self.growth[own], raw)
 
 
 class SeveralModels(Copies, base.MiniBatchClassifier):
@@ -31,8 +71,8 @@ class SeveralModels(Copies, base.MiniBatchClassifier):
         self._y_name: Any = None
 
     @abstractmethod
-    def _learn(self, block: LabelledBlock) -> np.ndarray:
-        """Learn a block of examples with all models; return their decision values before they were learned."""
+    def _learn(self, block: LabelledBlock) -> None:
+        """Learn a block of examples with all models."""
 
     @abstractmethod
     def _rescale_if_due(self) -> RunningScale:
@@ -103,10 +143,6 @@ class SeveralModels(Copies, base.MiniBatchClassifier):
             If a feature is not a finite number, a label is invalid, or lengths differ.  The blocks of rows before the
             block with the fault have then been learned.
         """
-        self._learn_many(X, y, w, ids, t)
-
-    def _learn_many(self, X: Any, y: Any, w: Any, ids: Any, t: Any = None) -> np.ndarray:
-        """Learn a batch; return the decision values of all examples, each before it was learned."""
         if getattr(X, "ndim", 2) != 2:
             raise ValueError(f"X has shape {X.shape}; a batch is a 2-D array (examples, features)")
         n = n_rows(X)
@@ -114,11 +150,9 @@ class SeveralModels(Copies, base.MiniBatchClassifier):
         arguments.boxes_of(self._blank.C, weights, np.array(largest_weight(self._blank.pos_weight, self.n_seen + n)))
         numbers = self._blank._next_ids(n) if ids is None else arguments.ids_of(ids, n)
         self._y_name = getattr(y, "name", None)
-        margins = [np.empty(0)]
         for rows, raw in self._features.raw_batches(X, learning=True):
             others = (weights[rows], numbers[rows], ids is not None, born[rows], self._features.growth)
-            margins += self._learn_raw(raw, labels[rows], *others)
-        return np.concatenate(margins)
+            self._learn_raw(raw, labels[rows], *others)
 
     def _learn_raw(
         self,
@@ -129,11 +163,11 @@ class SeveralModels(Copies, base.MiniBatchClassifier):
         own_ids: bool,
         born: np.ndarray,
         growth: np.ndarray,
-    ) -> list[np.ndarray]:
+    ) -> None:
         """Learn a block, in parts between two changes of the scale; for the arguments see `LabelledBlock`."""
         scale, t, every = self._blank._scale, 0, np.ones(len(labels), bool)
         lo, hi, _ = self._blank._boxes_of(every, weights, born)
-        counted, margins = lo < hi, []
+        counted = lo < hi
         scale.fit_room(len(self._features.columns))
         while t < len(labels):
             scale = self._rescale_if_due()
@@ -145,7 +179,7 @@ class SeveralModels(Copies, base.MiniBatchClassifier):
             of_user = (labels[own], weights[own], ids[own], own_ids)
             block = LabelledBlock(q, *of_user, born[own], growth[own], scale.kept(part))
             try:
-                margins.append(self._learn(block))
+                self._learn(block)
                 scale.state = after
             except BaseException:
                 learned = self.n_seen - before
@@ -153,7 +187,6 @@ class SeveralModels(Copies, base.MiniBatchClassifier):
                 raise
             t += ahead
         self._rescale_if_due()
-        return margins
 
     def validate_one(self, x: dict) -> None:
         """Raise the ValueError or TypeError that `learn_one` would raise for these features; learn nothing."""
@@ -208,3 +241,12 @@ def by_prefix(arrays: Mapping[str, np.ndarray]) -> dict[str, dict[str, np.ndarra
         prefix, _, rest = name.partition(".")
         parts.setdefault(prefix, {})[rest] = array
     return parts
+
+
+def to_the_end(step: Callable[[], None]) -> None:
+    """Take a step.  If it is interrupted, take it again, which goes on where it was, and then raise."""
+    try:
+        step()
+    except BaseException:
+        step()
+        raise
