@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from streamsvm import LASVM, LASVMG, LASVMI, LASVMNC, FullSVM, WarmupScaler
 from streamsvm.core.snapshot import SnapshotError
+from streamsvm.estimators.reservoir import Reservoir
 from streamsvm.validation import StreamingKFold, StreamingLOO, cross_validate, leave_one_out, streaming
 from streamsvm.validation.streaming.memory import Example, Memory
 
@@ -161,6 +162,7 @@ def test_folds_are_predicted_by_models_that_have_forgotten_them(learner):
     wrong = np.zeros(len(X), bool)
     for fold in range(4):
         rest = copy.copy(folds.model)
+        rest._reservoir = Reservoir(0)
         rest.forget(np.flatnonzero(fold_of == fold))
         wrong[fold_of == fold] = ((rest.decision_function_many(X) > 0.0) != y)[fold_of == fold]
     estimates = [folds.estimate() for _ in range(4)]
@@ -438,7 +440,7 @@ def test_a_snapshot_before_the_first_example_and_with_names():
 
 
 def test_an_example_that_is_no_member_takes_the_place_of_one_that_is_left_out():
-    """Without the memory, a finished LASVM has nothing to put in the place of a fold of support vectors."""
+    """Without the memory and the reservoir, a finished LASVM has nothing to put in the place of a fold of support vectors."""
     folds, X, y = taught(StreamingKFold, n=400, k=5)
     forgetting = np.zeros(len(X), bool)
     fold_of = np.array([folds.fold_of(i) for i in range(len(X))])
