@@ -440,7 +440,7 @@ def test_a_snapshot_before_the_first_example_and_with_names():
 
 
 def test_an_example_that_is_no_member_takes_the_place_of_one_that_is_left_out():
-    """Without the memory and the reservoir, a finished LASVM has nothing to put in the place of a fold of support vectors."""
+    """Without memory and reservoir, a finished LASVM has nothing to put in the place of a fold of support vectors."""
     folds, X, y = taught(StreamingKFold, n=400, k=5)
     forgetting = np.zeros(len(X), bool)
     fold_of = np.array([folds.fold_of(i) for i in range(len(X))])
