@@ -69,7 +69,7 @@ class OneVsRest(ClassModels):
     >>> from streamsvm import LASVM, OneVsRest, WarmupScaler
     >>> model = WarmupScaler() | OneVsRest(LASVM(C=10, gamma=0.1))
     >>> evaluate.progressive_val_score(datasets.ImageSegments().take(1000), model, metrics.Accuracy())
-    Accuracy: 88.2%
+    Accuracy: 88.69%
     >>> model["OneVsRest"].labels[:3]
     ['path', 'foliage', 'sky']
     """
