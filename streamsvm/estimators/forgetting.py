@@ -9,13 +9,15 @@ from streamsvm.batch.steps import penalties
 from streamsvm.core import arguments, storage
 from streamsvm.core.blocks import Queries, is_binary_block
 from streamsvm.core.expansion import G_DOWN, G_UP, SLOTS, WIDTH, Expansion, is_binary
-from streamsvm.estimators.learning import Examples, Learning
+from streamsvm.estimators.learning import Examples
 from streamsvm.estimators.model import n_learned, no_margins
+from streamsvm.estimators.rechecking import Rechecking
+from streamsvm.online.finish import resume
 from streamsvm.online.lasvm import append_block
 from streamsvm.online.leave_out import LeaveOut
 
 
-class Forgetting(Learning):
+class Forgetting(Rechecking):
     """Forgetting, correcting and leaving out."""
 
     def forget(self, ids: Any) -> int:
@@ -55,7 +57,28 @@ class Forgetting(Learning):
         >>> 12 in model.support_ids
         False
         """
-        return self._forget_slots(self._slots_of(ids))
+        numbers = arguments.numbers_of(ids)
+        slots = self._slots_of(numbers)
+        if self._expansion.alpha[slots].any():  # Otherwise no decision value changes.
+            violated = {example.id for example in self._violators(self.tol)}
+            tol = max(self.tol, self._problem.violation(self._expansion))
+            self._forget_everywhere(slots, numbers)
+            late = [example for example in self._violators(self.tol) if example.id not in violated]
+            if late:
+                self._solve_with(late, lambda s: resume(s, self._kernel, self._problem, tol))
+        else:
+            self._forget_everywhere(slots, numbers)
+        return len(slots)
+
+    def _forget_everywhere(self, slots: np.ndarray, ids: np.ndarray) -> None:
+        """Forget the members in these slots, which have these ids, and the examples of the reservoir that have them."""
+        try:
+            self._forget_slots(slots)
+            self._reservoir.forget(ids)
+        except BaseException:
+            if not len(self._slots_of(ids)):
+                self._reservoir.forget(ids)
+            raise
 
     def relabel(self, ids: Any, y: Any) -> int:
         """Correct the labels of examples that were learned.
@@ -94,11 +117,20 @@ class Forgetting(Learning):
         labels = arguments.labels_of(None, np.full(len(numbers), y) if np.ndim(y) == 0 else y, len(numbers))
         found = 0
         for number, positive in zip(numbers.tolist(), labels.tolist(), strict=True):
-            slots = self._slots_of(number)
-            found += bool(len(slots))
-            for _ in self._of_label(slots, not positive):  # One at a time: each time, members may change their slots.
-                self._learn_anew(int(self._of_label(self._slots_of(number), not positive)[0]), positive)
+            found += bool(len(self._slots_of(number)))
+            try:
+                while len(wrong := self._of_label(self._slots_of(number), not positive)):
+                    self._learn_anew(int(wrong[0]), positive)  # Members may change their slots.
+                self._relabel_in_reservoir(number, positive)
+            except BaseException:
+                if not len(self._of_label(self._slots_of(number), not positive)):
+                    self._relabel_in_reservoir(number, positive)
+                raise
         return found
+
+    def _relabel_in_reservoir(self, number: int, positive: bool) -> None:
+        factor = self._class_weight(positive) / self._class_weight(not positive)
+        self._reservoir.relabel(number, positive, factor)
 
     def _of_label(self, slots: np.ndarray, positive: bool) -> np.ndarray:
         return slots[(self._expansion.y[slots] > 0) == positive]

@@ -30,7 +30,8 @@ MODELS = {
     "I": LASVMI(C=2.0, gamma=0.3, ramp_warmup=20),
     "FULL": FullSVM(C=2.0, gamma=0.3),
     "budget": LASVM(C=2.0, gamma=0.3, budget=20, on_budget="project"),
-    "window": LASVM(C=2.0, gamma=0.3, window=30, budget=25),
+    "window": LASVM(C=2.0, gamma=0.3, window=30, budget=25, reservoir=20),
+    "reservoir": LASVM(C=2.0, gamma=0.3, reservoir=14),
     "classes": OneVsRest(LASVM(C=2.0, gamma=0.3)),
     "auto": AutoLASVM(),
     "classes, budget": OneVsRest(FullSVM(C=2.0, gamma=0.3, budget=20)),
@@ -163,7 +164,7 @@ def test_learning_that_is_interrupted_anywhere(name, form):
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("name", ["LASVM", "G", "window", "classes", "classes, budget", "auto"])
+@pytest.mark.parametrize("name", ["LASVM", "G", "window", "reservoir", "classes", "classes, budget", "auto"])
 def test_a_correction_that_is_interrupted_is_made_or_not(name):
     X, y = stream(MODELS[name])
     begun = MODELS[name].clone()
