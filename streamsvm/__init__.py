@@ -5,6 +5,7 @@ import time as _time
 from streamsvm._version import __version__ as __version__
 from streamsvm.core.snapshot import SnapshotError as SnapshotError
 from streamsvm.estimators.advice import StreamWarning as StreamWarning
+from streamsvm.estimators.auto import AutoLASVM as AutoLASVM
 from streamsvm.estimators.classifier import OnlineSVM as _OnlineSVM
 from streamsvm.estimators.gap_family import LASVMG as LASVMG
 from streamsvm.estimators.gap_family import LASVMI as LASVMI
@@ -19,6 +20,7 @@ __all__ = [
     "LASVMG",
     "LASVMI",
     "LASVMNC",
+    "AutoLASVM",
     "FullSVM",
     "OneVsRest",
     "SnapshotError",

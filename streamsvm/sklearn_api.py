@@ -261,6 +261,7 @@ class LASVMClassifier(ClassifierMixin, BaseEstimator):
             degree=self.degree,
             coef0=self.coef0,
             tol=self.tol,
+            reservoir=0,  # `fit` looks at all examples again
             cache_mb=self.cache_mb,
             device=self.device,
             **ramp,

@@ -765,3 +765,46 @@ def smooth_svm(F, y, c):
         if np.abs(z).max() < 1e-13 * (1.0 + np.abs(u).max()):
             break
     return u[1:], u[0]
+
+
+# ------------------------------------------------------------------------------------------------------------ reservoir
+
+
+def split_mix(number):
+    """SplitMix64 of a number, in Python's integers."""
+    z = (number + 1) * 0x9E3779B97F4A7C15 % 2**64
+    z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9 % 2**64
+    z = (z ^ (z >> 27)) * 0x94D049BB133111EB % 2**64
+    return z ^ (z >> 31)
+
+
+class NaiveReservoir:
+    """Lists of (number, id, born, positive, box, features) that are sorted each time."""
+
+    def __init__(self, size, span, max_values):
+        self.rooms, self.span, self.max_values, self.kept = [size // 2] * 2, span, max_values, []
+
+    def note(self, number, own_id, born, now, positive, box, x):
+        if self.span is not None:
+            self.kept = [example for example in self.kept if example[2] > now - self.span]
+        if box > 0.0:
+            self.forget([own_id])
+            features = {d: v for d, v in sorted(x.items()) if v != 0.0}
+            self._add((number, own_id, born, positive, box, features))
+
+    def _add(self, example):
+        positive = example[3]
+        own = sorted([e for e in self.kept if e[3] == positive] + [example], key=lambda e: split_mix(e[0]))
+        own = own[: self.rooms[positive]]
+        while sum(len(e[5]) for e in own) > self.max_values:
+            own.pop()
+            self.rooms[positive] = len(own)
+        self.kept = [e for e in self.kept if e[3] != positive] + own
+
+    def forget(self, ids):
+        self.kept = [example for example in self.kept if example[1] not in ids]
+
+    def relabel(self, own_id, positive, factor):
+        for example in [e for e in self.kept if e[1] == own_id and e[3] != positive]:
+            self.kept.remove(example)
+            self._add((*example[:3], positive, example[4] * factor, example[5]))

@@ -15,8 +15,8 @@ def noisy(n=120, seed=0, d=3):
 
 
 def learned(learner, X, y, finish_tol=TIGHT, **parameters):
-    """A model that has learned these; it is not finished if `finish_tol` is None."""
-    model = learner(**{"C": 5.0, "gamma": 0.3} | parameters)
+    """A model that has learned these and knows only its members; it is not finished if `finish_tol` is None."""
+    model = learner(**{"C": 5.0, "gamma": 0.3, "reservoir": 0} | parameters)
     model.learn_many(X, y)
     if finish_tol:
         model.finish(finish_tol)

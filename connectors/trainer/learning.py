@@ -17,7 +17,7 @@ from streamsvm.estimators.named_rows import NamedRows
 
 from ..logs.transport import Record
 from .state.estimates import Estimate
-from .state.join import Lesson
+from .state.lesson import Lesson
 from .state.state import State
 
 

@@ -29,7 +29,8 @@ from .asking import Asking
 from .learning import Task, teach
 from .rows import by_entity, unusable_rows
 from .state.estimates import Estimate
-from .state.join import Join, Lesson
+from .state.join import Join
+from .state.lesson import Lesson
 from .state.observe import Drift
 from .state.state import State
 

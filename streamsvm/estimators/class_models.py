@@ -12,58 +12,20 @@ from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
-from river import base
 
 from streamsvm.core import arguments, blocks, storage
 from streamsvm.core.blocks import Queries
 from streamsvm.core.device.evaluator import Evaluator
 from streamsvm.core.expansion import Expansion
-from streamsvm.core.scaling import NO_ROWS, RawRows
 from streamsvm.estimators.classifier import OnlineSVM
-from streamsvm.estimators.copies import Copies
-from streamsvm.estimators.features import FeatureTable
 from streamsvm.estimators.gap_family import GapSVM
 from streamsvm.estimators.inputs import label_of, labels_of
 from streamsvm.estimators.learning import Examples
 from streamsvm.estimators.model import NEVER, n_learned, no_margins
 from streamsvm.estimators.scaling import RunningScale
+from streamsvm.estimators.several import CommonColumns, LabelledBlock, SeveralModels, to_the_end
 from streamsvm.online import arrival, union
 from streamsvm.online.rescale import rescale
-
-
-class CommonColumns(FeatureTable):
-    """The columns of all classes, as the model of one class sees them: it takes none back."""
-
-    def __init__(self, common: FeatureTable) -> None:
-        super().__init__()
-        self.columns = common.columns
-
-    def settle(self) -> None:
-        pass
-
-
-class LabelledBlock(NamedTuple):
-    """Examples to learn.
-
-    `own_ids` says whether the user gave the ids, `born` holds numbers or times, and `growth` the number of columns
-    after each example.  `raw` has the features before they are scaled, as in `Examples`.
-    """
-
-    q: Queries
-    labels: list[Hashable]
-    weights: np.ndarray
-    ids: np.ndarray
-    own_ids: bool
-    born: np.ndarray
-    growth: np.ndarray
-    raw: RawRows = NO_ROWS
-
-    def part(self, t: int, end: int) -> "LabelledBlock":
-        """The examples from t on, before `end`."""
-        own = slice(t, end)
-        raw = self.raw.part(t, end) if len(self.raw.sq) else self.raw
-        of_user = (self.labels[own], self.weights[own], self.ids[own], self.own_ids)
-        return LabelledBlock(self.q.part(t, end), *of_user, self.born[own], self.growth[own], raw)
 
 
 class _Lesson(NamedTuple):
@@ -95,15 +57,14 @@ class _Lesson(NamedTuple):
     margins: dict[Any, np.ndarray]
 
 
-class ClassModels(Copies, base.MiniBatchClassifier):
+class ClassModels(SeveralModels):
     """The models of all classes, the union of their vectors, and the columns they share.
 
     `_blank` is a model that learns nothing.  It holds what is the same for all classes.
     """
 
     def __init__(self, model: OnlineSVM) -> None:
-        self._blank = model.clone()
-        self._features = self._blank._features
+        super().__init__(model.clone())
         self._union = union.empty()
         self._evaluator = Evaluator(model.device)
         self._models: dict[Hashable, OnlineSVM] = {}
@@ -124,40 +85,6 @@ class ClassModels(Copies, base.MiniBatchClassifier):
         return model
 
     # --------------------------------------------------------------------------------------------------------- a block
-
-    def _learn_raw(
-        self,
-        raw: RawRows,
-        labels: list[Hashable],
-        weights: np.ndarray,
-        ids: np.ndarray,
-        own_ids: bool,
-        born: np.ndarray,
-        growth: np.ndarray,
-    ) -> None:
-        """Learn a block, in parts between two changes of the scale; for the arguments see `LabelledBlock`."""
-        scale, t, every = self._blank._scale, 0, np.ones(len(labels), bool)
-        lo, hi, _ = self._blank._boxes_of(every, weights, born)
-        counted = lo < hi
-        scale.fit_room(len(self._features.columns))
-        while t < len(labels):
-            scale = self._rescale_if_due()
-            ahead, after = scale.ahead(raw.part(t, len(labels)), counted[t:])
-            part, before = raw.part(t, t + ahead), self._blank.n_seen
-            q = scale.queries(part)
-            self._blank._require_kernel(before, q.sq)
-            own = slice(t, t + ahead)
-            of_user = (labels[own], weights[own], ids[own], own_ids)
-            block = LabelledBlock(q, *of_user, born[own], growth[own], scale.kept(part))
-            try:
-                self._learn(block)
-                scale.state = after
-            except BaseException:
-                learned = self._blank.n_seen - before
-                scale.state = scale.ahead(part.part(0, learned), counted[t : t + learned])[1]
-                raise
-            t += ahead
-        self._rescale_if_due()
 
     def _rescale_if_due(self) -> RunningScale:
         """Take the running scale into use if it is due, and scale the members of all classes anew; the scale."""
@@ -456,12 +383,3 @@ class ClassModels(Copies, base.MiniBatchClassifier):
     def __getstate__(self) -> dict:
         """Everything except what lies on a device."""
         return {**self.__dict__, "_evaluator": Evaluator(self._blank.device)}
-
-
-def to_the_end(step: Callable[[], None]) -> None:
-    """Take a step.  If it is interrupted, take it again, which goes on where it was, and then raise."""
-    try:
-        step()
-    except BaseException:
-        step()
-        raise

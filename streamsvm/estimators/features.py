@@ -11,6 +11,7 @@
 import itertools
 import math
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -33,6 +34,7 @@ from streamsvm.estimators.inputs import (
     values_of,
 )
 from streamsvm.estimators.named_rows import NamedRows
+from streamsvm.estimators.reservoir import RowOf
 
 MAX_FEATURES = 2**20  # of a model
 PLAIN = (str, int, float, bool)  # types of names that a snapshot holds
@@ -68,6 +70,8 @@ class FeatureTable:
         Number of columns that are no longer provisional.
     growth
         Number of columns after each example of the last block to learn.
+    row_of
+        The columns and the values, as they were given, of each example of the last block.
     max_features
         Largest number of features.  An example that would exceed it is refused.
     """
@@ -78,6 +82,7 @@ class FeatureTable:
         self.columns: dict[Hashable, int] = {}
         self.n_kept = 0
         self.growth = np.empty(0, np.int64)
+        self.row_of: RowOf = _no_row
         self._last = NOTHING
 
     def __len__(self) -> int:
@@ -188,8 +193,10 @@ class FeatureTable:
             self.add(names)
         columns = self.lookup(names)
         for b in range(0, len(X), at_once):
-            q = form.from_dense(plain(X[b : b + at_once]), columns)
+            block = plain(X[b : b + at_once])
+            q = form.from_dense(block, columns)
             self.growth = np.full(len(q.sq), len(self))
+            self.row_of = partial(_dense_row, columns, block)
             if too_large(q.sq):
                 t = int(np.argmax(~(q.sq < blocks.LARGEST_SQUARED_NORM)))
                 d = culprit(X[b + t])
@@ -206,7 +213,9 @@ class FeatureTable:
             names = tuple(used.tolist())
             if learning:
                 self._add_by_row(names, np.searchsorted(starts, first, side="right") - 1, len(starts) - 1)
-            q = form.from_sparse(starts, compact, plain(values), self.lookup(names))
+            columns = self.lookup(names)
+            q = form.from_sparse(starts, compact, plain(values), columns)
+            self.row_of = partial(_sparse_row, starts, columns[compact], values)
             if too_large(q.sq):
                 t = int(np.argmax(~(q.sq < blocks.LARGEST_SQUARED_NORM)))
                 p = int(starts[t]) + culprit(values[starts[t] : starts[t + 1]])
@@ -224,7 +233,9 @@ class FeatureTable:
         for first, part in X.blocks(at_once):
             if learning:
                 self._add_by_row(part.names, part.first_rows(), len(part))
-            q = form.from_sparse(part.starts, part.inputs, part.values, self.lookup(part.names))
+            columns = self.lookup(part.names)
+            q = form.from_sparse(part.starts, part.inputs, part.values, columns)
+            self.row_of = partial(_sparse_row, part.starts, columns[part.inputs], part.values)
             if too_large(q.sq):
                 t = int(np.argmax(~(q.sq < blocks.LARGEST_SQUARED_NORM)))
                 p = int(part.starts[t]) + culprit(part.values[part.starts[t] : part.starts[t + 1]])
@@ -246,6 +257,7 @@ class FeatureTable:
                 self.add(names)
             self.growth = np.full(len(rows), len(self))
             starts = np.arange(0, values.size + 1, len(names))
+            self.row_of = partial(_dense_row, self.lookup(names), values)
             columns = np.tile(self.lookup(names), len(values))
             return form.from_sparse(starts, np.arange(values.size), values.ravel(), columns)
         parts, growth = [], []
@@ -263,6 +275,7 @@ class FeatureTable:
             parts.append((columns, values))
             growth.append(len(self))
         self.growth = np.array(growth, np.int64)
+        self.row_of = parts.__getitem__
         starts = np.cumsum([0] + [len(columns) for columns, _ in parts])
         columns = np.concatenate([columns for columns, _ in parts])
         values = np.concatenate([values for _, values in parts])
@@ -299,9 +312,26 @@ class FeatureTable:
             raise SnapshotError(f"{len(names)} columns have {table.n_kept} different feature names")
         return table
 
+    def __getstate__(self) -> dict:
+        """Everything except the last block."""
+        return {**self.__dict__, "row_of": _no_row}
+
     def __setstate__(self, state: dict) -> None:
         """Forget the last look-up: its arrays may be mapped from a read-only file."""
         self.__dict__.update(state, _last=NOTHING)
+
+
+def _no_row(t: int) -> tuple[np.ndarray, np.ndarray]:
+    raise IndexError(t)
+
+
+def _dense_row(columns: np.ndarray, block: np.ndarray, t: int) -> tuple[np.ndarray, np.ndarray]:
+    return columns, block[t]
+
+
+def _sparse_row(starts: np.ndarray, columns: np.ndarray, values: np.ndarray, t: int) -> tuple[np.ndarray, np.ndarray]:
+    own = slice(starts[t], starts[t + 1])
+    return columns[own], values[own]
 
 
 def _require_names(names: Sequence[Hashable]) -> None:

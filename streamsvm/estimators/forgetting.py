@@ -9,25 +9,29 @@ from streamsvm.batch.steps import penalties
 from streamsvm.core import arguments, storage
 from streamsvm.core.blocks import Queries, is_binary_block
 from streamsvm.core.expansion import G_DOWN, G_UP, SLOTS, WIDTH, Expansion, is_binary
-from streamsvm.estimators.learning import Examples, Learning
+from streamsvm.estimators.learning import Examples
 from streamsvm.estimators.model import n_learned, no_margins
+from streamsvm.estimators.rechecking import Rechecking
+from streamsvm.online.finish import resume
 from streamsvm.online.lasvm import append_block
 from streamsvm.online.leave_out import LeaveOut
 
 
-class Forgetting(Learning):
+class Forgetting(Rechecking):
     """Forgetting, correcting and leaving out."""
 
     def forget(self, ids: Any) -> int:
-        """Take examples out of the model exactly, as if it had never kept them.
+        """Take examples out of the model and its reservoir.
 
-        The other members get the coefficients that they would have without these examples.  After `finish` this holds
-        up to `tol`; before it, with violations as large as they were.  Four things stay as the examples left them:
-        which others were kept or dropped, `n_seen` and `class_counts`, the order of the features, and what was learned
-        from margins: the sigmoid behind `predict_proba_one`, and the threshold.
+        This is exact on the expansion: the members get the coefficients that they would have without these examples.
+        After `finish` this holds up to `tol`; before it, with violations as large as they were.  Examples of the
+        reservoir that violate now, and did not before, become members: they had been dropped because of the forgotten
+        ones.  So the model is close to one that never met the examples, but not equal: of a stream longer than the
+        `reservoir`, it looks at a sample.  Also `n_seen`, `class_counts`, the order and the scale of the
+        features, the sigmoid behind `predict_proba_one`, and the threshold stay as the examples left them.
 
-        An example that is not a support vector leaves at the cost of a look-up.  An id that no member has is skipped:
-        the model does not depend on that example.
+        An example that is not a support vector leaves at the cost of a look-up.  The others cost a look at the
+        reservoir, before and after.  An id that no member has is skipped: the model does not depend on that example.
 
         Parameters
         ----------
@@ -55,7 +59,29 @@ class Forgetting(Learning):
         >>> 12 in model.support_ids
         False
         """
-        return self._forget_slots(self._slots_of(ids))
+        numbers = arguments.numbers_of(ids)
+        slots = self._slots_of(numbers)
+        if self._expansion.alpha[slots].any():  # Otherwise no decision value changes.
+            violated = {example.id for example in self._violators(self.tol, list(self._reservoir))}
+            tol = max(self.tol, self._problem.violation(self._expansion))
+            self._forget_everywhere(slots, numbers)
+            others = [example for example in self._reservoir if example.id not in violated]
+            late = self._violators(self.tol, others)
+            if late:
+                self._solve_with(late, lambda s: resume(s, self._kernel, self._problem, tol))
+        else:
+            self._forget_everywhere(slots, numbers)
+        return len(slots)
+
+    def _forget_everywhere(self, slots: np.ndarray, ids: np.ndarray) -> None:
+        """Forget the members in these slots, which have these ids, and the examples of the reservoir that have them."""
+        try:
+            self._forget_slots(slots)
+            self._reservoir.forget(ids)
+        except BaseException:
+            if not len(self._slots_of(ids)):
+                self._reservoir.forget(ids)
+            raise
 
     def relabel(self, ids: Any, y: Any) -> int:
         """Correct the labels of examples that were learned.
@@ -94,11 +120,20 @@ class Forgetting(Learning):
         labels = arguments.labels_of(None, np.full(len(numbers), y) if np.ndim(y) == 0 else y, len(numbers))
         found = 0
         for number, positive in zip(numbers.tolist(), labels.tolist(), strict=True):
-            slots = self._slots_of(number)
-            found += bool(len(slots))
-            for _ in self._of_label(slots, not positive):  # One at a time: each time, members may change their slots.
-                self._learn_anew(int(self._of_label(self._slots_of(number), not positive)[0]), positive)
+            found += bool(len(self._slots_of(number)))
+            try:
+                while len(wrong := self._of_label(self._slots_of(number), not positive)):
+                    self._learn_anew(int(wrong[0]), positive)  # Members may change their slots.
+                self._relabel_in_reservoir(number, positive)
+            except BaseException:
+                if not len(self._of_label(self._slots_of(number), not positive)):
+                    self._relabel_in_reservoir(number, positive)
+                raise
         return found
+
+    def _relabel_in_reservoir(self, number: int, positive: bool) -> None:
+        factor = self._class_weight(positive) / self._class_weight(not positive)
+        self._reservoir.relabel(number, positive, factor)
 
     def _of_label(self, slots: np.ndarray, positive: bool) -> np.ndarray:
         return slots[(self._expansion.y[slots] > 0) == positive]

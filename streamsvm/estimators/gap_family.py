@@ -77,7 +77,8 @@ class GapSVM(OnlineSVM):
         """Optimise over the members until none of them violates by more than `tol`.
 
         Call it after the stream, or now and then.  Members that have become useless leave, except in `FullSVM`.
-        Learning may go on.
+        Examples of the `reservoir` that violate the margin become members again, unless they look like noise to a ramp
+        loss.  Learning may go on.
 
         Parameters
         ----------
@@ -86,8 +87,7 @@ class GapSVM(OnlineSVM):
         """
         tol = self.tol if tol is None else tol
         arguments.require_positive("tol", tol)
-        steps = self._solve(lambda s: finish_without_bias(s, self._kernel, tol, self._members_to_keep))
-        self._warn_unless_reached(tol, WithoutBias().violation(self._expansion), steps)
+        self._finish(lambda s: finish_without_bias(s, self._kernel, tol, self._members_to_keep), tol)
 
     def sparsify(self, ramp_s: float | None = None, tol: float | None = None) -> None:
         """Finish, then give up the support vectors that the ramp loss does not need.
@@ -243,6 +243,7 @@ class RampSVM(GapSVM):
         self.ramp_warmup = ramp_warmup
         arguments.require_count("clean_every", clean_every, 1)
         self._set_rule(steps, int(clean_every), max_non_sv, self._ramp, ramp_s, ramp_warmup)
+        self._least_margin = float(ramp_s)
 
 
 class LASVMNC(RampSVM):

@@ -59,6 +59,11 @@ class LASVM(OnlineSVM):
         How long an example stays.  A number: for that many more examples, whether these became members or not.  A
         `datetime.timedelta`: for that long; then each example needs a time `t`, and one that comes too late is not
         kept.  Default: for ever.
+    reservoir
+        Number of learned examples that `finish` and `forget` look at again, half of them for each class; default: 4000.
+        They are a uniform sample of each class, and may be of any age within the `window`.  If examples have more than
+        a thousand features other than 0, fewer stay: a class takes at most 32 MB.  0: none, and the model stores only
+        its members.
     cache_mb
         Memory for cached kernel rows, in megabytes; positive.  It changes the speed, never the result.
     device
@@ -162,7 +167,8 @@ class LASVM(OnlineSVM):
     def finish(self, tol: float | None = None) -> None:
         """Optimise over the members until no pair of them violates by more than `tol`.
 
-        Call it after the stream, or now and then.  Members that have become useless leave.  Learning may go on.
+        Call it after the stream, or now and then.  Members that have become useless leave.  Examples of the `reservoir`
+        that violate the margin become members again: so the order of the stream matters little.  Learning may go on.
 
         Parameters
         ----------
@@ -171,8 +177,7 @@ class LASVM(OnlineSVM):
         """
         tol = self.tol if tol is None else tol
         arguments.require_positive("tol", tol)
-        steps = self._solve(lambda s: finish(s, self._kernel, tol))
-        self._warn_unless_reached(tol, lasvm.delta(self._expansion), steps)
+        self._finish(lambda s: finish(s, self._kernel, tol), tol)
 
 
 def _rule(tol: float, reprocess: str | int, delta_max: float | None) -> lasvm.Rule:

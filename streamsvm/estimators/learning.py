@@ -7,6 +7,7 @@ A part ends where a member has to leave first: one that grows too old, one too m
 import datetime
 import math
 from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,6 +21,7 @@ from streamsvm.estimators.inputs import n_rows
 from streamsvm.estimators.model import n_learned, no_margins
 from streamsvm.estimators.prediction import Prediction
 from streamsvm.estimators.raw_rows import one_row
+from streamsvm.estimators.reservoir import RowOf
 from streamsvm.online import arrival, bounded
 from streamsvm.online.arrival import Block, learn_block, learn_example
 
@@ -70,6 +72,11 @@ def _block(
 ) -> Examples:
     """These rows of a batch."""
     return Examples(q, lo[rows], hi[rows], ids[rows], own_ids, born[rows])
+
+
+def _row_from(row_of: RowOf, first: int, t: int) -> tuple[np.ndarray, np.ndarray]:
+    """The t-th row of a part that begins at `first`."""
+    return row_of(first + t)
 
 
 class Learning(Prediction, Advice):
@@ -137,6 +144,7 @@ class Learning(Prediction, Advice):
             self._require_learnable(x, values)
         counts = self._class_counts[False] + (lo < 0.0), self._class_counts[True] + (hi > 0.0)
         learned = (self._n_seen + 1, counts, number, len(self._features.columns), born, now)
+        noted = (self._n_seen, number, born, now, positive, hi - lo, columns, values)
         before, margin = self._members, no_margins(1)
         try:
             self._forget_slots(leaving)
@@ -145,9 +153,11 @@ class Learning(Prediction, Advice):
             status = self._learn_values(columns, values, (lo, hi, number, born, id is not None), margin)
             if status == arrival.LEARNED:
                 self._note(*learned)
+                self._reservoir.note(*noted)
         except BaseException:
             if n_learned(margin):
                 self._note(*learned)
+                self._reservoir.note(*noted)
             self._recover(before, n_learned(margin))
             raise
         if status != arrival.LEARNED:
@@ -234,7 +244,8 @@ class Learning(Prediction, Advice):
             return margins
         for rows, q in self._features.batches(X, learning=True):
             self._require_kernel(rows.start, q.sq)
-            self._learn_queries(_block(q, rows, *examples), margins[rows], self._features.growth)
+            block, row_of = _block(q, rows, *examples), self._features.row_of
+            self._learn_queries(block, margins[rows], self._features.growth, row_of=row_of)
         return margins
 
     def _learn_raw(self, first: int, raw: RawRows, examples: tuple, margins: np.ndarray, growth: np.ndarray) -> None:
@@ -252,7 +263,8 @@ class Learning(Prediction, Advice):
             block = _block(q, rows, *examples)._replace(raw=self._scale.kept(part))
             margins[rows] = math.nan
             try:
-                self._learn_queries(block, margins[rows], growth[t : t + ahead])
+                row_of = partial(_row_from, self._features.row_of, t)
+                self._learn_queries(block, margins[rows], growth[t : t + ahead], row_of=row_of)
                 self._scale.state = after
             except BaseException:
                 learned = n_learned(margins[rows])
@@ -294,6 +306,7 @@ class Learning(Prediction, Advice):
         growth: np.ndarray | None = None,
         values_of: ValuesOf | None = None,
         counts: bool = True,
+        row_of: RowOf | None = None,
     ) -> None:
         """Learn a block.
 
@@ -309,6 +322,8 @@ class Learning(Prediction, Advice):
             Gives the kernel values of a part of the block with the slots, if they are known.
         counts
             Whether the examples count in `n_seen` and `class_counts`.
+        row_of
+            Gives the features of an example as the user did, for the reservoir; default: it does not note the block.
         """
         now = self._window.now(block.born) if self._window else block.born
         n_seen, n_kept, (negatives, positives) = self._n_seen, self._features.n_kept, self._class_counts
@@ -324,6 +339,10 @@ class Learning(Prediction, Advice):
                 seen, last = (n_seen + n, int(largest[n - 1])) if counts else (n_seen, -1)
                 n_columns = n_kept if growth is None else int(growth[n - 1])
                 self._note(seen, of_classes, last, n_columns, int(block.born[done:n].min()), int(now[n - 1]))
+                if row_of is not None:
+                    part, of_part = slice(done, n), lambda t: row_of(done + t)
+                    own = (block.ids[part], block.born[part], now[part], block.lo[part], block.hi[part])
+                    self._reservoir.note_block(n_seen + done, *own, of_part)
             return n
 
         while done < len(margins):

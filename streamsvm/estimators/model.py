@@ -29,6 +29,7 @@ from streamsvm.core.expansion import EVALUATIONS, SLOTS, WIDTH, Expansion
 from streamsvm.core.kernels import Kernel
 from streamsvm.estimators.copies import Copies
 from streamsvm.estimators.features import FeatureTable
+from streamsvm.estimators.reservoir import Reservoir
 from streamsvm.estimators.scaling import RunningScale, kernel_of, require_scaling
 from streamsvm.online import bounded
 from streamsvm.online.calibration import CUT, RUN, new_calibration
@@ -86,12 +87,14 @@ class OnlineModel(Copies, base.MiniBatchClassifier):
         self._kernel = kernel_of(kernel, gamma, degree, coef0)
         self._scale = RunningScale(kernel, gamma, scaling)
         arguments.require_bounds(budget, on_budget, window, kernel)
+        arguments.require_count("reservoir", reservoir, 0)
         require_device(device)
         self._evaluator = Evaluator(device)
         self._window = None if window is None else bounded.Window(window)
         self._expansion = storage.empty(int(cache_mb * 2**20))
         self._features = FeatureTable()
         self._calibration = new_calibration(threshold)
+        self._reservoir = Reservoir(int(reservoir), None if self._window is None else self._window.span)
         self._n_seen = 0
         self._class_counts: class_weights.Counts = (0, 0)
         self._next_look = LOOK_EVERY

@@ -2,17 +2,15 @@
 
 import hashlib
 from collections.abc import Hashable, Iterable, Iterator, Mapping
-from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
 from river.utils import dataframe
 
-from streamsvm.core import arguments, snapshot
-from streamsvm.core.class_weights import largest_weight
+from streamsvm.core import snapshot
 from streamsvm.core.expansion import EVALUATIONS, SLOTS
 from streamsvm.core.snapshot import SnapshotError, require
-from streamsvm.estimators.class_models import ClassModels, CommonColumns
+from streamsvm.estimators.class_models import ClassModels
 from streamsvm.estimators.classifier import OnlineSVM
 from streamsvm.estimators.features import PLAIN, FeatureTable
 from streamsvm.estimators.inputs import array_of_labels, is_frame, label_of, labels_of, n_rows, series_like, too_large
@@ -20,6 +18,7 @@ from streamsvm.estimators.lasvm import LASVM
 from streamsvm.estimators.learners import ALGORITHMS
 from streamsvm.estimators.model import NEVER
 from streamsvm.estimators.raw_rows import one_row
+from streamsvm.estimators.several import CommonColumns, by_prefix
 from streamsvm.online import union
 
 BY_CLASS_NAME: dict[str, type[OnlineSVM]] = {algorithm.__name__: algorithm for algorithm in ALGORITHMS.values()}
@@ -30,8 +29,8 @@ class OneVsRest(ClassModels):
 
     Each model learns every example: as positive if the example is of its class, as negative otherwise.  The prediction
     is the class with the largest decision value.  The models share kernel values, which are computed once, and the
-    scale of the features.  With ``classes=[...]`` and a number for `gamma`, each model equals one trained alone, bit
-    for bit.
+    scale of the features.  With ``classes=[...]`` and a number for `gamma`, each model equals one trained alone without
+    a reservoir, bit for bit.
 
     A label is anything hashable, and a new class may appear at any time.  Its model learns the first example, then the
     members of the other models as negatives.  So it knows from the start what it is not.
@@ -40,7 +39,7 @@ class OneVsRest(ClassModels):
     ----------
     model
         What each class gets a copy of: a `LASVM`, `LASVMG`, `LASVMNC`, `LASVMI` or `FullSVM`.  Its `budget`, `window`
-        and `cache_mb` hold for each class.
+        and `cache_mb` hold for each class; its `reservoir` is not used.
     classes
         Labels known beforehand; default: none.  Their models learn from the first example on.
 
@@ -55,6 +54,9 @@ class OneVsRest(ClassModels):
     except those of one class, otherwise fewer.  It saves no memory: each class's model stores its members' features.
 
     **Weights.**  With ``pos_weight="balanced"``, each class's model weights its own examples against all others.
+
+    **Order.**  The classes' models have no `reservoir`: `finish` knows only the members.  Shuffle a stream that is
+    sorted by class if you can.
 
     **Probabilities** are those of the classes' models, scaled to a sum of 1.
 
@@ -105,72 +107,11 @@ class OneVsRest(ClassModels):
     def _multiclass(self) -> bool:
         return True
 
-    # ------------------------------------------------------------------------------------------------------- learning
+    def _label_of(self, y: Any) -> Hashable:
+        return label_of(y)
 
-    def learn_one(self, x: dict, y: Hashable, w: float = 1.0, id: int | None = None, t: Any = None) -> None:
-        """Learn one example.
-
-        Parameters
-        ----------
-        x
-            Features by name.  A missing feature counts as 0.
-        y
-            Label: anything hashable except None and NaN.
-        w, id, t
-            Weight, id and time, as for `LASVM.learn_one`.
-
-        Raises
-        ------
-        ValueError, TypeError
-            If a feature is not a finite number, or if the label, the weight, the id or the time is invalid.  The model
-            then stays as it was.
-        """
-        label = label_of(y)
-        arguments.box_of(self._blank.C, w, largest_weight(self._blank.pos_weight, self.n_seen + 1))
-        number = self._blank._number_of(id)
-        born, _ = self._blank._age_of(t)
-        raw = one_row(*self._features.example(x, learning=True))
-        if too_large(raw.sq):
-            raise self._blank._too_large(x)
-        one = (np.array([float(w)]), np.array([number]), id is not None, np.array([born]))
-        self._learn_raw(raw, [label], *one, np.array([len(self._features)]))
-
-    def learn_many(self, X: Any, y: Any, w: Any = None, ids: Any = None, t: Any = None) -> None:
-        """Learn a batch of examples in sequence.  The result is that of a loop of `learn_one`, bit for bit.
-
-        Parameters
-        ----------
-        X
-            Examples as rows: a dataframe, a 2-D array, a SciPy sparse matrix, or a list of dicts.
-        y
-            Labels, one for each row.
-        w, ids, t
-            Weights, ids and times, as for `LASVM.learn_many`.
-
-        Raises
-        ------
-        ValueError, TypeError
-            If a feature is not a finite number, a label is invalid, or lengths differ.  The blocks of rows before the
-            block with the fault have then been learned.
-        """
-        if getattr(X, "ndim", 2) != 2:
-            raise ValueError(f"X has shape {X.shape}; a batch is a 2-D array (examples, features)")
-        n = n_rows(X)
-        labels, weights, born = labels_of(y, n), arguments.weights_of(w, n), self._blank._ages_of(t, n)
-        arguments.boxes_of(self._blank.C, weights, np.array(largest_weight(self._blank.pos_weight, self.n_seen + n)))
-        numbers = self._blank._next_ids(n) if ids is None else arguments.ids_of(ids, n)
-        self._y_name = getattr(y, "name", None)
-        for rows, raw in self._features.raw_batches(X, learning=True):
-            others = (weights[rows], numbers[rows], ids is not None, born[rows], self._features.growth)
-            self._learn_raw(raw, labels[rows], *others)
-
-    def validate_one(self, x: dict) -> None:
-        """Raise the ValueError or TypeError that `learn_one` would raise for these features; learn nothing."""
-        self._blank.validate_one(x)
-
-    def validate_many(self, X: Any) -> None:
-        """Raise the ValueError or TypeError that `learn_many` would raise for these features; learn nothing."""
-        self._blank.validate_many(X)
+    def _labels_of(self, X: Any, y: Any, n: int) -> list[Hashable]:
+        return labels_of(y, n)
 
     # ----------------------------------------------------------------------------------------------------- prediction
 
@@ -243,25 +184,6 @@ class OneVsRest(ClassModels):
     def labels(self) -> list[Hashable]:
         """The classes so far: first those known beforehand, then the others as they appeared."""
         return list(self._models)
-
-    @property
-    def n_seen(self) -> int:
-        """Number of examples learned so far."""
-        return self._blank.n_seen
-
-    @property
-    def next_id(self) -> int:
-        """The id that the next example gets unless you give one: 0 at first, then 1 more than the largest id so far."""
-        return self._blank.next_id
-
-    @property
-    def max_features(self) -> int:
-        """The largest number of features, as of `LASVM`."""
-        return self._blank.max_features
-
-    @max_features.setter
-    def max_features(self, limit: int) -> None:
-        self._blank.max_features = limit
 
     @property
     def n_support(self) -> int:
@@ -368,7 +290,7 @@ class OneVsRest(ClassModels):
         self.classes = classes
         blank._features = self._features = FeatureTable.of_names(snapshot.field(meta, "features", list))
         blank._restore_counts(meta)
-        parts = _by_prefix(arrays)
+        parts = by_prefix(arrays)
         blank._restore_scale(parts.get("common", {}))
         self._union = union.restore(parts.get("union", {}), blank._kernel, len(self._features), blank._n_seen)
         live = self._union.live_slots()
@@ -381,15 +303,6 @@ class OneVsRest(ClassModels):
             model._next_look = NEVER
             s = model._expansion
             require(np.isin(s.ids[: s.counts[SLOTS]], known).all(), f"the vectors of class {label!r} are not stored")
-
-    def save(self, path: str | Path) -> None:
-        """Write the model to a file, atomically."""
-        snapshot.write_atomic(path, self.to_bytes())
-
-    @classmethod
-    def load(cls, path: str | Path, cache_mb: float | None = None, device: str | None = None) -> Self:
-        """Read the model from a file that `save` wrote; for the parameters see `from_bytes`."""
-        return cls.from_bytes(snapshot.read(path), cache_mb, device)
 
     def digest(self) -> str:
         """SHA-256 of what was learned.
@@ -410,12 +323,3 @@ class OneVsRest(ClassModels):
             "digests": [model.digest() for model in self._models.values()],
         }
         return hashlib.sha256(snapshot.pack(type(self).__name__, meta, arrays)).hexdigest()
-
-
-def _by_prefix(arrays: Mapping[str, np.ndarray]) -> dict[str, dict[str, np.ndarray]]:
-    """The arrays in groups: by the part of their names before the first dot, under the rest of their names."""
-    parts: dict[str, dict[str, np.ndarray]] = {}
-    for name, array in arrays.items():
-        prefix, _, rest = name.partition(".")
-        parts.setdefault(prefix, {})[rest] = array
-    return parts

@@ -109,6 +109,7 @@ class Snapshots(OnlineModel):
         n_features = len(self._features)
         arrays = dumping.dump(self._expansion, n_features, self._scale.n_places) | self._scale.dump(n_features)
         arrays["sigmoid"] = self._sigmoid
+        arrays |= self._reservoir.dump()
         return meta, arrays | ({"threshold": self._calibration[THRESHOLD:]} if self.threshold == "gmean" else {})
 
     # --------------------------------------------------------------------------------------------------------- reading
@@ -136,6 +137,8 @@ class Snapshots(OnlineModel):
         self._sigmoid[:] = _sigmoid(arrays)
         if self.threshold == "gmean":
             self._calibration[THRESHOLD:] = _threshold(arrays)
+        seen = None if self._scale.is_active else self._kernel
+        self._reservoir.restore(arrays, seen, len(features), self._n_seen)
         self._go_on_above(self._expansion.ids[storage.live_slots(self._expansion)])
 
     def _restore_counts(self, meta: Mapping[str, Any]) -> None:

@@ -302,6 +302,13 @@ def finish(s: Expansion, kernel: Kernel, tol: float) -> tuple[Expansion, int]:
     return squeezed(s), steps
 
 
+def resume(s: Expansion, kernel: Kernel, problem: Problem, tol: float) -> tuple[Expansion, int]:
+    """Solve until the violation is at most `tol`; no member leaves, and learning goes on."""
+    problem.note(s)
+    s, steps = optimise(s, kernel, problem, tol)
+    return squeezed(s), steps
+
+
 def balance(s: Expansion, kernel: Kernel) -> None:
     """Make the coefficients sum to 0 where they do not, which steps keep and cannot mend.
 

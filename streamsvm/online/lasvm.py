@@ -66,8 +66,10 @@ from streamsvm.online.arrival import example_of, has_room, is_member, label_of, 
 from streamsvm.online.calibration import note_margin
 from streamsvm.online.scan import BLOCK, note_extremes, update_block
 
-EVICTION_PERIOD = 10
-MAX_ONE_CLASS = 300  # members kept while only one class has been seen: all have the same gradient, more say nothing new
+EVICTION_PERIOD = 1000
+MAX_ONE_CLASS = (
+    3000  # members kept while only one class has been seen: all have the same gradient, more say nothing new
+)
 LARGE = 3000  # members beyond which there are candidates enough without slack, and each costs time
 SPARED = 0.1  # share of the members that eviction leaves for the slack: more would cost more than they are worth
 MAX_REPROCESS = 1000  # steps on one example, which bounds the time of one call; the next example goes on

@@ -17,7 +17,7 @@ import pytest
 import scipy.sparse as sp
 
 import streamsvm
-from streamsvm import LASVM, LASVMG, LASVMI, LASVMNC, FullSVM, OneVsRest
+from streamsvm import LASVM, LASVMG, LASVMI, LASVMNC, AutoLASVM, FullSVM, OneVsRest
 from streamsvm.core import storage
 
 OURS = str(Path(streamsvm.__file__).parent)
@@ -30,8 +30,10 @@ MODELS = {
     "I": LASVMI(C=2.0, gamma=0.3, ramp_warmup=20),
     "FULL": FullSVM(C=2.0, gamma=0.3),
     "budget": LASVM(C=2.0, gamma=0.3, budget=20, on_budget="project"),
-    "window": LASVM(C=2.0, gamma=0.3, window=30, budget=25),
+    "window": LASVM(C=2.0, gamma=0.3, window=30, budget=25, reservoir=20),
+    "reservoir": LASVM(C=2.0, gamma=0.3, reservoir=14),
     "classes": OneVsRest(LASVM(C=2.0, gamma=0.3)),
+    "auto": AutoLASVM(),
     "classes, budget": OneVsRest(FullSVM(C=2.0, gamma=0.3, budget=20)),
 }
 
@@ -162,7 +164,7 @@ def test_learning_that_is_interrupted_anywhere(name, form):
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("name", ["LASVM", "G", "window", "classes", "classes, budget"])
+@pytest.mark.parametrize("name", ["LASVM", "G", "window", "reservoir", "classes", "classes, budget", "auto"])
 def test_a_correction_that_is_interrupted_is_made_or_not(name):
     X, y = stream(MODELS[name])
     begun = MODELS[name].clone()
@@ -219,7 +221,7 @@ def test_features_beyond_the_room_are_never_handed_to_compiled_code():
 
 @pytest.mark.long
 @pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="no timers here")
-@pytest.mark.parametrize("name", ["LASVM", "window", "classes"])
+@pytest.mark.parametrize("name", ["LASVM", "window", "classes", "auto"])
 def test_learning_that_is_interrupted_at_some_moment(name):
     model = MODELS[name]
     X, y = stream(model, 400)

@@ -44,15 +44,16 @@ def text(seed=2):
 
 
 DATA = {"dense": problem(), "few features": problem(d=3), "binary": binary(), "text": text()}
+ALONE = {"reservoir": 0}  # The models of classes have none.
 MODELS = {
-    "LASVM": LASVM(C=10.0, gamma=0.05),
-    "LASVM, one REPROCESS": LASVM(C=10.0, gamma=0.05, reprocess=1, pos_weight=2.0, cache_mb=0.01),
-    "LASVM, linear": LASVM(C=1.0, kernel="linear", scaling=None),
-    "LASVM, budget": LASVM(C=10.0, gamma=0.05, budget=60),
-    "LASVM, projecting": LASVM(C=10.0, gamma=0.05, budget=60, on_budget="project"),
-    "LASVM, window": LASVM(C=10.0, gamma=0.05, window=150),
-    "G": LASVMG(C=10.0, gamma=0.05, clean_every=50, max_non_sv=20),
-    "NC": LASVMNC(C=10.0, gamma=0.05, clean_every=30, max_non_sv=10, ramp_warmup=50),
+    "LASVM": LASVM(**ALONE, C=10.0, gamma=0.05),
+    "LASVM, one REPROCESS": LASVM(**ALONE, C=10.0, gamma=0.05, reprocess=1, pos_weight=2.0, cache_mb=0.01),
+    "LASVM, linear": LASVM(**ALONE, C=1.0, kernel="linear", scaling=None),
+    "LASVM, budget": LASVM(**ALONE, C=10.0, gamma=0.05, budget=60),
+    "LASVM, projecting": LASVM(**ALONE, C=10.0, gamma=0.05, budget=60, on_budget="project"),
+    "LASVM, window": LASVM(**ALONE, C=10.0, gamma=0.05, window=150),
+    "G": LASVMG(**ALONE, C=10.0, gamma=0.05, clean_every=50, max_non_sv=20),
+    "NC": LASVMNC(**ALONE, C=10.0, gamma=0.05, clean_every=30, max_non_sv=10, ramp_warmup=50),
 }
 every_model = pytest.mark.parametrize("model", MODELS.values(), ids=MODELS)
 some_models = pytest.mark.parametrize("name", ["LASVM", "G"])
@@ -100,7 +101,7 @@ def test_the_text_is_compressed_and_the_holes_are_squeezed():
     ovr = together(MODELS["LASVM"], X, y)
     assert ovr._union.vectors.counts[STORAGE] == COMPRESSED
     X, y = problem(3, 4000, 10, 1.5)
-    ovr = together(LASVMG(C=10.0, gamma=0.05, clean_every=50, max_non_sv=0), X, y)
+    ovr = together(LASVMG(**ALONE, C=10.0, gamma=0.05, clean_every=50, max_non_sv=0), X, y)
     assert ovr._union.vectors.counts[SLOTS] < 4000 * 0.75
     for label, alone in separate(ovr.model, X, y, NAMES).items():
         assert ovr._models[label].digest() == alone.digest()

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 from streamsvm import LASVM, LASVMG, LASVMI, LASVMNC, FullSVM, OneVsRest, WarmupScaler
+from streamsvm.estimators.reservoir import Reservoir
 from streamsvm.validation import StreamingKFold, StreamingLOO
 
 DATA = Path(__file__).with_name("data")
@@ -68,9 +69,11 @@ def test_a_model_goes_on(name):
     model, told = LEARNERS[name].load(DATA / f"{name}.snapshot"), TOLD[name]
     X, y, queries, times = problem(name)
     compare(model, queries, told, 1e-6)
+    model._reservoir = Reservoir(0)  # as version 0.1.0 had none
     model.learn_many(X[FIRST:], y[FIRST:], t=None if times is None else times[FIRST:])
     model.finish()
-    compare(model, queries, told["after"], 0.02)
+    after = {key: value for key, value in told["after"].items() if key != "n_members"}  # It left candidates earlier.
+    compare(model, queries, after, 0.02)
     again = type(model).from_bytes(model.to_bytes())
     assert again.digest() == model.digest()
 

@@ -6,12 +6,22 @@ import inspect
 import pytest
 
 import streamsvm
-from streamsvm import LASVM, LASVMG, LASVMI, LASVMNC, FullSVM, OneVsRest
+from streamsvm import LASVM, LASVMG, LASVMI, LASVMNC, AutoLASVM, FullSVM, OneVsRest
 from streamsvm.estimators.learners import ALGORITHMS
 from streamsvm.sklearn_api import LASVMClassifier
 
 NAMES = {
-    "streamsvm": ["LASVM", "LASVMG", "LASVMNC", "LASVMI", "FullSVM", "OneVsRest", "WarmupScaler", "warmup"],
+    "streamsvm": [
+        "LASVM",
+        "LASVMG",
+        "LASVMNC",
+        "LASVMI",
+        "AutoLASVM",
+        "FullSVM",
+        "OneVsRest",
+        "WarmupScaler",
+        "warmup",
+    ],
     "streamsvm.active": [
         "ActiveLearner",
         "label_pool",
@@ -83,14 +93,14 @@ def test_everything_that_is_exported_exists():
         assert sorted(set(found.__all__)) == sorted(found.__all__)
 
 
-@pytest.mark.parametrize("learner", [*LEARNERS, OneVsRest])
+@pytest.mark.parametrize("learner", [*LEARNERS, OneVsRest, AutoLASVM])
 def test_methods(learner):
     for name, expected in METHODS.items():
         n = len(expected.split(", ")) if expected else 0
         assert shown(getattr(learner, name), n) == expected, name
     for name in PROPERTIES:
         assert isinstance(inspect.getattr_static(learner, name), property), name
-    if learner is not LASVM:  # its problem has a bias, for which there is no ramp
+    if learner not in (LASVM, AutoLASVM):  # their problem has a bias, for which there is no ramp
         assert shown(learner.sparsify, 2) == "ramp_s=None, tol=None"
 
 
@@ -102,6 +112,12 @@ def test_parameters_of_a_learner(learner):
     assert {p.kind for p in parameters[2:]} == {inspect.Parameter.KEYWORD_ONLY}
     assert [(p.name, p.default) for p in parameters[2 : 2 + len(COMMON)]] == list(COMMON.items())
     assert not {"tau", "seed", "weights", "sample_weight"} & {p.name for p in parameters}
+
+
+def test_what_the_learner_that_tunes_itself_tells():
+    for name in ("champion_", "history_"):
+        assert isinstance(inspect.getattr_static(AutoLASVM, name), property), name
+    assert {p.kind for p in inspect.signature(AutoLASVM).parameters.values()} == {inspect.Parameter.KEYWORD_ONLY}
 
 
 def test_several_classes_take_a_learner():

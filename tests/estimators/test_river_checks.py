@@ -3,7 +3,7 @@
 import pytest
 from river import checks
 
-from streamsvm import LASVM, LASVMG, LASVMI, LASVMNC, FullSVM, WarmupScaler
+from streamsvm import LASVM, LASVMG, LASVMI, LASVMNC, AutoLASVM, FullSVM, WarmupScaler
 from streamsvm.validation import StreamingKFold, StreamingLOO
 
 
@@ -36,6 +36,7 @@ MODELS = {
     "LASVM-I, ramp from the start": (LASVMI(ramp_s=0.0, ramp_warmup=20, clean_every=20, max_non_sv=10), 48),
     "FULL": (FullSVM(), 48),
     "FULL, linear": (FullSVM(kernel="linear", pos_weight=2.0), 48),
+    "AutoLASVM": (AutoLASVM(), 48),
     "StreamingLOO": (LeaveOneOut(LASVM(), every=10, share=1e9), 49),
     "StreamingKFold": (Folds(LASVMG(), every=10, share=1e9), 49),
     "WarmupScaler": (WarmupScaler(), 28),

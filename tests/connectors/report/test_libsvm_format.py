@@ -98,13 +98,13 @@ def assert_close(values, expected):
 
 def learned(made=LASVM, X=None, y=None, **parameters):
     X, y = examples() if X is None else (X, y)
-    model = made(C=2.0, **parameters)
+    model = made(**{"C": 2.0, "scaling": None} | parameters)
     model.learn_many(X, y)
     return model
 
 
 MODELS = {
-    "scaled": {"made": LASVM},
+    "scaled": {"made": LASVM, "scaling": "standard"},
     **{f"lasvm-{given['kernel']}": {"made": LASVM, **given} for given in KERNELS},
     **{made.__name__: {"made": made, **KERNELS[0]} for made in (LASVMG, LASVMNC, LASVMI, FullSVM)},
     "window": {"made": LASVM, "window": 60, **KERNELS[0]},
@@ -229,14 +229,14 @@ def test_the_slopes_give_the_probabilities():
 
 
 def test_numbers_rise_in_every_line(tmp_path):
-    model = LASVM(C=1.0)
+    model = LASVM(C=1.0, scaling=None)
     model.learn_many([{"9": 1.0, "10": 2.0, "2": 3.0}, {"9": -1.0, "2": 1.0}], [True, False])
     for row in read(export_model(model, tmp_path / "m.model")[0])[2]:
         assert list(row) == sorted(row)
 
 
 def test_a_name_that_no_file_can_hold_is_refused(tmp_path):
-    model = LASVM()
+    model = LASVM(scaling=None)
     model.learn_many([{("a", 1): 1.0}, {("a", 1): 2.0}], [True, False])
     with pytest.raises(ValueError, match=r"feature name \('a', 1\) is a tuple"):
         export_model(model, tmp_path / "m.model")

@@ -23,7 +23,7 @@ from streamsvm.connectors.trainer.state.checkpoint import Checkpoint, load_newes
 from streamsvm.connectors.trainer.state.observe import Snapshot
 from streamsvm.connectors.trainer.state.stored import read_state
 
-CONFIG = config_text(window=100)
+CONFIG = config_text(window=100).replace("[model]", "[model]\ngamma = 1.0")
 PANELS = {"error": "Error", "support": "Support vectors", "labels": "Label efficiency", "lag": "Lag", "drift": "Drift"}
 VOID = {"meta", "link", "br", "path", "use", "rect", "stop"}
 

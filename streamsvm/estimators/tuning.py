@@ -1,0 +1,221 @@
+"""The parts of `estimators.tuner`: settings, scores, the rules of both kinds of challengers, the alarm and the work.
+
+The thresholds were chosen on 17 streams; `benchmarks/defaults.py` runs most of them.
+"""
+
+import math
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import numpy as np
+
+CHECK = 50  # records between two checks
+WARM_UP, RECENT, LAST = 1000 // CHECK, 300 // CHECK, 500 // CHECK  # checks: in all, that show who predicts, who wins
+BEFORE, NOW = 2000 // CHECK, 150 // CHECK  # checks that the alarm compares
+ENOUGH = 24  # checks before the alarm can ring
+RINGS = 4.0  # standard errors
+SHORTEST, LONGEST = 500, 8000  # records that a tuning challenger has
+FIRST_VERDICT = 200  # records after which a tuning challenger may win or leave early
+WINS, WINS_EARLY, HOPELESS = 1.5, 2.55, -2.5  # standard deviations of a tuning challenger's lead
+SHORT_LIFE, LONG_LIFE = 100, 6400  # records that a fresh challenger has
+PREDICTS, REPLACES, CAUTION = 0.875, 1.25, 4  # standard deviations of a fresh challenger's lead, and records
+DRIFTS = 2  # fresh champions after which the stream drifts: windows are tried, and caution ends
+LEAST_AGE = 300  # records of a fresh challenger below which the alarm does not replace it
+TUNING_SHARE, FRESH_SHARE = 0.8, 0.3  # of the champion's work
+A_RECORD = 300  # work of learning one record beside its kernel values, counted in kernel values
+LEAST_C, LARGEST_C, LEAST_GAMMA, LARGEST_GAMMA = 0.1, 1000.0, 1 / 64, 64.0
+FIRST_WINDOW, LARGEST_WINDOW, SHRINKS = 500, 2000, 4
+
+
+class Setting(NamedTuple):
+    """What is tuned: C, gamma in units of the gamma that ``"scale"`` stands for, and the window in records."""
+
+    C: float
+    gamma: float
+    window: int | None = None
+
+    def neighbours(self, drifts: bool) -> list["Setting"]:
+        """The settings one step away, those to try first in front."""
+        C, gamma, window = self
+        steps = [(C, gamma * 4), (C * 10, gamma), (C, gamma / 4), (C / 10, gamma)]
+        found = [
+            Setting(c, g, window) for c, g in steps if LEAST_C <= c <= LARGEST_C and LEAST_GAMMA <= g <= LARGEST_GAMMA
+        ]
+        if window is None:
+            return [Setting(C, gamma, FIRST_WINDOW), *found] if drifts else found
+        shorter = [Setting(C, gamma, window // SHRINKS)] if window >= FIRST_WINDOW else []
+        longer = Setting(C, gamma, window * SHRINKS if window < LARGEST_WINDOW else None)
+        return [*shorter, *found, longer]
+
+
+STARTS = (Setting(10.0, 1.0), Setting(1.0, 0.25), Setting(1.0, 4.0), Setting(10.0, 4.0))
+
+
+class Score(NamedTuple):
+    """Of one learner over some records.
+
+    `won` counts the records that it alone got right, of the champion and itself; `lost` those that the champion alone
+    got right.
+    """
+
+    wrong: int
+    won: int
+    lost: int
+
+    def plus(self, wrong: np.ndarray, champion_wrong: np.ndarray) -> "Score":
+        """The score with more records, given which of them each of the two got wrong."""
+        won, lost = np.count_nonzero(champion_wrong & ~wrong), np.count_nonzero(wrong & ~champion_wrong)
+        return Score(self.wrong + int(np.count_nonzero(wrong)), self.won + int(won), self.lost + int(lost))
+
+
+NOTHING = Score(0, 0, 0)
+
+
+class Promotion(NamedTuple):
+    """A learner became champion: after how many records, by which way, and its setting."""
+
+    n_seen: int
+    way: str  # "warm-up", "tuning" or "fresh"
+    setting: Setting
+
+
+@dataclass
+class Candidate:
+    """A learner as the decisions see it: its setting and its latest scores, a number for each check."""
+
+    setting: Setting
+    wrong: list[int] = field(default_factory=list)
+    won: list[int] = field(default_factory=list)
+    lost: list[int] = field(default_factory=list)
+
+    @property
+    def age(self) -> int:
+        """Records that a challenger has learned; no challenger lives longer than `LONGEST`."""
+        return CHECK * len(self.won)
+
+    def add(self, score: Score) -> None:
+        """Note the score of another check."""
+        self.wrong = [*self.wrong[1 - BEFORE - NOW :], score.wrong]
+        self.won = [*self.won[1 - LONGEST // CHECK :], score.won]
+        self.lost = [*self.lost[1 - LONGEST // CHECK :], score.lost]
+
+    def lead(self, skipped: float) -> tuple[int, float]:
+        """How many more records than the champion it got right, and the standard deviation of that by chance.
+
+        The first share of its life, `skipped`, does not count.
+        """
+        first = int(skipped * len(self.won))
+        won, lost = sum(self.won[first:]), sum(self.lost[first:])
+        return won - lost, math.sqrt(max(won + lost, 1))
+
+
+@dataclass
+class TuningChallenger:
+    """Who has a neighbouring setting, how long it has, and what has been tried around this champion."""
+
+    number: int | None = None
+    lasts: int = SHORTEST
+    tried: list[Setting] = field(default_factory=list)
+    step: tuple[float, float] | None = None  # factors on C and gamma by which the last winner differed
+    rests_until: int | None = None
+
+    def wins(self, candidate: Candidate) -> bool:
+        """Whether the challenger becomes champion."""
+        surplus, deviation = candidate.lead(0.25)
+        wanted = WINS if candidate.age >= self.lasts else WINS_EARLY
+        return candidate.age >= FIRST_VERDICT and surplus > wanted * deviation
+
+    def ends(self, candidate: Candidate) -> bool:
+        """Whether the challenger leaves without having won."""
+        surplus, deviation = candidate.lead(0.25)
+        hopeless = surplus < HOPELESS * deviation
+        return candidate.age >= self.lasts or (candidate.age >= FIRST_VERDICT and hopeless)
+
+    def next_setting(self, champion: Setting, drifts: bool, n_seen: int) -> Setting | None:
+        """What to try next; None while all neighbours have been tried: then it rests, and gives them longer."""
+        untried = [setting for setting in champion.neighbours(drifts) if setting not in self.tried]
+        if untried:
+            C, gamma = self.step or (1.0, 1.0)
+            same_step = Setting(champion.C * C, champion.gamma * gamma, champion.window)
+            return same_step if same_step in untried else untried[0]
+        if self.rests_until is None:
+            self.rests_until = n_seen + 4 * self.lasts
+        elif n_seen >= self.rests_until:
+            self.tried, self.rests_until = [], None
+            self.lasts = min(2 * self.lasts, LONGEST)
+        return None
+
+    def begin_again(self, tried: list[Setting], step: tuple[float, float] | None) -> None:
+        """Begin around a new champion."""
+        self.number, self.lasts, self.tried, self.step, self.rests_until = None, SHORTEST, tried, step, None
+
+
+@dataclass
+class FreshChallenger:
+    """Who has no old members, how long it lives, and how often one became champion."""
+
+    number: int | None = None
+    life: int = SHORT_LIFE
+    promotions: int = 0
+
+    @property
+    def drifts(self) -> bool:
+        """Whether the stream is known to drift."""
+        return self.promotions >= DRIFTS
+
+    def predicts(self, candidate: Candidate) -> bool:
+        """Whether the challenger predicts, on probation."""
+        surplus, deviation = candidate.lead(0.5)
+        return candidate.age >= SHORT_LIFE and surplus > PREDICTS * deviation
+
+    def replaces(self, candidate: Candidate) -> bool:
+        """Whether the challenger becomes champion."""
+        surplus, deviation = candidate.lead(0.5)
+        caution = 0 if self.drifts else CAUTION
+        return candidate.age >= SHORT_LIFE and surplus > REPLACES * deviation + caution
+
+    def grow_older(self) -> None:
+        """Let the next challenger live longer."""
+        self.life = min(2 * self.life, LONG_LIFE)
+
+
+def alarm(wrong: list[int]) -> bool:
+    """Whether the latest errors of the champion, by check, are far more than those before."""
+    if len(wrong) < ENOUGH:
+        return False
+    before, now = wrong[-BEFORE - NOW : -NOW], wrong[-NOW:]
+    usual = (sum(before) + 1 / CHECK) / (len(before) + 2 / CHECK) / CHECK
+    share = sum(now) / (NOW * CHECK)
+    return share - usual > RINGS * math.sqrt(usual * (1 - usual) / (NOW * CHECK))
+
+
+@dataclass
+class Work:
+    """What each kind of learner has cost since the warm-up, in kernel values.
+
+    It is estimated from the numbers of members.  The values that were really computed depend on what is cached, and a
+    loaded model begins with an empty cache.
+    """
+
+    champion: int = 0
+    tuning: int = 0
+    fresh: int = 0
+
+    def allows_tuning(self, cost: int) -> bool:
+        """Whether a tuning challenger may begin that will cost so much."""
+        return self.tuning + cost <= TUNING_SHARE * self.champion
+
+    @property
+    def allows_fresh(self) -> bool:
+        """Whether a fresh challenger may begin."""
+        return self.fresh <= FRESH_SHARE * self.champion
+
+
+def work_of_check(n_members: int) -> int:
+    """What the records of a check cost a learner: a kernel row each, and two thirds more for the solver's steps."""
+    return CHECK * (A_RECORD + 5 * n_members // 3)
+
+
+def work_of_beginning(n_members: int) -> int:
+    """What it costs to begin with so many members: see `online.descend`."""
+    return n_members * n_members // 3

@@ -1,0 +1,222 @@
+"""The learner that tunes itself: how it learns, replays and is saved.  Its decisions are tested in test_tuning."""
+
+import copy
+import json
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from streamsvm import LASVM, AutoLASVM, SnapshotError
+from streamsvm.core import snapshot
+from streamsvm.estimators import tuning
+
+
+def problem(n=1700, seed=0, turn=None):
+    """Two classes in three dimensions with noise; all labels are turned from one record on."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, 3))
+    y = np.sin(2.0 * X[:, 0]) + X[:, 1] + 0.3 * rng.normal(size=n) > 0.0
+    if turn:
+        y[turn:] = ~y[turn:]
+    return X, y
+
+
+def learned(X, y, parts=1, model=None, **others):
+    model = model or AutoLASVM()
+    for own in np.array_split(np.arange(len(y)), parts):
+        model.learn_many(X[own], y[own], **{name: values[own] for name, values in others.items()})
+    return model
+
+
+def prequential(model, X, y, at_once=50):
+    """Share of records that are predicted rightly before they are learned."""
+    right = 0
+    for b in range(0, len(y), at_once):
+        own = slice(b, b + at_once)
+        right += int((model.predict_many(X[own]) == y[own]).sum())
+        model.learn_many(X[own], y[own])
+    return right / len(y)
+
+
+@pytest.mark.parametrize("parts", [2, 37])
+def test_batches_of_any_size_give_the_same_model(parts):
+    X, y = problem()
+    model, other = learned(X, y), learned(X, y, parts)
+    assert model.digest() == other.digest()
+    assert model.history_ == other.history_
+    np.testing.assert_array_equal(model.decision_function_many(X), other.decision_function_many(X))
+
+
+def test_a_loop_gives_the_model_of_a_batch():
+    X, y = problem(1300)
+    model = AutoLASVM()
+    for x, label in zip(X, y, strict=True):
+        model.learn_one(dict(enumerate(x)), bool(label))
+    assert model.digest() == learned(X, y).digest()
+
+
+def test_a_sparse_batch_and_dicts_give_the_same_model():
+    X, y = problem(300)
+    dense, sparse, dicts = learned(X, y), AutoLASVM(), AutoLASVM()
+    sparse.learn_many(sp.csr_matrix(X), y)
+    dicts.learn_many([dict(enumerate(x)) for x in X], y)
+    assert dense.digest() == dicts.digest()
+    np.testing.assert_array_equal(dense.decision_function_many(X), sparse.decision_function_many(X))
+
+
+@pytest.mark.parametrize("cut", [0, 20, 999, 1000, 1001, 1325])
+def test_a_saved_model_goes_on_as_the_original(cut):
+    X, y = problem(turn=1100)
+    model = learned(X[:cut], y[:cut])
+    loaded = AutoLASVM.from_bytes(model.to_bytes(), cache_mb=0.5)
+    assert loaded.digest() == model.digest()
+    assert loaded.to_bytes() == AutoLASVM.from_bytes(model.to_bytes(), cache_mb=0.5).to_bytes()
+    learned(X[cut:], y[cut:], 3, model)
+    learned(X[cut:], y[cut:], 5, loaded)
+    assert loaded.digest() == model.digest()
+    assert loaded.history_ == model.history_
+    assert loaded.cache_mb == 0.5
+
+
+def test_the_state_of_a_drifting_stream_survives(tmp_path):
+    """With windows among the candidates."""
+    X, y = problem(9000)
+    y ^= (np.arange(9000) // 1000) % 2 == 1
+    cut = 4000
+    model = learned(X[:cut], y[:cut])
+    while not any(m.window for m in model._models.values()):
+        learned(X[cut : cut + 50], y[cut : cut + 50], 1, model)
+        cut += 50
+    assert {promotion.way for promotion in model.history_} >= {"warm-up", "fresh"}
+    model.save(tmp_path / "model")
+    loaded = AutoLASVM.load(tmp_path / "model")
+    more = problem(1500, seed=1)
+    assert learned(*more, 1, loaded).digest() == learned(*more, 4, model).digest()
+
+
+KILLED = """
+import os, signal, sys
+import numpy as np
+from streamsvm import AutoLASVM
+data = np.load(sys.argv[1])
+X, y, model = data["X"], data["y"], AutoLASVM()
+for b in range(0, len(y), 170):
+    model.learn_many(X[b : b + 170], y[b : b + 170])
+    model.save(sys.argv[2])
+    if b > 1000:
+        os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def test_a_process_that_is_killed_goes_on_from_its_file(tmp_path):
+    X, y = problem()
+    np.savez(tmp_path / "data.npz", X=X, y=y)
+    done = subprocess.run([sys.executable, "-c", KILLED, tmp_path / "data.npz", tmp_path / "model"], check=False)
+    assert done.returncode == -9
+    model = AutoLASVM.load(tmp_path / "model")
+    assert 0 < model.n_seen < len(y)
+    assert learned(X[model.n_seen :], y[model.n_seen :], 2, model).digest() == learned(X, y).digest()
+
+
+def test_it_is_about_as_good_as_the_best_setting():
+    X, y = problem(4000)
+    auto = AutoLASVM()
+    found = prequential(auto, X, y)
+    fixed = [prequential(LASVM(C=s.C, gamma=s.gamma), X, y) for s in tuning.STARTS]
+    assert found > max(fixed) - 0.01
+    assert auto.history_[0].n_seen == 1000
+    assert auto.champion_ == auto.history_[-1].setting
+
+
+def test_it_follows_a_change():
+    X, y = problem(6000, turn=3000)
+    after = slice(3000, 6000)
+    auto = learned(X[:3000], y[:3000])
+    fixed = [learned(X[:3000], y[:3000], 1, LASVM(C=s.C, gamma=s.gamma)) for s in tuning.STARTS]
+    found = [prequential(model, X[after], y[after]) for model in fixed]
+    assert prequential(auto, X[after], y[after]) > max(found) + 0.02
+    assert any(promotion.way == "fresh" and promotion.n_seen <= 3600 for promotion in auto.history_)
+
+
+def test_its_cost_is_bounded():
+    """In kernel values, once the warm-up is over."""
+    X, y = problem(9000)
+    auto = learned(X[:5000], y[:5000])
+    fixed = learned(X[:5000], y[:5000], 1, LASVM(*auto.champion_[:1], gamma=auto.champion_.gamma))
+    before = auto.kernel_evaluations, fixed.kernel_evaluations
+    learned(X[5000:], y[5000:], 1, auto)
+    learned(X[5000:], y[5000:], 1, fixed)
+    assert auto.kernel_evaluations - before[0] < 2.5 * (fixed.kernel_evaluations - before[1])
+
+
+def test_examples_are_forgotten_and_corrected_in_all_models():
+    X, y = problem(400)
+    model = learned(X, y, ids=np.arange(400) + 50)
+    kept = np.unique(np.concatenate([m._expansion.ids[m._expansion.y != 0] for m in model._models.values()]))
+    gone, wrong = kept[:5], kept[5:8]
+    assert model.forget([*gone.tolist(), 10]) == 5
+    assert not any(len(m._slots_of(gone)) for m in model._models.values())
+    assert model.forget(gone) == 0
+    assert model.relabel([*wrong.tolist(), 10], ~np.append(y[wrong - 50], True)) == 3
+    for m in model._models.values():
+        slots = m._slots_of(wrong)
+        np.testing.assert_array_equal(m._expansion.y[slots] > 0, ~y[m._expansion.ids[slots] - 50])
+
+
+def test_an_id_that_returns_replaces_the_example_everywhere():
+    X, y = problem(400)
+    model = learned(X, y, ids=np.arange(400))
+    number = int(model.support_ids[0])
+    model.learn_one(dict(enumerate(X[number] + 1.0)), bool(y[number]), id=number)
+    assert all(len(m._slots_of(number)) <= 1 for m in model._models.values())
+    assert model.next_id == 401
+
+
+def test_a_weight_of_zero_neither_teaches_nor_counts():
+    X, y = problem(60)
+    model = AutoLASVM()
+    model.learn_many(X, y, w=np.zeros(60))
+    assert model.n_members == 0
+    assert model.n_seen == 60
+    assert all(sum(candidate.wrong) == 0 for candidate in model._tuner.candidates.values())
+
+
+@pytest.mark.parametrize(
+    ("x", "y", "w", "message"),
+    [
+        ({0: np.nan}, True, 1.0, "finite"),
+        ({"new": np.inf}, True, 1.0, "finite"),
+        ({0: 1.0}, 2, 1.0, "binary label"),
+        ({0: 1.0}, True, -1.0, "w=-1"),
+    ],
+)
+def test_a_refused_example_leaves_no_trace(x, y, w, message):
+    model = learned(*problem(120))
+    digest = model.digest()
+    with pytest.raises(ValueError, match=message):
+        model.learn_one(x, y, w)
+    assert model.digest() == digest
+    assert model.feature_names == [0, 1, 2]
+
+
+def test_copies_go_their_own_way():
+    X, y = problem(1100)
+    model = learned(X[:900], y[:900])
+    other = copy.deepcopy(model)
+    learned(X[900:], y[900:], 1, other)
+    assert model.n_seen == 900
+    assert learned(X[900:], y[900:], 1, model).digest() == other.digest()
+
+
+def test_a_spoiled_snapshot_is_refused():
+    X, y = problem(1100)
+    meta, arrays = snapshot.unpack(learned(X, y).to_bytes(), "AutoLASVM")
+    for change in ({"tuner": {}}, {"parameters": {"C": 1.0}}, {"features": 3}, {"kernel_values_before": -1}):
+        with pytest.raises(SnapshotError):
+            AutoLASVM.from_bytes(snapshot.pack("AutoLASVM", meta | change, arrays))
+    with pytest.raises(SnapshotError):
+        AutoLASVM.from_bytes(snapshot.pack("AutoLASVM", meta, {}))
+    json.dumps(meta)
