@@ -376,17 +376,17 @@ def test_a_drift_is_marked_and_told(start, read, pictures, monkeypatch):
 
     marks = []
     monkeypatch.setattr(Axes, "axvline", lambda self, x, **options: marks.append((x, options["linestyle"])))
-    (state,) = start(n=1600, change=1200).values()
+    (state,) = start(n=900, change=600).values()
     page = read()
     changes, _ = find_changes(error_blocks([*state.history.rows, state.history.latest]))
     worse = [change for change in changes if change.after > change.before]
-    assert 1200 < worse[0].n < 1400
+    assert 600 < worse[0].n < 800
     assert (worse[0].n, "-") in marks
     assert len(marks) == len(changes)
     told = f"from {worse[0].before:.1%} to {worse[0].after:.1%} at about {worse[0].n:,} records"
     assert told in page.text("p0-drift")
     assert "river's detector ADWIN" in page.text("p0-drift")
-    assert "ADWIN ran over 1,600 predictions in" in page.text("p0-drift")
+    assert "ADWIN ran over 900 predictions in" in page.text("p0-drift")
     assert f"{state.history.latest.shift:.2f} at the end" in page.text("p0-drift")
 
 
