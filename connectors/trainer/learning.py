@@ -55,7 +55,7 @@ def teach(
     tasks
         The lessons of a cut, in order.
     rows
-        The features of their events, in the model's coordinates.
+        The features of their events, as the model takes them.
     entity
         Whose model learns; see `Models`.
     state
