@@ -185,7 +185,6 @@ def test_folds_are_predicted_by_models_that_have_forgotten_them(learner):
     wrong = np.zeros(len(X), bool)
     for fold in range(4):
         rest = copy.copy(folds.model)
-        rest._reservoir = Reservoir(0)
         rest.forget(np.flatnonzero(fold_of == fold))
         wrong[fold_of == fold] = ((rest.decision_function_many(X) > 0.0) != y)[fold_of == fold]
     estimate = folds.estimate()
@@ -478,6 +477,7 @@ def test_an_example_that_is_no_member_takes_the_place_of_one_that_is_left_out():
     fold_of = np.array([folds.fold_of(i) for i in range(len(X))])
     for fold in range(5):
         rest = copy.copy(folds.model)
+        rest._reservoir = Reservoir(0)
         rest.forget(np.flatnonzero(fold_of == fold))
         forgetting[fold_of == fold] = ((rest.decision_function_many(X) > 0.0) != y)[fold_of == fold]
     remembering = folds.estimate().error.value
