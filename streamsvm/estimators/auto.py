@@ -65,7 +65,7 @@ class AutoLASVM(CandidateModels):
     >>> from streamsvm import AutoLASVM, WarmupScaler
     >>> model = WarmupScaler() | AutoLASVM()
     >>> evaluate.progressive_val_score(datasets.Bananas().take(2000), model, metrics.Accuracy())
-    Accuracy: 88.75%
+    Accuracy: 88.55%
     >>> model["AutoLASVM"].champion_
     Setting(C=1.0, gamma=4.0, window=None)
     """
