@@ -17,8 +17,9 @@ Which features are scaled?
 - Of these, all that had another value than 0 and 1.  The others are left alone.
 - None while the input is *sparse*: its examples name few of the features that the example before named, as in text.
 
-A feature that an example does not name is 0.  The spread V is the sum of the variances of the features as the kernel
-sees them, and of the squares of those without a place.  ``gamma="scale"`` is 1 / V.
+A feature that an example does not name is 0; one that gets a place late was 0 before.  The spread V is the sum of the
+variances of the features as the kernel sees them, and of the mean square of those without a place, of which an example
+adds 25 V at most once w > 20.  ``gamma="scale"`` is 1 / V.
 
 The scale is due when
 
@@ -170,8 +171,14 @@ def copy(c: Scaling) -> Scaling:
 
 
 @inner
+def clipped(v):
+    """A value as far as the kernel sees it while the scale is active."""
+    return min(max(v, -CLIP), CLIP)
+
+
+@inner
 def _deserves_place(c, d):
-    """Whether feature d, which has no place, is named often enough."""
+    """Whether feature d, which has no place, is named often enough; asked while its latest example is taken in."""
     age = c.counts[SEEN] - c.began[d]
     return age >= OLD_ENOUGH and 2 * c.times[d] >= age
 
@@ -221,11 +228,17 @@ def scatter(c, columns, values):
 
 @inner
 def _squares_without_place(c, columns, values):
-    """The sum of squares of the features without moments, which is of no more digits than their order leaves."""
-    total = 0.0
+    """The sum of squares of the features without moments, as the kernel sees them; an outlier's is cut.
+
+    In single precision, so that the order of the features does not matter.
+    """
+    total, most = 0.0, OUTLIER * OUTLIER * c.totals[SPREAD]
     for t in range(columns.shape[0]):
         if c.counts[SPARSE] == 1 or c.place[columns[t]] < 0:
-            total += values[t] * values[t]
+            v = clipped(values[t]) if c.counts[ACTIVE] == 1 else values[t]
+            total += v * v
+    if c.totals[WEIGHT] > WARM and most > 0.0:
+        total = min(total, most)
     return np.float64(np.float32(total))
 
 
@@ -326,19 +339,19 @@ def renewed(c: Scaling, n_members: int) -> Scaling:
 
 def _with_new_places(c: Scaling) -> Scaling:
     """A copy with places for the features that deserve one."""
-    n, seen = int(c.counts[PLACES]), int(c.counts[SEEN])
+    n, latest = int(c.counts[PLACES]), int(c.counts[SEEN]) - 1
     without = np.flatnonzero((c.place < 0) & (c.times > 0))
-    age = seen - c.began[without]
-    deserving = (age >= OLD_ENOUGH) & (2 * c.times[without] >= age)
-    if seen == 1 and len(without) <= AT_ONCE:
-        deserving[:] = True
-    new = without[deserving] if c.counts[SPARSE] == 0 else without[:0]
-    n_places = len(c.m) if n + len(new) <= len(c.m) else 2 * (n + len(new))
-    c = with_room(c, len(c.place), n_places)
-    c.place[new] = np.arange(n, n + len(new))
-    c.feature[n : n + len(new)] = new
-    c.counts[PLACES] += len(new)
-    if seen == 1:
+    age = latest - c.began[without]
+    begins = latest == 0 and len(without) <= AT_ONCE
+    deserving = (age >= OLD_ENOUGH) & (2 * c.times[without] >= age) | begins
+    if c.counts[SPARSE] == 1:
+        deserving[:] = False
+    new, own = without[deserving], slice(n, n + int(np.count_nonzero(deserving)))
+    c = with_room(c, len(c.place), len(c.m) if own.stop <= len(c.m) else 2 * own.stop)
+    c.place[new], c.feature[own] = np.arange(own.start, own.stop), new
+    c.w[own] = np.minimum(age[deserving], MEMORY)
+    c.counts[PLACES] = own.stop
+    if begins:
         c.totals[NORM] = 0.0  # what it holds are the squares of features that have a place now
     return c
 
@@ -358,11 +371,6 @@ def _take_into_use(c, n_members):
 
 
 # ------------------------------------------------------------------------------------------------------------- scaling
-
-
-@inner
-def clipped(v):
-    return min(max(v, -CLIP), CLIP)
 
 
 @inner

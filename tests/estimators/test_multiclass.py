@@ -525,7 +525,7 @@ def test_one_example_that_is_refused_changes_nothing():
 
 @pytest.mark.long
 @pytest.mark.parametrize(
-    ("model", "n_checks"), [(OneVsRest(LASVM()), 62), (OneVsRest(FullSVM(C=10.0), classes=[True]), 62)]
+    ("model", "n_checks"), [(OneVsRest(LASVM()), 62), (OneVsRest(FullSVM(C=10.0, cache_mb=4.0), classes=[True]), 62)]
 )
 def test_every_check_of_river_passes(model, n_checks):
     assert model._unit_test_skips() == set()
