@@ -141,7 +141,7 @@ class NaiveScale:
 
     def _has_moved(self):
         V, used = self._spread_now(), self.spread
-        if scaling.SPREAD_FACTOR * used < V or used > scaling.SPREAD_FACTOR * V:
+        if V > 0 and max(V / used if used else np.inf, used / V) > scaling.SPREAD_FACTOR:
             return True
         scaled = [f for f in self.moments.values() if f["spread"] > 0]
         ratios = [np.sqrt(self._wanted(f) / f["spread"]) for f in scaled]
@@ -149,18 +149,18 @@ class NaiveScale:
         return any(far) or any(r > scaling.FACTOR or r < 1 / scaling.FACTOR for r in ratios)
 
     def renew(self, n_members):
-        first = self.n_seen == 1 and len(self.began) <= scaling.AT_ONCE
+        first = self.n_seen == 1 and 0 < len(self.began) <= scaling.AT_ONCE
         latest = self.n_seen - 1
         for d in sorted(self.began) if not self.sparse else ():
             if d not in self.moments and (first or self._deserves_place(d, latest)):
                 w = float(min(latest - self.began[d], scaling.MEMORY))
                 self.moments[d] = {"w": w, "m": 0.0, "S": 0.0, "varied": False, "shift": 0.0, "spread": 0.0}
-        if first:
-            self.norm = 0.0
         for f in self.moments.values():
             f["spread"] = self._wanted(f)
             f["shift"] = f["m"] if f["spread"] > 0 else 0.0
-        self.spread, self.due, self.wait = self._spread_now(), False, self.n_seen + max(1, n_members)
+        self.spread, self.due, self.wait = self._spread_now() or self.spread, False, self.n_seen + max(1, n_members)
+        if first:
+            self.norm = 0.0
 
     def scaled(self, x):
         """The features as the kernel sees them: {column: float32 value}, without zeros."""

@@ -19,7 +19,8 @@ Which features are scaled?
 
 A feature that an example does not name is 0; one that gets a place late was 0 before.  The spread V is the sum of the
 variances of the features as the kernel sees them, and of the mean square of those without a place, of which an example
-adds 25 V at most once w > 20.  ``gamma="scale"`` is 1 / V.
+adds 25 V at most once w > 20.  ``gamma="scale"`` is 1 / V.  V is the first example's square to begin with, and stays as
+it is while nothing varies: so no kernel value is ever huge because the features are.
 
 The scale is due when
 
@@ -283,7 +284,10 @@ def _spread(c):
 
 @inner
 def _has_moved(c):
-    """Whether the moments of a feature have moved far from the scale in use."""
+    """Whether V, or the moments of a feature, have moved far from the scale in use."""
+    V, V_used = _spread(c), c.totals[SPREAD]
+    if SPREAD_FACTOR * V_used < V or V_used > SPREAD_FACTOR * V > 0.0:
+        return True
     for p in range(c.counts[PLACES]):
         used = c.spread[p]
         if used > 0.0:
@@ -311,9 +315,7 @@ def observe(c, columns, values):
     if at_once:
         c.counts[DUE] = 1
     elif c.counts[SEEN] >= c.counts[WAIT]:
-        V, used = _spread(c), c.totals[SPREAD]
-        moved = SPREAD_FACTOR * used < V or used > SPREAD_FACTOR * V or _has_moved(c)
-        c.counts[DUE] = np.int64(moved or (deserving and sparse == 0))
+        c.counts[DUE] = np.int64(_has_moved(c) or (deserving and sparse == 0))
 
 
 @compiled
@@ -334,6 +336,8 @@ def renewed(c: Scaling, n_members: int) -> Scaling:
     """A copy whose running moments are in use, until at least as many examples have passed as there are members."""
     c = _with_new_places(c)
     _take_into_use(c, n_members)
+    if c.counts[SEEN] == 1 and c.counts[PLACES] > 0:
+        c.totals[NORM] = 0.0  # what it holds are the squares of features that have a place now
     return c
 
 
@@ -342,8 +346,9 @@ def _with_new_places(c: Scaling) -> Scaling:
     n, latest = int(c.counts[PLACES]), int(c.counts[SEEN]) - 1
     without = np.flatnonzero((c.place < 0) & (c.times > 0))
     age = latest - c.began[without]
-    begins = latest == 0 and len(without) <= AT_ONCE
-    deserving = (age >= OLD_ENOUGH) & (2 * c.times[without] >= age) | begins
+    deserving = (age >= OLD_ENOUGH) & (2 * c.times[without] >= age)
+    if latest == 0 and len(without) <= AT_ONCE:
+        deserving[:] = True
     if c.counts[SPARSE] == 1:
         deserving[:] = False
     new, own = without[deserving], slice(n, n + int(np.count_nonzero(deserving)))
@@ -351,8 +356,6 @@ def _with_new_places(c: Scaling) -> Scaling:
     c.place[new], c.feature[own] = np.arange(own.start, own.stop), new
     c.w[own] = np.minimum(age[deserving], MEMORY)
     c.counts[PLACES] = own.stop
-    if begins:
-        c.totals[NORM] = 0.0  # what it holds are the squares of features that have a place now
     return c
 
 
@@ -365,7 +368,8 @@ def _take_into_use(c, n_members):
         c.shift[p] = c.m[p] if wanted > 0.0 else 0.0
         c.factor[p] = 1.0 / math.sqrt(wanted) if wanted > 0.0 else 1.0
         c.counts[ACTIVE] |= wanted > 0.0
-    c.totals[SPREAD] = _spread(c)
+    V = _spread(c)
+    c.totals[SPREAD] = V if V > 0.0 else c.totals[SPREAD]
     c.counts[DUE] = 0
     c.counts[WAIT] = c.counts[SEEN] + max(1, n_members)
 

@@ -34,6 +34,7 @@ from streamsvm.core.storage import owned
 
 AUTO, STANDARD = "auto", "standard"
 SCALE = "scale"
+FIRST_GAMMA = 1.0 / LARGEST_SQUARED_NORM  # before anything is known of the features; kernel values are then small
 SAVED = "scale."  # before the names of its arrays in a snapshot
 LARGEST_VARIANCE = 4.0 * LARGEST_SQUARED_NORM
 LARGEST = {  # sizes in a snapshot
@@ -47,7 +48,7 @@ LARGEST = {  # sizes in a snapshot
 
 
 def kernel_of(kernel: str, gamma: Any, degree: int, coef0: float) -> Kernel:
-    """The kernel before the first example; ``gamma="scale"`` is 1 then.
+    """The kernel before the first example.
 
     Raises
     ------
@@ -56,7 +57,7 @@ def kernel_of(kernel: str, gamma: Any, degree: int, coef0: float) -> Kernel:
     """
     if isinstance(gamma, str) and gamma != SCALE:
         raise ValueError(f'gamma={gamma!r} must be "{SCALE}" or a positive number')
-    return make_kernel(kernel, 1.0 if isinstance(gamma, str) else gamma, degree, coef0)
+    return make_kernel(kernel, FIRST_GAMMA if isinstance(gamma, str) else gamma, degree, coef0)
 
 
 def require_scaling(value: Any) -> None:
@@ -113,7 +114,7 @@ class RunningScale:
     def adapted(self, kernel: Kernel) -> Kernel:
         """The kernel with the gamma that belongs to the scale in use."""
         spread = float(self.state.totals[SPREAD])
-        gamma = 1.0 / spread if spread * LARGEST_PARAMETER >= 1.0 else 1.0
+        gamma = 1.0 / spread if spread * LARGEST_PARAMETER >= 1.0 else FIRST_GAMMA
         return kernel._replace(gamma=gamma) if self._follows_gamma else kernel
 
     def fit_room(self, n_features: int) -> None:

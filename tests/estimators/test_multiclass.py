@@ -533,3 +533,16 @@ def test_every_check_of_river_passes(model, n_checks):
     assert len(collected) == n_checks
     for check in collected:
         check(model.clone())
+
+
+def test_a_correction_of_an_example_that_no_class_keeps_changes_nothing():
+    """The union may keep its vector for longer than the classes, until they squeeze their holes out."""
+    X = np.random.default_rng(0).normal(size=(200, 2))
+    model = OneVsRest(LASVM(C=10.0, gamma=0.5, budget=30))
+    model.learn_many(X, np.digitize(X[:, 0], [-0.5, 0.5]))
+    live = model._union.live_slots()
+    kept_longer = np.setdiff1d(model._union.numbers[live], model._members()[0])
+    assert len(kept_longer)
+    before = model.digest()
+    assert model.relabel(kept_longer, 1) == 0
+    assert model.digest() == before
