@@ -97,6 +97,7 @@ class AutoLASVM(CandidateModels):
             tol=self.tol,
             budget=self.budget,
             on_budget=self.on_budget,
+            reservoir=0,
             cache_mb=self.cache_mb,
             device=self.device,
         )

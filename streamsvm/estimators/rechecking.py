@@ -19,8 +19,9 @@ from streamsvm.online import arrival, bounded
 from streamsvm.online.lasvm import keep_block
 
 MAX_ROUNDS = 10  # of looking at the reservoir
-FEW = 50  # If one example in 50 violates, hardly another one does after solving with these.
 FIRST_LOOK = 500  # examples that tell whether it is worth looking at all
+FEW = 50  # It is not if one of these in 50 violates.
+ENOUGH = 20  # If one example in 20 violates, hardly another one does after solving with these.
 
 Solver = Callable[[Expansion], tuple[Expansion, int]]
 
@@ -51,7 +52,7 @@ class Rechecking(Learning):
         for _ in range(MAX_ROUNDS):
             late = self._violators(tol, examples)
             steps += self._solve_with(late, solver)
-            if len(late) <= len(examples) // FEW:
+            if len(late) <= len(examples) // ENOUGH:
                 break
         return steps
 
