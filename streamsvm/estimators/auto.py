@@ -4,7 +4,7 @@
 """
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from typing import Any, Self
 
 import numpy as np
@@ -62,11 +62,11 @@ class AutoLASVM(CandidateModels):
     Examples
     --------
     >>> from river import datasets, evaluate, metrics
-    >>> from streamsvm import AutoLASVM, WarmupScaler
-    >>> model = WarmupScaler() | AutoLASVM()
+    >>> from streamsvm import AutoLASVM
+    >>> model = AutoLASVM()
     >>> evaluate.progressive_val_score(datasets.Bananas().take(2000), model, metrics.Accuracy())
-    Accuracy: 88.55%
-    >>> model["AutoLASVM"].champion_
+    Accuracy: 88.95%
+    >>> model.champion_
     Setting(C=1.0, gamma=4.0, window=None)
     """
 
@@ -181,6 +181,10 @@ class AutoLASVM(CandidateModels):
     def bias(self) -> float:
         """The constant term b of the decision function f(x)."""
         return self._predicting.bias
+
+    def scale_of(self, name: Hashable) -> tuple[float, float]:
+        """The number that the model subtracts from a feature, and the factor of the difference, as of `LASVM`."""
+        return self._predicting.scale_of(name)
 
     # ------------------------------------------------------------------------------------------------------- snapshots
 

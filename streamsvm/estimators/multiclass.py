@@ -66,11 +66,11 @@ class OneVsRest(ClassModels):
     Examples
     --------
     >>> from river import datasets, evaluate, metrics
-    >>> from streamsvm import LASVM, OneVsRest, WarmupScaler
-    >>> model = WarmupScaler() | OneVsRest(LASVM(C=10, gamma=0.1))
+    >>> from streamsvm import LASVM, OneVsRest
+    >>> model = OneVsRest(LASVM())
     >>> evaluate.progressive_val_score(datasets.ImageSegments().take(1000), model, metrics.Accuracy())
-    Accuracy: 88.69%
-    >>> model["OneVsRest"].labels[:3]
+    Accuracy: 90.4%
+    >>> model.labels[:3]
     ['path', 'foliage', 'sky']
     """
 

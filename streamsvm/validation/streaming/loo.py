@@ -57,7 +57,7 @@ class StreamingLOO(StreamingEstimate):
     Parameters
     ----------
     model
-        An online classifier of streamsvm.  Scalers and other steps of a pipeline go before the wrapper.
+        An online classifier of streamsvm.  Other steps of a pipeline go before the wrapper.
     every
         Number of examples between two estimates, at least 1.
     memory
@@ -102,11 +102,10 @@ class StreamingLOO(StreamingEstimate):
     Examples
     --------
     >>> from river import datasets
-    >>> from streamsvm import LASVM, WarmupScaler
-    >>> loo = StreamingLOO(LASVM(C=10, gamma=1.0), share=0)
-    >>> model = WarmupScaler() | loo
+    >>> from streamsvm import LASVM
+    >>> loo = StreamingLOO(LASVM(), share=0)
     >>> for x, y in datasets.Bananas().take(1000):
-    ...     model.learn_one(x, y)
+    ...     loo.learn_one(x, y)
     >>> estimate = loo.estimate()
     >>> estimate.n, estimate.n_undecided, 0.05 < estimate.error.value < 0.15
     (500, 0, True)
