@@ -25,9 +25,9 @@ class AutoLASVM(CandidateModels):
     """A `LASVM` that chooses C, gamma and the window while it learns, and follows a stream that changes.
 
     Four settings learn the first 1000 examples side by side.  From then on, the best one predicts: the *champion*.  Two
-    challengers take turns beside it.  One has a neighbouring setting and the champion's members.  The other has the
-    champion's setting and begins without members, so it knows no outdated ones.  A challenger that predicts better for
-    long enough becomes champion.  If the champion's error jumps, a challenger without members begins at once.
+    challengers learn beside it.  One has a neighbouring setting and begins with the champion's members.  The other has
+    the champion's setting and begins without members, so it knows no outdated ones.  A challenger that predicts better
+    for long enough becomes champion.  If the champion's error jumps, a challenger without members begins at once.
 
     Parameters
     ----------
@@ -51,8 +51,10 @@ class AutoLASVM(CandidateModels):
 
     Notes
     -----
-    **Cost.**  Four models learn the first 1000 examples, then at most three.  The challengers together may do at most
-    0.7 of the champion's work; a challenger that would exceed that has to wait.
+    **Features.**  The models scale the features themselves, all alike; see `LASVM`.  So do not scale them before.
+
+    **Cost.**  Four models learn the first 1000 examples, then at most three.  Challengers wait until the champion has
+    done so much work that theirs stays at about 1.1 times as much.
 
     **Replay.**  Decisions fall after every 50th example and depend on the examples alone.  So the same stream gives the
     same model, bit for bit, however it is cut into batches, and a saved model goes on as the original.
@@ -62,12 +64,14 @@ class AutoLASVM(CandidateModels):
     Examples
     --------
     >>> from river import datasets, evaluate, metrics
-    >>> from streamsvm import AutoLASVM, WarmupScaler
-    >>> model = WarmupScaler() | AutoLASVM()
+    >>> from streamsvm import AutoLASVM
+    >>> model = AutoLASVM()
     >>> evaluate.progressive_val_score(datasets.Bananas().take(2000), model, metrics.Accuracy())
-    Accuracy: 88.75%
-    >>> model["AutoLASVM"].champion_
+    Accuracy: 88.95%
+    >>> model.champion_
     Setting(C=1.0, gamma=4.0, window=None)
+    >>> model.history_
+    [Promotion(n_seen=1000, way='warm-up', setting=Setting(C=1.0, gamma=4.0, window=None))]
     """
 
     def __init__(
@@ -113,6 +117,11 @@ class AutoLASVM(CandidateModels):
     def history_(self) -> list[Promotion]:
         """Who became champion: after how many examples, by which way, with which setting; at most the last 200."""
         return list(self._tuner.history)
+
+    @property
+    def decision_threshold(self) -> float:
+        """Above this f(x) the prediction is True: 0."""
+        return self._predicting.decision_threshold
 
     @property
     def _predicting(self) -> LASVM:
