@@ -5,7 +5,7 @@ fresh examples, which the model as it is then predicts:
 
     prequential      predictions made before learning, over the last 500
     LOO, k-fold      StreamingLOO and StreamingKFold (5 folds) over the last 500, asked at each point, run to the end
-    LOO, k-fold at P % the same within P % of the learning time: the latest that there is
+    LOO, k-fold at P % the same, made every 500 examples with share = P %: the latest that there is
 
 Fresh examples are 5000 of the concept of the moment (synthetic), or the next 500 (elec2, which resemble those just
 learned less than these resemble each other; in a random order they do not).  "bias" is the mean
@@ -395,7 +395,7 @@ def add_commands(kinds: Any) -> None:
     one.add_argument("--data", type=Path, default=argparse.SUPPRESS, help="folder of npz files; default: OpenML")
     one.add_argument("--streams", nargs="+", default=STREAMS, choices=STREAMS)
     one.add_argument("--examples", type=int, default=ELEC2.n_train, help="of elec2")
-    one.add_argument("--shares", nargs="+", type=float, default=[0.1, 1.0], help="of the learning time, for estimates")
+    one.add_argument("--shares", nargs="+", type=float, default=[0.1, 1.0], help="of the estimates")
     one.add_argument("--pictures", type=Path, help="folder for the pictures; default: none are drawn")
     one.set_defaults(run=stream)
     one = kinds.add_parser("bounded", help="budget and window around an abrupt change")
@@ -408,6 +408,6 @@ def add_commands(kinds: Any) -> None:
     one.add_argument("--budget", type=int)
     one.add_argument("--on-budget", choices=["remove", "project", "merge"])
     one.add_argument("--window", type=int)
-    one.add_argument("--share", type=float, default=0.1, help="of the learning time, for StreamingLOO")
+    one.add_argument("--share", type=float, default=0.1, help="of StreamingLOO")
     one.add_argument("--picture", type=Path, help="file for the picture; default: none is drawn")
     one.set_defaults(run=soak)

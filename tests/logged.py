@@ -16,7 +16,7 @@ def config_text(**daemon):
     """The text of a configuration; keys of [daemon] may be given."""
     values = {"batch": 16, "follow": False} | daemon
     lines = "".join(f"{key} = {json.dumps(value)}\n" for key, value in values.items())
-    return f"[model]\nC = 10.0\n[features]\nwarmup = 20\n[daemon]\n{lines}"
+    return f"[model]\nC = 10.0\n[daemon]\n{lines}"
 
 
 def write_config(folder, **daemon):

@@ -5,13 +5,13 @@ coefficients of the support vectors, the first class first; rho is the model's t
 the same. LIBSVM's features have numbers from 1 and no names, so the names go into a second file, ``FILE.json``::
 
     {"format": "libsvm", "labels": {"1": true, "-1": false},
-     "features": [{"number": 1, "name": "a", "shift": 0.5, "factor": 2.0}, ...],
+     "features": [{"number": 1, "name": "a", "shift": 0.5, "factor": 2.0, "limit": 3.0}, ...],
      "probability": {"slope_negative": ..., "slope_positive": ..., "threshold": ...}}
 
-The trainer's models learn scaled features. A feature with a shift and a factor must therefore be scaled, as
-(value - shift) * factor, before LIBSVM predicts it. If all names are numbers, they are the features' numbers: "7", as
-in LIBSVM's own files, has the number 7, and so has column 6 of an array. A feature that the model does not know may get
-any larger number.
+A model may scale features itself. A feature with a shift and a factor must therefore be scaled, as
+(value - shift) * factor, before LIBSVM predicts it; if it has a limit L, it must then be cut to -L..L. If all names are
+numbers, they are the features' numbers: "7", as in LIBSVM's own files, has the number 7, and so has column 6 of an
+array. A feature that the model does not know may get any larger number.
 
 LIBSVM's probabilities, 1 / (1 + exp(A f + B)), have one slope. This model's have one slope on each side of the boundary
 (see `online.sigmoid`), so A and B cannot express them, and the second file holds the slopes.  They belong to LIBSVM's
@@ -30,6 +30,7 @@ import numpy as np
 
 from streamsvm import WarmupScaler
 from streamsvm.core import snapshot
+from streamsvm.core.scaling import CLIP
 from streamsvm.estimators.classifier import OnlineSVM
 from streamsvm.estimators.learners import LEARNERS
 
@@ -53,7 +54,8 @@ def export_model(model: OnlineSVM, path: Path | str, scaler: WarmupScaler | None
     path
         The file to write; ``.json`` is appended for the name of the second file.
     scaler
-        The scaler of the features that the model has learned; None: they were not scaled.
+        The scaler through which the model has learned; None: the model has learned features as they came, and may
+        scale them itself.
 
     Returns
     -------
@@ -128,8 +130,7 @@ def _lines(model: OnlineSVM, numbers: np.ndarray) -> Iterator[str]:
 def _meaning(model: OnlineSVM, numbers: np.ndarray, scaler: WarmupScaler | None) -> dict[str, Any]:
     features: list[dict[str, Any]] = []
     for number, name in zip(numbers.tolist(), model.feature_names, strict=True):
-        scale = dict(zip(("shift", "factor"), scaler.scale_of(name), strict=True)) if scaler else {}
-        features.append({"number": number, "name": name, **scale})
+        features.append({"number": number, "name": name, **_scale(model, scaler, name)})
     below, above = model.slopes
     return {
         "format": "libsvm",
@@ -137,6 +138,15 @@ def _meaning(model: OnlineSVM, numbers: np.ndarray, scaler: WarmupScaler | None)
         "features": sorted(features, key=lambda feature: feature["number"]),
         "probability": {"slope_negative": below, "slope_positive": above, "threshold": model.decision_threshold},
     }
+
+
+def _scale(model: OnlineSVM, scaler: WarmupScaler | None, name: Hashable) -> dict[str, float]:
+    """How a feature is scaled, in the words of the second file; empty if it is not."""
+    if scaler is not None:
+        shift, factor = scaler.scale_of(name)
+        return {"shift": shift, "factor": factor}
+    shift, factor = model.scale_of(name)
+    return {} if (shift, factor) == (0.0, 1.0) else {"shift": shift, "factor": factor, "limit": CLIP}
 
 
 def read_model(path: Path, partition: int | None = None, key: str | None = None) -> ServedModel:

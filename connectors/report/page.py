@@ -183,9 +183,10 @@ def _settings(given: Mapping[str, object], section: str) -> str:
 def _features(stored: Stored, given: Mapping[str, object]) -> str:
     names = given.get(f"{_FEATURES}names") or []
     rest = {name: value for name, value in given.items() if name != f"{_FEATURES}names"}
-    listed = f", names = {', '.join(map(str, names))}" if isinstance(names, list) and names else ""
+    listed = f"names = {', '.join(map(str, names))}" if isinstance(names, list) and names else ""
+    settings = ", ".join(filter(None, [_settings(rest, _FEATURES), listed])) or "any names"
     found = f"{len(stored.models.model.feature_names):,} known; " if isinstance(stored.models, SingleModel) else ""
-    return f"{found}{_settings(rest, _FEATURES)}{listed}"
+    return f"{found}{settings}"
 
 
 def _models(stored: Stored) -> list[tuple[str, str]]:

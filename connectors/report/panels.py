@@ -336,11 +336,12 @@ def drift_panel(rows: list[Snapshot], prefix: str) -> Panel:
     text = [_said_of_changes(changes), _how_found(blocks, step)]
     if shifts:
         text.append(
-            f"Shift: the largest distance of a feature's running mean from its mean in the first events, in standard "
-            f"deviations; {shifts[-1].shift:.2f} at the end. It starts anew whenever the trainer starts."
+            "Shift: the largest distance of a feature's recent mean from the mean by which the model scales it, in "
+            f"standard deviations; {shifts[-1].shift:.2f} at the end. When a mean has moved by one deviation, the "
+            "model scales its features anew. The shift starts at 0 whenever the trainer starts."
         )
     else:
-        text.append('With features.scale = "standard", the trainer also records how far the features have moved.')
+        text.append('With model.scaling = "standard", the trainer also records how far the features have moved.')
     alt = f"Error between points of the curve, over the records. {_said_of_changes(changes)}"
     return Panel(name, title, picture(plot, name, alt), text)
 

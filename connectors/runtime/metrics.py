@@ -122,7 +122,7 @@ METRICS = (
     Metric(
         "streamsvm_feature_drift",
         "gauge",
-        "Largest shift of a feature's mean since the warm-up, in standard deviations.",
+        "Largest shift of a feature's recent mean from its mean in the model's scale, in standard deviations.",
         ("partition",),
     ),
 )

@@ -32,11 +32,13 @@ def collect(
     environment: Mapping[str, str],
     overrides: Sequence[str],
     verbatim: str,
+    removed: Mapping[str, str],
 ) -> tuple[dict[str, dict[str, Any]], list[str]]:
     """Values by section and key, converted and checked, and a line for each problem.
 
     The section `verbatim` may have any keys, because they are another program's.  Its values are `Given`, neither
-    converted nor checked; it is missing if no layer mentions it.
+    converted nor checked; it is missing if no layer mentions it.  `removed` says what to do about each key of an
+    earlier version that has no successor, by its dotted name.
     """
     problems: list[str] = []
     known = [*sections, verbatim]
@@ -54,6 +56,9 @@ def collect(
             options[given.key] = given
             continue
         try:
+            advice = removed.get(f"{given.section}.{given.key}")
+            if advice:
+                raise given.unknown(f": {advice}")
             key, value = _interpret(sections[given.section], given)
             values[given.section][key] = value
         except ValueError as error:

@@ -10,7 +10,7 @@ from .contradictions import find_contradictions
 from .kafka_section import read_section, with_files
 from .layers import UnreadableFile, collect, read_file
 from .opening import backend_of
-from .sections import SECTIONS, ConfigError, Settings
+from .sections import REMOVED, SECTIONS, ConfigError, Settings
 
 _FOLDERS = (("log", "dir"), ("log", "schemas"), ("daemon", "state_dir"))
 
@@ -52,7 +52,7 @@ def load(
         content = read_file(path)
     except UnreadableFile as error:
         raise ConfigError([str(error)]) from error
-    values, problems = collect(SECTIONS, path, content, environment, overrides, verbatim="kafka")
+    values, problems = collect(SECTIONS, path, content, environment, overrides, verbatim="kafka", removed=REMOVED)
     parts = {name: section(**values[name]) for name, section in SECTIONS.items()}
     for name, key in _FOLDERS:
         parts[name] = replace(parts[name], **{key: path.parent / getattr(parts[name], key)})

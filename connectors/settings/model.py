@@ -27,7 +27,8 @@ def _learner_s(name: str) -> Check:
 class ModelSettings:
     """The algorithm and its parameters, with the names, defaults and ranges of the class that implements it.
 
-    A parameter that not every algorithm has is unset by default.
+    Only the default of `scaling` differs: the trainer scales features whatever gamma is.  A parameter that not every
+    algorithm has is unset by default.
 
     Parameters
     ----------
@@ -35,8 +36,9 @@ class ModelSettings:
         ``"lasvm"``; ``"auto"``, which chooses C, gamma and the window itself; or, without a bias, ``"lasvm-g"``,
         ``"lasvm-nc"`` and ``"lasvm-i"`` (for noisy labels), ``"full"``.
     scaling
-        How the model scales features itself: ``"standard"``; ``"none"``; or ``"auto"``, which does so if gamma is
-        ``"scale"``.
+        ``"standard"``: the model scales each feature to mean 0 and standard deviation 1, by running statistics that
+        follow the stream, except features that are only 0 or 1, and sparse input; ``"none"``: features stay as they
+        come.
     window
         Forget older examples: keep this number of examples, at least 1, or those of this time, such as ``"90s"``,
         ``"30m"``, ``"12h"``, ``"7d"`` or ``"2w"``, by the events' own times.  Unset: forget nothing.
@@ -48,7 +50,7 @@ class ModelSettings:
     C: float = key(10.0, _learner_s("C"))
     kernel: str = key("rbf", _learner_s("kernel"))
     gamma: float | str = key("scale", _learner_s("gamma"))
-    scaling: str = key("auto", one_of("auto", "standard", "none"))
+    scaling: str = key("standard", one_of("standard", "none"))
     degree: int = key(3, _learner_s("degree"))
     coef0: float = key(0.0, _learner_s("coef0"))
     pos_weight: float | str = key(1.0, _learner_s("pos_weight"))

@@ -76,21 +76,15 @@ class LogSettings:
 
 @dataclass(frozen=True)
 class FeatureSettings:
-    """How features are scaled, and which features an event must have.
+    """Which features an event must have.
 
     Parameters
     ----------
-    scale
-        ``"standard"``: to mean 0 and standard deviation 1; ``"minmax"``: to the range 0..1; ``"none"``: not at all.
-    warmup
-        Number of first events on which the scale is fitted, at least 1; it does not change afterwards.
     names
         Names of the features that every event must have; an event with others, or without one of them, is refused.
         Empty: any features.
     """
 
-    scale: str = key("standard", checks.one_of("standard", "minmax", "none"))
-    warmup: int = key(300, checks.at_least(1))
     names: tuple[str, ...] = ()
 
 
@@ -156,7 +150,7 @@ class LimitSettings:
         Characters of an id, a time or a label's source, and bytes of a record's key, at least 64.
     read_ahead_mb
         Megabytes of memory for records that a trainer has read and not yet consumed.  Each partition may hold one batch
-        more.  The scale is fitted on fewer than `features.warmup` events if those would need more memory.
+        more.
     dead_letter_kb
         Kilobytes of the largest record that a dead letter holds whole.  For a larger record, the dead letter holds its
         beginning, its size and its SHA-256; ``streamsvm dlq replay`` then reads the record from its own topic, if it is
@@ -327,5 +321,10 @@ class Settings:
         values |= {"log.topic": self.log.topic, "log.labels": self.log.labels, "daemon.per": self.daemon.per}
         return {**values, "features.names": list(self.features.names)}
 
+
+REMOVED = {  # keys of 0.1.0, and what to do about each
+    "features.scale": 'the model scales features itself now; instead, set model.scaling to "standard" or "none"',
+    "features.warmup": "the model scales features itself now, from the first event on; remove the key",
+}
 
 SECTIONS: dict[str, Any] = {part.name: part.default_factory for part in fields(Settings) if part.name != "kafka"}

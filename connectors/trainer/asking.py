@@ -28,7 +28,8 @@ from .state.state import State
 
 logger = logging.getLogger(__name__)
 
-_UNUSUAL = 3.0  # standard deviations of the first events
+_UNUSUAL = 3.0  # standard deviations
+_FEW = 20  # labels, from which too little is known of the deviations
 _OWN_FIELDS = ("id", "x", "y", "w")
 
 
@@ -49,7 +50,6 @@ class Asking:
 
     def __init__(self, settings: Settings, codec: Codec, log: Transport, number: int) -> None:
         self._topic = settings.log.questions
-        self._is_standard = settings.features.scale == "standard"
         self._is_json = settings.log.format == "json"
         self._codec = codec
         self._log = log
@@ -177,10 +177,10 @@ class Asking:
         return {name: field for name, field in json.loads(value).items() if name not in _OWN_FIELDS}
 
     def _unusual(self, x: dict[str, float], state: State) -> dict[str, float]:
-        """The features that are far from those of the first events, in standard deviations."""
-        if not self._is_standard or state.scaler is None:
+        """The scaled features that are far from their mean, in standard deviations."""
+        if state.model.n_seen < _FEW:
             return {}
-        return {name: round(z, 1) for name, z in state.scaler.transform_one(x).items() if abs(z) >= _UNUSUAL}
+        return {name: round(z, 1) for name, z in state.standardised(x, None).items() if abs(z) >= _UNUSUAL}
 
 
 def status(state: State, labelling: Labelling) -> dict[str, Any]:

@@ -17,7 +17,7 @@ from streamsvm.estimators.named_rows import NamedRows
 
 from ..logs.transport import Record
 from .state.estimates import Estimate
-from .state.join import Lesson
+from .state.lesson import Lesson
 from .state.state import State
 
 
@@ -55,7 +55,7 @@ def teach(
     tasks
         The lessons of a cut, in order.
     rows
-        The features of their events, in the model's coordinates.
+        The features of their events, as the model takes them.
     entity
         Whose model learns; see `Models`.
     state

@@ -24,7 +24,6 @@ from .state.journal import Cut, Kind
 from .state.models import KeyedModels
 from .state.observe import Snapshot
 from .state.state import State
-from .warm_up import WarmUp
 
 logger = logging.getLogger(__name__)
 
@@ -82,7 +81,6 @@ class Partition:
         self._settings = settings
         self._log = log
         self._processor = Processor(settings, codec, log, number)
-        self._warm_up = WarmUp(settings, codec)
         self.checkpoint_bytes = 0
         self._is_whole = True  # no cut is half consumed
         self._has_asked = False  # questions were asked that no checkpoint has
@@ -160,16 +158,11 @@ class Partition:
         self._begin(self._events.position, self._labels.position if self._labels else 0)
 
     def _prepare(self) -> State | None:
-        """The state; None until the warm-up is over."""
+        """The state; None until the first event has come."""
         if self.state is None:
-            scaler = None
-            if self._settings.features.scale != "none":
-                scaler = self._warm_up.fit(self._events)
-                if scaler is None:
-                    return None
-            elif not self._events.records:
+            if not self._events.records:
                 return None
-            self.state = State.new(self._settings, self.store, scaler, self.number)
+            self.state = State.new(self._settings, self.store, self.number)
             self.state.offset, self.state.labels_offset = self._origin
             self.state.counters.lost = self.n_lost
             self.save()  # a restart begins at these offsets, even if the log begins later by then
@@ -271,7 +264,7 @@ class Partition:
             n_errors=metrics.n_errors,
             lag=self._lag_then,
             age=max(time.time() - self._newest / 1000, 0.0),  # NaN stays NaN
-            shift=self.drift if self._settings.features.scale == "standard" else math.nan,
+            shift=self.drift,
         )
 
     # --- checkpoints --------------------------------------------------------------------------------------------------

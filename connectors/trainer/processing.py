@@ -29,7 +29,8 @@ from .asking import Asking
 from .learning import Task, teach
 from .rows import by_entity, unusable_rows
 from .state.estimates import Estimate
-from .state.join import Join, Lesson
+from .state.join import Join
+from .state.lesson import Lesson
 from .state.observe import Drift
 from .state.state import State
 
@@ -85,8 +86,8 @@ class Processor:
     def process(self, events: list[Record], labels: list[Record], state: State) -> None:
         """Predict all events of a cut, then learn from them and from its labels, in order."""
         decoded, rows = self._decode_events(events, state)
-        if decoded and self._settings.features.scale == "standard":
-            self.drift.observe(rows[0])  # one event of a cut is enough
+        if decoded:  # one event of a cut is enough
+            self.drift.observe(state.standardised(decoded[0].event.x, decoded[0].entity))
         margins = self._predict(decoded, rows, state)
         if not self._joins:
             self._learn(self._own_labels(decoded, margins), rows, state)
@@ -112,7 +113,7 @@ class Processor:
     # --- the parts, in order ------------------------------------------------------------------------------------------
 
     def _decode_events(self, records: list[Record], state: State) -> tuple[list[Decoded], NamedRows]:
-        """The events, and their features in the models' coordinates; refuse the other records."""
+        """The events, and their features as the models take them; refuse the other records."""
         found: list[Event | BadRecord] = [self._read(record) for record in records]
         places = [i for i, event in enumerate(found) if isinstance(event, Event)]
         rows = self._rows([event.x for event in found if isinstance(event, Event)], state)
@@ -143,7 +144,7 @@ class Processor:
             return error
 
     def _rows(self, xs: list[dict[str, float]], state: State) -> NamedRows:
-        """Features as arrays, in the coordinates of the models: made once, for all that is done with them."""
+        """Features as arrays, as the models take them: made once, for all that is done with them."""
         rows = NamedRows.of(xs)
         return state.scaler.transform_many(rows) if state.scaler else rows
 

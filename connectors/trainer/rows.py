@@ -1,4 +1,4 @@
-"""Events as rows of features, in the coordinates of their models."""
+"""Events as rows of features, as their models take them."""
 
 from collections.abc import Sequence
 
@@ -22,7 +22,7 @@ def _problem(x: dict, model: OnlineSVM) -> BadRecord | None:
     try:
         model.validate_one(x)
     except ValueError as error:
-        return BadRecord("bad-feature", f"after scaling, {error}")
+        return BadRecord("bad-feature", str(error))
     return None
 
 

@@ -13,7 +13,7 @@ from ..runtime.metrics import Metrics
 from .partition import Partition
 from .state.candidates import OUTCOMES
 from .state.estimates import Estimates
-from .state.join import JoinCounters
+from .state.lesson import JoinCounters
 
 _SECONDS = 1.0  # between two looks at the partitions
 _BY_OUTCOME = ("streamsvm_labels_total", "streamsvm_questions_total")

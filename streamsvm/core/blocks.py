@@ -185,6 +185,14 @@ def from_sparse(starts: np.ndarray, inputs: np.ndarray, data: np.ndarray, column
     return cut(q, _compress_sparse(starts, inputs, data, columns, *q))
 
 
+@compiled
+def spread_out(indptr, indices, values, matrix):
+    """Put compressed rows into the columns of a matrix."""
+    for t in range(indptr.shape[0] - 1):
+        for k in range(indptr[t], indptr[t + 1]):
+            matrix[indices[k], t] = values[k]
+
+
 def is_binary_block(q: Queries) -> bool:
     """Whether every feature of every query is 0 or 1."""
     return bool(np.all(q.values == 1.0))

@@ -23,8 +23,9 @@ sees them, and of the squares of those without a place.  ``gamma="scale"`` is 1 
 The scale is due when
 
 - a feature that was 0 or 1 has another value, or the input has become sparse or ceased to be, at once;
-- a deviation has moved by a factor 2, a mean by a deviation, or V by a factor 1.5, or a feature deserves a place, but
-  not before as many examples have passed since the last time as the model had members then.  This bounds the work.
+- of one scaled feature in 20 the deviation has moved by a factor 2 or the mean by a deviation, or V has moved by a
+  factor 1.5, or a feature deserves a place; but not before as many examples have passed since the last time as the
+  model had members then.  This bounds the work.
 
 It depends on the raw features and on that count only, not on how a stream is cut into batches.
 
@@ -62,6 +63,7 @@ WARM = 20.0  # weight before which nothing is cut
 CLIP = 3.0
 FACTOR = 2.0  # by which a deviation has moved
 SPREAD_FACTOR = 1.5
+FEW = 20  # One feature in so many hardly changes a distance.
 CONSTANT = 1e-9  # a deviation, relative to the mean or to 1, below which a feature is constant
 SPARSE_BELOW, DENSE_ABOVE = 0.4, 0.6  # share of an example's features that the example before it named too
 JUDGED_AFTER = 8  # examples: whether input is sparse
@@ -270,14 +272,15 @@ def _spread(c):
 
 @inner
 def _has_moved(c):
-    """Whether the moments of a feature have moved far from the scale in use."""
+    """Whether the moments of some features, one in `FEW` at least, have moved far from the scale in use."""
+    n_moved, n_scaled = 0, 0
     for p in range(c.counts[PLACES]):
         used = c.spread[p]
         if used > 0.0:
             wanted, off = _wanted_spread(c, p), c.m[p] - c.shift[p]
-            if wanted > FACTOR * FACTOR * used or FACTOR * FACTOR * wanted < used or off * off > used:
-                return True
-    return False
+            n_scaled += 1
+            n_moved += wanted > FACTOR * FACTOR * used or FACTOR * FACTOR * wanted < used or off * off > used
+    return FEW * n_moved > n_scaled
 
 
 @inner
@@ -416,21 +419,3 @@ def scale_block(c: Scaling, raw: RawRows) -> Queries:
     """A block of examples as the engine's queries, while the scale is active."""
     q = room(len(raw.sq), len(raw.sq) * int(c.counts[PLACES]) + len(raw.columns))
     return cut(q, _scale_block(c, raw.indptr, raw.columns, raw.values, *q))
-
-
-@compiled
-def scale_members(c, raw, Z):
-    """Put the scaled features of members, whose raw ones are (n, P), into Z (n, P)."""
-    for t in range(Z.shape[0]):
-        for p in range(Z.shape[1]):
-            Z[t, p] = scaled(c, p, raw[t, p])
-
-
-@compiled
-def squared_norms(indptr, values, sq):
-    """The squared norms of compressed rows."""
-    for t in range(sq.shape[0]):
-        total = 0.0
-        for k in range(indptr[t], indptr[t + 1]):
-            total += np.float64(values[k]) * np.float64(values[k])
-        sq[t] = total

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from streamsvm.core.blocks import Queries, is_binary_block, spread_out
 from streamsvm.core.expansion import (
     APPENDED,
     BITS,
@@ -335,21 +336,13 @@ def list_features(s: Expansion) -> Expansion:
     )
 
 
-def with_features(s: Expansion, X: sp.csr_matrix, sq: np.ndarray) -> Expansion:
-    """The members of an expansion without holes, each with other features.
-
-    Parameters
-    ----------
-    s
-        The expansion; its cached rows must be empty.
-    X, sq
-        The features, (members, D) float32 without explicit zeros and with rising columns; and their squared norms.
-    """
-    (n, D), N = X.shape, len(s.alpha)
+def with_features(s: Expansion, q: Queries) -> Expansion:
+    """The members of an expansion without holes, each with the features of a query; its cached rows must be empty."""
+    n, N, D = len(q.sq), len(s.alpha), q.width
     s = s._replace(
         counts=s.counts.copy(),
-        starts=np.concatenate([X.indptr, np.zeros(N - n, np.int64)], dtype=np.int64),
-        sq=fitted(sq, N),
+        starts=np.concatenate([q.indptr, np.zeros(N - n, np.int64)]),
+        sq=fitted(q.sq, N),
         serial=fitted(s.counts[APPENDED] + np.arange(n), N),  # the mirror on a device takes them for new members
         columns=np.zeros((0, 0), np.float32),
         bits=np.zeros((0, 0), np.uint8),
@@ -361,12 +354,13 @@ def with_features(s: Expansion, X: sp.csr_matrix, sq: np.ndarray) -> Expansion:
     if is_wide(s.counts, n, D, s.starts[n]):
         s.counts[STORAGE] = COMPRESSED
         query = np.zeros(s.member_indices.shape[0], np.float32)
-        return list_features(s._replace(sparse_indices=X.indices.astype(np.int32), sparse_values=X.data, query=query))
-    binary = bool(np.all(X.data == 1.0))
-    matrix = np.zeros((doubled(MIN_FEATURES, D), N), np.uint8 if binary else np.float32)
-    matrix[X.indices, np.repeat(np.arange(n), np.diff(X.indptr))] = X.data
-    s.counts[STORAGE] = BITS if binary else COLUMNS
-    return s._replace(bits=matrix) if binary else s._replace(columns=matrix)
+        return list_features(s._replace(sparse_indices=q.indices, sparse_values=q.values, query=query))
+    matrix = np.zeros((doubled(MIN_FEATURES, D), N), np.float32)
+    spread_out(q.indptr, q.indices, q.values, matrix)
+    if not is_binary_block(q):
+        return s._replace(columns=matrix)
+    s.counts[STORAGE] = BITS
+    return s._replace(bits=matrix.astype(np.uint8))
 
 
 def fitted(values: np.ndarray, size: int) -> np.ndarray:

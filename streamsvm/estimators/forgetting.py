@@ -21,15 +21,17 @@ class Forgetting(Rechecking):
     """Forgetting, correcting and leaving out."""
 
     def forget(self, ids: Any) -> int:
-        """Take examples out of the model exactly, as if it had never kept them.
+        """Take examples out of the model and its reservoir.
 
-        The other members get the coefficients that they would have without these examples.  After `finish` this holds
-        up to `tol`; before it, with violations as large as they were.  Four things stay as the examples left them:
-        which others were kept or dropped, `n_seen` and `class_counts`, the order of the features, and what was learned
-        from margins: the sigmoid behind `predict_proba_one`, and the threshold.
+        This is exact on the expansion: the members get the coefficients that they would have without these examples.
+        After `finish` this holds up to `tol`; before it, with violations as large as they were.  Examples of the
+        reservoir that violate now, and did not before, become members: they had been dropped because of the forgotten
+        ones.  So the model is close to one that never met the examples, but not equal: of a stream longer than the
+        `reservoir`, it looks at a sample.  Also `n_seen`, `class_counts`, the order and the scale of the
+        features, the sigmoid behind `predict_proba_one`, and the threshold stay as the examples left them.
 
-        An example that is not a support vector leaves at the cost of a look-up.  An id that no member has is skipped:
-        the model does not depend on that example.
+        An example that is not a support vector leaves at the cost of a look-up.  The others cost a look at the
+        reservoir, before and after.  An id that no member has is skipped: the model does not depend on that example.
 
         Parameters
         ----------
@@ -60,10 +62,11 @@ class Forgetting(Rechecking):
         numbers = arguments.numbers_of(ids)
         slots = self._slots_of(numbers)
         if self._expansion.alpha[slots].any():  # Otherwise no decision value changes.
-            violated = {example.id for example in self._violators(self.tol)}
+            violated = {example.id for example in self._violators(self.tol, list(self._reservoir))}
             tol = max(self.tol, self._problem.violation(self._expansion))
             self._forget_everywhere(slots, numbers)
-            late = [example for example in self._violators(self.tol) if example.id not in violated]
+            others = [example for example in self._reservoir if example.id not in violated]
+            late = self._violators(self.tol, others)
             if late:
                 self._solve_with(late, lambda s: resume(s, self._kernel, self._problem, tol))
         else:

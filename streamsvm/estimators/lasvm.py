@@ -111,7 +111,7 @@ class LASVM(OnlineSVM):
     >>> from streamsvm import LASVM, WarmupScaler
     >>> model = WarmupScaler() | LASVM(C=10, gamma=1.0)
     >>> evaluate.progressive_val_score(datasets.Bananas().take(2000), model, metrics.Accuracy())
-    Accuracy: 89.2%
+    Accuracy: 88.60%
 
     The last step of the pipeline is the classifier:
 

@@ -141,7 +141,7 @@ class Learning(Prediction, Advice):
         leaving = NO_SLOTS if id is None else self._replaced(number, lo, hi, lambda: self._stored(columns, values))
         is_due = self._is_due(now)
         if is_due or len(leaving):  # No member leaves for an example that is refused afterwards.
-            self._require_learnable(x, values)
+            self._require_learnable(x, columns, values)
         counts = self._class_counts[False] + (lo < 0.0), self._class_counts[True] + (hi > 0.0)
         learned = (self._n_seen + 1, counts, number, len(self._features.columns), born, now)
         noted = (self._n_seen, number, born, now, positive, hi - lo, columns, values)

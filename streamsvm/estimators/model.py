@@ -149,7 +149,10 @@ class OnlineModel(Copies, base.MiniBatchClassifier):
 
     @property
     def support_vectors(self) -> sp.csr_matrix:
-        """Features of the support vectors, float32: rows as in `support_ids`, columns as in `feature_names`."""
+        """Features of the support vectors as the kernel sees them, that is scaled if the model scales them.
+
+        float32; rows as in `support_ids`, columns as in `feature_names`.
+        """
         s = self._expansion
         return storage.rows_of(s, np.flatnonzero(s.alpha), len(self.feature_names))
 
@@ -158,6 +161,13 @@ class OnlineModel(Copies, base.MiniBatchClassifier):
         """Names of the features learned so far, in the order of their columns."""
         self._features.settle()
         return list(self._features.columns)
+
+    def scale_of(self, name: Hashable) -> tuple[float, float]:
+        """The number that the model subtracts from a feature at present, and the factor of the difference.
+
+        They are 0 and 1 if the model leaves the feature alone.  Scaled features are cut to -3..3.
+        """
+        return self._scale.of(self._features.columns.get(name, -1))
 
     @property
     def max_features(self) -> int:

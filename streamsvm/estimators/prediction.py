@@ -25,7 +25,7 @@ class Prediction(OnlineModel):
     def validate_one(self, x: dict) -> None:
         """Raise the ValueError or TypeError that `learn_one` would raise for these features; learn nothing."""
         self._features.require_room(x)
-        self._require_learnable(x, self._features.example(x, learning=False)[1])
+        self._require_learnable(x, *self._features.example(x, learning=False))
 
     def validate_many(self, X: Any) -> None:
         """Raise the ValueError or TypeError that `learn_many` would raise for these features; learn nothing."""
@@ -34,14 +34,12 @@ class Prediction(OnlineModel):
             scale.fit_room(len(features))
             self._require_kernel(rows.start, scale.queries(raw).sq)
 
-    def _require_learnable(self, x: Mapping[Hashable, Any], values: np.ndarray) -> None:
-        with np.errstate(over="ignore", invalid="ignore"):
-            sq = np.square(values).sum(keepdims=True)
-        if too_large(sq):
+    def _require_learnable(self, x: Mapping[Hashable, Any], columns: np.ndarray, values: np.ndarray) -> None:
+        """Raise a ValueError if an example is to be refused; its new columns stay provisional."""
+        raw = one_row(columns, values)
+        if too_large(raw.sq):
             raise self._too_large(x)
-        if self._scale.is_active:
-            sq = self._scale.queries(one_row(self._features.example(x, learning=False)[0], values)).sq
-        self._require_kernel(self._n_seen, sq)
+        self._require_kernel(self._n_seen, self._scale.queries(raw).sq if self._scale.is_active else raw.sq)
 
     def _require_kernel(self, first: int, sq: np.ndarray) -> None:
         """Raise a ValueError if k(x, x) is too large for an example, given squared norms from number `first` on."""

@@ -19,7 +19,9 @@ from streamsvm.online import arrival, bounded
 from streamsvm.online.lasvm import keep_block
 
 MAX_ROUNDS = 10  # of looking at the reservoir
-FEW = 500  # One violating example in 500 is not worth another round.
+FIRST_LOOK = 500  # examples that tell whether it is worth looking at all
+FEW = 50  # It is not if one of these in 50 violates.
+ENOUGH = 20  # If one example in 20 violates, hardly another one does after solving with these.
 
 Solver = Callable[[Expansion], tuple[Expansion, int]]
 
@@ -30,22 +32,37 @@ class Rechecking(Learning):
     _least_margin = -np.inf  # y f(x) below which an example counts as noise
 
     def _finish(self, solver: Solver, tol: float) -> None:
-        """Solve over the members and the examples of the reservoir that violate, until hardly another one does."""
-        steps, late = 0, self._violators(tol)
-        for _ in range(MAX_ROUNDS):
-            steps += self._solve_with(late, solver)
-            late = self._violators(tol)
-            if len(late) <= len(self._reservoir) // FEW:
-                break
+        """Solve over the members and the examples of the reservoir that violate, until hardly another one does.
+
+        If a part of the reservoir shows that hardly any violates before, as after a shuffled stream, that part is
+        enough: to look at all of it takes as long as the solver does.
+        """
+        examples = list(self._reservoir)
+        some = examples[:: max(1, len(examples) // FIRST_LOOK)]
+        late = self._violators(tol, some)
+        if len(late) <= len(some) // FEW:
+            steps = self._solve_with(late, solver)
+        else:
+            steps = self._solve_with_all(tol, examples, solver)
         self._warn_unless_reached(tol, self._problem.violation(self._expansion), steps)
 
-    def _violators(self, tol: float) -> list[Kept]:
-        """The examples of the reservoir that are no members and violate the margin, shuffled.
+    def _solve_with_all(self, tol: float, examples: list[Kept], solver: Solver) -> int:
+        """Repeat looking at all these examples and solving with those that violate; return the number of steps."""
+        steps = 0
+        for _ in range(MAX_ROUNDS):
+            late = self._violators(tol, examples)
+            steps += self._solve_with(late, solver)
+            if len(late) <= len(examples) // ENOUGH:
+                break
+        return steps
+
+    def _violators(self, tol: float, examples: list[Kept]) -> list[Kept]:
+        """Those of these examples that are no members and violate the margin, shuffled.
 
         Not more than the budget has room for.
         """
         members = set(self._expansion.ids[self._expansion.y != 0].tolist())
-        others = [example for example in self._reservoir if example.id not in members]
+        others = [example for example in examples if example.id not in members]
         if not others:
             return []
         self._features.settle()

@@ -135,7 +135,7 @@ class Reservoir:
         self._oldest: list[tuple[int, int]] = []  # a heap of ages and ids, also of some that have left
         self._n_noted = 0
         self._ahead: tuple[int, list[int]] = (-1, [])  # a number, and the priorities from it on
-        self._columns = self._order = self._rising = np.zeros(0, np.int64)  # of the last example, in order
+        self._last = (np.zeros(0, np.int64),) * 3  # the columns of the last example, their order, in this order
 
     def __len__(self) -> int:
         return sum(len(own.kept) for own in self._classes)
@@ -192,18 +192,23 @@ class Reservoir:
         negatives, positives = (own.kept for own in self._classes)
         if self._span is not None or any(own_id in negatives or own_id in positives for own_id in ids.tolist()):
             heeded[:] = True  # Examples leave meanwhile, so there will be more room.
+        fields = list(zip(*(array.tolist() for array in (ids, born, now, positive, box)), strict=True))
         for t in np.flatnonzero(heeded).tolist():
-            self.note(first + t, int(ids[t]), int(born[t]), int(now[t]), bool(positive[t]), float(box[t]), *row_of(t))
+            own_id, age, latest, label, largest = fields[t]
+            self.note(first + t, own_id, age, latest, label, largest, *row_of(t))
         self._n_noted = max(self._n_noted, first + len(ids))
 
     def _compact(self, columns: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """The features other than 0 in the order of their columns.  Examples with the same columns share theirs."""
-        if columns is not self._columns:
-            self._columns, self._order = columns, np.argsort(columns)
-            self._rising = columns[self._order].astype(np.int64)
-        values = values[self._order].astype(np.float64)
+        if columns is not self._last[0]:
+            order = np.argsort(columns)
+            self._last = (columns, order, columns[order].astype(np.int64))
+        _, order, rising = self._last
+        values = values[order].astype(np.float64, copy=False)
+        if np.count_nonzero(values) == len(values):
+            return rising, values
         used = values != 0.0
-        return (self._rising, values) if used.all() else (self._rising[used], values[used])
+        return rising[used], values[used]
 
     def _priority(self, number: int) -> int:
         first, ahead = self._ahead

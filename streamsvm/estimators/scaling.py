@@ -114,6 +114,12 @@ class RunningScale:
         after = scaling.copy(self.state)
         return scaling.observe_block(after, raw.indptr, raw.columns, raw.values, counted), after
 
+    def of(self, column: int) -> tuple[float, float]:
+        """Shift and factor in use for a column, which may be unknown; 0 and 1 if it is left alone."""
+        c = self.state
+        place = c.place[column] if self.is_active and 0 <= column < len(c.place) else -1
+        return (float(c.shift[place]), float(c.factor[place])) if place >= 0 else (0.0, 1.0)
+
     def copy(self) -> "RunningScale":
         """A scale of its own, which can take in other examples."""
         return self._with(scaling.copy(self.state))

@@ -12,9 +12,10 @@ import numpy as np
 import scipy.sparse as sp
 
 from streamsvm.core import storage
+from streamsvm.core.blocks import from_sparse
 from streamsvm.core.expansion import SLOTS, Expansion
 from streamsvm.core.kernels import Kernel, self_products
-from streamsvm.core.scaling import ACTIVE, PLACES, Scaling, scale_members, squared_norms
+from streamsvm.core.scaling import ACTIVE, PLACES, RawRows, Scaling, scale_block
 from streamsvm.online.finish import Problem, move_members, optimise, squeezed
 
 VIOLATION = 2.0  # that may be left; without a bias, half of it
@@ -62,27 +63,27 @@ def features_anew(s: Expansion, c: Scaling, n_known: int, kernel: Kernel) -> Exp
 def _scaled(s: Expansion, c: Scaling, n_known: int) -> Expansion:
     """The members with the features that have a place scaled anew, or raw if the scale is no longer active."""
     n, n_places, D = int(s.counts[SLOTS]), int(c.counts[PLACES]), len(s.member_indices)
-    before = storage.rows_of(s, np.arange(n), D)
     raw = np.zeros((len(s.alpha), len(c.m)))
     raw[:n, :n_known] = s.raw[:n, :n_known]
+    before = storage.rows_of(s, np.arange(n), D)
     raw[:n, n_known:n_places] = before[:, c.feature[n_known:n_places]].toarray()  # unscaled so far
-    Z = raw[:n, :n_places].astype(np.float32)
+    rows = _rows(raw[:n, :n_places], c.feature[:n_places], before)
     if c.counts[ACTIVE] == 1:
-        scale_members(c, raw[:n], Z)
-    X = _replaced(before, c.feature[:n_places], Z)
-    sq = np.zeros(n, np.float32)
-    squared_norms(X.indptr, X.data, sq)
-    return storage.with_features(s, X, sq)._replace(raw=raw if c.counts[ACTIVE] == 1 else raw[:, :0].copy())
+        return storage.with_features(s, scale_block(c, rows))._replace(raw=raw)
+    q = from_sparse(rows.indptr, np.arange(len(rows.columns)), rows.values, rows.columns)
+    return storage.with_features(s, q)._replace(raw=raw[:, :0].copy())
 
 
-def _replaced(X: sp.csr_matrix, columns: np.ndarray, Z: np.ndarray) -> sp.csr_matrix:
-    """The matrix with other values in these columns, and as wide as its last column with a value."""
-    rows = np.repeat(np.arange(X.shape[0]), np.diff(X.indptr))
-    stays = ~np.isin(X.indices, columns)
-    row, place = np.nonzero(Z)
-    rows, places = np.concatenate([rows[stays], row]), np.concatenate([X.indices[stays], columns[place]])
-    values = np.concatenate([X.data[stays], Z[row, place]])
-    order = np.lexsort([places, rows])
-    starts = np.searchsorted(rows[order], np.arange(X.shape[0] + 1))
-    shape = X.shape[0], int(places.max(initial=-1)) + 1
-    return sp.csr_matrix((values[order], places[order].astype(np.int32), starts), shape=shape)
+def _rows(raw: np.ndarray, features: np.ndarray, others: sp.csr_matrix) -> RawRows:
+    """The raw features of members, (n, P), and those of their other features that have no place."""
+    n, n_places = raw.shape
+    without = ~np.isin(others.indices, features)
+    own = np.repeat(np.arange(n), np.diff(others.indptr))[without]
+    rows, columns = np.repeat(np.arange(n), n_places), np.tile(features, n)
+    values = raw.ravel()
+    if len(own):
+        rows, columns = np.concatenate([rows, own]), np.concatenate([columns, others.indices[without]])
+        order = np.argsort(rows, kind="stable")
+        columns, values = columns[order], np.concatenate([values, others.data[without]])[order]
+    starts = np.arange(n + 1) * n_places + np.searchsorted(own, np.arange(n + 1))
+    return RawRows(starts, columns, values, np.zeros(n))

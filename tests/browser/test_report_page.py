@@ -12,8 +12,6 @@ from streamsvm.connectors.trainer import trainer as daemon
 from .test_appearance import PALE
 
 CONFIG = """
-[features]
-warmup = 20
 [estimates]
 folds = 4
 every = 50

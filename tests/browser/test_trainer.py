@@ -22,8 +22,6 @@ labels = "labels"
 questions = "questions"
 [model]
 C = 10.0
-[features]
-warmup = 20
 [labelling]
 port = 0
 max_labels = 20

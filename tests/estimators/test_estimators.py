@@ -887,3 +887,18 @@ def test_nothing_is_read_or_written_out_of_bounds():
     """Compiled once more, with numba's checks of every index."""
     checks = {"NUMBA_BOUNDSCHECK": "1", "STREAMSVM_CACHE": "0", "NUMBA_OPT": "1"}
     subprocess.run([sys.executable, "-c", CHECKED], env=os.environ | checks, check=True, timeout=300)
+
+
+def test_the_scale_in_use_is_told():
+    """As the kernel sees the members: scaled, cut, and features of only 0 and 1 as they are."""
+    rng = np.random.default_rng(0)
+    rows = [{"a": 5.0 + 100.0 * rng.standard_t(2), "b": float(rng.integers(2))} for _ in range(400)]
+    model = LASVM()
+    model.learn_many(rows, [x["a"] > 0.0 for x in rows])
+    shift, factor = model.scale_of("a")
+    assert factor < 0.1
+    assert model.scale_of("b") == model.scale_of("unheard of") == (0.0, 1.0)
+    expected = [[np.clip((rows[i]["a"] - shift) * factor, -3.0, 3.0), rows[i]["b"]] for i in model.support_ids]
+    np.testing.assert_allclose(model.support_vectors.toarray(), expected, rtol=1e-6)
+    assert np.abs(expected).max() == 3.0
+    assert LASVM(gamma=1.0).scale_of("a") == (0.0, 1.0)

@@ -101,7 +101,7 @@ def test_the_text_is_compressed_and_the_holes_are_squeezed():
     ovr = together(MODELS["LASVM"], X, y)
     assert ovr._union.vectors.counts[STORAGE] == COMPRESSED
     X, y = problem(3, 4000, 10, 1.5)
-    ovr = together(LASVMG(C=10.0, gamma=0.05, clean_every=50, max_non_sv=0), X, y)
+    ovr = together(LASVMG(**ALONE, C=10.0, gamma=0.05, clean_every=50, max_non_sv=0), X, y)
     assert ovr._union.vectors.counts[SLOTS] < 4000 * 0.75
     for label, alone in separate(ovr.model, X, y, NAMES).items():
         assert ovr._models[label].digest() == alone.digest()

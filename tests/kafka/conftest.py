@@ -151,7 +151,6 @@ def start_app(request, tmp_path):
         options = {"bootstrap_servers": address, **(kafka or {})}
         sections = {
             "model": {"C": 10.0, "gamma": 0.5},
-            "features": {"warmup": 50},
             "group": {"id": f"{tmp_path.name}-{name}"},
             **sections,
             # A machine that is busy may need longer to end a process than users would like.

@@ -27,7 +27,7 @@ def app(tmp_path, broker):
     path = tmp_path / "app.toml"
     names = "\n".join(f'{key} = "{prefix}-{name}"' for key, name in NAMES.items())
     path.write_text(
-        f'[log]\n{names}\n[model]\nC = 10.0\ngamma = 0.5\n[features]\nwarmup = 20\n[group]\nid = "{prefix}"\n'
+        f'[log]\n{names}\n[model]\nC = 10.0\ngamma = 0.5\n[group]\nid = "{prefix}"\n'
         f'[daemon]\nfollow = false\n[kafka]\nbootstrap_servers = "{broker.bootstrap}"\n'
     )
     return path, prefix

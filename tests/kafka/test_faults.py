@@ -119,7 +119,7 @@ def test_poison_goes_aside_with_its_bytes_and_a_reason(topics, start_app):
             if i % 40 == 20 and i // 40 < len(POISON):
                 producer.send(log["topic"], POISON[i // 40][1], b"poison", [("trace", b"1")])
         producer.flush(30)
-    app = start_app("poison", log=log, features={"names": ["a", "b", "c"], "warmup": 50})
+    app = start_app("poison", log=log, features={"names": ["a", "b", "c"]})
     app.run("daemon.follow=false")
     refused = topics.read_all(log["dlq"], max_partition_fetch_bytes=10 << 20)
     headers = [{name: value.decode() for name, value in record.headers} for record in refused]
@@ -161,7 +161,7 @@ def test_a_record_that_was_small_on_its_way_is_no_end_of_the_trainer(topics, sta
 def test_too_much_poison_stops_the_trainer(topics, start_app):
     log = settings_of(topics, labels="", model="")
     topics.produce(log["topic"], [(None, b"poison")] * 200)
-    process = start_app("breaker", log=log, daemon={"max_bad": 0.1}, features={"scale": "none"}).start()
+    process = start_app("breaker", log=log, daemon={"max_bad": 0.1}, model={"scaling": "none"}).start()
     assert process.wait() == 4
     assert "101 of the last 101 records are bad" in process.said
 
@@ -255,7 +255,7 @@ def test_partitions_that_all_topics_get_are_read(topics, topics_of, start_app):
     log = settings_of(topics, model="")
     events, _ = some_stream(300)
     topics.produce(log["topic"], events[:100])
-    app = start_app("all", log=log, kafka=QUICK, features={"warmup": 10})
+    app = start_app("all", log=log, kafka=QUICK)
     process = app.start()
     process.wait_until(lambda: process.metric("predictions_total") == 100)
     for name in ("predictions", "labels", "topic"):

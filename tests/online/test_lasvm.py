@@ -201,7 +201,7 @@ def test_a_run_is_that_of_the_twin(configuration, stream, weights, seed):
 @pytest.mark.parametrize("binary", [True, False])
 def test_a_run_with_many_evictions_is_that_of_the_twin(binary):
     """Long enough for holes to be squeezed out."""
-    X, y = problem(3, 5000, 12, binary, noise=0.01)
+    X, y = problem(3, 4000, 12, binary, noise=0.01)
     twin = assert_equal_run({"C": 30.0, "gamma": 0.02, "reprocess": 1}, X, y)
     assert twin.n_squeezed >= 1
 

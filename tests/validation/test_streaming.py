@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from streamsvm import LASVM, LASVMG, LASVMI, LASVMNC, FullSVM, OneVsRest, WarmupScaler
 from streamsvm.core.snapshot import SnapshotError
+from streamsvm.estimators.reservoir import Reservoir
 from streamsvm.validation import (
     Estimate,
     Interval,
@@ -184,6 +185,7 @@ def test_folds_are_predicted_by_models_that_have_forgotten_them(learner):
     wrong = np.zeros(len(X), bool)
     for fold in range(4):
         rest = copy.copy(folds.model)
+        rest._reservoir = Reservoir(0)
         rest.forget(np.flatnonzero(fold_of == fold))
         wrong[fold_of == fold] = ((rest.decision_function_many(X) > 0.0) != y)[fold_of == fold]
     estimate = folds.estimate()
@@ -470,7 +472,7 @@ def test_a_snapshot_before_the_first_example_and_with_names():
 
 
 def test_an_example_that_is_no_member_takes_the_place_of_one_that_is_left_out():
-    """Without the memory, a finished LASVM has nothing to put in the place of a fold of support vectors."""
+    """Without memory and reservoir, a finished LASVM has nothing to put in the place of a fold of support vectors."""
     folds, X, y = taught(StreamingKFold, n=400, k=5)
     forgetting = np.zeros(len(X), bool)
     fold_of = np.array([folds.fold_of(i) for i in range(len(X))])

@@ -39,9 +39,7 @@ questions = "digit-questions"
 [model]
 C = 10.0
 gamma = 0.1
-
-[features]
-scale = "none"  # all pixels have the same scale
+scaling = "none"  # all pixels have the same scale
 
 [label]
 positive = "8"

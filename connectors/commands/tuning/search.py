@@ -189,7 +189,8 @@ def _show_use(setting: dict[str, float], arguments: argparse.Namespace) -> None:
     if arguments.kernel in ("poly", "sigmoid"):
         values["coef0"] = number(arguments.coef0)
     overrides = [f"--set model.{name}={value}" for name, value in (named | values).items()]
-    print("train with it: streamsvm run CONFIG.toml", *overrides, f"--set features.scale={arguments.scale}")
+    if arguments.scale != "minmax":  # the trainer has no such scale
+        print("train with it: streamsvm run CONFIG.toml", *overrides, f"--set model.scaling={arguments.scale}")
     keywords = [f"{name}={value!r}" for name, value in named.items()] + [f"{n}={value}" for n, value in values.items()]
     scaler = "" if arguments.scale == "none" else f'WarmupScaler("{arguments.scale}") | '
-    print(f"or in Python:  {scaler}LASVM({', '.join(keywords)})")
+    print(f"in Python:      {scaler}LASVM({', '.join(keywords)})")

@@ -163,7 +163,7 @@ def _sparse(examples: TrainingSet) -> str | None:
         return None
     return (
         f"{len(examples.y) - examples.n_complete} examples lack features; missing features stay 0, and the others are "
-        "scaled by the values in the file, as the trainer does: leave --scale out if the file leaves zeros out"
+        "scaled by the values in the file: leave --scale out if the file leaves zeros out"
     )
 
 

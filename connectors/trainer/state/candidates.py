@@ -49,7 +49,7 @@ class Candidates(StreamPool):
     codec
         Reads events.
     scaler
-        Scales features as the model has them; None: they stay as they are.
+        Of a run that 0.1.0 began, whose model takes features scaled by it; None: the model takes them as they are.
     """
 
     def __init__(self, capacity: int, codec: Codec, scaler: WarmupScaler | None) -> None:
@@ -58,7 +58,7 @@ class Candidates(StreamPool):
         self._scaler = scaler
 
     def rows(self, keys: Sequence[int]) -> list[dict[str, float]]:
-        """The features of these events, in the coordinates of the model."""
+        """The features of these events, as the model takes them."""
         rows = [self._codec.features(value) for value in super().rows(keys)]
         return self._scaler.transform_many(rows) if self._scaler else rows
 
@@ -73,7 +73,7 @@ class Labelling:
     join
         Keeps the events that wait for labels.  An event that it has forgotten is not asked about.
     scaler
-        Scales features as the model has them; None: they stay as they are.
+        Of a run that 0.1.0 began, whose model takes features scaled by it; None: the model takes them as they are.
     number
         Number of the partition.
     """

@@ -33,7 +33,7 @@ Number = tuple[int, int]  # of a checkpoint: its owner's epoch, and its place in
 _SUFFIX = {"checkpoint": "ssvm", "journal": "log"}
 _NONE = (0, 0)  # number of the checkpoint before the first
 _RENAMED = {"model.tau": "model.tol"}  # names in fingerprints of 0.1.0 before the parameter was renamed
-_ADDED = {"model.scaling": "auto", "model.threshold": 0.0, "model.reservoir": 4000}  # settings that 0.1.0 lacks
+_ADDED = {"model.threshold": 0.0, "model.reservoir": 4000}  # settings that 0.1.0 lacks
 _FIRST_COMMITTED = 2  # in the sequence: the first checkpoint comes before the first commit
 
 _NAME = re.compile(r"(?:checkpoint|journal)-(\d{6})-(\d{10})\.(?:ssvm|log)")
@@ -329,7 +329,7 @@ def check_fingerprint(checkpoint: Checkpoint, fingerprint: Mapping[str, Any], fo
     ConfigError
         If a setting differs; the message names each one.
     """
-    old = _ADDED | checkpoint.fingerprint
+    old = _ADDED | _with_scaling(checkpoint.fingerprint)
     problems = [
         f"{folder}: the checkpoint was written with {name} = {old.get(name)!r}, the configuration says {value!r}"
         for name, value in fingerprint.items()
@@ -337,3 +337,9 @@ def check_fingerprint(checkpoint: Checkpoint, fingerprint: Mapping[str, Any], fo
     ]
     if problems:
         raise ConfigError([*problems, f"{folder}: go back to those settings, or choose another daemon.state_dir"])
+
+
+def _with_scaling(fingerprint: Mapping[str, Any]) -> dict[str, Any]:
+    """The fingerprint with what `features.scale` of 0.1.0 means now; such a checkpoint has the scaler itself."""
+    scale = fingerprint.get("features.scale")
+    return {**fingerprint, "model.scaling": None if scale == "none" else "standard"} if scale else {**fingerprint}

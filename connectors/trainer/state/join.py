@@ -37,73 +37,20 @@ from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from dataclasses import astuple, dataclass
 from operator import attrgetter
-from typing import NamedTuple
 
 import numpy as np
 
 from streamsvm.core.snapshot import require_array
 
 from ...records.labels import Label
+from .lesson import ABSENT, JoinCounters, Lesson
+from .packing import joined, separated
 
 _OVERHEAD = 512  # bytes of an entry beside its event: its objects, and its place in the table
 _INLINE = (0, -1)  # revision and offset of the label in an event
 _NEVER = -(1 << 63)  # before all times, revisions and offsets
-_ABSENT = -1  # in a checkpoint: no label, or no bytes
 _TAKEN_BACK = -2  # in a checkpoint: the last lesson was to forget
 _FORGET = (None, 0.0)  # y and w of that lesson
-
-
-class Lesson(NamedTuple):
-    """Learn this event with this label, in the place of its last lesson.
-
-    Attributes
-    ----------
-    key
-        The event's id as 64 bits.
-    value
-        The event, as the value of its record; None if it is forgotten.
-    y, w
-        Label and weight; y is None if the model should only forget the example.
-    margin
-        The prediction for the event, from before it was first learned.
-    entity
-        The key whose model learns.
-    is_first
-        Whether this is the event's first lesson.
-    at
-        Offset of the event's record.
-    waited
-        Milliseconds that the event has waited, by the clock of the join.
-    """
-
-    key: int
-    value: bytes | None
-    y: bool | None
-    w: float
-    margin: float
-    entity: bytes | None
-    is_first: bool
-    at: int = _ABSENT
-    waited: int = 0
-
-
-@dataclass
-class JoinCounters:
-    """What became of all events and labels so far; the module explains the outcomes."""
-
-    matched: int = 0  # events that were learned
-    expired: int = 0  # events that expired before they were learned
-    dropped: int = 0  # events that were dropped before they were learned
-    duplicate_events: int = 0
-    corrected: int = 0  # labels that replaced one that was learned
-    confirmed: int = 0  # newer labels that said the same as the last lesson
-    stale: int = 0  # labels that are older than a known one
-    duplicate_labels: int = 0
-    retracted: int = 0  # retractions before the event was learned
-    not_undone: int = 0  # retractions after it; only in old checkpoints
-    unmatched: int = 0  # labels and retractions whose event did not come before they expired
-    undone: int = 0  # retractions after the event was learned
-    dropped_labels: int = 0  # labels and retractions that were dropped before their event came
 
 
 @dataclass(slots=True)
@@ -118,7 +65,7 @@ class _Entry:
     rev: int  # this and the next two: the newest label
     offset: int
     y: bool | None  # None: no label yet, or a retraction
-    at: int = _ABSENT  # offset of the event's record
+    at: int = ABSENT  # offset of the event's record
     taught: tuple[bool | None, float] | None = None  # y and w of the last lesson
 
 
@@ -375,7 +322,7 @@ class Join:
             **{name: column(name, np.int64) for name in ("since", "rev", "offset", "at")},
             "margin": column("margin", np.float64),
             "w": np.array([np.nan if entry.w is None else entry.w for entry in entries], dtype=np.float64),
-            "y": np.array([_ABSENT if entry.y is None else entry.y for entry in entries], dtype=np.int8),
+            "y": np.array([ABSENT if entry.y is None else entry.y for entry in entries], dtype=np.int8),
             "taught_y": np.array([y for y, _ in taught], dtype=np.int8),
             "taught_w": np.array([w for _, w in taught], dtype=np.float64),
             **_pack("value", [entry.value for entry in entries]),
@@ -391,7 +338,7 @@ class Join:
         kinds = {"key": "i", "since": "i", "rev": "i", "offset": "i", "margin": "f", "w": "f", "y": "i"}
         columns = [require_array(arrays, name, kind, (n,)).tolist() for name, kind in kinds.items()]
         # checkpoints of older versions lack "at"
-        columns.append(require_array(arrays, "at", "i", (n,)).tolist() if "at" in arrays else [_ABSENT] * n)
+        columns.append(require_array(arrays, "at", "i", (n,)).tolist() if "at" in arrays else [ABSENT] * n)
         lessons = [
             require_array(arrays, name, kind, (n,)).tolist() for name, kind in (("taught_y", "i"), ("taught_w", "f"))
         ]
@@ -399,7 +346,7 @@ class Join:
         rows = zip(*columns, taught, _unpack("value", arrays), _unpack("entity", arrays), strict=True)
         for key, since, rev, offset, margin, w, y, at, (taught_y, taught_w), value, entity in rows:
             weight = None if math.isnan(w) else w
-            label = None if y == _ABSENT else bool(y)
+            label = None if y == ABSENT else bool(y)
             lesson = _restored(taught_y, taught_w)
             kept = self._labels if value is None else self._events
             kept.add(key, _Entry(since, value, entity, weight, margin, rev, offset, label, at, lesson))
@@ -419,30 +366,27 @@ def _size(entry: _Entry) -> int:
 def _stored(taught: tuple[bool | None, float] | None) -> tuple[int, float]:
     """The last lesson as numbers."""
     if taught is None:
-        return _ABSENT, 0.0
+        return ABSENT, 0.0
     y, w = taught
     return _TAKEN_BACK if y is None else y, w
 
 
 def _restored(y: int, w: float) -> tuple[bool | None, float] | None:
-    if y == _ABSENT:
+    if y == ABSENT:
         return None
     return _FORGET if y == _TAKEN_BACK else (bool(y), w)
 
 
 def _pack(name: str, items: list[bytes | None]) -> dict[str, np.ndarray]:
-    """Byte strings end to end, and their lengths."""
+    """Byte strings, some of which may be absent."""
     return {
-        name: np.frombuffer(b"".join(item for item in items if item), dtype=np.uint8),
-        f"{name}_length": np.array([_ABSENT if item is None else len(item) for item in items], dtype=np.int64),
+        name: joined(item for item in items if item),
+        f"{name}_length": np.array([ABSENT if item is None else len(item) for item in items], dtype=np.int64),
     }
 
 
 def _unpack(name: str, arrays: Mapping[str, np.ndarray]) -> list[bytes | None]:
-    data = require_array(arrays, name, "u", (None,)).tobytes()
     lengths = require_array(arrays, f"{name}_length", "i", (None,))
-    ends = np.maximum(lengths, 0).cumsum()
-    if lengths.min(initial=0) < _ABSENT or ends[-1:].sum() != len(data):
-        raise ValueError(f"the lengths of {name!r} do not add up to its {len(data)} bytes")
-    spans = zip(lengths.tolist(), ends.tolist(), strict=True)
-    return [None if length == _ABSENT else data[end - length : end] for length, end in spans]
+    is_absent = lengths == ABSENT
+    items = separated(arrays, name, np.where(is_absent, 0, lengths))
+    return [None if absent else item for absent, item in zip(is_absent, items, strict=True)]

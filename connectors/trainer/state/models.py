@@ -19,10 +19,12 @@ from typing import IO, NamedTuple, Protocol
 import numpy as np
 
 from streamsvm import SnapshotError
+from streamsvm.core.snapshot import require_array
 from streamsvm.estimators.classifier import OnlineSVM
 
 from ...runtime.folders import private
 from ...settings.model import ModelSettings
+from .packing import joined, separated
 
 Arrays = dict[str, np.ndarray]
 
@@ -223,7 +225,7 @@ class KeyedModels:
     def restore(self, arrays: Mapping[str, np.ndarray]) -> None:
         """Go on from a checkpoint's arrays; SnapshotError if they name a file that cannot be."""
         names = arrays["names"].tobytes().decode().split()
-        keys = _unpack(arrays["keys"], arrays["key_ends"])
+        keys = _unpack(arrays, "keys", "key_ends")
         for name in names:
             if not _NAME.fullmatch(name):
                 raise SnapshotError(
@@ -237,7 +239,7 @@ class KeyedModels:
         self._order = OrderedDict.fromkeys(keys)
         if "n_dropped" in arrays:  # checkpoints of older versions lack it
             self.n_dropped = int(arrays["n_dropped"])
-            self._withdrawn = set(_unpack(arrays["withdrawn"], arrays["withdrawn_ends"]))
+            self._withdrawn = set(_unpack(arrays, "withdrawn", "withdrawn_ends"))
         self._drop_oldest()
 
     def remove_old(self) -> None:
@@ -310,13 +312,9 @@ class KeyedModels:
 
 
 def _pack(name: str, ends: str, keys: list[bytes]) -> Arrays:
-    """Keys end to end, and the end of each."""
-    return {
-        name: np.frombuffer(b"".join(keys), dtype=np.uint8),
-        ends: np.cumsum([len(key) for key in keys], dtype=np.int64),
-    }
+    """Keys, and where each of them ends."""
+    return {name: joined(keys), ends: np.cumsum([len(key) for key in keys], dtype=np.int64)}
 
 
-def _unpack(text: np.ndarray, ends: np.ndarray) -> list[bytes]:
-    data, stops = text.tobytes(), ends.tolist()
-    return [data[start:stop] for start, stop in zip([0, *stops], stops, strict=False)]
+def _unpack(arrays: Mapping[str, np.ndarray], name: str, ends: str) -> list[bytes]:
+    return separated(arrays, name, np.diff(require_array(arrays, ends, "i", (None,)), prepend=0))

@@ -214,21 +214,21 @@ def _as_snapshots(rows: np.ndarray) -> list[Snapshot]:
 
 
 class Drift:
-    """How far the features have moved since their scale was fitted: running means over some events."""
+    """How far the features have moved away from the scale in use: running means over some events."""
 
     def __init__(self) -> None:
         self._means: dict[str, float] = {}
 
     def observe(self, x: Mapping[str, float]) -> None:
-        """Take an event's scaled features, whose mean was 0 and standard deviation 1 in the warm-up."""
+        """Take an event's features, scaled to mean 0 and standard deviation 1."""
         for name, value in x.items():
             if name in self._means or len(self._means) < _DRIFT_FEATURES:
                 mean = self._means.get(name, 0.0)
                 self._means[name] = mean + (value - mean) * _DRIFT_RATE
 
     def largest(self) -> float:
-        """The largest shift of a mean, in standard deviations."""
-        return max(map(abs, self._means.values()), default=0.0)
+        """The largest shift of a mean, in standard deviations; NaN if no feature is scaled."""
+        return max(map(abs, self._means.values()), default=math.nan)
 
 
 class Progress:

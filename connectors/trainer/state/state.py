@@ -1,8 +1,8 @@
 """The state of a partition between two cuts, and its way into a checkpoint and back."""
 
 from collections import deque
-from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -12,6 +12,7 @@ from streamsvm.core import snapshot
 from streamsvm.core.snapshot import require_array
 from streamsvm.estimators.classifier import OnlineSVM
 
+from ...settings.model import ModelSettings
 from ...settings.sections import Settings
 from .candidates import Labelling
 from .checkpoint import Checkpoint, CheckpointStore, reading
@@ -80,7 +81,7 @@ class State:
     """Everything that changes while the trainer runs."""
 
     models: SingleModel | KeyedModels
-    scaler: WarmupScaler | None
+    scaler: WarmupScaler | None  # of a run that 0.1.0 began; later models scale features themselves
     join: Join
     metrics: Prequential
     history: History
@@ -103,23 +104,31 @@ class State:
         assert isinstance(self.models, SingleModel)
         return self.models.model
 
+    def standardised(self, x: Mapping[str, float], entity: bytes | None) -> dict[str, float]:
+        """Those features of an event that the model of an entity has at mean 0 and standard deviation 1, so scaled."""
+        if self.scaler is not None:
+            return self.scaler.transform_one(dict(x)) if self.scaler.kind == "standard" else {}
+        scale_of = self.models.to_predict(entity).scale_of
+        scales = ((name, value, *scale_of(name)) for name, value in x.items())
+        return {name: (value - shift) * factor for name, value, shift, factor in scales if (shift, factor) != (0, 1)}
+
     @classmethod
-    def new(cls, settings: Settings, store: CheckpointStore, scaler: WarmupScaler | None, number: int) -> "State":
+    def new(cls, settings: Settings, store: CheckpointStore, number: int) -> "State":
         """The state of a partition before the first record."""
         join = Join(*_limits(settings))
         models: SingleModel | KeyedModels
         if settings.daemon.per == "partition":
             models = SingleModel(new_model(settings.model))
         else:
-            models = _keyed(settings, store)
+            models = _keyed(settings, settings.model, store)
         return cls(
             models=models,
-            scaler=scaler,
+            scaler=None,
             join=join,
             metrics=Prequential(settings.daemon.window),
             history=History(),
             breaker=Breaker(settings.daemon.max_bad),
-            labelling=Labelling(settings, join, scaler, number) if settings.log.questions else None,
+            labelling=Labelling(settings, join, None, number) if settings.log.questions else None,
             estimates=_estimates(settings, models),
         )
 
@@ -143,13 +152,13 @@ class State:
     ) -> "State":
         parts = split(checkpoint.arrays)
         blobs = checkpoint.blobs
+        scaler = WarmupScaler.from_bytes(blobs["scaler"]) if "scaler" in blobs else None
         models: SingleModel | KeyedModels
         if settings.daemon.per == "partition":
             models = SingleModel(read_model(settings.model, blobs["model"]))
         else:
-            models = _keyed(settings, store)
+            models = _keyed(settings, replace(settings.model, scaling="none") if scaler else settings.model, store)
             models.restore(parts["models"])
-        scaler = WarmupScaler.from_bytes(blobs["scaler"]) if "scaler" in blobs else None
         join = Join.from_arrays(parts["join"], *_limits(settings))
         labelling = Labelling(settings, join, scaler, number) if settings.log.questions else None
         if labelling and "labelling" in blobs:
@@ -208,12 +217,10 @@ def _counters(stored: dict[str, Any]) -> Counters:
     return Counters(**stored)
 
 
-def _keyed(settings: Settings, store: CheckpointStore) -> KeyedModels:
+def _keyed(settings: Settings, model: ModelSettings, store: CheckpointStore) -> KeyedModels:
     daemon, is_published = settings.daemon, bool(settings.log.model)
     where = (store.folder, store.epoch)
-    return KeyedModels(
-        settings.model, *where, daemon.max_models, daemon.keep, daemon.max_keys, is_published=is_published
-    )
+    return KeyedModels(model, *where, daemon.max_models, daemon.keep, daemon.max_keys, is_published=is_published)
 
 
 def _estimates(settings: Settings, models: SingleModel | KeyedModels) -> Estimates | None:

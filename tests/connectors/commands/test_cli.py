@@ -188,7 +188,7 @@ def test_with_logs_of_json_the_last_line_is_json(tmp_path, config):
         log.produce("events", b"poison")
         log.produce("events", b'{"id": 1, "x": {"a": 1}}')
     script = "import sys; from streamsvm.connectors.commands.cli import main; sys.exit(main())"
-    command = [sys.executable, "-c", script, "run", str(config), "--set", "features.scale=none"]
+    command = [sys.executable, "-c", script, "run", str(config), "--set", "model.scaling=none"]
     (tmp_path / "state").write_text("a file where the folder should be")
     answer = subprocess.run(command, capture_output=True, text=True)
     lines = [json.loads(line) for line in answer.stderr.splitlines()]
@@ -206,7 +206,6 @@ def test_a_busy_state_is_exit_code_1(tmp_path, config, call):
 
 def test_a_fault_of_ours_keeps_its_traceback(config, monkeypatch):
     monkeypatch.setattr(State, "new", lambda *_: 1 / 0)
-    config.write_text(config.read_text().replace("warmup = 20", 'scale = "none"'))
     with LocalLog(config.parent / "log") as log:
         log.produce("events", b'{"id": 1, "x": {"a": 1}}')
     with pytest.raises(ZeroDivisionError):

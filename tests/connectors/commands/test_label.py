@@ -264,7 +264,7 @@ def fill(folder, n=150):
             log.produce("events", json.dumps({"id": f"e{i}", "x": x, "class": i % 7 > 3}).encode())
 
 
-TRAINER = ("--train", "--set", "features.warmup=20", "--set", "labelling.max_labels=5")
+TRAINER = ("--train", "--set", "labelling.max_labels=5")
 
 
 @pytest.mark.long

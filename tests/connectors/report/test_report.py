@@ -11,18 +11,19 @@ from river import metrics
 from streamsvm import LASVM
 from streamsvm.connectors.logs.embedded import LocalLog
 from streamsvm.connectors.report import charts as report
-from streamsvm.connectors.settings.sections import DaemonSettings, FeatureSettings, LogSettings, Settings
+from streamsvm.connectors.settings.model import ModelSettings
+from streamsvm.connectors.settings.sections import DaemonSettings, LogSettings, Settings
 from streamsvm.connectors.trainer import trainer as daemon
 from streamsvm.validation import grid_search
 
 PNG = b"\x89PNG\r\n\x1a\n"
 
 
-def finished(folder, names, n=200, scale="standard"):
+def finished(folder, names, n=200, scaling="standard"):
     """A small finished run over features of these names, and what is needed to report it."""
     settings = Settings(
         log=LogSettings(dir=folder / "log"),
-        features=FeatureSettings(warmup=20, scale=scale),
+        model=ModelSettings(scaling=scaling),
         daemon=DaemonSettings(batch=16, state_dir=folder / "state", follow=False),
     )
     rng = np.random.default_rng(0)
@@ -37,9 +38,9 @@ def finished(folder, names, n=200, scale="standard"):
 
 @pytest.mark.long
 @pytest.mark.parametrize("names", [["a"], ["x1", "x2"], ["a", "b", "c"]])
-@pytest.mark.parametrize("scale", ["standard", "none"])
-def test_a_picture_is_drawn_for_any_number_of_features(tmp_path, names, scale):
-    settings, state = finished(tmp_path, names, scale=scale)
+@pytest.mark.parametrize("scaling", ["standard", "none"])
+def test_a_picture_is_drawn_for_any_number_of_features(tmp_path, names, scaling):
+    settings, state = finished(tmp_path, names, scaling=scaling)
     report.draw(settings, state, tmp_path / "run.png")
     assert (tmp_path / "run.png").read_bytes().startswith(PNG)
 

@@ -23,7 +23,7 @@ from streamsvm.connectors.trainer.state.checkpoint import Checkpoint, load_newes
 from streamsvm.connectors.trainer.state.observe import Snapshot
 from streamsvm.connectors.trainer.state.stored import read_state
 
-CONFIG = config_text(window=100)
+CONFIG = config_text(window=100).replace("[model]", "[model]\ngamma = 1.0")
 PANELS = {"error": "Error", "support": "Support vectors", "labels": "Label efficiency", "lag": "Lag", "drift": "Drift"}
 VOID = {"meta", "link", "br", "path", "use", "rect", "stop"}
 
@@ -160,7 +160,7 @@ def test_it_says_what_run_it_is(tmp_path, start, read):
     (state,) = start().values()
     page = read()
     assert page.fact("Model").startswith("lasvm, C = 10.0, ")
-    assert page.fact("Features") == "2 known; scale = standard, warmup = 20"
+    assert page.fact("Features") == "2 known; any names"
     assert page.fact("Partition") == "0 of topic events"
     assert page.fact("Consumed") == "events up to offset 300"
     assert page.fact("Model digest") == state.model.digest()
@@ -383,7 +383,7 @@ def test_a_drift_is_marked_and_told(start, read, pictures, monkeypatch):
     assert 600 < worse[0].n < 800
     assert (worse[0].n, "-") in marks
     assert len(marks) == len(changes)
-    told = f"from {worse[0].before:.1%} to {worse[0].after:.1%} at about {worse[0].n} records"
+    told = f"from {worse[0].before:.1%} to {worse[0].after:.1%} at about {worse[0].n:,} records"
     assert told in page.text("p0-drift")
     assert "river's detector ADWIN" in page.text("p0-drift")
     assert "ADWIN ran over 900 predictions in" in page.text("p0-drift")

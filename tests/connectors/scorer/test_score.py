@@ -21,7 +21,7 @@ from streamsvm.connectors.scorer import scorer
 from streamsvm.connectors.scorer.committee import Committee, KeyModels, ModelTopic, PartitionModels, unpack
 from streamsvm.connectors.scorer.scorer import Scorer
 from streamsvm.connectors.settings.model import ModelSettings
-from streamsvm.connectors.settings.sections import ConfigError, DaemonSettings, FeatureSettings, LogSettings, Settings
+from streamsvm.connectors.settings.sections import ConfigError, DaemonSettings, LogSettings, Settings
 from streamsvm.connectors.trainer import trainer
 from streamsvm.connectors.trainer.publication import key_name
 from streamsvm.core.device.gpu import find_gpu
@@ -33,7 +33,6 @@ def configure(folder, **changes):
     settings = Settings(
         log=LogSettings(dir=folder / "log", model="model"),
         model=ModelSettings(C=10.0),
-        features=FeatureSettings(warmup=20),
         daemon=DaemonSettings(batch=500, state_dir=folder / "state", follow=False),
     )
     return change(settings, **changes)
@@ -72,7 +71,7 @@ def train(settings):
 
 def expected(state, events, key=None):
     """Margins and scores by the trainer's own model."""
-    rows = [state.scaler.transform_one(event["x"]) for event in events]
+    rows = [event["x"] for event in events]
     model = state.models.to_predict(key)
     margins = model.decision_function_many(rows)
     return margins.tolist(), model.probability(margins).tolist()
@@ -171,12 +170,13 @@ def test_every_algorithm_is_served_whatever_the_scorer_s_own_settings_say(tmp_pa
     events = list(some_events(60))
     fill(settings, events)
     state = train(settings)[0]
-    scorer.run(change(settings, model={"algorithm": "lasvm"}, features={"scale": "none"}))
+    scorer.run(change(settings, model={"algorithm": "lasvm", "scaling": "none"}))
     assert [p["margin"] for p in scores(settings)] == expected(state, events)[0]
 
 
 def test_what_is_no_event_is_counted_and_passed_over(tmp_path):
-    settings = configure(tmp_path, model={"kernel": "poly"})  # under which the last of these is too large
+    poly = {"kernel": "poly", "gamma": 1.0, "scaling": "none"}  # under which the last of these is too large
+    settings = configure(tmp_path, model=poly)
     values = list(some_events(60))
     values[30:33] = [b"{", b'{"id": 1, "x": {"a": "high"}}', {"id": 2, "x": {"b": 9e14}}]
     fill(settings, values)
@@ -543,7 +543,7 @@ def run_with(settings, fuse, monkeypatch):
 @pytest.mark.long
 @pytest.mark.parametrize("start", ["earliest", "latest"])
 def test_killed_at_any_step_it_predicts_every_event_at_least_once(tmp_path, monkeypatch, start):
-    settings = configure(tmp_path, features={"warmup": 5}, daemon={"batch": 4, "checkpoint_records": 8, "start": start})
+    settings = configure(tmp_path, daemon={"batch": 4, "checkpoint_records": 8, "start": start})
     begin, end = (0, 12) if start == "earliest" else (12, 24)
     fill(settings, some_events(12))
     train(settings)

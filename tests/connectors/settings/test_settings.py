@@ -100,9 +100,7 @@ def test_every_problem_is_reported_at_once(tmp_path):
         tmp_path,
         "[log]\ntopik = 'x'\n[model]\nC = -1\ngamma = 0\nkernel = 'rfb'\n[modle]\nC = 1\n[label]\npositive = 'spam'\n",
     )
-    found = problems(
-        path, {"STREAMSVM_DAEMON_BATCH": "0"}, ["daemon.keep", "features.warmup=many"], log_must_exist=True
-    )
+    found = problems(path, {"STREAMSVM_DAEMON_BATCH": "0"}, ["daemon.keep", "daemon.batch=many"], log_must_exist=True)
     expected = [
         "unknown section [modle]; did you mean 'model'?",
         "log.topik is unknown; did you mean 'topic'?",
@@ -111,7 +109,7 @@ def test_every_problem_is_reported_at_once(tmp_path):
         "model.kernel='rfb' is unknown; use one of 'rbf', 'linear', 'poly', 'sigmoid'",
         "STREAMSVM_DAEMON_BATCH: daemon.batch = '0' must be at least 1",
         "--set daemon.keep: expected section.key=value",
-        "--set: features.warmup = 'many' must be a whole number",
+        "--set: daemon.batch = 'many' must be a whole number",
         "label.positive and label.negative must both be given",
         f"log.dir = {str(tmp_path / 'log')!r}: there is no such folder",
     ]
@@ -130,7 +128,6 @@ def test_every_problem_is_reported_at_once(tmp_path):
         ("model.cache_mb", "1e300"),
         ("model.window", "99999999999999999999"),
         ("model.reprocess", "99999999999999999999"),
-        ("features.warmup", "99999999999999999999"),
         ("join.ttl_seconds", "1e300"),
         ("join.ttl_seconds", "1e-9"),
         ("join.pending_mb", "1e300"),
@@ -171,7 +168,6 @@ def test_every_problem_is_reported_at_once(tmp_path):
         ("model.window", '"7 days"'),
         ("model.window", "1.5"),
         ("model.algorithm", '"svm"'),
-        ("features.scale", '"robust"'),
         ("features.names", '"a"'),
         ("features.names", "[1]"),
         ("features.names", '["a", "a"]'),
@@ -374,9 +370,20 @@ def test_a_model_for_a_rare_class(tmp_path):
 @pytest.mark.parametrize("algorithm", LEARNERS)
 def test_the_defaults_are_the_class_s(tmp_path, algorithm):
     settings = load(write(tmp_path, ""), {}, [f"model.algorithm={algorithm}"])
+    defaults = {name: of.default for name, of in inspect.signature(LEARNERS[algorithm]).parameters.items()}
     assert settings.model.parameters() == {
-        name: of.default for name, of in inspect.signature(LEARNERS[algorithm]).parameters.items()
+        name: "standard" if name == "scaling" else defaults[name] for name in defaults
     }
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "advice"),
+    [("features.scale", "none", "set model.scaling to"), ("features.warmup", "100", "remove the key")],
+)
+def test_a_key_of_an_earlier_version_says_what_to_do(tmp_path, key, value, advice):
+    (problem,) = problems(write(tmp_path, ""), {}, [f"{key}={value}"])
+    assert problem.startswith(f"--set: {key} is unknown: the model scales features itself now")
+    assert advice in problem
 
 
 def test_absolute_folders_stay(tmp_path):

@@ -21,7 +21,6 @@ from streamsvm.connectors.settings.model import ModelSettings
 from streamsvm.connectors.settings.sections import (
     ConfigError,
     DaemonSettings,
-    FeatureSettings,
     LabellingSettings,
     LogSettings,
     Settings,
@@ -41,7 +40,6 @@ def configure(folder, **labelling):
     return Settings(
         log=LogSettings(dir=folder / "log", labels="labels", questions="questions"),
         model=ModelSettings(C=10.0, gamma=0.5, cache_mb=1.0),
-        features=FeatureSettings(warmup=20),
         labelling=LabellingSettings(**{"stop": "never", **labelling}),
         daemon=DaemonSettings(batch=8, state_dir=folder / "state", checkpoint_records=40, follow=False),
     )
@@ -116,7 +114,7 @@ def iter_all(log):
 
 def retrained(state, world):
     """A model that was taught the answers in the order in which they were given, and which of them hold."""
-    scaler, events = state.scaler, {e["id"]: e for e in map(json.loads, (r.value for r in world.read("events")))}
+    events = {e["id"]: e for e in map(json.loads, (r.value for r in world.read("events")))}
     model = LASVM(**world.settings.model.parameters())
     taught = {}
     for record in world.read("labels"):
@@ -127,7 +125,7 @@ def retrained(state, world):
         taught[label.id] = y
         model.forget(label.key)
         if y is not None:
-            model.learn_one(scaler.transform_one(events[label.id]["x"]), y, id=label.key)
+            model.learn_one(events[label.id]["x"], y, id=label.key)
     return model, [y for y in taught.values() if y is not None]
 
 
@@ -153,14 +151,18 @@ def test_a_question_says_what_a_person_needs(tmp_path):
 
 
 def test_unusual_features_are_marked(tmp_path):
-    world = World(configure(tmp_path, reservoir=1, open=1), n=60)
-    with world.appending("events") as append:
-        append({"id": "strange", "x": {"a": 1000.0, "b": -1000.0, "c": 0.0}})
-    world.truth["strange"] = True
-    for _ in range(3):
+    world = World(configure(tmp_path, open=8), n=60)
+    for _ in range(4):
         world.run()
         world.answer(*map(world.right, world.open()))
-    strange = next(question for question in world.questions().values() if question["id"] == "strange")
+    with world.appending("events") as append:
+        for i in range(40):
+            append({"id": f"strange{i}", "x": {"a": 1000.0, "b": -1000.0, "c": 0.0}})
+            world.truth[f"strange{i}"] = True
+    for _ in range(4):
+        world.run()
+        world.answer(*map(world.right, world.open()))
+    strange = next(question for question in world.questions().values() if question["id"].startswith("strange"))
     assert list(strange["unusual"]) == ["a", "b"]
     assert strange["unusual"]["a"] > 100
     assert strange["unusual"]["b"] < -100
@@ -187,7 +189,7 @@ def test_a_question_is_withdrawn_when_others_have_made_the_model_sure(tmp_path):
         world.answer(*map(world.right, world.open()[:2]))
     asked = world.open()[2:]
     state = world.run()
-    f = state.model.decision_function_many([state.scaler.transform_one(question["x"]) for question in asked])
+    f = state.model.decision_function_many([question["x"] for question in asked])
     still = {question["query_id"] for question in world.open()}
     assert [question["query_id"] in still for question in asked] == (np.abs(f) < 1.0).tolist()
     assert {question["reason"] for question in asked} == {"boundary"}
@@ -357,8 +359,8 @@ def test_what_json_cannot_hold_is_left_out(tmp_path):
 
 
 def test_an_event_too_large_for_a_question_is_not_asked_about(tmp_path):
-    conf = replace(configure(tmp_path), features=FeatureSettings(scale="none"))
-    world = World(conf, n=0)
+    conf = configure(tmp_path)
+    world = World(replace(conf, model=replace(conf.model, scaling="none")), n=0)
     with world.appending("events") as append:
         append({"id": "huge", "x": {f"feature{i}": 1e14 for i in range(30_000)}})
         append({"id": "small", "x": {"feature0": 1.0}})
@@ -515,7 +517,8 @@ def test_the_model_is_that_of_the_answers_in_their_order(tmp_path_factory, seed)
 
 def test_an_answer_that_is_taken_back_or_corrected_leaves_nothing_of_the_old_one(tmp_path):
     """The model is, up to its tolerance, the one that was taught the right answers only."""
-    worlds = [World(configure(tmp_path / name, open=12, explore=0.0)) for name in ("wrong", "right")]
+    settings = [configure(tmp_path / name, open=12, explore=0.0) for name in ("wrong", "right")]
+    worlds = [World(replace(each, model=replace(each.model, scaling="none"))) for each in settings]
     models = []
     for world in worlds:
         world.run()
@@ -558,7 +561,7 @@ def test_a_correction_of_an_answer_whose_event_is_gone_is_counted(tmp_path):
     status = world.status()
     assert (status["positive"], status["negative"], status["corrected"], status["retracted"]) == (0, 1, 1, 1)
     assert (state.counters.late, state.model.n_members) == (2, 1)
-    assert not state.model.predict_one(state.scaler.transform_one(first["x"]))
+    assert not state.model.predict_one(first["x"])
 
 
 @pytest.mark.long

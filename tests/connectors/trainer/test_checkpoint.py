@@ -136,6 +136,15 @@ def test_other_settings_are_refused_by_name(tmp_path):
     assert not any("features.names" in problem for problem in problems)
 
 
+@pytest.mark.parametrize(("scale", "scaling"), [("standard", "standard"), ("minmax", "standard"), ("none", None)])
+def test_a_frozen_scale_of_0_1_0_goes_on(tmp_path, scale, scaling):
+    """Its checkpoint has the scaler itself."""
+    old = replace(checkpoint(1), fingerprint={"model.C": 1.0, "features.scale": scale, "features.warmup": 300})
+    check_fingerprint(old, {"model.C": 1.0, "model.scaling": scaling}, tmp_path)
+    with pytest.raises(ConfigError, match=r"model\.scaling"):
+        check_fingerprint(old, {"model.scaling": "other"}, tmp_path)
+
+
 # --- one owner after another ------------------------------------------------------------------------------------------
 
 

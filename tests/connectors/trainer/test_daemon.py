@@ -15,6 +15,7 @@ import pytest
 from fuse import Fuse, Killed, run_with
 from logged import append, change, read, write_config
 
+from streamsvm import LASVM
 from streamsvm.connectors.logs.embedded import LocalLog
 from streamsvm.connectors.logs.transport import OffsetOutOfRange, Transport
 from streamsvm.connectors.runtime.folders import AlreadyInUse, lock_folder
@@ -22,7 +23,7 @@ from streamsvm.connectors.runtime.health import Health
 from streamsvm.connectors.runtime.metrics import Metrics
 from streamsvm.connectors.runtime.process import stop_on_signals
 from streamsvm.connectors.settings.model import ModelSettings
-from streamsvm.connectors.settings.sections import ConfigError, DaemonSettings, FeatureSettings, LogSettings, Settings
+from streamsvm.connectors.settings.sections import ConfigError, DaemonSettings, LogSettings, Settings
 from streamsvm.connectors.trainer import trainer
 from streamsvm.connectors.trainer.state import journal
 from streamsvm.connectors.trainer.state.checkpoint import CheckpointStore, checkpoint_files, load_newest
@@ -45,7 +46,6 @@ def configure(folder, **changes):
     settings = Settings(
         log=LogSettings(dir=folder / "log"),
         model=ModelSettings(C=10.0),
-        features=FeatureSettings(warmup=20),
         daemon=DaemonSettings(batch=16, state_dir=folder / "state", checkpoint_records=48, window=50, follow=False),
     )
     return change(settings, **changes)
@@ -204,14 +204,14 @@ def test_no_dead_letter_is_large(tmp_path, key, value, headers):
     assert (key or b"").startswith(letter.key or b"")
 
 
-def test_a_value_far_outside_the_scale_is_refused(tmp_path):
-    """It would be finite, and yet not fit into the float32 of a kernel value."""
+def test_a_value_far_outside_the_scale_is_cut(tmp_path):
+    """Scaled and not cut, it would not fit into the float32 of a kernel value."""
     settings = configure(tmp_path)
     events = [{"id": i, "x": {"a": i * 1e-9}, "y": i % 2} for i in range(30)]
     append(settings, [*events, {"id": 99, "x": {"a": 1e14}, "y": 1}])
     state = run(settings)
-    assert state.counters.bad == 1
-    assert b"after scaling, " in dict(read(settings, "dlq")[0].headers)["sv-dlq-error"]
+    assert (state.counters.learned, state.counters.bad) == (31, 0)
+    assert state.model.decision_function_one({"a": 1e14}) == state.model.decision_function_one({"a": 1e13})
 
 
 def test_learning_helps(tmp_path):
@@ -222,39 +222,29 @@ def test_learning_helps(tmp_path):
     assert state.model.n_support > 10
 
 
-@pytest.mark.parametrize("scale", ["standard", "minmax", "none"])
-def test_the_scale_is_that_of_the_first_events(tmp_path, scale):
-    settings = configure(tmp_path, features={"scale": scale})
+@pytest.mark.parametrize("scaling", ["standard", "none"])
+def test_the_model_scales_the_features_itself(tmp_path, scaling):
+    settings = configure(tmp_path, model={"scaling": scaling})
     fill_all(settings)
     state = run(settings)
-    assert (state.scaler is None) == (scale == "none")
-    if state.scaler:
-        rows = [event["x"] for i, event in enumerate(some_events(21)) if i not in BAD_OFFSETS]
-        a = np.array([state.scaler.transform_one(x)["a"] for x in rows])
-        expected = (a.mean(), a.std()) if scale == "standard" else (a.min(), a.max())
-        np.testing.assert_allclose(expected, (0, 1), atol=1e-9)
+    assert state.scaler is None
+    twin = LASVM(**settings.model.parameters())
+    for i, event in enumerate(some_events(200)):
+        if i not in BAD_OFFSETS and "y" in event:
+            twin.learn_one(event["x"], event["y"], w=event.get("w", 1.0))
+    assert state.model.scale_of("a") == twin.scale_of("a")
+    assert (state.model.scale_of("a") == (0.0, 1.0)) == (scaling == "none")
 
 
-def test_a_log_shorter_than_the_warm_up_is_learned(tmp_path, caplog):
-    settings = configure(tmp_path, features={"warmup": 300})
-    append(settings, some_events(30))
-    assert run(settings).counters.predicted == 30
-    assert "fitted on only 30 events" in caplog.text
-
-
-@pytest.mark.parametrize("values", [[], [b"{", b"}"]])
-def test_a_log_without_any_event_is_left_alone(tmp_path, values):
+def test_an_empty_log_is_left_alone(tmp_path):
     settings = configure(tmp_path)
     settings.log.dir.mkdir(parents=True)
-    append(settings, values)
     assert run(settings) is None
     assert not checkpoint_files(settings.daemon.state_dir / "p0")
 
 
 def test_named_labels_and_features(tmp_path):
-    settings = configure(
-        tmp_path, features={"names": ("a", "b"), "warmup": 3}, label={"positive": "spam", "negative": "ham"}
-    )
+    settings = configure(tmp_path, features={"names": ("a", "b")}, label={"positive": "spam", "negative": "ham"})
     events = [{"id": i, "x": [i % 5, -i % 3], "y": "spam" if i % 5 > 2 else "ham"} for i in range(40)]
     append(settings, [*events, {"id": 41, "x": {"a": 1}}])
     state = run(settings)
@@ -271,7 +261,7 @@ def test_killed_at_any_step_it_ends_the_same(tmp_path, monkeypatch):
     monkeypatch.setattr(os, "fsync", lambda _: None)  # hundreds of runs would wait for the disk
 
     def small(name):
-        settings = configure(tmp_path / name, features={"warmup": 10}, daemon={"checkpoint_records": 16})
+        settings = configure(tmp_path / name, daemon={"checkpoint_records": 16})
         append(settings, [*some_events(24), b"bad"])
         return settings
 
@@ -505,14 +495,6 @@ def test_following_takes_what_is_there(tmp_path, uninterrupted):
     assert predictions(settings).keys() == uninterrupted["predictions"].keys()
 
 
-def test_stopping_during_the_warm_up_leaves_nothing(tmp_path):
-    settings = configure(tmp_path, daemon={"follow": True})
-    append(settings, some_events(5))
-    calls = []
-    assert run(settings, lambda: calls.append(1) or len(calls) > 2) is None
-    assert not checkpoint_files(settings.daemon.state_dir / "p0")
-
-
 # --- refusals ---------------------------------------------------------------------------------------------------------
 
 
@@ -584,7 +566,7 @@ def test_any_transport_will_do(tmp_path, uninterrupted):
 
 
 def test_a_record_that_overflows_the_kernel_is_refused(tmp_path):
-    settings = configure(tmp_path, model={"kernel": "poly", "degree": 9}, features={"scale": "none"})
+    settings = configure(tmp_path, model={"kernel": "poly", "degree": 9, "scaling": "none"})
     events = [{"id": i, "x": {"a": float(i % 3)}, "y": i % 2} for i in range(20)]
     events[5]["x"]["a"] = 1e9
     append(settings, events)

@@ -20,10 +20,10 @@ from streamsvm.connectors.records.formats.avro import AvroFormat, SchemaError
 from streamsvm.connectors.records.labels import Label
 from streamsvm.connectors.runtime.folders import FileError
 from streamsvm.connectors.settings.loading import load
+from streamsvm.connectors.settings.model import ModelSettings
 from streamsvm.connectors.settings.sections import (
     ConfigError,
     EstimateSettings,
-    FeatureSettings,
     LabelSettings,
     LogSettings,
     Settings,
@@ -36,7 +36,7 @@ from streamsvm.core import snapshot
 
 SETTINGS = Settings(
     log=LogSettings(labels="labels", questions="questions"),
-    features=FeatureSettings(scale="none"),
+    model=ModelSettings(scaling="none"),
     estimates=EstimateSettings(loo=True),
 )
 OWN_ERRORS = (CheckpointError, SnapshotError)
@@ -46,7 +46,7 @@ OWN_ERRORS = (CheckpointError, SnapshotError)
 def written(tmp_path_factory):
     """A store, and a checkpoint of a partition that has learned a little and waits for labels."""
     with closing(CheckpointStore(tmp_path_factory.mktemp("state"), 3)) as store:
-        state = State.new(SETTINGS, store, None, 0)
+        state = State.new(SETTINGS, store, 0)
         assert isinstance(state.models, SingleModel)
         for number in range(8):
             state.models.model.learn_one({"a": float(number), "b": 1.0}, number > 3)

@@ -19,7 +19,6 @@ from streamsvm.connectors.settings.sections import (
     ConfigError,
     DaemonSettings,
     EstimateSettings,
-    FeatureSettings,
     LogSettings,
     Settings,
 )
@@ -39,7 +38,6 @@ def configure(folder, topic="estimates", **estimates):
     return Settings(
         log=LogSettings(dir=folder / "log", estimates=topic),
         model=ModelSettings(C=5.0, gamma=0.5),
-        features=FeatureSettings(warmup=20),
         estimates=EstimateSettings(**given),
         daemon=DaemonSettings(batch=16, state_dir=folder / "state", checkpoint_records=48, follow=False),
     )
@@ -207,7 +205,7 @@ def test_the_command_tells_them(tmp_path, capsys):
     fill(settings)
     config = tmp_path / "app.toml"
     config.write_text(
-        '[log]\ndir = "log"\n[model]\nC = 5.0\ngamma = 0.5\n[features]\nwarmup = 20\n'
+        '[log]\ndir = "log"\n[model]\nC = 5.0\ngamma = 0.5\n'
         "[estimates]\nloo = true\nevery = 40\nshare = 1e9\n[daemon]\nfollow = false\nbatch = 16\n"
     )
     assert main(["run", str(config)]) == 0

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from streamsvm.connectors.records.labels import Label
 from streamsvm.connectors.records.times import event_time
-from streamsvm.connectors.trainer.state.join import Join, JoinCounters, Lesson
+from streamsvm.connectors.trainer.state.join import Join
+from streamsvm.connectors.trainer.state.lesson import JoinCounters, Lesson
 from streamsvm.core import snapshot
 
 TTL = 100

@@ -28,7 +28,7 @@ from streamsvm.connectors.records.published import read_newest, unpack_model
 from streamsvm.connectors.runtime.health import Health
 from streamsvm.connectors.runtime.metrics import Metrics
 from streamsvm.connectors.settings.model import ModelSettings
-from streamsvm.connectors.settings.sections import DaemonSettings, FeatureSettings, JoinSettings, LogSettings, Settings
+from streamsvm.connectors.settings.sections import DaemonSettings, JoinSettings, LogSettings, Settings
 from streamsvm.connectors.trainer import inputs, trainer
 from streamsvm.connectors.trainer.inputs import RecordsLost
 from streamsvm.connectors.trainer.processing import Processor
@@ -49,7 +49,6 @@ def configure(folder, **changes):
     settings = Settings(
         log=LogSettings(dir=folder / "log", labels="labels"),
         model=ModelSettings(C=10.0),
-        features=FeatureSettings(warmup=20),
         join=JoinSettings(ttl_seconds=60.0),
         daemon=DaemonSettings(batch=16, state_dir=folder / "state", checkpoint_records=96, window=50, follow=False),
     )
@@ -206,7 +205,7 @@ def test_a_window_of_the_events_own_time(tmp_path, labels):
 
 def test_what_is_learned_is_what_the_labels_say(tmp_path):
     """Without a join: the same events, each with its label, in the order in which they became known."""
-    settings = configure(tmp_path, daemon={"batch": 1}, features={"scale": "none"})
+    settings = configure(tmp_path, daemon={"batch": 1}, model={"scaling": "none"})
     rng = np.random.default_rng(3)
     events, labels, inline = [], [], []
     for i in range(120):
@@ -215,7 +214,7 @@ def test_what_is_learned_is_what_the_labels_say(tmp_path):
         labels.append((START + 1000 + i, None, {"id": i, "y": y}))
         inline.append((START + i, None, {**event, "y": y}))
     append(settings, {"events": events, "labels": labels})
-    other = configure(tmp_path / "inline", log={"labels": ""}, daemon={"batch": 1}, features={"scale": "none"})
+    other = configure(tmp_path / "inline", log={"labels": ""}, daemon={"batch": 1}, model={"scaling": "none"})
     append(other, {"events": inline})
     state, expected = trainer.run(settings)[0], trainer.run(other)[0]
     assert state.model.digest() == expected.model.digest()
@@ -238,7 +237,7 @@ def retrained(state, settings, *lessons):
         model.forget([i for i, _ in cut if i in taught])
         for i, y in cut:
             if y is not None:
-                model.learn_one(state.scaler.transform_one(events[i]) if state.scaler else events[i], y, id=i)
+                model.learn_one(events[i], y, id=i)
         taught |= {i for i, _ in cut}
     return model
 
@@ -261,7 +260,7 @@ def test_corrected_or_taken_back_the_model_forgets_what_it_learned(tmp_path):
 
 def test_what_is_corrected_in_one_cut_is_forgotten_together(tmp_path):
     """And of several lessons of one event, in one cut, the last counts."""
-    settings = configure(tmp_path, daemon={"batch": 40}, features={"scale": "none"})
+    settings = configure(tmp_path, daemon={"batch": 40}, model={"scaling": "none"})
     rng = np.random.default_rng(4)
     events, truth = zip(*(an_event(i, rng) for i in range(39)), strict=True)
     first = [says(20, i, truth[i]) for i in range(36)]
@@ -278,7 +277,7 @@ def test_what_is_corrected_in_one_cut_is_forgotten_together(tmp_path):
 
 
 def test_a_weight_that_is_corrected_is_the_member_s(tmp_path):
-    settings = configure(tmp_path, daemon={"batch": 1}, features={"scale": "none"})
+    settings = configure(tmp_path, daemon={"batch": 1}, model={"scaling": "none"})
     rows = [says(1, 0, True, weight=2.0), says(2, 1, False), says(3, 0, True, weight=0.5, rev=1)]
     append(settings, {"events": [(START, None, {"id": i, "x": {"a": float(i)}}) for i in range(2)], "labels": rows})
     state = trainer.run(settings)[0]
@@ -291,7 +290,7 @@ def test_a_weight_that_is_corrected_is_the_member_s(tmp_path):
 
 
 def test_a_flood_of_labels_with_made_up_ids_costs_no_event_its_place(tmp_path):
-    settings = configure(tmp_path, daemon={"batch": 8}, features={"scale": "none"}, join={"pending_mb": 0.02})
+    settings = configure(tmp_path, daemon={"batch": 8}, model={"scaling": "none"}, join={"pending_mb": 0.02})
     rng = np.random.default_rng(4)
     events, truth = zip(*(an_event(i, rng) for i in range(20)), strict=True)
     flood = [says(1, f"made-up-{i}", True) for i in range(1000)]
@@ -308,7 +307,7 @@ def test_an_example_whose_event_is_gone_is_corrected_or_taken_back(tmp_path, cap
     caplog.set_level("INFO")
     short, scarce = {"ttl_seconds": 60.0}, {"ttl_seconds": 600.0, "pending_mb": 0.0005, "labels_mb": 0.001}
     join = short if why == "time" else scarce
-    settings = configure(tmp_path, daemon={"batch": 1, "per": per}, features={"scale": "none"}, join=join)
+    settings = configure(tmp_path, daemon={"batch": 1, "per": per}, model={"scaling": "none"}, join=join)
     key = b"k" if per == "key" else None
     xs = [{"a": 0.0}, {"a": 1.0}, {"a": 2.0}, {"a": 3.0}]
     events = [(START + i, key, {"id": i, "x": x, "y": i > 1}) for i, x in enumerate(xs)]
@@ -328,7 +327,7 @@ def test_an_example_whose_event_is_gone_is_corrected_or_taken_back(tmp_path, cap
 
 
 def test_a_model_that_has_only_forgotten_is_published_as_a_newer_one(tmp_path):
-    settings = configure(tmp_path, log={"model": "model"}, features={"scale": "none"})
+    settings = configure(tmp_path, log={"model": "model"}, model={"scaling": "none"})
     events = [(START + i, None, {"id": i, "x": {"a": float(i)}, "y": i > 1}) for i in range(4)]
     append(settings, {"events": events})
     published = []
@@ -345,7 +344,7 @@ def test_a_model_that_has_only_forgotten_is_published_as_a_newer_one(tmp_path):
 
 def test_a_model_that_is_too_large_to_publish_is_told_and_counted(tmp_path, monkeypatch, caplog):
     monkeypatch.setattr(publish, "MAX_CHUNKS", 0)
-    settings = configure(tmp_path, log={"model": "model"}, features={"scale": "none"})
+    settings = configure(tmp_path, log={"model": "model"}, model={"scaling": "none"})
     append(settings, {"events": [(START + i, None, {"id": i, "x": {"a": float(i)}, "y": i > 1}) for i in range(4)]})
     metrics = Metrics()
     with LocalLog(settings.log.dir) as log:
@@ -357,7 +356,7 @@ def test_a_model_that_is_too_large_to_publish_is_told_and_counted(tmp_path, monk
 
 
 def test_labels_that_are_early_make_no_models(tmp_path):
-    settings = configure(tmp_path, daemon={"per": "key"}, features={"scale": "none"})
+    settings = configure(tmp_path, daemon={"per": "key"}, model={"scaling": "none"})
     labels = [(START + i, b"key-%d" % i, {"id": i, "y": True}) for i in range(9)]
     append(settings, {"events": [(START + 9, b"key-3", {"id": 3, "x": {"a": 1.0}})], "labels": labels})
     state = trainer.run(settings)[0]
@@ -402,9 +401,7 @@ def test_cuts_do_not_depend_on_how_records_are_polled(tmp_path, monkeypatch, lab
 
 
 def small(folder, **changes):
-    settings = configure(
-        folder, features={"warmup": 10}, daemon={"batch": 8, "checkpoint_records": 40, **changes}, join={}
-    )
+    settings = configure(folder, daemon={"batch": 8, "checkpoint_records": 40, **changes}, join={})
     append(
         settings, traffic(48, seed=2, n_keys=6 if changes.get("per") == "key" else 0)
     )  # which has labels of all kinds
@@ -480,7 +477,6 @@ def live(folder, monkeypatch, chunks, kills=(), **changes):
     """The outcome of a daemon that follows its topics, killed after so many steps, and so many more, ..."""
     settings = configure(
         folder,
-        features={"warmup": 3},
         daemon={"batch": 3, "checkpoint_records": 10, "follow": True, **changes},
         join={"ttl_seconds": 20.0},
     )
@@ -588,7 +584,6 @@ def test_a_large_cut_after_a_small_one_is_taken_again(tmp_path, monkeypatch):
     monkeypatch.setattr(inputs, "_BUFFERED", 64)
     settings = configure(
         tmp_path / "killed",
-        features={"warmup": 3},
         daemon={"batch": 1000, "checkpoint_records": 10**6, "follow": True},
         join={"ttl_seconds": 20.0},
     )
@@ -714,7 +709,7 @@ def test_a_suspected_cut_is_cleared_when_its_records_do_no_harm(tmp_path, monkey
 
 def test_a_suspect_stays_one_until_all_its_records_were_taken(tmp_path, deadly):
     """Events that came in the meantime, and belong before its labels, do not clear it."""
-    settings = configure(tmp_path, features={"scale": "none"})
+    settings = configure(tmp_path, model={"scaling": "none"})
     rng = np.random.default_rng(0)
     events = [(START + i, None, an_event(i, rng)[0]) for i in range(40)]
     labels = [(START + 1000, None, {"id": i, "y": True, "note": "deadly" if i == 9 else ""}) for i in range(10)]
@@ -766,7 +761,7 @@ def test_each_partition_has_a_model_and_outputs_of_its_own(tmp_path):
 
 def four_partitions(folder, **daemon_changes):
     changes = {"batch": 8, "checkpoint_records": 30, **daemon_changes}
-    settings = configure(folder, daemon=changes, features={"warmup": 10})
+    settings = configure(folder, daemon=changes)
     with LocalLog(settings.log.dir) as log:
         log.create("predictions", 4)
     for number in range(3):  # the fourth is empty
@@ -885,10 +880,10 @@ def test_there_is_a_model_for_each_key_that_was_learned(tmp_path):
         mine = [(time, k, value) for time, k, value in rows["events"] if k == key or value == b"bad"]
         others = {value["id"] for _, k, value in rows["events"] if k != key and isinstance(value, dict)}
         labels = [row for row in rows["labels"] if isinstance(row[2], bytes) or row[2]["id"] not in others]
-        alone = configure(tmp_path / key.decode(), features={"scale": "none"}, daemon={"batch": 1})
+        alone = configure(tmp_path / key.decode(), model={"scaling": "none"}, daemon={"batch": 1})
         append(alone, {"events": mine, "labels": labels})
         expected = trainer.run(alone)[0].model
-        unscaled = configure(tmp_path / "all", features={"scale": "none"}, daemon={"per": "key", "batch": 1})
+        unscaled = configure(tmp_path / "all", model={"scaling": "none"}, daemon={"per": "key", "batch": 1})
         if not unscaled.log.dir.exists():
             append(unscaled, rows)
         found = trainer.run(unscaled)[0].models.to_predict(key)
@@ -1049,19 +1044,6 @@ def test_latest_begins_with_what_comes_from_now_on(tmp_path, monkeypatch):
     assert state.offset == 210  # a checkpoint says more than "latest"
 
 
-def test_a_warm_up_may_be_longer_than_what_is_kept_in_memory(tmp_path, monkeypatch):
-    monkeypatch.setattr(inputs, "_BUFFERED", 8)
-    rows = traffic(500)
-    found = []
-    for name, batch in (("small", 2), ("large", 400)):
-        settings = configure(tmp_path / name, features={"warmup": 300}, daemon={"batch": batch})
-        append(settings, rows)
-        (state,) = trainer.run(settings).values()
-        assert state.offset == 500
-        found.append(state.scaler.to_bytes())
-    assert found[0] == found[1]
-
-
 def padded(rows, n_bytes):
     """The same records, in events that are larger."""
     events = [
@@ -1096,7 +1078,7 @@ def test_what_is_read_ahead_is_bounded_in_bytes(tmp_path, monkeypatch, held):
     monkeypatch.setattr(local_log, "POLL_BYTES", 30_000)
     found = []
     for name, limits in (("roomy", {}), ("tight", {"read_ahead_mb": 0.1}), ("none", {"read_ahead_mb": 0.03})):
-        settings = configure(tmp_path / name, limits=limits, features={"warmup": 5})
+        settings = configure(tmp_path / name, limits=limits)
         append(settings, rows)
         held[0] = 0
         found.append(outcome(settings, trainer.run(settings)))
@@ -1132,22 +1114,6 @@ def test_killed_again_and_again_with_large_records_it_ends_the_same(tmp_path, mo
         with contextlib.suppress(Killed):
             states = run_with(here, Fuse(step), monkeypatch)
     assert outcome(settings, states) == expected
-
-
-def test_the_scale_is_fitted_on_as_many_events_as_there_is_room_for(tmp_path, caplog):
-    rows = padded(traffic(300), 4000)
-    settings = configure(tmp_path, features={"warmup": 100}, limits={"read_ahead_mb": 0.1})
-    append(settings, rows)
-    (state,) = trainer.run(settings).values()
-    assert "the scale is fitted on only 25 events: more would not fit into limits.read_ahead_mb" in caplog.text
-    assert (state.scaler.warmup, state.offset) == (25, 300)
-
-
-def test_a_beginning_without_any_event_is_refused_before_it_fills_the_memory(tmp_path):
-    settings = configure(tmp_path, daemon={"max_bad": 1.0}, limits={"read_ahead_mb": 0.1})
-    append(settings, {"events": [(START, None, b"x" * 5000)] * 100})
-    with pytest.raises(TooManyBadRecords, match="the first 20 records of topic 'events' are all bad"):
-        trainer.run(settings)
 
 
 # --- nobody else's business -------------------------------------------------------------------------------------------
@@ -1226,7 +1192,7 @@ def test_killed_again_and_again_in_a_flood_of_keys_it_ends_the_same(tmp_path, mo
 def test_a_flood_of_names_is_not_learned(tmp_path, caplog, labels):
     """What would give the model too many features is predicted and put aside, and the others are learned."""
     settings = configure(
-        tmp_path, log={"labels": labels}, features={"scale": "none"}, limits={"event_features": 6, "model_features": 12}
+        tmp_path, log={"labels": labels}, model={"scaling": "none"}, limits={"event_features": 6, "model_features": 12}
     )
     rng, rows = np.random.default_rng(3), {"events": [], "labels": []}
     for i in range(60):
@@ -1251,7 +1217,7 @@ def test_a_flood_of_names_is_not_learned(tmp_path, caplog, labels):
 def test_a_dead_letter_of_what_was_not_learned_is_replayed_from_its_topic(tmp_path):
     """The join has no key, headers or timestamp of the event any more."""
     settings = configure(
-        tmp_path, features={"scale": "none"}, limits={"event_features": 2, "model_features": 2}, daemon={"batch": 1}
+        tmp_path, model={"scaling": "none"}, limits={"event_features": 2, "model_features": 2}, daemon={"batch": 1}
     )
     events = [(START + i, b"k", {"id": i, "x": {f"a{i}": 1.0, "b": 1.0}}) for i in range(2)]
     append(settings, {"events": events, "labels": [says(1, i, bool(i)) for i in range(2)]})
@@ -1259,18 +1225,6 @@ def test_a_dead_letter_of_what_was_not_learned_is_replayed_from_its_topic(tmp_pa
     (letter,) = map(DeadLetter.read, read(settings, "dlq"))
     assert (letter.source, letter.is_shortened) == (("events", "0", "1"), True)
     assert letter.is_of(read(settings, "events")[1])
-
-
-def test_the_scale_does_not_learn_a_flood_of_names(tmp_path, caplog):
-    settings = configure(tmp_path, features={"warmup": 50}, limits={"event_features": 8, "model_features": 20})
-    append(settings, wide_traffic(200))
-    (state,) = trainer.run(settings).values()
-    assert (
-        "the scale is fitted on only 27 events: more would have more features than limits.model_features" in caplog.text
-    )
-    assert len(state.scaler._scales) == 20
-    assert len(state.model.feature_names) <= 20
-    assert state.offset == 200
 
 
 @pytest.mark.long
@@ -1291,18 +1245,3 @@ def test_killed_again_and_again_in_a_flood_of_names_it_ends_the_same(tmp_path, m
         with contextlib.suppress(Killed):
             states = run_with(settings[1], Fuse(step), monkeypatch)
     assert outcome(settings[1], states) == expected
-
-
-def test_bad_records_do_not_count_for_the_warm_up(tmp_path):
-    rows = traffic(300)
-    good = [row for row in rows["events"] if row[2] != b"bad"]
-    mixed = [row for i, row in enumerate(good) for row in ([(row[0], None, b"bad")] if i % 12 == 5 else []) + [row]]
-    scalers = []
-    for name, events in (("good", good), ("mixed", mixed)):
-        settings = configure(tmp_path / name, features={"warmup": 100})
-        append(settings, {"events": events, "labels": rows["labels"]})
-        (state,) = trainer.run(settings).values()
-        assert state.counters.predicted == 299
-        scalers.append(state.scaler.to_bytes())
-    assert scalers[0] == scalers[1]
-    assert state.counters.bad == len(mixed) - len(good) + 2

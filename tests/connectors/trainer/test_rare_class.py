@@ -10,10 +10,10 @@ from streamsvm import StreamWarning
 from streamsvm.connectors.logs.embedded import LocalLog
 from streamsvm.connectors.scorer import scorer
 from streamsvm.connectors.settings.model import ModelSettings
-from streamsvm.connectors.settings.sections import DaemonSettings, FeatureSettings, LogSettings, Settings
+from streamsvm.connectors.settings.sections import DaemonSettings, LogSettings, Settings
 from streamsvm.connectors.trainer import trainer
 
-RARE = ModelSettings(C=1.0, gamma=0.5, pos_weight="balanced", threshold="gmean")
+RARE = ModelSettings(C=1.0, gamma=0.5, scaling="none", pos_weight="balanced", threshold="gmean")
 N_LABELLED, N = 900, 1000
 
 
@@ -21,7 +21,6 @@ def configure(folder, **model):
     return Settings(
         log=LogSettings(dir=folder / "log", model="model"),
         model=replace(RARE, **model),
-        features=FeatureSettings(scale="none"),
         daemon=DaemonSettings(batch=50, state_dir=folder / "state", follow=False),
     )
 

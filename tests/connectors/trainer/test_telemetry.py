@@ -12,7 +12,7 @@ from streamsvm.connectors.logs.embedded import LocalLog
 from streamsvm.connectors.logs.segments import Appender
 from streamsvm.connectors.runtime.health import Health
 from streamsvm.connectors.runtime.metrics import METRICS, Metrics
-from streamsvm.connectors.settings.sections import DaemonSettings, FeatureSettings, JoinSettings, LogSettings, Settings
+from streamsvm.connectors.settings.sections import DaemonSettings, JoinSettings, LogSettings, Settings
 from streamsvm.connectors.trainer.telemetry import Telemetry
 from streamsvm.connectors.trainer.trainer import Trainer
 
@@ -26,7 +26,6 @@ pytestmark = pytest.mark.usefixtures("no_waiting_for_the_disk")
 def configure(folder, **daemon):
     return Settings(
         log=LogSettings(dir=folder / "log", labels="labels"),
-        features=FeatureSettings(warmup=10),
         join=JoinSettings(ttl_seconds=100.0),
         daemon=DaemonSettings(
             **{"batch": 8, "state_dir": folder / "state", "checkpoint_records": 40, "follow": False, **daemon}

@@ -1,0 +1,59 @@
+"""What the join of events and labels tells: lessons, and how many of what it has seen."""
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+ABSENT = -1  # in a checkpoint: no label, or no bytes; of a lesson: no offset
+
+
+class Lesson(NamedTuple):
+    """Learn this event with this label, in the place of its last lesson.
+
+    Attributes
+    ----------
+    key
+        The event's id as 64 bits.
+    value
+        The event, as the value of its record; None if it is forgotten.
+    y, w
+        Label and weight; y is None if the model should only forget the example.
+    margin
+        The prediction for the event, from before it was first learned.
+    entity
+        The key whose model learns.
+    is_first
+        Whether this is the event's first lesson.
+    at
+        Offset of the event's record.
+    waited
+        Milliseconds that the event has waited, by the clock of the join.
+    """
+
+    key: int
+    value: bytes | None
+    y: bool | None
+    w: float
+    margin: float
+    entity: bytes | None
+    is_first: bool
+    at: int = ABSENT
+    waited: int = 0
+
+
+@dataclass
+class JoinCounters:
+    """What became of all events and labels so far; the module explains the outcomes."""
+
+    matched: int = 0  # events that were learned
+    expired: int = 0  # events that expired before they were learned
+    dropped: int = 0  # events that were dropped before they were learned
+    duplicate_events: int = 0
+    corrected: int = 0  # labels that replaced one that was learned
+    confirmed: int = 0  # newer labels that said the same as the last lesson
+    stale: int = 0  # labels that are older than a known one
+    duplicate_labels: int = 0
+    retracted: int = 0  # retractions before the event was learned
+    not_undone: int = 0  # retractions after it; only in old checkpoints
+    unmatched: int = 0  # labels and retractions whose event did not come before they expired
+    undone: int = 0  # retractions after the event was learned
+    dropped_labels: int = 0  # labels and retractions that were dropped before their event came
