@@ -128,7 +128,7 @@ class Hindsight(AutoLASVM):
 
     def _judged(self, lesson: _Lesson) -> tuple[Tuner, dict[int, LASVM]]:
         for number, margins in lesson.margins.items():
-            self.right[number] += int(np.count_nonzero((margins > 0.0) == lesson.part.labels))
+            self.right[number] += int(np.count_nonzero((margins > 0.0) == lesson.positive))
         return self._tuner, self._models
 
 

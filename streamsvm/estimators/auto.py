@@ -125,8 +125,8 @@ class AutoLASVM(CandidateModels):
 
     @property
     def _predicting(self) -> LASVM:
-        """The model that predicts, without columns that an interruption has left in the table."""
-        self._features.settle()
+        """The model that predicts."""
+        self._settle()
         return self._models[self._tuner.predicting]
 
     # ----------------------------------------------------------------------------------------------------- prediction
@@ -201,6 +201,7 @@ class AutoLASVM(CandidateModels):
         SnapshotError
             If a feature's name is not a str, int, float or bool.
         """
+        self._settle()
         common, _ = self._blank._state()
         meta: dict[str, Any] = {
             **common,
@@ -263,7 +264,7 @@ class AutoLASVM(CandidateModels):
 
         Two models with the same digest continue alike.  Caches, devices and counters do not change it.
         """
-        self._features.settle()
+        self._settle()
         meta = {
             "n_seen": self.n_seen,
             "next_id": self.next_id,
