@@ -25,9 +25,9 @@ class AutoLASVM(CandidateModels):
     """A `LASVM` that chooses C, gamma and the window while it learns, and follows a stream that changes.
 
     Four settings learn the first 1000 examples side by side.  From then on, the best one predicts: the *champion*.  Two
-    challengers take turns beside it.  One has a neighbouring setting and the champion's members.  The other has the
-    champion's setting and begins without members, so it knows no outdated ones.  A challenger that predicts better for
-    long enough becomes champion.  If the champion's error jumps, a challenger without members begins at once.
+    challengers learn beside it.  One has a neighbouring setting and begins with the champion's members.  The other has
+    the champion's setting and begins without members, so it knows no outdated ones.  A challenger that predicts better
+    for long enough becomes champion.  If the champion's error jumps, a challenger without members begins at once.
 
     Parameters
     ----------
@@ -51,8 +51,10 @@ class AutoLASVM(CandidateModels):
 
     Notes
     -----
-    **Cost.**  Four models learn the first 1000 examples, then at most three.  The challengers together may do at most
-    0.7 of the champion's work; a challenger that would exceed that has to wait.
+    **Features.**  The models scale the features themselves, all alike; see `LASVM`.  So do not scale them before.
+
+    **Cost.**  Four models learn the first 1000 examples, then at most three.  Challengers wait until the champion has
+    done so much work that theirs stays at about 1.1 times as much.
 
     **Replay.**  Decisions fall after every 50th example and depend on the examples alone.  So the same stream gives the
     same model, bit for bit, however it is cut into batches, and a saved model goes on as the original.
@@ -68,6 +70,8 @@ class AutoLASVM(CandidateModels):
     Accuracy: 88.95%
     >>> model.champion_
     Setting(C=1.0, gamma=4.0, window=None)
+    >>> model.history_
+    [Promotion(n_seen=1000, way='warm-up', setting=Setting(C=1.0, gamma=4.0, window=None))]
     """
 
     def __init__(
@@ -115,9 +119,14 @@ class AutoLASVM(CandidateModels):
         return list(self._tuner.history)
 
     @property
+    def decision_threshold(self) -> float:
+        """Above this f(x) the prediction is True: 0."""
+        return self._predicting.decision_threshold
+
+    @property
     def _predicting(self) -> LASVM:
-        """The model that predicts, without columns that an interruption has left in the table."""
-        self._features.settle()
+        """The model that predicts."""
+        self._settle()
         return self._models[self._tuner.predicting]
 
     # ----------------------------------------------------------------------------------------------------- prediction
@@ -196,6 +205,7 @@ class AutoLASVM(CandidateModels):
         SnapshotError
             If a feature's name is not a str, int, float or bool.
         """
+        self._settle()
         common, _ = self._blank._state()
         meta: dict[str, Any] = {
             **common,
@@ -258,7 +268,7 @@ class AutoLASVM(CandidateModels):
 
         Two models with the same digest continue alike.  Caches, devices and counters do not change it.
         """
-        self._features.settle()
+        self._settle()
         meta = {
             "n_seen": self.n_seen,
             "next_id": self.next_id,

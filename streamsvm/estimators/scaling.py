@@ -137,6 +137,12 @@ class RunningScale:
         place = c.place[column] if self.is_active and 0 <= column < len(c.place) else -1
         return (float(c.shift[place]), float(c.factor[place])) if place >= 0 else (0.0, 1.0)
 
+    def still(self) -> Scaling:
+        """The state as it is, for models that learn an example which the scale takes in only once."""
+        counts = self.state.counts.copy()
+        counts[TRACKS] = 0
+        return self.state._replace(counts=counts)
+
     def copy(self) -> "RunningScale":
         """A scale of its own, which can take in other examples."""
         return self._with(scaling.copy(self.state))
