@@ -266,24 +266,6 @@ def test_the_order_of_features_does_not_matter():
         np.testing.assert_array_equal(getattr(pair.fast, name), getattr(other.fast, name))
 
 
-def test_members_are_scaled_as_queries_are():
-    rng, pair = np.random.default_rng(0), Pair()
-    rows = [late(rng, t) for t in range(200)]
-    for x in rows:
-        pair.observe(x, 5)
-    c = pair.fast
-    n = int(c.counts[PLACES])
-    raw = np.array([[x.get(d, 0.0) for d in c.feature[:n]] for x in rows])
-    Z = np.zeros((len(rows), n), np.float32)
-    scaling.scale_members(c, raw, Z)
-    for x, z in zip(rows, Z, strict=True):
-        q = scaling.scale_block(c, raw_rows.one_row(np.array(list(x)), np.array(list(x.values()))))
-        np.testing.assert_array_equal(z[c.place[q.indices]], q.values)
-        sq = np.zeros(1, np.float32)
-        scaling.squared_norms(q.indptr, q.values, sq)
-        assert sq == q.sq
-
-
 def test_a_scale_that_tracks_nothing_stays_as_it_is():
     c = scaling.empty(False, False)
     scaling.observe_block(c, np.array([0, 1]), np.array([0]), np.array([5.0]), np.ones(1, bool))
