@@ -1,15 +1,15 @@
-"""Mini-batches of pandas frames: each batch is predicted, then learned. The first batch sets the scale."""
+"""Mini-batches of pandas frames: each batch is predicted, then learned."""
 # ruff: noqa: T201 - an example answers by printing
 
 import pandas as pd
 from river import datasets, metrics
 
-from streamsvm import LASVM, WarmupScaler
+from streamsvm import LASVM
 
 BATCH = 500
 frame = pd.DataFrame([{"a": x["1"], "b": x["2"], "label": y} for x, y in datasets.Bananas()])
 
-model = WarmupScaler(warmup=BATCH) | LASVM(C=10.0, gamma=0.5)
+model = LASVM()
 accuracy, rows = metrics.Accuracy(), []
 for start in range(0, len(frame), BATCH):
     batch = frame[start : start + BATCH]
@@ -18,7 +18,7 @@ for start in range(0, len(frame), BATCH):
     for truth, guess in zip(y[predicted.index], predicted, strict=True):
         accuracy.update(truth, guess)
     model.learn_many(X, y)
-    rows.append({"learned": start + len(batch), "support": model["LASVM"].n_support, "accuracy so far": accuracy.get()})
+    rows.append({"learned": start + len(batch), "support": model.n_support, "accuracy so far": accuracy.get()})
 print(pd.DataFrame(rows[1::2]).round(3).to_string(index=False))
 
 print(model.predict_proba_many(frame[["a", "b"]].tail(3)).round(2))

@@ -24,9 +24,12 @@ KINDS = ("standard", "minmax")
 class WarmupScaler(base.MiniBatchTransformer):
     """Scale features by statistics of the first examples, then stop moving.
 
+    The learners scale features themselves (see `LASVM`), so most pipelines need no scaler.  Use this one if the scale
+    must never change once the stream has begun, or for the range 0 to 1.  Then give the learner ``scaling=None``.
+
     A kernel model stores examples.  A scaler that keeps adapting, such as river's `StandardScaler`, would put later
-    examples into other coordinates than the stored ones, and distances would lose their meaning.  This scaler learns
-    from the first `warmup` examples and then stays as it is.  During the warm-up it uses what it has seen so far.
+    examples into other coordinates than the stored ones.  This scaler learns from the first `warmup` examples and then
+    stays as it is.  During the warm-up it uses what it has seen so far.  It does not follow features that move later.
 
     Parameters
     ----------

@@ -101,7 +101,9 @@ class LASVMClassifier(ClassifierMixin, BaseEstimator):
     the first of them stands for all.  So an example of weight 2 is the same as two examples.
 
     There is no `pos_weight`: use `class_weight`.  There is no `budget` and no `window`, because `fit` finds the optimum
-    of the whole training set.  For bounded memory, use `streamsvm.LASVM`.  Its default gamma is 1.0, not ``"scale"``.
+    of the whole training set.  For bounded memory, use `streamsvm.LASVM`.
+
+    Scale the features first, as for `sklearn.svm.SVC`: this classifier takes them as they come.
 
     Probabilities come from a sigmoid that is fitted while learning, at no extra cost.  Several classes share the mean
     of their sigmoids, so that the most probable class is the predicted one.  For better probabilities use

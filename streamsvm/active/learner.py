@@ -64,9 +64,9 @@ class ActiveLearner(base.Wrapper, base.Classifier):
     Examples
     --------
     >>> from river import datasets, metrics
-    >>> from streamsvm import LASVM, WarmupScaler
+    >>> from streamsvm import LASVM
     >>> from streamsvm.active import ActiveLearner
-    >>> model = ActiveLearner(WarmupScaler() | LASVM(C=10, gamma=1.0), share=0.1, seed=1)
+    >>> model = ActiveLearner(LASVM(), share=0.1, seed=1)
     >>> accuracy = metrics.Accuracy()
     >>> for x, y in datasets.Bananas():
     ...     accuracy.update(y, model.predict_one(x))

@@ -139,8 +139,8 @@ class LASVMG(GapSVM):
     primal-dual gap is no larger than the noise in it.  Now and then, the members with coefficient 0 that are farthest
     from mattering are forgotten.  LASVM-G does more work for each example than `LASVM`, and needs `finish` less.
 
-    There is no bias: f(x) goes to 0 far away from all examples.  Use it with the RBF kernel or with centred features.
-    For the linear kernel on features far from 0, use `LASVM`.
+    There is no bias: f(x) goes to 0 far away from all examples.  Use it with the RBF kernel or with features that the
+    model scales.  For the linear kernel on other features that are far from 0, use `LASVM`.
 
     Parameters
     ----------
@@ -168,10 +168,9 @@ class LASVMG(GapSVM):
     Examples
     --------
     >>> from river import datasets, evaluate, metrics
-    >>> from streamsvm import LASVMG, WarmupScaler
-    >>> model = WarmupScaler() | LASVMG(C=10, gamma=1.0)
-    >>> evaluate.progressive_val_score(datasets.Bananas().take(2000), model, metrics.Accuracy())
-    Accuracy: 88.9%
+    >>> from streamsvm import LASVMG
+    >>> evaluate.progressive_val_score(datasets.Bananas().take(2000), LASVMG(), metrics.Accuracy())
+    Accuracy: 88.7%
     """
 
     def __init__(

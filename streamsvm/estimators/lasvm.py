@@ -21,18 +21,24 @@ class LASVM(OnlineSVM):
     few steps of sequential minimal optimisation then re-balance the members' coefficients, and useless members leave.
     After one pass and `finish`, the model is about as accurate as a support vector machine trained on all the data.
 
-    Scale the features first, with a scaler that stops moving, such as `streamsvm.WarmupScaler`.  The model stores
-    examples: a scaler that keeps drifting would move new examples away from the stored ones.
+    The model scales the features itself, by running means and deviations, and scales its members anew when these have
+    moved far.  Put no scaler in front that keeps moving: it would move new examples away from the stored ones.
 
     Parameters
     ----------
     C
-        Largest coefficient of one example: how much an example on the wrong side may count.  Positive, at most 1e15.
+        Largest coefficient of one example: how much an example on the wrong side may count.  Positive, at most 1e15;
+        default: 10.
     kernel
         ``"rbf"``: exp(-gamma ||x-z||²); ``"linear"``: ``<x, z>``; ``"poly"``: ``(gamma <x, z> + coef0)^degree``;
         ``"sigmoid"``: ``tanh(gamma <x, z> + coef0)``.
     gamma
-        Factor in the kernel; positive.  With ``"rbf"``, a larger gamma means a narrower kernel.
+        Factor in the kernel: a positive number, or ``"scale"``, the default: 1 / sum of the variances of the features
+        as the kernel sees them.  With ``"rbf"``, a larger gamma means a narrower kernel.  See `gamma_in_use`.
+    scaling
+        Who scales the features.  ``"standard"``: the model, to mean 0 and standard deviation 1; it cuts scaled values
+        to -3..3.  None: nobody.  ``"auto"``, the default: the model if `gamma` is ``"scale"``; if it is a number,
+        nobody.  See `scale_of`.
     degree
         Degree of the polynomial kernel; at most 1000.
     coef0
@@ -85,6 +91,13 @@ class LASVM(OnlineSVM):
 
     Notes
     -----
+    **Scaling.**  The means and deviations are those of the last 2000 examples or so.  The scale in use follows when a
+    mean has moved by one deviation, a deviation by a factor 2, or the sum of variances by a factor 1.5; but not before
+    as many examples have passed as the model has members.  Features that were only 0 or 1 are left alone.  So is sparse
+    input, whose examples name few of the features that the example before named.  The model keeps the features of its
+    members as they came, in double precision, beside the scaled ones: 12 bytes for each feature instead of 4.
+    Snapshots have both, and the running statistics.
+
     **Ids.**  Every example has an id, and `support_ids` tells by it which examples the model rests on.
     Without an `id`, an example gets `next_id`: one more than the largest id so far.  An example with the id of a member
     replaces that member, as a correction does.  The same example again, with the same label and weight, changes
@@ -108,18 +121,14 @@ class LASVM(OnlineSVM):
     Examples
     --------
     >>> from river import datasets, evaluate, metrics
-    >>> from streamsvm import LASVM, WarmupScaler
-    >>> model = WarmupScaler() | LASVM(C=10, gamma=1.0)
+    >>> from streamsvm import LASVM
+    >>> model = LASVM()
     >>> evaluate.progressive_val_score(datasets.Bananas().take(2000), model, metrics.Accuracy())
-    Accuracy: 88.60%
-
-    The last step of the pipeline is the classifier:
-
-    >>> svm = model["LASVM"]
-    >>> svm.n_seen, svm.n_support < 700
+    Accuracy: 88.8%
+    >>> model.n_seen, model.n_support < 700
     (2000, True)
-    >>> svm.finish()
-    >>> svm.delta <= svm.tol
+    >>> model.finish()
+    >>> model.delta <= model.tol
     True
     """
 

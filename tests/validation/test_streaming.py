@@ -185,7 +185,6 @@ def test_folds_are_predicted_by_models_that_have_forgotten_them(learner):
     wrong = np.zeros(len(X), bool)
     for fold in range(4):
         rest = copy.copy(folds.model)
-        rest._reservoir = Reservoir(0)
         rest.forget(np.flatnonzero(fold_of == fold))
         wrong[fold_of == fold] = ((rest.decision_function_many(X) > 0.0) != y)[fold_of == fold]
     estimate = folds.estimate()
@@ -300,7 +299,7 @@ def test_a_flip_of_the_concept_is_seen_within_a_few_hundred_examples(wrapper, ke
             seen[estimate.latest.n_seen] = estimate.latest.error.value
     before = [error for n, error in seen.items() if 500 <= n <= 1500]
     after = [error for n, error in seen.items() if 1500 < n <= 1900]
-    assert len(seen) == 12, "one for 250 examples"
+    assert len(seen) >= 8, "one for 250 examples, unless learning costs less than the smallest estimate"
     assert max(before) + 0.05 < max(after)
 
 
@@ -478,6 +477,7 @@ def test_an_example_that_is_no_member_takes_the_place_of_one_that_is_left_out():
     fold_of = np.array([folds.fold_of(i) for i in range(len(X))])
     for fold in range(5):
         rest = copy.copy(folds.model)
+        rest._reservoir = Reservoir(0)
         rest.forget(np.flatnonzero(fold_of == fold))
         forgetting[fold_of == fold] = ((rest.decision_function_many(X) > 0.0) != y)[fold_of == fold]
     remembering = folds.estimate().error.value

@@ -6,7 +6,6 @@ import os
 from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
-from typing import NamedTuple
 
 from tqdm.contrib.logging import logging_redirect_tqdm
 
@@ -24,19 +23,7 @@ from ..shared import options
 from ..shared.long_running import working
 from . import digits
 
-
-class Stream(NamedTuple):
-    """A stream of the demonstration, and the settings that suit it."""
-
-    dataset: str  # its name in river.datasets
-    C: float
-    gamma: float
-
-
-STREAMS = {
-    "bananas": Stream("Bananas", C=10.0, gamma=0.5),
-    "phishing": Stream("Phishing", C=1.0, gamma=0.1),
-}
+STREAMS = {"bananas": "Bananas", "phishing": "Phishing"}  # names in river.datasets
 
 _CONFIG = """\
 [log]
@@ -44,10 +31,6 @@ dir = "log"
 topic = "{name}"
 predictions = "{name}-predictions"
 dlq = "{name}-dlq"
-
-[model]
-C = {C}
-gamma = {gamma}
 
 [daemon]
 state_dir = "state/{name}"
@@ -98,11 +81,11 @@ def learn_streams(folder: Path, n_records: int | None, stop: Stop) -> None:
     streamsvm.warmup(streamsvm.LASVM)
     print(f"To see it resume: kill -9 {os.getpid()}, then run the same command again.")
     states, drawn = {}, []
-    for name, stream in STREAMS.items():
+    for name, dataset in STREAMS.items():
         config = folder / f"{name}.toml"
-        config.write_text(_CONFIG.format(name=name, C=stream.C, gamma=stream.gamma), encoding="utf-8")
+        config.write_text(_CONFIG.format(name=name), encoding="utf-8")
         settings = load(config, {})
-        _fill(settings.log.dir, name, islice(getattr(datasets, stream.dataset)(), n_records))
+        _fill(settings.log.dir, name, islice(getattr(datasets, dataset)(), n_records))
         state = trainer.run(settings, stop).get(0)
         if state is None or stop():
             print("Stopped; the same command continues from here.")

@@ -192,5 +192,7 @@ def _show_use(setting: dict[str, float], arguments: argparse.Namespace) -> None:
     if arguments.scale != "minmax":  # the trainer has no such scale
         print("train with it: streamsvm run CONFIG.toml", *overrides, f"--set model.scaling={arguments.scale}")
     keywords = [f"{name}={value!r}" for name, value in named.items()] + [f"{n}={value}" for n, value in values.items()]
-    scaler = "" if arguments.scale == "none" else f'WarmupScaler("{arguments.scale}") | '
-    print(f"in Python:      {scaler}LASVM({', '.join(keywords)})")
+    if arguments.scale == "standard":
+        keywords.append('scaling="standard"')
+    scaler = 'WarmupScaler("minmax") | ' if arguments.scale == "minmax" else ""
+    print(f"or in Python:  {scaler}LASVM({', '.join(keywords)})")
