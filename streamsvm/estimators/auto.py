@@ -279,8 +279,9 @@ class AutoLASVM(CandidateModels):
         for number, candidate in self._tuner.candidates.items():
             self._models[number] = model = self._new(candidate.setting)
             state = {"n_seen": n_seen, "class_counts": counts, "next_id": self.next_id, "latest": n_seen - 1}
-            model._restore(state, parts.get(str(number), {}), CommonColumns(self._features))
+            model._features = CommonColumns(self._features)
             model._scale, model._kernel = self._blank._scale, self._kernel_for(candidate.setting)
+            model._restore(state, parts.get(str(number), {}))
             model._next_look = NEVER
         self._models = {number: self._models[number] for number in self._tuner.candidates}
 

@@ -142,7 +142,7 @@ class Snapshots(OnlineModel):
         if self.threshold == "gmean":
             self._calibration[THRESHOLD:] = _threshold(arrays)
         seen = None if self._scale.is_active else self._kernel
-        self._reservoir.restore(arrays, seen, len(features), self._n_seen)
+        self._reservoir.restore(arrays, seen, sizes[0], self._n_seen)
         self._go_on_above(self._expansion.ids[storage.live_slots(self._expansion)])
 
     def _restore_counts(self, meta: Mapping[str, Any]) -> None:
