@@ -4,7 +4,7 @@
 """
 
 import hashlib
-from collections.abc import Hashable, Mapping
+from collections.abc import Mapping
 from typing import Any, Self
 
 import numpy as np
@@ -191,9 +191,30 @@ class AutoLASVM(CandidateModels):
         """The constant term b of the decision function f(x)."""
         return self._predicting.bias
 
-    def scale_of(self, name: Hashable) -> tuple[float, float]:
-        """The number that the model subtracts from a feature, and the factor of the difference, as of `LASVM`."""
-        return self._predicting.scale_of(name)
+    @property
+    def kernel(self) -> str:
+        """The name of the kernel, with `degree` and `coef0` as of `LASVM`."""
+        return self._predicting.kernel
+
+    @property
+    def degree(self) -> int:
+        """Degree, which the RBF kernel does not use."""
+        return self._predicting.degree
+
+    @property
+    def coef0(self) -> float:
+        """Constant, which the RBF kernel does not use."""
+        return self._predicting.coef0
+
+    @property
+    def gamma_in_use(self) -> float:
+        """The kernel's factor at present."""
+        return self._predicting.gamma_in_use
+
+    @property
+    def slopes(self) -> tuple[float, float]:
+        """Slopes of the probability; see `LASVM.slopes`."""
+        return self._predicting.slopes
 
     # ------------------------------------------------------------------------------------------------------- snapshots
 

@@ -226,6 +226,10 @@ class SeveralModels(Copies, base.MiniBatchClassifier):
         """Names of the features learned so far, in the order of their columns."""
         return self._blank.feature_names
 
+    def scale_of(self, name: Hashable) -> tuple[float, float]:
+        """The number subtracted from a feature at present, and the factor of the difference; see `LASVM.scale_of`."""
+        return self._blank.scale_of(name)
+
     # ------------------------------------------------------------------------------------------------------- snapshots
 
     def save(self, path: str | Path) -> None:
