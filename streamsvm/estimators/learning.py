@@ -291,7 +291,7 @@ class Learning(Prediction, Advice):
         self, positive: np.ndarray, weights: np.ndarray, born: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """The boxes and ages of the next examples.  The box is empty if the example came too late for the window."""
-        with np.errstate(over="ignore"):
+        with np.errstate(over="ignore"):  # `boxes_of` refuses what is too large
             kept = self.C * weights > 0.0
         if self._window:
             now = self._window.now(born)

@@ -24,6 +24,8 @@ LEARNERS = {
     "NC": lambda **bounds: LASVMNC(C=2.0, gamma=0.3, **RAMP, **bounds),
     "I": lambda **bounds: LASVMI(C=2.0, gamma=0.3, **RAMP, **bounds),
     "FULL": lambda **bounds: FullSVM(C=2.0, gamma=0.3, **bounds),
+    "LASVM, scaled": lambda **bounds: LASVM(C=2.0, cache_mb=0.02, **bounds),
+    "I, scaled": lambda **bounds: LASVMI(C=2.0, **RAMP, **bounds),
     "LASVM, rare": lambda **bounds: LASVM(C=2.0, gamma=0.3, pos_weight="balanced", threshold="gmean", **bounds),
 }
 BOUNDS = {
@@ -179,7 +181,7 @@ def test_a_model_stays_consistent_whatever_is_done(name, bounds):
 
 @pytest.mark.long
 @pytest.mark.parametrize("bounds", CLASSES)
-@pytest.mark.parametrize("name", ["LASVM", "G", "FULL"])
+@pytest.mark.parametrize("name", ["LASVM", "G", "FULL", "LASVM, scaled"])
 def test_models_of_classes_stay_consistent_whatever_is_done(name, bounds):
     model = run(OneVsRest(LEARNERS[name](**BOUNDS[bounds])), 1000 + CLASSES.index(bounds))
     assert model.n_seen > 100

@@ -188,6 +188,7 @@ def test_learn_many_is_the_loop_however_it_is_cut(name, loops):
     check(model)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", ["LASVM", "merge", "classes"])
 def test_frames_and_arrays_are_the_loop_too(name):
     """All features are named in each row, so that zeros are."""
