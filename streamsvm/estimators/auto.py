@@ -59,6 +59,9 @@ class AutoLASVM(CandidateModels):
     **Replay.**  Decisions fall after every 50th example and depend on the examples alone.  So the same stream gives the
     same model, bit for bit, however it is cut into batches, and a saved model goes on as the original.
 
+    **Several classes.**  ``river.multiclass.OneVsRestClassifier(AutoLASVM())`` gives each class a learner of its own,
+    which tunes itself.  They share no kernel values.
+
     Members, support vectors, bias and probabilities are those of the model that predicts.
 
     Examples

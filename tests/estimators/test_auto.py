@@ -8,6 +8,7 @@ import sys
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from river import multiclass
 
 from streamsvm import LASVM, AutoLASVM, SnapshotError
 from streamsvm.core import snapshot
@@ -212,6 +213,17 @@ def test_weights_of_classes_and_budgets_replay_too(pos_weight):
         loop.learn_one(dict(enumerate(x)), bool(label))
     assert loop.digest() == model.digest()
     assert max(m.n_members for m in model._models.values()) <= 60
+
+
+def test_several_classes_with_river_s_wrapper():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(400, 2)) * [1.0, 100.0]
+    y = np.digitize(X[:, 0] + X[:, 1] / 100.0, [-0.7, 0.7]).tolist()
+    model, right = multiclass.OneVsRestClassifier(AutoLASVM()), 0
+    for t, (x, label) in enumerate(zip(X.tolist(), y, strict=True)):
+        right += t >= 200 and model.predict_one(dict(enumerate(x))) == label
+        model.learn_one(dict(enumerate(x)), label)
+    assert right > 180
 
 
 def test_copies_go_their_own_way():
