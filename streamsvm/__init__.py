@@ -30,7 +30,7 @@ __all__ = [
 ]
 
 
-def warmup(*algorithms: type[_OnlineSVM], removal: bool = False) -> float:
+def warmup(*algorithms: type[_OnlineSVM] | type[AutoLASVM], removal: bool = False) -> float:
     """Compile the engine's code before its first use; return the seconds that took.
 
     The code is kept in the user's cache folder, so that later processes start at once.  Call it when an image is built,
@@ -54,10 +54,11 @@ def warmup(*algorithms: type[_OnlineSVM], removal: bool = False) -> float:
     import scipy.sparse as sp
 
     start = _time.perf_counter()
+    chosen = [LASVM if algorithm is AutoLASVM else algorithm for algorithm in algorithms]
     rng = np.random.default_rng(0)
     for X in (rng.normal(size=(600, 2)), rng.normal(size=(64, 40)), 1.0 * (rng.random((400, 9)) < 0.5)):
         y = X.sum(axis=1) + rng.normal(size=len(X)) > 0
-        for algorithm in algorithms or (LASVM, LASVMG):
+        for algorithm in chosen or (LASVM, LASVMG):
             model = algorithm(C=100.0, cache_mb=0.01)  # type: ignore[call-arg] # every algorithm has its own signature
             model.learn_many(X, y)
             model.learn_many(sp.csr_matrix(X), y)
@@ -74,7 +75,7 @@ def warmup(*algorithms: type[_OnlineSVM], removal: bool = False) -> float:
     if removal or not algorithms:
         from streamsvm.validation.ahead import compile_removal
 
-        for algorithm in algorithms or (LASVM, LASVMG):
+        for algorithm in chosen or (LASVM, LASVMG):
             compile_removal(algorithm)
     if not algorithms:
         from streamsvm.validation.ahead import compile_ahead

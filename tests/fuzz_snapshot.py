@@ -52,6 +52,12 @@ def sparse_problem(n=60, d=300, nnz=6):
     return rows, (rng.random(n) < 0.5).tolist()
 
 
+def late_feature():
+    """Features of different sizes, one of which gets a place late."""
+    rows, y = problem(80, 5)
+    return [x | {"f1": 100.0 * x["f1"]} | ({"late": float(t)} if t > 30 else {}) for t, x in enumerate(rows)], y
+
+
 def learned(model, rows, y, **others):
     model.learn_many(rows, y, **others)
     return model
@@ -75,6 +81,8 @@ def some_snapshots():
     times = [f"2026-01-01T00:{t // 60:02}:{t % 60:02}" for t in range(len(rows))]
     models = {
         "dense": learned(LASVM(C=10.0, gamma=0.5), *real),
+        "scaled": learned(LASVM(C=10.0), *late_feature()),
+        "scaled classes": learned(OneVsRest(FullSVM(C=10.0)), late_feature()[0], classes),
         "rare": learned(LASVM(C=10.0, gamma=0.5, pos_weight="balanced", threshold="gmean"), *real),
         "binary": learned(LASVM(C=10.0, gamma=0.1), *binary),
         "compressed": compressed_model(),

@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from streamsvm.core import scaling
 from streamsvm.core.kernels import LINEAR_KIND, POLYNOMIAL_KIND, RBF_KIND
 from streamsvm.online.gap import CONCAVE, CONVEX, IGNORE, SINGULAR
 from streamsvm.online.gap import MAX_REPROCESS as MAX_GAP_REPROCESS
@@ -47,6 +48,132 @@ def compress(x, columns):
     x = np.float32(x)
     known = {int(columns[d]): x[d] for d in np.argsort(columns) if columns[d] >= 0 and x[d] != 0}
     return known, np.sum(np.float64(x) ** 2)
+
+
+# -------------------------------------------------------------------------------------------------------------- scaling
+
+
+class NaiveScale:
+    """`core.scaling` for examples that are dicts {column: value}; a feature's moments are a dict of its own."""
+
+    def __init__(self, scales):
+        self.scales = scales
+        self.n_seen = self.wait = 0
+        self.sparse = self.due = False
+        self.began, self.named, self.times = {}, {}, {}
+        self.moments = {}  # of the features with a place, in the order of their places
+        self.share = self.norm = self.weight = self.spread = 0.0
+
+    @property
+    def is_active(self):
+        return any(f["spread"] > 0.0 for f in self.moments.values())
+
+    def observe(self, x):
+        deserving = self._note_names(x)
+        sparse = self._looks_sparse()
+        at_once = sparse != self.sparse or self.n_seen == 0
+        if sparse != self.sparse:
+            self.weight = 0.0
+            for f in self.moments.values():
+                f.update(w=0.0, m=0.0, S=0.0)
+        self.sparse = sparse
+        self._take_in_norm(x)
+        if not sparse:
+            new = [self._move(f, x.get(d, 0.0)) for d, f in self.moments.items()]
+            at_once |= any(new)
+        self.n_seen += 1
+        if at_once:
+            self.due = True
+        elif self.n_seen >= self.wait:
+            self.due = self._has_moved() or (not sparse and any(deserving))
+
+    def _note_names(self, x):
+        again = [self.named.get(d) == self.n_seen - 1 or self.n_seen == 0 for d in x]
+        self.share += ((np.mean(again) if x else 1.0) - self.share) / min(self.n_seen + 1, scaling.MEMORY)
+        for d in x:
+            self.began.setdefault(d, self.n_seen)
+            self.named[d] = self.n_seen
+            self.times[d] = self.times.get(d, 0) + 1
+        return [self._deserves_place(d, self.n_seen) for d in x]
+
+    def _deserves_place(self, d, latest):
+        age = latest - self.began[d]
+        return d not in self.moments and age >= scaling.OLD_ENOUGH and self.times[d] >= age / 2
+
+    def _looks_sparse(self):
+        if self.n_seen < scaling.JUDGED_AFTER:
+            return self.sparse
+        return self.share < (scaling.DENSE_ABOVE if self.sparse else scaling.SPARSE_BELOW)
+
+    def _take_in_norm(self, x):
+        values = np.array([v for d, v in x.items() if self.sparse or d not in self.moments])
+        total = np.sum((np.clip(values, -scaling.CLIP, scaling.CLIP) if self.is_active else values) ** 2)
+        self.weight = self.weight * (1 - 1 / scaling.MEMORY) + 1
+        if self.weight > scaling.WARM and self.spread > 0:
+            total = min(total, scaling.OUTLIER**2 * self.spread)
+        self.norm += (float(np.float32(total)) - self.norm) / self.weight
+
+    def _move(self, f, v):
+        """Whether the feature is to be scaled, and was left alone so far."""
+        new = self.scales and not f["varied"] and v not in (0.0, 1.0)
+        f["varied"] |= v not in (0.0, 1.0)
+        w, e = f["w"] * (1 - 1 / scaling.MEMORY) + 1, v - f["m"]
+        if w > scaling.WARM and f["S"] > 0:
+            deviation = np.sqrt(f["S"] / w)
+            e = np.clip(e, -scaling.OUTLIER * deviation, scaling.OUTLIER * deviation)
+        rest = e - e / w
+        f.update(w=w, m=f["m"] + e / w, S=f["S"] * (1 - 1 / scaling.MEMORY) + e * rest)
+        return new
+
+    def _variance(self, f):
+        return f["S"] / f["w"] if f["w"] > 0 else 0.0
+
+    def _wanted(self, f):
+        """The variance by which to scale a feature; 0 to leave it alone."""
+        if not self.scales or self.sparse or not f["varied"]:
+            return 0.0
+        is_constant = np.sqrt(self._variance(f)) <= scaling.CONSTANT * max(1.0, abs(f["m"]))
+        return 1.0 if is_constant else self._variance(f)
+
+    def _spread_now(self):
+        moments = [] if self.sparse else self.moments.values()
+        return self.norm + sum(self._variance(f) / (self._wanted(f) or 1.0) for f in moments)
+
+    def _has_moved(self):
+        V, used = self._spread_now(), self.spread
+        if V > 0 and max(V / used if used else np.inf, used / V) > scaling.SPREAD_FACTOR:
+            return True
+        scaled = [f for f in self.moments.values() if f["spread"] > 0]
+        ratios = [np.sqrt(self._wanted(f) / f["spread"]) for f in scaled]
+        far = [abs(f["m"] - f["shift"]) > np.sqrt(f["spread"]) for f in scaled]
+        moved = [a or r > scaling.FACTOR or r < 1 / scaling.FACTOR for a, r in zip(far, ratios, strict=True)]
+        return scaling.FEW * sum(moved) > len(scaled)
+
+    def renew(self, n_members):
+        first = self.n_seen == 1 and 0 < len(self.began) <= scaling.AT_ONCE
+        latest = self.n_seen - 1
+        for d in sorted(self.began) if not self.sparse else ():
+            if d not in self.moments and (first or self._deserves_place(d, latest)):
+                w = float(min(latest - self.began[d], scaling.MEMORY))
+                self.moments[d] = {"w": w, "m": 0.0, "S": 0.0, "varied": False, "shift": 0.0, "spread": 0.0}
+        for f in self.moments.values():
+            f["spread"] = self._wanted(f)
+            f["shift"] = f["m"] if f["spread"] > 0 else 0.0
+        self.spread, self.due, self.wait = self._spread_now() or self.spread, False, self.n_seen + max(1, n_members)
+        if first:
+            self.norm = 0.0
+
+    def scaled(self, x):
+        """The features as the kernel sees them: {column: float32 value}, without zeros."""
+        if self.is_active:
+            x = {d: np.clip(v, -scaling.CLIP, scaling.CLIP) for d, v in x.items() if d not in self.moments} | {
+                d: self._z(f, x.get(d, 0.0)) for d, f in self.moments.items()
+            }
+        return {d: np.float32(v) for d, v in sorted(x.items()) if np.float32(v) != 0}
+
+    def _z(self, f, v):
+        z = (v - f["shift"]) / (np.sqrt(f["spread"]) or 1.0)
+        return np.clip(z, -scaling.CLIP, scaling.CLIP)
 
 
 # ----------------------------------------------------------------------------------------------------- the dual problem

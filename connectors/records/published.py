@@ -31,7 +31,7 @@ import numpy as np
 from streamsvm import WarmupScaler
 from streamsvm.core import snapshot
 from streamsvm.estimators.classifier import OnlineSVM
-from streamsvm.estimators.learners import ALGORITHMS
+from streamsvm.estimators.learners import LEARNERS
 
 from ..logs.transport import Record, Transport, Unavailable
 
@@ -362,7 +362,7 @@ def pack_model(model: OnlineSVM, scaler: WarmupScaler | None, meta: Mapping[str,
     SnapshotError
         If `meta` would not survive JSON unchanged.
     """
-    algorithms: dict[type, str] = {implementation: name for name, implementation in ALGORITHMS.items()}
+    algorithms: dict[type, str] = {implementation: name for name, implementation in LEARNERS.items()}
     blobs = {"model": model.to_bytes()}
     if scaler is not None:
         blobs["scaler"] = scaler.to_bytes()
@@ -380,7 +380,7 @@ def unpack_model(data: bytes, device: str = "cpu") -> ServedModel:
     """
     header, arrays = snapshot.unpack(data, _KIND)
     try:
-        model = ALGORITHMS[header["algorithm"]].from_bytes(arrays["model"].tobytes(), device=device)
+        model = LEARNERS[header["algorithm"]].from_bytes(arrays["model"].tobytes(), device=device)
         scaler = WarmupScaler.from_bytes(arrays["scaler"].tobytes()) if "scaler" in arrays else None
         model.predict_proba_one({})  # This fails if a coefficient is not finite; any example will do.
         return ServedModel(model, scaler, header["meta"])

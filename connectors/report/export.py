@@ -32,7 +32,7 @@ from streamsvm import WarmupScaler
 from streamsvm.core import snapshot
 from streamsvm.core.scaling import CLIP
 from streamsvm.estimators.classifier import OnlineSVM
-from streamsvm.estimators.learners import ALGORITHMS
+from streamsvm.estimators.learners import LEARNERS
 
 from ..records.published import ServedModel
 from ..runtime.folders import FileError
@@ -176,7 +176,7 @@ def read_model(path: Path, partition: int | None = None, key: str | None = None)
     if not path.exists():
         raise FileError(f"{path}: there is no such file or folder")
     data = snapshot.read(path)
-    classes = {made.__name__: made for made in ALGORITHMS.values()}
+    classes = {made.__name__: made for made in LEARNERS.values()}
     kind = snapshot.kind_of(data)
     if kind not in classes:
         raise snapshot.SnapshotError(

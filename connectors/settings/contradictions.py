@@ -67,6 +67,8 @@ def _estimates(settings: Settings) -> Iterator[str]:
         yield 'estimates.loo and estimates.folds need daemon.per = "partition": they are estimates of one model'
     if is_wanted and settings.model.threshold != 0.0:
         yield "estimates.loo and estimates.folds need model.threshold = 0: they test the sign of the decision value"
+    if is_wanted and settings.model.algorithm == "auto":
+        yield 'estimates.loo and estimates.folds are estimates of one learner; model.algorithm = "auto" has several'
     if settings.log.estimates and not is_wanted:
         yield "log.estimates needs estimates.loo = true or estimates.folds = 2 or more"
 

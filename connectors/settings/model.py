@@ -1,11 +1,11 @@
 """The [model] section: an algorithm and its parameters."""
 
 import inspect
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from typing import Any
 
 from streamsvm.estimators.classifier import OnlineSVM
-from streamsvm.estimators.learners import ALGORITHMS
+from streamsvm.estimators.learners import LEARNERS
 
 from .checks import Check, key, one_of, parse_window, window
 
@@ -14,7 +14,7 @@ def _learner_s(name: str) -> Check:
     """The check that the learners themselves make of this parameter; it raises their error as a ValueError."""
 
     def check(value: Any) -> None:
-        made = next(made for made in ALGORITHMS.values() if name in inspect.signature(made).parameters)
+        made = next(made for made in LEARNERS.values() if name in inspect.signature(made).parameters)
         try:
             made(**{name: value})
         except TypeError as error:
@@ -33,7 +33,8 @@ class ModelSettings:
     Parameters
     ----------
     algorithm
-        ``"lasvm"``; or, without a bias, ``"lasvm-g"``, ``"lasvm-nc"`` and ``"lasvm-i"`` (for noisy labels), ``"full"``.
+        ``"lasvm"``; ``"auto"``, which chooses C, gamma and the window itself; or, without a bias, ``"lasvm-g"``,
+        ``"lasvm-nc"`` and ``"lasvm-i"`` (for noisy labels), ``"full"``.
     scaling
         ``"standard"``: the model scales each feature to mean 0 and standard deviation 1, by running statistics that
         follow the stream, except features that are only 0 or 1, and sparse input; ``"none"``: features stay as they
@@ -45,7 +46,7 @@ class ModelSettings:
         Number of examples that the model remembers beside its members, at most; half of each class.
     """
 
-    algorithm: str = key("lasvm", one_of(*ALGORITHMS))
+    algorithm: str = key("lasvm", one_of(*LEARNERS))
     C: float = key(10.0, _learner_s("C"))
     kernel: str = key("rbf", _learner_s("kernel"))
     gamma: float | str = key("scale", _learner_s("gamma"))
@@ -71,7 +72,7 @@ class ModelSettings:
     @property
     def implementation(self) -> type[OnlineSVM]:
         """The class of the algorithm."""
-        return ALGORITHMS[self.algorithm]
+        return LEARNERS[self.algorithm]
 
     def parameters(self) -> dict[str, Any]:
         """Arguments for the class."""
@@ -91,7 +92,7 @@ class ModelSettings:
     def problems(self) -> list[str]:
         """What is wrong with settings that are right one by one: a line for each problem."""
         known = inspect.signature(self.implementation).parameters
-        given = [name for name, value in asdict(self).items() if value is not None]
+        given = [of.name for of in fields(self) if getattr(self, of.name) != of.default]
         found = [
             f"model.{name} is no setting of {self.algorithm!r}; it belongs to {_having(name)}"
             for name in given
@@ -107,5 +108,5 @@ class ModelSettings:
 
 
 def _having(parameter: str) -> str:
-    having = (name for name, made in ALGORITHMS.items() if parameter in inspect.signature(made).parameters)
+    having = (name for name, made in LEARNERS.items() if parameter in inspect.signature(made).parameters)
     return ", ".join(map(repr, having))

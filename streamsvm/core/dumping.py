@@ -60,7 +60,12 @@ def dump(s: Expansion, n_features: int, n_places: int) -> dict[str, np.ndarray]:
 
 
 def restore(
-    arrays: Mapping[str, np.ndarray], cache_bytes: int, kernel: Kernel, n_features: int, n_seen: int | None = None
+    arrays: Mapping[str, np.ndarray],
+    cache_bytes: int,
+    kernel: Kernel,
+    n_features: int,
+    n_raw: int = 0,
+    n_seen: int | None = None,
 ) -> Expansion:
     """Make an expansion from the arrays of `dump`.
 
@@ -72,8 +77,8 @@ def restore(
         Memory for kernel rows.
     kernel
         The model's kernel.
-    n_features
-        The number of named features of the model.
+    n_features, n_raw
+        The number of named features of the model, and of unscaled ones that it keeps of each member.
     n_seen
         For the union of several classes: the number of examples that it has learned.  None: these are the arrays of
         one model.
@@ -86,9 +91,9 @@ def restore(
     n = len(arrays["y"]) if "y" in arrays else 0
     arrays = {"born": np.zeros(n, np.int64), "losses": np.zeros(4), **arrays}  # the first snapshots lack these
     if n_seen is None:
-        validate(arrays, kernel, n_features)
+        validate(arrays, kernel, n_features, n_raw)
     else:
-        validate_union(arrays, kernel, n_features, n_seen)
+        validate_union(arrays, kernel, n_features, n_raw, n_seen)
     s = more_features(empty(cache_bytes, slots_for(n)), doubled(MIN_FEATURES, n_features))
     for name in SAVED:
         getattr(s, name)[:n] = arrays[name]
@@ -98,8 +103,8 @@ def restore(
     s.counts[APPENDED] = n
     s.losses[:] = arrays["losses"]
     s = _with_features(s, arrays)
-    if "raw" in arrays:
-        s = s._replace(raw=wider(arrays["raw"], len(s.alpha), arrays["raw"].shape[1]))
+    if n_raw:
+        s = s._replace(raw=wider(arrays["raw"], len(s.alpha), n_raw))
     s.counts[ROWS] = s.counts[HAND] = 0
     s.counts[CACHE_BYTES] = cache_bytes
     s.extremes[:] = arrays["extremes"]

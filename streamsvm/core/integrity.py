@@ -4,6 +4,8 @@ A snapshot's checksum shows damage, but an attacker can compute one.  So these c
 no coefficient.  Arrays that pass are a model that learns, predicts and forgets like any other.
 """
 
+import math
+
 import numpy as np
 
 from streamsvm.core.blocks import LARGEST_SQUARED_NORM
@@ -30,12 +32,13 @@ from streamsvm.core.snapshot import LARGEST_COUNT, Arrays, require, require_arra
 
 LARGEST_BOX = 1e18  # of a merged member; each of its parts has `arguments.LARGEST_BOX` at most
 LARGEST_MATRIX = 2**32  # entries; the largest limit for compressing that a snapshot may state
+LARGEST_FEATURE = math.sqrt(LARGEST_SQUARED_NORM)
 ROUNDING, TINY = 1e-5, 1e-37  # of a squared norm in float32
 DTYPES = {"y": np.int8, "ids": np.int64, "born": np.int64, "sq": np.float32}
 OF_SLOTS = ("alpha", "g", "lo", "hi", "up", "down", "self_k", *DTYPES)
 
 
-def validate(arrays: Arrays, kernel: Kernel, n_features: int) -> None:
+def validate(arrays: Arrays, kernel: Kernel, n_features: int, n_raw: int) -> None:
     """Check that these are the arrays of an expansion.
 
     Parameters
@@ -44,24 +47,24 @@ def validate(arrays: Arrays, kernel: Kernel, n_features: int) -> None:
         The arrays, as `dumping.dump` makes them.
     kernel
         The model's kernel.
-    n_features
-        The number of named features.
+    n_features, n_raw
+        The number of named features, and of unscaled ones that each slot keeps.
 
     Raises
     ------
     SnapshotError
         If they are not the arrays of an expansion.
     """
-    _require_shapes(arrays, n_features)
+    _require_shapes(arrays, n_features, n_raw)
     _require_counts(arrays, n_features)
     _require_coefficients(arrays)
     _require_extremes(arrays)
     _require_examples(arrays, kernel)
 
 
-def validate_union(arrays: Arrays, kernel: Kernel, n_features: int, n_seen: int) -> None:
+def validate_union(arrays: Arrays, kernel: Kernel, n_features: int, n_raw: int, n_seen: int) -> None:
     """Check the arrays of the union of several classes, see `online.union`."""
-    _require_shapes(arrays, n_features)
+    _require_shapes(arrays, n_features, n_raw)
     _require_counts(arrays, n_features)
     require_finite(arrays, "hi")
     ids, hi = arrays["ids"], arrays["hi"]
@@ -72,7 +75,7 @@ def validate_union(arrays: Arrays, kernel: Kernel, n_features: int, n_seen: int)
     _require_examples(arrays, kernel)
 
 
-def _require_shapes(arrays: Arrays, n_features: int) -> None:
+def _require_shapes(arrays: Arrays, n_features: int, n_raw: int) -> None:
     require("y" in arrays and arrays["y"].ndim == 1, "the labels 'y' are missing")
     n = len(arrays["y"])
     for name in OF_SLOTS:
@@ -80,9 +83,11 @@ def _require_shapes(arrays: Arrays, n_features: int) -> None:
     require_array(arrays, "starts", np.int64, (n + 1,))
     require_array(arrays, "extremes", np.float64, (2,))
     require_array(arrays, "losses", np.float64, (4,))
-    if "raw" in arrays:
-        require_array(arrays, "raw", np.float64, (n, None))
-        require_finite(arrays, "raw")
+    if n_raw:
+        raw = require_array(arrays, "raw", np.float64, (n, n_raw))
+        require(np.all(np.abs(raw) < LARGEST_FEATURE), "an unscaled feature is too large")
+    else:
+        require("raw" not in arrays, "it has unscaled features, but no scale")
     stored = require_array(arrays, "n_features", np.int64, (1,))[0]
     require(stored == n_features, f"it has {stored} features, but {n_features} names of features")
 

@@ -17,8 +17,10 @@ Which features are scaled?
 - Of these, all that had another value than 0 and 1.  The others are left alone.
 - None while the input is *sparse*: its examples name few of the features that the example before named, as in text.
 
-A feature that an example does not name is 0.  The spread V is the sum of the variances of the features as the kernel
-sees them, and of the squares of those without a place.  ``gamma="scale"`` is 1 / V.
+A feature that an example does not name is 0; one that gets a place late was 0 before.  The spread V is the sum of the
+variances of the features as the kernel sees them, and of the mean square of those without a place, of which an example
+adds 25 V at most once w > 20.  ``gamma="scale"`` is 1 / V.  V is the first example's square to begin with, and stays as
+it is while nothing varies: so no kernel value is ever huge because the features are.
 
 The scale is due when
 
@@ -172,8 +174,14 @@ def copy(c: Scaling) -> Scaling:
 
 
 @inner
+def clipped(v):
+    """A value as far as the kernel sees it while the scale is active."""
+    return min(max(v, -CLIP), CLIP)
+
+
+@inner
 def _deserves_place(c, d):
-    """Whether feature d, which has no place, is named often enough."""
+    """Whether feature d, which has no place, is named often enough; asked while its latest example is taken in."""
     age = c.counts[SEEN] - c.began[d]
     return age >= OLD_ENOUGH and 2 * c.times[d] >= age
 
@@ -223,11 +231,17 @@ def scatter(c, columns, values):
 
 @inner
 def _squares_without_place(c, columns, values):
-    """The sum of squares of the features without moments, which is of no more digits than their order leaves."""
-    total = 0.0
+    """The sum of squares of the features without moments, as the kernel sees them; an outlier's is cut.
+
+    In single precision, so that the order of the features does not matter.
+    """
+    total, most = 0.0, OUTLIER * OUTLIER * c.totals[SPREAD]
     for t in range(columns.shape[0]):
         if c.counts[SPARSE] == 1 or c.place[columns[t]] < 0:
-            total += values[t] * values[t]
+            v = clipped(values[t]) if c.counts[ACTIVE] == 1 else values[t]
+            total += v * v
+    if c.totals[WEIGHT] > WARM and most > 0.0:
+        total = min(total, most)
     return np.float64(np.float32(total))
 
 
@@ -272,7 +286,10 @@ def _spread(c):
 
 @inner
 def _has_moved(c):
-    """Whether the moments of some features, one in `FEW` at least, have moved far from the scale in use."""
+    """Whether V, or the moments of one feature in `FEW`, have moved far from the scale in use."""
+    V, V_used = _spread(c), c.totals[SPREAD]
+    if SPREAD_FACTOR * V_used < V or V_used > SPREAD_FACTOR * V > 0.0:
+        return True
     n_moved, n_scaled = 0, 0
     for p in range(c.counts[PLACES]):
         used = c.spread[p]
@@ -301,9 +318,7 @@ def observe(c, columns, values):
     if at_once:
         c.counts[DUE] = 1
     elif c.counts[SEEN] >= c.counts[WAIT]:
-        V, used = _spread(c), c.totals[SPREAD]
-        moved = SPREAD_FACTOR * used < V or used > SPREAD_FACTOR * V or _has_moved(c)
-        c.counts[DUE] = np.int64(moved or (deserving and sparse == 0))
+        c.counts[DUE] = np.int64(_has_moved(c) or (deserving and sparse == 0))
 
 
 @compiled
@@ -324,25 +339,26 @@ def renewed(c: Scaling, n_members: int) -> Scaling:
     """A copy whose running moments are in use, until at least as many examples have passed as there are members."""
     c = _with_new_places(c)
     _take_into_use(c, n_members)
+    if c.counts[SEEN] == 1 and c.counts[PLACES] > 0:
+        c.totals[NORM] = 0.0  # what it holds are the squares of features that have a place now
     return c
 
 
 def _with_new_places(c: Scaling) -> Scaling:
     """A copy with places for the features that deserve one."""
-    n, seen = int(c.counts[PLACES]), int(c.counts[SEEN])
+    n, latest = int(c.counts[PLACES]), int(c.counts[SEEN]) - 1
     without = np.flatnonzero((c.place < 0) & (c.times > 0))
-    age = seen - c.began[without]
+    age = latest - c.began[without]
     deserving = (age >= OLD_ENOUGH) & (2 * c.times[without] >= age)
-    if seen == 1 and len(without) <= AT_ONCE:
+    if latest == 0 and len(without) <= AT_ONCE:
         deserving[:] = True
-    new = without[deserving] if c.counts[SPARSE] == 0 else without[:0]
-    n_places = len(c.m) if n + len(new) <= len(c.m) else 2 * (n + len(new))
-    c = with_room(c, len(c.place), n_places)
-    c.place[new] = np.arange(n, n + len(new))
-    c.feature[n : n + len(new)] = new
-    c.counts[PLACES] += len(new)
-    if seen == 1:
-        c.totals[NORM] = 0.0  # what it holds are the squares of features that have a place now
+    if c.counts[SPARSE] == 1:
+        deserving[:] = False
+    new, own = without[deserving], slice(n, n + int(np.count_nonzero(deserving)))
+    c = with_room(c, len(c.place), len(c.m) if own.stop <= len(c.m) else 2 * own.stop)
+    c.place[new], c.feature[own] = np.arange(own.start, own.stop), new
+    c.w[own] = np.minimum(age[deserving], MEMORY)
+    c.counts[PLACES] = own.stop
     return c
 
 
@@ -355,17 +371,13 @@ def _take_into_use(c, n_members):
         c.shift[p] = c.m[p] if wanted > 0.0 else 0.0
         c.factor[p] = 1.0 / math.sqrt(wanted) if wanted > 0.0 else 1.0
         c.counts[ACTIVE] |= wanted > 0.0
-    c.totals[SPREAD] = _spread(c)
+    V = _spread(c)
+    c.totals[SPREAD] = V if V > 0.0 else c.totals[SPREAD]
     c.counts[DUE] = 0
     c.counts[WAIT] = c.counts[SEEN] + max(1, n_members)
 
 
 # ------------------------------------------------------------------------------------------------------------- scaling
-
-
-@inner
-def clipped(v):
-    return min(max(v, -CLIP), CLIP)
 
 
 @inner

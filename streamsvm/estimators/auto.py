@@ -4,7 +4,7 @@
 """
 
 import hashlib
-from collections.abc import Hashable, Mapping
+from collections.abc import Mapping
 from typing import Any, Self
 
 import numpy as np
@@ -25,9 +25,9 @@ class AutoLASVM(CandidateModels):
     """A `LASVM` that chooses C, gamma and the window while it learns, and follows a stream that changes.
 
     Four settings learn the first 1000 examples side by side.  From then on, the best one predicts: the *champion*.  Two
-    challengers take turns beside it.  One has a neighbouring setting and the champion's members.  The other has the
-    champion's setting and begins without members, so it knows no outdated ones.  A challenger that predicts better for
-    long enough becomes champion.  If the champion's error jumps, a challenger without members begins at once.
+    challengers learn beside it.  One has a neighbouring setting and begins with the champion's members.  The other has
+    the champion's setting and begins without members, so it knows no outdated ones.  A challenger that predicts better
+    for long enough becomes champion.  If the champion's error jumps, a challenger without members begins at once.
 
     Parameters
     ----------
@@ -51,8 +51,10 @@ class AutoLASVM(CandidateModels):
 
     Notes
     -----
-    **Cost.**  Four models learn the first 1000 examples, then at most three.  The challengers together may do at most
-    0.7 of the champion's work; a challenger that would exceed that has to wait.
+    **Features.**  The models scale the features themselves, all alike; see `LASVM`.  So do not scale them before.
+
+    **Cost.**  Four models learn the first 1000 examples, then at most three.  Challengers wait until the champion has
+    done so much work that theirs stays at about 1.1 times as much.
 
     **Replay.**  Decisions fall after every 50th example and depend on the examples alone.  So the same stream gives the
     same model, bit for bit, however it is cut into batches, and a saved model goes on as the original.
@@ -65,9 +67,11 @@ class AutoLASVM(CandidateModels):
     >>> from streamsvm import AutoLASVM
     >>> model = AutoLASVM()
     >>> evaluate.progressive_val_score(datasets.Bananas().take(2000), model, metrics.Accuracy())
-    Accuracy: 88.95%
+    Accuracy: 89.10%
     >>> model.champion_
     Setting(C=1.0, gamma=4.0, window=None)
+    >>> model.history_
+    [Promotion(n_seen=1000, way='warm-up', setting=Setting(C=1.0, gamma=4.0, window=None))]
     """
 
     def __init__(
@@ -115,9 +119,14 @@ class AutoLASVM(CandidateModels):
         return list(self._tuner.history)
 
     @property
+    def decision_threshold(self) -> float:
+        """Above this f(x) the prediction is True: 0."""
+        return self._predicting.decision_threshold
+
+    @property
     def _predicting(self) -> LASVM:
-        """The model that predicts, without columns that an interruption has left in the table."""
-        self._features.settle()
+        """The model that predicts."""
+        self._settle()
         return self._models[self._tuner.predicting]
 
     # ----------------------------------------------------------------------------------------------------- prediction
@@ -182,9 +191,30 @@ class AutoLASVM(CandidateModels):
         """The constant term b of the decision function f(x)."""
         return self._predicting.bias
 
-    def scale_of(self, name: Hashable) -> tuple[float, float]:
-        """The number that the model subtracts from a feature, and the factor of the difference, as of `LASVM`."""
-        return self._predicting.scale_of(name)
+    @property
+    def kernel(self) -> str:
+        """The name of the kernel, with `degree` and `coef0` as of `LASVM`."""
+        return self._predicting.kernel
+
+    @property
+    def degree(self) -> int:
+        """Degree, which the RBF kernel does not use."""
+        return self._predicting.degree
+
+    @property
+    def coef0(self) -> float:
+        """Constant, which the RBF kernel does not use."""
+        return self._predicting.coef0
+
+    @property
+    def gamma_in_use(self) -> float:
+        """The kernel's factor at present."""
+        return self._predicting.gamma_in_use
+
+    @property
+    def slopes(self) -> tuple[float, float]:
+        """Slopes of the probability; see `LASVM.slopes`."""
+        return self._predicting.slopes
 
     # ------------------------------------------------------------------------------------------------------- snapshots
 
@@ -196,6 +226,7 @@ class AutoLASVM(CandidateModels):
         SnapshotError
             If a feature's name is not a str, int, float or bool.
         """
+        self._settle()
         common, _ = self._blank._state()
         meta: dict[str, Any] = {
             **common,
@@ -248,8 +279,9 @@ class AutoLASVM(CandidateModels):
         for number, candidate in self._tuner.candidates.items():
             self._models[number] = model = self._new(candidate.setting)
             state = {"n_seen": n_seen, "class_counts": counts, "next_id": self.next_id, "latest": n_seen - 1}
-            model._restore(state, parts.get(str(number), {}), CommonColumns(self._features))
+            model._features = CommonColumns(self._features)
             model._scale, model._kernel = self._blank._scale, self._kernel_for(candidate.setting)
+            model._restore(state, parts.get(str(number), {}))
             model._next_look = NEVER
         self._models = {number: self._models[number] for number in self._tuner.candidates}
 
@@ -258,7 +290,7 @@ class AutoLASVM(CandidateModels):
 
         Two models with the same digest continue alike.  Caches, devices and counters do not change it.
         """
-        self._features.settle()
+        self._settle()
         meta = {
             "n_seen": self.n_seen,
             "next_id": self.next_id,

@@ -14,6 +14,7 @@ import numpy as np
 from streamsvm.core import arguments, storage
 from streamsvm.core.class_weights import Counts
 from streamsvm.core.kernels import Kernel
+from streamsvm.core.scaling import RawRows, Scaling
 from streamsvm.estimators.lasvm import LASVM
 from streamsvm.estimators.learning import Examples
 from streamsvm.estimators.model import NEVER, n_learned, no_margins
@@ -31,28 +32,29 @@ class _Lesson:
 
     Attributes
     ----------
-    part
-        The examples; none after the first is the first one after a check.
-    n_seen
-        Number of examples learned before.
+    learn
+        Lets a model learn those of the examples whose margins it does not find.
+    positive, counts
+        Whether each example is of the positive class, and whether it has a weight.
+    n_seen, next_id, n_columns
+        Number of examples, next id and number of columns afterwards.
     class_counts
-        Numbers of examples of the negative and of the positive class learned afterwards.
+        Numbers of examples of the negative and of the positive class afterwards.
     margins
         Margins of the examples that each model has learned.
     after
         The tuner and the models afterwards, once all models have learned the examples.
     """
 
-    part: LabelledBlock
+    learn: Callable[[LASVM, np.ndarray], None]
+    positive: np.ndarray
+    counts: np.ndarray
     n_seen: int
+    next_id: int
+    n_columns: int
     class_counts: Counts
     margins: dict[int, np.ndarray] = field(default_factory=dict)
     after: tuple[Tuner, dict[int, LASVM]] | None = None
-
-    @property
-    def end(self) -> int:
-        """Number of examples learned afterwards."""
-        return self.n_seen + len(self.part.labels)
 
 
 class CandidateModels(SeveralModels):
@@ -80,36 +82,63 @@ class CandidateModels(SeveralModels):
         """Learn a block, in parts that end at checks."""
         while len(block.labels):
             n = min(len(block.labels), CHECK - self.n_seen % CHECK)
-            to_the_end(partial(self._have_all_learn, self._lesson(block.part(0, n))))
-            block = block.part(n, len(block.labels))
+            part, block = block.part(0, n), block.part(n, len(block.labels))
+            of_part = (np.array(part.labels, bool), part.weights > 0.0, int(part.ids.max()), int(part.growth[-1]))
+            to_the_end(partial(self._have_all_learn, self._lesson(partial(_learn_part, part), *of_part)))
 
-    def _lesson(self, part: LabelledBlock) -> _Lesson:
-        positive = np.array(part.labels, bool)[part.weights > 0.0]
+    def _learn_example(self, raw: RawRows, label: Hashable, w: float, number: int, own_id: bool, born: int) -> None:
+        """Learn one example: by the code for blocks if a member may have to leave first."""
+        if own_id or any(model._is_due(born) for model in self._models.values()):
+            super()._learn_example(raw, label, w, number, own_id, born)
+            return
+        scale = self._blank._scale
+        self._blank._fit_scale()
+        of_one = (np.array([bool(label)]), np.array([w > 0.0]))
+        _, after = scale.ahead(raw, of_one[1])
+        learn = partial(_learn_one, scale.still(), raw, bool(label), w, (number, born))
+        lesson = self._lesson(learn, *of_one, number, len(self._features))
+        try:
+            to_the_end(partial(self._have_all_learn, lesson))
+        finally:
+            if self.n_seen == lesson.n_seen:
+                scale.state = after
+        self._rescale_if_due()
+
+    def _lesson(
+        self,
+        learn: Callable[[LASVM, np.ndarray], None],
+        positive: np.ndarray,
+        counts: np.ndarray,
+        largest_id: int,
+        n_columns: int,
+    ) -> _Lesson:
         negatives, positives = self._blank.class_counts
-        n = int(np.count_nonzero(positive))
-        return _Lesson(part, self.n_seen, (negatives + len(positive) - n, positives + n))
+        n, n_positive = np.count_nonzero(counts), np.count_nonzero(counts & positive)
+        n_seen = self.n_seen + len(positive)
+        class_counts = (negatives + int(n - n_positive), positives + int(n_positive))
+        next_id = max(self.next_id, n_seen, largest_id + 1)
+        return _Lesson(learn, positive, counts, n_seen, next_id, n_columns, class_counts)
 
     def _have_all_learn(self, lesson: _Lesson) -> None:
         """Let all models learn a lesson, then judge them.  A second call goes on where the first was interrupted."""
-        part = lesson.part
         if lesson.after is None:
             for number, model in self._models.items():
-                margins = lesson.margins.setdefault(number, no_margins(len(part.labels)))
-                _have_one_learn(model, part, margins)
+                margins = lesson.margins.setdefault(number, no_margins(len(lesson.positive)))
+                if n_learned(margins) < len(margins):
+                    lesson.learn(model, margins)
             lesson.after = self._judged(lesson)
         self._kernel_values_before = self.kernel_evaluations - _kernel_values(lesson.after[1])
         self._tuner, self._models = lesson.after
-        self._blank._note(lesson.end, lesson.class_counts, int(part.ids.max()), int(part.growth[-1]), 0, 0)
+        self._blank._note(lesson.n_seen, lesson.class_counts, lesson.next_id - 1, lesson.n_columns, 0, 0)
 
     def _judged(self, lesson: _Lesson) -> tuple[Tuner, dict[int, LASVM]]:
         """The tuner and the models after a lesson."""
-        positive, counts = np.array(lesson.part.labels, bool), lesson.part.weights > 0.0
-        tuner = self._tuner.counted({n: ((f > 0.0) != positive) & counts for n, f in lesson.margins.items()})
-        if lesson.end % CHECK:
+        wrong = {n: ((f > 0.0) != lesson.positive) & lesson.counts for n, f in lesson.margins.items()}
+        tuner = self._tuner.counted(wrong)
+        if lesson.n_seen % CHECK:
             return tuner, self._models
-        tuner = tuner.checked(lesson.end, {number: model.n_members for number, model in self._models.items()})
-        next_id = max(self.next_id, lesson.end, int(lesson.part.ids.max()) + 1)
-        return tuner, self._models_for(tuner, self._models, (lesson.end, next_id, lesson.class_counts))
+        tuner = tuner.checked(lesson.n_seen, {number: model.n_members for number, model in self._models.items()})
+        return tuner, self._models_for(tuner, self._models, (lesson.n_seen, lesson.next_id, lesson.class_counts))
 
     def _models_for(
         self, tuner: Tuner, models: Mapping[int, LASVM], learned: tuple[int, int, Counts]
@@ -157,9 +186,15 @@ class CandidateModels(SeveralModels):
         to_the_end(step)
         return scale
 
+    def _settle(self) -> None:
+        """Do what an interruption may have left undone."""
+        self._features.settle()
+        self._rescale_if_due()
+
     def finish(self, tol: float | None = None) -> None:
         """Optimise each model over its members; see `LASVM.finish`."""
         arguments.require_positive("tol", self._blank.tol if tol is None else tol)
+        self._settle()
         for model in self._models.values():
             model.finish(tol)
 
@@ -217,14 +252,31 @@ class CandidateModels(SeveralModels):
         return self._kernel_values_before + _kernel_values(self._models)
 
 
-def _have_one_learn(model: LASVM, part: LabelledBlock, margins: np.ndarray) -> None:
-    """Let a model learn the examples that have no margin yet."""
-    done, n = n_learned(margins), len(margins)
-    if done == n:
-        return
-    part = part.part(done, n)
+def _learn_part(part: LabelledBlock, model: LASVM, margins: np.ndarray) -> None:
+    """Let a model learn those examples of a part of a block that have no margin yet."""
+    done = n_learned(margins)
+    part = part.part(done, len(margins))
     lo, hi, born = model._boxes_of(np.array(part.labels, bool), part.weights, part.born)
     model._learn_queries(Examples(part.q, lo, hi, part.ids, part.own_ids, born, part.raw), margins[done:])
+
+
+def _learn_one(
+    scale: Scaling, raw: RawRows, positive: bool, w: float, named: tuple[int, int], model: LASVM, margin: np.ndarray
+) -> None:
+    """Let a model learn one example, whose id and age are `named`; no member has to leave, and none has this id."""
+    box = arguments.box_of(model.C, w, model._class_weight(positive, arriving=True))
+    lo, hi = (0.0, box) if positive else (-box, 0.0)
+    counts = model._class_counts[False] + (lo < 0.0), model._class_counts[True] + (hi > 0.0)
+    learned = (model._n_seen + 1, counts, named[0], len(model._features.columns), named[1], named[1])
+    before = model._members
+    try:
+        model._learn_values(scale, raw.columns, raw.values, (lo, hi, *named, False), margin)
+        model._note(*learned)
+    except BaseException:
+        if n_learned(margin):
+            model._note(*learned)
+        model._recover(before, n_learned(margin))
+        raise
 
 
 def _begin_as(model: LASVM, parent: LASVM, n_seen: int) -> None:

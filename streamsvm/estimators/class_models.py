@@ -332,15 +332,16 @@ class ClassModels(SeveralModels):
         found = 0
         for user_id, label in zip(numbers.tolist(), labels, strict=True):
             known = self._slots_of(np.array([user_id])).get(user_id, [])
-            for number in self._union.numbers[known].tolist():
-                self._relabel(number, label)
-            found += bool(known)
+            relabelled = [self._relabel(number, label) for number in self._union.numbers[known].tolist()]
+            found += any(relabelled)
         return found
 
-    def _relabel(self, number: int, label: Hashable) -> None:
-        """Give the vector with this number another label."""
-        slots = self._union.slots_of(np.array([number]))
+    def _relabel(self, number: int, label: Hashable) -> bool:
+        """Give the vector with this number another label, if a class has it: the union may keep it for longer."""
         numbers, born = self._members()
+        if number not in numbers:
+            return False
+        slots = self._union.slots_of(np.array([number]))
         margins: dict[Any, np.ndarray] = {"example": no_margins(1)}
         example = (
             self._union.queries(slots),
@@ -365,6 +366,7 @@ class ClassModels(SeveralModels):
 
         self._columns = None
         to_the_end(step)
+        return True
 
     def _decide(self, q: Queries) -> np.ndarray:
         """f(x) of each query for each class, (B, n_classes)."""

@@ -170,7 +170,7 @@ class LASVMG(GapSVM):
     >>> from river import datasets, evaluate, metrics
     >>> from streamsvm import LASVMG
     >>> evaluate.progressive_val_score(datasets.Bananas().take(2000), LASVMG(), metrics.Accuracy())
-    Accuracy: 88.7%
+    Accuracy: 89.50%
     """
 
     def __init__(

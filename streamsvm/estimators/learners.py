@@ -1,5 +1,8 @@
 """The table of algorithms: the one place that says which name stands for which class."""
 
+from typing import Any
+
+from streamsvm.estimators.auto import AutoLASVM
 from streamsvm.estimators.gap_family import LASVMG, LASVMI, LASVMNC, FullSVM
 from streamsvm.estimators.lasvm import LASVM
 
@@ -10,3 +13,6 @@ ALGORITHMS: dict[str, type[LASVM] | type[LASVMG] | type[LASVMNC] | type[LASVMI] 
     "lasvm-i": LASVMI,
     "full": FullSVM,
 }
+
+# With the one that tunes itself.  It is made of several of the others: `OneVsRest` does not take it.
+LEARNERS: dict[str, Any] = {**ALGORITHMS, "auto": AutoLASVM}

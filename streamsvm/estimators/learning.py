@@ -15,7 +15,7 @@ import numpy as np
 from streamsvm.core import arguments, class_weights, storage
 from streamsvm.core.blocks import Queries
 from streamsvm.core.expansion import SLOTS, Expansion, is_binary
-from streamsvm.core.scaling import NO_ROWS, RawRows
+from streamsvm.core.scaling import NO_ROWS, RawRows, Scaling
 from streamsvm.estimators.advice import Advice
 from streamsvm.estimators.inputs import n_rows
 from streamsvm.estimators.model import n_learned, no_margins
@@ -150,7 +150,9 @@ class Learning(Prediction, Advice):
             self._forget_slots(leaving)
             if is_due:
                 self._make_way(now)
-            status = self._learn_values(columns, values, (lo, hi, number, born, id is not None), margin)
+            status = self._learn_values(
+                self._scale.state, columns, values, (lo, hi, number, born, id is not None), margin
+            )
             if status == arrival.LEARNED:
                 self._note(*learned)
                 self._reservoir.note(*noted)
@@ -172,9 +174,11 @@ class Learning(Prediction, Advice):
             q = self._scale.queries(one_row(columns, values))
         return q.indices, q.values
 
-    def _learn_values(self, columns: np.ndarray, values: np.ndarray, example: tuple, margin: np.ndarray) -> int:
+    def _learn_values(
+        self, scale: Scaling, columns: np.ndarray, values: np.ndarray, example: tuple, margin: np.ndarray
+    ) -> int:
         """Learn one example unless it is refused; return the status of its arrival."""
-        given = (self._scale.state, self._kernel, self._rule, columns, values, *example, self._calibration, margin)
+        given = (scale, self._kernel, self._rule, columns, values, *example, self._calibration, margin)
         if len(self._features.columns) > len(self._expansion.member_indices):
             self._make_room(values, is_binary(self._expansion))  # If the example is refused, its storage stays.
         status = learn_example(self._in_room, *given)

@@ -292,14 +292,16 @@ class OneVsRest(ClassModels):
         blank._restore_counts(meta)
         parts = by_prefix(arrays)
         blank._restore_scale(parts.get("common", {}))
-        self._union = union.restore(parts.get("union", {}), blank._kernel, len(self._features), blank._n_seen)
+        sizes = len(self._features), blank._scale.n_raw
+        self._union = union.restore(parts.get("union", {}), blank._kernel, *sizes, blank._n_seen)
         live = self._union.live_slots()
         blank._go_on_above(self._union.user_ids[live])
         known = self._union.numbers[live]
         for k, (label, state) in enumerate(zip(labels, states, strict=True)):
             self._models[label] = model = blank.clone()
-            model._restore(state, parts.get(str(k), {}), CommonColumns(self._features))
+            model._features = CommonColumns(self._features)
             model._scale, model._kernel = blank._scale, blank._kernel
+            model._restore(state, parts.get(str(k), {}))
             model._next_look = NEVER
             s = model._expansion
             require(np.isin(s.ids[: s.counts[SLOTS]], known).all(), f"the vectors of class {label!r} are not stored")

@@ -4,14 +4,15 @@ Several models may share one running scale, as the classes of `OneVsRest` do.
 """
 
 import copy
+import math
 from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
 from streamsvm.core import scaling
-from streamsvm.core.blocks import Queries, from_sparse
-from streamsvm.core.kernels import LINEAR_KIND, Kernel, make_kernel
+from streamsvm.core.blocks import LARGEST_SQUARED_NORM, Queries, from_sparse
+from streamsvm.core.kernels import LARGEST_PARAMETER, LINEAR_KIND, Kernel, make_kernel
 from streamsvm.core.scaling import (
     ACTIVE,
     DUE,
@@ -33,11 +34,21 @@ from streamsvm.core.storage import owned
 
 AUTO, STANDARD = "auto", "standard"
 SCALE = "scale"
+FIRST_GAMMA = 1.0 / LARGEST_SQUARED_NORM  # before anything is known of the features; kernel values are then small
 SAVED = "scale."  # before the names of its arrays in a snapshot
+LARGEST_VARIANCE = 4.0 * LARGEST_SQUARED_NORM
+LARGEST = {  # sizes in a snapshot
+    **dict.fromkeys(("m", "shift"), math.sqrt(LARGEST_SQUARED_NORM)),
+    "w": 2 * scaling.MEMORY,
+    "varied": 1,
+    "spread": LARGEST_VARIANCE,
+    "totals": LARGEST_VARIANCE * LARGEST_COUNT,
+    **dict.fromkeys(("began", "named", "times"), LARGEST_COUNT),
+}
 
 
 def kernel_of(kernel: str, gamma: Any, degree: int, coef0: float) -> Kernel:
-    """The kernel before the first example; ``gamma="scale"`` is 1 then.
+    """The kernel before the first example.
 
     Raises
     ------
@@ -46,7 +57,7 @@ def kernel_of(kernel: str, gamma: Any, degree: int, coef0: float) -> Kernel:
     """
     if isinstance(gamma, str) and gamma != SCALE:
         raise ValueError(f'gamma={gamma!r} must be "{SCALE}" or a positive number')
-    return make_kernel(kernel, 1.0 if isinstance(gamma, str) else gamma, degree, coef0)
+    return make_kernel(kernel, FIRST_GAMMA if isinstance(gamma, str) else gamma, degree, coef0)
 
 
 def require_scaling(value: Any) -> None:
@@ -91,6 +102,11 @@ class RunningScale:
         return int(self.state.counts[PLACES])
 
     @property
+    def n_raw(self) -> int:
+        """Number of unscaled features that a member keeps: those with moments, while the scale is active."""
+        return self.n_places if self.is_active else 0
+
+    @property
     def is_due(self) -> bool:
         """Whether the running moments are far from the scale in use."""
         return bool(self.state.counts[DUE])
@@ -98,7 +114,8 @@ class RunningScale:
     def adapted(self, kernel: Kernel) -> Kernel:
         """The kernel with the gamma that belongs to the scale in use."""
         spread = float(self.state.totals[SPREAD])
-        return kernel._replace(gamma=1.0 / spread if spread > 0.0 else 1.0) if self._follows_gamma else kernel
+        gamma = 1.0 / spread if spread * LARGEST_PARAMETER >= 1.0 else FIRST_GAMMA
+        return kernel._replace(gamma=gamma) if self._follows_gamma else kernel
 
     def fit_room(self, n_features: int) -> None:
         """Make room for so many features: compiled code checks no bounds."""
@@ -119,6 +136,12 @@ class RunningScale:
         c = self.state
         place = c.place[column] if self.is_active and 0 <= column < len(c.place) else -1
         return (float(c.shift[place]), float(c.factor[place])) if place >= 0 else (0.0, 1.0)
+
+    def still(self) -> Scaling:
+        """The state as it is, for models that learn an example which the scale takes in only once."""
+        counts = self.state.counts.copy()
+        counts[TRACKS] = 0
+        return self.state._replace(counts=counts)
 
     def copy(self) -> "RunningScale":
         """A scale of its own, which can take in other examples."""
@@ -184,11 +207,16 @@ class RunningScale:
 
 
 def _require_numbers(c: Scaling) -> None:
-    for name in ("w", "m", "S", "shift", "factor", "spread", "totals"):
-        require(np.isfinite(getattr(c, name)).all(), f"{name} of the scale is not finite")
+    """Check that the numbers are such as features of a permitted size make."""
+    for name, largest in LARGEST.items():
+        require((np.abs(getattr(c, name)) <= largest).all(), f"{name} of the scale is not a number, or too large")
     for name in ("w", "S", "spread", "totals", "began", "named", "times"):
         require((getattr(c, name) >= 0).all(), f"{name} of the scale is negative")
-    require((c.factor > 0.0).all(), "a factor of the scale is not positive")
+    require((LARGEST_VARIANCE * c.w >= c.S).all(), "a variance of the scale is too large")
+    is_scaled = c.spread > 0.0
+    expected = np.divide(1.0, np.sqrt(c.spread), out=np.ones(len(c.spread)), where=is_scaled)
+    require(np.array_equal(c.factor, expected), "the factors of the scale do not fit its variances")
+    require(bool(c.counts[ACTIVE]) == is_scaled.any(), "the scale is active without a scaled feature, or the reverse")
 
 
 def _require_places(c: Scaling, n_places: int) -> None:

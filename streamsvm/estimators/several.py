@@ -122,8 +122,7 @@ class SeveralModels(Copies, base.MiniBatchClassifier):
         raw = one_row(*self._features.example(x, learning=True))
         if too_large(raw.sq):
             raise self._blank._too_large(x)
-        one = (np.array([float(w)]), np.array([number]), id is not None, np.array([born]))
-        self._learn_raw(raw, [label], *one, np.array([len(self._features)]))
+        self._learn_example(raw, label, float(w), number, id is not None, born)
 
     def learn_many(self, X: Any, y: Any, w: Any = None, ids: Any = None, t: Any = None) -> None:
         """Learn a batch of examples in sequence.  The result is that of a loop of `learn_one`, bit for bit.
@@ -153,6 +152,11 @@ class SeveralModels(Copies, base.MiniBatchClassifier):
         for rows, raw in self._features.raw_batches(X, learning=True):
             others = (weights[rows], numbers[rows], ids is not None, born[rows], self._features.growth)
             self._learn_raw(raw, labels[rows], *others)
+
+    def _learn_example(self, raw: RawRows, label: Hashable, w: float, number: int, own_id: bool, born: int) -> None:
+        """Learn one example."""
+        one = (np.array([w]), np.array([number]), own_id, np.array([born]))
+        self._learn_raw(raw, [label], *one, np.array([len(self._features)]))
 
     def _learn_raw(
         self,
@@ -221,6 +225,10 @@ class SeveralModels(Copies, base.MiniBatchClassifier):
     def feature_names(self) -> list[Hashable]:
         """Names of the features learned so far, in the order of their columns."""
         return self._blank.feature_names
+
+    def scale_of(self, name: Hashable) -> tuple[float, float]:
+        """The number subtracted from a feature at present, and the factor of the difference; see `LASVM.scale_of`."""
+        return self._blank.scale_of(name)
 
     # ------------------------------------------------------------------------------------------------------- snapshots
 

@@ -58,8 +58,7 @@ class Snapshots(OnlineModel):
         SnapshotError
             If a feature's name is not a str, int, float or bool.
         """
-        meta, arrays = self._state()
-        return snapshot.pack(type(self).__name__, meta, arrays)
+        return snapshot.pack(type(self).__name__, *self._state_and_scale())
 
     @classmethod
     def from_bytes(cls, data: bytes, cache_mb: float | None = None, device: str | None = None) -> Self:
@@ -82,7 +81,9 @@ class Snapshots(OnlineModel):
         meta, arrays = snapshot.unpack(data, cls.__name__)
         with snapshot.reading(cls.__name__):
             model = cls._of_meta(meta, cache_mb, device)
-            model._restore(meta, arrays, FeatureTable.of_names(snapshot.field(meta, "features", list)))
+            model._features = FeatureTable.of_names(snapshot.field(meta, "features", list))
+            model._restore_scale(arrays)
+            model._restore(meta, arrays)
         return model
 
     def digest(self) -> str:
@@ -90,13 +91,18 @@ class Snapshots(OnlineModel):
 
         Two models with the same digest continue alike.  Caches, devices and counters do not change it.
         """
-        meta, arrays = self._state()
+        meta, arrays = self._state_and_scale()
         arrays["counts"][[EVALUATIONS, ROWS, HAND, CACHE_BYTES, LISTED]] = 0
         for name in ("cache_mb", "device"):
             meta["parameters"].pop(name)
         return hashlib.sha256(snapshot.pack(type(self).__name__, meta, arrays)).hexdigest()
 
+    def _state_and_scale(self) -> tuple[dict, dict[str, np.ndarray]]:
+        meta, arrays = self._state()
+        return meta, arrays | self._scale.dump(len(self._features))
+
     def _state(self) -> tuple[dict, dict[str, np.ndarray]]:
+        """What was learned except the scale, which several models may share."""
         meta = {
             "parameters": {name: _plain(value) for name, value in self._get_params().items()},
             "n_seen": self._n_seen,
@@ -106,8 +112,7 @@ class Snapshots(OnlineModel):
         }
         if self._window:
             meta["latest"] = self._window.latest
-        n_features = len(self._features)
-        arrays = dumping.dump(self._expansion, n_features, self._scale.n_places) | self._scale.dump(n_features)
+        arrays = dumping.dump(self._expansion, len(self._features), self._scale.n_places)
         arrays["sigmoid"] = self._sigmoid
         arrays |= self._reservoir.dump()
         return meta, arrays | ({"threshold": self._calibration[THRESHOLD:]} if self.threshold == "gmean" else {})
@@ -125,12 +130,11 @@ class Snapshots(OnlineModel):
         instead = {"cache_mb": cache_mb, "device": device}
         return cls(**parameters | {name: value for name, value in instead.items() if value is not None})
 
-    def _restore(self, meta: Mapping[str, Any], arrays: dict[str, np.ndarray], features: FeatureTable) -> None:
-        """Take over what was learned, as `_state` gave it."""
-        self._features = features
+    def _restore(self, meta: Mapping[str, Any], arrays: dict[str, np.ndarray]) -> None:
+        """Take over what was learned, as `_state` gave it, by a model that has its features and its scale already."""
         self._restore_counts(meta)
-        self._restore_scale(arrays)
-        self._expansion = dumping.restore(arrays, int(self.cache_mb * 2**20), self._kernel, len(features))
+        sizes = len(self._features.columns), self._scale.n_raw
+        self._expansion = dumping.restore(arrays, int(self.cache_mb * 2**20), self._kernel, *sizes)
         if "class_counts" not in meta:  # written by version 0.1.0
             y = self._expansion.y
             self._class_counts = int(np.count_nonzero(y < 0)), int(np.count_nonzero(y > 0))
@@ -138,7 +142,7 @@ class Snapshots(OnlineModel):
         if self.threshold == "gmean":
             self._calibration[THRESHOLD:] = _threshold(arrays)
         seen = None if self._scale.is_active else self._kernel
-        self._reservoir.restore(arrays, seen, len(features), self._n_seen)
+        self._reservoir.restore(arrays, seen, sizes[0], self._n_seen)
         self._go_on_above(self._expansion.ids[storage.live_slots(self._expansion)])
 
     def _restore_counts(self, meta: Mapping[str, Any]) -> None:

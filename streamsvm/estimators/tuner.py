@@ -129,6 +129,7 @@ class Tuner:
             step = (C / champion.C, gamma / champion.gamma) if window == champion.window else None
             self.tuning.begin_again([champion], step)
             self._promote(number, n_seen, "tuning")
+            self._drop(self.fresh.number)  # Its setting and its score are against the old champion.
         elif self.tuning.ends(challenger):
             self.tuning.tried.append(challenger.setting)
             self._drop(number)
@@ -163,8 +164,9 @@ class Tuner:
         challenger = self.candidates[number]
         self.predicting = number if self.fresh.predicts(challenger) else self.champion
         if self.fresh.replaces(challenger):
-            self._drop(self.tuning.number)
+            rival = self._tuning_after_fresh()
             self.tuning.begin_again([], self.tuning.step)
+            self.tuning.number = rival
             self.fresh.promotions += 1
             self.fresh.life = SHORT_LIFE
             self._promote(number, n_seen, "fresh")
@@ -172,6 +174,18 @@ class Tuner:
         elif challenger.age >= self.fresh.life:
             self.fresh.grow_older()
             self._drop(number)
+
+    def _tuning_after_fresh(self) -> int | None:
+        """The tuning challenger, if it goes on beside a fresh champion: with a window it forgets old members itself."""
+        number = self.tuning.number
+        if number is None:
+            return None
+        setting = self.candidates[number].setting
+        if setting.window is None:
+            self._drop(number)
+            return None
+        self.candidates[number] = Candidate(setting)
+        return number
 
     def _start_fresh(self) -> None:
         if not self.warming_up and self.fresh.number is None and self.work.allows_fresh:

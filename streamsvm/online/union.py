@@ -113,9 +113,9 @@ def dump(U: Union, n_features: int, n_places: int) -> dict[str, np.ndarray]:
     return dumping.dump(U.vectors, n_features, n_places) | own
 
 
-def restore(arrays: Mapping[str, np.ndarray], kernel: Kernel, n_features: int, n_seen: int) -> Union:
+def restore(arrays: Mapping[str, np.ndarray], kernel: Kernel, n_features: int, n_raw: int, n_seen: int) -> Union:
     """The union from the arrays of `dump`; a SnapshotError if they are not the arrays of one."""
-    vectors = dumping.restore(arrays, 0, kernel, n_features, n_seen)
+    vectors = dumping.restore(arrays, 0, kernel, n_features, n_raw, n_seen)
     U = Union(vectors, vectors.born.copy(), vectors.hi.copy())
     vectors.born[:], vectors.hi[:] = 0, 0.0
     return U

@@ -105,6 +105,20 @@ def test_decision_values_are_the_cpus(gpu, kernel, form):
     assert gpu.launched[0] > 0
 
 
+def test_members_that_are_scaled_anew_are_sent_anew(gpu):
+    X, y = some()
+    X = X * [1.0, 1e3, 1e-3, 1.0, 1.0, 1.0] * 1.02 ** np.arange(600)[:, None]
+    there, scales = LASVM(C=2.0, device="cuda"), []
+    for b in range(0, 600, 60):
+        there.learn_many(X[b : b + 60], y[b : b + 60])
+        here = LASVM.from_bytes(there.to_bytes(), device="cpu")
+        close(there.decision_function_many(X), here.decision_function_many(X), rtol=1e-4)
+        assert_mirrors(there._evaluator.mirror, there._expansion)
+        scales.append(there._scale)
+    assert len(set(map(id, scales))) > 3
+    assert gpu.launched[0] > 0
+
+
 @pytest.mark.long
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
 def test_learn_many_makes_the_same_model(gpu, algorithm):

@@ -202,6 +202,18 @@ def test_a_refused_example_leaves_no_trace(x, y, w, message):
     assert model.feature_names == [0, 1, 2]
 
 
+@pytest.mark.parametrize("pos_weight", [3.0, "balanced"])
+def test_weights_of_classes_and_budgets_replay_too(pos_weight):
+    X, y = problem(1200)
+    y &= X[:, 2] > 0.3
+    model = learned(X, y, 1, AutoLASVM(pos_weight=pos_weight, budget=60))
+    loop = AutoLASVM(pos_weight=pos_weight, budget=60)
+    for x, label in zip(X, y, strict=True):
+        loop.learn_one(dict(enumerate(x)), bool(label))
+    assert loop.digest() == model.digest()
+    assert max(m.n_members for m in model._models.values()) <= 60
+
+
 def test_copies_go_their_own_way():
     X, y = problem(1100)
     model = learned(X[:900], y[:900])

@@ -19,6 +19,7 @@ import scipy.sparse as sp
 import streamsvm
 from streamsvm import LASVM, LASVMG, LASVMI, LASVMNC, AutoLASVM, FullSVM, OneVsRest
 from streamsvm.core import storage
+from streamsvm.core.scaling import DUE
 
 OURS = str(Path(streamsvm.__file__).parent)
 PLACES = ("CALL", "RESUME", "JUMP_BACKWARD", "FOR_ITER")
@@ -32,9 +33,12 @@ MODELS = {
     "budget": LASVM(C=2.0, gamma=0.3, budget=20, on_budget="project"),
     "window": LASVM(C=2.0, gamma=0.3, window=30, budget=25, reservoir=20),
     "reservoir": LASVM(C=2.0, gamma=0.3, reservoir=14),
+    "scaled": LASVM(C=2.0),
+    "scaled, window": LASVMG(C=2.0, window=30, budget=25),
     "classes": OneVsRest(LASVM(C=2.0, gamma=0.3)),
     "auto": AutoLASVM(),
     "classes, budget": OneVsRest(FullSVM(C=2.0, gamma=0.3, budget=20)),
+    "classes, scaled": OneVsRest(LASVM(C=2.0)),
 }
 
 
@@ -74,12 +78,14 @@ class Interrupting:
 
 
 def stream(model, n=60, seed=0):
-    """Rows, with new features now and then, and labels."""
+    """Rows, with new features now and then, and labels.  The values grow for a model that scales its features."""
     rng = np.random.default_rng(seed)
     X = np.zeros((n, 8 + 3 * n))
     X[:, :3] = rng.normal(size=(n, 3))
     X[np.arange(n), 8 + rng.integers(0, 3 * n, n)] = 1.0
     values = X[:, 0] + X[:, 1] ** 2
+    if getattr(model, "_blank", model).gamma == "scale":
+        X[:, :3] *= 1.05 ** np.arange(n)[:, None]
     return X, np.digitize(values, [0.0, 1.5]).tolist() if isinstance(model, OneVsRest) else values > 0.7
 
 
@@ -116,12 +122,13 @@ class Expected:
         return self.state(model)
 
     def state(self, model):
+        model._rescale_if_due()  # which may be all that was missing
         return model.decision_function_many(self.query).tolist(), model.digest()
 
     def check(self, model):
         """Nothing but the first `n_seen` examples was learned; with the others it becomes what it would have been."""
-        assert self.state(model) == self.after(model.n_seen)
         model.predict_one({f"f{d}": 1.0 for d in range(self.query.shape[1])})
+        assert self.state(model) == self.after(model.n_seen)
         assert self.go_on(model, model.n_seen, len(self.given[2])) == self.end
 
 
@@ -184,6 +191,30 @@ def test_a_correction_that_is_interrupted_is_made_or_not(name):
             found.add(model.digest())
             model.predict_many(X)
     assert found == outcomes
+
+
+@pytest.mark.parametrize("name", ["scaled", "scaled, window", "classes, scaled"])
+def test_a_renewal_that_is_interrupted_is_made_or_not(name):
+    X, y = stream(MODELS[name])
+    begun = MODELS[name].clone()
+    learn(begun, "array", X, y, np.arange(60))
+    getattr(begun, "_blank", begun)._scale.state.counts[DUE] = 1
+    renewed = copy.deepcopy(begun)
+    renewed._rescale_if_due()
+    outcomes = {str(model.decision_function_many(X)): model for model in (begun, renewed)}
+    assert len(outcomes) == 2
+    found = set()
+    for n in places(lambda m: m._rescale_if_due(), begun):
+        model = copy.deepcopy(begun)
+        try:
+            with Interrupting(n):
+                model._rescale_if_due()
+        except Interrupted:
+            found.add(str(model.decision_function_many(X)))
+            model._rescale_if_due()
+        assert model.digest() == renewed.digest()
+    assert found
+    assert found <= set(outcomes)
 
 
 @pytest.mark.parametrize("name", ["LASVM", "classes"])

@@ -7,6 +7,7 @@ import pytest
 
 import streamsvm
 from streamsvm import LASVM, LASVMG, LASVMI, LASVMNC, AutoLASVM, FullSVM, OneVsRest
+from streamsvm.estimators import learners
 from streamsvm.estimators.learners import ALGORITHMS
 from streamsvm.sklearn_api import LASVMClassifier
 
@@ -126,6 +127,7 @@ def test_several_classes_take_a_learner():
 
 def test_the_table_of_algorithms():
     assert {"lasvm": LASVM, "lasvm-g": LASVMG, "lasvm-nc": LASVMNC, "lasvm-i": LASVMI, "full": FullSVM} == ALGORITHMS
+    assert {**ALGORITHMS, "auto": AutoLASVM} == learners.LEARNERS
 
 
 def test_the_scikit_learn_front():

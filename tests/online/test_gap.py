@@ -1040,7 +1040,7 @@ def test_the_default_tolerance_is_tau(learner):
 def test_finishing_twice_changes_nothing():
     """Not even the last bit of the sums of the losses, although members leave in between."""
     X, y = problem(29, 400, 3)
-    model = made(LASVMG, {**FORGETFUL, "gamma": 0.5})
+    model = made(LASVMG, {**FORGETFUL, "gamma": 0.5, "reservoir": 0})
     model.learn_many(X, y)
     model.finish(1e-3)
     digest = model.digest()

@@ -299,7 +299,7 @@ def test_a_flip_of_the_concept_is_seen_within_a_few_hundred_examples(wrapper, ke
             seen[estimate.latest.n_seen] = estimate.latest.error.value
     before = [error for n, error in seen.items() if 500 <= n <= 1500]
     after = [error for n, error in seen.items() if 1500 < n <= 1900]
-    assert len(seen) == 12, "one for 250 examples"
+    assert len(seen) >= 8, "one for 250 examples, unless learning costs less than the smallest estimate"
     assert max(before) + 0.05 < max(after)
 
 

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 from streamsvm import WarmupScaler
 from streamsvm.estimators.classifier import OnlineSVM
-from streamsvm.estimators.learners import ALGORITHMS
+from streamsvm.estimators.learners import LEARNERS
 
 from ...settings.model import ModelSettings
 from ...settings.sections import ConfigError
@@ -84,7 +84,7 @@ def _read_once(folder: Path, number: int) -> Stored | None:
     path, checkpoint = checkpoint_path(folder, found[0]), found[1]
     file = path.stat()
     algorithm = checkpoint.fingerprint.get("model.algorithm")
-    if algorithm not in ALGORITHMS:
+    if algorithm not in LEARNERS:
         raise CheckpointError(f"{path}: this version does not know the algorithm {algorithm!r}")
     with reading(path):
         scaler = WarmupScaler.from_bytes(checkpoint.blobs["scaler"]) if "scaler" in checkpoint.blobs else None

@@ -42,7 +42,7 @@ from streamsvm.metrics import prbep_score
 from streamsvm.online.leave_out import RIGHT, UNCHANGED, UNKNOWN, WRONG, LeaveOut
 from streamsvm.validation.streaming import cost
 from streamsvm.validation.streaming.estimates import Estimate, Interval
-from streamsvm.validation.streaming.wrapper import StreamingEstimate, Tested
+from streamsvm.validation.streaming.wrapper import LeftOut, StreamingEstimate
 
 TINY = 1e-12  # the margin of an example of which only the sign is known
 POOL = 200  # outcomes that measure how good the guesses are
@@ -124,7 +124,7 @@ class StreamingLOO(StreamingEstimate):
         self._slope: float | None = None  # r
         self._surprises: deque[tuple[bool, int]] = deque(maxlen=POOL)  # of L: the label, and error - guessed error
 
-    def _tested(self, model: LeaveOut, slots: np.ndarray, positive: np.ndarray, allowed: float) -> Tested:
+    def _tested(self, model: LeaveOut, slots: np.ndarray, positive: np.ndarray, allowed: float) -> LeftOut:
         y = np.where(positive, 1.0, -1.0)
         margin, bounds = y * model.decision_values()[slots], model.bounds()[slots]
         found = np.where(bounds == UNCHANGED, margin, np.nan)
@@ -143,7 +143,7 @@ class StreamingLOO(StreamingEstimate):
         score.pool = list(self._surprises)
         scores = score.error(), score.g_mean(), score.prbep()
         estimate = Estimate(self.model.n_seen, len(slots), *scores, len(removed), len(undecided) - len(removed))
-        return Tested(estimate, each * min(FEW, len(undecided)))
+        return LeftOut(estimate, each * min(FEW, len(undecided)))
 
     def _slope_for(self, falls: np.ndarray, alpha: np.ndarray, removed: np.ndarray) -> float:
         """r for this estimate: the one measured before, if there is one.  Also measure r for the next estimate."""

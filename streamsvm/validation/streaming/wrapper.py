@@ -38,7 +38,7 @@ from streamsvm.validation.streaming.estimates import Estimate
 from streamsvm.validation.streaming.memory import Example, Memory
 
 
-class Tested(NamedTuple):
+class LeftOut(NamedTuple):
     """An estimate, and the expected seconds of the fewest removals that would have done."""
 
     estimate: Estimate
@@ -227,7 +227,7 @@ class StreamingEstimate(base.Wrapper, base.MiniBatchClassifier):
         return copied, slots, positive, cost.of_copying(len(ids), model.kernel_evaluations - before)
 
     @abstractmethod
-    def _tested(self, model: LeaveOut, slots: np.ndarray, positive: np.ndarray, allowed: float) -> Tested:
+    def _tested(self, model: LeaveOut, slots: np.ndarray, positive: np.ndarray, allowed: float) -> LeftOut:
         """An estimate whose removals take the allowed seconds, or as few as possible."""
 
     # ------------------------------------------------------------------------------------------------------ the model's

@@ -27,7 +27,7 @@ from streamsvm.connectors.records.published import (
 )
 from streamsvm.core import snapshot
 from streamsvm.core.snapshot import SnapshotError
-from streamsvm.estimators.learners import ALGORITHMS
+from streamsvm.estimators.learners import LEARNERS
 
 TOPIC = "model"
 NAME = "p3"
@@ -582,7 +582,7 @@ def test_five_megabytes_through_the_embedded_log(tmp_path):
 
 def learned(algorithm, n=200):
     rng = np.random.default_rng(0)
-    scaler, model = WarmupScaler(warmup=50), ALGORITHMS[algorithm](gamma=0.5)
+    scaler, model = WarmupScaler(warmup=50), LEARNERS[algorithm]()
     for x in rng.normal(size=(n, 3)) * [1, 10, 100]:
         named = dict(zip("abc", x.tolist(), strict=True))
         scaler.learn_one(named)
@@ -590,7 +590,7 @@ def learned(algorithm, n=200):
     return model, scaler
 
 
-@pytest.mark.parametrize("algorithm", ALGORITHMS)
+@pytest.mark.parametrize("algorithm", LEARNERS)
 def test_a_model_comes_back_bit_for_bit(algorithm):
     model, scaler = learned(algorithm, n=100)
     blob = pack_model(model, scaler, {"ver": 3})

@@ -7,7 +7,7 @@ import pytest
 import scipy.sparse as sp
 from sklearn.svm import _libsvm
 
-from streamsvm import LASVM, LASVMG, LASVMI, LASVMNC, FullSVM, WarmupScaler
+from streamsvm import LASVM, LASVMG, LASVMI, LASVMNC, AutoLASVM, FullSVM, WarmupScaler
 from streamsvm.connectors.logs.embedded import LocalLog
 from streamsvm.connectors.report.export import export_model, feature_numbers
 from streamsvm.connectors.settings.loading import load
@@ -123,6 +123,15 @@ def test_libsvm_decides_as_the_model_does(tmp_path, given, decide):
     expected = model.decision_function_many(X)
     assert 20 < np.count_nonzero(expected > 0) < 280
     assert_close(decide(path, scaled(path, X, range(X.shape[1]))), expected)
+
+
+@DECIDE
+def test_the_learner_that_tunes_itself_gives_the_model_that_predicts(tmp_path, decide):
+    model = AutoLASVM()
+    model.learn_many(*examples(1100))
+    path, _ = export_model(model, tmp_path / "m.model")
+    X, _ = examples(300, seed=1)
+    assert_close(decide(path, scaled(path, X, range(X.shape[1]))), model.decision_function_many(X))
 
 
 @pytest.mark.parametrize("made", [LASVM, LASVMG])

@@ -14,7 +14,7 @@ from streamsvm.connectors.logs.kafka.options import OPTIONS
 from streamsvm.connectors.settings.checks import parse_partitions
 from streamsvm.connectors.settings.loading import load
 from streamsvm.connectors.settings.sections import SECTIONS, ConfigError
-from streamsvm.estimators.learners import ALGORITHMS
+from streamsvm.estimators.learners import LEARNERS
 
 GAP_FAMILY = ("clean_every", "max_non_sv", "steps", "ramp_s", "ramp_warmup")  # settings that lasvm has not
 
@@ -367,11 +367,13 @@ def test_a_model_for_a_rare_class(tmp_path):
     assert problem.startswith("estimates.loo and estimates.folds need model.threshold = 0")
 
 
-@pytest.mark.parametrize("algorithm", ALGORITHMS)
+@pytest.mark.parametrize("algorithm", LEARNERS)
 def test_the_defaults_are_the_class_s(tmp_path, algorithm):
     settings = load(write(tmp_path, ""), {}, [f"model.algorithm={algorithm}"])
-    defaults = {name: of.default for name, of in inspect.signature(ALGORITHMS[algorithm]).parameters.items()}
-    assert settings.model.parameters() == defaults | {"scaling": "standard"}
+    defaults = {name: of.default for name, of in inspect.signature(LEARNERS[algorithm]).parameters.items()}
+    assert settings.model.parameters() == {
+        name: "standard" if name == "scaling" else defaults[name] for name in defaults
+    }
 
 
 @pytest.mark.parametrize(

@@ -29,7 +29,7 @@ from streamsvm.connectors.trainer.state import journal
 from streamsvm.connectors.trainer.state.checkpoint import CheckpointStore, checkpoint_files, load_newest
 from streamsvm.connectors.trainer.state.state import State, TooManyBadRecords
 from streamsvm.connectors.trainer.trainer import Trainer
-from streamsvm.estimators.learners import ALGORITHMS
+from streamsvm.estimators.learners import LEARNERS
 
 
 def run(settings, stop=lambda: False):
@@ -106,7 +106,7 @@ def uninterrupted(tmp_path_factory):
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("algorithm", ["lasvm-g", "lasvm-nc", "lasvm-i", "full"])
+@pytest.mark.parametrize("algorithm", ["lasvm-g", "lasvm-nc", "lasvm-i", "full", "auto"])
 def test_every_algorithm_learns_and_goes_on_from_a_checkpoint(tmp_path, algorithm):
     whole = configure(tmp_path / "whole", model={"algorithm": algorithm})
     parts = configure(tmp_path / "parts", model={"algorithm": algorithm})
@@ -116,7 +116,7 @@ def test_every_algorithm_learns_and_goes_on_from_a_checkpoint(tmp_path, algorith
     run(parts)
     append(parts, list(some_events(200))[128:])
     state = run(parts)
-    assert type(state.model) is ALGORITHMS[algorithm]
+    assert type(state.model) is LEARNERS[algorithm]
     assert outcome(parts, state) == expected
     assert expected["metrics"][0].error < 0.45
 
@@ -290,6 +290,25 @@ def test_killed_again_and_again_it_ends_the_same(tmp_path, monkeypatch, uninterr
                 state = run_with(settings, Fuse(fuses[-1]), monkeypatch)[0]
         assert len(fuses) > 5
         assert outcome(settings, state) == uninterrupted
+
+
+@pytest.mark.long
+def test_killed_with_a_learner_that_tunes_itself_it_ends_the_same(tmp_path, monkeypatch):
+    """During the learner's warm-up and after it."""
+    monkeypatch.setattr(os, "fsync", lambda _: None)
+    monkeypatch.setattr(journal, "TRIES", 10**9)  # no record is to be suspected
+    whole, killed = (configure(tmp_path / name, model={"algorithm": "auto"}) for name in ("whole", "killed"))
+    for settings in (whole, killed):
+        append(settings, some_events(1400))
+    expected = run(whole)
+    assert expected.model.history_
+    state, fuses = None, [0]
+    while state is None:
+        fuses.append(fuses[-1] + 400)
+        with contextlib.suppress(Killed):
+            state = run_with(killed, Fuse(fuses[-1]), monkeypatch)[0]
+    assert len(fuses) > 4
+    assert outcome(killed, state) == outcome(whole, expected)
 
 
 @pytest.mark.parametrize("step", ["to_checkpoint", "save", "flush", "replace"])
