@@ -14,7 +14,9 @@ import numpy as np
 import pytest
 from logged import read
 
+from streamsvm import WarmupScaler
 from streamsvm.connectors.settings.loading import load
+from streamsvm.connectors.settings.sections import DaemonSettings, Settings
 from streamsvm.connectors.trainer import trainer
 from streamsvm.connectors.trainer.state import journal
 from streamsvm.connectors.trainer.state.checkpoint import CheckpointStore
@@ -97,6 +99,16 @@ def test_its_frozen_scale_says_how_far_features_are(settings):
         state = State.from_checkpoint(stored.checkpoint, settings, store, 0)
     assert state.model.scale_of("a") == (0.0, 1.0)
     assert state.standardised({"a": 5.0}, None) == stored.scaler.transform_one({"a": 5.0})
+
+
+def test_models_of_new_keys_do_not_scale_what_its_scaler_has_scaled(tmp_path):
+    settings = Settings(daemon=DaemonSettings(per="key", state_dir=tmp_path))
+    with closing(CheckpointStore(tmp_path / "p0", 1)) as store:
+        state = State.new(settings, store, 0)
+        assert state.models.to_predict(b"a key").scaling == "standard"
+        state.scaler = WarmupScaler()
+        again = State.from_checkpoint(state.to_checkpoint(settings), settings, store, 0)
+        assert again.models.to_predict(b"a key").scaling is None
 
 
 def test_the_cuts_after_its_checkpoint_are_known(settings):
