@@ -58,7 +58,7 @@ class NaiveScale:
 
     def __init__(self, scales):
         self.scales = scales
-        self.n_seen = self.wait = 0
+        self.n_seen = self.wait = self.renewed = 0
         self.sparse = self.due = False
         self.began, self.named, self.times = {}, {}, {}
         self.moments = {}  # of the features with a place, in the order of their places
@@ -85,7 +85,9 @@ class NaiveScale:
         if at_once:
             self.due = True
         elif self.n_seen >= self.wait:
-            self.due = self._has_moved() or (not sparse and any(deserving))
+            young = self.scales and self.renewed < scaling.MEMORY / scaling.YOUNG
+            is_too_young = young and self.n_seen >= scaling.YOUNG * self.renewed
+            self.due = self._has_moved() or is_too_young or (not sparse and any(deserving))
 
     def _note_names(self, x):
         again = [self.named.get(d) == self.n_seen - 1 or self.n_seen == 0 for d in x]
@@ -118,9 +120,9 @@ class NaiveScale:
         new = self.scales and not f["varied"] and v not in (0.0, 1.0)
         f["varied"] |= v not in (0.0, 1.0)
         w, e = f["w"] * (1 - 1 / scaling.MEMORY) + 1, v - f["m"]
-        if w > scaling.WARM and f["S"] > 0:
-            deviation = np.sqrt(f["S"] / w)
-            e = np.clip(e, -scaling.OUTLIER * deviation, scaling.OUTLIER * deviation)
+        if w > scaling.FIRST and f["S"] > 0:
+            most = (scaling.OUTLIER if w > scaling.WARM else scaling.EARLY_OUTLIER) * np.sqrt(f["S"] / w)
+            e = np.clip(e, -most, most)
         rest = e - e / w
         f.update(w=w, m=f["m"] + e / w, S=f["S"] * (1 - 1 / scaling.MEMORY) + e * rest)
         return new
@@ -159,6 +161,7 @@ class NaiveScale:
         for f in self.moments.values():
             f["spread"] = self._wanted(f)
             f["shift"] = f["m"] if f["spread"] > 0 else 0.0
+        self.renewed = self.n_seen
         self.spread, self.due, self.wait = self._spread_now() or self.spread, False, self.n_seen + max(1, n_members)
         if first:
             self.norm = 0.0

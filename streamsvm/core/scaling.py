@@ -5,7 +5,7 @@ so that new examples and members are scaled alike.  When the running moments hav
 the model takes a new copy and scales its members anew.
 
     w_p <- w_p (1 - 1/M) + 1                                        weight of the examples so far, the newest counts 1
-    e = x_p - m_p, cut to +-5 deviations once w_p > 20              an outlier moves the moments a little only
+    e = x_p - m_p, cut to +-5 deviations, at first to +-20          an outlier moves the moments a little only
     m_p <- m_p + e / w_p,    S_p <- S_p (1 - 1/M) + e (x_p - m_p)   S_p / w_p is the variance
 
     z_p = clip((x_p - shift_p) factor_p, -3, 3)                     a scaled feature
@@ -25,9 +25,9 @@ it is while nothing varies: so no kernel value is ever huge because the features
 The scale is due when
 
 - a feature that was 0 or 1 has another value, or the input has become sparse or ceased to be, at once;
-- of one scaled feature in 20 the deviation has moved by a factor 2 or the mean by a deviation, or V has moved by a
-  factor 1.5, or a feature deserves a place; but not before as many examples have passed since the last time as the
-  model had members then.  This bounds the work.
+- it rests on fewer than 500 examples, and there have been four times as many; the deviation of one scaled feature in
+  20 has moved by a factor 2, or its mean by a deviation; V has moved by a factor 1.5; or a feature deserves a place;
+  but not before as many examples have passed since the last time as the model had members then.  This bounds the work.
 
 It depends on the raw features and on that count only, not on how a stream is cut into batches.
 
@@ -46,7 +46,7 @@ spread    variance in use; 0 for one that is left alone              (P,)    flo
 varied    whether the feature had another value than 0 and 1         (P,)    uint8
 x         the raw features of one example that have a place          (P,)    float64, scratch
 totals    see the names below                                        (4,)    float64
-counts    see the names below                                        (8,)    int64
+counts    see the names below                                        (9,)    int64
 ========= ========================================================== ======= ==========================
 """
 
@@ -61,13 +61,15 @@ from streamsvm.core.blocks import Queries, cut, room, sort_features
 
 MEMORY = 2000  # examples, M
 OUTLIER = 5.0  # deviations
-WARM = 20.0  # weight before which nothing is cut
+EARLY_OUTLIER = 20.0  # deviations, until the weight is `WARM`; the `FIRST` examples are not cut
+FIRST, WARM = 3.0, 20.0
 CLIP = 3.0
 FACTOR = 2.0  # by which a deviation has moved
 SPREAD_FACTOR = 1.5
 FEW = 20  # One feature in so many hardly changes a distance.
 CONSTANT = 1e-9  # a deviation, relative to the mean or to 1, below which a feature is constant
 SPARSE_BELOW, DENSE_ABOVE = 0.4, 0.6  # share of an example's features that the example before it named too
+YOUNG = 4  # A scale of n examples is renewed after n times as many, until n is large.
 JUDGED_AFTER = 8  # examples: whether input is sparse
 OLD_ENOUGH = 16  # examples since the first that named a feature: whether it deserves a place
 AT_ONCE = 4096  # features that get a place when the stream begins; more have to deserve it
@@ -76,7 +78,7 @@ AT_ONCE = 4096  # features that get a place when the stream begins; more have to
 WEIGHT, SHARE, NORM, SPREAD = range(4)
 # counts; WAIT: examples before which the scale is not due, except at once; TRACKS: whether moments are kept at all;
 # SCALES: whether features are scaled, or only V is of interest; ACTIVE: whether a feature is scaled by the scale in use
-SEEN, WAIT, PLACES, TRACKS, SCALES, SPARSE, DUE, ACTIVE = range(8)
+SEEN, WAIT, PLACES, TRACKS, SCALES, SPARSE, DUE, ACTIVE, RENEWED, COUNTS = range(10)
 
 
 @by_reference
@@ -150,7 +152,7 @@ def empty(tracks: bool, scales: bool, n_features: int = 4, n_places: int = 4) ->
         factor=np.ones(P),
         varied=np.zeros(P, np.uint8),
         totals=np.zeros(4),
-        counts=np.zeros(8, np.int64),
+        counts=np.zeros(COUNTS, np.int64),
     )
     c.counts[TRACKS], c.counts[SCALES] = tracks, scales
     return c
@@ -254,8 +256,9 @@ def _move_moments(c):
         if c.varied[p] == 0 and v != 0.0 and v != 1.0:
             c.varied[p], new = 1, c.counts[SCALES] == 1
         w, e = c.w[p] * keep + 1.0, v - c.m[p]
-        if w > WARM and e * e * w > OUTLIER * OUTLIER * c.S[p] and c.S[p] > 0.0:
-            e = math.copysign(OUTLIER * math.sqrt(c.S[p] / w), e)
+        most = OUTLIER if w > WARM else EARLY_OUTLIER
+        if w > FIRST and e * e * w > most * most * c.S[p] and c.S[p] > 0.0:
+            e = math.copysign(most * math.sqrt(c.S[p] / w), e)
             v = c.m[p] + e
         c.w[p] = w
         c.m[p] += e / w
@@ -301,6 +304,13 @@ def _has_moved(c):
 
 
 @inner
+def _is_too_young(c):
+    """Whether the scale in use rests on few examples, of which there are many more by now."""
+    seen, renewed = c.counts[SEEN], c.counts[RENEWED]
+    return c.counts[SCALES] == 1 and renewed < MEMORY / YOUNG and seen >= YOUNG * renewed
+
+
+@inner
 def observe(c, columns, values):
     """Take in one learned example; the flag DUE tells afterwards whether to take a new scale into use."""
     if c.counts[TRACKS] == 0:
@@ -318,7 +328,7 @@ def observe(c, columns, values):
     if at_once:
         c.counts[DUE] = 1
     elif c.counts[SEEN] >= c.counts[WAIT]:
-        c.counts[DUE] = np.int64(_has_moved(c) or (deserving and sparse == 0))
+        c.counts[DUE] = np.int64(_has_moved(c) or _is_too_young(c) or (deserving and sparse == 0))
 
 
 @compiled
@@ -373,7 +383,7 @@ def _take_into_use(c, n_members):
         c.counts[ACTIVE] |= wanted > 0.0
     V = _spread(c)
     c.totals[SPREAD] = V if V > 0.0 else c.totals[SPREAD]
-    c.counts[DUE] = 0
+    c.counts[DUE], c.counts[RENEWED] = 0, c.counts[SEEN]
     c.counts[WAIT] = c.counts[SEEN] + max(1, n_members)
 
 

@@ -20,6 +20,7 @@ from streamsvm.core.scaling import (
     OF_FEATURES,
     OF_PLACES,
     PLACES,
+    RENEWED,
     SCALES,
     SEEN,
     SPARSE,
@@ -193,7 +194,8 @@ class RunningScale:
         require(0 <= n_places <= n_features, f"the scale has {n_places} places for {n_features} features")
         require(counts[TRACKS] == 1 and counts[SCALES] == self.state.counts[SCALES], "the scale is of another kind")
         require(np.isin(counts[[SPARSE, DUE, ACTIVE]], (0, 1)).all(), "a flag of the scale is neither 0 nor 1")
-        require(0 <= counts[SEEN] <= LARGEST_COUNT and 0 <= counts[WAIT] <= LARGEST_COUNT, "a count is out of range")
+        for count in (SEEN, WAIT, RENEWED):
+            require(0 <= counts[count] <= LARGEST_COUNT, "a count of the scale is out of range")
         c = scaling.empty(True, bool(counts[SCALES]), max(n_features, 4), max(n_places, 4))
         c.counts[:] = counts
         c.totals[:] = require_array(arrays, SAVED + "totals", np.float64, c.totals.shape)
