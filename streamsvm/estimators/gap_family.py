@@ -170,7 +170,7 @@ class LASVMG(GapSVM):
     >>> from river import datasets, evaluate, metrics
     >>> from streamsvm import LASVMG
     >>> evaluate.progressive_val_score(datasets.Bananas().take(2000), LASVMG(), metrics.Accuracy())
-    Accuracy: 89.50%
+    Accuracy: 89.10%
     """
 
     def __init__(

@@ -512,7 +512,7 @@ def spoiled(snapshots, name, array, place, value):
         ("totals", SPREAD, np.nan, "totals of the scale is not a number"),
         ("counts", PLACES, 10**9, "the scale has 1000000000 places"),
         ("counts", PLACES, 1, "is float64 of shape|is int64 of shape"),
-        ("counts", SEEN, -1, "a count is out of range"),
+        ("counts", SEEN, -1, "a count of the scale is out of range"),
         ("counts", 3, 0, "the scale is of another kind"),
         ("counts", 5, 2, "a flag of the scale"),
         ("counts", 7, 0, "the scale is active without a scaled feature, or the reverse"),
