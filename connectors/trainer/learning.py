@@ -8,14 +8,16 @@ can be learned, and nothing has to be forgotten.
 
 import time
 from collections.abc import Hashable
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 import numpy as np
 
 from streamsvm.estimators.classifier import OnlineSVM
 from streamsvm.estimators.named_rows import NamedRows
+from streamsvm.estimators.prediction import KernelOverflow
 
 from ..logs.transport import Record
+from ..records.formats.base import BadRecord
 from .state.estimates import Estimate
 from .state.lesson import Lesson
 from .state.state import State
@@ -42,9 +44,12 @@ class Task(NamedTuple):
     record: Record | None = None
 
 
+Refused = tuple[Task, BadRecord]
+
+
 def teach(
     tasks: list[Task], rows: NamedRows, entity: bytes | None, state: State, max_features: int
-) -> tuple[list[Estimate], list[Task]]:
+) -> tuple[list[Estimate], list[Refused]]:
     """Teach the model of an entity: forget what is corrected or taken back, then learn.
 
     Of several lessons from one event, only the last counts.  The model forgets all of a cut at once, because forgetting
@@ -66,11 +71,11 @@ def teach(
     Returns
     -------
     estimates, refused
-        The estimates that were made, and the tasks that would have given the model too many features.
+        The estimates that were made, and the tasks that the model cannot learn, each with the reason.
     """
     here = [task for task in tasks if task.lesson.value is not None]
     found: list[Estimate] = []
-    refused: list[Task] = []
+    refused: list[Refused] = []
     if here:
         model = state.models.to_learn(entity)
         revisions = {task.lesson.key: task for task in here if not task.lesson.is_first}  # by event: the last one
@@ -79,7 +84,8 @@ def teach(
             state.estimates.forgotten(list(revisions))
         holding = [task for task in here if revisions.get(task.lesson.key, task) is task]
         fitting, refused = _fitting(model, holding, rows, max_features)
-        found = _learn_events(model, fitting, rows, state)
+        found, too_large = _learn_events(model, fitting, rows, state)
+        refused += too_large
         state.counters.learned += sum(task.lesson.y is not None for task in here) - len(refused)
     for lesson, *_ in tasks:
         if lesson.value is None and _revise_member(lesson, state.models.to_predict(entity), state):
@@ -88,8 +94,11 @@ def teach(
     return found, refused
 
 
-def _fitting(model: OnlineSVM, tasks: list[Task], rows: NamedRows, max_features: int) -> tuple[list[Task], list[Task]]:
+def _fitting(
+    model: OnlineSVM, tasks: list[Task], rows: NamedRows, max_features: int
+) -> tuple[list[Task], list[Refused]]:
     """The tasks whose features the model has room for, and the others, each in order."""
+    reason = BadRecord("too-many-features", f"the model would have more than {max_features} features")
     known = model._features.columns  # `feature_names` would copy them for every cut
     if len(known) + len(rows.names) <= max_features:
         return tasks, []
@@ -99,24 +108,64 @@ def _fitting(model: OnlineSVM, tasks: list[Task], rows: NamedRows, max_features:
         names = rows[task.row] if task.row is not None else ()
         added = {name for name in names if name not in known and name not in new}
         if added and len(known) + len(new) + len(added) > max_features:
-            others.append(task)
+            others.append((task, reason))
         else:
             new |= added
             fitting.append(task)
     return fitting, others
 
 
-def _learn_events(model: OnlineSVM, tasks: list[Task], rows: NamedRows, state: State) -> list[Estimate]:
-    learned = [task for task in tasks if task.row is not None]  # a retraction has no row
-    xs = rows.take([task.row for task in learned if task.row is not None])
-    times = np.array([task.time for task in learned], dtype="datetime64[ms]")
-    lessons = [task.lesson for task in learned]
-    keys, ys, ws = [each.key for each in lessons], [bool(each.y) for each in lessons], [each.w for each in lessons]
-    begin = time.perf_counter()
-    model.learn_many(xs, np.array(ys, dtype=bool), w=np.array(ws), ids=np.array(keys, dtype=np.int64), t=times)
-    if state.estimates is None:
-        return []
-    return state.estimates.learned(xs, ys, ws, keys, time.perf_counter() - begin, state.offset, times)
+def _learn_events(
+    model: OnlineSVM, tasks: list[Task], rows: NamedRows, state: State
+) -> tuple[list[Estimate], list[Refused]]:
+    """Learn the events of these tasks; the estimates, and the tasks whose events are too large for the kernel.
+
+    Events were validated when they came.  But a gamma that follows the stream may be another one by now.
+    """
+    rest = [task for task in tasks if task.row is not None]  # a retraction has no row
+    found: list[Estimate] = []
+    refused: list[Refused] = []
+    while rest:
+        n_seen, begin, done = model.n_seen, time.perf_counter(), len(rest)
+        given = _Examples.of(rest, rows)
+        try:
+            model.learn_many(given.xs, given.ys, w=given.ws, ids=given.keys, t=given.times)
+        except KernelOverflow as error:
+            done = model.n_seen - n_seen
+            refused.append((rest[done], BadRecord("bad-features", str(error))))
+        if state.estimates is not None and done:
+            learned = _Examples.of(rest[:done], rows)
+            found += state.estimates.learned(
+                *learned.for_estimates(), time.perf_counter() - begin, state.offset, learned.times
+            )
+        rest = rest[done + 1 :]
+    return found, refused
+
+
+class _Examples(NamedTuple):
+    """What a model learns from some tasks."""
+
+    xs: NamedRows
+    ys: np.ndarray
+    ws: np.ndarray
+    keys: np.ndarray
+    times: np.ndarray
+
+    @classmethod
+    def of(cls, tasks: list[Task], rows: NamedRows) -> Self:
+        """The examples of these tasks, each of which has a row."""
+        lessons = [task.lesson for task in tasks]
+        return cls(
+            rows.take([task.row for task in tasks if task.row is not None]),
+            np.array([bool(each.y) for each in lessons], bool),
+            np.array([each.w for each in lessons]),
+            np.array([each.key for each in lessons], np.int64),
+            np.array([task.time for task in tasks], dtype="datetime64[ms]"),
+        )
+
+    def for_estimates(self) -> tuple[NamedRows, list[bool], list[float], list[int]]:
+        """The examples as `Estimates.learned` takes them."""
+        return self.xs, self.ys.tolist(), self.ws.tolist(), self.keys.tolist()
 
 
 def _revise_member(lesson: Lesson, model: OnlineSVM, state: State) -> int:

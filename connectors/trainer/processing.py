@@ -26,7 +26,7 @@ from ..records.predictions import ModelVersion, Prediction, send_prediction, sou
 from ..records.times import event_time
 from ..settings.sections import Settings
 from .asking import Asking
-from .learning import Task, teach
+from .learning import Refused, Task, teach
 from .rows import by_entity, unusable_rows
 from .state.estimates import Estimate
 from .state.join import Join
@@ -250,19 +250,18 @@ class Processor:
         for entity, chosen in by_entity([task.lesson.entity for task in tasks]).items():
             estimates, refused = teach([tasks[i] for i in chosen], rows, entity, state, self._max_features)
             self._publish(estimates)
-            self._refuse_wide(refused, state)
+            self._refuse(refused, state)
         if state.counters.late > n_late:
             n = state.counters.late - n_late
             logger.info("%d labels came after their events were forgotten; the model still held the examples", n)
 
-    def _refuse_wide(self, tasks: list[Task], state: State) -> None:
-        """Refuse events that would give their model too many features."""
-        error = BadRecord("too-many-features", f"the model would have more than {self._max_features} features")
-        for lesson, _, when, record in tasks:
+    def _refuse(self, refused: list[Refused], state: State) -> None:
+        """Send events aside that their model cannot learn."""
+        for (lesson, _, when, record), error in refused:
             kept = Record(self._settings.log.topic, self._number, lesson.at, when, lesson.entity, lesson.value, ())
             self.refuse(record or kept, "learn", error, state, is_whole=record is not None)
-        if tasks:
-            logger.warning("%d events are not learned: with their features, %s", len(tasks), error.detail)
+        if refused:
+            logger.warning("%d events are set aside, not learned; the first: %s", len(refused), refused[0][1].detail)
 
     def _publish(self, estimates: list[Estimate]) -> None:
         topic = self._settings.log.estimates

@@ -15,6 +15,7 @@ import numpy as np
 from streamsvm.core import arguments, class_weights, storage
 from streamsvm.core.blocks import Queries
 from streamsvm.core.expansion import SLOTS, Expansion, is_binary
+from streamsvm.core.kernels import LARGEST_KERNEL_VALUE, self_products
 from streamsvm.core.scaling import NO_ROWS, RawRows, Scaling
 from streamsvm.estimators.advice import Advice
 from streamsvm.estimators.inputs import n_rows
@@ -260,10 +261,9 @@ class Learning(Prediction, Advice):
         counted = lo[first : first + n] < hi[first : first + n]
         while t < n:
             self._rescale_if_due()
-            ahead, after = self._scale.ahead(raw.part(t, n), counted[t:])
+            q, after = self._until_change(first + t, raw.part(t, n), counted[t:])
+            ahead = len(q.sq)
             part, rows = raw.part(t, t + ahead), slice(first + t, first + t + ahead)
-            q = self._scale.queries(part)
-            self._require_kernel(rows.start, q.sq)
             block = _block(q, rows, *examples)._replace(raw=self._scale.kept(part))
             margins[rows] = math.nan
             try:
@@ -276,6 +276,21 @@ class Learning(Prediction, Advice):
                 raise
             t += ahead
         self._rescale_if_due()
+
+    def _until_change(self, first: int, raw: RawRows, counted: np.ndarray) -> tuple[Queries, Scaling]:
+        """The examples to learn until the scale is due, as queries, and the scale's state after them.
+
+        They end before an example whose kernel with itself is too large.  If that is the next one, it is refused.
+        """
+        ahead, after = self._scale.ahead(raw, counted)
+        q = self._scale.queries(raw.part(0, ahead))
+        too_large = np.abs(self_products(self._kernel, q.sq)) > LARGEST_KERNEL_VALUE
+        if not too_large.any():
+            return q, after
+        fitting = int(np.argmax(too_large))
+        if fitting == 0:
+            raise self._overflow(first)
+        return q.part(0, fitting), self._scale.ahead(raw.part(0, fitting), counted[:fitting])[1]
 
     def _number_of(self, id: Any) -> int:
         """The id of the next example, given or not."""

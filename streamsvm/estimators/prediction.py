@@ -17,6 +17,10 @@ from streamsvm.online.calibration import CUT
 from streamsvm.online.sigmoid import probabilities
 
 
+class KernelOverflow(ValueError):  # noqa: N818 - names the condition
+    """The kernel of an example with itself is too large, by the gamma that is in use when the example's turn comes."""
+
+
 class Prediction(OnlineModel):
     """Validation and prediction."""
 
@@ -52,7 +56,9 @@ class Prediction(OnlineModel):
 
     def _overflow(self, row: int) -> ValueError:
         limit = f"{LARGEST_KERNEL_VALUE:g}"
-        return ValueError(f"the {self.kernel} kernel of example {row} with itself is above {limit}; scale the features")
+        return KernelOverflow(
+            f"the {self.kernel} kernel of example {row} with itself is above {limit}; scale the features"
+        )
 
     def _too_large_a_kernel(self, which: str) -> ValueError:
         return ValueError(f"{which}: the {self.kernel} kernel is too large for single precision; scale the features")

@@ -113,5 +113,5 @@ def retrained(app, state, events, answers):
         taught[answer.id], revs[answer.id] = answer.y, answer.rev
         model.forget(answer.key)
         if answer.y is not None:
-            model.learn_one(state.scaler.transform_one(events[answer.id]), answer.y, id=answer.key)
+            model.learn_one(events[answer.id], answer.y, id=answer.key)
     return model, sum(y is not None for y in taught.values())

@@ -193,7 +193,7 @@ from streamsvm import LASVM
 rng = np.random.default_rng(0)
 X = 10 * rng.normal(size=(100, 2))
 y = X[:, 0] + X[:, 1] ** 2 / 10 + 10 * rng.normal(size=100) > 7
-model = LASVM(C=10.0, kernel="poly", degree=5)
+model = LASVM(C=10.0, kernel="poly", gamma=1.0, scaling=None, degree=5)
 model.learn_many(X, y)
 warnings.simplefilter("error")
 try:
@@ -241,7 +241,7 @@ SETS = {"moons": moons, "classification": classification, "breast cancer": breas
 
 RBF = {"kernel": "rbf", "gamma": 0.1}
 POLYNOMIAL = {"kernel": "poly", "gamma": 0.1, "degree": 2, "coef0": 1.0}
-LINEAR = {"kernel": "linear"}
+LINEAR = {"kernel": "linear", "gamma": 1.0}
 CASES = [(RBF, 0.1), (RBF, 100.0), (POLYNOMIAL, 0.1), (POLYNOMIAL, 100.0), (LINEAR, 0.1), (LINEAR, 1.0)]
 
 

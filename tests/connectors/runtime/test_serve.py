@@ -524,7 +524,7 @@ with stop_on_signals() as stop:
 def test_a_trainer_outlives_more_connections_than_it_has_file_descriptors(tmp_path):
     """And goes on: it opens a file for each checkpoint while they are there."""
     config = tmp_path / "app.toml"
-    config.write_text('[features]\nscale = "none"\n[daemon]\ncheckpoint_records = 1\n')
+    config.write_text('[model]\nscaling = "none"\n[daemon]\ncheckpoint_records = 1\n')
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
     with LocalLog(tmp_path / "log") as log, ExitStack() as stack:

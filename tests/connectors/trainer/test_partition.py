@@ -1211,7 +1211,7 @@ def test_a_flood_of_names_is_not_learned(tmp_path, caplog, labels):
     assert put_aside == dict.fromkeys([("events", i) for i in (25, 30, 35, 45, 55)], "too-many-features")
     stages = [dict(record.headers)["sv-dlq-stage"] for record in read(settings, "dlq")]
     assert Counter(stages) == {b"learn": 4, b"decode": 1}
-    assert "are not learned: with their features, the model would have more than 12 features" in caplog.text
+    assert "set aside, not learned; the first: the model would have more than 12 features" in caplog.text
 
 
 def test_a_dead_letter_of_what_was_not_learned_is_replayed_from_its_topic(tmp_path):
