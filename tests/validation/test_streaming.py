@@ -522,6 +522,8 @@ def test_what_is_wrong_is_said_at_once(wrapper):
 def test_one_fold_is_no_cross_validation():
     with pytest.raises(ValueError, match="k=1"):
         StreamingKFold(LASVM(), k=1)
+    with pytest.raises(ValueError, match="at most 1000"):
+        StreamingKFold(LASVM(), k=2**62)
 
 
 # --------------------------------------------------------------------------------------------------------------- memory

@@ -19,6 +19,7 @@ from streamsvm.validation.streaming.memory import mixed
 from streamsvm.validation.streaming.wrapper import LeftOut, StreamingEstimate
 
 FEW = 100  # examples that the smallest estimate tests
+MOST_FOLDS = 1000  # An estimate goes through all of them.
 
 
 class StreamingKFold(StreamingEstimate):
@@ -31,7 +32,7 @@ class StreamingKFold(StreamingEstimate):
     model
         An online classifier of streamsvm.  Other steps of a pipeline go before the wrapper.
     k
-        Number of folds, at least 2.
+        Number of folds, at least 2 and at most 1000.
     every, memory, keep
         As for `StreamingLOO`.
     share
@@ -78,6 +79,8 @@ class StreamingKFold(StreamingEstimate):
     ) -> None:
         super().__init__(model, every, memory, keep, share, seed)
         arguments.require_count("k", k, 2)
+        if k > MOST_FOLDS:
+            raise ValueError(f"k={k} must be at most {MOST_FOLDS}; StreamingLOO leaves out single examples")
         self.k = k
         self._n_tested = 0  # folds
 
