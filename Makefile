@@ -41,7 +41,7 @@ warm: $(VENV)/.dev
 
 # The solvers' tests, where older and newer processors and libraries might make a test hang on rounding, and
 # with the oldest libraries that pyproject.toml allows.
-PORTABLE := tests/core/test_blocks.py tests/core/test_kernels.py tests/core/test_expansion.py tests/batch/test_smo.py \
+PORTABLE := tests/core/test_blocks.py tests/core/test_kernels.py tests/core/test_expansion.py tests/core/test_scaling.py tests/batch/test_smo.py \
   tests/online/test_lasvm.py tests/online/test_finish.py tests/online/test_forget.py tests/online/test_bounded.py \
   tests/online/test_leave_out.py
 
