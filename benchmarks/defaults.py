@@ -118,7 +118,7 @@ STREAMS: dict[str, Callable[[Path | None], Stream]] = {
 
 
 class Hindsight(AutoLASVM):
-    """Many fixed settings that learn the same stream at the same scale; nobody is chosen."""
+    """Many fixed settings that learn the same stream at the same scale; none is chosen."""
 
     def __init__(self, settings: list[Setting]) -> None:
         super().__init__()

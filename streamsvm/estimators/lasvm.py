@@ -36,9 +36,9 @@ class LASVM(OnlineSVM):
         Factor in the kernel: a positive number, or ``"scale"``, the default: 1 / sum of the variances of the features
         as the kernel sees them.  With ``"rbf"``, a larger gamma means a narrower kernel.  See `gamma_in_use`.
     scaling
-        Who scales the features.  ``"standard"``: the model, to mean 0 and standard deviation 1; it cuts scaled values
-        to -3..3.  None: nobody.  ``"auto"``, the default: the model if `gamma` is ``"scale"``; if it is a number,
-        nobody.  See `scale_of`.
+        Whether the model scales the features.  ``"standard"``: it does, to mean 0 and standard deviation 1, and cuts
+        scaled values to -3..3.  None: it takes them as they come.  ``"auto"``, the default: it scales them if `gamma`
+        is ``"scale"``, not if it is a number.  See `scale_of`.
     degree
         Degree of the polynomial kernel; at most 1000.
     coef0
