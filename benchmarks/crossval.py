@@ -57,7 +57,7 @@ from sklearn.svm import SVC
 from streamsvm import LASVM
 from streamsvm.batch import SolverOptions, smo
 from streamsvm.validation import cross_validate, folds
-from streamsvm.validation.splits import SEEDINGS
+from streamsvm.validation.held_out.splits import SEEDINGS
 
 LEAVE_ONE_OUT = "loo"
 FOLDS = ("3", "10", "100", LEAVE_ONE_OUT)

@@ -27,7 +27,7 @@ from streamsvm.connectors.settings.loading import load
 from streamsvm.connectors.trainer import trainer
 from streamsvm.connectors.trainer.partition import Partition
 from streamsvm.connectors.trainer.processing import Processor
-from streamsvm.estimators.classifier import OnlineSVM
+from streamsvm.estimators.learner.classifier import OnlineSVM
 
 N_FEATURES = 20
 NAMES = [f"feature-{i}" for i in range(N_FEATURES)]

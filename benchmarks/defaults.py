@@ -29,9 +29,9 @@ from river import datasets, ensemble, forest, linear_model, preprocessing, tree
 from river.datasets import synth
 
 from streamsvm import LASVM, AutoLASVM, WarmupScaler
-from streamsvm.estimators.candidates import _Lesson
-from streamsvm.estimators.tuner import Tuner
-from streamsvm.estimators.tuning import Candidate, Setting
+from streamsvm.estimators.tuned.candidates import _Lesson
+from streamsvm.estimators.tuned.tuner import Tuner
+from streamsvm.estimators.tuned.tuning import Candidate, Setting
 
 LONGEST = 20_000  # records
 QUICK = 1200

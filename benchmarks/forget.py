@@ -42,7 +42,7 @@ from threadpoolctl import threadpool_limits
 
 from streamsvm import LASVM, warmup
 from streamsvm.batch import path
-from streamsvm.online.leave_out import RIGHT, UNCHANGED, UNKNOWN, LeaveOut
+from streamsvm.online.removal.leave_out import RIGHT, UNCHANGED, UNKNOWN, LeaveOut
 from streamsvm.validation import StreamingLOO
 
 TASKS = {name: VALIDATION_TASKS[name] for name in ("heart", "ionosphere", "pima", "banana-1000")} | {

@@ -3,16 +3,16 @@
 import time as _time
 
 from streamsvm._version import __version__ as __version__
-from streamsvm.core.snapshot import SnapshotError as SnapshotError
-from streamsvm.estimators.advice import StreamWarning as StreamWarning
-from streamsvm.estimators.auto import AutoLASVM as AutoLASVM
-from streamsvm.estimators.classifier import OnlineSVM as _OnlineSVM
+from streamsvm.core.saving.snapshot import SnapshotError as SnapshotError
 from streamsvm.estimators.gap_family import LASVMG as LASVMG
 from streamsvm.estimators.gap_family import LASVMI as LASVMI
 from streamsvm.estimators.gap_family import LASVMNC as LASVMNC
 from streamsvm.estimators.gap_family import FullSVM as FullSVM
 from streamsvm.estimators.lasvm import LASVM as LASVM
-from streamsvm.estimators.multiclass import OneVsRest as OneVsRest
+from streamsvm.estimators.learner.advice import StreamWarning as StreamWarning
+from streamsvm.estimators.learner.classifier import OnlineSVM as _OnlineSVM
+from streamsvm.estimators.several.multiclass import OneVsRest as OneVsRest
+from streamsvm.estimators.tuned.auto import AutoLASVM as AutoLASVM
 from streamsvm.preprocessing import WarmupScaler as WarmupScaler
 
 __all__ = [

@@ -12,11 +12,12 @@ import numpy as np
 from river import base
 from river.utils import dataframe
 
-from streamsvm.core import arguments, snapshot
-from streamsvm.core.snapshot import require, require_array, require_finite
-from streamsvm.estimators.features import FeatureTable
-from streamsvm.estimators.inputs import not_a_number
-from streamsvm.estimators.named_rows import NamedRows
+from streamsvm.core import arguments
+from streamsvm.core.saving import snapshot
+from streamsvm.core.saving.snapshot import require, require_array, require_finite
+from streamsvm.estimators.inputs.checks import not_a_number
+from streamsvm.estimators.inputs.features import FeatureTable
+from streamsvm.estimators.inputs.named_rows import NamedRows
 
 KINDS = ("standard", "minmax")
 

@@ -21,13 +21,13 @@ except ImportError as error:
     raise ImportError('streamsvm.sklearn_api needs scikit-learn: pip install "streamsvm[sklearn]"') from error
 
 from streamsvm.core import arguments, storage
-from streamsvm.estimators.classifier import OnlineSVM
+from streamsvm.estimators.inputs.training_set import coded, codes, distinct, gamma_of, known_classes
+from streamsvm.estimators.learner.classifier import OnlineSVM
+from streamsvm.estimators.learner.model import NEVER
 from streamsvm.estimators.learners import ALGORITHMS
-from streamsvm.estimators.model import NEVER
-from streamsvm.estimators.multiclass import OneVsRest
-from streamsvm.estimators.training_set import coded, codes, distinct, gamma_of, known_classes
+from streamsvm.estimators.several.multiclass import OneVsRest
 from streamsvm.online.lasvm import keep_block
-from streamsvm.online.sigmoid import probabilities
+from streamsvm.online.outputs.sigmoid import probabilities
 
 RAMP = ("lasvm-nc", "lasvm-i")  # These give examples up on purpose.
 ONE_PASS = ("full", *RAMP)  # FULL keeps all examples.

@@ -23,7 +23,8 @@ from datetime import timedelta
 import numpy as np
 
 from streamsvm import LASVM, LASVMG, LASVMI, LASVMNC, FullSVM, OneVsRest, SnapshotError, WarmupScaler
-from streamsvm.core import snapshot, storage
+from streamsvm.core import storage
+from streamsvm.core.saving import snapshot
 from streamsvm.validation import StreamingKFold, StreamingLOO
 
 SECONDS = 1.0  # of a processor that loading and use of a mutation may take, each

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import pytest
 
-from streamsvm.core._jit import COMPILED_ROOMS
+from streamsvm.core.compiling._jit import COMPILED_ROOMS
 
 ROOT = Path(__file__).parents[1]
 PRODUCT = sorted(path for folder in ("streamsvm", "connectors") for path in (ROOT / folder).rglob("*.py"))
@@ -44,8 +44,8 @@ CONNECTORS = [
 
 # Third-party packages that only these rooms or files may import.
 RESERVED = {
-    "numba": {"core/_jit", "core/_reference", "core/_simd"},
-    "llvmlite": {"core/_jit", "core/_reference", "core/_simd"},
+    "numba": {"core/compiling"},
+    "llvmlite": {"core/compiling"},
     "cupy": {"core/device/gpu"},
     "river": {"active", "validation", "estimators", "preprocessing", "metrics", "connectors"},
     "sklearn": {"sklearn_api"},
@@ -200,5 +200,5 @@ def test_importing_the_engine_loads_no_optional_package():
 @pytest.mark.parametrize("path", PRODUCT, ids=where)
 def test_only_the_rooms_in_the_cache_s_stamp_compile(path):
     """Compiled code of another room would be taken from the cache after an edit."""
-    compiles = any(item.module.startswith("streamsvm.core._jit.compiled") for item in imports_of(path))
+    compiles = any(item.module.startswith("streamsvm.core.compiling._jit.compiled") for item in imports_of(path))
     assert not compiles or path.relative_to(ROOT).parts[1] in COMPILED_ROOMS

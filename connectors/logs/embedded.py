@@ -13,7 +13,7 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from zlib import crc32
 
-from streamsvm.core import snapshot
+from streamsvm.core.saving import snapshot
 
 from ..runtime.folders import lock_folder, naming
 from .backend import Backend

@@ -29,8 +29,8 @@ from zlib import crc32
 import numpy as np
 
 from streamsvm import WarmupScaler
-from streamsvm.core import snapshot
-from streamsvm.estimators.classifier import OnlineSVM
+from streamsvm.core.saving import snapshot
+from streamsvm.estimators.learner.classifier import OnlineSVM
 from streamsvm.estimators.learners import LEARNERS
 
 from ..logs.transport import Record, Transport, Unavailable

@@ -29,9 +29,9 @@ from typing import Any
 import numpy as np
 
 from streamsvm import WarmupScaler
-from streamsvm.core import snapshot
+from streamsvm.core.saving import snapshot
 from streamsvm.core.scaling import CLIP
-from streamsvm.estimators.classifier import OnlineSVM
+from streamsvm.estimators.learner.classifier import OnlineSVM
 from streamsvm.estimators.learners import LEARNERS
 
 from ..records.published import ServedModel

@@ -9,7 +9,7 @@ from pathlib import Path
 from string import Template
 
 import streamsvm
-from streamsvm.core import snapshot
+from streamsvm.core.saving import snapshot
 
 from ..settings.opening import backend_of, open_once
 from ..settings.sections import ConfigError, Settings

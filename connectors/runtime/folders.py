@@ -7,7 +7,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO
 
-from streamsvm.core import snapshot
+from streamsvm.core.saving import snapshot
 
 
 class AlreadyInUse(RuntimeError):  # noqa: N818 - reads as what it says

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from streamsvm.estimators.advice import StreamWarning
+from streamsvm.estimators.learner.advice import StreamWarning
 
 # Attributes of every record; all others come from `extra`.
 _STANDARD = {*vars(logging.makeLogRecord({})), "message", "asctime", "taskName"}

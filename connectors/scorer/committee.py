@@ -8,8 +8,8 @@ from typing import NamedTuple, Protocol
 import numpy as np
 
 from streamsvm import WarmupScaler
-from streamsvm.estimators.classifier import OnlineSVM
-from streamsvm.estimators.named_rows import NamedRows
+from streamsvm.estimators.inputs.named_rows import NamedRows
+from streamsvm.estimators.learner.classifier import OnlineSVM
 
 from ..logs.transport import Record, Transport
 from ..records.codec import Event

@@ -4,7 +4,7 @@ import inspect
 from dataclasses import asdict, dataclass, fields
 from typing import Any
 
-from streamsvm.estimators.classifier import OnlineSVM
+from streamsvm.estimators.learner.classifier import OnlineSVM
 from streamsvm.estimators.learners import LEARNERS
 
 from .checks import Check, key, one_of, parse_window, window

@@ -12,9 +12,9 @@ from typing import NamedTuple, Self
 
 import numpy as np
 
-from streamsvm.estimators.classifier import OnlineSVM
-from streamsvm.estimators.named_rows import NamedRows
-from streamsvm.estimators.prediction import KernelOverflow
+from streamsvm.estimators.inputs.named_rows import NamedRows
+from streamsvm.estimators.learner.classifier import OnlineSVM
+from streamsvm.estimators.learner.prediction import KernelOverflow
 
 from ..logs.transport import Record
 from ..records.formats.base import BadRecord

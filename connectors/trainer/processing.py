@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from streamsvm.estimators.named_rows import NamedRows
+from streamsvm.estimators.inputs.named_rows import NamedRows
 
 from ..logs.transport import Record, Transport
 from ..records.codec import Codec, Event

@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 
-from streamsvm.estimators.classifier import OnlineSVM
-from streamsvm.estimators.named_rows import NamedRows
+from streamsvm.estimators.inputs.named_rows import NamedRows
+from streamsvm.estimators.learner.classifier import OnlineSVM
 
 from ..records.formats.base import BadRecord
 

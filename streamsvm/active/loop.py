@@ -25,14 +25,24 @@ from typing import Any
 
 import numpy as np
 
-from streamsvm.active import labels
-from streamsvm.active.events import Action, Answer, Ask, CurvePoint, LoopCounts, Question, Reason, Refuse, Withdraw
-from streamsvm.active.pool import Pool
-from streamsvm.active.progress import Progress
-from streamsvm.active.questions import Questions
-from streamsvm.active.register import Record
-from streamsvm.active.selection import ActiveSelection, RandomSelection, Selection
-from streamsvm.active.stopping import Answered, StoppingRule, Verdict
+from streamsvm.active.answers import labels
+from streamsvm.active.answers.events import (
+    Action,
+    Answer,
+    Ask,
+    CurvePoint,
+    LoopCounts,
+    Question,
+    Reason,
+    Refuse,
+    Withdraw,
+)
+from streamsvm.active.answers.progress import Progress
+from streamsvm.active.answers.questions import Questions
+from streamsvm.active.answers.register import Record
+from streamsvm.active.choosing.pool import Pool
+from streamsvm.active.choosing.selection import ActiveSelection, RandomSelection, Selection
+from streamsvm.active.choosing.stopping import Answered, StoppingRule, Verdict
 
 _RANDOM = RandomSelection()
 

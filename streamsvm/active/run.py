@@ -9,12 +9,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from river import compose
 
-from streamsvm.active.events import Action, Answer, Question, Retract, SetLabel
+from streamsvm.active.answers.events import Action, Answer, Question, Retract, SetLabel
+from streamsvm.active.choosing.pool import ArrayPool
+from streamsvm.active.choosing.rows import dicts_of
+from streamsvm.active.choosing.selection import Selection, margins
+from streamsvm.active.choosing.stopping import StoppingRule
 from streamsvm.active.loop import LabellingLoop
-from streamsvm.active.pool import ArrayPool
-from streamsvm.active.rows import dicts_of
-from streamsvm.active.selection import Selection, margins
-from streamsvm.active.stopping import StoppingRule
 from streamsvm.core import arguments
 
 ORACLE = "oracle"  # the annotator

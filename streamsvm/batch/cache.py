@@ -30,8 +30,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from streamsvm.core._jit import compiled, compiled_for, inner, inner_fma, inner_sum
-from streamsvm.core._simd import rounded_product
+from streamsvm.core.compiling._jit import compiled, compiled_for, inner, inner_fma, inner_sum
+from streamsvm.core.compiling._simd import rounded_product
 from streamsvm.core.kernels import RBF_KIND, Kernel, map_row64
 from streamsvm.core.rows import add_columns
 

@@ -67,7 +67,7 @@ from streamsvm.batch.piece import (
 )
 from streamsvm.batch.piece import FREE as FREE
 from streamsvm.batch.piece import OUT as OUT
-from streamsvm.core._jit import compiled, inner
+from streamsvm.core.compiling._jit import compiled, inner
 
 COMPLETE, TOO_LONG, SINGULAR, STUCK = 0, 1, 2, 3
 

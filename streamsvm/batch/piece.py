@@ -6,7 +6,7 @@ The arrays are those of `path`.  As in `steps`, functions take single arrays.
 import numpy as np
 
 from streamsvm.batch.cache import NO_ROW, add_four, adds_by_four, places_of, row_at, rows_of
-from streamsvm.core._jit import inner, inner_fma
+from streamsvm.core.compiling._jit import inner, inner_fma
 
 OUT, FREE, AT_LOWER, AT_UPPER, DRIVEN = np.int8(0), np.int8(1), np.int8(2), np.int8(3), np.int8(4)
 END, MET_BOUND, BECAME_FREE, ENTERED = 0, 1, 2, 3

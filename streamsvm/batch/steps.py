@@ -43,8 +43,8 @@ from typing import NamedTuple
 import numpy as np
 
 from streamsvm.batch.cache import CLOCK, NO_ROW, Cache, add_four, find_row, stored_row
-from streamsvm.core._jit import compiled, inner
-from streamsvm.core._simd import fmax, fmin
+from streamsvm.core.compiling._jit import compiled, inner
+from streamsvm.core.compiling._simd import fmax, fmin
 from streamsvm.core.expansion import FORBIDDEN, set_penalties
 
 NO_CURVATURE = 1e-12

@@ -22,7 +22,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from streamsvm.core._jit import compiled, inner, inner_fma, inner_sum
+from streamsvm.core.compiling._jit import compiled, inner, inner_fma, inner_sum
 from streamsvm.core.expansion import COLUMNS, EVALUATIONS, SLOTS, STORAGE, Expansion
 from streamsvm.core.kernels import Kernel, map_row
 from streamsvm.core.rows import kernel_row

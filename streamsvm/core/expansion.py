@@ -56,8 +56,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from streamsvm.core._jit import compiled, inner
-from streamsvm.core._reference import by_reference
+from streamsvm.core.compiling._jit import compiled, inner
+from streamsvm.core.compiling._reference import by_reference
 from streamsvm.core.kernels import self_product
 
 FORBIDDEN = 1e30  # larger than any gradient, small enough that adding a gradient to it is harmless

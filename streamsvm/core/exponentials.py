@@ -8,8 +8,8 @@ Adding 1.5 * 2^23 (2^52 in float64) rounds k to an integer in the low bits of th
 
 import numpy as np
 
-from streamsvm.core._jit import inner_fma
-from streamsvm.core._simd import float32_bits, float32_from_bits, fmax
+from streamsvm.core.compiling._jit import inner_fma
+from streamsvm.core.compiling._simd import float32_bits, float32_from_bits, fmax
 
 LOG2_E_32 = np.float32(1.44269504088896341)
 LN2_HIGH_32, LN2_LOW_32 = np.float32(0.693359375), np.float32(-2.12194440e-4)

@@ -27,8 +27,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from streamsvm.core._jit import inner_fma
-from streamsvm.core._simd import fmax
+from streamsvm.core.compiling._jit import inner_fma
+from streamsvm.core.compiling._simd import fmax
 from streamsvm.core.exponentials import exp32, exp64
 
 RBF_KIND, LINEAR_KIND, POLYNOMIAL_KIND, SIGMOID_KIND = 0, 1, 2, 3

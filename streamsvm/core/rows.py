@@ -9,7 +9,7 @@ The symbol table of `expansion` has the arrays.
 
 import numpy as np
 
-from streamsvm.core._jit import compiled, inner, inner_fma
+from streamsvm.core.compiling._jit import compiled, inner, inner_fma
 from streamsvm.core.expansion import (
     BITS,
     CACHE_BYTES,

@@ -55,9 +55,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from streamsvm.core._jit import compiled, inner
-from streamsvm.core._reference import by_reference
 from streamsvm.core.blocks import Queries, cut, room, sort_features
+from streamsvm.core.compiling._jit import compiled, inner
+from streamsvm.core.compiling._reference import by_reference
 
 MEMORY = 2000  # examples, M
 OUTLIER = 5.0  # deviations

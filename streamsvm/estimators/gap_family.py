@@ -4,7 +4,7 @@ import datetime
 
 from streamsvm.core import arguments
 from streamsvm.core.expansion import GAP, REPROCESSED
-from streamsvm.estimators.classifier import OnlineSVM
+from streamsvm.estimators.learner.classifier import OnlineSVM
 from streamsvm.online import gap
 from streamsvm.online.cccp import sparsify
 from streamsvm.online.finish import WithoutBias, finish_without_bias

@@ -6,7 +6,7 @@ import math
 import numpy as np
 
 from streamsvm.core import arguments
-from streamsvm.estimators.classifier import OnlineSVM
+from streamsvm.estimators.learner.classifier import OnlineSVM
 from streamsvm.online import lasvm
 from streamsvm.online.finish import WithBias, finish
 

@@ -2,9 +2,9 @@
 
 from typing import Any
 
-from streamsvm.estimators.auto import AutoLASVM
 from streamsvm.estimators.gap_family import LASVMG, LASVMI, LASVMNC, FullSVM
 from streamsvm.estimators.lasvm import LASVM
+from streamsvm.estimators.tuned.auto import AutoLASVM
 
 ALGORITHMS: dict[str, type[LASVM] | type[LASVMG] | type[LASVMNC] | type[LASVMI] | type[FullSVM]] = {
     "lasvm": LASVM,

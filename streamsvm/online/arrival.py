@@ -26,9 +26,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from streamsvm.core._jit import compiled, inner
-from streamsvm.core._reference import by_reference
 from streamsvm.core.blocks import LARGEST_SQUARED_NORM, Queries, compress_example, expansion_sum, is_binary_block
+from streamsvm.core.compiling._jit import compiled, inner
+from streamsvm.core.compiling._reference import by_reference
 from streamsvm.core.expansion import (
     BITS,
     COMPRESSED,

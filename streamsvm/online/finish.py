@@ -42,7 +42,7 @@ from streamsvm.batch.steps import (
     settled,
     update,
 )
-from streamsvm.core._jit import compiled
+from streamsvm.core.compiling._jit import compiled
 from streamsvm.core.expansion import G_DOWN, G_UP, NEGATIVE, POSITIVE, ROWS, SLOTS, Expansion, set_penalties
 from streamsvm.core.kernels import Kernel
 from streamsvm.core.rows import gather, kernel_row, member_row

@@ -56,9 +56,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from streamsvm.core._jit import compiled, compiled_for, inner
-from streamsvm.core._simd import fmax
 from streamsvm.core.blocks import expansion_sum
+from streamsvm.core.compiling._jit import compiled, compiled_for, inner
+from streamsvm.core.compiling._simd import fmax
 from streamsvm.core.expansion import (
     ADMITTED,
     BOXES,
@@ -82,7 +82,7 @@ from streamsvm.core.expansion import (
 )
 from streamsvm.core.rows import member_row, store_row
 from streamsvm.online.arrival import is_member, learn_query
-from streamsvm.online.calibration import note_margin
+from streamsvm.online.outputs.calibration import note_margin
 from streamsvm.online.scan import BLOCK, note_extremes, sum_losses, update_block
 
 MAX_REPROCESS = 1000

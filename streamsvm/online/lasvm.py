@@ -45,9 +45,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from streamsvm.core._jit import compiled, compiled_for, inner
-from streamsvm.core._simd import fmax
 from streamsvm.core.blocks import expansion_sum
+from streamsvm.core.compiling._jit import compiled, compiled_for, inner
+from streamsvm.core.compiling._simd import fmax
 from streamsvm.core.expansion import (
     FORBIDDEN,
     G_DOWN,
@@ -63,7 +63,7 @@ from streamsvm.core.expansion import (
 )
 from streamsvm.core.rows import member_row, store_row
 from streamsvm.online.arrival import example_of, has_room, is_member, label_of, learn_query, row_of_block, store_raw_of
-from streamsvm.online.calibration import note_margin
+from streamsvm.online.outputs.calibration import note_margin
 from streamsvm.online.scan import BLOCK, note_extremes, update_block
 
 EVICTION_PERIOD = 1000

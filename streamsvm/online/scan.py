@@ -20,8 +20,8 @@ h        loss of a member, as the primal problem counts it            (n,) float
 
 import numpy as np
 
-from streamsvm.core._jit import inner, inner_sum
-from streamsvm.core._simd import fmax, fmin
+from streamsvm.core.compiling._jit import inner, inner_sum
+from streamsvm.core.compiling._simd import fmax, fmin
 from streamsvm.core.expansion import FORBIDDEN, G_DOWN, G_UP, SLOT_DOWN, SLOT_UP
 
 BLOCK = 512  # slots

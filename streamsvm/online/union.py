@@ -27,13 +27,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from streamsvm.core import dumping, storage
-from streamsvm.core._jit import compiled, inner
+from streamsvm.core import storage
 from streamsvm.core.blocks import Queries, expansion_sum
+from streamsvm.core.compiling._jit import compiled, inner
 from streamsvm.core.device.evaluator import Evaluator
 from streamsvm.core.expansion import COLUMNS, COMPRESSED, EVALUATIONS, SLOTS, STORAGE, Expansion, append, bury
 from streamsvm.core.kernels import Kernel, map_row
 from streamsvm.core.rows import kernel_row
+from streamsvm.core.saving import dumping
 from streamsvm.core.scaling import RawRows, Scaling
 from streamsvm.online import arrival
 from streamsvm.online.arrival import Block, example_of, store_raw_of

@@ -6,8 +6,8 @@ import numpy as np
 import scipy.sparse as sp
 
 from streamsvm.validation.crossval import cross_validate
-from streamsvm.validation.search import grid_search
-from streamsvm.validation.splits import SEEDINGS
+from streamsvm.validation.grids.search import grid_search
+from streamsvm.validation.held_out.splits import SEEDINGS
 from streamsvm.validation.streaming import StreamingKFold, StreamingLOO
 
 

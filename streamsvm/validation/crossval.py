@@ -7,14 +7,14 @@ import numpy as np
 
 from streamsvm.batch import RowStore, SmoothSVM, SolverOptions
 from streamsvm.core import arguments
-from streamsvm.validation import folds as kinds
 from streamsvm.validation import smooth
-from streamsvm.validation.given_folds import splits_of
-from streamsvm.validation.problem import labelled, setting_of, signs_of
+from streamsvm.validation.held_out import folds as kinds
+from streamsvm.validation.held_out.given_folds import splits_of
+from streamsvm.validation.held_out.problem import labelled, setting_of, signs_of
+from streamsvm.validation.held_out.splits import outcomes, prepared
+from streamsvm.validation.held_out.work import warn_of_failures, warn_of_one_class, with_progress
 from streamsvm.validation.results import Result
 from streamsvm.validation.scale import with_numbers
-from streamsvm.validation.splits import outcomes, prepared
-from streamsvm.validation.work import warn_of_failures, warn_of_one_class, with_progress
 
 
 def cross_validate(

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from streamsvm.batch.solution import CONVERGED
-from streamsvm.validation.folds import Folds
+from streamsvm.validation.held_out.folds import Folds
 from streamsvm.validation.scores import greater_is_better, measure, needs_values
 
 DIGITS = 12  # Scores are rounded to these before they are compared: the rest is rounding of their sums.

@@ -29,8 +29,8 @@ from streamsvm.active import (
     StreamPool,
     Verdict,
     Withdraw,
-    register,
 )
+from streamsvm.active.answers import register
 
 DAY = 86_400_000
 GO_ON = Verdict(False, False, "go on")

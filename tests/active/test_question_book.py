@@ -5,7 +5,8 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from streamsvm.active import Given, QuestionBook, question_book
+from streamsvm.active import Given, QuestionBook
+from streamsvm.active.answers import question_book
 
 LEASE = 100
 

@@ -22,7 +22,7 @@ from streamsvm.active import (
     RandomSelection,
     SupportStable,
 )
-from streamsvm.active.stopping import inherited_state
+from streamsvm.active.choosing.stopping import inherited_state
 
 REASONS = ["seed", "boundary", "explore", "audit"]
 ANSWERS = st.lists(

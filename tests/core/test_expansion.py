@@ -8,7 +8,6 @@ from hypothesis import strategies as st
 from numba import njit
 
 from streamsvm.core.blocks import from_dense
-from streamsvm.core.dumping import dump, restore
 from streamsvm.core.expansion import (
     EVALUATIONS,
     G_DOWN,
@@ -26,6 +25,7 @@ from streamsvm.core.expansion import (
 )
 from streamsvm.core.kernels import RBF, Linear, Polynomial
 from streamsvm.core.rows import MIN_ROWS, gather, kernel_row, member_row, wants_rows
+from streamsvm.core.saving.dumping import dump, restore
 from streamsvm.core.storage import (
     PER_SLOT,
     empty,

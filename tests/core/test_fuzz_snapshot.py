@@ -9,7 +9,7 @@ import pytest
 
 from streamsvm import LASVM, OneVsRest, SnapshotError, WarmupScaler
 from streamsvm.core.expansion import HOLES, SLOT_UP, SLOTS, STORAGE, WIDTH
-from streamsvm.core.snapshot import field, pack, unpack
+from streamsvm.core.saving.snapshot import field, pack, unpack
 from streamsvm.validation import StreamingLOO
 
 

@@ -12,12 +12,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from streamsvm.core._cache import DAY, KEPT_DAYS, KEPT_FOLDERS, CodeFolder, remove_old, user_folder
+from streamsvm.core.compiling._cache import DAY, KEPT_DAYS, KEPT_FOLDERS, CodeFolder, remove_old, user_folder
 from streamsvm.core.expansion import Expansion
 from streamsvm.core.storage import empty
 from streamsvm.online.gap import rescan
 
-CORE = Path(__file__).parents[2] / "streamsvm" / "core"
+CORE = Path(__file__).parents[2] / "streamsvm" / "core" / "compiling"
 
 CALLEE = """
 from ._jit import compiled
@@ -36,8 +36,8 @@ def ten_times():
 """
 SCRIPT = """
 import gc
-from mini.core.caller import ten_times
-from mini.core._jit import cache_state
+from mini.core.compiling.caller import ten_times
+from mini.core.compiling._jit import cache_state
 state = cache_state()
 print(ten_times(), sum(ten_times.stats.cache_hits.values()), state[1])
 assert gc.isenabled()  # it is off while numba compiles
@@ -47,9 +47,9 @@ assert gc.isenabled()  # it is off while numba compiles
 @pytest.fixture
 def package(tmp_path):
     """A package of two compiled functions in two files, one calling the other."""
-    folder = tmp_path / "mini" / "core"
+    folder = tmp_path / "mini" / "core" / "compiling"
     folder.mkdir(parents=True)
-    (folder.parent / "_version.py").write_text('__version__ = "1.2"\n')
+    (folder.parents[1] / "_version.py").write_text('__version__ = "1.2"\n')
     for name in ("_jit.py", "_cache.py"):
         (folder / name).write_text((CORE / name).read_text().replace("streamsvm.", "mini."))
     (folder / "__init__.py").touch()
@@ -66,13 +66,13 @@ def cache(tmp_path):
 def run(package, *options, **environment):
     """Run the caller in a new process."""
     variables = {k: v for k, v in os.environ.items() if not k.startswith(("NUMBA_", "STREAMSVM_"))}
-    home = package.parents[1] / "home"
-    variables |= {"PYTHONPATH": str(package.parents[1]), "HOME": str(home), "XDG_CACHE_HOME": str(home / "cache")}
+    home = package.parents[2] / "home"
+    variables |= {"PYTHONPATH": str(package.parents[2]), "HOME": str(home), "XDG_CACHE_HOME": str(home / "cache")}
     return subprocess.run(
         [sys.executable, "-W", "error", *options, "-c", SCRIPT],
         capture_output=True,
         text=True,
-        cwd=package.parents[1],
+        cwd=package.parents[2],
         env=variables | environment,
         check=False,
     )
@@ -110,7 +110,7 @@ def test_the_cache_is_a_private_folder_of_the_user(package, cache):
     assert folder.stat().st_mode & 0o777 == 0o700
     shutil.rmtree(cache)
     assert call(package, XDG_CACHE_HOME="relative") == (10, 0, False)
-    assert len(files(package.parents[1] / "home" / ".cache" / "streamsvm")) == 2
+    assert len(files(package.parents[2] / "home" / ".cache" / "streamsvm")) == 2
 
 
 @pytest.mark.long
@@ -124,7 +124,7 @@ def test_an_edited_callee_is_not_stale_in_its_cached_caller(package):
 @pytest.mark.long
 def test_another_version_has_another_folder(package, cache):
     call(package)
-    (package.parent / "_version.py").write_text('__version__ = "1.3"\n')
+    (package.parents[1] / "_version.py").write_text('__version__ = "1.3"\n')
     assert call(package) == (10, 0, False)
     assert len(list(cache.iterdir())) == 2
 
@@ -276,10 +276,10 @@ def at_a_terminal(package):
     """What a process shows at a terminal, with stderr and stdout in one."""
     ours, its = pty.openpty()
     variables = {k: v for k, v in os.environ.items() if not k.startswith(("NUMBA_", "STREAMSVM_"))}
-    home = package.parents[1] / "home"
-    variables |= {"PYTHONPATH": str(package.parents[1]), "HOME": str(home), "XDG_CACHE_HOME": str(home / "cache")}
+    home = package.parents[2] / "home"
+    variables |= {"PYTHONPATH": str(package.parents[2]), "HOME": str(home), "XDG_CACHE_HOME": str(home / "cache")}
     command = [sys.executable, "-c", SCRIPT]
-    subprocess.run(command, check=True, cwd=package.parents[1], env=variables, stdout=its, stderr=its)
+    subprocess.run(command, check=True, cwd=package.parents[2], env=variables, stdout=its, stderr=its)
     os.close(its)
     shown = os.read(ours, 10_000).decode()
     os.close(ours)

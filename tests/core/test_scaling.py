@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from streamsvm.core import scaling
 from streamsvm.core.scaling import ACTIVE, DUE, NORM, OF_FEATURES, OF_PLACES, PLACES, SEEN, SPARSE, SPREAD
-from streamsvm.estimators import raw_rows
+from streamsvm.estimators.inputs import raw_rows
 
 
 class Pair:

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from streamsvm.core import snapshot
-from streamsvm.core.snapshot import SnapshotError, pack, unpack
+from streamsvm.core.saving import snapshot
+from streamsvm.core.saving.snapshot import SnapshotError, pack, unpack
 
 DTYPES = ["bool", "int8", "int64", "uint16", "uint64", "float32", "float64"]
 HEADER_START = 28

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from streamsvm import LASVM, LASVMG, OneVsRest
-from streamsvm.estimators.advice import StreamWarning
+from streamsvm.estimators.learner.advice import StreamWarning
 from streamsvm.sklearn_api import LASVMClassifier
 
 NAMES = ["a", "b", "c"]

@@ -11,8 +11,8 @@ import scipy.sparse as sp
 from river import multiclass
 
 from streamsvm import LASVM, AutoLASVM, SnapshotError
-from streamsvm.core import snapshot
-from streamsvm.estimators import tuning
+from streamsvm.core.saving import snapshot
+from streamsvm.estimators.tuned import tuning
 
 
 def problem(n=1700, seed=0, turn=None):

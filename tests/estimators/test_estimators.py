@@ -19,9 +19,10 @@ from hypothesis import strategies as st
 from river import datasets, metrics
 
 from streamsvm import LASVM, LASVMG, LASVMI, LASVMNC, FullSVM, OneVsRest, SnapshotError, WarmupScaler
-from streamsvm.core import blocks, snapshot, storage
+from streamsvm.core import blocks, storage
 from streamsvm.core.device.evaluator import Evaluator
 from streamsvm.core.expansion import ROWS, SLOTS
+from streamsvm.core.saving import snapshot
 from streamsvm.online import arrival
 from streamsvm.online import finish as finishing
 

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 
 from streamsvm import LASVM, OneVsRest
 from streamsvm.core.expansion import is_binary
-from streamsvm.core.snapshot import SnapshotError
-from streamsvm.estimators.features import FeatureTable, TooManyFeatures
+from streamsvm.core.saving.snapshot import SnapshotError
+from streamsvm.estimators.inputs.features import FeatureTable, TooManyFeatures
 
 NAN, INF = float("nan"), float("inf")
 

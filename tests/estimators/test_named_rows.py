@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from streamsvm import LASVM, WarmupScaler
-from streamsvm.estimators.named_rows import NamedRows
+from streamsvm.estimators.inputs.named_rows import NamedRows
 
 NUMBERS = st.floats(-1e6, 1e6) | st.integers(-100, 100)
 ROWS = st.one_of(

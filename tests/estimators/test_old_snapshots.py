@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from streamsvm import LASVM, LASVMG, LASVMI, LASVMNC, FullSVM, OneVsRest, WarmupScaler
-from streamsvm.estimators.reservoir import Reservoir
+from streamsvm.estimators.inputs.reservoir import Reservoir
 from streamsvm.validation import StreamingKFold, StreamingLOO
 
 DATA = Path(__file__).with_name("data")

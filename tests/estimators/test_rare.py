@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from streamsvm import LASVM, LASVMG, LASVMI, LASVMNC, FullSVM, OneVsRest, SnapshotError
-from streamsvm.core.snapshot import pack, unpack
-from streamsvm.online.threshold import BINS, HEAD, LARGEST_WEIGHT, PERIOD, SINCE, VALUE, WEIGHT
+from streamsvm.core.saving.snapshot import pack, unpack
+from streamsvm.online.outputs.threshold import BINS, HEAD, LARGEST_WEIGHT, PERIOD, SINCE, VALUE, WEIGHT
 from streamsvm.validation import cross_validate
 
 LEARNERS = [LASVM, LASVMG, LASVMNC, LASVMI, FullSVM]

@@ -12,9 +12,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from streamsvm import LASVM, LASVMG, LASVMI, LASVMNC, FullSVM, OneVsRest, SnapshotError
-from streamsvm.core import snapshot, storage
-from streamsvm.estimators import rechecking, reservoir
-from streamsvm.estimators.reservoir import Reservoir
+from streamsvm.core import storage
+from streamsvm.core.saving import snapshot
+from streamsvm.estimators.inputs import reservoir
+from streamsvm.estimators.inputs.reservoir import Reservoir
+from streamsvm.estimators.learner import rechecking
 from streamsvm.sklearn_api import LASVMClassifier
 
 LEARNERS = [LASVM, LASVMG, LASVMNC, LASVMI, FullSVM]

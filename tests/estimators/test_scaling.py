@@ -16,9 +16,9 @@ from streamsvm import LASVM, LASVMG, LASVMI, LASVMNC, FullSVM, OneVsRest, Snapsh
 from streamsvm.core import storage
 from streamsvm.core.expansion import SLOTS
 from streamsvm.core.kernels import kernel_values
+from streamsvm.core.saving.snapshot import pack, unpack
 from streamsvm.core.scaling import CLIP, PLACES, SEEN, SPREAD
-from streamsvm.core.snapshot import pack, unpack
-from streamsvm.estimators.advice import StreamWarning
+from streamsvm.estimators.learner.advice import StreamWarning
 
 START = datetime.datetime(2026, 1, 1)
 FEW = {"clean_every": 15, "max_non_sv": 5}

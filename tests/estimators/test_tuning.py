@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 
 from streamsvm import SnapshotError
-from streamsvm.core import snapshot
-from streamsvm.estimators import tuning
-from streamsvm.estimators.tuner import Tuner
-from streamsvm.estimators.tuning import (
+from streamsvm.core.saving import snapshot
+from streamsvm.estimators.tuned import tuning
+from streamsvm.estimators.tuned.tuner import Tuner
+from streamsvm.estimators.tuned.tuning import (
     CHECK,
     NOTHING,
     STARTS,

@@ -13,8 +13,8 @@ from naive import gram
 from streamsvm import LASVM, LASVMG, LASVMI, LASVMNC, FullSVM
 from streamsvm.core import storage
 from streamsvm.core.expansion import SLOTS
-from streamsvm.core.snapshot import pack, unpack
-from streamsvm.online import bounded
+from streamsvm.core.saving.snapshot import pack, unpack
+from streamsvm.online.removal import bounded
 
 LEARNERS = [LASVM, LASVMG, LASVMI, LASVMNC, FullSVM]
 WAYS = ["remove", "project", "merge"]

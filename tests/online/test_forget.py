@@ -12,8 +12,8 @@ from tight import LEARNERS, TIGHT, learned, noisy
 from streamsvm import LASVM, LASVMG, FullSVM
 from streamsvm.batch import path
 from streamsvm.core import storage
-from streamsvm.online import forget as forgetting
 from streamsvm.online.finish import move_members
+from streamsvm.online.removal import forget as forgetting
 
 
 def solved_without(model, ids, tol=TIGHT):
@@ -123,7 +123,7 @@ def test_both_ways_lead_to_the_same_model(learner, how, monkeypatch):
         taken.append(way)
         return s, way
 
-    monkeypatch.setattr("streamsvm.estimators.model.forget", watched)
+    monkeypatch.setattr("streamsvm.estimators.learner.model.forget", watched)
     leaving = model.support_ids[::7]
     expected = solved_without(model, set(leaving.tolist()))
     model.forget(leaving)

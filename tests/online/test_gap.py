@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from numba import njit
 
 from streamsvm import LASVM, LASVMG, LASVMI, LASVMNC, FullSVM
-from streamsvm.core import blocks, dumping, storage
+from streamsvm.core import blocks, storage
 from streamsvm.core.blocks import expansion_sum, from_dense
 from streamsvm.core.expansion import (
     ADMITTED,
@@ -30,6 +30,7 @@ from streamsvm.core.expansion import (
 )
 from streamsvm.core.kernels import NAMES
 from streamsvm.core.rows import kernel_row
+from streamsvm.core.saving import dumping
 from streamsvm.core.storage import empty, live_slots, reserve
 from streamsvm.online import finish, gap
 from streamsvm.online.lasvm import append_block

@@ -12,7 +12,7 @@ from river import datasets, metrics
 from scipy.special import expit
 
 from streamsvm import LASVM
-from streamsvm.online.sigmoid import new_sigmoid, note_slope, probabilities
+from streamsvm.online.outputs.sigmoid import new_sigmoid, note_slope, probabilities
 
 MARGINS = st.floats(-1e6, 1e6) | st.sampled_from([0.0, -0.0, 5e-324, -5e-324, 1e-300, -1e-300, 1e-17, -1e-17])
 SIGMOIDS = st.tuples(st.floats(0.05, 50.0), st.floats(0.05, 50.0)).map(lambda a: np.array([a[0], 1.0, a[1], 1.0]))

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from numba import njit
 
 from streamsvm import LASVM, LASVMG
-from streamsvm.online.calibration import CUT, THRESHOLD, new_calibration, note_margin
-from streamsvm.online.threshold import HEAD, LARGEST, LARGEST_WEIGHT, VALUE, WEIGHT, new_threshold, note_class
+from streamsvm.online.outputs.calibration import CUT, THRESHOLD, new_calibration, note_margin
+from streamsvm.online.outputs.threshold import HEAD, LARGEST, LARGEST_WEIGHT, VALUE, WEIGHT, new_threshold, note_class
 
 MARGINS = st.floats(-5.0, 5.0) | st.sampled_from([0.0, -0.0, 0.05, -0.05, 2.95, -2.95, 3.0, -3.0, 1e300, -1e300])
 

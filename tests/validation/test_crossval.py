@@ -22,18 +22,10 @@ from streamsvm import LASVM, LASVMG, LASVMI, LASVMNC, FullSVM, OneVsRest, Warmup
 from streamsvm.batch import RowStore, SmoothSVM, SolverOptions, smo
 from streamsvm.core.kernels import RBF
 from streamsvm.metrics import prbep_score
-from streamsvm.validation import (
-    Comparison,
-    compare,
-    cross_validate,
-    folds,
-    given_folds,
-    grid_search,
-    leave_one_out,
-    splits,
-)
+from streamsvm.validation import Comparison, compare, cross_validate, grid_search, leave_one_out
+from streamsvm.validation.held_out import folds, given_folds, splits
+from streamsvm.validation.held_out.splits import SEEDINGS
 from streamsvm.validation.scores import greater_is_better, measure
-from streamsvm.validation.splits import SEEDINGS
 
 
 def noisy(n=120, seed=0, d=2):

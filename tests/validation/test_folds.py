@@ -11,7 +11,7 @@ from sklearn import model_selection
 from sklearn.linear_model import LogisticRegression
 
 from streamsvm.validation import folds
-from streamsvm.validation.given_folds import folds_of
+from streamsvm.validation.held_out.given_folds import folds_of
 
 SEEDS = st.one_of(st.none(), st.integers(0, 10**6))
 

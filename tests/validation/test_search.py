@@ -11,8 +11,8 @@ from streamsvm import LASVM
 from streamsvm.batch import RowStore, SmoothSVM, SolverOptions, seeding
 from streamsvm.core.kernels import RBF
 from streamsvm.validation import cross_validate, folds, grid_search
-from streamsvm.validation.along_c import STOPPED, WARM_STARTS
-from streamsvm.validation.grid import Cell, best_of
+from streamsvm.validation.grids.along_c import STOPPED, WARM_STARTS
+from streamsvm.validation.grids.grid import Cell, best_of
 
 CS, GAMMAS = [0.1, 1.0, 10.0, 100.0], [0.1, 1.0]
 SEEDED = ["none", "skip", "best", "path"]

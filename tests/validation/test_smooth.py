@@ -16,7 +16,8 @@ from streamsvm import LASVM
 from streamsvm.batch import SmoothSVM, SolverOptions
 from streamsvm.batch.ssvm.model import SOLVERS, kernel_matrix
 from streamsvm.core.kernels import make_kernel
-from streamsvm.validation import compare, cross_validate, folds, given_folds, leave_one_out
+from streamsvm.validation import compare, cross_validate, leave_one_out
+from streamsvm.validation.held_out import folds, given_folds
 
 EVERY_SOLVER = ("auto", "shared", *SOLVERS)
 

@@ -13,8 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from streamsvm import LASVM, LASVMG, LASVMI, LASVMNC, FullSVM, OneVsRest, WarmupScaler
-from streamsvm.core.snapshot import SnapshotError
-from streamsvm.estimators.reservoir import Reservoir
+from streamsvm.core.saving.snapshot import SnapshotError
+from streamsvm.estimators.inputs.reservoir import Reservoir
 from streamsvm.validation import (
     Estimate,
     Interval,

@@ -8,7 +8,7 @@ import sys
 import time
 from importlib.metadata import version
 
-from streamsvm.core._jit import cache_state
+from streamsvm.core.compiling._jit import cache_state
 
 from ...runtime.findings import OK, WARNING, Finding, Findings
 from ...settings.sections import Settings

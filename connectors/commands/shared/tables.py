@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from streamsvm.core.snapshot import write_atomic
+from streamsvm.core.saving.snapshot import write_atomic
 
 from ...runtime.folders import require_folder
 from ...runtime.text import plural

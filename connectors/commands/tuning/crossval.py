@@ -12,8 +12,8 @@ from streamsvm import LASVM
 from streamsvm.batch import SmoothSVM
 from streamsvm.batch.ssvm.model import SOLVERS
 from streamsvm.validation import Result, compare, cross_validate, folds
+from streamsvm.validation.held_out.splits import SEEDINGS
 from streamsvm.validation.results import Fold
-from streamsvm.validation.splits import SEEDINGS
 
 from ...report import charts as report
 from ...runtime.text import plural

@@ -10,9 +10,9 @@ import numpy as np
 
 from streamsvm import LASVM
 from streamsvm.validation import Search, folds, grid_search
-from streamsvm.validation.grid import Cell
+from streamsvm.validation.grids.grid import Cell
+from streamsvm.validation.held_out.splits import CHAINS, SEEDINGS
 from streamsvm.validation.scores import measure
-from streamsvm.validation.splits import CHAINS, SEEDINGS
 
 from ...report import charts as report
 from ...runtime.folders import require_folder

@@ -20,7 +20,7 @@ from streamsvm.active import (
     StreamPool,
     SupportStable,
 )
-from streamsvm.active.stopping import inherited_state
+from streamsvm.active.choosing.stopping import inherited_state
 
 from ...records.codec import Codec, Event
 from ...records.questions import fits_question

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from streamsvm.core import snapshot
+from streamsvm.core.saving import snapshot
 
 from ...logs.transport import TakenOver, made_again
 from ...runtime.folders import make_private, naming, sync_folder, write_private

@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from streamsvm import validation
-from streamsvm.core.snapshot import SnapshotError
-from streamsvm.estimators.classifier import OnlineSVM
+from streamsvm.core.saving.snapshot import SnapshotError
+from streamsvm.estimators.learner.classifier import OnlineSVM
 from streamsvm.validation import StreamingKFold, StreamingLOO
 
 from ...settings.sections import EstimateSettings

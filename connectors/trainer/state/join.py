@@ -40,7 +40,7 @@ from operator import attrgetter
 
 import numpy as np
 
-from streamsvm.core.snapshot import require_array
+from streamsvm.core.saving.snapshot import require_array
 
 from ...records.labels import Label
 from .lesson import ABSENT, JoinCounters, Lesson

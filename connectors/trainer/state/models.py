@@ -19,8 +19,8 @@ from typing import IO, NamedTuple, Protocol
 import numpy as np
 
 from streamsvm import SnapshotError
-from streamsvm.core.snapshot import require_array
-from streamsvm.estimators.classifier import OnlineSVM
+from streamsvm.core.saving.snapshot import require_array
+from streamsvm.estimators.learner.classifier import OnlineSVM
 
 from ...runtime.folders import private
 from ...settings.model import ModelSettings

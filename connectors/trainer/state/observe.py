@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 from tqdm import tqdm
 
-from streamsvm.core.snapshot import require_array
+from streamsvm.core.saving.snapshot import require_array
 from streamsvm.metrics import PRBEP, prbep_score
 
 _MAX_COUNT = 1 << 50  # of events: sums over all bins stay exact

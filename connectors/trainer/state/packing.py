@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 
 import numpy as np
 
-from streamsvm.core.snapshot import require_array
+from streamsvm.core.saving.snapshot import require_array
 
 
 def joined(items: Iterable[bytes]) -> np.ndarray:

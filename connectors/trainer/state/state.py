@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from streamsvm import WarmupScaler
-from streamsvm.core import snapshot
-from streamsvm.core.snapshot import require_array
-from streamsvm.estimators.classifier import OnlineSVM
+from streamsvm.core.saving import snapshot
+from streamsvm.core.saving.snapshot import require_array
+from streamsvm.estimators.learner.classifier import OnlineSVM
 
 from ...settings.model import ModelSettings
 from ...settings.sections import Settings

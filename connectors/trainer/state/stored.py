@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from streamsvm import WarmupScaler
-from streamsvm.estimators.classifier import OnlineSVM
+from streamsvm.estimators.learner.classifier import OnlineSVM
 from streamsvm.estimators.learners import LEARNERS
 
 from ...settings.model import ModelSettings

@@ -12,7 +12,7 @@ from streamsvm.batch.seeding.full import best
 from streamsvm.batch.seeding.start import Start, settled_start, view_of
 from streamsvm.batch.solution import Solution
 from streamsvm.batch.steps import kernel_among
-from streamsvm.core._jit import compiled
+from streamsvm.core.compiling._jit import compiled
 from streamsvm.core.expansion import FORBIDDEN
 
 ROOM = 80  # for examples that become free on the path of a few leaving ones

@@ -10,8 +10,8 @@ from streamsvm.batch.cache import NO_ROW, diagonal_of, row_at, rows_of
 from streamsvm.batch.seeding.start import Start, settled_start, with_mass
 from streamsvm.batch.solution import Solution
 from streamsvm.batch.steps import BLOCK
-from streamsvm.core._jit import compiled, inner
-from streamsvm.core._simd import fmax, fmin
+from streamsvm.core.compiling._jit import compiled, inner
+from streamsvm.core.compiling._simd import fmax, fmin
 from streamsvm.core.expansion import FORBIDDEN
 
 

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from streamsvm.core._jit import compiled
+from streamsvm.core.compiling._jit import compiled
 
 ROUNDING = 1e-12  # of the largest coefficient
 

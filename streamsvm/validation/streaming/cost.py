@@ -7,8 +7,8 @@ Only ratios of them count, which vary less.
 
 import numpy as np
 
-from streamsvm.online.forget import seconds_by_steps
-from streamsvm.online.leave_out import LeaveOut
+from streamsvm.online.removal.forget import seconds_by_steps
+from streamsvm.online.removal.leave_out import LeaveOut
 
 LEARNED = 18e-6  # seconds for an example, without its kernel values
 VALUE = 6e-9  # for a kernel value

@@ -11,8 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from streamsvm.core import arguments, snapshot
-from streamsvm.online.leave_out import LeaveOut
+from streamsvm.core import arguments
+from streamsvm.core.saving import snapshot
+from streamsvm.online.removal.leave_out import LeaveOut
 from streamsvm.validation.streaming import cost
 from streamsvm.validation.streaming.estimates import Estimate, exactly
 from streamsvm.validation.streaming.memory import mixed

@@ -36,10 +36,10 @@ from typing import Any
 
 import numpy as np
 
-from streamsvm.core import snapshot
-from streamsvm.core.snapshot import require
+from streamsvm.core.saving import snapshot
+from streamsvm.core.saving.snapshot import require
 from streamsvm.metrics import prbep_score
-from streamsvm.online.leave_out import RIGHT, UNCHANGED, UNKNOWN, WRONG, LeaveOut
+from streamsvm.online.removal.leave_out import RIGHT, UNCHANGED, UNKNOWN, WRONG, LeaveOut
 from streamsvm.validation.streaming import cost
 from streamsvm.validation.streaming.estimates import Estimate, Interval
 from streamsvm.validation.streaming.wrapper import LeftOut, StreamingEstimate

@@ -24,7 +24,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from streamsvm.core import arguments
-from streamsvm.core.snapshot import LARGEST_COUNT, require, require_array, require_finite
+from streamsvm.core.saving.snapshot import LARGEST_COUNT, require, require_array, require_finite
 
 KEEP = ("recent", "sample")
 MASK = 2**64 - 1

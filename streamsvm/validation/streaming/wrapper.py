@@ -30,9 +30,10 @@ import scipy.sparse as sp
 from river import base
 from river.utils import dataframe
 
-from streamsvm.core import arguments, snapshot
-from streamsvm.core.snapshot import LARGEST_COUNT, require
-from streamsvm.online.leave_out import LeaveOut
+from streamsvm.core import arguments
+from streamsvm.core.saving import snapshot
+from streamsvm.core.saving.snapshot import LARGEST_COUNT, require
+from streamsvm.online.removal.leave_out import LeaveOut
 from streamsvm.validation.streaming import cost
 from streamsvm.validation.streaming.estimates import Estimate
 from streamsvm.validation.streaming.memory import Example, Memory

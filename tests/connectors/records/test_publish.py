@@ -25,8 +25,8 @@ from streamsvm.connectors.records.published import (
     read_newest,
     unpack_model,
 )
-from streamsvm.core import snapshot
-from streamsvm.core.snapshot import SnapshotError
+from streamsvm.core.saving import snapshot
+from streamsvm.core.saving.snapshot import SnapshotError
 from streamsvm.estimators.learners import LEARNERS
 
 TOPIC = "model"

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from streamsvm.connectors.runtime.log_output import set_up_logging
-from streamsvm.estimators.advice import StreamWarning
+from streamsvm.estimators.learner.advice import StreamWarning
 
 logger = logging.getLogger("streamsvm.test")
 

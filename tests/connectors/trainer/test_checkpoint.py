@@ -24,7 +24,7 @@ from streamsvm.connectors.trainer.state.checkpoint import (
     load_newest,
 )
 from streamsvm.connectors.trainer.state.journal import Cut, Kind
-from streamsvm.core import snapshot
+from streamsvm.core.saving import snapshot
 
 
 def checkpoint(sequence):

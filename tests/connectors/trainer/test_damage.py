@@ -32,7 +32,7 @@ from streamsvm.connectors.trainer.state.checkpoint import Checkpoint, Checkpoint
 from streamsvm.connectors.trainer.state.models import SingleModel
 from streamsvm.connectors.trainer.state.observe import Snapshot
 from streamsvm.connectors.trainer.state.state import State
-from streamsvm.core import snapshot
+from streamsvm.core.saving import snapshot
 
 SETTINGS = Settings(
     log=LogSettings(labels="labels", questions="questions"),

@@ -14,7 +14,7 @@ from streamsvm.connectors.records.labels import Label
 from streamsvm.connectors.records.times import event_time
 from streamsvm.connectors.trainer.state.join import Join
 from streamsvm.connectors.trainer.state.lesson import JoinCounters, Lesson
-from streamsvm.core import snapshot
+from streamsvm.core.saving import snapshot
 
 TTL = 100
 ROOMY = 1 << 30

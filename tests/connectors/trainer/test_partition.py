@@ -37,7 +37,7 @@ from streamsvm.connectors.trainer.state.checkpoint import Checkpoint, Checkpoint
 from streamsvm.connectors.trainer.state.models import KeyedModels
 from streamsvm.connectors.trainer.state.state import TooManyBadRecords
 from streamsvm.connectors.trainer.trainer import Trainer
-from streamsvm.core import snapshot
+from streamsvm.core.saving import snapshot
 
 START = 1_700_000_000_000  # milliseconds
 

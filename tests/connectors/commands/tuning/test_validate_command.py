@@ -25,8 +25,8 @@ from streamsvm.connectors.records.files import Columns, read_examples
 from streamsvm.connectors.runtime.folders import FileError
 from streamsvm.metrics import prbep_score
 from streamsvm.validation import compare, cross_validate, folds, grid_search, leave_one_out
+from streamsvm.validation.held_out.splits import CHAINS, SEEDINGS
 from streamsvm.validation.scores import BY_NAME, roc_auc
-from streamsvm.validation.splits import CHAINS, SEEDINGS
 
 PNG = b"\x89PNG\r\n\x1a\n"
 

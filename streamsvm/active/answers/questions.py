@@ -1,0 +1,140 @@
+"""The questions of a labelling loop: which are open, which examples they are about, and how they end.
+
+A question is about one example.  The example leaves the pool when it is asked about, and is never asked about again.  A
+question is open until it is answered, skipped or ignored, until it expires, or until it is withdrawn.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import asdict
+from typing import Any
+
+import numpy as np
+
+from streamsvm.active.answers.events import Action, LoopCounts, Question, Reason, Withdraw
+from streamsvm.active.answers.register import Record, Register
+from streamsvm.active.choosing.pool import Pool
+from streamsvm.active.choosing.selection import Choice, Selection, margins
+
+
+class Questions:
+    """The pool, the examples that have left it for a question, and the counts of both.
+
+    Parameters
+    ----------
+    pool
+        The examples without a label.
+    name
+        Part of the questions' ids.
+    is_alive
+        Says whether an example can still be learned; None: every example can.
+    """
+
+    def __init__(self, pool: Pool, name: str, is_alive: Callable[[int], bool] | None) -> None:
+        self._pool: Any = pool
+        self._is_alive = is_alive
+        self._register = Register(name)
+        self._rows: dict[int, Any] = {}  # examples of the open questions
+        self.counts = LoopCounts(n_offered=len(pool))
+
+    @property
+    def open(self) -> dict[int, Record]:
+        """The records of the open questions by key, oldest first."""
+        return self._register.open
+
+    def find(self, key: int) -> Record | None:
+        """The record of an example; None if it was never seen, or is forgotten."""
+        return self._register.find(key)
+
+    def record_of(self, key: int) -> Record:
+        """The record of an example.  If a person has seen it without being asked, it is not asked about any more."""
+        record = self._register.find(key)
+        if record is None:
+            self._pool.discard(key)
+            self.counts.elsewhere += 1
+            record = self._register.add_elsewhere(key)
+        return record
+
+    def row(self, key: int) -> Any:
+        """The example of an open question; None if it was lost in a restart."""
+        return self._rows[key]
+
+    # --- asking -------------------------------------------------------------------------------------------------------
+
+    def choose(self, selection: Selection, model: Any, rng: np.random.Generator) -> Choice | None:
+        """An example that can still be learned; None if there is none left."""
+        while len(self._pool):
+            choice = selection.choose(self._pool, model, rng)
+            if self._can_learn(choice.key):
+                return choice
+            self._pool.discard(choice.key)
+            self.counts.gone += 1
+        return None
+
+    def ask(self, choice: Choice, reason: Reason, now: int, expires: int) -> Question:
+        """Open a question about an example of the pool."""
+        key = choice.key
+        question = Question(self._register.question_id(key), key, reason, float(choice.margin), now, expires)
+        self._rows[key] = self._pool.rows([key])
+        self._pool.discard(key)
+        self._register.add_open(question)
+        self.counts.n_asked += 1
+        self.counts.n_open += 1
+        return question
+
+    def _can_learn(self, key: int) -> bool:
+        return self._is_alive is None or self._is_alive(key)
+
+    # --- ending -------------------------------------------------------------------------------------------------------
+
+    def expire(self, now: int) -> list[Action]:
+        """Withdraw the questions whose time is over."""
+        over = [record for record in self.open.values() if record.question and record.question.expires <= now]
+        return [self.end(record, "expired", "expired") for record in over]
+
+    def refresh(self, model: Any) -> list[Action]:
+        """Withdraw the questions whose example is gone, or whose answer the model has become sure of."""
+        actions: list[Action] = []
+        for key, record in list(self.open.items()):
+            if not self._can_learn(key):
+                actions.append(self.withdraw(record, "the example is gone"))
+            elif self._is_settled(record.question, model):
+                actions.append(self.withdraw(record, "no longer needed: the model is sure"))
+        return actions
+
+    def _is_settled(self, question: Question | None, model: Any) -> bool:
+        assert question is not None
+        row = self._rows[question.key]
+        if question.reason != "boundary" or abs(question.margin) >= 1.0 or row is None:
+            return False
+        return bool(abs(margins(model, row)[0]) >= 1.0)
+
+    def withdraw(self, record: Record, why: str) -> Action:
+        """Withdraw an open question."""
+        return self.end(record, "withdrawn", why)
+
+    def end(self, record: Record, status: str, why: str) -> Action:
+        """End an open question without a label."""
+        assert record.question is not None
+        self.close(record, status)
+        setattr(self.counts, status, getattr(self.counts, status) + 1)
+        return Withdraw(record.question, why)
+
+    def close(self, record: Record, status: str) -> None:
+        """Note how a question has ended, which may be open or closed."""
+        assert record.question is not None
+        record.status = status
+        if self._register.close(record.question.key):
+            del self._rows[record.question.key]
+            self.counts.n_open -= 1
+
+    # --- checkpoints --------------------------------------------------------------------------------------------------
+
+    def state(self) -> dict[str, Any]:
+        """Everything except the examples, as JSON can hold it."""
+        return {"counts": asdict(self.counts), **self._register.state()}
+
+    def restore(self, state: Mapping[str, Any], row_of: Callable[[int], Any]) -> None:
+        """Continue where `state` was taken; `row_of` gives the examples of the open questions."""
+        self.counts = LoopCounts(**state["counts"])
+        self._register.restore(state)
+        self._rows = {key: row_of(key) for key in self.open}

@@ -1,0 +1,108 @@
+"""The register of examples that were asked about or answered: what the loop knows of each.
+
+It remembers the open questions, the last 10,000 examples whose question has ended, and the last 10,000 that were
+labelled without a question.  An example that is forgotten counts as never seen.
+"""
+
+import uuid
+from collections import OrderedDict
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from streamsvm.active.answers.events import Question
+
+MEMORY = 10_000  # examples whose question has ended, and as many that were labelled without one
+
+_NEVER = -(1 << 63)  # before all times
+_NAMESPACE = uuid.UUID("5f0c8a0e-6f0b-4b52-9d3c-5a0d6f5d8f11")  # of the loops' names
+
+
+@dataclass(slots=True)
+class Record:
+    """What is known of an example that was asked about or answered.
+
+    question
+        None if it was never asked about.
+    status
+        "open", or how the question ended; "elsewhere" if there was none.
+    y
+        The label that holds.
+    time
+        When the newest label or retraction was given.
+    """
+
+    question: Question | None
+    status: str
+    y: bool | None = None
+    time: int = _NEVER
+
+
+class Register:
+    """The records of examples, by key.
+
+    Parameters
+    ----------
+    name
+        Part of the questions' ids: two loops whose keys may be equal need different names.
+    """
+
+    def __init__(self, name: str) -> None:
+        self._namespace = uuid.uuid5(_NAMESPACE, name)
+        self.open: dict[int, Record] = {}  # oldest first
+        self._closed: OrderedDict[int, Record] = OrderedDict()
+        self._elsewhere: OrderedDict[int, Record] = OrderedDict()
+
+    def question_id(self, key: int) -> str:
+        """The id of the question about an example, the same in every replay."""
+        return str(uuid.uuid5(self._namespace, str(key)))
+
+    def find(self, key: int) -> Record | None:
+        """The record of an example; None if it was never seen, or is forgotten."""
+        return self.open.get(key) or self._closed.get(key) or self._elsewhere.get(key)
+
+    def add_open(self, question: Question) -> None:
+        """Enter a question."""
+        self.open[question.key] = Record(question, "open")
+
+    def add_elsewhere(self, key: int) -> Record:
+        """Enter an example that gets an answer without a question."""
+        record = Record(None, "elsewhere")
+        _remember(self._elsewhere, key, record)
+        return record
+
+    def close(self, key: int) -> bool:
+        """Close the question about an example; return whether it was open."""
+        record = self.open.pop(key, None)
+        if record is None:
+            return False
+        _remember(self._closed, key, record)
+        return True
+
+    def state(self) -> dict[str, Any]:
+        """Everything except the questions' ids, as JSON can hold it."""
+        return {"open": _stored(self.open), "closed": _stored(self._closed), "elsewhere": _stored(self._elsewhere)}
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Continue where `state` was taken."""
+        self.open = dict(self._records_of(state["open"]))
+        self._closed = OrderedDict(self._records_of(state["closed"]))
+        self._elsewhere = OrderedDict(self._records_of(state["elsewhere"]))
+
+    def _records_of(self, stored: list[list[Any]]) -> list[tuple[int, Record]]:
+        return [(key, Record(self._question_of(key, about), *rest)) for key, about, *rest in stored]
+
+    def _question_of(self, key: int, about: list[Any] | None) -> Question | None:
+        return None if about is None else Question(self.question_id(key), key, *about)
+
+
+def _remember(memory: OrderedDict[int, Record], key: int, record: Record) -> None:
+    memory[key] = record
+    if len(memory) > MEMORY:
+        memory.popitem(last=False)
+
+
+def _stored(records: dict[int, Record]) -> list[list[Any]]:
+    return [
+        [key, None if r.question is None else list(r.question[2:]), r.status, r.y, r.time] for key, r in records.items()
+    ]

@@ -1,0 +1,5 @@
+"""Choosing: which example to ask about next, and when to stop.
+
+Start in `selection`.  `pool` holds the candidates, and `rows` reads them.  `stopping` and `rules` say when the
+questions end.
+"""

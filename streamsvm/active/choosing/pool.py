@@ -1,0 +1,272 @@
+"""Pools: the examples without a label, from which the next question is chosen.
+
+A pool hands out the *keys* of its examples, and the rows of those that are scored together.  A call that draws takes
+the random generator: the outcome depends on the states of the pool and the generator only.
+"""
+
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Protocol
+
+import numpy as np
+
+from streamsvm.active.choosing.rows import indexable, picked
+from streamsvm.core import arguments
+
+EMPTY = "the pool is empty: there is no example left to ask about"
+
+
+class Pool(Protocol):
+    """What a selection needs: the examples without a label."""
+
+    def __len__(self) -> int:
+        """Number of examples."""
+
+    def __contains__(self, key: object) -> bool:
+        """Whether the pool has an example with this key."""
+
+    def keys(self) -> list[int]:
+        """The keys of all examples, in an order that is part of the pool's state."""
+
+    def draw(self, n: int, rng: np.random.Generator) -> list[int]:
+        """The keys of `n` different random examples in random order; of all examples if there are fewer."""
+
+    def rows(self, keys: Sequence[int]) -> Any:
+        """The examples with these keys, as `decision_function_many` takes them; a KeyError if one is missing."""
+
+    def discard(self, key: int) -> bool:
+        """Take an example out; return whether it was there."""
+
+
+class ArrayPool:
+    """Examples in memory: a key is the number of a row.
+
+    Parameters
+    ----------
+    X
+        Examples as rows: a 2-D array, a SciPy sparse matrix, a dataframe or a list of dicts.
+    keys
+        Numbers of the rows without a label; default: all.
+
+    Raises
+    ------
+    ValueError
+        If `X` does not have two dimensions, or if a key is not the number of a row, or occurs twice.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from streamsvm.active import ArrayPool
+    >>> pool = ArrayPool(np.eye(4))
+    >>> pool.discard(2), pool.discard(2), len(pool), pool.keys()
+    (True, False, 3, [0, 1, 3])
+    """
+
+    def __init__(self, X: Any, keys: Iterable[int] | None = None) -> None:
+        self._X, n = indexable(X)
+        self._slot = np.full(n, -1, np.int64)  # the place of a row among the keys; -1: not in the pool
+        self._keys = np.empty(n, np.int64)
+        self._n = 0
+        self._fill(range(n) if keys is None else keys)
+
+    def _fill(self, keys: Iterable[int]) -> None:
+        rows = np.fromiter(keys, np.int64)
+        if len(rows) and (rows.min() < 0 or rows.max() >= len(self._slot)):
+            bad = rows[(rows < 0) | (rows >= len(self._slot))][0]
+            raise ValueError(f"keys holds {bad}; keys are the numbers of the {len(self._slot)} rows of X, from 0")
+        if len(np.unique(rows)) < len(rows):
+            raise ValueError(f"keys holds {np.sort(rows)[:-1][np.diff(np.sort(rows)) == 0][0]} twice")
+        self._n = len(rows)
+        self._keys[: self._n] = rows
+        self._slot[:] = -1
+        self._slot[rows] = np.arange(self._n)
+
+    def __len__(self) -> int:
+        return self._n
+
+    def __contains__(self, key: object) -> bool:
+        return isinstance(key, int | np.integer) and bool(0 <= key < len(self._slot) and self._slot[key] >= 0)
+
+    def keys(self) -> list[int]:
+        """The rows without a label.  A row that leaves gives its place to the last one."""
+        return self._keys[: self._n].tolist()
+
+    def draw(self, n: int, rng: np.random.Generator) -> list[int]:
+        """`n` different random rows in random order; all rows if there are fewer."""
+        return self._keys[_places(self._n, n, rng)].tolist()
+
+    def rows(self, keys: Sequence[int]) -> Any:
+        """The rows with these numbers, of the kind of X; a KeyError if one is not in the pool."""
+        places = np.fromiter(keys, np.int64, len(keys))
+        if len(places) and (places.min() < 0 or places.max() >= len(self._slot) or self._slot[places].min() < 0):
+            raise KeyError(next(key for key in keys if key not in self))
+        return picked(self._X, keys)
+
+    def discard(self, key: int) -> bool:
+        """Take a row out; return whether it was there."""
+        if key not in self:
+            return False
+        slot, last = self._slot[key], self._keys[self._n - 1]
+        self._keys[slot], self._slot[last] = last, slot
+        self._slot[key] = -1
+        self._n -= 1
+        return True
+
+    def state(self) -> dict[str, Any]:
+        """The rows that are left, in their order, as JSON can hold them."""
+        return {"keys": self.keys()}
+
+    def restore(self, state: Mapping[str, Any], x_of: Callable[[int], Any] | None = None) -> None:
+        """Continue where `state` was taken, with the same X.
+
+        Parameters
+        ----------
+        state
+            What `state` gave.
+        x_of
+            As in `StreamPool.restore`.  It is not used: this pool has its rows.
+        """
+        self._fill(state["keys"])
+
+
+class StreamPool:
+    """A bounded pool of a stream's examples, which prefers recent ones.
+
+    When the pool is full, a new example replaces a random one.  So the chance that an example is still there falls
+    exponentially with its age: by a factor e for every `capacity` examples.  Streams drift, and a uniform sample would
+    consist of the past.  Every operation on one example takes constant time.
+
+    Parameters
+    ----------
+    capacity
+        Largest number of examples; at least 1.
+    expiry
+        How long an example may stay, in the unit of `now`; positive; default: for ever.
+
+    Raises
+    ------
+    ValueError
+        If a parameter is out of its range.
+
+    References
+    ----------
+    [^1]: Aggarwal, C. C., 2006. On biased reservoir sampling in the presence of stream evolution. VLDB 2006, 607-618.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from streamsvm.active import StreamPool
+    >>> pool, rng = StreamPool(capacity=100, expiry=60), np.random.default_rng(0)
+    >>> for t in range(0, 90, 10):
+    ...     pool.add(t, {"a": float(t)}, now=t, rng=rng)
+    >>> pool.expire(now=90), len(pool)
+    ([0, 10, 20, 30], 5)
+    """
+
+    def __init__(self, capacity: int = 10_000, expiry: float | None = None) -> None:
+        arguments.require_count("capacity", capacity, 1)
+        if expiry is not None:
+            arguments.require_positive("expiry", expiry)
+        self.capacity = capacity
+        self.expiry = expiry
+        self._keys: list[int] = []
+        self._xs: list[Any] = []
+        self._slot: dict[int, int] = {}  # the place of a key in the two lists
+        self._times: OrderedDict[int, float] = OrderedDict()  # when each example came, in the order of coming
+
+    def __len__(self) -> int:
+        return len(self._keys)
+
+    def __contains__(self, key: object) -> bool:
+        return key in self._slot
+
+    def add(self, key: int, x: Any, now: float, rng: np.random.Generator) -> None:
+        """Take in an example.  If the pool is full, it replaces a random one.
+
+        Parameters
+        ----------
+        key
+            Its key.  If the pool has it already, nothing changes.
+        x
+            Its features.
+        now
+            The time.  It should not go back: an example expires no sooner than the ones that came before it.
+        rng
+            Chooses the example that is replaced; not used while there is room.
+        """
+        if key in self._slot:
+            return
+        if len(self._keys) >= self.capacity:
+            self.discard(self._keys[int(rng.integers(len(self._keys)))])
+        self._append(key, x, now)
+
+    def _append(self, key: int, x: Any, time: float) -> None:
+        self._slot[key] = len(self._keys)
+        self._keys.append(key)
+        self._xs.append(x)
+        self._times[key] = time
+
+    def discard(self, key: int) -> bool:
+        """Take an example out; return whether it was there."""
+        slot = self._slot.pop(key, None)
+        if slot is None:
+            return False
+        del self._times[key]
+        last, x = self._keys.pop(), self._xs.pop()
+        if last != key:
+            self._keys[slot], self._xs[slot], self._slot[last] = last, x, slot
+        return True
+
+    def expire(self, now: float) -> list[int]:
+        """Take out the examples that came `expiry` or longer ago; return their keys, oldest first."""
+        expired: list[int] = []
+        while self.expiry is not None and self._times:
+            key, time = next(iter(self._times.items()))
+            if now - time < self.expiry:
+                break
+            self.discard(key)
+            expired.append(key)
+        return expired
+
+    def keys(self) -> list[int]:
+        """The keys in the order of their places.  A key that leaves gives its place to the last one."""
+        return list(self._keys)
+
+    def draw(self, n: int, rng: np.random.Generator) -> list[int]:
+        """The keys of `n` different random examples in random order; of all examples if there are fewer."""
+        return [self._keys[place] for place in _places(len(self._keys), n, rng).tolist()]
+
+    def rows(self, keys: Sequence[int]) -> list[Any]:
+        """The examples with these keys."""
+        return [self._xs[self._slot[key]] for key in keys]
+
+    def state(self) -> dict[str, Any]:
+        """Everything except the features, as JSON can hold it."""
+        return {"keys": self.keys(), "times": [[key, time] for key, time in self._times.items()]}
+
+    def restore(self, state: Mapping[str, Any], x_of: Callable[[int], Any]) -> None:
+        """Continue where `state` was taken.
+
+        If the capacity is now smaller, the oldest examples are left out.
+
+        Parameters
+        ----------
+        state
+            What `state` gave.
+        x_of
+            Gives the features that belong to a key; None if they are lost, and the example is left out.
+        """
+        self._keys, self._xs, self._slot, self._times = [], [], {}, OrderedDict()
+        for key in state["keys"]:
+            x = x_of(key)
+            if x is not None:
+                self._append(key, x, 0)
+        self._times = OrderedDict((key, time) for key, time in state["times"] if key in self._slot)
+        for key in list(self._times)[: max(0, len(self) - self.capacity)]:
+            self.discard(key)
+
+
+def _places(n: int, wanted: int, rng: np.random.Generator) -> np.ndarray:
+    """`wanted` different places of n in random order; all n if there are fewer."""
+    arguments.require_count("n", wanted, 0)
+    return rng.choice(n, min(n, wanted), replace=False)

@@ -1,0 +1,325 @@
+"""Selection: which example without a label is worth asking about next?
+
+- RANDOM: any example.
+- GRADIENT: of M random examples the one with the smallest y f(x).  It needs the labels, so it is for simulations.
+- ACTIVE: of M random examples, or of all, the one with the smallest |f(x)|.
+- AUTOACTIVE: draw until 5 examples lie within 1 + delta/2 of the boundary, at most 100; then the smallest |f(x)|.
+
+A few random candidates are enough (`pool_size`).  They cost one block of kernel values instead of a pass over all
+examples.  A selection has no state: its choice depends on the pool, the model and the random generator only.
+
+Source: Bordes, Ertekin, Weston, Bottou, "Fast kernel classifiers with online and active learning", JMLR 6 (2005),
+section 6; Ertekin, Huang, Bottou, Giles, "Learning on the border", CIKM 2007, section 4.
+"""
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from river import compose
+
+from streamsvm.active.choosing.pool import EMPTY, Pool
+from streamsvm.active.choosing.rows import dicts_of
+from streamsvm.core import arguments
+
+POOL = 59  # pool_size(0.05, 0.05)
+CHUNK = 1024  # rows that are scored together when all examples are searched
+FIRST_BLOCK = 8  # candidates that AUTOACTIVE scores first; the next blocks are twice as large each
+
+
+class Choice(NamedTuple):
+    """The example to ask about.
+
+    key
+        Its key in the pool.
+    margin
+        f(x) by the current model.
+    n_candidates
+        Number of candidates that it was chosen from.
+    """
+
+    key: int
+    margin: float
+    n_candidates: int
+
+
+def pool_size(p: float = 0.05, eta: float = 0.05) -> int:
+    """How many random candidates are enough?
+
+    With 59 candidates, the best of them is with 95 % probability among the best 5 % of all examples, however many these
+    are.  In general, M candidates all miss the best share `p` with probability (1 - p)^M, which is at most `eta` from
+    M = log(eta) / log(1 - p) on.
+
+    Parameters
+    ----------
+    p
+        The share of all examples that is good enough; between 0 and 1.
+    eta
+        The accepted probability of missing it; between 0 and 1.
+
+    Returns
+    -------
+    int
+        M, at least 1.
+
+    Raises
+    ------
+    ValueError
+        If a parameter is not between 0 and 1.
+
+    Examples
+    --------
+    >>> pool_size(), pool_size(p=0.01), pool_size(p=0.01, eta=0.01)
+    (59, 299, 459)
+    """
+    for name, value in (("p", p), ("eta", eta)):
+        arguments.require_share(name, value)
+    return max(1, math.ceil(math.log(eta) / math.log1p(-p) - 1e-9))  # A whole ratio may come out slightly above.
+
+
+def margins(model: Any, X: Any) -> np.ndarray:
+    """f(x) of each row of X.
+
+    Parameters
+    ----------
+    model
+        A learner with `decision_function_many`, or a river pipeline that ends in one.
+    X
+        Rows as the learner takes them.  For a pipeline, arrays become dicts that name the columns 0, 1, 2, ...
+
+    Returns
+    -------
+    np.ndarray
+        Decision values, (n,) float64.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from streamsvm import LASVM
+    >>> from streamsvm.active import margins
+    >>> model = LASVM()
+    >>> model.learn_many(np.array([[-1.0], [1.0]]), [False, True])
+    >>> margins(model, np.array([[-0.5], [0.0], [0.5]])) > 0.0
+    array([False, False,  True])
+    """
+    if not isinstance(model, compose.Pipeline):
+        return np.asarray(model.decision_function_many(X), np.float64)
+    *transformers, last = model.steps.values()
+    if transformers and not hasattr(X, "columns"):
+        X = dicts_of(X)
+    for step in transformers:
+        X = [step.transform_one(x) for x in X] if isinstance(X, list) else step.transform_many(X)
+    return margins(last, X)
+
+
+def largest_violation(model: Any) -> float:
+    """The `delta` of a learner, or of the last step of a pipeline; 0 if it has none."""
+    last = model[-1] if isinstance(model, compose.Pipeline) else model
+    return float(getattr(last, "delta", 0.0))
+
+
+class Selection(ABC):
+    """Chooses the next example to ask about."""
+
+    @abstractmethod
+    def choose(self, pool: Pool, model: Any, rng: np.random.Generator) -> Choice:
+        """Choose the example to ask about.  It stays in the pool.
+
+        Parameters
+        ----------
+        pool
+            The examples without a label.
+        model
+            As in `margins`.  It may have learned one class only, or nothing.
+        rng
+            Draws the candidates.
+
+        Returns
+        -------
+        Choice
+            The example, its margin, and the number of candidates.
+
+        Raises
+        ------
+        ValueError
+            If the pool is empty.
+        """
+
+
+def _drawn(pool: Pool, n: int, rng: np.random.Generator) -> list[int]:
+    keys = pool.draw(n, rng)
+    if not keys:
+        raise ValueError(EMPTY)
+    return keys
+
+
+@dataclass(frozen=True)
+class RandomSelection(Selection):
+    """RANDOM: any example, whatever the model says.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from streamsvm import LASVM
+    >>> from streamsvm.active import ArrayPool, RandomSelection
+    >>> choice = RandomSelection().choose(ArrayPool(np.eye(4)), LASVM(), np.random.default_rng(0))
+    >>> choice.n_candidates
+    1
+    """
+
+    def choose(self, pool: Pool, model: Any, rng: np.random.Generator) -> Choice:
+        keys = _drawn(pool, 1, rng)
+        return Choice(keys[0], float(margins(model, pool.rows(keys))[0]), 1)
+
+
+@dataclass(frozen=True)
+class ActiveSelection(Selection):
+    """ACTIVE: the example closest to the boundary, among random candidates or all.
+
+    Parameters
+    ----------
+    pool
+        Number of random candidates, at least 1; None: all examples, in chunks.  With 59, the choice is with 95 %
+        probability among the 5 % closest to the boundary: see `pool_size`.
+
+    Notes
+    -----
+    Of equally close examples, the first one drawn is chosen.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from streamsvm import LASVM
+    >>> from streamsvm.active import ActiveSelection, ArrayPool
+    >>> model = LASVM()
+    >>> model.learn_many(np.array([[-1.0], [1.0]]), [False, True])
+    >>> pool = ArrayPool(np.array([[-0.9], [0.1], [0.8]]))
+    >>> ActiveSelection().choose(pool, model, np.random.default_rng(0)).key
+    1
+    """
+
+    pool: int | None = POOL
+
+    def __post_init__(self) -> None:
+        if self.pool is not None:
+            arguments.require_count("pool", self.pool, 1)
+
+    def choose(self, pool: Pool, model: Any, rng: np.random.Generator) -> Choice:
+        if self.pool is None:
+            return _closest_of_all(pool, model)
+        keys = _drawn(pool, self.pool, rng)
+        f = margins(model, pool.rows(keys))
+        best = int(np.argmin(np.abs(f)))
+        return Choice(keys[best], float(f[best]), len(keys))
+
+
+def _closest_of_all(pool: Pool, model: Any) -> Choice:
+    """The closest example of all, found in chunks so that memory does not grow with the pool."""
+    keys, best = pool.keys(), None
+    for begin in range(0, len(keys), CHUNK):
+        f = margins(model, pool.rows(keys[begin : begin + CHUNK]))
+        closest = int(np.argmin(np.abs(f)))
+        if best is None or abs(f[closest]) < abs(best.margin):
+            best = Choice(keys[begin + closest], float(f[closest]), len(keys))
+    if best is None:
+        raise ValueError(EMPTY)
+    return best
+
+
+@dataclass(frozen=True)
+class AutoActiveSelection(Selection):
+    """AUTOACTIVE: draw candidates until enough lie close to the boundary, then take the closest.
+
+    A candidate is close if |f(x)| <= 1 + delta/2, where delta is the model's largest violation.  Farther out, it only
+    matters if its label is a surprise.  At first almost every candidate is close, and a few are enough.  Later the
+    search goes deeper.  There is no pool size to choose.
+
+    Parameters
+    ----------
+    within
+        Number of candidates that must be close; at least 1.
+    at_most
+        Largest number of candidates; at least 1.
+
+    Notes
+    -----
+    Of equally close examples, the first one drawn is chosen.  Candidates are scored in blocks of 8, 16, 32, ...; the
+    choice is the same as if they were scored one by one.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from streamsvm import LASVM
+    >>> from streamsvm.active import ArrayPool, AutoActiveSelection
+    >>> pool = ArrayPool(np.eye(40))
+    >>> AutoActiveSelection().choose(pool, LASVM(), np.random.default_rng(0)).n_candidates
+    5
+    """
+
+    within: int = 5
+    at_most: int = 100
+
+    def __post_init__(self) -> None:
+        arguments.require_count("within", self.within, 1)
+        arguments.require_count("at_most", self.at_most, 1)
+
+    def choose(self, pool: Pool, model: Any, rng: np.random.Generator) -> Choice:
+        keys = _drawn(pool, self.at_most, rng)
+        reach = 1.0 + 0.5 * largest_violation(model)
+        f, block, enough = np.empty(0), FIRST_BLOCK, len(keys)
+        while len(f) < len(keys):
+            f = np.append(f, margins(model, pool.rows(keys[len(f) : len(f) + block])))
+            close = np.flatnonzero(np.abs(f) <= reach)
+            if len(close) >= self.within:
+                enough = int(close[self.within - 1]) + 1
+                break
+            block *= 2
+        best = int(np.argmin(np.abs(f[:enough])))
+        return Choice(keys[best], float(f[best]), enough)
+
+
+@dataclass(frozen=True)
+class GradientSelection(Selection):
+    """GRADIENT: of some random candidates the one that the model gets most wrong, with the smallest y f(x).
+
+    It needs labels that are known already, so it is a yardstick for simulations, not a way to ask people.  It finds
+    rare groups far from the boundary.  Under noise it is bad: it prefers wrong labels.
+
+    Parameters
+    ----------
+    labels
+        The label of each key, as a mapping or an array; True or a positive number for the positive class.
+    pool
+        Number of random candidates; at least 1.
+
+    Notes
+    -----
+    Of equally wrong examples, the first one drawn is chosen.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from streamsvm import LASVM
+    >>> from streamsvm.active import ArrayPool, GradientSelection
+    >>> model = LASVM()
+    >>> model.learn_many(np.array([[-1.0], [1.0]]), [False, True])
+    >>> pool = ArrayPool(np.array([[-0.9], [0.1], [0.8]]))
+    >>> GradientSelection([False, False, False]).choose(pool, model, np.random.default_rng(0)).key
+    2
+    """
+
+    labels: Mapping[int, Any] | Sequence[Any] | np.ndarray
+    pool: int = POOL
+
+    def __post_init__(self) -> None:
+        arguments.require_count("pool", self.pool, 1)
+
+    def choose(self, pool: Pool, model: Any, rng: np.random.Generator) -> Choice:
+        keys = _drawn(pool, self.pool, rng)
+        f = margins(model, pool.rows(keys))
+        y = np.array([1.0 if self.labels[key] > 0 else -1.0 for key in keys])
+        best = int(np.argmin(y * f))
+        return Choice(keys[best], float(f[best]), len(keys))

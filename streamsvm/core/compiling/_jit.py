@@ -1,0 +1,307 @@
+"""Compile policy: the decorators of the engine's compiled functions, and the cache of what they compile.
+
+*Entries* are called from Python.  *Parts* are called from compiled code only.  A part is not optimised and gets no
+machine code of its own, because each entry that contains it does that for the whole.
+
+Compiled code is stored in the folder that `_cache` describes, one file for each function and signature.  The folder is
+that of one state: the sources of all rooms that compile, the versions of Python, numba and llvmlite, the processor, and
+numba's options.  An edit, an upgrade or another processor therefore never meets code that does not fit.  A file that
+cannot be read means compiling anew.  Without a place to write, code is compiled in memory.
+
+``STREAMSVM_CACHE=0`` switches the disk cache off; ``NUMBA_CACHE_DIR`` says where it lies.
+"""
+
+import contextlib
+import functools
+import gc
+import hashlib
+import inspect
+import logging
+import os
+import pickle
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, TypeVar
+
+import llvmlite
+import numba
+from llvmlite import binding
+from numba import config, njit, types
+from numba.core import codegen, compiler
+from numba.core.caching import _Cache
+from numba.core.environment import lookup_environment
+from numba.core.registry import cpu_target
+from numba.core.serialize import dumps
+from numba.extending import overload
+
+from streamsvm._version import __version__
+from streamsvm.core.compiling._cache import CodeFolder, user_folder
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+COMPILED_ROOMS = ("core", "batch", "online")  # tests/test_layers.py holds that no other room compiles anything
+
+_LOGGER = logging.getLogger("streamsvm")
+
+
+# ------------------------------------------------------------------------------------------------------------ the cache
+
+
+@functools.cache
+def _stamp(path: Path) -> bytes:
+    return hashlib.sha256(path.read_bytes()).digest()
+
+
+def _sources() -> str:
+    root = Path(__file__).parents[2]
+    sha = hashlib.sha256()
+    for path in sorted(path for room in COMPILED_ROOMS for path in (root / room).rglob("*.py")):
+        sha.update(str(path.relative_to(root)).encode())
+        sha.update(_stamp(path))
+    return sha.hexdigest()
+
+
+@functools.cache
+def _folder() -> CodeFolder | None:
+    """The folder of this state; None without a home folder, or if the cache is switched off."""
+    parent = user_folder(config.CACHE_DIR)
+    if parent is None or os.environ.get("STREAMSVM_CACHE", "1") == "0":
+        return None
+    state = (
+        _sources(),
+        (sys.version, numba.__version__, llvmlite.__version__),
+        cpu_target.target_context.codegen().magic_tuple(),
+        (str(config.OPT), config.LOOP_VECTORIZE, config.SLP_VECTORIZE, bool(config.BOUNDSCHECK)),
+    )
+    return CodeFolder(parent, __version__, state)
+
+
+def cache_state() -> tuple[str | None, bool]:
+    """The folder of the disk cache, None if there is none, and whether it has code of this version."""
+    folder = _folder()
+    return (str(folder.path), folder.has_code()) if folder and folder.is_usable else (None, False)
+
+
+def _name(kind: Any) -> str:
+    """A type's name that tells apart named tuples of one name."""
+    if isinstance(kind, types.BaseTuple):
+        of = getattr(kind, "instance_class", tuple)
+        return f"{of.__module__}.{of.__qualname__}({', '.join(map(_name, kind.types))})"
+    return str(kind)
+
+
+@functools.cache
+def _say_that_code_is_compiled() -> None:
+    """Tell a user at a terminal, once, why the first call takes so long; logging shows warnings by itself."""
+    level = logging.WARNING if sys.stderr is not None and sys.stderr.isatty() else logging.INFO
+    folder = _folder()
+    once = "once for this installation" if folder and folder.is_usable else "in each process: no folder can keep it"
+    _LOGGER.log(level, "streamsvm compiles code for its first use, which takes some seconds, %s", once)
+
+
+class _CodeCache(_Cache):
+    """The stored code of one function."""
+
+    def __init__(self, py_func: Callable[..., Any], is_entry: bool) -> None:
+        self._py_func, self._is_entry = py_func, is_entry
+
+    @property
+    def cache_path(self) -> str | None:
+        return cache_state()[0]
+
+    def enable(self) -> None:
+        """Do nothing: the cache is always on."""
+
+    disable = flush = enable
+
+    def _file(self, signature: Any) -> str:
+        of = self._py_func
+        key = hashlib.sha256(_stamp(Path(inspect.getfile(of))))  # a test's file is not among the sources
+        key.update(repr((of.__module__, of.__qualname__, of.__code__.co_firstlineno, self._is_entry)).encode())
+        key.update("; ".join(map(_name, signature)).encode())
+        return f"{of.__module__.rpartition('.')[2]}.{of.__name__}-{key.hexdigest()[:16]}"
+
+    def load_overload(self, signature: Any, target_context: Any) -> Any:
+        """The compiled function for these argument types; None if it has to be compiled."""
+        target_context.refresh()
+        folder = _folder()
+        code = folder.read(self._file(signature)) if folder else None
+        if code is not None:
+            try:
+                stored, payload = pickle.loads(code)  # noqa: S301 - from a folder that only this user can write to
+                if stored == signature:
+                    return _rebuild(target_context, *payload)
+            except Exception as error:  # whatever is wrong with the file, the function can be compiled
+                _LOGGER.debug("the stored code of %s cannot be read: %s", self._py_func.__name__, error)
+        if self._is_entry:
+            _say_that_code_is_compiled()
+        return None
+
+    def save_overload(self, signature: Any, result: Any) -> None:
+        """Store a compiled function."""
+        folder = _folder()
+        if folder and not result.library.has_dynamic_globals:
+            folder.write(self._file(signature), dumps((signature, result._reduce())))
+
+
+# --------------------------------------------------------------------------------------------------------- the compiler
+
+
+class _Part(codegen.JITCodeLibrary):
+    """The code of a function that only compiled code calls, to be optimised as part of each entry."""
+
+    def finalize(self) -> None:
+        self._raise_if_finalized()
+        for library in dict.fromkeys(self._linking_libraries):
+            self._reload_init.update(library._reload_init)
+            self._final_module.link_in(library._get_module_for_linking(), preserve=True)
+        self._finalize_dynamic_globals()
+        self._finalized = True
+
+    @property
+    def codegen(self) -> "_Part":
+        return self
+
+    def set_env(self, name: str, environment: Any) -> None:
+        """Do nothing: a part is not loaded, so it has no environment that could be set."""
+
+    def get_pointer_to_function(self, name: str) -> int:
+        self._ensure_finalized()
+        return 0
+
+    def serialize_using_object_code(self) -> tuple[str, str, bytes]:
+        self._ensure_finalized()
+        return self.name, "part", self._final_module.as_bitcode()
+
+
+class _Entry(codegen.JITCodeLibrary):
+    """The code of a function that Python calls, with all its parts."""
+
+    def finalize(self) -> None:
+        super().finalize()
+        for variable in self._final_module.global_variables:  # those of its parts, which were never loaded
+            environment = None if variable.is_declaration else lookup_environment(variable.name)
+            if environment is not None:
+                self._codegen.set_env(variable.name, environment)
+
+
+@contextlib.contextmanager
+def _compiling(generator: Any) -> Iterator[None]:
+    """Make parts of the functions that numba itself adds meanwhile, such as `max`; and collect no garbage.
+
+    Most objects live until the compilation ends.  Looking for garbage among them takes a quarter of its time.
+    """
+    before, collects = generator._library_class, gc.isenabled()
+    generator._library_class = _Part
+    gc.disable()
+    try:
+        yield
+    finally:
+        generator._library_class = before
+        if collects:
+            gc.enable()
+
+
+def _compiler(kind: type[codegen.JITCodeLibrary]) -> type[compiler.Compiler]:
+    class Compiler(compiler.Compiler):
+        def __init__(self, typing_context: Any, target_context: Any, library: Any, *others: Any) -> None:
+            library = kind(target_context.codegen(), kind.__name__)
+            library.enable_object_caching()
+            super().__init__(typing_context, target_context, library, *others)
+
+        def _compile_bytecode(self) -> Any:
+            with _compiling(self.state.targetctx.codegen()):
+                return super()._compile_bytecode()
+
+    return Compiler
+
+
+_COMPILERS = {True: _compiler(_Entry), False: _compiler(_Part)}
+
+
+def _rebuild(target_context: Any, stored: tuple[Any, ...], *others: Any) -> Any:
+    """The result of a compilation from what `_reduce` has made of it."""
+    name, kind, code = stored
+    if kind != "part":
+        return compiler.CompileResult._rebuild(target_context, stored, *others)
+    description, environment, signature, objectmode, lifted, annotation, reload_init, environments = others
+    library = _Part(target_context.codegen(), name)
+    library._final_module = binding.parse_bitcode(code)
+    library._finalized = True
+    return compiler.compile_result(
+        target_context=target_context,
+        typing_context=target_context.typing_context,
+        library=library,
+        environment=environment,
+        entry_point=target_context.get_executable(library, description, environment),
+        fndesc=description,
+        type_annotation=annotation,
+        signature=signature,
+        objectmode=objectmode,
+        lifted=lifted,
+        reload_init=reload_init,
+        referenced_envs=environments,
+    )
+
+
+def _argument(kind: Any) -> Any:
+    """The type that a part is compiled for: literals and short integers get no code of their own."""
+    kind = types.unliteral(kind)
+    return types.intp if kind in (types.int32, types.int16) else kind
+
+
+def _compile(py_func: F, fastmath: set[str], entry: bool) -> F:
+    dispatcher: Any = njit(
+        py_func,
+        nogil=True,
+        error_model="numpy",
+        fastmath=fastmath or False,
+        no_cfunc_wrapper=True,
+        no_cpython_wrapper=not entry,
+        pipeline_class=_COMPILERS[entry],
+    )
+    if not hasattr(dispatcher, "_cache"):  # NUMBA_DISABLE_JIT: it is the Python function
+        return dispatcher
+    dispatcher._cache = _CodeCache(py_func, entry)
+    if entry:  # what compiled code calls is a part
+        part: Any = _compile(py_func, fastmath, entry=False)
+        dispatcher.get_call_template, dispatcher.get_overload = part.get_call_template, part.get_overload
+    else:
+        resolve = dispatcher.get_call_template
+        dispatcher.get_call_template = lambda args, kws: resolve(tuple(map(_argument, args)), kws)
+    return dispatcher
+
+
+def compiled(py_func: F) -> F:
+    """Compile `py_func` with IEEE arithmetic in source order, without the GIL, cached on disk."""
+    return _compile(py_func, set(), entry=True)
+
+
+def inner(py_func: F) -> F:
+    """Like `compiled`, for a part: a function that only compiled code calls."""
+    return _compile(py_func, set(), entry=False)
+
+
+def inner_fma(py_func: F) -> F:
+    """Like `inner`, with a * b + c as one fused operation; each element's result is still in source order."""
+    return _compile(py_func, {"contract"}, entry=False)
+
+
+def inner_sum(py_func: F) -> F:
+    """Like `inner_fma`, and a sum may be split over vector lanes (its order then depends on its length only)."""
+    return _compile(py_func, {"contract", "reassoc"}, entry=False)
+
+
+def compiled_for(function: Callable[..., Any], kind: type) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Make what is decorated the compiled `function` where its first argument is a named tuple of this class."""
+
+    def register(implementation: Callable[..., Any]) -> Callable[..., Any]:
+        def choose(first: Any, *others: Any) -> Callable[..., Any] | None:
+            return implementation if getattr(first, "instance_class", None) is kind else None
+
+        overload(function, {"error_model": "numpy"}, strict=False)(choose)
+        return implementation
+
+    return register

@@ -1,0 +1,129 @@
+"""An expansion as the arrays of a snapshot, and back."""
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from streamsvm.core.expansion import (
+    APPENDED,
+    CACHE_BYTES,
+    COLUMNS,
+    COMPRESSED,
+    HAND,
+    ROWS,
+    SLOTS,
+    STORAGE,
+    WIDTH,
+    Expansion,
+)
+from streamsvm.core.kernels import Kernel
+from streamsvm.core.saving.integrity import validate, validate_union
+from streamsvm.core.storage import (
+    MIN_FEATURES,
+    SAVED,
+    doubled,
+    empty,
+    feature_matrix,
+    list_features,
+    more_features,
+    slots_for,
+    wider,
+)
+
+
+def dump(s: Expansion, n_features: int, n_places: int) -> dict[str, np.ndarray]:
+    """The arrays of an expansion, with its holes but without its cached rows; `restore` reads them back.
+
+    Parameters
+    ----------
+    s
+        The expansion.
+    n_features, n_places
+        The number of named features of the model, and of those that have a place in its scale.
+    """
+    n = int(s.counts[SLOTS])
+    arrays = {
+        **{name: getattr(s, name)[:n].copy() for name in SAVED},
+        "n_features": np.array([n_features]),
+        "starts": s.starts[: n + 1].copy(),
+        "counts": s.counts.copy(),
+        "extremes": s.extremes.copy(),
+        "losses": s.losses.copy(),
+    }
+    if s.raw.shape[1]:
+        arrays["raw"] = s.raw[:n, :n_places].copy()
+    arrays["counts"][APPENDED] = 0  # serial numbers are not part of the model
+    if s.counts[STORAGE] == COMPRESSED:
+        return arrays | {name: getattr(s, name)[: s.starts[n]].copy() for name in ("sparse_indices", "sparse_values")}
+    arrays["counts"][WIDTH] = width = min(int(s.counts[WIDTH]), n_features, len(feature_matrix(s)))
+    return arrays | {"features": feature_matrix(s)[:width, :n].copy()}
+
+
+def restore(
+    arrays: Mapping[str, np.ndarray],
+    cache_bytes: int,
+    kernel: Kernel,
+    n_features: int,
+    n_raw: int = 0,
+    n_seen: int | None = None,
+) -> Expansion:
+    """Make an expansion from the arrays of `dump`.
+
+    Parameters
+    ----------
+    arrays
+        The arrays, from a snapshot.
+    cache_bytes
+        Memory for kernel rows.
+    kernel
+        The model's kernel.
+    n_features, n_raw
+        The number of named features of the model, and of unscaled ones that it keeps of each member.
+    n_seen
+        For the union of several classes: the number of examples that it has learned.  None: these are the arrays of
+        one model.
+
+    Raises
+    ------
+    SnapshotError
+        If the arrays are not those of an expansion.
+    """
+    n = len(arrays["y"]) if "y" in arrays else 0
+    arrays = {"born": np.zeros(n, np.int64), "losses": np.zeros(4), **arrays}  # the first snapshots lack these
+    if n_seen is None:
+        validate(arrays, kernel, n_features, n_raw)
+    else:
+        validate_union(arrays, kernel, n_features, n_raw, n_seen)
+    s = more_features(empty(cache_bytes, slots_for(n)), doubled(MIN_FEATURES, n_features))
+    for name in SAVED:
+        getattr(s, name)[:n] = arrays[name]
+    s.serial[:n] = np.arange(n)
+    s.starts[: n + 1] = arrays["starts"]
+    s.counts[: len(arrays["counts"])] = arrays["counts"]  # older snapshots have fewer
+    s.counts[APPENDED] = n
+    s.losses[:] = arrays["losses"]
+    s = _with_features(s, arrays)
+    if n_raw:
+        s = s._replace(raw=wider(arrays["raw"], len(s.alpha), n_raw))
+    s.counts[ROWS] = s.counts[HAND] = 0
+    s.counts[CACHE_BYTES] = cache_bytes
+    s.extremes[:] = arrays["extremes"]
+    return s
+
+
+def _with_features(s: Expansion, arrays: Mapping[str, np.ndarray]) -> Expansion:
+    """The expansion with the stored features, in the storage that its counts name."""
+    if s.counts[STORAGE] == COMPRESSED:
+        return list_features(
+            s._replace(
+                bits=np.zeros((0, 0), np.uint8),
+                query=np.zeros(len(s.member_indices), np.float32),
+                **{name: arrays[name].copy() for name in ("sparse_indices", "sparse_values")},
+            )
+        )
+    stored, n_slots = arrays["features"], len(s.alpha)
+    matrix = np.zeros((doubled(MIN_FEATURES, len(stored)), n_slots), stored.dtype)
+    matrix[: len(stored), : stored.shape[1]] = stored
+    if s.counts[STORAGE] == COLUMNS:
+        return s._replace(columns=matrix, bits=np.zeros((0, 0), np.uint8))
+    return s._replace(bits=matrix)

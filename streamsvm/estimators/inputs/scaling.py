@@ -1,0 +1,228 @@
+"""The scale of a model's features: what the parameters `gamma` and `scaling` mean, and the running scale.
+
+Several models may share one running scale, as the classes of `OneVsRest` do.
+"""
+
+import copy
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from streamsvm.core import scaling
+from streamsvm.core.blocks import LARGEST_SQUARED_NORM, Queries, from_sparse
+from streamsvm.core.kernels import LARGEST_PARAMETER, LINEAR_KIND, Kernel, make_kernel
+from streamsvm.core.saving.snapshot import LARGEST_COUNT, require, require_array
+from streamsvm.core.scaling import (
+    ACTIVE,
+    DUE,
+    NO_ROWS,
+    OF_FEATURES,
+    OF_PLACES,
+    PLACES,
+    RENEWED,
+    SCALES,
+    SEEN,
+    SPARSE,
+    SPREAD,
+    TRACKS,
+    WAIT,
+    RawRows,
+    Scaling,
+)
+from streamsvm.core.storage import owned
+
+AUTO, STANDARD = "auto", "standard"
+SCALE = "scale"
+FIRST_GAMMA = 1.0 / LARGEST_SQUARED_NORM  # before anything is known of the features; kernel values are then small
+SAVED = "scale."  # before the names of its arrays in a snapshot
+LARGEST_VARIANCE = 4.0 * LARGEST_SQUARED_NORM
+LARGEST = {  # sizes in a snapshot
+    **dict.fromkeys(("m", "shift"), math.sqrt(LARGEST_SQUARED_NORM)),
+    "w": 2 * scaling.MEMORY,
+    "varied": 1,
+    "spread": LARGEST_VARIANCE,
+    "totals": LARGEST_VARIANCE * LARGEST_COUNT,
+    **dict.fromkeys(("began", "named", "times"), LARGEST_COUNT),
+}
+
+
+def kernel_of(kernel: str, gamma: Any, degree: int, coef0: float) -> Kernel:
+    """The kernel before the first example.
+
+    Raises
+    ------
+    ValueError, TypeError
+        If a parameter is out of its range.
+    """
+    if isinstance(gamma, str) and gamma != SCALE:
+        raise ValueError(f'gamma={gamma!r} must be "{SCALE}" or a positive number')
+    return make_kernel(kernel, FIRST_GAMMA if isinstance(gamma, str) else gamma, degree, coef0)
+
+
+def require_scaling(value: Any) -> None:
+    """Raise a ValueError unless this is a value for `scaling`."""
+    if value is not None and value not in (AUTO, STANDARD):
+        raise ValueError(f'scaling={value!r} must be "{AUTO}", "{STANDARD}" or None')
+
+
+class RunningScale:
+    """The running scale of a stream's features; `core.scaling` has the formulas.
+
+    Parameters
+    ----------
+    kernel, gamma, scaling
+        As of the model.
+
+    Attributes
+    ----------
+    state
+        The moments and the scale in use.
+    """
+
+    def __init__(self, kernel: str, gamma: Any, scaling_: str | None) -> None:
+        self._follows_gamma = gamma == SCALE
+        scales = scaling_ == STANDARD or (scaling_ == AUTO and self._follows_gamma)
+        tracks = scales or (self._follows_gamma and make_kernel(kernel).kind != LINEAR_KIND)
+        self.state = scaling.empty(tracks, scales)
+
+    @property
+    def tracks(self) -> bool:
+        """Whether the model's scale or its gamma follows the stream."""
+        return bool(self.state.counts[TRACKS])
+
+    @property
+    def is_active(self) -> bool:
+        """Whether the scale in use changes a feature."""
+        return bool(self.state.counts[ACTIVE])
+
+    @property
+    def n_places(self) -> int:
+        """Number of features that have moments; see `core.scaling`."""
+        return int(self.state.counts[PLACES])
+
+    @property
+    def n_raw(self) -> int:
+        """Number of unscaled features that a member keeps: those with moments, while the scale is active."""
+        return self.n_places if self.is_active else 0
+
+    @property
+    def is_due(self) -> bool:
+        """Whether the running moments are far from the scale in use."""
+        return bool(self.state.counts[DUE])
+
+    def adapted(self, kernel: Kernel) -> Kernel:
+        """The kernel with the gamma that belongs to the scale in use."""
+        spread = float(self.state.totals[SPREAD])
+        gamma = 1.0 / spread if spread * LARGEST_PARAMETER >= 1.0 else FIRST_GAMMA
+        return kernel._replace(gamma=gamma) if self._follows_gamma else kernel
+
+    def fit_room(self, n_features: int) -> None:
+        """Make room for so many features: compiled code checks no bounds."""
+        if self.tracks and n_features > len(self.state.place):
+            size = max(n_features, 2 * len(self.state.place))
+            self.state = scaling.with_room(self.state, size, len(self.state.m))
+
+    def ahead(self, raw: RawRows, counted: np.ndarray) -> tuple[int, Scaling]:
+        """How many of these examples to learn until the scale is due, and the state after them.
+
+        The scale takes in the examples that count.
+        """
+        after = scaling.copy(self.state)
+        return scaling.observe_block(after, raw.indptr, raw.columns, raw.values, counted), after
+
+    def of(self, column: int) -> tuple[float, float]:
+        """Shift and factor in use for a column, which may be unknown; 0 and 1 if it is left alone."""
+        c = self.state
+        place = c.place[column] if self.is_active and 0 <= column < len(c.place) else -1
+        return (float(c.shift[place]), float(c.factor[place])) if place >= 0 else (0.0, 1.0)
+
+    def still(self) -> Scaling:
+        """The state as it is, for models that learn an example which the scale takes in only once."""
+        counts = self.state.counts.copy()
+        counts[TRACKS] = 0
+        return self.state._replace(counts=counts)
+
+    def copy(self) -> "RunningScale":
+        """A scale of its own, which can take in other examples."""
+        return self._with(scaling.copy(self.state))
+
+    def renewed(self, n_members: int) -> "RunningScale":
+        """A scale whose running moments are in use, for models that have at most so many members."""
+        return self._with(scaling.renewed(self.state, n_members))
+
+    def _with(self, state: Scaling) -> "RunningScale":
+        new = copy.copy(self)
+        new.state = state
+        return new
+
+    def queries(self, raw: RawRows) -> Queries:
+        """Examples as the engine's queries."""
+        if self.is_active:
+            return scaling.scale_block(self.state, raw)
+        return from_sparse(raw.indptr, np.arange(len(raw.columns)), raw.values, raw.columns)
+
+    def kept(self, raw: RawRows) -> RawRows:
+        """What an expansion keeps of examples beside their queries: the raw features by place, if they are scaled."""
+        return raw._replace(columns=self.state.place[raw.columns]) if self.is_active else NO_ROWS
+
+    def __setstate__(self, state: dict) -> None:
+        """Copy read-only arrays: joblib's workers get theirs mapped from a file."""
+        self.__dict__.update({name: owned(value) for name, value in state.items()})
+
+    # ------------------------------------------------------------------------------------------------------- snapshots
+
+    def dump(self, n_features: int) -> dict[str, np.ndarray]:
+        """The arrays of a snapshot; none if nothing is tracked."""
+        if not self.tracks:
+            return {}
+        c = scaling.with_room(self.state, max(n_features, len(self.state.place)), len(self.state.m))
+        n_places = int(c.counts[PLACES])
+        arrays = {name: getattr(c, name)[:n_features] for name in OF_FEATURES}
+        arrays |= {name: getattr(c, name)[:n_places] for name in OF_PLACES}
+        return {
+            SAVED + name: array.copy() for name, array in (arrays | {"totals": c.totals, "counts": c.counts}).items()
+        }
+
+    def restore(self, arrays: Mapping[str, np.ndarray], n_features: int) -> None:
+        """Take over what `dump` gave; a SnapshotError if these are not the arrays of a scale."""
+        if not self.tracks:
+            return
+        counts = require_array(arrays, SAVED + "counts", np.int64, self.state.counts.shape)
+        n_places = int(counts[PLACES])
+        require(0 <= n_places <= n_features, f"the scale has {n_places} places for {n_features} features")
+        require(counts[TRACKS] == 1 and counts[SCALES] == self.state.counts[SCALES], "the scale is of another kind")
+        require(np.isin(counts[[SPARSE, DUE, ACTIVE]], (0, 1)).all(), "a flag of the scale is neither 0 nor 1")
+        for count in (SEEN, WAIT, RENEWED):
+            require(0 <= counts[count] <= LARGEST_COUNT, "a count of the scale is out of range")
+        c = scaling.empty(True, bool(counts[SCALES]), max(n_features, 4), max(n_places, 4))
+        c.counts[:] = counts
+        c.totals[:] = require_array(arrays, SAVED + "totals", np.float64, c.totals.shape)
+        for names, size in ((OF_FEATURES, n_features), (OF_PLACES, n_places)):
+            for name in names:
+                own = getattr(c, name)
+                own[:size] = require_array(arrays, SAVED + name, own.dtype, (size,))
+        _require_numbers(c)
+        _require_places(c, n_places)
+        self.state = c
+
+
+def _require_numbers(c: Scaling) -> None:
+    """Check that the numbers are such as features of a permitted size make."""
+    for name, largest in LARGEST.items():
+        require((np.abs(getattr(c, name)) <= largest).all(), f"{name} of the scale is not a number, or too large")
+    for name in ("w", "S", "spread", "totals", "began", "named", "times"):
+        require((getattr(c, name) >= 0).all(), f"{name} of the scale is negative")
+    require((LARGEST_VARIANCE * c.w >= c.S).all(), "a variance of the scale is too large")
+    is_scaled = c.spread > 0.0
+    expected = np.divide(1.0, np.sqrt(c.spread), out=np.ones(len(c.spread)), where=is_scaled)
+    require(np.array_equal(c.factor, expected), "the factors of the scale do not fit its variances")
+    require(bool(c.counts[ACTIVE]) == is_scaled.any(), "the scale is active without a scaled feature, or the reverse")
+
+
+def _require_places(c: Scaling, n_places: int) -> None:
+    feature, place = c.feature[:n_places], c.place
+    require(((feature >= 0) & (feature < len(place))).all(), "a place belongs to no feature")
+    require(np.array_equal(place[feature], np.arange(n_places)), "a place belongs to another feature")
+    require(np.count_nonzero(place >= 0) == n_places and (place >= -1).all(), "a feature has no such place")

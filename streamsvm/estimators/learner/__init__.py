@@ -1,0 +1,5 @@
+"""What all learners share: their state, and what a user can do with it.
+
+Start in `model`, then `learning`; each other file adds one ability: `prediction`, `forgetting`, `rechecking`,
+`snapshots`, `copies` and `advice`.  `classifier` joins them into the base class of the algorithms.
+"""

@@ -1,0 +1,92 @@
+"""Warnings about a stream from which a model cannot learn well: they say what is wrong, and what to try.
+
+A model looks at every 1000th example.  So a warning depends on the examples alone, not on how they were cut into
+batches, and costs nothing for the others.  Models of several classes, and those behind scikit-learn's interface, do not
+look.
+"""
+
+import warnings
+from collections.abc import Hashable
+
+import numpy as np
+
+from streamsvm.core import storage
+from streamsvm.estimators.learner.model import LOOK_EVERY, OnlineModel
+from streamsvm.online.outputs.calibration import RUN, THRESHOLD
+
+EQUAL_PREDICTIONS = 2000  # so many in a row, while both classes occur, are suspicious
+LARGEST_RATIO = 100.0  # of two features' standard deviations
+CONSTANT = 1e-12  # share of its mean square that the variance of a constant feature may be, by rounding
+
+Spread = tuple[Hashable, float]  # a feature's name and its standard deviation
+
+
+class StreamWarning(UserWarning):
+    """A stream from which the model cannot learn well: its features, its labels, or the model's parameters."""
+
+
+class Advice(OnlineModel):
+    """Looking and warning."""
+
+    def _look(self) -> None:
+        """Warn of what is wrong by now, each time of something else."""
+        self._next_look += LOOK_EVERY
+        if self._n_seen == LOOK_EVERY:
+            self._warn_of_one_class()
+            self._warn_of_scales()
+        self._warn_of_equal_predictions()
+
+    def _warn_of_one_class(self) -> None:
+        negatives, positives = self._class_counts
+        if negatives + positives and not (negatives and positives):
+            warnings.warn(
+                f"the first {self._n_seen} examples have the label {positives > 0} only, and so have the predictions; "
+                "check the labels, or shuffle the examples",
+                StreamWarning,
+                stacklevel=4,
+            )
+
+    def _warn_of_scales(self) -> None:
+        is_scaled = self.scaling == "standard" or (self.scaling == "auto" and self.gamma == "scale")
+        found = None if is_scaled else self._extreme_spreads()
+        if found is not None and found[1][1] > LARGEST_RATIO * found[0][1]:
+            (low, smallest), (high, largest) = found
+            warnings.warn(
+                f"the features have very different scales, and those with large values decide alone: the standard "
+                f'deviation of {low!r} is {smallest:.2g}, that of {high!r} {largest:.2g}; use scaling="standard"',
+                StreamWarning,
+                stacklevel=4,
+            )
+
+    def _extreme_spreads(self) -> tuple[Spread, Spread] | None:
+        """The features with the smallest and the largest standard deviation among the members.
+
+        Constant features do not count, nor those that are 0 for half of the members, nor those that are only 0 or 1.
+        """
+        names = self.feature_names
+        X = storage.rows_of(self._expansion, storage.live_slots(self._expansion), len(names)).astype(np.float64)
+        squares = X.multiply(X)
+        mean_square = np.ravel(squares.mean(axis=0))
+        variance = mean_square - np.square(np.ravel(X.mean(axis=0)))
+        varied = variance > CONSTANT * mean_square
+        varied &= X.getnnz(axis=0) > X.shape[0] / 2
+        varied &= np.ravel(abs(X - squares).sum(axis=0)) > 0.0
+        columns = np.flatnonzero(varied)
+        if not len(columns):
+            return None
+        order = columns[np.argsort(variance[columns], kind="stable")]
+        first, last = ((names[k], float(np.sqrt(variance[k]))) for k in (order[0], order[-1]))
+        return first, last
+
+    def _warn_of_equal_predictions(self) -> None:
+        prediction, *counts = self._calibration[RUN:THRESHOLD].astype(np.int64).tolist()
+        if self._told_of_equal_predictions or sum(counts) < EQUAL_PREDICTIONS or 0 in counts:
+            return
+        self._told_of_equal_predictions = True
+        warnings.warn(
+            f"the last {sum(counts)} predictions were all {bool(prediction)}, although {counts[1 - prediction]} of the "
+            f'examples were {not prediction}; scale the features, or try another gamma or C, pos_weight="balanced" or '
+            'threshold="gmean"',
+            StreamWarning,
+            stacklevel=4,
+        )

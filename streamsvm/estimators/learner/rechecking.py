@@ -1,0 +1,110 @@
+"""Examples that were learned and let go, and that the members no longer represent: the model learns them again.
+
+It finds them in its reservoir.  They become members with coefficient 0, and the solver does the rest.  They do not
+count as seen once more, and the sigmoid of the probabilities does not heed them: they are the worst ones only.
+"""
+
+from collections.abc import Callable
+
+import numpy as np
+
+from streamsvm.core import blocks
+from streamsvm.core.expansion import Expansion
+from streamsvm.core.scaling import RawRows
+from streamsvm.estimators.inputs import raw_rows
+from streamsvm.estimators.inputs.reservoir import Kept, priorities
+from streamsvm.estimators.learner.learning import Examples, Learning
+from streamsvm.estimators.learner.model import no_margins
+from streamsvm.online import arrival
+from streamsvm.online.lasvm import keep_block
+from streamsvm.online.removal import bounded
+
+MAX_ROUNDS = 10  # of looking at the reservoir
+FIRST_LOOK = 500  # examples that tell whether it is worth looking at all
+FEW = 50  # It is not if one of these in 50 violates.
+ENOUGH = 20  # If one example in 20 violates, hardly another one does after solving with these.
+
+Solver = Callable[[Expansion], tuple[Expansion, int]]
+
+
+class Rechecking(Learning):
+    """Looking at the reservoir."""
+
+    _least_margin = -np.inf  # y f(x) below which an example counts as noise
+
+    def _finish(self, solver: Solver, tol: float) -> None:
+        """Solve over the members and the examples of the reservoir that violate, until hardly another one does.
+
+        If a part of the reservoir shows that hardly any violates before, as after a shuffled stream, that part is
+        enough: to look at all of it takes as long as the solver does.
+        """
+        examples = list(self._reservoir)
+        some = examples[:: max(1, len(examples) // FIRST_LOOK)]
+        late = self._violators(tol, some)
+        if len(late) <= len(some) // FEW:
+            steps = self._solve_with(late, solver)
+        else:
+            steps = self._solve_with_all(tol, examples, solver)
+        self._warn_unless_reached(tol, self._problem.violation(self._expansion), steps)
+
+    def _solve_with_all(self, tol: float, examples: list[Kept], solver: Solver) -> int:
+        """Repeat looking at all these examples and solving with those that violate; return the number of steps."""
+        steps = 0
+        for _ in range(MAX_ROUNDS):
+            late = self._violators(tol, examples)
+            steps += self._solve_with(late, solver)
+            if len(late) <= len(examples) // ENOUGH:
+                break
+        return steps
+
+    def _violators(self, tol: float, examples: list[Kept]) -> list[Kept]:
+        """Those of these examples that are no members and violate the margin, shuffled.
+
+        Not more than the budget has room for.
+        """
+        members = set(self._expansion.ids[self._expansion.y != 0].tolist())
+        others = [example for example in examples if example.id not in members]
+        if not others:
+            return []
+        self._features.settle()
+        f = self._evaluator.decide(self._in_room, self._kernel, self._scale.queries(_raw(others)), self.bias)
+        margins = np.where([example.positive for example in others], f, -f)
+        late = np.flatnonzero((margins < 1.0 - tol) & (margins >= self._least_margin))
+        order = np.argsort(priorities(np.array([others[t].priority for t in late], np.uint64)))
+        room = len(order) if self.budget is None else max(0, int(self.budget) - self.n_members)
+        return [others[t] for t in late[order[:room]]]
+
+    def _solve_with(self, examples: list[Kept], solver: Solver) -> int:
+        """Solve with these examples as further members; return the number of steps."""
+        if self._window and examples:
+            self._window.passed(min(example.born for example in examples), self._window.latest)
+        return self._solve(lambda s: solver(self._with(s, examples) if examples else s))
+
+    def _with(self, s: Expansion, examples: list[Kept]) -> Expansion:
+        """The expansion with these examples as members, with coefficient 0; the solver must follow."""
+        raw, n = _raw(examples), len(examples)
+        q = self._scale.queries(raw)
+        positive = np.array([example.positive for example in examples])
+        box = np.array([example.box for example in examples])
+        lo, hi = np.where(positive, 0.0, -box), np.where(positive, box, 0.0)
+        ids = np.array([example.id for example in examples], np.int64)
+        born = np.array([example.born for example in examples], np.int64)
+        margins, t = no_margins(n), 0
+        while t < n:
+            part = slice(t, min(t + blocks.BLOCK, n))
+            q_part = q.part(part.start, part.stop)
+            s = arrival.make_room(s, q_part, len(self._features))
+            products = self._evaluator.products(s, q_part)
+            kept = self._scale.kept(raw.part(part.start, part.stop))
+            block = Examples(q_part, lo[part], hi[part], ids[part], False, born[part], kept).compiled()
+            given = (block, False, *products, False, self._calibration, bounded.FAR)
+            t += keep_block(s, self._kernel, self._rule, *given, margins[part])
+        return s
+
+
+def _raw(examples: list[Kept]) -> RawRows:
+    """The features of examples of the reservoir."""
+    columns = np.concatenate([example.columns for example in examples])
+    values = np.concatenate([example.values for example in examples])
+    starts = np.cumsum([0] + [len(example.values) for example in examples])
+    return raw_rows.from_sparse(starts, np.arange(len(columns)), values, columns)

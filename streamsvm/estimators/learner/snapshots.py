@@ -1,0 +1,216 @@
+"""Models as bytes and files: everything a model needs to go on bit for bit, and what version 0.1.0 wrote differently.
+
+Tests keep snapshots of version 0.1.0.  They differ in two ways: the tolerance was called `tau`, and learners took a
+`seed` that they did not use.
+"""
+
+import datetime
+import hashlib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+
+from streamsvm.core import arguments, storage
+from streamsvm.core.class_weights import Counts
+from streamsvm.core.expansion import CACHE_BYTES, EVALUATIONS, HAND, LISTED, ROWS
+from streamsvm.core.saving import dumping, snapshot
+from streamsvm.core.saving.snapshot import require, require_array
+from streamsvm.estimators.inputs.features import FeatureTable
+from streamsvm.estimators.learner.model import LOOK_EVERY, OnlineModel
+from streamsvm.online.outputs.calibration import THRESHOLD
+from streamsvm.online.outputs.sigmoid import MAX_SLOPE, MIN_SLOPE
+from streamsvm.online.outputs.threshold import BINS, HEAD, LARGEST, LARGEST_WEIGHT, PERIOD, SINCE, VALUE, WEIGHT
+from streamsvm.online.removal import bounded
+
+
+class Snapshots(OnlineModel):
+    """Saving and loading."""
+
+    def save(self, path: str | Path) -> None:
+        """Write the model to a file, atomically.
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> from pathlib import Path
+        >>> from streamsvm import LASVM
+        >>> model = LASVM()
+        >>> model.learn_one({"a": 1.0}, True)
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     path = Path(folder) / "model.svm"
+        ...     model.save(path)
+        ...     LASVM.load(path).digest() == model.digest()
+        True
+        """
+        snapshot.write_atomic(path, self.to_bytes())
+
+    @classmethod
+    def load(cls, path: str | Path, cache_mb: float | None = None, device: str | None = None) -> Self:
+        """Read the model from a file that `save` wrote; for the parameters see `from_bytes`."""
+        return cls.from_bytes(snapshot.read(path), cache_mb, device)
+
+    def to_bytes(self) -> bytes:
+        """The model as a snapshot; see `streamsvm.core.saving.snapshot` for the format.
+
+        Raises
+        ------
+        SnapshotError
+            If a feature's name is not a str, int, float or bool.
+        """
+        return snapshot.pack(type(self).__name__, *self._state_and_scale())
+
+    @classmethod
+    def from_bytes(cls, data: bytes, cache_mb: float | None = None, device: str | None = None) -> Self:
+        """Read a model that `to_bytes` wrote.  It goes on bit for bit as the stored model would.
+
+        Parameters
+        ----------
+        data
+            A snapshot.
+        cache_mb
+            Size of the row cache in megabytes; default: the stored one.
+        device
+            Where kernel values are computed; default: the stored device.
+
+        Raises
+        ------
+        SnapshotError
+            If the snapshot is damaged, of another class, or from a newer format.
+        """
+        meta, arrays = snapshot.unpack(data, cls.__name__)
+        with snapshot.reading(cls.__name__):
+            model = cls._of_meta(meta, cache_mb, device)
+            model._features = FeatureTable.of_names(snapshot.field(meta, "features", list))
+            model._restore_scale(arrays)
+            model._restore(meta, arrays)
+        return model
+
+    def digest(self) -> str:
+        """SHA-256 of what was learned.
+
+        Two models with the same digest continue alike.  Caches, devices and counters do not change it.
+        """
+        meta, arrays = self._state_and_scale()
+        arrays["counts"][[EVALUATIONS, ROWS, HAND, CACHE_BYTES, LISTED]] = 0
+        for name in ("cache_mb", "device"):
+            meta["parameters"].pop(name)
+        return hashlib.sha256(snapshot.pack(type(self).__name__, meta, arrays)).hexdigest()
+
+    def _state_and_scale(self) -> tuple[dict, dict[str, np.ndarray]]:
+        meta, arrays = self._state()
+        return meta, arrays | self._scale.dump(len(self._features))
+
+    def _state(self) -> tuple[dict, dict[str, np.ndarray]]:
+        """What was learned except the scale, which several models may share."""
+        meta = {
+            "parameters": {name: _plain(value) for name, value in self._get_params().items()},
+            "n_seen": self._n_seen,
+            "class_counts": list(self._class_counts),
+            "next_id": self._next_id,
+            "features": self._features.names(),
+        }
+        if self._window:
+            meta["latest"] = self._window.latest
+        arrays = dumping.dump(self._expansion, len(self._features), self._scale.n_places)
+        arrays["sigmoid"] = self._sigmoid
+        arrays |= self._reservoir.dump()
+        return meta, arrays | ({"threshold": self._calibration[THRESHOLD:]} if self.threshold == "gmean" else {})
+
+    # --------------------------------------------------------------------------------------------------------- reading
+
+    @classmethod
+    def _of_meta(cls, meta: Mapping[str, Any], cache_mb: float | None, device: str | None) -> Self:
+        """A model with the stored parameters that has learned nothing."""
+        stored = snapshot.field(meta, "parameters", dict)
+        if "tau" in stored:  # written by version 0.1.0
+            stored["tol"] = stored.pop("tau")
+            stored.pop("seed", None)
+        parameters = {name: _given(stored, name) for name in stored}
+        instead = {"cache_mb": cache_mb, "device": device}
+        return cls(**parameters | {name: value for name, value in instead.items() if value is not None})
+
+    def _restore(self, meta: Mapping[str, Any], arrays: dict[str, np.ndarray]) -> None:
+        """Take over what was learned, as `_state` gave it, by a model that has its features and its scale already."""
+        self._restore_counts(meta)
+        sizes = len(self._features.columns), self._scale.n_raw
+        self._expansion = dumping.restore(arrays, int(self.cache_mb * 2**20), self._kernel, *sizes)
+        if "class_counts" not in meta:  # written by version 0.1.0
+            y = self._expansion.y
+            self._class_counts = int(np.count_nonzero(y < 0)), int(np.count_nonzero(y > 0))
+        self._sigmoid[:] = _sigmoid(arrays)
+        if self.threshold == "gmean":
+            self._calibration[THRESHOLD:] = _threshold(arrays)
+        seen = None if self._scale.is_active else self._kernel
+        self._reservoir.restore(arrays, seen, sizes[0], self._n_seen)
+        self._go_on_above(self._expansion.ids[storage.live_slots(self._expansion)])
+
+    def _restore_counts(self, meta: Mapping[str, Any]) -> None:
+        self._n_seen = snapshot.count(meta, "n_seen")
+        self._next_look = self._n_seen - self._n_seen % LOOK_EVERY + LOOK_EVERY
+        if "class_counts" in meta:
+            self._class_counts = _class_counts(meta, self._n_seen)
+        self._next_id = snapshot.field(meta, "next_id", int) if "next_id" in meta else 0
+        require(0 <= self._next_id <= arguments.LARGEST_ID + 1, f"next_id={self._next_id} is not an id")
+        if self._window:
+            self._window.latest = _latest(meta)
+
+    def _restore_scale(self, arrays: Mapping[str, np.ndarray]) -> None:
+        self._scale.restore(arrays, len(self._features.columns))
+        self._kernel = self._scale.adapted(self._kernel)
+
+    def _go_on_above(self, ids: np.ndarray) -> None:
+        """Let `next_id` be above these ids: the first snapshots do not store it."""
+        self._next_id = max(self._next_id, self._n_seen, int(ids.max(initial=-1)) + 1)
+
+
+def _plain(value: Any) -> Any:
+    """A parameter as JSON can hold it: numpy's numbers as Python's, a time span in microseconds."""
+    if isinstance(value, datetime.timedelta):
+        return {"microseconds": value // bounded.MICROSECOND}
+    return value.item() if isinstance(value, np.generic) else value
+
+
+def _given(parameters: Mapping[str, Any], name: str) -> Any:
+    """The parameter that `_plain` wrote."""
+    value = snapshot.field(parameters, name, str, int, float, bool, type(None), dict)
+    require(type(value) is not int or abs(value) <= arguments.LARGEST_ID, f"the parameter {name!r} is too large")
+    return datetime.timedelta(microseconds=snapshot.count(value, "microseconds")) if type(value) is dict else value
+
+
+def _latest(meta: Mapping[str, Any]) -> int:
+    """The number or time of the newest example that a window has seen."""
+    latest: int = snapshot.field(meta, "latest", int)
+    require(abs(latest) <= bounded.FAR, f"the latest example has the number or time {latest}")
+    return latest
+
+
+def _class_counts(meta: Mapping[str, Any], n_seen: int) -> Counts:
+    """The numbers of examples of both classes."""
+    counts = snapshot.field(meta, "class_counts", list)
+    require(len(counts) == 2 and all(type(n) is int and n >= 0 for n in counts), f"class_counts={counts} are no counts")
+    require(sum(counts) <= n_seen, f"class_counts={counts} are more than n_seen={n_seen}")
+    return counts[0], counts[1]
+
+
+def _sigmoid(arrays: Mapping[str, np.ndarray]) -> np.ndarray:
+    """The state of the sigmoid for probabilities."""
+    state = require_array(arrays, "sigmoid", np.float64, (4,))
+    slopes, curvatures = state[::2], state[1::2]
+    require(np.all((slopes >= MIN_SLOPE) & (slopes <= MAX_SLOPE)), f"the sigmoid has the slopes {slopes}")
+    require(np.all(np.isfinite(curvatures) & (curvatures >= 0.0)), f"the sigmoid has the curvatures {curvatures}")
+    return state
+
+
+def _threshold(arrays: Mapping[str, np.ndarray]) -> np.ndarray:
+    """The state of a threshold that is learned."""
+    state = require_array(arrays, "threshold", np.float64, (HEAD + 2 * BINS,))
+    require(
+        np.isfinite(state).all() and (state[WEIGHT:] >= 0.0).all(), "the threshold's state is no weights and counts"
+    )
+    require(abs(state[VALUE]) <= LARGEST, f"the learned threshold is {state[VALUE]}")
+    require(1.0 <= state[WEIGHT] <= 2.0 * LARGEST_WEIGHT, f"the newest margin weighs {state[WEIGHT]}")
+    counts = state[SINCE:HEAD]
+    require((counts == np.floor(counts)).all() and state[SINCE] < PERIOD, f"the threshold has the counts {counts}")
+    return state

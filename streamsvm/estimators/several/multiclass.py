@@ -1,0 +1,335 @@
+"""A classifier for several classes: one online support vector machine for each, against all other classes."""
+
+import hashlib
+from collections.abc import Hashable, Iterable, Iterator, Mapping
+from typing import Any, Self
+
+import numpy as np
+from river.utils import dataframe
+
+from streamsvm.core.expansion import EVALUATIONS, SLOTS
+from streamsvm.core.saving import snapshot
+from streamsvm.core.saving.snapshot import SnapshotError, require
+from streamsvm.estimators.inputs.checks import (
+    array_of_labels,
+    is_frame,
+    label_of,
+    labels_of,
+    n_rows,
+    series_like,
+    too_large,
+)
+from streamsvm.estimators.inputs.features import PLAIN, FeatureTable
+from streamsvm.estimators.inputs.raw_rows import one_row
+from streamsvm.estimators.lasvm import LASVM
+from streamsvm.estimators.learner.classifier import OnlineSVM
+from streamsvm.estimators.learner.model import NEVER
+from streamsvm.estimators.learners import ALGORITHMS
+from streamsvm.estimators.several.class_models import ClassModels
+from streamsvm.estimators.several.shared import CommonColumns, by_prefix
+from streamsvm.online import union
+
+BY_CLASS_NAME: dict[str, type[OnlineSVM]] = {algorithm.__name__: algorithm for algorithm in ALGORITHMS.values()}
+
+
+class OneVsRest(ClassModels):
+    """A classifier for several classes: one online support vector machine for each class.
+
+    Each model learns every example: as positive if the example is of its class, as negative otherwise.  The prediction
+    is the class with the largest decision value.  The models share kernel values, which are computed once, and the
+    scale of the features.  With ``classes=[...]`` and a number for `gamma`, each model equals one trained alone without
+    a reservoir, bit for bit.
+
+    A label is anything hashable, and a new class may appear at any time.  Its model learns the first example, then the
+    members of the other models as negatives.  So it knows from the start what it is not.
+
+    Parameters
+    ----------
+    model
+        What each class gets a copy of: a `LASVM`, `LASVMG`, `LASVMNC`, `LASVMI` or `FullSVM`.  Its `budget`, `window`
+        and `cache_mb` hold for each class; its `reservoir` is not used.
+    classes
+        Labels known beforehand; default: none.  Their models learn from the first example on.
+
+    Raises
+    ------
+    ValueError, TypeError
+        If the model is another one, has ``on_budget="merge"`` or a `threshold`, or if a label occurs twice.
+
+    Notes
+    -----
+    **Cost.**  Sharing saves as many kernel values as the classes have members in common: with `FullSVM` all
+    except those of one class, otherwise fewer.  It saves no memory: each class's model stores its members' features.
+
+    **Weights.**  With ``pos_weight="balanced"``, each class's model weights its own examples against all others.
+
+    **Order.**  The classes' models have no `reservoir`: `finish` knows only the members.  Shuffle a stream that is
+    sorted by class if you can.
+
+    **Probabilities** are those of the classes' models, scaled to a sum of 1.
+
+    **Interruptions.**  If learning is interrupted (Ctrl-C), all classes first learn what some of them have learned: at
+    most 256 examples.
+
+    Examples
+    --------
+    >>> from river import datasets, evaluate, metrics
+    >>> from streamsvm import LASVM, OneVsRest
+    >>> model = OneVsRest(LASVM())
+    >>> evaluate.progressive_val_score(datasets.ImageSegments().take(1000), model, metrics.Accuracy())
+    Accuracy: 90.09%
+    >>> model.labels[:3]
+    ['path', 'foliage', 'sky']
+    """
+
+    def __init__(self, model: Any, classes: Iterable[Hashable] | None = None) -> None:
+        if type(model) not in ALGORITHMS.values():
+            raise TypeError(
+                f"model={model!r} must be one of {', '.join(BY_CLASS_NAME)}; put other steps of a pipeline before: "
+                "scaler | OneVsRest(LASVM())"
+            )
+        if model.budget is not None and model.on_budget == "merge":
+            raise ValueError('on_budget="merge" makes members that only one class has; use "remove" or "project"')
+        if model.threshold != 0.0:
+            raise ValueError(
+                f"threshold={model.threshold!r} has no use for several classes: the one with the largest f(x) is "
+                "predicted; leave it at 0"
+            )
+        if isinstance(classes, str):
+            raise TypeError(f"classes={classes!r} must be a list of labels")
+        super().__init__(model)
+        self.model = model
+        self.classes = classes
+        self._y_name: Any = None
+        for label in () if classes is None else classes:
+            label = label_of(label, "classes holds")
+            if label in self._models:
+                raise ValueError(f"classes holds {label!r} twice")
+            self._start(label)
+
+    @classmethod
+    def _unit_test_params(cls) -> Iterator[dict]:
+        yield {"model": LASVM()}
+
+    @property
+    def _multiclass(self) -> bool:
+        return True
+
+    def _label_of(self, y: Any) -> Hashable:
+        return label_of(y)
+
+    def _labels_of(self, X: Any, y: Any, n: int) -> list[Hashable]:
+        return labels_of(y, n)
+
+    # ----------------------------------------------------------------------------------------------------- prediction
+
+    def _decide_one(self, x: dict) -> np.ndarray:
+        raw = one_row(*self._features.example(x, learning=False))
+        margins = np.full((1, 1), np.nan) if too_large(raw.sq) else self._decide(self._blank._scale.queries(raw))
+        if not np.isfinite(margins).all():
+            self.validate_one(x)
+            raise self._blank._too_large_a_kernel(f"x={x!r}")
+        return margins[0]
+
+    def _decide_many(self, X: Any) -> np.ndarray:
+        margins = np.empty((n_rows(X), len(self._models)))
+        for rows, q in self._blank._batches(X, learning=False):
+            margins[rows] = self._decide(q)
+        if not np.isfinite(margins).all():
+            row = int(np.argmin(np.isfinite(margins).all(axis=1)))
+            raise self._blank._too_large_a_kernel(f"X[{row}]")
+        return margins
+
+    def decision_function_one(self, x: dict) -> dict:
+        """The decision value f(x) of each class."""
+        return dict(zip(self._models, self._decide_one(x).tolist(), strict=True))
+
+    def predict_one(self, x: dict, **kwargs: Any) -> Any:
+        """The class with the largest decision value, the first of equal ones; None before there is a class."""
+        margins = self.decision_function_one(x)
+        return max(margins, key=lambda label: margins[label], default=None)
+
+    def predict_proba_one(self, x: dict, **kwargs: Any) -> dict:
+        """The probabilities of all classes: those of their models (see `LASVM.predict_proba_one`), scaled to sum 1."""
+        p = self._probabilities(self._decide_one(x)[np.newaxis])
+        return dict(zip(self._models, p[0].tolist(), strict=True))
+
+    def _probabilities(self, margins: np.ndarray) -> np.ndarray:
+        p = np.empty(margins.shape)
+        for k, model in enumerate(self._models.values()):
+            p[:, k] = model.probability(margins[:, k])
+        return p / p.sum(axis=1, keepdims=True)
+
+    def decision_function_many(self, X: Any) -> Any:
+        """The decision values, a row for each example and a column for each of `labels`.
+
+        A dataframe for a dataframe, otherwise an array (n, n_classes).
+        """
+        return self._frame_like(X, self._decide_many(X))
+
+    def predict_many(self, X: Any) -> Any:
+        """The predicted classes of all rows: a series for a dataframe, otherwise an array (n,)."""
+        margins = self._decide_many(X)
+        best = margins.argmax(axis=1) if self._models else np.zeros(len(margins), np.int64)
+        return series_like(X, array_of_labels(self.labels or [None])[best], self._y_name)
+
+    def predict_proba_many(self, X: Any) -> Any:
+        """The probabilities, a row for each example and a column for each of `labels`.
+
+        A dataframe for a dataframe, otherwise an array (n, n_classes).
+        """
+        return self._frame_like(X, self._probabilities(self._decide_many(X)))
+
+    def _frame_like(self, X: Any, values: np.ndarray) -> Any:
+        if not is_frame(X):
+            return values
+        columns = {label: values[:, k] for k, label in enumerate(self._models)}
+        return dataframe.to_native_frame(columns, like=dataframe.into_frame(X))
+
+    # ------------------------------------------------------------------------------------------------ what was learned
+
+    @property
+    def labels(self) -> list[Hashable]:
+        """The classes so far: first those known beforehand, then the others as they appeared."""
+        return list(self._models)
+
+    @property
+    def n_support(self) -> int:
+        """Number of examples that are support vectors of at least one class."""
+        return len(self._members(support=True)[0])
+
+    @property
+    def support_ids(self) -> np.ndarray:
+        """Ids of the examples that are support vectors of at least one class, in the order of their arrival."""
+        numbers, _ = self._members(support=True)
+        return self._ids_of(numbers)
+
+    def _ids_of(self, numbers: np.ndarray) -> np.ndarray:
+        """The ids that the user knows the vectors with these numbers by."""
+        return self._union.user_ids[self._union.slots_of(numbers)]
+
+    @property
+    def dual_coef(self) -> np.ndarray:
+        """Coefficients, (n_classes, n_support) float64: a row for each of `labels`, columns as in `support_ids`."""
+        support, _ = self._members(support=True)
+        coefficients = np.zeros((len(self._models), len(support)))
+        for row, model in zip(coefficients, self._models.values(), strict=True):
+            row[np.searchsorted(support, model.support_ids)] = model.dual_coef
+        return coefficients
+
+    @property
+    def bias(self) -> np.ndarray:
+        """Constant terms of the decision functions, (n_classes,) float64, in the order of `labels`."""
+        return np.array([model.bias for model in self._models.values()])
+
+    @property
+    def kernel_evaluations(self) -> int:
+        """Number of kernel values computed so far, while learning and predicting: shared ones and each class's own."""
+        own = sum(model.kernel_evaluations for model in self._models.values())
+        return int(self._union.vectors.counts[EVALUATIONS]) + own
+
+    # ------------------------------------------------------------------------------------------------------- snapshots
+
+    def to_bytes(self) -> bytes:
+        """The model as a snapshot; see `streamsvm.core.saving.snapshot` for the format.
+
+        Raises
+        ------
+        SnapshotError
+            If a label or a feature's name is not a str, int, float or bool.
+        """
+        for label in [*self._models, *(self.classes or ())]:
+            if type(label) not in PLAIN:
+                raise SnapshotError(
+                    f"label {label!r} is a {type(label).__name__}; str, int, float and bool can be saved"
+                )
+        common, _ = self._blank._state()
+        scale = {f"common.{name}": array for name, array in self._blank._scale.dump(len(self._features)).items()}
+        meta: dict[str, Any] = {
+            **common,
+            "algorithm": type(self._blank).__name__,
+            "classes": None if self.classes is None else list(self.classes),
+            "labels": self.labels,
+            "states": [],
+        }
+        sizes = len(self._features), self._blank._scale.n_places
+        arrays = {f"union.{name}": array for name, array in union.dump(self._union, *sizes).items()}
+        for k, model in enumerate(self._models.values()):
+            state, own = model._state()
+            meta["states"].append({name: state[name] for name in state if name not in ("parameters", "features")})
+            arrays |= {f"{k}.{name}": array for name, array in own.items()}
+        arrays |= scale
+        return snapshot.pack(type(self).__name__, meta, arrays)
+
+    @classmethod
+    def from_bytes(cls, data: bytes, cache_mb: float | None = None, device: str | None = None) -> Self:
+        """Read a model that `to_bytes` wrote.  It goes on bit for bit as the stored model would.
+
+        Parameters
+        ----------
+        data
+            A snapshot.
+        cache_mb
+            Size of each class's row cache in megabytes; default: the stored one.
+        device
+            Where kernel values are computed; default: the stored device.
+
+        Raises
+        ------
+        SnapshotError
+            If the snapshot is damaged, of another class, or from a newer format.
+        """
+        meta, arrays = snapshot.unpack(data, cls.__name__)
+        with snapshot.reading(cls.__name__):
+            algorithm = snapshot.field(meta, "algorithm", str)
+            if algorithm not in BY_CLASS_NAME:
+                raise SnapshotError(f"the algorithm {algorithm!r} is unknown to this version")
+            model = cls(BY_CLASS_NAME[algorithm]._of_meta(meta, cache_mb, device))
+            model._restore(meta, arrays)
+        return model
+
+    def _restore(self, meta: Mapping[str, Any], arrays: dict[str, np.ndarray]) -> None:
+        """Take over what was learned, as `to_bytes` stored it."""
+        classes, labels = snapshot.field(meta, "classes", list, type(None)), snapshot.field(meta, "labels", list)
+        blank, states = self._blank, snapshot.field(meta, "states", list)
+        require(all(type(label) in PLAIN for label in labels), "a label is not a string, a number or a boolean")
+        require(len(set(labels)) == len(labels) == len(states), f"there are {len(labels)} labels, {len(states)} states")
+        require(labels[: len(classes or [])] == (classes or []), "the labels do not begin with the classes")
+        self.classes = classes
+        blank._features = self._features = FeatureTable.of_names(snapshot.field(meta, "features", list))
+        blank._restore_counts(meta)
+        parts = by_prefix(arrays)
+        blank._restore_scale(parts.get("common", {}))
+        sizes = len(self._features), blank._scale.n_raw
+        self._union = union.restore(parts.get("union", {}), blank._kernel, *sizes, blank._n_seen)
+        live = self._union.live_slots()
+        blank._go_on_above(self._union.user_ids[live])
+        known = self._union.numbers[live]
+        for k, (label, state) in enumerate(zip(labels, states, strict=True)):
+            self._models[label] = model = blank.clone()
+            model._features = CommonColumns(self._features)
+            model._scale, model._kernel = blank._scale, blank._kernel
+            model._restore(state, parts.get(str(k), {}))
+            model._next_look = NEVER
+            s = model._expansion
+            require(np.isin(s.ids[: s.counts[SLOTS]], known).all(), f"the vectors of class {label!r} are not stored")
+
+    def digest(self) -> str:
+        """SHA-256 of what was learned.
+
+        Two models with the same digest continue alike.  Caches, devices and counters do not change it.
+        """
+        self._features.settle()
+        live = self._union.live_slots()
+        arrays = {
+            "numbers": self._union.numbers[live],
+            "user_ids": self._union.user_ids[live],
+            "weights": self._union.weights[live],
+        }
+        meta = {
+            "labels": [repr(label) for label in self._models],
+            "n_seen": self.n_seen,
+            "next_id": self.next_id,
+            "digests": [model.digest() for model in self._models.values()],
+        }
+        return hashlib.sha256(snapshot.pack(type(self).__name__, meta, arrays)).hexdigest()

@@ -1,0 +1,297 @@
+"""LASVM models with different settings that learn the same examples; `estimators.tuner` decides which there are.
+
+An interruption (Ctrl-C) may find some models ahead of the others.  The rest then first learn what these have learned.
+"""
+
+from abc import abstractmethod
+from collections.abc import Callable, Hashable, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from streamsvm.core import arguments, storage
+from streamsvm.core.class_weights import Counts
+from streamsvm.core.kernels import Kernel
+from streamsvm.core.scaling import RawRows, Scaling
+from streamsvm.estimators.inputs.scaling import RunningScale
+from streamsvm.estimators.lasvm import LASVM
+from streamsvm.estimators.learner.learning import Examples
+from streamsvm.estimators.learner.model import NEVER, n_learned, no_margins
+from streamsvm.estimators.several.shared import CommonColumns, LabelledBlock, SeveralModels, to_the_end
+from streamsvm.estimators.tuned.tuner import Tuner
+from streamsvm.estimators.tuned.tuning import CHECK, LARGEST_C, Setting
+from streamsvm.online.descend import descendant
+from streamsvm.online.rescale import rescale
+
+
+@dataclass
+class _Lesson:
+    """What all models learn together.
+
+    Attributes
+    ----------
+    learn
+        Lets a model learn those of the examples whose margins it does not find.
+    positive, counts
+        Whether each example is of the positive class, and whether it has a weight.
+    n_seen, next_id, n_columns
+        Number of examples, next id and number of columns afterwards.
+    class_counts
+        Numbers of examples of the negative and of the positive class afterwards.
+    margins
+        Margins of the examples that each model has learned.
+    after
+        The tuner and the models afterwards, once all models have learned the examples.
+    """
+
+    learn: Callable[[LASVM, np.ndarray], None]
+    positive: np.ndarray
+    counts: np.ndarray
+    n_seen: int
+    next_id: int
+    n_columns: int
+    class_counts: Counts
+    margins: dict[int, np.ndarray] = field(default_factory=dict)
+    after: tuple[Tuner, dict[int, LASVM]] | None = None
+
+
+class CandidateModels(SeveralModels):
+    """The models by number, and the tuner that asks for them."""
+
+    def __init__(self) -> None:
+        super().__init__(self._new(Setting(LARGEST_C, 1.0)))
+        self._tuner = Tuner()
+        self._kernel_values_before = 0  # of models that were dropped
+        self._models = self._models_for(self._tuner, {}, (0, 0, (0, 0)))
+
+    @abstractmethod
+    def _new(self, setting: Setting) -> LASVM:
+        """A model with the C and the window of this setting that has learned nothing."""
+
+    # ------------------------------------------------------------------------------------------------------- learning
+
+    def _label_of(self, y: Any) -> Hashable:
+        return arguments.label_of(y)
+
+    def _labels_of(self, X: Any, y: Any, n: int) -> list[Hashable]:
+        return arguments.labels_of(X, y, n).tolist()
+
+    def _learn(self, block: LabelledBlock) -> None:
+        """Learn a block, in parts that end at checks."""
+        while len(block.labels):
+            n = min(len(block.labels), CHECK - self.n_seen % CHECK)
+            part, block = block.part(0, n), block.part(n, len(block.labels))
+            of_part = (np.array(part.labels, bool), part.weights > 0.0, int(part.ids.max()), int(part.growth[-1]))
+            to_the_end(partial(self._have_all_learn, self._lesson(partial(_learn_part, part), *of_part)))
+
+    def _learn_example(self, raw: RawRows, label: Hashable, w: float, number: int, own_id: bool, born: int) -> None:
+        """Learn one example: by the code for blocks if a member may have to leave first."""
+        if own_id or any(model._is_due(born) for model in self._models.values()):
+            super()._learn_example(raw, label, w, number, own_id, born)
+            return
+        scale = self._blank._scale
+        self._blank._fit_scale()
+        of_one = (np.array([bool(label)]), np.array([w > 0.0]))
+        _, after = scale.ahead(raw, of_one[1])
+        learn = partial(_learn_one, scale.still(), raw, bool(label), w, (number, born))
+        lesson = self._lesson(learn, *of_one, number, len(self._features))
+        try:
+            to_the_end(partial(self._have_all_learn, lesson))
+        finally:
+            if self.n_seen == lesson.n_seen:
+                scale.state = after
+        self._rescale_if_due()
+
+    def _lesson(
+        self,
+        learn: Callable[[LASVM, np.ndarray], None],
+        positive: np.ndarray,
+        counts: np.ndarray,
+        largest_id: int,
+        n_columns: int,
+    ) -> _Lesson:
+        negatives, positives = self._blank.class_counts
+        n, n_positive = np.count_nonzero(counts), np.count_nonzero(counts & positive)
+        n_seen = self.n_seen + len(positive)
+        class_counts = (negatives + int(n - n_positive), positives + int(n_positive))
+        next_id = max(self.next_id, n_seen, largest_id + 1)
+        return _Lesson(learn, positive, counts, n_seen, next_id, n_columns, class_counts)
+
+    def _have_all_learn(self, lesson: _Lesson) -> None:
+        """Let all models learn a lesson, then judge them.  A second call goes on where the first was interrupted."""
+        if lesson.after is None:
+            for number, model in self._models.items():
+                margins = lesson.margins.setdefault(number, no_margins(len(lesson.positive)))
+                if n_learned(margins) < len(margins):
+                    lesson.learn(model, margins)
+            lesson.after = self._judged(lesson)
+        self._kernel_values_before = self.kernel_evaluations - _kernel_values(lesson.after[1])
+        self._tuner, self._models = lesson.after
+        self._blank._note(lesson.n_seen, lesson.class_counts, lesson.next_id - 1, lesson.n_columns, 0, 0)
+
+    def _judged(self, lesson: _Lesson) -> tuple[Tuner, dict[int, LASVM]]:
+        """The tuner and the models after a lesson."""
+        wrong = {n: ((f > 0.0) != lesson.positive) & lesson.counts for n, f in lesson.margins.items()}
+        tuner = self._tuner.counted(wrong)
+        if lesson.n_seen % CHECK:
+            return tuner, self._models
+        tuner = tuner.checked(lesson.n_seen, {number: model.n_members for number, model in self._models.items()})
+        return tuner, self._models_for(tuner, self._models, (lesson.n_seen, lesson.next_id, lesson.class_counts))
+
+    def _models_for(
+        self, tuner: Tuner, models: Mapping[int, LASVM], learned: tuple[int, int, Counts]
+    ) -> dict[int, LASVM]:
+        """The models that a tuner asks for: those that there are, and new ones.
+
+        `learned` has the number of examples, the next id and the numbers of examples by class.
+        """
+        found = {}
+        for number, candidate in tuner.candidates.items():
+            if number in models:
+                found[number] = models[number]
+                continue
+            found[number] = model = self._new(candidate.setting)
+            model._features = CommonColumns(self._features)
+            model._share_scale(self._blank._scale, self._kernel_for(candidate.setting))
+            model._n_seen, model._next_id, model._class_counts = learned
+            model._next_look = NEVER
+            if model._window:
+                model._window.latest = learned[0] - 1
+            if number == tuner.tuning.number:
+                _begin_as(model, models[tuner.champion], learned[0])
+        return found
+
+    def _kernel_for(self, setting: Setting) -> Kernel:
+        """The kernel of a model with this setting, at the scale in use."""
+        return _with_factor(self._blank._kernel, setting)
+
+    def _rescale_if_due(self) -> RunningScale:
+        """Take the running scale into use if it is due, and scale the members of all models anew; the scale."""
+        if not self._blank._scale.is_due:
+            return self._blank._scale
+        scale = self._blank._scale.renewed(max(model.n_members for model in self._models.values()))
+        unit, n_known = scale.adapted(self._blank._kernel), self._blank._scale.n_places
+        new = []
+        for number, model in self._models.items():
+            kernel = _with_factor(unit, self._tuner.candidates[number].setting)
+            new.append((model, kernel, rescale(model._expansion, scale.state, n_known, kernel, model._problem)))
+
+        def step() -> None:
+            for model, kernel, s in new:
+                model.__dict__.update(_scale=scale, _kernel=kernel, _expansion=s)
+            self._blank.__dict__.update(_scale=scale, _kernel=unit)
+
+        to_the_end(step)
+        return scale
+
+    def _settle(self) -> None:
+        """Do what an interruption may have left undone."""
+        self._features.settle()
+        self._rescale_if_due()
+
+    def finish(self, tol: float | None = None) -> None:
+        """Optimise each model over its members; see `LASVM.finish`."""
+        arguments.require_positive("tol", self._blank.tol if tol is None else tol)
+        self._settle()
+        for model in self._models.values():
+            model.finish(tol)
+
+    def _of_each(self, step: Callable[[LASVM], Any]) -> None:
+        """Take a step, which a second call does not repeat, with each model."""
+
+        def steps() -> None:
+            for model in self._models.values():
+                step(model)
+
+        to_the_end(steps)
+
+    def forget(self, ids: Any) -> int:
+        """Take examples out of all models exactly, as if they had never kept them; see `LASVM.forget`.
+
+        Parameters
+        ----------
+        ids
+            One id, or several.
+
+        Returns
+        -------
+        int
+            Number of members that left.  An example counts once, however many models had it.
+        """
+        numbers = arguments.numbers_of(ids)
+        leaving = [model._expansion.ids[model._slots_of(numbers)] for model in self._models.values()]
+        self._of_each(lambda model: model.forget(numbers))
+        return len(np.unique(np.concatenate(leaving)))
+
+    def relabel(self, ids: Any, y: Any) -> int:
+        """Correct the labels of examples that were learned; see `LASVM.relabel`.
+
+        Parameters
+        ----------
+        ids
+            One id, or several.
+        y
+            The right label: one for all ids, or one for each.
+
+        Returns
+        -------
+        int
+            How many of the ids belong to members of at least one model.  Learn the other examples again if they matter.
+        """
+        numbers = arguments.numbers_of(ids)
+        known = [model._expansion.ids[model._slots_of(numbers)] for model in self._models.values()]
+        arguments.labels_of(None, np.full(len(numbers), y) if np.ndim(y) == 0 else y, len(numbers))
+        self._of_each(lambda model: model.relabel(numbers, y))
+        return int(np.isin(numbers, np.concatenate(known)).sum())
+
+    @property
+    def kernel_evaluations(self) -> int:
+        """Number of kernel values that all models have computed so far, while learning and predicting."""
+        return self._kernel_values_before + _kernel_values(self._models)
+
+
+def _learn_part(part: LabelledBlock, model: LASVM, margins: np.ndarray) -> None:
+    """Let a model learn those examples of a part of a block that have no margin yet."""
+    done = n_learned(margins)
+    part = part.part(done, len(margins))
+    lo, hi, born = model._boxes_of(np.array(part.labels, bool), part.weights, part.born)
+    model._learn_queries(Examples(part.q, lo, hi, part.ids, part.own_ids, born, part.raw), margins[done:])
+
+
+def _learn_one(
+    scale: Scaling, raw: RawRows, positive: bool, w: float, named: tuple[int, int], model: LASVM, margin: np.ndarray
+) -> None:
+    """Let a model learn one example, whose id and age are `named`; no member has to leave, and none has this id."""
+    box = arguments.box_of(model.C, w, model._class_weight(positive, arriving=True))
+    lo, hi = (0.0, box) if positive else (-box, 0.0)
+    counts = model._class_counts[False] + (lo < 0.0), model._class_counts[True] + (hi > 0.0)
+    learned = (model._n_seen + 1, counts, named[0], len(model._features.columns), named[1], named[1])
+    before = model._members
+    try:
+        model._learn_values(scale, raw.columns, raw.values, (lo, hi, *named, False), margin)
+        model._note(*learned)
+    except BaseException:
+        if n_learned(margin):
+            model._note(*learned)
+        model._recover(before, n_learned(margin))
+        raise
+
+
+def _begin_as(model: LASVM, parent: LASVM, n_seen: int) -> None:
+    """Let a new model begin with those members of another one that are within its window."""
+    s = parent._expansion
+    slots = storage.live_slots(s)
+    if model._window:
+        slots = slots[s.born[slots] > n_seen - model._window.span]
+    model._expansion = descendant(s, slots, model._kernel, model._problem, model.C / parent.C)
+
+
+def _with_factor(kernel: Kernel, setting: Setting) -> Kernel:
+    """The kernel with a gamma of so many units."""
+    return kernel._replace(gamma=kernel.gamma * setting.gamma)
+
+
+def _kernel_values(models: Mapping[int, LASVM]) -> int:
+    return sum(model.kernel_evaluations for model in models.values())

@@ -1,0 +1,57 @@
+"""State made of dataclasses and named tuples as plain values, which a snapshot can hold, and back.
+
+The type of each field says what a snapshot must have there.  So damaged content is found while it is read.
+"""
+
+import dataclasses
+import math
+import types
+import typing
+from typing import Any
+
+from streamsvm.core.saving.snapshot import LARGEST_COUNT, require
+
+
+def to_plain(value: Any) -> Any:
+    """Dataclasses and named tuples as dicts by field, other tuples as lists, dicts as lists of pairs."""
+    if dataclasses.is_dataclass(value):
+        return {field.name: to_plain(getattr(value, field.name)) for field in dataclasses.fields(value)}
+    if hasattr(value, "_asdict"):
+        return {name: to_plain(part) for name, part in value._asdict().items()}
+    if isinstance(value, dict):
+        return [[to_plain(key), to_plain(part)] for key, part in value.items()]
+    return [to_plain(part) for part in value] if isinstance(value, list | tuple) else value
+
+
+def of_plain(kind: Any, value: Any) -> Any:
+    """A value of this type from what `to_plain` made of one; a SnapshotError if it is not one."""
+    origin, parts = typing.get_origin(kind), typing.get_args(kind)
+    if origin is types.UnionType:
+        (kind,) = (part for part in parts if part is not types.NoneType)
+        return None if value is None else of_plain(kind, value)
+    if origin is list:
+        return [of_plain(parts[0], part) for part in _taken(value, list)]
+    if origin is tuple:
+        return tuple(of_plain(part, own) for part, own in zip(parts, _taken(value, list), strict=True))
+    if origin is dict:
+        pairs = [_taken(pair, list) for pair in _taken(value, list)]
+        found = {of_plain(parts[0], key): of_plain(parts[1], part) for key, part in pairs}
+        require(len(found) == len(pairs), "a key occurs twice")
+        return found
+    if kind in (int, float, bool, str):
+        return _number(_taken(value, kind))
+    fields = {name: part for name, part in typing.get_type_hints(kind).items() if not name.startswith("_")}
+    require(_taken(value, dict).keys() == fields.keys(), f"a {kind.__name__} has the fields {list(value)}")
+    return kind(**{name: of_plain(part, value[name]) for name, part in fields.items()})
+
+
+def _taken(value: Any, kind: type) -> Any:
+    require(type(value) is kind, f"{str(value)[:100]!r} must be of type {kind.__name__}")
+    return value
+
+
+def _number(value: Any) -> Any:
+    """The value, unless it is a number that is negative, too large or not finite."""
+    if type(value) in (int, float):
+        require(math.isfinite(value) and 0 <= value <= LARGEST_COUNT, f"{value} is not a possible number")
+    return value

@@ -1,0 +1,5 @@
+"""What a learner says of a decision value: a probability and a class.
+
+`sigmoid` follows the probabilities, `threshold` the decision threshold, and `calibration` steps both with one example.
+The folder imports from core only.
+"""

@@ -1,0 +1,40 @@
+"""What a model learns from the margins that its examples had before they were learned.
+
+They tell how probable a label is (`sigmoid`), where to cut f(x) (`threshold`), and whether the predictions differ at
+all, for a warning.  One array holds it all, because each argument of a compiled function takes time.
+
+===========  ================================================  ===================  =======
+symbol       name                                              shape                dtype
+===========  ================================================  ===================  =======
+calibration  the sigmoid; from `RUN` on, the last prediction   (4 + 3 + threshold)  float64
+             (0 or 1), and the examples of the negative and
+             of the positive class since predictions are all
+             equal to it; from `THRESHOLD` on, the threshold
+===========  ================================================  ===================  =======
+"""
+
+import numpy as np
+
+from streamsvm.core.compiling._jit import inner
+from streamsvm.online.outputs.sigmoid import new_sigmoid, note_slope
+from streamsvm.online.outputs.threshold import VALUE, new_threshold, note_class
+
+RUN, THRESHOLD = 4, 7
+CUT = THRESHOLD + VALUE  # the place of the threshold itself
+
+
+def new_calibration(threshold: float | str) -> np.ndarray:
+    """The state before any margin was seen, for a threshold that is a number or learned."""
+    return np.concatenate([new_sigmoid(), np.zeros(THRESHOLD - RUN), new_threshold(threshold)])
+
+
+@inner
+def note_margin(calibration, positive, margin):
+    """Learn from the margin of an example of this class."""
+    prediction = 1.0 if margin > calibration[CUT] else 0.0
+    run = calibration[RUN:THRESHOLD]
+    if prediction != run[0]:
+        run[0], run[1], run[2] = prediction, 0.0, 0.0
+    run[2 if positive else 1] += 1.0
+    note_slope(calibration[:RUN], positive, margin)
+    note_class(calibration[THRESHOLD:], positive, margin)

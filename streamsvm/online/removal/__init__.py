@@ -1,0 +1,5 @@
+"""Taking examples out of a solution: on request, by window or budget, and for leave-one-out.
+
+Start in `forget`, which removes one example exactly.  `bounded` keeps a learner within a window and a budget, and
+`leave_out` solves the problem without each example in turn.  The folder imports from core, batch and online.
+"""

@@ -1,0 +1,190 @@
+"""Exact forgetting: the model without some of its members, from the model with them.
+
+Members c leave.  While their coefficients are driven to 0 by degrees, those of the free members M move so that no
+condition of optimality is lost; see `batch.path`, which follows such paths, with a bias and without:
+
+    d_alpha_M = -K_MM^-1 K_Mc d_alpha_c        (without a bias; with one, the inverse is bordered)
+    d_g       = -(K_.c d_alpha_c + K_.M d_alpha_M)
+
+Events are a free member that meets a bound, a bounded one whose gradient meets the bias, and the end, alpha_c = 0.
+What was optimal to some tolerance before is so, to the same tolerance, without them.
+
+A member with alpha = 0 leaves at the cost of a look-up.  Steps replace the path where it would cost more (many free
+members) or cannot be followed (equal members: K_MM is singular).  The coefficients are then handed back by forced pair
+steps (`batch.seeding`) or, without a bias, set to 0, and the rest is solved again to the tolerance that it had.
+
+========= ======================================================== ================
+symbol    name                                                     shape, dtype
+========= ======================================================== ================
+leaving   slots of the members to be forgotten                     (r,) int64
+M         free members that stay, lo < alpha < hi                  (m,) int64
+P         inverse of the (bordered) kernel among M                 (m+1, m+1)
+========= ======================================================== ================
+
+Sources: algorithm of Karasuyama and Takeuchi as in `batch.path`; decremental removal goes back to Cauwenberghs, Poggio,
+"Incremental and decremental support vector machine learning", NIPS 2000.  Deviations: all members leave together, along
+one path; and the model need not be optimal, only the violations that it has do not grow.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from streamsvm.batch import path
+from streamsvm.batch.cache import adds_by_four, diagonal_of, places_of, row_at, rows_of
+from streamsvm.batch.seeding import choice
+from streamsvm.batch.seeding.exact import survey
+from streamsvm.batch.seeding.greedy import forced_steps
+from streamsvm.batch.steps import penalties, settled
+from streamsvm.core.compiling._jit import compiled, compiled_for
+from streamsvm.core.expansion import G_DOWN, G_UP, SLOTS, Expansion, bury
+from streamsvm.core.kernels import Kernel
+from streamsvm.core.rows import member_row
+from streamsvm.online.finish import Problem, balance, kernel_among, move_members, optimise, squeezed
+
+LOOKED_UP, FOLLOWED, HANDED_BACK = "looked up", "followed", "handed back"
+
+JITTER = 1e-7  # on the diagonal of K_MM, relative to it: what float32 kernel values leave
+SECONDS_PER_CUBE = 0.25e-9  # of the inverse
+FEW_STEPS = 300  # are mostly enough, and cost less than to set up a solver that shrinks
+STEPS_OF_ONE, STEPS_PER_FREE = 50, 2  # to solve again to 1e-3, after one member has left
+
+
+class Members(NamedTuple):
+    """An expansion as what paths and forced steps go over."""
+
+    s: Expansion
+    kernel: Kernel
+
+
+@compiled_for(row_at, Members)
+def _row_at(members, i, pinned):
+    return member_row(members.s, members.kernel, i, pinned)
+
+
+@compiled_for(places_of, Members)
+def _places_of(members):
+    return members.s.row_of  # complete, if they were asked for since members were added last
+
+
+@compiled_for(adds_by_four, Members)
+def _adds_by_four(members):
+    return False  # or a model would depend on what is cached
+
+
+@compiled_for(rows_of, Members)
+def _rows_of(members):
+    return members.s.rows
+
+
+@compiled_for(diagonal_of, Members)
+def _diagonal_of(members):
+    return members.s.self_k
+
+
+@compiled
+def _bury_all(s, slots):
+    for i in slots:
+        bury(s, i)
+
+
+def forget(s: Expansion, kernel: Kernel, problem: Problem, leaving: np.ndarray, tol: float) -> tuple[Expansion, str]:
+    """Take members out, in place, and keep the others as near to their optimum as before, or within `tol` of it.
+
+    Parameters
+    ----------
+    s, kernel
+        The expansion.
+    problem
+        With or without a bias.
+    leaving
+        Slots of the members to be forgotten.
+    tol
+        The violation that is always good enough.
+
+    Returns
+    -------
+    tuple
+        The expansion, whose slots may be others, and how it was done.
+    """
+    n = int(s.counts[SLOTS])
+    problem.note(s)
+    tol, how = max(tol, problem.violation(s)), LOOKED_UP
+    mass = leaving[s.alpha[leaving] != 0.0]
+    if len(mass):
+        stays = np.ones(n, bool)
+        stays[leaving] = False
+        how = FOLLOWED if _follow(s, kernel, problem.fixed_sum, mass, stays, tol) else HANDED_BACK
+        s.lo[leaving] = s.hi[leaving] = 0.0
+        if how == HANDED_BACK:
+            hand_back(s, kernel, problem.fixed_sum, mass)
+        s.up[:n], s.down[:n] = penalties(s.alpha[:n], s.lo[:n], s.hi[:n])
+    _bury_all(s, leaving)
+    problem.note(s)
+    if problem.violation(s) > tol:  # after steps that only emptied coefficients, or by the rounding of many paths
+        problem.solve(s, kernel, tol, FEW_STEPS)
+        problem.note(s)
+    if problem.violation(s) > tol:
+        s = squeezed(optimise(s, kernel, problem, tol)[0])
+    return s, how
+
+
+def _follow(s: Expansion, kernel: Kernel, biased: bool, mass: np.ndarray, stays: np.ndarray, tol: float) -> bool:
+    """Follow the path to the end, if it is cheaper than steps; whether it was done.  If not, nothing has changed."""
+    n = len(stays)
+    alpha, g, lo, hi = s.alpha[:n].copy(), s.g[:n].copy(), s.lo[:n].copy(), s.hi[:n].copy()
+    free = (lo < alpha) & (alpha < hi)
+    M, limit = np.flatnonzero(free & stays), 4 * len(mass) + 50
+    if not _path_pays(n, len(M), free[mass], tol):
+        return False
+    above, below, mu = tolerances(s, alpha, g, lo, hi, biased)
+    jitter = path.JITTER / float((hi - lo).max()) + JITTER * float(s.self_k[:n].max())
+    P = path.bordered_inverse(kernel_among(s, kernel, M), jitter, biased)
+    if P is None:
+        return False
+    place = np.where(alpha >= hi, path.AT_UPPER, np.where(alpha <= lo, path.AT_LOWER, path.FREE)).astype(np.int8)
+    place[~stays | (lo >= hi)] = path.OUT
+    size = min(len(M) + limit, n) + 2
+    room, members = np.empty((size, size)), np.zeros(size, np.int64)
+    room[: len(P), : len(P)], members[: len(M)] = P, M
+    state, way = path.State(biased, alpha, g, lo, hi, place), path.Way(mass, np.zeros(len(mass)), limit)
+    beginning = path.Beginning(room, members, len(M), mu, above, below, jitter)
+    outcome, _ = path.follow(Members(s, kernel), state, way, beginning)
+    if outcome != path.COMPLETE or not np.isfinite(g).all():
+        return False
+    s.alpha[:n], s.g[:n] = settled(alpha, lo, hi, np.abs(s.alpha[:n]).max()), g
+    return True
+
+
+def _path_pays(n: int, m: int, leaves_free: np.ndarray, tol: float) -> bool:
+    """Whether a path is expected to cost less than steps."""
+    r_free, r = int(np.count_nonzero(leaves_free)), len(leaves_free)
+    events = choice.events_of(r_free, r - r_free)
+    along = choice.SECONDS_PER_PRODUCT * events * (2.0 * m * m + 2.0 * n * m) + SECONDS_PER_CUBE * m**3
+    return bool(along < seconds_by_steps(n, m, r, tol))
+
+
+def seconds_by_steps(n: int, m: int, r: int, tol: float) -> float:
+    """What it is expected to take to solve again to `tol` after r of n members have left, with m free ones."""
+    digits = max(1.0, -np.log10(tol) / 3.0)
+    steps = digits * np.sqrt(r) * (STEPS_OF_ONE + STEPS_PER_FREE * m)
+    return float(steps * (choice.SECONDS_PER_STEP + choice.SECONDS_PER_ELEMENT * n))
+
+
+def tolerances(s: Expansion, alpha, g, lo, hi, biased: bool) -> tuple[float, float, float]:
+    """How far above the bias a gradient is that might rise, how far below it one that might fall; the bias."""
+    if not biased:
+        return max(0.0, float(s.extremes[G_UP])), max(0.0, -float(s.extremes[G_DOWN])), 0.0
+    top, bottom, mu, free = survey(alpha, g, lo, hi)
+    return (max(0.0, top - mu), max(0.0, mu - bottom), mu) if free else (0.0, 0.0, mu)
+
+
+def hand_back(s: Expansion, kernel: Kernel, biased: bool, mass: np.ndarray) -> None:
+    """Empty the leaving coefficients, whose boxes are [0, 0], at whatever cost to the objective."""
+    n = int(s.counts[SLOTS])
+    if biased:
+        forced_steps(Members(s, kernel), s.alpha[:n], s.g[:n], s.lo[:n], s.hi[:n], mass)
+    rest = mass[s.alpha[mass] != 0.0]  # without a bias all; with one, what rounding has left
+    move_members(s, kernel, rest, np.zeros(len(rest)))
+    if biased:
+        balance(s, kernel)

@@ -1,0 +1,194 @@
+"""What a model without some of its members says about them.
+
+A member c with alpha_c = 0 changes nothing: the model says the same.  For support vectors the coefficients follow a
+path to the model without them, as in `forget`, and f(x_c) = y_c - g_c + b is read off at its end.  The model itself
+stays as it is.  All paths begin at the same solution, so the inverse that they need is computed once.
+
+========= ======================================================== ================
+symbol    name                                                     shape, dtype
+========= ======================================================== ================
+c         slots of the members that are left out together          (r,) int64
+M         free members, lo < alpha < hi                            (m,) int64
+P         inverse of the (bordered) kernel among M                 (m+1, m+1)
+v         violation of the model as it is                          float
+========= ======================================================== ================
+
+What is known without following anything, if the kernel is positive semi-definite: leaving an example out cannot raise
+y f(x) of that example, because a loss that counts no more does not fall; and with R^2 >= k(x, x) - k(x, z),
+
+    y f(x) - |alpha_c| R^2 > 0         without a bias: predicted right without it      (Jaakkola, Haussler)
+    2 |alpha_c| R^2 + xi_c < 1         with a bias:    the same                        (Joachims' xi-alpha)
+
+Sources: Jaakkola, Haussler, "Probabilistic kernel regression models", AISTATS 1999; Joachims, "Estimating the
+generalization performance of an SVM efficiently", ICML 2000.  Deviation: they are about a solved problem.  That of a
+running model is solved up to v, and each bound has to hold by more than v.
+"""
+
+import numpy as np
+
+from streamsvm.batch import path
+from streamsvm.batch.seeding import choice
+from streamsvm.batch.seeding.exact import ROOM, survey
+from streamsvm.batch.steps import penalties
+from streamsvm.core.expansion import FORBIDDEN, SLOT_DOWN, SLOT_UP, SLOTS, Expansion
+from streamsvm.core.kernels import RBF_KIND, Kernel, is_positive_semidefinite
+from streamsvm.core.storage import keep, live_slots, row_width
+from streamsvm.online.finish import Problem, kernel_among
+from streamsvm.online.removal.forget import JITTER, SECONDS_PER_CUBE, Members, hand_back, seconds_by_steps, tolerances
+
+UNKNOWN, UNCHANGED, WRONG, RIGHT = range(4)  # what bounds say of a member without itself
+MAX_CHUNKS = 50  # of steps, each of as many as there are members, on one member
+FEW_FREE = 2  # up to which xi-alpha, which assumes that some support vector stays free, is not trusted
+
+
+class LeaveOut:
+    """Predictions for members of a model, by the model without them.
+
+    Parameters
+    ----------
+    s
+        The expansion.  It is changed in place, and slots may be others afterwards.
+    kernel, problem
+        Its kernel, and the problem that it solves.
+    tol
+        Violations up to this one are good enough.
+    """
+
+    def __init__(self, s: Expansion, kernel: Kernel, problem: Problem, tol: float) -> None:
+        s = keep(s, live_slots(s))
+        self.s = s = row_width(s, s.alpha.shape[0], len(s.alpha))
+        self.kernel, self.problem = kernel, problem
+        self.n = int(s.counts[SLOTS])
+        problem.note(s)
+        self.tol = max(tol, problem.violation(s))
+        alpha, lo, hi = s.alpha[: self.n], s.lo[: self.n], s.hi[: self.n]
+        self.free = (lo < alpha) & (alpha < hi)
+        self._inverse: path.Inverse | None = None
+
+    @property
+    def alpha(self) -> np.ndarray:
+        """Coefficients of the members, (n,)."""
+        return self.s.alpha[: self.n]
+
+    @property
+    def ids(self) -> np.ndarray:
+        """Ids of the members, (n,)."""
+        return self.s.ids[: self.n]
+
+    @property
+    def slack(self) -> float:
+        """How much a margin may at most rise without its example: the violation, or infinity where nothing is known."""
+        return self.tol if is_positive_semidefinite(self.kernel) else np.inf
+
+    # ---------------------------------------------------------------------------------------------------------- bounds
+
+    def decision_values(self) -> np.ndarray:
+        """f of the members by the model as it is, (n,)."""
+        s, n = self.s, self.n
+        return s.y[:n] - s.g[:n] + self._bias(s.alpha[:n], s.g[:n], s.lo[:n], s.hi[:n])
+
+    def bounds(self) -> np.ndarray:
+        """What is known of each member without leaving it out: UNKNOWN, UNCHANGED, WRONG or RIGHT, (n,) int8."""
+        s, n = self.s, self.n
+        alpha = np.abs(s.alpha[:n])
+        known = np.where(alpha == 0.0, UNCHANGED, UNKNOWN).astype(np.int8)
+        if self.problem.fixed_sum:
+            holders = s.counts[[SLOT_UP, SLOT_DOWN]]
+            known[holders[holders >= 0]] = UNKNOWN  # they hold the bias
+        if not is_positive_semidefinite(self.kernel):
+            return known
+        margin = s.y[:n] * self.decision_values()
+        plain = (alpha > 0.0) & (np.where(s.y[:n] > 0, s.lo[:n], s.hi[:n]) == 0.0)  # a ramp's box is elsewhere
+        largest = float(s.self_k[:n].max(initial=0.0))
+        R2 = largest if self.kernel.kind == RBF_KIND else 2.0 * largest
+        if not self.problem.fixed_sum:
+            safe = margin - alpha * s.self_k[:n] > self.tol
+        elif np.count_nonzero(self.free) > FEW_FREE:
+            safe = 2.0 * alpha * R2 + np.maximum(0.0, 1.0 - margin) < 1.0 - self.tol
+        else:
+            safe = np.zeros(n, bool)
+        known[plain & safe] = RIGHT
+        known[plain & (margin < -self.tol)] = WRONG
+        return known
+
+    # --------------------------------------------------------------------------------------------------- some at a time
+
+    def prepare(self, times: int, r: int = 1, seconds: float = np.inf) -> None:
+        """Prepare paths, if they pay for leaving out r support vectors `times` times, within `seconds`."""
+        self._inverse = self._where_paths_begin() if self._paths_pay(times, r, seconds) else None
+
+    def without(self, c: np.ndarray) -> np.ndarray:
+        """f(x_c) by the model without the members in the slots c, (r,)."""
+        s, n = self.s, self.n
+        alpha, g, lo, hi = (a[:n].copy() for a in (s.alpha, s.g, s.lo, s.hi))
+        mass = c[alpha[c] != 0.0]
+        if len(mass) and not self._follow(mass, c, alpha, g, lo, hi):
+            alpha, g = self._solved_without(mass, c)
+        lo[c] = hi[c] = 0.0
+        return np.asarray(s.y[c] - g[c] + self._bias(alpha, g, lo, hi))
+
+    def _bias(self, alpha: np.ndarray, g: np.ndarray, lo: np.ndarray, hi: np.ndarray) -> float:
+        """Half-way between the extremes, as the model has it; where only one class is left, the one there is."""
+        if not self.problem.fixed_sum:
+            return 0.0
+        top, bottom, mean, _ = survey(alpha, g, lo, hi)
+        both = abs(top) < FORBIDDEN and abs(bottom) < FORBIDDEN
+        return 0.5 * (top + bottom) if both else float(mean)
+
+    # ------------------------------------------------------------------------------------------------------- the paths
+
+    def _paths_pay(self, times: float, r: int, seconds: float) -> bool:
+        """Whether paths, and the inverse, are expected to cost less than steps."""
+        n, m = self.n, int(np.count_nonzero(self.free))
+        r_free = r * m / max(1, int(np.count_nonzero(self.s.alpha[:n])))
+        events = choice.events_of(r_free, r - r_free)
+        along = choice.SECONDS_PER_PRODUCT * events * (2.0 * m * m + 2.0 * n * m)
+        by_steps = seconds_by_steps(n, m, r, self.tol)
+        times = min(times, seconds / max(by_steps, 1e-9))
+        saved = times * (by_steps - along)
+        return bool(saved > SECONDS_PER_CUBE * m**3) and m + 2 <= len(self.s.rows)
+
+    def _where_paths_begin(self) -> path.Inverse | None:
+        s, n = self.s, self.n
+        alpha, g, lo, hi = s.alpha[:n], s.g[:n], s.lo[:n], s.hi[:n]
+        M = np.flatnonzero(self.free)
+        above, below, self._mu = tolerances(s, alpha, g, lo, hi, self.problem.fixed_sum)
+        widest = float((hi - lo).max(initial=0.0))
+        jitter = path.JITTER / max(widest, 1e-300) + JITTER * float(s.self_k[:n].max(initial=0.0))
+        P = path.bordered_inverse(kernel_among(s, self.kernel, M), jitter, self.problem.fixed_sum)
+        place = np.where(alpha >= hi, path.AT_UPPER, np.where(alpha <= lo, path.AT_LOWER, path.FREE))
+        self._place = np.where(lo >= hi, path.OUT, place).astype(np.int8)
+        room = len(M) + ROOM
+        return None if P is None else path.Inverse(P, M, jitter, above, below, np.empty((room, room)))
+
+    def _follow(self, mass: np.ndarray, c: np.ndarray, alpha, g, lo, hi) -> bool:
+        """Follow the path that drives `mass`, those of c with mass, out, in alpha and g; whether that was possible."""
+        inverse = self._inverse
+        if inverse is None:
+            return False
+        place, limit = self._place.copy(), 4 * len(mass) + 50
+        place[c] = path.OUT
+        state = path.State(self.problem.fixed_sum, alpha, g, lo, hi, place)
+        way = path.Way(mass, np.zeros(len(mass)), limit)
+        beginning = inverse.beginning(len(inverse.members) + limit + 2, self._mu)
+        outcome, _ = path.follow(Members(self.s, self.kernel), state, way, beginning)
+        return outcome == path.COMPLETE and bool(np.isfinite(g).all())
+
+    # ------------------------------------------------------------------------------------------------------- the steps
+
+    def _solved_without(self, mass: np.ndarray, c: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """alpha and g after `mass` was handed back and the rest solved again; the model is as before."""
+        s, n, names = self.s, self.n, ("alpha", "g", "lo", "hi", "up", "down")
+        before = {name: getattr(s, name)[:n].copy() for name in names}
+        s.lo[c] = s.hi[c] = 0.0
+        hand_back(s, self.kernel, self.problem.fixed_sum, mass)
+        s.up[:n], s.down[:n] = penalties(s.alpha[:n], s.lo[:n], s.hi[:n])
+        self.problem.note(s)
+        for _ in range(MAX_CHUNKS):
+            if self.problem.solve(s, self.kernel, self.tol, n) < n:
+                break
+        found = s.alpha[:n].copy(), s.g[:n].copy()
+        for name, array in before.items():
+            getattr(s, name)[:n] = array
+        self.problem.note(s)
+        return found

@@ -1,0 +1,278 @@
+"""The choice of C and of the kernel's gamma by cross-validation on a grid."""
+
+import copy
+import itertools
+import time
+import warnings
+from collections.abc import Callable, Iterable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from streamsvm.batch import RowStore, SmoothSVM, Solution, SolverOptions
+from streamsvm.batch import seeding as seeds
+from streamsvm.core import arguments
+from streamsvm.validation import smooth
+from streamsvm.validation.grids.along_c import OTHER_NAMES, WARM_STARTS, Examples, Task, Training, trainings
+from streamsvm.validation.grids.grid import NO_SCORE, Cell, Search, best_of, cell_of
+from streamsvm.validation.held_out.folds import Folds
+from streamsvm.validation.held_out.given_folds import splits_of
+from streamsvm.validation.held_out.problem import NO_EXAMPLES, Setting, labelled, setting_of, signs_of
+from streamsvm.validation.held_out.splits import CHAINS, MANY_FOLDS, require_seeding
+from streamsvm.validation.held_out.work import in_parts, warn_of_failures, warn_of_one_class, with_progress, workers
+from streamsvm.validation.results import Result
+from streamsvm.validation.scale import with_numbers
+from streamsvm.validation.scores import greater_is_better
+
+
+def grid_search(
+    model: Any,
+    X: Any,
+    y: Any,
+    *,
+    Cs: Iterable[float],
+    gammas: Iterable[float] | None = None,
+    k: int = 3,
+    folds: Any = None,
+    metric: Any = "accuracy",
+    greater: bool | None = None,
+    warm_start: str = "auto",
+    seeding: str = "auto",
+    sample_weight: Any = None,
+    refit: bool = True,
+    n_jobs: int | None = 1,
+    progress: bool = False,
+    seed: int | None = 0,
+    options: SolverOptions | None = None,
+) -> Search:
+    """Cross-validate every C with every gamma, and train a model with the best setting.
+
+    Parameters
+    ----------
+    model
+        As for `cross_validate`; its own C and gamma are not used.
+    X, y
+        As for `cross_validate`, except that X is no `RowStore`: its kernel rows are those of one gamma.
+    Cs
+        Values of C to try, positive, in any order.
+    gammas
+        Values of gamma to try, positive, in any order.  Default: the model's gamma.  Leave it out with the linear
+        kernel.
+    k, folds, seed, sample_weight, progress, options
+        As for `cross_validate`; all cells have the same folds.
+    metric
+        The metric to choose by: see `streamsvm.validation.scores.measure`.
+    greater
+        Whether a larger value of the metric is better.  Default: see `streamsvm.validation.compare`.
+    warm_start
+        Where a training starts, given the solution for the C before; it changes the time and not the result, see
+        Notes.  A `SmoothSVM` takes ``"auto"`` only.
+    seeding
+        Where the folds start.  ``"none"``: each fold starts from its own solution for the previous C.  Another start
+        from the full solution, see `cross_validate`: the full solution goes along C.  ``"auto"``: that, if splits leave
+        out at most 1 in 30 examples.  A `SmoothSVM` takes ``"auto"`` only.
+    refit
+        Whether to train the best cell's model on all examples.
+    n_jobs
+        As for `cross_validate`.  Where folds start from the full solution, only the values of gamma are divided.
+
+    Returns
+    -------
+    Search
+        The best cell, the table of all cells, and the model of the best one.
+
+    Raises
+    ------
+    ValueError, TypeError
+        If an argument is out of its range, or as for `cross_validate`.
+
+    Warns
+    -----
+    RuntimeWarning
+        If no cell has a score, or as `cross_validate` does.
+
+    Notes
+    -----
+    ================================ =================================================================================
+    warm_start                       start, from the solution for the C before
+    ================================ =================================================================================
+    ``"auto"``                       ``"scaled"`` if most support vectors are at their bounds, else ``"best"``
+    ``"none"``                       0
+    ``"direct"``                     that solution
+    ``"scaled"``                     that solution, with its bounded coefficients moved to the new bounds
+    ``"best"``                       the better of ``"direct"`` and ``"scaled"``
+    ``"pairwise"``, ``"single"``     exact steps of the bounded coefficients, pair by pair
+    ``"averaged"``, ``"multiple"``   exact steps of the bounded coefficients, all together
+    ================================ =================================================================================
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from streamsvm import LASVM
+    >>> X = np.random.default_rng(0).normal(size=(60, 2))
+    >>> y = X[:, 0] * X[:, 1] > 0
+    >>> search = grid_search(LASVM(), X, y, Cs=[0.1, 1.0, 10.0], gammas=[0.1, 1.0])
+    >>> search.scores.shape
+    (3, 2)
+    >>> search.best
+    Cell(C=10, gamma=1, score=0.9333, spread=0.0471, 3 splits)
+    >>> search.solution.decision_function([[1.0, 1.0], [-1.0, 1.0]]) > 0
+    array([ True, False])
+    """
+    begin = time.perf_counter()
+    up = greater_is_better(metric) if greater is None else greater
+    if not isinstance(model, SmoothSVM):
+        model, X = with_numbers(model, X, has_gamma=gammas is not None)
+    setting = None if isinstance(model, SmoothSVM) else setting_of(model, options)
+    grid = _Grid(
+        X,
+        y,
+        _ascending("Cs", Cs),
+        _ascending("gammas", [model.gamma] if gammas is None else gammas),
+        k,
+        folds,
+        seed,
+        sample_weight,
+        progress,
+    )
+    if setting is None:
+        smooth.require_only_auto(n_jobs, options, warm_start=warm_start, seeding=seeding)
+        found = _of_smooth(model, grid)
+    else:
+        found = _of_learner(setting, grid, warm_start, seeding, n_jobs)
+    table = [cell_of(C, gamma, result, metric) for (C, gamma), result in found.results.items()]
+    if all(np.isnan(cell.score) for cell in table):
+        warnings.warn(NO_SCORE, RuntimeWarning, stacklevel=2)
+        refit = False
+    solution = found.train(best_of(table, up)) if refit else None
+    seconds = time.perf_counter() - begin
+    return Search(grid.Cs, grid.gammas, table, up, solution, found.warm_start, found.seeding, seconds)
+
+
+class _Grid(NamedTuple):
+    """What is tried, and on which folds."""
+
+    X: Any
+    y: Any
+    Cs: list[float]
+    gammas: list[float]
+    k: int
+    folds: Any
+    seed: int | None
+    sample_weight: Any
+    progress: bool
+
+    @property
+    def settings(self) -> list[tuple[float, float]]:
+        """Each C with each gamma."""
+        return list(itertools.product(self.Cs, self.gammas))
+
+    def splits(self, positive: np.ndarray, trained: np.ndarray) -> Folds:
+        """The folds of all cells; a warning if some train on one class only."""
+        made = splits_of(self.folds, positive, self.k, self.seed)
+        warn_of_one_class(made, positive, trained, stacklevel=4)
+        return made
+
+
+class _Found(NamedTuple):
+    """The cross-validation of each (C, gamma), how to train the model of a cell, and the starts."""
+
+    results: dict[tuple[float, float], Result]
+    train: Callable[[Cell], Any]
+    warm_start: str
+    seeding: str
+
+
+def _of_smooth(model: SmoothSVM, grid: _Grid) -> _Found:
+    """Every cell by itself: smooth SVMs share no kernel values."""
+    _require_gammas(model.kernel, grid.gammas)
+    positive = signs_of(grid.y, len(np.asarray(grid.y)))[0] > 0.0
+    splits = grid.splits(positive, arguments.weights_of(grid.sample_weight, len(positive), "sample_weight") > 0.0)
+
+    def of(C: float, gamma: float) -> SmoothSVM:
+        return copy.copy(model).set_params(C=C, gamma=gamma)
+
+    validated = (
+        smooth.validated(of(C, gamma), grid.X, grid.y, splits, grid.sample_weight) for C, gamma in grid.settings
+    )
+    results = list(with_progress(validated, len(grid.settings), "settings", grid.progress))
+    failed = sum(not fold.converged for result in results for fold in result.per_fold)
+    warn_of_failures(failed, len(results) * len(splits), "trainings", stacklevel=3)
+    return _Found(
+        dict(zip(grid.settings, results, strict=True)),
+        lambda best: of(best.C, best.gamma).fit(grid.X, grid.y, grid.sample_weight),
+        "auto",
+        "auto",
+    )
+
+
+def _of_learner(setting: Setting, grid: _Grid, warm_start: str, seeding: str, n_jobs: int | None) -> _Found:
+    """All cells of one gamma together: they share the kernel rows."""
+    if isinstance(grid.X, RowStore):
+        raise TypeError("X is a RowStore, whose rows are those of one gamma; give the examples themselves")
+    _require_gammas(setting.kernel, grid.gammas)
+    if warm_start not in WARM_STARTS:
+        raise ValueError(f"warm_start={warm_start!r} is unknown; use one of {', '.join(map(repr, WARM_STARTS))}")
+    warm_start = OTHER_NAMES.get(warm_start, warm_start)
+    largest = setting._replace(C=grid.Cs[-1], gamma=grid.gammas[0])
+    problem, classes = labelled(grid.X, grid.y, grid.sample_weight, largest)
+    positive = problem.y > 0.0
+    splits = grid.splits(positive, problem.hi > problem.lo)
+    seeding = _chosen_seeding(seeding, splits)
+    examples = Examples(
+        setting, grid.X, problem.y, arguments.weights_of(grid.sample_weight, len(positive), "sample_weight")
+    )
+
+    jobs = workers(n_jobs)
+    parts = in_parts(len(splits), -(-jobs // len(grid.gammas)) if seeding == "none" else 1)
+    tasks = [
+        Task(examples, splits, gamma, grid.Cs, part, warm_start, seeding) for gamma in grid.gammas for part in parts
+    ]
+    total = len(grid.settings) * (len(splits) + (seeding != "none"))
+    cells: dict[tuple[float, float], dict[int, Training]] = {cell: {} for cell in grid.settings}
+    for training in with_progress(trainings(tasks, n_jobs, jobs), total, "trainings", grid.progress):
+        cells[training.C, training.gamma][training.split] = training
+    failed = sum(not training.outcome.converged for cell in cells.values() for training in cell.values())
+    warn_of_failures(failed, total, "trainings", stacklevel=3)
+
+    def result_of(cell: dict[int, Training]) -> Result:
+        outcomes = {split: training.outcome for split, training in cell.items()}
+        per_fold, full = [outcomes[i] for i in range(len(splits))], outcomes.get(-1)
+        reason = "; ".join(filter(None, [cell[0].reason, f"warm start along C: {warm_start}"]))
+        seconds = sum(outcome.seconds for outcome in outcomes.values())
+        return Result(positive, classes, splits, per_fold, None, full, cell[0].seeding, reason, seconds)
+
+    def train(best: Cell) -> Solution:
+        return examples.problem(examples.store(best.gamma), best.C).solve(NO_EXAMPLES)
+
+    return _Found({key: result_of(cell) for key, cell in cells.items()}, train, warm_start, seeding)
+
+
+def _chosen_seeding(seeding: str, folds: Folds) -> str:
+    """The seeding: "auto" starts folds from the full solution if they are many and small."""
+    require_seeding(seeding)
+    if seeding in CHAINS:
+        raise ValueError(f"seeding={seeding!r} leads from fold to fold, but along C every fold has its own start")
+    if seeding == "auto":
+        return "auto" if seeds.choice.effective_folds(folds.n, folds.left_out) >= MANY_FOLDS else "none"
+    return seeding
+
+
+def _require_gammas(kernel: str, gammas: list[float]) -> None:
+    """Refuse several values of gamma for a kernel that has none."""
+    if kernel == "linear" and len(gammas) > 1:
+        raise ValueError(f"gammas={gammas!r}: the linear kernel has no gamma; leave gammas out")
+
+
+def _ascending(name: str, values: Any) -> list[float]:
+    """The values in ascending order."""
+    if not isinstance(values, Iterable):
+        raise TypeError(f"{name}={values!r} must be a list of numbers; for one setting use cross_validate")
+    given = list(values)
+    if not given:
+        raise ValueError(f"{name} is empty; at least one value is needed")
+    for value in given:
+        arguments.require_positive(f"a value of {name}", value)
+    if len(set(given)) < len(given):
+        raise ValueError(f"{name}={given!r} has a value twice")
+    return sorted(float(value) for value in given)

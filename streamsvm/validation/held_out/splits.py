@@ -1,0 +1,251 @@
+"""The solution of each split: where its training starts, and when it needs none.
+
+The examples that a split leaves out stay in the problem with an empty box, lo = hi = 0.  They never move, but
+their gradient is kept, and f(x_i) = y_i - g_i + bias is the decision value of a model that has not seen them.  So all
+folds share the kernel rows, and a fold needs no second pass over the kernel.
+
+A training starts from one of these:
+
+- the *full* solution, over all examples (AVG, TOP, GREEDY, BEST, the exact path).  If no left-out example is a support
+  vector of it, it is the fold's solution too, and nothing is trained;
+- the solution of the *fold before* (SIR, MIR, ATO);
+- 0.
+
+`streamsvm.batch.seeding` makes these starts.  Every start is then solved to the tolerance.  So the start changes the
+time and not the result, if the kernel is positive semi-definite.  (Sigmoid kernels are not, and have several optima.)
+"""
+
+import copy
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import NamedTuple
+
+import numpy as np
+
+from streamsvm.batch import Solution
+from streamsvm.batch import seeding as seeds
+from streamsvm.batch.path import Inverse
+from streamsvm.core.kernels import RBF_KIND, is_positive_semidefinite
+from streamsvm.validation.held_out.folds import Folds
+from streamsvm.validation.held_out.problem import NO_EXAMPLES, Problem
+from streamsvm.validation.held_out.work import in_parts, in_processes, workers
+from streamsvm.validation.results import Fold
+
+CERTAIN = 10.0  # A bound must hold by as many tolerances before it decides a sign.
+MANY_FOLDS = 30  # From as many folds on, a seed always pays.
+HOPELESS = 1000  # Pair steps per example for a split, if twenty times as many did not solve the full problem.
+
+CHAINS = ("reuse", "sir", "mir", "ato")  # from the fold before
+FROM_FULL = ("skip", "avg", "top", "greedy", "best", "path")  # from the full solution
+SEEDINGS = ("auto", "none", *CHAINS, *FROM_FULL)
+
+
+class Plan(NamedTuple):
+    """How the folds are to be solved: what a worker needs."""
+
+    problem: Problem
+    folds: Folds
+    full: Solution | None
+    seeding: str  # other than "auto"
+    inverse: Inverse | None  # for "path"
+    max_events: int | None
+    values: bool
+    first: Fold | None  # the outcome of the first split, if it is known
+
+
+def require_seeding(seeding: str) -> None:
+    """Raise a ValueError if the seeding is unknown."""
+    if seeding not in SEEDINGS:
+        raise ValueError(f"seeding={seeding!r} is unknown; use one of {', '.join(map(repr, SEEDINGS))}")
+
+
+def plan_of(
+    problem: Problem,
+    folds: Folds,
+    full: Solution | None,
+    seeding: str,
+    values: bool = True,
+    first: Fold | None = None,
+    choice: seeds.Choice | None = None,
+) -> tuple[Plan, str]:
+    """The plan, and why its seeding was chosen; "auto" needs the full solution."""
+    reason, max_events, inverse = "as asked for", None, None
+    if full is not None and seeding == "auto":
+        choice = seeds.choose(full, folds.left_out) if choice is None else choice
+        seeding, reason, max_events = choice.seed, choice.reason, choice.max_events
+        seeding = "skip" if seeding == "cold" else seeding  # The full solution is known, so folds may be copied.
+    if full is not None and seeding == "path":
+        inverse = seeds.exact.inverse_of(full)
+        if inverse is None:
+            seeding, reason = "best", f"{reason}; but no path can begin at this solution"
+    return Plan(problem, folds, full, seeding, inverse, max_events, values, first), reason
+
+
+def prepared(problem: Problem, folds: Folds, seeding: str, values: bool) -> tuple[Plan, Fold | None, str]:
+    """The plan, the cost of its full solution, and why its seeding was chosen."""
+    require_seeding(seeding)
+    effective = seeds.choice.effective_folds(folds.n, folds.left_out)
+    if seeding == "auto" and effective <= seeds.choice.WORTHLESS + 0.5:
+        reason = f"splits leave out {1.0 / effective:.0%} of the examples: no seed is better than 0 then"
+        return plan_of(problem, folds, None, "none", values)[0], None, reason
+    known, outcome, choice = None, None, None
+    if seeding == "auto" and effective < MANY_FOLDS:
+        known, outcome = _first_split(problem, folds)
+        choice = seeds.choose(known, folds.left_out)
+        if choice.seed == "cold":
+            return plan_of(problem, folds, None, "none", values, outcome)[0], None, choice.reason
+    full, cost = (None, None) if seeding in ("none", *CHAINS) else full_of(problem, known)
+    if full is not None and not full.converged:
+        problem = problem._replace(options=replace(problem.options, max_iterations=HOPELESS * max(100, folds.n)))
+    plan, reason = plan_of(problem, folds, full, seeding, values, outcome, choice)
+    return plan, cost, reason
+
+
+def _first_split(problem: Problem, folds: Folds) -> tuple[Solution, Fold]:
+    """The first split, solved from 0: it shows whether a seed will pay, and has to be solved anyway."""
+    begin = time.perf_counter()
+    solution = problem.solve(folds.left_out[0])
+    outcome = outcome_of(solution, folds.tests[0], "cold", solution.rows_computed)
+    return solution, outcome._replace(seconds=time.perf_counter() - begin)
+
+
+def full_of(problem: Problem, known: Solution | None = None) -> tuple[Solution, Fold]:
+    """The solution over all examples and its cost; it starts from the solution of a split if one is known."""
+    begin, rows = time.perf_counter(), problem.store.rows_computed
+    if known is None:
+        start, full = "cold", problem.solve(NO_EXAMPLES)
+    else:
+        entering = np.flatnonzero((known.lo == known.hi) & (problem.lo < problem.hi))
+        reused = seeds.chains.reuse(known, NO_EXAMPLES, entering, problem.lo, problem.hi)
+        start, full = "reuse", seeds.solve_from(known, reused, problem.lo, problem.hi, problem.options)
+    cost = outcome_of(full, NO_EXAMPLES, start, problem.store.rows_computed - rows)
+    return full, cost._replace(seconds=time.perf_counter() - begin)
+
+
+def run(plan: Plan, splits: range) -> Iterator[Fold]:
+    """Solve some of the splits, one after the other."""
+    previous: Solution | None = None
+    for i in splits:
+        if i == 0 and plan.first is not None:
+            yield plan.first
+            continue
+        test, out = plan.folds.tests[i], plan.folds.left_out[i]
+        begin, before = time.perf_counter(), plan.problem.store.rows_computed
+        outcome = _without_training(plan, test, out)
+        if outcome is None:
+            start, events, previous = _trained(plan, out, previous)
+            rows = plan.problem.store.rows_computed - before
+            outcome = outcome_of(previous, test, start, rows)._replace(events=events)
+        yield outcome._replace(seconds=time.perf_counter() - begin)
+
+
+def _trained(plan: Plan, out: np.ndarray, before: Solution | None) -> tuple[str, int, Solution]:
+    """The start of the training, the events of a path, and the solution."""
+    problem, source = plan.problem, before if plan.seeding in CHAINS else plan.full
+    lo, hi = problem.boxes_without(out)
+    if source is not None and source is plan.full and not source.dual_coef[out].any():
+        start = seeds.Start(source.dual_coef, source.g, "full", 0, 0)  # Without free examples only the bias may change.
+    elif source is None or plan.seeding in ("none", "skip"):
+        return "cold", 0, problem.solve(out)
+    else:
+        start = _seeded(plan, source, lo, hi)
+    return start.seed, start.events, seeds.solve_from(source, start, lo, hi, problem.options)
+
+
+def _seeded(plan: Plan, source: Solution, lo: np.ndarray, hi: np.ndarray) -> seeds.Start:
+    trained, trained_before = lo < hi, source.lo < source.hi
+    leaving, entering = np.flatnonzero(trained_before & ~trained), np.flatnonzero(trained & ~trained_before)
+    if plan.inverse is not None:
+        return seeds.exact.path(source, leaving, entering, lo, hi, plan.inverse, plan.max_events)
+    return seeds.SEEDS[plan.seeding](source, leaving, entering, lo, hi)
+
+
+def outcome_of(solution: Solution, test: np.ndarray, start: str, rows: int) -> Fold:
+    """The outcome of a split that was trained."""
+    f = solution.decision_values[test]
+    return Fold(
+        test=test,
+        decision_values=f,
+        predictions=f > 0.0,
+        start=start,
+        status=solution.status,
+        n_support=len(solution.support),
+        iterations=solution.iterations,
+        newton_steps=solution.newton_steps,
+        rows_computed=rows,
+        kernel_evaluations=rows * len(solution.y),
+    )
+
+
+# ----------------------------------------------------------------------------------------------------- without training
+
+
+def _without_training(plan: Plan, test: np.ndarray, out: np.ndarray) -> Fold | None:
+    """The outcome, if it follows from the full solution."""
+    full = plan.full
+    if full is None:
+        return None
+    if full.free.any() and not full.dual_coef[out].any():
+        f = full.y[test] - full.g[test] + full.bias
+        return _copied(full, test, f, f > 0.0, "copied")
+    if plan.values or len(test) != 1 or len(out) != 1 or not is_positive_semidefinite(plan.problem.store.kernel):
+        return None
+    return _by_bounds(full, int(test[0]), test, plan)
+
+
+def _by_bounds(full: Solution, i: int, test: np.ndarray, plan: Plan) -> Fold | None:
+    """The leave-one-out prediction of a support vector, where the full solution bounds its decision value.
+
+    - An error of the model that has seen the example stays one without it: its loss cannot fall when it is left out.
+    - If 2 alpha R^2 + xi < 1, where R^2 bounds k(x, x) - k(x, z), the example is predicted right without it (Joachims,
+      "Estimating the generalization performance of an SVM efficiently").  This assumes that some support vector stays
+      free.
+    """
+    tol = CERTAIN * plan.problem.options.tol
+    margin = float(full.y[i] * (full.y[i] - full.g[i] + full.bias))
+    unknown, is_positive = np.array([np.nan]), full.y[i] > 0.0
+    if margin < -tol:
+        wrong = np.array([not is_positive])
+        return _copied(full, test, unknown, wrong, "training error")
+    largest = float(plan.problem.store.diagonal.max())
+    R2 = largest if plan.problem.store.kernel.kind == RBF_KIND else 2.0 * largest
+    if np.count_nonzero(full.free) > 2 and 2.0 * abs(full.dual_coef[i]) * R2 + max(0.0, 1.0 - margin) < 1.0 - tol:
+        return _copied(full, test, unknown, np.array([is_positive]), "xi-alpha")
+    return None
+
+
+def _copied(full: Solution, test: np.ndarray, f: np.ndarray, predictions: np.ndarray, start: str) -> Fold:
+    return Fold(test, f, predictions, start, full.status, len(full.support))
+
+
+# ---------------------------------------------------------------------------------------------------------- in parallel
+
+
+def outcomes(plan: Plan, n_jobs: int | None) -> Iterator[Fold]:
+    """The outcomes of all splits in their order, divided among the workers."""
+    count, jobs = len(plan.folds), workers(n_jobs)
+    if jobs == 1:
+        yield from run(plan, range(count))
+        return
+    if plan.inverse is not None:  # The workspace is scratch space, which need not be sent to other processes.
+        plan = plan._replace(inverse=plan.inverse._replace(workspace=_square(0)))
+    tasks = [(plan, splits) for splits in in_parts(count, jobs)]
+    for part in in_processes(_run_part, tasks, n_jobs):
+        yield from part
+
+
+def _run_part(task: tuple[Plan, range]) -> list[Fold]:
+    """Solve some splits in a worker, over kernel rows of its own: threads must not share them."""
+    plan, splits = task
+    store = copy.copy(plan.problem.store)
+    full = None if plan.full is None else replace(plan.full, store=store)
+    inverse = plan.inverse
+    if inverse is not None:
+        inverse = inverse._replace(workspace=_square(len(inverse.members) + seeds.exact.ROOM))
+    own = plan._replace(problem=plan.problem._replace(store=store), full=full, inverse=inverse)
+    return list(run(own, splits))
+
+
+def _square(size: int) -> np.ndarray:
+    return np.empty((size, size))
