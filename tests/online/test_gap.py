@@ -774,7 +774,7 @@ def test_matrix_products_are_used_and_squeezes_cut_their_blocks(learner):
     learn(rows, X, y)
     with (
         mock.patch.object(blocks, "inner_products", wraps=blocks.inner_products) as products,
-        mock.patch.object(storage, "keep", wraps=storage.keep) as squeezed,
+        mock.patch.object(storage.room, "keep", wraps=storage.keep) as squeezed,
     ):
         whole.learn_many(X, y)
     assert products.call_count >= 5
