@@ -162,7 +162,7 @@ FORMS = ("sparse, compressed when wide", "sparse, compressed from the start", "s
 
 def fit_form(data: Data, task: Task, engine: str, form: str) -> dict:
     """One pass over sparse data in one of the forms; what it takes beyond the data and an empty model."""
-    storage.WIDE_BYTES = {FORMS[0]: storage.WIDE_BYTES, FORMS[1]: 0}.get(form, 1 << 60)
+    storage.members.WIDE_BYTES = {FORMS[0]: storage.members.WIDE_BYTES, FORMS[1]: 0}.get(form, 1 << 60)
     X, model = dense(data.X) if form == FORMS[3] else data.X, new_model(task, engine)
     before = peak_mb()
     seconds = timed(model.learn_many, X, data.y)

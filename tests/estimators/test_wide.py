@@ -312,7 +312,7 @@ def test_memory_follows_the_non_zero_features():
     assert model.n_members > 1900
     assert kind(model) == COMPRESSED
     assert nbytes(model._expansion) < 20e6
-    assert largest < 4 * storage.WIDE_BYTES
+    assert largest < 4 * storage.members.WIDE_BYTES
     assert nbytes(LASVM.from_bytes(model.to_bytes())._expansion) < 20e6
 
 
@@ -347,7 +347,7 @@ def test_one_example_with_many_new_features_costs_what_it_has(monkeypatch, make,
     model = make()
     event, n_members = narrow_and_wide(how, model, value)
     assert n_members > 800
-    assert max(sizes) * 4 < 2 * storage.WIDE_BYTES  # at no time was there a larger matrix
+    assert max(sizes) * 4 < 2 * storage.members.WIDE_BYTES  # at no time was there a larger matrix
     assert nbytes(model._expansion) < 12e6
     data = model.to_bytes()
     assert len(data) < 6e6  # of which 1.1 MB are the names, and 2 MB what the scale notes of each feature
