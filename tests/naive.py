@@ -5,8 +5,9 @@ import numpy as np
 from streamsvm.core import scaling
 from streamsvm.core.kernels import LINEAR_KIND, POLYNOMIAL_KIND, RBF_KIND
 from streamsvm.core.scaling import moments, renewal
-from streamsvm.online.gap import CONCAVE, CONVEX, IGNORE, SINGULAR
+from streamsvm.online.gap import CONCAVE, CONVEX, IGNORE
 from streamsvm.online.gap import MAX_REPROCESS as MAX_GAP_REPROCESS
+from streamsvm.online.gap_steps import SINGULAR
 from streamsvm.online.lasvm import (
     EVICTION_PERIOD,
     LARGE,

@@ -17,7 +17,7 @@ from streamsvm.core import arguments, blocks, storage
 from streamsvm.core.blocks import Queries
 from streamsvm.core.device.evaluator import Evaluator
 from streamsvm.core.expansion import Expansion
-from streamsvm.estimators.gap_family import GapSVM
+from streamsvm.estimators.gap_svm import GapSVM
 from streamsvm.estimators.inputs.checks import label_of, labels_of
 from streamsvm.estimators.inputs.scaling import RunningScale
 from streamsvm.estimators.learner.classifier import OnlineSVM
