@@ -3,7 +3,7 @@
 import numpy as np
 
 from streamsvm.core import scaling
-from streamsvm.core.kernels import LINEAR_KIND, POLYNOMIAL_KIND, RBF_KIND
+from streamsvm.core.kernels import LINEAR_KIND, POLYNOMIAL_KIND, RBF_KIND, SIGMOID_KIND
 from streamsvm.core.scaling import moments, renewal
 from streamsvm.online.gap import CONCAVE, CONVEX, IGNORE
 from streamsvm.online.gap import MAX_REPROCESS as MAX_GAP_REPROCESS
@@ -34,7 +34,9 @@ def kernel_value(kernel, x, z):
         return x @ z
     if kernel.kind == POLYNOMIAL_KIND:
         return (kernel.gamma * (x @ z) + kernel.coef0) ** kernel.degree
-    return np.tanh(kernel.gamma * (x @ z) + kernel.coef0)
+    if kernel.kind == SIGMOID_KIND:
+        return np.tanh(kernel.gamma * (x @ z) + kernel.coef0)
+    raise NotImplementedError(f"the twin has no formula for {kernel}")
 
 
 def gram(kernel, X, Z):
