@@ -18,6 +18,7 @@ from streamsvm.active.answers.events import Retract as Retract
 from streamsvm.active.answers.events import SetLabel as SetLabel
 from streamsvm.active.answers.events import Status as Status
 from streamsvm.active.answers.events import Withdraw as Withdraw
+from streamsvm.active.answers.majority import majority as majority
 from streamsvm.active.answers.question_book import Given as Given
 from streamsvm.active.answers.question_book import Outcome as Outcome
 from streamsvm.active.answers.question_book import QuestionBook as QuestionBook
@@ -86,6 +87,7 @@ __all__ = [
     "Withdraw",
     "carry_out",
     "label_pool",
+    "majority",
     "margins",
     "pool_size",
 ]
