@@ -17,7 +17,7 @@ from streamsvm.core.kernels import Kernel
 from streamsvm.core.scaling import RawRows
 from streamsvm.estimators.inputs.scaling import RunningScale
 from streamsvm.estimators.lasvm import LASVM
-from streamsvm.estimators.learner.learning import Examples
+from streamsvm.estimators.learner.examples import Examples
 from streamsvm.estimators.learner.model import NEVER, n_learned, no_margins
 from streamsvm.estimators.several.shared import CommonColumns, LabelledBlock, SeveralModels, to_the_end
 from streamsvm.estimators.tuned.tuner import Tuner
