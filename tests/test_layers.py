@@ -24,7 +24,8 @@ FLOORS = [
     {"batch"},
     {"online"},
     {"metrics"},
-    {"validation", "active"},
+    {"validation"},
+    {"active"},
     {"preprocessing", "estimators"},
     {"sklearn_api"},
     {"streamsvm"},  # the package itself, which names what is public

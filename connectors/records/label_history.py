@@ -5,7 +5,6 @@ one holds, by revision and then by offset, and a retraction removes it.
 """
 
 import math
-import re
 from collections.abc import Container, Iterator
 from typing import NamedTuple
 
@@ -13,6 +12,7 @@ import orjson
 
 from ..logs.reading import read_all
 from ..logs.transport import Record, Transport
+from .annotators import person
 from .codec import Codec
 from .formats.base import BadRecord
 from .labels import Label, Place, answered_question
@@ -20,7 +20,6 @@ from .questions import STATUS, read_question
 from .times import event_time
 
 _MAX_SKEW = 50 * 366 * 86_400_000  # milliseconds; it only keeps times in the range of dates
-_PERSON = re.compile(r"terminal:(.+)|page:(.+)#\w+")  # what follows the # is a tab of the browser
 
 
 class Entry(NamedTuple):
@@ -51,10 +50,8 @@ class Entry(NamedTuple):
 
     @property
     def annotator(self) -> str:
-        """Who gave it: the name of a person where the source has one, else the source."""
-        source = self.label.source or ""
-        person = _PERSON.fullmatch(source)
-        return person[1] or person[2] if person else source
+        """The person who gave it, or another source; empty if the label names none."""
+        return person(self.label.source or "")
 
 
 class LabelHistory:

@@ -54,7 +54,7 @@ def test_the_newest_label_of_each_event_is_written(export):
     )
     found = [json.loads(line) for line in text.splitlines()]
     assert [{name: row[name] for name in row if name != "ts"} for row in found] == [
-        {"id": "a", "y": False, "weight": 2.0, "rev": 7, "source": "page:bob", "annotator": "page:bob", "partition": 0},
+        {"id": "a", "y": False, "weight": 2.0, "rev": 7, "source": "page:bob", "annotator": "bob", "partition": 0},
         {"id": "b", "y": True, "rev": 6, "partition": 0},
         {"id": 3, "y": True, "rev": 0, "partition": 0},
     ]
