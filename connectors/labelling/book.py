@@ -188,7 +188,8 @@ class Book:
             return
         label = self._codec.decode_label(record)
         who = (label.source or "")[:MAX_NAME]
-        given = Given(label.op, label.y, who, label.rev, Place(record.partition, label.id))
+        rev = record.timestamp if label.rev is None else label.rev  # those of our own answers are their times
+        given = Given(label.op, label.y, who, rev, Place(record.partition, label.id))
         last = self.given.get(query_id)
         if last is None or last.rev < given.rev:
             self.note(query_id, given)
