@@ -74,11 +74,13 @@ class Votes:
         self._has_news = True
         votes = self._votes.setdefault(label.key, {})
         self._votes.move_to_end(label.key)
-        if who in votes and votes[who].rev > label.rev:
+        before = votes[who].rev if who in votes else 0
+        rev = before if label.rev is None else label.rev  # without a revision, a record is newer than those before it
+        if rev < before:
             return None
         votes.pop(who, None)
         if label.op != "retract":
-            votes[who] = Vote(label.op if label.y is None else label.y, label.rev)
+            votes[who] = Vote(label.op if label.y is None else label.y, rev)
         while len(self._votes) > MEMORY:
             self._votes.popitem(last=False)
         return self._together(label, votes, holding)
