@@ -129,7 +129,7 @@ class AutoLASVM(CandidateModels):
     @property
     def _predicting(self) -> LASVM:
         """The model that predicts."""
-        self._settle()
+        self._features.settle()
         return self._models[self._tuner.predicting]
 
     # ----------------------------------------------------------------------------------------------------- prediction
