@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from logged import read
+from logged import append, read
 
 from streamsvm import WarmupScaler
 from streamsvm.connectors.settings.loading import load
@@ -63,7 +63,18 @@ def settings(tmp_path):
     with zipfile.ZipFile(DATA / "state-0.1.0.zip") as archive:
         archive.extractall(tmp_path)
     (tmp_path / "app.toml").write_text(CONFIG)
-    return load(tmp_path / "app.toml", {})
+    settings = load(tmp_path / "app.toml", {})
+    _tell_revisions(settings)
+    return settings
+
+
+def _tell_revisions(settings):
+    """To 0.1.0, a label without a revision had revision 0.  Now it replaces the label that holds."""
+    labels = read(settings, "labels")
+    (file,) = (settings.log.dir / "labels").glob("*/*.log")
+    file.unlink()
+    for label in labels:
+        append(settings, [{"rev": 0} | json.loads(label.value)], "labels")
 
 
 def test_the_trainer_goes_on_as_0_1_0_did(settings):
