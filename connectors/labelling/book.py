@@ -1,6 +1,7 @@
 """What the labelling service knows: open and closed questions, the answers to them, and how far the trainer is.
 
-A `Book` has no lock, no thread and no log of its own: `LabellingService` guards it and feeds it with records.
+A `Book` has no lock, no thread and no log of its own: `LabellingService` guards it and feeds it with records. The
+`History` of answers goes further back than the book's memory.
 """
 
 import logging
@@ -16,7 +17,16 @@ from ..logs.transport import Record
 from ..records.codec import Codec
 from ..records.formats.base import BadRecord
 from ..records.labels import Place, answered_question
-from ..records.questions import COUNTS, STATUS, Question, read_query_id, read_question, read_status
+from ..records.questions import (
+    COUNTS,
+    STATUS,
+    Question,
+    read_query_id,
+    read_question,
+    read_status,
+    write_question,
+)
+from .history import History
 
 logger = logging.getLogger(__name__)
 
@@ -43,15 +53,17 @@ class Given(NamedTuple):
     place: Place
     voices: Mapping[str, bool] = MappingProxyType({})  # labels since the last retraction, by annotator
 
-    def says(self, op: str, y: bool | None, who: str) -> bool:
-        """Whether an answer repeats this one, or an earlier one of `who`, who may not have received the reply."""
-        return (self.op, self.y) == (op, y) or (op == "set" and self.voices.get(who) is y)
+    def says(self, op: str, y: bool | None) -> bool:
+        """Whether an answer repeats this one."""
+        return (self.op, self.y) == (op, y)
+
+    def said(self, op: str, y: bool | None, who: str) -> bool:
+        """Whether `who` gave this label before; they may not have received the reply."""
+        return op == "set" and self.voices.get(who) is y
 
     def excludes(self, op: str) -> bool:
-        """Whether `op` cannot follow: a label is not skipped, and only a label is retracted."""
-        if op == "retract":
-            return self.op != "set"
-        return op != "set" and self.op == "set"
+        """Whether `op` cannot follow: a label is not skipped."""
+        return op in ("skip", "ignore") and self.op == "set"
 
 
 class Book:
@@ -65,14 +77,17 @@ class Book:
         Reads labels.
     clock
         Seconds since the epoch.
+    history
+        Remembers the answers, and the questions that this book has forgotten.
     """
 
-    def __init__(self, lease: int, codec: Codec, clock: Callable[[], float]) -> None:
+    def __init__(self, lease: int, codec: Codec, clock: Callable[[], float], history: History) -> None:
         self.queue = QuestionBook(lease)
         self.open: dict[str, Question] = {}
         self.given: OrderedDict[str, Given] = OrderedDict()  # newest answer last
         self._codec = codec
         self._clock = clock
+        self._history = history
         self._closed: OrderedDict[str, Question] = OrderedDict()  # answered or withdrawn, oldest first
         self._sizes: dict[str, int] = {}  # bytes of the records of open and closed questions
         self._asked: dict[str, int] = {}  # questions that the topic holds open, and the times of their records
@@ -84,10 +99,26 @@ class Book:
 
     def place(self, query_id: str) -> Place | None:
         """Where an answer to a question goes; None if the question is unknown."""
-        shown = self.open.get(query_id) or self._closed.get(query_id)
+        shown = self._shown(query_id)
         if shown is not None:
             return shown.place
         return self.given[query_id].place if query_id in self.given else None
+
+    def _shown(self, query_id: str) -> Question | None:
+        return self.open.get(query_id) or self._closed.get(query_id)
+
+    def question(self, query_id: str) -> Question | None:
+        """A question, open or closed; None if its contents are not known."""
+        return self._shown(query_id) or self._history.question(query_id)
+
+    def recall(self, query_id: str) -> None:
+        """Take a question that this book has forgotten, and its newest answer, from the history."""
+        if query_id not in self.given and (step := self._history.newest(query_id)) is not None:
+            place = self._history.place(query_id)
+            assert place is not None
+            self.given[query_id] = Given(step.op, step.y, step.who, step.rev, place)
+        if self._shown(query_id) is None and (shown := self._history.question(query_id)) is not None:
+            self._keep(shown)
 
     # --- what the trainer writes --------------------------------------------------------------------------------------
 
@@ -162,9 +193,12 @@ class Book:
         last = self.given.get(query_id)
         if last is None or last.rev < given.rev:
             self.note(query_id, given)
+        else:
+            self._write_down(query_id, given)
 
     def note(self, query_id: str, given: Given) -> None:
         """Remember a durable answer, and close its question; a retraction opens the question again."""
+        self._write_down(query_id, given)
         last = self.given.pop(query_id, None)
         voices = dict(last.voices) if last is not None and given.op != "retract" else {}
         if given.y is not None:
@@ -190,7 +224,12 @@ class Book:
         self._asked.pop(query_id, None)
         shown = self.open.pop(query_id, None)
         if shown is not None:
-            self._closed[query_id] = shown
+            self._keep(shown)
+
+    def _keep(self, shown: Question) -> None:
+        """Remember a closed question, and forget the oldest ones if there are too many."""
+        self._closed[shown.query_id] = shown
+        self._sizes.setdefault(shown.query_id, len(write_question(shown)))
         while len(self._closed) > _KEPT_QUESTIONS or sum(map(self._sizes.__getitem__, self._closed)) > _KEPT_BYTES:
             oldest, _ = self._closed.popitem(last=False)
             del self._sizes[oldest]
@@ -198,9 +237,29 @@ class Book:
     def _reopen(self, query_id: str) -> None:
         shown = self._closed.pop(query_id, None)
         if shown is not None:
-            self.open[query_id] = shown
-            self._back.add(query_id)
-            self.queue.add(query_id, shown.asked_at)
+            self._open_again(shown)
+
+    def _open_again(self, shown: Question) -> None:
+        self.open[shown.query_id] = shown
+        self._sizes.setdefault(shown.query_id, len(write_question(shown)))
+        self._back.add(shown.query_id)
+        self.queue.add(shown.query_id, shown.asked_at)
+
+    def open_again(self) -> None:
+        """After a restart, open the questions whose answers had been taken back."""
+        for shown in self._history.opened_again():
+            given = self.given.get(shown.query_id)
+            if shown.query_id not in self.open and (given is None or given.op == "retract"):
+                self._closed.pop(shown.query_id, None)
+                self._open_again(shown)
+
+    def _write_down(self, query_id: str, given: Given) -> None:
+        """Add an answer to the history; it counts even if that fails."""
+        answer = (given.op, given.y, given.who, given.rev)
+        try:
+            self._history.add(query_id, given.place, answer, self._shown(query_id))
+        except OSError as error:
+            logger.warning("an answer counts, but will be missing in the history: %s", error)
 
     # --- how far the labelling is -------------------------------------------------------------------------------------
 

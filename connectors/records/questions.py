@@ -42,6 +42,7 @@ COUNTS = (  # in a status
     "corrected",
     "retracted",
     "offered",
+    "unresolved",
 )
 
 _INT64 = 1 << 63

@@ -194,7 +194,11 @@ class LabellingSettings:
     seeds
         Number of labelled examples of each class up to which questions are chosen at random.
     open
-        Number of questions that may wait for an answer, at least 1.
+        Number of questions that may wait for their first answer; 0: one for each annotator.  More of them cost
+        accuracy, because the model chooses each without the answers to the others.
+    answers_per_question
+        Number of answers, each by another annotator, that a question gets; the majority decides.  After a tie one more
+        annotator is asked.
     reservoir
         Number of unlabelled events to choose from, at least 1.
     expires_seconds
@@ -224,7 +228,8 @@ class LabellingSettings:
     pool: int = key(59, checks.at_least(1))
     explore: float = key(0.1, checks.fraction)
     seeds: int = key(1, checks.at_least(0))
-    open: int = key(4, checks.at_least(1))
+    open: int = key(0, checks.at_least(0))
+    answers_per_question: int = key(1, checks.at_least(1))
     reservoir: int = key(10_000, checks.at_least(1))
     expires_seconds: float = key(86400.0, checks.seconds)
     stop: str = key("margin", checks.one_of("margin", "support", "either", "never"))

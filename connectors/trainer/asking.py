@@ -108,9 +108,9 @@ class Asking:
         self._tell(state, labelling)
         is_any_gone = any(state.join.awaiting(question.key) is None for question in loop.open_questions())
         if is_any_gone or (loop.counts.n_labels, loop.counts.corrected) != labelled:  # refreshing takes time
-            self._execute(loop.refresh(state.model), state, labelling)
-        self._execute(loop.choose(state.model, now), state, labelling)
-        is_news = self._shown(loop) != before
+            self._execute(labelling.refresh(state.model), state, labelling)
+        self._execute(labelling.choose(state.model, now), state, labelling)
+        is_news = labelling.votes.take_news() or self._shown(loop) != before
         if is_news:
             self._publish(STATUS, write_status(status(state, labelling)))
             self._log_verdict(loop)
@@ -196,6 +196,8 @@ def status(state: State, labelling: Labelling) -> dict[str, Any]:
         "negative": counts.n_negative,
         "corrected": counts.corrected,
         "retracted": counts.retracted,
+        "unresolved": labelling.n_unresolved(),
+        **labelling.votes.statistics(),
         "remaining": loop.remaining(),
         "verdict": verdict._asdict(),
         "curve": _thinned(loop.curve()),

@@ -7,6 +7,7 @@ import orjson
 
 from streamsvm import WarmupScaler
 from streamsvm.active import (
+    Action,
     ActiveSelection,
     AnyOf,
     AutoActiveSelection,
@@ -21,11 +22,13 @@ from streamsvm.active import (
     SupportStable,
 )
 from streamsvm.active.choosing.stopping import inherited_state
+from streamsvm.estimators.learner.classifier import OnlineSVM
 
 from ...records.codec import Codec, Event
 from ...records.questions import fits_question
 from ...settings.sections import LabellingSettings, Settings
 from .join import Join
+from .votes import Votes
 
 EventId = str | int
 
@@ -83,15 +86,16 @@ class Labelling:
         self._join = join
         self._candidates = Candidates(labelling.reservoir, settings.codec(), scaler)
         self._ids: dict[int, EventId] = {}  # of the candidates and of the open questions, and some older ones
-        self._max_ids = 2 * (labelling.reservoir + labelling.open)
+        self._reservoir = labelling.reservoir
         self._stopping = _stopping(labelling)
+        self._open = labelling.open
+        self.votes = Votes(labelling.answers_per_question)
         self.loop = LabellingLoop(
             self._candidates,
             selection=_selection(labelling),
             stopping=self._stopping,
             explore=labelling.explore,
             seeds=labelling.seeds,
-            n_open=labelling.open,
             expiry=int(1000 * labelling.expires_seconds),
             name=f"{settings.log.topic}-{number}",
             seed=number,
@@ -106,13 +110,30 @@ class Labelling:
             return
         if self.loop.offer(event.key, value, now):
             self._ids[event.key] = event.id
-            if len(self._ids) > self._max_ids:
+            if len(self._ids) > 2 * (self._reservoir + self.loop.counts.n_open + 1):
                 self._forget()
 
     def _forget(self) -> None:
         """Drop the ids that are no longer needed."""
-        asked = {question.key for question in self.loop.open_questions()}
+        asked = set(self._asked())
         self._ids = {key: id_ for key, id_ in self._ids.items() if key in asked or key in self._candidates}
+
+    def refresh(self, model: OnlineSVM) -> list[Action]:
+        """Withdraw the questions that are no longer worth an answer; those that have an answer are."""
+        return self.loop.refresh(model, self.votes.begun(self._asked()))
+
+    def choose(self, model: OnlineSVM, now: int) -> list[Action]:
+        """Ask as many questions as the annotators can answer now."""
+        self.loop.n_open = self.votes.room(self._open, self._asked())
+        return self.loop.choose(model, now)
+
+    def _asked(self) -> list[int]:
+        """The events with open questions."""
+        return [question.key for question in self.loop.open_questions()]
+
+    def n_unresolved(self) -> int:
+        """Number of open questions whose annotators disagree, so that one more of them is asked."""
+        return len(self.votes.unresolved(self._asked()))
 
     def id_of(self, key: int) -> EventId:
         """The id of an event that a question is open about, as the event has it."""
@@ -133,12 +154,14 @@ class Labelling:
         """The state, for a checkpoint.  The events are in the join's state."""
         self._forget()
         ids = json.dumps(list(self._ids.items()))  # JSON of the standard library: ids are integers of any size
-        return orjson.dumps({"loop": self.loop.state(), "ids": ids})
+        return orjson.dumps({"loop": self.loop.state(), "ids": ids, "votes": self.votes.state()})
 
     def restore(self, data: bytes) -> None:
         """Go on from the state that `to_bytes` gave, with a join that was restored."""
         state = orjson.loads(data)
         self._ids = dict(json.loads(state["ids"]))
+        if "votes" in state:  # an older version counted no answers
+            self.votes.restore(state["votes"])
         loop = state["loop"]
         if self._stopping is None:
             stopping = None

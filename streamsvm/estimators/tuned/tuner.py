@@ -37,6 +37,7 @@ from streamsvm.estimators.tuned.tuning import (
     alarm,
     work_of_beginning,
     work_of_check,
+    work_of_life,
 )
 
 LONGEST_HISTORY = 200  # promotions
@@ -88,7 +89,8 @@ class Tuner:
             tuner._start_tuning(n_seen, n_members[tuner.champion])
             tuner._listen_for_alarm()
             tuner._judge_fresh(n_seen)
-        tuner._start_fresh()
+        if not tuner.warming_up:
+            tuner._start_fresh(n_members[self.champion])
         return tuner
 
     def _copied(self) -> Self:
@@ -191,8 +193,9 @@ class Tuner:
         self.candidates[number] = Candidate(setting)
         return number
 
-    def _start_fresh(self) -> None:
-        if not self.warming_up and self.fresh.number is None and self.work.allows_fresh:
+    def _start_fresh(self, n_members: int) -> None:
+        """Start a fresh challenger once the work of a champion with so many members allows all that it may do."""
+        if self.fresh.number is None and self.work.allows_fresh(work_of_life(self.fresh.life, n_members)):
             self.fresh.number = self._add(self.candidates[self.champion].setting)
 
     # ------------------------------------------------------------------------------------------- learners come and go
