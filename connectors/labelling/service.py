@@ -23,8 +23,9 @@ from ..records.labels import Place
 from ..records.questions import Question
 from ..settings.opening import backend_of
 from ..settings.sections import Settings
-from .book import MAX_NAME, Book, Given, UnknownQuestion
+from .book import MAX_NAME, Book, UnknownQuestion
 from .follower import Follower
+from .given import Given
 from .writer import AnswerWriter
 
 Outcome = Literal["first", "repeated", "changed", "stale"]
@@ -60,7 +61,12 @@ class LabellingService:
         self._writing = threading.Lock()  # guards _writer; taken before _changed if both are
         self._changed = threading.Condition()  # guards everything below, except _writer
         self._writer = AnswerWriter(settings)
-        self._book = Book(int(1000 * settings.labelling.lease_seconds), settings.codec(), clock)
+        self._book = Book(
+            int(1000 * settings.labelling.lease_seconds),
+            settings.labelling.answers_per_question,
+            settings.codec(),
+            clock,
+        )
         self._version = 0
         self._is_loaded = False
         self._is_closing = False
@@ -99,13 +105,13 @@ class LabellingService:
             self._check_readable()
             if not self._is_loaded:
                 return None
-            query_id = self._book.queue.assign(who, self._now())
+            query_id = self._book.assign(who, self._now())
             return None if query_id is None else self._book.open.get(query_id)
 
     def release(self, who: str) -> None:
         """End the reservation of `who`."""
         with self._changed:
-            self._book.queue.release(who)
+            self._book.queue.release(self._book.ballots.voter(who))
 
     def open(self) -> list[Question]:
         """All questions without an answer, reserved or not, oldest first."""
@@ -113,10 +119,13 @@ class LabellingService:
             self._check_readable()
             return sorted(self._book.open.values(), key=lambda shown: shown.asked_at) if self._is_loaded else []
 
-    def last_word(self, query_id: str) -> tuple[str, bool | None, str] | None:
-        """Operation, label and annotator of the newest answer to a question; None if no answer is remembered."""
+    def last_word(self, query_id: str, who: str | None = None) -> tuple[str, bool | None, str] | None:
+        """Operation, label and annotator of the newest answer to a question; None if no answer is remembered.
+
+        If a question wants the answers of several people and `who` is given, it is their newest answer.
+        """
         with self._changed:
-            given = self._book.given.get(query_id)
+            given = self._book.given.get(query_id) if who is None else self._book.last(query_id, who)
             return None if given is None else (given.op, given.y, given.who)
 
     def wait(self, seconds: float, seen: int = -1) -> int:
@@ -210,11 +219,11 @@ class LabellingService:
                 self._flush()
             with self._changed:
                 now = self._now()
-                newest = self._book.queue.newest(who, now, 1000 * UNDO_SECONDS)
+                newest = self._book.queue.newest(self._book.ballots.voter(who), now, 1000 * UNDO_SECONDS)
             if newest is None:
                 return None
             query_id, y, given_at = newest
-            word = self.last_word(query_id)
+            word = self.last_word(query_id, who)
             if word == ("set", y, who):
                 self._say_locked(query_id, "retract", None, who, None, None)
             elif word != ("retract", None, who):  # an earlier undo, made durable by another annotator's answer
@@ -225,7 +234,7 @@ class LabellingService:
     def _show_again(self, query_id: str, y: bool, who: str, given_at: int, now: int) -> None:
         """Reserve a question whose label was retracted, which is free for all annotators, for `who`."""
         with self._changed:
-            questions = self._book.queue
+            questions, who = self._book.queue, self._book.ballots.voter(who)
             questions.answered(query_id, who, y, given_at)
             questions.undo(who, now, 1000 * UNDO_SECONDS)
             if query_id not in self._book.open:  # it was closed so long ago that it cannot be shown
@@ -249,7 +258,7 @@ class LabellingService:
                 raise UnknownQuestion(f"there is no question {query_id!r}, or it was closed long ago")
         self._settle(query_id, op, y, who)
         with self._changed:
-            last, now = self._book.given.get(query_id), self._now()
+            last, now = self._book.last(query_id, who), self._now()
         if last is not None and last.says(op, y, who):
             return "repeated"
         if last is not None and (last.excludes(op) or (at is not None and at <= last.rev)):
@@ -265,9 +274,9 @@ class LabellingService:
         pending = self._writer.pending.get(query_id)
         if pending is None or (pending.op, pending.y, pending.who) == (op, y, who):
             return
-        before = self.last_word(query_id)
+        before = self.last_word(query_id, who)
         self._flush()
-        is_theirs = self.last_word(query_id) == ("set", pending.y, who) and (before is None or before[0] != "set")
+        is_theirs = self.last_word(query_id, who) == ("set", pending.y, who) and (before is None or before[0] != "set")
         if is_theirs and op in ("skip", "ignore"):  # they mean this in place of a label that seemed not to be written
             self._say_locked(query_id, "retract", None, who, None, pending.place)
 
@@ -276,7 +285,7 @@ class LabellingService:
         with self._changed:
             for query_id, given in durable.items():
                 if given.y is not None:
-                    self._book.queue.answered(query_id, given.who, given.y, given.rev)
+                    self._book.queue.answered(query_id, self._book.ballots.voter(given.who), given.y, given.rev)
                 self._book.note(query_id, given)
             self._tell()
 

@@ -29,9 +29,9 @@ _MOST_SHARED = 20  # questions that wait for a further answer and take no place 
 
 
 class Vote(NamedTuple):
-    """The last answer of a person: a class, "skip" or "ignore", and its revision."""
+    """The last answer of a person: a class, "skip", "ignore", or None if they took it back; and its revision."""
 
-    word: bool | str
+    word: bool | str | None
     rev: int
 
 
@@ -76,9 +76,8 @@ class Votes:
         self._votes.move_to_end(label.key)
         if who in votes and votes[who].rev > label.rev:
             return None
-        votes.pop(who, None)
-        if label.op != "retract":
-            votes[who] = Vote(label.op if label.y is None else label.y, label.rev)
+        word = None if label.op == "retract" else label.op if label.y is None else label.y
+        votes[who] = Vote(word, label.rev)
         while len(self._votes) > MEMORY:
             self._votes.popitem(last=False)
         return self._together(label, votes, holding)
@@ -92,9 +91,10 @@ class Votes:
             self._recent = deque(kept, maxlen=RECENT)
 
     def _together(self, label: Label, votes: Mapping[str, Vote], holding: bool | None) -> Label | None:
-        if not votes:
+        words = [vote.word for vote in votes.values() if vote.word is not None]
+        if not words:
             return label if holding is not None else None  # the last answer was taken back
-        word = majority([vote.word for vote in votes.values()], self.answers if holding is None else 1)
+        word = majority(words, self.answers if holding is None else 1)
         if word is None or word == holding:
             return None
         rev = max(vote.rev for vote in votes.values())
@@ -111,11 +111,14 @@ class Votes:
 
     def begun(self, keys: Iterable[int]) -> set[int]:
         """Of these events with open questions, those that have an answer."""
-        return {key for key in keys if self._votes.get(key)}
+        return {key for key in keys if self._n_answers(key)}
 
     def unresolved(self, keys: Iterable[int]) -> set[int]:
         """Of these events with open questions, those with enough answers, but without a majority."""
-        return {key for key in keys if len(self._votes.get(key, ())) >= self.answers}
+        return {key for key in keys if self._n_answers(key) >= self.answers}
+
+    def _n_answers(self, key: int) -> int:
+        return sum(vote.word is not None for vote in self._votes.get(key, {}).values())
 
     @property
     def n_people(self) -> int:
