@@ -1,6 +1,7 @@
 """What the labelling service knows: open and closed questions, the answers to them, and how far the trainer is.
 
-A `Book` has no lock, no thread and no log of its own: `LabellingService` guards it and feeds it with records.
+A `Book` has no lock, no thread and no log of its own: `LabellingService` guards it and feeds it with records. The
+`History` of answers goes further back than the book's memory.
 """
 
 import logging
@@ -16,9 +17,18 @@ from ..records.annotators import agreement
 from ..records.codec import Codec
 from ..records.formats.base import BadRecord
 from ..records.labels import Place, answered_question
-from ..records.questions import COUNTS, STATUS, Question, read_query_id, read_question, read_status
+from ..records.questions import (
+    COUNTS,
+    STATUS,
+    Question,
+    read_query_id,
+    read_question,
+    read_status,
+    write_question,
+)
 from .ballots import Ballots
 from .given import Given
+from .history import History
 
 logger = logging.getLogger(__name__)
 
@@ -48,15 +58,18 @@ class Book:
         Reads labels.
     clock
         Seconds since the epoch.
+    history
+        Remembers the answers, and the questions that this book has forgotten.
     """
 
-    def __init__(self, lease: int, answers: int, codec: Codec, clock: Callable[[], float]) -> None:
+    def __init__(self, lease: int, answers: int, codec: Codec, clock: Callable[[], float], history: History) -> None:
         self.queue = QuestionBook(lease)
         self.ballots = Ballots(answers)
         self.open: dict[str, Question] = {}
         self.given: OrderedDict[str, Given] = OrderedDict()  # newest answer last
         self._codec = codec
         self._clock = clock
+        self._history = history
         self._closed: OrderedDict[str, Question] = OrderedDict()  # answered or withdrawn, oldest first
         self._sizes: dict[str, int] = {}  # bytes of the records of open and closed questions
         self._asked: dict[str, int] = {}  # questions that the topic holds open, and the times of their records
@@ -68,10 +81,26 @@ class Book:
 
     def place(self, query_id: str) -> Place | None:
         """Where an answer to a question goes; None if the question is unknown."""
-        shown = self.open.get(query_id) or self._closed.get(query_id)
+        shown = self._shown(query_id)
         if shown is not None:
             return shown.place
         return self.given[query_id].place if query_id in self.given else None
+
+    def _shown(self, query_id: str) -> Question | None:
+        return self.open.get(query_id) or self._closed.get(query_id)
+
+    def question(self, query_id: str) -> Question | None:
+        """A question, open or closed; None if its contents are not known."""
+        return self._shown(query_id) or self._history.question(query_id)
+
+    def recall(self, query_id: str) -> None:
+        """Take a question that this book has forgotten, and its newest answer, from the history."""
+        if query_id not in self.given and (step := self._history.newest(query_id)) is not None:
+            place = self._history.place(query_id)
+            assert place is not None
+            self.given[query_id] = Given(step.op, step.y, step.who, step.rev, place)
+        if self._shown(query_id) is None and (shown := self._history.question(query_id)) is not None:
+            self._keep(shown)
 
     # --- what the trainer writes --------------------------------------------------------------------------------------
 
@@ -115,7 +144,7 @@ class Book:
             self.close(query_id)
         else:
             self._closed.pop(query_id, None)
-            self.queue.add(query_id, shown.asked_at, self.ballots.missing(query_id))
+            self._offer(shown)
 
     def set_aside(self, record: Record, error: BadRecord) -> None:
         """Count a damaged record; warn of it once, although it is read again whenever the log is opened."""
@@ -140,10 +169,13 @@ class Book:
             return
         label = self._codec.decode_label(record)
         who = (label.source or "")[:MAX_NAME]
-        given = Given(label.op, label.y, who, label.rev, Place(record.partition, label.id))
+        rev = record.timestamp if label.rev is None else label.rev  # those of our own answers are their times
+        given = Given(label.op, label.y, who, rev, Place(record.partition, label.id))
         last = self.last(query_id, who)
         if last is None or last.rev < given.rev:
             self.note(query_id, given)
+        else:
+            self._write_down(query_id, given)
 
     def last(self, query_id: str, who: str) -> Given | None:
         """The answer that another one of `who` would replace: the newest one, or their own if several are wanted."""
@@ -155,6 +187,7 @@ class Book:
 
     def note(self, query_id: str, given: Given) -> None:
         """Remember a durable answer.  It closes its question unless more are wanted; a retraction opens it again."""
+        self._write_down(query_id, given)
         last = self.given.pop(query_id, None)
         voices = dict(last.voices) if last is not None and given.op != "retract" else {}
         if given.y is not None:
@@ -192,7 +225,12 @@ class Book:
         self._asked.pop(query_id, None)
         shown = self.open.pop(query_id, None)
         if shown is not None:
-            self._closed[query_id] = shown
+            self._keep(shown)
+
+    def _keep(self, shown: Question) -> None:
+        """Remember a closed question, and forget the oldest ones if there are too many."""
+        self._closed[shown.query_id] = shown
+        self._sizes.setdefault(shown.query_id, len(write_question(shown)))
         while len(self._closed) > _KEPT_QUESTIONS or sum(map(self._sizes.__getitem__, self._closed)) > _KEPT_BYTES:
             oldest, _ = self._closed.popitem(last=False)
             del self._sizes[oldest]
@@ -200,10 +238,33 @@ class Book:
     def _reopen(self, query_id: str) -> None:
         shown = self._closed.pop(query_id, None)
         if shown is not None:
-            self.open[query_id] = shown
-            self._back.add(query_id)
-        if query_id in self.open:
-            self.queue.add(query_id, self.open[query_id].asked_at, self.ballots.missing(query_id))
+            self._open_again(shown)
+        elif query_id in self.open:
+            self._offer(self.open[query_id])
+
+    def _offer(self, shown: Question) -> None:
+        self.queue.add(shown.query_id, shown.asked_at, self.ballots.missing(shown.query_id))
+
+    def _open_again(self, shown: Question) -> None:
+        self.open[shown.query_id] = shown
+        self._sizes.setdefault(shown.query_id, len(write_question(shown)))
+        self._back.add(shown.query_id)
+        self._offer(shown)
+
+    def open_again(self) -> None:
+        """After a restart, open the questions whose answers had been taken back."""
+        for shown in self._history.opened_again():
+            if shown.query_id not in self.open and not self._is_answered(shown.query_id):
+                self._closed.pop(shown.query_id, None)
+                self._open_again(shown)
+
+    def _write_down(self, query_id: str, given: Given) -> None:
+        """Add an answer to the history; it counts even if that fails."""
+        answer = (given.op, given.y, given.who, given.rev)
+        try:
+            self._history.add(query_id, given.place, answer, self._shown(query_id))
+        except OSError as error:
+            logger.warning("an answer counts, but will be missing in the history: %s", error)
 
     # --- how far the labelling is -------------------------------------------------------------------------------------
 

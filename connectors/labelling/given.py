@@ -22,12 +22,14 @@ class Given(NamedTuple):
         """A class, or "skip" or "ignore"."""
         return self.op if self.y is None else self.y
 
-    def says(self, op: str, y: bool | None, who: str) -> bool:
-        """Whether an answer repeats this one, or an earlier one of `who`, who may not have received the reply."""
-        return (self.op, self.y) == (op, y) or (op == "set" and self.voices.get(who) is y)
+    def says(self, op: str, y: bool | None) -> bool:
+        """Whether an answer repeats this one."""
+        return (self.op, self.y) == (op, y)
+
+    def said(self, op: str, y: bool | None, who: str) -> bool:
+        """Whether `who` gave this label before; they may not have received the reply."""
+        return op == "set" and self.voices.get(who) is y
 
     def excludes(self, op: str) -> bool:
-        """Whether `op` cannot follow: a label is not skipped, and only a label is retracted."""
-        if op == "retract":
-            return self.op != "set"
-        return op != "set" and self.op == "set"
+        """Whether `op` cannot follow: a label is not skipped."""
+        return op in ("skip", "ignore") and self.op == "set"

@@ -13,7 +13,7 @@ import pytest
 from asked import Trainer, configure, until
 from playwright.sync_api import expect
 
-from streamsvm.connectors.labelling.page import LabellingPage
+from streamsvm.connectors.labelling.web.page import LabellingPage
 
 from .conftest import press, shown, wait_for
 
@@ -24,7 +24,7 @@ IDENT, SAID, TROUBLE = "#ident", "#said", "#trouble"
 NURSERY = """
 import os, sys, time
 from pathlib import Path
-from streamsvm.connectors.labelling.page import LabellingPage
+from streamsvm.connectors.labelling.web.page import LabellingPage
 from streamsvm.connectors.labelling.service import LabellingService
 from streamsvm.connectors.settings.loading import load
 from streamsvm.connectors.settings.loading import load
@@ -289,6 +289,7 @@ def test_a_duplicated_tab_gets_a_question_of_its_own(office, visitor):
     event = shown(page)
     with page.expect_popup() as popup:
         page.evaluate("window.open('/')")  # which copies what the tab remembers
+    popup.value.wait_for_load_state()
     wait_for(popup.value, "!isBusy && shown && shown.id !== known", event)
     assert shown(page) == event
 

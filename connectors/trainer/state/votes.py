@@ -74,6 +74,9 @@ class Votes:
         self._has_news = True
         votes = self._votes.setdefault(label.key, {})
         self._votes.move_to_end(label.key)
+        newest = max((vote.rev for vote in votes.values()), default=0)
+        label = label._replace(rev=newest if label.rev is None else label.rev)
+        assert label.rev is not None
         if who in votes and votes[who].rev > label.rev:
             return None
         word = None if label.op == "retract" else label.op if label.y is None else label.y

@@ -13,7 +13,8 @@ from streamsvm.core.expansion import Expansion
 from streamsvm.core.scaling import RawRows
 from streamsvm.estimators.inputs import raw_rows
 from streamsvm.estimators.inputs.reservoir import Kept, priorities
-from streamsvm.estimators.learner.learning import Examples, Learning
+from streamsvm.estimators.learner.examples import Examples
+from streamsvm.estimators.learner.learning import Learning
 from streamsvm.estimators.learner.model import no_margins
 from streamsvm.online import arrival
 from streamsvm.online.lasvm import keep_block

@@ -17,11 +17,11 @@ from streamsvm.core import arguments, blocks, storage
 from streamsvm.core.blocks import Queries
 from streamsvm.core.device.evaluator import Evaluator
 from streamsvm.core.expansion import Expansion
-from streamsvm.estimators.gap_family import GapSVM
+from streamsvm.estimators.gap_svm import GapSVM
 from streamsvm.estimators.inputs.checks import label_of, labels_of
 from streamsvm.estimators.inputs.scaling import RunningScale
 from streamsvm.estimators.learner.classifier import OnlineSVM
-from streamsvm.estimators.learner.learning import Examples
+from streamsvm.estimators.learner.examples import Examples
 from streamsvm.estimators.learner.model import NEVER, n_learned, no_margins
 from streamsvm.estimators.several.shared import CommonColumns, LabelledBlock, SeveralModels, to_the_end
 from streamsvm.online import arrival, union

@@ -95,11 +95,11 @@ def test_an_undo_takes_back_ones_own_answer_only(tmp_path):
     with asked(tmp_path, 1) as (service, _, conf):
         service.answer("q1", True, ANN)
         service.answer("q1", True, BOB)
-        assert service.undo(ANN) == "q1"
+        assert service.undo(ANN).step.query_id == "q1"
         assert (shown(service, ANN), shown(service, BOB), shown(service, CEM)) == ("q1", None, None)
         assert service.answer("q1", True, ANN) == "first"
         assert service.open() == []
-        assert service.undo(BOB) == "q1"
+        assert service.undo(BOB).step.query_id == "q1"
         assert service.answer("q1", False, BOB) == "first"
         assert (shown(service, ANN), shown(service, BOB), shown(service, CEM)) == (None, None, "q1")
         said = [(answer["source"], answer["op"]) for answer in read_json(conf, "labels", 0)]
@@ -170,7 +170,7 @@ def test_nobody_is_shown_what_they_have_answered(tmp_path_factory, steps):
         for step, who in steps:
             if step == "undo":
                 if (taken := service.undo(who)) is not None:
-                    del said[taken][who]
+                    del said[taken.step.query_id][who]
             elif (name := shown(service, who)) is not None:
                 assert who not in said[name]
                 if step in ("yes", "no"):

@@ -306,7 +306,7 @@ def test_the_loop_sees_the_labels_that_the_join_holds(tmp_path):
     first, second, *_ = world.open()
     world.answer(
         {"id": first["id"], "op": "retract", "rev": 5},
-        {"id": first["id"], "y": True},  # older than the retraction
+        {"id": first["id"], "y": True, "rev": 4},  # older than the retraction
         {"id": second["id"], "y": True},
         {"id": second["id"], "y": False, "rev": 1},
     )

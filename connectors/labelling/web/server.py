@@ -1,7 +1,8 @@
-"""The server of the labelling page: one HTML file that loads no other file, and the requests that it makes.
+"""The server of the labelling page: the files of static/, and the requests that they make.
 
 ========================  ==============================================================================================
 ``GET /``                 The page; it holds no secret, and requests everything below.
+``GET /main.js``, ...     Its scripts and its style.
 ``GET /api/next``         ``{"question": {...} or null, "stats": {...}, "labels": [positive, negative], "seen": N}``;
                           with ``?wait=S&seen=N``, as soon as anything changes after N, or after S seconds.
 ``GET /api/stats``        Only the stats.
@@ -24,8 +25,6 @@ Other pages in the same browser can neither answer nor read: they have no token,
 accepts only its own address, ``localhost`` and the configured name as Host.
 """
 
-import base64
-import hashlib
 import hmac
 import importlib.resources
 import json
@@ -42,13 +41,13 @@ from http import HTTPStatus
 from typing import Any
 from urllib.parse import SplitResult, parse_qs, unquote, urlsplit
 
-from ..logs.transport import Unavailable
-from ..records.labels import MAX_QUERY_ID
-from ..records.questions import Question
-from ..runtime.http import Handler, HTTPServer, Refused, is_own_name
-from ..settings.sections import LabellingSettings, Settings
-from .book import UnknownQuestion
-from .service import LabellingService
+from ...logs.transport import Unavailable
+from ...records.labels import MAX_QUERY_ID
+from ...records.questions import Question
+from ...runtime.http import Handler, HTTPServer, Refused, is_own_name
+from ...settings.sections import LabellingSettings, Settings
+from ..book import UnknownQuestion
+from ..service import LabellingService
 
 logger = logging.getLogger(__name__)
 
@@ -58,19 +57,31 @@ MAX_WAIT = 20.0  # seconds that a request may wait for a question
 _CLOSING_SECONDS = 0.5  # within which a waiting request notices that the server closes
 _MAX_NAME = 40
 _MAX_TABS = 1000  # tabs whose annotators are remembered
+_TYPES = {
+    "html": "text/html; charset=utf-8",
+    "css": "text/css; charset=utf-8",
+    "js": "text/javascript; charset=utf-8",
+}
 _TAB = re.compile(r"[0-9A-Za-z]{1,32}")
 
 
-def _page() -> tuple[bytes, str]:
-    """The page, and a policy that lets it run only its own script and load only images."""
-    text = importlib.resources.files(__package__).joinpath("page.html").read_text(encoding="utf-8")
-    script, style = (
-        f"'sha256-{_digest(text.partition(f'<{tag}>')[2].partition(f'</{tag}>')[0])}'" for tag in ("script", "style")
-    )
+def _files() -> dict[str, tuple[bytes, str]]:
+    """The page's own files and their types, by path."""
+    folder = importlib.resources.files(__package__).joinpath("static")
+    files = {
+        f"/{file.name}": (file.read_bytes(), _TYPES[file.name.rpartition(".")[2]])
+        for file in folder.iterdir()
+        if file.name.rpartition(".")[2] in _TYPES
+    }
+    return {"/": files.pop("/page.html"), **files}
+
+
+def _policy() -> str:
+    """A policy that lets the page run only its own scripts, and load only images from elsewhere."""
     rules = {
         "default-src": "'none'",
-        "script-src": script,
-        "style-src": style,
+        "script-src": "'self'",
+        "style-src": "'self'",
         "img-src": "http: https: data:",
         "connect-src": "'self'",
         "base-uri": "'none'",
@@ -78,11 +89,7 @@ def _page() -> tuple[bytes, str]:
         "frame-ancestors": "'none'",
         "require-trusted-types-for": "'script'",
     }
-    return text.encode(), "; ".join(f"{name} {value}" for name, value in rules.items())
-
-
-def _digest(text: str) -> str:
-    return base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+    return "; ".join(f"{name} {value}" for name, value in rules.items())
 
 
 def question(shown: Question, labelling: LabellingSettings) -> dict[str, Any]:
@@ -121,7 +128,7 @@ class PageServer(HTTPServer):
         self.labelling = settings.labelling
         self.labels = dict(zip(settings.label.shown, (True, False), strict=True))
         self.token = token
-        self.page, self.policy = _page()
+        self.files, self.policy = _files(), _policy()
         self.closing = threading.Event()
         self._lock = threading.Lock()
         self._annotators: dict[str, str] = {}  # by tab; the tab that asked last is at the end
@@ -149,8 +156,8 @@ class _Handler(Handler):
     def _get(self) -> None:
         routes = {"/api/next": self._next, "/api/stats": self._stats}
         path = self._address().path
-        if path == "/":
-            self._show_page()
+        if path in self.server.files:
+            self._send(HTTPStatus.OK, *self.server.files[path])
         elif path in routes:
             self._send_json(HTTPStatus.OK, routes[path]())
         else:
@@ -168,9 +175,6 @@ class _Handler(Handler):
             self._guarded(self._not_found)
         else:
             self._guarded(lambda: self._send_json(HTTPStatus.OK, route(self._body())))
-
-    def _show_page(self) -> None:
-        self._send(HTTPStatus.OK, self.server.page, "text/html; charset=utf-8")
 
     def _next(self) -> dict[str, Any]:
         who, service = self._who(), self.server.service
@@ -271,7 +275,7 @@ class _Handler(Handler):
         origin = self.headers.get("Origin")
         if origin is not None and origin not in (f"http://{host}", f"https://{host}"):
             raise Refused(HTTPStatus.FORBIDDEN, "a request from another page is refused")
-        if self._address().path != "/" and not self._has_token():
+        if self._address().path not in self.server.files and not self._has_token():
             raise Refused(HTTPStatus.FORBIDDEN, "the token is missing or wrong: open the printed address")
 
     def _has_token(self) -> bool:
