@@ -1,7 +1,7 @@
 """The answers of several people to the same question, as the labelling service knows them.
 
-The trainer counts the answers, too, and decides (see `trainer.state.votes`).  The service counts so that it can show a
-question to further people, and to nobody twice, without waiting for the trainer.
+The trainer counts the answers, too, and decides (see `trainer.state.answers.votes`).  The service counts so that it can
+show a question to further people, and to nobody twice, without waiting for the trainer.
 """
 
 from collections.abc import Iterable
@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from streamsvm.active import majority
 
 from ..records.annotators import person
-from ..records.questions import is_review
+from ..records.questions import is_recheck
 from .given import Given
 
 _MAX_VOTERS = 16  # people whose answers to one question are remembered
@@ -70,4 +70,4 @@ class Ballots:
         return {voter: given.word for voter, given in ballot.items() if given.op != "retract"}
 
     def _wanted(self, query_id: str) -> int:
-        return 1 if is_review(query_id) else self.answers
+        return 1 if is_recheck(query_id) else self.answers

@@ -44,10 +44,13 @@ COUNTS = (  # in a status
     "retracted",
     "offered",
     "unresolved",
+    "rechecks",
+    "confirmed",
+    "revised",
 )
 
 _INT64 = 1 << 63
-_REVIEW = "-review"
+_RECHECK = "-recheck"
 
 
 @dataclass(frozen=True)
@@ -67,7 +70,7 @@ class Question:
     margin, score
         Decision value, and probability of the positive class or None, when the question was asked.
     reason
-        Why this event was chosen: "seed", "boundary", "explore" or "audit".
+        Why this event was chosen: "seed", "boundary", "explore" or "audit"; "recheck" asks again about an answer.
     asked_at, expires_at
         Milliseconds, by the clock of the events.
     unusual
@@ -112,14 +115,14 @@ def write_status(status: Mapping[str, Any]) -> bytes:
     return _dump({"status": status})
 
 
-def review_id(query_id: str) -> str:
+def recheck_id(query_id: str) -> str:
     """The id of the question that asks again about the event of a question, because its answer looks wrong."""
-    return f"{query_id}{_REVIEW}"
+    return f"{query_id}{_RECHECK}"
 
 
-def is_review(query_id: str) -> bool:
+def is_recheck(query_id: str) -> bool:
     """Whether a question asks again; one answer is enough."""
-    return query_id.endswith(_REVIEW)
+    return query_id.endswith(_RECHECK)
 
 
 def fits_question(x: Mapping[str, float], n_bytes: int) -> bool:

@@ -130,15 +130,15 @@ def test_after_a_restart_the_answers_are_known(tmp_path):
 
 def test_a_question_that_asks_again_wants_one_answer(tmp_path):
     with asked(tmp_path, 1) as (service, trainer, _):
-        trainer._write("q1-review", question_again())
+        trainer._write("q1-recheck", question_again())
         until(lambda: len(service.open()) == 2)
-        service.answer("q1-review", False, ANN)
+        service.answer("q1-recheck", False, ANN)
         assert ids(service.open()) == ["q1"]
 
 
 def question_again():
     return {
-        "query_id": "q1-review", "id": "e1", "x": {}, "event": {}, "margin": 0.0, "score": None, "reason": "review",
+        "query_id": "q1-recheck", "id": "e1", "x": {}, "event": {}, "margin": 0.0, "score": None, "reason": "recheck",
         "asked_at": 1, "expires_at": 10**13, "unusual": {}, "model": {"ver": 7},
     }  # fmt: skip
 
