@@ -12,9 +12,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from logged import append, read
+from logged import read
 
 from streamsvm import WarmupScaler
+from streamsvm.connectors.records.codec import Codec
 from streamsvm.connectors.settings.loading import load
 from streamsvm.connectors.settings.sections import DaemonSettings, Settings
 from streamsvm.connectors.trainer import trainer
@@ -63,18 +64,19 @@ def settings(tmp_path):
     with zipfile.ZipFile(DATA / "state-0.1.0.zip") as archive:
         archive.extractall(tmp_path)
     (tmp_path / "app.toml").write_text(CONFIG)
-    settings = load(tmp_path / "app.toml", {})
-    _tell_revisions(settings)
-    return settings
+    return load(tmp_path / "app.toml", {})
 
 
-def _tell_revisions(settings):
+@pytest.fixture(autouse=True)
+def _first_revision(monkeypatch):
     """To 0.1.0, a label without a revision had revision 0.  Now it replaces the label that holds."""
-    labels = read(settings, "labels")
-    (file,) = (settings.log.dir / "labels").glob("*/*.log")
-    file.unlink()
-    for label in labels:
-        append(settings, [{"rev": 0} | json.loads(label.value)], "labels")
+    decode = Codec.decode_label
+
+    def of_old(self, record):
+        label = decode(self, record)
+        return label._replace(rev=0) if label.rev is None else label
+
+    monkeypatch.setattr(Codec, "decode_label", of_old)
 
 
 def test_the_trainer_goes_on_as_0_1_0_did(settings):
