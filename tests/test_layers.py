@@ -24,7 +24,8 @@ FLOORS = [
     {"batch"},
     {"online"},
     {"metrics"},
-    {"validation", "active"},
+    {"validation"},
+    {"active"},
     {"preprocessing", "estimators"},
     {"sklearn_api"},
     {"streamsvm"},  # the package itself, which names what is public
@@ -51,9 +52,10 @@ RESERVED = {
     "sklearn": {"sklearn_api"},
     "kafka": {"connectors/logs/kafka"},
     "matplotlib": {"connectors/report"},
+    "pyarrow": {"connectors/records/parquet"},
     "joblib": {"validation"},
 }
-LAZY = {"cupy", "joblib", "matplotlib"}
+LAZY = {"cupy", "joblib", "matplotlib", "pyarrow"}
 
 
 class Import(NamedTuple):

@@ -3,7 +3,8 @@
 `ActiveLearner` decides about each example of a stream as it passes.  `LabellingLoop` chooses from a pool and keeps
 account of questions and answers: its words are in `events`, its choices in `selection`, its end in `rules`, and what it
 knows of examples in `questions` and `labels`.
-`label_pool` runs it in memory: start reading in `run`.  This room imports from core, batch, online and metrics.
+`label_pool` runs it in memory: start reading in `run`.  This room imports from core, batch, online, metrics and
+validation.
 """
 
 from streamsvm.active.answers.events import Action as Action
@@ -18,9 +19,12 @@ from streamsvm.active.answers.events import Retract as Retract
 from streamsvm.active.answers.events import SetLabel as SetLabel
 from streamsvm.active.answers.events import Status as Status
 from streamsvm.active.answers.events import Withdraw as Withdraw
+from streamsvm.active.answers.majority import majority as majority
 from streamsvm.active.answers.question_book import Given as Given
 from streamsvm.active.answers.question_book import Outcome as Outcome
 from streamsvm.active.answers.question_book import QuestionBook as QuestionBook
+from streamsvm.active.answers.suspects import Suspect as Suspect
+from streamsvm.active.answers.suspects import suspects as suspects
 from streamsvm.active.choosing.pool import ArrayPool as ArrayPool
 from streamsvm.active.choosing.pool import Pool as Pool
 from streamsvm.active.choosing.pool import StreamPool as StreamPool
@@ -82,10 +86,13 @@ __all__ = [
     "StoppingRule",
     "StreamPool",
     "SupportStable",
+    "Suspect",
     "Verdict",
     "Withdraw",
     "carry_out",
     "label_pool",
+    "majority",
     "margins",
     "pool_size",
+    "suspects",
 ]

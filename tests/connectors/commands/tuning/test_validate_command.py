@@ -21,7 +21,8 @@ from streamsvm.batch.ssvm.model import SOLVERS
 from streamsvm.connectors.commands import cli
 from streamsvm.connectors.commands.shared import options
 from streamsvm.connectors.commands.tuning.training_set import read_training_set
-from streamsvm.connectors.records.files import Columns, read_examples
+from streamsvm.connectors.records.columns import Columns
+from streamsvm.connectors.records.files import read_examples
 from streamsvm.connectors.runtime.folders import FileError
 from streamsvm.metrics import prbep_score
 from streamsvm.validation import compare, cross_validate, folds, grid_search, leave_one_out
