@@ -7,13 +7,13 @@ A `Book` has no lock, no thread and no log of its own: `LabellingService` guards
 import logging
 import math
 from collections import OrderedDict
-from collections.abc import Callable, Mapping
-from types import MappingProxyType
-from typing import Any, NamedTuple
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 from streamsvm.active import QuestionBook
 
 from ..logs.transport import Record
+from ..records.annotators import agreement
 from ..records.codec import Codec
 from ..records.formats.base import BadRecord
 from ..records.labels import Place, answered_question
@@ -26,6 +26,8 @@ from ..records.questions import (
     read_status,
     write_question,
 )
+from .ballots import Ballots
+from .given import Given
 from .history import History
 
 logger = logging.getLogger(__name__)
@@ -43,29 +45,6 @@ class UnknownQuestion(LookupError):  # noqa: N818 - named for the condition
     """No question has this id, or it was closed so long ago that it is forgotten."""
 
 
-class Given(NamedTuple):
-    """The newest answer to a question."""
-
-    op: str
-    y: bool | None
-    who: str
-    rev: int
-    place: Place
-    voices: Mapping[str, bool] = MappingProxyType({})  # labels since the last retraction, by annotator
-
-    def says(self, op: str, y: bool | None) -> bool:
-        """Whether an answer repeats this one."""
-        return (self.op, self.y) == (op, y)
-
-    def said(self, op: str, y: bool | None, who: str) -> bool:
-        """Whether `who` gave this label before; they may not have received the reply."""
-        return op == "set" and self.voices.get(who) is y
-
-    def excludes(self, op: str) -> bool:
-        """Whether `op` cannot follow: a label is not skipped."""
-        return op in ("skip", "ignore") and self.op == "set"
-
-
 class Book:
     """Questions and answers, as the two topics and this process's own answers tell them.
 
@@ -73,6 +52,8 @@ class Book:
     ----------
     lease
         Milliseconds that a question stays reserved for one annotator.
+    answers
+        Number of answers, each by another person, that a question wants.
     codec
         Reads labels.
     clock
@@ -81,8 +62,9 @@ class Book:
         Remembers the answers, and the questions that this book has forgotten.
     """
 
-    def __init__(self, lease: int, codec: Codec, clock: Callable[[], float], history: History) -> None:
+    def __init__(self, lease: int, answers: int, codec: Codec, clock: Callable[[], float], history: History) -> None:
         self.queue = QuestionBook(lease)
+        self.ballots = Ballots(answers)
         self.open: dict[str, Question] = {}
         self.given: OrderedDict[str, Given] = OrderedDict()  # newest answer last
         self._codec = codec
@@ -158,12 +140,11 @@ class Book:
         self._asked[query_id] = record.timestamp
         self.open[query_id] = shown
         self._sizes[query_id] = len(record.value)
-        given = self.given.get(query_id)
-        if given is not None and given.op != "retract":
+        if self._is_answered(query_id):
             self.close(query_id)
         else:
             self._closed.pop(query_id, None)
-            self.queue.add(query_id, shown.asked_at)
+            self._offer(shown)
 
     def set_aside(self, record: Record, error: BadRecord) -> None:
         """Count a damaged record; warn of it once, although it is read again whenever the log is opened."""
@@ -190,14 +171,22 @@ class Book:
         who = (label.source or "")[:MAX_NAME]
         rev = record.timestamp if label.rev is None else label.rev  # those of our own answers are their times
         given = Given(label.op, label.y, who, rev, Place(record.partition, label.id))
-        last = self.given.get(query_id)
+        last = self.last(query_id, who)
         if last is None or last.rev < given.rev:
             self.note(query_id, given)
         else:
             self._write_down(query_id, given)
 
+    def last(self, query_id: str, who: str) -> Given | None:
+        """The answer that another one of `who` would replace: the newest one, or their own if several are wanted."""
+        return self.ballots.of(query_id, who) if self.ballots.answers > 1 else self.given.get(query_id)
+
+    def assign(self, who: str, now: int) -> str | None:
+        """A question for `who` that they have not answered yet, which is then reserved for them."""
+        return self.queue.assign(self.ballots.voter(who), now, self.ballots.answered(who, self.open))
+
     def note(self, query_id: str, given: Given) -> None:
-        """Remember a durable answer, and close its question; a retraction opens the question again."""
+        """Remember a durable answer.  It closes its question unless more are wanted; a retraction opens it again."""
         self._write_down(query_id, given)
         last = self.given.pop(query_id, None)
         voices = dict(last.voices) if last is not None and given.op != "retract" else {}
@@ -208,15 +197,27 @@ class Book:
                 del voices[next(iter(voices))]
         self.given[query_id] = given._replace(voices=voices)
         while len(self.given) > _KEPT_ANSWERS:
-            self.given.popitem(last=False)
+            self.ballots.forget(self.given.popitem(last=False)[0])
         self._back.discard(query_id)
-        if given.op == "retract":
-            self._unheard.pop(query_id, None)
-            self._reopen(query_id)
+        self.ballots.note(query_id, given)
+        if self._is_answered(query_id):
+            if query_id in self._asked:
+                self._unheard[query_id] = self._clock()
+            self.close(query_id)
             return
-        if query_id in self._asked:
-            self._unheard[query_id] = self._clock()
-        self.close(query_id)
+        self._unheard.pop(query_id, None)
+        if given.op == "retract":
+            self.queue.withdraw(query_id)
+        else:  # this does nothing if the queue has the answer already
+            self.queue.passed(query_id, self.ballots.voter(given.who))
+        self._reopen(query_id)
+
+    def _is_answered(self, query_id: str) -> bool:
+        """Whether a question needs no further answer."""
+        if self.ballots.answers > 1:
+            return self.ballots.is_decided(query_id)
+        given = self.given.get(query_id)
+        return given is not None and given.op != "retract"
 
     def close(self, query_id: str) -> None:
         """Stop showing a question."""
@@ -238,18 +239,22 @@ class Book:
         shown = self._closed.pop(query_id, None)
         if shown is not None:
             self._open_again(shown)
+        elif query_id in self.open:
+            self._offer(self.open[query_id])
+
+    def _offer(self, shown: Question) -> None:
+        self.queue.add(shown.query_id, shown.asked_at, self.ballots.missing(shown.query_id))
 
     def _open_again(self, shown: Question) -> None:
         self.open[shown.query_id] = shown
         self._sizes.setdefault(shown.query_id, len(write_question(shown)))
         self._back.add(shown.query_id)
-        self.queue.add(shown.query_id, shown.asked_at)
+        self._offer(shown)
 
     def open_again(self) -> None:
         """After a restart, open the questions whose answers had been taken back."""
         for shown in self._history.opened_again():
-            given = self.given.get(shown.query_id)
-            if shown.query_id not in self.open and (given is None or given.op == "retract"):
+            if shown.query_id not in self.open and not self._is_answered(shown.query_id):
                 self._closed.pop(shown.query_id, None)
                 self._open_again(shown)
 
@@ -271,6 +276,7 @@ class Book:
         fullest = max(parts, key=lambda part: int(part.get("labels") or 0), default={})
         return {
             **counts,
+            **_people(parts),
             "remaining": sum(quotas) if quotas else None,
             "verdict": _verdict(self._status),
             "curve": fullest.get("curve", []),
@@ -288,6 +294,33 @@ class Book:
         if silent < _SILENT_SECONDS:
             return None
         return f"the trainer has not reacted to an answer for {silent:.0f} seconds: is `streamsvm run` running?"
+
+
+def _people(parts: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """The annotators and their agreement, over all partitions: sums, and means by number of shared events."""
+    found = [part["agreement"] for part in parts if "agreement" in part]
+    whole = dict(max(found, key=lambda each: int(each["n_shared"]), default=agreement(())._asdict()))
+    whole["n_shared"] = sum(each["n_shared"] for each in found)
+    for name in ("share", "kappa"):
+        whole[name] = _mean([(each[name], each["n_shared"]) for each in found])
+    people: dict[str, list[Mapping[str, Any]]] = {}
+    for one in (one for part in parts for one in part.get("annotators", ())):
+        people.setdefault(one["name"], []).append(one)
+    return {"agreement": whole, "annotators": [_person(people[name]) for name in sorted(people)]}
+
+
+def _person(parts: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """The statistics of one annotator, over all partitions."""
+    sums = {name: sum(part[name] for part in parts) for name in parts[0] if name.startswith("n_")}
+    rates = [part["per_hour"] for part in parts if part["per_hour"] is not None]
+    share = _mean([(part["agreement"], part["n_labels"]) for part in parts])
+    return {**parts[0], **sums, "agreement": share, "per_hour": sum(rates) if rates else None}
+
+
+def _mean(values: Sequence[tuple[float | None, int]]) -> float | None:
+    """The mean of the known values, by their weights."""
+    known = [(value, n) for value, n in values if value is not None and n]
+    return sum(value * n for value, n in known) / sum(n for _, n in known) if known else None
 
 
 def _verdict(parts: Mapping[int, Mapping[str, Any]]) -> dict[str, Any]:

@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ..logs.transport import Record
+from ..records.annotators import person
 from ..records.labels import Place
 from ..records.questions import Question, read_question, write_question
 from ..runtime.folders import FileError, make_private, touch_private
@@ -75,12 +76,6 @@ class Step(NamedTuple):
     rev: int
     id: str | int
     undoable: bool
-
-
-def person_of(who: str) -> str:
-    """The annotator, whichever tab of the page they use; a tab without a name is a person of its own."""
-    name = who.partition("#")[0]
-    return who if name == "page:" else name
 
 
 class History:
@@ -149,17 +144,20 @@ class History:
             self._database.execute(
                 "INSERT OR IGNORE INTO answers (query_id, rev, op, y, who, person, counts, undoable)"
                 " VALUES (?, ?, ?, ?, ?, ?, 1, ?)",
-                (query_id, rev, op, y, who, person_of(who), op != "retract"),
+                (query_id, rev, op, y, who, person(who), op != "retract"),
             )
         self._n_new += 1
         if self._n_new >= _PRUNE_EVERY:
             self._prune()
 
-    def pass_over(self, query_id: str, since: int) -> None:
-        """Let the answers to a question from a revision on count no longer."""
+    def pass_over(self, query_id: str, since: int, who: str) -> None:
+        """Let the answers to a question from a revision on count no longer; if it has several, only those of `who`."""
+        mine, values = (" AND person = ?", [person(who)]) if self._same_person else ("", [])
+        rule = f"query_id = ? AND rev >= ?{mine}"
         with self._named():
             self._database.execute(
-                "UPDATE answers SET counts = 0, undoable = 0 WHERE query_id = ? AND rev >= ?", (query_id, since)
+                f"UPDATE answers SET counts = 0, undoable = 0 WHERE {rule}",  # noqa: S608 - from constants
+                (query_id, since, *values),
             )
 
     def give_up(self, step: Step) -> None:
@@ -197,10 +195,10 @@ class History:
 
     def before(self, step: Step) -> Step | None:
         """What a step replaced; None if the question was open."""
-        person = (person_of(step.who),) if self._same_person else ()
+        people = (person(step.who),) if self._same_person else ()
         earlier = self._step(
-            f"answers.query_id = ? AND counts AND rev < ?{' AND person = ?' * len(person)} ORDER BY rev DESC",
-            step.query_id, step.rev, *person,
+            f"answers.query_id = ? AND counts AND rev < ?{' AND person = ?' * len(people)} ORDER BY rev DESC",
+            step.query_id, step.rev, *people,
         )  # fmt: skip
         return None if earlier is None or earlier.op == "retract" else earlier
 
@@ -212,25 +210,25 @@ class History:
         """The steps about a question, oldest first."""
         return self._steps("answers.query_id = ? AND counts ORDER BY rev", query_id)
 
-    def page(self, person: str | None, before: int | None, n: int) -> list[Step]:
+    def page(self, name: str | None, before: int | None, n: int) -> list[Step]:
         """The last step of each question, newest first.
 
         Parameters
         ----------
-        person
-            Only the steps of this annotator, see `person_of`; None: of all.
+        name
+            Only the steps of this annotator, see `annotators.person`; None: of all.
         before
             Only steps with a smaller number; None: the newest ones.
         n
             No more than this.
         """
-        rule = "later.person = answers.person" if person is not None or self._same_person else "1"
+        rule = "later.person = answers.person" if name is not None or self._same_person else "1"
         last = _IS_LAST.format(of_person=f" AND {rule}")
         where = ["counts", "op != 'retract'", last]
         values: list[Any] = []
-        if person is not None:
+        if name is not None:
             where.append("person = ?")
-            values.append(person)
+            values.append(name)
         if before is not None:
             where.append("number < ?")
             values.append(before)

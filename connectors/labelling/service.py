@@ -18,14 +18,16 @@ from contextlib import ExitStack, closing
 from typing import Any, Literal, NamedTuple
 
 from ..logs.transport import Record, Unavailable
+from ..records.annotators import person
 from ..records.formats.base import BadRecord
 from ..records.labels import Place
 from ..records.questions import Question
 from ..settings.opening import backend_of
 from ..settings.sections import Settings
-from .book import MAX_NAME, Book, Given, UnknownQuestion
+from .book import MAX_NAME, Book, UnknownQuestion
 from .follower import Follower
-from .history import FILE, History, Step, person_of
+from .given import Given
+from .history import FILE, History, Step
 from .writer import AnswerWriter
 
 Outcome = Literal["first", "repeated", "changed", "stale"]
@@ -89,9 +91,11 @@ class LabellingService:
     def __enter__(self) -> "LabellingService":
         backend = backend_of(self._settings)
         self._resources.enter_context(backend.sole_labelling(self._settings.log.labels))
-        self._history = self._resources.enter_context(closing(History(self._settings.daemon.state_dir / FILE)))
-        lease = int(1000 * self._settings.labelling.lease_seconds)
-        self._book = Book(lease, self._settings.codec(), self._clock, self._history)
+        labelling = self._settings.labelling
+        history = History(self._settings.daemon.state_dir / FILE, several=labelling.answers_per_question > 1)
+        self._history = self._resources.enter_context(closing(history))
+        lease = int(1000 * labelling.lease_seconds)
+        self._book = Book(lease, labelling.answers_per_question, self._settings.codec(), self._clock, history)
         self._follower.start()
         return self
 
@@ -119,13 +123,13 @@ class LabellingService:
             self._check_readable()
             if not self._is_loaded:
                 return None
-            query_id = self._book.queue.assign(who, self._now())
+            query_id = self._book.assign(who, self._now())
             return None if query_id is None else self._book.open.get(query_id)
 
     def release(self, who: str) -> None:
         """End the reservation of `who`."""
         with self._changed:
-            self._book.queue.release(who)
+            self._book.queue.release(self._book.ballots.voter(who))
 
     def open(self) -> list[Question]:
         """All questions without an answer, reserved or not, oldest first."""
@@ -133,10 +137,13 @@ class LabellingService:
             self._check_readable()
             return sorted(self._book.open.values(), key=lambda shown: shown.asked_at) if self._is_loaded else []
 
-    def last_word(self, query_id: str) -> tuple[str, bool | None, str] | None:
-        """Operation, label and annotator of the newest answer to a question; None if no answer is remembered."""
+    def last_word(self, query_id: str, who: str | None = None) -> tuple[str, bool | None, str] | None:
+        """Operation, label and annotator of the newest answer to a question; None if no answer is remembered.
+
+        If a question wants the answers of several people and `who` is given, it is their newest answer.
+        """
         with self._changed:
-            given = self._book.given.get(query_id)
+            given = self._book.given.get(query_id) if who is None else self._book.last(query_id, who)
             return None if given is None else (given.op, given.y, given.who)
 
     def wait(self, seconds: float, seen: int = -1) -> int:
@@ -221,11 +228,11 @@ class LabellingService:
     def _replace(self, query_id: str, op: str, y: bool | None, who: str) -> Outcome:
         with self._changed:
             self._book.recall(query_id)
-            last = self._book.given.get(query_id)
+            last = self._book.last(query_id, who)
         if last is not None and last.excludes(op):
             self._say_locked(query_id, "retract", None, who, None, None)
             with self._changed:  # this is no step of its own
-                self._history.pass_over(query_id, self._book.given[query_id].rev)
+                self._history.pass_over(query_id, self._book.given[query_id].rev, who)
             self._say_locked(query_id, op, y, who, None, None)
             return "changed"
         return self._say_locked(query_id, op, y, who, None, None, anew=True)
@@ -278,7 +285,7 @@ class LabellingService:
             earlier = self._history.before(step)
             is_replaced = self._history.is_replaced(step)
             # An earlier attempt may have become durable together with another annotator's answer.
-            is_retracted = is_replaced and self.last_word(query_id) == ("retract", None, who)
+            is_retracted = is_replaced and self.last_word(query_id, who) == ("retract", None, who)
             if is_replaced and not is_retracted:
                 self._history.give_up(step)
                 return Undone(step, "replaced")
@@ -287,9 +294,9 @@ class LabellingService:
         elif not is_retracted:
             self._say_locked(query_id, "retract", None, who, None, None)
         with self._changed:
-            self._history.pass_over(query_id, step.rev)
+            self._history.pass_over(query_id, step.rev, who)
             if earlier is None and query_id in self._book.open:  # else its contents are forgotten
-                self._book.queue.reserve(query_id, who, self._now())
+                self._book.queue.reserve(query_id, self._book.ballots.voter(who), self._now())
             self._tell()
         return Undone(step, "open" if earlier is None else "restored")
 
@@ -306,7 +313,7 @@ class LabellingService:
             No more than this.
         """
         with self._changed:
-            return self._history.page(None if who is None else person_of(who), before, n)
+            return self._history.page(None if who is None else person(who), before, n)
 
     def review(self, query_id: str) -> tuple[Question | None, list[Step]]:
         """A question, None if its contents are forgotten, and the answers to it, oldest first."""
@@ -342,13 +349,13 @@ class LabellingService:
                 raise UnknownQuestion(f"there is no question {query_id!r}, or it was closed long ago")
         self._settle(query_id, op, y, who)
         with self._changed:
-            last, now = self._book.given.get(query_id), self._now()
+            last, newest, now = self._book.last(query_id, who), self._book.given.get(query_id), self._now()
         if last is not None and (last.says(op, y) or (last.said(op, y, who) and not anew)):
             return "repeated"
         if last is not None and (last.excludes(op) or (at is not None and at <= last.rev)):
             return "stale"
         if query_id not in self._writer.pending:
-            earliest = 0 if last is None else last.rev + 1
+            earliest = 0 if newest is None else newest.rev + 1  # no two answers to a question have the same revision
             self._writer.append(query_id, Given(op, y, who, max(now if at is None else at, earliest), place))
         self._flush()
         return "first" if last is None or last.op == "retract" else "changed"
@@ -358,9 +365,9 @@ class LabellingService:
         pending = self._writer.pending.get(query_id)
         if pending is None or (pending.op, pending.y, pending.who) == (op, y, who):
             return
-        before = self.last_word(query_id)
+        before = self.last_word(query_id, who)
         self._flush()
-        is_theirs = self.last_word(query_id) == ("set", pending.y, who) and (before is None or before[0] != "set")
+        is_theirs = self.last_word(query_id, who) == ("set", pending.y, who) and (before is None or before[0] != "set")
         if is_theirs and op in ("skip", "ignore"):  # they mean this in place of a label that seemed not to be written
             self._say_locked(query_id, "retract", None, who, None, pending.place)
 

@@ -237,10 +237,10 @@ class Processor:
 
     def _decided(self, record: Record, label: Label, state: State) -> Label | None:
         """What the answers to a question say together; None: nothing new.  Any other label decides alone."""
-        if state.labelling is None or not label.source or answered_question(record) is None:
+        query_id = answered_question(record)
+        if state.labelling is None or not label.source or query_id is None:
             return label
-        time = label.rev or record.timestamp
-        return state.labelling.votes.hear(label, state.join.label_of(label.key), time)
+        return state.labelling.hear(query_id, label, state.join.label_of(label.key), label.rev or record.timestamp)
 
     def _add_label(self, record: Record, label: Label, join: Join) -> Lesson | None:
         """What a label means for its event, or else for an example that the model may still hold."""

@@ -25,10 +25,12 @@ from streamsvm.active.choosing.stopping import inherited_state
 from streamsvm.estimators.learner.classifier import OnlineSVM
 
 from ...records.codec import Codec, Event
-from ...records.questions import fits_question
+from ...records.labels import Label
+from ...records.questions import fits_question, is_recheck
 from ...settings.sections import LabellingSettings, Settings
+from .answers.rechecks import Rechecks
+from .answers.votes import Votes
 from .join import Join
-from .votes import Votes
 
 EventId = str | int
 
@@ -90,13 +92,15 @@ class Labelling:
         self._stopping = _stopping(labelling)
         self._open = labelling.open
         self.votes = Votes(labelling.answers_per_question)
+        self.rechecks = Rechecks(labelling.recheck_every, labelling.recheck)
+        self.expiry = int(1000 * labelling.expires_seconds)
         self.loop = LabellingLoop(
             self._candidates,
             selection=_selection(labelling),
             stopping=self._stopping,
             explore=labelling.explore,
             seeds=labelling.seeds,
-            expiry=int(1000 * labelling.expires_seconds),
+            expiry=self.expiry,
             name=f"{settings.log.topic}-{number}",
             seed=number,
             is_alive=lambda key: join.awaiting(key) is not None,
@@ -127,6 +131,14 @@ class Labelling:
         self.loop.n_open = self.votes.room(self._open, self._asked())
         return self.loop.choose(model, now)
 
+    def hear(self, query_id: str, label: Label, holding: bool | None, time: int) -> Label | None:
+        """What the answers to a question say together with a new one; None: nothing new, or not enough yet."""
+        if is_recheck(query_id) and self.votes.answers == 1:
+            label = self.rechecks.hear(query_id, label)
+        elif is_recheck(query_id):
+            self.rechecks.hear(query_id, label)
+        return self.votes.hear(label, holding, time)
+
     def _asked(self) -> list[int]:
         """The events with open questions."""
         return [question.key for question in self.loop.open_questions()]
@@ -154,7 +166,8 @@ class Labelling:
         """The state, for a checkpoint.  The events are in the join's state."""
         self._forget()
         ids = json.dumps(list(self._ids.items()))  # JSON of the standard library: ids are integers of any size
-        return orjson.dumps({"loop": self.loop.state(), "ids": ids, "votes": self.votes.state()})
+        own = {"votes": self.votes.state(), "rechecks": self.rechecks.state()}
+        return orjson.dumps({"loop": self.loop.state(), "ids": ids, **own})
 
     def restore(self, data: bytes) -> None:
         """Go on from the state that `to_bytes` gave, with a join that was restored."""
@@ -162,6 +175,7 @@ class Labelling:
         self._ids = dict(json.loads(state["ids"]))
         if "votes" in state:  # an older version counted no answers
             self.votes.restore(state["votes"])
+            self.rechecks.restore(state["rechecks"])
         loop = state["loop"]
         if self._stopping is None:
             stopping = None

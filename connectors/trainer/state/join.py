@@ -136,6 +136,11 @@ class Join:
         entry = self._events.entries.get(key)
         return entry.value if entry is not None and entry.taught is None else None
 
+    def event_of(self, key: int) -> bytes | None:
+        """An event that is here, learned or not, as its record's value; None for any other key."""
+        entry = self._events.entries.get(key)
+        return entry.value if entry is not None else None
+
     def label_of(self, key: int) -> bool | None:
         """The label that holds of an event that is here; None for any other key."""
         entry = self._events.entries.get(key)

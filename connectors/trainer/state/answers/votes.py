@@ -18,8 +18,8 @@ from typing import Any, NamedTuple
 
 from streamsvm.active import majority
 
-from ...records.annotators import Answer, agreement, annotators, person
-from ...records.labels import Label
+from ....records.annotators import Answer, agreement, annotators, person
+from ....records.labels import Label
 
 MEMORY = 10_000  # questions whose answers are kept
 RECENT = 1_000  # answers that the statistics look at
@@ -29,9 +29,9 @@ _MOST_SHARED = 20  # questions that wait for a further answer and take no place 
 
 
 class Vote(NamedTuple):
-    """The last answer of a person: a class, "skip" or "ignore", and its revision."""
+    """The last answer of a person: a class, "skip", "ignore", or None if they took it back; and its revision."""
 
-    word: bool | str
+    word: bool | str | None
     rev: int
 
 
@@ -74,13 +74,13 @@ class Votes:
         self._has_news = True
         votes = self._votes.setdefault(label.key, {})
         self._votes.move_to_end(label.key)
-        before = votes[who].rev if who in votes else 0
-        rev = before if label.rev is None else label.rev  # without a revision, a record is newer than those before it
-        if rev < before:
+        newest = max((vote.rev for vote in votes.values()), default=0)
+        label = label._replace(rev=newest if label.rev is None else label.rev)
+        assert label.rev is not None
+        if who in votes and votes[who].rev > label.rev:
             return None
-        votes.pop(who, None)
-        if label.op != "retract":
-            votes[who] = Vote(label.op if label.y is None else label.y, rev)
+        word = None if label.op == "retract" else label.op if label.y is None else label.y
+        votes[who] = Vote(word, label.rev)
         while len(self._votes) > MEMORY:
             self._votes.popitem(last=False)
         return self._together(label, votes, holding)
@@ -94,9 +94,10 @@ class Votes:
             self._recent = deque(kept, maxlen=RECENT)
 
     def _together(self, label: Label, votes: Mapping[str, Vote], holding: bool | None) -> Label | None:
-        if not votes:
+        words = [vote.word for vote in votes.values() if vote.word is not None]
+        if not words:
             return label if holding is not None else None  # the last answer was taken back
-        word = majority([vote.word for vote in votes.values()], self.answers if holding is None else 1)
+        word = majority(words, self.answers if holding is None else 1)
         if word is None or word == holding:
             return None
         rev = max(vote.rev for vote in votes.values())
@@ -113,11 +114,14 @@ class Votes:
 
     def begun(self, keys: Iterable[int]) -> set[int]:
         """Of these events with open questions, those that have an answer."""
-        return {key for key in keys if self._votes.get(key)}
+        return {key for key in keys if self._n_answers(key)}
 
     def unresolved(self, keys: Iterable[int]) -> set[int]:
         """Of these events with open questions, those with enough answers, but without a majority."""
-        return {key for key in keys if len(self._votes.get(key, ())) >= self.answers}
+        return {key for key in keys if self._n_answers(key) >= self.answers}
+
+    def _n_answers(self, key: int) -> int:
+        return sum(vote.word is not None for vote in self._votes.get(key, {}).values())
 
     @property
     def n_people(self) -> int:
