@@ -86,7 +86,7 @@ class Trainer:
             if answer["op"] == "set":
                 held[answer["id"]] = answer["y"]
             elif answer["op"] == "retract":
-                del held[answer["id"]]
+                held.pop(answer["id"], None)  # or a skip
         return held
 
     def close(self):

@@ -90,6 +90,8 @@ def _csv_rows(path: Path) -> Iterator[_Row]:
             for name, read in (("weight", float), ("rev", int), ("partition", int)):
                 if name in cells:
                     cells[name] = _converted(read, cells[name], f"{where}, column {name!r}")
+            if "ts" in cells:
+                cells["ts"] = _time(cells["ts"])
             yield where, cells
 
 
@@ -98,6 +100,14 @@ def _converted(read: type, cell: str, where: str) -> Any:
         return read(cell)
     except ValueError:
         raise FileError(f"{where}: {cell!r} is not a {'whole ' if read is int else ''}number") from None
+
+
+def _time(cell: str) -> str | float:
+    """A time as a label has it: a number, or a text in ISO 8601."""
+    try:
+        return float(cell)
+    except ValueError:
+        return cell
 
 
 def _label(where: str, row: Mapping[str, Any], columns: Columns, codec: Codec) -> FileLabel:

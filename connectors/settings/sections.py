@@ -225,8 +225,13 @@ class LabellingSettings:
         Event field with a text that the page shows beside the features.
     image
         Event field with the address of an image that the page shows.
+    image_hosts
+        Hosts that the page may load images from, such as ``"images.example.org"``, ``"*.example.org"`` or
+        ``"http://localhost:9000"``; ``"*"``: any host.  Empty: only images inside events, as ``data:`` addresses.
     series
         Event field with a list of numbers that the page draws.
+    instructions
+        What the annotators should know, in Markdown; the page shows it above the first question.
     """
 
     selection: str = key("active", checks.one_of("active", "auto", "all", "random"))
@@ -247,7 +252,9 @@ class LabellingSettings:
     port: int = key(8765, checks.port)
     text: str = "text"
     image: str = "image"
+    image_hosts: tuple[str, ...] = key((), checks.image_hosts)
     series: str = "series"
+    instructions: str = ""
 
 
 @dataclass(frozen=True)

@@ -2,12 +2,14 @@
 
 import datetime
 import math
+from functools import partial
 
 import numpy as np
 
-from streamsvm.core import arguments
+from streamsvm.core import arguments, storage
 from streamsvm.estimators.learner.classifier import OnlineSVM
 from streamsvm.online import lasvm
+from streamsvm.online.cccp import MAX_ROUNDS, without_noise
 from streamsvm.online.finish import WithBias, finish
 
 DEFAULT_DELTA_MAX = 2.0  # An example then enters the expansion if y f(x) < 2: the margin is 2 wide.
@@ -187,6 +189,21 @@ class LASVM(OnlineSVM):
         tol = self.tol if tol is None else tol
         arguments.require_positive("tol", tol)
         self._finish(lambda s: finish(s, self._kernel, tol), tol)
+
+    def _sparsify(self, tol: float, ramp_s: float) -> None:
+        self.finish(tol)
+        for _ in range(MAX_ROUNDS):
+            noise = self._slots_below(ramp_s)
+            if not len(noise):
+                break
+            self._solve(partial(without_noise, kernel=self._kernel, tol=tol, noise=noise))
+            self._finish(lambda s: finish(s, self._kernel, tol), tol, ramp_s)
+
+    def _slots_below(self, margin: float) -> np.ndarray:
+        """The slots of the members with a smaller y f(x)."""
+        s, slots = self._expansion, storage.live_slots(self._expansion)
+        y = s.y[slots].astype(np.float64)
+        return slots[y * (y - s.g[slots] + self.bias) < margin]
 
 
 def _rule(tol: float, reprocess: str | int, delta_max: float | None) -> lasvm.Rule:
