@@ -17,7 +17,7 @@ from ..records.labels import Place
 from ..records.questions import STATUS, read_status
 from ..settings.opening import open_once
 from ..settings.sections import Settings
-from ..trainer.state.votes import Votes
+from ..trainer.state.answers.votes import Votes
 
 RANDOM = ("audit", "explore")  # reasons of questions that look where the selection does not
 HOUR = 3_600_000  # milliseconds
