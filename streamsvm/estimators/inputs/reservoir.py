@@ -186,16 +186,26 @@ class Reservoir:
         row_of: RowOf,
     ) -> None:
         """Note examples that were learned, from number `first` on, each as `note` would.  Their ids are distinct."""
-        limits = np.array([own.limit for own in self._classes], np.uint64)
-        positive, box = hi > 0.0, hi - lo
-        heeded = priorities(np.arange(first, first + len(ids))) < limits[positive.astype(np.int64)]
-        negatives, positives = (own.kept for own in self._classes)
-        if self._span is not None or any(own_id in negatives or own_id in positives for own_id in ids.tolist()):
-            heeded[:] = True  # Examples leave meanwhile, so there will be more room.
-        fields = list(zip(*(array.tolist() for array in (ids, born, now, positive, box)), strict=True))
-        for t in np.flatnonzero(heeded).tolist():
-            own_id, age, latest, label, largest = fields[t]
-            self.note(first + t, own_id, age, latest, label, largest, *row_of(t))
+        of_block, positive, box = priorities(np.arange(first, first + len(ids))), hi > 0.0, hi - lo
+        if self._span is not None or not all(own.kept.keys().isdisjoint(ids.tolist()) for own in self._classes):
+            fields = (ids, born, now, positive, box)
+            for t, values in enumerate(zip(*(array.tolist() for array in fields), strict=True)):
+                self.note(first + t, *values, *row_of(t))
+        else:  # No example leaves before another takes its place, so the limits only fall.
+            limits = np.array([own.limit for own in self._classes], np.uint64)
+            places = np.flatnonzero((of_block < limits[positive.astype(np.int64)]) & (box > 0.0))
+            fields = (
+                places,
+                of_block[places],
+                places + first,
+                ids[places],
+                born[places],
+                positive[places],
+                box[places],
+            )
+            for t, priority, *values in zip(*(array.tolist() for array in fields), strict=True):
+                if priority < self._classes[values[3]].limit:
+                    self._classes[values[3]].put(Kept(priority, *values, *self._compact(*row_of(t))))
         self._n_noted = max(self._n_noted, first + len(ids))
 
     def _compact(self, columns: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -21,8 +21,10 @@ from streamsvm.online.lasvm import keep_block
 from streamsvm.online.removal import bounded
 
 MAX_ROUNDS = 10  # of looking at the reservoir
-FIRST_LOOK = 500  # examples that tell whether it is worth looking at all
+FIRST_LOOK = 500  # examples that tell whether it is worth looking at all, and how often
 FEW = 50  # It is not if one of these in 50 violates.
+LOST = 0.5  # y f(x) below which the model has lost an example; near 1, some violate after any stream
+FEW_LOST = 20  # of a class: 1 in 25 after shuffled streams, 1 in 18 to 1 after streams that are sorted by class
 ENOUGH = 20  # If one example in 20 violates, hardly another one does after solving with these.
 
 Solver = Callable[[Expansion], tuple[Expansion, int]]
@@ -36,44 +38,45 @@ class Rechecking(Learning):
     def _finish(self, solver: Solver, tol: float) -> None:
         """Solve over the members and the examples of the reservoir that violate, until hardly another one does.
 
-        If a part of the reservoir shows that hardly any violates before, as after a shuffled stream, that part is
-        enough: to look at all of it takes as long as the solver does.
+        A part of the reservoir shows first what the stream was like.  If hardly any example violates, that part is
+        enough.  If the model has lost few of either class, as after a shuffled stream, one look at all of them is.
         """
         examples = list(self._reservoir)
         some = examples[:: max(1, len(examples) // FIRST_LOOK)]
-        late = self._violators(tol, some)
+        late, lost = self._violators(tol, some)
         if len(late) <= len(some) // FEW:
             steps = self._solve_with(late, solver)
         else:
-            steps = self._solve_with_all(tol, examples, solver)
+            steps = self._solve_with_all(tol, examples, solver, 1 if _are_few(lost, some) else MAX_ROUNDS)
         self._warn_unless_reached(tol, self._problem.violation(self._expansion), steps)
 
-    def _solve_with_all(self, tol: float, examples: list[Kept], solver: Solver) -> int:
+    def _solve_with_all(self, tol: float, examples: list[Kept], solver: Solver, rounds: int) -> int:
         """Repeat looking at all these examples and solving with those that violate; return the number of steps."""
         steps = 0
-        for _ in range(MAX_ROUNDS):
-            late = self._violators(tol, examples)
+        for _ in range(rounds):
+            late, _ = self._violators(tol, examples)
             steps += self._solve_with(late, solver)
             if len(late) <= len(examples) // ENOUGH:
                 break
         return steps
 
-    def _violators(self, tol: float, examples: list[Kept]) -> list[Kept]:
-        """Those of these examples that are no members and violate the margin, shuffled.
+    def _violators(self, tol: float, examples: list[Kept]) -> tuple[list[Kept], list[Kept]]:
+        """Those of these examples that are no members and violate the margin, and those of them that are lost.
 
-        Not more than the budget has room for.
+        The first are shuffled, and no more than the budget has room for.
         """
         members = set(self._expansion.ids[self._expansion.y != 0].tolist())
         others = [example for example in examples if example.id not in members]
         if not others:
-            return []
+            return [], []
         self._features.settle()
         f = self._evaluator.decide(self._in_room, self._kernel, self._scale.queries(_raw(others)), self.bias)
         margins = np.where([example.positive for example in others], f, -f)
         late = np.flatnonzero((margins < 1.0 - tol) & (margins >= self._least_margin))
         order = np.argsort(priorities(np.array([others[t].priority for t in late], np.uint64)))
         room = len(order) if self.budget is None else max(0, int(self.budget) - self.n_members)
-        return [others[t] for t in late[order[:room]]]
+        lost = late[margins[late] < LOST]
+        return [others[t] for t in late[order[:room]]], [others[t] for t in lost]
 
     def _solve_with(self, examples: list[Kept], solver: Solver) -> int:
         """Solve with these examples as further members; return the number of steps."""
@@ -101,6 +104,12 @@ class Rechecking(Learning):
             given = (block, False, *products, False, self._calibration, bounded.FAR)
             t += keep_block(s, self._kernel, self._rule, *given, margins[part])
         return s
+
+
+def _are_few(lost: list[Kept], examples: list[Kept]) -> bool:
+    """Whether the lost ones are few among the examples of either class."""
+    of_classes = [[example.positive for example in part] for part in (lost, examples)]
+    return all(FEW_LOST * of_classes[0].count(label) <= of_classes[1].count(label) for label in (False, True))
 
 
 def _raw(examples: list[Kept]) -> RawRows:
