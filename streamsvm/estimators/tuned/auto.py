@@ -57,13 +57,13 @@ class AutoLASVM(CandidateModels):
     **Features.**  The models scale the features themselves, all alike; see `LASVM`.  So do not scale them before.
 
     **Cost.**  Four models learn the first 1000 examples, then at most three.  Challengers wait until the champion has
-    done so much work that theirs stays at about 1.1 times as much.
+    done so much work that theirs stays at about 1.1 times as much.  In a loop of `learn_one`, the model that predicts
+    learns each example at once.  The others learn up to 50 together, which is faster and gives the same models.
 
     **Replay.**  Decisions fall after every 50th example and depend on the examples alone.  So the same stream gives the
     same model, bit for bit, however it is cut into batches, and a saved model goes on as the original.
 
-    **Several classes.**  ``river.multiclass.OneVsRestClassifier(AutoLASVM())`` gives each class a learner of its own,
-    which tunes itself.  They share no kernel values.
+    **Several classes.**  ``OneVsRest(AutoLASVM())`` tunes the model of each class.
 
     Members, support vectors, bias and probabilities are those of the model that predicts.
 
