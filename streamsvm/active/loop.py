@@ -342,6 +342,10 @@ class LabellingLoop:
         record = self._questions.find(key)
         return None if record is None else record.y
 
+    def answered(self, most: int) -> dict[int, bool]:
+        """The labels that hold, by key, of the examples whose questions were answered last: `most` at most."""
+        return self._questions.answered(most)
+
     def row(self, key: int) -> Any:
         """The example of an open question, as the pool's `rows` gave it; None if it was lost in a restart.
 

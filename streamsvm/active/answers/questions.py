@@ -54,6 +54,10 @@ class Questions:
             record = self._register.add_elsewhere(key)
         return record
 
+    def answered(self, most: int) -> dict[int, bool]:
+        """The labels that hold of the examples that were answered last, as `Register.answered`."""
+        return self._register.answered(most)
+
     def row(self, key: int) -> Any:
         """The example of an open question; None if it was lost in a restart."""
         return self._rows[key]

@@ -19,7 +19,7 @@ from streamsvm.core.kernels import LARGEST_KERNEL_VALUE, self_products
 from streamsvm.core.scaling import RawRows, Scaling
 from streamsvm.estimators.inputs.checks import n_rows
 from streamsvm.estimators.inputs.raw_rows import one_row
-from streamsvm.estimators.inputs.reservoir import RowOf
+from streamsvm.estimators.inputs.reservoir import Row, RowsOf
 from streamsvm.estimators.learner.advice import Advice
 from streamsvm.estimators.learner.examples import Examples, block_of
 from streamsvm.estimators.learner.leaving import NO_SLOTS, Leaving
@@ -32,9 +32,9 @@ from streamsvm.online.removal import bounded
 ValuesOf = Callable[[Expansion, slice], tuple[np.ndarray, np.ndarray, bool]]
 
 
-def _row_from(row_of: RowOf, first: int, t: int) -> tuple[np.ndarray, np.ndarray]:
-    """The t-th row of a part that begins at `first`."""
-    return row_of(first + t)
+def _rows_from(rows_of: RowsOf, first: int, places: np.ndarray) -> list[Row]:
+    """The rows in these places of a part that begins at `first`."""
+    return rows_of(first + places)
 
 
 class Learning(Leaving, Advice):
@@ -206,8 +206,8 @@ class Learning(Leaving, Advice):
             return margins
         for rows, q in self._features.batches(X, learning=True):
             self._require_kernel(rows.start, q.sq)
-            block, row_of = block_of(q, rows, *examples), self._features.row_of
-            self._learn_queries(block, margins[rows], self._features.growth, row_of=row_of)
+            block, rows_of = block_of(q, rows, *examples), self._features.rows_of
+            self._learn_queries(block, margins[rows], self._features.growth, rows_of=rows_of)
         return margins
 
     def _learn_raw(self, first: int, raw: RawRows, examples: tuple, margins: np.ndarray, growth: np.ndarray) -> None:
@@ -224,8 +224,8 @@ class Learning(Leaving, Advice):
             block = block_of(q, rows, *examples)._replace(raw=self._scale.kept(part))
             margins[rows] = math.nan
             try:
-                row_of = partial(_row_from, self._features.row_of, t)
-                self._learn_queries(block, margins[rows], growth[t : t + ahead], row_of=row_of)
+                rows_of = partial(_rows_from, self._features.rows_of, t)
+                self._learn_queries(block, margins[rows], growth[t : t + ahead], rows_of=rows_of)
                 self._scale.state = after
             except BaseException:
                 learned = n_learned(margins[rows])
@@ -282,7 +282,7 @@ class Learning(Leaving, Advice):
         growth: np.ndarray | None = None,
         values_of: ValuesOf | None = None,
         counts: bool = True,
-        row_of: RowOf | None = None,
+        rows_of: RowsOf | None = None,
     ) -> None:
         """Learn a block.
 
@@ -298,8 +298,8 @@ class Learning(Leaving, Advice):
             Gives the kernel values of a part of the block with the slots, if they are known.
         counts
             Whether the examples count in `n_seen` and `class_counts`.
-        row_of
-            Gives the features of an example as the user did, for the reservoir; default: it does not note the block.
+        rows_of
+            Gives the features of examples as the user did, for the reservoir; default: it does not note the block.
         """
         now = self._window.now(block.born) if self._window else block.born
         n_seen, n_kept, (negatives, positives) = self._n_seen, self._features.n_kept, self._class_counts
@@ -315,8 +315,8 @@ class Learning(Leaving, Advice):
                 seen, last = (n_seen + n, int(largest[n - 1])) if counts else (n_seen, -1)
                 n_columns = n_kept if growth is None else int(growth[n - 1])
                 self._note(seen, of_classes, last, n_columns, int(block.born[done:n].min()), int(now[n - 1]))
-                if row_of is not None:
-                    part, of_part = slice(done, n), lambda t: row_of(done + t)
+                if rows_of is not None:
+                    part, of_part = slice(done, n), lambda places: rows_of(done + places)
                     own = (block.ids[part], block.born[part], now[part], block.lo[part], block.hi[part])
                     self._reservoir.note_block(n_seen + done, *own, of_part)
             return n
