@@ -297,3 +297,18 @@ def test_a_spoiled_snapshot_is_refused():
     with pytest.raises(SnapshotError):
         AutoLASVM.from_bytes(snapshot.pack("AutoLASVM", meta, {}))
     json.dumps(meta)
+
+
+def test_the_scale_s_memory_is_a_choice():
+    X, y = problem(900)
+    X[600:] += 3.0
+    short, long = learned(X, y, 1, AutoLASVM(scale_memory=100)), learned(X, y)
+    means = [model._blank._scale.state.m[0] for model in (short, long)]
+    assert means[0] > 2.5
+    assert means[1] < 1.5
+    loaded = AutoLASVM.from_bytes(short.to_bytes())
+    assert loaded.scale_memory == 100
+    more = problem(200, seed=1)
+    assert learned(*more, 1, loaded).digest() == learned(*more, 3, short).digest()
+    with pytest.raises(ValueError, match="scale_memory"):
+        AutoLASVM(scale_memory=5)

@@ -122,8 +122,8 @@ class OneVsRest(ClassModels):
         yield {"model": LASVM()}
 
     def _blank_of(self, model: Any) -> OnlineSVM:
-        """A model with the parameters that are the same for all classes."""
-        return model
+        """A model with the parameters that are the same for all classes, which learns nothing."""
+        return model.clone()
 
     @property
     def _multiclass(self) -> bool:
