@@ -35,7 +35,7 @@ import streamsvm
 from streamsvm.core import expansion, storage
 from streamsvm.core.rows import member_row
 from streamsvm.metrics import prbep_score
-from streamsvm.online import arrival, gap
+from streamsvm.online import arrival, gap_steps
 
 CACHE_MB = 256
 FAMILY = {"FULL": streamsvm.FullSVM, "G": streamsvm.LASVMG, "NC": streamsvm.LASVMNC, "I": streamsvm.LASVMI}
@@ -162,7 +162,7 @@ FORMS = ("sparse, compressed when wide", "sparse, compressed from the start", "s
 
 def fit_form(data: Data, task: Task, engine: str, form: str) -> dict:
     """One pass over sparse data in one of the forms; what it takes beyond the data and an empty model."""
-    storage.WIDE_BYTES = {FORMS[0]: storage.WIDE_BYTES, FORMS[1]: 0}.get(form, 1 << 60)
+    storage.members.WIDE_BYTES = {FORMS[0]: storage.members.WIDE_BYTES, FORMS[1]: 0}.get(form, 1 << 60)
     X, model = dense(data.X) if form == FORMS[3] else data.X, new_model(task, engine)
     before = peak_mb()
     seconds = timed(model.learn_many, X, data.y)
@@ -250,7 +250,7 @@ def _partners(s, kernel, members, missing):
     n, total = s.counts[expansion.SLOTS], 0
     for i in members:
         row = s.rows[s.row_of[i], :n]
-        total += gap.second_order_partner(s.g[:n], s.up[:n], s.down[:n], s.self_k[:n], i, row)
+        total += gap_steps.second_order_partner(s.g[:n], s.up[:n], s.down[:n], s.self_k[:n], i, row)
     return total
 
 
@@ -258,7 +258,7 @@ def _partners(s, kernel, members, missing):
 def _scans(s, kernel, members, missing):
     n = s.counts[expansion.SLOTS]
     for i in members:
-        gap.scan(s, 0.0, 0.0, s.scratch[:n], s.rows[s.row_of[i], :n])
+        gap_steps.scan(s, 0.0, 0.0, s.scratch[:n], s.rows[s.row_of[i], :n])
 
 
 JOBS = {"fit": fit, "polish": polish, "form": fit_form, "split": split}

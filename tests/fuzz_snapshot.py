@@ -66,11 +66,11 @@ def learned(model, rows, y, **others):
 
 def compressed_model():
     rows, y = sparse_problem()
-    limit, storage.WIDE_BYTES = storage.WIDE_BYTES, 4 * 2000
+    limit, storage.members.WIDE_BYTES = storage.members.WIDE_BYTES, 4 * 2000
     try:
         return learned(LASVM(C=10.0, gamma=0.02), rows, y)
     finally:
-        storage.WIDE_BYTES = limit
+        storage.members.WIDE_BYTES = limit
 
 
 def some_snapshots():

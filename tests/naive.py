@@ -3,9 +3,11 @@
 import numpy as np
 
 from streamsvm.core import scaling
-from streamsvm.core.kernels import LINEAR_KIND, POLYNOMIAL_KIND, RBF_KIND
-from streamsvm.online.gap import CONCAVE, CONVEX, IGNORE, SINGULAR
+from streamsvm.core.kernels import LINEAR_KIND, POLYNOMIAL_KIND, RBF_KIND, SIGMOID_KIND
+from streamsvm.core.scaling import moments, renewal
+from streamsvm.online.gap import CONCAVE, CONVEX, IGNORE
 from streamsvm.online.gap import MAX_REPROCESS as MAX_GAP_REPROCESS
+from streamsvm.online.gap_steps import SINGULAR
 from streamsvm.online.lasvm import (
     EVICTION_PERIOD,
     LARGE,
@@ -32,7 +34,9 @@ def kernel_value(kernel, x, z):
         return x @ z
     if kernel.kind == POLYNOMIAL_KIND:
         return (kernel.gamma * (x @ z) + kernel.coef0) ** kernel.degree
-    return np.tanh(kernel.gamma * (x @ z) + kernel.coef0)
+    if kernel.kind == SIGMOID_KIND:
+        return np.tanh(kernel.gamma * (x @ z) + kernel.coef0)
+    raise NotImplementedError(f"the twin has no formula for {kernel}")
 
 
 def gram(kernel, X, Z):
@@ -85,8 +89,8 @@ class NaiveScale:
         if at_once:
             self.due = True
         elif self.n_seen >= self.wait:
-            young = self.scales and self.renewed < scaling.MEMORY / scaling.YOUNG
-            is_too_young = young and self.n_seen >= scaling.YOUNG * self.renewed
+            young = self.scales and self.renewed < scaling.MEMORY / moments.YOUNG
+            is_too_young = young and self.n_seen >= moments.YOUNG * self.renewed
             self.due = self._has_moved() or is_too_young or (not sparse and any(deserving))
 
     def _note_names(self, x):
@@ -100,19 +104,19 @@ class NaiveScale:
 
     def _deserves_place(self, d, latest):
         age = latest - self.began[d]
-        return d not in self.moments and age >= scaling.OLD_ENOUGH and self.times[d] >= age / 2
+        return d not in self.moments and age >= scaling.state.OLD_ENOUGH and self.times[d] >= age / 2
 
     def _looks_sparse(self):
-        if self.n_seen < scaling.JUDGED_AFTER:
+        if self.n_seen < moments.JUDGED_AFTER:
             return self.sparse
-        return self.share < (scaling.DENSE_ABOVE if self.sparse else scaling.SPARSE_BELOW)
+        return self.share < (moments.DENSE_ABOVE if self.sparse else moments.SPARSE_BELOW)
 
     def _take_in_norm(self, x):
         values = np.array([v for d, v in x.items() if self.sparse or d not in self.moments])
         total = np.sum((np.clip(values, -scaling.CLIP, scaling.CLIP) if self.is_active else values) ** 2)
         self.weight = self.weight * (1 - 1 / scaling.MEMORY) + 1
-        if self.weight > scaling.WARM and self.spread > 0:
-            total = min(total, scaling.OUTLIER**2 * self.spread)
+        if self.weight > moments.WARM and self.spread > 0:
+            total = min(total, moments.OUTLIER**2 * self.spread)
         self.norm += (float(np.float32(total)) - self.norm) / self.weight
 
     def _move(self, f, v):
@@ -120,8 +124,8 @@ class NaiveScale:
         new = self.scales and not f["varied"] and v not in (0.0, 1.0)
         f["varied"] |= v not in (0.0, 1.0)
         w, e = f["w"] * (1 - 1 / scaling.MEMORY) + 1, v - f["m"]
-        if w > scaling.FIRST and f["S"] > 0:
-            most = (scaling.OUTLIER if w > scaling.WARM else scaling.EARLY_OUTLIER) * np.sqrt(f["S"] / w)
+        if w > moments.FIRST and f["S"] > 0:
+            most = (moments.OUTLIER if w > moments.WARM else moments.EARLY_OUTLIER) * np.sqrt(f["S"] / w)
             e = np.clip(e, -most, most)
         rest = e - e / w
         f.update(w=w, m=f["m"] + e / w, S=f["S"] * (1 - 1 / scaling.MEMORY) + e * rest)
@@ -143,16 +147,16 @@ class NaiveScale:
 
     def _has_moved(self):
         V, used = self._spread_now(), self.spread
-        if V > 0 and max(V / used if used else np.inf, used / V) > scaling.SPREAD_FACTOR:
+        if V > 0 and max(V / used if used else np.inf, used / V) > moments.SPREAD_FACTOR:
             return True
         scaled = [f for f in self.moments.values() if f["spread"] > 0]
         ratios = [np.sqrt(self._wanted(f) / f["spread"]) for f in scaled]
         far = [abs(f["m"] - f["shift"]) > np.sqrt(f["spread"]) for f in scaled]
-        moved = [a or r > scaling.FACTOR or r < 1 / scaling.FACTOR for a, r in zip(far, ratios, strict=True)]
-        return scaling.FEW * sum(moved) > len(scaled)
+        moved = [a or r > moments.FACTOR or r < 1 / moments.FACTOR for a, r in zip(far, ratios, strict=True)]
+        return moments.FEW * sum(moved) > len(scaled)
 
     def renew(self, n_members):
-        first = self.n_seen == 1 and 0 < len(self.began) <= scaling.AT_ONCE
+        first = self.n_seen == 1 and 0 < len(self.began) <= renewal.AT_ONCE
         latest = self.n_seen - 1
         for d in sorted(self.began) if not self.sparse else ():
             if d not in self.moments and (first or self._deserves_place(d, latest)):

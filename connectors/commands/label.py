@@ -22,8 +22,8 @@ from ..labelling import terminal as labelling_terminal
 from ..labelling.label_studio.api import Api
 from ..labelling.label_studio.project import LabelStudio
 from ..labelling.oracles import Oracle, answer_with, truth_from_field, truth_from_file
-from ..labelling.page import LabellingPage
 from ..labelling.service import LabellingService
+from ..labelling.web.page import LabellingPage
 from ..runtime.folders import make_private, private
 from ..runtime.log_output import set_up_logging
 from ..runtime.process import POLL_SECONDS, Stop

@@ -28,6 +28,7 @@ WHY = {
     "boundary": "the model is least sure of this event",
     "explore": "it was picked at random, to find mistakes that the model does not suspect",
     "audit": "it was picked at random, to check that the model is good enough",
+    "recheck": "an earlier answer does not fit the others: please look again",
 }
 
 _TEXT_LINES = 20

@@ -21,6 +21,7 @@ from functools import partial
 from typing import Any
 
 from ..logs.transport import Record
+from .annotators import Agreement, Annotator
 from .codec import MAX_BYTES
 from .formats.base import BadRecord, Fields, show
 from .formats.json import read_json
@@ -42,9 +43,14 @@ COUNTS = (  # in a status
     "corrected",
     "retracted",
     "offered",
+    "unresolved",
+    "rechecks",
+    "confirmed",
+    "revised",
 )
 
 _INT64 = 1 << 63
+_RECHECK = "-recheck"
 
 
 @dataclass(frozen=True)
@@ -64,7 +70,7 @@ class Question:
     margin, score
         Decision value, and probability of the positive class or None, when the question was asked.
     reason
-        Why this event was chosen: "seed", "boundary", "explore" or "audit".
+        Why this event was chosen: "seed", "boundary", "explore" or "audit"; "recheck" asks again about an answer.
     asked_at, expires_at
         Milliseconds, by the clock of the events.
     unusual
@@ -107,6 +113,16 @@ def write_question(question: Question) -> bytes:
 def write_status(status: Mapping[str, Any]) -> bytes:
     """The value of the record that tells how far the labelling is; `read_status` says what it may hold."""
     return _dump({"status": status})
+
+
+def recheck_id(query_id: str) -> str:
+    """The id of the question that asks again about the event of a question, because its answer looks wrong."""
+    return f"{query_id}{_RECHECK}"
+
+
+def is_recheck(query_id: str) -> bool:
+    """Whether a question asks again; one answer is enough."""
+    return query_id.endswith(_RECHECK)
 
 
 def fits_question(x: Mapping[str, float], n_bytes: int) -> bool:
@@ -161,7 +177,8 @@ def read_status(record: Record) -> dict[str, Any]:
     -------
     dict
         `COUNTS`; "remaining", the labels left of the quota, or None; "verdict" with "stop", "audit" and "why"; "curve",
-        a list of points.  A trainer of another version may leave some out, or add others.
+        a list of points; "agreement" and "annotators" with the fields of the classes in `annotators`.  A trainer of
+        another version may leave some out, or add others.
 
     Raises
     ------
@@ -240,6 +257,23 @@ def _is_verdict(value: Any) -> bool:
     return isinstance(value.get("stop"), bool) and isinstance(value.get("audit"), bool)
 
 
+def _is_agreement(value: Any) -> bool:
+    """Whether this is an `Agreement`."""
+    if type(value) is not dict or value.keys() != set(Agreement._fields) or type(value["measure"]) is not str:
+        return False
+    rates = (value["share"], value["kappa"])
+    return _is_count(value["n_shared"]) and all(rate is None or _is_finite(rate) for rate in rates)
+
+
+def _is_annotator(value: Any) -> bool:
+    """Whether this is an `Annotator`."""
+    if type(value) is not dict or value.keys() != set(Annotator._fields) or type(value["name"]) is not str:
+        return False
+    rates = (value["agreement"], value["per_hour"])
+    counts = (value[name] for name in Annotator._fields if name.startswith("n_"))
+    return all(map(_is_count, counts)) and all(rate is None or _is_finite(rate) for rate in rates)
+
+
 _Check = tuple[Callable[[Any], bool], str]
 _COUNT: _Check = (_is_count, "a count")
 _NUMBERS: _Check = (_are_numbers, "an object of finite numbers")
@@ -265,4 +299,6 @@ _STATUS: dict[str, _Check] = {
     "remaining": (lambda value: value is None or _is_count(value), "a count or null"),
     "verdict": (_is_verdict, "an object of stop, audit and why"),
     "curve": (lambda value: type(value) is list and all(map(_is_point, value)), "a list of points"),
+    "agreement": (_is_agreement, "an agreement"),
+    "annotators": (lambda value: type(value) is list and all(map(_is_annotator, value)), "a list of annotators"),
 }

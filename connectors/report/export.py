@@ -29,6 +29,7 @@ from typing import Any
 import numpy as np
 
 from streamsvm import WarmupScaler
+from streamsvm.core.kernels import KERNELS
 from streamsvm.core.saving import snapshot
 from streamsvm.core.scaling import CLIP
 from streamsvm.estimators.learner.classifier import OnlineSVM
@@ -40,7 +41,6 @@ from ..settings.sections import ConfigError
 from ..trainer.state.stored import choose_model, read_state
 
 _KERNELS = {"rbf": "rbf", "linear": "linear", "poly": "polynomial", "sigmoid": "sigmoid"}  # our names, and LIBSVM's
-_PARAMETERS = {"rbf": ["gamma"], "linear": [], "poly": ["degree", "gamma", "coef0"], "sigmoid": ["gamma", "coef0"]}
 _MAX_NUMBER = 2**31 - 2  # largest number of a feature, a C int in LIBSVM
 
 
@@ -111,7 +111,7 @@ def _lines(model: OnlineSVM, numbers: np.ndarray) -> Iterator[str]:
     order = np.argsort(alpha < 0.0, kind="stable")  # the positive class comes first
     yield "svm_type c_svc"
     yield f"kernel_type {_KERNELS[model.kernel]}"
-    for name in _PARAMETERS[model.kernel]:
+    for name in KERNELS[model.kernel].parameters:
         yield f"{name} {parameters[name]!r}"
     yield "nr_class 2"
     yield f"total_sv {len(alpha)}"

@@ -194,7 +194,16 @@ class LabellingSettings:
     seeds
         Number of labelled examples of each class up to which questions are chosen at random.
     open
-        Number of questions that may wait for an answer, at least 1.
+        Number of questions that may wait for their first answer; 0: one for each annotator.  More of them cost
+        accuracy, because the model chooses each without the answers to the others.
+    answers_per_question
+        Number of answers, each by another annotator, that a question gets; the majority decides.  After a tie one more
+        annotator is asked.
+    recheck_every
+        Number of answers after which the trainer looks for answers that look wrong, and asks these again; 0: never.
+        It looks at the newest 1000 answers.
+    recheck
+        Number of answers that it asks again at a time, at most.
     reservoir
         Number of unlabelled events to choose from, at least 1.
     expires_seconds
@@ -216,15 +225,23 @@ class LabellingSettings:
         Event field with a text that the page shows beside the features.
     image
         Event field with the address of an image that the page shows.
+    image_hosts
+        Hosts that the page may load images from, such as ``"images.example.org"``, ``"*.example.org"`` or
+        ``"http://localhost:9000"``; ``"*"``: any host.  Empty: only images inside events, as ``data:`` addresses.
     series
         Event field with a list of numbers that the page draws.
+    instructions
+        What the annotators should know, in Markdown; the page shows it above the first question.
     """
 
     selection: str = key("active", checks.one_of("active", "auto", "all", "random"))
     pool: int = key(59, checks.at_least(1))
     explore: float = key(0.1, checks.fraction)
     seeds: int = key(1, checks.at_least(0))
-    open: int = key(4, checks.at_least(1))
+    open: int = key(0, checks.at_least(0))
+    answers_per_question: int = key(1, checks.at_least(1))
+    recheck_every: int = key(0, checks.at_least(0))
+    recheck: int = key(5, checks.at_least(1))
     reservoir: int = key(10_000, checks.at_least(1))
     expires_seconds: float = key(86400.0, checks.seconds)
     stop: str = key("margin", checks.one_of("margin", "support", "either", "never"))
@@ -235,7 +252,9 @@ class LabellingSettings:
     port: int = key(8765, checks.port)
     text: str = "text"
     image: str = "image"
+    image_hosts: tuple[str, ...] = key((), checks.image_hosts)
     series: str = "series"
+    instructions: str = ""
 
 
 @dataclass(frozen=True)

@@ -19,6 +19,7 @@ from streamsvm.active.answers.events import Retract as Retract
 from streamsvm.active.answers.events import SetLabel as SetLabel
 from streamsvm.active.answers.events import Status as Status
 from streamsvm.active.answers.events import Withdraw as Withdraw
+from streamsvm.active.answers.majority import majority as majority
 from streamsvm.active.answers.question_book import Given as Given
 from streamsvm.active.answers.question_book import Outcome as Outcome
 from streamsvm.active.answers.question_book import QuestionBook as QuestionBook
@@ -97,6 +98,7 @@ __all__ = [
     "Withdraw",
     "carry_out",
     "label_pool",
+    "majority",
     "margins",
     "missed_at_most",
     "pool_size",

@@ -21,7 +21,7 @@ Answers
     The stopping rule sees the first answer of each question, once.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Container, Mapping
 from typing import Any
 
 import numpy as np
@@ -71,7 +71,7 @@ class LabellingLoop:
     seeds
         Number of labels of each class until which all questions are random; at least 0.
     n_open
-        Largest number of open questions; at least 1.
+        Largest number of open questions; at least 1.  The attribute `n_open` may change at any time.
     expiry
         How long a question stays open, in the unit of `now`; at least 1.  The trainer uses milliseconds, in which the
         default is a day.
@@ -128,7 +128,7 @@ class LabellingLoop:
         self._stopping = stopping
         self._explore = explore
         self._seeds = seeds
-        self._n_open = n_open
+        self.n_open = n_open
         self._expiry = expiry
         self._name = name
         self._rng = np.random.default_rng(seed)
@@ -188,7 +188,7 @@ class LabellingLoop:
             return actions + self._withdraw(list(self._questions.open.values()), verdict.why)
         room = self._room()
         newest = list(self._questions.open.values())[::-1]
-        actions += self._withdraw(newest[: max(0, -room)], "the label quota is spent")
+        actions += self._withdraw(newest[: self._surplus()], "the label quota is spent")
         for _ in range(room):
             question = self._ask(model, verdict.audit, now)
             if question is None:
@@ -196,20 +196,32 @@ class LabellingLoop:
             actions.append(Ask(question))
         return actions
 
-    def refresh(self, model: Any) -> list[Action]:
+    def refresh(self, model: Any, keep: Container[int] = ()) -> list[Action]:
         """Withdraw the questions that are no longer worth an answer.
+
+        Parameters
+        ----------
+        model
+            As for `choose`.
+        keep
+            Keys of examples whose questions stay, however sure the model is: an annotator has begun with them.
 
         A question is withdrawn if its example is gone.  It is also withdrawn if its example was inside the margin (|f|
         < 1) when it was chosen, and no longer is.  A question that was outside from the start stays: stopping rules
         count such answers.
         """
-        return self._questions.refresh(model)
+        return self._questions.refresh(model, keep)
 
     def _room(self) -> int:
-        """How many questions may be added; negative if too many are open."""
+        """How many questions may be added."""
         left = self.remaining()
-        allowed = self._n_open if left is None else min(self._n_open, left)
+        allowed = self.n_open if left is None else min(self.n_open, left)
         return allowed - len(self._questions.open)
+
+    def _surplus(self) -> int:
+        """How many open questions have no room in the label quota."""
+        left = self.remaining()
+        return 0 if left is None else max(0, len(self._questions.open) - left)
 
     def _withdraw(self, records: list[Record], why: str) -> list[Action]:
         return [self._questions.withdraw(record, why) for record in records]
@@ -357,6 +369,10 @@ class LabellingLoop:
         """The label of an example that holds; None if there is none, or if the example is forgotten."""
         record = self._questions.find(key)
         return None if record is None else record.y
+
+    def answered(self, most: int) -> dict[int, bool]:
+        """The labels that hold, by key, of the examples whose questions were answered last: `most` at most."""
+        return self._questions.answered(most)
 
     def row(self, key: int) -> Any:
         """The example of an open question, as the pool's `rows` gave it; None if it was lost in a restart.

@@ -1,17 +1,12 @@
 """Kernels: what they are, and their formulas for compiled code, for numpy and for a GPU.
 
-A kernel is a function of the inner product and, for RBF, of the squared norms:
+`KERNELS` lists them.  A kernel is a function of the inner product and, for RBF, of the squared norms, because
+||x - z||^2 = <x, x> + <z, z> - 2 <x, z>.  So a row of kernel values is a row of inner products, mapped elementwise.
+All kernels are of one type, `Kernel`, with a number for the kind.  Compiled code then exists once for all kinds, and
+tests the number once per row.
 
-    RBF         k(x, z) = exp(-gamma ||x - z||^2),   ||x - z||^2 = <x, x> + <z, z> - 2 <x, z>
-    Linear      k(x, z) = <x, z>
-    Polynomial  k(x, z) = (gamma <x, z> + coef0)^degree
-    Sigmoid     k(x, z) = tanh(gamma <x, z> + coef0)       (not positive definite for every gamma and coef0)
-
-So a row of kernel values is a row of inner products, mapped elementwise.  All kernels are of one type, `Kernel`, with a
-number for the kind.  Compiled code then exists once for all kinds, and tests the number once per row.
-
-A new kernel needs a name in `NAMES`, and its formula in `map_row`, `map_row64`, `self_product`,
-`kernel_values` and `FORMULAS`.
+A new kernel needs a line in `KERNELS`, a number below it, and its formula in `map_row`, `map_row64`, `self_product` and
+`kernel_values`.  ``tests/core/test_kernels.py`` compares them all with the twin, and finds texts without its name.
 
 ========  ============================================  ==========  ==================
 symbol    name                                          shape       dtype
@@ -31,8 +26,33 @@ from streamsvm.core.compiling._jit import inner_fma
 from streamsvm.core.compiling._simd import fmax
 from streamsvm.core.exponentials import exp32, exp64
 
-RBF_KIND, LINEAR_KIND, POLYNOMIAL_KIND, SIGMOID_KIND = 0, 1, 2, 3
-NAMES = ("rbf", "linear", "poly", "sigmoid")
+
+class About(NamedTuple):
+    """What other rooms ask about a kernel.
+
+    parameters
+        Of `gamma`, `degree` and `coef0`, those that its formula has.
+    formula
+        Its formula.
+    on_gpu
+        Its formula in C: from the inner product p and the squared norms, for one element of the type `real`.
+    """
+
+    parameters: tuple[str, ...]
+    formula: str
+    on_gpu: str
+
+
+KERNELS = {
+    "rbf": About(("gamma",), "exp(-gamma ||x - z||^2)", "exp(-gamma * max(sq + sq_q - 2 * p, {real}(0)))"),
+    "linear": About((), "<x, z>", "p"),
+    "poly": About(("gamma", "degree", "coef0"), "(gamma <x, z> + coef0)^degree", "pow(gamma * p + coef0, degree)"),
+    "sigmoid": About(("gamma", "coef0"), "tanh(gamma <x, z> + coef0)", "tanh(gamma * p + coef0)"),
+}
+RBF_KIND, LINEAR_KIND, POLYNOMIAL_KIND, SIGMOID_KIND = range(len(KERNELS))  # A kernel's number is its place above.
+NAMES = tuple(KERNELS)
+FORMULAS = tuple(about.on_gpu for about in KERNELS.values())
+
 LARGEST_KERNEL_VALUE = 1e30  # of an example with itself; sums of such values are far from overflow in float64
 LARGEST_DEGREE = 1000  # each degree costs a multiplication for each kernel value
 LARGEST_PARAMETER = 1e30  # finite in float32
@@ -47,6 +67,13 @@ class Kernel(NamedTuple):
     gamma: float
     coef0: float
     degree: int
+
+
+def about(name: str) -> About:
+    """What `KERNELS` says of this kernel, or a ValueError that names the kernels."""
+    if name not in KERNELS:
+        raise ValueError(f"kernel={name!r} is unknown; use one of {', '.join(map(repr, NAMES))}")
+    return KERNELS[name]
 
 
 def is_positive_semidefinite(kernel: Kernel) -> bool:
@@ -100,8 +127,7 @@ def make_kernel(name: str, gamma: float = 1.0, degree: int = 3, coef0: float = 0
     >>> make_kernel("rbf", gamma=0.5)
     Kernel(kind=0, gamma=0.5, coef0=0.0, degree=3)
     """
-    if name not in NAMES:
-        raise ValueError(f"kernel={name!r} is unknown; use one of {', '.join(map(repr, NAMES))}")
+    about(name)
     for parameter, value in (("gamma", gamma), ("degree", degree), ("coef0", coef0)):
         if not isinstance(value, int | float | np.number) or isinstance(value, bool | np.complexfloating):
             raise TypeError(f"{parameter}={value!r} must be a number")
@@ -205,19 +231,13 @@ def self_products(kernel: Kernel, sq: np.ndarray) -> np.ndarray:
     return kernel_values(kernel, sq, sq, sq)
 
 
+def largest_difference(kernel: Kernel, largest: float) -> float:
+    """A bound on k(x, x) - k(x, z), where no k(x, x) is above `largest`; for positive semi-definite kernels."""
+    return largest if kernel.kind == RBF_KIND else 2.0 * largest
+
+
 def largest_self_product(kernel: Kernel, sq: np.ndarray) -> float:
     """The largest |k(x, x)| among examples of these squared norms; it bounds every kernel value between them."""
     if kernel.kind in (RBF_KIND, SIGMOID_KIND):
         return 1.0
     return float(np.max(np.abs(self_products(kernel, sq)), initial=0.0))
-
-
-# ------------------------------------------------------------------------------------------------------------ on a GPU
-
-# In C, by the kernel's kind: k from the inner product p and the squared norms, for one element of the type `real`.
-FORMULAS = (
-    "exp(-gamma * max(sq + sq_q - 2 * p, {real}(0)))",
-    "p",
-    "pow(gamma * p + coef0, degree)",
-    "tanh(gamma * p + coef0)",
-)

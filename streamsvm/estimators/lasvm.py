@@ -2,12 +2,15 @@
 
 import datetime
 import math
+from functools import partial
 
 import numpy as np
 
-from streamsvm.core import arguments
+from streamsvm.core import arguments, storage
 from streamsvm.estimators.learner.classifier import OnlineSVM
+from streamsvm.estimators.learner.rechecking import Solver
 from streamsvm.online import lasvm
+from streamsvm.online.cccp import MAX_ROUNDS, without_noise
 from streamsvm.online.finish import WithBias, finish
 
 DEFAULT_DELTA_MAX = 2.0  # An example then enters the expansion if y f(x) < 2: the margin is 2 wide.
@@ -173,20 +176,23 @@ class LASVM(OnlineSVM):
         """The largest violation among the members: the gap between the gradients of a pair; 0 if no pair violates."""
         return max(0.0, float(lasvm.delta(self._expansion)))
 
-    def finish(self, tol: float | None = None) -> None:
-        """Optimise over the members until no pair of them violates by more than `tol`.
+    def _solver(self, tol: float) -> Solver:
+        return lambda s: finish(s, self._kernel, tol)
 
-        Call it after the stream, or now and then.  Members that have become useless leave.  Examples of the `reservoir`
-        that violate the margin become members again: so the order of the stream matters little.  Learning may go on.
+    def _sparsify(self, tol: float, ramp_s: float) -> None:
+        self.finish(tol)
+        for _ in range(MAX_ROUNDS):
+            noise = self._slots_below(ramp_s)
+            if not len(noise):
+                break
+            self._solve(partial(without_noise, kernel=self._kernel, tol=tol, noise=noise))
+            self._finish(self._solver(tol), tol, ramp_s)
 
-        Parameters
-        ----------
-        tol
-            Tolerance; default: the model's own.
-        """
-        tol = self.tol if tol is None else tol
-        arguments.require_positive("tol", tol)
-        self._finish(lambda s: finish(s, self._kernel, tol), tol)
+    def _slots_below(self, margin: float) -> np.ndarray:
+        """The slots of the members with a smaller y f(x)."""
+        s, slots = self._expansion, storage.live_slots(self._expansion)
+        y = s.y[slots].astype(np.float64)
+        return slots[y * (y - s.g[slots] + self.bias) < margin]
 
 
 def _rule(tol: float, reprocess: str | int, delta_max: float | None) -> lasvm.Rule:

@@ -47,7 +47,7 @@ from streamsvm.core.expansion import G_DOWN, G_UP, NEGATIVE, POSITIVE, ROWS, SLO
 from streamsvm.core.kernels import Kernel
 from streamsvm.core.rows import gather, kernel_row, member_row
 from streamsvm.core.storage import find_extremes, keep, live_slots, row_width
-from streamsvm.online import gap, lasvm
+from streamsvm.online import gap, gap_steps, lasvm
 
 MIN_CHUNK = 200  # pair steps between two looks at what may be shrunk
 MAX_STEPS = 10_000  # per member, beyond which rounding is all that moves
@@ -161,7 +161,7 @@ class WithoutBias:
     def note(self, s: Expansion) -> None:
         support = s.y[: s.counts[SLOTS]][s.alpha[: s.counts[SLOTS]] != 0.0]
         s.counts[[POSITIVE, NEGATIVE]] = np.count_nonzero(support > 0), np.count_nonzero(support < 0)
-        gap.rescan(s)
+        gap_steps.rescan(s)
 
 
 @compiled
@@ -341,7 +341,7 @@ def finish_without_bias(s: Expansion, kernel: Kernel, tol: float, max_non_sv: in
     if max_non_sv is not None:
         gap.clean(s, max_non_sv)
     s = squeezed(s)
-    gap.rescan(s)  # over slots without holes: the sums of a finished model are those of finishing it again
+    gap_steps.rescan(s)  # over slots without holes: the sums of a finished model are those of finishing it again
     return s, steps
 
 

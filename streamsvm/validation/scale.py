@@ -11,7 +11,7 @@ import scipy.sparse as sp
 
 from streamsvm.batch import RowStore
 from streamsvm.core import arguments
-from streamsvm.core.kernels import LINEAR_KIND, make_kernel
+from streamsvm.core.kernels import about
 from streamsvm.core.scaling import CLIP, CONSTANT
 
 
@@ -57,7 +57,7 @@ def standardised(X: Any) -> np.ndarray:
 
 def _gamma_of(model: Any, X: Any) -> float:
     """1 / the sum of the features' variances."""
-    if make_kernel(model.kernel).kind == LINEAR_KIND:
+    if "gamma" not in about(model.kernel).parameters:
         return 1.0
     if sp.issparse(X):
         spread = float(X.multiply(X).sum() / max(X.shape[0], 1))

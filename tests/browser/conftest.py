@@ -7,8 +7,8 @@ import shutil
 import pytest
 from asked import Trainer, configure
 
-from streamsvm.connectors.labelling.page import LabellingPage
 from streamsvm.connectors.labelling.service import LabellingService
+from streamsvm.connectors.labelling.web.page import LabellingPage
 
 PROGRAMS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 PATIENCE = 30_000  # ms for anything to happen on the page

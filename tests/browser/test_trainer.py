@@ -8,8 +8,8 @@ from asked import until
 from playwright.sync_api import expect
 
 import streamsvm
-from streamsvm.connectors.labelling.page import LabellingPage
 from streamsvm.connectors.labelling.service import LabellingService
+from streamsvm.connectors.labelling.web.page import LabellingPage
 from streamsvm.connectors.logs.embedded import LocalLog
 from streamsvm.connectors.settings.loading import load
 from streamsvm.connectors.trainer import trainer as daemon

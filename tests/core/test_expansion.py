@@ -27,7 +27,6 @@ from streamsvm.core.kernels import RBF, Linear, Polynomial
 from streamsvm.core.rows import MIN_ROWS, gather, kernel_row, member_row, wants_rows
 from streamsvm.core.saving.dumping import dump, restore
 from streamsvm.core.storage import (
-    PER_SLOT,
     empty,
     find_extremes,
     keep,
@@ -36,6 +35,7 @@ from streamsvm.core.storage import (
     reserve,
     without_rows,
 )
+from streamsvm.core.storage.members import PER_SLOT
 
 KERNEL = RBF(0.05)
 D = 6

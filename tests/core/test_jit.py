@@ -15,7 +15,7 @@ import pytest
 from streamsvm.core.compiling._cache import DAY, KEPT_DAYS, KEPT_FOLDERS, CodeFolder, remove_old, user_folder
 from streamsvm.core.expansion import Expansion
 from streamsvm.core.storage import empty
-from streamsvm.online.gap import rescan
+from streamsvm.online.gap_steps import rescan
 
 CORE = Path(__file__).parents[2] / "streamsvm" / "core" / "compiling"
 

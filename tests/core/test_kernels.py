@@ -1,6 +1,7 @@
 """Kernel values: the vectorised float32 maps against the formulas in float64."""
 
 import math
+from pathlib import Path
 
 import naive
 import numpy as np
@@ -9,14 +10,39 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numba import njit
 
-from streamsvm.core.kernels import RBF, Linear, Polynomial, Sigmoid, make_kernel, map_row, self_product
+from streamsvm.connectors.report.export import _KERNELS as EXPORTED
+from streamsvm.core.kernels import (
+    FORMULAS,
+    NAMES,
+    RBF,
+    Linear,
+    Polynomial,
+    Sigmoid,
+    kernel_values,
+    make_kernel,
+    map_row,
+    map_row64,
+    self_product,
+)
+from streamsvm.estimators.lasvm import LASVM
+from streamsvm.sklearn_api import LASVMClassifier
 
-KERNELS = (RBF(0.7), RBF(30.0), Linear(), Polynomial(1, 0.5), Polynomial(3, 0.5, 1.0), Sigmoid(0.3, -0.2))
+KERNELS = (
+    RBF(30.0),
+    Polynomial(1, 0.5),
+    *(make_kernel(name, gamma=0.5, degree=3, coef0=-0.2) for name in NAMES),
+)
 
 
 @njit
 def mapped(kernel, row, sq, sq_x):
     map_row(kernel, row, sq, sq_x)
+    return row
+
+
+@njit
+def mapped64(kernel, row, sq, sq_x):
+    map_row64(kernel, row, sq, sq_x)
     return row
 
 
@@ -44,6 +70,35 @@ def test_rows_have_the_values_of_the_formula(kernel, n):
 def test_the_self_product_is_the_value_for_the_example_itself(kernel):
     x = np.random.default_rng(0).normal(size=5)
     assert own_product(kernel, np.float32(x @ x)) == pytest.approx(naive.kernel_value(kernel, x, x), rel=1e-5)
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_every_path_has_the_same_formula(kernel):
+    """In double precision: compiled code, numpy, and the C of a GPU, which Python can read too."""
+    rng = np.random.default_rng(1)
+    X, x = rng.normal(size=(20, 5)), rng.normal(size=5)
+    expected = naive.gram(kernel, [x], X)[0]
+    products, sq, sq_x = X @ x, np.sum(X * X, axis=1), float(x @ x)
+    np.testing.assert_allclose(mapped64(kernel, products.copy(), sq, sq_x), expected, rtol=1e-12)
+    np.testing.assert_allclose(kernel_values(kernel, products.copy(), sq, np.array(sq_x)), expected, rtol=1e-12)
+    names = {name: getattr(math, name) for name in ("exp", "pow", "tanh")} | kernel._asdict()
+    formula = FORMULAS[kernel.kind].format(real="float")
+    on_gpu = [
+        eval(formula, names | {"p": p, "sq": z, "sq_q": sq_x})  # noqa: S307 - our own formula
+        for p, z in zip(products, sq, strict=True)
+    ]
+    np.testing.assert_allclose(on_gpu, expected, rtol=1e-12)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_what_users_read_names_every_kernel(name):
+    guide = (Path(__file__).parents[2] / "docs" / "learning.md").read_text(encoding="utf-8")
+    for text in (LASVM.__doc__, LASVMClassifier.__doc__, make_kernel.__doc__, guide):
+        assert f'"{name}"' in text
+
+
+def test_every_kernel_has_a_name_in_exported_models():
+    assert set(EXPORTED) == set(NAMES)
 
 
 @given(st.floats(0, 87))

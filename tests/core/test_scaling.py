@@ -207,7 +207,7 @@ def test_a_late_feature_gets_a_place_and_then_its_scale():
     rng, pair = np.random.default_rng(0), Pair()
     for t in range(500):
         pair.observe(late(rng, t), n_members=30)
-        assert (pair.fast.place[9] >= 0) == (t > 50 + scaling.OLD_ENOUGH), t
+        assert (pair.fast.place[9] >= 0) == (t > 50 + scaling.state.OLD_ENOUGH), t
     np.testing.assert_allclose(of(pair, 9), (1000.0, 300.0), rtol=0.2)
 
 
@@ -223,7 +223,7 @@ def test_one_hostile_example_gets_no_places_and_hardly_moves_the_spread():
 
 
 def test_more_features_than_get_a_place_at_once_deserve_theirs():
-    n = scaling.AT_ONCE + 1
+    n = scaling.renewal.AT_ONCE + 1
     pair = Pair(n_features=n)
     x = dict.fromkeys(range(n), 2.0)
     pair.observe(x)
@@ -231,7 +231,7 @@ def test_more_features_than_get_a_place_at_once_deserve_theirs():
     np.testing.assert_allclose(pair.fast.totals[SPREAD], 4.0 * n)
     while pair.fast.counts[PLACES] == 0:
         pair.observe(x)
-    assert (pair.fast.counts[PLACES], pair.fast.counts[SEEN]) == (n, scaling.OLD_ENOUGH + 1)
+    assert (pair.fast.counts[PLACES], pair.fast.counts[SEEN]) == (n, scaling.state.OLD_ENOUGH + 1)
 
 
 def test_a_scale_that_is_not_due_is_not_renewed():

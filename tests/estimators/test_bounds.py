@@ -160,7 +160,7 @@ def check(model):
 @pytest.fixture(autouse=True)
 def small_matrices(monkeypatch):
     """Wide data are compressed early."""
-    monkeypatch.setattr(storage, "WIDE_BYTES", 4 * 60_000)
+    monkeypatch.setattr(storage.members, "WIDE_BYTES", 4 * 60_000)
 
 
 def run(model, seed):

@@ -89,7 +89,7 @@ def test_batches_may_be_cut_anywhere(seed, cuts, first_real):
     y = (X.sum(axis=1) > 0) ^ (rng.random(4000) < 0.01)
     X[:first_real] = X[:first_real] > 0.5
     pieces, whole = (LASVM(C=30.0, gamma=0.02, reprocess=1) for _ in range(2))
-    with mock.patch.object(storage, "keep", wraps=storage.keep) as squeezed:
+    with mock.patch.object(storage.room, "keep", wraps=storage.keep) as squeezed:
         for begin, end in itertools.pairwise([0, *np.minimum(np.cumsum(cuts), 4000), 4000]):
             pieces.learn_many(X[begin:end], y[begin:end])
         assume(squeezed.call_count > 0)  # nearly every stream has holes enough

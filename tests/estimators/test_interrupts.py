@@ -229,7 +229,7 @@ def test_no_memory_for_new_features(name, monkeypatch):
         raise MemoryError
 
     with monkeypatch.context() as patch:
-        patch.setattr(storage, "more_features", none_left)
+        patch.setattr(storage.room, "more_features", none_left)
         with pytest.raises(MemoryError):
             model.learn_many(np.ones((5, 5000)), y[:5])
         with pytest.raises(MemoryError):

@@ -104,7 +104,7 @@ def test_it_is_uniform_over_each_class():
     for number in range(0, 60_000, 1000):
         positive = rng.random(1000) < 0.3
         block = (np.arange(number, number + 1000), *[np.full(1000, number)] * 2, -1.0 * ~positive, 1.0 * positive)
-        model._reservoir.note_block(number, *block, lambda t: (np.zeros(1, np.int64), np.ones(1)))
+        model._reservoir.note_block(number, *block, lambda places: [(np.zeros(1, np.int64), np.ones(1))] * len(places))
     for positive in (False, True):
         numbers = np.array([example.number for example in model._reservoir if example.positive == positive])
         counts = np.histogram(numbers, 10, (0, 60_000))[0]

@@ -34,7 +34,7 @@ D = 600
 @pytest.fixture
 def narrow_limit(monkeypatch):
     """Compress members from 20 000 entries on: these streams get there after some 40 members."""
-    monkeypatch.setattr(storage, "WIDE_BYTES", 80_000)
+    monkeypatch.setattr(storage.members, "WIDE_BYTES", 80_000)
 
 
 def stream(n, d=D, nnz=7, binary=False, seed=0):
@@ -134,7 +134,7 @@ def test_a_compressed_model_learns_what_a_feature_major_one_does(monkeypatch, bi
     """Bit for bit: an inner product is the same chain of additions in every storage."""
     rows, y = stream(400, binary=binary)
     wide = learned(rows, y, gamma=0.5)
-    monkeypatch.setattr(storage, "WIDE_BYTES", 80_000)
+    monkeypatch.setattr(storage.members, "WIDE_BYTES", 80_000)
     compressed = learned(rows, y, gamma=0.5)
     for _ in range(2):
         assert (kind(wide), kind(compressed)) == (BITS if binary else COLUMNS, COMPRESSED)
@@ -181,7 +181,7 @@ def test_rows_from_lists_and_from_members_are_alike(narrow_limit, listed):
 def whole():
     """A stream long enough for evictions after the switch, the digest of its model, and where it switched."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(storage, "WIDE_BYTES", 80_000)
+        patch.setattr(storage.members, "WIDE_BYTES", 80_000)
         rows, y = stream(900, seed=1)
         model, switch = LASVM(C=10.0, gamma=0.02), None
         for t, (x, label) in enumerate(zip(rows, y, strict=True)):
@@ -228,7 +228,7 @@ def test_a_restored_model_goes_on_alike(narrow_limit, whole, offset):
 )
 def test_any_cut_and_any_restoring_end_alike(steps):
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(storage, "WIDE_BYTES", 60_000)
+        patch.setattr(storage.members, "WIDE_BYTES", 60_000)
         rows, y = stream(480, seed=2)
         model, twin, t = LASVM(C=5.0, gamma=0.2), LASVM(C=5.0, gamma=0.2, cache_mb=0.01), 0
         for n, what in steps:
@@ -312,7 +312,7 @@ def test_memory_follows_the_non_zero_features():
     assert model.n_members > 1900
     assert kind(model) == COMPRESSED
     assert nbytes(model._expansion) < 20e6
-    assert largest < 4 * storage.WIDE_BYTES
+    assert largest < 4 * storage.members.WIDE_BYTES
     assert nbytes(LASVM.from_bytes(model.to_bytes())._expansion) < 20e6
 
 
@@ -337,17 +337,17 @@ def narrow_and_wide(how, model, value):
 @pytest.mark.parametrize("value", [0.25, 1.0, 0.0])
 def test_one_example_with_many_new_features_costs_what_it_has(monkeypatch, make, how, value):
     """70 000 new features beside 1300 members took 1 GB, and a state of 360 MB; where they are 0, too."""
-    sizes, grown = [], storage._grown_features
+    sizes, grown = [], storage.room.grown_features
 
     def noted(s, D, N):
         sizes.append(D * N)
         return grown(s, D, N)
 
-    monkeypatch.setattr(storage, "_grown_features", noted)
+    monkeypatch.setattr(storage.room, "grown_features", noted)
     model = make()
     event, n_members = narrow_and_wide(how, model, value)
     assert n_members > 800
-    assert max(sizes) * 4 < 2 * storage.WIDE_BYTES  # at no time was there a larger matrix
+    assert max(sizes) * 4 < 2 * storage.members.WIDE_BYTES  # at no time was there a larger matrix
     assert nbytes(model._expansion) < 12e6
     data = model.to_bytes()
     assert len(data) < 6e6  # of which 1.1 MB are the names, and 2 MB what the scale notes of each feature

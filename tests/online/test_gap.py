@@ -32,7 +32,7 @@ from streamsvm.core.kernels import NAMES
 from streamsvm.core.rows import kernel_row
 from streamsvm.core.saving import dumping
 from streamsvm.core.storage import empty, live_slots, reserve
-from streamsvm.online import finish, gap
+from streamsvm.online import finish, gap, gap_steps
 from streamsvm.online.lasvm import append_block
 from streamsvm.online.scan import sum_losses
 
@@ -43,22 +43,22 @@ SIZES = [1, 7, 511, 512, 513, 1100]  # around the blocks in which gradients are 
 
 @njit
 def scanned(s, c_i, c_j, K_i, K_j):
-    gap.scan(s, c_i, c_j, K_i, K_j)
+    gap_steps.scan(s, c_i, c_j, K_i, K_j)
 
 
 @njit
 def moved(g, K, low, high):
-    return gap.best_move(g, K, low, high)
+    return gap_steps.best_move(g, K, low, high)
 
 
 @njit
 def moved_jointly(g, K, low, high):
-    return gap.best_joint_move(g[0], g[1], K[0, 0], K[1, 1], K[0, 1], low[0], high[0], low[1], high[1])
+    return gap_steps.best_joint_move(g[0], g[1], K[0, 0], K[1, 1], K[0, 1], low[0], high[0], low[1], high[1])
 
 
 @njit
 def partner(s, n, i, K_i):
-    return gap.second_order_partner(s.g[:n], s.up[:n], s.down[:n], s.self_k[:n], i, K_i)
+    return gap_steps.second_order_partner(s.g[:n], s.up[:n], s.down[:n], s.self_k[:n], i, K_i)
 
 
 @njit
@@ -178,7 +178,7 @@ def test_one_pass_updates_the_gradient_and_notes_extremes_and_losses(n, ties):
 def test_where_none_may_move_there_are_no_extremes(n):
     s = members(n)
     s.up[:n], s.down[:n], s.alpha[:n], s.lo[:n], s.hi[:n] = -FORBIDDEN, FORBIDDEN, 0.0, 0.0, 0.0
-    gap.rescan(s)
+    gap_steps.rescan(s)
     assert_noted(s)
 
 
@@ -774,7 +774,7 @@ def test_matrix_products_are_used_and_squeezes_cut_their_blocks(learner):
     learn(rows, X, y)
     with (
         mock.patch.object(blocks, "inner_products", wraps=blocks.inner_products) as products,
-        mock.patch.object(storage, "keep", wraps=storage.keep) as squeezed,
+        mock.patch.object(storage.room, "keep", wraps=storage.keep) as squeezed,
     ):
         whole.learn_many(X, y)
     assert products.call_count >= 5

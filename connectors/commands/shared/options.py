@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TypeAlias
 
 from streamsvm.core.device.choice import DEVICES
+from streamsvm.core.kernels import NAMES
 
 from ...logs.transport import TOPIC_NAME
 from ...records.files import FORMATS
@@ -18,7 +19,6 @@ from ...records.files import FORMATS
 Subparsers: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
 Moment = int | datetime | None  # an offset, a time; None: the default
 
-KERNELS = ("rbf", "linear", "poly", "sigmoid")
 MODELS = ("svm", "ssvm")
 MAX_COUNT = 2**31 - 1
 MAX_OFFSET = 2**63 - 1
@@ -154,7 +154,7 @@ def _one_of(known: Sequence[str]) -> Callable[[str], str]:
 _PARAMETERS: dict[str, Callable[[str], int | float | str]] = {
     "C": positive,
     "gamma": positive,
-    "kernel": _one_of(KERNELS),
+    "kernel": _one_of(NAMES),
     "degree": count,
     "coef0": number,
     "model": _one_of(MODELS),

@@ -11,6 +11,7 @@ import numpy as np
 from streamsvm import LASVM
 from streamsvm.batch import SmoothSVM
 from streamsvm.batch.ssvm.model import SOLVERS
+from streamsvm.core.kernels import KERNELS
 from streamsvm.validation import Result, compare, cross_validate, folds
 from streamsvm.validation.held_out.splits import SEEDINGS
 from streamsvm.validation.results import Fold
@@ -205,8 +206,7 @@ def _line(
 
 def _title(setting: dict[str, Any]) -> str:
     kernel = setting["kernel"]
-    shown = ["C"] + ["gamma"] * (kernel != "linear") + ["degree"] * (kernel == "poly")
-    shown += ["coef0"] * (kernel in ("poly", "sigmoid"))
+    shown = ["C", *KERNELS[kernel].parameters]
     name = f"{kernel} kernel" if setting["model"] == "svm" else f"smooth SVM, {kernel} kernel"
     return ", ".join([name, *(f"{name} = {number(setting[name])}" for name in shown)])
 

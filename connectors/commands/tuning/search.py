@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from streamsvm import LASVM
+from streamsvm.core.kernels import KERNELS
 from streamsvm.validation import Search, folds, grid_search
 from streamsvm.validation.grids.grid import Cell
 from streamsvm.validation.held_out.splits import CHAINS, SEEDINGS
@@ -105,11 +106,15 @@ def run(arguments: argparse.Namespace) -> None:
 
 
 def _gammas(arguments: argparse.Namespace) -> list[float]:
-    if arguments.kernel == "linear":
+    if not _has(arguments.kernel, "gamma"):
         if arguments.gamma is not None:
-            raise ConfigError(["--gamma: the linear kernel has no gamma; leave --gamma out"])
-        return [1.0]  # The linear kernel does not use it.
+            raise ConfigError([f"--gamma: the {arguments.kernel} kernel has no gamma; leave --gamma out"])
+        return [1.0]  # The kernel does not use it.
     return options.values(GAMMAS) if arguments.gamma is None else arguments.gamma
+
+
+def _has(kernel: str, parameter: str) -> bool:
+    return parameter in KERNELS[kernel].parameters
 
 
 def _require_picture(path: Path | None) -> None:
@@ -145,15 +150,15 @@ def _row(cell: Cell, metric: str) -> dict[str, Any]:
 
 
 def _show(found: Search, arguments: argparse.Namespace) -> None:
-    best, is_linear = found.best, arguments.kernel == "linear"
+    best, has_gamma = found.best, _has(arguments.kernel, "gamma")
     print(
         f"{plural(len(found.table), 'setting')} of the {arguments.kernel} kernel, "
         f"{plural(len(best.result.per_fold), 'fold')} each: "
         f"{found.seconds:.3f} seconds, {found.iterations:,} iterations, {found.kernel_evaluations:,} kernel evaluations"
     )
     print(f"\n{arguments.metric}, mean of the folds; * marks the best setting")
-    print(report.aligned(_lines(found, is_linear)))
-    setting = {"C": best.C} if is_linear else {"C": best.C, "gamma": best.gamma}
+    print(report.aligned(_lines(found, has_gamma)))
+    setting = {"C": best.C, "gamma": best.gamma} if has_gamma else {"C": best.C}
     shown = ", ".join(f"{name} = {number(value)}" for name, value in setting.items())
     print(
         f"\nbest: {shown}, with {arguments.metric} {score(best.score)} (deviation {score(best.spread)} over the folds)"
@@ -163,14 +168,14 @@ def _show(found: Search, arguments: argparse.Namespace) -> None:
     _show_use(setting, arguments)
 
 
-def _lines(found: Search, is_linear: bool) -> list[tuple[str, ...]]:
+def _lines(found: Search, has_gamma: bool) -> list[tuple[str, ...]]:
     """The grid as a table: a line for each C, a column for each gamma."""
-    columns = ["score"] if is_linear else report.axis_labels(found.gammas)
+    columns = report.axis_labels(found.gammas) if has_gamma else ["score"]
     at = found.table.index(found.best)
     cells = [f"{score(cell.score)}{'*' if i == at else ' '}" for i, cell in enumerate(found.table)]
     width = len(found.gammas)
     rows = [cells[i : i + width] for i in range(0, len(cells), width)]
-    header = ("C" if is_linear else "C \\ gamma", *(f"{column} " for column in columns))
+    header = ("C \\ gamma" if has_gamma else "C", *(f"{column} " for column in columns))
     return [header, *((C, *row) for C, row in zip(report.axis_labels(found.Cs), rows, strict=True))]
 
 
@@ -184,9 +189,9 @@ def _show_use(setting: dict[str, float], arguments: argparse.Namespace) -> None:
     """Print how to train a model with the setting, by the trainer and in Python."""
     named = {"kernel": arguments.kernel} if arguments.kernel != "rbf" else {}
     values = {name: number(value) for name, value in setting.items()}
-    if arguments.kernel == "poly":
+    if _has(arguments.kernel, "degree"):
         values["degree"] = str(arguments.degree)
-    if arguments.kernel in ("poly", "sigmoid"):
+    if _has(arguments.kernel, "coef0"):
         values["coef0"] = number(arguments.coef0)
     overrides = [f"--set model.{name}={value}" for name, value in (named | values).items()]
     if arguments.scale != "minmax":  # the trainer has no such scale

@@ -11,11 +11,12 @@ from typing import Any
 import numpy as np
 
 from streamsvm import LASVM
+from streamsvm.core.kernels import KERNELS
 from streamsvm.validation import folds
 from streamsvm.validation.ahead import compile_ahead
 from streamsvm.validation.scores import BY_NAME
 
-from ...records.files import Columns
+from ...records.columns import Columns
 from ...runtime.process import killable
 from ...runtime.text import plural
 from ...settings.sections import ConfigError
@@ -64,12 +65,20 @@ def _add_examples(command: argparse.ArgumentParser) -> None:
     )
 
 
+def _having(parameter: str) -> str:
+    """The kernels that have this parameter."""
+    return " and ".join(name for name, about in KERNELS.items() if parameter in about.parameters)
+
+
 def _add_kernel(command: argparse.ArgumentParser) -> None:
+    formulas = "; ".join(f"{name}: {about.formula}" for name, about in KERNELS.items())
     kernel = command.add_argument_group("kernel and solver")
-    kernel.add_argument("--kernel", choices=options.KERNELS, default="rbf", help="kernel function (default: rbf)")
-    kernel.add_argument("--degree", type=options.count, default=3, metavar="N", help="degree of poly (default: 3)")
+    kernel.add_argument("--kernel", choices=KERNELS, default="rbf", help=f"{formulas} (default: rbf)")
     kernel.add_argument(
-        "--coef0", type=options.number, default=0.0, metavar="X", help="constant of poly and sigmoid (default: 0)"
+        "--degree", type=options.count, default=3, metavar="N", help=f"degree of {_having('degree')} (default: 3)"
+    )
+    kernel.add_argument(
+        "--coef0", type=options.number, default=0.0, metavar="X", help=f"constant of {_having('coef0')} (default: 0)"
     )
     kernel.add_argument("--tol", type=options.positive, default=1e-3, help="stopping tolerance (default: 1e-3)")
     kernel.add_argument(

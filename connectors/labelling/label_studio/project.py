@@ -365,7 +365,7 @@ class LabelStudio:
         if item is None:
             self._must_sync.set()
             return
-        if self._service.last_word(item.query_id) == ("set", item.y, item.who):
+        if self._service.last_word(item.query_id, item.who) == ("set", item.y, item.who):
             self._service.retract(item.query_id, item.who, place=item.place)
             if left:
                 self._answer(left[-1])

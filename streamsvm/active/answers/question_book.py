@@ -6,10 +6,13 @@ Leases
     A question is assigned to one annotator at a time, the oldest first.  An annotator who asks again gets the same
     question until it is answered or withdrawn, or until they release it.  Each time, the lease starts again.  When it
     has ended, any annotator may get the question; an answer of the first one still counts.
+Several answers
+    A question may want the answers of several annotators.  As many of them have it at the same time, and it stays open
+    until all of them have answered.  No annotator gets it again after their answer.
 Answers
-    The first answer closes a question.  A further answer is a repetition if it agrees with the one that holds, or with
-    the same annotator's last one (a lost reply).  Otherwise it is a change.  A withdrawn question can still be
-    answered: that is late, not wrong.
+    The last answer that it wants closes a question.  A further answer is a repetition if it agrees with the one that
+    holds, or with the same annotator's last one (a lost reply).  Otherwise it is a change.  A withdrawn question can
+    still be answered: that is late, not wrong.
 Undo
     For a minute, annotators can take back their newest answer, then the one before it.  They cannot if another
     annotator has changed it since.  The question is then open again and assigned to them.
@@ -19,6 +22,7 @@ Memory
 """
 
 from collections import OrderedDict, deque
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
@@ -43,11 +47,17 @@ class _Card:
     """A question, open or closed."""
 
     asked: int
-    holder: str | None = None  # the annotator it is assigned to, or was last
-    until: int = 0  # the end of the lease
+    answers: int = 1  # by different annotators, that it wants
+    wanted: int = 1  # of these, the missing ones
+    holders: dict[str, int] = field(default_factory=dict)  # the annotators who have it, and the ends of their leases
     y: bool | None = None  # the answer that holds
     by: str | None = None  # the annotator who gave it
-    said: dict[str, bool] = field(default_factory=dict)  # the last word of each annotator
+    said: dict[str, bool | None] = field(default_factory=dict)  # the last word of each annotator; None: no label
+
+    def is_free(self, who: str, now: int) -> bool:
+        """Whether an annotator may get it."""
+        n_held = sum(until > now for until in self.holders.values())
+        return n_held < self.wanted and who not in self.said
 
 
 class QuestionBook:
@@ -92,7 +102,7 @@ class QuestionBook:
 
     # --- questions ----------------------------------------------------------------------------------------------------
 
-    def add(self, question_id: str, asked: int) -> None:
+    def add(self, question_id: str, asked: int, answers: int = 1) -> None:
         """Open a question, or open a closed one again as if it had no answer.  An open question stays as it is.
 
         Parameters
@@ -101,10 +111,12 @@ class QuestionBook:
             Its id.
         asked
             When it was asked, in milliseconds.
+        answers
+            Number of annotators who are to answer it.
         """
         if question_id not in self._open:
             self._closed.pop(question_id, None)
-            self._open[question_id] = _Card(asked)
+            self._open[question_id] = _Card(asked, answers, answers)
 
     def withdraw(self, question_id: str) -> None:
         """Close a question if it is open."""
@@ -112,7 +124,7 @@ class QuestionBook:
         if card is not None:
             self._close(question_id, card)
 
-    def assign(self, who: str, now: int) -> str | None:
+    def assign(self, who: str, now: int, without: Collection[str] = ()) -> str | None:
         """Assign a question to an annotator.
 
         Parameters
@@ -121,6 +133,8 @@ class QuestionBook:
             The annotator.
         now
             The time, in milliseconds.
+        without
+            Questions that they do not get, beside those that they have answered since they were opened.
 
         Returns
         -------
@@ -130,31 +144,54 @@ class QuestionBook:
         """
         question_id = self._held.get(who)
         if question_id is None:
-            free = [name for name, card in self._open.items() if card.holder is None or card.until <= now]
+            free = [name for name, card in self._open.items() if name not in without and card.is_free(who, now)]
             if not free:
                 return None
             question_id = min(free, key=lambda name: self._open[name].asked)
         self._lend(question_id, who, now)
         return question_id
 
+    def reserve(self, question_id: str, who: str, now: int) -> None:
+        """Assign this open question to an annotator, in place of the one that they have.
+
+        Parameters
+        ----------
+        question_id
+            Its id.
+        who
+            The annotator.
+        now
+            The time, in milliseconds.
+
+        Raises
+        ------
+        KeyError
+            If there is no such open question.
+        """
+        if question_id not in self._open:
+            raise KeyError(f"there is no open question {question_id!r}")
+        if self._held.get(who) != question_id:
+            self.release(who)
+        self._lend(question_id, who, now)
+
     def release(self, who: str) -> None:
         """Free the question that is assigned to an annotator, if any: they have left."""
         question_id = self._held.pop(who, None)
         if question_id is not None:
-            self._open[question_id].holder = None
+            del self._open[question_id].holders[who]
 
     def _lend(self, question_id: str, who: str, now: int) -> None:
-        card = self._open[question_id]
-        if card.holder is not None:
-            del self._held[card.holder]
-        card.holder, card.until = who, now + self._lease
+        holders = self._open[question_id].holders
+        if who not in holders and len(holders) >= self._open[question_id].wanted:
+            self.release(min(holders, key=holders.__getitem__))
+        holders[who] = now + self._lease
         self._held[who] = question_id
 
     def _close(self, question_id: str, card: _Card) -> None:
         del self._open[question_id]
-        if card.holder is not None:
-            del self._held[card.holder]
-            card.holder = None
+        for who in card.holders:
+            del self._held[who]
+        card.holders.clear()
         self._closed[question_id] = card
         if len(self._closed) > MEMORY:
             self._closed.popitem(last=False)
@@ -186,15 +223,31 @@ class QuestionBook:
             return "unknown"
         if card.said.get(who) == y:
             return "repeated"
+        is_theirs = who not in card.said
         _say(card, who, y)
         self._note(who, Given(question_id, y, now))
         if question_id in self._open:
-            self._close(question_id, card)
+            self._count(question_id, card, who, is_theirs)
         if card.y == y:
             return "repeated"
         outcome: Outcome = "first" if card.y is None else "changed"
         card.y, card.by = y, who
         return outcome
+
+    def _count(self, question_id: str, card: _Card, who: str, is_first: bool) -> None:
+        """Count an answer to an open question, if it is the annotator's first one; the last one closes the question."""
+        if self._held.get(who) == question_id:
+            self.release(who)
+        card.wanted -= is_first
+        if not card.wanted:
+            self._close(question_id, card)
+
+    def passed(self, question_id: str, who: str) -> None:
+        """Count an answer that is no label, such as a skip, if the question is open and has no answer of `who` yet."""
+        card = self._open.get(question_id)
+        if card is not None and who not in card.said:
+            _say(card, who, None)
+            self._count(question_id, card, who, True)
 
     def newest(self, who: str, now: int, within: int = 60_000) -> Given | None:
         """An annotator's newest answer that was not taken back, whether it still holds or not.
@@ -234,12 +287,12 @@ class QuestionBook:
         if newest is None:
             return None
         question_id = newest.question_id
-        card = self._closed.get(question_id)
-        if card is None or card.by != who:
+        card = self._find(question_id)
+        if card is None or not _holds(card, who, newest.y):
             return None
-        del self._closed[question_id]
+        self._closed.pop(question_id, None)
         self.release(who)
-        self._open[question_id] = _Card(card.asked)
+        self._open[question_id] = _without(card, who)
         self._lend(question_id, who, now)
         return self._given[who].pop()
 
@@ -253,7 +306,21 @@ class QuestionBook:
             self._given.popitem(last=False)
 
 
-def _say(card: _Card, who: str, y: bool) -> None:
+def _holds(card: _Card, who: str, y: bool) -> bool:
+    """Whether the answer of an annotator is the one that holds, or one of several that the question wants."""
+    return card.said.get(who) is y if card.answers > 1 else card.by == who
+
+
+def _without(card: _Card, who: str) -> _Card:
+    """The card without the answer of an annotator; without any answer, if one is enough."""
+    if card.answers == 1:
+        return _Card(card.asked)
+    del card.said[who]
+    card.wanted = min(card.wanted + 1, card.answers)
+    return card
+
+
+def _say(card: _Card, who: str, y: bool | None) -> None:
     card.said.pop(who, None)
     card.said[who] = y
     if len(card.said) > VOICES:

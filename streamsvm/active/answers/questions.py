@@ -4,7 +4,7 @@ A question is about one example.  The example leaves the pool when it is asked a
 question is open until it is answered, skipped or ignored, until it expires, or until it is withdrawn.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Container, Mapping
 from dataclasses import asdict
 from typing import Any
 
@@ -52,6 +52,10 @@ class Questions:
             record = self._register.add_elsewhere(key)
         return record
 
+    def answered(self, most: int) -> dict[int, bool]:
+        """The labels that hold of the examples that were answered last, as `Register.answered`."""
+        return self._register.answered(most)
+
     def row(self, key: int) -> Any:
         """The example of an open question; None if it was lost in a restart."""
         return self._rows[key]
@@ -95,13 +99,13 @@ class Questions:
         over = [record for record in self.open.values() if record.question and record.question.expires <= now]
         return [self.end(record, "expired", "expired") for record in over]
 
-    def refresh(self, model: Any) -> list[Action]:
-        """Withdraw the questions whose example is gone, or whose answer the model has become sure of."""
+    def refresh(self, model: Any, keep: Container[int]) -> list[Action]:
+        """Withdraw the questions whose example is gone, or whose answer the model is sure of unless `keep` has them."""
         actions: list[Action] = []
         for key, record in list(self.open.items()):
             if not self._can_learn(key):
                 actions.append(self.withdraw(record, "the example is gone"))
-            elif self._is_settled(record.question, model):
+            elif key not in keep and self._is_settled(record.question, model):
                 actions.append(self.withdraw(record, "no longer needed: the model is sure"))
         return actions
 

@@ -1,5 +1,5 @@
 """Saving: a learner as bytes, and the checks that refuse damaged or hostile bytes.
 
-`snapshot` has the file format, `dumping` writes an expansion and reads it back, and `integrity` proves what was read.
-The folder imports from core only.
+`snapshot` is the container and `layout` its bytes.  `dumping` writes an expansion and reads it back, and `integrity`
+proves what was read.  The folder imports from core only.
 """

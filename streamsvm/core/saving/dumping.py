@@ -18,17 +18,9 @@ from streamsvm.core.expansion import (
 )
 from streamsvm.core.kernels import Kernel
 from streamsvm.core.saving.integrity import validate, validate_union
-from streamsvm.core.storage import (
-    MIN_FEATURES,
-    SAVED,
-    doubled,
-    empty,
-    feature_matrix,
-    list_features,
-    more_features,
-    slots_for,
-    wider,
-)
+from streamsvm.core.storage.features import doubled, list_features, more_features, wider
+from streamsvm.core.storage.members import MIN_FEATURES, SAVED, empty, feature_matrix
+from streamsvm.core.storage.room import slots_for
 
 
 def dump(s: Expansion, n_features: int, n_places: int) -> dict[str, np.ndarray]:

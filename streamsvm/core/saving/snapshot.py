@@ -1,54 +1,36 @@
 """The container of stored models and checkpoints: named arrays and a JSON header, never pickle.
 
-Layout (all integers little-endian)::
-
-    8 bytes    magic, with bytes that a transfer in text mode would change
-    uint32     format number
-    uint64     length of the header in bytes
-    uint64     length of the whole snapshot in bytes
-    header     JSON: kind, meta, and per array its name, dtype, shape and offset from the first array
-    arrays     raw, little-endian, C order, each at a multiple of 64 bytes
-    32 bytes   sha256 of everything before it
-
-The same input always gives the same bytes, so snapshots can be compared and deduplicated by their digest.
-A change of this layout, or of what a kind stores, needs a new ``FORMAT``.
+The same input always gives the same bytes, so snapshots can be compared and deduplicated by their digest.  `layout` has
+the bytes; here are the container, the files it is kept in, and the checks of what a reader takes out of it.
 """
 
-import hashlib
-import json
-import math
 import os
-import re
-import struct
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
-from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-MAGIC = b"\x89SSVM\r\n\x1a"
-FORMAT = 1
+from streamsvm.core.saving.layout import (
+    DIGEST_SIZE,
+    FORMAT,
+    MAGIC,
+    PRELUDE,
+    aligned,
+    arrays_of,
+    header_of,
+    octets,
+    parsed,
+    raw_of,
+    sha256,
+    verify,
+)
+from streamsvm.core.saving.layout import SnapshotError as SnapshotError
+
 LARGEST_COUNT = 2**62  # of examples: sums of two fit into 64 bits
-
-_PRELUDE = struct.Struct("<8sIQQ")
-_DIGEST_SIZE = hashlib.sha256().digest_size
-_ALIGNMENT = 64
-_MAX_DEPTH = 32  # of the header; beyond that, whether it can be parsed depends on the interpreter
-_CONTAINER_BYTES = 6  # of the header for each list and object after the first thousand: one takes 60 in memory
-_MAX_DIMENSIONS = 8
-_STRING = re.compile(rb'"(?:[^"\\]|\\.?)*"?', re.DOTALL)  # in JSON; an unfinished one goes to the end of the text
-_NO_BRACKETS = bytes(set(range(256)) - set(b"[]{}"))
 _STUMBLES = (ArithmeticError, AttributeError, LookupError, MemoryError, RecursionError, TypeError, ValueError)
-_DTYPES = frozenset({"|b1", "|i1", "|u1", "<i2", "<u2", "<i4", "<u4", "<i8", "<u8", "<f4", "<f8"})
-
-
 Arrays = Mapping[str, np.ndarray]
-
-
-class SnapshotError(ValueError):
-    """The bytes are not a usable snapshot, or a snapshot cannot hold the content."""
 
 
 def pack(kind: str, meta: dict[str, Any], arrays: dict[str, np.ndarray]) -> bytes:
@@ -80,16 +62,16 @@ def pack(kind: str, meta: dict[str, Any], arrays: dict[str, np.ndarray]) -> byte
     >>> unpack(data, "Example")
     ({'C': 10.0}, {'alpha': array([ 0.5, -0.5])})
     """
-    raw = {name: _raw(name, arrays[name]) for name in sorted(arrays)}
-    header, body_length = _header(kind, meta, raw)
-    body_start = _aligned(_PRELUDE.size + len(header))
-    total = body_start + body_length + _DIGEST_SIZE
+    raw = {name: raw_of(name, arrays[name]) for name in sorted(arrays)}
+    header, body_length = header_of(kind, meta, raw)
+    body_start = aligned(PRELUDE.size + len(header))
+    total = body_start + body_length + DIGEST_SIZE
 
-    chunks: list[bytes | memoryview] = [_PRELUDE.pack(MAGIC, FORMAT, len(header), total), header]
-    chunks.append(bytes(body_start - _PRELUDE.size - len(header)))
+    chunks: list[bytes | memoryview] = [PRELUDE.pack(MAGIC, FORMAT, len(header), total), header]
+    chunks.append(bytes(body_start - PRELUDE.size - len(header)))
     for array in raw.values():
-        chunks += [_octets(array), bytes(_aligned(array.nbytes) - array.nbytes)]
-    return b"".join([*chunks, _sha256(chunks)])
+        chunks += [octets(array), bytes(aligned(array.nbytes) - array.nbytes)]
+    return b"".join([*chunks, sha256(chunks)])
 
 
 def unpack(data: bytes, kind: str) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
@@ -113,12 +95,12 @@ def unpack(data: bytes, kind: str) -> tuple[dict[str, Any], dict[str, np.ndarray
         If `data` is not a snapshot, has an unknown format, is truncated or damaged, is of another kind, or describes
         impossible arrays.
     """
-    header_length = _verify(data)
-    header = _parse(data[_PRELUDE.size : _PRELUDE.size + header_length])
+    header_length = verify(data)
+    header = parsed(data[PRELUDE.size : PRELUDE.size + header_length])
     if header["kind"] != kind:
         raise SnapshotError(f"this is a {header['kind']!r} snapshot, expected {kind!r}")
-    body_start = _aligned(_PRELUDE.size + header_length)
-    return header["meta"], _arrays(data, body_start, header["arrays"])
+    body_start = aligned(PRELUDE.size + header_length)
+    return header["meta"], arrays_of(data, body_start, header["arrays"])
 
 
 @contextmanager
@@ -240,8 +222,8 @@ def kind_of(data: bytes) -> str:
     >>> kind_of(pack("Example", {}, {}))
     'Example'
     """
-    length = _verify(data)
-    return _parse(data[_PRELUDE.size : _PRELUDE.size + length])["kind"]
+    length = verify(data)
+    return parsed(data[PRELUDE.size : PRELUDE.size + length])["kind"]
 
 
 def write_atomic(path: str | os.PathLike[str], data: bytes) -> None:
@@ -294,57 +276,10 @@ def read(path: str | os.PathLike[str]) -> bytes:
     """
     data = Path(path).read_bytes()
     try:
-        _verify(data)
+        verify(data)
     except SnapshotError as error:
         raise SnapshotError(f"{os.fspath(path)}: {error}") from None
     return data
-
-
-def _refused(name: str, dtype: str) -> str:
-    return f"array {name!r} has dtype {dtype!r}; a snapshot holds bool, integers, float32 and float64"
-
-
-# --- writing ----------------------------------------------------------------------------------------------------------
-
-
-def _raw(name: str, array: np.ndarray) -> np.ndarray:
-    """The array in C order and little-endian, copied only if it is not so already."""
-    dtype = np.asarray(array).dtype.newbyteorder("<")
-    if dtype.str not in _DTYPES:
-        raise SnapshotError(_refused(name, dtype.str))
-    return np.asarray(array, dtype=dtype, order="C")
-
-
-def _header(kind: str, meta: dict[str, Any], raw: dict[str, np.ndarray]) -> tuple[bytes, int]:
-    """The JSON header, and the length of its arrays; offsets count from the first array."""
-    entries, offset = [], 0
-    for name, array in raw.items():
-        entries.append({"name": name, "dtype": array.dtype.str, "shape": list(array.shape), "offset": offset})
-        offset += _aligned(array.nbytes)
-    content = {"kind": kind, "meta": meta, "arrays": entries}
-    try:
-        text = json.dumps(content, allow_nan=False, sort_keys=True, separators=(",", ":"))
-    except (TypeError, ValueError) as error:
-        raise SnapshotError(f"meta of a {kind!r} snapshot cannot be written as JSON: {error}") from error
-    if json.loads(text)["meta"] != meta:
-        raise SnapshotError(f"meta of a {kind!r} snapshot changes in JSON: use string keys, and lists for tuples")
-    return text.encode("ascii"), offset
-
-
-def _aligned(length: int) -> int:
-    return -(-length // _ALIGNMENT) * _ALIGNMENT
-
-
-def _octets(array: np.ndarray) -> memoryview:
-    """The bytes of a C-contiguous array, without copying them."""
-    return array.reshape(-1).view(np.uint8).data
-
-
-def _sha256(chunks: Iterable[bytes | memoryview]) -> bytes:
-    digest = hashlib.sha256()
-    for chunk in chunks:
-        digest.update(chunk)
-    return digest.digest()
 
 
 def _sync_folder(folder: Path) -> None:
@@ -356,83 +291,3 @@ def _sync_folder(folder: Path) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
-
-
-# --- reading ----------------------------------------------------------------------------------------------------------
-
-
-def _verify(data: bytes) -> int:
-    """Check the bytes around the header's content; return the header's length."""
-    if len(data) < _PRELUDE.size or data[: len(MAGIC)] != MAGIC:
-        raise SnapshotError(f"not a streamsvm snapshot: {len(data)} bytes beginning with {data[:8]!r}")
-    _, number, header_length, total = _PRELUDE.unpack_from(data)
-    if number > FORMAT:
-        raise SnapshotError(f"written by a newer streamsvm: snapshot format {number}, this version reads {FORMAT}")
-    if number != FORMAT:
-        raise SnapshotError(f"unknown snapshot format {number}, this version reads {FORMAT}")
-    if len(data) < total:
-        raise SnapshotError(f"snapshot is truncated: {len(data)} of {total} bytes")
-    if len(data) != total or _aligned(_PRELUDE.size + header_length) + _DIGEST_SIZE > total:
-        raise SnapshotError(f"snapshot is damaged: {len(data)} bytes do not fit the lengths written at its start")
-    if _sha256([memoryview(data)[:-_DIGEST_SIZE]]) != data[-_DIGEST_SIZE:]:
-        raise SnapshotError("snapshot is damaged: its sha256 checksum does not match")
-    return header_length
-
-
-def _parse(text: bytes) -> dict[str, Any]:
-    _require_simple(text)
-    try:
-        header = json.loads(text, parse_constant=_no_number)
-    except ValueError as error:
-        raise SnapshotError(f"snapshot header is not JSON: {error}") from error
-    match header:
-        case {"kind": str(), "meta": dict(), "arrays": list()}:
-            return header
-    raise SnapshotError("snapshot header lacks its kind, meta or arrays")
-
-
-def _require_simple(text: bytes) -> None:
-    """Refuse a header that is nested too deeply, or takes many times its length in memory."""
-    brackets = _STRING.sub(b"", text).translate(None, _NO_BRACKETS)
-    if len(brackets) // 2 > 1000 + len(text) // _CONTAINER_BYTES:
-        raise SnapshotError(f"snapshot header has too many lists and objects for its {len(text)} bytes")
-    if max(accumulate(1 if bracket in b"[{" else -1 for bracket in brackets), default=0) > _MAX_DEPTH:
-        raise SnapshotError(f"snapshot header is nested more than {_MAX_DEPTH} levels deep")
-
-
-def _no_number(name: str) -> None:
-    raise ValueError(f"{name} is not a number")
-
-
-def _arrays(data: bytes, body_start: int, entries: list[Any]) -> dict[str, np.ndarray]:
-    """The arrays by name.  They lie end to end, so that they take no more memory than the snapshot."""
-    arrays: dict[str, np.ndarray] = {}
-    expected = 0
-    for entry in entries:
-        name, offset, array = _array(data, body_start, entry)
-        if name in arrays or offset != expected:
-            raise SnapshotError(f"array {name!r} at offset {offset} occurs twice, or does not follow the one before")
-        arrays[name], expected = array, offset + _aligned(array.nbytes)
-    return arrays
-
-
-def _array(data: bytes, body_start: int, entry: Any) -> tuple[str, int, np.ndarray]:
-    """Name, place and writable copy of an array, after checks against a faulty or hostile writer."""
-    match entry:
-        case {"name": str(name), "dtype": str(code), "shape": [*shape], "offset": int(offset)}:
-            pass
-        case _:
-            raise SnapshotError(f"snapshot header has an invalid array entry: {str(entry)[:200]}")
-    if code not in _DTYPES:
-        raise SnapshotError(_refused(name, code))
-    if len(shape) > _MAX_DIMENSIONS:
-        raise SnapshotError(f"array {name!r} has {len(shape)} dimensions; at most {_MAX_DIMENSIONS} are read")
-    if not all(type(n) is int and n >= 0 for n in [offset, *shape]):
-        raise SnapshotError(f"array {name!r} has shape {shape} and offset {offset}; these must be counts")
-    dtype, count = np.dtype(code), math.prod(shape)
-    if max([body_start + offset + count * dtype.itemsize, *shape]) > len(data) - _DIGEST_SIZE:
-        raise SnapshotError(f"array {name!r} of shape {shape} at offset {offset} lies outside the snapshot")
-    stored = np.frombuffer(data, dtype, count, body_start + offset).reshape(shape)
-    if dtype.kind == "b" and stored.view(np.uint8).max(initial=0) > 1:
-        raise SnapshotError(f"array {name!r} holds bytes that are neither true nor false")
-    return name, offset, stored.astype(dtype.newbyteorder("="))

@@ -34,7 +34,7 @@ from streamsvm.estimators.inputs.checks import (
     values_of,
 )
 from streamsvm.estimators.inputs.named_rows import NamedRows
-from streamsvm.estimators.inputs.reservoir import RowOf
+from streamsvm.estimators.inputs.reservoir import Row, RowsOf, dense_rows, listed_rows, sparse_rows
 
 MAX_FEATURES = 2**20  # of a model
 PLAIN = (str, int, float, bool)  # types of names that a snapshot holds
@@ -70,7 +70,7 @@ class FeatureTable:
         Number of columns that are no longer provisional.
     growth
         Number of columns after each example of the last block to learn.
-    row_of
+    rows_of
         The columns and the values, as they were given, of each example of the last block.
     max_features
         Largest number of features.  An example that would exceed it is refused.
@@ -82,7 +82,7 @@ class FeatureTable:
         self.columns: dict[Hashable, int] = {}
         self.n_kept = 0
         self.growth = np.empty(0, np.int64)
-        self.row_of: RowOf = _no_row
+        self.rows_of: RowsOf = _no_rows
         self._last = NOTHING
 
     def __len__(self) -> int:
@@ -196,7 +196,7 @@ class FeatureTable:
             block = plain(X[b : b + at_once])
             q = form.from_dense(block, columns)
             self.growth = np.full(len(q.sq), len(self))
-            self.row_of = partial(_dense_row, columns, block)
+            self.rows_of = partial(dense_rows, columns, block)
             if too_large(q.sq):
                 t = int(np.argmax(~(q.sq < blocks.LARGEST_SQUARED_NORM)))
                 d = culprit(X[b + t])
@@ -215,7 +215,7 @@ class FeatureTable:
                 self._add_by_row(names, np.searchsorted(starts, first, side="right") - 1, len(starts) - 1)
             columns = self.lookup(names)
             q = form.from_sparse(starts, compact, plain(values), columns)
-            self.row_of = partial(_sparse_row, starts, columns[compact], values)
+            self.rows_of = partial(sparse_rows, starts, columns[compact], values)
             if too_large(q.sq):
                 t = int(np.argmax(~(q.sq < blocks.LARGEST_SQUARED_NORM)))
                 p = int(starts[t]) + culprit(values[starts[t] : starts[t + 1]])
@@ -235,7 +235,7 @@ class FeatureTable:
                 self._add_by_row(part.names, part.first_rows(), len(part))
             columns = self.lookup(part.names)
             q = form.from_sparse(part.starts, part.inputs, part.values, columns)
-            self.row_of = partial(_sparse_row, part.starts, columns[part.inputs], part.values)
+            self.rows_of = partial(sparse_rows, part.starts, columns[part.inputs], part.values)
             if too_large(q.sq):
                 t = int(np.argmax(~(q.sq < blocks.LARGEST_SQUARED_NORM)))
                 p = int(part.starts[t]) + culprit(part.values[part.starts[t] : part.starts[t + 1]])
@@ -257,7 +257,7 @@ class FeatureTable:
                 self.add(names)
             self.growth = np.full(len(rows), len(self))
             starts = np.arange(0, values.size + 1, len(names))
-            self.row_of = partial(_dense_row, self.lookup(names), values)
+            self.rows_of = partial(dense_rows, self.lookup(names), values)
             columns = np.tile(self.lookup(names), len(values))
             return form.from_sparse(starts, np.arange(values.size), values.ravel(), columns)
         parts, growth = [], []
@@ -275,7 +275,7 @@ class FeatureTable:
             parts.append((columns, values))
             growth.append(len(self))
         self.growth = np.array(growth, np.int64)
-        self.row_of = parts.__getitem__
+        self.rows_of = partial(listed_rows, parts)
         starts = np.cumsum([0] + [len(columns) for columns, _ in parts])
         columns = np.concatenate([columns for columns, _ in parts])
         values = np.concatenate([values for _, values in parts])
@@ -314,24 +314,15 @@ class FeatureTable:
 
     def __getstate__(self) -> dict:
         """Everything except the last block."""
-        return {**self.__dict__, "row_of": _no_row}
+        return {**self.__dict__, "rows_of": _no_rows}
 
     def __setstate__(self, state: dict) -> None:
         """Forget the last look-up: its arrays may be mapped from a read-only file."""
         self.__dict__.update(state, _last=NOTHING)
 
 
-def _no_row(t: int) -> tuple[np.ndarray, np.ndarray]:
-    raise IndexError(t)
-
-
-def _dense_row(columns: np.ndarray, block: np.ndarray, t: int) -> tuple[np.ndarray, np.ndarray]:
-    return columns, block[t]
-
-
-def _sparse_row(starts: np.ndarray, columns: np.ndarray, values: np.ndarray, t: int) -> tuple[np.ndarray, np.ndarray]:
-    own = slice(starts[t], starts[t + 1])
-    return columns[own], values[own]
+def _no_rows(places: np.ndarray) -> list[Row]:
+    raise IndexError(places)
 
 
 def _require_names(names: Sequence[Hashable]) -> None:

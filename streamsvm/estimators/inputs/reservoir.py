@@ -20,7 +20,8 @@ An interruption may come at any moment.  The example that it met is then noted a
 """
 
 import heapq
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import NamedTuple, Self
 
 import numpy as np
@@ -33,9 +34,11 @@ from streamsvm.core.saving.snapshot import LARGEST_COUNT, Arrays, require, requi
 MAX_VALUES = 2**21  # of each class: 32 MB.  Where features are many, fewer examples stay.
 AHEAD = 256  # numbers whose priorities are computed together
 ANY = 2**64 - 1  # an upper limit of priorities that keeps none out
+_FIRST = np.zeros(1, np.int64)  # the place of the first row
 PREFIX = "reservoir."  # of the arrays in a snapshot
 
-RowOf = Callable[[int], tuple[np.ndarray, np.ndarray]]  # the columns and values of the t-th example of a block
+Row = tuple[np.ndarray, np.ndarray]  # columns, rising, and values other than 0
+RowsOf = Callable[[np.ndarray], list[Row]]  # the rows of the examples in these places of a block
 
 
 class Kept(NamedTuple):
@@ -89,15 +92,16 @@ class _Class:
 
     def put(self, example: Kept) -> None:
         """Add an example, and let those with the largest priorities leave if there is no room."""
+        kept = self.kept
         self._n_values += len(example.values)
         heapq.heappush(self._largest, (-example.priority, example.id))
-        self.kept[example.id] = example
+        kept[example.id] = example
         if self._n_values > MAX_VALUES:
             self._narrow()
-        while len(self.kept) > self.room:
-            self.kept.pop(self._last().id)
-        if len(self._largest) > 2 * len(self.kept) + AHEAD:
-            self._largest = sorted((-other.priority, other.id) for other in self.kept.values())
+        while len(kept) > self.room:
+            del kept[self._last().id]
+        if len(self._largest) > 2 * len(kept) + AHEAD:
+            self._largest = sorted((-other.priority, other.id) for other in kept.values())
 
     def _last(self) -> Kept:
         """The example with the largest priority."""
@@ -162,6 +166,11 @@ class Reservoir:
 
         `born` and `now` are its number or time, and the largest so far.  An example with an empty box is not kept.
         """
+        self._note(number, id, born, now, positive, box, lambda: self._compact(columns, values))
+
+    def _note(
+        self, number: int, id: int, born: int, now: int, positive: bool, box: float, row: Callable[[], Row]
+    ) -> None:
         if number < self._n_noted:
             return
         if self._span is not None:
@@ -172,7 +181,7 @@ class Reservoir:
             if priority < own.limit:
                 if self._span is not None:
                     self._push_age(born, id)
-                own.put(Kept(priority, number, id, born, positive, float(box), *self._compact(columns, values)))
+                own.put(Kept(priority, number, id, born, positive, float(box), *row()))
         self._n_noted = number + 1
 
     def note_block(
@@ -183,32 +192,33 @@ class Reservoir:
         now: np.ndarray,
         lo: np.ndarray,
         hi: np.ndarray,
-        row_of: RowOf,
+        rows_of: RowsOf,
     ) -> None:
         """Note examples that were learned, from number `first` on, each as `note` would.  Their ids are distinct."""
+        positive, box, numbers = hi > 0.0, hi - lo, first + np.arange(len(ids))
+        own_ids = ids.tolist()
+        if self._span is not None or any(not own.kept.keys().isdisjoint(own_ids) for own in self._classes):
+            for t, own_id in enumerate(own_ids):  # Examples leave meanwhile, so there will be more room.
+                age, latest, label, largest = born[t].item(), now[t].item(), bool(positive[t]), box[t].item()
+                self._note(first + t, own_id, age, latest, label, largest, partial(_row_at, rows_of, t))
+            return
+        order = priorities(numbers)
         limits = np.array([own.limit for own in self._classes], np.uint64)
-        positive, box = hi > 0.0, hi - lo
-        heeded = priorities(np.arange(first, first + len(ids))) < limits[positive.astype(np.int64)]
-        negatives, positives = (own.kept for own in self._classes)
-        if self._span is not None or any(own_id in negatives or own_id in positives for own_id in ids.tolist()):
-            heeded[:] = True  # Examples leave meanwhile, so there will be more room.
-        fields = list(zip(*(array.tolist() for array in (ids, born, now, positive, box)), strict=True))
-        for t in np.flatnonzero(heeded).tolist():
-            own_id, age, latest, label, largest = fields[t]
-            self.note(first + t, own_id, age, latest, label, largest, *row_of(t))
+        heeded = (order < limits[positive.astype(np.int64)]) & (box > 0.0) & (numbers >= self._n_noted)
+        places = np.flatnonzero(heeded)
+        columns, values = zip(*rows_of(places), strict=True) if len(places) else ((), ())
+        fields = [array[places].tolist() for array in (order, numbers, ids, born, positive, box)]
+        for example in map(Kept, *fields, columns, values):
+            self._classes[example.positive].put(example)
         self._n_noted = max(self._n_noted, first + len(ids))
 
-    def _compact(self, columns: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def _compact(self, columns: np.ndarray, values: np.ndarray) -> Row:
         """The features other than 0 in the order of their columns.  Examples with the same columns share theirs."""
         if columns is not self._last[0]:
             order = np.argsort(columns)
             self._last = (columns, order, columns[order].astype(np.int64))
         _, order, rising = self._last
-        values = values[order].astype(np.float64, copy=False)
-        if np.count_nonzero(values) == len(values):
-            return rising, values
-        used = values != 0.0
-        return rising[used], values[used]
+        return _without_zeros(rising, values[order].astype(np.float64, copy=False))
 
     def _priority(self, number: int) -> int:
         first, ahead = self._ahead
@@ -295,6 +305,41 @@ class Reservoir:
                 self._push_age(example.born, example.id)
         rooms = [of_class.room for of_class in self._classes]
         require(len(self) == len(starts) - 1 and rooms == own["rooms"].tolist(), "its reservoir has too many examples")
+
+
+def _row_at(rows_of: RowsOf, t: int) -> Row:
+    return rows_of(np.array([t]))[0]
+
+
+def _without_zeros(columns: np.ndarray, values: np.ndarray) -> Row:
+    """The features other than 0; with all of them, these arrays themselves."""
+    if np.count_nonzero(values) == len(values):
+        return columns, values
+    used = values != 0.0
+    return columns[used], values[used]
+
+
+def dense_rows(columns: np.ndarray, block: np.ndarray, places: np.ndarray) -> list[Row]:
+    """Rows of a block whose input d is the feature columns[d].  They share the columns where no value is 0."""
+    order = np.argsort(columns)
+    rising = columns[order].astype(np.int64)
+    rows = block[places][:, order].astype(np.float64)
+    is_full = (rows != 0.0).all(axis=1).tolist()
+    return [
+        (rising, values.copy()) if full else _without_zeros(rising, values)
+        for full, values in zip(is_full, rows, strict=True)
+    ]
+
+
+def listed_rows(rows: Sequence[tuple[np.ndarray, np.ndarray]], places: np.ndarray) -> list[Row]:
+    """Some of these rows, each with features in any order."""
+    return [dense_rows(columns, values[None], _FIRST)[0] for columns, values in (rows[t] for t in places.tolist())]
+
+
+def sparse_rows(starts: np.ndarray, columns: np.ndarray, values: np.ndarray, places: np.ndarray) -> list[Row]:
+    """Some rows of compressed ones, each with features in any order."""
+    owns = [slice(starts[t], starts[t + 1]) for t in places.tolist()]
+    return listed_rows([(columns[own], values[own]) for own in owns], np.arange(len(owns)))
 
 
 def _validate(arrays: Arrays, kernel: Kernel | None, n_features: int, n_seen: int) -> None:

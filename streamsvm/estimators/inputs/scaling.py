@@ -12,7 +12,7 @@ import numpy as np
 
 from streamsvm.core import scaling
 from streamsvm.core.blocks import LARGEST_SQUARED_NORM, Queries, from_sparse
-from streamsvm.core.kernels import LARGEST_PARAMETER, LINEAR_KIND, Kernel, make_kernel
+from streamsvm.core.kernels import LARGEST_PARAMETER, Kernel, about, make_kernel
 from streamsvm.core.saving.snapshot import LARGEST_COUNT, require, require_array
 from streamsvm.core.scaling import (
     ACTIVE,
@@ -84,7 +84,7 @@ class RunningScale:
     def __init__(self, kernel: str, gamma: Any, scaling_: str | None) -> None:
         self._follows_gamma = gamma == SCALE
         scales = scaling_ == STANDARD or (scaling_ == AUTO and self._follows_gamma)
-        tracks = scales or (self._follows_gamma and make_kernel(kernel).kind != LINEAR_KIND)
+        tracks = scales or (self._follows_gamma and "gamma" in about(kernel).parameters)
         self.state = scaling.empty(tracks, scales)
 
     @property

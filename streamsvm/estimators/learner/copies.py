@@ -1,13 +1,22 @@
-"""Copies of a model that share nothing with it."""
+"""A model as a copy that shares nothing with it, as bytes, and as a file."""
 
 import copy
-from typing import Self
+import hashlib
+from abc import abstractmethod
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
 
 from streamsvm.core import storage
+from streamsvm.core.saving import snapshot
+
+Content = tuple[dict[str, Any], dict[str, np.ndarray]]  # of a snapshot: plain values, and arrays by name
 
 
-class Copies:
-    """Copying and unpickling of models."""
+class Storable:
+    """Copying, unpickling and saving of models."""
 
     def __setstate__(self, state: dict) -> None:
         """Copy read-only arrays: joblib's workers get theirs mapped from a file."""
@@ -20,3 +29,84 @@ class Copies:
     @property
     def _mutable_attributes(self) -> set[str]:
         return set()
+
+    def save(self, path: str | Path) -> None:
+        """Write the model to a file, atomically.
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> from pathlib import Path
+        >>> from streamsvm import LASVM
+        >>> model = LASVM()
+        >>> model.learn_one({"a": 1.0}, True)
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     path = Path(folder) / "model.svm"
+        ...     model.save(path)
+        ...     LASVM.load(path).digest() == model.digest()
+        True
+        """
+        snapshot.write_atomic(path, self.to_bytes())
+
+    @classmethod
+    def load(cls, path: str | Path, cache_mb: float | None = None, device: str | None = None) -> Self:
+        """Read the model from a file that `save` wrote; for the parameters see `from_bytes`."""
+        return cls.from_bytes(snapshot.read(path), cache_mb, device)
+
+    def to_bytes(self) -> bytes:
+        """The model as a snapshot; see `streamsvm.core.saving.snapshot` for the format.
+
+        Raises
+        ------
+        SnapshotError
+            If a label or a feature's name is not a str, int, float or bool.
+        """
+        return snapshot.pack(type(self).__name__, *self._content())
+
+    @classmethod
+    def from_bytes(cls, data: bytes, cache_mb: float | None = None, device: str | None = None) -> Self:
+        """Read a model that `to_bytes` wrote.  It goes on bit for bit as the stored model would.
+
+        Parameters
+        ----------
+        data
+            A snapshot.
+        cache_mb
+            Size of each row cache in megabytes; default: the stored one.
+        device
+            Where kernel values are computed; default: the stored device.
+
+        Raises
+        ------
+        SnapshotError
+            If the snapshot is damaged, of another class, or from a newer format.
+        """
+        meta, arrays = snapshot.unpack(data, cls.__name__)
+        with snapshot.reading(cls.__name__):
+            model = cls._of_meta(meta, cache_mb, device)
+            model._take_over(meta, arrays)
+        return model
+
+    def digest(self) -> str:
+        """SHA-256 of what was learned.
+
+        Two models with the same digest continue alike.  Caches, devices and counters do not change it.
+        """
+        return hashlib.sha256(snapshot.pack(type(self).__name__, *self._learned_content())).hexdigest()
+
+    @abstractmethod
+    def _content(self) -> Content:
+        """Everything that the model needs to go on."""
+
+    @abstractmethod
+    def _learned_content(self) -> Content:
+        """What was learned, without what may differ between models that continue alike."""
+
+    @classmethod
+    @abstractmethod
+    def _of_meta(cls, meta: Mapping[str, Any], cache_mb: float | None, device: str | None) -> Self:
+        """A model with the stored parameters that has learned nothing."""
+
+    @abstractmethod
+    def _take_over(self, meta: Mapping[str, Any], arrays: dict[str, np.ndarray]) -> None:
+        """Take over what was learned, as `_content` gave it."""

@@ -9,7 +9,7 @@ from streamsvm.batch.steps import penalties
 from streamsvm.core import arguments, storage
 from streamsvm.core.blocks import Queries, is_binary_block
 from streamsvm.core.expansion import G_DOWN, G_UP, SLOTS, WIDTH, Expansion, is_binary
-from streamsvm.estimators.learner.learning import Examples
+from streamsvm.estimators.learner.examples import Examples
 from streamsvm.estimators.learner.model import n_learned, no_margins
 from streamsvm.estimators.learner.rechecking import Rechecking
 from streamsvm.online.finish import resume

@@ -8,80 +8,36 @@ import datetime
 import math
 from collections.abc import Callable
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from streamsvm.core import arguments, class_weights, storage
 from streamsvm.core.blocks import Queries
-from streamsvm.core.expansion import SLOTS, Expansion, is_binary
+from streamsvm.core.expansion import Expansion, is_binary
 from streamsvm.core.kernels import LARGEST_KERNEL_VALUE, self_products
-from streamsvm.core.scaling import NO_ROWS, RawRows, Scaling
+from streamsvm.core.scaling import RawRows, Scaling
 from streamsvm.estimators.inputs.checks import n_rows
 from streamsvm.estimators.inputs.raw_rows import one_row
-from streamsvm.estimators.inputs.reservoir import RowOf
+from streamsvm.estimators.inputs.reservoir import Row, RowsOf
 from streamsvm.estimators.learner.advice import Advice
+from streamsvm.estimators.learner.examples import Examples, block_of
+from streamsvm.estimators.learner.leaving import NO_SLOTS, Leaving
 from streamsvm.estimators.learner.model import n_learned, no_margins
-from streamsvm.estimators.learner.prediction import Prediction
 from streamsvm.online import arrival
-from streamsvm.online.arrival import Block, learn_block, learn_example
+from streamsvm.online.arrival import learn_block, learn_example
 from streamsvm.online.removal import bounded
-
-AT_LEAST = 16  # With a budget, prepare this many examples together,
-EXPECTED = 2  # or this many for each member that there is still room for.
-
-NO_SLOTS = np.empty(0, np.int64)
 
 # The kernel values of a part of a block with an expansion, if they are known already; see `online.arrival`.
 ValuesOf = Callable[[Expansion, slice], tuple[np.ndarray, np.ndarray, bool]]
 
 
-class Examples(NamedTuple):
-    """A block of examples to learn.
-
-    `own_ids` says whether the user gave the ids.  `born` holds each example's number, or its time.  `raw` has the
-    features before they are scaled; it is empty if the scale does not change them.
-    """
-
-    q: Queries
-    lo: np.ndarray
-    hi: np.ndarray
-    ids: np.ndarray
-    own_ids: bool
-    born: np.ndarray
-    raw: RawRows = NO_ROWS
-
-    def part(self, t: int, end: int) -> "Examples":
-        """The examples from t on, before `end`."""
-        own = slice(t, end)
-        raw = self.raw.part(t, end) if len(self.raw.sq) else self.raw
-        others = (self.lo[own], self.hi[own], self.ids[own], self.own_ids, self.born[own], raw)
-        return Examples(self.q.part(t, end), *others)
-
-    def compiled(self) -> Block:
-        """The block for compiled code."""
-        return Block(*self.q, self.lo, self.hi, self.ids, self.born, *self.raw[:3])
+def _rows_from(rows_of: RowsOf, first: int, places: np.ndarray) -> list[Row]:
+    """The rows in these places of a part that begins at `first`."""
+    return rows_of(first + places)
 
 
-def _block(
-    q: Queries,
-    rows: slice,
-    lo: np.ndarray,
-    hi: np.ndarray,
-    ids: np.ndarray,
-    own_ids: bool,
-    born: np.ndarray,
-) -> Examples:
-    """These rows of a batch."""
-    return Examples(q, lo[rows], hi[rows], ids[rows], own_ids, born[rows])
-
-
-def _row_from(row_of: RowOf, first: int, t: int) -> tuple[np.ndarray, np.ndarray]:
-    """The t-th row of a part that begins at `first`."""
-    return row_of(first + t)
-
-
-class Learning(Prediction, Advice):
+class Learning(Leaving, Advice):
     """Learning.
 
     An algorithm makes a rule.  Its class tells the compiled `learn_example` and `learn_block` what to do.
@@ -250,8 +206,8 @@ class Learning(Prediction, Advice):
             return margins
         for rows, q in self._features.batches(X, learning=True):
             self._require_kernel(rows.start, q.sq)
-            block, row_of = _block(q, rows, *examples), self._features.row_of
-            self._learn_queries(block, margins[rows], self._features.growth, row_of=row_of)
+            block, rows_of = block_of(q, rows, *examples), self._features.rows_of
+            self._learn_queries(block, margins[rows], self._features.growth, rows_of=rows_of)
         return margins
 
     def _learn_raw(self, first: int, raw: RawRows, examples: tuple, margins: np.ndarray, growth: np.ndarray) -> None:
@@ -265,11 +221,11 @@ class Learning(Prediction, Advice):
             q, after = self._until_change(first + t, raw.part(t, n), counted[t:])
             ahead = len(q.sq)
             part, rows = raw.part(t, t + ahead), slice(first + t, first + t + ahead)
-            block = _block(q, rows, *examples)._replace(raw=self._scale.kept(part))
+            block = block_of(q, rows, *examples)._replace(raw=self._scale.kept(part))
             margins[rows] = math.nan
             try:
-                row_of = partial(_row_from, self._features.row_of, t)
-                self._learn_queries(block, margins[rows], growth[t : t + ahead], row_of=row_of)
+                rows_of = partial(_rows_from, self._features.rows_of, t)
+                self._learn_queries(block, margins[rows], growth[t : t + ahead], rows_of=rows_of)
                 self._scale.state = after
             except BaseException:
                 learned = n_learned(margins[rows])
@@ -326,7 +282,7 @@ class Learning(Prediction, Advice):
         growth: np.ndarray | None = None,
         values_of: ValuesOf | None = None,
         counts: bool = True,
-        row_of: RowOf | None = None,
+        rows_of: RowsOf | None = None,
     ) -> None:
         """Learn a block.
 
@@ -342,8 +298,8 @@ class Learning(Prediction, Advice):
             Gives the kernel values of a part of the block with the slots, if they are known.
         counts
             Whether the examples count in `n_seen` and `class_counts`.
-        row_of
-            Gives the features of an example as the user did, for the reservoir; default: it does not note the block.
+        rows_of
+            Gives the features of examples as the user did, for the reservoir; default: it does not note the block.
         """
         now = self._window.now(block.born) if self._window else block.born
         n_seen, n_kept, (negatives, positives) = self._n_seen, self._features.n_kept, self._class_counts
@@ -359,8 +315,8 @@ class Learning(Prediction, Advice):
                 seen, last = (n_seen + n, int(largest[n - 1])) if counts else (n_seen, -1)
                 n_columns = n_kept if growth is None else int(growth[n - 1])
                 self._note(seen, of_classes, last, n_columns, int(block.born[done:n].min()), int(now[n - 1]))
-                if row_of is not None:
-                    part, of_part = slice(done, n), lambda t: row_of(done + t)
+                if rows_of is not None:
+                    part, of_part = slice(done, n), lambda places: rows_of(done + places)
                     own = (block.ids[part], block.born[part], now[part], block.lo[part], block.hi[part])
                     self._reservoir.note_block(n_seen + done, *own, of_part)
             return n
@@ -392,85 +348,3 @@ class Learning(Prediction, Advice):
         limit = bounded.FAR if self.budget is None else int(self.budget)
         given = (part.compiled(), part.own_ids, *products, self._calibration, limit)
         return self._learn_block(self._in_room, self._kernel, self._rule, *given, margins)
-
-    # ------------------------------------------------------------------------------------------------- ids that return
-
-    def _replaced(
-        self, number: int, lo: float, hi: float, features: Callable[[], tuple[np.ndarray, np.ndarray]]
-    ) -> np.ndarray:
-        """The slots of the members that an example replaces: those with its id, unless the one member is equal to it.
-
-        An example with an empty box is not kept, and replaces no member.
-        """
-        if not lo < hi:
-            return NO_SLOTS
-        s, n = self._expansion, int(self._expansion.counts[SLOTS])
-        slots = np.flatnonzero((s.ids[:n] == number) & (s.y[:n] != 0))
-        if len(slots) == 1:
-            i = int(slots[0])
-            same_box = (s.y[i] > 0) == (hi > 0.0) and s.hi[i] - s.lo[i] == hi - lo
-            if same_box and storage.is_stored(s, i, *features()):
-                return NO_SLOTS
-        return slots
-
-    def _replaced_by(self, block: Examples, t: int) -> np.ndarray:
-        """The slots of the members that the t-th example of a block replaces."""
-        own = slice(block.q.indptr[t], block.q.indptr[t + 1])
-        features = block.q.indices[own], block.q.values[own]
-        return self._replaced(int(block.ids[t]), block.lo[t], block.hi[t], lambda: features)
-
-    def _returning(self, block: Examples) -> np.ndarray:
-        """The places in a block of the examples whose id a member has, or an earlier example of the block."""
-        if not block.own_ids:
-            return NO_SLOTS
-        again = np.isin(block.ids, self._expansion.ids[storage.live_slots(self._expansion)])
-        _, first = np.unique(block.ids, return_index=True)
-        again[np.setdiff1d(np.arange(len(again)), first)] = True
-        return np.flatnonzero(again)
-
-    def _until_replaced(self, block: Examples, t: int, end: int, returning: np.ndarray) -> int:
-        """The end of the part that begins with the t-th example of a block: before one that replaces a member.
-
-        An example also ends the part if its id occurs in it.  Which members it replaces is only known afterwards.
-        """
-        for i in returning[(returning > t) & (returning < end)].tolist():
-            if (block.ids[t:i] == block.ids[i]).any() or len(self._replaced_by(block, i)):
-                return i
-        return end
-
-    # ------------------------------------------------------------------------------------------------ bounded streams
-
-    def _age_of(self, t: Any) -> tuple[int, int]:
-        """The number or time of the next example, and the largest so far with it."""
-        if self._window is None:
-            return self._n_seen, self._n_seen
-        born = arguments.time_of(t) if self._window.by_time else self._n_seen
-        return born, max(born, self._window.latest)
-
-    def _ages_of(self, t: Any, n: int) -> np.ndarray:
-        """The numbers or times of the next examples."""
-        if self._window and self._window.by_time:
-            return arguments.times_of(t, n)
-        return np.arange(self._n_seen, self._n_seen + n)
-
-    def _is_due(self, now: int) -> bool:
-        """Whether members may have to leave before the next example."""
-        too_many = self.budget is not None and storage.n_members(self._expansion) >= self.budget
-        return too_many or (self._window is not None and now >= self._window.due)
-
-    def _make_way(self, now: int) -> None:
-        """Before an example is learned: let the members that are too old leave, then some more at the budget."""
-        engine = (self._kernel, self._problem, self.tol)
-        if self._window and now >= self._window.due:
-            self._expansion = self._window.forget_old(self._expansion, *engine, now)
-            self._window.look(self._expansion)
-        if self.budget is not None and storage.n_members(self._expansion) >= self.budget:
-            bounds = (int(self.budget), self.on_budget, len(self._features))
-            self._expansion = bounded.reduce_members(self._expansion, *engine, *bounds)
-
-    def _fitting(self, born: np.ndarray, now: np.ndarray) -> int:
-        """How many of these examples to prepare: until a member may be too old, or there may be too many."""
-        n = self._window.lasts(born, now) if self._window else len(born)
-        if self.budget is None:
-            return n
-        return min(n, max(AT_LEAST, EXPECTED * (int(self.budget) - storage.n_members(self._expansion))))

@@ -30,7 +30,7 @@ from streamsvm.core.kernels import Kernel
 from streamsvm.estimators.inputs.features import FeatureTable
 from streamsvm.estimators.inputs.reservoir import Reservoir
 from streamsvm.estimators.inputs.scaling import RunningScale, kernel_of, require_scaling
-from streamsvm.estimators.learner.copies import Copies
+from streamsvm.estimators.learner.copies import Storable
 from streamsvm.online.finish import Problem
 from streamsvm.online.outputs.calibration import CUT, RUN, new_calibration
 from streamsvm.online.removal import bounded
@@ -41,7 +41,7 @@ NEVER = 2**62
 LOOK_EVERY = 1000  # examples from one look at what may be wrong to the next; see `advice`
 
 
-class OnlineModel(Copies, base.MiniBatchClassifier):
+class OnlineModel(Storable, base.MiniBatchClassifier):
     """Parameters, and what was learned."""
 
     def __init__(

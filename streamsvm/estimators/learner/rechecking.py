@@ -4,6 +4,7 @@ It finds them in its reservoir.  They become members with coefficient 0, and the
 count as seen once more, and the sigmoid of the probabilities does not heed them: they are the worst ones only.
 """
 
+import math
 from collections.abc import Callable
 
 import numpy as np
@@ -13,7 +14,8 @@ from streamsvm.core.expansion import Expansion
 from streamsvm.core.scaling import RawRows
 from streamsvm.estimators.inputs import raw_rows
 from streamsvm.estimators.inputs.reservoir import Kept, priorities
-from streamsvm.estimators.learner.learning import Examples, Learning
+from streamsvm.estimators.learner.examples import Examples
+from streamsvm.estimators.learner.learning import Learning
 from streamsvm.estimators.learner.model import no_margins
 from streamsvm.online import arrival
 from streamsvm.online.lasvm import keep_block
@@ -30,35 +32,36 @@ Solver = Callable[[Expansion], tuple[Expansion, int]]
 class Rechecking(Learning):
     """Looking at the reservoir."""
 
-    _least_margin = -np.inf  # y f(x) below which an example counts as noise
+    _least_margin = -math.inf  # y f(x) below which an example counts as noise
 
-    def _finish(self, solver: Solver, tol: float) -> None:
+    def _finish(self, solver: Solver, tol: float, least_margin: float | None = None) -> None:
         """Solve over the members and the examples of the reservoir that violate, until hardly another one does.
 
         If a part of the reservoir shows that hardly any violates before, as after a shuffled stream, that part is
-        enough: to look at all of it takes as long as the solver does.
+        enough: to look at all of it takes as long as the solver does.  An example with y f(x) < `least_margin` counts
+        as noise; default: the model's own.
         """
         examples = list(self._reservoir)
         some = examples[:: max(1, len(examples) // FIRST_LOOK)]
-        late = self._violators(tol, some)
+        late = self._violators(tol, some, least_margin)
         if len(late) <= len(some) // FEW:
             steps = self._solve_with(late, solver)
         else:
-            steps = self._solve_with_all(tol, examples, solver)
+            steps = self._solve_with_all(tol, examples, solver, least_margin)
         self._warn_unless_reached(tol, self._problem.violation(self._expansion), steps)
 
-    def _solve_with_all(self, tol: float, examples: list[Kept], solver: Solver) -> int:
+    def _solve_with_all(self, tol: float, examples: list[Kept], solver: Solver, least: float | None) -> int:
         """Repeat looking at all these examples and solving with those that violate; return the number of steps."""
         steps = 0
         for _ in range(MAX_ROUNDS):
-            late = self._violators(tol, examples)
+            late = self._violators(tol, examples, least)
             steps += self._solve_with(late, solver)
             if len(late) <= len(examples) // ENOUGH:
                 break
         return steps
 
-    def _violators(self, tol: float, examples: list[Kept]) -> list[Kept]:
-        """Those of these examples that are no members and violate the margin, shuffled.
+    def _violators(self, tol: float, examples: list[Kept], least_margin: float | None = None) -> list[Kept]:
+        """Those of these examples that are no members and violate the margin, without noise, shuffled.
 
         Not more than the budget has room for.
         """
@@ -66,13 +69,17 @@ class Rechecking(Learning):
         others = [example for example in examples if example.id not in members]
         if not others:
             return []
-        self._features.settle()
-        f = self._evaluator.decide(self._in_room, self._kernel, self._scale.queries(_raw(others)), self.bias)
-        margins = np.where([example.positive for example in others], f, -f)
-        late = np.flatnonzero((margins < 1.0 - tol) & (margins >= self._least_margin))
+        margins, least = self._margins_of(others), self._least_margin if least_margin is None else least_margin
+        late = np.flatnonzero((margins < 1.0 - tol) & (margins >= least))
         order = np.argsort(priorities(np.array([others[t].priority for t in late], np.uint64)))
         room = len(order) if self.budget is None else max(0, int(self.budget) - self.n_members)
         return [others[t] for t in late[order[:room]]]
+
+    def _margins_of(self, examples: list[Kept]) -> np.ndarray:
+        """y f(x) of these examples."""
+        self._features.settle()
+        f = self._evaluator.decide(self._in_room, self._kernel, self._scale.queries(_raw(examples)), self.bias)
+        return np.where([example.positive for example in examples], f, -f)
 
     def _solve_with(self, examples: list[Kept], solver: Solver) -> int:
         """Solve with these examples as further members; return the number of steps."""

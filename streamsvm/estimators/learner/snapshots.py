@@ -5,9 +5,7 @@ Tests keep snapshots of version 0.1.0.  They differ in two ways: the tolerance w
 """
 
 import datetime
-import hashlib
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
@@ -18,6 +16,7 @@ from streamsvm.core.expansion import CACHE_BYTES, EVALUATIONS, HAND, LISTED, ROW
 from streamsvm.core.saving import dumping, snapshot
 from streamsvm.core.saving.snapshot import require, require_array
 from streamsvm.estimators.inputs.features import FeatureTable
+from streamsvm.estimators.learner.copies import Content
 from streamsvm.estimators.learner.model import LOOK_EVERY, OnlineModel
 from streamsvm.online.outputs.calibration import THRESHOLD
 from streamsvm.online.outputs.sigmoid import MAX_SLOPE, MIN_SLOPE
@@ -28,81 +27,18 @@ from streamsvm.online.removal import bounded
 class Snapshots(OnlineModel):
     """Saving and loading."""
 
-    def save(self, path: str | Path) -> None:
-        """Write the model to a file, atomically.
-
-        Examples
-        --------
-        >>> import tempfile
-        >>> from pathlib import Path
-        >>> from streamsvm import LASVM
-        >>> model = LASVM()
-        >>> model.learn_one({"a": 1.0}, True)
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     path = Path(folder) / "model.svm"
-        ...     model.save(path)
-        ...     LASVM.load(path).digest() == model.digest()
-        True
-        """
-        snapshot.write_atomic(path, self.to_bytes())
-
-    @classmethod
-    def load(cls, path: str | Path, cache_mb: float | None = None, device: str | None = None) -> Self:
-        """Read the model from a file that `save` wrote; for the parameters see `from_bytes`."""
-        return cls.from_bytes(snapshot.read(path), cache_mb, device)
-
-    def to_bytes(self) -> bytes:
-        """The model as a snapshot; see `streamsvm.core.saving.snapshot` for the format.
-
-        Raises
-        ------
-        SnapshotError
-            If a feature's name is not a str, int, float or bool.
-        """
-        return snapshot.pack(type(self).__name__, *self._state_and_scale())
-
-    @classmethod
-    def from_bytes(cls, data: bytes, cache_mb: float | None = None, device: str | None = None) -> Self:
-        """Read a model that `to_bytes` wrote.  It goes on bit for bit as the stored model would.
-
-        Parameters
-        ----------
-        data
-            A snapshot.
-        cache_mb
-            Size of the row cache in megabytes; default: the stored one.
-        device
-            Where kernel values are computed; default: the stored device.
-
-        Raises
-        ------
-        SnapshotError
-            If the snapshot is damaged, of another class, or from a newer format.
-        """
-        meta, arrays = snapshot.unpack(data, cls.__name__)
-        with snapshot.reading(cls.__name__):
-            model = cls._of_meta(meta, cache_mb, device)
-            model._features = FeatureTable.of_names(snapshot.field(meta, "features", list))
-            model._restore_scale(arrays)
-            model._restore(meta, arrays)
-        return model
-
-    def digest(self) -> str:
-        """SHA-256 of what was learned.
-
-        Two models with the same digest continue alike.  Caches, devices and counters do not change it.
-        """
-        meta, arrays = self._state_and_scale()
-        arrays["counts"][[EVALUATIONS, ROWS, HAND, CACHE_BYTES, LISTED]] = 0
-        for name in ("cache_mb", "device"):
-            meta["parameters"].pop(name)
-        return hashlib.sha256(snapshot.pack(type(self).__name__, meta, arrays)).hexdigest()
-
-    def _state_and_scale(self) -> tuple[dict, dict[str, np.ndarray]]:
+    def _content(self) -> Content:
         meta, arrays = self._state()
         return meta, arrays | self._scale.dump(len(self._features))
 
-    def _state(self) -> tuple[dict, dict[str, np.ndarray]]:
+    def _learned_content(self) -> Content:
+        meta, arrays = self._content()
+        arrays["counts"][[EVALUATIONS, ROWS, HAND, CACHE_BYTES, LISTED]] = 0
+        for name in ("cache_mb", "device"):
+            meta["parameters"].pop(name)
+        return meta, arrays
+
+    def _state(self) -> Content:
         """What was learned except the scale, which several models may share."""
         meta = {
             "parameters": {name: _plain(value) for name, value in self._get_params().items()},
@@ -122,7 +58,6 @@ class Snapshots(OnlineModel):
 
     @classmethod
     def _of_meta(cls, meta: Mapping[str, Any], cache_mb: float | None, device: str | None) -> Self:
-        """A model with the stored parameters that has learned nothing."""
         stored = snapshot.field(meta, "parameters", dict)
         if "tau" in stored:  # written by version 0.1.0
             stored["tol"] = stored.pop("tau")
@@ -130,6 +65,11 @@ class Snapshots(OnlineModel):
         parameters = {name: _given(stored, name) for name in stored}
         instead = {"cache_mb": cache_mb, "device": device}
         return cls(**parameters | {name: value for name, value in instead.items() if value is not None})
+
+    def _take_over(self, meta: Mapping[str, Any], arrays: dict[str, np.ndarray]) -> None:
+        self._features = FeatureTable.of_names(snapshot.field(meta, "features", list))
+        self._restore_scale(arrays)
+        self._restore(meta, arrays)
 
     def _restore(self, meta: Mapping[str, Any], arrays: dict[str, np.ndarray]) -> None:
         """Take over what was learned, as `_state` gave it, by a model that has its features and its scale already."""

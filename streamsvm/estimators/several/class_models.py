@@ -17,11 +17,10 @@ from streamsvm.core import arguments, blocks, storage
 from streamsvm.core.blocks import Queries
 from streamsvm.core.device.evaluator import Evaluator
 from streamsvm.core.expansion import Expansion
-from streamsvm.estimators.gap_family import GapSVM
 from streamsvm.estimators.inputs.checks import label_of, labels_of
 from streamsvm.estimators.inputs.scaling import RunningScale
 from streamsvm.estimators.learner.classifier import OnlineSVM
-from streamsvm.estimators.learner.learning import Examples
+from streamsvm.estimators.learner.examples import Examples
 from streamsvm.estimators.learner.model import NEVER, n_learned, no_margins
 from streamsvm.estimators.several.shared import CommonColumns, LabelledBlock, SeveralModels, to_the_end
 from streamsvm.online import arrival, union
@@ -264,20 +263,8 @@ class ClassModels(SeveralModels):
         self._of_each(lambda model: model.finish(tol))
 
     def sparsify(self, ramp_s: float | None = None, tol: float | None = None) -> None:
-        """Give up the support vectors of each class that the ramp loss does not need; see `LASVMG.sparsify`.
-
-        Raises
-        ------
-        TypeError
-            If the classes' models have a bias: `LASVM` has no `sparsify`.
-        """
-        if not isinstance(self._blank, GapSVM):
-            raise TypeError(f"{type(self._blank).__name__} has no sparsify; use LASVMG, LASVMNC, LASVMI or FullSVM")
-
-        def step(model: Any) -> None:
-            model.sparsify(ramp_s, tol)
-
-        self._of_each(step)
+        """Give up the support vectors of each class that the ramp loss does not need; see `LASVM.sparsify`."""
+        self._of_each(lambda model: model.sparsify(ramp_s, tol))
 
     def forget(self, ids: Any) -> int:
         """Take examples out of the models of all classes exactly, as if they had never kept them; see `LASVM.forget`.

@@ -1,6 +1,5 @@
 """A classifier for several classes: one online support vector machine for each, against all other classes."""
 
-import hashlib
 from collections.abc import Hashable, Iterable, Iterator, Mapping
 from typing import Any, Self
 
@@ -23,6 +22,7 @@ from streamsvm.estimators.inputs.features import PLAIN, FeatureTable
 from streamsvm.estimators.inputs.raw_rows import one_row
 from streamsvm.estimators.lasvm import LASVM
 from streamsvm.estimators.learner.classifier import OnlineSVM
+from streamsvm.estimators.learner.copies import Content
 from streamsvm.estimators.learner.model import NEVER
 from streamsvm.estimators.learners import ALGORITHMS
 from streamsvm.estimators.several.class_models import ClassModels
@@ -230,14 +230,7 @@ class OneVsRest(ClassModels):
 
     # ------------------------------------------------------------------------------------------------------- snapshots
 
-    def to_bytes(self) -> bytes:
-        """The model as a snapshot; see `streamsvm.core.saving.snapshot` for the format.
-
-        Raises
-        ------
-        SnapshotError
-            If a label or a feature's name is not a str, int, float or bool.
-        """
+    def _content(self) -> Content:
         for label in [*self._models, *(self.classes or ())]:
             if type(label) not in PLAIN:
                 raise SnapshotError(
@@ -259,37 +252,16 @@ class OneVsRest(ClassModels):
             meta["states"].append({name: state[name] for name in state if name not in ("parameters", "features")})
             arrays |= {f"{k}.{name}": array for name, array in own.items()}
         arrays |= scale
-        return snapshot.pack(type(self).__name__, meta, arrays)
+        return meta, arrays
 
     @classmethod
-    def from_bytes(cls, data: bytes, cache_mb: float | None = None, device: str | None = None) -> Self:
-        """Read a model that `to_bytes` wrote.  It goes on bit for bit as the stored model would.
+    def _of_meta(cls, meta: Mapping[str, Any], cache_mb: float | None, device: str | None) -> Self:
+        algorithm = snapshot.field(meta, "algorithm", str)
+        if algorithm not in BY_CLASS_NAME:
+            raise SnapshotError(f"the algorithm {algorithm!r} is unknown to this version")
+        return cls(BY_CLASS_NAME[algorithm]._of_meta(meta, cache_mb, device))
 
-        Parameters
-        ----------
-        data
-            A snapshot.
-        cache_mb
-            Size of each class's row cache in megabytes; default: the stored one.
-        device
-            Where kernel values are computed; default: the stored device.
-
-        Raises
-        ------
-        SnapshotError
-            If the snapshot is damaged, of another class, or from a newer format.
-        """
-        meta, arrays = snapshot.unpack(data, cls.__name__)
-        with snapshot.reading(cls.__name__):
-            algorithm = snapshot.field(meta, "algorithm", str)
-            if algorithm not in BY_CLASS_NAME:
-                raise SnapshotError(f"the algorithm {algorithm!r} is unknown to this version")
-            model = cls(BY_CLASS_NAME[algorithm]._of_meta(meta, cache_mb, device))
-            model._restore(meta, arrays)
-        return model
-
-    def _restore(self, meta: Mapping[str, Any], arrays: dict[str, np.ndarray]) -> None:
-        """Take over what was learned, as `to_bytes` stored it."""
+    def _take_over(self, meta: Mapping[str, Any], arrays: dict[str, np.ndarray]) -> None:
         classes, labels = snapshot.field(meta, "classes", list, type(None)), snapshot.field(meta, "labels", list)
         blank, states = self._blank, snapshot.field(meta, "states", list)
         require(all(type(label) in PLAIN for label in labels), "a label is not a string, a number or a boolean")
@@ -314,11 +286,7 @@ class OneVsRest(ClassModels):
             s = model._expansion
             require(np.isin(s.ids[: s.counts[SLOTS]], known).all(), f"the vectors of class {label!r} are not stored")
 
-    def digest(self) -> str:
-        """SHA-256 of what was learned.
-
-        Two models with the same digest continue alike.  Caches, devices and counters do not change it.
-        """
+    def _learned_content(self) -> Content:
         self._features.settle()
         live = self._union.live_slots()
         arrays = {
@@ -332,4 +300,4 @@ class OneVsRest(ClassModels):
             "next_id": self.next_id,
             "digests": [model.digest() for model in self._models.values()],
         }
-        return hashlib.sha256(snapshot.pack(type(self).__name__, meta, arrays)).hexdigest()
+        return meta, arrays

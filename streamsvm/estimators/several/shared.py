@@ -5,8 +5,7 @@
 
 from abc import abstractmethod
 from collections.abc import Callable, Hashable, Mapping
-from pathlib import Path
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple
 
 import numpy as np
 from river import base
@@ -14,14 +13,13 @@ from river import base
 from streamsvm.core import arguments
 from streamsvm.core.blocks import Queries
 from streamsvm.core.class_weights import largest_weight
-from streamsvm.core.saving import snapshot
 from streamsvm.core.scaling import NO_ROWS, RawRows
 from streamsvm.estimators.inputs.checks import n_rows, too_large
 from streamsvm.estimators.inputs.features import FeatureTable
 from streamsvm.estimators.inputs.raw_rows import one_row
 from streamsvm.estimators.inputs.scaling import RunningScale
 from streamsvm.estimators.learner.classifier import OnlineSVM
-from streamsvm.estimators.learner.copies import Copies
+from streamsvm.estimators.learner.copies import Storable
 
 
 class CommonColumns(FeatureTable):
@@ -63,7 +61,7 @@ class LabelledBlock(NamedTuple):
         return LabelledBlock(self.q.part(t, end), *of_user, self.born[own], self.growth[own], raw)
 
 
-class SeveralModels(Copies, base.MiniBatchClassifier):
+class SeveralModels(Storable, base.MiniBatchClassifier):
     """Arguments, and what all models share."""
 
     def __init__(self, blank: OnlineSVM) -> None:
@@ -86,15 +84,6 @@ class SeveralModels(Copies, base.MiniBatchClassifier):
     @abstractmethod
     def _labels_of(self, X: Any, y: Any, n: int) -> list[Hashable]:
         """The labels of a batch of n examples, or an error."""
-
-    @abstractmethod
-    def to_bytes(self) -> bytes:
-        """The model as a snapshot."""
-
-    @classmethod
-    @abstractmethod
-    def from_bytes(cls, data: bytes, cache_mb: float | None = None, device: str | None = None) -> Self:
-        """Read a model that `to_bytes` wrote."""
 
     # ------------------------------------------------------------------------------------------------------- learning
 
@@ -230,17 +219,6 @@ class SeveralModels(Copies, base.MiniBatchClassifier):
     def scale_of(self, name: Hashable) -> tuple[float, float]:
         """The number subtracted from a feature at present, and the factor of the difference; see `LASVM.scale_of`."""
         return self._blank.scale_of(name)
-
-    # ------------------------------------------------------------------------------------------------------- snapshots
-
-    def save(self, path: str | Path) -> None:
-        """Write the model to a file, atomically."""
-        snapshot.write_atomic(path, self.to_bytes())
-
-    @classmethod
-    def load(cls, path: str | Path, cache_mb: float | None = None, device: str | None = None) -> Self:
-        """Read the model from a file that `save` wrote; for the parameters see `from_bytes`."""
-        return cls.from_bytes(snapshot.read(path), cache_mb, device)
 
 
 def by_prefix(arrays: Mapping[str, np.ndarray]) -> dict[str, dict[str, np.ndarray]]:

@@ -3,7 +3,6 @@
 `estimators.candidates` has the models, and `estimators.tuner` decides.
 """
 
-import hashlib
 from collections.abc import Mapping
 from typing import Any, Self
 
@@ -14,6 +13,7 @@ from streamsvm.core.saving import snapshot
 from streamsvm.estimators.inputs.checks import series_like
 from streamsvm.estimators.inputs.features import FeatureTable
 from streamsvm.estimators.lasvm import LASVM
+from streamsvm.estimators.learner.copies import Content
 from streamsvm.estimators.learner.model import NEVER
 from streamsvm.estimators.several.shared import CommonColumns, by_prefix
 from streamsvm.estimators.tuned.candidates import CandidateModels
@@ -129,7 +129,7 @@ class AutoLASVM(CandidateModels):
     @property
     def _predicting(self) -> LASVM:
         """The model that predicts."""
-        self._settle()
+        self._features.settle()
         return self._models[self._tuner.predicting]
 
     # ----------------------------------------------------------------------------------------------------- prediction
@@ -221,14 +221,7 @@ class AutoLASVM(CandidateModels):
 
     # ------------------------------------------------------------------------------------------------------- snapshots
 
-    def to_bytes(self) -> bytes:
-        """The model as a snapshot; see `streamsvm.core.saving.snapshot` for the format.
-
-        Raises
-        ------
-        SnapshotError
-            If a feature's name is not a str, int, float or bool.
-        """
+    def _content(self) -> Content:
         self._settle()
         common, _ = self._blank._state()
         meta: dict[str, Any] = {
@@ -242,36 +235,15 @@ class AutoLASVM(CandidateModels):
             _, own = model._state()
             arrays |= {f"{number}.{name}": array for name, array in own.items()}
         arrays |= {f"common.{name}": array for name, array in self._blank._scale.dump(len(self._features)).items()}
-        return snapshot.pack(type(self).__name__, meta, arrays)
+        return meta, arrays
 
     @classmethod
-    def from_bytes(cls, data: bytes, cache_mb: float | None = None, device: str | None = None) -> Self:
-        """Read a model that `to_bytes` wrote.  It goes on bit for bit as the stored model would.
+    def _of_meta(cls, meta: Mapping[str, Any], cache_mb: float | None, device: str | None) -> Self:
+        instead = {"cache_mb": cache_mb, "device": device}
+        parameters = snapshot.field(meta, "parameters", dict)
+        return cls(**parameters | {name: value for name, value in instead.items() if value is not None})
 
-        Parameters
-        ----------
-        data
-            A snapshot.
-        cache_mb
-            Size of each model's row cache in megabytes; default: the stored one.
-        device
-            Where kernel values are computed; default: the stored device.
-
-        Raises
-        ------
-        SnapshotError
-            If the snapshot is damaged, of another class, or from a newer format.
-        """
-        meta, arrays = snapshot.unpack(data, cls.__name__)
-        with snapshot.reading(cls.__name__):
-            instead = {"cache_mb": cache_mb, "device": device}
-            parameters = snapshot.field(meta, "parameters", dict)
-            model = cls(**parameters | {name: value for name, value in instead.items() if value is not None})
-            model._restore(meta, arrays)
-        return model
-
-    def _restore(self, meta: Mapping[str, Any], arrays: dict[str, np.ndarray]) -> None:
-        """Take over what was learned, as `to_bytes` stored it."""
+    def _take_over(self, meta: Mapping[str, Any], arrays: dict[str, np.ndarray]) -> None:
         self._blank._features = self._features = FeatureTable.of_names(snapshot.field(meta, "features", list))
         self._blank._restore_counts(meta)
         self._kernel_values_before = snapshot.count(meta, "kernel_values_before")
@@ -288,11 +260,7 @@ class AutoLASVM(CandidateModels):
             model._next_look = NEVER
         self._models = {number: self._models[number] for number in self._tuner.candidates}
 
-    def digest(self) -> str:
-        """SHA-256 of what was learned.
-
-        Two models with the same digest continue alike.  Caches, devices and counters do not change it.
-        """
+    def _learned_content(self) -> Content:
         self._settle()
         meta = {
             "n_seen": self.n_seen,
@@ -300,4 +268,4 @@ class AutoLASVM(CandidateModels):
             "tuner": self._tuner.to_plain(),
             "digests": [model.digest() for model in self._models.values()],
         }
-        return hashlib.sha256(snapshot.pack(type(self).__name__, meta, {})).hexdigest()
+        return meta, {}

@@ -14,10 +14,10 @@ import numpy as np
 from streamsvm.core import arguments, storage
 from streamsvm.core.class_weights import Counts
 from streamsvm.core.kernels import Kernel
-from streamsvm.core.scaling import RawRows, Scaling
+from streamsvm.core.scaling import RawRows
 from streamsvm.estimators.inputs.scaling import RunningScale
 from streamsvm.estimators.lasvm import LASVM
-from streamsvm.estimators.learner.learning import Examples
+from streamsvm.estimators.learner.examples import Examples
 from streamsvm.estimators.learner.model import NEVER, n_learned, no_margins
 from streamsvm.estimators.several.shared import CommonColumns, LabelledBlock, SeveralModels, to_the_end
 from streamsvm.estimators.tuned.tuner import Tuner
@@ -26,18 +26,16 @@ from streamsvm.online.descend import descendant
 from streamsvm.online.rescale import rescale
 
 
-@dataclass
+@dataclass(eq=False)
 class _Lesson:
-    """What all models learn together.
+    """A block of examples that all models learn, at most up to the next check.
 
     Attributes
     ----------
-    learn
-        Lets a model learn those of the examples whose margins it does not find.
-    positive, counts
-        Whether each example is of the positive class, and whether it has a weight.
-    n_seen, next_id, n_columns
-        Number of examples, next id and number of columns afterwards.
+    block
+        The examples.
+    n_seen, next_id
+        Number of examples and next id afterwards.
     class_counts
         Numbers of examples of the negative and of the positive class afterwards.
     margins
@@ -46,15 +44,32 @@ class _Lesson:
         The tuner and the models afterwards, once all models have learned the examples.
     """
 
-    learn: Callable[[LASVM, np.ndarray], None]
-    positive: np.ndarray
-    counts: np.ndarray
+    block: LabelledBlock
     n_seen: int
     next_id: int
-    n_columns: int
     class_counts: Counts
     margins: dict[int, np.ndarray] = field(default_factory=dict)
     after: tuple[Tuner, dict[int, LASVM]] | None = None
+
+    @property
+    def positive(self) -> np.ndarray:
+        """Whether each example is of the positive class."""
+        return np.array(self.block.labels, bool)
+
+
+@dataclass(eq=False)
+class _Waiting:
+    """An example that the predicting model has learned and the others have not; `n_seen` and counts include it."""
+
+    raw: RawRows
+    positive: bool
+    w: float
+    number: int
+    born: int
+    n_columns: int
+    n_seen: int
+    class_counts: Counts
+    margin: np.ndarray
 
 
 class CandidateModels(SeveralModels):
@@ -64,6 +79,7 @@ class CandidateModels(SeveralModels):
         super().__init__(self._new(Setting(LARGEST_C, 1.0)))
         self._tuner = Tuner()
         self._kernel_values_before = 0  # of models that were dropped
+        self._waiting: list[_Waiting] = []
         self._models = self._models_for(self._tuner, {}, (0, 0, (0, 0)))
 
     @abstractmethod
@@ -80,60 +96,77 @@ class CandidateModels(SeveralModels):
 
     def _learn(self, block: LabelledBlock) -> None:
         """Learn a block, in parts that end at checks."""
+        self._catch_up()
         while len(block.labels):
             n = min(len(block.labels), CHECK - self.n_seen % CHECK)
             part, block = block.part(0, n), block.part(n, len(block.labels))
-            of_part = (np.array(part.labels, bool), part.weights > 0.0, int(part.ids.max()), int(part.growth[-1]))
-            to_the_end(partial(self._have_all_learn, self._lesson(partial(_learn_part, part), *of_part)))
+            n_seen, weighty = self.n_seen + n, part.weights > 0.0
+            next_id = max(self.next_id, n_seen, int(part.ids.max()) + 1)
+            lesson = _Lesson(part, n_seen, next_id, self._counts_with(np.array(part.labels, bool), weighty))
+            to_the_end(partial(self._have_all_learn, lesson))
 
     def _learn_example(self, raw: RawRows, label: Hashable, w: float, number: int, own_id: bool, born: int) -> None:
-        """Learn one example: by the code for blocks if a member may have to leave first."""
-        if own_id or any(model._is_due(born) for model in self._models.values()):
+        """Learn one example: the model that predicts at once, the others at the next check, many together."""
+        model, positive = self._models[self._tuner.predicting], bool(label)
+        box = arguments.box_of(model.C, w, model._class_weight(positive, arriving=True))
+        if own_id or model._is_due(born) or (w > 0.0 and box == 0.0):
             super()._learn_example(raw, label, w, number, own_id, born)
             return
-        scale = self._blank._scale
+        self._rescale_if_due()
         self._blank._fit_scale()
-        of_one = (np.array([bool(label)]), np.array([w > 0.0]))
-        _, after = scale.ahead(raw, of_one[1])
-        learn = partial(_learn_one, scale.still(), raw, bool(label), w, (number, born))
-        lesson = self._lesson(learn, *of_one, number, len(self._features))
-        try:
-            to_the_end(partial(self._have_all_learn, lesson))
-        finally:
-            if self.n_seen == lesson.n_seen:
-                scale.state = after
+        counts = self._counts_with(np.array([positive]), np.array([w > 0.0]))
+        n_columns, margin = len(self._features), no_margins(1)
+        waiting = _Waiting(raw, positive, w, number, born, n_columns, self.n_seen + 1, counts, margin)
+
+        def step() -> None:
+            if not n_learned(margin):
+                _learn_one(model, waiting, box)
+            if waiting not in self._waiting[-1:]:
+                self._waiting.append(waiting)
+            self._blank._note(waiting.n_seen, counts, number, n_columns, 0, 0)
+
+        to_the_end(step)
+        if self.n_seen % CHECK == 0:
+            self._catch_up()
         self._rescale_if_due()
 
-    def _lesson(
-        self,
-        learn: Callable[[LASVM, np.ndarray], None],
-        positive: np.ndarray,
-        counts: np.ndarray,
-        largest_id: int,
-        n_columns: int,
-    ) -> _Lesson:
-        negatives, positives = self._blank.class_counts
-        n, n_positive = np.count_nonzero(counts), np.count_nonzero(counts & positive)
-        n_seen = self.n_seen + len(positive)
-        class_counts = (negatives + int(n - n_positive), positives + int(n_positive))
-        next_id = max(self.next_id, n_seen, largest_id + 1)
-        return _Lesson(learn, positive, counts, n_seen, next_id, n_columns, class_counts)
+    def _counts_with(self, positive: np.ndarray, weighty: np.ndarray) -> Counts:
+        """Numbers of examples of both classes with these examples, of which those with a weight count."""
+        (negatives, positives), n_positive = self._blank.class_counts, int(np.count_nonzero(weighty & positive))
+        return negatives + int(np.count_nonzero(weighty)) - n_positive, positives + n_positive
+
+    def _catch_up(self) -> None:
+        """Let the other models learn what the one that predicts has learned already."""
+        if not self._waiting:
+            return
+        block, last = _block_of(self._waiting, self._blank._scale), self._waiting[-1]
+        margins = {self._tuner.predicting: np.concatenate([waiting.margin for waiting in self._waiting])}
+        lesson = _Lesson(block, last.n_seen, self.next_id, last.class_counts, margins)
+
+        def step() -> None:
+            self._have_all_learn(lesson)
+            self._waiting = []
+
+        to_the_end(step)
 
     def _have_all_learn(self, lesson: _Lesson) -> None:
         """Let all models learn a lesson, then judge them.  A second call goes on where the first was interrupted."""
+        n = len(lesson.block.labels)
         if lesson.after is None:
             for number, model in self._models.items():
-                margins = lesson.margins.setdefault(number, no_margins(len(lesson.positive)))
-                if n_learned(margins) < len(margins):
-                    lesson.learn(model, margins)
+                margins = lesson.margins.setdefault(number, no_margins(n))
+                if n_learned(margins) < n:
+                    _learn_rest(lesson.block, model, margins)
             lesson.after = self._judged(lesson)
-        self._kernel_values_before = self.kernel_evaluations - _kernel_values(lesson.after[1])
+        self._kernel_values_before += _kernel_values(self._models) - _kernel_values(lesson.after[1])
         self._tuner, self._models = lesson.after
-        self._blank._note(lesson.n_seen, lesson.class_counts, lesson.next_id - 1, lesson.n_columns, 0, 0)
+        n_columns = int(lesson.block.growth[-1])
+        self._blank._note(lesson.n_seen, lesson.class_counts, lesson.next_id - 1, n_columns, 0, 0)
 
     def _judged(self, lesson: _Lesson) -> tuple[Tuner, dict[int, LASVM]]:
         """The tuner and the models after a lesson."""
-        wrong = {n: ((f > 0.0) != lesson.positive) & lesson.counts for n, f in lesson.margins.items()}
+        positive, weighty = lesson.positive, lesson.block.weights > 0.0
+        wrong = {n: ((f > 0.0) != positive) & weighty for n, f in lesson.margins.items()}
         tuner = self._tuner.counted(wrong)
         if lesson.n_seen % CHECK:
             return tuner, self._models
@@ -171,6 +204,7 @@ class CandidateModels(SeveralModels):
         """Take the running scale into use if it is due, and scale the members of all models anew; the scale."""
         if not self._blank._scale.is_due:
             return self._blank._scale
+        self._catch_up()
         scale = self._blank._scale.renewed(max(model.n_members for model in self._models.values()))
         unit, n_known = scale.adapted(self._blank._kernel), self._blank._scale.n_places
         new = []
@@ -187,8 +221,9 @@ class CandidateModels(SeveralModels):
         return scale
 
     def _settle(self) -> None:
-        """Do what an interruption may have left undone."""
+        """Let all models know all examples, and do what an interruption may have left undone."""
         self._features.settle()
+        self._catch_up()
         self._rescale_if_due()
 
     def finish(self, tol: float | None = None) -> None:
@@ -221,6 +256,7 @@ class CandidateModels(SeveralModels):
             Number of members that left.  An example counts once, however many models had it.
         """
         numbers = arguments.numbers_of(ids)
+        self._settle()
         leaving = [model._expansion.ids[model._slots_of(numbers)] for model in self._models.values()]
         self._of_each(lambda model: model.forget(numbers))
         return len(np.unique(np.concatenate(leaving)))
@@ -241,6 +277,7 @@ class CandidateModels(SeveralModels):
             How many of the ids belong to members of at least one model.  Learn the other examples again if they matter.
         """
         numbers = arguments.numbers_of(ids)
+        self._settle()
         known = [model._expansion.ids[model._slots_of(numbers)] for model in self._models.values()]
         arguments.labels_of(None, np.full(len(numbers), y) if np.ndim(y) == 0 else y, len(numbers))
         self._of_each(lambda model: model.relabel(numbers, y))
@@ -249,34 +286,46 @@ class CandidateModels(SeveralModels):
     @property
     def kernel_evaluations(self) -> int:
         """Number of kernel values that all models have computed so far, while learning and predicting."""
+        self._settle()
         return self._kernel_values_before + _kernel_values(self._models)
 
 
-def _learn_part(part: LabelledBlock, model: LASVM, margins: np.ndarray) -> None:
-    """Let a model learn those examples of a part of a block that have no margin yet."""
+def _learn_rest(block: LabelledBlock, model: LASVM, margins: np.ndarray) -> None:
+    """Let a model learn those examples of a block that have no margin yet."""
     done = n_learned(margins)
-    part = part.part(done, len(margins))
+    part = block.part(done, len(margins))
     lo, hi, born = model._boxes_of(np.array(part.labels, bool), part.weights, part.born)
     model._learn_queries(Examples(part.q, lo, hi, part.ids, part.own_ids, born, part.raw), margins[done:])
 
 
-def _learn_one(
-    scale: Scaling, raw: RawRows, positive: bool, w: float, named: tuple[int, int], model: LASVM, margin: np.ndarray
-) -> None:
-    """Let a model learn one example, whose id and age are `named`; no member has to leave, and none has this id."""
-    box = arguments.box_of(model.C, w, model._class_weight(positive, arriving=True))
-    lo, hi = (0.0, box) if positive else (-box, 0.0)
-    counts = model._class_counts[False] + (lo < 0.0), model._class_counts[True] + (hi > 0.0)
-    learned = (model._n_seen + 1, counts, named[0], len(model._features.columns), named[1], named[1])
-    before = model._members
+def _learn_one(model: LASVM, example: _Waiting, box: float) -> None:
+    """Let a model learn one example, and the scale take it in; no member has to leave, and none has its id."""
+    lo, hi = (0.0, box) if example.positive else (-box, 0.0)
+    learned = (model._n_seen + 1, example.class_counts, example.number, example.n_columns, example.born, example.born)
+    before, raw = model._members, example.raw
     try:
-        model._learn_values(scale, raw.columns, raw.values, (lo, hi, *named, False), margin)
+        given = (lo, hi, example.number, example.born, False)
+        model._learn_values(model._scale.state, raw.columns, raw.values, given, example.margin)
         model._note(*learned)
     except BaseException:
-        if n_learned(margin):
+        if n_learned(example.margin):
             model._note(*learned)
-        model._recover(before, n_learned(margin))
+        model._recover(before, n_learned(example.margin))
         raise
+
+
+def _block_of(waiting: list[_Waiting], scale: RunningScale) -> LabelledBlock:
+    """Examples as a block.  The scale in use is the one they came under, whatever it has taken in since."""
+    rows = [example.raw for example in waiting]
+    indptr = np.cumsum([0, *(len(row.values) for row in rows)])
+    columns, values, sq = (np.concatenate(parts) for parts in zip(*(row[1:] for row in rows), strict=True))
+    raw = RawRows(indptr, columns, values, sq)
+    labels: list[Hashable] = [example.positive for example in waiting]
+    weights = np.array([example.w for example in waiting])
+    numbers, born, growth = np.array([(e.number, e.born, e.n_columns) for e in waiting], np.int64).T
+    return LabelledBlock(
+        scale.queries(raw), labels, weights, numbers.copy(), False, born.copy(), growth.copy(), scale.kept(raw)
+    )
 
 
 def _begin_as(model: LASVM, parent: LASVM, n_seen: int) -> None:

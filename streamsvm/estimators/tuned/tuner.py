@@ -8,7 +8,6 @@ This file knows no kernel and no features.  It hears which records each learner 
 each has.  It decides at *checks*, one after every 50 records, so a decision does not depend on how a stream is cut.
 """
 
-import copy
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -38,6 +37,7 @@ from streamsvm.estimators.tuned.tuning import (
     alarm,
     work_of_beginning,
     work_of_check,
+    work_of_life,
 )
 
 LONGEST_HISTORY = 200  # promotions
@@ -78,10 +78,9 @@ class Tuner:
 
     def checked(self, n_seen: int, n_members: Mapping[int, int]) -> Self:
         """The tuner after a check, given how many members each learner has."""
-        tuner = copy.deepcopy(self)
+        tuner = self._copied()
         for number, candidate in tuner.candidates.items():
-            candidate.add(tuner.scores.get(number, NOTHING))
-        tuner.scores = {}
+            candidate.add(self.scores.get(number, NOTHING))
         if tuner.warming_up:
             tuner._warm_up(n_seen)
         else:
@@ -90,8 +89,15 @@ class Tuner:
             tuner._start_tuning(n_seen, n_members[tuner.champion])
             tuner._listen_for_alarm()
             tuner._judge_fresh(n_seen)
-        tuner._start_fresh()
+        if not tuner.warming_up:
+            tuner._start_fresh(n_members[self.champion])
         return tuner
+
+    def _copied(self) -> Self:
+        """A copy without scores.  Lists are shared: decisions replace them and never change them."""
+        candidates = {number: replace(candidate) for number, candidate in self.candidates.items()}
+        tuning, fresh, work = replace(self.tuning), replace(self.fresh), replace(self.work)
+        return replace(self, candidates=candidates, scores={}, tuning=tuning, fresh=fresh, work=work)
 
     # --------------------------------------------------------------------------------------------------------- warm-up
 
@@ -131,7 +137,7 @@ class Tuner:
             self._promote(number, n_seen, "tuning")
             self._drop(self.fresh.number)  # Its setting and its score are against the old champion.
         elif self.tuning.ends(challenger):
-            self.tuning.tried.append(challenger.setting)
+            self.tuning.tried = [*self.tuning.tried, challenger.setting]
             self._drop(number)
 
     def _start_tuning(self, n_seen: int, n_members: int) -> None:
@@ -187,8 +193,9 @@ class Tuner:
         self.candidates[number] = Candidate(setting)
         return number
 
-    def _start_fresh(self) -> None:
-        if not self.warming_up and self.fresh.number is None and self.work.allows_fresh:
+    def _start_fresh(self, n_members: int) -> None:
+        """Start a fresh challenger once the work of a champion with so many members allows all that it may do."""
+        if self.fresh.number is None and self.work.allows_fresh(work_of_life(self.fresh.life, n_members)):
             self.fresh.number = self._add(self.candidates[self.champion].setting)
 
     # ------------------------------------------------------------------------------------------- learners come and go

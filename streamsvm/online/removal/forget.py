@@ -46,7 +46,8 @@ LOOKED_UP, FOLLOWED, HANDED_BACK = "looked up", "followed", "handed back"
 
 JITTER = 1e-7  # on the diagonal of K_MM, relative to it: what float32 kernel values leave
 SECONDS_PER_CUBE = 0.25e-9  # of the inverse
-FEW_STEPS = 300  # are mostly enough, and cost less than to set up a solver that shrinks
+STEPS_PER_MEMBER = 4  # of a plain solver: mostly enough, and cheaper than to move rows for one that shrinks
+AT_LEAST = 1000  # steps, of which a small model takes more per member
 STEPS_OF_ONE, STEPS_PER_FREE = 50, 2  # to solve again to 1e-3, after one member has left
 
 
@@ -122,7 +123,7 @@ def forget(s: Expansion, kernel: Kernel, problem: Problem, leaving: np.ndarray, 
     _bury_all(s, leaving)
     problem.note(s)
     if problem.violation(s) > tol:  # after steps that only emptied coefficients, or by the rounding of many paths
-        problem.solve(s, kernel, tol, FEW_STEPS)
+        problem.solve(s, kernel, tol, max(AT_LEAST, STEPS_PER_MEMBER * n))
         problem.note(s)
     if problem.violation(s) > tol:
         s = squeezed(optimise(s, kernel, problem, tol)[0])

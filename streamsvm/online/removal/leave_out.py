@@ -31,7 +31,7 @@ from streamsvm.batch.seeding import choice
 from streamsvm.batch.seeding.exact import ROOM, survey
 from streamsvm.batch.steps import penalties
 from streamsvm.core.expansion import FORBIDDEN, SLOT_DOWN, SLOT_UP, SLOTS, Expansion
-from streamsvm.core.kernels import RBF_KIND, Kernel, is_positive_semidefinite
+from streamsvm.core.kernels import Kernel, is_positive_semidefinite, largest_difference
 from streamsvm.core.storage import keep, live_slots, row_width
 from streamsvm.online.finish import Problem, kernel_among
 from streamsvm.online.removal.forget import JITTER, SECONDS_PER_CUBE, Members, hand_back, seconds_by_steps, tolerances
@@ -99,8 +99,7 @@ class LeaveOut:
             return known
         margin = s.y[:n] * self.decision_values()
         plain = (alpha > 0.0) & (np.where(s.y[:n] > 0, s.lo[:n], s.hi[:n]) == 0.0)  # a ramp's box is elsewhere
-        largest = float(s.self_k[:n].max(initial=0.0))
-        R2 = largest if self.kernel.kind == RBF_KIND else 2.0 * largest
+        R2 = largest_difference(self.kernel, float(s.self_k[:n].max(initial=0.0)))
         if not self.problem.fixed_sum:
             safe = margin - alpha * s.self_k[:n] > self.tol
         elif np.count_nonzero(self.free) > FEW_FREE:

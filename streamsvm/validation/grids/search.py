@@ -12,6 +12,7 @@ import numpy as np
 from streamsvm.batch import RowStore, SmoothSVM, Solution, SolverOptions
 from streamsvm.batch import seeding as seeds
 from streamsvm.core import arguments
+from streamsvm.core.kernels import about
 from streamsvm.validation import smooth
 from streamsvm.validation.grids.along_c import OTHER_NAMES, WARM_STARTS, Examples, Task, Training, trainings
 from streamsvm.validation.grids.grid import NO_SCORE, Cell, Search, best_of, cell_of
@@ -260,8 +261,8 @@ def _chosen_seeding(seeding: str, folds: Folds) -> str:
 
 def _require_gammas(kernel: str, gammas: list[float]) -> None:
     """Refuse several values of gamma for a kernel that has none."""
-    if kernel == "linear" and len(gammas) > 1:
-        raise ValueError(f"gammas={gammas!r}: the linear kernel has no gamma; leave gammas out")
+    if len(gammas) > 1 and "gamma" not in about(kernel).parameters:
+        raise ValueError(f"gammas={gammas!r}: the {kernel} kernel has no gamma; leave gammas out")
 
 
 def _ascending(name: str, values: Any) -> list[float]:

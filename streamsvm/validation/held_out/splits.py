@@ -26,7 +26,7 @@ import numpy as np
 from streamsvm.batch import Solution
 from streamsvm.batch import seeding as seeds
 from streamsvm.batch.path import Inverse
-from streamsvm.core.kernels import RBF_KIND, is_positive_semidefinite
+from streamsvm.core.kernels import is_positive_semidefinite, largest_difference
 from streamsvm.validation.held_out.folds import Folds
 from streamsvm.validation.held_out.problem import NO_EXAMPLES, Problem
 from streamsvm.validation.held_out.work import in_parts, in_processes, workers
@@ -208,8 +208,7 @@ def _by_bounds(full: Solution, i: int, test: np.ndarray, plan: Plan) -> Fold | N
     if margin < -tol:
         wrong = np.array([not is_positive])
         return _copied(full, test, unknown, wrong, "training error")
-    largest = float(plan.problem.store.diagonal.max())
-    R2 = largest if plan.problem.store.kernel.kind == RBF_KIND else 2.0 * largest
+    R2 = largest_difference(plan.problem.store.kernel, float(plan.problem.store.diagonal.max()))
     if np.count_nonzero(full.free) > 2 and 2.0 * abs(full.dual_coef[i]) * R2 + max(0.0, 1.0 - margin) < 1.0 - tol:
         return _copied(full, test, unknown, np.array([is_positive]), "xi-alpha")
     return None

@@ -51,7 +51,8 @@ def test_a_bad_line_leaves_the_topic_as_it_was(tmp_path, call):
     path = write_csv(tmp_path / "d.csv", last="1,x,1")
     code, out, err = call("produce", path, "--dir", tmp_path / "log", "--label", "y")
     assert (code, out) == (1, [])
-    assert err == [f"streamsvm: {path}, line 101, column 'b': 'x' is not a finite number"]
+    problem = f"{path}, line 101, column 'b': 'x' is not a finite number"
+    assert err == [f"streamsvm: {problem}; with --show b, annotators see the column, and the model does not learn it"]
     assert not (tmp_path / "log").exists()
 
 

@@ -1,6 +1,6 @@
 """The labelling page's address: the token that guards it, the file that leads to it, and the server behind it.
 
-`page_server` describes the requests. The page gets the token from the fragment of its address, ``/#token=...``, which
+`server` describes the requests. The page gets the token from the fragment of its address, ``/#token=...``, which
 browsers send to no server. The token stays the same when the server is started again, so that open pages continue.
 """
 
@@ -10,10 +10,10 @@ import secrets
 import socket
 from pathlib import Path
 
-from ..runtime.folders import make_private, write_private
-from ..settings.sections import Settings
-from .page_server import PageServer
-from .service import LabellingService
+from ...runtime.folders import make_private, write_private
+from ...settings.sections import Settings
+from ..service import LabellingService
+from .server import PageServer
 
 logger = logging.getLogger(__name__)
 

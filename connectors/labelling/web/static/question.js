@@ -1,0 +1,161 @@
+"use strict";
+// The question: what is shown of the event.
+
+const SHOWN = 14;          // values that are shown before "show all"
+const FAR = 6;             // standard deviations
+const REASONS = {
+  seed: ["First examples", "The model first needs a few answers of each kind."],
+  boundary: ["The model is unsure", "Of the events that it looked at, the model is least sure of this one."],
+  novel: ["Something new", "This event is unlike those that have an answer."],
+  explore: ["Random check", "Picked to find mistakes that the model does not suspect."],
+  audit: ["Final check", "The model seems good enough. Checks like this one show whether it is."],
+};
+
+let shown = null;          // the question on the page
+let reviewed = null;       // the answers to it, if it is an earlier one
+let undoable = null;       // the answer that can be undone
+let guardUntil = 0, isBusy = true, labels = [];
+
+function trouble(text) {
+  if (text) $("trouble").textContent = text;
+  $("banner").hidden = !text;
+}
+function say(text) { $("said").textContent = text; }
+
+function busy(value) {
+  isBusy = value;
+  for (const button of document.querySelectorAll(".answer button")) button.setAttribute("aria-disabled", value);
+  showUndo();
+}
+
+function showUndo() {
+  const can = Boolean(undoable) && !isBusy;
+  $("undo").setAttribute("aria-disabled", !can);
+  $("undo").setAttribute("aria-label", can ? `Undo: ${said(undoable)} (key U)` : "Undo (key U), nothing to undo");
+  $("rest-undo").hidden = !can;
+}
+
+// An answer in words.
+const said = ({ op, label }) => op === "set" ? label : op === "retract" ? "taken back" : op === "skip" ? "skipped" : "ignored";
+
+function makeLabels(names) {
+  if (JSON.stringify(names) === JSON.stringify(labels)) return;
+  labels = names;
+  $("labels").replaceChildren(...labels.map((name, i) => {
+    const button = element("button", undefined, i ? "neg" : "pos");
+    const key = element("kbd", i + 1);
+    key.setAttribute("aria-hidden", "true");
+    button.type = "button";
+    button.append(key, element("span", name));
+    button.setAttribute("aria-label", `${name} (key ${i + 1})`);
+    button.setAttribute("aria-disabled", isBusy);
+    button.addEventListener("click", () => answer(i));
+    return button;
+  }));
+  $("key-list").textContent = [...labels.map((name, i) => `${i + 1} ${name}`), "S skip (cannot tell)", "I ignore (useless event)", "U undo", "H earlier answers", "Z zoom"].join(", ");
+  $("high").textContent = labels[0];
+  $("low").textContent = labels[1];
+}
+
+function show(question, answers = null) {
+  const isNew = !shown || shown.query_id !== question.query_id || reviewed !== answers;
+  shown = question;
+  reviewed = answers;
+  $("rest").hidden = true;
+  $("question").hidden = false;
+  if (!isNew) return;
+  const [title, why] = answers ? ["Earlier answer", ""] : REASONS[question.reason] || [question.reason, ""];
+  $("reason").textContent = title;
+  $("because").textContent = why;
+  $("ident").textContent = "event " + question.id;
+  showReviewed(answers);
+  showImage(question.image, question.refused_image);
+  showText(question.text);
+  showSeries(question.series);
+  showGuess();
+  showTable(question);
+  window.scrollTo({ top: 0 });
+}
+
+// What was answered before, if this is an earlier question.
+function showReviewed(answers) {
+  $("reviewed").hidden = !answers;
+  if (!answers) return;
+  const newest = answers.at(-1), others = answers.slice(0, -1).map((one) => `${said(one)}${one.by && ` by ${one.by}`}`);
+  $("reviewed-text").replaceChildren(
+    "The answer is ", element("b", said(newest)), `${newest.by && `, by ${newest.by}`}, ${time(newest.at)}.`,
+    others.length ? ` Before: ${others.join(", ")}.` : "", " Choose another one to correct it.",
+  );
+}
+
+// The guess in words: as a share, if the model gives one.
+function guess({ score, margin }) {
+  if (score !== null) return score >= .5 ? `${labels[0]}, ${percent(score)} sure` : `${labels[1]}, ${percent(1 - score)} sure`;
+  const label = margin > 0 ? labels[0] : labels[1];
+  return Math.abs(margin) >= 1 ? `${label}, sure` : Math.abs(margin) >= .3 ? `rather ${label}` : `unsure, perhaps ${label}`;
+}
+
+function showGuess() {
+  const isKnown = shown.margin !== null;
+  $("guess").hidden = !isKnown || ($("hide-guess").checked && !reviewed);
+  if (!isKnown) return;
+  const place = shown.score ?? 1 / (1 + Math.exp(-2 * shown.margin));
+  $("marker").style.left = `${100 * Math.min(.985, Math.max(.015, place))}%`;
+  $("opinion").textContent = guess(shown);
+}
+
+function showText(text) {
+  $("text-block").hidden = text === null;
+  $("text").replaceChildren(...linked(text ?? ""));
+  $("text").scrollTop = 0;
+}
+
+function showSeries(values) {
+  $("series-block").hidden = values === null;
+  if (values !== null) {
+    const last = values.length - 1;
+    $("series").replaceChildren(plot([{ points: values.map((y, x) => [x, y]), style: "ink" }], {
+      width: Math.max(240, $("series").clientWidth), height: 120, about: `Series of ${values.length} values, from ${number(least(values))} to ${number(most(values))}`, ends: ["first", last ? "last" : ""],
+    }));
+  }
+}
+
+// The table is folded where there is something else to look at.
+function showTable(question) {
+  $("table-block").open = question.image === null && question.text === null && question.series === null;
+  $("table-title").textContent = `Values (${count(Object.keys(question.x).length)})`;
+  showFeatures(question, false);
+}
+
+function showFeatures({ x, unusual }, all) {
+  const isUnusual = (name) => Object.hasOwn(unusual, name), weight = (name) => isUnusual(name) ? Math.abs(unusual[name]) : 0;
+  const names = Object.keys(x).sort((a, b) => weight(b) - weight(a) || (x[b] !== 0) - (x[a] !== 0));
+  $("table-block").hidden = names.length === 0;
+  const some = all ? names : names.slice(0, Math.max(SHOWN, Math.min(40, Object.keys(unusual).length)));
+  const isOdd = names.some(isUnusual);
+  $("odd-head").hidden = !isOdd;
+  $("features").replaceChildren(...some.map((name) => {
+    const row = element("tr", undefined, isUnusual(name) ? "odd" : "");
+    const head = element("th", name), value = element("td", number(x[name]), x[name] === 0 ? "number zero" : "number");
+    head.scope = "row";
+    value.title = String(x[name]);
+    row.append(head, value);
+    if (isOdd) {
+      const cell = element("td");
+      if (isUnusual(name)) {
+        cell.append(unusualBadge(unusual[name]));
+      }
+      row.append(cell);
+    }
+    return row;
+  }));
+  $("more").hidden = names.length <= SHOWN || (!all && some.length === names.length);
+  $("more").textContent = all ? "Show fewer values" : `Show all ${names.length} values`;
+  $("more").setAttribute("aria-expanded", all);
+}
+
+function unusualBadge(by) {
+  const badge = element("span", `${by > 0 ? "▲" : "▼"} ${Math.abs(by) >= FAR ? "extremely" : "unusually"} ${by > 0 ? "high" : "low"}`, "badge");
+  badge.title = `${number(Number(Math.abs(by).toPrecision(2)))} standard deviations ${by > 0 ? "above" : "below"} the mean`;
+  return badge;
+}

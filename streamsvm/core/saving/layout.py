@@ -1,0 +1,162 @@
+"""The bytes of a snapshot, and the checks that refuse damaged ones.
+
+Layout (all integers little-endian)::
+
+    8 bytes    magic, with bytes that a transfer in text mode would change
+    uint32     format number
+    uint64     length of the header in bytes
+    uint64     length of the whole snapshot in bytes
+    header     JSON: kind, meta, and per array its name, dtype, shape and offset from the first array
+    arrays     raw, little-endian, C order, each at a multiple of 64 bytes
+    32 bytes   sha256 of everything before it
+
+A change of this layout, or of what a kind stores, needs a new ``FORMAT``.
+"""
+
+import hashlib
+import json
+import math
+import re
+import struct
+from collections.abc import Iterable
+from itertools import accumulate
+from typing import Any
+
+import numpy as np
+
+MAGIC = b"\x89SSVM\r\n\x1a"
+FORMAT = 1
+PRELUDE = struct.Struct("<8sIQQ")
+DIGEST_SIZE = hashlib.sha256().digest_size
+_ALIGNMENT = 64
+_MAX_DEPTH = 32  # of the header; beyond that, whether it can be parsed depends on the interpreter
+_CONTAINER_BYTES = 6  # of the header for each list and object after the first thousand: one takes 60 in memory
+_MAX_DIMENSIONS = 8
+_STRING = re.compile(rb'"(?:[^"\\]|\\.?)*"?', re.DOTALL)  # in JSON; an unfinished one goes to the end of the text
+_NO_BRACKETS = bytes(set(range(256)) - set(b"[]{}"))
+_DTYPES = frozenset({"|b1", "|i1", "|u1", "<i2", "<u2", "<i4", "<u4", "<i8", "<u8", "<f4", "<f8"})
+
+
+class SnapshotError(ValueError):
+    """The bytes are not a usable snapshot, or a snapshot cannot hold the content."""
+
+
+def _refused(name: str, dtype: str) -> str:
+    return f"array {name!r} has dtype {dtype!r}; a snapshot holds bool, integers, float32 and float64"
+
+
+def raw_of(name: str, array: np.ndarray) -> np.ndarray:
+    """The array in C order and little-endian, copied only if it is not so already."""
+    dtype = np.asarray(array).dtype.newbyteorder("<")
+    if dtype.str not in _DTYPES:
+        raise SnapshotError(_refused(name, dtype.str))
+    return np.asarray(array, dtype=dtype, order="C")
+
+
+def header_of(kind: str, meta: dict[str, Any], raw: dict[str, np.ndarray]) -> tuple[bytes, int]:
+    """The JSON header, and the length of its arrays; offsets count from the first array."""
+    entries, offset = [], 0
+    for name, array in raw.items():
+        entries.append({"name": name, "dtype": array.dtype.str, "shape": list(array.shape), "offset": offset})
+        offset += aligned(array.nbytes)
+    content = {"kind": kind, "meta": meta, "arrays": entries}
+    try:
+        text = json.dumps(content, allow_nan=False, sort_keys=True, separators=(",", ":"))
+    except (TypeError, ValueError) as error:
+        raise SnapshotError(f"meta of a {kind!r} snapshot cannot be written as JSON: {error}") from error
+    if json.loads(text)["meta"] != meta:
+        raise SnapshotError(f"meta of a {kind!r} snapshot changes in JSON: use string keys, and lists for tuples")
+    return text.encode("ascii"), offset
+
+
+def aligned(length: int) -> int:
+    return -(-length // _ALIGNMENT) * _ALIGNMENT
+
+
+def octets(array: np.ndarray) -> memoryview:
+    """The bytes of a C-contiguous array, without copying them."""
+    return array.reshape(-1).view(np.uint8).data
+
+
+def sha256(chunks: Iterable[bytes | memoryview]) -> bytes:
+    digest = hashlib.sha256()
+    for chunk in chunks:
+        digest.update(chunk)
+    return digest.digest()
+
+
+def verify(data: bytes) -> int:
+    """Check the bytes around the header's content; return the header's length."""
+    if len(data) < PRELUDE.size or data[: len(MAGIC)] != MAGIC:
+        raise SnapshotError(f"not a streamsvm snapshot: {len(data)} bytes beginning with {data[:8]!r}")
+    _, number, header_length, total = PRELUDE.unpack_from(data)
+    if number > FORMAT:
+        raise SnapshotError(f"written by a newer streamsvm: snapshot format {number}, this version reads {FORMAT}")
+    if number != FORMAT:
+        raise SnapshotError(f"unknown snapshot format {number}, this version reads {FORMAT}")
+    if len(data) < total:
+        raise SnapshotError(f"snapshot is truncated: {len(data)} of {total} bytes")
+    if len(data) != total or aligned(PRELUDE.size + header_length) + DIGEST_SIZE > total:
+        raise SnapshotError(f"snapshot is damaged: {len(data)} bytes do not fit the lengths written at its start")
+    if sha256([memoryview(data)[:-DIGEST_SIZE]]) != data[-DIGEST_SIZE:]:
+        raise SnapshotError("snapshot is damaged: its sha256 checksum does not match")
+    return header_length
+
+
+def parsed(text: bytes) -> dict[str, Any]:
+    _require_simple(text)
+    try:
+        header = json.loads(text, parse_constant=_no_number)
+    except ValueError as error:
+        raise SnapshotError(f"snapshot header is not JSON: {error}") from error
+    match header:
+        case {"kind": str(), "meta": dict(), "arrays": list()}:
+            return header
+    raise SnapshotError("snapshot header lacks its kind, meta or arrays")
+
+
+def _require_simple(text: bytes) -> None:
+    """Refuse a header that is nested too deeply, or takes many times its length in memory."""
+    brackets = _STRING.sub(b"", text).translate(None, _NO_BRACKETS)
+    if len(brackets) // 2 > 1000 + len(text) // _CONTAINER_BYTES:
+        raise SnapshotError(f"snapshot header has too many lists and objects for its {len(text)} bytes")
+    if max(accumulate(1 if bracket in b"[{" else -1 for bracket in brackets), default=0) > _MAX_DEPTH:
+        raise SnapshotError(f"snapshot header is nested more than {_MAX_DEPTH} levels deep")
+
+
+def _no_number(name: str) -> None:
+    raise ValueError(f"{name} is not a number")
+
+
+def arrays_of(data: bytes, body_start: int, entries: list[Any]) -> dict[str, np.ndarray]:
+    """The arrays by name.  They lie end to end, so that they take no more memory than the snapshot."""
+    arrays: dict[str, np.ndarray] = {}
+    expected = 0
+    for entry in entries:
+        name, offset, array = _array(data, body_start, entry)
+        if name in arrays or offset != expected:
+            raise SnapshotError(f"array {name!r} at offset {offset} occurs twice, or does not follow the one before")
+        arrays[name], expected = array, offset + aligned(array.nbytes)
+    return arrays
+
+
+def _array(data: bytes, body_start: int, entry: Any) -> tuple[str, int, np.ndarray]:
+    """Name, place and writable copy of an array, after checks against a faulty or hostile writer."""
+    match entry:
+        case {"name": str(name), "dtype": str(code), "shape": [*shape], "offset": int(offset)}:
+            pass
+        case _:
+            raise SnapshotError(f"snapshot header has an invalid array entry: {str(entry)[:200]}")
+    if code not in _DTYPES:
+        raise SnapshotError(_refused(name, code))
+    if len(shape) > _MAX_DIMENSIONS:
+        raise SnapshotError(f"array {name!r} has {len(shape)} dimensions; at most {_MAX_DIMENSIONS} are read")
+    if not all(type(n) is int and n >= 0 for n in [offset, *shape]):
+        raise SnapshotError(f"array {name!r} has shape {shape} and offset {offset}; these must be counts")
+    dtype, count = np.dtype(code), math.prod(shape)
+    if max([body_start + offset + count * dtype.itemsize, *shape]) > len(data) - DIGEST_SIZE:
+        raise SnapshotError(f"array {name!r} of shape {shape} at offset {offset} lies outside the snapshot")
+    stored = np.frombuffer(data, dtype, count, body_start + offset).reshape(shape)
+    if dtype.kind == "b" and stored.view(np.uint8).max(initial=0) > 1:
+        raise SnapshotError(f"array {name!r} holds bytes that are neither true nor false")
+    return name, offset, stored.astype(dtype.newbyteorder("="))

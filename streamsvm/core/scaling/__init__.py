@@ -1,0 +1,82 @@
+"""The scale of a stream's features: running moments, and the copy of them that is in use.
+
+A model that scales keeps raw features beside the scaled ones.  While a stream goes on, the scale in use stays as it is,
+so that new examples and members are scaled alike.  When the running moments have moved far from it, the scale is *due*:
+the model takes a new copy and scales its members anew.
+
+    w_p <- w_p (1 - 1/M) + 1                                        weight of the examples so far, the newest counts 1
+    e = x_p - m_p, cut to +-5 deviations, at first to +-20          an outlier moves the moments a little only
+    m_p <- m_p + e / w_p,    S_p <- S_p (1 - 1/M) + e (x_p - m_p)   S_p / w_p is the variance
+
+    z_p = clip((x_p - shift_p) factor_p, -3, 3)                     a scaled feature
+
+Which features are scaled?
+
+- Those with a *place*: the first example named them, or at least half of the examples do since one did.  A hostile
+  example with many names costs no more than its own features.
+- Of these, all that had another value than 0 and 1.  The others are left alone.
+- None while the input is *sparse*: its examples name few of the features that the example before named, as in text.
+
+A feature that an example does not name is 0; one that gets a place late was 0 before.  The spread V is the sum of the
+variances of the features as the kernel sees them, and of the mean square of those without a place, of which an example
+adds 25 V at most once w > 20.  ``gamma="scale"`` is 1 / V.  V is the first example's square to begin with, and stays as
+it is while nothing varies: so no kernel value is ever huge because the features are.
+
+The scale is due when
+
+- a feature that was 0 or 1 has another value, or the input has become sparse or ceased to be, at once;
+- it rests on fewer than 500 examples, and there have been four times as many; the deviation of one scaled feature in
+  20 has moved by a factor 2, or its mean by a deviation; V has moved by a factor 1.5; or a feature deserves a place;
+  but not before as many examples have passed since the last time as the model had members then.  This bounds the work.
+
+It depends on the raw features and on that count only, not on how a stream is cut into batches.
+
+========= ========================================================== ======= ==========================
+symbol    name                                                       shape   dtype
+========= ========================================================== ======= ==========================
+place     place of a feature's moments, or -1                        (D,)    int64
+began     number of the first example that named the feature         (D,)    int64
+named     number of the last one, counted from 1                     (D,)    int64
+times     number of examples that named it                           (D,)    int64
+feature   the feature that has a place                               (P,)    int64
+w, m, S   weight, running mean, running variance times w             (P,)    float64
+shift     mean in use; 0 for a feature that is left alone            (P,)    float64
+factor    1 / deviation in use; 1 for one that is left alone         (P,)    float64
+spread    variance in use; 0 for one that is left alone              (P,)    float64
+varied    whether the feature had another value than 0 and 1         (P,)    uint8
+x         the raw features of one example that have a place          (P,)    float64, scratch
+totals    see the names below                                        (4,)    float64
+counts    see the names below                                        (9,)    int64
+========= ========================================================== ======= ==========================
+
+Begin with `state`.  `moments` observes examples, `renewal` takes a new copy into use, and `values` scales examples.
+The folder imports `blocks` and the compiler.
+"""
+
+from streamsvm.core.scaling.moments import CONSTANT as CONSTANT
+from streamsvm.core.scaling.moments import observe as observe
+from streamsvm.core.scaling.moments import observe_block as observe_block
+from streamsvm.core.scaling.renewal import renewed as renewed
+from streamsvm.core.scaling.state import ACTIVE as ACTIVE
+from streamsvm.core.scaling.state import CLIP as CLIP
+from streamsvm.core.scaling.state import DUE as DUE
+from streamsvm.core.scaling.state import MEMORY as MEMORY
+from streamsvm.core.scaling.state import NO_ROWS as NO_ROWS
+from streamsvm.core.scaling.state import NORM as NORM
+from streamsvm.core.scaling.state import OF_FEATURES as OF_FEATURES
+from streamsvm.core.scaling.state import OF_PLACES as OF_PLACES
+from streamsvm.core.scaling.state import PLACES as PLACES
+from streamsvm.core.scaling.state import RENEWED as RENEWED
+from streamsvm.core.scaling.state import SCALES as SCALES
+from streamsvm.core.scaling.state import SEEN as SEEN
+from streamsvm.core.scaling.state import SPARSE as SPARSE
+from streamsvm.core.scaling.state import SPREAD as SPREAD
+from streamsvm.core.scaling.state import TRACKS as TRACKS
+from streamsvm.core.scaling.state import WAIT as WAIT
+from streamsvm.core.scaling.state import RawRows as RawRows
+from streamsvm.core.scaling.state import Scaling as Scaling
+from streamsvm.core.scaling.state import copy as copy
+from streamsvm.core.scaling.state import empty as empty
+from streamsvm.core.scaling.state import with_room as with_room
+from streamsvm.core.scaling.values import compress_scaled as compress_scaled
+from streamsvm.core.scaling.values import scale_block as scale_block

@@ -1,0 +1,187 @@
+"""Observing examples: the running moments, and whether the scale is due."""
+
+import math
+
+import numpy as np
+
+from streamsvm.core.compiling._jit import compiled, inner
+from streamsvm.core.scaling.state import (
+    ACTIVE,
+    DUE,
+    MEMORY,
+    NORM,
+    OLD_ENOUGH,
+    PLACES,
+    RENEWED,
+    SCALES,
+    SEEN,
+    SHARE,
+    SPARSE,
+    SPREAD,
+    TRACKS,
+    WAIT,
+    WEIGHT,
+)
+from streamsvm.core.scaling.values import clipped, scatter
+
+OUTLIER = 5.0  # deviations
+EARLY_OUTLIER = 20.0  # deviations, until the weight is `WARM`; the `FIRST` examples are not cut
+FIRST, WARM = 3.0, 20.0
+FACTOR = 2.0  # by which a deviation has moved
+SPREAD_FACTOR = 1.5
+FEW = 20  # One feature in so many hardly changes a distance.
+CONSTANT = 1e-9  # a deviation, relative to the mean or to 1, below which a feature is constant
+SPARSE_BELOW, DENSE_ABOVE = 0.4, 0.6  # share of an example's features that the example before it named too
+YOUNG = 4  # A scale of n examples is renewed after n times as many, until n is large.
+JUDGED_AFTER = 8  # examples: whether input is sparse
+
+
+@inner
+def _deserves_place(c, d):
+    """Whether feature d, which has no place, is named often enough; asked while its latest example is taken in."""
+    age = c.counts[SEEN] - c.began[d]
+    return age >= OLD_ENOUGH and 2 * c.times[d] >= age
+
+
+@inner
+def _note_names(c, columns):
+    """Note which features an example names.
+
+    Returns the share that the last example named too, and whether one deserves a place.
+    """
+    seen, again, deserving = c.counts[SEEN], 0, False
+    for t in range(columns.shape[0]):
+        d = columns[t]
+        if c.times[d] == 0:
+            c.began[d] = seen
+        again += c.named[d] == seen
+        c.named[d] = seen + 1
+        c.times[d] += 1
+        deserving = deserving or (c.place[d] < 0 and _deserves_place(c, d))
+    return again / columns.shape[0] if columns.shape[0] > 0 else 1.0, deserving
+
+
+@inner
+def _is_sparse(c, share):
+    """Whether input counts as sparse, after an example with this share; the moments begin anew when that changes."""
+    seen, before = c.counts[SEEN], c.counts[SPARSE]
+    c.totals[SHARE] += (share - c.totals[SHARE]) / min(seen + 1.0, MEMORY)
+    if seen < JUDGED_AFTER:
+        return before
+    now = np.int64(c.totals[SHARE] < (DENSE_ABOVE if before == 1 else SPARSE_BELOW))
+    if now != before:
+        c.totals[WEIGHT] = 0.0
+        for p in range(c.counts[PLACES]):
+            c.w[p], c.m[p], c.S[p] = 0.0, 0.0, 0.0
+    return now
+
+
+@inner
+def _squares_without_place(c, columns, values):
+    """The sum of squares of the features without moments, as the kernel sees them; an outlier's is cut.
+
+    In single precision, so that the order of the features does not matter.
+    """
+    total, most = 0.0, OUTLIER * OUTLIER * c.totals[SPREAD]
+    for t in range(columns.shape[0]):
+        if c.counts[SPARSE] == 1 or c.place[columns[t]] < 0:
+            v = clipped(values[t]) if c.counts[ACTIVE] == 1 else values[t]
+            total += v * v
+    if c.totals[WEIGHT] > WARM and most > 0.0:
+        total = min(total, most)
+    return np.float64(np.float32(total))
+
+
+@inner
+def _move_moments(c):
+    """Let the moments take in the example in `x`; whether a feature is to be scaled that was left alone so far."""
+    keep, new = 1.0 - 1.0 / MEMORY, False
+    for p in range(c.counts[PLACES]):
+        v = c.x[p]
+        if c.varied[p] == 0 and v != 0.0 and v != 1.0:
+            c.varied[p], new = 1, c.counts[SCALES] == 1
+        w, e = c.w[p] * keep + 1.0, v - c.m[p]
+        most = OUTLIER if w > WARM else EARLY_OUTLIER
+        if w > FIRST and e * e * w > most * most * c.S[p] and c.S[p] > 0.0:
+            e = math.copysign(most * math.sqrt(c.S[p] / w), e)
+            v = c.m[p] + e
+        c.w[p] = w
+        c.m[p] += e / w
+        c.S[p] = c.S[p] * keep + e * (v - c.m[p])
+    return new
+
+
+@inner
+def wanted_spread(c, p):
+    """The variance by which to scale the feature in place p now; 1 for a constant one, 0 to leave it alone."""
+    if c.counts[SCALES] == 0 or c.counts[SPARSE] == 1 or c.varied[p] == 0:
+        return 0.0
+    variance, floor = c.S[p] / c.w[p], CONSTANT * max(1.0, abs(c.m[p]))
+    return variance if variance > floor * floor else 1.0
+
+
+@inner
+def sum_of_spreads(c):
+    """V, if the features are scaled as they would be now."""
+    total = c.totals[NORM]
+    if c.counts[SPARSE] == 0:
+        for p in range(c.counts[PLACES]):
+            if c.w[p] > 0.0:
+                wanted, variance = wanted_spread(c, p), c.S[p] / c.w[p]
+                total += variance if wanted == 0.0 else variance / wanted
+    return total
+
+
+@inner
+def _has_moved(c):
+    """Whether V, or the moments of one feature in `FEW`, have moved far from the scale in use."""
+    V, V_used = sum_of_spreads(c), c.totals[SPREAD]
+    if SPREAD_FACTOR * V_used < V or V_used > SPREAD_FACTOR * V > 0.0:
+        return True
+    n_moved, n_scaled = 0, 0
+    for p in range(c.counts[PLACES]):
+        used = c.spread[p]
+        if used > 0.0:
+            wanted, off = wanted_spread(c, p), c.m[p] - c.shift[p]
+            n_scaled += 1
+            n_moved += wanted > FACTOR * FACTOR * used or FACTOR * FACTOR * wanted < used or off * off > used
+    return FEW * n_moved > n_scaled
+
+
+@inner
+def _is_too_young(c):
+    """Whether the scale in use rests on few examples, of which there are many more by now."""
+    seen, renewed = c.counts[SEEN], c.counts[RENEWED]
+    return c.counts[SCALES] == 1 and renewed < MEMORY / YOUNG and seen >= YOUNG * renewed
+
+
+@inner
+def observe(c, columns, values):
+    """Take in one learned example; the flag DUE tells afterwards whether to take a new scale into use."""
+    if c.counts[TRACKS] == 0:
+        return
+    share, deserving = _note_names(c, columns)
+    sparse = _is_sparse(c, share)
+    at_once = sparse != c.counts[SPARSE] or c.counts[SEEN] == 0
+    c.counts[SPARSE] = sparse
+    c.totals[WEIGHT] = c.totals[WEIGHT] * (1.0 - 1.0 / MEMORY) + 1.0
+    c.totals[NORM] += (_squares_without_place(c, columns, values) - c.totals[NORM]) / c.totals[WEIGHT]
+    if sparse == 0:
+        scatter(c, columns, values)
+        at_once |= _move_moments(c)
+    c.counts[SEEN] += 1
+    if at_once:
+        c.counts[DUE] = 1
+    elif c.counts[SEEN] >= c.counts[WAIT]:
+        c.counts[DUE] = np.int64(_has_moved(c) or _is_too_young(c) or (deserving and sparse == 0))
+
+
+@compiled
+def observe_block(c, indptr, columns, values, counted):
+    """Take in those of a block's examples that count, until the scale is due; return how many examples were passed."""
+    for t in range(counted.shape[0]):
+        if counted[t]:
+            observe(c, columns[indptr[t] : indptr[t + 1]], values[indptr[t] : indptr[t + 1]])
+            if c.counts[DUE] == 1:
+                return t + 1
+    return counted.shape[0]

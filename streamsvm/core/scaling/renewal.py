@@ -1,0 +1,67 @@
+"""Taking the running moments into use as the scale of new examples and members."""
+
+import math
+
+import numpy as np
+
+from streamsvm.core.compiling._jit import compiled
+from streamsvm.core.scaling.moments import sum_of_spreads, wanted_spread
+from streamsvm.core.scaling.state import (
+    ACTIVE,
+    DUE,
+    MEMORY,
+    NORM,
+    OLD_ENOUGH,
+    PLACES,
+    RENEWED,
+    SEEN,
+    SPARSE,
+    SPREAD,
+    WAIT,
+    Scaling,
+    with_room,
+)
+
+AT_ONCE = 4096  # features that get a place when the stream begins; more have to deserve it
+
+
+def renewed(c: Scaling, n_members: int) -> Scaling:
+    """A copy whose running moments are in use, until at least as many examples have passed as there are members."""
+    c = _with_new_places(c)
+    _take_into_use(c, n_members)
+    if c.counts[SEEN] == 1 and c.counts[PLACES] > 0:
+        c.totals[NORM] = 0.0  # what it holds are the squares of features that have a place now
+    return c
+
+
+def _with_new_places(c: Scaling) -> Scaling:
+    """A copy with places for the features that deserve one."""
+    n, latest = int(c.counts[PLACES]), int(c.counts[SEEN]) - 1
+    without = np.flatnonzero((c.place < 0) & (c.times > 0))
+    age = latest - c.began[without]
+    deserving = (age >= OLD_ENOUGH) & (2 * c.times[without] >= age)
+    if latest == 0 and len(without) <= AT_ONCE:
+        deserving[:] = True
+    if c.counts[SPARSE] == 1:
+        deserving[:] = False
+    new, own = without[deserving], slice(n, n + int(np.count_nonzero(deserving)))
+    c = with_room(c, len(c.place), len(c.m) if own.stop <= len(c.m) else 2 * own.stop)
+    c.place[new], c.feature[own] = np.arange(own.start, own.stop), new
+    c.w[own] = np.minimum(age[deserving], MEMORY)
+    c.counts[PLACES] = own.stop
+    return c
+
+
+@compiled
+def _take_into_use(c, n_members):
+    c.counts[ACTIVE] = 0
+    for p in range(c.counts[PLACES]):
+        wanted = wanted_spread(c, p)
+        c.spread[p] = wanted
+        c.shift[p] = c.m[p] if wanted > 0.0 else 0.0
+        c.factor[p] = 1.0 / math.sqrt(wanted) if wanted > 0.0 else 1.0
+        c.counts[ACTIVE] |= wanted > 0.0
+    V = sum_of_spreads(c)
+    c.totals[SPREAD] = V if V > 0.0 else c.totals[SPREAD]
+    c.counts[DUE], c.counts[RENEWED] = 0, c.counts[SEEN]
+    c.counts[WAIT] = c.counts[SEEN] + max(1, n_members)

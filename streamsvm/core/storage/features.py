@@ -1,0 +1,139 @@
+"""The features of the members: matrices that grow, and the compressed form of wide, sparse ones."""
+
+import numpy as np
+import scipy.sparse as sp
+
+from streamsvm.core.blocks import Queries, is_binary_block, spread_out
+from streamsvm.core.expansion import (
+    APPENDED,
+    BITS,
+    COLUMNS,
+    COMPRESSED,
+    LISTED,
+    SLOTS,
+    STORAGE,
+    WIDTH,
+    Expansion,
+    is_binary,
+    is_wide,
+)
+from streamsvm.core.storage.members import MIN_FEATURES, feature_matrix
+
+
+def doubled(size: int, needed: int) -> int:
+    while size < needed:
+        size *= 2
+    return size
+
+
+def wider(a: np.ndarray, n_rows: int, n_columns: int) -> np.ndarray:
+    """The matrix with more rows and columns, of zeros."""
+    out = np.zeros((n_rows, n_columns), a.dtype)
+    out[: a.shape[0], : a.shape[1]] = a
+    return out
+
+
+def with_raw(s: Expansion, n_places: int) -> Expansion:
+    """An expansion without members that keeps the unscaled features of those to come."""
+    return s._replace(raw=np.zeros((len(s.alpha), n_places)))
+
+
+def more_features(s: Expansion, D: int) -> Expansion:
+    return s._replace(
+        member_indices=np.zeros(D, np.int32),
+        member_values=np.zeros(D, np.float32),
+        query=np.zeros(D if s.query.size else 0, np.float32),
+    )
+
+
+def grown_features(s: Expansion, D: int, N: int) -> dict[str, np.ndarray]:
+    """The feature-major matrix with another shape; it leaves untouched memory untouched, so that none is taken."""
+    if s.counts[STORAGE] == COMPRESSED:
+        return {}
+    a, used = feature_matrix(s), np.s_[: s.counts[WIDTH], : s.counts[SLOTS]]
+    out = np.zeros((D, N), a.dtype)
+    out[: len(a)][used] = a[used]
+    return {"bits" if is_binary(s) else "columns": out}
+
+
+def real_valued(s: Expansion) -> Expansion:
+    """The features as float32."""
+    bits, used = s.bits, np.s_[: s.counts[WIDTH], : s.counts[SLOTS]]
+    columns = np.zeros(bits.shape, np.float32)
+    columns[used] = bits[used]
+    s.counts[STORAGE] = COLUMNS
+    return s._replace(columns=columns, bits=np.zeros((0, 0), np.uint8))
+
+
+def more_nonzeros(s: Expansion, M: int) -> Expansion:
+    def longer(a: np.ndarray) -> np.ndarray:
+        out = np.empty(M, a.dtype)
+        out[: len(a)] = a
+        return out
+
+    return s._replace(sparse_indices=longer(s.sparse_indices), sparse_values=longer(s.sparse_values))
+
+
+def compress(s: Expansion) -> Expansion:
+    """Keep only the non-zero features."""
+    features = feature_matrix(s)[: s.counts[WIDTH], : s.counts[SLOTS]]
+    d, slot = np.nonzero(features)
+    order = np.argsort(slot, kind="stable")
+    s.counts[STORAGE] = COMPRESSED
+    return list_features(
+        s._replace(
+            columns=np.zeros((0, 0), np.float32),
+            bits=np.zeros((0, 0), np.uint8),
+            sparse_indices=d[order].astype(np.int32),
+            sparse_values=features[d, slot][order].astype(np.float32),
+            query=np.zeros(s.member_indices.shape[0], np.float32),
+        )
+    )
+
+
+def list_features(s: Expansion) -> Expansion:
+    """Make the lists of a compressed expansion anew, for all its slots."""
+    n, D = int(s.counts[SLOTS]), s.member_indices.shape[0]
+    nnz = s.starts[n]
+    rows = sp.csr_matrix((s.sparse_values[:nnz], s.sparse_indices[:nnz], s.starts[: n + 1]), shape=(n, D), copy=False)
+    by_feature = rows.tocsc()
+    s.counts[LISTED] = n
+    return s._replace(
+        lists=by_feature.indptr.astype(np.int64),
+        list_slots=by_feature.indices.astype(np.int32, copy=False),
+        list_values=by_feature.data,
+    )
+
+
+def with_features(s: Expansion, q: Queries) -> Expansion:
+    """The members of an expansion without holes, each with the features of a query; its cached rows must be empty."""
+    n, N, D = len(q.sq), len(s.alpha), q.width
+    s = s._replace(
+        counts=s.counts.copy(),
+        starts=np.concatenate([q.indptr, np.zeros(N - n, np.int64)]),
+        sq=fitted(q.sq, N),
+        serial=fitted(s.counts[APPENDED] + np.arange(n), N),  # the mirror on a device takes them for new members
+        columns=np.zeros((0, 0), np.float32),
+        bits=np.zeros((0, 0), np.uint8),
+        sparse_indices=np.zeros(0, np.int32),
+        sparse_values=np.zeros(0, np.float32),
+    )
+    s.counts[APPENDED] += n
+    s.counts[WIDTH], s.counts[STORAGE] = D, COLUMNS
+    if is_wide(s.counts, n, D, s.starts[n]):
+        s.counts[STORAGE] = COMPRESSED
+        query = np.zeros(s.member_indices.shape[0], np.float32)
+        return list_features(s._replace(sparse_indices=q.indices, sparse_values=q.values, query=query))
+    matrix = np.zeros((doubled(MIN_FEATURES, D), N), np.float32)
+    spread_out(q.indptr, q.indices, q.values, matrix)
+    if not is_binary_block(q):
+        return s._replace(columns=matrix)
+    s.counts[STORAGE] = BITS
+    return s._replace(bits=matrix.astype(np.uint8))
+
+
+def fitted(values: np.ndarray, size: int) -> np.ndarray:
+    """The values, and zeros up to this size."""
+    out = np.zeros(size, values.dtype)
+    out[: len(values)] = values
+    return out

@@ -1,0 +1,156 @@
+"""Room for new members: an expansion grows, and squeezes out the holes of members that have left."""
+
+import numpy as np
+
+from streamsvm.core.expansion import (
+    COMPRESSED,
+    HAND,
+    HOLES,
+    ROWS,
+    SLOT_DOWN,
+    SLOT_UP,
+    SLOTS,
+    STORAGE,
+    WIDTH,
+    Expansion,
+    is_binary,
+    is_wide,
+    many_unlisted,
+    too_many_holes,
+)
+from streamsvm.core.rows import wants_rows
+from streamsvm.core.storage.cached import more_rows, row_width
+from streamsvm.core.storage.features import (
+    compress,
+    doubled,
+    grown_features,
+    list_features,
+    more_features,
+    more_nonzeros,
+    real_valued,
+    wider,
+)
+from streamsvm.core.storage.members import PER_SLOT, copy, feature_matrix, find_extremes, live_slots
+
+
+def reserve(s: Expansion, n_new: int, n_features: int, binary: bool, nnz: int, width: int | None = None) -> Expansion:
+    """Make room for `n_new` more slots with `nnz` non-zero features and for `n_features` features in all.
+
+    Squeezes holes out, widens or compresses the features (no longer `binary`, or too wide) and lets the cache grow.
+    The matrix gets rows for the features that were noted and for those below `width` (default: all).  Of `s` itself
+    only the cached rows change.
+    """
+    width = max(n_features if width is None else width, int(s.counts[WIDTH]))
+    s = s._replace(counts=s.counts.copy())
+    if too_many_holes(s.counts):
+        s = keep(copy(s), live_slots(s))
+    n = int(s.counts[SLOTS])
+    if is_wide(s.counts, n, s.counts[WIDTH], s.starts[n]):
+        s = compress(s)
+    if not binary and is_binary(s):
+        s = real_valued(s)
+    if n + n_new > s.alpha.shape[0]:
+        s = _more_slots(s, slots_for(n + n_new))
+    if n_features > s.member_indices.shape[0]:
+        s = more_features(s, doubled(s.member_indices.shape[0], n_features))
+    if s.counts[STORAGE] != COMPRESSED and width > len(feature_matrix(s)):
+        s = s._replace(**grown_features(s, doubled(len(feature_matrix(s)), width), s.alpha.shape[0]))
+    if s.counts[STORAGE] == COMPRESSED:
+        if s.starts[n] + nnz > s.sparse_indices.shape[0]:
+            s = more_nonzeros(s, int(s.starts[n] + nnz) * 3 // 2)
+        if many_unlisted(s.counts) or len(s.lists) <= n_features:
+            s = list_features(s)
+    if wants_rows(s.counts, s.rows) or s.counts[ROWS] + n_new > s.rows.shape[0]:
+        s = more_rows(s, max(s.rows.shape[0] * 5 // 4, int(s.counts[ROWS]) + n_new))
+    return s
+
+
+def slots_for(needed: int) -> int:
+    """Half as many again, as an odd multiple of 64: the features of one slot must not share a cache set."""
+    return (needed * 3 // 2 // 64 + 1 | 1) * 64
+
+
+def _more_slots(s: Expansion, N: int) -> Expansion:
+    def longer(a: np.ndarray, fill: int = 0, size: int = N) -> np.ndarray:
+        out = np.full((*a.shape[:-1], size), fill, a.dtype)
+        out[..., : a.shape[-1]] = a
+        return out
+
+    s = s._replace(
+        **{name: longer(getattr(s, name)) for name in PER_SLOT},
+        **grown_features(s, len(feature_matrix(s)), N),
+        starts=longer(s.starts, size=N + 1),
+        raw=wider(s.raw, N, s.raw.shape[1]),
+        row_of=longer(s.row_of, -1),
+        scratch=np.zeros(N, np.float32),
+        sums=np.zeros(N, np.uint8),
+    )
+    return row_width(s, N, s.rows.shape[0])
+
+
+def keep(s: Expansion, order: np.ndarray) -> Expansion:
+    """Keep the members in these slots, in this order, and squeeze out everything else.
+
+    Cached rows move along; if the order changes, only complete ones do.
+    """
+    n, m = int(s.counts[SLOTS]), len(order)
+    extremes = np.searchsorted(order, s.counts[[SLOT_UP, SLOT_DOWN]]) if _rising(order) else None
+    _move_rows(s, order, n)
+    for name in PER_SLOT:
+        a = getattr(s, name)
+        a[:m] = a[order]
+        a[m:n] = 0
+    s.raw[:m] = s.raw[order]
+    _move_features(s, order, n)
+    s.counts[SLOTS], s.counts[HOLES] = m, 0
+    if s.counts[STORAGE] == COMPRESSED:
+        s = list_features(s)
+    if extremes is None:
+        find_extremes(s)
+    else:
+        s.counts[[SLOT_UP, SLOT_DOWN]] = np.where(s.counts[[SLOT_UP, SLOT_DOWN]] >= 0, extremes, -1)
+    return s
+
+
+def _rising(order: np.ndarray) -> bool:
+    return bool(np.all(np.diff(order) > 0))
+
+
+def _move_features(s: Expansion, order: np.ndarray, n: int) -> None:
+    """Move the features of slot order[t] to slot t."""
+    m, begins, lengths = len(order), s.starts[order], np.diff(s.starts[: n + 1])[order]
+    s.starts[1 : m + 1] = np.cumsum(lengths)
+    if s.counts[STORAGE] == COMPRESSED:
+        source = np.repeat(begins - s.starts[:m], lengths) + np.arange(s.starts[m])
+        for a in (s.sparse_indices, s.sparse_values):
+            a[: len(source)] = a[source]
+        return
+    for column in feature_matrix(s):
+        column[:m] = column[order]
+        column[m:n] = 0
+
+
+def _move_rows(s: Expansion, order: np.ndarray, n: int) -> None:
+    """Move slot order[t] to slot t in the cached rows, and close the gaps between rows."""
+    in_order = _rising(order)
+    new_slot = np.full(s.alpha.shape[0], -1, np.int32)
+    new_slot[order] = np.arange(len(order), dtype=np.int32)
+    s.row_of[:] = -1
+    q = 0
+    for r in range(int(s.counts[ROWS])):
+        slot = new_slot[s.member_of[r]] if s.member_of[r] >= 0 else -1
+        length = int(s.row_length[r])
+        filled = int(np.searchsorted(order, length)) if in_order else len(order) * (length >= n)
+        if slot >= 0 and filled > 0:
+            s.rows[q, :filled] = s.rows[r].take(order[:filled])
+            s.member_of[q], s.row_length[q], s.recent[q], s.row_of[slot] = slot, filled, s.recent[r], q
+            q += 1
+    s.member_of[q:] = -1
+    s.counts[ROWS], s.counts[HAND] = q, 0
+
+
+def require_room(s: Expansion, n_features: int) -> Expansion:
+    """Check that the expansion has room for these features, since compiled code checks no bounds; return it."""
+    if n_features > s.member_indices.shape[0]:
+        raise AssertionError(f"{n_features} features, but room for {s.member_indices.shape[0]}; please report this")
+    return s
