@@ -212,6 +212,10 @@ class LabellingLoop:
         """
         return self._questions.refresh(model, keep)
 
+    def wanted(self) -> int:
+        """How many questions `choose` would ask now, at most."""
+        return 0 if self._judge().stop else max(0, min(self._room(), len(self._pool)))
+
     def _room(self) -> int:
         """How many questions may be added."""
         left = self.remaining()
