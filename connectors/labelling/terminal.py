@@ -26,7 +26,8 @@ from .service import LabellingService
 WHY = {
     "seed": "the model first needs a few labels of each class",
     "boundary": "the model is least sure of this event",
-    "explore": "it was picked at random, to find mistakes that the model does not suspect",
+    "novel": "it is unlike the labelled events",
+    "explore": "it was picked to find mistakes that the model does not suspect",
     "audit": "it was picked at random, to check that the model is good enough",
     "recheck": "an earlier answer does not fit the others: please look again",
 }
@@ -102,7 +103,9 @@ class _Terminal:
         if not stats["loaded"]:
             self._service.wait(POLL_SECONDS)
             return
-        waiting = "there are enough labels; q quits" if stats["verdict"]["stop"] else "waiting for a question; q quits"
+        verdict = stats["verdict"]
+        ended = "the label quota is spent" if verdict["spent"] else "there are no more questions"
+        waiting = f"{ended if verdict['stop'] else 'waiting for a question'}; q quits"
         words = ["", *_progress(stats, self._names), waiting]
         if words != self._said:  # the trainer reads the last answer a little later
             self._said = words

@@ -19,7 +19,7 @@ from ..settings.opening import open_once
 from ..settings.sections import Settings
 from ..trainer.state.answers.votes import Votes
 
-RANDOM = ("audit", "explore")  # reasons of questions that look where the selection does not
+RANDOM = ("audit",)  # reasons of questions about random events
 HOUR = 3_600_000  # milliseconds
 
 _BOTH_HOLD = 2.2414  # normal quantile of 97.5 %: two intervals hold together with at least 95 %
