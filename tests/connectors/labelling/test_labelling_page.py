@@ -14,8 +14,8 @@ import pytest
 from asked import STATUS, Trainer, configure, until
 
 from streamsvm.connectors.labelling.book import UnknownQuestion
-from streamsvm.connectors.labelling.history import Step
-from streamsvm.connectors.labelling.service import LabellingService, Undone
+from streamsvm.connectors.labelling.history import Step, Undone
+from streamsvm.connectors.labelling.service import LabellingService
 from streamsvm.connectors.labelling.web import page as labelling_page
 from streamsvm.connectors.labelling.web import server as page_server
 from streamsvm.connectors.labelling.web.page import LabellingPage

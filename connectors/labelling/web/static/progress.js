@@ -38,7 +38,7 @@ function enough({ heard_at: heard, remaining, verdict: { stop, audit } }) {
 function showStats(stats) {
   const { positive, negative, remaining } = stats, n = positive + negative;
   $("n-labels").textContent = count(n);
-  $("quota").textContent = remaining === null ? "" : `· ${count(remaining)} to go`;
+  $("quota").textContent = remaining === null ? "" : remaining ? `· ${count(remaining)} to go` : "· all planned ones";
   $("quota-bar").hidden = remaining === null;
   $("quota-bar").value = remaining === null ? 0 : n / (n + remaining || 1);
   $("bar-pos").style.flex = `${positive} 0 0`;
