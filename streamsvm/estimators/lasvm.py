@@ -8,6 +8,7 @@ import numpy as np
 
 from streamsvm.core import arguments, storage
 from streamsvm.estimators.learner.classifier import OnlineSVM
+from streamsvm.estimators.learner.rechecking import Solver
 from streamsvm.online import lasvm
 from streamsvm.online.cccp import MAX_ROUNDS, without_noise
 from streamsvm.online.finish import WithBias, finish
@@ -175,20 +176,8 @@ class LASVM(OnlineSVM):
         """The largest violation among the members: the gap between the gradients of a pair; 0 if no pair violates."""
         return max(0.0, float(lasvm.delta(self._expansion)))
 
-    def finish(self, tol: float | None = None) -> None:
-        """Optimise over the members until no pair of them violates by more than `tol`.
-
-        Call it after the stream, or now and then.  Members that have become useless leave.  Examples of the `reservoir`
-        that violate the margin become members again: so the order of the stream matters little.  Learning may go on.
-
-        Parameters
-        ----------
-        tol
-            Tolerance; default: the model's own.
-        """
-        tol = self.tol if tol is None else tol
-        arguments.require_positive("tol", tol)
-        self._finish(lambda s: finish(s, self._kernel, tol), tol)
+    def _solver(self, tol: float) -> Solver:
+        return lambda s: finish(s, self._kernel, tol)
 
     def _sparsify(self, tol: float, ramp_s: float) -> None:
         self.finish(tol)
@@ -197,7 +186,7 @@ class LASVM(OnlineSVM):
             if not len(noise):
                 break
             self._solve(partial(without_noise, kernel=self._kernel, tol=tol, noise=noise))
-            self._finish(lambda s: finish(s, self._kernel, tol), tol, ramp_s)
+            self._finish(self._solver(tol), tol, ramp_s)
 
     def _slots_below(self, margin: float) -> np.ndarray:
         """The slots of the members with a smaller y f(x)."""
