@@ -600,6 +600,19 @@ def test_who_is_gone_gets_no_question(client, desk):
     assert desk.said == []
 
 
+def test_a_name_that_has_changed_meanwhile_gets_no_question(client, desk):
+    """Its question would stay reserved for nobody."""
+    replies = []
+    waiting = threading.Thread(target=lambda: replies.append(client.json("GET", "/api/next?wait=10&seen=3")))
+    waiting.start()
+    time.sleep(0.2)
+    client.json("POST", "/api/skip", {"query_id": "q0"}, headers={"X-Annotator": "Bob"})
+    desk.version = 4
+    waiting.join()
+    assert replies[0][1]["question"] is None
+    assert [said[0] for said in desk.said] == ["skip"]
+
+
 def test_a_body_that_does_not_come_is_given_up(desk, tmp_path):
     with LabellingPage(desk, configure(tmp_path, "http.request_seconds=0.5", "http.connections=1")) as page:
         client = Client(page)
