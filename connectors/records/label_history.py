@@ -1,11 +1,12 @@
 """The labels that a log has: every answer in its order, which label holds, and what the model had said at the time.
 
 `LabelHistory` applies the rules of the trainer's join (see `trainer.state.join`): of the labels of an event the last
-one holds, by revision and then by offset, and a retraction removes it.
+one holds, by revision and then by offset, and a retraction removes it.  Where a question wants the answers of several
+annotators, they decide together first (see `trainer.state.votes`).
 """
 
 import math
-from collections.abc import Container, Iterator
+from collections.abc import Callable, Container, Iterator
 from typing import NamedTuple
 
 import orjson
@@ -37,8 +38,8 @@ class Entry(NamedTuple):
         When it was given, in milliseconds since 1970.
     query_id
         The question that it answers, or None.
-    is_change
-        Whether it changed which label holds of the event.
+    before, after
+        The label of the event that held before this record, and after it; None if there was none.
     """
 
     label: Label
@@ -46,7 +47,8 @@ class Entry(NamedTuple):
     rev: int
     time: int
     query_id: str | None
-    is_change: bool
+    before: bool | None
+    after: bool | None
 
     @property
     def annotator(self) -> str:
@@ -54,8 +56,19 @@ class Entry(NamedTuple):
         return person(self.label.source or "")
 
 
+Decide = Callable[[Label, bool | None, int], Label | None]
+
+
 class LabelHistory:
     """Reads a topic of labels.  Its memory grows with the number of labelled events, not with that of records.
+
+    Parameters
+    ----------
+    codec
+        Reads labels.
+    decide
+        Takes an answer to a question, the label of the event that holds, and the answer's time; returns what the
+        answers say together, as `Votes.hear` does.
 
     Attributes
     ----------
@@ -65,8 +78,9 @@ class LabelHistory:
         Records that are no labels.
     """
 
-    def __init__(self, codec: Codec) -> None:
+    def __init__(self, codec: Codec, decide: Decide) -> None:
         self._codec = codec
+        self._decide = decide
         self.holding: dict[Place, Entry] = {}
         self.n_refused = 0
 
@@ -83,18 +97,29 @@ class LabelHistory:
         return (entry for entry in self.holding.values() if entry.label.op == "set")
 
     def _enter(self, record: Record) -> Entry:
-        label = self._codec.decode_label(record)
+        label, query_id = self._codec.decode_label(record), answered_question(record)
         place = Place(record.partition, label.id)
-        before = self.holding.get(place)
-        rev = label.rev if label.rev is not None else before.rev if before else 0
-        holds = label.op in ("set", "retract") and (before is None or before.rev <= rev)
-        said_before = None if before is None else before.label.y
-        is_change = holds and label.y is not said_before
+        held = self.holding.get(place)
+        before = held.label.y if held else None
         time = event_time(label.ts, record.timestamp, _MAX_SKEW)
-        entry = Entry(label, place, rev, time, answered_question(record), is_change)
-        if holds:
-            self.holding[place] = entry
+        decided: Label | None = label
+        if query_id is not None and label.source:
+            decided = self._decide(label, before, label.rev or record.timestamp)
+        entry = Entry(label, place, _revision(label, held), time, query_id, before, before)
+        if decided is None or decided.op not in ("set", "retract"):
+            return entry
+        rev = _revision(decided, held)
+        if held is None or held.rev <= rev:
+            self.holding[place] = entry._replace(label=decided, rev=rev, after=decided.y)
+            return entry._replace(after=decided.y)
         return entry
+
+
+def _revision(label: Label, held: Entry | None) -> int:
+    """The revision of a label; without one, that of the label that holds."""
+    if label.rev is not None:
+        return label.rev
+    return held.rev if held else 0
 
 
 class Guess(NamedTuple):
