@@ -19,7 +19,7 @@ from streamsvm.connectors.labelling import book, follower, history
 from streamsvm.connectors.labelling.book import UnknownQuestion
 from streamsvm.connectors.labelling.oracles import answer_with, read_label, truth_from_field, truth_from_file
 from streamsvm.connectors.labelling.service import LabellingService
-from streamsvm.connectors.labelling.terminal import picture
+from streamsvm.connectors.labelling.terminal.picture import picture
 from streamsvm.connectors.labelling.web.replies import question as question_of
 from streamsvm.connectors.logs.embedded import LocalLog
 from streamsvm.connectors.logs.transport import Record, Unavailable
