@@ -42,7 +42,7 @@ def told(settings):
 
     def told(*labels, questions=(), **changes):
         for reason, id_, margin in questions:
-            query_id = f"q{next(numbers)}"
+            query_id = f"q{next(numbers)}" + "-recheck" * (reason == "recheck")
             asked = {
                 "query_id": query_id, "id": id_, "x": {}, "event": {}, "margin": margin, "score": 0.5, "reason": reason,
                 "asked_at": 1, "expires_at": 2, "unusual": {}, "model": {},
@@ -146,6 +146,17 @@ def test_several_answers_to_a_question_decide_as_in_the_trainer(told):
         (None, None), (None, None), (None, False), (False, True),
     ]  # fmt: skip
     assert len(answers.corrections(found.entries)) == 1
+
+
+def test_taking_back_the_answer_to_a_recheck_leaves_the_one_before(told):
+    found = told(
+        answer("a", True, query_id="q"),
+        answer("a", False, query_id="q-recheck"), answer("a", None, query_id="q-recheck"),
+        answer("b", True, query_id="r"), answer("b", None, query_id="r"),
+        questions=[("audit", "a", 1.0), ("recheck", "a", -2.0)],
+    )  # fmt: skip
+    assert [entry.after for entry in found.entries] == [True, False, True, True, None]
+    assert answers.compared(found, answers.RANDOM) == [(True, True)]
 
 
 def test_the_status_is_the_newest_readable_one(settings, told):
