@@ -47,8 +47,8 @@ def labelling_panels(loop: Mapping[str, Any], answers: Answers | None, names: Na
     return [
         progress_panel(loop, answers, names, f"{prefix}-progress"),
         quality_panel(answers, names, f"{prefix}-quality"),
-        people_panel(answers, names, f"{prefix}-people"),
         corrections_panel(answers, names, f"{prefix}-corrections"),
+        people_panel(answers, names, f"{prefix}-people"),
         guesses_panel(loop, f"{prefix}-labels"),
     ]
 
