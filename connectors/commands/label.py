@@ -77,7 +77,7 @@ def add_parser(subparsers: options.Subparsers) -> None:
         "--auth-file",
         type=Path,
         metavar="FILE",
-        help="with --label-studio: file that holds USER:PASSWORD, which Label Studio must send with its requests",
+        help="with --label-studio: file that holds USER:PASSWORD, or a token, which Label Studio must send",
     )
     command.set_defaults(run=run)
 

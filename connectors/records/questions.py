@@ -231,7 +231,8 @@ def _is_time(value: Any) -> bool:
     return type(value) is int and -_INT64 <= value < _INT64
 
 
-def _are_numbers(value: Any) -> bool:
+def are_numbers(value: Any) -> bool:
+    """Whether this is an object of finite numbers."""
     return type(value) is dict and all(map(_is_finite, value.values()))
 
 
@@ -276,7 +277,7 @@ def _is_annotator(value: Any) -> bool:
 
 _Check = tuple[Callable[[Any], bool], str]
 _COUNT: _Check = (_is_count, "a count")
-_NUMBERS: _Check = (_are_numbers, "an object of finite numbers")
+_NUMBERS: _Check = (are_numbers, "an object of finite numbers")
 _TIME: _Check = (_is_time, "whole milliseconds")
 _QUESTION: dict[str, _Check] = {
     "query_id": (

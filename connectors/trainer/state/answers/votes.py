@@ -74,13 +74,12 @@ class Votes:
         self._has_news = True
         votes = self._votes.setdefault(label.key, {})
         self._votes.move_to_end(label.key)
-        newest = max((vote.rev for vote in votes.values()), default=0)
-        label = label._replace(rev=newest if label.rev is None else label.rev)
-        assert label.rev is not None
-        if who in votes and votes[who].rev > label.rev:
+        before = votes[who].rev if who in votes else 0
+        rev = before if label.rev is None else label.rev  # without a revision, a record is newer than those before it
+        if rev < before:
             return None
         word = None if label.op == "retract" else label.op if label.y is None else label.y
-        votes[who] = Vote(word, label.rev)
+        votes[who] = Vote(word, rev)
         while len(self._votes) > MEMORY:
             self._votes.popitem(last=False)
         return self._together(label, votes, holding)
