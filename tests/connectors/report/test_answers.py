@@ -107,7 +107,7 @@ def test_only_random_questions_are_compared_with_the_label_that_holds(told):
         answer("a", False), answer("d", None),
         questions=questions,
     )  # fmt: skip
-    assert answers.compared(found, answers.RANDOM) == [(False, True), (True, False)]
+    assert answers.compared(found, found.random) == [(False, True), (True, False)]
     assert answers.compared(found, ("boundary",)) == [(True, False)]
 
 
@@ -156,7 +156,7 @@ def test_taking_back_the_answer_to_a_recheck_leaves_the_one_before(told):
         questions=[("audit", "a", 1.0), ("recheck", "a", -2.0)],
     )  # fmt: skip
     assert [entry.after for entry in found.entries] == [True, False, True, True, None]
-    assert answers.compared(found, answers.RANDOM) == [(True, True)]
+    assert answers.compared(found, found.random) == [(True, True)]
 
 
 def test_the_status_is_the_newest_readable_one(settings, told):
@@ -190,7 +190,7 @@ def test_without_the_log_it_says_how_to_see_more(panels):
 
 def test_without_an_answer_nothing_is_claimed(panels):
     found = panels(Answers())
-    assert "No random question" in found["quality"].text[0]
+    assert "No question about a random event" in found["quality"].text[0]
     assert "No label says who gave it." in found["people"].text
     assert "No label was replaced" in found["corrections"].text[0]
     assert "takes answers to audit questions" in found["progress"].text[-1]
