@@ -16,6 +16,7 @@ from ..records.labels import Place
 from ..runtime.text import plural
 from ..settings.opening import open_once
 from ..settings.sections import Settings
+from ..trainer.state.answers.hearing import Hearing
 from .shared.configuration import add_config, read_config
 from .shared.options import Subparsers
 from .shared.tables import TEXTUAL, require_table, write_table
@@ -62,7 +63,7 @@ def add_parser(subparsers: Subparsers) -> None:
 def run(arguments: argparse.Namespace) -> None:
     settings = read_config(arguments, _needs)
     require_table(arguments.out, (*TEXTUAL, PARQUET))
-    history = LabelHistory(settings.codec())
+    history = _history(settings)
     with open_once(settings) as log:
         places = {entry.place for entry in _progress(history.read(log, settings.log.labels))}
         guesses = read_guesses(log, settings.log.questions, settings.log.predictions, places)
@@ -88,7 +89,11 @@ def _progress(entries: Iterable[Entry]) -> Iterable[Entry]:
 
 def _all_answers(log: Transport, settings: Settings) -> Iterator[Entry]:
     """The topic once more, from its start, so that only one row at a time is in memory."""
-    return LabelHistory(settings.codec()).read(log, settings.log.labels)
+    return _history(settings).read(log, settings.log.labels)
+
+
+def _history(settings: Settings) -> LabelHistory:
+    return LabelHistory(settings.codec(), Hearing(settings.labelling.answers_per_question).hear)
 
 
 def _types(places: set[Place], settings: Settings) -> dict[str, type]:

@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from functools import partial
 from typing import Any, TextIO
 
-from ..records.questions import Question
+from ..records.questions import RECHECK, Question
 from ..runtime.process import POLL_SECONDS, Stop
 from ..settings.sections import Settings
 from .book import UnknownQuestion
@@ -273,7 +273,7 @@ def picture(shown: Question, settings: Settings, stats: Mapping[str, Any], size:
         *_features(shown, width, n_rows),
         "",
         f"asked because {WHY.get(shown.reason, _short(shown.reason, width))}",
-        f"the model: {score}margin {shown.margin:+.3g}",
+        *([] if shown.reason == RECHECK else [f"the model: {score}margin {shown.margin:+.3g}"]),
         *_progress(stats, names),
         keys_line(names),
     ]
@@ -336,8 +336,9 @@ def _progress(stats: Mapping[str, Any], names: tuple[str, str]) -> list[str]:
     remaining = stats["remaining"]
     quota = "" if remaining is None else f"; {remaining} left to give"
     counts = f"{stats['labels']} labels: {stats['positive']} {names[0]}, {stats['negative']} {names[1]}{quota}"
+    people = f"people disagree about {stats['unresolved']} open questions" if stats.get("unresolved") else ""
     refused = f"damaged questions, not shown: {stats['refused']}" if stats.get("refused") else ""
-    notes = (stats["verdict"]["why"], refused, stats["trainer"], stats["trouble"])
+    notes = (stats["verdict"]["why"], people, refused, stats["trainer"], stats["trouble"])
     return [counts, *(_plain(note) for note in notes if note)]
 
 

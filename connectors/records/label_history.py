@@ -1,11 +1,12 @@
 """The labels that a log has: every answer in its order, which label holds, and what the model had said at the time.
 
 `LabelHistory` applies the rules of the trainer's join (see `trainer.state.join`): of the labels of an event the last
-one holds, by revision and then by offset, and a retraction removes it.
+one holds, by revision and then by offset, and a retraction removes it.  What several answers to a question mean
+together, the caller's `Hear` says.
 """
 
 import math
-from collections.abc import Container, Iterator
+from collections.abc import Callable, Container, Iterator
 from typing import NamedTuple
 
 import orjson
@@ -54,8 +55,19 @@ class Entry(NamedTuple):
         return person(self.label.source or "")
 
 
+Hear = Callable[[Place, str | None, Label, bool | None], Label | None]
+
+
 class LabelHistory:
     """Reads a topic of labels.  Its memory grows with the number of labelled events, not with that of records.
+
+    Parameters
+    ----------
+    codec
+        Reads labels.
+    hear
+        Says what a label means for its event, given the event, the question and the label that holds; None: nothing
+        new.  See `trainer.state.answers.hearing`.
 
     Attributes
     ----------
@@ -65,8 +77,9 @@ class LabelHistory:
         Records that are no labels.
     """
 
-    def __init__(self, codec: Codec) -> None:
+    def __init__(self, codec: Codec, hear: Hear) -> None:
         self._codec = codec
+        self._hear = hear
         self.holding: dict[Place, Entry] = {}
         self.n_refused = 0
 
@@ -86,15 +99,23 @@ class LabelHistory:
         label = self._codec.decode_label(record)
         place = Place(record.partition, label.id)
         before = self.holding.get(place)
-        rev = label.rev if label.rev is not None else before.rev if before else 0
-        holds = label.op in ("set", "retract") and (before is None or before.rev <= rev)
-        said_before = None if before is None else before.label.y
-        is_change = holds and label.y is not said_before
+        said_before, query_id = None if before is None else before.label.y, answered_question(record)
+        together = self._hear(place, query_id, label, said_before)
+        rev = _revision(label, before)
         time = event_time(label.ts, record.timestamp, _MAX_SKEW)
-        entry = Entry(label, place, rev, time, answered_question(record), is_change)
+        if together is None or together.op not in ("set", "retract"):
+            return Entry(label, place, rev, time, query_id, is_change=False)
+        holds = before is None or before.rev <= _revision(together, before)
         if holds:
-            self.holding[place] = entry
-        return entry
+            self.holding[place] = Entry(together, place, _revision(together, before), time, query_id, is_change=True)
+        return Entry(label, place, rev, time, query_id, is_change=holds and together.y is not said_before)
+
+
+def _revision(label: Label, before: Entry | None) -> int:
+    """The revision of a label; without one, that of the label before it."""
+    if label.rev is not None:
+        return label.rev
+    return before.rev if before else 0
 
 
 class Guess(NamedTuple):

@@ -17,6 +17,7 @@ from ..records.labels import Place
 from ..records.questions import STATUS, read_status
 from ..settings.opening import open_once
 from ..settings.sections import Settings
+from ..trainer.state.answers.hearing import Hearing
 
 RANDOM = ("audit", "explore")  # reasons of questions that look where the selection does not
 HOUR = 3_600_000  # milliseconds
@@ -49,7 +50,8 @@ def read_answers(settings: Settings) -> dict[int, Answers]:
     if not settings.log.questions:
         return found
     with open_once(settings) as log:
-        for entry in LabelHistory(settings.codec()).read(log, settings.log.labels):
+        history = LabelHistory(settings.codec(), Hearing(settings.labelling.answers_per_question).hear)
+        for entry in history.read(log, settings.log.labels):
             found[entry.place.partition].entries.append(entry)
         places = {entry.place for answers in found.values() for entry in answers.entries}
         for place, guess in read_guesses(log, settings.log.questions, "", places).items():
