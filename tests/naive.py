@@ -320,13 +320,12 @@ class NaiveLASVM(NaiveExpansion):
     def learn(self, y, w=1.0, id=None):
         """Learn the stream's next example, of sign y; return its margin before."""
         x, f = self._arrive()
-        found = [self.g[slot] for slot in self.pair if slot is not None]
-        margin = f + (float(np.mean(found)) if found else 0.0)
+        margin = f + self._bias()
         box = self._box(y, w)
         if box > 0 and not self._is_member(id):
             if None not in self.pair:
                 self.margins.append((margin, y))
-            self._process(x, y, y - f, box, x if id is None else id)
+            self._process(x, y, f, box, x if id is None else id)
             self._reprocess()
             self.since_eviction += 1
             if self.since_eviction == EVICTION_PERIOD:
@@ -334,16 +333,21 @@ class NaiveLASVM(NaiveExpansion):
                 self._evict()
         return margin
 
-    def _process(self, x, y, g, box, number):
-        up, down = self.pair
+    def _bias(self):
+        found = [self.g[slot] for slot in self.pair if slot is not None]
+        return float(np.mean(found)) if found else 0.0
+
+    def _process(self, x, y, f, box, number):
+        g, (up, down) = y - f, self.pair
         partner = down if y > 0 else up
         violates = partner is not None and y * (g - self.g[partner]) > self.rule.tau
         if partner is None:
             if len(self.y) >= MAX_ONE_CLASS:
                 return
-        elif not violates:
-            away = self._beyond(y, g)
-            if away >= -self.rule.tau and (away >= NEAR_MARGIN or np.sum(self._off_far_bound()) >= RESERVE):
+        elif not (violates and y * (f + self._bias()) < self.rule.margin):
+            away, is_open = self._beyond(y, g), self.g[up] <= self.g[down]
+            narrows = is_open and away < -self.rule.tau
+            if not narrows and (away >= NEAR_MARGIN or np.sum(self._off_far_bound()) >= RESERVE):
                 return
         self._join(examples=x, ids=number, y=y, g=g, lo=min(0.0, box * y), hi=max(0.0, box * y))
         k = len(self.y) - 1

@@ -11,12 +11,12 @@ from tqdm import tqdm
 
 from ..logs.transport import Transport
 from ..records.label_files import PARQUET
-from ..records.label_history import Entry, Guess, LabelHistory, read_guesses
+from ..records.label_history import Entry, Guess, read_guesses
 from ..records.labels import Place
+from ..report.answers import history_of
 from ..runtime.text import plural
 from ..settings.opening import open_once
 from ..settings.sections import Settings
-from ..trainer.state.answers.hearing import Hearing
 from .shared.configuration import add_config, read_config
 from .shared.options import Subparsers
 from .shared.tables import TEXTUAL, require_table, write_table
@@ -63,15 +63,15 @@ def add_parser(subparsers: Subparsers) -> None:
 def run(arguments: argparse.Namespace) -> None:
     settings = read_config(arguments, _needs)
     require_table(arguments.out, (*TEXTUAL, PARQUET))
-    history = _history(settings)
+    history = history_of(settings)
     with open_once(settings) as log:
         places = {entry.place for entry in _progress(history.read(log, settings.log.labels))}
         guesses = read_guesses(log, settings.log.questions, settings.log.predictions, places)
         n_refused = history.n_refused
         rows = _all_answers(log, settings) if arguments.history else history.labels()
         types = _types(places, settings)
-        if not arguments.history:
-            del types["op"]
+        if not arguments.history:  # fed back as it is, the label decides alone, also where several answers would
+            del types["op"], types["query_id"]
         noun = "answer" if arguments.history else "label"
         write_table(arguments.out, types, _rows(rows, guesses, settings, types), noun)
     if n_refused:
@@ -89,11 +89,7 @@ def _progress(entries: Iterable[Entry]) -> Iterable[Entry]:
 
 def _all_answers(log: Transport, settings: Settings) -> Iterator[Entry]:
     """The topic once more, from its start, so that only one row at a time is in memory."""
-    return _history(settings).read(log, settings.log.labels)
-
-
-def _history(settings: Settings) -> LabelHistory:
-    return LabelHistory(settings.codec(), Hearing(settings.labelling.answers_per_question).hear)
+    return history_of(settings).read(log, settings.log.labels)
 
 
 def _types(places: set[Place], settings: Settings) -> dict[str, type]:

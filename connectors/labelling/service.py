@@ -74,7 +74,10 @@ class LabellingService:
 
     def __init__(self, settings: Settings, clock: Callable[[], float] = time.time) -> None:
         if not (settings.log.questions and settings.log.labels):
-            raise ValueError("settings must name log.questions and log.labels")
+            raise ValueError(
+                f"log.questions={settings.log.questions!r}, log.labels={settings.log.labels!r}: the labelling service "
+                "needs both topics"
+            )
         self._settings = settings
         self._clock = clock
         self._writing = threading.Lock()  # guards _writer; taken before _changed if both are

@@ -1,8 +1,8 @@
 """The labels that a log has: every answer in its order, which label holds, and what the model had said at the time.
 
 `LabelHistory` applies the rules of the trainer's join (see `trainer.state.join`): of the labels of an event the last
-one holds, by revision and then by offset, and a retraction removes it.  What several answers to a question mean
-together, the caller's `Hear` says.
+one holds, by revision and then by offset, and a retraction removes it.  Where a question wants the answers of several
+annotators, they decide together first (see `trainer.state.answers.votes`).
 """
 
 import math
@@ -38,8 +38,8 @@ class Entry(NamedTuple):
         When it was given, in milliseconds since 1970.
     query_id
         The question that it answers, or None.
-    is_change
-        Whether it changed which label holds of the event.
+    before, after
+        The label of the event that held before this record, and after it; None if there was none.
     """
 
     label: Label
@@ -47,7 +47,8 @@ class Entry(NamedTuple):
     rev: int
     time: int
     query_id: str | None
-    is_change: bool
+    before: bool | None
+    after: bool | None
 
     @property
     def annotator(self) -> str:
@@ -55,7 +56,7 @@ class Entry(NamedTuple):
         return person(self.label.source or "")
 
 
-Hear = Callable[[Place, str | None, Label, bool | None], Label | None]
+Decide = Callable[[Place, str | None, Label, bool | None, int], Label | None]
 
 
 class LabelHistory:
@@ -65,9 +66,9 @@ class LabelHistory:
     ----------
     codec
         Reads labels.
-    hear
-        Says what a label means for its event, given the event, the question and the label that holds; None: nothing
-        new.  See `trainer.state.answers.hearing`.
+    decide
+        Takes an event, the question about it or None, a label, the label that holds, and the time; returns what the
+        labels say together, as `trainer.state.answers.hearing` does, or None if that is nothing new.
 
     Attributes
     ----------
@@ -77,9 +78,9 @@ class LabelHistory:
         Records that are no labels.
     """
 
-    def __init__(self, codec: Codec, hear: Hear) -> None:
+    def __init__(self, codec: Codec, decide: Decide) -> None:
         self._codec = codec
-        self._hear = hear
+        self._decide = decide
         self.holding: dict[Place, Entry] = {}
         self.n_refused = 0
 
@@ -96,26 +97,27 @@ class LabelHistory:
         return (entry for entry in self.holding.values() if entry.label.op == "set")
 
     def _enter(self, record: Record) -> Entry:
-        label = self._codec.decode_label(record)
+        label, query_id = self._codec.decode_label(record), answered_question(record)
         place = Place(record.partition, label.id)
-        before = self.holding.get(place)
-        said_before, query_id = None if before is None else before.label.y, answered_question(record)
-        together = self._hear(place, query_id, label, said_before)
-        rev = _revision(label, before)
+        held = self.holding.get(place)
+        before = held.label.y if held else None
         time = event_time(label.ts, record.timestamp, _MAX_SKEW)
-        if together is None or together.op not in ("set", "retract"):
-            return Entry(label, place, rev, time, query_id, is_change=False)
-        holds = before is None or before.rev <= _revision(together, before)
-        if holds:
-            self.holding[place] = Entry(together, place, _revision(together, before), time, query_id, is_change=True)
-        return Entry(label, place, rev, time, query_id, is_change=holds and together.y is not said_before)
+        decided = self._decide(place, query_id, label, before, label.rev or record.timestamp)
+        entry = Entry(label, place, _revision(label, held), time, query_id, before, before)
+        if decided is None or decided.op not in ("set", "retract"):
+            return entry
+        rev = _revision(decided, held)
+        if held is None or held.rev <= rev:
+            self.holding[place] = entry._replace(label=decided, rev=rev, after=decided.y)
+            return entry._replace(after=decided.y)
+        return entry
 
 
-def _revision(label: Label, before: Entry | None) -> int:
-    """The revision of a label; without one, that of the label before it."""
+def _revision(label: Label, held: Entry | None) -> int:
+    """The revision of a label; without one, that of the label that holds."""
     if label.rev is not None:
         return label.rev
-    return before.rev if before else 0
+    return held.rev if held else 0
 
 
 class Guess(NamedTuple):

@@ -44,14 +44,18 @@ class Answers:
     status: Mapping[str, Any] = field(default_factory=dict)
 
 
+def history_of(settings: Settings) -> LabelHistory:
+    """A reader of the labels that decides as the trainers do which label holds."""
+    return LabelHistory(settings.codec(), Hearing(settings.labelling.answers_per_question).hear)
+
+
 def read_answers(settings: Settings) -> dict[int, Answers]:
     """The answers of a configuration's log, by partition; empty if its trainers ask no questions."""
     found: defaultdict[int, Answers] = defaultdict(Answers)
     if not settings.log.questions:
         return found
     with open_once(settings) as log:
-        history = LabelHistory(settings.codec(), Hearing(settings.labelling.answers_per_question).hear)
-        for entry in history.read(log, settings.log.labels):
+        for entry in history_of(settings).read(log, settings.log.labels):
             found[entry.place.partition].entries.append(entry)
         places = {entry.place for answers in found.values() for entry in answers.entries}
         for place, guess in read_guesses(log, settings.log.questions, "", places).items():
@@ -116,8 +120,8 @@ def compared(answers: Answers, reasons: Iterable[str]) -> list[tuple[bool, bool]
     """The model's guess and the label that holds now, for questions of these reasons, in the order of the answers."""
     holding: dict[Place, bool | None] = {}
     for entry in answers.entries:
-        if entry.is_change:
-            holding[entry.place] = entry.label.y
+        if entry.after is not entry.before:
+            holding[entry.place] = entry.after
     wanted = set(reasons)
     guesses = answers.guesses
     return [
@@ -153,7 +157,7 @@ def most_missed(n_rest: int, n_asked: int, n_positive: int) -> int:
 
 
 class Correction(NamedTuple):
-    """A label that another one replaced: the new label's record, and what held before and who had said so."""
+    """A label that another one replaced: the record that did so, and the record of the label before."""
 
     entry: Entry
     before: Entry
@@ -164,10 +168,10 @@ def corrections(entries: Iterable[Entry]) -> list[Correction]:
     last: dict[Place, Entry] = {}
     found = []
     for entry in entries:
-        if not entry.is_change or entry.label.y is None:
+        if entry.after is entry.before or entry.after is None:
             continue
         before = last.get(entry.place)
-        if before is not None and before.label.y is not entry.label.y:
+        if before is not None and before.after is not entry.after:
             found.append(Correction(entry, before))
         last[entry.place] = entry
     return found

@@ -127,23 +127,28 @@ def draw_curve(axes: Axes, x: Sequence[float], y: Sequence[float], color: str, l
 def draw_band(axes: Axes, x: Sequence[float], low: Sequence[float], high: Sequence[float]) -> None:
     """Fill the space between the bounds of an interval."""
     if x:
-        axes.fill_between(x, low, high, color=FIRST, alpha=0.15, linewidth=0, label="95 % interval")
+        axes.fill_between(x, low, high, color=FIRST, alpha=0.25, linewidth=0, label="95 % interval")
 
 
-def fit(axes: Axes) -> None:
-    """Scale the axes to what changes, and place the legend above.
+def fit(axes: Axes, zoom: bool = True) -> None:
+    """Scale the axes, and place the legend above.
 
-    The values begin at 0, unless that would squeeze their changes into less than half of the picture.  The first
-    twentieth of a run, in which a model learns the most, may lie outside.
+    Parameters
+    ----------
+    axes
+        On which everything was drawn.
+    zoom
+        Scale to what changes: the values need not begin at 0 where this would squeeze their changes into less than
+        half of the picture, and the first twentieth of a run, in which a model learns the most, may lie outside.
+        False: begin at 0, as counts should.
     """
     right, top = (end if 0 < end < math.inf else 1.0 for end in axes.dataLim.max)  # infinite without data
-    low, high = _range(axes, right / 20)
+    low, high = _range(axes, right / 20) if zoom else (0.0, top)
     if not low <= high:
         low, high = 0.0, top
-    span = max(high - low, abs(high) * _LEAST_SPAN, math.ulp(0.0))
-    bottom = 0.0 if 0 <= low <= high / 2 else max(low - 0.15 * span, 0.0 if low >= 0 else -math.inf)
-    above = high + 0.08 * (high - bottom or 1.0)
-    axes.set(xlim=(0, 1.03 * right), ylim=(bottom, above))
+    span = max(high - low, abs(high) * _LEAST_SPAN)
+    bottom = 0.0 if 0 <= low <= high / 2 else low - 0.15 * span
+    axes.set(xlim=(0, 1.03 * right), ylim=(bottom, high + 0.08 * ((high - bottom) or 1.0)))
     handles, labels = axes.get_legend_handles_labels()
     if labels:
         place = {"loc": "lower left", "bbox_to_anchor": (0, 1), "borderaxespad": 0}

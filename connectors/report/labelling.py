@@ -166,16 +166,15 @@ def people_panel(answers: Answers | None, names: Names, name: str) -> Panel:
     def plot(figure: Any) -> None:
         axes = new_axes(figure, f"{unit} of work", "labelled events")
         draw_curve(axes, [scale * hour for hour in hours], counts, FIRST, "", "-")
-        fit(axes)
+        fit(axes, zoom=False)
 
-    table = [("annotator", "labels", names[0], "skipped", "changed", "agree", "per hour")]
+    table = [("annotator", "labels", names[0], "skipped", "agree", "per hour")]
     table += [
         (
             one.name or "–",
             f"{one.n_labels:,}",
             f"{one.n_positive:,}",
             f"{one.n_skipped:,}",
-            f"{one.n_changed:,}",
             "–" if one.agreement is None else f"{one.agreement:.0%}",
             "–" if one.per_hour is None else f"{one.per_hour:,.0f}",
         )
@@ -190,7 +189,7 @@ def people_panel(answers: Answers | None, names: Names, name: str) -> Panel:
             f"Two people or more labelled {plural(shared.n_shared, 'event')}; {shared.share:.1%} of the pairs of "
             f"labels agree{beyond}."
         ]
-    text.append("Pauses of more than five minutes are no work. Changed: own labels that a person replaced.")
+    text.append("Pauses of more than five minutes are no work.")
     alt = f"Labelled events over {unit} of work; {counts[-1]:,} after {scale * hours[-1]:,.1f} {unit}."
     return Panel(name, title, picture(plot, name, alt) if len(hours) > 2 else "", text, table)
 
@@ -208,7 +207,7 @@ def corrections_panel(answers: Answers | None, names: Names, name: str) -> Panel
         return Panel(name, title, "", ["No label was replaced by the other one."])
     table = [("event", "was", "is", "time (UTC)", "by")]
     for entry, before in reversed(found[-LISTED:]):
-        was, now = (names[0] if one.label.y else names[1] for one in (before, entry))
+        was, now = (names[0] if one.after else names[1] for one in (before, entry))
         when = datetime.fromtimestamp(entry.time / 1000, UTC)
         table.append((str(entry.label.id), was, now, f"{when:%Y-%m-%d %H:%M}", entry.annotator or "–"))
     n_events = len({entry.place for entry, _ in found})
@@ -241,7 +240,7 @@ def guesses_panel(loop: Mapping[str, Any], name: str) -> Panel:
         below.set(xlabel="questions answered", ylabel="support vectors")
         for axes in (above, below):
             set_numbers(axes)
-            fit(axes)
+            fit(axes, zoom=axes is above)
 
     last = next((point for point in reversed(curve) if point[2] is not None), None)
     known = f"{1 - last[2]:.1%} wrong on random questions" if last else "no random question was answered"

@@ -116,16 +116,16 @@ def _summary(stored: Sequence[Stored]) -> str:
     header = "".join(f'<th scope="col">{name}</th>' for name in _SUMMARY)
     rows = "\n".join(_summary_row(item) for item in stored)
     return (
-        '<section id="summary" class="card wide" tabindex="0" aria-label="Summary"><table>\n'
-        f"<caption>{html.escape(_caption(stored))}</caption>\n"
-        f"<thead><tr>{header}</tr></thead>\n<tbody>\n{rows}\n</tbody></table></section>"
+        f'<section id="summary" class="card" aria-label="Summary"><p class="said">{html.escape(_caption(stored))}</p>\n'
+        '<div class="table" role="region" tabindex="0" aria-label="Scores"><table>\n'
+        f"<thead><tr>{header}</tr></thead>\n<tbody>\n{rows}\n</tbody></table></div></section>"
     )
 
 
 def _caption(stored: Sequence[Stored]) -> str:
-    text = "Scores over all labelled events; each was predicted before it was learned"
+    text = "Scores over all labelled events; each was predicted before it was learned."
     if any(map(predicts_early, stored)):
-        text += ". They are left out where most labels are annotators' answers, which come long after the prediction"
+        text += " They are left out where most labels are annotators' answers, which come long after the prediction."
     return text
 
 
@@ -188,7 +188,10 @@ def _table(rows: Sequence[Sequence[str]]) -> str:
         f'<tr><th scope="row">{html.escape(first)}</th>{"".join(f"<td>{html.escape(cell)}</td>" for cell in rest)}</tr>'
         for first, *rest in rows[1:]
     )
-    return f'<div class="table"><table>\n<thead><tr>{header}</tr></thead>\n<tbody>\n{body}\n</tbody></table></div>\n'
+    return (
+        '<div class="table" role="region" tabindex="0" aria-label="Table"><table>\n'
+        f"<thead><tr>{header}</tr></thead>\n<tbody>\n{body}\n</tbody></table></div>\n"
+    )
 
 
 def _facts(stored: Stored) -> list[tuple[str, str]]:

@@ -89,9 +89,9 @@ def read_loop(stored: Stored) -> dict[str, Any] | None:
 
 
 def names_of(stored: Stored) -> tuple[str, str]:
-    """Names of the positive and the negative class."""
+    """Names of the positive and the negative class, as they stand in a sentence."""
     positive, negative = (stored.setting(f"label.{name}") for name in ("positive", "negative"))
-    return (str(positive), str(negative)) if positive else ("positive", "negative")
+    return (f"“{positive}”", f"“{negative}”") if positive else ("positive", "negative")
 
 
 def read_rows(stored: Stored) -> list[Snapshot]:
@@ -144,8 +144,8 @@ def error_panel(stored: Stored, rows: list[Snapshot], prefix: str) -> Panel:
     text = [_EARLY]
     if shown:
         text = [
-            f"Predictions: the error over the last {n_window:,} labelled events. Each event was predicted before it was "
-            "learned, by the model of that time."
+            f"Predictions: the error over the last {n_window:,} labelled events. Each event was predicted before it "
+            "was learned, by the model of that time."
         ]
     text += _said_of_estimates(estimates)
     latest = f"{shown[-1].error:.2%} after {shown[-1].n:,} records" if shown else "not known"
@@ -207,7 +207,7 @@ def support_panel(stored: Stored, rows: list[Snapshot], prefix: str) -> Panel:
         axes = new_axes(figure, "records", "")
         draw_line(axes, members, [row.n_members for row in members], SECOND, "members", "--")
         draw_line(axes, rows, [row.n_support for row in rows], FIRST, "support vectors")
-        fit(axes)
+        fit(axes, zoom=False)
 
     text = [
         f"{rows[-1].n_support:,} support vectors after {rows[-1].n:,} records. Members are the examples that the model "
@@ -244,7 +244,7 @@ def labels_panel(rows: list[Snapshot], prefix: str) -> Panel:
         axes = new_axes(figure, "records", "")
         axes.plot([0, known[-1].n], [0, known[-1].n], color=SOFT, linewidth=0.8, linestyle=":", label="all records")
         draw_line(axes, known, [row.n_labels for row in known], FIRST, "labels")
-        fit(axes)
+        fit(axes, zoom=False)
 
     n_labels, n = int(known[-1].n_labels), known[-1].n
     share = f", {n_labels / n:.1%}" if n else ""
@@ -280,7 +280,7 @@ def lag_panel(stored: Stored, rows: list[Snapshot], end: int | None, prefix: str
         below.set(xlabel="records", ylabel="seconds")
         for axes in (above, below):
             set_numbers(axes)
-            fit(axes)
+            fit(axes, zoom=axes is below)
 
     text = [
         now,

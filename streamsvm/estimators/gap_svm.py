@@ -3,6 +3,7 @@
 from streamsvm.core import arguments
 from streamsvm.core.expansion import GAP, REPROCESSED
 from streamsvm.estimators.learner.classifier import DEFAULT_RAMP_S, OnlineSVM
+from streamsvm.estimators.learner.rechecking import Solver
 from streamsvm.online import gap
 from streamsvm.online.cccp import sparsify
 from streamsvm.online.finish import WithoutBias, finish_without_bias
@@ -69,21 +70,8 @@ class GapSVM(OnlineSVM):
     def _members_to_keep(self) -> int | None:
         return self._rule.max_non_sv if self._rule.clean_every else None
 
-    def finish(self, tol: float | None = None) -> None:
-        """Optimise over the members until none of them violates by more than `tol`.
-
-        Call it after the stream, or now and then.  Members that have become useless leave, except in `FullSVM`.
-        Examples of the `reservoir` that violate the margin become members again, unless they look like noise to a ramp
-        loss.  Learning may go on.
-
-        Parameters
-        ----------
-        tol
-            Tolerance; default: the model's own.
-        """
-        tol = self.tol if tol is None else tol
-        arguments.require_positive("tol", tol)
-        self._finish(lambda s: finish_without_bias(s, self._kernel, tol, self._members_to_keep), tol)
+    def _solver(self, tol: float) -> Solver:
+        return lambda s: finish_without_bias(s, self._kernel, tol, self._members_to_keep)
 
     def _sparsify(self, tol: float, ramp_s: float) -> None:
         steps = self._solve(lambda s: sparsify(s, self._kernel, tol, self._members_to_keep, ramp_s))

@@ -6,6 +6,7 @@ import numpy as np
 
 from streamsvm.core import arguments
 from streamsvm.estimators.learner.forgetting import Forgetting
+from streamsvm.estimators.learner.rechecking import Solver
 from streamsvm.estimators.learner.snapshots import Snapshots
 
 DEFAULT_RAMP_S = -1.0
@@ -18,9 +19,21 @@ class OnlineSVM(Forgetting, Snapshots):
     compiled functions are, and how it finishes.
     """
 
-    @abstractmethod
     def finish(self, tol: float | None = None) -> None:
-        """Optimise over the members until no violation is above `tol`; default: the model's `tol`."""
+        """Optimise over the members until no violation of the optimality conditions is above `tol`.
+
+        Call it after the stream, or now and then.  Members that have become useless leave, except in `FullSVM`.
+        Examples of the `reservoir` that violate the margin become members again, unless they look like noise to a ramp
+        loss: so the order of the stream matters little.  Learning may go on.
+
+        Parameters
+        ----------
+        tol
+            Tolerance; default: the model's own.
+        """
+        tol = self.tol if tol is None else tol
+        arguments.require_positive("tol", tol)
+        self._finish(self._solver(tol), tol)
 
     def sparsify(self, ramp_s: float | None = None, tol: float | None = None) -> None:
         """Finish, then give up the support vectors that the ramp loss does not need.
@@ -71,3 +84,7 @@ class OnlineSVM(Forgetting, Snapshots):
     @abstractmethod
     def _sparsify(self, tol: float, ramp_s: float) -> None:
         """Solve until the ramp loss gives up no more members."""
+
+    @abstractmethod
+    def _solver(self, tol: float) -> Solver:
+        """What optimises over the members of an expansion."""

@@ -66,10 +66,10 @@ class ClassModels(SeveralModels):
         super().__init__(model.clone())
         self._union = union.empty()
         self._evaluator = Evaluator(model.device)
-        self._models: dict[Hashable, OnlineSVM] = {}
+        self._models: dict[Hashable, Any] = {}
         self._columns: list[np.ndarray] | None = None  # The union's slots of each model; None: look them up.
 
-    def _start(self, label: Hashable) -> OnlineSVM:
+    def _start(self, label: Hashable) -> Any:
         """A model for another class."""
         model = self._blank.clone()
         model._features = CommonColumns(self._features)
@@ -237,7 +237,7 @@ class ClassModels(SeveralModels):
         numbers, first = np.unique(numbers, return_index=True)
         return numbers, born[first]
 
-    def _of_each(self, step: Callable[[OnlineSVM], Any]) -> None:
+    def _of_each(self, step: Callable[[Any], Any]) -> None:
         """Take a step with the model of each class, after which members may have left."""
         self._columns = None
         try:

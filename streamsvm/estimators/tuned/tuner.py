@@ -37,7 +37,6 @@ from streamsvm.estimators.tuned.tuning import (
     alarm,
     work_of_beginning,
     work_of_check,
-    work_of_life,
 )
 
 LONGEST_HISTORY = 200  # promotions
@@ -89,8 +88,7 @@ class Tuner:
             tuner._start_tuning(n_seen, n_members[tuner.champion])
             tuner._listen_for_alarm()
             tuner._judge_fresh(n_seen)
-        if not tuner.warming_up:
-            tuner._start_fresh(n_members[self.champion])
+        tuner._start_fresh()
         return tuner
 
     def _copied(self) -> Self:
@@ -104,7 +102,7 @@ class Tuner:
     def _warm_up(self, n_seen: int) -> None:
         """Let the best learner predict.  At the end of the warm-up, the second best becomes a challenger."""
         self._let_best_predict()
-        if n_seen < WARM_UP * CHECK:
+        if self.candidates[self.champion].age < WARM_UP * CHECK:
             return
         best = sorted(self.candidates, key=lambda n: (sum(self.candidates[n].wrong[-LAST:]), n != self.predicting))
         self.warming_up, self.champion, self.tuning.number = False, *best[:2]
@@ -193,9 +191,8 @@ class Tuner:
         self.candidates[number] = Candidate(setting)
         return number
 
-    def _start_fresh(self, n_members: int) -> None:
-        """Start a fresh challenger once the work of a champion with so many members allows all that it may do."""
-        if self.fresh.number is None and self.work.allows_fresh(work_of_life(self.fresh.life, n_members)):
+    def _start_fresh(self) -> None:
+        if not self.warming_up and self.fresh.number is None and self.work.allows_fresh:
             self.fresh.number = self._add(self.candidates[self.champion].setting)
 
     # ------------------------------------------------------------------------------------------- learners come and go

@@ -37,8 +37,7 @@ class Setting(NamedTuple):
     def neighbours(self, drifts: bool) -> list["Setting"]:
         """The settings one step away, those to try first in front."""
         C, gamma, window = self
-        along = [(C, gamma * 4), (C * 10, gamma), (C, gamma / 4), (C / 10, gamma)]
-        steps = [*along, (C / 10, gamma * 4), (C * 10, gamma / 4)]  # a wide kernel with a large C is like a narrow one
+        steps = [(C, gamma * 4), (C * 10, gamma), (C, gamma / 4), (C / 10, gamma)]
         found = [
             Setting(c, g, window) for c, g in steps if LEAST_C <= c <= LARGEST_C and LEAST_GAMMA <= g <= LARGEST_GAMMA
         ]
@@ -206,19 +205,15 @@ class Work:
         """Whether a tuning challenger may begin that will cost so much."""
         return self.tuning + cost <= TUNING_SHARE * self.champion
 
-    def allows_fresh(self, cost: int) -> bool:
-        """Whether a fresh challenger may begin that will cost so much."""
-        return self.fresh + cost <= FRESH_SHARE * self.champion
+    @property
+    def allows_fresh(self) -> bool:
+        """Whether a fresh challenger may begin."""
+        return self.fresh <= FRESH_SHARE * self.champion
 
 
 def work_of_check(n_members: int) -> int:
     """What the records of a check cost a learner: a kernel row each, and two thirds more for the solver's steps."""
     return CHECK * (A_RECORD + 5 * n_members // 3)
-
-
-def work_of_life(life: int, n_members: int) -> int:
-    """What a fresh challenger will cost: every other record is a member, until it has as many as the champion."""
-    return life // CHECK * work_of_check(min(life // 2, n_members))
 
 
 def work_of_beginning(n_members: int) -> int:

@@ -105,7 +105,7 @@ def test_damaged_records_are_counted(export):
 
 
 def test_no_labels_are_an_empty_file(export):
-    header = "id,y,weight,rev,source,annotator,ts,partition,predicted,margin,score,reason,asked_at,query_id\n"
+    header = "id,y,weight,rev,source,annotator,ts,partition,predicted,margin,score,reason,asked_at\n"
     assert export(name="labels.csv")[:2] == (0, header)
 
 

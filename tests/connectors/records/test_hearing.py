@@ -51,6 +51,6 @@ def test_a_recheck_that_was_taken_back_leaves_the_label_before(tmp_path):
     )
     history = LabelHistory(world.settings.codec(), Hearing(1).hear)
     with LocalLog(world.settings.log.dir) as log:
-        changes = [entry.is_change for entry in history.read(log, "labels")]
-    assert changes == [True, True, True]
+        held = [entry.after for entry in history.read(log, "labels")]
+    assert held == [True, False, True]
     assert [entry.label.y for entry in history.labels()] == [True]

@@ -28,7 +28,7 @@ function noImage(why, address) {
 function fittingWidth() {
   const { naturalWidth: width, naturalHeight: height } = $("image");
   const room = $("frame").clientWidth - 2, most = width < TINY ? 24 : 2;
-  return Math.max(16, Math.min(room, most * width, Math.max(200, innerHeight * .4) * width / (height || 1)));
+  return Math.max(16, Math.min(room, most * width, Math.max(200, innerHeight * .38) * width / (height || 1)));
 }
 
 // Zoom, and keep the point of the image (from 0 to 1) in place.

@@ -54,8 +54,6 @@ function makeLabels(names) {
     return button;
   }));
   $("key-list").textContent = [...labels.map((name, i) => `${i + 1} ${name}`), "S skip (cannot tell)", "I ignore (useless event)", "U undo", "H earlier answers", "Z zoom"].join(", ");
-  $("high").textContent = labels[0];
-  $("low").textContent = labels[1];
 }
 
 function show(question, answers = null) {
@@ -101,7 +99,7 @@ function showGuess() {
   $("guess").hidden = !isKnown || ($("hide-guess").checked && !reviewed);
   if (!isKnown) return;
   const place = shown.score ?? 1 / (1 + Math.exp(-2 * shown.margin));
-  $("marker").style.left = `${100 * Math.min(.985, Math.max(.015, place))}%`;
+  $("marker").style.left = `${100 * Math.min(.985, Math.max(.015, 1 - place))}%`;   // the sides are those of the buttons
   $("opinion").textContent = guess(shown);
 }
 

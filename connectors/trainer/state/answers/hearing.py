@@ -22,7 +22,7 @@ class Hearing:
         self._votes: defaultdict[int, Votes] = defaultdict(partial(Votes, answers))  # by partition
         self._before: dict[Place, bool] = {}  # the label of each event that was asked about again
 
-    def hear(self, place: Place, query_id: str | None, label: Label, holding: bool | None) -> Label | None:
+    def hear(self, place: Place, query_id: str | None, label: Label, holding: bool | None, time: int) -> Label | None:
         """What a label means for an event whose label `holding` holds; None: nothing new, or too few answers so far."""
         if query_id is None or not label.source:
             return label
@@ -31,4 +31,4 @@ class Hearing:
                 return label._replace(op="set", y=self._before[place]) if place in self._before else label
             if holding is not None:
                 self._before.setdefault(place, holding)
-        return self._votes[place.partition].hear(label, holding, label.rev or 0)
+        return self._votes[place.partition].hear(label, holding, time)
