@@ -65,15 +65,34 @@ class Rechecking(Learning):
         """
         members = set(self._expansion.ids[self._expansion.y != 0].tolist())
         others = [example for example in examples if example.id not in members]
-        if not others:
+        return self._shuffled(self._violating(self._in_room, self.bias, tol, others))
+
+    def _uncovered(self, before: Expansion, bias: float) -> list[Kept]:
+        """Those of the reservoir that are no members and violate the margin, but did not before, shuffled.
+
+        `before` is the expansion with the members that have left since.  It is asked about the few that violate now.
+        """
+        members = set(self._expansion.ids[self._expansion.y != 0].tolist())
+        others = [example for example in self._reservoir if example.id not in members]
+        late = self._violating(self._in_room, self.bias, self.tol, others)
+        known = {example.id for example in self._violating(before, bias, self.tol, late)}
+        return self._shuffled([example for example in late if example.id not in known])
+
+    def _violating(self, s: Expansion, bias: float, tol: float, examples: list[Kept]) -> list[Kept]:
+        """Those of these examples that violate the margin of a model with these members."""
+        if not examples:
             return []
         self._features.settle()
-        f = self._evaluator.decide(self._in_room, self._kernel, self._scale.queries(_raw(others)), self.bias)
-        margins = np.where([example.positive for example in others], f, -f)
+        f = self._evaluator.decide(s, self._kernel, self._scale.queries(_raw(examples)), bias)
+        margins = np.where([example.positive for example in examples], f, -f)
         late = np.flatnonzero((margins < 1.0 - tol) & (margins >= self._least_margin))
-        order = np.argsort(priorities(np.array([others[t].priority for t in late], np.uint64)))
+        return [examples[t] for t in late]
+
+    def _shuffled(self, examples: list[Kept]) -> list[Kept]:
+        """As many of these examples as the budget has room for, in an order that the stream does not know."""
+        order = np.argsort(priorities(np.array([example.priority for example in examples], np.uint64)))
         room = len(order) if self.budget is None else max(0, int(self.budget) - self.n_members)
-        return [others[t] for t in late[order[:room]]]
+        return [examples[t] for t in order[:room]]
 
     def _solve_with(self, examples: list[Kept], solver: Solver) -> int:
         """Solve with these examples as further members; return the number of steps."""
