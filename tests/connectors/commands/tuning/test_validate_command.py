@@ -258,7 +258,7 @@ def test_kinds_of_folds(tmp_path, call, points, options, expected):
     assert (code, err) == (0, [])
     rows = [json.loads(row) for row in (tmp_path / "out.jsonl").read_text().splitlines()]
     X, y = noisy()
-    result = cross_validate(LASVM(C=1.0, gamma=1.0), X, y, folds=expected(y))
+    result = cross_validate(LASVM(), X, y, folds=expected(y))
     tests = {
         (f"p{i}", fold): (f, bool(y[i]))
         for fold, part in enumerate(result.per_fold, 1)
@@ -272,7 +272,7 @@ def test_kinds_of_folds(tmp_path, call, points, options, expected):
 def test_many_folds_are_summed_up_by_their_start(points, call):
     _, out, _ = call("crossval", points, *OPTIONS, "--folds", "leave-one-out")
     X, y = noisy()
-    result = cross_validate(LASVM(C=1.0, gamma=1.0), X, y, folds=folds.leave_one_out(len(y)))
+    result = cross_validate(LASVM(), X, y, folds=folds.leave_one_out(len(y)))
     starts = {start: [part for part in result.per_fold if part.start == start] for start in ("copied", "path")}
     for start, parts in starts.items():
         cells = next(text.split() for text in out if text.split()[3:4] == [start])
@@ -299,7 +299,7 @@ def test_metrics_by_name(points, call):
     code, out, _ = call("crossval", points, *OPTIONS, "-k", 3, "--metric", names)
     assert code == 0
     X, y = noisy()
-    result = cross_validate(LASVM(C=1.0, gamma=1.0), X, y, folds=folds.stratified(y, 3))
+    result = cross_validate(LASVM(), X, y, folds=folds.stratified(y, 3))
     f, predicted = result.decision_values, result.predictions
     expected = [
         result.accuracy,
@@ -405,7 +405,7 @@ def test_a_smooth_svm_beside_the_other(points, call):
     assert code == 0
     X, y = noisy()
     made = folds.stratified(y, 4)
-    first = cross_validate(LASVM(C=1.0, gamma=1.0), X, y, folds=made)
+    first = cross_validate(LASVM(), X, y, folds=made)
     second = cross_validate(SmoothSVM(3.0, "rbf"), X, y, folds=made)
     expected = [*(f"{mean:.4f}" for mean in compare(first, second).means)]
     assert line(out[-3:], "accuracy")[1:3] == expected
