@@ -34,6 +34,7 @@ from .validate import (
     score,
 )
 
+DENSE = 0.5  # share of the features other than 0 above which learners would scale them
 MOST_SHOWN = 20  # The table sums more folds up by their start.
 
 _KERNEL_SETTING = ("C", "gamma", "kernel", "degree", "coef0")
@@ -156,15 +157,18 @@ def _validated(
     scaling = "auto" if arguments.scale == "none" else None
     if arguments.tol is not None:
         parameters["tol"] = arguments.tol
+    inputs = examples.X
+    if setting["gamma"] == "scale" and inputs.nnz > DENSE * np.prod(inputs.shape):
+        inputs = inputs.toarray()  # Sparse input would not be scaled.
     given: dict[str, Any] = {"sample_weight": examples.w, "folds": splits, "progress": True}
     if setting["model"] == "ssvm":
         solver = arguments.solver or "auto"
-        binary, inputs = with_numbers(LASVM(**parameters, scaling=scaling), examples.X)
+        binary, inputs = with_numbers(LASVM(**parameters, scaling=scaling), inputs)
         parameters["gamma"] = binary.gamma
         smooth = SmoothSVM(**parameters, solver=solver, reduced=arguments.reduced, seed=arguments.seed)
         return cross_validate(smooth, inputs, examples.y, **given)
     model = LASVM(**parameters, scaling=scaling, cache_mb=arguments.cache_mb, device=arguments.device)
-    return cross_validate(model, examples.X, examples.y, seeding=arguments.seeding, n_jobs=arguments.jobs, **given)
+    return cross_validate(model, inputs, examples.y, seeding=arguments.seeding, n_jobs=arguments.jobs, **given)
 
 
 def _show_result(setting: dict[str, Any], result: Result, metrics: Sequence[str]) -> None:
