@@ -107,7 +107,8 @@ def test_only_random_questions_are_compared_with_the_label_that_holds(told):
         answer("a", False), answer("d", None),
         questions=questions,
     )  # fmt: skip
-    assert answers.compared(found, found.random) == [(False, True), (True, False)]
+    assert answers.compared(found, found.random) == [(True, False)], "exploring prefers events far from the labelled"
+    assert answers.compared(found, ("audit", "explore")) == [(False, True), (True, False)]
     assert answers.compared(found, ("boundary",)) == [(True, False)]
 
 
