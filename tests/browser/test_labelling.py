@@ -1,6 +1,7 @@
 """People label: keys, undo, skip, reload, two tabs at once, and servers that die in between."""
 
 import base64
+import csv
 import http.server
 import json
 import os
@@ -13,6 +14,7 @@ import pytest
 from asked import Trainer, configure, until
 from playwright.sync_api import expect
 
+from streamsvm.connectors.commands.cli import main
 from streamsvm.connectors.labelling.web.page import LabellingPage
 
 from .conftest import press, shown, wait_for
@@ -76,6 +78,11 @@ def test_thirty_questions(office, visitor):
     assert {answer["id"]: answer["y"] for answer in answers} == given
     assert len(answers) == 30
     assert {answer["op"] for answer in answers} == {"set"}
+    config, out = office.settings.log.dir.parent / "app.toml", office.settings.log.dir.parent / "labels.csv"
+    assert main(["labels", str(config), "--out", str(out)]) == 0
+    with open(out, newline="", encoding="utf-8") as file:
+        exported = {row["id"]: row["y"] for row in csv.DictReader(file)}
+    assert exported == {event: "fraud" if y else "genuine" for event, y in given.items()}
     own = f"http://127.0.0.1:{office.url.split(':')[2].split('/')[0]}/"
     assert all(url.startswith((own, "data:")) for url in visitor.requests)
 
