@@ -13,13 +13,13 @@ from ..logs.transport import Transport
 from ..records.annotators import PAUSE, Answer
 from ..records.formats.base import BadRecord
 from ..records.label_history import Entry, Guess, LabelHistory, read_guesses
-from ..records.labels import Place
-from ..records.questions import STATUS, read_status
+from ..records.labels import Label, Place
+from ..records.questions import STATUS, is_recheck, read_status
 from ..settings.opening import open_once
 from ..settings.sections import Settings
 from ..trainer.state.answers.votes import Votes
 
-RANDOM = ("audit", "explore")  # reasons of questions that look where the selection does not
+RANDOM = ("audit",)  # reasons of questions about random events
 HOUR = 3_600_000  # milliseconds
 
 _BOTH_HOLD = 2.2414  # normal quantile of 97.5 %: two intervals hold together with at least 95 %
@@ -37,21 +37,42 @@ class Answers:
         What the model had said about their events.
     status
         What the trainer last said about the labelling.
+    random
+        Reasons of the questions that were about random events.
     """
 
     entries: list[Entry] = field(default_factory=list)
     guesses: dict[Place, Guess] = field(default_factory=dict)
     status: Mapping[str, Any] = field(default_factory=dict)
+    random: tuple[str, ...] = RANDOM
+
+
+class _Deciding:
+    """Decides what the answers to a question say together, as `trainer.state.candidates.Labelling` does."""
+
+    def __init__(self, answers: int) -> None:
+        self._votes = Votes(answers)
+        self._before: dict[int, bool | None] = {}  # labels of events that were asked about again
+
+    def hear(self, query_id: str, label: Label, holding: bool | None, time: int) -> Label | None:
+        """What the answers say now; taking back the answer to a recheck does not take back the one before it."""
+        if is_recheck(query_id) and self._votes.answers == 1:
+            y = self._before.setdefault(label.key, holding)
+            if label.op == "retract" and y is not None:
+                label = label._replace(op="set", y=y)
+        return self._votes.hear(label, holding, time)
 
 
 def history_of(settings: Settings) -> LabelHistory:
     """A reader of the labels that decides as the trainers do which label holds."""
-    return LabelHistory(settings.codec(), Votes(settings.labelling.answers_per_question).hear)
+    return LabelHistory(settings.codec(), _Deciding(settings.labelling.answers_per_question).hear)
 
 
 def read_answers(settings: Settings) -> dict[int, Answers]:
     """The answers of a configuration's log, by partition; empty if its trainers ask no questions."""
-    found: defaultdict[int, Answers] = defaultdict(Answers)
+    is_mixed = settings.labelling.selection == "mixed"  # it explores far from the labelled events
+    random = RANDOM if is_mixed else (*RANDOM, "explore")
+    found: defaultdict[int, Answers] = defaultdict(lambda: Answers(random=random))
     if not settings.log.questions:
         return found
     with open_once(settings) as log:

@@ -583,7 +583,7 @@ def test_what_it_says_when_there_is_nothing_to_ask(office, visitor):
     expect(title).to_have_text("Waiting for the next question")
     trap = "59 answers in a row lay outside the margin, and an audit agreed; a cluster nobody saw may be missed"
     office.trainer.status(verdict={"stop": True, "audit": True, "why": trap}, labels=70, answered=70, remaining=30)
-    expect(title).to_have_text("There are enough answers")
+    expect(title).to_have_text("No more questions")
     expect(page.locator("#rest-note")).to_have_text(f"For the person in charge: {trap}.")
     expect(page.locator("#quota")).to_have_text("· 30 to go")
     spent = {"stop": True, "audit": False, "why": "70 of 70 labels"}

@@ -15,7 +15,7 @@ WHY = {
     "seed": "the model first needs a few labels of each class",
     "boundary": "the model is least sure of this event",
     "novel": "it is unlike the events that have a label",
-    "explore": "it was picked at random, to find mistakes that the model does not suspect",
+    "explore": "it was picked to find mistakes that the model does not suspect",
     "audit": "it was picked at random, to check that the model is good enough",
     "recheck": "an earlier answer does not fit the others: please look again",
 }

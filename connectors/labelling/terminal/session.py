@@ -85,7 +85,9 @@ class _Terminal:
         if not stats["loaded"]:
             self._service.wait(POLL_SECONDS)
             return
-        waiting = "there are enough labels; q quits" if stats["verdict"]["stop"] else "waiting for a question; q quits"
+        verdict = stats["verdict"]
+        ended = "the label quota is spent" if verdict["spent"] else "there are no more questions"
+        waiting = f"{ended if verdict['stop'] else 'waiting for a question'}; q quits"
         words = ["", *progress(stats, self._names), waiting]
         if words != self._said:  # the trainer reads the last answer a little later
             self._said = words
