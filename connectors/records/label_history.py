@@ -17,7 +17,7 @@ from .annotators import person
 from .codec import Codec
 from .formats.base import BadRecord
 from .labels import Label, Place, answered_question
-from .questions import STATUS, read_question
+from .questions import STATUS, is_recheck, read_question
 from .times import event_time
 
 _MAX_SKEW = 50 * 366 * 86_400_000  # milliseconds; it only keeps times in the range of dates
@@ -163,7 +163,7 @@ def read_guesses(log: Transport, questions: str, predictions: str, wanted: Conta
             asked = read_question(record)
         except BadRecord:
             continue
-        if asked.place in wanted:
+        if asked.place in wanted and not is_recheck(asked.query_id):
             found[asked.place] = Guess(asked.margin, asked.score, asked.reason, asked.asked_at)
     return found
 
