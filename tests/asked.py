@@ -5,7 +5,7 @@ import time
 
 from streamsvm.connectors.logs.embedded import LocalLog
 from streamsvm.connectors.settings.loading import load
-from streamsvm.connectors.settings.sections import LabelSettings, LogSettings, Settings
+from streamsvm.connectors.settings.sections import DaemonSettings, LabelSettings, LogSettings, Settings
 
 CONFIG = """
 [log]
@@ -37,6 +37,7 @@ def configure(folder, *overrides):
 def of_questions(folder, **sections):
     """Settings of a log with questions about spam, without a file."""
     log = LogSettings(dir=folder / "log", labels="labels", questions="questions")
+    sections = {"daemon": DaemonSettings(state_dir=folder / "state")} | sections
     return Settings(log=log, label=LabelSettings("spam", "ham"), **sections)
 
 
@@ -85,7 +86,7 @@ class Trainer:
             if answer["op"] == "set":
                 held[answer["id"]] = answer["y"]
             elif answer["op"] == "retract":
-                del held[answer["id"]]
+                held.pop(answer["id"], None)  # or a skip
         return held
 
     def close(self):

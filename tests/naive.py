@@ -60,8 +60,8 @@ def compress(x, columns):
 class NaiveScale:
     """`core.scaling` for examples that are dicts {column: value}; a feature's moments are a dict of its own."""
 
-    def __init__(self, scales):
-        self.scales = scales
+    def __init__(self, scales, memory=scaling.MEMORY):
+        self.scales, self.memory = scales, memory
         self.n_seen = self.wait = self.renewed = 0
         self.sparse = self.due = False
         self.began, self.named, self.times = {}, {}, {}
@@ -114,7 +114,7 @@ class NaiveScale:
     def _take_in_norm(self, x):
         values = np.array([v for d, v in x.items() if self.sparse or d not in self.moments])
         total = np.sum((np.clip(values, -scaling.CLIP, scaling.CLIP) if self.is_active else values) ** 2)
-        self.weight = self.weight * (1 - 1 / scaling.MEMORY) + 1
+        self.weight = self.weight * (1 - 1 / self.memory) + 1
         if self.weight > moments.WARM and self.spread > 0:
             total = min(total, moments.OUTLIER**2 * self.spread)
         self.norm += (float(np.float32(total)) - self.norm) / self.weight
@@ -123,12 +123,12 @@ class NaiveScale:
         """Whether the feature is to be scaled, and was left alone so far."""
         new = self.scales and not f["varied"] and v not in (0.0, 1.0)
         f["varied"] |= v not in (0.0, 1.0)
-        w, e = f["w"] * (1 - 1 / scaling.MEMORY) + 1, v - f["m"]
+        w, e = f["w"] * (1 - 1 / self.memory) + 1, v - f["m"]
         if w > moments.FIRST and f["S"] > 0:
             most = (moments.OUTLIER if w > moments.WARM else moments.EARLY_OUTLIER) * np.sqrt(f["S"] / w)
             e = np.clip(e, -most, most)
         rest = e - e / w
-        f.update(w=w, m=f["m"] + e / w, S=f["S"] * (1 - 1 / scaling.MEMORY) + e * rest)
+        f.update(w=w, m=f["m"] + e / w, S=f["S"] * (1 - 1 / self.memory) + e * rest)
         return new
 
     def _variance(self, f):
@@ -160,7 +160,7 @@ class NaiveScale:
         latest = self.n_seen - 1
         for d in sorted(self.began) if not self.sparse else ():
             if d not in self.moments and (first or self._deserves_place(d, latest)):
-                w = float(min(latest - self.began[d], scaling.MEMORY))
+                w = float(min(latest - self.began[d], self.memory))
                 self.moments[d] = {"w": w, "m": 0.0, "S": 0.0, "varied": False, "shift": 0.0, "spread": 0.0}
         for f in self.moments.values():
             f["spread"] = self._wanted(f)
@@ -320,13 +320,12 @@ class NaiveLASVM(NaiveExpansion):
     def learn(self, y, w=1.0, id=None):
         """Learn the stream's next example, of sign y; return its margin before."""
         x, f = self._arrive()
-        found = [self.g[slot] for slot in self.pair if slot is not None]
-        margin = f + (float(np.mean(found)) if found else 0.0)
+        margin = f + self._bias()
         box = self._box(y, w)
         if box > 0 and not self._is_member(id):
             if None not in self.pair:
                 self.margins.append((margin, y))
-            self._process(x, y, y - f, box, x if id is None else id)
+            self._process(x, y, f, box, x if id is None else id)
             self._reprocess()
             self.since_eviction += 1
             if self.since_eviction == EVICTION_PERIOD:
@@ -334,16 +333,21 @@ class NaiveLASVM(NaiveExpansion):
                 self._evict()
         return margin
 
-    def _process(self, x, y, g, box, number):
-        up, down = self.pair
+    def _bias(self):
+        found = [self.g[slot] for slot in self.pair if slot is not None]
+        return float(np.mean(found)) if found else 0.0
+
+    def _process(self, x, y, f, box, number):
+        g, (up, down) = y - f, self.pair
         partner = down if y > 0 else up
         violates = partner is not None and y * (g - self.g[partner]) > self.rule.tau
         if partner is None:
             if len(self.y) >= MAX_ONE_CLASS:
                 return
-        elif not violates:
-            away = self._beyond(y, g)
-            if away >= -self.rule.tau and (away >= NEAR_MARGIN or np.sum(self._off_far_bound()) >= RESERVE):
+        elif not (violates and y * (f + self._bias()) < self.rule.margin):
+            away, is_open = self._beyond(y, g), self.g[up] <= self.g[down]
+            narrows = is_open and away < -self.rule.tau
+            if not narrows and (away >= NEAR_MARGIN or np.sum(self._off_far_bound()) >= RESERVE):
                 return
         self._join(examples=x, ids=number, y=y, g=g, lo=min(0.0, box * y), hi=max(0.0, box * y))
         k = len(self.y) - 1

@@ -52,9 +52,10 @@ RESERVED = {
     "sklearn": {"sklearn_api"},
     "kafka": {"connectors/logs/kafka"},
     "matplotlib": {"connectors/report"},
+    "pyarrow": {"connectors/records/parquet"},
     "joblib": {"validation"},
 }
-LAZY = {"cupy", "joblib", "matplotlib"}
+LAZY = {"cupy", "joblib", "matplotlib", "pyarrow"}
 
 
 class Import(NamedTuple):

@@ -1,44 +1,82 @@
-"""The command ``streamsvm labels``: write the labels given so far to a file."""
+"""The command ``streamsvm labels``: write the labels given so far, or all answers, to a file."""
 
 import argparse
 import sys
 from collections.abc import Iterable, Iterator
+from datetime import UTC, datetime
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any
 
-from ..records.formats.base import BadRecord
-from ..records.labels import Label
+from tqdm import tqdm
+
+from ..logs.transport import Transport
+from ..records.label_files import PARQUET
+from ..records.label_history import Entry, Guess, read_guesses
+from ..records.labels import Place
+from ..report.answers import history_of
 from ..runtime.text import plural
 from ..settings.opening import open_once
-from ..settings.sections import LabelSettings, Settings
+from ..settings.sections import Settings
 from .shared.configuration import add_config, read_config
-from .shared.log_access import read
 from .shared.options import Subparsers
-from .shared.tables import require_table, write_table
+from .shared.tables import TEXTUAL, require_table, write_table
 
-_COLUMNS = ("id", "y", "weight", "rev", "source")
+_TYPES: dict[str, type] = {
+    "id": str,
+    "op": str,
+    "y": bool,
+    "weight": float,
+    "rev": int,
+    "source": str,
+    "annotator": str,
+    "ts": datetime,
+    "partition": int,
+    "predicted": bool,
+    "margin": float,
+    "score": float,
+    "reason": str,
+    "asked_at": datetime,
+    "query_id": str,
+}
 
 
 def add_parser(subparsers: Subparsers) -> None:
     command = subparsers.add_parser("labels", help="write the labels given so far to a file")
     command.description = (
-        "Read the topic log.labels, and write the label that holds for each event: the newest one, unless it was taken "
-        "back. Labels that came inside the events are not included. `streamsvm label --truth` reads the file."
+        "Read the topic log.labels to its end, and write the label that holds for each event, one row for each event: "
+        "the newest label, unless it was taken back. A row says who gave the label and when, its revision, and what "
+        "the model had predicted when it asked. With --history, each answer is a row. Labels that came inside the "
+        "events are not included. `streamsvm produce --labels` reads the file, and `streamsvm label --truth` reads "
+        "CSV and JSON lines."
     )
     add_config(command)
     command.add_argument(
-        "--out", type=Path, required=True, metavar="FILE", help="the file to write, .csv or .jsonl (JSON lines)"
+        "--out", type=Path, required=True, metavar="FILE", help="the file to write: .csv, .jsonl or .parquet"
+    )
+    command.add_argument(
+        "--history",
+        action="store_true",
+        help="write every label, skip, ignore, correction and retraction, in the order of the topic",
     )
     command.set_defaults(run=run)
 
 
 def run(arguments: argparse.Namespace) -> None:
     settings = read_config(arguments, _needs)
-    require_table(arguments.out)
-    found = labels_that_hold(settings)
-    write_table(arguments.out, _COLUMNS, list(_rows(found.labels, settings.label)), "label")
-    if found.n_refused:
-        print(f"streamsvm: passed over {plural(found.n_refused, 'damaged record')}", file=sys.stderr)
+    require_table(arguments.out, (*TEXTUAL, PARQUET))
+    history = history_of(settings)
+    with open_once(settings) as log:
+        places = {entry.place for entry in _progress(history.read(log, settings.log.labels))}
+        guesses = read_guesses(log, settings.log.questions, settings.log.predictions, places)
+        n_refused = history.n_refused
+        rows = _all_answers(log, settings) if arguments.history else history.labels()
+        types = _types(places, settings)
+        if not arguments.history:  # fed back as it is, the label decides alone, also where several answers would
+            del types["op"], types["query_id"]
+        noun = "answer" if arguments.history else "label"
+        write_table(arguments.out, types, _rows(rows, guesses, settings, types), noun)
+    if n_refused:
+        print(f"streamsvm: passed over {plural(n_refused, 'damaged record')}", file=sys.stderr)
 
 
 def _needs(settings: Settings) -> Iterator[str]:
@@ -46,34 +84,53 @@ def _needs(settings: Settings) -> Iterator[str]:
         yield "log.labels = '': there is no topic of labels to read; set log.labels to its name"
 
 
-class Found(NamedTuple):
-    """The labels on a topic."""
-
-    labels: list[Label]  # one for each labelled event
-    n_refused: int  # records that are no labels
+def _progress(entries: Iterable[Entry]) -> Iterable[Entry]:
+    return tqdm(entries, "reading the labels", unit=" records", disable=None)
 
 
-def labels_that_hold(settings: Settings) -> Found:
-    """The newest label of each event, by revision and then by offset as in `join`; a retraction removes it."""
-    codec, topic = settings.codec(), settings.log.labels
-    newest: dict[tuple[int, str | int], Label] = {}
-    n_refused = 0
-    with open_once(settings) as log:
-        for record in read(log, topic, log.start_offsets(topic), log.end_offsets(topic)):
-            try:
-                label = codec.decode_label(record)
-            except BadRecord:
-                n_refused += 1
-                continue
-            place = (record.partition, label.id)
-            if label.op in ("set", "retract") and (place not in newest or newest[place].rev <= label.rev):
-                newest[place] = label
-    return Found([label for label in newest.values() if label.op == "set"], n_refused)
+def _all_answers(log: Transport, settings: Settings) -> Iterator[Entry]:
+    """The topic once more, from its start, so that only one row at a time is in memory."""
+    return history_of(settings).read(log, settings.log.labels)
 
 
-def _rows(labels: Iterable[Label], names: LabelSettings) -> Iterator[dict[str, object]]:
-    """The labels as records of log.labels, with the classes' names if the configuration has them."""
-    for label in labels:
-        y = {True: names.positive, False: names.negative}[bool(label.y)] if names.positive else label.y
-        row = {"id": label.id, "y": y, "weight": label.w, "rev": label.rev, "source": label.source}
-        yield {name: value for name, value in row.items() if value is not None}
+def _types(places: set[Place], settings: Settings) -> dict[str, type]:
+    """The columns and their types: ids are numbers if all of them are, and classes are texts if they have names."""
+    are_numbers = all(type(place.id) is int and abs(place.id) < 1 << 63 for place in places)
+    types = _TYPES | {"id": int if are_numbers and places else str}
+    if settings.label.positive:
+        types |= {"y": str, "predicted": str}
+    return types
+
+
+def _rows(
+    entries: Iterable[Entry], guesses: dict[Place, Guess], settings: Settings, types: dict[str, type]
+) -> Iterator[dict[str, Any]]:
+    """The answers as records of log.labels, with what else is known; what is not known is left out."""
+    codec = settings.codec()
+    for entry in entries:
+        label, guess = entry.label, guesses.get(entry.place)
+        row: dict[str, Any] = {
+            "id": label.id,
+            "op": label.op,
+            "y": None if label.y is None else codec.name_of(label.y),
+            "weight": label.w,
+            "rev": entry.rev,
+            "source": label.source,
+            "annotator": entry.annotator or None,
+            "ts": _time(entry.time),
+            "partition": entry.place.partition,
+            "query_id": entry.query_id,
+        }
+        if guess is not None:
+            row |= {
+                "predicted": codec.name_of(guess.margin > 0),
+                "margin": guess.margin,
+                "score": guess.score,
+                "reason": guess.reason,
+                "asked_at": None if guess.asked_at is None else _time(guess.asked_at),
+            }
+        yield {name: row[name] for name in types if row.get(name) is not None}
+
+
+def _time(ms: int) -> datetime:
+    return datetime.fromtimestamp(ms / 1000, UTC)

@@ -1,22 +1,34 @@
 """What the labelling service knows: open and closed questions, the answers to them, and how far the trainer is.
 
-A `Book` has no lock, no thread and no log of its own: `LabellingService` guards it and feeds it with records.
+A `Book` has no lock, no thread and no log of its own: `LabellingService` guards it and feeds it with records. The
+`History` of answers goes further back than the book's memory.
 """
 
 import logging
 import math
 from collections import OrderedDict
-from collections.abc import Callable, Mapping
-from types import MappingProxyType
-from typing import Any, NamedTuple
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 from streamsvm.active import QuestionBook
 
 from ..logs.transport import Record
+from ..records.annotators import agreement
 from ..records.codec import Codec
 from ..records.formats.base import BadRecord
 from ..records.labels import Place, answered_question
-from ..records.questions import COUNTS, STATUS, Question, read_query_id, read_question, read_status
+from ..records.questions import (
+    COUNTS,
+    STATUS,
+    Question,
+    read_query_id,
+    read_question,
+    read_status,
+    write_question,
+)
+from .ballots import Ballots
+from .given import Given
+from .history import History
 
 logger = logging.getLogger(__name__)
 
@@ -33,27 +45,6 @@ class UnknownQuestion(LookupError):  # noqa: N818 - named for the condition
     """No question has this id, or it was closed so long ago that it is forgotten."""
 
 
-class Given(NamedTuple):
-    """The newest answer to a question."""
-
-    op: str
-    y: bool | None
-    who: str
-    rev: int
-    place: Place
-    voices: Mapping[str, bool] = MappingProxyType({})  # labels since the last retraction, by annotator
-
-    def says(self, op: str, y: bool | None, who: str) -> bool:
-        """Whether an answer repeats this one, or an earlier one of `who`, who may not have received the reply."""
-        return (self.op, self.y) == (op, y) or (op == "set" and self.voices.get(who) is y)
-
-    def excludes(self, op: str) -> bool:
-        """Whether `op` cannot follow: a label is not skipped, and only a label is retracted."""
-        if op == "retract":
-            return self.op != "set"
-        return op != "set" and self.op == "set"
-
-
 class Book:
     """Questions and answers, as the two topics and this process's own answers tell them.
 
@@ -61,18 +52,24 @@ class Book:
     ----------
     lease
         Milliseconds that a question stays reserved for one annotator.
+    answers
+        Number of answers, each by another person, that a question wants.
     codec
         Reads labels.
     clock
         Seconds since the epoch.
+    history
+        Remembers the answers, and the questions that this book has forgotten.
     """
 
-    def __init__(self, lease: int, codec: Codec, clock: Callable[[], float]) -> None:
+    def __init__(self, lease: int, answers: int, codec: Codec, clock: Callable[[], float], history: History) -> None:
         self.queue = QuestionBook(lease)
+        self.ballots = Ballots(answers)
         self.open: dict[str, Question] = {}
         self.given: OrderedDict[str, Given] = OrderedDict()  # newest answer last
         self._codec = codec
         self._clock = clock
+        self._history = history
         self._closed: OrderedDict[str, Question] = OrderedDict()  # answered or withdrawn, oldest first
         self._sizes: dict[str, int] = {}  # bytes of the records of open and closed questions
         self._asked: dict[str, int] = {}  # questions that the topic holds open, and the times of their records
@@ -84,10 +81,26 @@ class Book:
 
     def place(self, query_id: str) -> Place | None:
         """Where an answer to a question goes; None if the question is unknown."""
-        shown = self.open.get(query_id) or self._closed.get(query_id)
+        shown = self._shown(query_id)
         if shown is not None:
             return shown.place
         return self.given[query_id].place if query_id in self.given else None
+
+    def _shown(self, query_id: str) -> Question | None:
+        return self.open.get(query_id) or self._closed.get(query_id)
+
+    def question(self, query_id: str) -> Question | None:
+        """A question, open or closed; None if its contents are not known."""
+        return self._shown(query_id) or self._history.question(query_id)
+
+    def recall(self, query_id: str) -> None:
+        """Take a question that this book has forgotten, and its newest answer, from the history."""
+        if query_id not in self.given and (step := self._history.newest(query_id)) is not None:
+            place = self._history.place(query_id)
+            assert place is not None
+            self.given[query_id] = Given(step.op, step.y, step.who, step.rev, place)
+        if self._shown(query_id) is None and (shown := self._history.question(query_id)) is not None:
+            self._keep(shown)
 
     # --- what the trainer writes --------------------------------------------------------------------------------------
 
@@ -127,12 +140,11 @@ class Book:
         self._asked[query_id] = record.timestamp
         self.open[query_id] = shown
         self._sizes[query_id] = len(record.value)
-        given = self.given.get(query_id)
-        if given is not None and given.op != "retract":
+        if self._is_answered(query_id):
             self.close(query_id)
         else:
             self._closed.pop(query_id, None)
-            self.queue.add(query_id, shown.asked_at)
+            self._offer(shown)
 
     def set_aside(self, record: Record, error: BadRecord) -> None:
         """Count a damaged record; warn of it once, although it is read again whenever the log is opened."""
@@ -157,13 +169,25 @@ class Book:
             return
         label = self._codec.decode_label(record)
         who = (label.source or "")[:MAX_NAME]
-        given = Given(label.op, label.y, who, label.rev, Place(record.partition, label.id))
-        last = self.given.get(query_id)
+        rev = record.timestamp if label.rev is None else label.rev  # those of our own answers are their times
+        given = Given(label.op, label.y, who, rev, Place(record.partition, label.id))
+        last = self.last(query_id, who)
         if last is None or last.rev < given.rev:
             self.note(query_id, given)
+        else:
+            self._write_down(query_id, given)
+
+    def last(self, query_id: str, who: str) -> Given | None:
+        """The answer that another one of `who` would replace: the newest one, or their own if several are wanted."""
+        return self.ballots.of(query_id, who) if self.ballots.answers > 1 else self.given.get(query_id)
+
+    def assign(self, who: str, now: int) -> str | None:
+        """A question for `who` that they have not answered yet, which is then reserved for them."""
+        return self.queue.assign(self.ballots.voter(who), now, self.ballots.answered(who, self.open))
 
     def note(self, query_id: str, given: Given) -> None:
-        """Remember a durable answer, and close its question; a retraction opens the question again."""
+        """Remember a durable answer.  It closes its question unless more are wanted; a retraction opens it again."""
+        self._write_down(query_id, given)
         last = self.given.pop(query_id, None)
         voices = dict(last.voices) if last is not None and given.op != "retract" else {}
         if given.y is not None:
@@ -173,15 +197,27 @@ class Book:
                 del voices[next(iter(voices))]
         self.given[query_id] = given._replace(voices=voices)
         while len(self.given) > _KEPT_ANSWERS:
-            self.given.popitem(last=False)
+            self.ballots.forget(self.given.popitem(last=False)[0])
         self._back.discard(query_id)
-        if given.op == "retract":
-            self._unheard.pop(query_id, None)
-            self._reopen(query_id)
+        self.ballots.note(query_id, given)
+        if self._is_answered(query_id):
+            if query_id in self._asked:
+                self._unheard[query_id] = self._clock()
+            self.close(query_id)
             return
-        if query_id in self._asked:
-            self._unheard[query_id] = self._clock()
-        self.close(query_id)
+        self._unheard.pop(query_id, None)
+        if given.op == "retract":
+            self.queue.withdraw(query_id)
+        else:  # this does nothing if the queue has the answer already
+            self.queue.passed(query_id, self.ballots.voter(given.who))
+        self._reopen(query_id)
+
+    def _is_answered(self, query_id: str) -> bool:
+        """Whether a question needs no further answer."""
+        if self.ballots.answers > 1:
+            return self.ballots.is_decided(query_id)
+        given = self.given.get(query_id)
+        return given is not None and given.op != "retract"
 
     def close(self, query_id: str) -> None:
         """Stop showing a question."""
@@ -189,7 +225,12 @@ class Book:
         self._asked.pop(query_id, None)
         shown = self.open.pop(query_id, None)
         if shown is not None:
-            self._closed[query_id] = shown
+            self._keep(shown)
+
+    def _keep(self, shown: Question) -> None:
+        """Remember a closed question, and forget the oldest ones if there are too many."""
+        self._closed[shown.query_id] = shown
+        self._sizes.setdefault(shown.query_id, len(write_question(shown)))
         while len(self._closed) > _KEPT_QUESTIONS or sum(map(self._sizes.__getitem__, self._closed)) > _KEPT_BYTES:
             oldest, _ = self._closed.popitem(last=False)
             del self._sizes[oldest]
@@ -197,9 +238,33 @@ class Book:
     def _reopen(self, query_id: str) -> None:
         shown = self._closed.pop(query_id, None)
         if shown is not None:
-            self.open[query_id] = shown
-            self._back.add(query_id)
-            self.queue.add(query_id, shown.asked_at)
+            self._open_again(shown)
+        elif query_id in self.open:
+            self._offer(self.open[query_id])
+
+    def _offer(self, shown: Question) -> None:
+        self.queue.add(shown.query_id, shown.asked_at, self.ballots.missing(shown.query_id))
+
+    def _open_again(self, shown: Question) -> None:
+        self.open[shown.query_id] = shown
+        self._sizes.setdefault(shown.query_id, len(write_question(shown)))
+        self._back.add(shown.query_id)
+        self._offer(shown)
+
+    def open_again(self) -> None:
+        """After a restart, open the questions whose answers had been taken back."""
+        for shown in self._history.opened_again():
+            if shown.query_id not in self.open and not self._is_answered(shown.query_id):
+                self._closed.pop(shown.query_id, None)
+                self._open_again(shown)
+
+    def _write_down(self, query_id: str, given: Given) -> None:
+        """Add an answer to the history; it counts even if that fails."""
+        answer = (given.op, given.y, given.who, given.rev)
+        try:
+            self._history.add(query_id, given.place, answer, self._shown(query_id))
+        except OSError as error:
+            logger.warning("an answer counts, but will be missing in the history: %s", error)
 
     # --- how far the labelling is -------------------------------------------------------------------------------------
 
@@ -211,8 +276,10 @@ class Book:
         fullest = max(parts, key=lambda part: int(part.get("labels") or 0), default={})
         return {
             **counts,
+            **_people(parts),
             "remaining": sum(quotas) if quotas else None,
             "verdict": _verdict(self._status),
+            "missed": _missed(self._status),
             "curve": fullest.get("curve", []),
             "waiting": len(self.open),
             "unheard": len(self._unheard),
@@ -230,6 +297,33 @@ class Book:
         return f"the trainer has not reacted to an answer for {silent:.0f} seconds: is `streamsvm run` running?"
 
 
+def _people(parts: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """The annotators and their agreement, over all partitions: sums, and means by number of shared events."""
+    found = [part["agreement"] for part in parts if "agreement" in part]
+    whole = dict(max(found, key=lambda each: int(each["n_shared"]), default=agreement(())._asdict()))
+    whole["n_shared"] = sum(each["n_shared"] for each in found)
+    for name in ("share", "kappa"):
+        whole[name] = _mean([(each[name], each["n_shared"]) for each in found])
+    people: dict[str, list[Mapping[str, Any]]] = {}
+    for one in (one for part in parts for one in part.get("annotators", ())):
+        people.setdefault(one["name"], []).append(one)
+    return {"agreement": whole, "annotators": [_person(people[name]) for name in sorted(people)]}
+
+
+def _person(parts: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """The statistics of one annotator, over all partitions."""
+    sums = {name: sum(part[name] for part in parts) for name in parts[0] if name.startswith("n_")}
+    rates = [part["per_hour"] for part in parts if part["per_hour"] is not None]
+    share = _mean([(part["agreement"], part["n_labels"]) for part in parts])
+    return {**parts[0], **sums, "agreement": share, "per_hour": sum(rates) if rates else None}
+
+
+def _mean(values: Sequence[tuple[float | None, int]]) -> float | None:
+    """The mean of the known values, by their weights."""
+    known = [(value, n) for value, n in values if value is not None and n]
+    return sum(value * n for value, n in known) / sum(n for _, n in known) if known else None
+
+
 def _verdict(parts: Mapping[int, Mapping[str, Any]]) -> dict[str, Any]:
     """One verdict for all partitions: stop if all of them say so, audit if any does."""
     verdicts = {number: part["verdict"] for number, part in sorted(parts.items()) if part.get("verdict")}
@@ -244,4 +338,15 @@ def _verdict(parts: Mapping[int, Mapping[str, Any]]) -> dict[str, Any]:
         "stop": bool(verdicts) and all(verdict.get("stop") for verdict in verdicts.values()),
         "audit": any(verdict.get("audit") for verdict in verdicts.values()),
         "why": why,
+        "spent": bool(verdicts) and all(verdict.get("spent") for verdict in verdicts.values()),
+    }
+
+
+def _missed(parts: Mapping[int, Mapping[str, Any]]) -> dict[str, Any]:
+    """How many positives are at most missed in all partitions; None where a partition has no random answer yet."""
+    found = [part["missed"] for part in parts.values() if part.get("missed")]
+    bounds = [missed["at_most"] for missed in found]
+    return {
+        "at_most": None if not bounds or None in bounds else sum(bounds),
+        "n_unlabelled": sum(missed["n_unlabelled"] for missed in found),
     }

@@ -6,7 +6,7 @@ oracles all answer through `LabellingService`.
 
 An answer is durable before `LabellingService.answer` returns, and repeating an answer writes nothing. A client that
 received no reply therefore sends its answer again. After a restart, the service reads the answers from log.labels,
-because the trainer may not have read them yet.
+because the trainer may not have read them yet. What can be undone or corrected is in the file of `history`.
 
 A damaged record of log.questions is counted and passed over with a warning; it is never shown.
 """
@@ -14,22 +14,23 @@ A damaged record of log.questions is counted and passed over with a warning; it 
 import threading
 import time
 from collections.abc import Callable
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from typing import Any, Literal
 
-from ..logs.transport import Record, Unavailable
-from ..records.formats.base import BadRecord
+from ..logs.transport import Unavailable
+from ..records.annotators import person
 from ..records.labels import Place
 from ..records.questions import Question
 from ..settings.opening import backend_of
 from ..settings.sections import Settings
-from .book import MAX_NAME, Book, Given, UnknownQuestion
+from .book import MAX_NAME, Book, UnknownQuestion
 from .follower import Follower
+from .given import Given
+from .history import FILE, History, Step, Undone
+from .reader import Reader
 from .writer import AnswerWriter
 
 Outcome = Literal["first", "repeated", "changed", "stale"]
-
-UNDO_SECONDS = 60
 
 
 class LabellingService:
@@ -50,28 +51,34 @@ class LabellingService:
         If the configuration does not name both topics.
     AlreadyInUse
         By the ``with`` statement, if another process answers the questions of the same embedded log.
+    OSError, FileError
+        By the ``with`` statement, if the history of answers in daemon.state_dir cannot be opened.
     """
 
     def __init__(self, settings: Settings, clock: Callable[[], float] = time.time) -> None:
         if not (settings.log.questions and settings.log.labels):
-            raise ValueError("settings must name log.questions and log.labels")
+            raise ValueError(
+                f"log.questions={settings.log.questions!r}, log.labels={settings.log.labels!r}: the labelling service "
+                "needs both topics"
+            )
         self._settings = settings
         self._clock = clock
         self._writing = threading.Lock()  # guards _writer; taken before _changed if both are
         self._changed = threading.Condition()  # guards everything below, except _writer
         self._writer = AnswerWriter(settings)
-        self._book = Book(int(1000 * settings.labelling.lease_seconds), settings.codec(), clock)
-        self._version = 0
-        self._is_loaded = False
         self._is_closing = False
-        self._trouble: str | None = None  # why the log cannot be read now
-        self._failure: Exception | None = None  # why it will never be read again
-        self._follower = Follower(settings, _Listener(self))
         self._resources = ExitStack()
 
     def __enter__(self) -> "LabellingService":
         backend = backend_of(self._settings)
         self._resources.enter_context(backend.sole_labelling(self._settings.log.labels))
+        labelling = self._settings.labelling
+        history = History(self._settings.daemon.state_dir / FILE, several=labelling.answers_per_question > 1)
+        self._history = self._resources.enter_context(closing(history))
+        lease = int(1000 * labelling.lease_seconds)
+        self._book = Book(lease, labelling.answers_per_question, self._settings.codec(), self._clock, history)
+        self._reader = Reader(self._book, self._changed, self._settings.log.labels)
+        self._follower = Follower(self._settings, self._reader)
         self._follower.start()
         return self
 
@@ -96,27 +103,30 @@ class LabellingService:
         """
         _check_name(who)
         with self._changed:
-            self._check_readable()
-            if not self._is_loaded:
+            self._reader.check()
+            if not self._reader.is_loaded:
                 return None
-            query_id = self._book.queue.assign(who, self._now())
+            query_id = self._book.assign(who, self._now())
             return None if query_id is None else self._book.open.get(query_id)
 
     def release(self, who: str) -> None:
         """End the reservation of `who`."""
         with self._changed:
-            self._book.queue.release(who)
+            self._book.queue.release(self._book.ballots.voter(who))
 
     def open(self) -> list[Question]:
         """All questions without an answer, reserved or not, oldest first."""
         with self._changed:
-            self._check_readable()
-            return sorted(self._book.open.values(), key=lambda shown: shown.asked_at) if self._is_loaded else []
+            self._reader.check()
+            return sorted(self._book.open.values(), key=lambda shown: shown.asked_at) if self._reader.is_loaded else []
 
-    def last_word(self, query_id: str) -> tuple[str, bool | None, str] | None:
-        """Operation, label and annotator of the newest answer to a question; None if no answer is remembered."""
+    def last_word(self, query_id: str, who: str | None = None) -> tuple[str, bool | None, str] | None:
+        """Operation, label and annotator of the newest answer to a question; None if no answer is remembered.
+
+        If a question wants the answers of several people and `who` is given, it is their newest answer.
+        """
         with self._changed:
-            given = self._book.given.get(query_id)
+            given = self._book.given.get(query_id) if who is None else self._book.last(query_id, who)
             return None if given is None else (given.op, given.y, given.who)
 
     def wait(self, seconds: float, seen: int = -1) -> int:
@@ -136,14 +146,14 @@ class LabellingService:
             Number of changes so far.
         """
         with self._changed:
-            seen = self._version if seen < 0 else seen
-            self._changed.wait_for(lambda: self._version != seen or self._is_closing, seconds)
-            return self._version
+            seen = self._reader.version if seen < 0 else seen
+            self._changed.wait_for(lambda: self._reader.version != seen or self._is_closing, seconds)
+            return self._reader.version
 
     def check(self) -> None:
         """Raise the error that has ended the reading of questions, if there is one."""
-        if self._failure is not None:
-            raise self._failure
+        if self._reader.failure is not None:
+            raise self._reader.failure
 
     # --- answers ------------------------------------------------------------------------------------------------------
 
@@ -192,45 +202,108 @@ class LabellingService:
         """Take a label back; raises as `answer`."""
         return self._say(query_id, "retract", None, who, None, place)
 
-    def undo(self, who: str) -> str | None:
-        """Take back the newest label of `who`, and reserve its question for them again.
+    def correct(self, query_id: str, op: Literal["set", "skip", "ignore"], y: bool | None, who: str) -> Outcome:
+        """Replace whatever was answered; unlike `skip` and `ignore`, this takes a label back; raises as `answer`."""
+        _check_name(who)
+        with self._writing:
+            return self._replace(query_id, op, y, who)
+
+    def _replace(self, query_id: str, op: str, y: bool | None, who: str) -> Outcome:
+        with self._changed:
+            self._book.recall(query_id)
+            last = self._book.last(query_id, who)
+        if last is not None and last.excludes(op):
+            self._say_locked(query_id, "retract", None, who, None, None)
+            with self._changed:  # this is no step of its own
+                self._history.pass_over(query_id, self._book.given[query_id].rev, who)
+            self._say_locked(query_id, op, y, who, None, None)
+            return "changed"
+        return self._say_locked(query_id, op, y, who, None, None, anew=True)
+
+    # --- looking back -------------------------------------------------------------------------------------------------
+
+    def undoable(self, who: str) -> Step | None:
+        """The answer that `undo` takes back next."""
+        with self._changed:
+            return self._history.undoable(who)
+
+    def undo(self, who: str, number: int | None = None) -> Undone | None:
+        """Take back the newest answer of `who`: a label, a skip, an ignore or a correction.
+
+        Each further call takes back the one before it. A question without an earlier answer is open again, and
+        reserved for `who`; an answer that was corrected holds again.
+
+        Parameters
+        ----------
+        who
+            The annotator.
+        number
+            Number of the answer, from `undoable`; a repetition of a request then undoes nothing else. None: the newest.
 
         Returns
         -------
-        str
-            The question; None if `who` gave no label in the last 60 seconds, or if another annotator has changed it.
+        Undone
+            What became of it; None if there is nothing to undo.
 
         Raises
         ------
         Unavailable
-            If the retraction cannot be written now: try again.
+            If this cannot be written now: try again.
         """
         with self._writing:
-            if self._writer.pending:  # one of these may turn out to be the newest label of `who`
+            if self._writer.pending:  # one of these may turn out to be the newest answer of `who`
                 self._flush()
             with self._changed:
-                now = self._now()
-                newest = self._book.queue.newest(who, now, 1000 * UNDO_SECONDS)
-            if newest is None:
+                step = self._history.undoable(who) if number is None else self._history.step(number, who)
+            if step is None:
                 return None
-            query_id, y, given_at = newest
-            word = self.last_word(query_id)
-            if word == ("set", y, who):
-                self._say_locked(query_id, "retract", None, who, None, None)
-            elif word != ("retract", None, who):  # an earlier undo, made durable by another annotator's answer
-                return None
-            self._show_again(query_id, y, who, given_at, now)
-            return query_id
+            if not step.undoable:
+                return Undone(step, "repeated")
+            return self._undo(step, who)
 
-    def _show_again(self, query_id: str, y: bool, who: str, given_at: int, now: int) -> None:
-        """Reserve a question whose label was retracted, which is free for all annotators, for `who`."""
+    def _undo(self, step: Step, who: str) -> Undone:
+        query_id = step.query_id
         with self._changed:
-            questions = self._book.queue
-            questions.answered(query_id, who, y, given_at)
-            questions.undo(who, now, 1000 * UNDO_SECONDS)
-            if query_id not in self._book.open:  # it was closed so long ago that it cannot be shown
-                questions.withdraw(query_id)
-            self._tell()
+            self._book.recall(query_id)
+            earlier = self._history.before(step)
+            is_replaced = self._history.is_replaced(step)
+            # An earlier attempt may have become durable together with another annotator's answer.
+            is_retracted = is_replaced and self.last_word(query_id, who) == ("retract", None, who)
+            if is_replaced and not is_retracted:
+                self._history.give_up(step)
+                return Undone(step, "replaced")
+        if earlier is not None:
+            self._replace(query_id, earlier.op, earlier.y, who)
+        elif not is_retracted:
+            self._say_locked(query_id, "retract", None, who, None, None)
+        with self._changed:
+            self._history.pass_over(query_id, step.rev, who)
+            if earlier is None and query_id in self._book.open:  # else its contents are forgotten
+                self._book.queue.reserve(query_id, self._book.ballots.voter(who), self._now())
+            self._reader.tell()
+        return Undone(step, "open" if earlier is None else "restored")
+
+    def history(self, who: str | None, before: int | None, n: int) -> list[Step]:
+        """The answers that can be corrected: the last one to each question, newest first.
+
+        Parameters
+        ----------
+        who
+            Only those of this annotator, in any tab; None: of all.
+        before
+            Only steps with a smaller number; None: the newest ones.
+        n
+            No more than this.
+        """
+        with self._changed:
+            return self._history.page(None if who is None else person(who), before, n)
+
+    def review(self, query_id: str) -> tuple[Question | None, list[Step]]:
+        """A question, None if its contents are forgotten, and the answers to it, oldest first."""
+        with self._changed:
+            return self._book.question(query_id), self._history.answers(query_id)
+
+    # --- writing answers ----------------------------------------------------------------------------------------------
 
     def _say(self, query_id: str, op: str, y: bool | None, who: str, at: int | None, place: Place | None) -> Outcome:
         _check_name(who)
@@ -238,24 +311,34 @@ class LabellingService:
             return self._say_locked(query_id, op, y, who, at, place)
 
     def _say_locked(
-        self, query_id: str, op: str, y: bool | None, who: str, at: int | None, place: Place | None
+        self,
+        query_id: str,
+        op: str,
+        y: bool | None,
+        who: str,
+        at: int | None,
+        place: Place | None,
+        *,
+        anew: bool = False,
     ) -> Outcome:
+        """Write an answer; `anew`: also if `who` gave it before, and another one holds."""
         with self._changed:
-            self._check_readable()
-            if not self._is_loaded:
+            self._reader.check()
+            if not self._reader.is_loaded:
                 raise Unavailable("the questions are still being read")
+            self._book.recall(query_id)
             place = self._book.place(query_id) or place
             if place is None:
                 raise UnknownQuestion(f"there is no question {query_id!r}, or it was closed long ago")
         self._settle(query_id, op, y, who)
         with self._changed:
-            last, now = self._book.given.get(query_id), self._now()
-        if last is not None and last.says(op, y, who):
+            last, newest, now = self._book.last(query_id, who), self._book.given.get(query_id), self._now()
+        if last is not None and (last.says(op, y) or (last.said(op, y, who) and not anew)):
             return "repeated"
         if last is not None and (last.excludes(op) or (at is not None and at <= last.rev)):
             return "stale"
         if query_id not in self._writer.pending:
-            earliest = 0 if last is None else last.rev + 1
+            earliest = 0 if newest is None else newest.rev + 1  # no two answers to a question have the same revision
             self._writer.append(query_id, Given(op, y, who, max(now if at is None else at, earliest), place))
         self._flush()
         return "first" if last is None or last.op == "retract" else "changed"
@@ -265,9 +348,9 @@ class LabellingService:
         pending = self._writer.pending.get(query_id)
         if pending is None or (pending.op, pending.y, pending.who) == (op, y, who):
             return
-        before = self.last_word(query_id)
+        before = self.last_word(query_id, who)
         self._flush()
-        is_theirs = self.last_word(query_id) == ("set", pending.y, who) and (before is None or before[0] != "set")
+        is_theirs = self.last_word(query_id, who) == ("set", pending.y, who) and (before is None or before[0] != "set")
         if is_theirs and op in ("skip", "ignore"):  # they mean this in place of a label that seemed not to be written
             self._say_locked(query_id, "retract", None, who, None, pending.place)
 
@@ -275,10 +358,8 @@ class LabellingService:
         durable = self._writer.flush()
         with self._changed:
             for query_id, given in durable.items():
-                if given.y is not None:
-                    self._book.queue.answered(query_id, given.who, given.y, given.rev)
                 self._book.note(query_id, given)
-            self._tell()
+            self._reader.tell()
 
     # --- how far the labelling is -------------------------------------------------------------------------------------
 
@@ -304,67 +385,13 @@ class LabellingService:
         with self._changed:
             return {
                 **self._book.stats(),
-                "loaded": self._is_loaded,
-                "trainer": self._book.missing_trainer() if self._is_loaded else None,
-                "trouble": str(self._failure) if self._failure else self._trouble,
+                "loaded": self._reader.is_loaded,
+                "trainer": self._book.missing_trainer() if self._reader.is_loaded else None,
+                "trouble": self._reader.why_not(),
             }
-
-    def _check_readable(self) -> None:
-        if self._failure is not None:
-            raise Unavailable(str(self._failure)) from self._failure
-        if self._trouble is not None and not self._is_loaded:
-            raise Unavailable(self._trouble)
-
-    def _tell(self) -> None:
-        self._version += 1
-        self._changed.notify_all()
 
     def _now(self) -> int:
         return int(1000 * self._clock())
-
-
-class _Listener:
-    """Puts what the follower reads into the service's book."""
-
-    def __init__(self, service: LabellingService) -> None:
-        self._service = service
-
-    def begin_questions(self) -> None:
-        with self._service._changed:
-            self._service._book.begin_questions()
-
-    def end_questions(self) -> int | None:
-        with self._service._changed:
-            self._service._book.end_questions()
-            return self._service._book.oldest_question()
-
-    def loaded(self) -> None:
-        with self._service._changed:
-            self._service._is_loaded = True
-            self._service._tell()
-
-    def take(self, records: list[Record]) -> None:
-        service, book = self._service, self._service._book
-        with service._changed:
-            for record in records:
-                try:
-                    if record.topic == service._settings.log.labels:
-                        book.read_label(record)
-                    else:
-                        book.read_question(record)
-                except BadRecord as error:
-                    book.set_aside(record, error)
-            service._tell()
-
-    def trouble(self, reason: str | None) -> None:
-        with self._service._changed:
-            self._service._trouble = reason
-            self._service._tell()
-
-    def failed(self, error: Exception) -> None:
-        with self._service._changed:
-            self._service._failure = error
-            self._service._tell()
 
 
 def _check_name(who: str) -> None:

@@ -190,7 +190,7 @@ class Codec:
             self._label(fields.get("y")) if op == "set" else None,
             _weight(fields["weight"], "weight") if "weight" in fields else None,
             _timestamp(fields["ts"], self._limits.text) if "ts" in fields else None,
-            _revision(fields["rev"]) if "rev" in fields else 0,
+            _revision(fields["rev"]) if "rev" in fields else None,
             op,
             _source(fields["source"], self._limits.text) if "source" in fields else None,
         )

@@ -7,11 +7,11 @@ Events come out as the JSON that `codec` describes, in file order.  All formats 
 import csv
 import json
 import math
+import re
 import zipfile
 import zlib
 from collections import Counter
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple, TextIO
@@ -21,8 +21,8 @@ import numpy as np
 from ..logs.transport import Record
 from ..runtime.folders import FileError
 from .codec import Codec, Event
+from .columns import Columns
 from .formats.base import BadRecord
-from .labels import LABELS
 
 SUFFIXES = {
     ".csv": "csv",
@@ -37,60 +37,7 @@ SUFFIXES = {
 _MAX_LINE = 16 << 20  # characters
 _MOST_INFLATED, _SMALL = 100, 1 << 28  # an array of an npz file: times its compressed bytes, plus these bytes
 
-_MEANINGS = {f"{number:g}": meaning for number, meaning in LABELS.items()}
-
 Located = Iterator[tuple[str, dict[str, Any]]]  # the place of an event, for messages, and its fields
-
-
-@dataclass
-class Columns:
-    """The meaning of a file's columns.
-
-    Parameters
-    ----------
-    label
-        Column (CSV) or field (flat JSON lines) of the label; default None: events have no label.
-    id
-        Column or field of the id; default None: ids are ``NAME:LINE``.
-    positive
-        Label of the positive class; all others are negative.  Default None: labels are 0/1, -1/+1 or true/false.
-    group
-        Column or field of the group that an example belongs to, such as a person; default None.  It is not a feature.
-    """
-
-    label: str | None = None
-    id: str | None = None
-    positive: str | None = None
-    group: str | None = None
-    _seen: set[str] = field(default_factory=set, init=False)
-    _found_positive: bool = field(default=False, init=False)
-
-    @property
-    def special(self) -> dict[str, str]:
-        """The columns that are not features, by their part in an event."""
-        parts = {"id": self.id, "y": self.label, "group": self.group}
-        return {part: name for part, name in parts.items() if name is not None}
-
-    def to_bool(self, label: Any, where: str) -> bool:
-        """Read a label.  Numbers compare by value: +1 is 1.0.  A third label is refused unless `positive` is given."""
-        text = _canonical(label)
-        if self.positive is not None:
-            is_positive = text == _canonical(self.positive)
-            self._found_positive |= is_positive
-            return is_positive
-        self._seen.add(text)
-        known = _MEANINGS.get(text)
-        if known is None or len(self._seen) > 2:
-            raise FileError(
-                f"{where}: label {str(label)!r} is not one of two labels 0/1, -1/+1 or true/false; "
-                f"name the positive label, as in --positive {label}"
-            )
-        return known
-
-    def check_positive(self, path: Path) -> None:
-        """Refuse a file without the positive label, which is probably misspelled."""
-        if self.positive is not None and not self._found_positive:
-            raise FileError(f"{path}: no record has the label {self.positive!r} given as --positive")
 
 
 def read_events(path: Path, file_format: str = "auto", columns: Columns | None = None) -> Iterator[bytes]:
@@ -166,22 +113,13 @@ def _format(path: Path, file_format: str) -> str:
     return chosen
 
 
-def _canonical(label: Any) -> str:
-    """A label as text that is equal for equal labels: 1, "+1", 1.0 and True are all "1"."""
-    text = str(label).strip()
-    try:
-        return f"{float({'true': '1', 'false': '0'}.get(text.lower(), text)):g}"
-    except ValueError:
-        return text
-
-
-def _number(text: str, where: str) -> float:
+def _number(text: str, where: str, hint: str = "") -> float:
     try:
         number = float(text)
     except ValueError:
         number = math.nan
     if not math.isfinite(number):
-        raise FileError(f"{where}: {text!r} is not a finite number")
+        raise FileError(f"{where}: {text!r} is not a finite number{hint}")
     return number
 
 
@@ -216,7 +154,7 @@ def _check_header(path: Path, header: list[str], columns: Columns) -> None:
     name, count = Counter(header).most_common(1)[0]
     if count > 1:
         raise FileError(f"{path}, line 1: column {name!r} appears more than once")
-    for name in columns.special.values():
+    for name in [*columns.special.values(), *columns.looked_at.values()]:
         if name not in header:
             raise FileError(f"{path}, line 1: no column {name!r}; there are {', '.join(map(repr, header))}")
 
@@ -224,12 +162,23 @@ def _check_header(path: Path, header: list[str], columns: Columns) -> None:
 def _from_row(cells: dict[str, str], where: str, columns: Columns, default_id: str) -> dict[str, Any]:
     special = columns.special
     event: dict[str, Any] = {"id": default_id} | {part: cells[name] for part, name in special.items()}
+    event |= {part: cells[name] for part, name in columns.shown.items()}
+    event |= {part: _series(cells[name], f"{where}, column {name!r}") for part, name in columns.series.items()}
     if columns.label:
         event["y"] = columns.to_bool(event["y"], f"{where}, column {columns.label!r}")
-    for name in set(special.values()):
-        del cells[name]
-    event["x"] = {name: _number(cell, f"{where}, column {name!r}") for name, cell in cells.items()}
+    features = cells.keys() - {*special.values(), *columns.looked_at.values()}
+    event["x"] = {
+        name: _number(cell, f"{where}, column {name!r}", columns.hint.format(column=name))
+        for name, cell in cells.items()
+        if name in features
+    }
     return event
+
+
+def _series(cell: str, where: str) -> list[float]:
+    """The numbers of a cell, between spaces, commas or semicolons, perhaps in brackets."""
+    parts = re.split(r"[\s,;]+", cell.strip().strip("[]").strip())
+    return [_number(part, where) for part in parts if part]
 
 
 # --- JSON lines -------------------------------------------------------------------------------------------------------
@@ -244,7 +193,7 @@ def _read_jsonl(path: Path, columns: Columns) -> Located:
             where = f"{path}, line {number}"
             fields = parse_object(line, where)
             if isinstance(fields.get("x"), dict | list):
-                event = fields | _named(fields, where, {"group": columns.group} if columns.group else {})
+                event = fields | _named(fields, where, columns.beside_x)
             else:
                 event = _from_flat(fields, where, columns)
             event.setdefault("id", f"{path.stem}:{number}")
@@ -265,12 +214,13 @@ def parse_object(line: str, where: str) -> dict[str, Any]:
 
 
 def _from_flat(fields: dict[str, Any], where: str, columns: Columns) -> dict[str, Any]:
-    event = _named(fields, where, columns.special)
-    names = set(columns.special.values())
+    parts = {**columns.special, **columns.looked_at}
+    event = _named(fields, where, parts)
+    names = set(parts.values())
     return {**event, "x": {name: value for name, value in fields.items() if name not in names}}
 
 
-def _named(fields: dict[str, Any], where: str, names: dict[str, str]) -> dict[str, Any]:
+def _named(fields: dict[str, Any], where: str, names: Mapping[str, str]) -> dict[str, Any]:
     for name in names.values():
         if name not in fields:
             raise FileError(f"{where}: no field {name!r}")

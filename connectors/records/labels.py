@@ -4,6 +4,9 @@ A label is JSON, ``{"id": ..., "y": ..., "weight": ..., "ts": ..., "source": ...
 is always required, and y if there is no ``op``.  `Codec.decode_label` reads labels, because a configuration may give
 the two classes names.
 
+The labels of an event are ordered by revision, and labels of the same revision by offset; the last one holds.  A label
+without a revision, such as a line of a file, takes the highest one so far: it comes after all labels before it.
+
 An answer to a question is a label with one more field, ``query_id``.
 """
 
@@ -33,7 +36,8 @@ class Label(NamedTuple):
     ts
         When it was given, or None; see `times`.
     rev
-        Revision: of two labels of an event, the one with the higher revision holds.
+        Revision: of two labels of an event, the one with the higher revision holds.  None: the label has the revision
+        of the one that holds, so that it replaces whatever came before it on the topic.
     op
         "set" gives a label, "retract" takes it back, "skip" and "ignore" answer a question without a label.
     source
@@ -45,7 +49,7 @@ class Label(NamedTuple):
     y: bool | None
     w: float | None
     ts: str | int | float | None
-    rev: int
+    rev: int | None
     op: str
     source: str | None
 

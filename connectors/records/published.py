@@ -233,7 +233,7 @@ class Shelf:
     def _put(self, record: Record) -> Snapshot | Withdrawn | None:
         key = _KEY.fullmatch((record.key or b"").decode())
         if key is None:
-            raise ValueError("a key must be NAME/SLOT/CHUNK or NAME/manifest")
+            raise ValueError(f"the key {record.key!r} must be NAME/SLOT/CHUNK or NAME/manifest")
         name, slot, number = key.groups()
         if number is None and record.value is None:
             self._bays.pop(name, None)
@@ -322,7 +322,7 @@ def _length(chunks: Mapping[int, bytes | None]) -> int:
 def _read_manifest(name: str, value: bytes | None) -> dict[str, Any]:
     fields = json.loads(value or b"")
     if type(fields) is not dict:
-        raise ValueError("a manifest must be a JSON object")
+        raise ValueError(f"the manifest is {str(fields)[:100]}; it must be a JSON object")
     check = fields.pop("check", None)
     if check != crc32(_canonical(fields)):
         raise ValueError("the manifest is damaged: its checksum does not match")

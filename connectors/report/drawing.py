@@ -18,6 +18,8 @@ Plot = Callable[[Any], None]  # draws on a figure
 WIDTH, HEIGHT = 4.4, 2.9  # inches, each 72 units of the picture
 FEW = 3  # curves with so few points show each point
 
+_LEAST_SPAN = 0.02  # of the values: smaller changes do not fill the picture
+
 _DRAWN = 1e300  # larger numbers are drawn as this one, so that differences and margins stay finite
 # Stand-ins for colours: `_for_page` replaces them by the names that the page's style sheet gives the colours.
 INK, SOFT, LINE, FIRST, SECOND, THIRD = "#010101", "#020202", "#030303", "#040404", "#050505", "#060606"
@@ -122,10 +124,42 @@ def draw_curve(axes: Axes, x: Sequence[float], y: Sequence[float], color: str, l
         axes.plot(x, y, color=color, label=label, linestyle=style, marker=mark, markersize=4)
 
 
-def start_at_zero(axes: Axes) -> None:
+def draw_band(axes: Axes, x: Sequence[float], low: Sequence[float], high: Sequence[float]) -> None:
+    """Fill the space between the bounds of an interval."""
+    if x:
+        axes.fill_between(x, low, high, color=FIRST, alpha=0.25, linewidth=0, label="95 % interval")
+
+
+def fit(axes: Axes, zoom: bool = True) -> None:
+    """Scale the axes, and place the legend above.
+
+    Parameters
+    ----------
+    axes
+        On which everything was drawn.
+    zoom
+        Scale to what changes: the values need not begin at 0 where this would squeeze their changes into less than
+        half of the picture, and the first twentieth of a run, in which a model learns the most, may lie outside.
+        False: begin at 0, as counts should.
+    """
     right, top = (end if 0 < end < math.inf else 1.0 for end in axes.dataLim.max)  # infinite without data
-    axes.set(xlim=(0, 1.03 * right), ylim=(0, 1.08 * top))
+    low, high = _range(axes, right / 20) if zoom else (0.0, top)
+    if not low <= high:
+        low, high = 0.0, top
+    span = max(high - low, abs(high) * _LEAST_SPAN)
+    bottom = 0.0 if 0 <= low <= high / 2 else low - 0.15 * span
+    axes.set(xlim=(0, 1.03 * right), ylim=(bottom, high + 0.08 * ((high - bottom) or 1.0)))
     handles, labels = axes.get_legend_handles_labels()
     if labels:
         place = {"loc": "lower left", "bbox_to_anchor": (0, 1), "borderaxespad": 0}
         axes.legend(handles, labels, ncols=2, handlelength=1.6, columnspacing=1.2, **place)
+
+
+def _range(axes: Axes, start: float) -> tuple[float, float]:
+    """The smallest and the largest value drawn from `start` on; infinite the wrong way round if there is none."""
+    found = [line.get_xydata() for line in axes.get_lines()]
+    found += [path.vertices for item in axes.collections for path in item.get_paths()]
+    found += [np.column_stack((patch.get_data().edges[1:], patch.get_data().values)) for patch in axes.patches]
+    points = np.concatenate([np.asarray(item, float).reshape(-1, 2) for item in found] or [np.empty((0, 2))])
+    values = points[(points[:, 0] >= start) & np.isfinite(points).all(1), 1]
+    return float(values.min(initial=math.inf)), float(values.max(initial=-math.inf))

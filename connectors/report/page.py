@@ -16,7 +16,9 @@ from ..settings.sections import ConfigError, Settings
 from ..trainer.state.checkpoint import reading
 from ..trainer.state.models import SingleModel
 from ..trainer.state.stored import Stored, read_state
-from .panels import Panel, all_panels, read_metrics, read_rows
+from .answers import Answers, read_answers
+from .panel import Panel
+from .panels import all_panels, asks, predicts_early, read_metrics, read_rows
 
 _HIDDEN = ("daemon.per", "log.topic", "log.labels")  # settings that appear in other facts
 _MODEL, _FEATURES = "model.", "features."
@@ -53,7 +55,8 @@ def write_report(folder: Path, path: Path | None = None, settings: Settings | No
     """
     stored = read_state(folder)
     path = folder / "report.html" if path is None else path
-    snapshot.write_atomic(path, page(folder, stored, ends_of(settings)).encode())
+    ends, answers = ends_of(settings), None if settings is None else read_answers(settings)
+    snapshot.write_atomic(path, page(folder, stored, ends, answers).encode())
     return path, stored
 
 
@@ -73,7 +76,9 @@ def ends_of(settings: Settings | None) -> dict[int, int]:
         return log.end_offsets(settings.log.topic)
 
 
-def page(folder: Path, stored: Sequence[Stored], ends: Mapping[int, int]) -> str:
+def page(
+    folder: Path, stored: Sequence[Stored], ends: Mapping[int, int], answers: Mapping[int, Answers] | None = None
+) -> str:
     """The page as HTML.
 
     Parameters
@@ -84,9 +89,16 @@ def page(folder: Path, stored: Sequence[Stored], ends: Mapping[int, int]) -> str
         Its partitions, at least one.
     ends
         End offsets of the events now, by partition; some may be missing.
+    answers
+        Answers to the questions, by partition; some may be missing.  None: the log was not read.
     """
+
+    def part(item: Stored) -> str:
+        own = None if answers is None else answers.get(item.number, Answers())
+        return _partition(item, ends.get(item.number), own)
+
     with reading(folder):
-        parts = [_summary(stored), *(_partition(item, ends.get(item.number)) for item in stored)]
+        parts = [_summary(stored), *map(part, stored)]
     topics = ", ".join(sorted({str(item.setting("log.topic")) for item in stored}))
     now = f"{datetime.now(UTC):%Y-%m-%d %H:%M:%S}"
     return Template((files(__package__) / "page.html").read_text(encoding="utf-8")).substitute(
@@ -104,20 +116,27 @@ def _summary(stored: Sequence[Stored]) -> str:
     header = "".join(f'<th scope="col">{name}</th>' for name in _SUMMARY)
     rows = "\n".join(_summary_row(item) for item in stored)
     return (
-        '<section id="summary" class="card wide" tabindex="0" aria-label="Summary"><table>\n'
-        "<caption>Scores over all labelled events; each was predicted before it was learned</caption>\n"
-        f"<thead><tr>{header}</tr></thead>\n<tbody>\n{rows}\n</tbody></table></section>"
+        f'<section id="summary" class="card" aria-label="Summary"><p class="said">{html.escape(_caption(stored))}</p>\n'
+        '<div class="table" role="region" tabindex="0" aria-label="Scores"><table>\n'
+        f"<thead><tr>{header}</tr></thead>\n<tbody>\n{rows}\n</tbody></table></div></section>"
     )
 
 
+def _caption(stored: Sequence[Stored]) -> str:
+    text = "Scores over all labelled events; each was predicted before it was learned."
+    if any(map(predicts_early, stored)):
+        text += " They are left out where most labels are annotators' answers, which come long after the prediction."
+    return text
+
+
 def _summary_row(stored: Stored) -> str:
-    scores = read_metrics(stored).cumulative()
+    scores, is_early = read_metrics(stored).cumulative(), predicts_early(stored)
     rows = read_rows(stored)
     blob = stored.checkpoint.blobs.get("model")
     cells = [
         f"{stored.checkpoint.offsets['events']:,}",
         f"{scores.n:,}",
-        *("–" if math.isnan(score) else f"{score:.2%}" for score in scores[1:]),
+        *("–" if is_early or math.isnan(score) else f"{score:.2%}" for score in scores[1:]),
         f"{_n_support(stored, rows[-1].n_support if rows else 0):,}",
         "–" if blob is None else _size(len(blob)),
         _size(stored.n_bytes),
@@ -132,23 +151,44 @@ def _n_support(stored: Stored, recorded: int) -> int:
     return stored.models.model.n_support if isinstance(stored.models, SingleModel) else recorded
 
 
-def _partition(stored: Stored, end: int | None) -> str:
-    panels = "\n".join(map(_panel, all_panels(stored, end)))
-    facts = "\n".join(f"<dt>{html.escape(name)}</dt><dd>{html.escape(value)}</dd>" for name, value in _facts(stored))
+def _partition(stored: Stored, end: int | None, answers: Answers | None) -> str:
+    groups = all_panels(stored, end, answers)
+    parts = ['<div class="panels">\n{}\n</div>'.format("\n".join(map(_panel, group))) for group in groups]
+    run = f'<section class="card" id="p{stored.number}-run"><h3>The run</h3>\n{_list(_facts(stored))}</section>'
+    parts.insert(len(parts) if asks(stored) else 0, run)  # who leads a labelling looks for other things first
+    body = "\n".join(parts)
     return (
-        f'<section id="p{stored.number}" aria-labelledby="p{stored.number}-title">\n'
-        f'<h2 id="p{stored.number}-title">{html.escape(stored.name)}</h2>\n'
-        f'<section class="card" id="p{stored.number}-run"><h3>The run</h3>\n<dl>\n{facts}\n</dl></section>\n'
-        f'<div class="panels">\n{panels}\n</div>\n</section>'
+        f'<section class="partition" id="p{stored.number}" aria-labelledby="p{stored.number}-title">\n'
+        f'<h2 id="p{stored.number}-title">{html.escape(stored.name)}</h2>\n{body}\n</section>'
     )
 
 
 def _panel(panel: Panel) -> str:
     text = "".join(f"<p>{html.escape(sentence)}</p>" for sentence in panel.text)
     head = f'<section class="card" id="{panel.name}"><h3>{html.escape(panel.title)}</h3>'
+    table = (_list(panel.facts) if panel.facts else "") + (_table(panel.table) if panel.table else "")
     if not panel.picture:
-        return f'{head}\n<div class="said">{text}</div></section>'
-    return f'{head}\n<figure>{panel.picture}\n<figcaption class="said">{text}</figcaption></figure></section>'
+        return f'{head}\n{table}<div class="said">{text}</div></section>'
+    return f'{head}\n<figure>{panel.picture}\n{table}<figcaption class="said">{text}</figcaption></figure></section>'
+
+
+def _list(facts: Sequence[tuple[str, str]]) -> str:
+    """Names and values."""
+    rows = "\n".join(f"<dt>{html.escape(name)}</dt><dd>{html.escape(value)}</dd>" for name, value in facts)
+    return f"<dl>\n{rows}\n</dl>\n"
+
+
+def _table(rows: Sequence[Sequence[str]]) -> str:
+    """A table whose first row is its header, and whose first column names the rows."""
+    header = "".join(f'<th scope="col">{html.escape(cell)}</th>' for cell in rows[0])
+    body = "\n".join(
+        f'<tr><th scope="row">{html.escape(first)}</th>{"".join(f"<td>{html.escape(cell)}</td>" for cell in rest)}</tr>'
+        for first, *rest in rows[1:]
+    )
+    return (
+        '<div class="table" role="region" tabindex="0" aria-label="Table"><table>\n'
+        f"<thead><tr>{header}</tr></thead>\n<tbody>\n{body}\n</tbody></table></div>\n"
+    )
 
 
 def _facts(stored: Stored) -> list[tuple[str, str]]:

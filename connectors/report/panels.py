@@ -6,7 +6,7 @@ panel's text says how.
 
 import math
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import orjson
@@ -15,6 +15,7 @@ from ..runtime.text import plural
 from ..trainer.state.estimates import FOLDS, LOO, Estimate, read_history
 from ..trainer.state.observe import History, Prequential, Snapshot
 from ..trainer.state.stored import Stored
+from .answers import Answers
 from .drawing import (
     FIRST,
     INK,
@@ -22,14 +23,15 @@ from .drawing import (
     SOFT,
     THIRD,
     Axes,
-    draw_curve,
     draw_line,
+    fit,
     new_axes,
     picture,
     set_numbers,
-    start_at_zero,
 )
 from .drift import Block, Change, error_blocks, find_changes
+from .labelling import labelling_panels
+from .panel import Panel
 
 LISTED = 5  # changes that the text names
 
@@ -37,21 +39,16 @@ _TOO_OLD = "An older version wrote this checkpoint, without {}. This version rec
 _FEW_BLOCKS = (
     "Drift needs labelled events before and after a point of the curve. There is at most one point every 50 records."
 )
+_EARLY = (
+    "An event is predicted when it arrives, long before an annotator's answer. So the error of the predictions says "
+    "nothing about the model; see “How good is the model?”."
+)
 _NO_LAG = "The lag is recorded as soon as the trainer consumes a record."
 _NO_RECORDS = "There is nothing to draw yet: a point is recorded every 50 records, and at each checkpoint."
 
 
-class Panel(NamedTuple):
-    """A part of the page."""
-
-    name: str  # its id on the page
-    title: str
-    picture: str  # SVG, or empty
-    text: list[str]  # sentences
-
-
-def all_panels(stored: Stored, end: int | None) -> list[Panel]:
-    """The panels of a partition.
+def all_panels(stored: Stored, end: int | None, answers: Answers | None) -> list[list[Panel]]:
+    """The panels of a partition in groups; those of the labelling come first.
 
     Parameters
     ----------
@@ -59,16 +56,42 @@ def all_panels(stored: Stored, end: int | None) -> list[Panel]:
         The partition's newest checkpoint.
     end
         End offset of the partition's events now; None if it is not known.
+    answers
+        The answers to the partition's questions; None if the log was not read.
     """
     rows = read_rows(stored)
     prefix = f"p{stored.number}"
-    return [
+    loop = read_loop(stored)
+    stream = [
         error_panel(stored, rows, prefix),
         support_panel(stored, rows, prefix),
-        labels_panel(stored, rows, prefix),
+        *([labels_panel(rows, prefix)] if loop is None else []),
         lag_panel(stored, rows, end, prefix),
         drift_panel(rows, prefix),
     ]
+    return [stream] if loop is None else [labelling_panels(loop, answers, names_of(stored), prefix), stream]
+
+
+def asks(stored: Stored) -> bool:
+    """Whether the trainer asks questions."""
+    return "labelling" in stored.checkpoint.blobs
+
+
+def predicts_early(stored: Stored) -> bool:
+    """Whether most labels are answers, which come long after the predictions."""
+    loop = read_loop(stored)
+    return loop is not None and 2 * loop["counts"]["n_answered"] > read_metrics(stored).cumulative().n
+
+
+def read_loop(stored: Stored) -> dict[str, Any] | None:
+    """The state of the labelling loop; None if the trainer asks no questions."""
+    return orjson.loads(stored.checkpoint.blobs["labelling"])["loop"] if asks(stored) else None
+
+
+def names_of(stored: Stored) -> tuple[str, str]:
+    """Names of the positive and the negative class, as they stand in a sentence."""
+    positive, negative = (stored.setting(f"label.{name}") for name in ("positive", "negative"))
+    return (f"“{positive}”", f"“{negative}”") if positive else ("positive", "negative")
 
 
 def read_rows(stored: Stored) -> list[Snapshot]:
@@ -103,10 +126,12 @@ def read_estimates(stored: Stored) -> list[Estimate]:
 def error_panel(stored: Stored, rows: list[Snapshot], prefix: str) -> Panel:
     """The rolling error of the predictions, and estimates of the error of the model itself."""
     estimates, metrics = read_estimates(stored), read_metrics(stored)
-    shown = [row for row in rows if not math.isnan(row.error)]
+    shown = [] if predicts_early(stored) else [row for row in rows if not math.isnan(row.error)]
     n_window = len(stored.arrays("metrics")["margins"])
     if not shown and not estimates:
-        return Panel(f"{prefix}-error", "Error", "", [_why_no_error(rows, metrics)])
+        return Panel(
+            f"{prefix}-error", "Error", "", [_EARLY if predicts_early(stored) else _why_no_error(rows, metrics)]
+        )
 
     def plot(figure: Any) -> None:
         axes = new_axes(figure, "records", "%")
@@ -114,17 +139,14 @@ def error_panel(stored: Stored, rows: list[Snapshot], prefix: str) -> Panel:
         draw_line(axes, shown, [100 * (1 - row.g_mean) for row in shown], SECOND, "1 − g-mean", "--")
         for kind, label, color, mark in ((LOO, "leave-one-out", INK, "o"), (FOLDS, "folds", THIRD, "s")):
             _intervals(axes, [item for item in estimates if item.kind == kind], label, color, mark)
-        start_at_zero(axes)
+        fit(axes)
 
-    text = [
-        f"Predictions: the error over the last {n_window:,} labelled events. Each event was predicted before it was "
-        "learned, by the model of that time."
-    ]
-    if "labelling" in stored.checkpoint.blobs:
-        text.append(
-            "While annotators are asked, an event is predicted when it arrives, long before its label comes: better "
-            "look at the random questions below."
-        )
+    text = [_EARLY]
+    if shown:
+        text = [
+            f"Predictions: the error over the last {n_window:,} labelled events. Each event was predicted before it "
+            "was learned, by the model of that time."
+        ]
     text += _said_of_estimates(estimates)
     latest = f"{shown[-1].error:.2%} after {shown[-1].n:,} records" if shown else "not known"
     alt = f"Error over the records; at the end {latest}."
@@ -185,7 +207,7 @@ def support_panel(stored: Stored, rows: list[Snapshot], prefix: str) -> Panel:
         axes = new_axes(figure, "records", "")
         draw_line(axes, members, [row.n_members for row in members], SECOND, "members", "--")
         draw_line(axes, rows, [row.n_support for row in rows], FIRST, "support vectors")
-        start_at_zero(axes)
+        fit(axes, zoom=False)
 
     text = [
         f"{rows[-1].n_support:,} support vectors after {rows[-1].n:,} records. Members are the examples that the model "
@@ -207,15 +229,12 @@ def support_panel(stored: Stored, rows: list[Snapshot], prefix: str) -> Panel:
 # --- labels -----------------------------------------------------------------------------------------------------------
 
 
-def labels_panel(stored: Stored, rows: list[Snapshot], prefix: str) -> Panel:
-    """How well the model guessed the answers to its questions; without questions, the number of labels."""
-    name, title = f"{prefix}-labels", "Label efficiency"
-    blob = stored.checkpoint.blobs.get("labelling")
-    if blob is not None:
-        return _questions_panel(orjson.loads(blob)["loop"], name, title)
+def labels_panel(rows: list[Snapshot], prefix: str) -> Panel:
+    """How many records had a label."""
+    name, title = f"{prefix}-labels", "Labels"
     text = [
-        "The trainer does not ask for labels. With the topics log.questions and log.labels it does, and this part then "
-        "shows what the answers are worth."
+        "The trainer does not ask for labels. With the topics log.questions and log.labels it does, and this page then "
+        "shows how good the model is, who labelled what, and what was corrected."
     ]
     known = [row for row in rows if not math.isnan(row.n_labels)]
     if not known:
@@ -225,44 +244,12 @@ def labels_panel(stored: Stored, rows: list[Snapshot], prefix: str) -> Panel:
         axes = new_axes(figure, "records", "")
         axes.plot([0, known[-1].n], [0, known[-1].n], color=SOFT, linewidth=0.8, linestyle=":", label="all records")
         draw_line(axes, known, [row.n_labels for row in known], FIRST, "labels")
-        start_at_zero(axes)
+        fit(axes, zoom=False)
 
     n_labels, n = int(known[-1].n_labels), known[-1].n
     share = f", {n_labels / n:.1%}" if n else ""
     text.insert(0, f"{n_labels:,} of {n:,} records had a label that was learned{share}.")
     alt = f"Labels over the records; {n_labels:,} at the end."
-    return Panel(name, title, picture(plot, name, alt), text)
-
-
-def _questions_panel(loop: dict[str, Any], name: str, title: str) -> Panel:
-    counts, curve = loop["counts"], loop["curve"]
-    text = [
-        f"{counts['n_asked']:,} questions were asked about {counts['n_offered']:,} events without a label, and "
-        f"{counts['n_answered']:,} were answered. All labels together, asked for or not: {counts['n_positive']:,} "
-        f"positive and {counts['n_negative']:,} negative."
-    ]
-    if not curve:
-        return Panel(name, title, "", [*text, "The curve begins with the first answer."])
-
-    def plot(figure: Any) -> None:
-        above, below = figure.subplots(2, 1, sharex=True)
-        for column, label, color, style in ((2, "random questions", FIRST, "-"), (3, "chosen questions", SECOND, "--")):
-            points = [(point[0], 100 * (1 - point[column])) for point in curve if point[column] is not None]
-            draw_curve(above, [x for x, _ in points], [y for _, y in points], color, label, style)
-        draw_curve(below, [point[0] for point in curve], [point[1] for point in curve], FIRST, "", "-")
-        above.set_ylabel("% wrong")
-        below.set(xlabel="questions answered", ylabel="support vectors")
-        for axes in (above, below):
-            set_numbers(axes)
-            start_at_zero(axes)
-
-    text.append(
-        "Wrong: the share of the last 59 answers of a kind that the model had not guessed. Random questions measure "
-        "how good the model is; chosen questions are about events that it is unsure of. Below: the support vectors."
-    )
-    last = next((point for point in reversed(curve) if point[2] is not None), None)
-    known = f"{1 - last[2]:.1%} wrong on random questions" if last else "no random question was answered"
-    alt = f"Wrong guesses over the answered questions; at the end, after {curve[-1][0]:,} answers, {known}."
     return Panel(name, title, picture(plot, name, alt), text)
 
 
@@ -293,7 +280,7 @@ def lag_panel(stored: Stored, rows: list[Snapshot], end: int | None, prefix: str
         below.set(xlabel="records", ylabel="seconds")
         for axes in (above, below):
             set_numbers(axes)
-            start_at_zero(axes)
+            fit(axes, zoom=axes is below)
 
     text = [
         now,
@@ -331,7 +318,7 @@ def drift_panel(rows: list[Snapshot], prefix: str) -> Panel:
         (above if below is None else below).set_xlabel("records")
         for axes in (above, below) if below is not None else (above,):
             set_numbers(axes)
-            start_at_zero(axes)
+            fit(axes)
 
     text = [_said_of_changes(changes), _how_found(blocks, step)]
     if shifts:

@@ -16,6 +16,7 @@ _MAX_SECONDS = 100 * 365 * 86400.0  # Times in milliseconds stay far inside 64 b
 _MAX_MB = 1e9
 _UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
 _WINDOW = 'a number of examples, at least 1, or a time such as "90s", "30m", "12h", "7d" or "2w"'
+_IMAGE_HOST = re.compile(r"\*|(https?://)?(\*\.)?[A-Za-z0-9-]+(\.[A-Za-z0-9-]+)*(:\d{1,5})?")
 _PARTITIONS = 'numbers and ranges such as "0-3,7"'
 
 
@@ -86,6 +87,16 @@ def host(value: str) -> str | None:
     """An empty address would mean all addresses of the machine, so it is refused."""
     is_right = re.fullmatch(r"[\w.:%-]{1,255}", value)
     return None if is_right else "a name or an address, such as '127.0.0.1'; '0.0.0.0' is every address of this machine"
+
+
+def image_hosts(value: tuple[str, ...]) -> str | None:
+    """Sources of a Content-Security-Policy; anything else could end its rule and begin another."""
+    is_right = all(
+        re.fullmatch(r"\*|(https?://)?(\*\.)?[A-Za-z0-9-]+(\.[A-Za-z0-9-]+)*(:\d{1,5})?", host) for host in value
+    )
+    return (
+        None if is_right else "names of hosts, such as 'images.example.org', '*.example.org' or 'http://localhost:9000'"
+    )
 
 
 def partitions(value: str) -> str | None:

@@ -63,6 +63,7 @@ class ModelSettings:
     cache_mb: float = key(256.0, _learner_s("cache_mb"))
     reprocess: str | int | None = key(None, _learner_s("reprocess"))
     delta_max: float | None = key(None, _learner_s("delta_max"))
+    admission: str | None = key(None, _learner_s("admission"))
     clean_every: int | None = key(None, _learner_s("clean_every"))
     max_non_sv: int | None = key(None, _learner_s("max_non_sv"))
     steps: str | None = key(None, _learner_s("steps"))

@@ -10,19 +10,21 @@ that may have changed, wherever the label came from; of what it decides, only qu
 import json
 import logging
 from collections.abc import Iterable
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import Any
 
 import numpy as np
 
 from streamsvm import active
 from streamsvm.active import Action, Answer, Ask, CurvePoint, LabellingLoop, LoopCounts, SetLabel, Withdraw
+from streamsvm.estimators.inputs.named_rows import NamedRows
 
-from ..logs.transport import Transport
+from ..logs.transport import Record, Transport
 from ..records.codec import Codec, Event
-from ..records.questions import STATUS, Question, write_question, write_status
+from ..records.questions import RECHECK, STATUS, Question, recheck_id, write_question, write_status
 from ..settings.sections import Settings
-from .state.candidates import Labelling
+from .state.answers.rechecks import MOST, Recheck
+from .state.candidates import EventId, Labelling
 from .state.join import Join
 from .state.state import State
 
@@ -54,6 +56,7 @@ class Asking:
         self._codec = codec
         self._log = log
         self._number = number
+        self._name = f"{settings.log.topic}-{number}"
         self._has_stopped: bool | None = None
         # The answers of this cut, each with whether its event was forgotten.  All have the same time, so that the last
         # of several answers holds, as in the join.
@@ -108,18 +111,48 @@ class Asking:
         self._tell(state, labelling)
         is_any_gone = any(state.join.awaiting(question.key) is None for question in loop.open_questions())
         if is_any_gone or (loop.counts.n_labels, loop.counts.corrected) != labelled:  # refreshing takes time
-            self._execute(loop.refresh(state.model), state, labelling)
-        self._execute(loop.choose(state.model, now), state, labelling)
-        is_news = self._shown(loop) != before
+            self._execute(labelling.refresh(state.model), state, labelling)
+        self._execute(labelling.choose(state.model, now), state, labelling)
+        is_news = self._recheck(state, labelling)
+        is_news = labelling.votes.take_news() or self._shown(loop) != before or is_news
         if is_news:
             self._publish(STATUS, write_status(status(state, labelling)))
             self._log_verdict(loop)
         return is_news
 
+    def _recheck(self, state: State, labelling: Labelling) -> bool:
+        """Ask again about answers that look wrong, if it is time; return whether such a question came or went."""
+        rechecks, n_before = labelling.rechecks, labelling.rechecks.counts.rechecks
+        rechecks.expire(state.join.clock)
+        closed = rechecks.take_closed()
+        for query_id in closed:
+            self._publish(query_id.encode(), None)
+        if rechecks.is_due(labelling.loop.counts.n_answered):
+            self._ask_again(state, labelling)
+        return bool(closed) or rechecks.counts.rechecks != n_before
+
+    def _ask_again(self, state: State, labelling: Labelling) -> None:
+        """Ask again about the answers that look wrong, without the model's guess, which has learned the answer."""
+        labels, events = {}, {}
+        for key, y in labelling.loop.answered(MOST).items():
+            if value := state.join.event_of(key):
+                labels[key], events[key] = y, value
+        rows = NamedRows.of([self._codec.features(value) for value in events.values()])
+        rows = state.scaler.transform_many(rows) if state.scaler else rows
+        now = state.join.clock
+        for key in labelling.rechecks.choose(labels, rows, state.model):
+            query_id = recheck_id(f"{self._name}-{key}")
+            question = active.Question(query_id, key, "audit", 0.0, now, now + labelling.expiry)
+            id_ = self._codec.decode(Record(self._topic, self._number, 0, now, None, events[key], ())).id
+            labelling.rechecks.ask(query_id, Recheck(key, labels[key], question.expires))
+            asked = self._described(question, events[key], id_, state)
+            self._publish(query_id.encode(), write_question(replace(asked, reason=RECHECK, score=None)))
+
     def _log_verdict(self, loop: LabellingLoop) -> None:
         verdict = loop.verdict()
         if verdict.stop is not self._has_stopped:
-            what = "enough is labelled" if verdict.stop else "asking for labels"
+            stopped = "the label quota is spent" if verdict.spent else "nothing contradicts the model any more"
+            what = stopped if verdict.stop else "asking for labels"
             logger.info("partition %d: %s: %s", self._number, what, verdict.why)
         self._has_stopped = verdict.stop
 
@@ -152,11 +185,15 @@ class Asking:
     # --- questions and status -----------------------------------------------------------------------------------------
 
     def _ask(self, question: active.Question, state: State, labelling: Labelling) -> None:
-        value = labelling.value_of(question.key)
+        described = self._described(question, labelling.value_of(question.key), labelling.id_of(question.key), state)
+        self._publish(question.id.encode(), write_question(described))
+
+    def _described(self, question: active.Question, value: bytes, id_: EventId, state: State) -> Question:
+        """A question with what people need to answer it; `value` is that of the event's record."""
         x = self._codec.features(value)
-        asked = Question(
+        return Question(
             query_id=question.id,
-            id=labelling.id_of(question.key),
+            id=id_,
             partition=self._number,
             x=x,
             event=self._other_fields(value),
@@ -168,7 +205,6 @@ class Asking:
             unusual=self._unusual(x, state),
             model={"ver": state.version, "n_support": state.model.n_support},
         )
-        self._publish(question.id.encode(), write_question(asked))
 
     def _other_fields(self, value: bytes) -> dict[str, Any]:
         """The fields of a JSON event that only people read."""
@@ -196,8 +232,12 @@ def status(state: State, labelling: Labelling) -> dict[str, Any]:
         "negative": counts.n_negative,
         "corrected": counts.corrected,
         "retracted": counts.retracted,
+        "unresolved": labelling.n_unresolved(),
+        **asdict(labelling.rechecks.counts),
+        **labelling.votes.statistics(),
         "remaining": loop.remaining(),
         "verdict": verdict._asdict(),
+        "missed": loop.missed()._asdict(),
         "curve": _thinned(loop.curve()),
     }
 

@@ -21,7 +21,7 @@ from ..logs.transport import Record, Transport
 from ..records.codec import Codec, Event
 from ..records.dead_letters import dead_letter, dead_letter_headers
 from ..records.formats.base import BadRecord
-from ..records.labels import Label
+from ..records.labels import Label, answered_question
 from ..records.predictions import ModelVersion, Prediction, send_prediction, source, write_prediction
 from ..records.times import event_time
 from ..settings.sections import Settings
@@ -217,7 +217,10 @@ class Processor:
             if lesson:
                 tasks.append(Task(lesson, row, state.join.clock - lesson.waited, record))
         earlier: list[bytes] = []  # values of events of earlier cuts, whose rows come after those of this one
-        for record, label in labels:
+        for record, said in labels:
+            label = self._decided(record, said, state)
+            if label is None:
+                continue
             lesson = self._add_label(record, label, state.join) if label.op in ("set", "retract") else None
             if self._asking:
                 self._asking.hear(label.key, label.op, label.source or "", state.join)
@@ -231,6 +234,13 @@ class Processor:
                     earlier.append(lesson.value)
             tasks.append(Task(lesson, known, state.join.clock - lesson.waited))
         return tasks, rows.beside(self._rows([self._codec.features(value) for value in earlier], state))
+
+    def _decided(self, record: Record, label: Label, state: State) -> Label | None:
+        """What the answers to a question say together; None: nothing new.  Any other label decides alone."""
+        query_id = answered_question(record)
+        if state.labelling is None or not label.source or query_id is None:
+            return label
+        return state.labelling.hear(query_id, label, state.join.label_of(label.key), label.rev or record.timestamp)
 
     def _add_label(self, record: Record, label: Label, join: Join) -> Lesson | None:
         """What a label means for its event, or else for an example that the model may still hold."""

@@ -1,5 +1,6 @@
 """The trainer's metrics: once a second it writes the state of its partitions into them."""
 
+import math
 import time
 from collections import Counter
 from collections.abc import Iterable, Iterator
@@ -11,7 +12,7 @@ from ..records.codec import Codec
 from ..records.formats.base import REASONS
 from ..runtime.metrics import Metrics
 from .partition import Partition
-from .state.candidates import OUTCOMES
+from .state.candidates import OUTCOMES, Labelling
 from .state.estimates import Estimates
 from .state.lesson import JoinCounters
 
@@ -148,7 +149,7 @@ class Telemetry:
             "feature_drift": partition.drift,
         }
         if state.labelling:
-            gauges["open_questions"] = state.labelling.loop.counts.n_open
+            gauges |= _annotators(state.labelling)
         if state.estimates:
             gauges["estimates_share"] = state.estimates.share
             self._measure_estimates(state.estimates, number)
@@ -168,6 +169,19 @@ class Telemetry:
         errors = [state.metrics.rolling_error() for state in states if state.metrics.n]
         shown = {"error": f"{sum(errors) / len(errors):.1%}"} if errors else {}
         return {**shown, "support_vectors": n_support}
+
+
+def _annotators(labelling: Labelling) -> dict[str, float]:
+    """Open questions, and how far the annotators agree; NaN if that is not known."""
+    found = labelling.votes.statistics()
+    share, kappa = (found["agreement"][name] for name in ("share", "kappa"))
+    return {
+        "open_questions": labelling.loop.counts.n_open,
+        "unresolved_questions": labelling.n_unresolved(),
+        "annotators": len(found["annotators"]),
+        "agreement": math.nan if share is None else share,
+        "agreement_kappa": math.nan if kappa is None else kappa,
+    }
 
 
 def _counts(partition: Partition) -> Counter[tuple[str, str]]:

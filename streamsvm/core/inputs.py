@@ -79,7 +79,9 @@ def finite_matrix_of(X: Any) -> Any:
         raise ValueError(f"X has shape {matrix.shape}; there must be at least one example and one feature")
     matrix = matrix.astype(np.float64)
     if not np.isfinite(matrix.data if sp.issparse(matrix) else matrix).all():
-        raise ValueError("X holds NaN or infinity; features must be finite numbers")
+        cells = sp.coo_matrix(matrix)
+        t = int(np.argmin(np.isfinite(cells.data)))
+        raise ValueError(f"X[{cells.row[t]}, {cells.col[t]}] is {cells.data[t]}; features must be finite numbers")
     return matrix
 
 

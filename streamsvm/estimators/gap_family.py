@@ -3,7 +3,8 @@
 import datetime
 
 from streamsvm.core import arguments
-from streamsvm.estimators.gap_svm import DEFAULT_RAMP_S, GapSVM
+from streamsvm.estimators.gap_svm import GapSVM
+from streamsvm.estimators.learner.classifier import DEFAULT_RAMP_S
 from streamsvm.online import gap
 
 

@@ -1,13 +1,12 @@
-"""What the learners of the gap family share: no bias, the gap, `finish` and `sparsify`."""
+"""What the learners of the gap family share: no bias, the gap, and how they finish."""
 
 from streamsvm.core import arguments
 from streamsvm.core.expansion import GAP, REPROCESSED
-from streamsvm.estimators.learner.classifier import OnlineSVM
+from streamsvm.estimators.learner.classifier import DEFAULT_RAMP_S, OnlineSVM
+from streamsvm.estimators.learner.rechecking import Solver
 from streamsvm.online import gap
 from streamsvm.online.cccp import sparsify
 from streamsvm.online.finish import WithoutBias, finish_without_bias
-
-DEFAULT_RAMP_S = -1.0
 
 
 class GapSVM(OnlineSVM):
@@ -71,60 +70,9 @@ class GapSVM(OnlineSVM):
     def _members_to_keep(self) -> int | None:
         return self._rule.max_non_sv if self._rule.clean_every else None
 
-    def finish(self, tol: float | None = None) -> None:
-        """Optimise over the members until none of them violates by more than `tol`.
+    def _solver(self, tol: float) -> Solver:
+        return lambda s: finish_without_bias(s, self._kernel, tol, self._members_to_keep)
 
-        Call it after the stream, or now and then.  Members that have become useless leave, except in `FullSVM`.
-        Examples of the `reservoir` that violate the margin become members again, unless they look like noise to a ramp
-        loss.  Learning may go on.
-
-        Parameters
-        ----------
-        tol
-            Tolerance; default: the model's own.
-        """
-        tol = self.tol if tol is None else tol
-        arguments.require_positive("tol", tol)
-        self._finish(lambda s: finish_without_bias(s, self._kernel, tol, self._members_to_keep), tol)
-
-    def sparsify(self, ramp_s: float | None = None, tol: float | None = None) -> None:
-        """Finish, then give up the support vectors that the ramp loss does not need.
-
-        On noisy data this removes half of the support vectors or more at the same accuracy.  Models that learned with a
-        ramp lose some too.  Learning may go on.  What was given up does not come back: `save` first.
-
-        Parameters
-        ----------
-        ramp_s
-            Where the ramp begins; at most 1, useful from -1 to 0; default: the model's own, or -1 if it has none.
-        tol
-            Tolerance; default: the model's own.
-
-        Raises
-        ------
-        ValueError
-            If a parameter is out of its range.
-
-        Notes
-        -----
-        This is the concave-convex procedure (CCCP): members with y f(x) < `ramp_s` get the box of the ramp's concave
-        part, the model is optimised again, and so on until nothing changes.
-
-        Examples
-        --------
-        >>> from river import datasets
-        >>> from streamsvm import LASVMG
-        >>> model = LASVMG(C=10)
-        >>> for x, y in datasets.Bananas().take(1000):
-        ...     model.learn_one(x, y)
-        >>> before = model.n_support
-        >>> model.sparsify()
-        >>> model.n_support < 0.8 * before
-        True
-        """
-        ramp_s = getattr(self, "ramp_s", DEFAULT_RAMP_S) if ramp_s is None else ramp_s
-        tol = self.tol if tol is None else tol
-        arguments.require_at_most_1("ramp_s", ramp_s)
-        arguments.require_positive("tol", tol)
-        steps = self._solve(lambda s: sparsify(s, self._kernel, tol, self._members_to_keep, float(ramp_s)))
+    def _sparsify(self, tol: float, ramp_s: float) -> None:
+        steps = self._solve(lambda s: sparsify(s, self._kernel, tol, self._members_to_keep, ramp_s))
         self._warn_unless_reached(tol, WithoutBias().violation(self._expansion), steps)

@@ -6,7 +6,11 @@ the second one, solves the convex problem that remains, and repeats until beta n
     beta_i = C_i if y_i f(x_i) < s, else 0,     alpha_i in [min(0, C_i y_i) - beta_i y_i, max(0, C_i y_i) - beta_i y_i]
 
 In a stream, LASVM-NC fixes beta when an example arrives: estimating it again in a young model destroys the model.  In
-a converged model it is safe, for every learner of the gap family.
+a converged model it is safe.
+
+At the end beta_i = C_i means alpha_i = 0: such a member's gradient points out of its box.  So LASVM needs no shifted
+boxes.  It forgets the members with y_i f(x_i) < s, solves again, and repeats; examples of its reservoir with
+s <= y_i f(x_i) < 1 come back.
 
 Source: Collobert, Sinz, Weston, Bottou, "Trading convexity for scalability", ICML 2006, algorithm 1.
 """
@@ -15,7 +19,8 @@ import numpy as np
 
 from streamsvm.core.expansion import FORBIDDEN, SLOTS, Expansion
 from streamsvm.core.kernels import Kernel
-from streamsvm.online.finish import WithoutBias, add_to_gradient, finish_without_bias
+from streamsvm.core.storage import find_extremes, keep, live_slots
+from streamsvm.online.finish import WithoutBias, add_to_gradient, finish, finish_without_bias
 
 MAX_ROUNDS = 20
 
@@ -33,6 +38,14 @@ def sparsify(s: Expansion, kernel: Kernel, tol: float, max_non_sv: int | None, r
             break
     s, more = finish_without_bias(s, kernel, left, max_non_sv)
     return s, steps + more
+
+
+def without_noise(s: Expansion, kernel: Kernel, tol: float, noise: np.ndarray) -> tuple[Expansion, int]:
+    """FINISH with a bias without the members in these slots; the number of steps, too."""
+    add_to_gradient(s, kernel, noise, -s.alpha[noise], 0, int(s.counts[SLOTS]))
+    s = keep(s, np.setdiff1d(live_slots(s), noise))
+    find_extremes(s)
+    return finish(s, kernel, tol)
 
 
 def _new_boxes(s: Expansion, kernel: Kernel, ramp_s: float) -> bool:

@@ -292,11 +292,10 @@ def optimise(s: Expansion, kernel: Kernel, problem: Problem, tol: float) -> tupl
 
 
 def finish(s: Expansion, kernel: Kernel, tol: float) -> tuple[Expansion, int]:
-    """Solve with a bias until delta <= tol, and evict before and after.
+    """Solve with a bias until delta <= tol, then evict.
 
     Members that eviction leaves with alpha = 0 hold an extreme of the gradient, and with it the bias.
     """
-    lasvm.evict(s, 0.0)
     balance(s, kernel)
     s, steps = optimise(s, kernel, WithBias(), tol)
     meet_bounds(s)

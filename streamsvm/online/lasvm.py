@@ -25,6 +25,9 @@ section 3 (PROCESS, REPROCESS, FINISH).  Deviations:
 - The source inserts every example and lets eviction, which comes with the next step of REPROCESS, take it away.  Here
   PROCESS keeps an example only if eviction would: if it forms a tau-violating pair, if it cannot yet have a partner, if
   it narrows the range that the bias is free in, or if it is needed as a reserve, see the next point.
+- The source keeps each example that violates, and its extremes are up to `delta_max` apart.  So an example with
+  y f(x) near 2 enters with a small coefficient, which FINISH takes away: where one class is rare and labels are noisy,
+  there are five times as many members as support vectors.  `Rule.margin` keeps such examples out.
 - Where C is small or rows are equal, all members are at their bounds.  Only a member with alpha = 0 can then become the
   partner of a newcomer, and the bias lies where such members are.  The source keeps them, because it evicts only
   after a step.  Here PROCESS and eviction see to it that `RESERVE` members are off their far bound, if there are so
@@ -66,7 +69,7 @@ from streamsvm.online.arrival import example_of, has_room, is_member, label_of, 
 from streamsvm.online.outputs.calibration import note_margin
 from streamsvm.online.scan import BLOCK, note_extremes, update_block
 
-EVICTION_PERIOD = 1000
+EVICTION_PERIOD = 300
 MAX_ONE_CLASS = (
     3000  # members kept while only one class has been seen: all have the same gradient, more say nothing new
 )
@@ -90,12 +93,15 @@ class Rule(NamedTuple):
         Where repeated REPROCESS stops.
     slack
         How far beyond the extremes the gradient of a member with alpha = 0 must be for its eviction.
+    margin
+        An example with y (f(x) + b) of this or more stays out although it violates; infinity: none does.
     """
 
     tau: float
     reprocess: int
     delta_max: float
     slack: float
+    margin: float
 
 
 @inner
@@ -247,8 +253,10 @@ def process(s, kernel, rule, e, f):
     else:
         n, (low, high) = s.counts[SLOTS], range_of_bias(s.extremes)
         away = beyond(low, high, y, g)
-        narrows = away < -rule.tau
-        keeps = violates or narrows or (away < NEAR_MARGIN and not has_reserve(s.y[:n], s.up[:n], s.down[:n]))
+        narrows = away < -rule.tau and _delta(s.counts, s.extremes) <= 0.0
+        counts = y * (f + midpoint(s.counts, s.extremes)) < rule.margin
+        near = away < NEAR_MARGIN
+        keeps = (violates and counts) or narrows or (near and not has_reserve(s.y[:n], s.up[:n], s.down[:n]))
     if not keeps:
         return -1, -1, -1
     k = append(s, kernel, e.indices, e.values, e.sq, y, e.lo, e.hi, e.id, e.born, g)

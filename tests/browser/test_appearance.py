@@ -10,7 +10,7 @@ from playwright.sync_api import expect
 
 from .conftest import shown, wait_for
 
-CONTROLS = "button, input, a, [tabindex]"
+CONTROLS = "button, input, a, summary, [tabindex]"
 
 # Texts whose contrast with what lies behind them is too small (WCAG 2.2, 1.4.3 AA), as [text, ratio].
 PALE = """() => {
@@ -54,7 +54,7 @@ def ask_everything(office, **fields):
     """A question that has one of everything."""
     x = {f"feature {i}": i / 7 for i in range(30)} | {"amount": 412.0}
     event = {"text": "Paid online.\nThe address is new.", "image": picture(), "series": [3, 1, 4, 1, 5, 9, 2.5]}
-    office.trainer.ask(1, **({"x": x, "unusual": {"amount": 5.14, "feature 3": -3.2}, "event": event} | fields))
+    office.trainer.ask(1, **({"x": x, "unusual": {"amount": 7.14, "feature 3": -3.2}, "event": event} | fields))
     office.trainer.status(
         labels=20, positive=4, negative=16, remaining=7,
         curve=[[n, n // 2, 0.8, 0.6] for n in range(20)], verdict={"stop": False, "audit": True, "why": "an audit"},
@@ -65,17 +65,20 @@ def test_a_record(office, visitor):
     ask_everything(office)
     page = visitor.open(office.url)
     expect(page.locator("#reason")).to_have_text("The model is unsure")
-    expect(page.locator("#opinion")).to_have_text("63 % genuine, margin −0.25")
+    expect(page.locator("#opinion")).to_have_text("genuine, 63 % sure")
     expect(page.locator("#text")).to_have_text("Paid online. The address is new.")
     wait_for(page, "document.getElementById('image').naturalWidth === 1")
     expect(page.locator("#series svg")).to_have_attribute("aria-label", "Series of 7 values, from 1 to 9")
     rows = page.locator("#features tr")
-    expect(rows).to_have_count(14)
-    expect(rows.nth(0)).to_have_text("amount412▲ 5.1 σ above the mean")
-    expect(rows.nth(1)).to_have_text("feature 30.42857▼ 3.2 σ below the mean")
-    page.get_by_role("button", name="Show all 31 features").click()
+    expect(rows.nth(0)).to_be_hidden()  # there is something better to look at
+    page.get_by_text("Values (31)").click()
+    expect(rows.locator("visible=true")).to_have_count(14)
+    expect(rows.nth(0)).to_have_text("amount412▲ extremely high")
+    expect(rows.nth(0).locator(".badge")).to_have_attribute("title", "7.1 standard deviations above the mean")
+    expect(rows.nth(1)).to_have_text("feature 30.42857▼ unusually low")
+    page.get_by_role("button", name="Show all 31 values").click()
     expect(rows).to_have_count(31)
-    page.get_by_role("button", name="Show fewer features").click()
+    page.get_by_role("button", name="Show fewer values").click()
     expect(rows).to_have_count(14)
 
 
@@ -83,7 +86,8 @@ def test_a_record(office, visitor):
 def test_a_record_without_extras(event, office, visitor):
     office.trainer.ask(1, event=event, score=None)
     page = visitor.open(office.url)
-    expect(page.locator("#opinion")).to_have_text("margin −0.25")
+    expect(page.locator("#opinion")).to_have_text("unsure, perhaps genuine")
+    expect(page.locator("#features")).to_be_visible()
     for block in ("#text-block", "#image-block", "#series-block", "#odd-head", "#more"):
         expect(page.locator(block)).to_be_hidden()
 
@@ -104,7 +108,18 @@ def test_the_largest_and_smallest_numbers_are_drawn(series, office, visitor):
     assert all(0 <= float(number) <= 2000 for number in numbers)
 
 
-def test_an_image_that_cannot_be_had(office, visitor):
+@pytest.mark.parametrize(
+    ("margin", "score", "words"),
+    [(0.1, None, "unsure, perhaps fraud"), (-0.5, None, "rather genuine"), (1.5, None, "fraud, sure"),
+     (0.5, 0.9, "fraud, 90 % sure"), (0.5, 0.2, "genuine, 80 % sure")],
+)  # fmt: skip
+def test_the_guess_in_words(margin, score, words, office, visitor):
+    office.trainer.ask(1, margin=margin, score=score)
+    expect(visitor.open(office.url).locator("#opinion")).to_have_text(words)
+
+
+def test_an_image_that_cannot_be_had(make_office, visitor):
+    office = make_office('labelling.image_hosts=["http://127.0.0.1:9"]')
     office.trainer.ask(1, event={"image": "http://127.0.0.1:9/none.png"})
     page = visitor.open(office.url)
     expect(page.locator("#no-image")).to_have_text("This image cannot be shown: http://127.0.0.1:9/none.png")
@@ -119,7 +134,8 @@ def test_contrast(scheme, office, visitor):
     ask_everything(office)
     expect(page.locator("#question")).to_be_visible()
     assert page.evaluate(PALE) == []
-    rare = "trouble('The server does not answer.'); busy(true); say('Saved'); $('verdict').className = 'verdict stop'"
+    rare = "trouble('The server does not answer.'); busy(true); say('Saved'); $('verdict').className = 'verdict stop';"
+    rare += " for (const part of document.querySelectorAll('details')) part.open = true; $('reviewed').hidden = false"
     assert page.evaluate(f"() => {{ {rare}; return ({PALE})(); }}") == []
 
 
@@ -138,23 +154,33 @@ def test_every_control_has_a_name_and_is_reached_in_order(office, visitor):
     expect(page.locator("#rest")).to_be_visible()
     page.keyboard.press("u")
     expect(page.get_by_role("button", name="fraud (key 1)")).to_be_visible()
+    keys = "1 fraud, 2 genuine, S skip (cannot tell), I ignore (useless event), U undo, H earlier answers, Z zoom"
     names = [
         ("textbox", "Your name"),
+        ("region", "Image of the event"),
+        ("button", "Smaller"),
+        ("button", "Larger"),
+        ("button", "Zoom in or out (key Z)"),
         ("region", "Text of the event"),
-        ("button", "Show all 31 features"),
+        (None, "Values (31)"),
         ("button", "fraud (key 1)"),
         ("button", "genuine (key 2)"),
         ("button", "Skip, cannot tell (key S)"),
         ("button", "Ignore, useless event (key I)"),
         ("button", "Undo (key U), nothing to undo"),
-        ("checkbox", "Keys on: 1 fraud, 2 genuine, S skip (cannot tell), I ignore (useless event), U undo"),
+        ("button", "Earlier answers (key H)"),
+        (None, "How often the model guesses right"),
+        (None, "All events and answers"),
+        (None, "For the person in charge"),
+        ("checkbox", "Hide the model’s guess until I have answered"),
+        ("checkbox", f"Keys on: {keys}"),
     ]
     visible = page.locator(CONTROLS).locator("visible=true")
     expect(visible).to_have_count(len(names))
     page.evaluate("document.activeElement.blur()")
     for role, name in names:
         page.keyboard.press("Tab")
-        control = page.get_by_role(role, name=name, exact=True)
+        control = page.get_by_role(role, name=name, exact=True) if role else page.locator("summary", has_text=name)
         expect(control).to_be_focused()
         assert control.evaluate("(node) => getComputedStyle(node).outlineWidth") == "3px"
 

@@ -500,6 +500,7 @@ NAN, INF = float("nan"), float("inf")
         "coef0": [NAN, INF, "1", None, -1e39],
         "delta_max": [0, -1.0, NAN, INF, "1"],
         "reprocess": [-1, 1.5, True, "often", None],
+        "admission": ["any", None, 0.9, ["margin"]],
         "kernel": ["gaussian", None, 3],
     }.items(),
 )

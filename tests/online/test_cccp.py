@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from streamsvm import LASVMG, LASVMI, LASVMNC, FullSVM
+from streamsvm import LASVM, LASVMG, LASVMI, LASVMNC, FullSVM
 from streamsvm.core.expansion import HOLES, NEGATIVE, POSITIVE, SLOTS
 from streamsvm.core.kernels import NAMES
 from streamsvm.core.storage import live_slots
@@ -319,3 +319,59 @@ def test_it_gives_up_with_a_finish_that_does():
     with mock.patch.object(finish, "MAX_STEPS", 0), rounds as called, warns:
         model.sparsify()
     assert called.call_count == 2
+
+
+# ---------------------------------------------------------------------------------------------------------- with a bias
+
+
+@settings(max_examples=15)
+@given(st.sampled_from(NAMES[:3]), st.sampled_from([0.3, 10.0]), st.sampled_from([-1.0, 0.0]), st.integers(0, 10**6))
+def test_lasvm_forgets_what_the_ramp_gives_up(kernel, C, ramp_s, seed):
+    """What is left is the solution of the hinge loss over the members, and hardly one of them is noise."""
+    X, _, y = problem(seed, 120)
+    model = learned(LASVM, X, y, C=C, kernel=kernel, gamma=0.5, degree=2, coef0=1.0)
+    model.sparsify(ramp_s, tol=1e-4)
+    signs, alpha, lo, hi, z, K = by_member(model, X, y)
+    np.testing.assert_array_equal(lo, np.minimum(0.0, C * signs))
+    np.testing.assert_array_equal(hi, np.maximum(0.0, C * signs))
+    assert abs(alpha.sum()) <= 1e-9 * np.abs(alpha).sum()
+    float32 = rounding(alpha, K)
+    assert model.delta <= 1e-4
+    noise = z + signs * model.bias < ramp_s - float32
+    assert noise.sum() <= 0.05 * len(noise)  # The rounds may end before the last of it has gone.
+
+
+@pytest.mark.parametrize("C", [1.0, 100.0])
+def test_lasvm_loses_half_of_its_support_vectors_and_keeps_its_accuracy(C):
+    X, truth, y = problem(1, 1500)
+    model = learned(LASVM, X[:700], y[:700], C=C)
+    model.finish()
+    before, right = model.n_support, np.mean(model.predict_many(X[700:]) == truth[700:])
+    model.sparsify()
+    assert model.n_support < 0.5 * before
+    assert np.mean(model.predict_many(X[700:]) == truth[700:]) > right - 0.02
+
+
+def test_what_lasvm_has_given_up_does_not_come_back():
+    X, truth, y = problem(2, 1200)
+    model = learned(LASVM, X[:600], y[:600])
+    model.sparsify()
+    sparse = model.n_support
+    model.finish()
+    assert model.n_support < 1.1 * sparse
+    again = LASVM.from_bytes(model.to_bytes())
+    for other in (model, again):
+        other.learn_many(X[600:700], y[600:700])
+        other.finish()
+    assert again.digest() == model.digest()
+    assert np.mean(model.predict_many(X[700:]) == truth[700:]) > 0.9
+
+
+@pytest.mark.parametrize("label", [True, False])
+def test_lasvm_of_one_class_or_none_can_be_made_sparse(label):
+    model = LASVM()
+    model.sparsify()
+    assert model.n_members == 0
+    model.learn_one({"a": 1.0}, label)
+    model.sparsify(0.0)
+    assert model.predict_one({"a": 2.0}) is label

@@ -29,7 +29,7 @@ def problem(seed, n, d, noise=0.3):
 
 def learned(X, y, w=None, epochs=1, **parameters):
     """A model that has gone through the examples; with ids, so that later epochs do not take members twice."""
-    model = LASVM(reservoir=0, **parameters)
+    model = LASVM(reservoir=0, admission="violation", **parameters)
     for _ in range(epochs):
         model.learn_many(X, y, w, ids=np.arange(len(y)))
     return model

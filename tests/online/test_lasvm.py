@@ -156,6 +156,7 @@ CONFIGURATIONS = st.fixed_dictionaries(
         "tol": st.sampled_from([1e-3, 0.1]),
         "reprocess": st.sampled_from(["adaptive", 0, 1, 3]),
         "delta_max": st.sampled_from([None, 0.5]),
+        "admission": st.sampled_from(["margin", "violation"]),
     }
 )
 STREAMS = st.tuples(st.integers(0, 10**6), st.integers(1, 150), st.sampled_from([1, 3, 12, 40]), st.booleans())
@@ -202,8 +203,8 @@ def test_a_run_is_that_of_the_twin(configuration, stream, weights, seed):
 def test_a_run_with_many_evictions_is_that_of_the_twin(binary):
     """Long enough for holes to be squeezed out."""
     X, y = problem(3, 4000, 12, binary, noise=0.01)
-    twin = assert_equal_run({"C": 30.0, "gamma": 0.02, "reprocess": 1}, X, y)
-    assert twin.n_squeezed >= 1
+    options = {"C": 30.0, "gamma": 0.02, "reprocess": 1, "admission": "violation"}
+    assert assert_equal_run(options, X, y).n_squeezed >= 1
 
 
 def test_a_run_with_one_class_at_first_is_that_of_the_twin():
@@ -285,7 +286,7 @@ def test_adaptive_reprocessing_stops_at_delta_max(delta_max):
     model = LASVM(C=100.0, gamma=0.3, delta_max=delta_max)
     for t in range(300):
         learn(model, X[t : t + 1], y[t : t + 1])
-        assert delta(model._expansion) <= (2.0 if delta_max is None else delta_max)
+        assert delta(model._expansion) <= (1.75 if delta_max is None else delta_max)
 
 
 def test_reprocess_0_only_processes():
@@ -299,6 +300,21 @@ def test_reprocess_0_only_processes():
         changed.append(sum(before.get(i, 0.0) != after.get(i, 0.0) for i in before | after))
     assert set(changed) <= {0, 1, 2}
     assert changed.count(2) > 30
+
+
+def test_members_stay_near_the_support_vectors_where_a_class_is_rare_and_noisy():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(3000, 3))
+    y = rng.random(3000) < np.where(X[:, 0] > 1.0, 0.2, 0.01)
+    members, support = {}, {}
+    for admission in ("margin", "violation"):
+        model = LASVM(admission=admission)
+        model.learn_many(X, y)
+        members[admission] = model.n_members
+        model.finish()
+        support[admission] = model.n_support
+    assert members["margin"] <= 1.5 * support["margin"]
+    assert members["violation"] > 3 * support["violation"]
 
 
 # ----------------------------------------------------------------------------------------------------- special streams

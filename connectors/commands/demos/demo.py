@@ -1,4 +1,4 @@
-"""The command ``streamsvm demo``: two real streams through an embedded log and the trainer, or digits to label."""
+"""The command ``streamsvm demo``: two real streams through an embedded log and the trainer, and digits to label."""
 
 import argparse
 import json
@@ -22,6 +22,7 @@ from ...trainer.state.state import State
 from ..shared import options
 from ..shared.long_running import working
 from . import digits
+from .pages import show_report
 
 STREAMS = {"bananas": "Bananas", "phishing": "Phishing"}  # names in river.datasets
 
@@ -39,7 +40,7 @@ follow = false
 
 
 def add_parser(subparsers: options.Subparsers) -> None:
-    command = subparsers.add_parser("demo", help="learn two real streams and draw what was learned")
+    command = subparsers.add_parser("demo", help="learn two real streams, label digits, and draw what was learned")
     command.add_argument(
         "--dir",
         type=Path,
@@ -95,6 +96,8 @@ def learn_streams(folder: Path, n_records: int | None, stop: Stop) -> None:
     print(charts.table(states))  # first, because drawing adds kernel evaluations
     for name, config, settings in drawn:
         print(f"{name}: settings {config}, picture {_picture(settings, states[name], folder / f'{name}.png')}")
+        show_report(settings, folder / f"{name}.html", f"of the stream {name}")
+    digits.label_by_itself(folder / "labelling", stop)
 
 
 def _fill(folder: Path, topic: str, events: Iterator[tuple[dict[str, float], bool]]) -> None:

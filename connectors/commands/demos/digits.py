@@ -23,9 +23,11 @@ from ...runtime.text import plural
 from ...settings.loading import load
 from ...trainer.state.state import State
 from .. import label
+from .pages import show_report
 
 SIDE, SHADES = 8, 16  # pixels of a side; the shade that is black
 WANTED = 8
+ANSWERS = 250  # that the demonstration without a person gives
 
 CONFIG = """\
 [log]
@@ -73,9 +75,32 @@ def label_digits(folder: Path, stop: Stop) -> None:
     states = label.answer_questions(settings, label.page(settings, browse=True), stop, train=True)
     if states:
         print(summary(states[0]))
+        show_report(settings, folder / "digits.html", "of the labelling")
 
 
-def summary(state: State) -> str:
+def label_by_itself(folder: Path, stop: Stop) -> None:
+    """Answer questions about the digits without a person, by the known truth, and print where the report is.
+
+    Parameters
+    ----------
+    folder
+        For the log, the configuration, the state and the report.
+    stop
+        Called a few times a second; True ends the demonstration.
+    """
+    # A third of the questions is random, so that the report can tell early how good the model is.
+    wanted = {"max_labels": ANSWERS, "selection": "active", "explore": 0.3}
+    settings = load(prepare(folder), {}, [f"labelling.{name}={value}" for name, value in wanted.items()])
+    print(f"Labelling: a program answers {ANSWERS} questions about handwritten digits: is it an {WANTED}?", flush=True)
+    known = truth()
+    answers = label.oracle(lambda shown: known[str(shown.id)], "program", delay=0.0, noise=0.0, quota=ANSWERS)
+    states = label.answer_questions(settings, answers, stop, train=True)
+    if states:
+        print(summary(states[0], "It"))
+        show_report(settings, folder / "report.html", "of the labelling")
+
+
+def summary(state: State, who: str = "You") -> str:
     """How well the model knows the digits that have no label."""
     assert state.labelling
     known, codec = truth(), Codec()
@@ -86,7 +111,7 @@ def summary(state: State) -> str:
     n_found = sum(map(and_, said, wanted))
     counts = state.labelling.loop.counts
     return (
-        f"You gave {plural(counts.n_labels, 'label')}, {counts.n_positive} of them an {WANTED}. Among the digits "
+        f"{who} gave {plural(counts.n_labels, 'label')}, {counts.n_positive} of them an {WANTED}. Among the digits "
         f"without a label, the model finds {n_found} of the {sum(wanted)} that are an {WANTED}, and takes "
         f"{sum(said) - n_found} of the {len(wanted) - sum(wanted)} others for one."
     )

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from typing import TypeVar
 
+from ...logs.reading import read
 from ...logs.transport import Record, Transport
 from ...records.codec import DIFFERENT_IDS, Event
 from ...records.formats.base import BadRecord
@@ -14,7 +15,6 @@ from ...runtime.findings import OK, PROBLEM, WARNING, Finding, Findings
 from ...runtime.text import plural
 from ...settings.opening import backend_of
 from ...settings.sections import Settings
-from ..shared.log_access import read
 
 _SAMPLE = 500  # newest records looked at in each partition
 _AHEAD_MS = 300_000  # a record may be so far ahead of this clock

@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 from tqdm import tqdm
 
+from ...logs.reading import POLL_RECORDS, read
 from ...logs.segments import LogCorruption
 from ...logs.transport import Committed, Headers, Record, Transport
 from ...records.codec import MAX_BYTES
@@ -24,7 +25,7 @@ from ...settings.opening import backend_of, open_once
 from ...settings.sections import Settings
 from ..shared import options
 from ..shared.configuration import add_config, read_config
-from ..shared.log_access import POLL_RECORDS, flush, read
+from ..shared.log_access import flush
 
 logger = logging.getLogger(__name__)
 

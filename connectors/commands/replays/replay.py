@@ -10,6 +10,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, cast
 
+from ...logs.reading import read
 from ...logs.transport import TopicMismatch, Transport
 from ...runtime.folders import lock_folder, make_private, write_private
 from ...runtime.process import Stop
@@ -23,7 +24,6 @@ from ...trainer.state.state import State
 from ...trainer.trainer import Trainer
 from ..shared import options
 from ..shared.configuration import add_config
-from ..shared.log_access import read
 from ..shared.long_running import show_states, working
 from ..shared.options import Moment
 

@@ -1,49 +1,89 @@
-"""Tables that commands write to files, as CSV or JSON lines."""
+"""Tables that commands write to files, as CSV, JSON lines or Parquet; a file is replaced when it is whole."""
 
 import csv
 import io
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
-from streamsvm.core.saving.snapshot import write_atomic
-
-from ...runtime.folders import require_folder
+from ...records.label_files import PARQUET
+from ...records.parquet import ParquetMissing, require_pyarrow, write_rows
+from ...runtime.folders import replacing, require_folder
 from ...runtime.text import plural
 from ...settings.sections import ConfigError
 
+TEXTUAL = (".csv", ".jsonl")
 
-def require_table(path: Path | None) -> None:
-    """Refuse a file that `write_table` cannot write before the work begins."""
-    if path is not None and path.suffix not in (".csv", ".jsonl"):
-        raise ConfigError([f"--out {path}: the name must end with .csv or .jsonl"])
+Row = Mapping[str, Any]
+
+
+def require_table(path: Path | None, suffixes: Sequence[str] = TEXTUAL) -> None:
+    """Refuse a file that cannot be written, before the work begins."""
+    if path is not None and path.suffix not in suffixes:
+        raise ConfigError([f"--out {path}: the name must end with {', '.join(suffixes[:-1])} or {suffixes[-1]}"])
+    if path is not None and path.suffix == PARQUET:
+        try:
+            require_pyarrow()
+        except ParquetMissing as error:
+            raise ConfigError([str(error)]) from None
     require_folder(path)
 
 
-def write_table(path: Path, columns: Sequence[str], rows: Sequence[dict[str, Any]], noun: str = "row") -> None:
-    """Write rows as CSV or JSON lines, and print that.
+def write_table(path: Path, columns: Iterable[str], rows: Iterable[Row], noun: str = "row") -> None:
+    """Write rows, one at a time, and print that.
 
     Parameters
     ----------
     path
-        The file to write; its suffix is .csv or .jsonl.
+        The file to write; its suffix is .csv or .jsonl, or .parquet if `columns` is a mapping.
     columns
-        Names of the columns; a row may lack some.
+        Names of the columns; for Parquet a mapping to their types.  A row may lack some.
     rows
-        Values by column. True and False are 1 and 0 in CSV.
+        Values by column. In CSV True and False are 1 and 0; in CSV and JSON lines a time is a text.
     noun
         What a row is.
     """
-    text = "".join(json.dumps(row) + "\n" for row in rows) if path.suffix == ".jsonl" else _as_csv(columns, rows)
-    write_atomic(path, text.encode())
-    print(f"wrote {plural(len(rows), noun)} to {path}")
+    n_rows = 0
+
+    def counted() -> Iterator[Row]:
+        nonlocal n_rows
+        for row in rows:
+            n_rows += 1
+            yield row
+
+    with replacing(path) as file:
+        if path.suffix == PARQUET:
+            assert isinstance(columns, Mapping)
+            write_rows(file, columns, counted())
+        elif path.suffix == ".jsonl":
+            _write_lines(file, counted())
+        else:
+            _write_csv(file, list(columns), counted())
+    print(f"wrote {plural(n_rows, noun)} to {path}")
 
 
-def _as_csv(columns: Sequence[str], rows: Sequence[dict[str, Any]]) -> str:
-    file = io.StringIO()
-    writer = csv.DictWriter(file, columns, lineterminator="\n")
+def _write_lines(file: IO[bytes], rows: Iterator[Row]) -> None:
+    for row in rows:
+        plain = {name: _as_text(value) if isinstance(value, datetime) else value for name, value in row.items()}
+        file.write(json.dumps(plain).encode() + b"\n")
+
+
+def _write_csv(file: IO[bytes], columns: Sequence[str], rows: Iterator[Row]) -> None:
+    text = io.TextIOWrapper(file, encoding="utf-8", newline="", write_through=True)
+    writer = csv.DictWriter(text, columns, lineterminator="\n")
     writer.writeheader()
     for row in rows:
-        writer.writerow({name: int(value) if isinstance(value, bool) else value for name, value in row.items()})
-    return file.getvalue()
+        writer.writerow({name: _as_cell(value) for name, value in row.items()})
+    text.detach()
+
+
+def _as_cell(value: Any) -> Any:
+    if isinstance(value, datetime):
+        return _as_text(value)
+    return int(value) if isinstance(value, bool) else value
+
+
+def _as_text(time: datetime) -> str:
+    return time.isoformat(timespec="milliseconds").replace("+00:00", "Z")

@@ -11,7 +11,8 @@ from tqdm import tqdm
 
 from streamsvm import WarmupScaler
 
-from ...records.files import SUFFIXES, Columns, Example, read_examples
+from ...records.columns import Columns
+from ...records.files import SUFFIXES, Example, read_examples
 from ...runtime.folders import FileError
 
 FEWEST_NUMBERED = 20  # In fewer rows, whole numbers may rise by chance.

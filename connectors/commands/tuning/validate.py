@@ -16,7 +16,7 @@ from streamsvm.validation import folds
 from streamsvm.validation.ahead import compile_ahead
 from streamsvm.validation.scores import BY_NAME
 
-from ...records.files import Columns
+from ...records.columns import Columns
 from ...runtime.process import killable
 from ...runtime.text import plural
 from ...settings.sections import ConfigError

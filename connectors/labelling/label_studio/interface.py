@@ -1,6 +1,5 @@
 """A project's labelling interface: which of its choices means which class."""
 
-from collections.abc import Mapping
 from typing import Any, NamedTuple
 from xml.etree import ElementTree
 
@@ -8,7 +7,6 @@ from ...settings.sections import LabelSettings
 from ..oracles import read_label
 
 MODEL = "streamsvm"  # version of the model, as Label Studio shows it
-NO_PREDICTION: dict[str, Any] = {"result": [], "score": 0.0, "model_version": MODEL}
 
 _WORDS = {"positive": True, "yes": True, "negative": False, "no": False}
 
@@ -44,15 +42,19 @@ class Interface(NamedTuple):
         }
         return labels.pop() if len(labels) == 1 else None
 
-    def prediction(self, data: Mapping[str, Any]) -> dict[str, Any]:
-        """A task's prediction, as Label Studio takes it; without a result if the task has no score."""
-        score = data.get("score")
+    def prediction(self, score: Any, version: str) -> dict[str, Any]:
+        """A prediction as Label Studio takes it; without a result if `score` is no probability."""
         if not isinstance(score, int | float) or not 0 <= score <= 1:
-            return NO_PREDICTION
+            return no_prediction(version)
         choice = next(text for text, y in self.meanings.items() if y is (score >= 0.5))
         value = {"choices": [choice]}
         result = {"from_name": self.name, "to_name": self.target, "type": "choices", "value": value}
-        return {"result": [result], "score": max(score, 1 - score), "model_version": MODEL}
+        return {"result": [result], "score": max(score, 1 - score), "model_version": version}
+
+
+def no_prediction(version: str) -> dict[str, Any]:
+    """The prediction of a task that cannot be predicted."""
+    return {"result": [], "score": 0.0, "model_version": version}
 
 
 def _meaning(text: str, labels: LabelSettings) -> bool | None:

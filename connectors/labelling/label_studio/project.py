@@ -6,9 +6,12 @@ Questions become tasks over Label Studio's REST API. In the other direction, Lab
 =================  =====================================================================================================
 ``GET /health``    Says that this process is running.
 ``POST /setup``    Label Studio connects; the labels of the project are checked.
-``POST /predict``  Returns the model's prediction of each task at the time when its question was asked.
+``POST /predict``  Returns a prediction of each task by the newest published models; without log.model, the one of the
+                   time when its question was asked.
 ``POST /webhook``  ANNOTATION_CREATED and ANNOTATION_UPDATED are answers and corrections, ANNOTATION_DELETED (or
                    ANNOTATIONS_DELETED) takes an answer back, a cancelled annotation is a skip.
+``POST /train``    Reads all annotations again soon, as START_TRAINING does. Nothing else is needed: the trainer learns
+                   each answer when it comes.
 =================  =====================================================================================================
 
 Label Studio sends each webhook only once, so webhooks get lost. To make up for them, all annotations of the project are
@@ -36,7 +39,8 @@ from ...runtime.process import POLL_SECONDS, Stop, pause
 from ...settings.sections import ConfigError, Settings
 from ..service import LabellingService
 from .api import Api, Gone, RequestRefused, member
-from .interface import MODEL, NO_PREDICTION, Interface
+from .interface import Interface
+from .predictor import Predictor
 from .server import Server
 
 logger = logging.getLogger(__name__)
@@ -81,7 +85,7 @@ class LabelStudio:
     project
         Number of the project.
     auth
-        "USER:PASSWORD" that Label Studio must send (basic authentication); None: no password is required.
+        "USER:PASSWORD" that Label Studio must send (basic authentication), or a token; None: nothing is required.
 
     Raises
     ------
@@ -109,7 +113,9 @@ class LabelStudio:
         self._annotations: dict[int, _Annotation] = {}
         self._must_sync = threading.Event()
         self._interface: Interface | None = None
-        routes = {"/setup": self.setup, "/predict": self.predict, "/webhook": self.webhook}
+        self._predictor = Predictor(settings)
+        own = {"/setup": self._predictor.setup, "/predict": self._predictor.predict}
+        routes = {**own, "/webhook": self.webhook, "/train": self.train}
         self._server = Server(settings, auth, routes)
 
     @property
@@ -129,7 +135,8 @@ class LabelStudio:
         """
         self._server.start()
         try:
-            self._work(stop)
+            with self._predictor:
+                self._work(stop)
         finally:
             self._server.close()
 
@@ -165,6 +172,7 @@ class LabelStudio:
             problem = "Label Studio has no such project, or the token's user may not see it"
             raise ConfigError([f"--project {self._project}: {problem}"]) from None
         self._interface = Interface.read(member(project, "label_config", str), self._settings.label)
+        self._predictor.interface = self._interface
         if self._interface is None:
             names = self._settings.label.shown
             raise ConfigError(
@@ -315,6 +323,8 @@ class LabelStudio:
                     gone = body.get("annotations") or [body.get("annotation") or body]
                     for annotation in gone:
                         self._take_back(int(annotation["id"]))
+                case "START_TRAINING":
+                    self.train(body)
         except Unavailable:
             self._must_sync.set()
             raise
@@ -365,26 +375,17 @@ class LabelStudio:
         if item is None:
             self._must_sync.set()
             return
-        if self._service.last_word(item.query_id) == ("set", item.y, item.who):
+        if self._service.last_word(item.query_id, item.who) == ("set", item.y, item.who):
             self._service.retract(item.query_id, item.who, place=item.place)
             if left:
                 self._answer(left[-1])
         with self._lock:
             self._annotations.pop(number, None)
 
-    def predict(self, body: Mapping[str, Any]) -> dict[str, Any]:
-        """The model's predictions of tasks."""
-        interface = Interface.read(str(body.get("label_config") or ""), self._settings.label) or self._interface
-        tasks = [task.get("data") or {} for task in body.get("tasks") or []]
-        results = [interface.prediction(data) if interface else NO_PREDICTION for data in tasks]
-        return {"results": results, "model_version": MODEL}
-
-    def setup(self, body: Mapping[str, Any]) -> dict[str, Any]:
-        """Check the labelling interface when Label Studio connects."""
-        interface = Interface.read(str(body.get("schema") or ""), self._settings.label)
-        if interface is None:
-            logger.warning("the labelling interface that Label Studio sent has no Choices with both labels")
-        return {"model_version": MODEL}
+    def train(self, _: Mapping[str, Any]) -> dict[str, Any]:
+        """Read all annotations again soon.  What a request to train says is not used: Label Studio knows better."""
+        self._must_sync.set()
+        return {"status": "ok", "job": "sync"}
 
 
 def _time_of(annotation: Mapping[str, Any]) -> float:

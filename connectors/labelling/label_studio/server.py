@@ -24,15 +24,30 @@ class Server(HTTPServer):
     settings
         The configuration: labelling.host and labelling.port.
     auth
-        "USER:PASSWORD" that every request must carry (basic authentication); None: no password is required.
+        "USER:PASSWORD" that every request must carry (basic authentication), or a token: the header Authorization is
+        then "Bearer TOKEN" or "Token TOKEN", or has it as a password.  None: nothing is required.
     routes
         What handles the body of a POST request, by path; its result is the reply.
     """
 
     def __init__(self, settings: Settings, auth: str | None, routes: Mapping[str, Route]) -> None:
         self.routes = routes
-        self.auth = None if auth is None else b"Basic " + base64.b64encode(auth.encode())
+        self.auth = auth
         super().__init__(settings.labelling.host, settings.labelling.port, _Handler, settings.http)
+
+
+def is_secret(header: str, secret: str) -> bool:
+    """Whether the header Authorization carries the secret: "USER:PASSWORD", or a token, which has no colon."""
+    scheme, _, given = header.partition(" ")
+    if scheme == "Basic":
+        try:
+            given = base64.b64decode(given, validate=True).decode(errors="replace")
+        except ValueError:
+            return False
+        given = given if ":" in secret else given.partition(":")[2]
+    elif scheme not in ("Bearer", "Token") or ":" in secret:
+        return False
+    return hmac.compare_digest(given.encode(errors="replace"), secret.encode())
 
 
 class _Handler(Handler):
@@ -62,11 +77,11 @@ class _Handler(Handler):
 
     def _is_welcome(self) -> bool:
         """Refuse pages in a browser, which name their origin, and requests without the password."""
-        given, auth = self.headers.get("Authorization", "").encode(), self.server.auth
+        given = self.headers.get("Authorization", "")
         if self.headers.get("Origin") is not None:
             self._answer(HTTPStatus.FORBIDDEN, {"error": "this server is for Label Studio, not for browsers"})
-        elif auth is not None and not hmac.compare_digest(given, auth):
-            self._answer(HTTPStatus.UNAUTHORIZED, {"error": "the user or the password is wrong"})
+        elif self.server.auth is not None and not is_secret(given, self.server.auth):
+            self._answer(HTTPStatus.UNAUTHORIZED, {"error": "the password or the token is wrong"})
         else:
             return True
         return False

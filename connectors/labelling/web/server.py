@@ -3,13 +3,20 @@
 ========================  ==============================================================================================
 ``GET /``                 The page; it holds no secret, and requests everything below.
 ``GET /main.js``, ...     Its scripts and its style.
-``GET /api/next``         ``{"question": {...} or null, "stats": {...}, "labels": [positive, negative], "seen": N}``;
-                          with ``?wait=S&seen=N``, as soon as anything changes after N, or after S seconds.
+``GET /api/about``        ``{"labels": [positive, negative], "instructions": [...]}``, see `markdown`.
+``GET /api/next``         ``{"question": {...} or null, "undo": the answer that undo takes back, or null,
+                          "stats": {...}, "labels": [positive, negative], "seen": N}``; with ``?wait=S&seen=N``, as
+                          soon as anything changes after N, or after S seconds.
 ``GET /api/stats``        Only the stats.
+``GET /api/history``      ``{"answers": [{...}, ...], "is_all": whether there are no older ones}``, newest first; with
+                          ``?before=N``, those older than the answer of this number; with ``?of=all``, of everybody.
+``GET /api/review``       With ``?query_id=...``: ``{"question": {...} or null, "answers": [oldest, ...]}``.
 ``POST /api/answer``      ``{"query_id": ..., "label": one of the labels}``: 200 when the answer is durable.
 ``POST /api/skip``        ``{"query_id": ...}``: the annotator cannot tell.
 ``POST /api/ignore``      ``{"query_id": ...}``: the event is useless.
-``POST /api/undo``        ``{}``: take the newest label back; replies with its question, or 404.
+``POST /api/correct``     ``{"query_id": ..., "label": ...}`` or ``{"query_id": ..., "op": "skip" or "ignore"}``: this
+                          holds, whatever was answered before.
+``POST /api/undo``        ``{"number": N}``: take the answer of this number back.
 ========================  ==============================================================================================
 
 Requests to ``/api/`` carry the token, as ``Authorization: Bearer TOKEN``. The header X-Tab identifies the tab, so that
@@ -26,14 +33,12 @@ accepts only its own address, ``localhost`` and the configured name as Host.
 """
 
 import hmac
-import importlib.resources
 import json
 import logging
 import math
 import re
 import select
 import socket
-import sys
 import threading
 import time
 from collections.abc import Callable, Mapping
@@ -43,79 +48,24 @@ from urllib.parse import SplitResult, parse_qs, unquote, urlsplit
 
 from ...logs.transport import Unavailable
 from ...records.labels import MAX_QUERY_ID
-from ...records.questions import Question
 from ...runtime.http import Handler, HTTPServer, Refused, is_own_name
-from ...settings.sections import LabellingSettings, Settings
+from ...settings.sections import Settings
 from ..book import UnknownQuestion
 from ..service import LabellingService
+from . import markdown
+from .files import page_files, policy
+from .replies import answer, preview, question
 
 logger = logging.getLogger(__name__)
 
 MAX_BODY = 4096  # bytes of a request
 MAX_WAIT = 20.0  # seconds that a request may wait for a question
+PAGE = 20  # answers in a reply
 
 _CLOSING_SECONDS = 0.5  # within which a waiting request notices that the server closes
 _MAX_NAME = 40
 _MAX_TABS = 1000  # tabs whose annotators are remembered
-_TYPES = {
-    "html": "text/html; charset=utf-8",
-    "css": "text/css; charset=utf-8",
-    "js": "text/javascript; charset=utf-8",
-}
 _TAB = re.compile(r"[0-9A-Za-z]{1,32}")
-
-
-def _files() -> dict[str, tuple[bytes, str]]:
-    """The page's own files and their types, by path."""
-    folder = importlib.resources.files(__package__).joinpath("static")
-    files = {
-        f"/{file.name}": (file.read_bytes(), _TYPES[file.name.rpartition(".")[2]])
-        for file in folder.iterdir()
-        if file.name.rpartition(".")[2] in _TYPES
-    }
-    return {"/": files.pop("/page.html"), **files}
-
-
-def _policy() -> str:
-    """A policy that lets the page run only its own scripts, and load only images from elsewhere."""
-    rules = {
-        "default-src": "'none'",
-        "script-src": "'self'",
-        "style-src": "'self'",
-        "img-src": "http: https: data:",
-        "connect-src": "'self'",
-        "base-uri": "'none'",
-        "form-action": "'none'",
-        "frame-ancestors": "'none'",
-        "require-trusted-types-for": "'script'",
-    }
-    return "; ".join(f"{name} {value}" for name, value in rules.items())
-
-
-def question(shown: Question, labelling: LabellingSettings) -> dict[str, Any]:
-    """A question as the page's script expects it: numbers and texts only."""
-    text, image, series = (shown.event.get(name) for name in (labelling.text, labelling.image, labelling.series))
-    return {
-        "query_id": shown.query_id,
-        "id": str(shown.id),  # JavaScript would round a large number
-        "x": dict(shown.x),
-        "text": text if isinstance(text, str) and text else None,
-        "image": image if isinstance(image, str) and image else None,
-        "series": series if _is_series(series) else None,
-        "margin": shown.margin,
-        "score": shown.score,
-        "reason": shown.reason,
-        "unusual": dict(shown.unusual),
-    }
-
-
-def _is_series(value: Any) -> bool:
-    return isinstance(value, list) and bool(value) and all(map(_is_number, value))
-
-
-def _is_number(value: Any) -> bool:
-    """Whether JavaScript can read this number: it has only floats, and takes no NaN from JSON."""
-    return type(value) in (int, float) and abs(value) <= sys.float_info.max
 
 
 class PageServer(HTTPServer):
@@ -126,9 +76,11 @@ class PageServer(HTTPServer):
     def __init__(self, service: LabellingService, settings: Settings, token: str) -> None:
         self.service = service
         self.labelling = settings.labelling
-        self.labels = dict(zip(settings.label.shown, (True, False), strict=True))
+        self.names = settings.label.shown
+        self.labels = dict(zip(self.names, (True, False), strict=True))
+        self.instructions = markdown.parse(settings.labelling.instructions)
         self.token = token
-        self.files, self.policy = _files(), _policy()
+        self.files, self.policy = page_files(), policy(settings.labelling.image_hosts)
         self.closing = threading.Event()
         self._lock = threading.Lock()
         self._annotators: dict[str, str] = {}  # by tab; the tab that asked last is at the end
@@ -144,6 +96,11 @@ class PageServer(HTTPServer):
             self.service.release(before)
         return who
 
+    def is_here(self, who: str) -> bool:
+        """Whether an annotator has not left their tab to another one."""
+        with self._lock:
+            return who in self._annotators.values()
+
 
 class _Handler(Handler):
     server: PageServer
@@ -154,7 +111,13 @@ class _Handler(Handler):
         self._guarded(self._get)
 
     def _get(self) -> None:
-        routes = {"/api/next": self._next, "/api/stats": self._stats}
+        routes = {
+            "/api/about": self._about,
+            "/api/next": self._next,
+            "/api/stats": self._stats,
+            "/api/history": self._history,
+            "/api/review": self._review,
+        }
         path = self._address().path
         if path in self.server.files:
             self._send(HTTPStatus.OK, *self.server.files[path])
@@ -168,6 +131,7 @@ class _Handler(Handler):
             "/api/answer": self._answer,
             "/api/skip": lambda body: self._without_label(self.server.service.skip, body),
             "/api/ignore": lambda body: self._without_label(self.server.service.ignore, body),
+            "/api/correct": self._correct,
             "/api/undo": self._undo,
         }
         route = routes.get(self.path)
@@ -175,6 +139,9 @@ class _Handler(Handler):
             self._guarded(self._not_found)
         else:
             self._guarded(lambda: self._send_json(HTTPStatus.OK, route(self._body())))
+
+    def _about(self) -> dict[str, Any]:
+        return {"labels": list(self.server.names), "instructions": self.server.instructions}
 
     def _next(self) -> dict[str, Any]:
         who, service = self._who(), self.server.service
@@ -184,11 +151,13 @@ class _Handler(Handler):
             service.wait(min(deadline - time.monotonic(), _CLOSING_SECONDS), seen)
         self._check_connection()
         seen = service.wait(0)  # read first, so that no later change is missed
-        shown = service.next(who)
+        shown = service.next(who) if self.server.is_here(who) else None  # a new name may have come while this waited
+        step = service.undoable(who)
         return {
             "question": None if shown is None else question(shown, self.server.labelling),
+            "undo": None if step is None else answer(step, self.server.names),
             "stats": service.stats(),
-            "labels": list(self.server.labels),
+            "labels": list(self.server.names),
             "seen": seen,
         }
 
@@ -200,24 +169,50 @@ class _Handler(Handler):
     def _stats(self) -> dict[str, Any]:
         return self.server.service.stats()
 
+    def _history(self) -> dict[str, Any]:
+        service, labelling = self.server.service, self.server.labelling
+        who = None if self._parameter("of") == "all" else self._who()
+        before = self._number("before")
+        steps = service.history(who, None if before < 0 else int(before), PAGE + 1)
+        found = [(step, service.review(step.query_id)[0]) for step in steps[:PAGE]]
+        answers = [answer(step, self.server.names) | preview(shown, labelling) for step, shown in found]
+        return {"answers": answers, "is_all": len(steps) <= PAGE}
+
+    def _review(self) -> dict[str, Any]:
+        shown, steps = self.server.service.review(_query_id({"query_id": self._parameter("query_id")}))
+        return {
+            "question": None if shown is None else question(shown, self.server.labelling),
+            "answers": [answer(step, self.server.names) for step in steps],
+        }
+
     def _answer(self, body: Mapping[str, Any]) -> dict[str, Any]:
-        label = body.get("label")
-        if not isinstance(label, str) or label not in self.server.labels:
-            known = ", ".join(map(repr, self.server.labels))
-            raise Refused(HTTPStatus.BAD_REQUEST, f"label must be one of {known}, got {label!r:.100}")
-        y = self.server.labels[label]
-        return {"outcome": self.server.service.answer(_query_id(body), y, self._who())}
+        return {"outcome": self.server.service.answer(_query_id(body), self._class(body), self._who())}
 
     def _without_label(self, say: Callable[[str, str], str], body: Mapping[str, Any]) -> dict[str, Any]:
         return {"outcome": say(_query_id(body), self._who())}
 
-    def _undo(self, _: Mapping[str, Any]) -> dict[str, Any]:
-        query_id = self.server.service.undo(self._who())
-        if query_id is None:
-            raise Refused(
-                HTTPStatus.NOT_FOUND, "you gave no label in the last minute, or another annotator has changed it"
-            )
-        return {"query_id": query_id}
+    def _correct(self, body: Mapping[str, Any]) -> dict[str, Any]:
+        op = body.get("op", "set")
+        if op not in ("set", "skip", "ignore"):
+            raise Refused(HTTPStatus.BAD_REQUEST, f"op must be 'skip' or 'ignore', got {op!r:.100}")
+        y = self._class(body) if op == "set" else None
+        return {"outcome": self.server.service.correct(_query_id(body), op, y, self._who())}
+
+    def _class(self, body: Mapping[str, Any]) -> bool:
+        label = body.get("label")
+        if not isinstance(label, str) or label not in self.server.labels:
+            known = ", ".join(map(repr, self.server.labels))
+            raise Refused(HTTPStatus.BAD_REQUEST, f"label must be one of {known}, got {label!r:.100}")
+        return self.server.labels[label]
+
+    def _undo(self, body: Mapping[str, Any]) -> dict[str, Any]:
+        number = body.get("number")
+        if type(number) is not int or not 0 <= number < 1 << 63:
+            raise Refused(HTTPStatus.BAD_REQUEST, f"number must be that of an answer, got {number!r:.100}")
+        undone = self.server.service.undo(self._who(), number)
+        if undone is None:
+            raise Refused(HTTPStatus.NOT_FOUND, "there is no such answer of yours")
+        return {"outcome": undone.outcome, "answer": answer(undone.step, self.server.names)}
 
     def _not_found(self) -> None:
         raise Refused(HTTPStatus.NOT_FOUND, "there is no such page; the labelling page is at /")
@@ -238,9 +233,13 @@ class _Handler(Handler):
         except ValueError:
             raise Refused(HTTPStatus.BAD_REQUEST, "the address is malformed") from None
 
+    def _parameter(self, name: str, missing: str = "") -> str:
+        """A parameter of the address."""
+        return parse_qs(self._address().query).get(name, [missing])[0]
+
     def _number(self, name: str, most: float = math.inf) -> float:
         """A parameter of the address, at most `most`; -1 if it is missing."""
-        given = parse_qs(self._address().query).get(name, ["-1"])[0]
+        given = self._parameter(name, "-1")
         if not re.fullmatch(r"-1|\d{1,9}", given):
             raise Refused(HTTPStatus.BAD_REQUEST, f"{name} must be a whole number, got {given!r:.100}")
         return min(float(given), most)

@@ -1,5 +1,6 @@
 """A partition's labelling: the unlabelled events that may be asked about, and the rules that choose among them."""
 
+import copy
 import json
 from collections.abc import Sequence
 
@@ -7,13 +8,16 @@ import orjson
 
 from streamsvm import WarmupScaler
 from streamsvm.active import (
+    Action,
     ActiveSelection,
     AnyOf,
+    Audited,
     AutoActiveSelection,
     LabellingLoop,
     MarginExhausted,
     MaxFraction,
     MaxLabels,
+    MixedSelection,
     RandomSelection,
     Selection,
     StoppingRule,
@@ -21,10 +25,15 @@ from streamsvm.active import (
     SupportStable,
 )
 from streamsvm.active.choosing.stopping import inherited_state
+from streamsvm.active.run import SMALL, finish_if_small
+from streamsvm.estimators.learner.classifier import OnlineSVM
 
 from ...records.codec import Codec, Event
-from ...records.questions import fits_question
+from ...records.labels import Label
+from ...records.questions import fits_question, is_recheck
 from ...settings.sections import LabellingSettings, Settings
+from .answers.rechecks import Rechecks
+from .answers.votes import Votes
 from .join import Join
 
 EventId = str | int
@@ -83,16 +92,19 @@ class Labelling:
         self._join = join
         self._candidates = Candidates(labelling.reservoir, settings.codec(), scaler)
         self._ids: dict[int, EventId] = {}  # of the candidates and of the open questions, and some older ones
-        self._max_ids = 2 * (labelling.reservoir + labelling.open)
+        self._reservoir = labelling.reservoir
         self._stopping = _stopping(labelling)
+        self._open = labelling.open
+        self.votes = Votes(labelling.answers_per_question)
+        self.rechecks = Rechecks(labelling.recheck_every, labelling.recheck)
+        self.expiry = int(1000 * labelling.expires_seconds)
         self.loop = LabellingLoop(
             self._candidates,
             selection=_selection(labelling),
             stopping=self._stopping,
-            explore=labelling.explore,
+            explore=None if labelling.selection == "mixed" else labelling.explore,
             seeds=labelling.seeds,
-            n_open=labelling.open,
-            expiry=int(1000 * labelling.expires_seconds),
+            expiry=self.expiry,
             name=f"{settings.log.topic}-{number}",
             seed=number,
             is_alive=lambda key: join.awaiting(key) is not None,
@@ -106,13 +118,38 @@ class Labelling:
             return
         if self.loop.offer(event.key, value, now):
             self._ids[event.key] = event.id
-            if len(self._ids) > self._max_ids:
+            if len(self._ids) > 2 * (self._reservoir + self.loop.counts.n_open + 1):
                 self._forget()
 
     def _forget(self) -> None:
         """Drop the ids that are no longer needed."""
-        asked = {question.key for question in self.loop.open_questions()}
+        asked = set(self._asked())
         self._ids = {key: id_ for key, id_ in self._ids.items() if key in asked or key in self._candidates}
+
+    def refresh(self, model: OnlineSVM) -> list[Action]:
+        """Withdraw the questions that are no longer worth an answer; those that have an answer are."""
+        return self.loop.refresh(model, self.votes.begun(self._asked()))
+
+    def choose(self, model: OnlineSVM, now: int) -> list[Action]:
+        """Ask as many questions as the annotators can answer now."""
+        self.loop.n_open = self.votes.room(self._open, self._asked())
+        return self.loop.choose(_finished(model) if self.loop.wanted() else model, now)
+
+    def hear(self, query_id: str, label: Label, holding: bool | None, time: int) -> Label | None:
+        """What the answers to a question say together with a new one; None: nothing new, or not enough yet."""
+        if is_recheck(query_id) and self.votes.answers == 1:
+            label = self.rechecks.hear(query_id, label)
+        elif is_recheck(query_id):
+            self.rechecks.hear(query_id, label)
+        return self.votes.hear(label, holding, time)
+
+    def _asked(self) -> list[int]:
+        """The events with open questions."""
+        return [question.key for question in self.loop.open_questions()]
+
+    def n_unresolved(self) -> int:
+        """Number of open questions whose annotators disagree, so that one more of them is asked."""
+        return len(self.votes.unresolved(self._asked()))
 
     def id_of(self, key: int) -> EventId:
         """The id of an event that a question is open about, as the event has it."""
@@ -133,12 +170,16 @@ class Labelling:
         """The state, for a checkpoint.  The events are in the join's state."""
         self._forget()
         ids = json.dumps(list(self._ids.items()))  # JSON of the standard library: ids are integers of any size
-        return orjson.dumps({"loop": self.loop.state(), "ids": ids})
+        own = {"votes": self.votes.state(), "rechecks": self.rechecks.state()}
+        return orjson.dumps({"loop": self.loop.state(), "ids": ids, **own})
 
     def restore(self, data: bytes) -> None:
         """Go on from the state that `to_bytes` gave, with a join that was restored."""
         state = orjson.loads(data)
         self._ids = dict(json.loads(state["ids"]))
+        if "votes" in state:  # an older version counted no answers
+            self.votes.restore(state["votes"])
+            self.rechecks.restore(state["rechecks"])
         loop = state["loop"]
         if self._stopping is None:
             stopping = None
@@ -148,8 +189,19 @@ class Labelling:
         self.loop.restore({**loop, "stopping": stopping}, self._join.awaiting)
 
 
+def _finished(model: OnlineSVM) -> OnlineSVM:
+    """A finished copy to choose by, if the model is small; the model itself learns as without questions."""
+    if model.n_members >= SMALL:
+        return model
+    model = copy.deepcopy(model)
+    finish_if_small(model)
+    return model
+
+
 def _selection(labelling: LabellingSettings) -> Selection:
+    rest = 1.0 - labelling.explore
     selections: dict[str, Selection] = {
+        "mixed": MixedSelection(2 * rest / 3, rest / 3, labelling.explore, labelling.pool, labelling.start),
         "active": ActiveSelection(labelling.pool),
         "auto": AutoActiveSelection(),
         "all": ActiveSelection(None),
@@ -160,6 +212,8 @@ def _selection(labelling: LabellingSettings) -> Selection:
 
 def _stopping(labelling: LabellingSettings) -> AnyOf | None:
     rules: list[StoppingRule] = []
+    if labelling.stop == "audited":
+        rules.append(Audited())
     if labelling.stop in ("margin", "either"):
         rules.append(MarginExhausted(labelling.pool))
     if labelling.stop in ("support", "either"):

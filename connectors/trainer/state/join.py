@@ -13,7 +13,8 @@ Labels
     A label, or a retraction, whose event has not come waits for it.  When the event comes, the event's own wait begins.
     Of two labels with the same id the newer one holds, by revision, then by offset.  The other one is stale; with the
     same revision and the same y it is a duplicate (its weight does not count).  The y of an event is a label of
-    revision 0 that is older than all other labels.  A label's weight, if it has one, replaces the event's.
+    revision 0 that is older than all other labels.  A label without a revision has that of the label that holds, so
+    that it replaces it.  A label's weight, if it has one, replaces the event's.
 Lessons
     The newest label becomes a lesson if its event is here, unless the last lesson said the same.  The first lesson of
     an event is marked.  The others are corrections: the model forgets the example before it learns it anew.  A
@@ -135,6 +136,11 @@ class Join:
         entry = self._events.entries.get(key)
         return entry.value if entry is not None and entry.taught is None else None
 
+    def event_of(self, key: int) -> bytes | None:
+        """An event that is here, learned or not, as its record's value; None for any other key."""
+        entry = self._events.entries.get(key)
+        return entry.value if entry is not None else None
+
     def label_of(self, key: int) -> bool | None:
         """The label that holds of an event that is here; None for any other key."""
         entry = self._events.entries.get(key)
@@ -219,9 +225,10 @@ class Join:
         """
         if time > self._clock:
             self._advance(time)
-        key, rev = label.key, label.rev
+        key = label.key
         y = label.y if label.op == "set" else None
         entry = self._events.entries.get(key) or self._labels.entries.get(key)
+        rev = label.rev if label.rev is not None else max(0, entry.rev if entry else 0)
         if entry is None:
             self._insert(self._labels, key, _Entry(self._clock, None, None, label.w, 0.0, rev, offset, y))
             return None

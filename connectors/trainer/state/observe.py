@@ -109,9 +109,11 @@ class Prequential:
         margins = require_array(arrays, "margins", "f", (None,))
         for counts in (self._histogram, self._confusion):
             if counts.min() < 0 or counts.max() > _MAX_COUNT:
-                raise ValueError("the histogram and the confusion matrix of a checkpoint must hold counts")
+                raise ValueError(
+                    f"a checkpoint's histogram or confusion matrix holds {counts.min()} to {counts.max()}: no counts"
+                )
         if not np.isfinite(margins).all():
-            raise ValueError("the margins of a checkpoint must be finite")
+            raise ValueError("a checkpoint's margins hold NaN or infinity; they must be finite")
         self._margins, self._labels = margins[-window:], require_array(arrays, "labels", "b", (len(margins),))[-window:]
         return self
 

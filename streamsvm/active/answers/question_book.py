@@ -151,6 +151,29 @@ class QuestionBook:
         self._lend(question_id, who, now)
         return question_id
 
+    def reserve(self, question_id: str, who: str, now: int) -> None:
+        """Assign this open question to an annotator, in place of the one that they have.
+
+        Parameters
+        ----------
+        question_id
+            Its id.
+        who
+            The annotator.
+        now
+            The time, in milliseconds.
+
+        Raises
+        ------
+        KeyError
+            If there is no such open question.
+        """
+        if question_id not in self._open:
+            raise KeyError(f"there is no open question {question_id!r}")
+        if self._held.get(who) != question_id:
+            self.release(who)
+        self._lend(question_id, who, now)
+
     def release(self, who: str) -> None:
         """Free the question that is assigned to an annotator, if any: they have left."""
         question_id = self._held.pop(who, None)

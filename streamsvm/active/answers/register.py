@@ -8,6 +8,7 @@ import uuid
 from collections import OrderedDict
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
 from streamsvm.active.answers.events import Question
@@ -78,6 +79,12 @@ class Register:
             return False
         _remember(self._closed, key, record)
         return True
+
+    def answered(self, most: int) -> dict[int, bool]:
+        """The labels that hold of the `most` examples whose questions were answered last, by key, the oldest first."""
+        closed = reversed(self._closed.items())
+        newest = ((key, record.y) for key, record in closed if record.status == "answered" and record.y is not None)
+        return dict(list(islice(newest, most))[::-1])
 
     def state(self) -> dict[str, Any]:
         """Everything except the questions' ids, as JSON can hold it."""

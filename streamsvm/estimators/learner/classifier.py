@@ -2,8 +2,14 @@
 
 from abc import abstractmethod
 
+import numpy as np
+
+from streamsvm.core import arguments
 from streamsvm.estimators.learner.forgetting import Forgetting
+from streamsvm.estimators.learner.rechecking import Solver
 from streamsvm.estimators.learner.snapshots import Snapshots
+
+DEFAULT_RAMP_S = -1.0
 
 
 class OnlineSVM(Forgetting, Snapshots):
@@ -13,6 +19,72 @@ class OnlineSVM(Forgetting, Snapshots):
     compiled functions are, and how it finishes.
     """
 
-    @abstractmethod
     def finish(self, tol: float | None = None) -> None:
-        """Optimise over the members until no violation is above `tol`; default: the model's `tol`."""
+        """Optimise over the members until no violation of the optimality conditions is above `tol`.
+
+        Call it after the stream, or now and then.  Members that have become useless leave, except in `FullSVM`.
+        Examples of the `reservoir` that violate the margin become members again, unless they look like noise to a ramp
+        loss: so the order of the stream matters little.  Learning may go on.
+
+        Parameters
+        ----------
+        tol
+            Tolerance; default: the model's own.
+        """
+        tol = self.tol if tol is None else tol
+        arguments.require_positive("tol", tol)
+        self._finish(self._solver(tol), tol)
+
+    def sparsify(self, ramp_s: float | None = None, tol: float | None = None) -> None:
+        """Finish, then give up the support vectors that the ramp loss does not need.
+
+        On noisy data this removes half of the support vectors or more at the same accuracy.  Models that learned with a
+        ramp lose some too.  Learning may go on.  What was given up does not come back: `save` first.  `LASVM` needs its
+        `reservoir` for it, which tells what the given-up examples stood against.
+
+        Parameters
+        ----------
+        ramp_s
+            Where the ramp begins; at most 1, useful from -1 to 0; default: the model's own, or -1 if it has none.
+        tol
+            Tolerance; default: the model's own.
+
+        Raises
+        ------
+        ValueError
+            If a parameter is out of its range.
+
+        Notes
+        -----
+        This is the concave-convex procedure (CCCP): members with y f(x) < `ramp_s` get the box of the ramp's concave
+        part, the model is optimised again, and so on until nothing changes.
+
+        Examples
+        --------
+        >>> from river import datasets
+        >>> from streamsvm import LASVM
+        >>> model = LASVM()
+        >>> for x, y in datasets.Bananas().take(1000):
+        ...     model.learn_one(x, y)
+        >>> before = model.n_support
+        >>> model.sparsify()
+        >>> model.n_support < 0.8 * before
+        True
+        """
+        ramp_s = getattr(self, "ramp_s", DEFAULT_RAMP_S) if ramp_s is None else ramp_s
+        tol = self.tol if tol is None else tol
+        arguments.require_at_most_1("ramp_s", ramp_s)
+        arguments.require_positive("tol", tol)
+        self._sparsify(tol, float(ramp_s))
+        examples = list(self._reservoir)
+        if examples:
+            noise = np.flatnonzero(self._margins_of(examples) < ramp_s)
+            self._reservoir.forget(np.array([examples[t].id for t in noise], np.int64))
+
+    @abstractmethod
+    def _sparsify(self, tol: float, ramp_s: float) -> None:
+        """Solve until the ramp loss gives up no more members."""
+
+    @abstractmethod
+    def _solver(self, tol: float) -> Solver:
+        """What optimises over the members of an expansion."""

@@ -61,7 +61,7 @@ class Storable:
         SnapshotError
             If a label or a feature's name is not a str, int, float or bool.
         """
-        return snapshot.pack(type(self).__name__, *self._content())
+        return snapshot.pack(self._name_in_snapshots(), *self._content())
 
     @classmethod
     def from_bytes(cls, data: bytes, cache_mb: float | None = None, device: str | None = None) -> Self:
@@ -81,8 +81,8 @@ class Storable:
         SnapshotError
             If the snapshot is damaged, of another class, or from a newer format.
         """
-        meta, arrays = snapshot.unpack(data, cls.__name__)
-        with snapshot.reading(cls.__name__):
+        meta, arrays = snapshot.unpack(data, cls._name_in_snapshots())
+        with snapshot.reading(cls._name_in_snapshots()):
             model = cls._of_meta(meta, cache_mb, device)
             model._take_over(meta, arrays)
         return model
@@ -92,7 +92,11 @@ class Storable:
 
         Two models with the same digest continue alike.  Caches, devices and counters do not change it.
         """
-        return hashlib.sha256(snapshot.pack(type(self).__name__, *self._learned_content())).hexdigest()
+        return hashlib.sha256(snapshot.pack(self._name_in_snapshots(), *self._learned_content())).hexdigest()
+
+    @classmethod
+    def _name_in_snapshots(cls) -> str:
+        return cls.__name__
 
     @abstractmethod
     def _content(self) -> Content:

@@ -4,6 +4,7 @@ It finds them in its reservoir.  They become members with coefficient 0, and the
 count as seen once more, and the sigmoid of the probabilities does not heed them: they are the worst ones only.
 """
 
+import math
 from collections.abc import Callable
 
 import numpy as np
@@ -21,8 +22,10 @@ from streamsvm.online.lasvm import keep_block
 from streamsvm.online.removal import bounded
 
 MAX_ROUNDS = 10  # of looking at the reservoir
-FIRST_LOOK = 500  # examples that tell whether it is worth looking at all
+FIRST_LOOK = 500  # examples that tell whether it is worth looking at all, and how often
 FEW = 50  # It is not if one of these in 50 violates.
+LOST = 0.5  # y f(x) below which the model has lost an example; near 1, some violate after any stream
+FEW_LOST = 20  # of a class: 1 in 25 after shuffled streams, 1 in 18 to 1 after streams that are sorted by class
 ENOUGH = 20  # If one example in 20 violates, hardly another one does after solving with these.
 
 Solver = Callable[[Expansion], tuple[Expansion, int]]
@@ -31,41 +34,48 @@ Solver = Callable[[Expansion], tuple[Expansion, int]]
 class Rechecking(Learning):
     """Looking at the reservoir."""
 
-    _least_margin = -np.inf  # y f(x) below which an example counts as noise
+    _least_margin = -math.inf  # y f(x) below which an example counts as noise
 
-    def _finish(self, solver: Solver, tol: float) -> None:
+    def _finish(self, solver: Solver, tol: float, least_margin: float | None = None) -> None:
         """Solve over the members and the examples of the reservoir that violate, until hardly another one does.
 
-        If a part of the reservoir shows that hardly any violates before, as after a shuffled stream, that part is
-        enough: to look at all of it takes as long as the solver does.
+        A part of the reservoir shows first what the stream was like.  If hardly any example violates, that part is
+        enough.  If the model has lost few of either class, as after a shuffled stream, one look at all of them is.
+        An example with y f(x) < `least_margin` counts as noise; default: the model's own.
         """
         examples = list(self._reservoir)
         some = examples[:: max(1, len(examples) // FIRST_LOOK)]
-        late = self._violators(tol, some)
+        late, lost = self._violators(tol, some, least_margin)
         if len(late) <= len(some) // FEW:
             steps = self._solve_with(late, solver)
         else:
-            steps = self._solve_with_all(tol, examples, solver)
+            rounds = 1 if _are_few(lost, some) else MAX_ROUNDS
+            steps = self._solve_with_all(tol, examples, solver, rounds, least_margin)
         self._warn_unless_reached(tol, self._problem.violation(self._expansion), steps)
 
-    def _solve_with_all(self, tol: float, examples: list[Kept], solver: Solver) -> int:
-        """Repeat looking at all these examples and solving with those that violate; return the number of steps."""
+    def _solve_with_all(
+        self, tol: float, examples: list[Kept], solver: Solver, rounds: int, least_margin: float | None
+    ) -> int:
+        """Look at all these examples and solve with those that violate, so many times; return the number of steps."""
         steps = 0
-        for _ in range(MAX_ROUNDS):
-            late = self._violators(tol, examples)
+        for _ in range(rounds):
+            late, _ = self._violators(tol, examples, least_margin)
             steps += self._solve_with(late, solver)
             if len(late) <= len(examples) // ENOUGH:
                 break
         return steps
 
-    def _violators(self, tol: float, examples: list[Kept]) -> list[Kept]:
-        """Those of these examples that are no members and violate the margin, shuffled.
+    def _violators(
+        self, tol: float, examples: list[Kept], least_margin: float | None = None
+    ) -> tuple[list[Kept], list[Kept]]:
+        """Those of these examples that are no members and violate, without noise; and those of them that are lost.
 
-        Not more than the budget has room for.
+        The first are shuffled, and no more than the budget has room for.
         """
         members = set(self._expansion.ids[self._expansion.y != 0].tolist())
         others = [example for example in examples if example.id not in members]
-        return self._shuffled(self._violating(self._in_room, self.bias, tol, others))
+        late, margins = self._violating(self._in_room, self.bias, tol, others, least_margin)
+        return self._shuffled(late), [late[t] for t in np.flatnonzero(margins < LOST)]
 
     def _uncovered(self, before: Expansion, bias: float) -> list[Kept]:
         """Those of the reservoir that are no members and violate the margin, but did not before, shuffled.
@@ -74,19 +84,22 @@ class Rechecking(Learning):
         """
         members = set(self._expansion.ids[self._expansion.y != 0].tolist())
         others = [example for example in self._reservoir if example.id not in members]
-        late = self._violating(self._in_room, self.bias, self.tol, others)
-        known = {example.id for example in self._violating(before, bias, self.tol, late)}
+        late, _ = self._violating(self._in_room, self.bias, self.tol, others)
+        known = {example.id for example in self._violating(before, bias, self.tol, late)[0]}
         return self._shuffled([example for example in late if example.id not in known])
 
-    def _violating(self, s: Expansion, bias: float, tol: float, examples: list[Kept]) -> list[Kept]:
-        """Those of these examples that violate the margin of a model with these members."""
+    def _violating(
+        self, s: Expansion, bias: float, tol: float, examples: list[Kept], least_margin: float | None = None
+    ) -> tuple[list[Kept], np.ndarray]:
+        """Those of these examples that violate the margin of a model with these members, without noise; and y f(x)."""
         if not examples:
-            return []
+            return [], np.empty(0)
+        least = self._least_margin if least_margin is None else least_margin
         self._features.settle()
         f = self._evaluator.decide(s, self._kernel, self._scale.queries(_raw(examples)), bias)
         margins = np.where([example.positive for example in examples], f, -f)
-        late = np.flatnonzero((margins < 1.0 - tol) & (margins >= self._least_margin))
-        return [examples[t] for t in late]
+        late = np.flatnonzero((margins < 1.0 - tol) & (margins >= least))
+        return [examples[t] for t in late], margins[late]
 
     def _shuffled(self, examples: list[Kept]) -> list[Kept]:
         """As many of these examples as the budget has room for, in an order that the stream does not know."""
@@ -120,6 +133,12 @@ class Rechecking(Learning):
             given = (block, False, *products, False, self._calibration, bounded.FAR)
             t += keep_block(s, self._kernel, self._rule, *given, margins[part])
         return s
+
+
+def _are_few(lost: list[Kept], examples: list[Kept]) -> bool:
+    """Whether the lost ones are few among the examples of either class."""
+    of_classes = [[example.positive for example in part] for part in (lost, examples)]
+    return all(FEW_LOST * of_classes[0].count(label) <= of_classes[1].count(label) for label in (False, True))
 
 
 def _raw(examples: list[Kept]) -> RawRows:

@@ -17,7 +17,6 @@ from streamsvm.core import arguments, blocks, storage
 from streamsvm.core.blocks import Queries
 from streamsvm.core.device.evaluator import Evaluator
 from streamsvm.core.expansion import Expansion
-from streamsvm.estimators.gap_svm import GapSVM
 from streamsvm.estimators.inputs.checks import label_of, labels_of
 from streamsvm.estimators.inputs.scaling import RunningScale
 from streamsvm.estimators.learner.classifier import OnlineSVM
@@ -64,13 +63,13 @@ class ClassModels(SeveralModels):
     """
 
     def __init__(self, model: OnlineSVM) -> None:
-        super().__init__(model.clone())
+        super().__init__(model)
         self._union = union.empty()
         self._evaluator = Evaluator(model.device)
-        self._models: dict[Hashable, OnlineSVM] = {}
+        self._models: dict[Hashable, Any] = {}
         self._columns: list[np.ndarray] | None = None  # The union's slots of each model; None: look them up.
 
-    def _start(self, label: Hashable) -> OnlineSVM:
+    def _start(self, label: Hashable) -> Any:
         """A model for another class."""
         model = self._blank.clone()
         model._features = CommonColumns(self._features)
@@ -238,7 +237,7 @@ class ClassModels(SeveralModels):
         numbers, first = np.unique(numbers, return_index=True)
         return numbers, born[first]
 
-    def _of_each(self, step: Callable[[OnlineSVM], Any]) -> None:
+    def _of_each(self, step: Callable[[Any], Any]) -> None:
         """Take a step with the model of each class, after which members may have left."""
         self._columns = None
         try:
@@ -264,20 +263,8 @@ class ClassModels(SeveralModels):
         self._of_each(lambda model: model.finish(tol))
 
     def sparsify(self, ramp_s: float | None = None, tol: float | None = None) -> None:
-        """Give up the support vectors of each class that the ramp loss does not need; see `LASVMG.sparsify`.
-
-        Raises
-        ------
-        TypeError
-            If the classes' models have a bias: `LASVM` has no `sparsify`.
-        """
-        if not isinstance(self._blank, GapSVM):
-            raise TypeError(f"{type(self._blank).__name__} has no sparsify; use LASVMG, LASVMNC, LASVMI or FullSVM")
-
-        def step(model: Any) -> None:
-            model.sparsify(ramp_s, tol)
-
-        self._of_each(step)
+        """Give up the support vectors of each class that the ramp loss does not need; see `LASVM.sparsify`."""
+        self._of_each(lambda model: model.sparsify(ramp_s, tol))
 
     def forget(self, ids: Any) -> int:
         """Take examples out of the models of all classes exactly, as if they had never kept them; see `LASVM.forget`.

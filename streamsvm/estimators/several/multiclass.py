@@ -24,12 +24,14 @@ from streamsvm.estimators.lasvm import LASVM
 from streamsvm.estimators.learner.classifier import OnlineSVM
 from streamsvm.estimators.learner.copies import Content
 from streamsvm.estimators.learner.model import NEVER
-from streamsvm.estimators.learners import ALGORITHMS
+from streamsvm.estimators.learners import ALGORITHMS, LEARNERS
 from streamsvm.estimators.several.class_models import ClassModels
 from streamsvm.estimators.several.shared import CommonColumns, by_prefix
+from streamsvm.estimators.several.tuned_classes import TunedClasses
+from streamsvm.estimators.tuned.auto import AutoLASVM
 from streamsvm.online import union
 
-BY_CLASS_NAME: dict[str, type[OnlineSVM]] = {algorithm.__name__: algorithm for algorithm in ALGORITHMS.values()}
+BY_CLASS_NAME: dict[str, Any] = {algorithm.__name__: algorithm for algorithm in LEARNERS.values()}
 
 
 class OneVsRest(ClassModels):
@@ -46,8 +48,8 @@ class OneVsRest(ClassModels):
     Parameters
     ----------
     model
-        What each class gets a copy of: a `LASVM`, `LASVMG`, `LASVMNC`, `LASVMI` or `FullSVM`.  Its `budget`, `window`
-        and `cache_mb` hold for each class; its `reservoir` is not used.
+        What each class gets a copy of: a `LASVM`, `LASVMG`, `LASVMNC`, `LASVMI`, `FullSVM` or `AutoLASVM`.  Its
+        `budget`, `window` and `cache_mb` hold for each class; its `reservoir` is not used.
     classes
         Labels known beforehand; default: none.  Their models learn from the first example on.
 
@@ -60,6 +62,10 @@ class OneVsRest(ClassModels):
     -----
     **Cost.**  Sharing saves as many kernel values as the classes have members in common: with `FullSVM` all
     except those of one class, otherwise fewer.  It saves no memory: each class's model stores its members' features.
+
+    **Models that tune themselves.**  With an `AutoLASVM`, each class has its own C, gamma and window: `champions_` has
+    them by label, and `histories_` says when they took over.  These models share the scale and no kernel values.  A new
+    class begins with a warm-up of its own.
 
     **Weights.**  With ``pos_weight="balanced"``, each class's model weights its own examples against all others.
 
@@ -82,22 +88,26 @@ class OneVsRest(ClassModels):
     ['path', 'foliage', 'sky']
     """
 
+    def __new__(cls, model: Any = None, classes: Iterable[Hashable] | None = None) -> "OneVsRest":
+        """Models that tune themselves learn in another way; see `tuned_classes`."""
+        return super().__new__(TunedOneVsRest if isinstance(model, AutoLASVM) else cls)
+
     def __init__(self, model: Any, classes: Iterable[Hashable] | None = None) -> None:
-        if type(model) not in ALGORITHMS.values():
+        if type(model) not in LEARNERS.values():
             raise TypeError(
                 f"model={model!r} must be one of {', '.join(BY_CLASS_NAME)}; put other steps of a pipeline before: "
                 "scaler | OneVsRest(LASVM())"
             )
-        if model.budget is not None and model.on_budget == "merge":
+        if type(model) in ALGORITHMS.values() and model.budget is not None and model.on_budget == "merge":
             raise ValueError('on_budget="merge" makes members that only one class has; use "remove" or "project"')
-        if model.threshold != 0.0:
+        if getattr(model, "threshold", 0.0) != 0.0:
             raise ValueError(
                 f"threshold={model.threshold!r} has no use for several classes: the one with the largest f(x) is "
                 "predicted; leave it at 0"
             )
         if isinstance(classes, str):
             raise TypeError(f"classes={classes!r} must be a list of labels")
-        super().__init__(model)
+        super().__init__(self._blank_of(model))
         self.model = model
         self.classes = classes
         self._y_name: Any = None
@@ -110,6 +120,10 @@ class OneVsRest(ClassModels):
     @classmethod
     def _unit_test_params(cls) -> Iterator[dict]:
         yield {"model": LASVM()}
+
+    def _blank_of(self, model: Any) -> OnlineSVM:
+        """A model with the parameters that are the same for all classes, which learns nothing."""
+        return model.clone()
 
     @property
     def _multiclass(self) -> bool:
@@ -237,22 +251,30 @@ class OneVsRest(ClassModels):
                     f"label {label!r} is a {type(label).__name__}; str, int, float and bool can be saved"
                 )
         common, _ = self._blank._state()
-        scale = {f"common.{name}": array for name, array in self._blank._scale.dump(len(self._features)).items()}
+        states, arrays = self._states()
+        scale = self._blank._scale.dump(len(self._features))
         meta: dict[str, Any] = {
             **common,
-            "algorithm": type(self._blank).__name__,
+            "algorithm": type(self.model).__name__,
             "classes": None if self.classes is None else list(self.classes),
             "labels": self.labels,
-            "states": [],
+            **states,
         }
-        sizes = len(self._features), self._blank._scale.n_places
+        return meta, arrays | {f"common.{name}": array for name, array in scale.items()}
+
+    def _states(self) -> Content:
+        """What the models of all classes have learned."""
+        states, sizes = [], (len(self._features), self._blank._scale.n_places)
         arrays = {f"union.{name}": array for name, array in union.dump(self._union, *sizes).items()}
         for k, model in enumerate(self._models.values()):
             state, own = model._state()
-            meta["states"].append({name: state[name] for name in state if name not in ("parameters", "features")})
+            states.append({name: state[name] for name in state if name not in ("parameters", "features")})
             arrays |= {f"{k}.{name}": array for name, array in own.items()}
-        arrays |= scale
-        return meta, arrays
+        return {"states": states}, arrays
+
+    @classmethod
+    def _name_in_snapshots(cls) -> str:
+        return OneVsRest.__name__
 
     @classmethod
     def _of_meta(cls, meta: Mapping[str, Any], cache_mb: float | None, device: str | None) -> Self:
@@ -272,12 +294,16 @@ class OneVsRest(ClassModels):
         blank._restore_counts(meta)
         parts = by_prefix(arrays)
         blank._restore_scale(parts.get("common", {}))
-        sizes = len(self._features), blank._scale.n_raw
+        self._restore_states(dict(zip(labels, states, strict=True)), parts)
+
+    def _restore_states(self, states: Mapping[Hashable, Any], parts: Mapping[str, dict[str, np.ndarray]]) -> None:
+        """Take over what `_states` gave, by label, with the arrays of each class by its number."""
+        blank, sizes = self._blank, (len(self._features), self._blank._scale.n_raw)
         self._union = union.restore(parts.get("union", {}), blank._kernel, *sizes, blank._n_seen)
         live = self._union.live_slots()
         blank._go_on_above(self._union.user_ids[live])
         known = self._union.numbers[live]
-        for k, (label, state) in enumerate(zip(labels, states, strict=True)):
+        for k, (label, state) in enumerate(states.items()):
             self._models[label] = model = blank.clone()
             model._features = CommonColumns(self._features)
             model._scale, model._kernel = blank._scale, blank._kernel
@@ -301,3 +327,11 @@ class OneVsRest(ClassModels):
             "digests": [model.digest() for model in self._models.values()],
         }
         return meta, arrays
+
+
+class TunedOneVsRest(TunedClasses, OneVsRest):
+    """What ``OneVsRest(AutoLASVM())`` makes."""
+
+    @classmethod
+    def _unit_test_params(cls) -> Iterator[dict]:
+        yield {"model": AutoLASVM()}

@@ -61,6 +61,24 @@ class LabelledBlock(NamedTuple):
         return LabelledBlock(self.q.part(t, end), *of_user, self.born[own], self.growth[own], raw)
 
 
+def joined_rows(parts: list[Any]) -> tuple[np.ndarray, ...]:
+    """The fields of queries, or of raw rows, that follow one another: where each begins, columns, values and norms."""
+    ends = np.cumsum([0, *(part.indptr[-1] for part in parts)])
+    indptr = [part.indptr[1:] + end for part, end in zip(parts, ends, strict=False)]
+    others = (np.concatenate(arrays) for arrays in zip(*(part[1:] for part in parts), strict=True))
+    return np.concatenate([np.zeros(1, np.int64), *indptr]), *others
+
+
+def joined_blocks(parts: list[LabelledBlock]) -> LabelledBlock:
+    """Blocks that follow one another."""
+    labels = [label for part in parts for label in part.labels]
+    weights, ids, born, growth = (
+        np.concatenate(arrays) for arrays in zip(*((p.weights, p.ids, p.born, p.growth) for p in parts), strict=True)
+    )
+    q, raw = Queries(*joined_rows([p.q for p in parts])), RawRows(*joined_rows([p.raw for p in parts]))
+    return LabelledBlock(q, labels, weights, ids, parts[0].own_ids, born, growth, raw)
+
+
 class SeveralModels(Storable, base.MiniBatchClassifier):
     """Arguments, and what all models share."""
 

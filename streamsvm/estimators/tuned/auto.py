@@ -9,6 +9,7 @@ from typing import Any, Self
 import numpy as np
 import scipy.sparse as sp
 
+from streamsvm.core import arguments
 from streamsvm.core.saving import snapshot
 from streamsvm.estimators.inputs.checks import series_like
 from streamsvm.estimators.inputs.features import FeatureTable
@@ -18,7 +19,10 @@ from streamsvm.estimators.learner.model import NEVER
 from streamsvm.estimators.several.shared import CommonColumns, by_prefix
 from streamsvm.estimators.tuned.candidates import CandidateModels
 from streamsvm.estimators.tuned.tuner import Tuner
-from streamsvm.estimators.tuned.tuning import Promotion, Setting
+from streamsvm.estimators.tuned.tuning import STARTS, Promotion, Setting
+
+MOST_MODELS = len(STARTS)
+LEAST_MEMORY = 20
 
 
 class AutoLASVM(CandidateModels):
@@ -40,9 +44,13 @@ class AutoLASVM(CandidateModels):
     on_budget
         What happens to a support vector that leaves, as of `LASVM`.
     cache_mb
-        Memory for cached kernel rows of each model, in megabytes.  It changes the speed, never the result.
+        Memory for cached kernel rows, in megabytes; each model has a quarter.  It changes the speed, never the result:
+        a cache that is much larger costs more to fill than it saves, because challengers come and go.
     device
         Where kernel values are computed, as of `LASVM`.
+    scale_memory
+        Number of latest examples that the scale of the features rests on, at least 20; default: 2000, as of `LASVM`.
+        Less follows features that move fast.
 
     Raises
     ------
@@ -54,13 +62,13 @@ class AutoLASVM(CandidateModels):
     **Features.**  The models scale the features themselves, all alike; see `LASVM`.  So do not scale them before.
 
     **Cost.**  Four models learn the first 1000 examples, then at most three.  Challengers wait until the champion has
-    done so much work that theirs stays at about 1.1 times as much.
+    done so much work that theirs stays at about 1.1 times as much.  In a loop of `learn_one`, the model that predicts
+    learns each example at once.  The others learn up to 50 together, which is faster and gives the same models.
 
     **Replay.**  Decisions fall after every 50th example and depend on the examples alone.  So the same stream gives the
     same model, bit for bit, however it is cut into batches, and a saved model goes on as the original.
 
-    **Several classes.**  ``river.multiclass.OneVsRestClassifier(AutoLASVM())`` gives each class a learner of its own,
-    which tunes itself.  They share no kernel values.
+    **Several classes.**  ``OneVsRest(AutoLASVM())`` tunes the model of each class.
 
     Members, support vectors, bias and probabilities are those of the model that predicts.
 
@@ -84,8 +92,9 @@ class AutoLASVM(CandidateModels):
         tol: float = 1e-3,
         budget: int | None = None,
         on_budget: str = "remove",
-        cache_mb: float = 256.0,
+        cache_mb: float = 64.0,
         device: str = "cpu",
+        scale_memory: int = 2000,
     ) -> None:
         self.pos_weight = pos_weight
         self.tol = tol
@@ -93,7 +102,9 @@ class AutoLASVM(CandidateModels):
         self.on_budget = on_budget
         self.cache_mb = cache_mb
         self.device = device
-        super().__init__()
+        self.scale_memory = scale_memory
+        arguments.require_count("scale_memory", scale_memory, LEAST_MEMORY)
+        super().__init__(int(scale_memory))
 
     def _new(self, setting: Setting) -> LASVM:
         """A model with the C and the window of this setting that has learned nothing."""
@@ -105,7 +116,7 @@ class AutoLASVM(CandidateModels):
             budget=self.budget,
             on_budget=self.on_budget,
             reservoir=0,
-            cache_mb=self.cache_mb,
+            cache_mb=self.cache_mb / MOST_MODELS,
             device=self.device,
         )
 
@@ -224,18 +235,24 @@ class AutoLASVM(CandidateModels):
     def _content(self) -> Content:
         self._settle()
         common, _ = self._blank._state()
-        meta: dict[str, Any] = {
-            **common,
-            "parameters": {name: common["parameters"][name] for name in self._get_params()},
-            "kernel_values_before": self._kernel_values_before,
-            "tuner": self._tuner.to_plain(),
-        }
+        own, arrays = self._models_content()
+        scale = self._blank._scale.dump(len(self._features))
+        meta = {**common, "parameters": self._plain_parameters(), **own}
+        return meta, arrays | {f"common.{name}": array for name, array in scale.items()}
+
+    def _plain_parameters(self) -> dict[str, Any]:
+        """The parameters as a snapshot holds them."""
+        common, _ = self._blank._state()
+        own = {"cache_mb": self.cache_mb, "scale_memory": self.scale_memory}
+        return {name: own.get(name, common["parameters"].get(name)) for name in self._get_params()}
+
+    def _models_content(self) -> Content:
+        """What the models and the tuner have learned."""
         arrays: dict[str, np.ndarray] = {}
         for number, model in self._models.items():
             _, own = model._state()
             arrays |= {f"{number}.{name}": array for name, array in own.items()}
-        arrays |= {f"common.{name}": array for name, array in self._blank._scale.dump(len(self._features)).items()}
-        return meta, arrays
+        return {"kernel_values_before": self._kernel_values_before, "tuner": self._tuner.to_plain()}, arrays
 
     @classmethod
     def _of_meta(cls, meta: Mapping[str, Any], cache_mb: float | None, device: str | None) -> Self:
@@ -246,19 +263,24 @@ class AutoLASVM(CandidateModels):
     def _take_over(self, meta: Mapping[str, Any], arrays: dict[str, np.ndarray]) -> None:
         self._blank._features = self._features = FeatureTable.of_names(snapshot.field(meta, "features", list))
         self._blank._restore_counts(meta)
-        self._kernel_values_before = snapshot.count(meta, "kernel_values_before")
-        self._tuner = Tuner.of_plain(snapshot.field(meta, "tuner", dict))
         parts = by_prefix(arrays)
         self._blank._restore_scale(parts.get("common", {}))
+        self._restore_models(meta, parts)
+
+    def _restore_models(self, meta: Mapping[str, Any], parts: Mapping[str, dict[str, np.ndarray]]) -> None:
+        """Take over what `_models_content` gave, with the arrays of each model by its number."""
+        self._kernel_values_before = snapshot.count(meta, "kernel_values_before")
+        self._tuner = Tuner.of_plain(snapshot.field(meta, "tuner", dict))
         n_seen, counts = self.n_seen, list(self._blank.class_counts)
+        models = {}
         for number, candidate in self._tuner.candidates.items():
-            self._models[number] = model = self._new(candidate.setting)
+            models[number] = model = self._new(candidate.setting)
             state = {"n_seen": n_seen, "class_counts": counts, "next_id": self.next_id, "latest": n_seen - 1}
             model._features = CommonColumns(self._features)
             model._scale, model._kernel = self._blank._scale, self._kernel_for(candidate.setting)
             model._restore(state, parts.get(str(number), {}))
             model._next_look = NEVER
-        self._models = {number: self._models[number] for number in self._tuner.candidates}
+        self._models = models
 
     def _learned_content(self) -> Content:
         self._settle()

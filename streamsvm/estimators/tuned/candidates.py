@@ -12,16 +12,20 @@ from typing import Any
 import numpy as np
 
 from streamsvm.core import arguments, storage
+from streamsvm.core.blocks import BLOCK
 from streamsvm.core.class_weights import Counts
+from streamsvm.core.expansion import Expansion
 from streamsvm.core.kernels import Kernel
-from streamsvm.core.scaling import RawRows
+from streamsvm.core.scaling import RawRows, Scaling
 from streamsvm.estimators.inputs.scaling import RunningScale
 from streamsvm.estimators.lasvm import LASVM
+from streamsvm.estimators.learner.classifier import OnlineSVM
 from streamsvm.estimators.learner.examples import Examples
 from streamsvm.estimators.learner.model import NEVER, n_learned, no_margins
 from streamsvm.estimators.several.shared import CommonColumns, LabelledBlock, SeveralModels, to_the_end
 from streamsvm.estimators.tuned.tuner import Tuner
 from streamsvm.estimators.tuned.tuning import CHECK, LARGEST_C, Setting
+from streamsvm.estimators.tuned.waiting import Waiting, block_of
 from streamsvm.online.descend import descendant
 from streamsvm.online.rescale import rescale
 
@@ -57,29 +61,16 @@ class _Lesson:
         return np.array(self.block.labels, bool)
 
 
-@dataclass(eq=False)
-class _Waiting:
-    """An example that the predicting model has learned and the others have not; `n_seen` and counts include it."""
-
-    raw: RawRows
-    positive: bool
-    w: float
-    number: int
-    born: int
-    n_columns: int
-    n_seen: int
-    class_counts: Counts
-    margin: np.ndarray
-
-
 class CandidateModels(SeveralModels):
     """The models by number, and the tuner that asks for them."""
 
-    def __init__(self) -> None:
+    def __init__(self, scale_memory: int) -> None:
         super().__init__(self._new(Setting(LARGEST_C, 1.0)))
+        blank = self._blank
+        blank._scale = RunningScale(blank.kernel, blank.gamma, blank.scaling, scale_memory)
         self._tuner = Tuner()
         self._kernel_values_before = 0  # of models that were dropped
-        self._waiting: list[_Waiting] = []
+        self._waiting: list[Waiting] = []
         self._models = self._models_for(self._tuner, {}, (0, 0, (0, 0)))
 
     @abstractmethod
@@ -107,28 +98,37 @@ class CandidateModels(SeveralModels):
 
     def _learn_example(self, raw: RawRows, label: Hashable, w: float, number: int, own_id: bool, born: int) -> None:
         """Learn one example: the model that predicts at once, the others at the next check, many together."""
-        model, positive = self._models[self._tuner.predicting], bool(label)
-        box = arguments.box_of(model.C, w, model._class_weight(positive, arriving=True))
-        if own_id or model._is_due(born) or (w > 0.0 and box == 0.0):
+        self._rescale_if_due()
+        waiting = None if own_id else self._waiting_for(raw, bool(label), w, number, born)
+        if waiting is None:
             super()._learn_example(raw, label, w, number, own_id, born)
             return
-        self._rescale_if_due()
         self._blank._fit_scale()
-        counts = self._counts_with(np.array([positive]), np.array([w > 0.0]))
-        n_columns, margin = len(self._features), no_margins(1)
-        waiting = _Waiting(raw, positive, w, number, born, n_columns, self.n_seen + 1, counts, margin)
+        to_the_end(partial(self._take, waiting, self._blank._scale.state))
+        self._rescale_if_due()
 
-        def step() -> None:
-            if not n_learned(margin):
-                _learn_one(model, waiting, box)
+    def _waiting_for(self, raw: RawRows, positive: bool, w: float, number: int, born: int) -> Waiting | None:
+        """An example that the model which predicts can learn at once; None if a member may have to leave first."""
+        model = self._models[self._tuner.predicting]
+        box = arguments.box_of(model.C, w, model._class_weight(positive, arriving=True))
+        if model._is_due(born) or (w > 0.0 and box == 0.0):
+            return None
+        counts = self._counts_with(np.array([positive]), np.array([w > 0.0]))
+        afterwards = len(self._features), self.n_seen + 1, counts
+        return Waiting(raw, positive, w, number, born, model, box, *afterwards, no_margins(1))
+
+    def _take(self, waiting: Waiting, scale: Scaling) -> None:
+        """Learn an example with the model that predicts; at a check, with the others too.
+
+        A second call goes on where the first was interrupted.
+        """
+        waiting.learn(scale)
+        if self.n_seen < waiting.n_seen:
             if waiting not in self._waiting[-1:]:
                 self._waiting.append(waiting)
-            self._blank._note(waiting.n_seen, counts, number, n_columns, 0, 0)
-
-        to_the_end(step)
+            self._blank._note(waiting.n_seen, waiting.class_counts, waiting.number, waiting.n_columns, 0, 0)
         if self.n_seen % CHECK == 0:
             self._catch_up()
-        self._rescale_if_due()
 
     def _counts_with(self, positive: np.ndarray, weighty: np.ndarray) -> Counts:
         """Numbers of examples of both classes with these examples, of which those with a weight count."""
@@ -139,7 +139,7 @@ class CandidateModels(SeveralModels):
         """Let the other models learn what the one that predicts has learned already."""
         if not self._waiting:
             return
-        block, last = _block_of(self._waiting, self._blank._scale), self._waiting[-1]
+        block, last = block_of(self._waiting, self._blank._scale), self._waiting[-1]
         margins = {self._tuner.predicting: np.concatenate([waiting.margin for waiting in self._waiting])}
         lesson = _Lesson(block, last.n_seen, self.next_id, last.class_counts, margins)
 
@@ -205,20 +205,46 @@ class CandidateModels(SeveralModels):
         if not self._blank._scale.is_due:
             return self._blank._scale
         self._catch_up()
-        scale = self._blank._scale.renewed(max(model.n_members for model in self._models.values()))
-        unit, n_known = scale.adapted(self._blank._kernel), self._blank._scale.n_places
-        new = []
+        scale = self._blank._scale.renewed(self._most_members)
+        unit = scale.adapted(self._blank._kernel)
+        to_the_end(partial(self._use_scale, scale, unit, self._rescaled(scale, unit)))
+        return scale
+
+    @property
+    def _most_members(self) -> int:
+        """Number of members of the largest model."""
+        return max(model.n_members for model in self._models.values())
+
+    def _rescaled(self, scale: RunningScale, unit: Kernel) -> list[tuple[LASVM, Kernel, Expansion]]:
+        """Each model with its kernel and its members at another scale; `unit` is the kernel with a factor of 1."""
+        n_known, new = self._blank._scale.n_places, []
         for number, model in self._models.items():
             kernel = _with_factor(unit, self._tuner.candidates[number].setting)
             new.append((model, kernel, rescale(model._expansion, scale.state, n_known, kernel, model._problem)))
+        return new
 
-        def step() -> None:
-            for model, kernel, s in new:
-                model.__dict__.update(_scale=scale, _kernel=kernel, _expansion=s)
-            self._blank.__dict__.update(_scale=scale, _kernel=unit)
+    def _use_scale(self, scale: RunningScale, unit: Kernel, new: list[tuple[LASVM, Kernel, Expansion]]) -> None:
+        """Take a scale into use, with what `_rescaled` gave."""
+        for model, kernel, s in new:
+            model.__dict__.update(_scale=scale, _kernel=kernel, _expansion=s)
+        self._blank.__dict__.update(_scale=scale, _kernel=unit)
 
-        to_the_end(step)
-        return scale
+    # --------------------------------------------------------------------------------------------- beside other classes
+
+    def _join(self, blank: OnlineSVM, counts: Counts) -> None:
+        """Begin now to learn what the models of other classes learn, with their columns and their scale."""
+        self._features = self._blank._features = CommonColumns(blank._features)
+        self._blank._share_scale(blank._scale, blank._kernel)
+        self._blank._n_seen, self._blank._next_id, self._blank._class_counts = blank.n_seen, blank.next_id, counts
+        self._models = self._models_for(self._tuner, {}, (blank.n_seen, blank.next_id, counts))
+
+    def _teach(self, block: LabelledBlock, margins: dict[Any, np.ndarray]) -> None:
+        """Let all models learn examples that are known from other classes; they do not count.
+
+        A second call with the same margins goes on where the first was interrupted.
+        """
+        for number, model in self._models.items():
+            _learn_rest(block, model, margins.setdefault(number, no_margins(len(block.labels))), counts=False)
 
     def _settle(self) -> None:
         """Let all models know all examples, and do what an interruption may have left undone."""
@@ -290,42 +316,13 @@ class CandidateModels(SeveralModels):
         return self._kernel_values_before + _kernel_values(self._models)
 
 
-def _learn_rest(block: LabelledBlock, model: LASVM, margins: np.ndarray) -> None:
+def _learn_rest(block: LabelledBlock, model: LASVM, margins: np.ndarray, counts: bool = True) -> None:
     """Let a model learn those examples of a block that have no margin yet."""
-    done = n_learned(margins)
-    part = block.part(done, len(margins))
-    lo, hi, born = model._boxes_of(np.array(part.labels, bool), part.weights, part.born)
-    model._learn_queries(Examples(part.q, lo, hi, part.ids, part.own_ids, born, part.raw), margins[done:])
-
-
-def _learn_one(model: LASVM, example: _Waiting, box: float) -> None:
-    """Let a model learn one example, and the scale take it in; no member has to leave, and none has its id."""
-    lo, hi = (0.0, box) if example.positive else (-box, 0.0)
-    learned = (model._n_seen + 1, example.class_counts, example.number, example.n_columns, example.born, example.born)
-    before, raw = model._members, example.raw
-    try:
-        given = (lo, hi, example.number, example.born, False)
-        model._learn_values(model._scale.state, raw.columns, raw.values, given, example.margin)
-        model._note(*learned)
-    except BaseException:
-        if n_learned(example.margin):
-            model._note(*learned)
-        model._recover(before, n_learned(example.margin))
-        raise
-
-
-def _block_of(waiting: list[_Waiting], scale: RunningScale) -> LabelledBlock:
-    """Examples as a block.  The scale in use is the one they came under, whatever it has taken in since."""
-    rows = [example.raw for example in waiting]
-    indptr = np.cumsum([0, *(len(row.values) for row in rows)])
-    columns, values, sq = (np.concatenate(parts) for parts in zip(*(row[1:] for row in rows), strict=True))
-    raw = RawRows(indptr, columns, values, sq)
-    labels: list[Hashable] = [example.positive for example in waiting]
-    weights = np.array([example.w for example in waiting])
-    numbers, born, growth = np.array([(e.number, e.born, e.n_columns) for e in waiting], np.int64).T
-    return LabelledBlock(
-        scale.queries(raw), labels, weights, numbers.copy(), False, born.copy(), growth.copy(), scale.kept(raw)
-    )
+    for done in range(n_learned(margins), len(margins), BLOCK):
+        part = block.part(done, min(done + BLOCK, len(margins)))
+        lo, hi, born = model._boxes_of(np.array(part.labels, bool), part.weights, part.born)
+        examples = Examples(part.q, lo, hi, part.ids, part.own_ids, born, part.raw)
+        model._learn_queries(examples, margins[done : done + BLOCK], counts=counts)
 
 
 def _begin_as(model: LASVM, parent: LASVM, n_seen: int) -> None:

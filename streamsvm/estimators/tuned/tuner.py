@@ -102,7 +102,7 @@ class Tuner:
     def _warm_up(self, n_seen: int) -> None:
         """Let the best learner predict.  At the end of the warm-up, the second best becomes a challenger."""
         self._let_best_predict()
-        if n_seen < WARM_UP * CHECK:
+        if self.candidates[self.champion].age < WARM_UP * CHECK:
             return
         best = sorted(self.candidates, key=lambda n: (sum(self.candidates[n].wrong[-LAST:]), n != self.predicting))
         self.warming_up, self.champion, self.tuning.number = False, *best[:2]

@@ -227,8 +227,9 @@ def stratified(y: Any, k: int = 10, *, seed: int | None = 0) -> Folds:
     classes = _classes(labels, n)
     counts = np.bincount(classes)
     if counts.min() == 1:
+        alone = labels[classes == counts.argmin()][0]
         raise ValueError(
-            "a class has one example only, and stratified folds need two of each class; "
+            f"y has one example of class {alone!s}, and stratified folds need two of each class; "
             "v_fold, leave_one_out and hold_out do not"
         )
     _require_folds(k, int(counts.min()), "examples of the smallest class")
@@ -261,7 +262,7 @@ def grouped(groups: Any, k: int = 10) -> Folds:
     _, group_of = np.unique(names, return_inverse=True)
     sizes = np.bincount(group_of)
     if len(sizes) == 1:
-        raise ValueError("all examples are of one group; at least two groups are needed")
+        raise ValueError(f"groups holds {names[0]!s} only; at least two groups are needed")
     _require_folds(k, len(sizes), "groups")
     fold_of, filled = np.zeros(len(sizes), np.int64), np.zeros(k, np.int64)
     for group in np.argsort(-sizes, kind="stable"):

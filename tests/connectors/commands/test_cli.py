@@ -51,7 +51,8 @@ def test_a_bad_line_leaves_the_topic_as_it_was(tmp_path, call):
     path = write_csv(tmp_path / "d.csv", last="1,x,1")
     code, out, err = call("produce", path, "--dir", tmp_path / "log", "--label", "y")
     assert (code, out) == (1, [])
-    assert err == [f"streamsvm: {path}, line 101, column 'b': 'x' is not a finite number"]
+    problem = f"{path}, line 101, column 'b': 'x' is not a finite number"
+    assert err == [f"streamsvm: {problem}; with --show b, annotators see the column, and the model does not learn it"]
     assert not (tmp_path / "log").exists()
 
 
@@ -249,7 +250,16 @@ def test_the_demo_shows_both_streams_and_goes_on(tmp_path, call):
         assert str(tmp_path / f"{name}.png") in "\n".join(out)
         assert len(read(tmp_path / "log", name)) == len(read(tmp_path / "log", f"{name}-predictions")) == 400
 
-    assert call("demo", "--dir", tmp_path, "--records", 400)[1][-4:] == out[-4:]
+    page = tmp_path / "labelling" / "report.html"
+    assert out[-1] == f"report of the labelling, for your browser: {page.as_uri()}"
+    assert "on the last" in page.read_text().lower()
+    assert (tmp_path / "bananas.html").stat().st_size > 10_000
+
+    def results(lines):
+        return [line for line in lines if line.startswith(("bananas", "phishing", "report", "It gave"))]
+
+    assert len(results(out)) == 8
+    assert results(call("demo", "--dir", tmp_path, "--records", 400)[1]) == results(out)
     assert len(read(tmp_path / "log", "bananas-predictions")) == 400
     assert call("run", tmp_path / "bananas.toml")[0] == 0
 

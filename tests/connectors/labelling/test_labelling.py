@@ -15,12 +15,12 @@ from hypothesis import strategies as st
 from logged import read_json
 
 from streamsvm.active import QuestionBook
-from streamsvm.connectors.labelling import book, follower
+from streamsvm.connectors.labelling import book, follower, history
 from streamsvm.connectors.labelling.book import UnknownQuestion
 from streamsvm.connectors.labelling.oracles import answer_with, read_label, truth_from_field, truth_from_file
 from streamsvm.connectors.labelling.service import LabellingService
-from streamsvm.connectors.labelling.terminal import picture
-from streamsvm.connectors.labelling.web.server import question as question_of
+from streamsvm.connectors.labelling.terminal.picture import picture
+from streamsvm.connectors.labelling.web.replies import question as question_of
 from streamsvm.connectors.logs.embedded import LocalLog
 from streamsvm.connectors.logs.transport import Record, Unavailable
 from streamsvm.connectors.records.formats.base import BadRecord
@@ -351,23 +351,26 @@ def test_skips_and_ignored_events_have_no_label(settings, trainer):
     assert told == [("skip", "event-q1", "-"), ("ignore", "event-q2", "-"), ("set", "event-q1", True)]
 
 
-def test_the_last_answer_can_be_undone_for_a_minute(settings, trainer):
-    now = [1000.0]
+def undone(service, who):
+    """The question of the answer that is undone, and what became of it."""
+    result = service.undo(who)
+    return result and (result.step.query_id, result.outcome)
+
+
+def test_an_undo_opens_the_question_again_whatever_the_trainer_says(settings, trainer):
     trainer.ask("q1", "q2")
-    with opened(settings, clock=lambda: now[0]) as service:
+    with opened(settings) as service:
         service.answer("q1", True, "ann")
         trainer.withdraw("q1")
         until(lambda: service.stats()["unheard"] == 0)
         assert service.undo("bob") is None
-        assert service.undo("ann") == "q1"
+        assert undone(service, "ann") == ("q1", "open")
         assert service.next("ann").query_id == "q1"
         trainer.withdraw("q1")
         trainer.ask("q3")
         until(lambda: service.stats()["waiting"] == 3)
         assert service.next("ann").query_id == "q1"  # whatever the trainer says of it
         assert service.answer("q1", True, "ann") == "first"
-        now[0] += 61
-        assert service.undo("ann") is None
     assert [label["op"] for label in answers(settings)] == ["set", "retract", "set"]
 
 
@@ -376,8 +379,10 @@ def test_nobody_undoes_what_somebody_else_has_changed(settings, trainer):
     with opened(settings) as service:
         service.answer("q", True, "ann")
         service.answer("q", False, "bob")
+        assert undone(service, "ann") == ("q", "replaced")
+        assert undone(service, "bob") == ("q", "restored")
+        assert service.last_word("q") == ("set", True, "bob")
         assert service.undo("ann") is None
-        assert service.undo("bob") == "q"
 
 
 def test_nobody_undoes_what_was_changed_at_another_desk(settings, trainer):
@@ -387,7 +392,7 @@ def test_nobody_undoes_what_was_changed_at_another_desk(settings, trainer):
         service.next("ann")
         tell(service, "q1", y=False, rev=1_000_500, source="bob")
         until(lambda: service.last_word("q1") == ("set", False, "bob"))
-        assert service.undo("ann") is None
+        assert undone(service, "ann") == ("q1", "replaced")
         assert service.last_word("q1") == ("set", False, "bob")
         assert ids(service.open()) == ["q2"]
         assert service.next("bob") is None  # ann has it still
@@ -398,7 +403,7 @@ def test_a_question_whose_answer_was_taken_back_stays_whatever_the_trainer_says(
     trainer.ask("q1", "q2", "q3")
     with opened(settings, clock=lambda: 1000.0) as service:
         service.answer("q1", True, "ann")
-        assert service.undo("ann") == "q1"
+        assert undone(service, "ann") == ("q1", "open")
         service.answer("q2", True, "ann")
         service.retract("q2", "ann")  # as Label Studio does
         service.answer("q3", True, "ann")
@@ -427,7 +432,7 @@ def test_an_undo_that_nobody_repeats_opens_the_question_once_it_is_durable(setti
         assert ids(service.open()) == ["q1", "q3"]
         assert service.next("bob").query_id == "q1"
         assert service.answer("q1", False, "bob") == "first"
-        assert service.undo("ann") is None
+        assert undone(service, "ann") == ("q1", "replaced")
 
 
 def test_an_undo_that_is_repeated_takes_back_one_answer(settings, trainer, monkeypatch):
@@ -438,7 +443,7 @@ def test_an_undo_that_is_repeated_takes_back_one_answer(settings, trainer, monke
         with unacknowledged(monkeypatch), pytest.raises(Unavailable):
             service.undo("ann")
         service.answer("q3", True, "bob")  # makes it durable
-        assert service.undo("ann") == "q2"
+        assert undone(service, "ann") == ("q2", "open")
         assert service.next("ann").query_id == "q2"
         assert service.next("bob") is None
         assert [(label["op"], label["query_id"]) for label in answers(settings)] == [
@@ -447,7 +452,7 @@ def test_an_undo_that_is_repeated_takes_back_one_answer(settings, trainer, monke
             ("retract", "q2"),
             ("set", "q3"),
         ]
-        assert service.undo("ann") == "q1"
+        assert undone(service, "ann") == ("q1", "open")
 
 
 def test_undo_takes_back_an_answer_that_was_not_acknowledged(settings, trainer, monkeypatch):
@@ -458,7 +463,7 @@ def test_undo_takes_back_an_answer_that_was_not_acknowledged(settings, trainer, 
             for say in (lambda: service.answer("q2", True, "ann"), lambda: service.undo("ann")):
                 with pytest.raises(Unavailable):
                     say()
-        assert service.undo("ann") == "q2"
+        assert undone(service, "ann") == ("q2", "open")
         assert ids(service.open()) == ["q2"]
     assert [(label["op"], label["query_id"]) for label in answers(settings)] == [
         ("set", "q1"),
@@ -469,12 +474,13 @@ def test_undo_takes_back_an_answer_that_was_not_acknowledged(settings, trainer, 
 
 def test_an_undo_of_a_question_that_cannot_be_shown_any_more_holds_nobody_up(settings, trainer, monkeypatch):
     monkeypatch.setattr(book, "_KEPT_QUESTIONS", 2)
+    monkeypatch.setattr(history.History, "question", lambda *_: None)
     trainer.ask(*"abcdef")
     with opened(settings) as service:
         service.answer("a", True, "ann")
         for name in "bcd":
             service.answer(name, True, "bot")
-        assert service.undo("ann") == "a"
+        assert undone(service, "ann") == ("a", "open")
         assert service.last_word("a") == ("retract", None, "ann")
         assert service.next("ann").query_id == "e"
         assert service.next("bob").query_id == "f"
@@ -568,7 +574,7 @@ def test_a_log_that_cannot_be_written_refuses_the_answer_and_takes_it_again(sett
         with pytest.raises(Unavailable):
             service.undo("ann")
         monkeypatch.setattr(LocalLog, "flush", flush)
-        assert service.undo("ann") == "q"
+        assert undone(service, "ann") == ("q", "open")
 
 
 def test_an_answer_that_waits_for_the_broker_is_not_appended_twice(settings, trainer, monkeypatch):
@@ -639,7 +645,7 @@ def test_another_writer_of_labels_is_named(settings, trainer):
 
 
 def test_settings_without_questions_are_refused(settings):
-    with pytest.raises(ValueError, match=r"must name log\.questions and log\.labels"):
+    with pytest.raises(ValueError, match=r"log\.questions='', .* needs both topics"):
         LabellingService(replace(settings, log=replace(settings.log, questions="")))
 
 
@@ -688,7 +694,7 @@ def test_what_ends_the_reading_for_good_is_told(settings, trainer):
 
 
 def test_stats_add_up_over_the_partitions(settings, trainer):
-    going = {"stop": False, "audit": True, "why": "checking"}
+    going = {"stop": False, "audit": True, "why": "checking", "spent": False}
     trainer.report(0, asked=5, labels=3, positive=1, negative=2, remaining=7, verdict=going, curve=[[1, 1, None, None]])
     trainer.report(
         1, asked=9, labels=4, positive=4, negative=0, remaining=None, verdict={**going, "stop": True, "why": "done"}
@@ -706,7 +712,7 @@ def test_stats_add_up_over_the_partitions(settings, trainer):
         "remaining": 7,
         "waiting": 0,
     }
-    assert stats["verdict"] == {"stop": False, "audit": True, "why": "checking"}
+    assert stats["verdict"] == {"stop": False, "audit": True, "why": "checking", "spent": False}
     assert stats["curve"] == [[6, 3, 0.5, 0.5]]
 
 
@@ -718,6 +724,7 @@ def test_verdicts_that_differ_name_their_partitions(settings, trainer):
             "stop": True,
             "audit": False,
             "why": "partition 0: done; partition 1: spent",
+            "spent": False,
         }
 
 

@@ -7,22 +7,30 @@ import socket
 import stat
 import threading
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from asked import STATUS, Trainer, configure, until
 
 from streamsvm.connectors.labelling.book import UnknownQuestion
+from streamsvm.connectors.labelling.history import Step, Undone
 from streamsvm.connectors.labelling.service import LabellingService
 from streamsvm.connectors.labelling.web import page as labelling_page
 from streamsvm.connectors.labelling.web import server as page_server
 from streamsvm.connectors.labelling.web.page import LabellingPage
-from streamsvm.connectors.labelling.web.server import MAX_BODY
+from streamsvm.connectors.labelling.web.server import MAX_BODY, PAGE
 from streamsvm.connectors.logs.transport import Unavailable
 from streamsvm.connectors.records.questions import Question
 from streamsvm.connectors.runtime import http as serve
+from streamsvm.connectors.settings.sections import ConfigError
 
 TAB = {"X-Tab": "0123abcd"}
+IMAGE = "data:image/gif;base64,R0lGODlhAQABAIAAAAAAAP///ywAAAAAAQABAAACAUwAOw=="
+STEP = Step(7, "q1", "set", True, "page:Zoë#0123abcd", 1_000_000, "e1", True)
+SHOWN_STEP = {
+    "number": 7, "query_id": "q1", "id": "e1", "op": "set", "label": "fraud", "by": "Zoë", "at": 1_000_000,
+}  # fmt: skip
 
 
 class Desk:
@@ -38,7 +46,7 @@ class Desk:
         self.shown = Question(
             "q1", 2**60 + 1, 0, {"a": 1.0}, dict(event), 0.5, 0.6, "seed", 1, 2, {}, {"ver": 1, "n_support": 1}
         )  # fmt: skip
-        self.said, self.released = [], []
+        self.said, self.released, self.steps = [], [], []
         self.trouble = None
         self.version = 3
 
@@ -55,9 +63,22 @@ class Desk:
     def ignore(self, query_id, who):
         return self._note("ignore", query_id, who)
 
-    def undo(self, who):
-        self._note("undo", who)
-        return "q1" if len(self.said) > 1 else None
+    def correct(self, query_id, op, y, who):
+        return self._note("correct", query_id, op, y, who)
+
+    def undo(self, who, number):
+        self._note("undo", who, number)
+        return Undone(self.steps[-1], "open") if self.steps else None
+
+    def undoable(self, who):
+        return self.steps[-1] if self.steps else None
+
+    def history(self, who, before, n):
+        self._note("history", who, before, n)
+        return self.steps[::-1][:n]
+
+    def review(self, query_id):
+        return self.shown, self.steps
 
     def release(self, who):
         self.released.append(who)
@@ -259,7 +280,7 @@ def test_what_the_page_may_do(client):
     _, headers, text = client.ask("GET", "/")
     rules = dict(rule.split(" ", 1) for rule in headers["Content-Security-Policy"].split("; "))
     assert rules["default-src"] == rules["frame-ancestors"] == rules["base-uri"] == rules["form-action"] == "'none'"
-    assert rules["img-src"] == "http: https: data:"
+    assert rules["img-src"] == "data:"
     assert rules["script-src"] == rules["style-src"] == "'self'"
     assert "<style" not in text
     assert not re.search(r"<script[^>]*>[^<]", text)
@@ -282,6 +303,62 @@ def test_what_the_page_may_do(client):
     assert "Python" not in headers["Server"]
 
 
+@pytest.mark.parametrize(
+    ("hosts", "source", "right", "wrong"),
+    [
+        ([], "data:", [IMAGE], ["http://example.org/a.png", "https://localhost/", "javascript:0", "//a/b", "/a.png"]),
+        (
+            ["example.org", "*.cdn.example"],
+            "data: example.org *.cdn.example",
+            ["http://example.org/a", "https://EXAMPLE.org:443/a", "https://a.b.cdn.example/"],
+            ["https://example.org:8443/", "https://a.example.org/", "https://cdn.example/", "https://xcdn.example/"],
+        ),
+        (
+            ["http://localhost:9000"],
+            "data: http://localhost:9000",
+            ["http://localhost:9000/a.png"],
+            ["https://localhost:9000/", "http://localhost/", "http://u@localhost:9000/", "http://localhost:99999999/"],
+        ),
+        (["*"], "data: http: https:", ["https://a/", "http://[::1]:7/"], ["ftp://a/", "data:text/html,a", "http://["]),
+    ],
+)
+def test_images_come_from_listed_hosts_only(hosts, source, right, wrong, tmp_path):
+    """The server and the browser's policy agree, so that a question is never half shown."""
+    desk = Desk()
+    with LabellingPage(desk, configure(tmp_path, f"labelling.image_hosts={json.dumps(hosts)}")) as page:
+        client = Client(page)
+        assert f"; img-src {source};" in client.ask("GET", "/")[1]["Content-Security-Policy"]
+        for address in [*right, *wrong]:
+            desk.shown = replace(desk.shown, event={"image": address})
+            question = client.json("GET", "/api/next")[1]["question"]
+            shown = (address, None) if address in right else (None, address)
+            assert (question["image"], question["refused_image"]) == shown
+
+
+@pytest.mark.parametrize(
+    "host",
+    ["'self'", "a b", "a;script-src *", "https://a/path", "", "*.", "ftp://a", "a:99999999"],
+)
+def test_what_is_no_host_of_images(host, tmp_path):
+    with pytest.raises(ConfigError, match="image_hosts"):
+        configure(tmp_path, f"labelling.image_hosts={json.dumps([host])}")
+
+
+def test_the_instructions_are_a_tree_for_those_with_the_token(desk, tmp_path):
+    settings = configure(tmp_path)
+    labelling = replace(settings.labelling, instructions="# Fraud\n\nIf *you* doubt, skip.")
+    with LabellingPage(desk, replace(settings, labelling=labelling)) as page:
+        client = Client(page)
+        assert client.json("GET", "/api/about") == (
+            200,
+            {
+                "labels": ["fraud", "genuine"],
+                "instructions": [["h", 1, ["Fraud"]], ["p", ["If ", ["em", ["you"]], " doubt, skip."]]],
+            },
+        )
+        assert client.ask("GET", "/api/about", key=False)[0] == 403
+
+
 # --- questions and answers --------------------------------------------------------------------------------------------
 
 
@@ -290,9 +367,10 @@ def test_a_question(client, desk):
     assert status == 200
     assert content == {
         "question": {
-            "query_id": "q1", "id": str(2**60 + 1), "x": {"a": 1.0}, "text": None, "image": None, "series": None,
-            "margin": 0.5, "score": 0.6, "reason": "seed", "unusual": {},
+            "query_id": "q1", "id": str(2**60 + 1), "x": {"a": 1.0}, "text": None, "image": None,
+            "refused_image": None, "series": None, "margin": 0.5, "score": 0.6, "reason": "seed", "unusual": {},
         },
+        "undo": None,
         "stats": STATUS,
         "labels": ["fraud", "genuine"],
         "seen": 3,
@@ -305,7 +383,7 @@ def test_a_question(client, desk):
 @pytest.mark.parametrize(
     ("event", "fields"),
     [
-        ({"text": "t", "image": "i", "series": [1, 2.5]}, {"text": "t", "image": "i", "series": [1, 2.5]}),
+        ({"text": "t", "image": IMAGE, "series": [1, 2.5]}, {"text": "t", "image": IMAGE, "series": [1, 2.5]}),
         ({"text": 1, "image": ["i"], "series": "12"}, {}),
         ({"text": "", "image": "", "series": []}, {}),
         ({"text": None, "image": {}, "series": [1, None]}, {}),
@@ -325,9 +403,9 @@ def test_fields_of_another_kind_are_not_shown(event, fields, tmp_path):
 
 def test_fields_by_other_names(tmp_path):
     settings = configure(tmp_path, "labelling.text=body", "labelling.image=photo", "labelling.series=ecg")
-    with LabellingPage(Desk({"body": "b", "photo": "p", "ecg": [1], "text": "t"}), settings) as page:
+    with LabellingPage(Desk({"body": "b", "photo": IMAGE, "ecg": [1], "text": "t"}), settings) as page:
         question = Client(page).json("GET", "/api/next")[1]["question"]
-    assert [question[name] for name in ("text", "image", "series")] == ["b", "p", [1]]
+    assert [question[name] for name in ("text", "image", "series")] == ["b", IMAGE, [1]]
 
 
 def test_labels_without_names(desk, tmp_path):
@@ -343,10 +421,9 @@ def test_answers(client, desk):
     assert client.json("POST", "/api/answer", {"query_id": "q1", "label": "fraud"}, who) == (200, {"outcome": "first"})
     assert client.json("POST", "/api/skip", {"query_id": "q2"}) == (200, {"outcome": "first"})
     assert client.json("POST", "/api/ignore", {"query_id": "q3"}) == (200, {"outcome": "first"})
-    assert client.json("POST", "/api/undo", {}) == (200, {"query_id": "q1"})
     zoe, nobody = "page:Zoë " + "x" * 36 + "#0123abcd", "page:#0123abcd"
     assert desk.said == [
-        ("answer", "q1", True, zoe), ("skip", "q2", nobody), ("ignore", "q3", nobody), ("undo", nobody),
+        ("answer", "q1", True, zoe), ("skip", "q2", nobody), ("ignore", "q3", nobody),
     ]  # fmt: skip
     assert desk.released == [zoe]  # whose place somebody else has taken
 
@@ -358,10 +435,48 @@ def test_who_sat_at_a_tab_long_ago_is_forgotten(client, desk, monkeypatch):
     assert desk.released == ["page:cem#c"]  # bob was forgotten before bea came
 
 
-def test_nothing_to_undo(client):
-    status, content = client.json("POST", "/api/undo", {})
-    assert status == 404
-    assert "no label in the last minute" in content["error"]
+def test_undo(client, desk):
+    status, content = client.json("POST", "/api/undo", {"number": 7})
+    assert (status, content["error"]) == (404, "there is no such answer of yours")
+    desk.steps = [STEP]
+    assert client.json("GET", "/api/next")[1]["undo"] == SHOWN_STEP
+    undone = {"outcome": "open", "answer": SHOWN_STEP}
+    assert client.json("POST", "/api/undo", {"number": 7}) == (200, undone)
+    assert desk.said[-1] == ("undo", "page:#0123abcd", 7)
+
+
+def test_the_history_comes_in_pages(client, desk):
+    desk.shown = replace(desk.shown, event={"text": "x" * 1000, "image": "data:image/png;base64," + "A" * 99_999})
+    desk.steps = [STEP._replace(number=number, op="skip", y=None) for number in range(30)]
+    status, content = client.json("GET", "/api/history?before=31")
+    assert desk.said == [("history", "page:#0123abcd", 31, PAGE + 1)]
+    assert (status, content["is_all"], len(content["answers"])) == (200, False, PAGE)
+    skipped = SHOWN_STEP | {"number": 29, "op": "skip", "label": None}
+    assert content["answers"][0] == skipped | {"text": "x" * 160, "image": None}
+    desk.steps, desk.shown = desk.steps[:PAGE], None
+    content = client.json("GET", "/api/history?of=all")[1]
+    assert desk.said[-1] == ("history", None, None, PAGE + 1)
+    assert (content["is_all"], content["answers"][0]["text"]) == (True, None)
+
+
+def test_a_list_shows_small_images_and_some_values(client, desk):
+    desk.steps = [STEP]
+    desk.shown = replace(desk.shown, x={"none": 0.0, "a": 1.234567, "b": 2.0}, event={"image": IMAGE})
+    (item,) = client.json("GET", "/api/history")[1]["answers"]
+    assert (item["text"], item["image"]) == ("a 1.2346, b 2", IMAGE)
+
+
+def test_review_and_correction(client, desk):
+    desk.steps = [STEP, STEP._replace(who="truth"), STEP._replace(who="terminal:ann")]
+    content = client.json("GET", "/api/review?query_id=q1")[1]
+    assert content["question"]["x"] == {"a": 1.0}
+    assert [answer["by"] for answer in content["answers"]] == ["Zoë", "truth", "ann"]
+    desk.shown = None
+    assert client.json("GET", "/api/review?query_id=q1")[1]["question"] is None
+    assert client.json("GET", "/api/review")[0] == 400
+    for body in ({"label": "genuine"}, {"op": "skip"}, {"op": "ignore"}):
+        assert client.json("POST", "/api/correct", {"query_id": "q1"} | body) == (200, {"outcome": "first"})
+    assert [said[2:4] for said in desk.said] == [("set", False), ("skip", None), ("ignore", None)]
 
 
 @pytest.mark.parametrize(
@@ -377,6 +492,11 @@ def test_nothing_to_undo(client):
         ("/api/answer", {"query_id": "q1", "label": True}, {}, 400, "label must be one of"),
         ("/api/answer", {"query_id": "q1"}, {}, 400, "got None"),
         ("/api/answer", {"label": "fraud"}, {}, 400, "query_id must be the id of a question, got None"),
+        ("/api/correct", {"query_id": "q1"}, {}, 400, "label must be one of"),
+        ("/api/correct", {"query_id": "q1", "op": "retract"}, {}, 400, "op must be 'skip' or 'ignore', got 'retract'"),
+        ("/api/undo", {}, {}, 400, "number must be that of an answer, got None"),
+        ("/api/undo", {"number": 10**30}, {}, 400, "number must be"),
+        ("/api/undo", {"number": True}, {}, 400, "number must be"),
         ("/api/skip", {"query_id": ""}, {}, 400, "query_id must be"),
         ("/api/skip", {"query_id": "q" * 301}, {}, 400, "query_id must be"),
         ("/api/skip", {"query_id": ["q"]}, {}, 400, "query_id must be"),
@@ -480,6 +600,19 @@ def test_who_is_gone_gets_no_question(client, desk):
     assert desk.said == []
 
 
+def test_a_name_that_has_changed_meanwhile_gets_no_question(client, desk):
+    """Its question would stay reserved for nobody."""
+    replies = []
+    waiting = threading.Thread(target=lambda: replies.append(client.json("GET", "/api/next?wait=10&seen=3")))
+    waiting.start()
+    time.sleep(0.2)
+    client.json("POST", "/api/skip", {"query_id": "q0"}, headers={"X-Annotator": "Bob"})
+    desk.version = 4
+    waiting.join()
+    assert replies[0][1]["question"] is None
+    assert [said[0] for said in desk.said] == ["skip"]
+
+
 def test_a_body_that_does_not_come_is_given_up(desk, tmp_path):
     with LabellingPage(desk, configure(tmp_path, "http.request_seconds=0.5", "http.connections=1")) as page:
         client = Client(page)
@@ -528,7 +661,9 @@ def test_an_answer_is_in_the_log_when_it_is_acknowledged(tmp_path):
         assert (
             client.json("GET", "/api/next", headers={"X-Tab": "b"})[1]["question"]["query_id"] != question["query_id"]
         )
-        assert client.json("POST", "/api/undo", {}) == (200, {"query_id": question["query_id"]})
+        number = client.json("GET", "/api/next")[1]["undo"]["number"]
+        for outcome in ("open", "repeated"):
+            assert client.json("POST", "/api/undo", {"number": number})[1]["outcome"] == outcome
         assert client.json("GET", "/api/next")[1]["question"] == question
     assert [answer["op"] for answer in trainer.answers()] == ["set", "retract"]
     trainer.close()

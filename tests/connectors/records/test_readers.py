@@ -9,7 +9,8 @@ import pytest
 import scipy.sparse as sp
 
 from streamsvm.connectors.records import files as readers
-from streamsvm.connectors.records.files import Columns, read_events
+from streamsvm.connectors.records.columns import Columns
+from streamsvm.connectors.records.files import read_events
 from streamsvm.connectors.runtime.folders import FileError
 
 

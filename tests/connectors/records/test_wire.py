@@ -232,11 +232,11 @@ def test_a_whole_label():
 
 def test_only_id_and_label_are_required():
     key = decode(event()).key
-    assert decode_label(label()) == Label("e1", key, y=True, w=None, ts=None, rev=0, op="set", source=None)
+    assert decode_label(label()) == Label("e1", key, y=True, w=None, ts=None, rev=None, op="set", source=None)
 
 
 def test_a_retraction_has_no_label():
-    assert decode_label(b'{"id": 7, "op": "retract"}') == Label(7, 7, None, None, None, 0, "retract", None)
+    assert decode_label(b'{"id": 7, "op": "retract"}') == Label(7, 7, None, None, None, None, "retract", None)
     assert decode_label(label(op="retract")).y is None
 
 

@@ -24,7 +24,7 @@ from streamsvm.connectors.trainer.state.observe import Snapshot
 from streamsvm.connectors.trainer.state.stored import read_state
 
 CONFIG = config_text(window=100).replace("[model]", "[model]\ngamma = 1.0")
-PANELS = {"error": "Error", "support": "Support vectors", "labels": "Label efficiency", "lag": "Lag", "drift": "Drift"}
+PANELS = {"error": "Error", "support": "Support vectors", "labels": "Labels", "lag": "Lag", "drift": "Drift"}
 VOID = {"meta", "link", "br", "path", "use", "rect", "stop"}
 
 
@@ -79,8 +79,8 @@ class Page(HTMLParser):
     def text(self, section):
         return " ".join(self.texts[section])
 
-    def fact(self, name, number=0):
-        texts = self.texts[f"p{number}-run"]
+    def fact(self, name, number=0, part="run"):
+        texts = self.texts[f"p{number}-{part}"]
         return texts[texts.index(name) + 1]
 
     def pictures(self, section):
@@ -276,10 +276,10 @@ def test_what_the_answers_are_worth(tmp_path, read, drawn):
     state = ask_and_answer(tmp_path)
     page = read()
     counts, curve = state.labelling.loop.counts, state.labelling.loop.curve()
-    text = page.text("p0-labels")
-    assert f"{counts.n_asked} questions were asked about 100 events without a label" in text
-    assert f"{counts.n_answered} were answered" in text
-    assert f"{counts.n_positive} positive and {counts.n_negative} negative" in text
+    assert page.fact("Labels", part="progress") == (
+        f"{counts.n_labels}: {counts.n_positive} positive, {counts.n_negative} negative"
+    )
+    assert page.fact("Questions", part="progress").startswith(f"{counts.n_asked} asked, {counts.n_answered} answered, ")
     assert counts.n_answered >= 20
     x, y = drawn["random questions"]
     assert (x, y) == (
@@ -287,7 +287,7 @@ def test_what_the_answers_are_worth(tmp_path, read, drawn):
         [100 * (1 - point.agreement_random) for point in curve if point.agreement_random is not None],
     )
     assert ([point.n_labels for point in curve], [point.n_support for point in curve]) in drawn.values()
-    assert "look at the random questions" in page.text("p0-error")
+    assert "How good is the model?" in page.text("p0-error")
     assert page.fact("Consumed") == f"events up to offset 100, labels (labels) up to {counts.n_answered}"
 
 

@@ -15,7 +15,8 @@ from streamsvm.connectors.commands.replays import dlq, replay
 from streamsvm.connectors.labelling.oracles import truth_from_file
 from streamsvm.connectors.logs.segments import LogCorruption
 from streamsvm.connectors.logs.transport import Committed
-from streamsvm.connectors.records.files import Columns, read_events
+from streamsvm.connectors.records.columns import Columns
+from streamsvm.connectors.records.files import read_events
 from streamsvm.connectors.records.formats.avro import AvroFormat, SchemaError
 from streamsvm.connectors.records.labels import Label
 from streamsvm.connectors.runtime.folders import FileError

@@ -151,6 +151,23 @@ def test_a_lower_revision_is_stale(join):
     assert counted(join, matched=1, stale=1)
 
 
+def test_a_label_without_a_revision_replaces_whatever_came_before_it(join):
+    add_event(join, y=False)
+    assert add_label(join, True, 0, rev=1_700_000_000_000) == lesson(True, is_first=False)
+    assert add_label(join, False, 1, rev=None) == lesson(False, is_first=False)
+    assert add_label(join, True, 2, rev=0) is None
+    assert add_label(join, None, 3, rev=None) == FORGET
+    assert add_label(join, True, 4, rev=1_700_000_000_001) == lesson(True, is_first=False)
+    assert add_label(join, False, 1, rev=None) is None  # read again after a crash
+    assert counted(join, matched=1, corrected=3, undone=1, stale=2)
+
+
+def test_a_label_without_a_revision_is_older_than_any_revision_that_follows(join):
+    assert add_label(join, True, 0, rev=None) is None
+    assert add_event(join) == lesson(True)
+    assert add_label(join, False, 1, rev=1) == lesson(False, is_first=False)
+
+
 def test_a_correction_before_the_event_comes(join):
     add_label(join, True, 0)
     assert add_label(join, False, 1, rev=1) is None
@@ -429,8 +446,10 @@ class NaiveJoin:
 
     def add_label(self, label, offset, time):
         self.expire(time)
-        heard = (label.rev, offset, label.y if label.op == "set" else None, label.w)
         entry = self.find(label.key)
+        revs = [rev for rev, *_ in entry["labels"]] if entry else []
+        rev = max(revs, default=0) if label.rev is None else label.rev
+        heard = (rev, offset, label.y if label.op == "set" else None, label.w)
         if not entry:
             self.keep(self.new(label.key, [heard]))
         elif self.hear(entry["labels"], heard):
@@ -529,7 +548,7 @@ labels = st.fixed_dictionaries(
         "time": times,
         "y": st.sampled_from([True, False, None]),
         "offset": st.integers(0, 4),
-        "rev": st.integers(0, 2),
+        "rev": st.none() | st.integers(0, 2),
         "w": st.sampled_from([None, 1.0, 2.0]),
     }
 )

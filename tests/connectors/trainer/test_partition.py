@@ -425,6 +425,39 @@ def test_killed_at_every_few_steps_it_ends_the_same(tmp_path, monkeypatch, chang
         assert outcome(settings, trainer.run(settings)) == expected, f"killed at step {place}"
 
 
+def corrected_by_a_file(folder):
+    """Answers of annotators, whose revisions are times, and corrections without revisions; a second round of both."""
+    settings = configure(folder, daemon={"batch": 8, "checkpoint_records": 20})
+    rng = np.random.default_rng(5)
+    events, truth = zip(*(an_event(i, rng) for i in range(24)), strict=True)
+    rows = [says(20 + i / 100, i, bool(y), rev=START + i) for i, y in enumerate(truth)]
+    rows += [says(21, 3, not truth[3]), says(22, 4, None), says(23, 5, not truth[5])]
+    rows += [says(24, 5, bool(truth[5]), rev=START + 24_000), says(25, 6, not truth[6], rev=1)]  # the last one is stale
+    append(settings, {"events": [(START + i, None, event) for i, event in enumerate(events)], "labels": rows})
+    return settings, truth
+
+
+def test_a_correction_without_a_revision_is_learned(tmp_path):
+    settings, truth = corrected_by_a_file(tmp_path)
+    state = trainer.run(settings)[0]
+    held = {i: state.join.label_of(i) for i in range(24)}
+    assert held == {i: bool(y) for i, y in enumerate(truth)} | {3: not truth[3], 4: None}
+    counters = state.join.counters
+    assert (counters.matched, counters.corrected, counters.undone, counters.stale) == (24, 3, 1, 1)
+
+
+@pytest.mark.long
+def test_killed_among_corrections_without_revisions_it_ends_the_same(tmp_path, monkeypatch):
+    fuse = Fuse()
+    settings, _ = corrected_by_a_file(tmp_path / "whole")
+    expected = outcome(settings, run_with(settings, fuse, monkeypatch))
+    for place in range(1, fuse.steps + 1, 11):
+        settings, _ = corrected_by_a_file(tmp_path / str(place))
+        with pytest.raises(Killed):
+            run_with(settings, Fuse(place), monkeypatch)
+        assert outcome(settings, trainer.run(settings)) == expected, f"killed at step {place}"
+
+
 @pytest.mark.long
 @pytest.mark.parametrize("seed", [1])
 def test_killed_twenty_times_it_ends_the_same(tmp_path, monkeypatch, uninterrupted, seed):

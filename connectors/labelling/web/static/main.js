@@ -1,6 +1,11 @@
 "use strict";
 // What happens: looking for questions, answering, undoing, keys.
 
+const LOOK = 15;           // s that the server may wait for a change before it replies
+const LULL = 250;          // ms between two requests
+const GUARD = 500;         // ms during which no answer counts after the question was replaced
+const IDLE = 60000;        // ms without a key or a movement after which other annotators may get the question
+
 let looking = new AbortController(), seen = -1;
 
 // Ignore the reply to an earlier request.
@@ -26,6 +31,12 @@ async function look(wait) {
   seen = data.seen;
   makeLabels(data.labels);
   showStats(data.stats);
+  undoable = data.undo;
+  showUndo();
+  if (!reviewed) showNext(data);
+}
+
+function showNext(data) {
   const before = shown && shown.query_id;
   if (data.question) {
     show(data.question);
@@ -40,7 +51,7 @@ async function look(wait) {
 }
 
 async function next() {
-  shown = null;
+  shown = reviewed = null;
   try { await look(0); } catch (error) { failed(error); }
   busy(false);
 }
@@ -66,65 +77,59 @@ async function follow() {
 
 function mayAct() { return !isBusy && shown && performance.now() >= guardUntil; }
 
+// Send an answer, and say what became of it.
 async function act(path, body, done) {
-  const question = shown;
-  const item = { path, body: { query_id: question.query_id, ...body }, sender: { tab, name: myName } };
+  const question = shown, isHidden = $("guess").hidden;
+  const item = { path: reviewed ? "/api/correct" : path, body: { query_id: question.query_id, ...body }, sender: { tab, name: myName } };
+  const isCorrection = Boolean(reviewed);
   busy(true);
   overtake();
   keep(item);
   const { ok, data } = await deliver(item);
-  if (ok) done(question, data, item.sender);
-  else say(`Not saved: ${data.error}.`);
+  const revealed = isHidden && question.margin !== null ? ` The model’s guess was: ${guess(question)}.` : "";
+  if (!ok) say(`Not saved: ${data.error}.`);
+  else if (isCorrection) say(`Corrected: event ${question.id} is now ${body.label ?? done.toLowerCase()}.`);
+  else if (data.outcome === "stale") say(`Not saved: event ${question.id} has a newer answer.`);
+  else say(`${body.label ? `Saved: ${done} for` : `${done}:`} event ${question.id}${data.outcome === "changed" ? ", instead of another answer" : ""}.${revealed}`);
   await next();
 }
 
 function answer(i) {
-  if (!mayAct()) return;
-  const label = labels[i];
-  act("/api/answer", { label }, ({ id }, { outcome }, sender) => {
-    if (outcome === "stale") return say(`Not saved: event ${id} has a newer answer.`);
-    remember({ id, label, sender, at: Date.now() });
-    say(`Saved: ${label} for event ${id}${outcome === "changed" ? ", instead of another answer" : ""}.`);
-  });
+  if (mayAct()) act("/api/answer", { label: labels[i] }, labels[i]);
 }
 function skip() {
-  if (mayAct()) act("/api/skip", {}, ({ id }) => say(`Skipped: event ${id}.`));
+  if (mayAct()) act("/api/skip", reviewed ? { op: "skip" } : {}, "Skipped");
 }
 function ignore() {
-  if (mayAct()) act("/api/ignore", {}, ({ id }) => say(`Ignored: event ${id}.`));
+  if (mayAct()) act("/api/ignore", reviewed ? { op: "ignore" } : {}, "Ignored");
 }
 
 async function undo() {
-  if (isBusy || !last || Date.now() - last.at >= UNDO) return;
+  if (isBusy || !undoable) return;
+  const item = { path: "/api/undo", body: { number: undoable.number }, sender: { tab, name: myName } };
   busy(true);
   overtake();
-  try {
-    const { ok, data } = await call("/api/undo", { body: {}, sender: last.sender });
-    say(ok ? `Taken back: ${last.label} for event ${last.id}. Here it is again.` : `Not taken back: ${data.error}.`);
-    remember(null);
-    await next();
-  } catch (error) {
-    if (!(error instanceof Lost)) throw error;
-    trouble(error.message + " Your answer may still count: try Undo again.");
-    busy(false);
-  }
+  keep(item);
+  const { ok, data } = await deliver(item);
+  say(ok ? undone(data) : `Not undone: ${data.error}.`);
+  await next();
 }
 
-// The answer that can be taken back; it survives a reload.
-function remember(answered) {
-  last = answered;
-  store(sessionStorage, "last", last);
-  showUndo();
-  if (last) setTimeout(showUndo, last.at + UNDO - Date.now());
+function undone({ outcome, answer: one }) {
+  if (outcome === "replaced") return `Not undone: another annotator has changed the answer for event ${one.id}.`;
+  if (outcome === "restored") return `Undone: the answer for event ${one.id} is again what it was before “${said(one)}”.`;
+  return `Taken back: ${said(one)} for event ${one.id}. Here it is again.`;
 }
+
+const KEYS = new Map([["s", skip], ["i", ignore], ["u", undo], ["h", openHistory], ["z", () => toggleZoom()], ["escape", leave]]);
 
 document.addEventListener("keydown", (event) => {
-  if (event.ctrlKey || event.metaKey || event.altKey || event.repeat || event.isComposing || !$("keys").checked) return;
+  if (event.ctrlKey || event.metaKey || event.altKey || event.repeat || event.isComposing || !$("keys").checked || $("history").open) return;
   if (event.target.matches("input[type=text]")) {
     if (event.key === "Enter") event.target.blur();
     return;
   }
-  const action = new Map([["s", skip], ["i", ignore], ["u", undo]]).get(event.key.toLowerCase());
+  const action = KEYS.get(event.key.toLowerCase());
   const place = /^[1-9]$/.test(event.key) ? Number(event.key) - 1 : -1;
   if (action) action();
   else if (place >= 0 && place < labels.length) answer(place);
@@ -137,13 +142,15 @@ $("ignore").addEventListener("click", ignore);
 $("undo").addEventListener("click", undo);
 $("rest-undo").addEventListener("click", undo);
 $("again").addEventListener("click", hurry);
-$("image").addEventListener("load", () => $("image").classList.toggle("tiny", $("image").naturalWidth < 64));
-$("image").addEventListener("error", () => noImage($("image").src));
 $("more").addEventListener("click", () => showFeatures(shown, $("more").getAttribute("aria-expanded") !== "true"));
 $("name").addEventListener("change", () => {
   myName = $("name").value.trim();
   store(localStorage, "name", myName);
   overtake();
+});
+$("hide-guess").addEventListener("change", () => {
+  store(localStorage, "hide-guess", $("hide-guess").checked);
+  if (shown) showGuess();
 });
 $("keys").addEventListener("change", () => store(localStorage, "keys", $("keys").checked));
 document.addEventListener("visibilitychange", () => document.hidden ? overtake() : hurry());
@@ -153,7 +160,7 @@ async function start() {
   window.addEventListener("hashchange", readAddress);
   $("name").value = myName = stored(localStorage, "name") ?? "";
   $("keys").checked = stored(localStorage, "keys") ?? true;
-  remember(stored(sessionStorage, "last"));
+  $("hide-guess").checked = stored(localStorage, "hide-guess") ?? false;
   if (tab) channel.postMessage({ ask: tab, from: me });
   else newTab();
   await findToken();
@@ -161,7 +168,16 @@ async function start() {
     const { ok, data } = await deliver(item);
     say(ok ? "An earlier answer was waiting in this browser; it is saved now." : `An earlier answer was not saved: ${data.error}.`);
   }
+  await about();
   await next();
   follow();
+}
+
+async function about() {
+  try {
+    const { data } = await call("/api/about");
+    makeLabels(data.labels);
+    showGuide(data.instructions);
+  } catch (error) { failed(error); }
 }
 start();

@@ -1,8 +1,21 @@
 "use strict";
 // The question: what is shown of the event.
 
-let shown = null, guardUntil = 0, isBusy = true, labels = [];
-let last = null;           // the answer that can be taken back
+const SHOWN = 14;          // values that are shown before "show all"
+const FAR = 6;             // standard deviations
+const REASONS = {
+  seed: ["First examples", "The model first needs a few answers of each kind."],
+  boundary: ["The model is unsure", "Of the events that it looked at, the model is least sure of this one."],
+  novel: ["Something new", "This event is unlike those that have an answer."],
+  explore: ["Random check", "Picked to find mistakes that the model does not suspect."],
+  recheck: ["Please check again", "An earlier answer to this one does not fit the others. It is not shown."],
+  audit: ["Final check", "The model seems good enough. Checks like this one show whether it is."],
+};
+
+let shown = null;          // the question on the page
+let reviewed = null;       // the answers to it, if it is an earlier one
+let undoable = null;       // the answer that can be undone
+let guardUntil = 0, isBusy = true, labels = [];
 
 function trouble(text) {
   if (text) $("trouble").textContent = text;
@@ -17,26 +30,14 @@ function busy(value) {
 }
 
 function showUndo() {
-  const can = Boolean(last) && Date.now() - last.at < UNDO && !isBusy;
+  const can = Boolean(undoable) && !isBusy;
   $("undo").setAttribute("aria-disabled", !can);
-  $("undo").setAttribute("aria-label", can ? `Undo: ${last.label} (key U)` : "Undo (key U), nothing to undo");
+  $("undo").setAttribute("aria-label", can ? `Undo: ${said(undoable)} (key U)` : "Undo (key U), nothing to undo");
   $("rest-undo").hidden = !can;
 }
 
-function number(value) {
-  if (typeof value !== "number") return String(value);
-  if (value !== 0 && (Math.abs(value) < 1e-4 || Math.abs(value) >= 1e9)) return value.toExponential(3);
-  return new Intl.NumberFormat("en", { maximumSignificantDigits: 5 }).format(value);
-}
-const count = (value) => new Intl.NumberFormat("en").format(value);
-const percent = (share) => `${Math.round(100 * share)} %`;
-
-function element(name, text, className) {
-  const node = document.createElement(name);
-  if (text !== undefined) node.textContent = text;
-  if (className) node.className = className;
-  return node;
-}
+// An answer in words.
+const said = ({ op, label }) => op === "set" ? label : op === "retract" ? "taken back" : op === "skip" ? "skipped" : "ignored";
 
 function makeLabels(names) {
   if (JSON.stringify(names) === JSON.stringify(labels)) return;
@@ -52,56 +53,60 @@ function makeLabels(names) {
     button.addEventListener("click", () => answer(i));
     return button;
   }));
-  $("key-list").textContent = [...labels.map((name, i) => `${i + 1} ${name}`), "S skip (cannot tell)", "I ignore (useless event)", "U undo"].join(", ");
-  $("high").textContent = labels[0];
-  $("low").textContent = labels[1];
+  $("key-list").textContent = [...labels.map((name, i) => `${i + 1} ${name}`), "S skip (cannot tell)", "I ignore (useless event)", "U undo", "H earlier answers", "Z zoom"].join(", ");
 }
 
-function show(question) {
-  const isNew = !shown || shown.query_id !== question.query_id;
+function show(question, answers = null) {
+  const isNew = !shown || shown.query_id !== question.query_id || reviewed !== answers;
   shown = question;
+  reviewed = answers;
   $("rest").hidden = true;
   $("question").hidden = false;
   if (!isNew) return;
-  const [title, why] = REASONS[question.reason] || [question.reason, ""];
+  const [title, why] = answers ? ["Earlier answer", ""] : REASONS[question.reason] || [question.reason, ""];
   $("reason").textContent = title;
   $("because").textContent = why;
   $("ident").textContent = "event " + question.id;
-  showScore(question);
+  showReviewed(answers);
+  showImage(question.image, question.refused_image);
   showText(question.text);
-  showImage(question.image);
   showSeries(question.series);
-  showFeatures(question, false);
+  showGuess();
+  showTable(question);
   window.scrollTo({ top: 0 });
 }
 
-function showScore({ score, margin }) {
-  const place = score ?? 1 / (1 + Math.exp(-2 * margin));
-  $("marker").style.left = `${100 * Math.min(.985, Math.max(.015, place))}%`;
-  const sure = score === null ? "" : place >= .5 ? `${percent(score)} ${labels[0]}, ` : `${percent(1 - score)} ${labels[1]}, `;
-  $("opinion").title = "The margin says how far this event is from the border between the two labels: near 0, the model is unsure.";
-  $("opinion").textContent = `${sure}margin ${margin < 0 ? "−" : "+"}${Math.abs(margin).toFixed(2)}`;
+// What was answered before, if this is an earlier question.
+function showReviewed(answers) {
+  $("reviewed").hidden = !answers;
+  if (!answers) return;
+  const newest = answers.at(-1), others = answers.slice(0, -1).map((one) => `${said(one)}${one.by && ` by ${one.by}`}`);
+  $("reviewed-text").replaceChildren(
+    "The answer is ", element("b", said(newest)), `${newest.by && `, by ${newest.by}`}, ${time(newest.at)}.`,
+    others.length ? ` Before: ${others.join(", ")}.` : "", " Choose another one to correct it.",
+  );
+}
+
+// The guess in words: as a share, if the model gives one.
+function guess({ score, margin }) {
+  if (score !== null) return score >= .5 ? `${labels[0]}, ${percent(score)} sure` : `${labels[1]}, ${percent(1 - score)} sure`;
+  const label = margin > 0 ? labels[0] : labels[1];
+  return Math.abs(margin) >= 1 ? `${label}, sure` : Math.abs(margin) >= .3 ? `rather ${label}` : `unsure, perhaps ${label}`;
+}
+
+function showGuess() {
+  const isKnown = shown.margin !== null;
+  $("guess").hidden = !isKnown || ($("hide-guess").checked && !reviewed);
+  if (!isKnown) return;
+  const place = shown.score ?? 1 / (1 + Math.exp(-2 * shown.margin));
+  $("marker").style.left = `${100 * Math.min(.985, Math.max(.015, 1 - place))}%`;   // the sides are those of the buttons
+  $("opinion").textContent = guess(shown);
 }
 
 function showText(text) {
   $("text-block").hidden = text === null;
-  $("text").textContent = text ?? "";
+  $("text").replaceChildren(...linked(text ?? ""));
   $("text").scrollTop = 0;
-}
-
-function showImage(address) {
-  $("image-block").hidden = address === null;
-  $("no-image").hidden = true;
-  $("image").hidden = false;
-  if (address === null) return $("image").removeAttribute("src");
-  if (/^(https?:\/\/|data:image\/)/i.test(address)) $("image").src = address;
-  else noImage(address);
-}
-function noImage(address) {
-  $("image").hidden = true;
-  $("image").removeAttribute("src");
-  $("no-image").hidden = false;
-  $("no-image").textContent = `This image cannot be shown: ${address.slice(0, 200)}`;
 }
 
 function showSeries(values) {
@@ -112,6 +117,13 @@ function showSeries(values) {
       width: Math.max(240, $("series").clientWidth), height: 120, about: `Series of ${values.length} values, from ${number(least(values))} to ${number(most(values))}`, ends: ["first", last ? "last" : ""],
     }));
   }
+}
+
+// The table is folded where there is something else to look at.
+function showTable(question) {
+  $("table-block").open = question.image === null && question.text === null && question.series === null;
+  $("table-title").textContent = `Values (${count(Object.keys(question.x).length)})`;
+  showFeatures(question, false);
 }
 
 function showFeatures({ x, unusual }, all) {
@@ -130,16 +142,19 @@ function showFeatures({ x, unusual }, all) {
     if (isOdd) {
       const cell = element("td");
       if (isUnusual(name)) {
-        const by = unusual[name];
-        const badge = element("span", `${by > 0 ? "▲" : "▼"} ${number(Number(Math.abs(by).toPrecision(2)))} σ`, "badge");
-        badge.append(element("span", by > 0 ? " above the mean" : " below the mean", "far"));
-        cell.append(badge);
+        cell.append(unusualBadge(unusual[name]));
       }
       row.append(cell);
     }
     return row;
   }));
   $("more").hidden = names.length <= SHOWN || (!all && some.length === names.length);
-  $("more").textContent = all ? "Show fewer features" : `Show all ${names.length} features`;
+  $("more").textContent = all ? "Show fewer values" : `Show all ${names.length} values`;
   $("more").setAttribute("aria-expanded", all);
+}
+
+function unusualBadge(by) {
+  const badge = element("span", `${by > 0 ? "▲" : "▼"} ${Math.abs(by) >= FAR ? "extremely" : "unusually"} ${by > 0 ? "high" : "low"}`, "badge");
+  badge.title = `${number(Number(Math.abs(by).toPrecision(2)))} standard deviations ${by > 0 ? "above" : "below"} the mean`;
+  return badge;
 }

@@ -1,6 +1,8 @@
 "use strict";
 // Requests to the server, and answers that wait in the browser until the server has them.
 
+const PATIENCE = 10000;    // ms for a reply, in addition to the time that the server may wait
+
 class Lost extends Error {}   // no reply, or one that says: try again later
 
 async function call(path, { body, sender, wait = 0, stop } = {}) {
@@ -23,8 +25,9 @@ async function call(path, { body, sender, wait = 0, stop } = {}) {
 }
 
 // The browser keeps an answer until the server has acknowledged it, even if this page is closed.
-function keep(item) { store(localStorage, "out." + item.body.query_id, item); }
-function forget(item) { store(localStorage, "out." + item.body.query_id, null); }
+const placeOf = ({ body }) => "out." + (body.query_id ?? `undo ${body.number}`);
+function keep(item) { store(localStorage, placeOf(item), item); }
+function forget(item) { store(localStorage, placeOf(item), null); }
 function kept() {
   try {
     return Object.keys(localStorage).filter((key) => key.startsWith("streamsvm.out."))

@@ -21,7 +21,8 @@ from streamsvm.batch.ssvm.model import SOLVERS
 from streamsvm.connectors.commands import cli
 from streamsvm.connectors.commands.shared import options
 from streamsvm.connectors.commands.tuning.training_set import read_training_set
-from streamsvm.connectors.records.files import Columns, read_examples
+from streamsvm.connectors.records.columns import Columns
+from streamsvm.connectors.records.files import read_examples
 from streamsvm.connectors.runtime.folders import FileError
 from streamsvm.metrics import prbep_score
 from streamsvm.validation import compare, cross_validate, folds, grid_search, leave_one_out
@@ -330,7 +331,7 @@ def test_a_class_of_one_example_is_told_of_other_folds(tmp_path, call, command):
     path.write_text("a,y\n" + "".join(f"{i / 20},{int(i == 7)}\n" for i in range(20)))
     code, _, err = call(command, path, "--label", "y")
     assert code == 2
-    assert "a class has one example only" in err[-1]
+    assert "and stratified folds need two of each class" in err[-1]
     assert "v_fold, leave_one_out and hold_out do not" in err[-1]
 
 

@@ -1,0 +1,18 @@
+"""The report at the end of a demonstration."""
+
+from pathlib import Path
+
+from ...report.charts import PlotMissing
+from ...settings.sections import Settings
+
+
+def show_report(settings: Settings, path: Path, what: str) -> None:
+    """Write the report about a run, and print how to open it; without matplotlib, print what to install."""
+    from ...report import page  # loads river's drift detectors, 0.4 s
+
+    try:
+        page.write_report(settings.daemon.state_dir, path, settings)
+    except PlotMissing as error:
+        print(f"report {what}: none ({error})")
+    else:
+        print(f"report {what}, for your browser: {path.resolve().as_uri()}")

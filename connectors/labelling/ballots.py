@@ -1,0 +1,73 @@
+"""The answers of several people to the same question, as the labelling service knows them.
+
+The trainer counts the answers, too, and decides (see `trainer.state.answers.votes`).  The service counts so that it can
+show a question to further people, and to nobody twice, without waiting for the trainer.
+"""
+
+from collections.abc import Iterable
+
+from streamsvm.active import majority
+
+from ..records.annotators import person
+from ..records.questions import is_recheck
+from .given import Given
+
+_MAX_VOTERS = 16  # people whose answers to one question are remembered
+
+
+class Ballots:
+    """The last answer of each person, by question.
+
+    Parameters
+    ----------
+    answers
+        Number of answers, each by another person, that a question wants.  With one, nothing is remembered: the newest
+        answer replaces the others.
+    """
+
+    def __init__(self, answers: int) -> None:
+        self.answers = answers
+        self._given: dict[str, dict[str, Given]] = {}
+
+    def voter(self, who: str) -> str:
+        """The name under which an annotator counts: their tab, or themselves if several people are asked."""
+        return who if self.answers == 1 else person(who)
+
+    def note(self, query_id: str, given: Given) -> None:
+        """Remember an answer, or that a person has taken theirs back."""
+        if self.answers == 1:
+            return
+        ballot, voter = self._given.setdefault(query_id, {}), self.voter(given.who)
+        ballot.pop(voter, None)
+        ballot[voter] = given
+        if len(ballot) > _MAX_VOTERS:
+            del ballot[next(iter(ballot))]
+
+    def forget(self, query_id: str) -> None:
+        """Forget the answers to a question."""
+        self._given.pop(query_id, None)
+
+    def of(self, query_id: str, who: str) -> Given | None:
+        """The last answer of a person to a question."""
+        return self._given.get(query_id, {}).get(self.voter(who))
+
+    def answered(self, who: str, questions: Iterable[str]) -> set[str]:
+        """Those of these questions that a person has answered."""
+        voter = self.voter(who)
+        return {query_id for query_id in questions if voter in self._votes(query_id)}
+
+    def missing(self, query_id: str) -> int:
+        """Number of answers that an open question still wants, at least 1: after a tie one more person is asked."""
+        return max(1, self._wanted(query_id) - len(self._votes(query_id)))
+
+    def is_decided(self, query_id: str) -> bool:
+        """Whether the majority of enough people has said the same."""
+        return majority(self._votes(query_id).values(), self._wanted(query_id)) is not None
+
+    def _votes(self, query_id: str) -> dict[str, bool | str]:
+        """What each person says, by name."""
+        ballot = self._given.get(query_id, {})
+        return {voter: given.word for voter, given in ballot.items() if given.op != "retract"}
+
+    def _wanted(self, query_id: str) -> int:
+        return 1 if is_recheck(query_id) else self.answers

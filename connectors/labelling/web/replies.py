@@ -1,0 +1,79 @@
+"""Questions and answers as the page's scripts expect them: numbers and texts only."""
+
+import sys
+from collections.abc import Mapping
+from typing import Any
+
+from ...records.questions import RECHECK, Question
+from ...settings.sections import LabellingSettings
+from ..history import Step
+from .images import may_show
+
+_PREVIEW = 160  # characters
+_PREVIEW_VALUES = 4
+_THUMBNAIL = 64 << 10  # characters of an image inside the event
+
+
+def question(shown: Question, labelling: LabellingSettings) -> dict[str, Any]:
+    """A question with everything that the page shows of it."""
+    text, image, series = (shown.event.get(name) for name in (labelling.text, labelling.image, labelling.series))
+    address = image if isinstance(image, str) and image else None
+    is_shown = address is not None and may_show(address, labelling.image_hosts)
+    return {
+        "query_id": shown.query_id,
+        "id": str(shown.id),  # JavaScript would round a large number
+        "x": dict(shown.x),
+        "text": text if isinstance(text, str) and text else None,
+        "image": address if is_shown else None,
+        "refused_image": None if is_shown else address,
+        "series": series if _is_series(series) else None,
+        "margin": None if shown.reason == RECHECK else shown.margin,
+        "score": shown.score,
+        "reason": shown.reason,
+        "unusual": dict(shown.unusual),
+    }
+
+
+def answer(step: Step, labels: tuple[str, str]) -> dict[str, Any]:
+    """An answer that was given."""
+    return {
+        "number": step.number,
+        "query_id": step.query_id,
+        "id": str(step.id),
+        "op": step.op,
+        "label": None if step.y is None else labels[0 if step.y else 1],
+        "by": _name(step.who),
+        "at": step.rev,
+    }
+
+
+def preview(shown: Question | None, labelling: LabellingSettings) -> dict[str, Any]:
+    """What a list shows of a question, None if its contents are forgotten."""
+    if shown is None:
+        return {"text": None, "image": None}
+    whole = question(shown, labelling)
+    image = whole["image"]
+    return {
+        "text": (whole["text"] or _values(shown.x))[:_PREVIEW],
+        "image": image if image is not None and len(image) <= _THUMBNAIL else None,
+    }
+
+
+def _values(x: Mapping[str, float]) -> str:
+    some = [name for name in x if x[name]][:_PREVIEW_VALUES]
+    return ", ".join(f"{name} {x[name]:.5g}" for name in some)
+
+
+def _name(who: str) -> str:
+    """The annotator's name for people: without the front end, and without the tab."""
+    front_end, _, name = who.partition(":")
+    return name.partition("#")[0] if front_end in ("page", "terminal") else who
+
+
+def _is_series(value: Any) -> bool:
+    return isinstance(value, list) and bool(value) and all(map(_is_number, value))
+
+
+def _is_number(value: Any) -> bool:
+    """Whether JavaScript can read this number: it has only floats, and takes no NaN from JSON."""
+    return type(value) in (int, float) and abs(value) <= sys.float_info.max

@@ -1,0 +1,85 @@
+"use strict";
+// Earlier answers: a list in pages, and one of them on the page again, to be corrected.
+
+let older = null;          // the number of the oldest answer in the list, if there are older ones
+
+async function openHistory() {
+  if (isBusy || $("history").open) return;
+  $("history").showModal();
+  await fillHistory();
+}
+
+async function fillHistory() {
+  older = null;
+  $("history-list").replaceChildren();
+  await moreHistory();
+}
+
+async function moreHistory() {
+  const before = older === null ? "" : `&before=${older}`;
+  let reply;
+  try {
+    reply = await call(`/api/history?of=${$("history-of").value}${before}`);
+  } catch (error) {
+    $("history").close();
+    return failed(error);
+  }
+  const { answers, is_all: isAll } = reply.data;
+  $("history-list").append(...answers.map(historyItem));
+  $("history-empty").hidden = $("history-list").childElementCount > 0;
+  $("history-more").hidden = isAll;
+  older = answers.at(-1)?.number ?? older;
+}
+
+function historyItem(one) {
+  const item = element("li"), button = element("button"), words = element("span", undefined, "words");
+  button.type = "button";
+  if (one.image) {
+    const picture = element("img", undefined, "thumbnail");
+    picture.src = one.image;
+    picture.alt = "";
+    picture.referrerPolicy = "no-referrer";
+    button.append(picture);
+  }
+  const by = one.by && $("history-of").value === "all" ? `${one.by}, ` : "";
+  words.append(element("b", `event ${one.id}`), element("span", one.text ?? "", "preview"), element("span", by + time(one.at), "soft"));
+  const style = one.op !== "set" ? "" : one.label === labels[0] ? " pos" : " neg";
+  button.append(words, element("span", said(one), "given" + style));
+  button.addEventListener("click", () => review(one));
+  item.append(button);
+  return item;
+}
+
+const FORGOTTEN = { x: {}, unusual: {}, text: null, image: null, refused_image: null, series: null, margin: null, score: null };
+
+async function review({ query_id: id, id: event }) {
+  $("history").close();
+  if (isBusy) return;
+  busy(true);
+  overtake();
+  try {
+    const { ok, data } = await call(`/api/review?query_id=${encodeURIComponent(id)}`);
+    if (!ok || !data.answers.length) say(`Event ${event} has no answer any more.`);
+    else {
+      show(data.question ?? { ...FORGOTTEN, query_id: id, id: event }, data.answers);
+      say(data.question ? "" : `What event ${event} was is forgotten; its answer can be corrected.`);
+    }
+  } catch (error) { failed(error); }
+  busy(false);
+  if (!reviewed) hurry();
+}
+
+// Leave an earlier answer as it is.
+async function leave() {
+  if (!reviewed || isBusy) return;
+  busy(true);
+  await next();
+}
+
+$("earlier").addEventListener("click", openHistory);
+$("rest-earlier").addEventListener("click", openHistory);
+$("back").addEventListener("click", leave);
+$("history-of").addEventListener("change", fillHistory);
+$("history-more").addEventListener("click", moreHistory);
+$("history-close").addEventListener("click", () => $("history").close());
+$("history").addEventListener("click", (event) => { if (event.target === $("history")) $("history").close(); });

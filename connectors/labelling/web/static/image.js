@@ -1,0 +1,83 @@
+"use strict";
+// The image: large, and larger. A click or the key Z zooms in and out; a zoomed image can be dragged.
+
+const ZOOMS = [1, 1.5, 2, 3, 4, 6, 8];
+const TINY = 64;           // pixels, below which an image is drawn with visible pixels
+
+let zoom = 1;
+
+function showImage(address, refused) {
+  $("image-block").hidden = address === null && refused === null;
+  $("frame").hidden = $("zooming").hidden = address === null;
+  $("no-image").hidden = true;
+  $("image").removeAttribute("src");
+  zoomTo(1);
+  if (address !== null) $("image").src = address;
+  else if (refused !== null) noImage("This image is not shown, because its server is not on the list of image hosts: ", refused);
+}
+
+function noImage(why, address) {
+  $("frame").hidden = $("zooming").hidden = true;
+  $("image").removeAttribute("src");
+  $("no-image").hidden = false;
+  const short = address.slice(0, 200);
+  $("no-image").replaceChildren(why, /^https?:\/\//i.test(address) && URL.canParse(address) ? link(address, short) : short);
+}
+
+// The width at which the whole image is seen, as large as there is room.
+function fittingWidth() {
+  const { naturalWidth: width, naturalHeight: height } = $("image");
+  const room = $("frame").clientWidth - 2, most = width < TINY ? 28 : 2;
+  return Math.max(16, Math.min(room, most * width, Math.max(200, innerHeight * .38) * width / (height || 1)));
+}
+
+// Zoom, and keep the point of the image (from 0 to 1) in place.
+function zoomTo(factor, x = .5, y = .5) {
+  zoom = factor;
+  const frame = $("frame"), image = $("image");
+  image.style.width = image.naturalWidth ? `${fittingWidth() * zoom}px` : "";
+  image.classList.toggle("tiny", image.naturalWidth < TINY);
+  frame.classList.toggle("zoomed", zoom > 1);
+  frame.scrollLeft = x * image.clientWidth - frame.clientWidth / 2;
+  frame.scrollTop = y * image.clientHeight - frame.clientHeight / 2;
+  $("zoom").textContent = percent(zoom);
+  $("smaller").setAttribute("aria-disabled", zoom === ZOOMS[0]);
+  $("larger").setAttribute("aria-disabled", zoom === ZOOMS.at(-1));
+}
+
+function zoomBy(step) {
+  const at = ZOOMS.findIndex((factor) => factor >= zoom) + step;
+  zoomTo(ZOOMS[Math.max(0, Math.min(ZOOMS.length - 1, at))]);
+}
+function toggleZoom(x, y) {
+  if (!$("image-block").hidden && !$("frame").hidden) zoomTo(zoom > 1 ? 1 : 3, x, y);
+}
+
+let grip = null;           // where a drag began
+
+$("frame").addEventListener("pointerdown", (event) => {
+  if (event.button || event.pointerType === "touch") return;
+  grip = { x: event.clientX, y: event.clientY, left: $("frame").scrollLeft, top: $("frame").scrollTop, moved: false };
+  if (zoom > 1) $("frame").setPointerCapture(event.pointerId);
+});
+$("frame").addEventListener("pointermove", (event) => {
+  if (!grip) return;
+  const [dx, dy] = [event.clientX - grip.x, event.clientY - grip.y];
+  grip.moved ||= Math.hypot(dx, dy) > 4;
+  $("frame").scrollLeft = grip.left - dx;
+  $("frame").scrollTop = grip.top - dy;
+});
+$("frame").addEventListener("click", (event) => {
+  const wasDragged = grip?.moved;
+  grip = null;
+  if (wasDragged) return;
+  const box = $("image").getBoundingClientRect();
+  toggleZoom((event.clientX - box.left) / box.width, (event.clientY - box.top) / box.height);
+});
+$("frame").addEventListener("pointercancel", () => { grip = null; });
+$("image").addEventListener("load", () => zoomTo(1));
+$("image").addEventListener("error", () => noImage("This image cannot be shown: ", $("image").src));
+$("smaller").addEventListener("click", () => zoomBy(-1));
+$("larger").addEventListener("click", () => zoomBy(1));
+$("fit").addEventListener("click", () => toggleZoom());
+addEventListener("resize", () => zoomTo(zoom));

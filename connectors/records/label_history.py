@@ -1,0 +1,179 @@
+"""The labels that a log has: every answer in its order, which label holds, and what the model had said at the time.
+
+`LabelHistory` applies the rules of the trainer's join (see `trainer.state.join`): of the labels of an event the last
+one holds, by revision and then by offset, and a retraction removes it.  Where a question wants the answers of several
+annotators, they decide together first (see `trainer.state.answers.votes`).
+"""
+
+import math
+from collections.abc import Callable, Container, Iterator
+from typing import NamedTuple
+
+import orjson
+
+from ..logs.reading import read_all
+from ..logs.transport import Record, Transport
+from .annotators import person
+from .codec import Codec
+from .formats.base import BadRecord
+from .labels import Label, Place, answered_question
+from .questions import STATUS, is_recheck, read_question
+from .times import event_time
+
+_MAX_SKEW = 50 * 366 * 86_400_000  # milliseconds; it only keeps times in the range of dates
+
+
+class Entry(NamedTuple):
+    """A record of the topic of labels.
+
+    Attributes
+    ----------
+    label
+        What it says.
+    place
+        The event that it is about.
+    rev
+        Its revision; of a record without one, the highest revision before it.
+    time
+        When it was given, in milliseconds since 1970.
+    query_id
+        The question that it answers, or None.
+    before, after
+        The label of the event that held before this record, and after it; None if there was none.
+    """
+
+    label: Label
+    place: Place
+    rev: int
+    time: int
+    query_id: str | None
+    before: bool | None
+    after: bool | None
+
+    @property
+    def annotator(self) -> str:
+        """The person who gave it, or another source; empty if the label names none."""
+        return person(self.label.source or "")
+
+
+Decide = Callable[[Place, str | None, Label, bool | None, int], Label | None]
+
+
+class LabelHistory:
+    """Reads a topic of labels.  Its memory grows with the number of labelled events, not with that of records.
+
+    Parameters
+    ----------
+    codec
+        Reads labels.
+    decide
+        Takes an event, the question about it or None, a label, the label that holds, and the time; returns what the
+        labels say together, as `trainer.state.answers.hearing` does, or None if that is nothing new.
+
+    Attributes
+    ----------
+    holding : dict of Place to Entry
+        The newest label or retraction of each event.
+    n_refused : int
+        Records that are no labels.
+    """
+
+    def __init__(self, codec: Codec, decide: Decide) -> None:
+        self._codec = codec
+        self._decide = decide
+        self.holding: dict[Place, Entry] = {}
+        self.n_refused = 0
+
+    def read(self, log: Transport, topic: str) -> Iterator[Entry]:
+        """Yield what the topic says now, one partition after the other."""
+        for record in read_all(log, topic):
+            try:
+                yield self._enter(record)
+            except BadRecord:
+                self.n_refused += 1
+
+    def labels(self) -> Iterator[Entry]:
+        """The labels that hold, those of events that were labelled first come first."""
+        return (entry for entry in self.holding.values() if entry.label.op == "set")
+
+    def _enter(self, record: Record) -> Entry:
+        label, query_id = self._codec.decode_label(record), answered_question(record)
+        place = Place(record.partition, label.id)
+        held = self.holding.get(place)
+        before = held.label.y if held else None
+        time = event_time(label.ts, record.timestamp, _MAX_SKEW)
+        decided = self._decide(place, query_id, label, before, label.rev or record.timestamp)
+        entry = Entry(label, place, _revision(label, held), time, query_id, before, before)
+        if decided is None or decided.op not in ("set", "retract"):
+            return entry
+        rev = _revision(decided, held)
+        if held is None or held.rev <= rev:
+            self.holding[place] = entry._replace(label=decided, rev=rev, after=decided.y)
+            return entry._replace(after=decided.y)
+        return entry
+
+
+def _revision(label: Label, held: Entry | None) -> int:
+    """The revision of a label; without one, that of the label that holds."""
+    if label.rev is not None:
+        return label.rev
+    return held.rev if held else 0
+
+
+class Guess(NamedTuple):
+    """What the model said about an event before its label came.
+
+    Attributes
+    ----------
+    margin, score
+        Decision value, and probability of the positive class or None.
+    reason
+        Why it was asked about; None if it was not.
+    asked_at
+        When it was asked about, in milliseconds; None if it was not.
+    """
+
+    margin: float
+    score: float | None
+    reason: str | None = None
+    asked_at: int | None = None
+
+
+def read_guesses(log: Transport, questions: str, predictions: str, wanted: Container[Place]) -> dict[Place, Guess]:
+    """What the model said when it asked about these events, or else when they came.
+
+    Parameters
+    ----------
+    log
+        The log.
+    questions, predictions
+        Topics; empty: there is none.
+    wanted
+        The events.
+    """
+    found: dict[Place, Guess] = {}
+    for record in read_all(log, predictions) if predictions else ():
+        said = _prediction(record)
+        if said is not None and said[0] in wanted:
+            found[said[0]] = said[1]
+    for record in read_all(log, questions) if questions else ():
+        if record.value is None or record.key == STATUS:
+            continue
+        try:
+            asked = read_question(record)
+        except BadRecord:
+            continue
+        if asked.place in wanted and not is_recheck(asked.query_id):
+            found[asked.place] = Guess(asked.margin, asked.score, asked.reason, asked.asked_at)
+    return found
+
+
+def _prediction(record: Record) -> tuple[Place, Guess] | None:
+    """The event of a prediction, and what it says; None for a record of another kind."""
+    try:
+        fields = orjson.loads(record.value or b"")
+        place, margin, score = Place(record.partition, fields["id"]), float(fields["margin"]), float(fields["score"])
+    except (ValueError, TypeError, KeyError):
+        return None
+    is_right = type(place.id) in (int, str) and math.isfinite(margin) and math.isfinite(score)
+    return (place, Guess(margin, score)) if is_right else None

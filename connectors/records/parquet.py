@@ -1,0 +1,79 @@
+"""Parquet files, by pyarrow, which is optional: rows in and out, a group of rows at a time."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from datetime import datetime
+from itertools import islice
+from pathlib import Path
+from types import ModuleType
+from typing import IO, Any
+
+from ..runtime.folders import FileError
+
+GROUP = 10_000  # rows that are in memory at once
+
+
+class ParquetMissing(RuntimeError):  # noqa: N818 - says what is missing
+    """pyarrow is not installed."""
+
+
+def require_pyarrow() -> ModuleType:
+    """The library; raises `ParquetMissing` without it."""
+    try:
+        import pyarrow
+        import pyarrow.parquet
+    except ImportError:
+        raise ParquetMissing("Parquet needs pyarrow: pip install 'streamsvm[parquet]'") from None
+    return pyarrow
+
+
+def write_rows(file: IO[bytes], types: Mapping[str, type], rows: Iterable[Mapping[str, Any]]) -> None:
+    """Write rows.
+
+    Parameters
+    ----------
+    file
+        Takes the bytes.
+    types
+        Types of the columns by name: `str`, `int`, `float`, `bool`, or `datetime` with a time zone.
+    rows
+        Values by column; a row may lack some.  In a column of texts, other values are written as texts.
+    """
+    arrow = require_pyarrow()
+    known = {
+        str: arrow.string(),
+        int: arrow.int64(),
+        float: arrow.float64(),
+        bool: arrow.bool_(),
+        datetime: arrow.timestamp("ms", tz="UTC"),
+    }
+    schema = arrow.schema([(name, known[kind]) for name, kind in types.items()])
+    texts = [name for name, kind in types.items() if kind is str]
+    left = ({**row, **{name: str(row[name]) for name in texts if row.get(name) is not None}} for row in rows)
+    with arrow.parquet.ParquetWriter(file, schema) as writer:
+        while group := list(islice(left, GROUP)):
+            writer.write_table(arrow.Table.from_pylist(group, schema=schema))
+
+
+def read_rows(path: Path) -> Iterator[dict[str, Any]]:
+    """Read rows, with None for what is missing.
+
+    Raises
+    ------
+    ParquetMissing
+        If pyarrow is not installed.
+    FileError
+        If the file is no Parquet file.
+    """
+    arrow = require_pyarrow()
+    with _translated(arrow, path), arrow.parquet.ParquetFile(path) as file:
+        for batch in file.iter_batches(GROUP):
+            yield from batch.to_pylist()
+
+
+@contextmanager
+def _translated(arrow: ModuleType, path: Path) -> Iterator[None]:
+    try:
+        yield
+    except arrow.lib.ArrowException as error:
+        raise FileError(f"{path}: {error}") from None

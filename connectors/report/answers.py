@@ -1,0 +1,215 @@
+"""What annotators said, from the log: how good the model is, what was corrected, and how fast the labels came."""
+
+import math
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from scipy.special import betaincinv
+
+from ..logs.reading import read_all
+from ..logs.transport import Transport
+from ..records.annotators import PAUSE, Answer
+from ..records.formats.base import BadRecord
+from ..records.label_history import Entry, Guess, LabelHistory, read_guesses
+from ..records.labels import Place
+from ..records.questions import STATUS, read_status
+from ..settings.opening import open_once
+from ..settings.sections import Settings
+from ..trainer.state.answers.hearing import Hearing
+
+RANDOM = ("audit",)  # reasons of questions about random events
+HOUR = 3_600_000  # milliseconds
+
+_BOTH_HOLD = 2.2414  # normal quantile of 97.5 %: two intervals hold together with at least 95 %
+
+
+@dataclass
+class Answers:
+    """The answers about the events of a partition.
+
+    Attributes
+    ----------
+    entries
+        The records of the topic of labels, in order.
+    guesses
+        What the model had said about their events.
+    status
+        What the trainer last said about the labelling.
+    random
+        Reasons of the questions that were about random events.
+    """
+
+    entries: list[Entry] = field(default_factory=list)
+    guesses: dict[Place, Guess] = field(default_factory=dict)
+    status: Mapping[str, Any] = field(default_factory=dict)
+    random: tuple[str, ...] = RANDOM
+
+
+def history_of(settings: Settings) -> LabelHistory:
+    """A reader of the labels that decides as the trainers do which label holds."""
+    return LabelHistory(settings.codec(), Hearing(settings.labelling.answers_per_question).hear)
+
+
+def read_answers(settings: Settings) -> dict[int, Answers]:
+    """The answers of a configuration's log, by partition; empty if its trainers ask no questions."""
+    is_mixed = settings.labelling.selection == "mixed"  # it explores far from the labelled events
+    random = RANDOM if is_mixed else (*RANDOM, "explore")
+    found: defaultdict[int, Answers] = defaultdict(lambda: Answers(random=random))
+    if not settings.log.questions:
+        return found
+    with open_once(settings) as log:
+        for entry in history_of(settings).read(log, settings.log.labels):
+            found[entry.place.partition].entries.append(entry)
+        places = {entry.place for answers in found.values() for entry in answers.entries}
+        for place, guess in read_guesses(log, settings.log.questions, "", places).items():
+            found[place.partition].guesses[place] = guess
+        for number, status in _statuses(log, settings.log.questions).items():
+            found[number].status = status
+    return found
+
+
+def _statuses(log: Transport, topic: str) -> dict[int, dict[str, Any]]:
+    newest = {record.partition: record for record in read_all(log, topic) if record.key == STATUS}
+    found = {}
+    for number, record in newest.items():
+        try:
+            found[number] = read_status(record)
+        except BadRecord:
+            continue
+    return found
+
+
+# --- how good the model is --------------------------------------------------------------------------------------------
+
+
+class Interval(NamedTuple):
+    """A value, and the bounds between which the true one lies with 95 % confidence; NaN if it is not known."""
+
+    value: float
+    low: float
+    high: float
+
+
+class Quality(NamedTuple):
+    """How the model's guesses compare with the answers."""
+
+    n_positive: int
+    n_found: int
+    n_negative: int
+    n_rejected: int
+
+    @property
+    def g_mean(self) -> Interval:
+        """Geometric mean of the shares of positives and of negatives that the model knew.
+
+        Both shares have Wilson's score interval at 97.5 %, so that both hold together with at least 95 %.  The bounds
+        are the geometric means of the two lower and of the two upper ends.
+        """
+        found, rejected = wilson(self.n_found, self.n_positive), wilson(self.n_rejected, self.n_negative)
+        return Interval(*(math.sqrt(a * b) for a, b in zip(found, rejected, strict=True)))
+
+
+def wilson(count: int, n: int) -> Interval:
+    """A share, and its score interval at 97.5 %; without any case, the share is unknown and may be all of [0, 1]."""
+    if n == 0:
+        return Interval(math.nan, 0.0, 1.0)
+    share, z = count / n, _BOTH_HOLD
+    middle = (share + z * z / (2 * n)) / (1 + z * z / n)
+    half = z / (1 + z * z / n) * math.sqrt(share * (1 - share) / n + z * z / (4 * n * n))
+    return Interval(share, max(0.0, middle - half), min(1.0, middle + half))
+
+
+def compared(answers: Answers, reasons: Iterable[str]) -> list[tuple[bool, bool]]:
+    """The model's guess and the label that holds now, for questions of these reasons, in the order of the answers."""
+    holding: dict[Place, bool | None] = {}
+    for entry in answers.entries:
+        if entry.after is not entry.before:
+            holding[entry.place] = entry.after
+    wanted = set(reasons)
+    guesses = answers.guesses
+    return [
+        (guesses[place].margin > 0, y)
+        for place, y in holding.items()
+        if y is not None and place in guesses and guesses[place].reason in wanted
+    ]
+
+
+def quality(pairs: Sequence[tuple[bool, bool]]) -> Quality:
+    """Count pairs of a guess and an answer."""
+    positives = [guess for guess, y in pairs if y]
+    negatives = [guess for guess, y in pairs if not y]
+    return Quality(len(positives), sum(positives), len(negatives), len(negatives) - sum(negatives))
+
+
+def most_missed(n_rest: int, n_asked: int, n_positive: int) -> int:
+    """With 95 % confidence, no more positives than this are among examples that the model takes for negative.
+
+    Parameters
+    ----------
+    n_rest
+        Number of these examples, or more.
+    n_asked, n_positive
+        How many of them were drawn at random and labelled, and how many turned out to be positive.
+    """
+    if n_positive >= n_asked:
+        return n_rest
+    return math.ceil(n_rest * float(betaincinv(n_positive + 1, n_asked - n_positive, 0.95)))
+
+
+# --- people -----------------------------------------------------------------------------------------------------------
+
+
+class Correction(NamedTuple):
+    """A label that another one replaced: the record that did so, and the record of the label before."""
+
+    entry: Entry
+    before: Entry
+
+
+def corrections(entries: Iterable[Entry]) -> list[Correction]:
+    """The labels that replaced one of the other class, also after a retraction, in their order."""
+    last: dict[Place, Entry] = {}
+    found = []
+    for entry in entries:
+        if entry.after is entry.before or entry.after is None:
+            continue
+        before = last.get(entry.place)
+        if before is not None and before.after is not entry.after:
+            found.append(Correction(entry, before))
+        last[entry.place] = entry
+    return found
+
+
+def said(entries: Iterable[Entry]) -> list[Answer]:
+    """The answers as `annotators` takes them; a retraction takes back what the same person had said of the event."""
+    found: dict[int, Answer] = {}
+    of_person: defaultdict[tuple[Place, str], list[int]] = defaultdict(list)
+    for number, entry in enumerate(entries):
+        if not entry.label.source:
+            continue
+        own = of_person[entry.place, entry.annotator]
+        if entry.label.op == "retract":
+            for place in own:
+                del found[place]
+            own.clear()
+        else:
+            own.append(number)
+            found[number] = Answer(entry.place, entry.label.source, entry.label.y, entry.time)
+    return list(found.values())
+
+
+def pace(entries: Iterable[Entry]) -> tuple[list[float], list[int]]:
+    """Hours of work, and the number of labels by then; pauses of more than five minutes take no time."""
+    hours, counts = [0.0], [0]
+    before: int | None = None
+    labelled: set[Place] = set()
+    for entry in sorted(entries, key=lambda entry: entry.time):
+        gap = 0 if before is None else entry.time - before
+        before = entry.time
+        if entry.label.op == "set":
+            labelled.add(entry.place)
+        hours.append(hours[-1] + (gap / HOUR if gap <= PAUSE else 0.0))
+        counts.append(len(labelled))
+    return hours, counts

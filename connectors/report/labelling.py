@@ -1,0 +1,251 @@
+"""The parts of the report's page about the labelling: how good the model is, the people, the pace, the corrections."""
+
+import math
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+from ..records.annotators import agreement, annotators
+from ..runtime.text import plural
+from .answers import (
+    Answers,
+    Interval,
+    compared,
+    corrections,
+    most_missed,
+    pace,
+    quality,
+    said,
+)
+from .drawing import FIRST, SECOND, draw_band, draw_curve, fit, new_axes, picture, set_numbers
+from .panel import Panel
+
+LISTED = 12  # corrections
+RECENT = 100  # random answers over which the curve of the g-mean looks
+_FEW = 10  # answers before which the curve does not begin
+
+Names = tuple[str, str]  # of the positive and the negative class
+
+_NEEDS_LOG = "The answers are in the log: streamsvm report CONFIG.toml reads them, and shows {} here."
+
+
+def labelling_panels(loop: Mapping[str, Any], answers: Answers | None, names: Names, prefix: str) -> list[Panel]:
+    """The panels of a partition whose trainer asks questions.
+
+    Parameters
+    ----------
+    loop
+        The state of the labelling loop, from the checkpoint.
+    answers
+        The answers of the partition; None if the log was not read.
+    names
+        Names of the classes.
+    prefix
+        Of the panels' ids on the page.
+    """
+    return [
+        progress_panel(loop, answers, names, f"{prefix}-progress"),
+        quality_panel(answers, names, f"{prefix}-quality"),
+        corrections_panel(answers, names, f"{prefix}-corrections"),
+        people_panel(answers, names, f"{prefix}-people"),
+        guesses_panel(loop, f"{prefix}-labels"),
+    ]
+
+
+# --- progress ---------------------------------------------------------------------------------------------------------
+
+
+def progress_panel(loop: Mapping[str, Any], answers: Answers | None, names: Names, name: str) -> Panel:
+    """How many labels there are, and whether they are enough."""
+    counts = loop["counts"]
+    facts = [
+        (
+            "Labels",
+            f"{counts['n_positive'] + counts['n_negative']:,}: {counts['n_positive']:,} {names[0]}, "
+            f"{counts['n_negative']:,} {names[1]}",
+        ),
+        (
+            "Questions",
+            f"{counts['n_asked']:,} asked, {counts['n_answered']:,} answered, {counts['skipped']:,} skipped, "
+            f"{counts['ignored']:,} ignored, {counts['expired']:,} expired, {counts['withdrawn']:,} withdrawn, "
+            f"{counts['n_open']:,} open",
+        ),
+    ]
+    if answers is None:
+        return Panel(name, "Progress", "", [_NEEDS_LOG.format("the rest")], facts=facts)
+    facts += _facts(answers)
+    text = [_still_missed(answers, counts, names)]
+    if why := answers.status.get("verdict", {}).get("why"):
+        text.insert(0, f"The trainer says: {why}.")
+    return Panel(name, "Progress", "", text, facts=facts)
+
+
+def _facts(answers: Answers) -> list[tuple[str, str]]:
+    """What the answers say at a glance."""
+    remaining = answers.status.get("remaining")
+    hours, counts = pace(answers.entries)
+    shared = agreement(said(answers.entries))
+    found = quality(compared(answers, answers.random)[-RECENT:]).g_mean
+    return [
+        ("Label quota", "none" if remaining is None else f"{remaining:,} left"),
+        ("Labels per hour", f"{counts[-1] / hours[-1]:,.0f} by all annotators together" if hours[-1] else "–"),
+        ("Agreement", "–" if shared.share is None else f"{shared.share:.0%} of {plural(shared.n_shared, 'event')}"),
+        ("Corrected", plural(len(corrections(answers.entries)), "label")),
+        ("g-mean", "–" if math.isnan(found.value) else f"{found.value:.1%} ({found.low:.1%} to {found.high:.1%})"),
+    ]
+
+
+def _still_missed(answers: Answers, counts: Mapping[str, int], names: Names) -> str:
+    """The bound on missed positives, which only random questions give."""
+    audited = [y for guess, y in compared(answers, ("audit",)) if not guess]
+    if not audited:
+        return f"How many {names[0]} are still missed is not known: that takes answers to audit questions."
+    n_rest = max(0, counts["n_offered"] - counts["n_positive"] - counts["n_negative"])
+    most = most_missed(n_rest, len(audited), sum(audited))
+    return (
+        f"With 95 % confidence, at most {most:,} of the {n_rest:,} events without a label are {names[0]} that the "
+        f"model misses: of {plural(len(audited), 'random event')} that it took for {names[1]}, {sum(audited):,} were "
+        "not."
+    )
+
+
+# --- quality ----------------------------------------------------------------------------------------------------------
+
+
+def quality_panel(answers: Answers | None, names: Names, name: str) -> Panel:
+    """The g-mean on random questions, with its interval, along the answers."""
+    title = "How good is the model?"
+    if answers is None:
+        return Panel(name, title, "", [_NEEDS_LOG.format("the g-mean on random questions")])
+    pairs = compared(answers, answers.random)
+    if not pairs:
+        return Panel(name, title, "", ["No question about a random event (audit) was answered yet."])
+    latest = quality(pairs[-RECENT:])
+    points = [(n, quality(pairs[max(0, n - RECENT) : n]).g_mean) for n in range(_FEW, len(pairs) + 1)]
+    known = [(n, found) for n, found in points if not math.isnan(found.value)]
+
+    def plot(figure: Any) -> None:
+        axes = new_axes(figure, "random questions answered", "g-mean, %")
+        x = [n for n, _ in known]
+        draw_band(axes, x, [100 * found.low for _, found in known], [100 * found.high for _, found in known])
+        draw_curve(axes, x, [100 * found.value for _, found in known], FIRST, "g-mean", "-")
+        fit(axes)
+
+    text = [
+        f"On the last {plural(len(pairs[-RECENT:]), 'random question')}: {_g_mean(latest.g_mean)}. The model knew "
+        f"{latest.n_found} of {latest.n_positive} {names[0]} and {latest.n_rejected} of {latest.n_negative} "
+        f"{names[1]}.",
+        "Each guess is that of the model when it asked, so today's model is rather better. The interval is made of two "
+        "Wilson intervals, one for each class.",
+    ]
+    alt = f"The g-mean on random questions over their number; at the end {_g_mean(latest.g_mean)}."
+    return Panel(name, title, picture(plot, name, alt) if known else "", text)
+
+
+def _g_mean(found: Interval) -> str:
+    if math.isnan(found.value):
+        return "the g-mean is not known, because one class is missing"
+    return f"g-mean {found.value:.1%}, between {found.low:.1%} and {found.high:.1%} with 95 % confidence"
+
+
+# --- people -----------------------------------------------------------------------------------------------------------
+
+
+def people_panel(answers: Answers | None, names: Names, name: str) -> Panel:
+    """Who labelled how much, how fast, and how far they agree."""
+    title = "Annotators"
+    if answers is None:
+        return Panel(name, title, "", [_NEEDS_LOG.format("their pace and agreement")])
+    given = said(answers.entries)
+    if not given:
+        return Panel(name, title, "", ["No label says who gave it."])
+    hours, counts = pace(answers.entries)
+    unit, scale = ("hours", 1.0) if hours[-1] >= 2 else ("minutes", 60.0)
+
+    def plot(figure: Any) -> None:
+        axes = new_axes(figure, f"{unit} of work", "labelled events")
+        draw_curve(axes, [scale * hour for hour in hours], counts, FIRST, "", "-")
+        fit(axes, zoom=False)
+
+    table = [("annotator", "labels", names[0], "skipped", "agree", "per hour")]
+    table += [
+        (
+            one.name or "–",
+            f"{one.n_labels:,}",
+            f"{one.n_positive:,}",
+            f"{one.n_skipped:,}",
+            "–" if one.agreement is None else f"{one.agreement:.0%}",
+            "–" if one.per_hour is None else f"{one.per_hour:,.0f}",
+        )
+        for one in annotators(given)
+    ]
+    shared = agreement(given)
+    if shared.share is None:
+        text = ["No event was labelled by two people, so their agreement is not known."]
+    else:
+        beyond = "" if shared.kappa is None else f" ({shared.measure} {shared.kappa:.2f})"
+        text = [
+            f"Two people or more labelled {plural(shared.n_shared, 'event')}; {shared.share:.1%} of the pairs of "
+            f"labels agree{beyond}."
+        ]
+    text.append("Pauses of more than five minutes are no work.")
+    alt = f"Labelled events over {unit} of work; {counts[-1]:,} after {scale * hours[-1]:,.1f} {unit}."
+    return Panel(name, title, picture(plot, name, alt) if len(hours) > 2 else "", text, table)
+
+
+# --- corrections ------------------------------------------------------------------------------------------------------
+
+
+def corrections_panel(answers: Answers | None, names: Names, name: str) -> Panel:
+    """The labels that were replaced."""
+    title = "Corrections"
+    if answers is None:
+        return Panel(name, title, "", [_NEEDS_LOG.format("what was corrected")])
+    found = corrections(answers.entries)
+    if not found:
+        return Panel(name, title, "", ["No label was replaced by the other one."])
+    table = [("event", "was", "is", "time (UTC)", "by")]
+    for entry, before in reversed(found[-LISTED:]):
+        was, now = (names[0] if one.after else names[1] for one in (before, entry))
+        when = datetime.fromtimestamp(entry.time / 1000, UTC)
+        table.append((str(entry.label.id), was, now, f"{when:%Y-%m-%d %H:%M}", entry.annotator or "–"))
+    n_events = len({entry.place for entry, _ in found})
+    n_others = sum(entry.annotator != before.annotator for entry, before in found)
+    text = [
+        f"{plural(len(found), 'label')} of {plural(n_events, 'event')} replaced one of the other class; {n_others:,} "
+        "of them came from another person or a file. The model has forgotten the old labels."
+    ]
+    if len(found) > LISTED:
+        text.append(f"The newest {LISTED} are shown; streamsvm labels --history writes all of them to a file.")
+    return Panel(name, title, "", text, table)
+
+
+# --- guesses ----------------------------------------------------------------------------------------------------------
+
+
+def guesses_panel(loop: Mapping[str, Any], name: str) -> Panel:
+    """How often the model would have given the answers itself."""
+    title, curve = "Label efficiency", loop["curve"]
+    if not curve:
+        return Panel(name, title, "", ["The curve begins with the first answer."])
+
+    def plot(figure: Any) -> None:
+        above, below = figure.subplots(2, 1, sharex=True)
+        for column, label, color, style in ((2, "random questions", FIRST, "-"), (3, "chosen questions", SECOND, "--")):
+            points = [(point[0], 100 * (1 - point[column])) for point in curve if point[column] is not None]
+            draw_curve(above, [x for x, _ in points], [y for _, y in points], color, label, style)
+        draw_curve(below, [point[0] for point in curve], [point[1] for point in curve], FIRST, "", "-")
+        above.set_ylabel("% wrong")
+        below.set(xlabel="questions answered", ylabel="support vectors")
+        for axes in (above, below):
+            set_numbers(axes)
+            fit(axes, zoom=axes is above)
+
+    last = next((point for point in reversed(curve) if point[2] is not None), None)
+    known = f"{1 - last[2]:.1%} wrong on random questions" if last else "no random question was answered"
+    text = [
+        "Wrong: the share of the last 59 answers of a kind that the model had not guessed. Random questions measure "
+        "how good the model is; chosen questions are about events that it is unsure of. Below: the support vectors."
+    ]
+    alt = f"Wrong guesses over the answered questions; at the end, after {curve[-1][0]:,} answers, {known}."
+    return Panel(name, title, picture(plot, name, alt), text)

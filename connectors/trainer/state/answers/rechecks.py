@@ -1,0 +1,158 @@
+"""Rechecks: questions that ask again about answers that look wrong.
+
+After every so many answers, the answers that the model of all others contradicts are asked again, the worst first, and
+none of them twice.  The outcome depends on the sequence of calls alone.
+"""
+
+from collections import OrderedDict
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+
+from streamsvm.active import suspects
+from streamsvm.batch import RowStore
+from streamsvm.estimators.inputs.named_rows import NamedRows
+from streamsvm.estimators.learner.classifier import OnlineSVM
+
+from ....records.labels import Label
+
+MOST = 1_000  # answers that are considered, the newest ones: leaving each of them out takes a second or two
+FEWEST = 20  # below this, the others say too little about an answer
+
+_MEMORY = 10_000  # events that were asked about again
+_CACHE_MB = 64.0
+
+
+class Recheck(NamedTuple):
+    """An open question that asks again: the event, the label that holds, and when it expires."""
+
+    key: int
+    y: bool
+    expires: int
+
+
+@dataclass
+class RecheckCounts:
+    """What became of the questions that ask again."""
+
+    rechecks: int = 0
+    confirmed: int = 0
+    revised: int = 0
+
+
+class Rechecks:
+    """The open questions that ask again, and the events that were asked about again.
+
+    Parameters
+    ----------
+    every
+        Number of answers between two looks; 0: never look.
+    most
+        Largest number of open questions.
+    """
+
+    def __init__(self, every: int, most: int) -> None:
+        self._every = every
+        self._most = most
+        self._looked_at = 0
+        self.open: dict[str, Recheck] = {}  # by the question's id
+        self._past: OrderedDict[int, bool] = OrderedDict()  # the label before, by event
+        self._closed: list[str] = []
+        self.counts = RecheckCounts()
+
+    def is_due(self, n_answered: int) -> bool:
+        """Whether it is time to look, with so many answers; this counts as a look."""
+        if not self._every or n_answered - self._looked_at < self._every or len(self.open) >= self._most:
+            return False
+        self._looked_at = n_answered
+        return True
+
+    def choose(self, answers: Mapping[int, bool], rows: NamedRows, model: OnlineSVM) -> list[int]:
+        """The events to ask about again.
+
+        Parameters
+        ----------
+        answers
+            Labels that hold, by event.
+        rows
+            The features of these events, in the same order.
+        model
+            The model, whose scaling, kernel and C apply.
+        """
+        y = np.array(list(answers.values()), dtype=bool)
+        if len(y) < FEWEST or y.all() or not y.any():
+            return []
+        factors = np.where(y, model._class_weight(True), model._class_weight(False))
+        ranked = suspects(_store(model, rows), y, model.C, sample_weight=factors)
+        keys, open_ = list(answers), {recheck.key for recheck in self.open.values()}
+        doubtful = [keys[suspect.place] for suspect in ranked if suspect.margin < 0]
+        new = [key for key in doubtful if key not in self._past and key not in open_]
+        return new[: self._most - len(self.open)]
+
+    def ask(self, query_id: str, recheck: Recheck) -> None:
+        """Enter a question that asks again."""
+        self.open[query_id] = recheck
+        self.counts.rechecks += 1
+
+    def hear(self, query_id: str, label: Label) -> Label:
+        """Take an answer; return what it says about its event.
+
+        Taking back the answer to a question that asks again does not take back the answer before it.
+        """
+        recheck = self.open.pop(query_id, None)
+        if recheck is not None:
+            self._end(query_id, recheck)
+            self.counts.confirmed += label.y is recheck.y
+            self.counts.revised += label.y is not None and label.y is not recheck.y
+        if label.op == "retract" and label.key in self._past:
+            return label._replace(op="set", y=self._past[label.key])
+        return label
+
+    def expire(self, now: int) -> None:
+        """Close the questions whose time is over; their answers are not asked about again."""
+        for query_id, recheck in list(self.open.items()):
+            if recheck.expires <= now:
+                del self.open[query_id]
+                self._end(query_id, recheck)
+
+    def take_closed(self) -> list[str]:
+        """The questions that were closed since the last call."""
+        closed, self._closed = self._closed, []
+        return closed
+
+    def _end(self, query_id: str, recheck: Recheck) -> None:
+        self._closed.append(query_id)
+        self._past[recheck.key] = recheck.y
+        if len(self._past) > _MEMORY:
+            self._past.popitem(last=False)
+
+    # --- checkpoints --------------------------------------------------------------------------------------------------
+
+    def state(self) -> dict[str, Any]:
+        """Everything, as JSON can hold it; between two cuts, all closed questions were taken."""
+        return {
+            "looked_at": self._looked_at,
+            "open": [[query_id, *recheck] for query_id, recheck in self.open.items()],
+            "past": list(map(list, self._past.items())),
+            "counts": asdict(self.counts),
+        }
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Go on where `state` was taken."""
+        self._looked_at = state["looked_at"]
+        self.open = {query_id: Recheck(*rest) for query_id, *rest in state["open"]}
+        self._past = OrderedDict((key, y) for key, y in state["past"])
+        self.counts = RecheckCounts(**state["counts"])
+
+
+def _store(model: OnlineSVM, rows: NamedRows) -> RowStore:
+    """Examples as the model's kernel sees them."""
+    n_features = len(model.feature_names)
+    parts = [
+        sp.csr_matrix((queries.values, queries.indices, queries.indptr), shape=(len(queries.sq), n_features))
+        for _, queries in model._batches(rows, learning=False)
+    ]
+    return RowStore(sp.vstack(parts, format="csr"), model._kernel, _CACHE_MB)

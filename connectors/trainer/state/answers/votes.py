@@ -1,0 +1,162 @@
+"""The answers of several annotators to the same question, which together decide on a label.
+
+An answer is a label that names its question and its source.  These are the rules, for `answers` answers a question:
+
+- With one answer a question, every answer holds at once, and the newest one replaces the others.
+- With more, the answers wait until so many people have given one and one word leads: a class, or that they cannot
+  tell.  After a tie one more person is asked.  No label is learned before.
+- The last answer of each person counts.  An answer that is taken back counts no longer.
+- Once a label holds, the majority of all answers replaces it at once; a tie leaves it as it is.
+
+The outcome depends on the sequence of calls alone.  The answers to the last 10,000 questions are kept, and the last
+1,000 answers for statistics.
+"""
+
+from collections import OrderedDict, deque
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple
+
+from streamsvm.active import majority
+
+from ....records.annotators import Answer, agreement, annotators, person
+from ....records.labels import Label
+
+MEMORY = 10_000  # questions whose answers are kept
+RECENT = 1_000  # answers that the statistics look at
+
+_NOW = 30  # the newest answers, whose annotators are at work
+_LONGEST_NAME = 200  # characters
+_MOST_SHOWN = 100  # annotators in a status, which is one record
+_MOST_SHARED = 20  # questions that wait for a further answer and take no place of a new one
+
+
+class Vote(NamedTuple):
+    """The last answer of a person: a class, "skip", "ignore", or None if they took it back; and its revision."""
+
+    word: bool | str | None
+    rev: int
+
+
+class Votes:
+    """Counts the answers to each question.
+
+    Parameters
+    ----------
+    answers
+        Number of answers that a question wants.
+    """
+
+    def __init__(self, answers: int) -> None:
+        self.answers = answers
+        self._votes: OrderedDict[int, dict[str, Vote]] = OrderedDict()  # by event and person
+        self._recent: deque[Answer] = deque(maxlen=RECENT)
+        self._has_news = False
+
+    def hear(self, label: Label, holding: bool | None, time: int) -> Label | None:
+        """Take an answer.
+
+        Parameters
+        ----------
+        label
+            The answer.
+        holding
+            The label of the event that holds; None if there is none.
+        time
+            When it was given, in milliseconds.
+
+        Returns
+        -------
+        Label or None
+            What the answers say together now; None if they say nothing new, or do not decide yet.
+        """
+        who = person(label.source or "")[:_LONGEST_NAME]
+        self._remember(label, who, time)
+        if self.answers == 1:
+            return label
+        self._has_news = True
+        votes = self._votes.setdefault(label.key, {})
+        self._votes.move_to_end(label.key)
+        before = votes[who].rev if who in votes else 0
+        rev = before if label.rev is None else label.rev  # without a revision, a record is newer than those before it
+        if rev < before:
+            return None
+        word = None if label.op == "retract" else label.op if label.y is None else label.y
+        votes[who] = Vote(word, rev)
+        while len(self._votes) > MEMORY:
+            self._votes.popitem(last=False)
+        return self._together(label, votes, holding)
+
+    def _remember(self, label: Label, who: str, time: int) -> None:
+        """Note an answer for the statistics; a retraction takes back the person's answers about the event."""
+        if label.op != "retract":
+            self._recent.append(Answer(label.key, who, label.y, time))
+        elif any(answer[:2] == (label.key, who) for answer in self._recent):
+            kept = [answer for answer in self._recent if answer[:2] != (label.key, who)]
+            self._recent = deque(kept, maxlen=RECENT)
+
+    def _together(self, label: Label, votes: Mapping[str, Vote], holding: bool | None) -> Label | None:
+        words = [vote.word for vote in votes.values() if vote.word is not None]
+        if not words:
+            return label if holding is not None else None  # the last answer was taken back
+        word = majority(words, self.answers if holding is None else 1)
+        if word is None or word == holding:
+            return None
+        rev = max(vote.rev for vote in votes.values())
+        if isinstance(word, bool):
+            return label._replace(op="set", y=word, rev=rev)
+        return label._replace(op=word if holding is None else "retract", y=None, rev=rev)
+
+    # --- looking at it ------------------------------------------------------------------------------------------------
+
+    def take_news(self) -> bool:
+        """Whether an answer came since the last call that may have decided nothing; never between two cuts."""
+        has_news, self._has_news = self._has_news, False
+        return has_news
+
+    def begun(self, keys: Iterable[int]) -> set[int]:
+        """Of these events with open questions, those that have an answer."""
+        return {key for key in keys if self._n_answers(key)}
+
+    def unresolved(self, keys: Iterable[int]) -> set[int]:
+        """Of these events with open questions, those with enough answers, but without a majority."""
+        return {key for key in keys if self._n_answers(key) >= self.answers}
+
+    def _n_answers(self, key: int) -> int:
+        return sum(vote.word is not None for vote in self._votes.get(key, {}).values())
+
+    @property
+    def n_people(self) -> int:
+        """How many people gave the newest answers, at least 1."""
+        return max(1, len({answer.who for answer in list(self._recent)[-_NOW:]}))
+
+    def room(self, most: int, keys: Iterable[int]) -> int:
+        """How many questions may be open.
+
+        Parameters
+        ----------
+        most
+            How many may wait for their first answer; 0: one for each annotator.
+        keys
+            The events with open questions.  Those that wait for further answers take no place of a new one, so that
+            nobody waits for somebody else; but of those that are not tied, only 20.
+        """
+        begun, tied = self.begun(keys), self.unresolved(keys)
+        return (most or self.n_people) + min(len(begun - tied), _MOST_SHARED) + len(tied)
+
+    def statistics(self) -> dict[str, Any]:
+        """Agreement, and the annotators with the most labels, over the last 1,000 answers, as a status has them."""
+        people = sorted(annotators(self._recent), key=lambda one: -one.n_labels)[:_MOST_SHOWN]
+        return {"agreement": agreement(self._recent)._asdict(), "annotators": [one._asdict() for one in people]}
+
+    # --- checkpoints --------------------------------------------------------------------------------------------------
+
+    def state(self) -> dict[str, Any]:
+        """Everything, as JSON can hold it."""
+        votes = [[key, [[who, *vote] for who, vote in found.items()]] for key, found in self._votes.items()]
+        return {"votes": votes, "recent": list(map(list, self._recent))}
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Go on where `state` was taken."""
+        for key, found in state["votes"]:
+            self._votes[key] = {who: Vote(word, rev) for who, word, rev in found}
+        self._recent.extend(Answer(*fields) for fields in state["recent"])

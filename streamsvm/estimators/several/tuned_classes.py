@@ -1,0 +1,268 @@
+"""An `AutoLASVM` for each class, and how all of them learn the same examples.
+
+The classes share the columns and the scale, and no kernel values: their models have different kernels.
+"""
+
+from collections.abc import Callable, Hashable, Mapping
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from streamsvm.core import arguments, storage
+from streamsvm.core.blocks import Queries
+from streamsvm.core.saving import snapshot
+from streamsvm.core.scaling import RawRows
+from streamsvm.estimators.inputs.checks import label_of, labels_of
+from streamsvm.estimators.inputs.scaling import RunningScale
+from streamsvm.estimators.lasvm import LASVM
+from streamsvm.estimators.learner.classifier import OnlineSVM
+from streamsvm.estimators.learner.copies import Content
+from streamsvm.estimators.several.shared import LabelledBlock, SeveralModels, by_prefix, joined_blocks, to_the_end
+from streamsvm.estimators.tuned.auto import AutoLASVM
+from streamsvm.estimators.tuned.tuning import Promotion, Setting
+
+
+class TunedClasses(SeveralModels):
+    """The models of all classes."""
+
+    model: AutoLASVM
+    _models: dict[Hashable, AutoLASVM]
+
+    @property
+    def champions_(self) -> dict[Hashable, Setting]:
+        """The champion's setting of each class; see `AutoLASVM.champion_`."""
+        return {label: model.champion_ for label, model in self._models.items()}
+
+    @property
+    def histories_(self) -> dict[Hashable, list[Promotion]]:
+        """What became champion of each class, and when; see `AutoLASVM.history_`."""
+        return {label: model.history_ for label, model in self._models.items()}
+
+    def _blank_of(self, model: AutoLASVM) -> OnlineSVM:
+        return model.clone()._blank
+
+    def _start(self, label: Hashable) -> Any:
+        """A model for another class."""
+        others = next((sum(other._blank.class_counts) for other in self._models.values()), 0)
+        self._models[label] = model = self.model.clone()
+        model._join(self._blank, (others, 0))
+        return model
+
+    # ------------------------------------------------------------------------------------------------------- learning
+
+    def _learn_example(self, raw: RawRows, label: Hashable, w: float, number: int, own_id: bool, born: int) -> None:
+        """Learn one example: with the models that predict at once, with the others later; see `tuned.waiting`."""
+        self._rescale_if_due()
+        waiting = [model._waiting_for(raw, k == label, w, number, born) for k, model in self._models.items()]
+        if own_id or label not in self._models or None in waiting:
+            super()._learn_example(raw, label, w, number, own_id, born)
+            return
+        self._blank._fit_scale()
+        scale, n_seen, n_columns = self._blank._scale, self.n_seen + 1, len(self._features)
+        still, (_, after) = scale.still(), scale.ahead(raw, np.array([w > 0.0]))
+
+        def step() -> None:
+            for model, example in zip(self._models.values(), waiting, strict=True):
+                if example:
+                    model._take(example, still)
+            self._blank._note(n_seen, (0, 0), number, n_columns, 0, 0)
+            scale.state = after
+
+        to_the_end(step)
+        self._rescale_if_due()
+
+    def _learn(self, block: LabelledBlock) -> None:
+        """Learn a block, the first example of a new class alone."""
+        while len(block.labels):
+            new = [t for t, label in enumerate(block.labels) if label not in self._models]
+            n = max(1, new[0]) if new else len(block.labels)
+            part, block = block.part(0, n), block.part(n, len(block.labels))
+            to_the_end(partial(self._have_classes_learn, part, self.n_seen, part.labels[0] not in self._models, {}))
+
+    def _have_classes_learn(self, part: LabelledBlock, n_seen: int, begins_class: bool, margins: dict) -> None:
+        """Let all classes learn a part of a block, before which so many examples had been learned.
+
+        A second call goes on where the first was interrupted.
+        """
+        if begins_class and part.labels[0] not in self._models:
+            self._start(part.labels[0])
+        n = len(part.labels)
+        for label, model in self._models.items():
+            rest = part.part(model.n_seen - n_seen, n)
+            model._learn(rest._replace(labels=[other == label for other in rest.labels]))
+        if begins_class:
+            self._teach_known(self._models[part.labels[0]], part.ids, margins)
+        self._blank._note(n_seen + n, (0, 0), int(part.ids.max()), int(part.growth[-1]), 0, 0)
+
+    def _teach_known(self, model: AutoLASVM, ids: np.ndarray, margins: dict) -> None:
+        """Let the model of a new class learn the members of the others, except those with these ids, as negatives."""
+        if "members" not in margins:
+            numbers, _ = self._members()
+            margins["members"] = self._stored(numbers[~np.isin(numbers, ids)], False)
+        if margins["members"]:
+            model._teach(margins["members"], margins)
+
+    def _stored(self, numbers: np.ndarray, positive: bool) -> LabelledBlock | None:
+        """The members with these ids as examples with this label, each as the first model knows it; None for no id."""
+        parts, left = [], numbers
+        for model in self._all_models():
+            slots = model._slots_of(left)
+            if len(slots):
+                parts.append(_examples_of(model, slots, positive, len(self._features)))
+                left = left[~np.isin(left, parts[-1].ids)]
+        return joined_blocks(parts) if parts else None
+
+    def _rescale_if_due(self) -> RunningScale:
+        """Take the running scale into use if it is due, and scale the members of all classes anew; the scale."""
+        if not self._blank._scale.is_due:
+            return self._blank._scale
+        for model in self._models.values():
+            model._catch_up()
+        scale = self._blank._scale.renewed(max((model._most_members for model in self._models.values()), default=0))
+        unit = scale.adapted(self._blank._kernel)
+        new = [(model, model._rescaled(scale, unit)) for model in self._models.values()]
+
+        def step() -> None:
+            for model, expansions in new:
+                model._use_scale(scale, unit, expansions)
+            self._blank.__dict__.update(_scale=scale, _kernel=unit)
+
+        to_the_end(step)
+        return scale
+
+    # ----------------------------------------------------------------------------------------------------- all classes
+
+    def _all_models(self) -> list[LASVM]:
+        """The models of all classes, in each class the one that predicts first."""
+        found = []
+        for model in self._models.values():
+            others = [other for other in model._models.values() if other is not model._predicting]
+            found += [model._predicting, *others]
+        return found
+
+    def _settle(self) -> None:
+        """Let all models know all examples, and do what an interruption may have left undone."""
+        self._features.settle()
+        self._rescale_if_due()
+        for model in self._models.values():
+            model._settle()
+
+    def _of_each(self, step: Callable[[Any], Any]) -> None:
+        """Take a step, which a second call does not repeat, with the model of each class."""
+        self._settle()
+
+        def steps() -> None:
+            for model in self._models.values():
+                step(model)
+
+        to_the_end(steps)
+
+    def _members(self, support: bool = False) -> tuple[np.ndarray, np.ndarray]:
+        """The ids of the members of the models that predict, or of their support vectors, rising, and their ages."""
+        expansions = [model._predicting._expansion for model in self._models.values()]
+        kept = [(s, s.alpha != 0.0 if support else s.y != 0) for s in expansions]
+        numbers = np.concatenate([np.zeros(0, np.int64), *(s.ids[own] for s, own in kept)])
+        born = np.concatenate([np.zeros(0, np.int64), *(s.born[own] for s, own in kept)])
+        numbers, first = np.unique(numbers, return_index=True)
+        return numbers, born[first]
+
+    def _ids_of(self, numbers: np.ndarray) -> np.ndarray:
+        return numbers
+
+    def finish(self, tol: float | None = None) -> None:
+        """Optimise all models of each class over their members; see `AutoLASVM.finish`."""
+        arguments.require_positive("tol", self._blank.tol if tol is None else tol)
+        self._of_each(lambda model: model.finish(tol))
+
+    def forget(self, ids: Any) -> int:
+        """Take examples out of all models of all classes; see `AutoLASVM.forget` and `OneVsRest.forget`."""
+        numbers = arguments.numbers_of(ids)
+        self._settle()
+        leaving = [model._expansion.ids[model._slots_of(numbers)] for model in self._all_models()]
+        self._of_each(lambda model: model.forget(numbers))
+        return len(np.unique(np.concatenate([np.zeros(0, np.int64), *leaving])))
+
+    def relabel(self, ids: Any, y: Any) -> int:
+        """Correct the labels of examples that were learned; see `OneVsRest.relabel`."""
+        numbers = arguments.numbers_of(ids)
+        several = isinstance(y, list | np.ndarray) or hasattr(y, "to_list")
+        labels = labels_of(y, len(numbers)) if several else [label_of(y)] * len(numbers)
+        self._settle()
+        return sum(self._relabel(number, label) for number, label in zip(numbers.tolist(), labels, strict=True))
+
+    def _relabel(self, number: int, label: Hashable) -> bool:
+        """Give the example with this id another label, if a model has it."""
+        one = np.array([number])
+        example, begins_class = self._stored(one, True), label not in self._models
+        if example is None:
+            return False
+        of_example: dict[Any, np.ndarray] = {}
+        of_members: dict[Any, Any] = {}
+
+        def step() -> None:
+            model = self._models.get(label) or self._start(label)
+            for other in self._models.values():
+                other.relabel(one, other is model)
+            model._teach(example, of_example)
+            if begins_class:
+                self._teach_known(model, one, of_members)
+
+        to_the_end(step)
+        return True
+
+    def _decide(self, q: Queries) -> np.ndarray:
+        """f(x) of each query for each class, (B, n_classes)."""
+        out = np.empty((len(self._models), len(q.sq)))
+        for f, model in zip(out, self._models.values(), strict=True):
+            own = model._predicting
+            f[:] = own._evaluator.decide(own._in_room, own._kernel, q, own.bias)
+        return out.T
+
+    @property
+    def kernel_evaluations(self) -> int:
+        """Number of kernel values that all models have computed so far, while learning and predicting."""
+        return sum(model.kernel_evaluations for model in self._models.values())
+
+    # ------------------------------------------------------------------------------------------------------- snapshots
+
+    def _states(self) -> Content:
+        """What the models of all classes have learned."""
+        self._settle()
+        states, arrays = [], dict[str, np.ndarray]()
+        for k, model in enumerate(self._models.values()):
+            state, own = model._models_content()
+            states.append(state | {"class_counts": list(model._blank.class_counts)})
+            arrays |= {f"{k}.{name}": array for name, array in own.items()}
+        return {"states": states, "parameters": self.model._plain_parameters()}, arrays
+
+    def _restore_states(self, states: Mapping[Hashable, Any], parts: Mapping[str, dict[str, np.ndarray]]) -> None:
+        """Take over what `_states` gave, by label, with the arrays of each class by its number."""
+        counted = {"n_seen": self.n_seen, "next_id": self.next_id}
+        for k, (label, state) in enumerate(states.items()):
+            self._models[label] = model = self.model.clone()
+            model._blank._restore_counts(counted | {"class_counts": snapshot.field(state, "class_counts", list)})
+            model._join(self._blank, model._blank.class_counts)
+            model._restore_models(state, by_prefix(parts.get(str(k), {})))
+
+    def _learned_content(self) -> Content:
+        self._settle()
+        meta = {
+            "labels": [repr(label) for label in self._models],
+            "n_seen": self.n_seen,
+            "next_id": self.next_id,
+            "digests": [model.digest() for model in self._models.values()],
+        }
+        return meta, {}
+
+
+def _examples_of(model: LASVM, slots: np.ndarray, positive: bool, n_features: int) -> LabelledBlock:
+    """Members as examples with this label; their weights follow from their boxes and their classes' weights."""
+    s = model._expansion
+    rows = storage.rows_of(s, slots, n_features)
+    q = Queries(rows.indptr.astype(np.int64), rows.indices.astype(np.int32), rows.data, s.sq[slots])
+    factors = np.where(s.y[slots] > 0, model._class_weight(True), model._class_weight(False))
+    weights = (s.hi[slots] - s.lo[slots]) / (model.C * factors)
+    labels: list[Hashable] = [positive] * len(slots)
+    of_user = (labels, weights, s.ids[slots], True, s.born[slots], np.full(len(slots), n_features))
+    return LabelledBlock(q, *of_user, storage.raw_rows_of(s, slots))

@@ -1,0 +1,75 @@
+"""Examples that came one by one: the model that predicts has learned them, and the others learn them together later.
+
+Python's own cost for an example is many times that of compiled code.  So a challenger does not learn each example by
+itself.  It learns them as a block: at the next check, or when all models are looked at.
+"""
+
+from collections.abc import Hashable
+from dataclasses import dataclass
+
+import numpy as np
+
+from streamsvm.core.class_weights import Counts
+from streamsvm.core.scaling import RawRows, Scaling
+from streamsvm.estimators.inputs.scaling import RunningScale
+from streamsvm.estimators.lasvm import LASVM
+from streamsvm.estimators.learner.model import n_learned
+from streamsvm.estimators.several.shared import LabelledBlock, joined_rows
+
+
+@dataclass(eq=False)
+class Waiting:
+    """An example that one model learns at once.
+
+    Attributes
+    ----------
+    raw, positive, w, number, born
+        The example: features, label, weight, id and age.
+    model, box
+        The model that predicts, and the bound on the example's coefficient.
+    n_columns, n_seen, class_counts
+        Numbers of columns and of examples afterwards.
+    margin
+        The example's margin, once the model has learned it.
+    """
+
+    raw: RawRows
+    positive: bool
+    w: float
+    number: int
+    born: int
+    model: LASVM
+    box: float
+    n_columns: int
+    n_seen: int
+    class_counts: Counts
+    margin: np.ndarray
+
+    def learn(self, scale: Scaling) -> None:
+        """Let the model learn the example, and the scale take it in.  A second call changes nothing."""
+        if n_learned(self.margin):
+            return
+        model, raw = self.model, self.raw
+        lo, hi = (0.0, self.box) if self.positive else (-self.box, 0.0)
+        learned = (model._n_seen + 1, self.class_counts, self.number, self.n_columns, self.born, self.born)
+        before = model._members
+        try:
+            example = (lo, hi, self.number, self.born, False)
+            model._learn_values(scale, raw.columns, raw.values, example, self.margin)
+            model._note(*learned)
+        except BaseException:
+            if n_learned(self.margin):
+                model._note(*learned)
+            model._recover(before, n_learned(self.margin))
+            raise
+
+
+def block_of(waiting: list[Waiting], scale: RunningScale) -> LabelledBlock:
+    """Examples as a block.  The scale in use is the one they came under, whatever it has taken in since."""
+    raw = RawRows(*joined_rows([example.raw for example in waiting]))
+    labels: list[Hashable] = [example.positive for example in waiting]
+    weights = np.array([example.w for example in waiting])
+    numbers, born, growth = np.array([(e.number, e.born, e.n_columns) for e in waiting], np.int64).T
+    return LabelledBlock(
+        scale.queries(raw), labels, weights, numbers.copy(), False, born.copy(), growth.copy(), scale.kept(raw)
+    )

@@ -1,0 +1,243 @@
+"""What the report makes of the answers: which guesses it compares, its intervals, corrections, pace, and the page."""
+
+import math
+from itertools import count
+
+import numpy as np
+import pytest
+from logged import append, config_text
+from scipy.stats import beta
+
+from streamsvm.connectors.commands.cli import main
+from streamsvm.connectors.report import answers, labelling
+from streamsvm.connectors.report.answers import Answers, most_missed, quality, wilson
+from streamsvm.connectors.report.page import write_report
+from streamsvm.connectors.settings.loading import load
+from streamsvm.connectors.trainer import trainer
+
+pytestmark = pytest.mark.usefixtures("no_waiting_for_the_disk")
+
+NAMES = ("spam", "ham")
+LOOP = {
+    "counts": {
+        "n_offered": 100, "n_asked": 9, "n_open": 1, "n_answered": 6, "n_positive": 2, "n_negative": 4, "skipped": 1,
+        "ignored": 0, "expired": 0, "withdrawn": 1,
+    },
+    "curve": [],
+}  # fmt: skip
+
+
+@pytest.fixture
+def settings(tmp_path):
+    """A log that takes labels and questions."""
+    (tmp_path / "app.toml").write_text('[log]\nlabels = "labels"\nquestions = "questions"\n' + config_text())
+    (tmp_path / "log").mkdir()
+    return load(tmp_path / "app.toml", {})
+
+
+@pytest.fixture
+def told(settings):
+    """Write labels and questions, and read the answers of partition 0."""
+    numbers = count()
+
+    def told(*labels, questions=(), **changes):
+        for reason, id_, margin in questions:
+            query_id = f"q{next(numbers)}" + "-recheck" * (reason == "recheck")
+            asked = {
+                "query_id": query_id, "id": id_, "x": {}, "event": {}, "margin": margin, "score": 0.5, "reason": reason,
+                "asked_at": 1, "expires_at": 2, "unusual": {}, "model": {},
+            }  # fmt: skip
+            append(settings, [asked], "questions", key=query_id.encode(), partition=0)
+        append(settings, labels, "labels", partition=0)
+        return answers.read_answers(load(settings.log.dir.parent / "app.toml", {}, changes.get("overrides", ())))[0]
+
+    return told
+
+
+def answer(id_, y, source="page:ann#1", *, at=0, **fields):
+    said = {"op": "retract"} if y is None else {"y": y}
+    return {"id": id_, **said, "source": source, "ts": 1767225600 + at, **fields}
+
+
+# --- numbers ----------------------------------------------------------------------------------------------------------
+
+
+def test_wilson_s_interval_covers_what_it_promises():
+    rng = np.random.default_rng(0)
+    for p, n in ((0.1, 20), (0.5, 30), (0.9, 60)):
+        counts = rng.binomial(n, p, size=4000)
+        bounds = {k: wilson(k, n) for k in set(counts.tolist())}
+        inside = np.mean([bounds[k].low <= p <= bounds[k].high for k in counts.tolist()])
+        assert 0.955 < inside <= 1.0, (p, n)
+    assert wilson(0, 0)[1:] == (0.0, 1.0)
+    assert wilson(7, 7)[::2] == (1.0, 1.0)
+
+
+def test_the_interval_of_the_g_mean_holds_in_95_of_100_cases():
+    rng = np.random.default_rng(1)
+    hits, truth = 0, math.sqrt(0.7 * 0.95)
+    for _ in range(400):
+        y = rng.random(100) < 0.2
+        guess = np.where(rng.random(100) < np.where(y, 0.7, 0.95), y, ~y)
+        found = quality(list(zip(guess.tolist(), y.tolist(), strict=True))).g_mean
+        hits += found.low <= truth <= found.high
+    assert hits >= 380
+
+
+def test_without_positives_the_g_mean_is_not_known():
+    found = quality([(False, False)] * 10)
+    assert (found.n_positive, found.n_negative, found.n_rejected) == (0, 10, 10)
+    assert math.isnan(found.g_mean.value)
+    assert (found.g_mean.low, found.g_mean.high) == (0.0, 1.0)
+
+
+def test_the_bound_on_what_is_missed():
+    assert most_missed(2637, 59, 1) == math.ceil(2637 * beta.ppf(0.95, 2, 58))
+    assert most_missed(100, 3, 3) == 100
+    assert most_missed(0, 5, 0) == 0
+
+
+# --- from the log -----------------------------------------------------------------------------------------------------
+
+
+def test_only_random_questions_are_compared_with_the_label_that_holds(told):
+    questions = [("audit", "a", 1.0), ("explore", "b", -1.0), ("boundary", "c", 1.0), ("audit", "d", -0.5)]
+    found = told(
+        answer("b", True), answer("a", True), answer("c", False), answer("d", False), answer("e", True),
+        answer("a", False), answer("d", None),
+        questions=questions,
+    )  # fmt: skip
+    assert answers.compared(found, found.random) == [(False, True), (True, False)]
+    assert answers.compared(found, ("boundary",)) == [(True, False)]
+
+
+def test_corrections_change_the_class_also_after_a_retraction(told):
+    found = told(
+        answer("a", True), answer("a", True), answer("a", False, "page:bob#2"),
+        answer("b", True), answer("b", None), answer("b", True),
+        answer("c", True), answer("c", None), answer("c", False),
+        {"id": "d", "op": "skip", "source": "page:ann#1"},
+    )  # fmt: skip
+    changed = [
+        (one.entry.label.id, one.before.annotator, one.entry.annotator) for one in answers.corrections(found.entries)
+    ]
+    assert changed == [("a", "ann", "bob"), ("c", "ann", "ann")]
+
+
+def test_a_retraction_takes_back_what_the_person_said(told):
+    found = told(answer("a", True), answer("a", False, "page:bob#2"), answer("a", None), answer("b", True, ""))
+    assert [(one.who, one.y) for one in answers.said(found.entries)] == [("page:bob#2", False)]
+
+
+def test_the_pace_leaves_pauses_out(told):
+    found = told(*(answer(f"e{i}", True, at=at) for i, at in enumerate((0, 60, 120, 4000, 4060))))
+    hours, counts = answers.pace(found.entries)
+    assert counts == [0, 1, 2, 3, 4, 5]
+    assert hours[-1] == pytest.approx(180 / 3600)
+
+
+def test_several_answers_to_a_question_decide_as_in_the_trainer(told):
+    def vote(who, y, rev):
+        return answer("a", y, f"page:{who}#1", query_id="q", rev=rev)
+
+    votes = [vote("ann", True, 1), vote("bob", False, 2), vote("eve", False, 3), vote("bob", True, 4)]
+    found = told(*votes, overrides=["labelling.answers_per_question=2"])
+    assert [(entry.before, entry.after) for entry in found.entries] == [
+        (None, None), (None, None), (None, False), (False, True),
+    ]  # fmt: skip
+    assert len(answers.corrections(found.entries)) == 1
+
+
+def test_taking_back_the_answer_to_a_recheck_leaves_the_one_before(told):
+    found = told(
+        answer("a", True, query_id="q"),
+        answer("a", False, query_id="q-recheck"), answer("a", None, query_id="q-recheck"),
+        answer("b", True, query_id="r"), answer("b", None, query_id="r"),
+        questions=[("audit", "a", 1.0), ("recheck", "a", -2.0)],
+    )  # fmt: skip
+    assert [entry.after for entry in found.entries] == [True, False, True, True, None]
+    assert answers.compared(found, found.random) == [(True, True)]
+
+
+def test_the_status_is_the_newest_readable_one(settings, told):
+    for status in ({"remaining": 9}, {"remaining": 7}):
+        append(settings, [{"status": status}], "questions", key=b"status", partition=0)
+    assert told(answer("a", True)).status == {"remaining": 7}
+    append(settings, [b"damaged"], "questions", key=b"status", partition=0)
+    assert told().status == {}
+
+
+# --- panels -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def panels(monkeypatch):
+    """The panels by name, without pictures."""
+    monkeypatch.setattr(labelling, "picture", lambda plot, name, alt: alt)
+
+    def panels(found, loop=LOOP):
+        return {panel.name[3:]: panel for panel in labelling.labelling_panels(loop, found, NAMES, "p0")}
+
+    return panels
+
+
+def test_without_the_log_it_says_how_to_see_more(panels):
+    found = panels(None)
+    for name in ("progress", "quality", "people", "corrections"):
+        assert "streamsvm report CONFIG.toml" in " ".join(found[name].text)
+    assert dict(found["progress"].facts)["Labels"] == "6: 2 spam, 4 ham"
+
+
+def test_without_an_answer_nothing_is_claimed(panels):
+    found = panels(Answers())
+    assert "No question about a random event" in found["quality"].text[0]
+    assert "No label says who gave it." in found["people"].text
+    assert "No label was replaced" in found["corrections"].text[0]
+    assert "takes answers to audit questions" in found["progress"].text[-1]
+    facts = dict(found["progress"].facts)
+    assert (facts["g-mean"], facts["Agreement"], facts["Labels per hour"], facts["Label quota"]) == (
+        "–",
+        "–",
+        "–",
+        "none",
+    )
+
+
+def test_what_a_lead_wants_to_know(told, panels):
+    questions = [("audit", f"a{i}", 1.0 if i % 4 == 0 else -1.0) for i in range(40)]
+    labels = [answer(f"a{i}", i % 4 == 0 or i == 1, at=6 * i) for i in range(40)]
+    second = [answer(f"a{i}", i % 4 == 0, "page:bob#2", at=300 + 6 * i) for i in range(10)]
+    found = panels(told(*labels, *second, questions=questions))
+    facts = dict(found["progress"].facts)
+    assert facts["Agreement"] == "90% of 10 events"
+    assert facts["Corrected"] == "1 label"
+    assert facts["g-mean"].startswith("100.0% (")
+    assert "30 random events that it took for ham, 0 were not." in found["progress"].text[-1]
+    assert found["people"].table[0] == ("annotator", "labels", "spam", "skipped", "agree", "per hour")
+    assert found["people"].table[1][:5] == ("ann", "40", "11", "0", "90%")
+    assert found["people"].table[2][:5] == ("bob", "10", "3", "0", "90%")
+    assert found["people"].table[1][5] == "600"
+    assert found["corrections"].table[1] == ("a1", "spam", "ham", "2026-01-01 00:05", "bob")
+    assert "1 of them came from another person" in found["corrections"].text[0]
+    assert "The model knew 10 of 10 spam and 30 of 30 ham." in found["quality"].text[0]
+
+
+def test_the_page_has_all_of_it(tmp_path, settings, capsys):
+    rng = np.random.default_rng(0)
+    points = rng.normal(size=(120, 2))
+    events = [{"id": f"e{i}", "x": {"a": a, "b": b}} for i, (a, b) in enumerate(points.tolist())]
+    append(settings, events)
+    for round_ in range(3):
+        trainer.run(settings)
+        append(
+            settings, [answer(f"e{i}", bool(points[i, 0] > 0)) for i in range(20 * round_, 20 * round_ + 20)], "labels"
+        )
+    trainer.run(settings)
+    assert main(["report", str(tmp_path / "app.toml")]) == 0
+    page = (tmp_path / "state" / "report.html").read_text()
+    for part in ("progress", "quality", "people", "corrections", "labels", "run"):
+        assert f'id="p0-{part}"' in page
+    assert page.index('id="p0-progress"') < page.index('id="p0-run"')
+    assert '<th scope="row">ann</th>' in page
+    path, _ = write_report(tmp_path / "state")
+    assert "The answers are in the log" in path.read_text()
