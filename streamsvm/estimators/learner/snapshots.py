@@ -1,7 +1,7 @@
 """Models as bytes and files: everything a model needs to go on bit for bit, and what version 0.1.0 wrote differently.
 
-Tests keep snapshots of version 0.1.0.  They differ in two ways: the tolerance was called `tau`, and learners took a
-`seed` that they did not use.
+Tests keep snapshots of version 0.1.0.  They differ in three ways: the tolerance was called `tau`; learners took a
+`seed` that they did not use; and LASVM had another `delta_max` and admitted all examples that violate.
 """
 
 import datetime
@@ -62,6 +62,10 @@ class Snapshots(OnlineModel):
         if "tau" in stored:  # written by version 0.1.0
             stored["tol"] = stored.pop("tau")
             stored.pop("seed", None)
+            if "reprocess" in stored:
+                stored["admission"] = "violation"  # the only rule of that version
+                if stored["reprocess"] == "adaptive" and stored.get("delta_max") is None:
+                    stored["delta_max"] = 2.0
         parameters = {name: _given(stored, name) for name in stored}
         instead = {"cache_mb": cache_mb, "device": device}
         return cls(**parameters | {name: value for name, value in instead.items() if value is not None})
