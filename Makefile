@@ -9,7 +9,7 @@ BENCH_ARGS ?=
 # Some tests wait more than they compute, hence more workers than cores.
 WORKERS ?= $(shell echo $$(( $$(nproc 2>/dev/null || echo 2) + 1 )))
 PARALLEL := --numprocesses $(WORKERS) --dist worksteal
-BENCHMARKS ?= lasvm order mnist gap_family ramp planning crossval search ssvm active forget rare defaults drift gpu pieces
+BENCHMARKS ?= lasvm ordinary order mnist gap_family ramp planning crossval search ssvm active forget rare defaults drift gpu pieces
 
 .DEFAULT_GOAL := help
 .PHONY: help demo kafka test check lint bounds-test portability-test docs bench wheel-test clean
@@ -17,7 +17,7 @@ BENCHMARKS ?= lasvm order mnist gap_family ramp planning crossval search ssvm ac
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
 
-demo: $(VENV)/.plot ## learn two real streams through the daemon, with a table and pictures at the end
+demo: $(VENV)/.plot ## learn two real streams and label digits through the daemon, with a table, pictures and reports at the end
 	$(BIN)/streamsvm demo $(DEMO_ARGS)
 
 kafka: ## an Apache Kafka broker at 127.0.0.1:9092 until Ctrl-C (KAFKA_ARGS="--dir DIR"; else ~/.cache/streamsvm)

@@ -46,7 +46,8 @@ def add_parser(subparsers: Subparsers) -> None:
         "Read the topic log.labels to its end, and write the label that holds for each event, one row for each event: "
         "the newest label, unless it was taken back. A row says who gave the label and when, its revision, and what "
         "the model had predicted when it asked. With --history, each answer is a row. Labels that came inside the "
-        "events are not included. `streamsvm produce --labels` and `streamsvm label --truth` read the file."
+        "events are not included. `streamsvm produce --labels` reads the file, and `streamsvm label --truth` reads "
+        "CSV and JSON lines."
     )
     add_config(command)
     command.add_argument(

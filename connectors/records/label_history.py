@@ -2,7 +2,7 @@
 
 `LabelHistory` applies the rules of the trainer's join (see `trainer.state.join`): of the labels of an event the last
 one holds, by revision and then by offset, and a retraction removes it.  Where a question wants the answers of several
-annotators, they decide together first (see `trainer.state.votes`).
+annotators, they decide together first (see `trainer.state.answers.votes`).
 """
 
 import math
@@ -17,7 +17,7 @@ from .annotators import person
 from .codec import Codec
 from .formats.base import BadRecord
 from .labels import Label, Place, answered_question
-from .questions import STATUS, read_question
+from .questions import STATUS, is_recheck, read_question
 from .times import event_time
 
 _MAX_SKEW = 50 * 366 * 86_400_000  # milliseconds; it only keeps times in the range of dates
@@ -56,7 +56,7 @@ class Entry(NamedTuple):
         return person(self.label.source or "")
 
 
-Decide = Callable[[Label, bool | None, int], Label | None]
+Decide = Callable[[Place, str | None, Label, bool | None, int], Label | None]
 
 
 class LabelHistory:
@@ -67,8 +67,8 @@ class LabelHistory:
     codec
         Reads labels.
     decide
-        Takes an answer to a question, the label of the event that holds, and the answer's time; returns what the
-        answers say together, as `Votes.hear` does.
+        Takes an event, the question about it or None, a label, the label that holds, and the time; returns what the
+        labels say together, as `trainer.state.answers.hearing` does, or None if that is nothing new.
 
     Attributes
     ----------
@@ -102,9 +102,7 @@ class LabelHistory:
         held = self.holding.get(place)
         before = held.label.y if held else None
         time = event_time(label.ts, record.timestamp, _MAX_SKEW)
-        decided: Label | None = label
-        if query_id is not None and label.source:
-            decided = self._decide(label, before, label.rev or record.timestamp)
+        decided = self._decide(place, query_id, label, before, label.rev or record.timestamp)
         entry = Entry(label, place, _revision(label, held), time, query_id, before, before)
         if decided is None or decided.op not in ("set", "retract"):
             return entry
@@ -165,7 +163,7 @@ def read_guesses(log: Transport, questions: str, predictions: str, wanted: Conta
             asked = read_question(record)
         except BadRecord:
             continue
-        if asked.place in wanted:
+        if asked.place in wanted and not is_recheck(asked.query_id):
             found[asked.place] = Guess(asked.margin, asked.score, asked.reason, asked.asked_at)
     return found
 

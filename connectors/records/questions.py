@@ -20,6 +20,8 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
+from streamsvm.active import Missed
+
 from ..logs.transport import Record
 from .annotators import Agreement, Annotator
 from .codec import MAX_BYTES
@@ -29,6 +31,7 @@ from .labels import MAX_QUERY_ID, Place
 
 STATUS = b"status"  # key of the record that tells how far the labelling is
 MAX_QUESTION_BYTES = MAX_BYTES - (64 << 10)  # leaves room for what a record has beside its value
+RECHECK = "recheck"  # reason of a question that asks again; people see no guess, for the model has learned the answer
 COUNTS = (  # in a status
     "asked",
     "open",
@@ -50,7 +53,7 @@ COUNTS = (  # in a status
 )
 
 _INT64 = 1 << 63
-_RECHECK = "-recheck"
+_RECHECKED = f"-{RECHECK}"
 
 
 @dataclass(frozen=True)
@@ -70,7 +73,8 @@ class Question:
     margin, score
         Decision value, and probability of the positive class or None, when the question was asked.
     reason
-        Why this event was chosen: "seed", "boundary", "explore" or "audit"; "recheck" asks again about an answer.
+        Why this event was chosen: "seed", "boundary", "novel", "explore" or "audit"; `RECHECK` asks again about an
+        answer.
     asked_at, expires_at
         Milliseconds, by the clock of the events.
     unusual
@@ -117,12 +121,12 @@ def write_status(status: Mapping[str, Any]) -> bytes:
 
 def recheck_id(query_id: str) -> str:
     """The id of the question that asks again about the event of a question, because its answer looks wrong."""
-    return f"{query_id}{_RECHECK}"
+    return f"{query_id}{_RECHECKED}"
 
 
 def is_recheck(query_id: str) -> bool:
     """Whether a question asks again; one answer is enough."""
-    return query_id.endswith(_RECHECK)
+    return query_id.endswith(_RECHECKED)
 
 
 def fits_question(x: Mapping[str, float], n_bytes: int) -> bool:
@@ -176,9 +180,9 @@ def read_status(record: Record) -> dict[str, Any]:
     Returns
     -------
     dict
-        `COUNTS`; "remaining", the labels left of the quota, or None; "verdict" with "stop", "audit" and "why"; "curve",
-        a list of points; "agreement" and "annotators" with the fields of the classes in `annotators`.  A trainer of
-        another version may leave some out, or add others.
+        `COUNTS`; "remaining", the labels left of the quota, or None; "verdict" with "stop", "audit", "why" and "spent";
+        "missed", the fields of `streamsvm.active.Missed`; "curve", a list of points; "agreement" and "annotators" with
+        the fields of the classes in `annotators`.  A trainer of another version may leave some out, or add others.
 
     Raises
     ------
@@ -255,7 +259,15 @@ def _is_point(value: Any) -> bool:
 def _is_verdict(value: Any) -> bool:
     if type(value) is not dict or not isinstance(value.get("why"), str):
         return False
-    return isinstance(value.get("stop"), bool) and isinstance(value.get("audit"), bool)
+    return all(isinstance(value.get(name, False), bool) for name in ("stop", "audit", "spent"))
+
+
+def _is_missed(value: Any) -> bool:
+    """Whether this is a `Missed`."""
+    if type(value) is not dict or value.keys() != set(Missed._fields):
+        return False
+    counts = [value[name] for name in Missed._fields if name != "at_most"]
+    return all(map(_is_count, counts)) and (value["at_most"] is None or _is_count(value["at_most"]))
 
 
 def _is_agreement(value: Any) -> bool:
@@ -299,6 +311,7 @@ _STATUS: dict[str, _Check] = {
     **dict.fromkeys(COUNTS, _COUNT),
     "remaining": (lambda value: value is None or _is_count(value), "a count or null"),
     "verdict": (_is_verdict, "an object of stop, audit and why"),
+    "missed": (_is_missed, "an object of at_most, n_audited, n_found and n_unlabelled"),
     "curve": (lambda value: type(value) is list and all(map(_is_point, value)), "a list of points"),
     "agreement": (_is_agreement, "an agreement"),
     "annotators": (lambda value: type(value) is list and all(map(_is_annotator, value)), "a list of annotators"),

@@ -17,9 +17,9 @@ from ..records.labels import Place
 from ..records.questions import STATUS, read_status
 from ..settings.opening import open_once
 from ..settings.sections import Settings
-from ..trainer.state.answers.votes import Votes
+from ..trainer.state.answers.hearing import Hearing
 
-RANDOM = ("audit", "explore")  # reasons of questions that look where the selection does not
+RANDOM = ("audit",)  # reasons of questions about random events
 HOUR = 3_600_000  # milliseconds
 
 _BOTH_HOLD = 2.2414  # normal quantile of 97.5 %: two intervals hold together with at least 95 %
@@ -37,21 +37,26 @@ class Answers:
         What the model had said about their events.
     status
         What the trainer last said about the labelling.
+    random
+        Reasons of the questions that were about random events.
     """
 
     entries: list[Entry] = field(default_factory=list)
     guesses: dict[Place, Guess] = field(default_factory=dict)
     status: Mapping[str, Any] = field(default_factory=dict)
+    random: tuple[str, ...] = RANDOM
 
 
 def history_of(settings: Settings) -> LabelHistory:
     """A reader of the labels that decides as the trainers do which label holds."""
-    return LabelHistory(settings.codec(), Votes(settings.labelling.answers_per_question).hear)
+    return LabelHistory(settings.codec(), Hearing(settings.labelling.answers_per_question).hear)
 
 
 def read_answers(settings: Settings) -> dict[int, Answers]:
     """The answers of a configuration's log, by partition; empty if its trainers ask no questions."""
-    found: defaultdict[int, Answers] = defaultdict(Answers)
+    is_mixed = settings.labelling.selection == "mixed"  # it explores far from the labelled events
+    random = RANDOM if is_mixed else (*RANDOM, "explore")
+    found: defaultdict[int, Answers] = defaultdict(lambda: Answers(random=random))
     if not settings.log.questions:
         return found
     with open_once(settings) as log:

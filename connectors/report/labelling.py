@@ -8,7 +8,6 @@ from typing import Any
 from ..records.annotators import agreement, annotators
 from ..runtime.text import plural
 from .answers import (
-    RANDOM,
     Answers,
     Interval,
     compared,
@@ -47,8 +46,8 @@ def labelling_panels(loop: Mapping[str, Any], answers: Answers | None, names: Na
     return [
         progress_panel(loop, answers, names, f"{prefix}-progress"),
         quality_panel(answers, names, f"{prefix}-quality"),
-        people_panel(answers, names, f"{prefix}-people"),
         corrections_panel(answers, names, f"{prefix}-corrections"),
+        people_panel(answers, names, f"{prefix}-people"),
         guesses_panel(loop, f"{prefix}-labels"),
     ]
 
@@ -86,7 +85,7 @@ def _facts(answers: Answers) -> list[tuple[str, str]]:
     remaining = answers.status.get("remaining")
     hours, counts = pace(answers.entries)
     shared = agreement(said(answers.entries))
-    found = quality(compared(answers, RANDOM)[-RECENT:]).g_mean
+    found = quality(compared(answers, answers.random)[-RECENT:]).g_mean
     return [
         ("Label quota", "none" if remaining is None else f"{remaining:,} left"),
         ("Labels per hour", f"{counts[-1] / hours[-1]:,.0f} by all annotators together" if hours[-1] else "–"),
@@ -118,9 +117,9 @@ def quality_panel(answers: Answers | None, names: Names, name: str) -> Panel:
     title = "How good is the model?"
     if answers is None:
         return Panel(name, title, "", [_NEEDS_LOG.format("the g-mean on random questions")])
-    pairs = compared(answers, RANDOM)
+    pairs = compared(answers, answers.random)
     if not pairs:
-        return Panel(name, title, "", ["No random question (audit or explore) was answered yet."])
+        return Panel(name, title, "", ["No question about a random event (audit) was answered yet."])
     latest = quality(pairs[-RECENT:])
     points = [(n, quality(pairs[max(0, n - RECENT) : n]).g_mean) for n in range(_FEW, len(pairs) + 1)]
     known = [(n, found) for n, found in points if not math.isnan(found.value)]
@@ -136,8 +135,8 @@ def quality_panel(answers: Answers | None, names: Names, name: str) -> Panel:
         f"On the last {plural(len(pairs[-RECENT:]), 'random question')}: {_g_mean(latest.g_mean)}. The model knew "
         f"{latest.n_found} of {latest.n_positive} {names[0]} and {latest.n_rejected} of {latest.n_negative} "
         f"{names[1]}.",
-        "Each guess is that of the model when it asked, so today's model is rather better. Explore questions also look "
-        "for unusual events, which are harder. The interval is made of two Wilson intervals, one for each class.",
+        "Each guess is that of the model when it asked, so today's model is rather better. The interval is made of two "
+        "Wilson intervals, one for each class.",
     ]
     alt = f"The g-mean on random questions over their number; at the end {_g_mean(latest.g_mean)}."
     return Panel(name, title, picture(plot, name, alt) if known else "", text)

@@ -152,13 +152,10 @@ def _n_support(stored: Stored, recorded: int) -> int:
 
 
 def _partition(stored: Stored, end: int | None, answers: Answers | None) -> str:
-    panels = "\n".join(map(_panel, all_panels(stored, end, answers)))
-    parts = [
-        f'<section class="card" id="p{stored.number}-run"><h3>The run</h3>\n{_list(_facts(stored))}</section>',
-        f'<div class="panels">\n{panels}\n</div>',
-    ]
-    if asks(stored):
-        parts.reverse()  # who leads a labelling looks for other things first
+    groups = all_panels(stored, end, answers)
+    parts = ['<div class="panels">\n{}\n</div>'.format("\n".join(map(_panel, group))) for group in groups]
+    run = f'<section class="card" id="p{stored.number}-run"><h3>The run</h3>\n{_list(_facts(stored))}</section>'
+    parts.insert(len(parts) if asks(stored) else 0, run)  # who leads a labelling looks for other things first
     body = "\n".join(parts)
     return (
         f'<section class="partition" id="p{stored.number}" aria-labelledby="p{stored.number}-title">\n'

@@ -41,14 +41,14 @@ _FEW_BLOCKS = (
 )
 _EARLY = (
     "An event is predicted when it arrives, long before an annotator's answer. So the error of the predictions says "
-    "nothing about the model: look at the random questions above."
+    "nothing about the model; see “How good is the model?”."
 )
 _NO_LAG = "The lag is recorded as soon as the trainer consumes a record."
 _NO_RECORDS = "There is nothing to draw yet: a point is recorded every 50 records, and at each checkpoint."
 
 
-def all_panels(stored: Stored, end: int | None, answers: Answers | None) -> list[Panel]:
-    """The panels of a partition; those of the labelling come first.
+def all_panels(stored: Stored, end: int | None, answers: Answers | None) -> list[list[Panel]]:
+    """The panels of a partition in groups; those of the labelling come first.
 
     Parameters
     ----------
@@ -62,14 +62,14 @@ def all_panels(stored: Stored, end: int | None, answers: Answers | None) -> list
     rows = read_rows(stored)
     prefix = f"p{stored.number}"
     loop = read_loop(stored)
-    return [
-        *([] if loop is None else labelling_panels(loop, answers, names_of(stored), prefix)),
+    stream = [
         error_panel(stored, rows, prefix),
         support_panel(stored, rows, prefix),
         *([labels_panel(rows, prefix)] if loop is None else []),
         lag_panel(stored, rows, end, prefix),
         drift_panel(rows, prefix),
     ]
+    return [stream] if loop is None else [labelling_panels(loop, answers, names_of(stored), prefix), stream]
 
 
 def asks(stored: Stored) -> bool:

@@ -21,7 +21,7 @@ from streamsvm.estimators.inputs.named_rows import NamedRows
 
 from ..logs.transport import Record, Transport
 from ..records.codec import Codec, Event
-from ..records.questions import STATUS, Question, recheck_id, write_question, write_status
+from ..records.questions import RECHECK, STATUS, Question, recheck_id, write_question, write_status
 from ..settings.sections import Settings
 from .state.answers.rechecks import MOST, Recheck
 from .state.candidates import EventId, Labelling
@@ -146,12 +146,13 @@ class Asking:
             id_ = self._codec.decode(Record(self._topic, self._number, 0, now, None, events[key], ())).id
             labelling.rechecks.ask(query_id, Recheck(key, labels[key], question.expires))
             asked = self._described(question, events[key], id_, state)
-            self._publish(query_id.encode(), write_question(replace(asked, reason="recheck", score=None)))
+            self._publish(query_id.encode(), write_question(replace(asked, reason=RECHECK, score=None)))
 
     def _log_verdict(self, loop: LabellingLoop) -> None:
         verdict = loop.verdict()
         if verdict.stop is not self._has_stopped:
-            what = "enough is labelled" if verdict.stop else "asking for labels"
+            stopped = "the label quota is spent" if verdict.spent else "nothing contradicts the model any more"
+            what = stopped if verdict.stop else "asking for labels"
             logger.info("partition %d: %s: %s", self._number, what, verdict.why)
         self._has_stopped = verdict.stop
 
@@ -236,6 +237,7 @@ def status(state: State, labelling: Labelling) -> dict[str, Any]:
         **labelling.votes.statistics(),
         "remaining": loop.remaining(),
         "verdict": verdict._asdict(),
+        "missed": loop.missed()._asdict(),
         "curve": _thinned(loop.curve()),
     }
 

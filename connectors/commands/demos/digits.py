@@ -88,7 +88,9 @@ def label_by_itself(folder: Path, stop: Stop) -> None:
     stop
         Called a few times a second; True ends the demonstration.
     """
-    settings = load(prepare(folder), {}, [f"labelling.max_labels={ANSWERS}", "labelling.explore=0.3"])
+    # A third of the questions is random, so that the report can tell early how good the model is.
+    wanted = {"max_labels": ANSWERS, "selection": "active", "explore": 0.3}
+    settings = load(prepare(folder), {}, [f"labelling.{name}={value}" for name, value in wanted.items()])
     print(f"Labelling: a program answers {ANSWERS} questions about handwritten digits: is it an {WANTED}?", flush=True)
     known = truth()
     answers = label.oracle(lambda shown: known[str(shown.id)], "program", delay=0.0, noise=0.0, quota=ANSWERS)

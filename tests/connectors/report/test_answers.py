@@ -42,7 +42,7 @@ def told(settings):
 
     def told(*labels, questions=(), **changes):
         for reason, id_, margin in questions:
-            query_id = f"q{next(numbers)}"
+            query_id = f"q{next(numbers)}" + "-recheck" * (reason == "recheck")
             asked = {
                 "query_id": query_id, "id": id_, "x": {}, "event": {}, "margin": margin, "score": 0.5, "reason": reason,
                 "asked_at": 1, "expires_at": 2, "unusual": {}, "model": {},
@@ -107,7 +107,7 @@ def test_only_random_questions_are_compared_with_the_label_that_holds(told):
         answer("a", False), answer("d", None),
         questions=questions,
     )  # fmt: skip
-    assert answers.compared(found, answers.RANDOM) == [(False, True), (True, False)]
+    assert answers.compared(found, found.random) == [(False, True), (True, False)]
     assert answers.compared(found, ("boundary",)) == [(True, False)]
 
 
@@ -148,6 +148,17 @@ def test_several_answers_to_a_question_decide_as_in_the_trainer(told):
     assert len(answers.corrections(found.entries)) == 1
 
 
+def test_taking_back_the_answer_to_a_recheck_leaves_the_one_before(told):
+    found = told(
+        answer("a", True, query_id="q"),
+        answer("a", False, query_id="q-recheck"), answer("a", None, query_id="q-recheck"),
+        answer("b", True, query_id="r"), answer("b", None, query_id="r"),
+        questions=[("audit", "a", 1.0), ("recheck", "a", -2.0)],
+    )  # fmt: skip
+    assert [entry.after for entry in found.entries] == [True, False, True, True, None]
+    assert answers.compared(found, found.random) == [(True, True)]
+
+
 def test_the_status_is_the_newest_readable_one(settings, told):
     for status in ({"remaining": 9}, {"remaining": 7}):
         append(settings, [{"status": status}], "questions", key=b"status", partition=0)
@@ -179,7 +190,7 @@ def test_without_the_log_it_says_how_to_see_more(panels):
 
 def test_without_an_answer_nothing_is_claimed(panels):
     found = panels(Answers())
-    assert "No random question" in found["quality"].text[0]
+    assert "No question about a random event" in found["quality"].text[0]
     assert "No label says who gave it." in found["people"].text
     assert "No label was replaced" in found["corrections"].text[0]
     assert "takes answers to audit questions" in found["progress"].text[-1]

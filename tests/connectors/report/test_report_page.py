@@ -287,7 +287,7 @@ def test_what_the_answers_are_worth(tmp_path, read, drawn):
         [100 * (1 - point.agreement_random) for point in curve if point.agreement_random is not None],
     )
     assert ([point.n_labels for point in curve], [point.n_support for point in curve]) in drawn.values()
-    assert "look at the random questions" in page.text("p0-error")
+    assert "How good is the model?" in page.text("p0-error")
     assert page.fact("Consumed") == f"events up to offset 100, labels (labels) up to {counts.n_answered}"
 
 
