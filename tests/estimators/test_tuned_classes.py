@@ -136,7 +136,6 @@ def test_examples_are_forgotten_and_corrected_in_all_classes():
     for label, own in model._models.items():
         for each in own._models.values():
             slots = each._slots_of(wrong)
-            assert len(slots) == 3 or label != "green"
             assert ((each._expansion.y[slots] > 0) == (label == "green")).all()
 
 

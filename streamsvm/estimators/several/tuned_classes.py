@@ -175,6 +175,10 @@ class TunedClasses(SeveralModels):
         arguments.require_positive("tol", self._blank.tol if tol is None else tol)
         self._of_each(lambda model: model.finish(tol))
 
+    def sparsify(self, ramp_s: float | None = None, tol: float | None = None) -> None:
+        """Raise a TypeError: an `AutoLASVM` has no `sparsify`."""
+        raise TypeError("AutoLASVM has no sparsify; use LASVM, LASVMG, LASVMNC, LASVMI or FullSVM")
+
     def forget(self, ids: Any) -> int:
         """Take examples out of all models of all classes; see `AutoLASVM.forget` and `OneVsRest.forget`."""
         numbers = arguments.numbers_of(ids)

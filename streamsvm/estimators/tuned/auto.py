@@ -80,9 +80,9 @@ class AutoLASVM(CandidateModels):
     >>> evaluate.progressive_val_score(datasets.Bananas().take(2000), model, metrics.Accuracy())
     Accuracy: 89.20%
     >>> model.champion_
-    Setting(C=10.0, gamma=1.0, window=None)
+    Setting(C=1.0, gamma=4.0, window=None)
     >>> model.history_
-    [Promotion(n_seen=1000, way='warm-up', setting=Setting(C=10.0, gamma=1.0, window=None))]
+    [Promotion(n_seen=1000, way='warm-up', setting=Setting(C=1.0, gamma=4.0, window=None))]
     """
 
     def __init__(
