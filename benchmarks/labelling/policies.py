@@ -6,6 +6,7 @@ The positive class weighs sqrt(negatives / positives) of the pool.  The model is
 import argparse
 import itertools
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -75,7 +76,8 @@ def report(arguments: argparse.Namespace, runs: Kept) -> None:
     curves = {
         (name, policy): np.array(found)
         for name, policy in itertools.product(names, POLICIES)
-        if (found := [runs.get("rare", name, policy, s) for s in range(seeds) if runs.has("rare", name, policy, s)])
+        if len(found := [runs.get("rare", name, policy, s) for s in range(seeds) if runs.has("rare", name, policy, s)])
+        >= min(2, seeds)
     }
     policies = [policy for policy in POLICIES if all((name, policy) in curves for name in names)]
     print("\ng-means %, mean over the sets\n")
@@ -90,6 +92,26 @@ def report(arguments: argparse.Namespace, runs: Kept) -> None:
     for name in names:
         print(f"| {name} | " + " | ".join(f"{curves[name, policy].mean():.1f}" for policy in policies) + " |")
     _claims(curves, names)
+    if arguments.out:
+        draw({policy: [curves[name, policy] for name in names] for policy in policies}, arguments.out)
+
+
+def draw(curves: dict[str, list[np.ndarray]], folder: Path) -> None:
+    """Draw the mean g-mean of all sets against the number of labels."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(7, 4), layout="constrained")
+    axes = figure.subplots()
+    for policy, found in curves.items():
+        style = {"linewidth": 2.5, "color": "#c44e52"} if policy == NEW else {"linewidth": 1.2}
+        axes.plot(MARKS, np.mean([curve.mean(axis=0) for curve in found], axis=0), "o-", ms=3, label=policy, **style)
+    axes.set(xlabel="labels", ylabel="g-mean %", xscale="log", xticks=MARKS, ylim=(0, 100))
+    axes.set_xticklabels(MARKS)
+    axes.minorticks_off()
+    axes.grid(alpha=0.3)
+    axes.legend(fontsize=8)
+    folder.mkdir(parents=True, exist_ok=True)
+    figure.savefig(folder / "labelling-g-means.png", dpi=100)
 
 
 def _claims(curves: dict[tuple[str, str], np.ndarray], names: list[str]) -> None:
@@ -107,7 +129,9 @@ def _claims(curves: dict[tuple[str, str], np.ndarray], names: list[str]) -> None
             continue
         best = max(rivals, key=lambda policy: rivals[policy].mean())
         n = min(len(own), len(rivals[best]))
+        if n < 2:
+            continue
         lead = own[:n].mean(axis=1) - rivals[best][:n].mean(axis=1)
-        error = lead.std(ddof=1) / np.sqrt(n) if n > 1 else np.nan
+        error = lead.std(ddof=1) / np.sqrt(n)
         kept = lead.mean() >= -1.0 - 2.0 * error
         print(f"{'holds' if kept else 'does not hold'}: {name}: {lead.mean():+.1f} ({error:.1f}) beside {best}")

@@ -59,7 +59,7 @@ RARE = {
 PROTOCOL = {
     "heart": ("heart", (1,)),
     "ionosphere": ("ionosphere", (1,)),
-    "wdbc": ("breast_cancer", (1,)),
+    "wdbc": ("wdbc", (1,)),
     "diabetes": ("pima", (1,)),
     "german": ("german", (1,)),
     "tictactoe": ("tictactoe", (1,)),
@@ -141,4 +141,12 @@ def _twonorm(rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
     return rng.normal(size=(2000, 20)) + np.where(y, 1.0, -1.0)[:, None] * 2.0 / math.sqrt(20), y
 
 
-MADE = {"trap": _trap, "checkerboard": _checkerboard, "twonorm": _twonorm}
+def _wdbc(rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+    """Not made up, but part of scikit-learn."""
+    from sklearn.datasets import load_breast_cancer
+
+    bunch = load_breast_cancer()
+    return bunch.data, bunch.target > 0
+
+
+MADE = {"wdbc": _wdbc, "trap": _trap, "checkerboard": _checkerboard, "twonorm": _twonorm}
