@@ -22,7 +22,7 @@ from datetime import timedelta
 
 import numpy as np
 
-from streamsvm import LASVM, LASVMG, LASVMI, LASVMNC, FullSVM, OneVsRest, SnapshotError, WarmupScaler
+from streamsvm import LASVM, LASVMG, LASVMI, LASVMNC, AutoLASVM, FullSVM, OneVsRest, SnapshotError, WarmupScaler
 from streamsvm.core import storage
 from streamsvm.core.saving import snapshot
 from streamsvm.validation import StreamingKFold, StreamingLOO
@@ -100,6 +100,9 @@ def some_snapshots():
             OneVsRest(LASVM(C=10.0, gamma=0.5), ["b"]), rows, classes, ids=range(1000, 1000 + len(rows))
         ),
         "classes, window": learned(OneVsRest(LASVMG(C=10.0, window=50)), rows, classes),
+        "auto": learned(AutoLASVM(), *late_feature()),
+        "auto, after the warm-up": learned(AutoLASVM(), *problem(1020, 2)),
+        "auto, classes": learned(OneVsRest(AutoLASVM()), rows, classes),
     }
     made = {kind: (model.to_bytes(), type(model).from_bytes) for kind, model in models.items()}
     scaler = WarmupScaler(warmup=50)

@@ -60,8 +60,8 @@ def compress(x, columns):
 class NaiveScale:
     """`core.scaling` for examples that are dicts {column: value}; a feature's moments are a dict of its own."""
 
-    def __init__(self, scales):
-        self.scales = scales
+    def __init__(self, scales, memory=scaling.MEMORY):
+        self.scales, self.memory = scales, memory
         self.n_seen = self.wait = self.renewed = 0
         self.sparse = self.due = False
         self.began, self.named, self.times = {}, {}, {}
@@ -114,7 +114,7 @@ class NaiveScale:
     def _take_in_norm(self, x):
         values = np.array([v for d, v in x.items() if self.sparse or d not in self.moments])
         total = np.sum((np.clip(values, -scaling.CLIP, scaling.CLIP) if self.is_active else values) ** 2)
-        self.weight = self.weight * (1 - 1 / scaling.MEMORY) + 1
+        self.weight = self.weight * (1 - 1 / self.memory) + 1
         if self.weight > moments.WARM and self.spread > 0:
             total = min(total, moments.OUTLIER**2 * self.spread)
         self.norm += (float(np.float32(total)) - self.norm) / self.weight
@@ -123,12 +123,12 @@ class NaiveScale:
         """Whether the feature is to be scaled, and was left alone so far."""
         new = self.scales and not f["varied"] and v not in (0.0, 1.0)
         f["varied"] |= v not in (0.0, 1.0)
-        w, e = f["w"] * (1 - 1 / scaling.MEMORY) + 1, v - f["m"]
+        w, e = f["w"] * (1 - 1 / self.memory) + 1, v - f["m"]
         if w > moments.FIRST and f["S"] > 0:
             most = (moments.OUTLIER if w > moments.WARM else moments.EARLY_OUTLIER) * np.sqrt(f["S"] / w)
             e = np.clip(e, -most, most)
         rest = e - e / w
-        f.update(w=w, m=f["m"] + e / w, S=f["S"] * (1 - 1 / scaling.MEMORY) + e * rest)
+        f.update(w=w, m=f["m"] + e / w, S=f["S"] * (1 - 1 / self.memory) + e * rest)
         return new
 
     def _variance(self, f):
@@ -160,7 +160,7 @@ class NaiveScale:
         latest = self.n_seen - 1
         for d in sorted(self.began) if not self.sparse else ():
             if d not in self.moments and (first or self._deserves_place(d, latest)):
-                w = float(min(latest - self.began[d], scaling.MEMORY))
+                w = float(min(latest - self.began[d], self.memory))
                 self.moments[d] = {"w": w, "m": 0.0, "S": 0.0, "varied": False, "shift": 0.0, "spread": 0.0}
         for f in self.moments.values():
             f["spread"] = self._wanted(f)

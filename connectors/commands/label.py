@@ -18,11 +18,11 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from ..labelling import terminal as labelling_terminal
 from ..labelling.label_studio.api import Api
 from ..labelling.label_studio.project import LabelStudio
 from ..labelling.oracles import Oracle, answer_with, truth_from_field, truth_from_file
 from ..labelling.service import LabellingService
+from ..labelling.terminal.session import run as run_terminal
 from ..labelling.web.page import LabellingPage
 from ..runtime.folders import make_private, private
 from ..runtime.log_output import set_up_logging
@@ -260,7 +260,7 @@ def terminal(settings: Settings, annotator: str) -> FrontEnd:
     """The keys of this terminal, or the lines of a pipe."""
 
     def front_end(service: LabellingService, stop: Stop) -> None:
-        labelling_terminal.run(service, settings, stop, f"terminal:{annotator}", sys.stdin, sys.stdout)
+        run_terminal(service, settings, stop, f"terminal:{annotator}", sys.stdin, sys.stdout)
 
     return front_end
 

@@ -279,6 +279,7 @@ class Book:
             **_people(parts),
             "remaining": sum(quotas) if quotas else None,
             "verdict": _verdict(self._status),
+            "missed": _missed(self._status),
             "curve": fullest.get("curve", []),
             "waiting": len(self.open),
             "unheard": len(self._unheard),
@@ -337,4 +338,15 @@ def _verdict(parts: Mapping[int, Mapping[str, Any]]) -> dict[str, Any]:
         "stop": bool(verdicts) and all(verdict.get("stop") for verdict in verdicts.values()),
         "audit": any(verdict.get("audit") for verdict in verdicts.values()),
         "why": why,
+        "spent": bool(verdicts) and all(verdict.get("spent") for verdict in verdicts.values()),
+    }
+
+
+def _missed(parts: Mapping[int, Mapping[str, Any]]) -> dict[str, Any]:
+    """How many positives are at most missed in all partitions; None where a partition has no random answer yet."""
+    found = [part["missed"] for part in parts.values() if part.get("missed")]
+    bounds = [missed["at_most"] for missed in found]
+    return {
+        "at_most": None if not bounds or None in bounds else sum(bounds),
+        "n_unlabelled": sum(missed["n_unlabelled"] for missed in found),
     }

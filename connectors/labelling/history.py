@@ -18,7 +18,7 @@ import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from ..logs.transport import Record
 from ..records.annotators import person
@@ -76,6 +76,23 @@ class Step(NamedTuple):
     rev: int
     id: str | int
     undoable: bool
+
+
+class Undone(NamedTuple):
+    """What became of an undo.
+
+    Attributes
+    ----------
+    step
+        The answer that it was about.
+    outcome
+        "open": the question is open again, and reserved for the annotator; "restored": the answer before it holds
+        again; "repeated": the step was undone before; "replaced": somebody else has replaced the answer since, and
+        nothing was undone.
+    """
+
+    step: Step
+    outcome: Literal["open", "restored", "repeated", "replaced"]
 
 
 class History:

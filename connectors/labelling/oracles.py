@@ -101,7 +101,7 @@ def _tell_verdict(service: LabellingService, told: str) -> str:
     verdict = service.stats()["verdict"]
     why: str = verdict["why"] if verdict["stop"] else ""
     if why and why != told:
-        logger.info("there are enough labels: %s", why)
+        logger.info("no more questions: %s", why)
     return why
 
 

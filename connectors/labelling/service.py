@@ -15,11 +15,10 @@ import threading
 import time
 from collections.abc import Callable
 from contextlib import ExitStack, closing
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
-from ..logs.transport import Record, Unavailable
+from ..logs.transport import Unavailable
 from ..records.annotators import person
-from ..records.formats.base import BadRecord
 from ..records.labels import Place
 from ..records.questions import Question
 from ..settings.opening import backend_of
@@ -27,27 +26,11 @@ from ..settings.sections import Settings
 from .book import MAX_NAME, Book, UnknownQuestion
 from .follower import Follower
 from .given import Given
-from .history import FILE, History, Step
+from .history import FILE, History, Step, Undone
+from .reader import Reader
 from .writer import AnswerWriter
 
 Outcome = Literal["first", "repeated", "changed", "stale"]
-
-
-class Undone(NamedTuple):
-    """What became of an undo.
-
-    Attributes
-    ----------
-    step
-        The answer that it was about.
-    outcome
-        "open": the question is open again, and reserved for the annotator; "restored": the answer before it holds
-        again; "repeated": the step was undone before; "replaced": somebody else has replaced the answer since, and
-        nothing was undone.
-    """
-
-    step: Step
-    outcome: Literal["open", "restored", "repeated", "replaced"]
 
 
 class LabellingService:
@@ -83,12 +66,7 @@ class LabellingService:
         self._writing = threading.Lock()  # guards _writer; taken before _changed if both are
         self._changed = threading.Condition()  # guards everything below, except _writer
         self._writer = AnswerWriter(settings)
-        self._version = 0
-        self._is_loaded = False
         self._is_closing = False
-        self._trouble: str | None = None  # why the log cannot be read now
-        self._failure: Exception | None = None  # why it will never be read again
-        self._follower = Follower(settings, _Listener(self))
         self._resources = ExitStack()
 
     def __enter__(self) -> "LabellingService":
@@ -99,6 +77,8 @@ class LabellingService:
         self._history = self._resources.enter_context(closing(history))
         lease = int(1000 * labelling.lease_seconds)
         self._book = Book(lease, labelling.answers_per_question, self._settings.codec(), self._clock, history)
+        self._reader = Reader(self._book, self._changed, self._settings.log.labels)
+        self._follower = Follower(self._settings, self._reader)
         self._follower.start()
         return self
 
@@ -123,8 +103,8 @@ class LabellingService:
         """
         _check_name(who)
         with self._changed:
-            self._check_readable()
-            if not self._is_loaded:
+            self._reader.check()
+            if not self._reader.is_loaded:
                 return None
             query_id = self._book.assign(who, self._now())
             return None if query_id is None else self._book.open.get(query_id)
@@ -137,8 +117,8 @@ class LabellingService:
     def open(self) -> list[Question]:
         """All questions without an answer, reserved or not, oldest first."""
         with self._changed:
-            self._check_readable()
-            return sorted(self._book.open.values(), key=lambda shown: shown.asked_at) if self._is_loaded else []
+            self._reader.check()
+            return sorted(self._book.open.values(), key=lambda shown: shown.asked_at) if self._reader.is_loaded else []
 
     def last_word(self, query_id: str, who: str | None = None) -> tuple[str, bool | None, str] | None:
         """Operation, label and annotator of the newest answer to a question; None if no answer is remembered.
@@ -166,14 +146,14 @@ class LabellingService:
             Number of changes so far.
         """
         with self._changed:
-            seen = self._version if seen < 0 else seen
-            self._changed.wait_for(lambda: self._version != seen or self._is_closing, seconds)
-            return self._version
+            seen = self._reader.version if seen < 0 else seen
+            self._changed.wait_for(lambda: self._reader.version != seen or self._is_closing, seconds)
+            return self._reader.version
 
     def check(self) -> None:
         """Raise the error that has ended the reading of questions, if there is one."""
-        if self._failure is not None:
-            raise self._failure
+        if self._reader.failure is not None:
+            raise self._reader.failure
 
     # --- answers ------------------------------------------------------------------------------------------------------
 
@@ -300,7 +280,7 @@ class LabellingService:
             self._history.pass_over(query_id, step.rev, who)
             if earlier is None and query_id in self._book.open:  # else its contents are forgotten
                 self._book.queue.reserve(query_id, self._book.ballots.voter(who), self._now())
-            self._tell()
+            self._reader.tell()
         return Undone(step, "open" if earlier is None else "restored")
 
     def history(self, who: str | None, before: int | None, n: int) -> list[Step]:
@@ -343,8 +323,8 @@ class LabellingService:
     ) -> Outcome:
         """Write an answer; `anew`: also if `who` gave it before, and another one holds."""
         with self._changed:
-            self._check_readable()
-            if not self._is_loaded:
+            self._reader.check()
+            if not self._reader.is_loaded:
                 raise Unavailable("the questions are still being read")
             self._book.recall(query_id)
             place = self._book.place(query_id) or place
@@ -379,7 +359,7 @@ class LabellingService:
         with self._changed:
             for query_id, given in durable.items():
                 self._book.note(query_id, given)
-            self._tell()
+            self._reader.tell()
 
     # --- how far the labelling is -------------------------------------------------------------------------------------
 
@@ -405,68 +385,13 @@ class LabellingService:
         with self._changed:
             return {
                 **self._book.stats(),
-                "loaded": self._is_loaded,
-                "trainer": self._book.missing_trainer() if self._is_loaded else None,
-                "trouble": str(self._failure) if self._failure else self._trouble,
+                "loaded": self._reader.is_loaded,
+                "trainer": self._book.missing_trainer() if self._reader.is_loaded else None,
+                "trouble": self._reader.why_not(),
             }
-
-    def _check_readable(self) -> None:
-        if self._failure is not None:
-            raise Unavailable(str(self._failure)) from self._failure
-        if self._trouble is not None and not self._is_loaded:
-            raise Unavailable(self._trouble)
-
-    def _tell(self) -> None:
-        self._version += 1
-        self._changed.notify_all()
 
     def _now(self) -> int:
         return int(1000 * self._clock())
-
-
-class _Listener:
-    """Puts what the follower reads into the service's book."""
-
-    def __init__(self, service: LabellingService) -> None:
-        self._service = service
-
-    def begin_questions(self) -> None:
-        with self._service._changed:
-            self._service._book.begin_questions()
-
-    def end_questions(self) -> int | None:
-        with self._service._changed:
-            self._service._book.end_questions()
-            return self._service._book.oldest_question()
-
-    def loaded(self) -> None:
-        with self._service._changed:
-            self._service._book.open_again()
-            self._service._is_loaded = True
-            self._service._tell()
-
-    def take(self, records: list[Record]) -> None:
-        service, book = self._service, self._service._book
-        with service._changed:
-            for record in records:
-                try:
-                    if record.topic == service._settings.log.labels:
-                        book.read_label(record)
-                    else:
-                        book.read_question(record)
-                except BadRecord as error:
-                    book.set_aside(record, error)
-            service._tell()
-
-    def trouble(self, reason: str | None) -> None:
-        with self._service._changed:
-            self._service._trouble = reason
-            self._service._tell()
-
-    def failed(self, error: Exception) -> None:
-        with self._service._changed:
-            self._service._failure = error
-            self._service._tell()
 
 
 def _check_name(who: str) -> None:

@@ -20,6 +20,8 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
+from streamsvm.active import Missed
+
 from ..logs.transport import Record
 from .annotators import Agreement, Annotator
 from .codec import MAX_BYTES
@@ -70,7 +72,8 @@ class Question:
     margin, score
         Decision value, and probability of the positive class or None, when the question was asked.
     reason
-        Why this event was chosen: "seed", "boundary", "explore" or "audit"; "recheck" asks again about an answer.
+        Why this event was chosen: "seed", "boundary", "novel", "explore" or "audit"; "recheck" asks again about an
+        answer.
     asked_at, expires_at
         Milliseconds, by the clock of the events.
     unusual
@@ -176,9 +179,9 @@ def read_status(record: Record) -> dict[str, Any]:
     Returns
     -------
     dict
-        `COUNTS`; "remaining", the labels left of the quota, or None; "verdict" with "stop", "audit" and "why"; "curve",
-        a list of points; "agreement" and "annotators" with the fields of the classes in `annotators`.  A trainer of
-        another version may leave some out, or add others.
+        `COUNTS`; "remaining", the labels left of the quota, or None; "verdict" with "stop", "audit", "why" and "spent";
+        "missed", the fields of `streamsvm.active.Missed`; "curve", a list of points; "agreement" and "annotators" with
+        the fields of the classes in `annotators`.  A trainer of another version may leave some out, or add others.
 
     Raises
     ------
@@ -255,7 +258,15 @@ def _is_point(value: Any) -> bool:
 def _is_verdict(value: Any) -> bool:
     if type(value) is not dict or not isinstance(value.get("why"), str):
         return False
-    return isinstance(value.get("stop"), bool) and isinstance(value.get("audit"), bool)
+    return all(isinstance(value.get(name, False), bool) for name in ("stop", "audit", "spent"))
+
+
+def _is_missed(value: Any) -> bool:
+    """Whether this is a `Missed`."""
+    if type(value) is not dict or value.keys() != set(Missed._fields):
+        return False
+    counts = [value[name] for name in Missed._fields if name != "at_most"]
+    return all(map(_is_count, counts)) and (value["at_most"] is None or _is_count(value["at_most"]))
 
 
 def _is_agreement(value: Any) -> bool:
@@ -299,6 +310,7 @@ _STATUS: dict[str, _Check] = {
     **dict.fromkeys(COUNTS, _COUNT),
     "remaining": (lambda value: value is None or _is_count(value), "a count or null"),
     "verdict": (_is_verdict, "an object of stop, audit and why"),
+    "missed": (_is_missed, "an object of at_most, n_audited, n_found and n_unlabelled"),
     "curve": (lambda value: type(value) is list and all(map(_is_point, value)), "a list of points"),
     "agreement": (_is_agreement, "an agreement"),
     "annotators": (lambda value: type(value) is list and all(map(_is_annotator, value)), "a list of annotators"),

@@ -184,15 +184,21 @@ class LabellingSettings:
     Parameters
     ----------
     selection
-        ``"active"``: the event closest to the boundary among `pool` random ones; ``"auto"``: the same, from as many
-        events as it needs; ``"all"``: the closest one in the whole reservoir; ``"random"``: any event.
+        ``"mixed"``: by turns the event closest to the boundary in the whole reservoir, one unlike the labelled ones,
+        and one far from them.  ``"active"``: the event closest to the boundary among `pool` random ones; ``"auto"``:
+        the same, from as many events as it needs; ``"all"``: the closest one in the whole reservoir; ``"random"``: any
+        event.
+    start
+        How ``"mixed"`` begins, until both classes are labelled.  ``"distance"``: with events far from the labelled
+        ones; ``"random"``: with any events.
     pool
-        Number of events that ``"active"`` chooses from, at least 1.
+        Number of random events that ``"active"``, and the questions about unlike events of ``"mixed"``, choose from; at
+        least 1.
     explore
-        Share of the questions, from 0 to 1, that are chosen at random anyway; they find what the model does not
-        suspect.
+        Share of the questions, from 0 to 1, that look for what the model does not suspect: about events far from the
+        labelled ones with ``"mixed"``, otherwise about any events.
     seeds
-        Number of labelled examples of each class up to which questions are chosen at random.
+        Number of labelled examples of each class up to which questions do not look at the model.
     open
         Number of questions that may wait for their first answer; 0: one for each annotator.  More of them cost
         accuracy, because the model chooses each without the answers to the others.
@@ -209,7 +215,9 @@ class LabellingSettings:
     expires_seconds
         Seconds, by the events' own times, after which an unanswered question is withdrawn.
     stop
-        When to stop asking.  ``"margin"``: when no event is left near the boundary, and a random audit agrees;
+        When to stop asking.  ``"audited"``: when no event is left near the boundary, and the last 120 answers have
+        agreed with the model.  ``"margin"``: when 59 questions found no event near the boundary, and 59 random ones
+        agree;
         ``"support"``: when the number of support vectors has stopped growing; ``"either"`` of them; or ``"never"``.
     max_labels
         Label quota: number of answers to ask for; 0: no limit.
@@ -234,7 +242,8 @@ class LabellingSettings:
         What the annotators should know, in Markdown; the page shows it above the first question.
     """
 
-    selection: str = key("active", checks.one_of("active", "auto", "all", "random"))
+    selection: str = key("mixed", checks.one_of("mixed", "active", "auto", "all", "random"))
+    start: str = key("distance", checks.one_of("distance", "random"))
     pool: int = key(59, checks.at_least(1))
     explore: float = key(0.1, checks.fraction)
     seeds: int = key(1, checks.at_least(0))
@@ -244,7 +253,7 @@ class LabellingSettings:
     recheck: int = key(5, checks.at_least(1))
     reservoir: int = key(10_000, checks.at_least(1))
     expires_seconds: float = key(86400.0, checks.seconds)
-    stop: str = key("margin", checks.one_of("margin", "support", "either", "never"))
+    stop: str = key("audited", checks.one_of("audited", "margin", "support", "either", "never"))
     max_labels: int = key(0, checks.at_least(0))
     max_fraction: float = key(0.0, checks.fraction)
     lease_seconds: float = key(120.0, checks.seconds)

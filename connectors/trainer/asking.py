@@ -151,7 +151,8 @@ class Asking:
     def _log_verdict(self, loop: LabellingLoop) -> None:
         verdict = loop.verdict()
         if verdict.stop is not self._has_stopped:
-            what = "enough is labelled" if verdict.stop else "asking for labels"
+            stopped = "the label quota is spent" if verdict.spent else "nothing contradicts the model any more"
+            what = stopped if verdict.stop else "asking for labels"
             logger.info("partition %d: %s: %s", self._number, what, verdict.why)
         self._has_stopped = verdict.stop
 
@@ -236,6 +237,7 @@ def status(state: State, labelling: Labelling) -> dict[str, Any]:
         **labelling.votes.statistics(),
         "remaining": loop.remaining(),
         "verdict": verdict._asdict(),
+        "missed": loop.missed()._asdict(),
         "curve": _thinned(loop.curve()),
     }
 

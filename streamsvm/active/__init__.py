@@ -12,8 +12,8 @@ from streamsvm.active.answers.events import Answer as Answer
 from streamsvm.active.answers.events import Ask as Ask
 from streamsvm.active.answers.events import CurvePoint as CurvePoint
 from streamsvm.active.answers.events import LoopCounts as LoopCounts
+from streamsvm.active.answers.events import Missed as Missed
 from streamsvm.active.answers.events import Question as Question
-from streamsvm.active.answers.events import Reason as Reason
 from streamsvm.active.answers.events import Refuse as Refuse
 from streamsvm.active.answers.events import Retract as Retract
 from streamsvm.active.answers.events import SetLabel as SetLabel
@@ -25,6 +25,9 @@ from streamsvm.active.answers.question_book import Outcome as Outcome
 from streamsvm.active.answers.question_book import QuestionBook as QuestionBook
 from streamsvm.active.answers.suspects import Suspect as Suspect
 from streamsvm.active.answers.suspects import suspects as suspects
+from streamsvm.active.choosing.audited import Audited as Audited
+from streamsvm.active.choosing.audited import missed_at_most as missed_at_most
+from streamsvm.active.choosing.mixed import MixedSelection as MixedSelection
 from streamsvm.active.choosing.pool import ArrayPool as ArrayPool
 from streamsvm.active.choosing.pool import Pool as Pool
 from streamsvm.active.choosing.pool import StreamPool as StreamPool
@@ -37,6 +40,7 @@ from streamsvm.active.choosing.selection import AutoActiveSelection as AutoActiv
 from streamsvm.active.choosing.selection import Choice as Choice
 from streamsvm.active.choosing.selection import GradientSelection as GradientSelection
 from streamsvm.active.choosing.selection import RandomSelection as RandomSelection
+from streamsvm.active.choosing.selection import Reason as Reason
 from streamsvm.active.choosing.selection import Selection as Selection
 from streamsvm.active.choosing.selection import margins as margins
 from streamsvm.active.choosing.selection import pool_size as pool_size
@@ -61,6 +65,7 @@ __all__ = [
     "AnyOf",
     "ArrayPool",
     "Ask",
+    "Audited",
     "AutoActiveSelection",
     "Choice",
     "CurvePoint",
@@ -71,6 +76,8 @@ __all__ = [
     "MarginExhausted",
     "MaxFraction",
     "MaxLabels",
+    "Missed",
+    "MixedSelection",
     "Outcome",
     "Pool",
     "Question",
@@ -93,6 +100,7 @@ __all__ = [
     "label_pool",
     "majority",
     "margins",
+    "missed_at_most",
     "pool_size",
     "suspects",
 ]

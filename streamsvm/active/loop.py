@@ -8,9 +8,10 @@ Questions
     have used up the quota, or when the stopping rule has fired.  Its id is computed from the loop's name and the key,
     so that a replay asks under the same id.
 Reasons
-    "seed": at random, until examples of both classes are labelled.  "audit": at random, when the stopping rule wants to
-    check what the selection does not look at.  "explore": at random, one in ten by default, for the same purpose.
-    "boundary": by the selection.
+    "seed": until examples of both classes are labelled, far from the labelled examples or at random.  "boundary": near
+    the decision boundary.  "novel": unlike the labelled examples.  "explore": far from them or at random, to find what
+    the model does not suspect.  "audit": at random, to check the model.  The selection decides; a selection that does
+    not explore gets random questions beside its own.
 Quota
     An open question reserves one label of the stopping rule's quota.  The first label for it spends the reservation;
     the next ones cost nothing, and a retraction gives nothing back.  A question that ends without a label gives its
@@ -32,17 +33,23 @@ from streamsvm.active.answers.events import (
     Ask,
     CurvePoint,
     LoopCounts,
+    Missed,
     Question,
-    Reason,
     Refuse,
+    Retract,
+    SetLabel,
     Withdraw,
 )
 from streamsvm.active.answers.progress import Progress
 from streamsvm.active.answers.questions import Questions
 from streamsvm.active.answers.register import Record
+from streamsvm.active.choosing.audited import missed_at_most
+from streamsvm.active.choosing.mixed import MixedSelection
 from streamsvm.active.choosing.pool import Pool
-from streamsvm.active.choosing.selection import ActiveSelection, RandomSelection, Selection
+from streamsvm.active.choosing.selection import Choice, RandomSelection, Selection
 from streamsvm.active.choosing.stopping import Answered, StoppingRule, Verdict
+
+EXPLORE = 0.1  # share of random questions, unless the selection itself explores
 
 _RANDOM = RandomSelection()
 
@@ -55,11 +62,12 @@ class LabellingLoop:
     pool
         The examples without a label.  `offer` needs a pool with the methods of `StreamPool`.
     selection
-        How an example is chosen; default: the nearest to the boundary of 59 random ones.
+        How an example is chosen; default: `MixedSelection`.  A selection remembers, so it belongs to one loop.
     stopping
         When to stop, and the label quota; default: never.
     explore
-        Share of questions about random examples, from 0 to 1.  Some positives lie where no selection looks for them.
+        Share of questions about random examples, from 0 to 1, beside those of the selection.  Default: 0.1, or 0 if the
+        selection itself explores.
     seeds
         Number of labels of each class until which all questions are random; at least 0.
     n_open
@@ -99,7 +107,7 @@ class LabellingLoop:
         *,
         selection: Selection | None = None,
         stopping: StoppingRule | None = None,
-        explore: float = 0.1,
+        explore: float | None = None,
         seeds: int = 1,
         n_open: int = 1,
         expiry: int = 86_400_000,
@@ -107,13 +115,16 @@ class LabellingLoop:
         seed: int = 0,
         is_alive: Callable[[int], bool] | None = None,
     ) -> None:
+        selection = MixedSelection() if selection is None else selection
+        if explore is None:
+            explore = 0.0 if selection.explores else EXPLORE
         if not 0.0 <= explore <= 1.0:
             raise ValueError(f"explore={explore!r} must be a share from 0 to 1")
         for argument, value, least in (("seeds", seeds, 0), ("n_open", n_open, 1), ("expiry", expiry, 1)):
             if not isinstance(value, int) or value < least:
                 raise ValueError(f"{argument}={value!r} must be an integer of at least {least}")
         self._pool: Any = pool
-        self._selection = ActiveSelection() if selection is None else selection
+        self._selection = selection
         self._stopping = stopping
         self._explore = explore
         self._seeds = seeds
@@ -201,6 +212,10 @@ class LabellingLoop:
         """
         return self._questions.refresh(model, keep)
 
+    def wanted(self) -> int:
+        """How many questions `choose` would ask now, at most."""
+        return 0 if self._judge().stop else max(0, min(self._room(), len(self._pool)))
+
     def _room(self) -> int:
         """How many questions may be added."""
         left = self.remaining()
@@ -218,16 +233,19 @@ class LabellingLoop:
     def _ask(self, model: Any, audit: bool, now: int) -> Question | None:
         if not len(self._pool):
             return None  # Nothing is drawn, so that asking again changes nothing.
-        reason = self._reason(audit)
-        choice = self._questions.choose(self._selection if reason == "boundary" else _RANDOM, model, self._rng)
-        return None if choice is None else self._questions.ask(choice, reason, now, now + self._expiry)
+        choice = self._questions.choose(lambda: self._choice(model, audit))
+        return None if choice is None else self._questions.ask(choice, now, now + self._expiry)
 
-    def _reason(self, audit: bool) -> Reason:
+    def _choice(self, model: Any, audit: bool) -> Choice:
+        """The next example to ask about, which may have become unable to be learned."""
+        about = self._pool, model, self._rng
         if self._is_seeding():
-            return "seed"
+            return self._selection.begin(*about)
         if audit:
-            return "audit"
-        return "explore" if self._rng.random() < self._explore else "boundary"
+            return _RANDOM.choose(*about)._replace(reason="audit")
+        if self._rng.random() < self._explore:
+            return _RANDOM.choose(*about)._replace(reason="explore")
+        return self._selection.choose(*about)
 
     def _is_seeding(self) -> bool:
         return min(self.counts.n_positive, self.counts.n_negative) < self._seeds
@@ -260,6 +278,8 @@ class LabellingLoop:
             actions = self._label(answer, n_support)
         elif answer.status == "retract":
             actions = [labels.retract(self._questions.record_of(answer.key), answer, self.counts)]
+            if isinstance(actions[0], Retract):
+                self._selection.drop(answer.key)
         elif answer.status == "skip":
             actions = [self._dismiss(answer, "skipped")]
         elif answer.status == "ignore":
@@ -271,9 +291,12 @@ class LabellingLoop:
     def _label(self, answer: Answer, n_support: int) -> list[Action]:
         if not isinstance(answer.y, bool):
             raise ValueError(f"y={answer.y!r} of a label must be True or False")
+        row = self._questions.known_row(answer.key)
         record = self._questions.record_of(answer.key)
         status, question = record.status, record.question
         action = labels.set_label(record, answer, self.counts)
+        if row is not None and isinstance(action, SetLabel):
+            self._selection.note(answer.key, row)
         if question is None or status == "answered":
             return [action]
         self._questions.close(record, "answered")
@@ -293,7 +316,10 @@ class LabellingLoop:
         counts = self.counts
         counts.n_answered += 1
         counts.late += not was_open
-        is_right, is_chosen = (question.margin > 0.0) == y, question.reason == "boundary"
+        if question.reason == "audit" and question.margin <= 0.0:
+            counts.audited += 1
+            counts.audit_positive += y
+        is_right, is_chosen = (question.margin > 0.0) == y, question.reason in ("boundary", "novel")
         self._progress.answered(counts.n_answered, is_right, is_chosen, n_support)
         if self._stopping is not None:
             self._stopping.observe(
@@ -314,6 +340,12 @@ class LabellingLoop:
         counts = self.counts
         so_far = f"{counts.n_positive} positive and {counts.n_negative} negative so far"
         return Verdict(False, False, f"random questions until {self._seeds} of each class are labelled: {so_far}")
+
+    def missed(self) -> Missed:
+        """How many positives the model may still miss, by the answers to random questions ("audit") only."""
+        n, counts = len(self._pool), self.counts
+        audited, found = counts.audited, counts.audit_positive
+        return Missed(missed_at_most(n, audited, found) if audited else None, audited, found, n)
 
     def _judge(self) -> Verdict:
         if self._stopping is None:
@@ -365,6 +397,7 @@ class LabellingLoop:
             "rng": _rng_state(self._rng),
             **self._questions.state(),
             **self._progress.state(),
+            "selection": self._selection.state(),
             "stopping": None if self._stopping is None else self._stopping.state(),
             "pool": self._pool.state(),
         }
@@ -388,6 +421,8 @@ class LabellingLoop:
         if state["name"] != self._name:
             raise ValueError(f"name={self._name!r}: the state is that of the loop {state['name']!r}")
         self._progress.restore(state)
+        if state.get("selection"):  # version 0.1.0 had none
+            self._selection.restore(state["selection"])
         if self._stopping is not None and state["stopping"] is not None:
             self._stopping.restore(state["stopping"])
         self._questions.restore(state, lambda key: self._row_again(key, x_of))

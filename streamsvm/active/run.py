@@ -11,13 +11,15 @@ from river import compose
 
 from streamsvm.active.answers.events import Action, Answer, Question, Retract, SetLabel
 from streamsvm.active.choosing.pool import ArrayPool
-from streamsvm.active.choosing.rows import dicts_of
-from streamsvm.active.choosing.selection import Selection, margins
+from streamsvm.active.choosing.rows import dicts_of, indexable, picked
+from streamsvm.active.choosing.selection import Selection, learner_of, margins
 from streamsvm.active.choosing.stopping import StoppingRule
+from streamsvm.active.choosing.tuning import GammaTuner
 from streamsvm.active.loop import LabellingLoop
 from streamsvm.core import arguments
 
 ORACLE = "oracle"  # the annotator
+SMALL = 1000  # members up to which a model is finished after each answer
 
 
 class Step(NamedTuple):
@@ -52,13 +54,16 @@ def label_pool(
     *,
     selection: Selection | None = None,
     stopping: StoppingRule | None = None,
-    explore: float = 0.1,
+    explore: float | None = None,
     seeds: int = 1,
     initial: Iterable[int] = (),
     seed: int = 0,
     sample_weight: Any = None,
+    tune_gamma: int = 50,
 ) -> Iterator[Step]:
     """Teach a model by asking for the labels of well-chosen rows, one after the other.
+
+    After each answer the model is finished, up to 1000 members.
 
     Parameters
     ----------
@@ -69,12 +74,16 @@ def label_pool(
     oracle
         Gives the label of a row by its number: True and False, 1 and 0, 1 and -1; or None to skip the row.
     selection, stopping, explore, seeds, seed
-        As in `LabellingLoop`.  `stopping.verdict().why` tells afterwards why the rule stopped.  Make a new rule for
-        each call: a rule remembers what it has seen.
+        As in `LabellingLoop`.  `stopping.verdict().why` tells afterwards why the rule stopped.  Make a new rule and a
+        new selection for each call: they remember what they have seen.
     initial
         Numbers of rows to learn first, in this order.  They cost no label of the quota.
     sample_weight
         Weights of the examples: one number for all rows, or one for each; default: 1.
+    tune_gamma
+        Number of labels after which gamma is chosen anew: 1/16, 1/4, 1 or 4 times the given one, by exact leave-one-out
+        of the labels so far.  The model then learns all labels again, and its `gamma` has changed.  It needs an `LASVM`
+        with an RBF kernel, and no pipeline; other models stay as they are.  0: gamma stays.
 
     Yields
     ------
@@ -103,7 +112,8 @@ def label_pool(
     pool = ArrayPool(X)
     loop = LabellingLoop(pool, selection=selection, stopping=stopping, explore=explore, seeds=seeds, seed=seed)
     weights = arguments.weights_of(sample_weight, len(pool))
-    return _steps(model, loop, pool, oracle, _checked(initial, len(pool)), weights)
+    course = _Course(model, X, weights, GammaTuner(model, tune_gamma))
+    return _steps(course, loop, pool, oracle, _checked(initial, len(pool)))
 
 
 def _checked(initial: Iterable[int], n: int) -> list[int]:
@@ -116,21 +126,75 @@ def _checked(initial: Iterable[int], n: int) -> list[int]:
     return rows
 
 
+class _Course:
+    """The model and what it was taught.
+
+    Parameters
+    ----------
+    model
+        The model.
+    X
+        The examples.
+    weights
+        Their weights.
+    tuner
+        Chooses gamma.
+    """
+
+    def __init__(self, model: Any, X: Any, weights: np.ndarray, tuner: GammaTuner) -> None:
+        self.model = model
+        self._X = indexable(X)[0]
+        self._weights = weights
+        self._tuner = tuner
+        self._keys: list[int] = []
+        self._y: list[bool] = []
+
+    def teach(self, action: Action, row: Any, key: int) -> None:
+        """Carry out what the loop decided about a row."""
+        carry_out(action, self.model, row, self._weights[key])
+        if not isinstance(action, SetLabel):
+            return
+        self._keys.append(key)
+        self._y.append(action.y)
+        self._tune()
+        finish_if_small(self.model)
+
+    def _tune(self) -> None:
+        weights = self._weights[self._keys]
+        if not self._tuner.is_due(self._y, weights):
+            return
+        rows = picked(self._X, self._keys)
+        fresh = self._tuner.choose(rows, self._y, weights)
+        if fresh is None:
+            return
+        fresh.learn_many(rows, np.array(self._y), weights, np.array(self._keys))
+        vars(self.model).clear()  # The caller has this object.
+        vars(self.model).update(vars(fresh))
+
+
+def finish_if_small(model: Any) -> None:
+    """Solve the model's problem exactly, if that costs little: a question is then about what the labels say."""
+    learner = learner_of(model)
+    if hasattr(learner, "finish") and getattr(learner, "n_members", SMALL) < SMALL:
+        learner.finish()
+
+
 def _steps(
-    model: Any, loop: LabellingLoop, pool: ArrayPool, oracle: Callable[[int], Any], initial: list[int], weights: Any
+    course: _Course, loop: LabellingLoop, pool: ArrayPool, oracle: Callable[[int], Any], initial: list[int]
 ) -> Iterator[Step]:
-    n_support = _last_step(model).n_support
+    model = course.model
+    n_support = learner_of(model).n_support
 
     def learn(key: int, row: Any, margin: float, reason: str) -> Step | None:
         nonlocal n_support
         label = oracle(key)
         y = None if label is None else arguments.label_of(label)
         for action in loop.answer(Answer(key, "skip" if y is None else "label", y, ORACLE, 0), n_support, 0):
-            carry_out(action, model, row, weights[key])
+            course.teach(action, row, key)
         if y is None:
             pool.discard(key)
             return None
-        n_support = _last_step(model).n_support
+        n_support = learner_of(model).n_support
         return Step(key, y, margin, reason, loop.counts.n_labels, n_support)
 
     for key in initial:
@@ -176,7 +240,7 @@ def carry_out(action: Action, model: Any, row: Any = None, sample_weight: float 
     >>> model = LASVM()
     >>> carry_out(SetLabel(7, True, "ann", is_correction=False), model, [{"a": 1.0}])
     """
-    learner = _last_step(model)
+    learner = learner_of(model)
     if isinstance(action, SetLabel):
         if action.is_correction and hasattr(learner, "forget"):
             learner.forget([action.key])
@@ -195,11 +259,6 @@ def _learn(model: Any, row: Any, y: bool, w: float, key: int) -> None:
         model.learn_one(dicts_of(row)[0], y, w=float(w), id=key)  # The pipeline's learn_many would need a dataframe.
     else:
         model.learn_many(row, np.array([y]), w, np.array([key]))
-
-
-def _last_step(model: Any) -> Any:
-    """The learner itself."""
-    return _last_step(model[-1]) if isinstance(model, compose.Pipeline) else model
 
 
 def _name(learner: Any) -> str:

@@ -71,11 +71,11 @@ class Spy(StoppingRule):
 MODEL = Line()
 
 
-def make(xs=(0.5, -2.0, 3.0, -0.1), *, pool=None, explore=0.0, seeds=0, **options):
+def make(xs=(0.5, -2.0, 3.0, -0.1), *, pool=None, explore=0.0, seeds=0, selection=None, **options):
     """A loop over the numbers, whose keys are their places."""
     if pool is None:
         pool = ArrayPool(np.array(xs, np.float64).reshape(-1, 1))
-    return LabellingLoop(pool, explore=explore, seeds=seeds, **options)
+    return LabellingLoop(pool, selection=selection or ActiveSelection(), explore=explore, seeds=seeds, **options)
 
 
 def label(key, y=True, time=0, who="ann"):

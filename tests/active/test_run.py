@@ -51,7 +51,7 @@ def run(model, X=X, y=Y, **options):
 @pytest.mark.parametrize("learner", LEARNERS)
 def test_the_model_is_the_one_that_learned_the_same_labels_in_the_same_order(learner):
     model = learner(C=10.0, gamma=0.3)
-    steps = run(model, initial=[5, 3, 9])
+    steps = run(model, initial=[5, 3, 9], tune_gamma=0)
     keys = np.array([step.key for step in steps])
     assert len(set(keys.tolist())) == len(keys) == 43
     assert [step.y for step in steps] == Y[keys].tolist()
@@ -61,6 +61,7 @@ def test_the_model_is_the_one_that_learned_the_same_labels_in_the_same_order(lea
         row = X[step.key : step.key + 1]
         assert again.decision_function_many(row)[0] == step.margin
         again.learn_many(row, [step.y], ids=[step.key])
+        again.finish()
         assert again.n_support == step.n_support
     assert model.digest() == again.digest()
 
@@ -102,6 +103,7 @@ def test_a_pipeline_learns_as_a_whole(form):
     again = WarmupScaler(warmup=20) | LASVM(C=10.0, gamma=0.3)
     for step in steps:
         again.learn_one(dicts[step.key], step.y, w=2.0, id=step.key)
+        again["LASVM"].finish()
     assert model["LASVM"].digest() == again["LASVM"].digest()
     assert model["WarmupScaler"].frozen
 
@@ -213,10 +215,11 @@ def rare(n=6000, seed=0):
 
 @pytest.mark.parametrize("learner", LEARNERS)
 def test_rare_positives_are_found(learner):
-    """Of 60 positives in 6000, 400 random labels would find 4."""
+    """Of 60 positives in 6000, 200 random labels would find 2."""
     X, y = rare()
-    steps = run(learner(C=10.0, gamma=0.2), X, y, stopping=MaxLabels(400))
-    assert sum(step.y for step in steps) > 20
+    model = learner(C=10.0, gamma=0.2)
+    run(model, X, y, stopping=MaxLabels(200))
+    assert model.predict_many(X)[y].mean() > 0.9
 
 
 def test_active_labels_are_worth_more_than_random_ones():
@@ -235,7 +238,7 @@ def test_it_stops_when_the_rule_says_so_and_the_rule_can_say_why():
     y = X[:, 0] > 0  # easy
     rule = MarginExhausted() | MaxLabels(2000)
     model = LASVM(C=100.0, gamma=0.5)
-    steps = run(model, X, y, stopping=rule, explore=0.0)
+    steps = run(model, X, y, stopping=rule, explore=0.0, selection=ActiveSelection())
     assert rule.verdict().stop
     assert "random examples agree" in rule.verdict().why
     assert len(steps) < 1000
@@ -275,7 +278,7 @@ def test_one_label_costs_one_query_and_one_example():
             self.n_learned += len(X)
 
     model = Counting()
-    assert len(run(model, stopping=MaxLabels(200))) == 200
+    assert len(run(model, stopping=MaxLabels(200), selection=ActiveSelection())) == 200
     assert (model.n_queries, model.n_learned) == (200, 200)
     assert model.n_rows <= 200 * 59
 

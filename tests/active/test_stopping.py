@@ -149,7 +149,7 @@ def test_support_vectors_settle():
     assert moved.why == "110 support vectors; they changed by 10 over the last 21 of 105 labels"
     assert "too early" in grown(SupportStable(), [100] * 58).why
     assert grown(SupportStable(), [100] * 59).stop
-    assert SupportStable().verdict() == (False, False, "no label yet")
+    assert SupportStable().verdict() == (False, False, "no label yet", False)
 
 
 def test_no_support_vectors_are_not_stable():
@@ -178,10 +178,10 @@ def test_a_budget_by_count():
     rule = MaxLabels(3)
     for left in (3, 2, 1):
         assert rule.remaining() == left
-        assert rule.verdict() == (False, False, f"{3 - left} of 3 labels are spent")
+        assert rule.verdict() == (False, False, f"{3 - left} of 3 labels are spent", False)
         rule.observe(answered())
     assert rule.remaining() == 0
-    assert rule.verdict() == (True, False, "3 of 3 labels are spent")
+    assert rule.verdict() == (True, False, "3 of 3 labels are spent", True)
     rule.observe(answered())  # a late answer to one that had expired
     assert rule.remaining() == 0
     assert MaxLabels(0).verdict().stop
@@ -225,7 +225,7 @@ def test_any_stops_with_the_first():
     assert verdict.why == "; ".join(part.verdict().why for part in rule.rules)
     assert rule.remaining() == 1
     verdict = told(rule, [CONTRADICTS]).verdict()
-    assert verdict == (True, False, "2 of 2 labels are spent")
+    assert verdict == (True, False, "2 of 2 labels are spent", True)
 
 
 def test_all_stop_with_the_last():

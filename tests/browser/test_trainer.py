@@ -54,9 +54,9 @@ def test_twenty_labels(tmp_path, visitor):
                 event = shown(page)
                 expect(page.locator("#text")).to_have_text(f"number {event[1:]}")
                 press(page, "1" if truth[event] else "2", event)
-            expect(page.locator("#h-balance")).to_have_text("Labels so far: 20")
-            expect(page.locator("#quota")).to_have_text("Labels left to give: 0.")
-            expect(page.locator("#rest-title")).to_have_text("There are enough labels")
+            expect(page.locator("#n-labels")).to_have_text("20")
+            expect(page.locator("#quota")).to_have_text("· all planned ones")
+            expect(page.locator("#rest-title")).to_have_text("All planned answers are given")
             until(lambda: service.stats()["unheard"] == 0)
             page.close()
     finally:

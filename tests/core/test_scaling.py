@@ -14,9 +14,9 @@ from streamsvm.estimators.inputs import raw_rows
 class Pair:
     """The compiled scale and its twin, which see the same examples."""
 
-    def __init__(self, scales=True, n_features=40):
-        self.fast = scaling.empty(True, scales, n_features)
-        self.slow = naive.NaiveScale(scales)
+    def __init__(self, scales=True, n_features=40, memory=scaling.MEMORY):
+        self.fast = scaling.empty(True, scales, n_features, memory=memory)
+        self.slow = naive.NaiveScale(scales, memory)
         self.n_renewed = 0
 
     def observe(self, x, n_members=0):
@@ -270,3 +270,14 @@ def test_a_scale_that_tracks_nothing_stays_as_it_is():
     c = scaling.empty(False, False)
     scaling.observe_block(c, np.array([0, 1]), np.array([0]), np.array([5.0]), np.ones(1, bool))
     assert c.counts[SEEN] == 0
+
+
+@pytest.mark.parametrize("memory", [20, 500])
+def test_a_shorter_memory_follows_faster(memory):
+    rng = np.random.default_rng(3)
+    pair = Pair(n_features=6, memory=memory)
+    for t in range(1500):
+        pair.observe({d: rng.normal() + (t > 700) * 3.0 for d in range(5)} | ({5: 1.0 + t} if t > 300 else {}))
+    pair.check()
+    np.testing.assert_allclose(pair.fast.m[:5], 3.0, atol=1.5)
+    assert (pair.fast.w[:5] <= memory).all()

@@ -59,6 +59,59 @@ def test_a_loop_gives_the_model_of_a_batch():
     assert model.digest() == learned(X, y).digest()
 
 
+def grown(X):
+    """Rows to which features come now and then."""
+    return [dict(enumerate(x)) | ({f"new {t // 70}": 1.0} if t % 7 == 0 else {}) for t, x in enumerate(X.tolist())]
+
+
+def test_new_features_come_to_a_loop_as_to_a_batch():
+    X, y = problem(1300)
+    model, batch = AutoLASVM(), AutoLASVM()
+    for x, label in zip(grown(X), y, strict=True):
+        model.learn_one(x, label)
+    batch.learn_many(grown(X), y)
+    assert model.digest() == batch.digest()
+
+
+def test_in_a_loop_challengers_learn_at_checks():
+    X, y = problem(590)
+    model = AutoLASVM()
+    for x, label in zip(X.tolist(), y, strict=True):
+        model.learn_one(dict(enumerate(x)), label)
+    assert model.n_seen == model._predicting.n_seen == 590
+    assert {own.n_seen for own in model._models.values() if own is not model._predicting} == {550}
+    model.digest()
+    assert {own.n_seen for own in model._models.values()} == {590}
+
+
+def test_a_look_between_two_checks_changes_nothing():
+    X, y = problem(1300, turn=1100)
+    looked, plain = AutoLASVM(), AutoLASVM()
+    looks = (AutoLASVM.digest, AutoLASVM.to_bytes, copy.deepcopy, lambda model: model.kernel_evaluations)
+    for t, (x, label) in enumerate(zip(X.tolist(), y.tolist(), strict=True)):
+        plain.learn_one(dict(enumerate(x)), label)
+        if t % 130 < 100:
+            looked.learn_one(dict(enumerate(x)), label)
+        elif t % 130 == 100:
+            looked.learn_many(X[t : t + 30], y[t : t + 30])
+        if t % 23 == 0 and t % 130 < 100:
+            looks[t // 23 % len(looks)](looked)
+    assert looked.digest() == plain.digest()
+    assert looked.predict_one(dict(enumerate(X[0]))) == plain.predict_one(dict(enumerate(X[0])))
+
+
+def test_what_a_loop_predicts_is_what_batches_predict():
+    X, y = problem(1200)
+    model, batch = AutoLASVM(), AutoLASVM()
+    for t in range(0, 1200, 30):
+        own = slice(t, t + 30)
+        before = [model.decision_function_one(dict(enumerate(x))) for x in X[own]]
+        np.testing.assert_array_equal(before, batch.decision_function_many(X[own]))
+        for x, label in zip(X[own], y[own], strict=True):
+            model.learn_one(dict(enumerate(x)), label)
+        batch.learn_many(X[own], y[own])
+
+
 def test_a_sparse_batch_and_dicts_give_the_same_model():
     X, y = problem(300)
     dense, sparse, dicts = learned(X, y), AutoLASVM(), AutoLASVM()
@@ -244,3 +297,18 @@ def test_a_spoiled_snapshot_is_refused():
     with pytest.raises(SnapshotError):
         AutoLASVM.from_bytes(snapshot.pack("AutoLASVM", meta, {}))
     json.dumps(meta)
+
+
+def test_the_scale_s_memory_is_a_choice():
+    X, y = problem(900)
+    X[600:] += 3.0
+    short, long = learned(X, y, 1, AutoLASVM(scale_memory=100)), learned(X, y)
+    means = [model._blank._scale.state.m[0] for model in (short, long)]
+    assert means[0] > 2.5
+    assert means[1] < 1.5
+    loaded = AutoLASVM.from_bytes(short.to_bytes())
+    assert loaded.scale_memory == 100
+    more = problem(200, seed=1)
+    assert learned(*more, 1, loaded).digest() == learned(*more, 3, short).digest()
+    with pytest.raises(ValueError, match="scale_memory"):
+        AutoLASVM(scale_memory=5)

@@ -22,6 +22,7 @@ LEARNERS = {
     "FULL": FullSVM(C=10.0),
     "classes": OneVsRest(LASVM(C=10.0)),
     "auto": AutoLASVM(),
+    "classes, auto": OneVsRest(AutoLASVM()),
 }
 WRAPPERS = {
     "leave-one-out": StreamingLOO(LASVM(C=10.0), share=0.0),

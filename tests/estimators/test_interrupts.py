@@ -37,6 +37,7 @@ MODELS = {
     "scaled, window": LASVMG(C=2.0, window=30, budget=25),
     "classes": OneVsRest(LASVM(C=2.0, gamma=0.3)),
     "auto": AutoLASVM(),
+    "classes, auto": OneVsRest(AutoLASVM()),
     "classes, budget": OneVsRest(FullSVM(C=2.0, gamma=0.3, budget=20)),
     "classes, scaled": OneVsRest(LASVM(C=2.0)),
 }
@@ -91,6 +92,7 @@ def stream(model, n=60, seed=0):
 
 FORMS = {
     "one": None,
+    "one without an id": None,
     "array": lambda X: X,
     "sparse": sp.csr_matrix,
     "dicts": lambda X: [{f"f{d}": x[d] for d in np.flatnonzero(x)} for x in X],
@@ -102,7 +104,7 @@ def learn(model, form, X, y, ids):
         return
     if FORMS[form] is None:
         for x, label, number in zip(FORMS["dicts"](X), y, ids, strict=True):
-            model.learn_one(x, label, id=number)
+            model.learn_one(x, label, id=number if form == "one" else None)
     else:
         model.learn_many(FORMS[form](X), y, ids=ids)
 
@@ -142,17 +144,23 @@ def places(call, model):
 
 @pytest.mark.long
 @pytest.mark.parametrize(
-    ("name", "form"), [*itertools.product(MODELS, ("one", "sparse")), ("LASVM", "array"), ("LASVM", "dicts")]
+    ("name", "form"),
+    [
+        *itertools.product(MODELS, ("one", "sparse")),
+        *itertools.product(("auto", "classes, auto"), ("one without an id",)),
+        ("LASVM", "array"),
+        ("LASVM", "dicts"),
+    ],
 )
 def test_learning_that_is_interrupted_anywhere(name, form):
     model = MODELS[name]
     X, y = stream(model)
     ids = np.arange(60) + 1000
     ids[[30, 45, 50]] = ids[[3, 29, 49]]  # these replace others, if they are members
-    first = 48 if form == "one" else 20
+    first = 48 if FORMS[form] is None else 20
     begun = model.clone()
     learn(begun, form, X[:first], y[:first], ids[:first])
-    last = first + 2 if form == "one" else 60
+    last = first + 2 if FORMS[form] is None else 60
     interruptions, expected = 0, Expected(model, form, X, y, ids)
 
     def call(m):
@@ -171,7 +179,9 @@ def test_learning_that_is_interrupted_anywhere(name, form):
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("name", ["LASVM", "G", "window", "reservoir", "classes", "classes, budget", "auto"])
+@pytest.mark.parametrize(
+    "name", ["LASVM", "G", "window", "reservoir", "classes", "classes, budget", "auto", "classes, auto"]
+)
 def test_a_correction_that_is_interrupted_is_made_or_not(name):
     X, y = stream(MODELS[name])
     begun = MODELS[name].clone()
@@ -193,7 +203,7 @@ def test_a_correction_that_is_interrupted_is_made_or_not(name):
     assert found == outcomes
 
 
-@pytest.mark.parametrize("name", ["scaled", "scaled, window", "classes, scaled"])
+@pytest.mark.parametrize("name", ["scaled", "scaled, window", "classes, scaled", "classes, auto"])
 def test_a_renewal_that_is_interrupted_is_made_or_not(name):
     X, y = stream(MODELS[name])
     begun = MODELS[name].clone()

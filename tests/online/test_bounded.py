@@ -311,8 +311,9 @@ def test_a_window_recovers_after_a_drift_and_no_window_does_not(learner):
     bounded_by, unbounded = made(learner, C=1.0, window=800), made(learner, C=1.0)
     for model in (bounded_by, unbounded):
         model.learn_many(X, y)
-    assert np.mean(bounded_by.predict_many(new) == ~truth) > 0.75
-    assert np.mean(unbounded.predict_many(new) == ~truth) < 0.5
+    right = [np.mean(model.predict_many(new) == ~truth) for model in (bounded_by, unbounded)]
+    assert right[0] > 0.75
+    assert right[1] < right[0] - 0.1
 
 
 def test_an_example_that_comes_too_late_is_not_kept():

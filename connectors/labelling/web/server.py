@@ -96,6 +96,11 @@ class PageServer(HTTPServer):
             self.service.release(before)
         return who
 
+    def is_here(self, who: str) -> bool:
+        """Whether an annotator has not left their tab to another one."""
+        with self._lock:
+            return who in self._annotators.values()
+
 
 class _Handler(Handler):
     server: PageServer
@@ -146,7 +151,8 @@ class _Handler(Handler):
             service.wait(min(deadline - time.monotonic(), _CLOSING_SECONDS), seen)
         self._check_connection()
         seen = service.wait(0)  # read first, so that no later change is missed
-        shown, step = service.next(who), service.undoable(who)
+        shown = service.next(who) if self.server.is_here(who) else None  # a new name may have come while this waited
+        step = service.undoable(who)
         return {
             "question": None if shown is None else question(shown, self.server.labelling),
             "undo": None if step is None else answer(step, self.server.names),

@@ -1,5 +1,6 @@
 """A partition's labelling: the unlabelled events that may be asked about, and the rules that choose among them."""
 
+import copy
 import json
 from collections.abc import Sequence
 
@@ -10,11 +11,13 @@ from streamsvm.active import (
     Action,
     ActiveSelection,
     AnyOf,
+    Audited,
     AutoActiveSelection,
     LabellingLoop,
     MarginExhausted,
     MaxFraction,
     MaxLabels,
+    MixedSelection,
     RandomSelection,
     Selection,
     StoppingRule,
@@ -22,6 +25,7 @@ from streamsvm.active import (
     SupportStable,
 )
 from streamsvm.active.choosing.stopping import inherited_state
+from streamsvm.active.run import SMALL, finish_if_small
 from streamsvm.estimators.learner.classifier import OnlineSVM
 
 from ...records.codec import Codec, Event
@@ -98,7 +102,7 @@ class Labelling:
             self._candidates,
             selection=_selection(labelling),
             stopping=self._stopping,
-            explore=labelling.explore,
+            explore=None if labelling.selection == "mixed" else labelling.explore,
             seeds=labelling.seeds,
             expiry=self.expiry,
             name=f"{settings.log.topic}-{number}",
@@ -129,7 +133,7 @@ class Labelling:
     def choose(self, model: OnlineSVM, now: int) -> list[Action]:
         """Ask as many questions as the annotators can answer now."""
         self.loop.n_open = self.votes.room(self._open, self._asked())
-        return self.loop.choose(model, now)
+        return self.loop.choose(_finished(model) if self.loop.wanted() else model, now)
 
     def hear(self, query_id: str, label: Label, holding: bool | None, time: int) -> Label | None:
         """What the answers to a question say together with a new one; None: nothing new, or not enough yet."""
@@ -185,8 +189,19 @@ class Labelling:
         self.loop.restore({**loop, "stopping": stopping}, self._join.awaiting)
 
 
+def _finished(model: OnlineSVM) -> OnlineSVM:
+    """A finished copy to choose by, if the model is small; the model itself learns as without questions."""
+    if model.n_members >= SMALL:
+        return model
+    model = copy.deepcopy(model)
+    finish_if_small(model)
+    return model
+
+
 def _selection(labelling: LabellingSettings) -> Selection:
+    rest = 1.0 - labelling.explore
     selections: dict[str, Selection] = {
+        "mixed": MixedSelection(2 * rest / 3, rest / 3, labelling.explore, labelling.pool, labelling.start),
         "active": ActiveSelection(labelling.pool),
         "auto": AutoActiveSelection(),
         "all": ActiveSelection(None),
@@ -197,6 +212,8 @@ def _selection(labelling: LabellingSettings) -> Selection:
 
 def _stopping(labelling: LabellingSettings) -> AnyOf | None:
     rules: list[StoppingRule] = []
+    if labelling.stop == "audited":
+        rules.append(Audited())
     if labelling.stop in ("margin", "either"):
         rules.append(MarginExhausted(labelling.pool))
     if labelling.stop in ("support", "either"):

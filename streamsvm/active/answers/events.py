@@ -3,7 +3,8 @@
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
-Reason = Literal["seed", "boundary", "explore", "audit"]  # why a question is asked; see `loop`
+from streamsvm.active.choosing.selection import Reason
+
 Status = Literal["label", "skip", "ignore", "retract"]  # what an answer is
 
 
@@ -110,6 +111,25 @@ class CurvePoint(NamedTuple):
     agreement_chosen: float | None
 
 
+class Missed(NamedTuple):
+    """How many positives the model may still miss among the unlabelled examples.
+
+    at_most
+        Bound that holds with 95 % probability; None without a random answer.
+    n_audited
+        Number of random examples that the model took for negative and that were then labelled.
+    n_found
+        Number of positives among these.
+    n_unlabelled
+        Number of examples in the pool.
+    """
+
+    at_most: int | None
+    n_audited: int
+    n_found: int
+    n_unlabelled: int
+
+
 @dataclass
 class LoopCounts:
     """What became of examples, questions and answers."""
@@ -130,6 +150,8 @@ class LoopCounts:
     refused: int = 0  # Answers that changed no label.
     elsewhere: int = 0  # Examples that were labelled without being asked about.
     gone: int = 0  # Examples that were chosen but no longer there.
+    audited: int = 0  # Answers to random questions ("audit") about examples that the model took for negative.
+    audit_positive: int = 0  # Positives among these.
 
     @property
     def n_labels(self) -> int:

@@ -8,12 +8,10 @@ from collections.abc import Callable, Container, Mapping
 from dataclasses import asdict
 from typing import Any
 
-import numpy as np
-
-from streamsvm.active.answers.events import Action, LoopCounts, Question, Reason, Withdraw
+from streamsvm.active.answers.events import Action, LoopCounts, Question, Withdraw
 from streamsvm.active.answers.register import Record, Register
 from streamsvm.active.choosing.pool import Pool
-from streamsvm.active.choosing.selection import Choice, Selection, margins
+from streamsvm.active.choosing.selection import Choice, margins
 
 
 class Questions:
@@ -62,22 +60,28 @@ class Questions:
         """The example of an open question; None if it was lost in a restart."""
         return self._rows[key]
 
+    def known_row(self, key: int) -> Any:
+        """An example of the pool or of an open question; None if it is neither, or was lost in a restart."""
+        if key in self._rows:
+            return self._rows[key]
+        return self._pool.rows([key]) if key in self._pool else None
+
     # --- asking -------------------------------------------------------------------------------------------------------
 
-    def choose(self, selection: Selection, model: Any, rng: np.random.Generator) -> Choice | None:
+    def choose(self, draw: Callable[[], Choice]) -> Choice | None:
         """An example that can still be learned; None if there is none left."""
         while len(self._pool):
-            choice = selection.choose(self._pool, model, rng)
+            choice = draw()
             if self._can_learn(choice.key):
                 return choice
             self._pool.discard(choice.key)
             self.counts.gone += 1
         return None
 
-    def ask(self, choice: Choice, reason: Reason, now: int, expires: int) -> Question:
+    def ask(self, choice: Choice, now: int, expires: int) -> Question:
         """Open a question about an example of the pool."""
         key = choice.key
-        question = Question(self._register.question_id(key), key, reason, float(choice.margin), now, expires)
+        question = Question(self._register.question_id(key), key, choice.reason, float(choice.margin), now, expires)
         self._rows[key] = self._pool.rows([key])
         self._pool.discard(key)
         self._register.add_open(question)

@@ -1,4 +1,4 @@
-"""The stopping rules: when is there nothing left worth asking?
+"""More stopping rules, beside `audited`: when is there nothing left worth asking?
 
 **The missed-cluster trap.**  Selection asks about examples near the boundary.  A group of positives deep on the
 negative side is never near it, so the model is never asked about it.  The margin then looks exhausted and the model
@@ -199,7 +199,7 @@ class MaxLabels(StoppingRule):
     --------
     >>> from streamsvm.active import MaxLabels
     >>> MaxLabels(500).verdict()
-    Verdict(stop=False, audit=False, why='0 of 500 labels are spent')
+    Verdict(stop=False, audit=False, why='0 of 500 labels are spent', spent=False)
     """
 
     max_labels: int
@@ -215,7 +215,8 @@ class MaxLabels(StoppingRule):
         return max(0, self.max_labels - self._spent)
 
     def verdict(self) -> Verdict:
-        return Verdict(self.remaining() == 0, False, f"{self._spent} of {self.max_labels} labels are spent")
+        is_spent = self.remaining() == 0
+        return Verdict(is_spent, False, f"{self._spent} of {self.max_labels} labels are spent", is_spent)
 
 
 @dataclass
@@ -260,8 +261,10 @@ class MaxFraction(StoppingRule):
         return max(0, math.floor(self.share * self._offered) - self._spent)
 
     def verdict(self) -> Verdict:
+        is_spent = self.remaining() == 0
         return Verdict(
-            self.remaining() == 0,
+            is_spent,
             False,
             f"{self._spent} labels are spent; the quota is {self.share:.3g} of {self._offered} examples so far",
+            is_spent,
         )

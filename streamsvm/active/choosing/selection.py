@@ -6,7 +6,8 @@
 - AUTOACTIVE: draw until 5 examples lie within 1 + delta/2 of the boundary, at most 100; then the smallest |f(x)|.
 
 A few random candidates are enough (`pool_size`).  They cost one block of kernel values instead of a pass over all
-examples.  A selection has no state: its choice depends on the pool, the model and the random generator only.
+examples.  These selections have no state: their choice depends on the pool, the model and the random generator only.
+`mixed` has the default, which also remembers the labelled examples.
 
 Source: Bordes, Ertekin, Weston, Bottou, "Fast kernel classifiers with online and active learning", JMLR 6 (2005),
 section 6; Ertekin, Huang, Bottou, Giles, "Learning on the border", CIKM 2007, section 4.
@@ -16,7 +17,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 from river import compose
@@ -30,6 +31,9 @@ CHUNK = 1024  # rows that are scored together when all examples are searched
 FIRST_BLOCK = 8  # candidates that AUTOACTIVE scores first; the next blocks are twice as large each
 
 
+Reason = Literal["seed", "boundary", "novel", "explore", "audit"]  # why a question is asked; see `loop`
+
+
 class Choice(NamedTuple):
     """The example to ask about.
 
@@ -39,11 +43,14 @@ class Choice(NamedTuple):
         f(x) by the current model.
     n_candidates
         Number of candidates that it was chosen from.
+    reason
+        Why it was chosen.
     """
 
     key: int
     margin: float
     n_candidates: int
+    reason: Reason = "boundary"
 
 
 def pool_size(p: float = 0.05, eta: float = 0.05) -> int:
@@ -115,14 +122,27 @@ def margins(model: Any, X: Any) -> np.ndarray:
     return margins(last, X)
 
 
+def learner_of(model: Any) -> Any:
+    """The learner itself: the last step of a pipeline."""
+    return learner_of(model[-1]) if isinstance(model, compose.Pipeline) else model
+
+
 def largest_violation(model: Any) -> float:
     """The `delta` of a learner, or of the last step of a pipeline; 0 if it has none."""
-    last = model[-1] if isinstance(model, compose.Pipeline) else model
-    return float(getattr(last, "delta", 0.0))
+    return float(getattr(learner_of(model), "delta", 0.0))
 
 
 class Selection(ABC):
-    """Chooses the next example to ask about."""
+    """Chooses the next example to ask about.
+
+    Attributes
+    ----------
+    explores : bool
+        Whether some of its choices look for what the model does not suspect.  If not, the loop asks random questions as
+        well.
+    """
+
+    explores: ClassVar[bool] = False
 
     @abstractmethod
     def choose(self, pool: Pool, model: Any, rng: np.random.Generator) -> Choice:
@@ -148,8 +168,27 @@ class Selection(ABC):
             If the pool is empty.
         """
 
+    def begin(self, pool: Pool, model: Any, rng: np.random.Generator) -> Choice:
+        """Choose an example while a class has no label, with the parameters of `choose`; by default any."""
+        keys = drawn(pool, 1, rng)
+        return Choice(keys[0], float(margins(model, pool.rows(keys))[0]), 1, "seed")
 
-def _drawn(pool: Pool, n: int, rng: np.random.Generator) -> list[int]:
+    def note(self, key: int, row: Any) -> None:  # noqa: B027 # most selections remember nothing
+        """Take note of an example that was labelled, a batch of one, as the pool's `rows` gave it."""
+
+    def drop(self, key: int) -> None:  # noqa: B027
+        """Take note of an example whose label was taken back."""
+
+    def state(self) -> dict[str, Any]:
+        """What was noted, as JSON can hold it."""
+        return {}
+
+    def restore(self, state: Mapping[str, Any]) -> None:  # noqa: B027
+        """Go on as the selection whose `state` this was."""
+
+
+def drawn(pool: Pool, n: int, rng: np.random.Generator) -> list[int]:
+    """The keys of random examples; a ValueError if there are none."""
     keys = pool.draw(n, rng)
     if not keys:
         raise ValueError(EMPTY)
@@ -171,7 +210,7 @@ class RandomSelection(Selection):
     """
 
     def choose(self, pool: Pool, model: Any, rng: np.random.Generator) -> Choice:
-        keys = _drawn(pool, 1, rng)
+        keys = drawn(pool, 1, rng)
         return Choice(keys[0], float(margins(model, pool.rows(keys))[0]), 1)
 
 
@@ -210,7 +249,7 @@ class ActiveSelection(Selection):
     def choose(self, pool: Pool, model: Any, rng: np.random.Generator) -> Choice:
         if self.pool is None:
             return _closest_of_all(pool, model)
-        keys = _drawn(pool, self.pool, rng)
+        keys = drawn(pool, self.pool, rng)
         f = margins(model, pool.rows(keys))
         best = int(np.argmin(np.abs(f)))
         return Choice(keys[best], float(f[best]), len(keys))
@@ -267,7 +306,7 @@ class AutoActiveSelection(Selection):
         arguments.require_count("at_most", self.at_most, 1)
 
     def choose(self, pool: Pool, model: Any, rng: np.random.Generator) -> Choice:
-        keys = _drawn(pool, self.at_most, rng)
+        keys = drawn(pool, self.at_most, rng)
         reach = 1.0 + 0.5 * largest_violation(model)
         f, block, enough = np.empty(0), FIRST_BLOCK, len(keys)
         while len(f) < len(keys):
@@ -318,7 +357,7 @@ class GradientSelection(Selection):
         arguments.require_count("pool", self.pool, 1)
 
     def choose(self, pool: Pool, model: Any, rng: np.random.Generator) -> Choice:
-        keys = _drawn(pool, self.pool, rng)
+        keys = drawn(pool, self.pool, rng)
         f = margins(model, pool.rows(keys))
         y = np.array([1.0 if self.labels[key] > 0 else -1.0 for key in keys])
         best = int(np.argmin(y * f))

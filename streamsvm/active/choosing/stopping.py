@@ -20,7 +20,7 @@ class Answered(NamedTuple):
     y
         The label.
     reason
-        Why it was asked: "seed", "boundary", "explore" or "audit".
+        Why it was asked: "seed", "boundary", "novel", "explore" or "audit".
     n_support
         Support vectors that the model had.
     n_labels
@@ -46,11 +46,14 @@ class Verdict(NamedTuple):
         Whether the next question should be about a random example.
     why
         One sentence for the annotators.
+    spent
+        Whether it stops only because a label quota is spent, which says nothing about the model.
     """
 
     stop: bool
     audit: bool
     why: str
+    spent: bool = False
 
 
 class StoppingRule(ABC):
@@ -132,16 +135,17 @@ class AnyOf(_Combined):
 
     Examples
     --------
-    >>> from streamsvm.active import MarginExhausted, MaxLabels
-    >>> MarginExhausted() | MaxLabels(500)
-    AnyOf(MarginExhausted(pool=59), MaxLabels(max_labels=500))
+    >>> from streamsvm.active import Audited, MaxLabels
+    >>> Audited() | MaxLabels(500)
+    AnyOf(Audited(calm=120), MaxLabels(max_labels=500))
     """
 
     def verdict(self) -> Verdict:
         verdicts = [rule.verdict() for rule in self.rules]
         stop = any(v.stop for v in verdicts)
         audit = not stop and any(v.audit for v in verdicts)
-        return Verdict(stop, audit, "; ".join(v.why for v in verdicts if v.stop or not stop))
+        spent = stop and all(v.spent for v in verdicts if v.stop)
+        return Verdict(stop, audit, "; ".join(v.why for v in verdicts if v.stop or not stop), spent)
 
     def remaining(self) -> int | None:
         quotas = [left for rule in self.rules if (left := rule.remaining()) is not None]
@@ -160,9 +164,8 @@ class AllOf(_Combined):
 
     def verdict(self) -> Verdict:
         verdicts = [rule.verdict() for rule in self.rules]
-        return Verdict(
-            all(v.stop for v in verdicts), any(v.audit for v in verdicts), "; ".join(v.why for v in verdicts)
-        )
+        stop, spent = all(v.stop for v in verdicts), all(v.spent for v in verdicts)
+        return Verdict(stop, any(v.audit for v in verdicts), "; ".join(v.why for v in verdicts), spent)
 
     def remaining(self) -> int | None:
         quotas = [rule.remaining() for rule in self.rules]

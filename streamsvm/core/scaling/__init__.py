@@ -46,7 +46,7 @@ spread    variance in use; 0 for one that is left alone              (P,)    flo
 varied    whether the feature had another value than 0 and 1         (P,)    uint8
 x         the raw features of one example that have a place          (P,)    float64, scratch
 totals    see the names below                                        (4,)    float64
-counts    see the names below                                        (9,)    int64
+counts    see the names below                                        (10,)   int64
 ========= ========================================================== ======= ==========================
 
 Begin with `state`.  `moments` observes examples, `renewal` takes a new copy into use, and `values` scales examples.
@@ -69,6 +69,7 @@ from streamsvm.core.scaling.state import PLACES as PLACES
 from streamsvm.core.scaling.state import RENEWED as RENEWED
 from streamsvm.core.scaling.state import SCALES as SCALES
 from streamsvm.core.scaling.state import SEEN as SEEN
+from streamsvm.core.scaling.state import SPAN as SPAN
 from streamsvm.core.scaling.state import SPARSE as SPARSE
 from streamsvm.core.scaling.state import SPREAD as SPREAD
 from streamsvm.core.scaling.state import TRACKS as TRACKS

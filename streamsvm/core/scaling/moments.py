@@ -16,6 +16,7 @@ from streamsvm.core.scaling.state import (
     SCALES,
     SEEN,
     SHARE,
+    SPAN,
     SPARSE,
     SPREAD,
     TRACKS,
@@ -95,7 +96,7 @@ def _squares_without_place(c, columns, values):
 @inner
 def _move_moments(c):
     """Let the moments take in the example in `x`; whether a feature is to be scaled that was left alone so far."""
-    keep, new = 1.0 - 1.0 / MEMORY, False
+    keep, new = 1.0 - 1.0 / c.counts[SPAN], False
     for p in range(c.counts[PLACES]):
         v = c.x[p]
         if c.varied[p] == 0 and v != 0.0 and v != 1.0:
@@ -164,7 +165,7 @@ def observe(c, columns, values):
     sparse = _is_sparse(c, share)
     at_once = sparse != c.counts[SPARSE] or c.counts[SEEN] == 0
     c.counts[SPARSE] = sparse
-    c.totals[WEIGHT] = c.totals[WEIGHT] * (1.0 - 1.0 / MEMORY) + 1.0
+    c.totals[WEIGHT] = c.totals[WEIGHT] * (1.0 - 1.0 / c.counts[SPAN]) + 1.0
     c.totals[NORM] += (_squares_without_place(c, columns, values) - c.totals[NORM]) / c.totals[WEIGHT]
     if sparse == 0:
         scatter(c, columns, values)

@@ -9,12 +9,12 @@ from streamsvm.core.scaling.moments import sum_of_spreads, wanted_spread
 from streamsvm.core.scaling.state import (
     ACTIVE,
     DUE,
-    MEMORY,
     NORM,
     OLD_ENOUGH,
     PLACES,
     RENEWED,
     SEEN,
+    SPAN,
     SPARSE,
     SPREAD,
     WAIT,
@@ -47,7 +47,7 @@ def _with_new_places(c: Scaling) -> Scaling:
     new, own = without[deserving], slice(n, n + int(np.count_nonzero(deserving)))
     c = with_room(c, len(c.place), len(c.m) if own.stop <= len(c.m) else 2 * own.stop)
     c.place[new], c.feature[own] = np.arange(own.start, own.stop), new
-    c.w[own] = np.minimum(age[deserving], MEMORY)
+    c.w[own] = np.minimum(age[deserving], c.counts[SPAN])
     c.counts[PLACES] = own.stop
     return c
 

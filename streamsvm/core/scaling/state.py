@@ -6,14 +6,15 @@ import numpy as np
 
 from streamsvm.core.compiling._reference import by_reference
 
-MEMORY = 2000  # examples, M
+MEMORY = 2000  # examples, M, unless a model asks for another memory
 CLIP = 3.0
 OLD_ENOUGH = 16  # examples since the first that named a feature: whether it deserves a place
 # totals; NORM: running mean of the squares that have no moments; its WEIGHT; SPREAD: V in use
 WEIGHT, SHARE, NORM, SPREAD = range(4)
 # counts; WAIT: examples before which the scale is not due, except at once; TRACKS: whether moments are kept at all;
 # SCALES: whether features are scaled, or only V is of interest; ACTIVE: whether a feature is scaled by the scale in use
-SEEN, WAIT, PLACES, TRACKS, SCALES, SPARSE, DUE, ACTIVE, RENEWED, COUNTS = range(10)
+# SPAN: M
+SEEN, WAIT, PLACES, TRACKS, SCALES, SPARSE, DUE, ACTIVE, RENEWED, SPAN, COUNTS = range(11)
 
 
 @by_reference
@@ -66,7 +67,7 @@ class RawRows(NamedTuple):
 NO_ROWS = RawRows(np.zeros(1, np.int64), np.zeros(0, np.int64), np.zeros(0), np.zeros(0))
 
 
-def empty(tracks: bool, scales: bool, n_features: int = 4, n_places: int = 4) -> Scaling:
+def empty(tracks: bool, scales: bool, n_features: int = 4, n_places: int = 4, memory: int = MEMORY) -> Scaling:
     """A scale before the first example.
 
     Parameters
@@ -77,6 +78,8 @@ def empty(tracks: bool, scales: bool, n_features: int = 4, n_places: int = 4) ->
         Whether features are scaled; otherwise only their spread is of interest.
     n_features, n_places
         Room for so many features, and for so many that have a place.
+    memory
+        Number of examples, M.
     """
     D, P = n_features, n_places
     c = Scaling(
@@ -89,7 +92,7 @@ def empty(tracks: bool, scales: bool, n_features: int = 4, n_places: int = 4) ->
         totals=np.zeros(4),
         counts=np.zeros(COUNTS, np.int64),
     )
-    c.counts[TRACKS], c.counts[SCALES] = tracks, scales
+    c.counts[TRACKS], c.counts[SCALES], c.counts[SPAN] = tracks, scales, memory
     return c
 
 

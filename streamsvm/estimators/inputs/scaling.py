@@ -24,6 +24,7 @@ from streamsvm.core.scaling import (
     RENEWED,
     SCALES,
     SEEN,
+    SPAN,
     SPARSE,
     SPREAD,
     TRACKS,
@@ -40,7 +41,6 @@ SAVED = "scale."  # before the names of its arrays in a snapshot
 LARGEST_VARIANCE = 4.0 * LARGEST_SQUARED_NORM
 LARGEST = {  # sizes in a snapshot
     **dict.fromkeys(("m", "shift"), math.sqrt(LARGEST_SQUARED_NORM)),
-    "w": 2 * scaling.MEMORY,
     "varied": 1,
     "spread": LARGEST_VARIANCE,
     "totals": LARGEST_VARIANCE * LARGEST_COUNT,
@@ -74,6 +74,8 @@ class RunningScale:
     ----------
     kernel, gamma, scaling
         As of the model.
+    memory
+        Number of examples that the moments rest on.
 
     Attributes
     ----------
@@ -81,11 +83,11 @@ class RunningScale:
         The moments and the scale in use.
     """
 
-    def __init__(self, kernel: str, gamma: Any, scaling_: str | None) -> None:
+    def __init__(self, kernel: str, gamma: Any, scaling_: str | None, memory: int = scaling.MEMORY) -> None:
         self._follows_gamma = gamma == SCALE
         scales = scaling_ == STANDARD or (scaling_ == AUTO and self._follows_gamma)
         tracks = scales or (self._follows_gamma and "gamma" in about(kernel).parameters)
-        self.state = scaling.empty(tracks, scales)
+        self.state = scaling.empty(tracks, scales, memory=memory)
 
     @property
     def tracks(self) -> bool:
@@ -193,6 +195,7 @@ class RunningScale:
         n_places = int(counts[PLACES])
         require(0 <= n_places <= n_features, f"the scale has {n_places} places for {n_features} features")
         require(counts[TRACKS] == 1 and counts[SCALES] == self.state.counts[SCALES], "the scale is of another kind")
+        require(counts[SPAN] == self.state.counts[SPAN], "the scale has another memory")
         require(np.isin(counts[[SPARSE, DUE, ACTIVE]], (0, 1)).all(), "a flag of the scale is neither 0 nor 1")
         for count in (SEEN, WAIT, RENEWED):
             require(0 <= counts[count] <= LARGEST_COUNT, "a count of the scale is out of range")
@@ -212,6 +215,7 @@ def _require_numbers(c: Scaling) -> None:
     """Check that the numbers are such as features of a permitted size make."""
     for name, largest in LARGEST.items():
         require((np.abs(getattr(c, name)) <= largest).all(), f"{name} of the scale is not a number, or too large")
+    require((c.w <= 2 * c.counts[SPAN]).all(), "w of the scale is not a number, or too large")
     for name in ("w", "S", "spread", "totals", "began", "named", "times"):
         require((getattr(c, name) >= 0).all(), f"{name} of the scale is negative")
     require((LARGEST_VARIANCE * c.w >= c.S).all(), "a variance of the scale is too large")

@@ -22,8 +22,10 @@ from streamsvm.online.lasvm import keep_block
 from streamsvm.online.removal import bounded
 
 MAX_ROUNDS = 10  # of looking at the reservoir
-FIRST_LOOK = 500  # examples that tell whether it is worth looking at all
+FIRST_LOOK = 500  # examples that tell whether it is worth looking at all, and how often
 FEW = 50  # It is not if one of these in 50 violates.
+LOST = 0.5  # y f(x) below which the model has lost an example; near 1, some violate after any stream
+FEW_LOST = 20  # of a class: 1 in 25 after shuffled streams, 1 in 18 to 1 after streams that are sorted by class
 ENOUGH = 20  # If one example in 20 violates, hardly another one does after solving with these.
 
 Solver = Callable[[Expansion], tuple[Expansion, int]]
@@ -37,43 +39,48 @@ class Rechecking(Learning):
     def _finish(self, solver: Solver, tol: float, least_margin: float | None = None) -> None:
         """Solve over the members and the examples of the reservoir that violate, until hardly another one does.
 
-        If a part of the reservoir shows that hardly any violates before, as after a shuffled stream, that part is
-        enough: to look at all of it takes as long as the solver does.  An example with y f(x) < `least_margin` counts
-        as noise; default: the model's own.
+        A part of the reservoir shows first what the stream was like.  If hardly any example violates, that part is
+        enough.  If the model has lost few of either class, as after a shuffled stream, one look at all of them is.
+        An example with y f(x) < `least_margin` counts as noise; default: the model's own.
         """
         examples = list(self._reservoir)
         some = examples[:: max(1, len(examples) // FIRST_LOOK)]
-        late = self._violators(tol, some, least_margin)
+        late, lost = self._violators(tol, some, least_margin)
         if len(late) <= len(some) // FEW:
             steps = self._solve_with(late, solver)
         else:
-            steps = self._solve_with_all(tol, examples, solver, least_margin)
+            rounds = 1 if _are_few(lost, some) else MAX_ROUNDS
+            steps = self._solve_with_all(tol, examples, solver, rounds, least_margin)
         self._warn_unless_reached(tol, self._problem.violation(self._expansion), steps)
 
-    def _solve_with_all(self, tol: float, examples: list[Kept], solver: Solver, least: float | None) -> int:
-        """Repeat looking at all these examples and solving with those that violate; return the number of steps."""
+    def _solve_with_all(
+        self, tol: float, examples: list[Kept], solver: Solver, rounds: int, least_margin: float | None
+    ) -> int:
+        """Look at all these examples and solve with those that violate, so many times; return the number of steps."""
         steps = 0
-        for _ in range(MAX_ROUNDS):
-            late = self._violators(tol, examples, least)
+        for _ in range(rounds):
+            late, _ = self._violators(tol, examples, least_margin)
             steps += self._solve_with(late, solver)
             if len(late) <= len(examples) // ENOUGH:
                 break
         return steps
 
-    def _violators(self, tol: float, examples: list[Kept], least_margin: float | None = None) -> list[Kept]:
-        """Those of these examples that are no members and violate the margin, without noise, shuffled.
+    def _violators(
+        self, tol: float, examples: list[Kept], least_margin: float | None = None
+    ) -> tuple[list[Kept], list[Kept]]:
+        """Those of these examples that are no members and violate, without noise; and those of them that are lost.
 
-        Not more than the budget has room for.
+        The first are shuffled, and no more than the budget has room for.
         """
         members = set(self._expansion.ids[self._expansion.y != 0].tolist())
         others = [example for example in examples if example.id not in members]
         if not others:
-            return []
+            return [], []
         margins, least = self._margins_of(others), self._least_margin if least_margin is None else least_margin
         late = np.flatnonzero((margins < 1.0 - tol) & (margins >= least))
         order = np.argsort(priorities(np.array([others[t].priority for t in late], np.uint64)))
         room = len(order) if self.budget is None else max(0, int(self.budget) - self.n_members)
-        return [others[t] for t in late[order[:room]]]
+        return [others[t] for t in late[order[:room]]], [others[t] for t in late[margins[late] < LOST]]
 
     def _margins_of(self, examples: list[Kept]) -> np.ndarray:
         """y f(x) of these examples."""
@@ -107,6 +114,12 @@ class Rechecking(Learning):
             given = (block, False, *products, False, self._calibration, bounded.FAR)
             t += keep_block(s, self._kernel, self._rule, *given, margins[part])
         return s
+
+
+def _are_few(lost: list[Kept], examples: list[Kept]) -> bool:
+    """Whether the lost ones are few among the examples of either class."""
+    of_classes = [[example.positive for example in part] for part in (lost, examples)]
+    return all(FEW_LOST * of_classes[0].count(label) <= of_classes[1].count(label) for label in (False, True))
 
 
 def _raw(examples: list[Kept]) -> RawRows:

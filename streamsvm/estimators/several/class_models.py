@@ -63,7 +63,7 @@ class ClassModels(SeveralModels):
     """
 
     def __init__(self, model: OnlineSVM) -> None:
-        super().__init__(model.clone())
+        super().__init__(model)
         self._union = union.empty()
         self._evaluator = Evaluator(model.device)
         self._models: dict[Hashable, Any] = {}

@@ -48,8 +48,8 @@ class OneVsRest(ClassModels):
     Parameters
     ----------
     model
-        What each class gets a copy of: a `LASVM`, `LASVMG`, `LASVMNC`, `LASVMI` or `FullSVM`.  Its `budget`, `window`
-        and `cache_mb` hold for each class; its `reservoir` is not used.
+        What each class gets a copy of: a `LASVM`, `LASVMG`, `LASVMNC`, `LASVMI`, `FullSVM` or `AutoLASVM`.  Its
+        `budget`, `window` and `cache_mb` hold for each class; its `reservoir` is not used.
     classes
         Labels known beforehand; default: none.  Their models learn from the first example on.
 
@@ -62,6 +62,10 @@ class OneVsRest(ClassModels):
     -----
     **Cost.**  Sharing saves as many kernel values as the classes have members in common: with `FullSVM` all
     except those of one class, otherwise fewer.  It saves no memory: each class's model stores its members' features.
+
+    **Models that tune themselves.**  With an `AutoLASVM`, each class has its own C, gamma and window: `champions_` has
+    them by label, and `histories_` says when they took over.  These models share the scale and no kernel values.  A new
+    class begins with a warm-up of its own.
 
     **Weights.**  With ``pos_weight="balanced"``, each class's model weights its own examples against all others.
 
@@ -118,8 +122,8 @@ class OneVsRest(ClassModels):
         yield {"model": LASVM()}
 
     def _blank_of(self, model: Any) -> OnlineSVM:
-        """A model with the parameters that are the same for all classes."""
-        return model
+        """A model with the parameters that are the same for all classes, which learns nothing."""
+        return model.clone()
 
     @property
     def _multiclass(self) -> bool:

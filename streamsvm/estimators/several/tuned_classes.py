@@ -40,7 +40,7 @@ class TunedClasses(SeveralModels):
         return {label: model.history_ for label, model in self._models.items()}
 
     def _blank_of(self, model: AutoLASVM) -> OnlineSVM:
-        return model._blank
+        return model.clone()._blank
 
     def _start(self, label: Hashable) -> Any:
         """A model for another class."""
@@ -70,8 +70,6 @@ class TunedClasses(SeveralModels):
             scale.state = after
 
         to_the_end(step)
-        for model in self._models.values():
-            model._catch_up_at_check()
         self._rescale_if_due()
 
     def _learn(self, block: LabelledBlock) -> None:

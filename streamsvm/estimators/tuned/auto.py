@@ -9,6 +9,7 @@ from typing import Any, Self
 import numpy as np
 import scipy.sparse as sp
 
+from streamsvm.core import arguments
 from streamsvm.core.saving import snapshot
 from streamsvm.estimators.inputs.checks import series_like
 from streamsvm.estimators.inputs.features import FeatureTable
@@ -21,6 +22,7 @@ from streamsvm.estimators.tuned.tuner import Tuner
 from streamsvm.estimators.tuned.tuning import STARTS, Promotion, Setting
 
 MOST_MODELS = len(STARTS)
+LEAST_MEMORY = 20
 
 
 class AutoLASVM(CandidateModels):
@@ -46,6 +48,9 @@ class AutoLASVM(CandidateModels):
         a cache that is much larger costs more to fill than it saves, because challengers come and go.
     device
         Where kernel values are computed, as of `LASVM`.
+    scale_memory
+        Number of latest examples that the scale of the features rests on, at least 20; default: 2000, as of `LASVM`.
+        Less follows features that move fast.
 
     Raises
     ------
@@ -57,13 +62,13 @@ class AutoLASVM(CandidateModels):
     **Features.**  The models scale the features themselves, all alike; see `LASVM`.  So do not scale them before.
 
     **Cost.**  Four models learn the first 1000 examples, then at most three.  Challengers wait until the champion has
-    done so much work that theirs stays at about 1.1 times as much.
+    done so much work that theirs stays at about 1.1 times as much.  In a loop of `learn_one`, the model that predicts
+    learns each example at once.  The others learn up to 50 together, which is faster and gives the same models.
 
     **Replay.**  Decisions fall after every 50th example and depend on the examples alone.  So the same stream gives the
     same model, bit for bit, however it is cut into batches, and a saved model goes on as the original.
 
-    **Several classes.**  ``river.multiclass.OneVsRestClassifier(AutoLASVM())`` gives each class a learner of its own,
-    which tunes itself.  They share no kernel values.
+    **Several classes.**  ``OneVsRest(AutoLASVM())`` tunes the model of each class.
 
     Members, support vectors, bias and probabilities are those of the model that predicts.
 
@@ -89,6 +94,7 @@ class AutoLASVM(CandidateModels):
         on_budget: str = "remove",
         cache_mb: float = 64.0,
         device: str = "cpu",
+        scale_memory: int = 2000,
     ) -> None:
         self.pos_weight = pos_weight
         self.tol = tol
@@ -96,7 +102,9 @@ class AutoLASVM(CandidateModels):
         self.on_budget = on_budget
         self.cache_mb = cache_mb
         self.device = device
-        super().__init__()
+        self.scale_memory = scale_memory
+        arguments.require_count("scale_memory", scale_memory, LEAST_MEMORY)
+        super().__init__(int(scale_memory))
 
     def _new(self, setting: Setting) -> LASVM:
         """A model with the C and the window of this setting that has learned nothing."""
@@ -235,8 +243,8 @@ class AutoLASVM(CandidateModels):
     def _plain_parameters(self) -> dict[str, Any]:
         """The parameters as a snapshot holds them."""
         common, _ = self._blank._state()
-        plain = {name: common["parameters"][name] for name in self._get_params()}
-        return plain | {"cache_mb": self.cache_mb}
+        own = {"cache_mb": self.cache_mb, "scale_memory": self.scale_memory}
+        return {name: own.get(name, common["parameters"].get(name)) for name in self._get_params()}
 
     def _models_content(self) -> Content:
         """What the models and the tuner have learned."""

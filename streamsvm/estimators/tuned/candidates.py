@@ -64,8 +64,10 @@ class _Lesson:
 class CandidateModels(SeveralModels):
     """The models by number, and the tuner that asks for them."""
 
-    def __init__(self) -> None:
+    def __init__(self, scale_memory: int) -> None:
         super().__init__(self._new(Setting(LARGEST_C, 1.0)))
+        blank = self._blank
+        blank._scale = RunningScale(blank.kernel, blank.gamma, blank.scaling, scale_memory)
         self._tuner = Tuner()
         self._kernel_values_before = 0  # of models that were dropped
         self._waiting: list[Waiting] = []
@@ -103,7 +105,6 @@ class CandidateModels(SeveralModels):
             return
         self._blank._fit_scale()
         to_the_end(partial(self._take, waiting, self._blank._scale.state))
-        self._catch_up_at_check()
         self._rescale_if_due()
 
     def _waiting_for(self, raw: RawRows, positive: bool, w: float, number: int, born: int) -> Waiting | None:
@@ -117,13 +118,15 @@ class CandidateModels(SeveralModels):
         return Waiting(raw, positive, w, number, born, model, box, *afterwards, no_margins(1))
 
     def _take(self, waiting: Waiting, scale: Scaling) -> None:
-        """Learn an example with the model that predicts.  A second call goes on where the first was interrupted."""
-        waiting.learn(scale)
-        if waiting not in self._waiting[-1:]:
-            self._waiting.append(waiting)
-        self._blank._note(waiting.n_seen, waiting.class_counts, waiting.number, waiting.n_columns, 0, 0)
+        """Learn an example with the model that predicts; at a check, with the others too.
 
-    def _catch_up_at_check(self) -> None:
+        A second call goes on where the first was interrupted.
+        """
+        waiting.learn(scale)
+        if self.n_seen < waiting.n_seen:
+            if waiting not in self._waiting[-1:]:
+                self._waiting.append(waiting)
+            self._blank._note(waiting.n_seen, waiting.class_counts, waiting.number, waiting.n_columns, 0, 0)
         if self.n_seen % CHECK == 0:
             self._catch_up()
 

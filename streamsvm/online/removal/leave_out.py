@@ -100,14 +100,15 @@ class LeaveOut:
         margin = s.y[:n] * self.decision_values()
         plain = (alpha > 0.0) & (np.where(s.y[:n] > 0, s.lo[:n], s.hi[:n]) == 0.0)  # a ramp's box is elsewhere
         R2 = largest_difference(self.kernel, float(s.self_k[:n].max(initial=0.0)))
+        doubt = 2.0 * self.tol  # the solution at hand may miss by the violation, and the one without a member as well
         if not self.problem.fixed_sum:
-            safe = margin - alpha * s.self_k[:n] > self.tol
+            safe = margin - alpha * s.self_k[:n] > doubt
         elif np.count_nonzero(self.free) > FEW_FREE:
-            safe = 2.0 * alpha * R2 + np.maximum(0.0, 1.0 - margin) < 1.0 - self.tol
+            safe = 2.0 * alpha * R2 + np.maximum(0.0, 1.0 - margin) < 1.0 - doubt
         else:
             safe = np.zeros(n, bool)
         known[plain & safe] = RIGHT
-        known[plain & (margin < -self.tol)] = WRONG
+        known[plain & (margin < -doubt)] = WRONG
         return known
 
     # --------------------------------------------------------------------------------------------------- some at a time

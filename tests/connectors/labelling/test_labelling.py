@@ -19,7 +19,7 @@ from streamsvm.connectors.labelling import book, follower, history
 from streamsvm.connectors.labelling.book import UnknownQuestion
 from streamsvm.connectors.labelling.oracles import answer_with, read_label, truth_from_field, truth_from_file
 from streamsvm.connectors.labelling.service import LabellingService
-from streamsvm.connectors.labelling.terminal import picture
+from streamsvm.connectors.labelling.terminal.picture import picture
 from streamsvm.connectors.labelling.web.replies import question as question_of
 from streamsvm.connectors.logs.embedded import LocalLog
 from streamsvm.connectors.logs.transport import Record, Unavailable
@@ -694,7 +694,7 @@ def test_what_ends_the_reading_for_good_is_told(settings, trainer):
 
 
 def test_stats_add_up_over_the_partitions(settings, trainer):
-    going = {"stop": False, "audit": True, "why": "checking"}
+    going = {"stop": False, "audit": True, "why": "checking", "spent": False}
     trainer.report(0, asked=5, labels=3, positive=1, negative=2, remaining=7, verdict=going, curve=[[1, 1, None, None]])
     trainer.report(
         1, asked=9, labels=4, positive=4, negative=0, remaining=None, verdict={**going, "stop": True, "why": "done"}
@@ -712,7 +712,7 @@ def test_stats_add_up_over_the_partitions(settings, trainer):
         "remaining": 7,
         "waiting": 0,
     }
-    assert stats["verdict"] == {"stop": False, "audit": True, "why": "checking"}
+    assert stats["verdict"] == {"stop": False, "audit": True, "why": "checking", "spent": False}
     assert stats["curve"] == [[6, 3, 0.5, 0.5]]
 
 
@@ -724,6 +724,7 @@ def test_verdicts_that_differ_name_their_partitions(settings, trainer):
             "stop": True,
             "audit": False,
             "why": "partition 0: done; partition 1: spent",
+            "spent": False,
         }
 
 

@@ -14,8 +14,8 @@ import pytest
 from asked import STATUS, Trainer, configure, until
 
 from streamsvm.connectors.labelling.book import UnknownQuestion
-from streamsvm.connectors.labelling.history import Step
-from streamsvm.connectors.labelling.service import LabellingService, Undone
+from streamsvm.connectors.labelling.history import Step, Undone
+from streamsvm.connectors.labelling.service import LabellingService
 from streamsvm.connectors.labelling.web import page as labelling_page
 from streamsvm.connectors.labelling.web import server as page_server
 from streamsvm.connectors.labelling.web.page import LabellingPage
@@ -598,6 +598,19 @@ def test_who_is_gone_gets_no_question(client, desk):
     desk.version = 4
     time.sleep(0.3)
     assert desk.said == []
+
+
+def test_a_name_that_has_changed_meanwhile_gets_no_question(client, desk):
+    """Its question would stay reserved for nobody."""
+    replies = []
+    waiting = threading.Thread(target=lambda: replies.append(client.json("GET", "/api/next?wait=10&seen=3")))
+    waiting.start()
+    time.sleep(0.2)
+    client.json("POST", "/api/skip", {"query_id": "q0"}, headers={"X-Annotator": "Bob"})
+    desk.version = 4
+    waiting.join()
+    assert replies[0][1]["question"] is None
+    assert [said[0] for said in desk.said] == ["skip"]
 
 
 def test_a_body_that_does_not_come_is_given_up(desk, tmp_path):

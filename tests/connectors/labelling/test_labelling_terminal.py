@@ -14,9 +14,10 @@ from asked import of_questions
 from logged import read_json
 
 from streamsvm.connectors.labelling import follower
-from streamsvm.connectors.labelling import terminal as labelling_terminal
 from streamsvm.connectors.labelling.service import LabellingService
-from streamsvm.connectors.labelling.terminal import picture, run
+from streamsvm.connectors.labelling.terminal import session
+from streamsvm.connectors.labelling.terminal.picture import picture
+from streamsvm.connectors.labelling.terminal.session import run
 from streamsvm.connectors.logs.embedded import LocalLog
 from streamsvm.connectors.records.questions import Question
 from streamsvm.connectors.settings.sections import LabelSettings
@@ -36,7 +37,7 @@ STATS = {
 def _haste(monkeypatch):
     monkeypatch.setattr(os, "fsync", lambda _: None)
     monkeypatch.setattr(follower, "POLL_SECONDS", 0.02)
-    monkeypatch.setattr(labelling_terminal, "POLL_SECONDS", 0.02)
+    monkeypatch.setattr(session, "POLL_SECONDS", 0.02)
 
 
 @pytest.fixture
@@ -110,7 +111,7 @@ def test_a_question_is_a_table_with_what_is_unusual_first(settings):
         "the model: 48% spam, margin -0.1",
         "5 labels: 2 spam, 3 ham; 45 left to give",
         "10 of 59 answers lie outside the margin",
-        "[1] spam  [2] ham  [s] cannot tell  [i] ignore  [u] undo  [q] quit",
+        "[1] spam  [2] ham  [s] cannot tell  [i] ignore  [u] undo  [h] history  [q] quit",
     ]
 
 
@@ -205,6 +206,37 @@ def test_undo_shows_the_question_again(settings):
     ]
     assert text.count("your last answer is taken back") == 2
     assert text.count("nothing to take back") == 1
+
+
+def test_undo_goes_back_over_skips(settings):
+    fill(settings, *(question(f"q{i}", asked_at=i) for i in range(3)))
+    n_labels, text = talk(settings, "1\ns\n2\nu\nu\nu\nu\n2\n2\n2\n")
+    assert n_labels == 3
+    assert text.count("your last answer is taken back") == 3
+    assert text.count("nothing to take back") == 1
+    assert [label.get("y") for label in answers(settings)[-3:]] == [False] * 3
+
+
+def test_an_earlier_answer_is_corrected(settings):
+    names = [f"q{i:02}" for i in range(12)]
+    fill(settings, *(question(name, asked_at=i, event={"text": f"Letter {i}"}) for i, name in enumerate(names)))
+    n_labels, text = talk(settings, "1\ns\n" + 10 * "2\n" + "h\nh\n2\n1\nh\n1\n3\nh\nx\nu\n")
+    lines = text.splitlines()
+    assert "  [9] ham  event event-q03  Letter 3" in lines
+    assert "  [2] skipped  event event-q01  Letter 1" in lines
+    assert "your answer is: skipped. Another one corrects it, any other key leaves it" in lines
+    assert "-> corrected: spam" in lines
+    assert "  [1] spam  event event-q01  Letter 1" in lines  # the newest now, which is left as it is
+    assert "your correction is taken back: event event-q01 has its earlier answer again" in lines
+    assert [label["op"] for label in answers(settings)[-3:]] == ["set", "retract", "skip"]
+    assert n_labels == 11
+
+
+def test_there_is_no_history_yet(settings):
+    fill(settings, question("q1"))
+    n_labels, text = talk(settings, "h\n1\n")
+    assert "there are no earlier answers\n" in text
+    assert n_labels == 1
 
 
 def test_q_and_the_end_of_the_input_end_it(settings):

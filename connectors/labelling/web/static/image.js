@@ -27,7 +27,7 @@ function noImage(why, address) {
 // The width at which the whole image is seen, as large as there is room.
 function fittingWidth() {
   const { naturalWidth: width, naturalHeight: height } = $("image");
-  const room = $("frame").clientWidth - 2, most = width < TINY ? 24 : 2;
+  const room = $("frame").clientWidth - 2, most = width < TINY ? 28 : 2;
   return Math.max(16, Math.min(room, most * width, Math.max(200, innerHeight * .38) * width / (height || 1)));
 }
 

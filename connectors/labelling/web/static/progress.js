@@ -19,26 +19,36 @@ function whyNothing(stats) {
   if (stats.trouble) return ["The questions cannot be read", goesOn, sentence(stats.trouble)];
   if (!stats.loaded) return ["Reading the questions", "This takes a moment."];
   if (stats.heard_at === null) return ["No questions yet", goesOn, sentence(stats.trainer)];
-  if (stats.remaining === 0 && !waiting) return ["All planned answers are given", "Thank you."];
-  if (verdict.stop && !waiting) return ["There are enough answers", "Thank you.", sentence(verdict.why)];
+  if (isSpent(stats) && !waiting) return ["All planned answers are given", "Thank you."];
+  if (verdict.stop && !waiting) return ["No more questions", "Thank you.", sentence(verdict.why)];
   if (stats.trainer) return ["Waiting for the model", "It has not reacted to your answers for a while. They are safe. " + goesOn, sentence(stats.trainer)];
   if (waiting) return ["Waiting for the next question", "Other annotators have the open questions. " + goesOn];
   return ["Waiting for the next question", "The model is choosing the next event. " + goesOn];
 }
 
+// Whether asking has ended only because all planned answers are given.
+const isSpent = ({ remaining, verdict }) => verdict.spent ?? remaining === 0;
+
 // Title, text and style of what is known about the number of answers.
-function enough({ heard_at: heard, remaining, verdict: { stop, audit } }) {
+function enough(stats) {
+  const { heard_at: heard, missed, verdict: { stop, audit } } = stats;
   if (heard === null) return ["Not known yet", "", ""];
-  if (remaining === 0) return ["All planned answers are given", "This does not say whether the model is good enough.", ""];
-  if (stop) return ["✓ Enough", "The model is sure about the other events, and events picked at random agreed. A rare kind that nobody has seen may still be missing.", "stop"];
+  if (isSpent(stats)) return ["All planned answers are given", "This does not say whether the model is good enough.", ""];
+  if (stop) return ["✓ The last answers agreed with the model", stillMissed(missed), "stop"];
   if (audit) return ["◎ Final check", "The model seems to know enough. Some more events show whether that is so.", "audit"];
   return ["Not yet", "The model still learns from your answers. Please go on.", ""];
+}
+
+// How many events of the first kind the model may still miss.
+function stillMissed({ at_most: most, n_unlabelled: n }) {
+  if (most === null) return "How many it still misses is not known: no event picked at random has an answer yet.";
+  return `Of the ${count(n)} events without an answer, the model misses at most ${count(most)} (with 95 % certainty, by events picked at random).`;
 }
 
 function showStats(stats) {
   const { positive, negative, remaining } = stats, n = positive + negative;
   $("n-labels").textContent = count(n);
-  $("quota").textContent = remaining === null ? "" : `· ${count(remaining)} to go`;
+  $("quota").textContent = remaining === null ? "" : remaining ? `· ${count(remaining)} to go` : "· all planned ones";
   $("quota-bar").hidden = remaining === null;
   $("quota-bar").value = remaining === null ? 0 : n / (n + remaining || 1);
   $("bar-pos").style.flex = `${positive} 0 0`;

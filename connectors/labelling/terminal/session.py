@@ -1,0 +1,214 @@
+"""Questions in a terminal, answered with keys; or answers from a pipe, with one key a line."""
+
+import shutil
+from functools import partial
+from typing import Any, Literal, TextIO
+
+from ...records.questions import Question
+from ...runtime.process import POLL_SECONDS, Stop
+from ...settings.sections import Settings
+from ..book import UnknownQuestion
+from ..history import Step, Undone
+from ..oracles import patiently
+from ..service import LabellingService
+from .keys import Keys
+from .picture import keys_line, picture, plain, progress, said, steps_lines
+
+_WORDS: dict[str, tuple[Literal["set", "skip", "ignore"], bool | None]] = {
+    "1": ("set", True),
+    "2": ("set", False),
+    "s": ("skip", None),
+    "i": ("ignore", None),
+}
+_LISTED = 9  # earlier answers, one for each digit
+
+
+def run(service: LabellingService, settings: Settings, stop: Stop, who: str, source: TextIO, target: TextIO) -> int:
+    """Show questions, one after the other, until the key q, the end of the input, or `stop`.
+
+    Parameters
+    ----------
+    service
+        Hands out the questions and takes the answers.
+    settings
+        The configuration: names of the labels, and which field of an event is a text.
+    stop
+        Called a few times a second; True ends the labelling.
+    who
+        Source of the labels.
+    source
+        A terminal, or a pipe or file with one key a line.
+    target
+        Shows the questions.
+
+    Returns
+    -------
+    int
+        Number of labels.
+    """
+    with Keys.of(source) as keys:
+        return _Terminal(service, settings, stop, who, keys, target).run()
+
+
+class _Terminal:
+    def __init__(
+        self, service: LabellingService, settings: Settings, stop: Stop, who: str, keys: Keys, target: TextIO
+    ) -> None:
+        self._service = service
+        self._settings = settings
+        self._stop = stop
+        self._who = who
+        self._keys = keys
+        self._target = target
+        self._names = settings.label.shown
+        self._is_done = False
+        self._said: list[str] = []  # the last message while waiting
+        self._n_labels = 0
+
+    def run(self) -> int:
+        while not self._is_done and not self._stop():
+            shown = self._patiently(partial(self._service.next, self._who))
+            if shown is None:
+                self._wait()
+                continue
+            self._said = []
+            self._keys.forget()
+            self._say(picture(shown, self._settings, self._service.stats(), self._size()))
+            self._await_answer(shown)
+        self._service.release(self._who)
+        self._say(f"{self._n_labels} labels given" if self._n_labels != 1 else "1 label given")
+        return self._n_labels
+
+    def _wait(self) -> None:
+        """Wait for a question; say once how far the labelling is."""
+        stats = self._service.stats()
+        if not stats["loaded"]:
+            self._service.wait(POLL_SECONDS)
+            return
+        verdict = stats["verdict"]
+        ended = "the label quota is spent" if verdict["spent"] else "there are no more questions"
+        waiting = f"{ended if verdict['stop'] else 'waiting for a question'}; q quits"
+        words = ["", *progress(stats, self._names), waiting]
+        if words != self._said:  # the trainer reads the last answer a little later
+            self._said = words
+            self._say("\n".join(words))
+        first = self._keys.first(POLL_SECONDS if self._keys.is_terminal else 0)
+        if first in ("q", "u", "h"):
+            self._command(self._keys.take(0) or "")
+        elif self._keys.is_ended:
+            self._is_done = True
+        elif self._keys.is_terminal:
+            self._keys.take(0)  # It was pressed while no question was shown.
+        else:
+            self._service.wait(POLL_SECONDS)
+
+    def _await_answer(self, shown: Question) -> None:
+        while not self._is_done and not self._stop():
+            key = self._keys.take(POLL_SECONDS)
+            if key is None:
+                self._is_done = self._keys.is_ended
+            elif key in ("q", "u", "h"):
+                if self._command(key):
+                    return
+            elif self._answer(shown, key):
+                return
+
+    def _command(self, key: str) -> bool:
+        """Quit, undo or look back; return whether a question must be shown again."""
+        if key == "q":
+            self._is_done = True
+            return False
+        if key == "h":
+            self._look_back()
+            return True
+        undone = self._patiently(partial(self._service.undo, self._who))
+        self._say(_about(undone))
+        if undone is None or undone.outcome == "replaced":
+            return False
+        self._n_labels -= undone.step.op == "set"
+        self._said = []
+        return True
+
+    def _answer(self, shown: Question, key: str) -> bool:
+        """Answer with a key; return whether it is a valid one."""
+        if key not in _WORDS:
+            self._say(f"{plain(key)!r} is not a key; use {keys_line(self._names)}")
+            return False
+        op, y = _WORDS[key]
+        query_id, who, service = shown.query_id, self._who, self._service
+        if op == "set":
+            outcome = self._patiently(partial(service.answer, query_id, bool(y), who))
+        else:
+            outcome = self._patiently(partial(service.skip if op == "skip" else service.ignore, query_id, who))
+        self._n_labels += op == "set" and outcome in ("first", "changed")
+        if outcome is not None:
+            self._say(f"-> {said(op, y, self._names)}")
+        return True
+
+    # --- earlier answers ----------------------------------------------------------------------------------------------
+
+    def _look_back(self) -> None:
+        """List earlier answers, in pages, until one is chosen to be corrected."""
+        before, key = None, "h"
+        while key == "h":
+            steps = self._service.history(self._who, before, _LISTED)
+            if not steps:
+                self._say("there are no earlier answers" if before is None else "there are no older answers")
+                return
+            previews = [self._service.review(step.query_id)[0] for step in steps]
+            lines = steps_lines(steps, previews, self._settings, self._size()[0])
+            self._say("\n".join([*lines, "a number corrects, [h] shows older answers, any other key goes back"]))
+            before, key = steps[-1].number, self._next_key()
+        if key.isdecimal() and 1 <= int(key) <= len(steps):
+            self._correct(steps[int(key) - 1])
+
+    def _correct(self, step: Step) -> None:
+        shown, _ = self._service.review(step.query_id)
+        if shown is not None:
+            self._say(picture(shown, self._settings, self._service.stats(), self._size()))
+        self._say(
+            f"your answer is: {said(step.op, step.y, self._names)}. Another one corrects it, any other key leaves it"
+        )
+        word = _WORDS.get(self._next_key())
+        if word is None:
+            return
+        outcome = self._patiently(lambda: self._service.correct(step.query_id, *word, self._who))
+        self._n_labels += word[0] == "set" and outcome in ("first", "changed")
+        if outcome is not None:
+            self._say(f"-> corrected: {said(*word, self._names)}")
+
+    def _next_key(self) -> str:
+        """Wait for a key; empty if none comes any more."""
+        while not self._stop() and not self._keys.is_ended:
+            if (key := self._keys.take(POLL_SECONDS)) is not None:
+                return key
+        return ""
+
+    # --- talking ------------------------------------------------------------------------------------------------------
+
+    def _patiently(self, call: Any) -> Any:
+        """As `patiently`; None if the question is gone, which needs no answer."""
+        try:
+            return patiently(self._service, self._stop, call)
+        except UnknownQuestion as error:
+            self._say(str(error))
+            return None
+
+    def _say(self, text: str) -> None:
+        encoding = self._target.encoding or "utf-8"
+        print(text.encode(encoding, "replace").decode(encoding), file=self._target, flush=True)
+
+    def _size(self) -> tuple[int, int]:
+        size = shutil.get_terminal_size()
+        return size.columns, size.lines
+
+
+def _about(undone: Undone | None) -> str:
+    """What became of an undo, in words."""
+    if undone is None:
+        return "nothing to take back"
+    if undone.outcome == "replaced":
+        return f"not taken back: somebody else has changed the answer for event {plain(str(undone.step.id))}"
+    if undone.outcome == "restored":
+        return f"your correction is taken back: event {plain(str(undone.step.id))} has its earlier answer again"
+    return "your last answer is taken back"

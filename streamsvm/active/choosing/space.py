@@ -1,0 +1,250 @@
+"""The unlabelled examples as a model and the labelled ones see them.
+
+A question may look at the whole pool.  So everything that one label or one new example does not change is kept:
+
+========= ================================================================ ====================
+symbol    name                                                             shape
+========= ================================================================ ====================
+near      squared Euclidean distance to the nearest labelled example       (n,)
+rows      kernel rows of the support vectors over the pool                 (s, n) float32
+L         Cholesky factor of the labelled examples, see `factor`           (l, l)
+========= ================================================================ ====================
+
+A label costs one row of n values.  All of it can be computed again from the pool, the model and the labelled examples,
+to the same bits: so only the labelled examples are saved.
+"""
+
+import itertools
+from collections.abc import Hashable, Mapping
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from streamsvm.active.choosing.factor import Factor
+from streamsvm.active.choosing.pool import Pool
+from streamsvm.active.choosing.selection import learner_of
+from streamsvm.active.choosing.vectors import Scale, Table, Vectors
+from streamsvm.core.kernels import Kernel, kernel_values, make_kernel, self_products
+from streamsvm.core.scaling import CLIP
+
+MEMORY = 1000  # labelled examples; when there are more, the older half is forgotten
+LARGEST = 20_000_000  # values of kernel rows, 80 MB
+SPARE = 64  # kernel rows of former support vectors that stay anyway
+NEEDED = ("support_ids", "dual_coef", "bias", "support_vectors", "feature_names", "scale_of", "gamma_in_use")
+
+
+class Space:
+    """The examples of a pool, and the labelled ones."""
+
+    def __init__(self) -> None:
+        self._columns: dict[Hashable, int] = {}
+        self._spread = Scale()
+        self._measured = 0  # examples that the spread was measured on
+        self._labelled = Vectors(self._columns)
+        self._labels: list[int] = []  # the keys of the labelled examples
+        self._begin()
+
+    def _begin(self) -> None:
+        """Forget the pool and what was computed."""
+        self._pool = Vectors(self._columns)
+        self._slots: dict[int, int] = {}
+        self._tables: list[tuple[int, Scale, Table]] = []
+        self._near, self._near_of = np.empty(0), 0
+        self._seen = (make_kernel("linear"), Scale())  # the kernel and the scale that the following belong to
+        self._rows: dict[int, np.ndarray] = {}  # by the id of the support vector
+        self._factor = Factor()
+
+    # --- the pool and the labels --------------------------------------------------------------------------------------
+
+    def look(self, pool: Pool, model: Any) -> np.ndarray:
+        """Take in the examples that are new in the pool; return the places of all, in the order of `pool.keys()`."""
+        keys = pool.keys()
+        new = [key for key in keys if key not in self._slots]
+        if new and len(self._slots) > 2 * len(keys) + SPARE:
+            self._begin()
+            new = keys
+        if new:
+            self._slots.update(zip(new, range(len(self._pool), len(self._pool) + len(new)), strict=True))
+            self._pool.add(pool.rows(new))
+        self._labelled.become_like(self._pool)
+        places = np.fromiter(map(self._slots.__getitem__, keys), np.int64, len(keys))
+        if scales(model) and len(keys) >= 2 * self._measured:
+            self._measure(places)
+        return places
+
+    def _measure(self, places: np.ndarray) -> None:
+        """Measure the spread of the features, by which distances are scaled if the model scales."""
+        if sp.issparse(self._pool.matrix):
+            return
+        self._measured = len(places)
+        matrix = self._pool.matrix[places]
+        deviation = matrix.std(axis=0)
+        self._spread = Scale(np.array([matrix.mean(axis=0), 1.0 / np.where(deviation > 0.0, deviation, 1.0)]))
+        self._near_of = 0
+
+    def note(self, key: int, row: Any) -> None:
+        """Take in a labelled example, as a batch of one."""
+        if key in self._labels:
+            return
+        self._labels.append(key)
+        self._labelled.add(row)
+        if len(self._labels) > MEMORY:
+            self._keep(list(range(len(self._labels) // 2, len(self._labels))))
+
+    def drop(self, key: int) -> None:
+        """Forget a labelled example, if it is known."""
+        if key in self._labels:
+            self._keep([place for place, other in enumerate(self._labels) if other != key])
+
+    def _keep(self, places: list[int]) -> None:
+        self._labels = [self._labels[place] for place in places]
+        self._labelled.keep(np.array(places, np.int64))
+        self._near_of, self._factor = 0, Factor()
+
+    # --- distances ----------------------------------------------------------------------------------------------------
+
+    def distances(self, places: np.ndarray) -> np.ndarray:
+        """The squared distance of examples to the nearest labelled one; infinity without labels."""
+        table, n = self._table(self._spread), len(self._near)
+        if self._near_of == 0:
+            n = 0
+        if n < len(table):
+            known = self._labelled_table(self._spread, 0, self._near_of)
+            fresh = Table(self._spread.of(self._pool.matrix[n:]))
+            near = fresh.distances(known).min(axis=0, initial=np.inf)
+            self._near = np.concatenate([self._near[:n], near])
+        if self._near_of < len(self._labels):
+            later = self._labelled_table(self._spread, self._near_of, len(self._labels))
+            self._near = np.minimum(self._near, table.distances(later).min(axis=0))
+            self._near_of = len(self._labels)
+        return self._near[places]
+
+    def _labelled_table(self, scale: Scale, begin: int, end: int) -> Table:
+        labelled = self._labelled.matrix
+        return Table(scale.of(self._pool.matrix[:0] if labelled is None else labelled[begin:end]))
+
+    def _table(self, scale: Scale) -> Table:
+        """The pool by this scale; the newest two are kept, one for distances and one for the kernel."""
+        for n, own, table in self._tables:
+            if n == len(self._pool) and own.is_like(scale):
+                return table
+        table = Table(scale.of(self._pool.matrix))
+        self._tables = [(len(self._pool), scale, table), *self._tables[:1]]
+        return table
+
+    # --- the kernel ---------------------------------------------------------------------------------------------------
+
+    def decision_values(self, model: Any, places: np.ndarray) -> np.ndarray | None:
+        """f of examples, rounded to single precision; None if it cannot be had from kernel rows.
+
+        That is so if the model is no learner of this package, if it merges its members, or if it has too many.
+        """
+        if not all(hasattr(model, name) for name in NEEDED) or getattr(model, "budget", None) is not None:
+            return None
+        ids = model.support_ids.tolist()
+        if len(ids) * len(self._pool) > LARGEST:
+            return None
+        self._see(model)
+        self._bring_rows(model, ids)
+        f = np.zeros(len(self._pool), np.float32)
+        for key, alpha in zip(ids, model.dual_coef.astype(np.float32), strict=True):
+            f += alpha * self._rows[key]  # in the model's order, so that a restored loop rounds alike
+        return f[places].astype(np.float64) + model.bias
+
+    def _see(self, model: Any) -> None:
+        """Forget what was computed with another kernel, or on another scale."""
+        kernel, scale = _kernel_of(model, len(self._columns)), self._scale_of(model)
+        if kernel != self._seen[0] or not scale.is_like(self._seen[1]):
+            self._seen, self._rows, self._factor = (kernel, scale), {}, Factor()
+
+    def _scale_of(self, model: Any) -> Scale:
+        """The scale of the features as the model's kernel sees them."""
+        if not scales(model) or sp.issparse(self._pool.matrix):
+            return Scale()
+        if not hasattr(model, "scale_of"):
+            return self._spread
+        return Scale(np.array([model.scale_of(name) for name in self._columns]).reshape(-1, 2).T, CLIP)
+
+    def _bring_rows(self, model: Any, ids: list[int]) -> None:
+        """Compute the kernel rows, and parts of rows, that are missing."""
+        kernel, scale = self._seen
+        known = [key for key in ids if key in self._rows]
+        n = len(self._rows[known[0]]) if known else 0
+        if known and n < len(self._pool):
+            fresh = Table(scale.of(self._pool.matrix[n:]))
+            parts = _values(kernel, fresh, self._members(model, known)).astype(np.float32)
+            self._rows = {key: np.append(self._rows[key], part) for key, part in zip(known, parts, strict=True)}
+        if len(self._rows) > 2 * len(ids) + SPARE:
+            self._rows = {key: self._rows[key] for key in known}
+        missing = [key for key in ids if key not in self._rows]
+        if missing:
+            rows = _values(kernel, self._table(scale), self._members(model, missing)).astype(np.float32)
+            self._rows.update(zip(missing, rows, strict=True))
+
+    def _members(self, model: Any, ids: list[int]) -> Table:
+        """These support vectors as the kernel sees them."""
+        vectors = model.support_vectors[np.flatnonzero(np.isin(model.support_ids, ids))].tocoo()
+        columns = [self._columns.setdefault(name, len(self._columns)) for name in model.feature_names]
+        shape = (len(ids), len(self._columns))
+        own = (vectors.data.astype(np.float64), (vectors.row, np.array(columns, np.int64)[vectors.col]))
+        matrix = sp.csr_matrix(own, shape=shape)
+        return Table(matrix if sp.issparse(self._pool.matrix) else matrix.toarray())
+
+    def novelty(self, model: Any, places: np.ndarray) -> np.ndarray:
+        """How much of examples the labelled ones do not explain, from 0 to 1: sigma, see `factor`."""
+        self._see(model)
+        kernel, scale = self._seen
+        labelled = self._labelled_table(scale, 0, len(self._labels))
+        own = self_products(kernel, labelled.sq)
+        if len(self._factor) < len(labelled):
+            later = self._labelled_table(scale, len(self._factor), len(labelled))
+            for i, k in enumerate(_values(kernel, labelled, later), len(self._factor)):
+                self._factor.add(k[:i], own[i])
+        asked = Table(scale.of(self._pool.matrix[places]))
+        return self._factor.distances(_values(kernel, asked, labelled), self_products(kernel, asked.sq))
+
+    # --- checkpoints --------------------------------------------------------------------------------------------------
+
+    def state(self) -> dict[str, Any]:
+        """The labelled examples and the spread, as JSON can hold them; the rest is computed again."""
+        labelled = sp.csr_matrix((0, 0) if self._labelled.matrix is None else self._labelled.matrix)
+        parts = [slice(*bounds) for bounds in itertools.pairwise(labelled.indptr.tolist())]
+        return {
+            "names": [list(name) if isinstance(name, tuple) else name for name in self._columns],
+            "keys": list(self._labels),
+            "rows": [[labelled.indices[part].tolist(), labelled.data[part].tolist()] for part in parts],
+            "spread": None if self._spread.by is None else self._spread.by.tolist(),
+            "measured": self._measured,
+        }
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Go on from what `state` gave."""
+        names = [tuple(name) if isinstance(name, list) else name for name in state["names"]]
+        self._columns.update(zip(names, range(len(names)), strict=True))
+        self._labels = list(state["keys"])
+        if self._labels:
+            indices, values = ([part for row in state["rows"] for part in row[side]] for side in (0, 1))
+            starts = np.cumsum([0, *(len(row[0]) for row in state["rows"])])
+            self._labelled.add(sp.csr_matrix((values, indices, starts), shape=(len(self._labels), len(names))))
+        self._spread = Scale(None if state["spread"] is None else np.array(state["spread"], np.float64))
+        self._measured = state["measured"]
+
+
+def scales(model: Any) -> bool:
+    """Whether a model scales its features; other models than learners of this package are taken to."""
+    scaling, gamma = getattr(model, "scaling", "standard"), getattr(model, "gamma", None)
+    return scaling == "standard" or (scaling == "auto" and gamma == "scale")
+
+
+def _kernel_of(model: Any, n_features: int) -> Kernel:
+    """The model's kernel; without one, an RBF kernel as wide as scaled features need."""
+    last = learner_of(model)
+    if not hasattr(last, "gamma_in_use"):
+        return make_kernel("rbf", gamma=1.0 / max(1, n_features))
+    return make_kernel(last.kernel, gamma=last.gamma_in_use, degree=last.degree, coef0=last.coef0)
+
+
+def _values(kernel: Kernel, table: Table, others: Table) -> np.ndarray:
+    """Kernel values, (len(others), len(table))."""
+    return kernel_values(kernel, table.products(others), table.sq, others.sq[:, None])

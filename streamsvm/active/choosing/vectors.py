@@ -1,0 +1,166 @@
+"""Examples as vectors: rows of any kind become one matrix, and many inner products are taken at once.
+
+A pool's examples are few features of many rows, or many features of which each row has few.  The first kind becomes an
+array, the second compressed rows.  Inner products do not depend on what else is in the matrix, to the bit: a loop that
+was restored chooses the same examples as one that was not.
+"""
+
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from river.utils import dataframe
+
+from streamsvm.core.blocks import by_fours, products
+
+DENSE_ENOUGH = 0.15  # share of features other than 0 from which an array is the better matrix
+FEW_FEATURES = 64  # up to which it always is
+AT_ONCE = 64  # examples of a product
+
+
+class Vectors:
+    """Examples as rows of a matrix, in the order in which they came.
+
+    Parameters
+    ----------
+    columns
+        The column of each feature, which several matrices may share; new features are added.
+    """
+
+    def __init__(self, columns: dict[Hashable, int]) -> None:
+        self.columns = columns
+        self.matrix: Any = None
+
+    def __len__(self) -> int:
+        return 0 if self.matrix is None else self.matrix.shape[0]
+
+    def add(self, rows: Any) -> None:
+        """Append examples: a 2-D array, a sparse matrix, a frame, or a list of dicts or of rows of numbers."""
+        new, width = self._matrix_of(rows), len(self.columns)
+        if self.matrix is None:
+            self.matrix = new.toarray() if sp.issparse(new) and _is_dense(new) else new
+        elif sp.issparse(self.matrix):
+            self.matrix = sp.vstack([_wide(self.matrix, width), sp.csr_matrix(new)], format="csr")
+        else:
+            wider = np.pad(self.matrix, ((0, 0), (0, width - self.matrix.shape[1])))
+            self.matrix = np.concatenate([wider, new.toarray() if sp.issparse(new) else new])
+
+    def keep(self, places: np.ndarray) -> None:
+        """Keep only the examples at these places, in this order."""
+        self.matrix = self.matrix[places]
+
+    def become_like(self, other: "Vectors") -> None:
+        """Take the kind of matrix that other examples have."""
+        if self.matrix is None or other.matrix is None or sp.issparse(self.matrix) == sp.issparse(other.matrix):
+            return
+        self.matrix = sp.csr_matrix(self.matrix) if sp.issparse(other.matrix) else self.matrix.toarray()
+
+    def _matrix_of(self, rows: Any) -> Any:
+        if isinstance(rows, list) and rows and isinstance(rows[0], Mapping):
+            return self._matrix_of_dicts(rows)
+        names: Any = range(np.shape(rows)[1])
+        if hasattr(rows, "columns"):
+            rows = dataframe.into_frame(rows)
+            names, rows = rows.columns, rows.to_numpy()
+        for name in names:
+            self.columns.setdefault(name, len(self.columns))
+        return sp.csr_matrix(rows, dtype=np.float64) if sp.issparse(rows) else np.asarray(rows, np.float64)
+
+    def _matrix_of_dicts(self, rows: list[Mapping[Hashable, Any]]) -> sp.csr_matrix:
+        """A text is a feature of its own, which is 1."""
+        pairs = [
+            ((name, value), 1.0) if isinstance(value, str) else (name, float(value))
+            for row in rows
+            for name, value in row.items()
+        ]
+        places = [self.columns.setdefault(name, len(self.columns)) for name, _ in pairs]
+        starts = np.cumsum([0, *map(len, rows)])
+        values = np.array([value for _, value in pairs])
+        return sp.csr_matrix((values, places, starts), shape=(len(rows), len(self.columns)))
+
+
+def _is_dense(matrix: sp.csr_matrix) -> bool:
+    n, d = matrix.shape
+    return bool(d <= FEW_FEATURES or matrix.nnz >= DENSE_ENOUGH * n * d)
+
+
+@dataclass(frozen=True, eq=False)
+class Scale:
+    """What is done to each feature: (x - shift) * factor, cut to -clip..clip where it is scaled.
+
+    by
+        Shift and factor of each column, (2, d) float64; None: features stay as they are.
+    clip
+        The largest size of a scaled feature.
+    """
+
+    by: np.ndarray | None = None
+    clip: float = np.inf
+
+    def is_like(self, other: "Scale") -> bool:
+        """Whether it does the same."""
+        if self.by is None or other.by is None:
+            return self.by is other.by
+        return np.array_equal(self.by, other.by)
+
+    def of(self, matrix: Any) -> Any:
+        """The scaled matrix.  Compressed rows stay as they are: models do not scale them."""
+        if self.by is None or sp.issparse(matrix):
+            return matrix
+        d = matrix.shape[1]
+        missing = max(0, d - self.by.shape[1])  # features that came later
+        shift = np.pad(self.by[0, :d], (0, missing))
+        factor = np.pad(self.by[1, :d], (0, missing), constant_values=1.0)
+        scaled = (matrix - shift) * factor
+        is_scaled = (shift != 0.0) | (factor != 1.0)
+        return np.where(is_scaled, np.clip(scaled, -self.clip, self.clip), scaled)
+
+
+class Table:
+    """Scaled examples, ready for inner products with others."""
+
+    def __init__(self, matrix: Any) -> None:
+        self.matrix = matrix
+        self._columns: np.ndarray | None = None
+        if sp.issparse(matrix):
+            self.sq = np.asarray(matrix.multiply(matrix).sum(axis=1), np.float64).ravel()
+        else:
+            self._columns = _feature_major(matrix)
+            self.sq = np.add.reduce(self._columns**2, axis=0)[: len(matrix)]
+
+    def __len__(self) -> int:
+        return int(self.matrix.shape[0])
+
+    def products(self, others: "Table") -> np.ndarray:
+        """Inner products, (len(others), len(self))."""
+        if self._columns is None:
+            width = max(self.matrix.shape[1], others.matrix.shape[1])
+            return np.asarray((_wide(others.matrix, width) @ _wide(self.matrix, width).T).toarray())
+        n, (height, width) = len(others), self._columns.shape
+        out = np.empty((n, len(self)))
+        for first in range(0, n, AT_ONCE):
+            part = others.matrix[first : first + AT_ONCE, :height]
+            queries = np.zeros((by_fours(len(part)), height))
+            queries[: len(part), : part.shape[1]] = part
+            P = np.zeros((len(queries), width))
+            products(queries, self._columns, P)
+            out[first : first + len(part)] = P[: len(part), : len(self)]
+        return out
+
+    def distances(self, others: "Table") -> np.ndarray:
+        """Squared Euclidean distances, (len(others), len(self))."""
+        return np.maximum(others.sq[:, None] + self.sq - 2.0 * self.products(others), 0.0)
+
+
+def _feature_major(matrix: np.ndarray) -> np.ndarray:
+    """(D, N) with D a multiple of 4, N an odd multiple of 64: one example's features must not share a cache set."""
+    n, d = matrix.shape
+    columns = np.zeros((max(by_fours(d), 4), (n // 64 + 1 | 1) * 64))
+    columns[:d, :n] = matrix.T
+    return columns
+
+
+def _wide(matrix: sp.csr_matrix, width: int) -> sp.csr_matrix:
+    return sp.csr_matrix((matrix.data, matrix.indices, matrix.indptr), shape=(matrix.shape[0], width))
