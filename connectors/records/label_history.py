@@ -2,7 +2,7 @@
 
 `LabelHistory` applies the rules of the trainer's join (see `trainer.state.join`): of the labels of an event the last
 one holds, by revision and then by offset, and a retraction removes it.  Where a question wants the answers of several
-annotators, they decide together first (see `trainer.state.answers`).
+annotators, they decide together first (see `trainer.state.answers.votes`).
 """
 
 import math
@@ -56,7 +56,7 @@ class Entry(NamedTuple):
         return person(self.label.source or "")
 
 
-Decide = Callable[[str, Label, bool | None, int], Label | None]
+Decide = Callable[[Place, str | None, Label, bool | None, int], Label | None]
 
 
 class LabelHistory:
@@ -67,8 +67,8 @@ class LabelHistory:
     codec
         Reads labels.
     decide
-        Takes the id of a question, an answer to it, the label of the event that holds, and the answer's time; returns
-        what the answers say together, or None if that is nothing new.
+        Takes an event, the question about it or None, a label, the label that holds, and the time; returns what the
+        labels say together, as `trainer.state.answers.hearing` does, or None if that is nothing new.
 
     Attributes
     ----------
@@ -102,9 +102,7 @@ class LabelHistory:
         held = self.holding.get(place)
         before = held.label.y if held else None
         time = event_time(label.ts, record.timestamp, _MAX_SKEW)
-        decided: Label | None = label
-        if query_id is not None and label.source:
-            decided = self._decide(query_id, label, before, label.rev or record.timestamp)
+        decided = self._decide(place, query_id, label, before, label.rev or record.timestamp)
         entry = Entry(label, place, _revision(label, held), time, query_id, before, before)
         if decided is None or decided.op not in ("set", "retract"):
             return entry

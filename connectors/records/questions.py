@@ -31,6 +31,7 @@ from .labels import MAX_QUERY_ID, Place
 
 STATUS = b"status"  # key of the record that tells how far the labelling is
 MAX_QUESTION_BYTES = MAX_BYTES - (64 << 10)  # leaves room for what a record has beside its value
+RECHECK = "recheck"  # reason of a question that asks again; people see no guess, for the model has learned the answer
 COUNTS = (  # in a status
     "asked",
     "open",
@@ -52,7 +53,7 @@ COUNTS = (  # in a status
 )
 
 _INT64 = 1 << 63
-_RECHECK = "-recheck"
+_RECHECKED = f"-{RECHECK}"
 
 
 @dataclass(frozen=True)
@@ -72,7 +73,7 @@ class Question:
     margin, score
         Decision value, and probability of the positive class or None, when the question was asked.
     reason
-        Why this event was chosen: "seed", "boundary", "novel", "explore" or "audit"; "recheck" asks again about an
+        Why this event was chosen: "seed", "boundary", "novel", "explore" or "audit"; `RECHECK` asks again about an
         answer.
     asked_at, expires_at
         Milliseconds, by the clock of the events.
@@ -120,12 +121,12 @@ def write_status(status: Mapping[str, Any]) -> bytes:
 
 def recheck_id(query_id: str) -> str:
     """The id of the question that asks again about the event of a question, because its answer looks wrong."""
-    return f"{query_id}{_RECHECK}"
+    return f"{query_id}{_RECHECKED}"
 
 
 def is_recheck(query_id: str) -> bool:
     """Whether a question asks again; one answer is enough."""
-    return query_id.endswith(_RECHECK)
+    return query_id.endswith(_RECHECKED)
 
 
 def fits_question(x: Mapping[str, float], n_bytes: int) -> bool:

@@ -11,11 +11,11 @@ from ..logs.transport import Transport
 from ..records.annotators import PAUSE, Answer
 from ..records.formats.base import BadRecord
 from ..records.label_history import Entry, Guess, LabelHistory, read_guesses
-from ..records.labels import Label, Place
-from ..records.questions import STATUS, is_recheck, read_status
+from ..records.labels import Place
+from ..records.questions import STATUS, read_status
 from ..settings.opening import open_once
 from ..settings.sections import Settings
-from ..trainer.state.answers.votes import Votes
+from ..trainer.state.answers.hearing import Hearing
 
 RANDOM = ("audit",)  # reasons of questions about random events
 HOUR = 3_600_000  # milliseconds
@@ -45,25 +45,9 @@ class Answers:
     random: tuple[str, ...] = RANDOM
 
 
-class _Deciding:
-    """Decides what the answers to a question say together, as `trainer.state.candidates.Labelling` does."""
-
-    def __init__(self, answers: int) -> None:
-        self._votes = Votes(answers)
-        self._before: dict[int, bool | None] = {}  # labels of events that were asked about again
-
-    def hear(self, query_id: str, label: Label, holding: bool | None, time: int) -> Label | None:
-        """What the answers say now; taking back the answer to a recheck does not take back the one before it."""
-        if is_recheck(query_id) and self._votes.answers == 1:
-            y = self._before.setdefault(label.key, holding)
-            if label.op == "retract" and y is not None:
-                label = label._replace(op="set", y=y)
-        return self._votes.hear(label, holding, time)
-
-
 def history_of(settings: Settings) -> LabelHistory:
     """A reader of the labels that decides as the trainers do which label holds."""
-    return LabelHistory(settings.codec(), _Deciding(settings.labelling.answers_per_question).hear)
+    return LabelHistory(settings.codec(), Hearing(settings.labelling.answers_per_question).hear)
 
 
 def read_answers(settings: Settings) -> dict[int, Answers]:

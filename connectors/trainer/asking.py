@@ -21,7 +21,7 @@ from streamsvm.estimators.inputs.named_rows import NamedRows
 
 from ..logs.transport import Record, Transport
 from ..records.codec import Codec, Event
-from ..records.questions import STATUS, Question, recheck_id, write_question, write_status
+from ..records.questions import RECHECK, STATUS, Question, recheck_id, write_question, write_status
 from ..settings.sections import Settings
 from .state.answers.rechecks import MOST, Recheck
 from .state.candidates import EventId, Labelling
@@ -146,7 +146,7 @@ class Asking:
             id_ = self._codec.decode(Record(self._topic, self._number, 0, now, None, events[key], ())).id
             labelling.rechecks.ask(query_id, Recheck(key, labels[key], question.expires))
             asked = self._described(question, events[key], id_, state)
-            self._publish(query_id.encode(), write_question(replace(asked, reason="recheck", score=None)))
+            self._publish(query_id.encode(), write_question(replace(asked, reason=RECHECK, score=None)))
 
     def _log_verdict(self, loop: LabellingLoop) -> None:
         verdict = loop.verdict()

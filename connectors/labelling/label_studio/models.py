@@ -13,7 +13,7 @@ from streamsvm.estimators.inputs.named_rows import NamedRows
 
 from ...logs.transport import OffsetOutOfRange, Transport, Unavailable
 from ...records.published import ServedModel, Shelf, Snapshot, Withdrawn, unpack_model
-from ...records.questions import are_numbers
+from ...records.questions import RECHECK, are_numbers
 from ...runtime.outage import Outage
 from ...runtime.process import POLL_SECONDS
 from ...settings.opening import open_once
@@ -84,6 +84,8 @@ class PublishedModels:
         return scores, f"{MODEL}-{n_lessons}" if models else MODEL
 
     def _score(self, data: Mapping[str, Any], models: Sequence[ServedModel]) -> Any:
+        if data.get("reason") == RECHECK:
+            return None
         x: Any = data.get("x")
         if not models or not are_numbers(x) or len(x) > self._settings.limits.event_features:
             return data.get("score")

@@ -7,14 +7,14 @@ import textwrap
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ...records.questions import Question
+from ...records.questions import RECHECK, Question
 from ...settings.sections import Settings
 from ..history import Step
 
 WHY = {
     "seed": "the model first needs a few labels of each class",
     "boundary": "the model is least sure of this event",
-    "novel": "it is unlike the labelled events",
+    "novel": "it is unlike the events that have a label",
     "explore": "it was picked to find mistakes that the model does not suspect",
     "audit": "it was picked at random, to check that the model is good enough",
     "recheck": "an earlier answer does not fit the others: please look again",
@@ -58,7 +58,7 @@ def picture(shown: Question, settings: Settings, stats: Mapping[str, Any], size:
         *_features(shown, width, n_rows),
         "",
         f"asked because {WHY.get(shown.reason, _short(shown.reason, width))}",
-        f"the model: {score}margin {shown.margin:+.3g}",
+        *([] if shown.reason == RECHECK else [f"the model: {score}margin {shown.margin:+.3g}"]),
         *progress(stats, names),
         keys_line(names),
     ]
@@ -144,7 +144,8 @@ def progress(stats: Mapping[str, Any], names: tuple[str, str]) -> list[str]:
     quota = "" if remaining is None else f"; {remaining} left to give"
     counts = f"{stats['labels']} labels: {stats['positive']} {names[0]}, {stats['negative']} {names[1]}{quota}"
     refused = f"damaged questions, not shown: {stats['refused']}" if stats.get("refused") else ""
-    notes = (stats["verdict"]["why"], refused, stats["trainer"], stats["trouble"])
+    people = f"people disagree about {stats['unresolved']} open questions" if stats.get("unresolved") else ""
+    notes = (stats["verdict"]["why"], people, refused, stats["trainer"], stats["trouble"])
     return [counts, *(plain(note) for note in notes if note)]
 
 

@@ -4,7 +4,7 @@ import sys
 from collections.abc import Mapping
 from typing import Any
 
-from ...records.questions import Question
+from ...records.questions import RECHECK, Question
 from ...settings.sections import LabellingSettings
 from ..history import Step
 from .images import may_show
@@ -27,7 +27,7 @@ def question(shown: Question, labelling: LabellingSettings) -> dict[str, Any]:
         "image": address if is_shown else None,
         "refused_image": None if is_shown else address,
         "series": series if _is_series(series) else None,
-        "margin": shown.margin,
+        "margin": None if shown.reason == RECHECK else shown.margin,
         "score": shown.score,
         "reason": shown.reason,
         "unusual": dict(shown.unusual),

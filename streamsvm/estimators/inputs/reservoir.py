@@ -22,6 +22,7 @@ An interruption may come at any moment.  The example that it met is then noted a
 import heapq
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
+from operator import attrgetter
 from typing import NamedTuple, Self
 
 import numpy as np
@@ -147,7 +148,7 @@ class Reservoir:
     def __iter__(self) -> Iterator[Kept]:
         """The examples in the order in which they were learned."""
         every = [example for own in self._classes for example in own.kept.values()]
-        return iter(sorted(every, key=lambda example: example.number))
+        return iter(sorted(every, key=attrgetter("number")))
 
     # ---------------------------------------------------------------------------------------------- what was learned
 

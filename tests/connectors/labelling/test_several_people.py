@@ -15,6 +15,8 @@ from world import World, configure
 from streamsvm.connectors.labelling import follower
 from streamsvm.connectors.labelling.oracles import answer_with
 from streamsvm.connectors.labelling.service import LabellingService
+from streamsvm.connectors.labelling.terminal import picture
+from streamsvm.connectors.labelling.web.replies import question as reply
 from streamsvm.connectors.settings.sections import LabellingSettings
 
 ANN, BOB, CEM = "page:ann#1111", "page:bob#2222", "terminal:cem"
@@ -215,3 +217,14 @@ def test_two_people_who_disagree_and_a_third_one_teach_the_model(tmp_path):
     codec = world.settings.codec()
     held = {record.key: record for record in map(codec.decode_label, world.read("labels"))}
     assert all(state.join.label_of(key) == world.truth[label.id] for key, label in held.items())
+
+
+def test_an_answer_that_is_asked_again_comes_without_a_guess(tmp_path):
+    with asked(tmp_path, 1, answers=1) as (service, trainer, conf):
+        trainer._write("q1-recheck", question_again())
+        until(lambda: len(service.open()) == 2)
+        again = next(question for question in service.open() if question.reason == "recheck")
+        assert (reply(again, conf.labelling)["margin"], reply(again, conf.labelling)["score"]) == (None, None)
+        text = picture(again, conf, service.stats(), (80, 40))
+        assert "please look again" in text
+        assert "the model:" not in text

@@ -107,6 +107,17 @@ def test_statistics_forget_what_was_taken_back():
     assert [one["name"] for one in votes.statistics()["annotators"]] == ["ann"]
 
 
+def test_many_people_with_long_names_fit_into_a_status():
+    votes = Votes(1)
+    for number in range(1000):
+        votes.hear(label(f"terminal:{number}{'x' * 5000}", True, key=number), None, number)
+    votes.hear(label("terminal:ann", True, key=1), None, 0)
+    votes.hear(label("terminal:ann", True, key=2), None, 1)
+    people = votes.statistics()["annotators"]
+    assert people[0]["name"] == "ann"
+    assert len(json.dumps(people)) < 100_000
+
+
 # --- the trainer ------------------------------------------------------------------------------------------------------
 
 

@@ -80,6 +80,9 @@ function showCurve(curve) {
 function showNotes(stats) {
   const notes = [
     sentence(stats.verdict.why), sentence(stats.trainer), sentence(stats.trouble),
+    stats.unresolved && `Open questions that people disagree about: ${count(stats.unresolved)}.`,
+    stats.agreement.share !== null && `Annotators agree in ${percent(stats.agreement.share)} of the answers to the same question.`,
+    stats.rechecks && `Doubtful answers asked again: ${count(stats.rechecks)}, of which changed: ${count(stats.revised)}.`,
     stats.unheard && `Answers not learned yet: ${count(stats.unheard)}.`,
     stats.refused && `Damaged questions, not shown: ${count(stats.refused)}.`,
   ].filter(Boolean);

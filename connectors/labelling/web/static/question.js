@@ -8,7 +8,7 @@ const REASONS = {
   boundary: ["The model is unsure", "Of the events that it looked at, the model is least sure of this one."],
   novel: ["Something new", "This event is unlike those that have an answer."],
   explore: ["Random check", "Picked to find mistakes that the model does not suspect."],
-  recheck: ["Please look again", "An earlier answer about this event does not fit the others."],
+  recheck: ["Please check again", "An earlier answer to this one does not fit the others. It is not shown."],
   audit: ["Final check", "The model seems good enough. Checks like this one show whether it is."],
 };
 

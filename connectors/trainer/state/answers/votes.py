@@ -25,6 +25,8 @@ MEMORY = 10_000  # questions whose answers are kept
 RECENT = 1_000  # answers that the statistics look at
 
 _NOW = 30  # the newest answers, whose annotators are at work
+_LONGEST_NAME = 200  # characters
+_MOST_SHOWN = 100  # annotators in a status, which is one record
 _MOST_SHARED = 20  # questions that wait for a further answer and take no place of a new one
 
 
@@ -67,7 +69,7 @@ class Votes:
         Label or None
             What the answers say together now; None if they say nothing new, or do not decide yet.
         """
-        who = person(label.source or "")
+        who = person(label.source or "")[:_LONGEST_NAME]
         self._remember(label, who, time)
         if self.answers == 1:
             return label
@@ -142,8 +144,8 @@ class Votes:
         return (most or self.n_people) + min(len(begun - tied), _MOST_SHARED) + len(tied)
 
     def statistics(self) -> dict[str, Any]:
-        """Agreement and annotators, over the last 1,000 answers, as a status has them."""
-        people = annotators(self._recent)
+        """Agreement, and the annotators with the most labels, over the last 1,000 answers, as a status has them."""
+        people = sorted(annotators(self._recent), key=lambda one: -one.n_labels)[:_MOST_SHOWN]
         return {"agreement": agreement(self._recent)._asdict(), "annotators": [one._asdict() for one in people]}
 
     # --- checkpoints --------------------------------------------------------------------------------------------------

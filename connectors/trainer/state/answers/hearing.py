@@ -1,0 +1,34 @@
+"""What the answers on a topic of labels say together, for readers who come later: as the trainer heard them."""
+
+from collections import defaultdict
+from functools import partial
+
+from ....records.labels import Label, Place
+from ....records.questions import is_recheck
+from .votes import Votes
+
+
+class Hearing:
+    """Repeats what the trainer has made of each answer.
+
+    Parameters
+    ----------
+    answers
+        Number of answers that a question wants.
+    """
+
+    def __init__(self, answers: int) -> None:
+        self._answers = answers
+        self._votes: defaultdict[int, Votes] = defaultdict(partial(Votes, answers))  # by partition
+        self._before: dict[Place, bool] = {}  # the label of each event that was asked about again
+
+    def hear(self, place: Place, query_id: str | None, label: Label, holding: bool | None, time: int) -> Label | None:
+        """What a label means for an event whose label `holding` holds; None: nothing new, or too few answers so far."""
+        if query_id is None or not label.source:
+            return label
+        if is_recheck(query_id) and self._answers == 1:
+            if label.op == "retract":
+                return label._replace(op="set", y=self._before[place]) if place in self._before else label
+            if holding is not None:
+                self._before.setdefault(place, holding)
+        return self._votes[place.partition].hear(label, holding, time)
