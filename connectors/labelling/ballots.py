@@ -29,6 +29,10 @@ class Ballots:
         self.answers = answers
         self._given: dict[str, dict[str, Given]] = {}
 
+    def lacks(self, query_id: str) -> bool:
+        """Whether answers to a question would be remembered, but none is."""
+        return self.answers > 1 and query_id not in self._given
+
     def voter(self, who: str) -> str:
         """The name under which an annotator counts: their tab, or themselves if several people are asked."""
         return who if self.answers == 1 else person(who)

@@ -140,6 +140,7 @@ class Book:
         self._asked[query_id] = record.timestamp
         self.open[query_id] = shown
         self._sizes[query_id] = len(record.value)
+        self._recall_votes(query_id)
         if self._is_answered(query_id):
             self.close(query_id)
         else:
@@ -179,7 +180,17 @@ class Book:
 
     def last(self, query_id: str, who: str) -> Given | None:
         """The answer that another one of `who` would replace: the newest one, or their own if several are wanted."""
-        return self.ballots.of(query_id, who) if self.ballots.answers > 1 else self.given.get(query_id)
+        if self.ballots.answers == 1:
+            return self.given.get(query_id)
+        self._recall_votes(query_id)
+        return self.ballots.of(query_id, who)
+
+    def _recall_votes(self, query_id: str) -> None:
+        """Take the answers of several people from the history, if none of them is known."""
+        place = self._history.place(query_id) if self.ballots.lacks(query_id) else None
+        if place is not None:
+            for step in self._history.answers(query_id):
+                self.ballots.note(query_id, Given(step.op, step.y, step.who, step.rev, place))
 
     def assign(self, who: str, now: int) -> str | None:
         """A question for `who` that they have not answered yet, which is then reserved for them."""

@@ -130,6 +130,26 @@ def test_after_a_restart_the_answers_are_known(tmp_path):
         assert ids(service.open()) == ["q2"]
 
 
+def test_after_a_restart_an_old_decision_is_corrected_not_asked_anew(tmp_path, monkeypatch):
+    def at_the_end(_follower, log, _oldest):
+        """As on Kafka, where old labels are not read again."""
+        return log.end_offsets("labels")
+
+    with asked(tmp_path, 2) as (service, trainer, conf):
+        for who in (ANN, BOB, CEM):
+            service.answer("q1", True, who)
+        trainer.withdraw(1)
+        trainer.withdraw(2)
+        until(lambda: service.open() == [])
+    monkeypatch.setattr(follower.Follower, "_first_answers", at_the_end)
+    with opened(conf, 0) as service:
+        assert service.correct("q1", "set", False, ANN) == "changed"
+        assert service.open() == []
+        assert service.answer("q1", True, BOB) == "repeated"
+        assert service.correct("q1", "set", False, BOB) == "changed"
+        assert service.open() == []
+
+
 def test_a_question_that_asks_again_wants_one_answer(tmp_path):
     with asked(tmp_path, 1) as (service, trainer, _):
         trainer._write("q1-recheck", question_again())

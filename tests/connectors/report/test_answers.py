@@ -186,7 +186,7 @@ def test_without_the_log_it_says_how_to_see_more(panels):
 
 def test_without_an_answer_nothing_is_claimed(panels):
     found = panels(Answers())
-    assert "No question about a random event" in found["quality"].text[0]
+    assert "No random question (audit)" in found["quality"].text[0]
     assert "No label says who gave it." in found["people"].text
     assert "No label was replaced" in found["corrections"].text[0]
     assert "takes answers to audit questions" in found["progress"].text[-1]
