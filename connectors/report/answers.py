@@ -6,8 +6,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from scipy.special import betaincinv
-
 from ..logs.reading import read_all
 from ..logs.transport import Transport
 from ..records.annotators import PAUSE, Answer
@@ -141,21 +139,6 @@ def quality(pairs: Sequence[tuple[bool, bool]]) -> Quality:
     positives = [guess for guess, y in pairs if y]
     negatives = [guess for guess, y in pairs if not y]
     return Quality(len(positives), sum(positives), len(negatives), len(negatives) - sum(negatives))
-
-
-def most_missed(n_rest: int, n_asked: int, n_positive: int) -> int:
-    """With 95 % confidence, no more positives than this are among examples that the model takes for negative.
-
-    Parameters
-    ----------
-    n_rest
-        Number of these examples, or more.
-    n_asked, n_positive
-        How many of them were drawn at random and labelled, and how many turned out to be positive.
-    """
-    if n_positive >= n_asked:
-        return n_rest
-    return math.ceil(n_rest * float(betaincinv(n_positive + 1, n_asked - n_positive, 0.95)))
 
 
 # --- people -----------------------------------------------------------------------------------------------------------

@@ -12,7 +12,6 @@ from .answers import (
     Interval,
     compared,
     corrections,
-    most_missed,
     pace,
     quality,
     said,
@@ -74,7 +73,7 @@ def progress_panel(loop: Mapping[str, Any], answers: Answers | None, names: Name
     if answers is None:
         return Panel(name, "Progress", "", [_NEEDS_LOG.format("the rest")], facts=facts)
     facts += _facts(answers)
-    text = [_still_missed(answers, counts, names)]
+    text = [_still_missed(answers.status, names)]
     if why := answers.status.get("verdict", {}).get("why"):
         text.insert(0, f"The trainer says: {why}.")
     return Panel(name, "Progress", "", text, facts=facts)
@@ -95,17 +94,15 @@ def _facts(answers: Answers) -> list[tuple[str, str]]:
     ]
 
 
-def _still_missed(answers: Answers, counts: Mapping[str, int], names: Names) -> str:
-    """The bound on missed positives, which only random questions give."""
-    audited = [y for guess, y in compared(answers, ("audit",)) if not guess]
-    if not audited:
+def _still_missed(status: Mapping[str, Any], names: Names) -> str:
+    """The bound on missed positives, which only random questions give; see `streamsvm.active.missed_at_most`."""
+    missed = status.get("missed", {})
+    if missed.get("at_most") is None:
         return f"How many {names[0]} are still missed is not known: that takes answers to audit questions."
-    n_rest = max(0, counts["n_offered"] - counts["n_positive"] - counts["n_negative"])
-    most = most_missed(n_rest, len(audited), sum(audited))
     return (
-        f"With 95 % confidence, at most {most:,} of the {n_rest:,} events without a label are {names[0]} that the "
-        f"model misses: of {plural(len(audited), 'random event')} that it took for {names[1]}, {sum(audited):,} were "
-        "not."
+        f"With 95 % confidence, at most {missed['at_most']:,} of the {missed['n_unlabelled']:,} events without a label "
+        f"are {names[0]} that the model misses: of {plural(missed['n_audited'], 'random event')} that it took for "
+        f"{names[1]}, {missed['n_found']:,} were not."
     )
 
 
