@@ -132,7 +132,7 @@ def test_wrong_answers_are_asked_again_and_a_changed_one_replaces_the_example(tm
     assert (state.join.counters.corrected, status["corrected"]) == (2, 2)
     assert status["answered"] == before["answered"], "asking again costs no label of the quota"
     clean, _ = two_groups(tmp_path / "clean", recheck_every=0)
-    for id_ in wrong:
+    for id_ in (question["id"] for question in asked if question["id"] in wrong):
         clean.answer({"id": id_, "y": clean.truth[id_]})
     assert clean.run().model.digest() == state.model.digest()
 
