@@ -6,8 +6,9 @@ fixed permutation.
 
 `TASKS` are those of the LASVM paper, `GAP_TASKS` those of the paper on the gap family, `ACTIVE_TASKS` those of the
 paper on active learning with imbalanced classes, `VALIDATION_TASKS` those of the paper on alpha seeding and of the
-papers around it, `SEARCH_TASKS` random parts of large sets for a grid of C and gamma, `SMOOTH_TASKS` those of the paper
-on rank-r updates; the same data set may be in several with other hyper-parameters.
+papers around it, `SEARCH_TASKS` random parts of large sets for a grid of C and gamma, `ORDINARY_TASKS` tables of many
+kinds, `SMOOTH_TASKS` those of the paper on rank-r updates; the same data set may be in several with other
+hyper-parameters.
 """
 
 from pathlib import Path
@@ -96,6 +97,25 @@ SEARCH_TASKS = _by_name(  # C and gamma in the middle of the grid
     Task("ijcnn1-3000", 8.0, 0.5, "1", "as is", 3000, "ijcnn", stored="ijcnn1"),
     Task("w8a-3000", 8.0, 0.5, "1", "as is", 3000, "w8a", stored="w8a"),
     Task("ijcnn1-1000", 8.0, 0.5, "1", "as is", 1000, "ijcnn", stored="ijcnn1"),  # for a quick look
+)
+
+ORDINARY_TASKS = _by_name(  # tables of 2 to 123 columns, with 1 % to 50 % of positives; C and gamma are ours, and plain
+    Task("banana", 10.0, 0.5, "1", "as is", 4000, "banana"),
+    Task("segment", 10.0, 0.05, "1", "standard", 1800, "segment", "path"),
+    Task("abalone", 10.0, 0.125, "7", "standard", 3341, "abalone"),
+    Task("satimage", 10.0, 0.03, "4", "standard", None, "satimage", "4.0"),
+    Task("waveform", 1.0, 0.05, "0", "standard", 4000, "waveform-5000"),
+    Task("spambase", 10.0, 0.02, "1", "standard", 3680, "spambase"),
+    Task("letter", 10.0, 0.06, "0", "standard", 16000, "letter", "A"),
+    Task("creditcard", 10.0, 0.03, "1", "standard", 13000, None, stored="creditcard_subset"),
+    Task("krkopt", 10.0, 0.17, "17", "standard", 20000, "kropt", "draw"),
+    Task("elec2", 10.0, 0.125, "1", "standard", 20000, "electricity", "UP"),
+    Task("covtype", 10.0, 0.02, "2", "standard", 20000, "covertype", stored="covtype_subset"),
+    Task("ijcnn1", 10.0, 0.5, "1", "as is", 20000, "ijcnn"),
+    Task("kdd_http", 10.0, 0.33, "1", "standard", 60000, None),
+    Task("usps", 10.0, 2.0, "8", "unit rows", None, "USPS", "9"),
+    Task("w8a", 10.0, 0.02, "1", "as is", 20000, "w8a"),
+    Task("a9a", 1.0, 0.05, "1", "as is", 10000, "a9a"),
 )
 
 # Data of the paper on rank-r updates (Tseng, Lee); C, gamma and the scaling are ours.
@@ -207,5 +227,6 @@ def _prepared(X, X_test, how: str):
         return tuple(2 * (part - low) / (high - low) - 1 for part in (X, X_test))
     if how == "standard":
         mean, deviation = X.mean(axis=0), X.std(axis=0)
+        deviation[deviation == 0.0] = 1.0  # columns that say nothing
         return (X - mean) / deviation, (X_test - mean) / deviation
     return X, X_test

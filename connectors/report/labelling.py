@@ -119,7 +119,7 @@ def quality_panel(answers: Answers | None, names: Names, name: str) -> Panel:
         return Panel(name, title, "", [_NEEDS_LOG.format("the g-mean on random questions")])
     pairs = compared(answers, answers.random)
     if not pairs:
-        return Panel(name, title, "", ["No question about a random event (audit) was answered yet."])
+        return Panel(name, title, "", ["No random question (audit) was answered yet."])
     latest = quality(pairs[-RECENT:])
     points = [(n, quality(pairs[max(0, n - RECENT) : n]).g_mean) for n in range(_FEW, len(pairs) + 1)]
     known = [(n, found) for n, found in points if not math.isnan(found.value)]

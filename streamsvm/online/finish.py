@@ -53,6 +53,8 @@ MIN_CHUNK = 200  # pair steps between two looks at what may be shrunk
 MAX_STEPS = 10_000  # per member, beyond which rounding is all that moves
 PLANNING = DEFAULTS.planning
 BALANCED = 1e-9  # of the sum of the sizes: a sum of coefficients that rounding explains
+STEPS_PER_MEMBER = 4  # of a plain solver: mostly enough near a solution, and cheaper than to move rows for shrinking
+AT_LEAST = 1000  # steps, of which a small model takes more per member
 JITTER = 1e-6  # on the diagonal, relative to it: more than the rounding in float32 kernel values
 
 
@@ -304,8 +306,17 @@ def finish(s: Expansion, kernel: Kernel, tol: float) -> tuple[Expansion, int]:
 def resume(s: Expansion, kernel: Kernel, problem: Problem, tol: float) -> tuple[Expansion, int]:
     """Solve until the violation is at most `tol`; no member leaves, and learning goes on."""
     problem.note(s)
-    s, steps = optimise(s, kernel, problem, tol)
-    return squeezed(s), steps
+    return solve_again(s, kernel, problem, tol)
+
+
+def solve_again(s: Expansion, kernel: Kernel, problem: Problem, tol: float) -> tuple[Expansion, int]:
+    """Solve from near a solution until the violation is at most `tol`; the expansion, and the number of steps."""
+    steps = problem.solve(s, kernel, tol, max(AT_LEAST, STEPS_PER_MEMBER * int(s.counts[SLOTS])))
+    problem.note(s)
+    if problem.violation(s) <= tol:
+        return s, steps
+    s, more = optimise(s, kernel, problem, tol)
+    return squeezed(s), steps + more
 
 
 def balance(s: Expansion, kernel: Kernel) -> None:

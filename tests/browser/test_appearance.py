@@ -38,14 +38,14 @@ PALE = """() => {
 }"""
 
 
-def picture():
-    """A red dot as a PNG."""
+def picture(side=1):
+    """A red square as a PNG."""
 
     def chunk(kind, data):
         return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
 
-    header = struct.pack(">IIBBBBB", 1, 1, 8, 2, 0, 0, 0)
-    parts = ((b"IHDR", header), (b"IDAT", zlib.compress(b"\0\xff\0\0")), (b"IEND", b""))
+    header = struct.pack(">IIBBBBB", side, side, 8, 2, 0, 0, 0)
+    parts = ((b"IHDR", header), (b"IDAT", zlib.compress(side * (b"\0" + side * b"\xff\0\0"))), (b"IEND", b""))
     png = b"\x89PNG\r\n\x1a\n" + b"".join(chunk(*part) for part in parts)
     return "data:image/png;base64," + base64.b64encode(png).decode()
 

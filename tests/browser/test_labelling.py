@@ -1,6 +1,7 @@
 """People label: keys, undo, skip, reload, two tabs at once, and servers that die in between."""
 
 import base64
+import csv
 import http.server
 import json
 import os
@@ -13,6 +14,7 @@ import pytest
 from asked import Trainer, configure, until
 from playwright.sync_api import expect
 
+from streamsvm.connectors.commands.cli import main
 from streamsvm.connectors.labelling.web.page import LabellingPage
 
 from .conftest import press, shown, wait_for
@@ -76,6 +78,11 @@ def test_thirty_questions(office, visitor):
     assert {answer["id"]: answer["y"] for answer in answers} == given
     assert len(answers) == 30
     assert {answer["op"] for answer in answers} == {"set"}
+    config, out = office.settings.log.dir.parent / "app.toml", office.settings.log.dir.parent / "labels.csv"
+    assert main(["labels", str(config), "--out", str(out)]) == 0
+    with open(out, newline="", encoding="utf-8") as file:
+        exported = {row["id"]: row["y"] for row in csv.DictReader(file)}
+    assert exported == {event: "fraud" if y else "genuine" for event, y in given.items()}
     own = f"http://127.0.0.1:{office.url.split(':')[2].split('/')[0]}/"
     assert all(url.startswith((own, "data:")) for url in visitor.requests)
 
@@ -582,7 +589,7 @@ def test_what_it_says_when_there_is_nothing_to_ask(office, visitor):
     spent = {"stop": True, "audit": False, "why": "70 of 70 labels"}
     office.trainer.status(verdict=spent, labels=70, positive=1, negative=69, answered=70, remaining=0)
     expect(title).to_have_text("All planned answers are given")
-    expect(page.locator("#verdict")).to_contain_text("This does not say whether the model is good enough.")
+    expect(page.locator("#verdict")).to_contain_text("Whether the model is good enough is not known.")
     assert page.locator("#verdict").get_attribute("class").strip() == "verdict"  # no green
     office.trainer.ask(5)
     assert shown(page) == "e5"
@@ -615,6 +622,16 @@ def test_progress(office, visitor):
     expect(page.locator("#quota")).to_have_text("")
     expect(page.locator("#quota-bar")).to_be_hidden()
     expect(page.locator("#verdict-title")).to_have_text("Not yet")
+    zoe = {"name": "page:Zoë", "n_labels": 12, "n_positive": 3, "n_skipped": 1, "n_changed": 0}
+    zoe |= {"agreement": 0.75, "per_hour": 240.4}
+    missed = {"at_most": 12, "n_audited": 900, "n_found": 2, "n_unlabelled": 4300}
+    auditing = {"stop": False, "audit": True, "why": "it audits", "spent": False}
+    office.trainer.status(labels=19, positive=4, negative=15, annotators=[zoe], missed=missed, verdict=auditing)
+    expect(page.locator("#notes li")).to_have_text(["Zoë: 12 answers, 240 an hour, 75 % as the others.", "It audits."])
+    expect(page.locator("#verdict-title")).to_have_text("◎ Final check")
+    expect(page.locator("#verdict-text")).to_contain_text("Among the 4,300 events without an answer")
+    expect(page.locator("#verdict-text")).to_contain_text("overlooks at most 12 of “fraud” (with 95 % certainty")
+    office.trainer.status(labels=19, positive=4, negative=15)
     expect(page.locator("#notes")).to_have_text("7 of the 59 answers in a row that it takes.")
     office.trainer.ask(1)
     shown(page)

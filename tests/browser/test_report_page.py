@@ -50,3 +50,35 @@ def test_a_phone(address, visitor):
     assert page.evaluate("document.documentElement.scrollWidth") <= 360
     sizes = page.eval_on_selector_all("svg text", "nodes => nodes.map(node => node.getBoundingClientRect().height)")
     assert min(sizes) > 9
+
+
+@pytest.fixture(scope="module")
+def labelled(tmp_path_factory):
+    """The address of a page about a labelling with two annotators and corrections."""
+    folder = tmp_path_factory.mktemp("labelled")
+    (folder / "app.toml").write_text('[log]\nlabels = "labels"\nquestions = "questions"\n[daemon]\nfollow = false\n')
+    settings = load(folder / "app.toml", {})
+    with LocalLog(folder / "log") as log:
+        for i in range(60):
+            log.produce("events", json.dumps({"id": i, "x": {"a": i % 7, "b": i % 5}}).encode())
+    daemon.run(settings)
+    with LocalLog(folder / "log") as log:
+        for number in range(40):
+            for who in ("ann", "somebody with a name that is rather long"):
+                given = {"id": number, "y": number % 7 > 3 or who == "ann", "source": f"page:{who}#1a", "rev": number}
+                log.produce("labels", json.dumps(given).encode())
+    daemon.run(settings)
+    return write_report(folder / "state", settings=settings)[0].as_uri()
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_the_labelling_is_readable(labelled, scheme, visitor):
+    page = visitor.open(labelled, color_scheme=scheme)
+    assert page.evaluate(PALE) == []
+    for part in ("progress", "quality", "people", "corrections", "labels"):
+        assert page.locator(f"#p0-{part}").bounding_box()["width"] > 300
+
+
+def test_the_labelling_on_a_phone(labelled, visitor):
+    page = visitor.open(labelled, viewport={"width": 360, "height": 740}, is_mobile=True, device_scale_factor=2)
+    assert page.evaluate("document.documentElement.scrollWidth") <= 360

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 from streamsvm.core.compiling._cache import DAY, KEPT_DAYS, KEPT_FOLDERS, CodeFolder, remove_old, user_folder
+from streamsvm.core.compiling._jit import compiled
 from streamsvm.core.expansion import Expansion
 from streamsvm.core.storage import empty
 from streamsvm.online.gap_steps import rescan
@@ -304,3 +305,27 @@ def test_compiled_code_refuses_arrays_that_it_could_not_address():
     rescan(s)
     with pytest.raises(TypeError, match=r"Expansion.g is array\(float64, 1d, A\): it must be contiguous"):
         rescan(s._replace(g=np.zeros(2 * len(s.g))[::2]))
+
+
+@compiled
+def first_array(s):
+    return s.alpha
+
+
+@compiled
+def arrays_and_more(s):
+    return 1, (s.g, 2)
+
+
+@compiled
+def length_of_alpha(s):
+    return first_array(s).shape[0]
+
+
+def test_no_array_of_a_reference_gets_out():
+    """Compiled code counts no references to these arrays: Python would hold one whose memory is gone."""
+    s = empty(10**6)
+    for function in (first_array, arrays_and_more):
+        with pytest.raises(TypeError, match=f"{function.__name__} returns an array to Python"):
+            function(s)
+    assert length_of_alpha(s) == len(s.alpha)  # from one compiled function to another it may go

@@ -1,5 +1,6 @@
 """The commands beside the daemon, on a real broker."""
 
+import csv
 import json
 import os
 import time
@@ -155,3 +156,26 @@ def test_doctor_without_a_broker(app, call):
     code, out = call("doctor", app[0], "--set", "kafka.bootstrap_servers=127.0.0.1:1")
     assert code == 1
     assert out[-2].startswith("problem  log: no broker answers at 127.0.0.1:1")
+
+
+def test_labels_go_out_to_their_end_and_come_back(topics, app, call, tmp_path):
+    path, prefix = app
+    assert call("topics", path, "--create", "--partitions", 2, "--replication", 1)[0] == 0
+    for number in (0, 1):
+        events = [(b"key-%d" % number, json.dumps({"id": 10 * i + number, "x": {"a": i}}).encode()) for i in range(30)]
+        topics.produce(f"{prefix}-events", events, partition=number)
+    labels = [(b"key-1", json.dumps({"id": 10 * i + 1, "y": i > 9, "rev": 5}).encode()) for i in range(20)]
+    topics.produce(f"{prefix}-labels", labels, partition=1)
+    (tmp_path / "fix.csv").write_text("id,y\n11,1\n30,0\n")
+    assert call("produce", tmp_path / "fix.csv", "--config", path, "--labels")[0] == 0
+    assert call("run", path)[0] == 0
+
+    out = tmp_path / "labels.csv"
+    assert call("labels", path, "--out", out) == (0, [f"wrote 21 labels to {out}"])
+    with open(out, newline="") as file:
+        found = {row["id"]: row for row in csv.DictReader(file)}
+    assert (found["11"]["y"], found["11"]["partition"], found["11"]["rev"]) == ("1", "1", "5")
+    assert (found["30"]["y"], found["30"]["partition"]) == ("0", "0")
+    assert found["11"]["margin"] == "0.0"  # of the topic of predictions
+    assert call("produce", out, "--config", path, "--labels")[0] == 0
+    assert call("labels", path, "--out", out, "--history") == (0, [f"wrote 43 answers to {out}"])

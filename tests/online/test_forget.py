@@ -12,6 +12,7 @@ from tight import LEARNERS, TIGHT, learned, noisy
 from streamsvm import LASVM, LASVMG, FullSVM
 from streamsvm.batch import path
 from streamsvm.core import storage
+from streamsvm.online import finish as finishing
 from streamsvm.online.finish import move_members
 from streamsvm.online.removal import forget as forgetting
 
@@ -313,8 +314,8 @@ def test_the_right_label_stays_untouched():
 def test_learning_goes_on_after_the_rest_was_solved_again(monkeypatch):
     """The solver narrows the cached rows to the members that there are."""
     monkeypatch.setattr(forgetting, "_path_pays", lambda *_: False)
-    monkeypatch.setattr(forgetting, "STEPS_PER_MEMBER", 0)
-    monkeypatch.setattr(forgetting, "AT_LEAST", 0)
+    monkeypatch.setattr(finishing, "STEPS_PER_MEMBER", 0)
+    monkeypatch.setattr(finishing, "AT_LEAST", 0)
     X, y = noisy(400)
     for learner in LEARNERS:
         model = learned(learner, X[:200], y[:200], finish_tol=1e-3)

@@ -130,6 +130,11 @@ def values(text: str) -> list[float]:
     return [start * factor**i for i in range(steps + 1)]
 
 
+def gamma(text: str) -> float | str:
+    """A positive number, or ``scale``."""
+    return text if text == "scale" else positive(text)
+
+
 def setting(text: str) -> dict[str, int | float | str]:
     """Parameters of a model, such as ``C=10,gamma=0.1``."""
     found: dict[str, int | float | str] = {}
@@ -153,7 +158,7 @@ def _one_of(known: Sequence[str]) -> Callable[[str], str]:
 
 _PARAMETERS: dict[str, Callable[[str], int | float | str]] = {
     "C": positive,
-    "gamma": positive,
+    "gamma": gamma,
     "kernel": _one_of(NAMES),
     "degree": count,
     "coef0": number,

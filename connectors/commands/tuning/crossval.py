@@ -15,6 +15,7 @@ from streamsvm.core.kernels import KERNELS
 from streamsvm.validation import Result, compare, cross_validate, folds
 from streamsvm.validation.held_out.splits import SEEDINGS
 from streamsvm.validation.results import Fold
+from streamsvm.validation.scale import with_numbers
 
 from ...report import charts as report
 from ...runtime.text import plural
@@ -33,6 +34,7 @@ from .validate import (
     score,
 )
 
+DENSE = 0.5  # share of the features other than 0 above which learners would scale them
 MOST_SHOWN = 20  # The table sums more folds up by their start.
 
 _KERNEL_SETTING = ("C", "gamma", "kernel", "degree", "coef0")
@@ -58,8 +60,14 @@ def add_parser(subparsers: options.Subparsers) -> None:
         default="svm",
         help="svm: the hinge loss; ssvm: the smooth SVM, with the squared hinge loss (default: svm)",
     )
-    command.add_argument("--C", type=options.positive, default=1.0, help="penalty of an error (default: 1)")
-    command.add_argument("--gamma", type=options.positive, default=1.0, help="scale of the kernel (default: 1)")
+    command.add_argument("--C", type=options.positive, default=10.0, help="penalty of an error (default: 10)")
+    command.add_argument(
+        "--gamma",
+        type=options.gamma,
+        default="scale",
+        help="scale of the kernel: a number; or scale: 1 / the sum of the features' variances, after scaling the "
+        "features as the learners do, unless --scale says how (default: scale)",
+    )
     command.set_defaults(tol=None)  # Each model has its own default.
     _add_smooth(command)
     command.add_argument(
@@ -146,15 +154,21 @@ def _validated(
     examples: TrainingSet, splits: folds.Folds, setting: dict[str, Any], arguments: argparse.Namespace
 ) -> Result:
     parameters = {name: setting[name] for name in _KERNEL_SETTING}
+    scaling = "auto" if arguments.scale == "none" else None
     if arguments.tol is not None:
         parameters["tol"] = arguments.tol
+    inputs = examples.X
+    if setting["gamma"] == "scale" and inputs.nnz > DENSE * np.prod(inputs.shape):
+        inputs = inputs.toarray()  # Sparse input would not be scaled.
     given: dict[str, Any] = {"sample_weight": examples.w, "folds": splits, "progress": True}
     if setting["model"] == "ssvm":
         solver = arguments.solver or "auto"
+        binary, inputs = with_numbers(LASVM(**parameters, scaling=scaling), inputs)
+        parameters["gamma"] = binary.gamma
         smooth = SmoothSVM(**parameters, solver=solver, reduced=arguments.reduced, seed=arguments.seed)
-        return cross_validate(smooth, examples.X, examples.y, **given)
-    model = LASVM(**parameters, cache_mb=arguments.cache_mb, device=arguments.device)
-    return cross_validate(model, examples.X, examples.y, seeding=arguments.seeding, n_jobs=arguments.jobs, **given)
+        return cross_validate(smooth, inputs, examples.y, **given)
+    model = LASVM(**parameters, scaling=scaling, cache_mb=arguments.cache_mb, device=arguments.device)
+    return cross_validate(model, inputs, examples.y, seeding=arguments.seeding, n_jobs=arguments.jobs, **given)
 
 
 def _show_result(setting: dict[str, Any], result: Result, metrics: Sequence[str]) -> None:
@@ -208,7 +222,8 @@ def _title(setting: dict[str, Any]) -> str:
     kernel = setting["kernel"]
     shown = ["C", *KERNELS[kernel].parameters]
     name = f"{kernel} kernel" if setting["model"] == "svm" else f"smooth SVM, {kernel} kernel"
-    return ", ".join([name, *(f"{name} = {number(setting[name])}" for name in shown)])
+    values = (setting[name] if isinstance(setting[name], str) else number(setting[name]) for name in shown)
+    return ", ".join([name, *map(" = ".join, zip(shown, values, strict=True))])
 
 
 def _show_comparison(first: Result, second: Result, metrics: Sequence[str]) -> None:

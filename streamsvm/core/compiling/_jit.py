@@ -204,6 +204,11 @@ def _compiling(generator: Any) -> Iterator[None]:
             gc.enable()
 
 
+def _holds_array(kind: Any) -> bool:
+    """Whether a value of this type is an array, or a tuple with one."""
+    return isinstance(kind, types.Array) or (isinstance(kind, types.BaseTuple) and any(map(_holds_array, kind)))
+
+
 def _compiler(kind: type[codegen.JITCodeLibrary]) -> type[compiler.Compiler]:
     class Compiler(compiler.Compiler):
         def __init__(self, typing_context: Any, target_context: Any, library: Any, *others: Any) -> None:
@@ -213,7 +218,11 @@ def _compiler(kind: type[codegen.JITCodeLibrary]) -> type[compiler.Compiler]:
 
         def _compile_bytecode(self) -> Any:
             with _compiling(self.state.targetctx.codegen()):
-                return super()._compile_bytecode()
+                result = super()._compile_bytecode()
+            if kind is _Entry and _holds_array(result.signature.return_type):
+                name = self.state.func_id.func_qualname
+                raise TypeError(f"{name} returns an array to Python: if it is part of a reference, nothing owns it")
+            return result
 
     return Compiler
 

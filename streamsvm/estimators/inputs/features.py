@@ -38,6 +38,7 @@ from streamsvm.estimators.inputs.reservoir import Row, RowsOf, dense_rows, liste
 
 MAX_FEATURES = 2**20  # of a model
 PLAIN = (str, int, float, bool)  # types of names that a snapshot holds
+NARROW = 4  # times as many examples with few features make a block: it costs more to prepare than to compute
 LONGEST_NUMBER, EXACT = 15, 2**53  # digits and size of a name that is ordered as a number
 
 
@@ -192,6 +193,8 @@ class FeatureTable:
         if learning:
             self.add(names)
         columns = self.lookup(names)
+        if len(names) < blocks.MIN_FEATURES:
+            at_once *= NARROW
         for b in range(0, len(X), at_once):
             block = plain(X[b : b + at_once])
             q = form.from_dense(block, columns)

@@ -22,6 +22,7 @@ An interruption may come at any moment.  The example that it met is then noted a
 import heapq
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
+from operator import attrgetter
 from typing import NamedTuple, Self
 
 import numpy as np
@@ -75,20 +76,16 @@ class _Class:
         The examples by id.
     room
         How many there may be.
+    limit
+        The priority below which the next example stays; after an interruption it may be too large, which `put` mends.
     """
 
     def __init__(self, room: int) -> None:
         self.kept: dict[int, Kept] = {}
         self.room = room
+        self.limit = ANY if room else 0
         self._largest: list[tuple[int, int]] = []  # a heap of -priority and id, also of some that have left
         self._n_values = 0  # at least as many as there are
-
-    @property
-    def limit(self) -> int:
-        """The priority below which the next example stays."""
-        if len(self.kept) < self.room:
-            return ANY
-        return self._last().priority if self.kept else 0
 
     def put(self, example: Kept) -> None:
         """Add an example, and let those with the largest priorities leave if there is no room."""
@@ -102,6 +99,13 @@ class _Class:
             del kept[self._last().id]
         if len(self._largest) > 2 * len(kept) + AHEAD:
             self._largest = sorted((-other.priority, other.id) for other in kept.values())
+        self.limit = ANY if len(kept) < self.room else self._last().priority if kept else 0
+
+    def drop(self, id: int) -> None:
+        """Drop the example with this id, if there is one."""
+        if id in self.kept:
+            self.limit = ANY
+            del self.kept[id]
 
     def _last(self) -> Kept:
         """The example with the largest priority."""
@@ -147,7 +151,7 @@ class Reservoir:
     def __iter__(self) -> Iterator[Kept]:
         """The examples in the order in which they were learned."""
         every = [example for own in self._classes for example in own.kept.values()]
-        return iter(sorted(every, key=lambda example: example.number))
+        return iter(sorted(every, key=attrgetter("number")))
 
     # ---------------------------------------------------------------------------------------------- what was learned
 
@@ -239,11 +243,11 @@ class Reservoir:
         if example is not None:
             if example.priority < self._classes[positive].limit:
                 self._classes[positive].put(example._replace(positive=positive, box=example.box * factor))
-            self._classes[not positive].kept.pop(id)
+            self._classes[not positive].drop(id)
 
     def _drop(self, id: int) -> None:
         for own in self._classes:
-            own.kept.pop(id, None)
+            own.drop(id)
 
     def _push_age(self, born: int, id: int) -> None:
         heapq.heappush(self._oldest, (born, id))
@@ -256,7 +260,7 @@ class Reservoir:
             for own in self._classes:
                 example = own.kept.get(self._oldest[0][1])
                 if example is not None and example.born <= edge:
-                    own.kept.pop(example.id)
+                    own.drop(example.id)
             heapq.heappop(self._oldest)
 
     # ------------------------------------------------------------------------------------------------------- snapshots

@@ -78,7 +78,7 @@ class OnlineSVM(Forgetting, Snapshots):
         self._sparsify(tol, float(ramp_s))
         examples = list(self._reservoir)
         if examples:
-            noise = np.flatnonzero(self._margins_of(examples) < ramp_s)
+            noise = np.flatnonzero(self._margins_of(examples, self._in_room, self.bias) < ramp_s)
             self._reservoir.forget(np.array([examples[t].id for t in noise], np.int64))
 
     @abstractmethod

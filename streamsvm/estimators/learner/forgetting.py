@@ -62,11 +62,10 @@ class Forgetting(Rechecking):
         numbers = arguments.numbers_of(ids)
         slots = self._slots_of(numbers)
         if self._expansion.alpha[slots].any():  # Otherwise no decision value changes.
-            violated = {example.id for example in self._violators(self.tol, list(self._reservoir))[0]}
+            before, bias = self._in_room, self.bias
             tol = max(self.tol, self._problem.violation(self._expansion))
             self._forget_everywhere(slots, numbers)
-            others = [example for example in self._reservoir if example.id not in violated]
-            late, _ = self._violators(self.tol, others)
+            late = self._uncovered(before, bias)
             if late:
                 self._solve_with(late, lambda s: resume(s, self._kernel, self._problem, tol))
         else:

@@ -105,7 +105,8 @@ class Learning(Leaving, Advice):
         noted = (self._n_seen, number, born, now, positive, hi - lo, columns, values)
         before, margin = self._members, no_margins(1)
         try:
-            self._forget_slots(leaving)
+            if len(leaving):
+                self._forget_slots(leaving)
             if is_due:
                 self._make_way(now)
             status = self._learn_values(

@@ -5,7 +5,7 @@ count as seen once more, and the sigmoid of the probabilities does not heed them
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 import numpy as np
 
@@ -72,21 +72,47 @@ class Rechecking(Learning):
 
         The first are shuffled, and no more than the budget has room for.
         """
-        members = set(self._expansion.ids[self._expansion.y != 0].tolist())
-        others = [example for example in examples if example.id not in members]
-        if not others:
-            return [], []
-        margins, least = self._margins_of(others), self._least_margin if least_margin is None else least_margin
-        late = np.flatnonzero((margins < 1.0 - tol) & (margins >= least))
-        order = np.argsort(priorities(np.array([others[t].priority for t in late], np.uint64)))
-        room = len(order) if self.budget is None else max(0, int(self.budget) - self.n_members)
-        return [others[t] for t in late[order[:room]]], [others[t] for t in late[margins[late] < LOST]]
+        least = self._least_margin if least_margin is None else least_margin
+        late, margins = self._violating(self._in_room, self.bias, tol, self._others(examples), least)
+        lost = [example for example, margin in zip(late, margins, strict=True) if margin < LOST]
+        return self._shuffled(late), lost
 
-    def _margins_of(self, examples: list[Kept]) -> np.ndarray:
-        """y f(x) of these examples."""
+    def _uncovered(self, before: Expansion, bias: float) -> list[Kept]:
+        """Those of the reservoir that are no members and violate the margin, but did not before, shuffled.
+
+        `before` is the expansion with the members that have left since.  It is asked about the few that violate now.
+        """
+        least, others = self._least_margin, self._others(self._reservoir)
+        late, _ = self._violating(self._in_room, self.bias, self.tol, others, least)
+        known = {example.id for example in self._violating(before, bias, self.tol, late, least)[0]}
+        return self._shuffled([example for example in late if example.id not in known])
+
+    def _others(self, examples: Iterable[Kept]) -> list[Kept]:
+        """Those of these examples that are no members."""
+        members = set(self._expansion.ids[self._expansion.y != 0].tolist())
+        return [example for example in examples if example.id not in members]
+
+    def _violating(
+        self, s: Expansion, bias: float, tol: float, examples: list[Kept], least_margin: float
+    ) -> tuple[list[Kept], np.ndarray]:
+        """Those of these examples that violate the margin of a model with these members, and their y f(x)."""
+        if not examples:
+            return [], np.empty(0)
+        margins = self._margins_of(examples, s, bias)
+        late = np.flatnonzero((margins < 1.0 - tol) & (margins >= least_margin))
+        return [examples[t] for t in late], margins[late]
+
+    def _margins_of(self, examples: list[Kept], s: Expansion, bias: float) -> np.ndarray:
+        """y f(x) of these examples by a model with these members."""
         self._features.settle()
-        f = self._evaluator.decide(self._in_room, self._kernel, self._scale.queries(_raw(examples)), self.bias)
+        f = self._evaluator.decide(s, self._kernel, self._scale.queries(_raw(examples)), bias)
         return np.where([example.positive for example in examples], f, -f)
+
+    def _shuffled(self, examples: list[Kept]) -> list[Kept]:
+        """As many of these examples as the budget has room for, in an order that the stream does not know."""
+        order = np.argsort(priorities(np.array([example.priority for example in examples], np.uint64)))
+        room = len(order) if self.budget is None else max(0, int(self.budget) - self.n_members)
+        return [examples[t] for t in order[:room]]
 
     def _solve_with(self, examples: list[Kept], solver: Solver) -> int:
         """Solve with these examples as further members; return the number of steps."""

@@ -83,7 +83,7 @@ class OneVsRest(ClassModels):
     >>> from streamsvm import LASVM, OneVsRest
     >>> model = OneVsRest(LASVM())
     >>> evaluate.progressive_val_score(datasets.ImageSegments().take(1000), model, metrics.Accuracy())
-    Accuracy: 90.09%
+    Accuracy: 90.29%
     >>> model.labels[:3]
     ['path', 'foliage', 'sky']
     """

@@ -78,7 +78,7 @@ class AutoLASVM(CandidateModels):
     >>> from streamsvm import AutoLASVM
     >>> model = AutoLASVM()
     >>> evaluate.progressive_val_score(datasets.Bananas().take(2000), model, metrics.Accuracy())
-    Accuracy: 89.10%
+    Accuracy: 89.20%
     >>> model.champion_
     Setting(C=10.0, gamma=1.0, window=None)
     >>> model.history_

@@ -40,14 +40,12 @@ from streamsvm.core.compiling._jit import compiled, compiled_for
 from streamsvm.core.expansion import G_DOWN, G_UP, SLOTS, Expansion, bury
 from streamsvm.core.kernels import Kernel
 from streamsvm.core.rows import member_row
-from streamsvm.online.finish import Problem, balance, kernel_among, move_members, optimise, squeezed
+from streamsvm.online.finish import Problem, balance, kernel_among, move_members, solve_again
 
 LOOKED_UP, FOLLOWED, HANDED_BACK = "looked up", "followed", "handed back"
 
 JITTER = 1e-7  # on the diagonal of K_MM, relative to it: what float32 kernel values leave
 SECONDS_PER_CUBE = 0.25e-9  # of the inverse
-STEPS_PER_MEMBER = 4  # of a plain solver: mostly enough, and cheaper than to move rows for one that shrinks
-AT_LEAST = 1000  # steps, of which a small model takes more per member
 STEPS_OF_ONE, STEPS_PER_FREE = 50, 2  # to solve again to 1e-3, after one member has left
 
 
@@ -123,10 +121,7 @@ def forget(s: Expansion, kernel: Kernel, problem: Problem, leaving: np.ndarray, 
     _bury_all(s, leaving)
     problem.note(s)
     if problem.violation(s) > tol:  # after steps that only emptied coefficients, or by the rounding of many paths
-        problem.solve(s, kernel, tol, max(AT_LEAST, STEPS_PER_MEMBER * n))
-        problem.note(s)
-    if problem.violation(s) > tol:
-        s = squeezed(optimise(s, kernel, problem, tol)[0])
+        s = solve_again(s, kernel, problem, tol)[0]
     return s, how
 
 

@@ -168,12 +168,12 @@ async function start() {
     const { ok, data } = await deliver(item);
     say(ok ? "An earlier answer was waiting in this browser; it is saved now." : `An earlier answer was not saved: ${data.error}.`);
   }
-  await about();
+  await introduce();
   await next();
   follow();
 }
 
-async function about() {
+async function introduce() {
   try {
     const { data } = await call("/api/about");
     makeLabels(data.labels);

@@ -27,22 +27,22 @@ function whyNothing(stats) {
 }
 
 // Whether asking has ended only because all planned answers are given.
-const isSpent = ({ remaining, verdict }) => verdict.spent ?? remaining === 0;
+const isSpent = ({ remaining, verdict }) => verdict.spent || remaining === 0;
 
 // Title, text and style of what is known about the number of answers.
 function enough(stats) {
   const { heard_at: heard, missed, verdict: { stop, audit } } = stats;
   if (heard === null) return ["Not known yet", "", ""];
-  if (isSpent(stats)) return ["All planned answers are given", "This does not say whether the model is good enough.", ""];
-  if (stop) return ["✓ The last answers agreed with the model", stillMissed(missed), "stop"];
-  if (audit) return ["◎ Final check", "The model seems to know enough. Some more events show whether that is so.", "audit"];
+  if (isSpent(stats)) return ["All planned answers are given", stillMissed(missed) || "Whether the model is good enough is not known.", ""];
+  if (stop) return ["✓ The last answers agreed with the model", stillMissed(missed) || "How many it still overlooks is not known: no event picked at random has an answer yet.", "stop"];
+  if (audit) return ["◎ Final check", "The model seems to know enough. Some more events show whether that is so. " + stillMissed(missed), "audit"];
   return ["Not yet", "The model still learns from your answers. Please go on.", ""];
 }
 
-// How many events of the first kind the model may still miss.
+// How many events with the first label the model may still overlook; empty if that is not known.
 function stillMissed({ at_most: most, n_unlabelled: n }) {
-  if (most === null) return "How many it still misses is not known: no event picked at random has an answer yet.";
-  return `Of the ${count(n)} events without an answer, the model misses at most ${count(most)} (with 95 % certainty, by events picked at random).`;
+  if (most === null) return "";
+  return `Among the ${count(n)} events without an answer, the model overlooks at most ${count(most)} of “${labels[0]}” (with 95 % certainty, by events picked at random).`;
 }
 
 function showStats(stats) {
@@ -76,10 +76,17 @@ function showCurve(curve) {
   }));
 }
 
+// An annotator's answers, speed and agreement with the others.
+function about({ name, n_labels: n, per_hour: speed, agreement }) {
+  const who = name.replace(/^(page|terminal):/, "").replace(/#.*/, "") || "no name";
+  return `${who}: ${count(n)} answers` + (speed === null ? "" : `, ${count(Math.round(speed))} an hour`)
+    + (agreement === null ? "" : `, ${percent(agreement)} as the others`) + ".";
+}
+
 // What the person who runs this wants to know.
 function showNotes(stats) {
   const notes = [
-    sentence(stats.verdict.why), sentence(stats.trainer), sentence(stats.trouble),
+    ...stats.annotators.map(about), sentence(stats.verdict.why), sentence(stats.trainer), sentence(stats.trouble),
     stats.unresolved && `Open questions that people disagree about: ${count(stats.unresolved)}.`,
     stats.agreement.share !== null && `Annotators agree in ${percent(stats.agreement.share)} of the answers to the same question.`,
     stats.rechecks && `Doubtful answers asked again: ${count(stats.rechecks)}, of which changed: ${count(stats.revised)}.`,

@@ -27,6 +27,7 @@ from streamsvm.connectors.runtime.folders import FileError
 from streamsvm.metrics import prbep_score
 from streamsvm.validation import compare, cross_validate, folds, grid_search, leave_one_out
 from streamsvm.validation.held_out.splits import CHAINS, SEEDINGS
+from streamsvm.validation.scale import with_numbers
 from streamsvm.validation.scores import BY_NAME, roc_auc
 
 PNG = b"\x89PNG\r\n\x1a\n"
@@ -258,7 +259,7 @@ def test_kinds_of_folds(tmp_path, call, points, options, expected):
     assert (code, err) == (0, [])
     rows = [json.loads(row) for row in (tmp_path / "out.jsonl").read_text().splitlines()]
     X, y = noisy()
-    result = cross_validate(LASVM(C=1.0, gamma=1.0), X, y, folds=expected(y))
+    result = cross_validate(LASVM(), X, y, folds=expected(y))
     tests = {
         (f"p{i}", fold): (f, bool(y[i]))
         for fold, part in enumerate(result.per_fold, 1)
@@ -272,7 +273,7 @@ def test_kinds_of_folds(tmp_path, call, points, options, expected):
 def test_many_folds_are_summed_up_by_their_start(points, call):
     _, out, _ = call("crossval", points, *OPTIONS, "--folds", "leave-one-out")
     X, y = noisy()
-    result = cross_validate(LASVM(C=1.0, gamma=1.0), X, y, folds=folds.leave_one_out(len(y)))
+    result = cross_validate(LASVM(), X, y, folds=folds.leave_one_out(len(y)))
     starts = {start: [part for part in result.per_fold if part.start == start] for start in ("copied", "path")}
     for start, parts in starts.items():
         cells = next(text.split() for text in out if text.split()[3:4] == [start])
@@ -299,7 +300,7 @@ def test_metrics_by_name(points, call):
     code, out, _ = call("crossval", points, *OPTIONS, "-k", 3, "--metric", names)
     assert code == 0
     X, y = noisy()
-    result = cross_validate(LASVM(C=1.0, gamma=1.0), X, y, folds=folds.stratified(y, 3))
+    result = cross_validate(LASVM(), X, y, folds=folds.stratified(y, 3))
     f, predicted = result.decision_values, result.predictions
     expected = [
         result.accuracy,
@@ -348,7 +349,7 @@ def test_two_settings_on_the_same_folds(points, call):
     X, y = noisy()
     made = folds.stratified(y, 4)
     first, second = (
-        cross_validate(LASVM(C=C, gamma=gamma), X, y, folds=made) for C, gamma in ((1.0, 1.0), (100.0, 0.01))
+        cross_validate(LASVM(C=C, gamma=gamma), X, y, folds=made) for C, gamma in ((10.0, "scale"), (100.0, 0.01))
     )
     both = compare(first, second)
     assert any(text.startswith("rbf kernel, C = 100, gamma = 0.01; 4 folds") for text in out)
@@ -382,8 +383,8 @@ def test_a_smooth_svm(points, call, tmp_path):
     code, out, err = call("crossval", points, *OPTIONS, *options)
     assert (code, err) == (0, [])
     X, y = noisy()
-    result = cross_validate(SmoothSVM(1.0, "rbf", gamma=0.5), X, y, folds=folds.stratified(y, 5))
-    assert out[2] == "smooth SVM, rbf kernel, C = 1, gamma = 0.5; 5 folds"
+    result = cross_validate(SmoothSVM(10.0, "rbf", gamma=0.5), X, y, folds=folds.stratified(y, 5))
+    assert out[2] == "smooth SVM, rbf kernel, C = 10, gamma = 0.5; 5 folds"
     assert out[3].startswith("solver shared: folds share")
     assert line(out, "total")[-2:] == [f"{result.accuracy:.4f}", f"{result.g_mean:.4f}"]
     rows = read_csv(tmp_path / "out.csv")
@@ -394,7 +395,9 @@ def test_options_of_a_smooth_svm(points, call):
     options = ("--model", "ssvm", "--reduced", 0.25, "--solver", "strategy-1", "--seed", 3, "--tol", 1e-8)
     _, out, _ = call("crossval", points, *OPTIONS, *options, "--folds", "leave-one-out")
     X, y = noisy()
-    result = leave_one_out(SmoothSVM(kernel="rbf", reduced=0.25, seed=3), X, y)
+    scaled, inputs = with_numbers(LASVM(), X)
+    smooth = SmoothSVM(10.0, "rbf", gamma=scaled.gamma, reduced=0.25, seed=3)
+    result = leave_one_out(smooth, inputs, y)
     assert "solver strategy-1: as asked for" in out[3]
     assert line(out, "total")[-2:] == [f"{result.accuracy:.4f}", f"{result.g_mean:.4f}"]
     assert any("copied" in text for text in out)
@@ -405,8 +408,9 @@ def test_a_smooth_svm_beside_the_other(points, call):
     assert code == 0
     X, y = noisy()
     made = folds.stratified(y, 4)
-    first = cross_validate(LASVM(C=1.0, gamma=1.0), X, y, folds=made)
-    second = cross_validate(SmoothSVM(3.0, "rbf"), X, y, folds=made)
+    first = cross_validate(LASVM(), X, y, folds=made)
+    scaled, inputs = with_numbers(LASVM(), X)
+    second = cross_validate(SmoothSVM(3.0, "rbf", gamma=scaled.gamma), inputs, y, folds=made)
     expected = [*(f"{mean:.4f}" for mean in compare(first, second).means)]
     assert line(out[-3:], "accuracy")[1:3] == expected
 

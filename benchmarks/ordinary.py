@@ -1,0 +1,163 @@
+"""Training on ordinary tables: one pass with FINISH, and a fit to the optimum, beside SVC and intelex on one thread.
+
+    python benchmarks/ordinary.py --data DIR            # sixteen sets
+    python benchmarks/ordinary.py --data DIR --quick    # the small ones
+
+Every fit runs in a process of its own with one thread, so that seconds are CPU seconds of that fit alone.  A fit that
+takes less than a second is repeated, and the fastest counts: the first one of a process also pays for fresh memory.
+At the end are geometric means of how many times faster ours are, and the worst set.
+"""
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from datasets import ORDINARY_TASKS, Data, Task, load
+
+QUICK = ("banana", "segment", "abalone")
+THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS", "TBB_NUM_THREADS")
+OURS = ("pass + finish", "fit")
+REPEATS, ENOUGH = 3, 1.0  # fits at most, and seconds after which one is enough
+
+
+def trained_pass(data: Data, task: Task) -> Any:
+    """One pass of LASVM, and `finish`."""
+    import streamsvm
+
+    model = streamsvm.LASVM(C=task.C, gamma=task.gamma)
+    model.learn_many(data.X, data.y)
+    model.finish()
+    return model
+
+
+def trained_fit(data: Data, task: Task) -> Any:
+    """`LASVMClassifier.fit`, to the optimum."""
+    from streamsvm.sklearn_api import LASVMClassifier
+
+    return LASVMClassifier(C=task.C, gamma=task.gamma).fit(data.X, data.y)
+
+
+def trained_svc(data: Data, task: Task) -> Any:
+    """scikit-learn's SVC."""
+    from sklearn.svm import SVC
+
+    return SVC(C=task.C, gamma=task.gamma).fit(data.X, data.y)
+
+
+def trained_intelex(data: Data, task: Task) -> Any:
+    """scikit-learn-intelex's SVC on dense float32, the faster of its forms."""
+    from sklearnex.svm import SVC
+
+    return SVC(C=task.C, gamma=task.gamma).fit(data.X, data.y)
+
+
+ENGINES: dict[str, Callable[[Data, Task], Any]] = {
+    "pass + finish": trained_pass,
+    "fit": trained_fit,
+    "SVC": trained_svc,
+    "intelex": trained_intelex,
+}
+
+
+def dense(data: Data) -> Data:
+    """The data as dense float32."""
+    parts = [np.asarray(X.todense() if sp.issparse(X) else X, np.float32) for X in (data.X, data.X_test)]
+    return data._replace(X=parts[0], X_test=parts[1])
+
+
+def measured(task: Task, engine: str, folder: Path | None) -> dict[str, float]:
+    """The figures of one engine on one set; compiled code is loaded before the clock starts."""
+    data, train = load(task, folder), ENGINES[engine]
+    if engine == "intelex":
+        data = dense(data)
+    if engine in OURS:
+        import streamsvm
+
+        streamsvm.warmup()
+    few = np.concatenate([np.flatnonzero(data.y > 0)[:20], np.flatnonzero(data.y < 0)[:20]])
+    train(data._replace(X=data.X[few], y=data.y[few]), task)
+    seconds: list[float] = []
+    while len(seconds) < REPEATS and (not seconds or seconds[-1] < ENOUGH):
+        start = time.process_time()
+        model = train(data, task)
+        seconds.append(time.process_time() - start)
+    predict = model.predict_many if engine == "pass + finish" else model.predict
+    said = np.asarray(predict(data.X_test)).astype(int)
+    online = model if engine == "pass + finish" else model.model_ if engine == "fit" else None
+    support = online.n_support if online else int(np.sum(model.n_support_))
+    return {
+        "seconds": min(seconds),
+        "error": 100.0 * float(np.mean((said > 0) != (data.y_test > 0))),
+        "support": support,
+        "members": online.n_members if online else support,
+        "rows": data.X.shape[0],
+        "columns": data.X.shape[1],
+        "positive": 100.0 * float(np.mean(data.y > 0)),
+    }
+
+
+def elsewhere(name: str, engine: str, folder: Path | None) -> dict[str, float] | None:
+    """The figures from a process of its own; None if the engine is not installed or failed."""
+    command = [sys.executable, __file__, "--only", name, engine] + (["--data", str(folder)] if folder else [])
+    environment = {**os.environ, **dict.fromkeys(THREADS, "1")}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True)
+    if done.returncode != 0:
+        reason = done.stderr.strip().splitlines()[-1] if done.stderr.strip() else f"exit {done.returncode}"
+        print(f"{name:10} {engine:13} not measured: {reason}", flush=True)
+        return None
+    figures: dict[str, float] = json.loads(done.stdout.strip().splitlines()[-1])
+    return figures
+
+
+def compare(names: list[str], folder: Path | None) -> None:
+    """Print the table, and the means below it."""
+    print(f"{'set':10} {'engine':13} {'seconds':>8} {'error %':>8} {'members':>8} {'support':>8}")
+    every: dict[str, dict[str, float]] = {}
+    for name in names:
+        of_set = {engine: elsewhere(name, engine, folder) for engine in ENGINES}
+        measured_here = {engine: figures for engine, figures in of_set.items() if figures}
+        every[name] = {engine: figures["seconds"] for engine, figures in measured_here.items()}
+        for engine, f in measured_here.items():
+            shape = f"  {f['columns']:.0f} columns, {f['rows']:.0f} rows, {f['positive']:.0f} % positive"
+            sizes = f"{f['members']:8.0f} {f['support']:8.0f}"
+            row = f"{name:10} {engine:13} {f['seconds']:8.3f} {f['error']:8.2f} {sizes}"
+            print(row + (shape if engine == "pass + finish" else ""), flush=True)
+    for theirs in ("SVC", "intelex"):
+        for ours in OURS:
+            print_ratios(every, theirs, ours)
+
+
+def print_ratios(every: dict[str, dict[str, float]], theirs: str, ours: str) -> None:
+    """Print how many times faster ours is, in the geometric mean and on the worst set."""
+    ratios = {name: f[theirs] / f[ours] for name, f in every.items() if theirs in f and ours in f}
+    if ratios:
+        worst = min(ratios, key=lambda name: ratios[name])
+        mean = float(np.exp(np.mean(np.log(list(ratios.values())))))
+        print(f"{theirs} / {ours}: {mean:.2f} in the geometric mean of {len(ratios)}, {ratios[worst]:.2f} on {worst}")
+
+
+def main() -> None:
+    """Parse the command line and run."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--data", type=Path, help="folder of npz files; default: OpenML, which has most of the sets")
+    parser.add_argument("--tasks", nargs="+", default=list(ORDINARY_TASKS), choices=list(ORDINARY_TASKS))
+    parser.add_argument("--quick", action="store_true", help="the small sets only")
+    parser.add_argument("--only", nargs=2, metavar=("SET", "ENGINE"), help=argparse.SUPPRESS)
+    arguments = parser.parse_args()
+    if arguments.only:
+        name, engine = arguments.only
+        print(json.dumps(measured(ORDINARY_TASKS[name], engine, arguments.data)))
+    else:
+        compare(list(QUICK) if arguments.quick else arguments.tasks, arguments.data)
+
+
+if __name__ == "__main__":
+    main()
