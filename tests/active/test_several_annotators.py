@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from streamsvm import LASVM
-from streamsvm.active import ArrayPool, LabellingLoop, QuestionBook, majority
+from streamsvm.active import ActiveSelection, ArrayPool, LabellingLoop, QuestionBook, majority
 
 LEASE = 100
 PEOPLE = ("ann", "bob", "cem")
@@ -132,7 +132,9 @@ def test_the_number_of_open_questions_may_change():
 
 def test_a_question_that_an_annotator_has_begun_with_stays_when_the_model_is_sure():
     model = LASVM(C=10.0, gamma=1.0)
-    loop = LabellingLoop(ArrayPool(np.array([[0.0], [0.1]])), seeds=0, explore=0.0, n_open=2)
+    loop = LabellingLoop(
+        ArrayPool(np.array([[0.0], [0.1]])), seeds=0, explore=0.0, n_open=2, selection=ActiveSelection()
+    )
     first, second = (ask.question.key for ask in loop.choose(model, 0))
     for _ in range(20):
         model.learn_many(np.array([[0.0], [3.0]]), [True, False])

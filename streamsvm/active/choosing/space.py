@@ -226,7 +226,7 @@ class Space:
         if self._labels:
             indices, values = ([part for row in state["rows"] for part in row[side]] for side in (0, 1))
             starts = np.cumsum([0, *(len(row[0]) for row in state["rows"])])
-            self._labelled.add(sp.csr_matrix((values, indices, starts), shape=(len(self._labels), len(names))))
+            self._labelled.restore(sp.csr_matrix((values, indices, starts), shape=(len(self._labels), len(names))))
         self._spread = Scale(None if state["spread"] is None else np.array(state["spread"], np.float64))
         self._measured = state["measured"]
 

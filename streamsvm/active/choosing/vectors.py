@@ -47,6 +47,10 @@ class Vectors:
             wider = np.pad(self.matrix, ((0, 0), (0, width - self.matrix.shape[1])))
             self.matrix = np.concatenate([wider, new.toarray() if sp.issparse(new) else new])
 
+    def restore(self, matrix: sp.csr_matrix) -> None:
+        """Take over compressed rows, whose columns are those of `columns`."""
+        self.matrix = matrix.toarray() if _is_dense(matrix) else matrix
+
     def keep(self, places: np.ndarray) -> None:
         """Keep only the examples at these places, in this order."""
         self.matrix = self.matrix[places]

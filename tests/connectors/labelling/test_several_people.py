@@ -15,7 +15,7 @@ from world import World, configure
 from streamsvm.connectors.labelling import follower
 from streamsvm.connectors.labelling.oracles import answer_with
 from streamsvm.connectors.labelling.service import LabellingService
-from streamsvm.connectors.labelling.terminal import picture
+from streamsvm.connectors.labelling.terminal.picture import picture
 from streamsvm.connectors.labelling.web.replies import question as reply
 from streamsvm.connectors.settings.sections import LabellingSettings
 
