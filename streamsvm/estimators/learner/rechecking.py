@@ -95,11 +95,18 @@ class Rechecking(Learning):
         if not examples:
             return [], np.empty(0)
         least = self._least_margin if least_margin is None else least_margin
-        self._features.settle()
-        f = self._evaluator.decide(s, self._kernel, self._scale.queries(_raw(examples)), bias)
-        margins = np.where([example.positive for example in examples], f, -f)
+        margins = self._margins_by(s, bias, examples)
         late = np.flatnonzero((margins < 1.0 - tol) & (margins >= least))
         return [examples[t] for t in late], margins[late]
+
+    def _margins_of(self, examples: list[Kept]) -> np.ndarray:
+        """y f(x) of these examples."""
+        return self._margins_by(self._in_room, self.bias, examples)
+
+    def _margins_by(self, s: Expansion, bias: float, examples: list[Kept]) -> np.ndarray:
+        self._features.settle()
+        f = self._evaluator.decide(s, self._kernel, self._scale.queries(_raw(examples)), bias)
+        return np.where([example.positive for example in examples], f, -f)
 
     def _shuffled(self, examples: list[Kept]) -> list[Kept]:
         """As many of these examples as the budget has room for, in an order that the stream does not know."""
