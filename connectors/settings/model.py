@@ -60,7 +60,7 @@ class ModelSettings:
     on_budget: str | None = key(None, _learner_s("on_budget"))
     window: int | str | None = key(None, window)
     reservoir: int = key(4000, _learner_s("reservoir"))
-    cache_mb: float = key(256.0, _learner_s("cache_mb"))
+    cache_mb: float | None = key(None, _learner_s("cache_mb"))
     reprocess: str | int | None = key(None, _learner_s("reprocess"))
     delta_max: float | None = key(None, _learner_s("delta_max"))
     admission: str | None = key(None, _learner_s("admission"))
