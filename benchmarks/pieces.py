@@ -45,7 +45,7 @@ def latency() -> None:
         title = f"{model.n_support} support vectors, {d} features"
         columns = model._features.lookup(tuple(range(d)))
         fresh = range(members, members + 400)
-        engine, margins = (model._kernel, model._rule), np.empty(1)
+        engine, margins = (model._scale.state, model._kernel, model._rule), np.empty(1)
 
         def learn_engine(t, model=model, X=X, y=y, columns=columns, engine=engine, margins=margins):
             box = (0.0, 1.0) if y[t] else (-1.0, 0.0)
