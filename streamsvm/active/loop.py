@@ -21,7 +21,7 @@ Answers
     The stopping rule sees the first answer of each question, once.
 """
 
-from collections.abc import Callable, Container, Mapping
+from collections.abc import Callable, Container
 from typing import Any
 
 import numpy as np
@@ -31,9 +31,6 @@ from streamsvm.active.answers.events import (
     Action,
     Answer,
     Ask,
-    CurvePoint,
-    LoopCounts,
-    Missed,
     Question,
     Refuse,
     Retract,
@@ -43,18 +40,18 @@ from streamsvm.active.answers.events import (
 from streamsvm.active.answers.progress import Progress
 from streamsvm.active.answers.questions import Questions
 from streamsvm.active.answers.register import Record
-from streamsvm.active.choosing.audited import missed_at_most
 from streamsvm.active.choosing.mixed import MixedSelection
 from streamsvm.active.choosing.pool import Pool
 from streamsvm.active.choosing.selection import Choice, RandomSelection, Selection
-from streamsvm.active.choosing.stopping import Answered, StoppingRule, Verdict
+from streamsvm.active.choosing.stopping import Answered, StoppingRule
+from streamsvm.active.loop_state import LoopState
 
 EXPLORE = 0.1  # share of random questions, unless the selection itself explores
 
 _RANDOM = RandomSelection()
 
 
-class LabellingLoop:
+class LabellingLoop(LoopState):
     """Asks for the labels of well-chosen examples and keeps account of the answers.
 
     Parameters
@@ -134,11 +131,6 @@ class LabellingLoop:
         self._rng = np.random.default_rng(seed)
         self._questions = Questions(pool, name, is_alive)
         self._progress = Progress()
-
-    @property
-    def counts(self) -> LoopCounts:
-        """What became of examples, questions and answers."""
-        return self._questions.counts
 
     # --- questions ----------------------------------------------------------------------------------------------------
 
@@ -247,9 +239,6 @@ class LabellingLoop:
             return _RANDOM.choose(*about)._replace(reason="explore")
         return self._selection.choose(*about)
 
-    def _is_seeding(self) -> bool:
-        return min(self.counts.n_positive, self.counts.n_negative) < self._seeds
-
     # --- answers ------------------------------------------------------------------------------------------------------
 
     def answer(self, answer: Answer, n_support: int, now: int) -> list[Action]:
@@ -325,127 +314,3 @@ class LabellingLoop:
             self._stopping.observe(
                 Answered(question.margin, y, question.reason, n_support, counts.n_labels, counts.n_offered)
             )
-
-    # --- looking at it ------------------------------------------------------------------------------------------------
-
-    def curve(self) -> list[CurvePoint]:
-        """Agreement and support vectors over the answered questions: at most 256 points, the last one of now."""
-        return self._progress.curve(self.counts.n_answered)
-
-    def verdict(self) -> Verdict:
-        """Whether to stop, and why, in a sentence for the annotators."""
-        verdict = self._judge()
-        if verdict.stop or not self._is_seeding():
-            return verdict
-        counts = self.counts
-        so_far = f"{counts.n_positive} positive and {counts.n_negative} negative so far"
-        return Verdict(False, False, f"random questions until {self._seeds} of each class are labelled: {so_far}")
-
-    def missed(self) -> Missed:
-        """How many positives the model may still miss, by the answers to random questions ("audit") only."""
-        n, counts = len(self._pool), self.counts
-        audited, found = counts.audited, counts.audit_positive
-        return Missed(missed_at_most(n, audited, found) if audited else None, audited, found, n)
-
-    def _judge(self) -> Verdict:
-        if self._stopping is None:
-            return Verdict(False, False, "there is no stopping rule")
-        self._stopping.offered(self.counts.n_offered)
-        return self._stopping.verdict()
-
-    def remaining(self) -> int | None:
-        """Number of labels left in the quota, including those that open questions reserve; None without a quota."""
-        if self._stopping is None:
-            return None
-        self._stopping.offered(self.counts.n_offered)
-        return self._stopping.remaining()
-
-    def open_questions(self) -> list[Question]:
-        """The questions that wait for an answer, oldest first."""
-        return [record.question for record in self._questions.open.values() if record.question is not None]
-
-    def open_question(self, key: int) -> Question | None:
-        """The question about this example that waits for an answer; None if there is none."""
-        record = self._questions.open.get(key)
-        return None if record is None else record.question
-
-    def label_of(self, key: int) -> bool | None:
-        """The label of an example that holds; None if there is none, or if the example is forgotten."""
-        record = self._questions.find(key)
-        return None if record is None else record.y
-
-    def answered(self, most: int) -> dict[int, bool]:
-        """The labels that hold, by key, of the examples whose questions were answered last: `most` at most."""
-        return self._questions.answered(most)
-
-    def row(self, key: int) -> Any:
-        """The example of an open question, as the pool's `rows` gave it; None if it was lost in a restart.
-
-        Raises
-        ------
-        KeyError
-            If there is no open question about it.
-        """
-        return self._questions.row(key)
-
-    # --- checkpoints --------------------------------------------------------------------------------------------------
-
-    def state(self) -> dict[str, Any]:
-        """Everything except the examples themselves, as JSON can hold it."""
-        return {
-            "name": self._name,
-            "rng": _rng_state(self._rng),
-            **self._questions.state(),
-            **self._progress.state(),
-            "selection": self._selection.state(),
-            "stopping": None if self._stopping is None else self._stopping.state(),
-            "pool": self._pool.state(),
-        }
-
-    def restore(self, state: Mapping[str, Any], x_of: Callable[[int], Any] | None = None) -> None:
-        """Continue where `state` was taken, in a new loop with an empty `StreamPool`, or an `ArrayPool` of the same X.
-
-        Parameters
-        ----------
-        state
-            What `state` gave, also after a round trip through JSON.
-        x_of
-            Gives the example of a key as it was offered, or None if it is lost.  A lost example leaves the pool; if its
-            question is open, it stays open but is not looked at again.  An `ArrayPool` needs no `x_of`.
-
-        Raises
-        ------
-        ValueError
-            If the state is that of a loop with another name, or of another stopping rule.
-        """
-        if state["name"] != self._name:
-            raise ValueError(f"name={self._name!r}: the state is that of the loop {state['name']!r}")
-        self._progress.restore(state)
-        if state.get("selection"):  # version 0.1.0 had none
-            self._selection.restore(state["selection"])
-        if self._stopping is not None and state["stopping"] is not None:
-            self._stopping.restore(state["stopping"])
-        self._questions.restore(state, lambda key: self._row_again(key, x_of))
-        self._pool.restore(state["pool"], x_of)
-        self._rng.bit_generator.state = _rng_of(state["rng"])
-
-    def _row_again(self, key: int, x_of: Callable[[int], Any] | None) -> Any:
-        """The example of an open question, by way of the pool, which can make a row of it."""
-        if x_of is not None:
-            x = x_of(key)
-            if x is None:
-                return None
-            self._pool.add(key, x, 0, self._rng)  # The pool is empty, so nothing is drawn.
-        row = self._pool.rows([key])
-        self._pool.discard(key)
-        return row
-
-
-def _rng_state(rng: np.random.Generator) -> dict[str, Any]:
-    """The generator's state, its 128-bit numbers as text, which every reader of JSON can hold."""
-    state: Any = rng.bit_generator.state
-    return {**state, "state": {name: str(number) for name, number in state["state"].items()}}
-
-
-def _rng_of(stored: dict[str, Any]) -> dict[str, Any]:
-    return {**stored, "state": {name: int(number) for name, number in stored["state"].items()}}

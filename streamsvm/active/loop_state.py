@@ -1,0 +1,156 @@
+"""What a labelling loop knows, and how a checkpoint keeps it: questions and answers, the pool, the rules, chance."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from streamsvm.active.answers.events import CurvePoint, LoopCounts, Missed, Question
+from streamsvm.active.answers.progress import Progress
+from streamsvm.active.answers.questions import Questions
+from streamsvm.active.choosing.audited import missed_at_most
+from streamsvm.active.choosing.selection import Selection
+from streamsvm.active.choosing.stopping import StoppingRule, Verdict
+
+
+class LoopState:
+    """The part of `LabellingLoop` that decides nothing."""
+
+    _pool: Any
+    _selection: Selection
+    _stopping: StoppingRule | None
+    _seeds: int
+    _name: str
+    _rng: np.random.Generator
+    _questions: Questions
+    _progress: Progress
+
+    @property
+    def counts(self) -> LoopCounts:
+        """What became of examples, questions and answers."""
+        return self._questions.counts
+
+    def curve(self) -> list[CurvePoint]:
+        """Agreement and support vectors over the answered questions: at most 256 points, the last one of now."""
+        return self._progress.curve(self.counts.n_answered)
+
+    def verdict(self) -> Verdict:
+        """Whether to stop, and why, in a sentence for the annotators."""
+        verdict = self._judge()
+        if verdict.stop or not self._is_seeding():
+            return verdict
+        counts = self.counts
+        so_far = f"{counts.n_positive} positive and {counts.n_negative} negative so far"
+        return Verdict(False, False, f"random questions until {self._seeds} of each class are labelled: {so_far}")
+
+    def missed(self) -> Missed:
+        """How many positives the model may still miss, by the answers to random questions ("audit") only."""
+        n, counts = len(self._pool), self.counts
+        audited, found = counts.audited, counts.audit_positive
+        return Missed(missed_at_most(n, audited, found) if audited else None, audited, found, n)
+
+    def _judge(self) -> Verdict:
+        if self._stopping is None:
+            return Verdict(False, False, "there is no stopping rule")
+        self._stopping.offered(self.counts.n_offered)
+        return self._stopping.verdict()
+
+    def remaining(self) -> int | None:
+        """Number of labels left in the quota, including those that open questions reserve; None without a quota."""
+        if self._stopping is None:
+            return None
+        self._stopping.offered(self.counts.n_offered)
+        return self._stopping.remaining()
+
+    def open_questions(self) -> list[Question]:
+        """The questions that wait for an answer, oldest first."""
+        return [record.question for record in self._questions.open.values() if record.question is not None]
+
+    def open_question(self, key: int) -> Question | None:
+        """The question about this example that waits for an answer; None if there is none."""
+        record = self._questions.open.get(key)
+        return None if record is None else record.question
+
+    def label_of(self, key: int) -> bool | None:
+        """The label of an example that holds; None if there is none, or if the example is forgotten."""
+        record = self._questions.find(key)
+        return None if record is None else record.y
+
+    def answered(self, most: int) -> dict[int, bool]:
+        """The labels that hold, by key, of the examples whose questions were answered last: `most` at most."""
+        return self._questions.answered(most)
+
+    def row(self, key: int) -> Any:
+        """The example of an open question, as the pool's `rows` gave it; None if it was lost in a restart.
+
+        Raises
+        ------
+        KeyError
+            If there is no open question about it.
+        """
+        return self._questions.row(key)
+
+    def _is_seeding(self) -> bool:
+        return min(self.counts.n_positive, self.counts.n_negative) < self._seeds
+
+    # --- checkpoints --------------------------------------------------------------------------------------------------
+
+    def state(self) -> dict[str, Any]:
+        """Everything except the examples themselves, as JSON can hold it."""
+        return {
+            "name": self._name,
+            "rng": _rng_state(self._rng),
+            **self._questions.state(),
+            **self._progress.state(),
+            "selection": self._selection.state(),
+            "stopping": None if self._stopping is None else self._stopping.state(),
+            "pool": self._pool.state(),
+        }
+
+    def restore(self, state: Mapping[str, Any], x_of: Callable[[int], Any] | None = None) -> None:
+        """Continue where `state` was taken, in a new loop with an empty `StreamPool`, or an `ArrayPool` of the same X.
+
+        Parameters
+        ----------
+        state
+            What `state` gave, also after a round trip through JSON.
+        x_of
+            Gives the example of a key as it was offered, or None if it is lost.  A lost example leaves the pool; if its
+            question is open, it stays open but is not looked at again.  An `ArrayPool` needs no `x_of`.
+
+        Raises
+        ------
+        ValueError
+            If the state is that of a loop with another name, or of another stopping rule.
+        """
+        if state["name"] != self._name:
+            raise ValueError(f"name={self._name!r}: the state is that of the loop {state['name']!r}")
+        self._progress.restore(state)
+        if state.get("selection"):  # version 0.1.0 had none
+            self._selection.restore(state["selection"])
+        if self._stopping is not None and state["stopping"] is not None:
+            self._stopping.restore(state["stopping"])
+        self._questions.restore(state, lambda key: self._row_again(key, x_of))
+        self._pool.restore(state["pool"], x_of)
+        self._rng.bit_generator.state = _rng_of(state["rng"])
+
+    def _row_again(self, key: int, x_of: Callable[[int], Any] | None) -> Any:
+        """The example of an open question, by way of the pool, which can make a row of it."""
+        if x_of is not None:
+            x = x_of(key)
+            if x is None:
+                return None
+            self._pool.add(key, x, 0, self._rng)  # The pool is empty, so nothing is drawn.
+        row = self._pool.rows([key])
+        self._pool.discard(key)
+        return row
+
+
+def _rng_state(rng: np.random.Generator) -> dict[str, Any]:
+    """The generator's state, its 128-bit numbers as text, which every reader of JSON can hold."""
+    state: Any = rng.bit_generator.state
+    return {**state, "state": {name: str(number) for name, number in state["state"].items()}}
+
+
+def _rng_of(stored: dict[str, Any]) -> dict[str, Any]:
+    return {**stored, "state": {name: int(number) for name, number in stored["state"].items()}}
