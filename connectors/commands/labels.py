@@ -10,9 +10,9 @@ from typing import Any
 from tqdm import tqdm
 
 from ..logs.transport import Transport
-from ..records.label_files import PARQUET
-from ..records.label_history import Entry, Guess, read_guesses
 from ..records.labels import Place
+from ..records.people.label_files import PARQUET
+from ..records.people.label_history import Entry, Guess, read_guesses
 from ..report.answers import history_of
 from ..runtime.text import plural
 from ..settings.opening import open_once

@@ -8,8 +8,8 @@ from collections.abc import Iterable
 
 from streamsvm.active import majority
 
-from ..records.annotators import person
-from ..records.questions import is_recheck
+from ..records.people.annotators import person
+from ..records.people.questions import is_recheck
 from .given import Given
 
 _MAX_VOTERS = 16  # people whose answers to one question are remembered

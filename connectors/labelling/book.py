@@ -13,11 +13,11 @@ from typing import Any
 from streamsvm.active import QuestionBook
 
 from ..logs.transport import Record
-from ..records.annotators import agreement
 from ..records.codec import Codec
 from ..records.formats.base import BadRecord
 from ..records.labels import Place, answered_question
-from ..records.questions import (
+from ..records.people.annotators import agreement
+from ..records.people.questions import (
     COUNTS,
     STATUS,
     Question,

@@ -21,9 +21,9 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 from ..logs.transport import Record
-from ..records.annotators import person
 from ..records.labels import Place
-from ..records.questions import Question, read_question, write_question
+from ..records.people.annotators import person
+from ..records.people.questions import Question, read_question, write_question
 from ..runtime.folders import FileError, make_private, touch_private
 
 FILE = "answers.sqlite"

@@ -19,7 +19,7 @@ import numpy as np
 from ..logs.transport import Unavailable
 from ..records.files import SUFFIXES, parse_object
 from ..records.labels import LABELS
-from ..records.questions import Question
+from ..records.people.questions import Question
 from ..runtime.folders import FileError
 from ..runtime.outage import Outage
 from ..runtime.process import POLL_SECONDS, Stop, pause

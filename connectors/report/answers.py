@@ -8,11 +8,11 @@ from typing import Any, NamedTuple
 
 from ..logs.reading import read_all
 from ..logs.transport import Transport
-from ..records.annotators import PAUSE, Answer
 from ..records.formats.base import BadRecord
-from ..records.label_history import Entry, Guess, LabelHistory, read_guesses
 from ..records.labels import Place
-from ..records.questions import STATUS, read_status
+from ..records.people.annotators import PAUSE, Answer
+from ..records.people.label_history import Entry, Guess, LabelHistory, read_guesses
+from ..records.people.questions import STATUS, read_status
 from ..settings.opening import open_once
 from ..settings.sections import Settings
 from ..trainer.state.answers.hearing import Hearing

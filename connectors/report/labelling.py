@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
-from ..records.annotators import agreement, annotators
+from ..records.people.annotators import agreement, annotators
 from ..runtime.text import plural
 from .answers import (
     Answers,

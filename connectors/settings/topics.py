@@ -4,8 +4,8 @@ import logging
 from collections.abc import Iterable, Mapping
 
 from ..logs.transport import Shape, TopicMismatch
+from ..records.people.questions import MAX_QUESTION_BYTES
 from ..records.published import CHUNK_BYTES
-from ..records.questions import MAX_QUESTION_BYTES
 from ..runtime.findings import OK, PROBLEM, WARNING, Finding, Findings
 from ..runtime.text import plural
 from .kafka_section import ENVELOPE_BYTES

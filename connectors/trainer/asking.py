@@ -1,7 +1,7 @@
 """The trainer's side of labelling: it asks for the labels of some events, and hears the answers among the labels.
 
 `streamsvm.active.loop` decides which events.  Here its decisions become records of the topic log.questions (see
-`records.questions`), on the partition of the event.
+`records.people.questions`), on the partition of the event.
 
 The join alone decides which label of an event holds, and what is learned.  The loop is told which label holds whenever
 that may have changed, wherever the label came from; of what it decides, only questions and their ends are carried out.
@@ -21,7 +21,7 @@ from streamsvm.estimators.inputs.named_rows import NamedRows
 
 from ..logs.transport import Record, Transport
 from ..records.codec import Codec, Event
-from ..records.questions import RECHECK, STATUS, Question, recheck_id, write_question, write_status
+from ..records.people.questions import RECHECK, STATUS, Question, recheck_id, write_question, write_status
 from ..settings.sections import Settings
 from .state.answers.rechecks import MOST, Recheck
 from .state.candidates import EventId, Labelling

@@ -16,8 +16,8 @@ from ...logs.reading import read_all
 from ...logs.transport import Transport
 from ...records.columns import Columns
 from ...records.formats.base import BadRecord
-from ...records.label_files import FileLabel, read_label_file
 from ...records.parquet import ParquetMissing
+from ...records.people.label_files import FileLabel, read_label_file
 from ...runtime.folders import FileError
 from ...settings.sections import ConfigError, Settings
 

@@ -8,8 +8,8 @@ from datetime import datetime
 from pathlib import Path
 from typing import IO, Any
 
-from ...records.label_files import PARQUET
 from ...records.parquet import ParquetMissing, require_pyarrow, write_rows
+from ...records.people.label_files import PARQUET
 from ...runtime.folders import replacing, require_folder
 from ...runtime.text import plural
 from ...settings.sections import ConfigError

@@ -12,8 +12,8 @@ from streamsvm.core.saving.snapshot import SnapshotError
 from streamsvm.estimators.inputs.named_rows import NamedRows
 
 from ...logs.transport import OffsetOutOfRange, Transport, Unavailable
+from ...records.people.questions import RECHECK, are_numbers
 from ...records.published import ServedModel, Shelf, Snapshot, Withdrawn, unpack_model
-from ...records.questions import RECHECK, are_numbers
 from ...runtime.outage import Outage
 from ...runtime.process import POLL_SECONDS
 from ...settings.opening import open_once

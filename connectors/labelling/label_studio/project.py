@@ -33,7 +33,7 @@ from urllib.parse import urlencode
 
 from ...logs.transport import Unavailable
 from ...records.labels import Place
-from ...records.questions import Question
+from ...records.people.questions import Question
 from ...runtime.outage import Outage
 from ...runtime.process import POLL_SECONDS, Stop, pause
 from ...settings.sections import ConfigError, Settings

@@ -7,7 +7,7 @@ import textwrap
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ...records.questions import RECHECK, Question
+from ...records.people.questions import RECHECK, Question
 from ...settings.sections import Settings
 from ..history import Step
 

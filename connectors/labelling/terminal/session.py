@@ -4,7 +4,7 @@ import shutil
 from functools import partial
 from typing import Any, Literal, TextIO
 
-from ...records.questions import Question
+from ...records.people.questions import Question
 from ...runtime.process import POLL_SECONDS, Stop
 from ...settings.sections import Settings
 from ..book import UnknownQuestion

@@ -4,7 +4,7 @@ import sys
 from collections.abc import Mapping
 from typing import Any
 
-from ...records.questions import RECHECK, Question
+from ...records.people.questions import RECHECK, Question
 from ...settings.sections import LabellingSettings
 from ..history import Step
 from .images import may_show

@@ -30,7 +30,7 @@ from streamsvm.estimators.learner.classifier import OnlineSVM
 
 from ...records.codec import Codec, Event
 from ...records.labels import Label
-from ...records.questions import fits_question, is_recheck
+from ...records.people.questions import fits_question, is_recheck
 from ...settings.sections import LabellingSettings, Settings
 from .answers.rechecks import Rechecks
 from .answers.votes import Votes

@@ -25,7 +25,7 @@ from streamsvm.connectors.logs.embedded import LocalLog
 from streamsvm.connectors.logs.transport import Record, Unavailable
 from streamsvm.connectors.records.formats.base import BadRecord
 from streamsvm.connectors.records.labels import Place
-from streamsvm.connectors.records.questions import read_question
+from streamsvm.connectors.records.people.questions import read_question
 from streamsvm.connectors.runtime.folders import AlreadyInUse, FileError
 from streamsvm.connectors.settings.sections import LabellingSettings, LabelSettings, Settings
 

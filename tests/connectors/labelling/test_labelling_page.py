@@ -21,7 +21,7 @@ from streamsvm.connectors.labelling.web import server as page_server
 from streamsvm.connectors.labelling.web.page import LabellingPage
 from streamsvm.connectors.labelling.web.server import MAX_BODY, PAGE
 from streamsvm.connectors.logs.transport import Unavailable
-from streamsvm.connectors.records.questions import Question
+from streamsvm.connectors.records.people.questions import Question
 from streamsvm.connectors.runtime import http as serve
 from streamsvm.connectors.settings.sections import ConfigError
 

@@ -19,7 +19,7 @@ from streamsvm.connectors.labelling.terminal import session
 from streamsvm.connectors.labelling.terminal.picture import picture
 from streamsvm.connectors.labelling.terminal.session import run
 from streamsvm.connectors.logs.embedded import LocalLog
-from streamsvm.connectors.records.questions import Question
+from streamsvm.connectors.records.people.questions import Question
 from streamsvm.connectors.settings.sections import LabelSettings
 
 STATS = {

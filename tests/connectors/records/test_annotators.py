@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from sklearn.metrics import cohen_kappa_score
 
-from streamsvm.connectors.records.annotators import Answer, agreement, annotators, krippendorff, person
+from streamsvm.connectors.records.people.annotators import Answer, agreement, annotators, krippendorff, person
 
 
 def naive_alpha(events: list[list[bool]]) -> float:

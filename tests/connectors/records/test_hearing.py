@@ -6,8 +6,8 @@ from hypothesis import strategies as st
 from world import World, configure
 
 from streamsvm.connectors.logs.embedded import LocalLog
-from streamsvm.connectors.records.label_history import LabelHistory
-from streamsvm.connectors.records.questions import recheck_id
+from streamsvm.connectors.records.people.label_history import LabelHistory
+from streamsvm.connectors.records.people.questions import recheck_id
 from streamsvm.connectors.trainer.state.answers.hearing import Hearing
 
 PEOPLE = ("page:ann#1", "page:bob#2", "terminal:cem")

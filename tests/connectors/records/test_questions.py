@@ -10,7 +10,7 @@ from streamsvm.connectors.logs.transport import Record
 from streamsvm.connectors.records.codec import Codec
 from streamsvm.connectors.records.formats.base import BadRecord
 from streamsvm.connectors.records.labels import Label, Place, answered_question, write_answer
-from streamsvm.connectors.records.questions import (
+from streamsvm.connectors.records.people.questions import (
     MAX_QUESTION_BYTES,
     Question,
     fits_question,

@@ -4,7 +4,7 @@ from collections import defaultdict
 from functools import partial
 
 from ....records.labels import Label, Place
-from ....records.questions import is_recheck
+from ....records.people.questions import is_recheck
 from .votes import Votes
 
 

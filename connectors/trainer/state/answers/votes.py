@@ -18,8 +18,8 @@ from typing import Any, NamedTuple
 
 from streamsvm.active import majority
 
-from ....records.annotators import Answer, agreement, annotators, person
 from ....records.labels import Label
+from ....records.people.annotators import Answer, agreement, annotators, person
 
 MEMORY = 10_000  # questions whose answers are kept
 RECENT = 1_000  # answers that the statistics look at

@@ -22,12 +22,12 @@ from typing import Any
 
 from streamsvm.active import Missed
 
-from ..logs.transport import Record
+from ...logs.transport import Record
+from ..codec import MAX_BYTES
+from ..formats.base import BadRecord, Fields, show
+from ..formats.json import read_json
+from ..labels import MAX_QUERY_ID, Place
 from .annotators import Agreement, Annotator
-from .codec import MAX_BYTES
-from .formats.base import BadRecord, Fields, show
-from .formats.json import read_json
-from .labels import MAX_QUERY_ID, Place
 
 STATUS = b"status"  # key of the record that tells how far the labelling is
 MAX_QUESTION_BYTES = MAX_BYTES - (64 << 10)  # leaves room for what a record has beside its value

@@ -11,14 +11,14 @@ from typing import NamedTuple
 
 import orjson
 
-from ..logs.reading import read_all
-from ..logs.transport import Record, Transport
+from ...logs.reading import read_all
+from ...logs.transport import Record, Transport
+from ..codec import Codec
+from ..formats.base import BadRecord
+from ..labels import Label, Place, answered_question
+from ..times import event_time
 from .annotators import person
-from .codec import Codec
-from .formats.base import BadRecord
-from .labels import Label, Place, answered_question
 from .questions import STATUS, is_recheck, read_question
-from .times import event_time
 
 _MAX_SKEW = 50 * 366 * 86_400_000  # milliseconds; it only keeps times in the range of dates
 

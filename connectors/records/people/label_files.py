@@ -11,13 +11,13 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ..logs.transport import Record
-from ..runtime.folders import FileError
-from .codec import Codec
-from .columns import MEANINGS, Columns, canonical
-from .files import SUFFIXES, parse_object
-from .formats.base import BadRecord
-from .parquet import read_rows
+from ...logs.transport import Record
+from ...runtime.folders import FileError
+from ..codec import Codec
+from ..columns import MEANINGS, Columns, canonical
+from ..files import SUFFIXES, parse_object
+from ..formats.base import BadRecord
+from ..parquet import read_rows
 
 PARQUET = ".parquet"
 
