@@ -1,8 +1,8 @@
 """The labelling service: it hands the trainer's questions to annotators, and writes their answers down.
 
 Questions come from the topic log.questions (see `records.people.questions`). Answers go to log.labels (see
-`records.labels`), on the partition of the question; an answer's rev is its time in milliseconds. The page, the terminal,
-Label Studio and oracles all answer through `LabellingService`.
+`records.labels`), on the partition of the question; an answer's rev is its time in milliseconds. The page, the
+terminal, Label Studio and oracles all answer through `LabellingService`.
 
 An answer is durable before `LabellingService.answer` returns, and repeating an answer writes nothing. A client that
 received no reply therefore sends its answer again. After a restart, the service reads the answers from log.labels,
