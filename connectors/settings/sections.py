@@ -197,6 +197,9 @@ class LabellingSettings:
     explore
         Share of the questions, from 0 to 1, that look for what the model does not suspect: about events far from the
         labelled ones with ``"mixed"``, otherwise about any events.
+    audit
+        Share of the questions of ``"mixed"``, from 0 to 1, that are about any events from the beginning on.  Their
+        answers show how good the model is, and bound how many positives it misses.
     seeds
         Number of labelled examples of each class up to which questions do not look at the model.
     open
@@ -246,6 +249,7 @@ class LabellingSettings:
     start: str = key("distance", checks.one_of("distance", "random"))
     pool: int = key(59, checks.at_least(1))
     explore: float = key(0.1, checks.fraction)
+    audit: float = key(0.05, checks.fraction)
     seeds: int = key(1, checks.at_least(0))
     open: int = key(0, checks.at_least(0))
     answers_per_question: int = key(1, checks.at_least(1))

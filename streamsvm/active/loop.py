@@ -10,8 +10,8 @@ Questions
 Reasons
     "seed": until examples of both classes are labelled, far from the labelled examples or at random.  "boundary": near
     the decision boundary.  "novel": unlike the labelled examples.  "explore": far from them or at random, to find what
-    the model does not suspect.  "audit": at random, to check the model.  The selection decides; a selection that does
-    not explore gets random questions beside its own.
+    the model does not suspect.  "audit": at random, to check the model.  The selection decides; beside its questions
+    there may be random ones, which explore if the selection does not, and audit if it does.
 Quota
     An open question reserves one label of the stopping rule's quota.  The first label for it spends the reservation;
     the next ones cost nothing, and a retraction gives nothing back.  A question that ends without a label gives its
@@ -63,8 +63,8 @@ class LabellingLoop(LoopState):
     stopping
         When to stop, and the label quota; default: never.
     explore
-        Share of questions about random examples, from 0 to 1, beside those of the selection.  Default: 0.1, or 0 if the
-        selection itself explores.
+        Share of questions about random examples, from 0 to 1, beside those of the selection; their reason is "explore", or
+        "audit" if the selection itself explores.  Default: 0.1, or 0 if it does.
     seeds
         Number of labels of each class until which all questions are random; at least 0.
     n_open
@@ -236,7 +236,7 @@ class LabellingLoop(LoopState):
         if audit:
             return _RANDOM.choose(*about)._replace(reason="audit")
         if self._rng.random() < self._explore:
-            return _RANDOM.choose(*about)._replace(reason="explore")
+            return _RANDOM.choose(*about)._replace(reason="audit" if self._selection.explores else "explore")
         return self._selection.choose(*about)
 
     # --- answers ------------------------------------------------------------------------------------------------------

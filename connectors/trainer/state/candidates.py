@@ -102,7 +102,7 @@ class Labelling:
             self._candidates,
             selection=_selection(labelling),
             stopping=self._stopping,
-            explore=None if labelling.selection == "mixed" else labelling.explore,
+            explore=labelling.audit if labelling.selection == "mixed" else labelling.explore,
             seeds=labelling.seeds,
             expiry=self.expiry,
             name=f"{settings.log.topic}-{number}",
