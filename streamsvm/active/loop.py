@@ -63,8 +63,8 @@ class LabellingLoop(LoopState):
     stopping
         When to stop, and the label quota; default: never.
     explore
-        Share of questions about random examples, from 0 to 1, beside those of the selection; their reason is "explore", or
-        "audit" if the selection itself explores.  Default: 0.1, or 0 if it does.
+        Share of questions about random examples, from 0 to 1, beside those of the selection.  Their reason is
+        "explore", or "audit" if the selection itself explores.  Default: 0.1, or 0 if the selection explores.
     seeds
         Number of labels of each class until which all questions are random; at least 0.
     n_open
