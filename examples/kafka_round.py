@@ -13,6 +13,7 @@ import time
 from pathlib import Path
 
 from streamsvm.connectors.commands.shared import log_access
+from streamsvm.connectors.logs import reading
 from streamsvm.connectors.scorer import scorer
 from streamsvm.connectors.settings import topics
 from streamsvm.connectors.settings.loading import load
@@ -43,4 +44,4 @@ with tempfile.TemporaryDirectory(prefix="streamsvm-") as state:
 
     with open_once(settings) as log:
         ends = log.end_offsets(settings.log.scores)
-        print(next(log_access.read(log, settings.log.scores, dict.fromkeys(ends, 0), ends)).value.decode())
+        print(next(reading.read(log, settings.log.scores, dict.fromkeys(ends, 0), ends)).value.decode())

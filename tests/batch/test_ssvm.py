@@ -419,7 +419,7 @@ def test_wrong_parameters_are_refused_at_once(parameters, message):
         ([1.0, 2.0], [True, False], ValueError, r"X has shape \(2,\)"),
         (np.empty((0, 2)), [], ValueError, r"X has shape \(0, 2\)"),
         ([["a"], ["b"]], [True, False], TypeError, "features must be numbers"),
-        ([[np.nan], [1.0]], [True, False], ValueError, "NaN or infinity"),
+        ([[np.nan], [1.0]], [True, False], ValueError, r"X\[0, 0\] is nan"),
         ([[1e200], [1.0]], [True, False], ValueError, "scale the features"),
     ],
     ids=str,

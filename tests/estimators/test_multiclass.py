@@ -376,7 +376,7 @@ def test_a_correction_of_a_label_may_begin_a_class():
     number = int(ovr.support_ids[3])
     assert ovr.relabel(number, "new") == 1
     assert ovr.labels[-1] == "new"
-    assert ovr.predict_one(dict(enumerate(X[number]))) == "new"
+    assert ovr._models["new"].predict_one(dict(enumerate(X[number]))) is True
     assert ovr.n_seen == len(X)
     with pytest.raises(ValueError, match="None and NaN"):
         ovr.relabel(number, None)

@@ -7,16 +7,17 @@ import pytest
 
 from streamsvm.connectors.labelling.service import LabellingService
 from streamsvm.connectors.logs.transport import TopicMismatch, Unavailable
-from streamsvm.connectors.settings.sections import LogSettings, Settings
+from streamsvm.connectors.settings.sections import DaemonSettings, LogSettings, Settings
 
 
-def configure(topics, **kafka):
+def configure(topics, folder, **kafka):
     names = {
         "topic": topics.create("events", 2),
         "labels": topics.create("labels", 2),
         "questions": topics.create("questions", 2, cleanup_policy="compact"),
     }
-    return Settings(log=LogSettings(**names), kafka={"bootstrap_servers": topics.bootstrap, **kafka})
+    daemon = DaemonSettings(state_dir=folder / "state")
+    return Settings(log=LogSettings(**names), daemon=daemon, kafka={"bootstrap_servers": topics.bootstrap, **kafka})
 
 
 def ask(topics, settings, *names, partition=1):
@@ -42,8 +43,8 @@ def answers(topics, settings):
     return [(record.partition, json.loads(record.value)) for record in topics.read_all(settings.log.labels)]
 
 
-def test_answers_are_where_the_questions_are_and_are_remembered(topics):
-    settings = configure(topics)
+def test_answers_are_where_the_questions_are_and_are_remembered(topics, tmp_path):
+    settings = configure(topics, tmp_path)
     topics.produce(settings.log.labels, [(None, b'{"id": 1, "y": true}')] * 100)
     ask(topics, settings, "q1", "q2")
     with LabellingService(settings) as service:
@@ -63,8 +64,8 @@ def test_answers_are_where_the_questions_are_and_are_remembered(topics):
         assert service.answer("q1", True, "ann") == "repeated"
 
 
-def test_a_missing_topic_is_named(topics):
-    settings = configure(topics)
+def test_a_missing_topic_is_named(topics, tmp_path):
+    settings = configure(topics, tmp_path)
     gone = Settings(log=LogSettings(topic=settings.log.topic, labels="none", questions="none-2"), kafka=settings.kafka)
     with LabellingService(gone) as service:
         until(lambda: service.stats()["trouble"])
@@ -72,9 +73,9 @@ def test_a_missing_topic_is_named(topics):
             service.check()
 
 
-def test_a_broker_that_is_away_refuses_answers_until_it_is_back(private_broker, topics_of):
+def test_a_broker_that_is_away_refuses_answers_until_it_is_back(private_broker, topics_of, tmp_path):
     topics = topics_of(private_broker.bootstrap)
-    settings = configure(topics)
+    settings = configure(topics, tmp_path)
     ask(topics, settings, "q1", "q2")
     with LabellingService(settings) as service:
         until(lambda: service.stats()["loaded"])

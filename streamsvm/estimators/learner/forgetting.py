@@ -62,8 +62,8 @@ class Forgetting(Rechecking):
         numbers = arguments.numbers_of(ids)
         slots = self._slots_of(numbers)
         if self._expansion.alpha[slots].any():  # Otherwise no decision value changes.
-            before, bias = self._in_room, self.bias
-            tol = max(self.tol, self._problem.violation(self._expansion))
+            before, bias = self._expansion, self.bias
+            tol = max(self.tol, self._problem.violation(before))
             self._forget_everywhere(slots, numbers)
             late = self._uncovered(before, bias)
             if late:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable
 
 import numpy as np
 
-from streamsvm.core import blocks
+from streamsvm.core import blocks, storage
 from streamsvm.core.expansion import Expansion
 from streamsvm.core.scaling import RawRows
 from streamsvm.estimators.inputs import raw_rows
@@ -83,7 +83,10 @@ class Rechecking(Learning):
         `before` is the expansion with the members that have left since.  It is asked about the few that violate now.
         """
         least, others = self._least_margin, self._others(self._reservoir)
+        if not others:
+            return []
         late, _ = self._violating(self._in_room, self.bias, self.tol, others, least)
+        before = storage.require_room(before, len(self._features.columns))
         known = {example.id for example in self._violating(before, bias, self.tol, late, least)[0]}
         return self._shuffled([example for example in late if example.id not in known])
 

@@ -39,8 +39,10 @@ algorithm = "lasvm"
 C = 10.0
 gamma = 0.5
 tol = 0.001
+admission = "violation"
 cache_mb = 1.0
 [labelling]
+selection = "active"
 stop = "never"
 open = 4
 [estimates]
@@ -79,7 +81,14 @@ def _first_revision(monkeypatch):
     monkeypatch.setattr(Codec, "decode_label", of_old)
 
 
+def asked_in(settings):
+    """The ids of the questions, in the order in which they were asked."""
+    records = read(settings, "questions")
+    return [json.loads(record.value)["query_id"] for record in records if record.key != b"status" and record.value]
+
+
 def test_the_trainer_goes_on_as_0_1_0_did(settings):
+    n_asked = len(asked_in(settings))
     state = trainer.run(settings)[0]
     np.testing.assert_allclose(state.model.decision_function_many(GRID), TOLD["decision_values"], atol=1e-6)
     assert (state.model.n_support, state.model.n_seen) == (TOLD["n_support"], TOLD["n_seen"])
@@ -91,8 +100,9 @@ def test_the_trainer_goes_on_as_0_1_0_did(settings):
     assert state.labelling.outcomes() == TOLD["outcomes"]
     assert state.metrics.n_errors == TOLD["n_errors"]
     assert [row.n for row in state.history.rows] == TOLD["rows"]
-    questions = read(settings, "questions")
-    assert [json.loads(r.value)["query_id"] for r in questions if r.key != b"status" and r.value] == TOLD["asked"]
+    asked = asked_in(settings)
+    assert len(asked) == len(TOLD["asked"])
+    assert asked[:n_asked] == TOLD["asked"][:n_asked], "0.1.0 chose the later ones by a model that was not finished"
     estimates = [json.loads(record.value) for record in read(settings, "estimates")]
     assert [[each["kind"], each["offset"]] for each in estimates] == [told[:2] for told in TOLD["estimates"]]
     assert [each["n"] for each in estimates][-4:] == [30] * 4, "all that are remembered; 0.1.0 tested a fold at a time"
