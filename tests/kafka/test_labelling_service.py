@@ -66,7 +66,11 @@ def test_answers_are_where_the_questions_are_and_are_remembered(topics, tmp_path
 
 def test_a_missing_topic_is_named(topics, tmp_path):
     settings = configure(topics, tmp_path)
-    gone = Settings(log=LogSettings(topic=settings.log.topic, labels="none", questions="none-2"), kafka=settings.kafka)
+    gone = Settings(
+        log=LogSettings(topic=settings.log.topic, labels="none", questions="none-2"),
+        daemon=settings.daemon,
+        kafka=settings.kafka,
+    )
     with LabellingService(gone) as service:
         until(lambda: service.stats()["trouble"])
         with pytest.raises(TopicMismatch, match="there is no topic 'none-2'"):
