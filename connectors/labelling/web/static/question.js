@@ -7,9 +7,9 @@ const REASONS = {
   seed: ["First examples", "The model first needs a few answers of each kind."],
   boundary: ["The model is unsure", "Of the events that it looked at, the model is least sure of this one."],
   novel: ["Something new", "This event is unlike those that have an answer."],
-  explore: ["Random check", "Picked to find mistakes that the model does not suspect."],
+  explore: ["A look elsewhere", "Picked to find mistakes that the model does not suspect."],
   recheck: ["Please check again", "An earlier answer to this one does not fit the others. It is not shown."],
-  audit: ["Final check", "The model seems good enough. Checks like this one show whether it is."],
+  audit: ["Random check", "Picked at random. Answers like this one show how good the model is."],
 };
 
 let shown = null;          // the question on the page
