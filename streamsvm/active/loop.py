@@ -191,16 +191,16 @@ class LabellingLoop(LoopState):
     def refresh(self, model: Any, keep: Container[int] = ()) -> list[Action]:
         """Withdraw the questions that are no longer worth an answer.
 
+        A question is withdrawn if its example is gone.  It is also withdrawn if its example was inside the margin (|f|
+        < 1) when it was chosen, and no longer is.  A question that was outside from the start stays: stopping rules
+        count such answers.
+
         Parameters
         ----------
         model
             As for `choose`.
         keep
             Keys of examples whose questions stay, however sure the model is: an annotator has begun with them.
-
-        A question is withdrawn if its example is gone.  It is also withdrawn if its example was inside the margin (|f|
-        < 1) when it was chosen, and no longer is.  A question that was outside from the start stays: stopping rules
-        count such answers.
         """
         return self._questions.refresh(model, keep)
 
