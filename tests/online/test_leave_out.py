@@ -99,7 +99,7 @@ def test_bounds_decide_much_of_a_solved_problem():
         without, slots = asked(learned(learner, X, y, 1e-3, C=1.0), X, y)
         known = without.bounds()[slots]
         assert np.count_nonzero(known == WRONG) > 10
-        assert np.count_nonzero(known == RIGHT) >= 5
+        assert np.count_nonzero(known == RIGHT) > 2
         assert np.count_nonzero(known == UNKNOWN) < 0.4 * len(X)
 
 
