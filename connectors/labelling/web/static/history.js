@@ -4,7 +4,7 @@
 let older = null;          // the number of the oldest answer in the list, if there are older ones
 
 async function openHistory() {
-  if (isBusy || $("history").open) return;
+  if ($("history").open) return;
   $("history").showModal();
   await fillHistory();
 }
@@ -53,8 +53,8 @@ function historyItem(one) {
 const FORGOTTEN = { x: {}, unusual: {}, text: null, image: null, refused_image: null, series: null, margin: null, score: null };
 
 async function review({ query_id: id, id: event }) {
-  $("history").close();
   if (isBusy) return;
+  $("history").close();
   busy(true);
   overtake();
   try {
