@@ -4,6 +4,7 @@ import warnings
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 
 from streamsvm import LASVM, LASVMG, OneVsRest
 from streamsvm.estimators.learner.advice import StreamWarning
@@ -148,3 +149,21 @@ def test_several_classes_and_training_sets_have_none():
     again = OneVsRest.from_bytes(model.to_bytes())
     again.learn_many(X[2500:], y[2500:])
     LASVMClassifier(C=0.01, gamma=1e-9, max_iter=10).fit(X, y)
+
+
+def named(X):
+    """Rows as dicts of the features other than 0."""
+    return [{d: v for d, v in enumerate(x) if v} for x in X.tolist()]
+
+
+@pytest.mark.parametrize("as_given", [sp.csr_matrix, named])
+def test_a_look_within_a_block_leaves_the_block_its_new_features(as_given):
+    X = np.random.default_rng(0).normal(size=(1100, 4))
+    X[:1020, 2] = X[1024:, 2] = X[:1060, 3] = 0.0  # Feature 2 occurs after the look, and only in its block.
+    y = X[:, 0] > 0
+    block, parts = LASVM(gamma=0.5), LASVM(gamma=0.5)
+    block.learn_many(as_given(X), y)
+    for own in (slice(0, 1000), slice(1000, 1100)):
+        parts.learn_many(as_given(X[own]), y[own])
+    assert block.feature_names == parts.feature_names == [0, 1, 2, 3]
+    assert block.digest() == parts.digest()

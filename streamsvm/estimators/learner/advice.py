@@ -63,7 +63,7 @@ class Advice(OnlineModel):
 
         Constant features do not count, nor those that are 0 for half of the members, nor those that are only 0 or 1.
         """
-        names = self.feature_names
+        names = list(self._features.columns)  # not `feature_names`: a block that is being learned keeps its new columns
         X = storage.rows_of(self._expansion, storage.live_slots(self._expansion), len(names)).astype(np.float64)
         squares = X.multiply(X)
         mean_square = np.ravel(squares.mean(axis=0))
