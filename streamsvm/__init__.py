@@ -11,6 +11,7 @@ from streamsvm.estimators.gap_family import FullSVM as FullSVM
 from streamsvm.estimators.lasvm import LASVM as LASVM
 from streamsvm.estimators.learner.advice import StreamWarning as StreamWarning
 from streamsvm.estimators.learner.classifier import OnlineSVM as _OnlineSVM
+from streamsvm.estimators.merging import merge as merge
 from streamsvm.estimators.several.multiclass import OneVsRest as OneVsRest
 from streamsvm.estimators.tuned.auto import AutoLASVM as AutoLASVM
 from streamsvm.preprocessing import WarmupScaler as WarmupScaler
@@ -26,6 +27,7 @@ __all__ = [
     "SnapshotError",
     "StreamWarning",
     "WarmupScaler",
+    "merge",
     "warmup",
 ]
 

@@ -62,16 +62,28 @@ def features_anew(s: Expansion, c: Scaling, n_known: int, kernel: Kernel) -> Exp
 
 def _scaled(s: Expansion, c: Scaling, n_known: int) -> Expansion:
     """The members with the features that have a place scaled anew, or raw if the scale is no longer active."""
-    n, n_places, D = int(s.counts[SLOTS]), int(c.counts[PLACES]), len(s.member_indices)
+    n, n_places = int(s.counts[SLOTS]), int(c.counts[PLACES])
     raw = np.zeros((len(s.alpha), len(c.m)))
-    raw[:n, :n_known] = s.raw[:n, :n_known]
-    before = storage.rows_of(s, np.arange(n), D)
-    raw[:n, n_known:n_places] = before[:, c.feature[n_known:n_places]].toarray()  # unscaled so far
-    rows = _rows(raw[:n, :n_places], c.feature[:n_places], before)
+    raw[:n, :n_places], rows = _unscaled(s, c, n_known)
     if c.counts[ACTIVE] == 1:
         return storage.with_features(s, scale_block(c, rows))._replace(raw=raw)
     q = from_sparse(rows.indptr, np.arange(len(rows.columns)), rows.values, rows.columns)
     return storage.with_features(s, q)._replace(raw=raw[:, :0].copy())
+
+
+def unscaled(s: Expansion, c: Scaling, n_known: int) -> RawRows:
+    """The features of the members as the user gave them; the expansion has no holes."""
+    return _unscaled(s, c, n_known)[1]
+
+
+def _unscaled(s: Expansion, c: Scaling, n_known: int) -> tuple[np.ndarray, RawRows]:
+    """The raw features of the members by place, (n, P), and as rows of all their features."""
+    n, features = int(s.counts[SLOTS]), c.feature[: c.counts[PLACES]]
+    raw = np.zeros((n, len(features)))
+    raw[:, :n_known] = s.raw[:n, :n_known]
+    before = storage.rows_of(s, np.arange(n), len(s.member_indices))
+    raw[:, n_known:] = before[:, features[n_known:]].toarray()  # unscaled so far
+    return raw, _rows(raw, features, before)
 
 
 def _rows(raw: np.ndarray, features: np.ndarray, others: sp.csr_matrix) -> RawRows:

@@ -76,6 +76,8 @@ class _Class:
         The examples by id.
     room
         How many there may be.
+    most
+        The priority below which examples stay even if there is room: above it, a pooled sample has none.
     limit
         The priority below which the next example stays; after an interruption it may be too large, which `put` mends.
     """
@@ -83,7 +85,8 @@ class _Class:
     def __init__(self, room: int) -> None:
         self.kept: dict[int, Kept] = {}
         self.room = room
-        self.limit = ANY if room else 0
+        self.most = ANY if room else 0
+        self.limit = self.most
         self._largest: list[tuple[int, int]] = []  # a heap of -priority and id, also of some that have left
         self._n_values = 0  # at least as many as there are
 
@@ -99,13 +102,17 @@ class _Class:
             del kept[self._last().id]
         if len(self._largest) > 2 * len(kept) + AHEAD:
             self._largest = sorted((-other.priority, other.id) for other in kept.values())
-        self.limit = ANY if len(kept) < self.room else self._last().priority if kept else 0
+        self.limit = self.most if len(kept) < self.room else self._last().priority if kept else 0
 
     def drop(self, id: int) -> None:
         """Drop the example with this id, if there is one."""
         if id in self.kept:
-            self.limit = ANY
+            self.limit = self.most
             del self.kept[id]
+
+    def reach(self) -> int:
+        """The priority below which every example of the stream has stayed."""
+        return self.most if len(self.kept) < self.room else self.limit
 
     def _last(self) -> Kept:
         """The example with the largest priority."""
@@ -142,6 +149,7 @@ class Reservoir:
         self._span = span
         self._oldest: list[tuple[int, int]] = []  # a heap of ages and ids, also of some that have left
         self._n_noted = 0
+        self._is_pooled = False  # whether priorities do not follow from the numbers
         self._ahead: tuple[int, list[int]] = (-1, [])  # a number, and the priorities from it on
         self._last = (np.zeros(0, np.int64),) * 3  # the columns of the last example, their order, in this order
 
@@ -263,6 +271,25 @@ class Reservoir:
                     own.drop(example.id)
             heapq.heappop(self._oldest)
 
+    # --------------------------------------------------------------------------------------------------------- pooling
+
+    def pool(self, reservoirs: Sequence[Self], examples: Sequence[Kept], n_noted: int) -> None:
+        """Take over the samples of other reservoirs, as one sample of all the `n_noted` examples that they have noted.
+
+        Each of them holds the examples of its stream with the smallest priorities.  So all of them together hold those
+        of the whole stream, up to the smallest limit of one.  `examples` are theirs, in a form that suits this one.
+        """
+        for positive, own in enumerate(self._classes):
+            own.most = min([own.most, *(other._classes[positive].reach() for other in reservoirs)])
+            own.limit = own.most
+        for number, example in enumerate(sorted(examples, key=attrgetter("priority", "id"))):
+            own = self._classes[example.positive]
+            if example.priority < own.limit:
+                own.put(example._replace(number=number))
+                if self._span is not None:
+                    self._push_age(example.born, example.id)
+        self._n_noted, self._is_pooled = n_noted, True
+
     # ------------------------------------------------------------------------------------------------------- snapshots
 
     def dump(self) -> dict[str, np.ndarray]:
@@ -279,6 +306,9 @@ class Reservoir:
             "columns": np.concatenate([np.zeros(0, np.int64), *(example.columns for example in examples)]),
             "values": np.concatenate([np.zeros(0), *(example.values for example in examples)]),
         }
+        if self._is_pooled:
+            arrays["priorities"] = np.array([example.priority for example in examples], np.uint64)
+            arrays["most"] = np.array([own.most for own in self._classes], np.uint64)
         return {PREFIX + name: array for name, array in arrays.items()}
 
     def restore(self, arrays: Arrays, kernel: Kernel | None, n_features: int, n_seen: int) -> None:
@@ -297,7 +327,12 @@ class Reservoir:
         for of_class, room in zip(self._classes, own["rooms"].tolist(), strict=True):
             require(0 <= room <= of_class.room, f"its reservoir has room for {room} examples of a class")
             of_class.room = room
-        starts, places = own["starts"].tolist(), priorities(own["numbers"]).tolist()
+        self._is_pooled = "priorities" in own
+        if self._is_pooled:
+            for of_class, most in zip(self._classes, own["most"].tolist(), strict=True):
+                of_class.most = min(of_class.most, most)
+        places = (own["priorities"] if self._is_pooled else priorities(own["numbers"])).tolist()
+        starts = own["starts"].tolist()
         names = ("numbers", "ids", "born", "positive", "boxes")
         numbers, ids, born, positive, boxes = (own[name].tolist() for name in names)
         for t, priority in enumerate(places):
@@ -353,6 +388,11 @@ def _validate(arrays: Arrays, kernel: Kernel | None, n_features: int, n_seen: in
     for name, dtype in (("ids", np.int64), ("born", np.int64), ("positive", np.bool_), ("boxes", np.float64)):
         require_array(arrays, name, dtype, (n,))
     require_array(arrays, "rooms", np.int64, (2,))
+    if "priorities" in arrays:
+        require_array(arrays, "priorities", np.uint64, (n,))
+        most = require_array(arrays, "most", np.uint64, (2,))
+        of_class = most[arrays["positive"].astype(np.int64)]
+        require(np.all(arrays["priorities"] < of_class), "a priority of its reservoir is above the largest")
     starts = require_array(arrays, "starts", np.int64, (n + 1,))
     require(starts[0] == 0 and np.all(np.diff(starts) >= 0), "'starts' of its reservoir does not rise from 0")
     columns = require_array(arrays, "columns", np.int64, (int(starts[-1]),))

@@ -6,13 +6,13 @@ import numpy as np
 
 from streamsvm.core import arguments
 from streamsvm.estimators.learner.forgetting import Forgetting
-from streamsvm.estimators.learner.rechecking import Solver
+from streamsvm.estimators.learner.merging import Merging
 from streamsvm.estimators.learner.snapshots import Snapshots
 
 DEFAULT_RAMP_S = -1.0
 
 
-class OnlineSVM(Forgetting, Snapshots):
+class OnlineSVM(Forgetting, Merging, Snapshots):
     """An online support vector machine: a river classifier that learns, forgets, predicts and can be saved.
 
     `estimators.lasvm` and `estimators.gap_family` have the algorithms.  Each says what its bias, its problem and its
@@ -84,7 +84,3 @@ class OnlineSVM(Forgetting, Snapshots):
     @abstractmethod
     def _sparsify(self, tol: float, ramp_s: float) -> None:
         """Solve until the ramp loss gives up no more members."""
-
-    @abstractmethod
-    def _solver(self, tol: float) -> Solver:
-        """What optimises over the members of an expansion."""

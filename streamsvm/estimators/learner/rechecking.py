@@ -5,6 +5,7 @@ count as seen once more, and the sigmoid of the probabilities does not heed them
 """
 
 import math
+from abc import abstractmethod
 from collections.abc import Callable, Iterable
 
 import numpy as np
@@ -35,6 +36,10 @@ class Rechecking(Learning):
     """Looking at the reservoir."""
 
     _least_margin = -math.inf  # y f(x) below which an example counts as noise
+
+    @abstractmethod
+    def _solver(self, tol: float) -> Solver:
+        """What optimises over the members of an expansion."""
 
     def _finish(self, solver: Solver, tol: float, least_margin: float | None = None) -> None:
         """Solve over the members and the examples of the reservoir that violate, until hardly another one does.

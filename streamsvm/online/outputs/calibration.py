@@ -13,11 +13,13 @@ calibration  the sigmoid; from `RUN` on, the last prediction   (4 + 3 + threshol
 ===========  ================================================  ===================  =======
 """
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from streamsvm.core.compiling._jit import inner
 from streamsvm.online.outputs.sigmoid import new_sigmoid, note_slope
-from streamsvm.online.outputs.threshold import VALUE, new_threshold, note_class
+from streamsvm.online.outputs.threshold import VALUE, new_threshold, note_class, pooled_threshold
 
 RUN, THRESHOLD = 4, 7
 CUT = THRESHOLD + VALUE  # the place of the threshold itself
@@ -26,6 +28,15 @@ CUT = THRESHOLD + VALUE  # the place of the threshold itself
 def new_calibration(threshold: float | str) -> np.ndarray:
     """The state before any margin was seen, for a threshold that is a number or learned."""
     return np.concatenate([new_sigmoid(), np.zeros(THRESHOLD - RUN), new_threshold(threshold)])
+
+
+def pooled_calibration(calibrations: Sequence[np.ndarray], weights: np.ndarray) -> np.ndarray:
+    """The state of a model that learned what several did; each counts with its weight."""
+    shares = weights / weights.sum() if weights.any() else np.full(len(weights), 1.0 / len(weights))
+    pooled = np.zeros_like(calibrations[0])
+    pooled[:RUN] = shares @ [state[:RUN] for state in calibrations]
+    pooled[THRESHOLD:] = pooled_threshold([state[THRESHOLD:] for state in calibrations], shares)
+    return pooled
 
 
 @inner

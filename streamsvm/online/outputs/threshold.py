@@ -17,6 +17,7 @@ threshold  the threshold, the newest margin's weight, margins since the last cho
 """
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -37,6 +38,16 @@ def new_threshold(given: float | str) -> np.ndarray:
     threshold = np.zeros(HEAD + 2 * BINS if isinstance(given, str) else HEAD)
     threshold[VALUE], threshold[WEIGHT] = 0.0 if isinstance(given, str) else given, 1.0
     return threshold
+
+
+def pooled_threshold(thresholds: Sequence[np.ndarray], shares: np.ndarray) -> np.ndarray:
+    """The mean of several thresholds and the sum of their histograms; a choice follows with the next margin."""
+    pooled = np.sum([state / state[WEIGHT] for state in thresholds], axis=0)
+    pooled[VALUE], pooled[WEIGHT] = shares @ [state[VALUE] for state in thresholds], 1.0
+    for count in (NEGATIVES, POSITIVES):
+        pooled[count] = sum(state[count] for state in thresholds)
+    pooled[SINCE] = PERIOD - 1
+    return pooled
 
 
 @inner

@@ -1,0 +1,84 @@
+"""`merge`: one model from several that learned parts of a stream side by side; see `learner.merging` for how."""
+
+from collections.abc import Sequence
+from typing import Any, TypeVar
+
+from streamsvm.estimators.learner.classifier import OnlineSVM
+
+Model = TypeVar("Model", bound=OnlineSVM)
+FREE = ("cache_mb", "device")  # parameters that change no result
+
+
+def merge(models: Sequence[Model], *, renumber: bool = False) -> Model:
+    """One model from several that learned parts of a stream side by side.
+
+    The merged model is solved to the optimum over the members of all models, and over those examples of their
+    reservoirs that it would get wrong otherwise.  Its error is close to that of one model that learned the whole
+    stream, while the mean of the models' decision values can be far from it.  The models stay as they are.
+
+    Parameters
+    ----------
+    models
+        At least one model.  All are of one class, `LASVM` or another one of its family, and have the same parameters;
+        only `cache_mb` and `device` may differ, and those of the first count.
+    renumber
+        Whether the merged model gives its examples new ids: 0, 1, and so on, model by model.  By default the examples
+        keep theirs, so that `forget` and `relabel` know them, and no two models may use one id for two examples.
+
+    Returns
+    -------
+    A model of the same class, finished.  It may go on learning.  Features have the order in which the models know them.
+
+    Raises
+    ------
+    TypeError
+        If the models are not of one class, or of a class that cannot be merged.
+    ValueError
+        If there is no model, if two have different parameters, or if an id names two examples.
+
+    Notes
+    -----
+    An example that several models know under one id is there once.  Running scales are pooled: means and deviations are
+    those of all streams together, each as heavy as it is long.  With a `window` that counts examples, ages count back
+    from the newest example of each model.  Merging takes about as long as `finish` after the whole stream.
+
+    References
+    ----------
+    [^1]: Graf, H. P., Cosatto, E., Bottou, L., Durdanovic, I., Vapnik, V., 2004. Parallel support vector machines: the
+    cascade SVM. Advances in Neural Information Processing Systems 17.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from streamsvm import LASVM, merge
+    >>> X = np.random.default_rng(0).normal(size=(600, 2))
+    >>> y, ids = X[:, 0] > 0, np.arange(600)
+    >>> parts = []
+    >>> for own in (ids < 300, ids >= 300):
+    ...     parts.append(LASVM())
+    ...     parts[-1].learn_many(X[own], y[own], ids=ids[own])
+    >>> model = merge(parts)
+    >>> model.n_seen, model.forget(model.support_ids[0])
+    (600, 1)
+    """
+    models = list(models)
+    _require_alike(models)
+    merged = type(models[0])(**models[0]._get_params())
+    merged._merge(models, renumber)
+    return merged
+
+
+def _require_alike(models: list[Any]) -> None:
+    if not models:
+        raise ValueError("merge needs at least one model; the list is empty")
+    for model in models:
+        if not isinstance(model, OnlineSVM):
+            raise TypeError(f"{type(model).__name__} cannot be merged; LASVM and the others of its family can")
+        if type(model) is not type(models[0]):
+            raise TypeError(
+                f"a {type(models[0]).__name__} and a {type(model).__name__} cannot be merged into one model"
+            )
+        for name, value in models[0]._get_params().items():
+            other = model._get_params()[name]
+            if name not in FREE and other != value:
+                raise ValueError(f"models with {name}={value!r} and {name}={other!r} cannot be merged into one")
