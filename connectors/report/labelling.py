@@ -242,7 +242,8 @@ def guesses_panel(loop: Mapping[str, Any], name: str) -> Panel:
     known = f"{1 - last[2]:.1%} wrong on random questions" if last else "no random question was answered"
     text = [
         "Wrong: the share of the last 59 answers of a kind that the model had not guessed. Random questions measure "
-        "how good the model is; chosen questions are about events that it is unsure of. Below: the support vectors."
+        "how good the model is; chosen questions are about events that it is unsure of. Questions about events far "
+        "from the labelled ones, and those before both classes were known, are neither. Below: the support vectors."
     ]
     alt = f"Wrong guesses over the answered questions; at the end, after {curve[-1][0]:,} answers, {known}."
     return Panel(name, title, picture(plot, name, alt), text)

@@ -133,14 +133,16 @@ class Asking:
 
     def _ask_again(self, state: State, labelling: Labelling) -> None:
         """Ask again about the answers that look wrong, without the model's guess, which has learned the answer."""
-        labels, events = {}, {}
+        labels, events, weights = {}, {}, []
         for key, y in labelling.loop.answered(MOST).items():
-            if value := state.join.event_of(key):
+            value, weight = state.join.event_of(key), state.join.weight_of(key)
+            if value and weight is not None:
                 labels[key], events[key] = y, value
+                weights.append(weight)
         rows = NamedRows.of([self._codec.features(value) for value in events.values()])
         rows = state.scaler.transform_many(rows) if state.scaler else rows
         now = state.join.clock
-        for key in labelling.rechecks.choose(labels, rows, state.model):
+        for key in labelling.rechecks.choose(labels, rows, weights, state.model):
             query_id = recheck_id(f"{self._name}-{key}")
             question = active.Question(query_id, key, "audit", 0.0, now, now + labelling.expiry)
             id_ = self._codec.decode(Record(self._topic, self._number, 0, now, None, events[key], ())).id

@@ -37,12 +37,12 @@ from streamsvm.active.answers.events import (
     SetLabel,
     Withdraw,
 )
-from streamsvm.active.answers.progress import Progress
+from streamsvm.active.answers.progress import CHOSEN, RANDOM, Progress
 from streamsvm.active.answers.questions import Questions
 from streamsvm.active.answers.register import Record
 from streamsvm.active.choosing.mixed import MixedSelection
 from streamsvm.active.choosing.pool import Pool
-from streamsvm.active.choosing.selection import Choice, RandomSelection, Selection
+from streamsvm.active.choosing.selection import Choice, RandomSelection, Reason, Selection
 from streamsvm.active.choosing.stopping import Answered, StoppingRule
 from streamsvm.active.loop_state import LoopState
 
@@ -308,9 +308,15 @@ class LabellingLoop(LoopState):
         if question.reason == "audit" and question.margin <= 0.0:
             counts.audited += 1
             counts.audit_positive += y
-        is_right, is_chosen = (question.margin > 0.0) == y, question.reason in ("boundary", "novel")
-        self._progress.answered(counts.n_answered, is_right, is_chosen, n_support)
+        is_right = (question.margin > 0.0) == y
+        self._progress.answered(counts.n_answered, is_right, self._kind_of(question.reason), n_support)
         if self._stopping is not None:
             self._stopping.observe(
                 Answered(question.margin, y, question.reason, n_support, counts.n_labels, counts.n_offered)
             )
+
+    def _kind_of(self, reason: Reason) -> int | None:
+        """Of a question: random, chosen, or neither, as one that looks far from the labelled examples."""
+        if reason == "audit" or (reason == "explore" and not self._selection.explores):
+            return RANDOM
+        return CHOSEN if reason in ("boundary", "novel") else None

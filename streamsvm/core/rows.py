@@ -246,6 +246,16 @@ def shift_rows(flat, n_rows, old_width, width):
             flat[target + k] = flat[source + k]
 
 
+@compiled
+def pick_columns(rows, sources, lengths, columns, whole):
+    """Row q becomes the first lengths[q] of `columns` of row sources[q] >= q; `whole` has room for a row."""
+    for q in range(len(sources)):
+        for k in range(len(whole)):
+            whole[k] = rows[sources[q], k]
+        for t in range(lengths[q]):
+            rows[q, t] = whole[columns[t]]
+
+
 @inner
 def store_row(s, i):
     """Keep the row in `scratch` as the cached row of slot i if a row is free; it evicts no other row."""

@@ -21,7 +21,9 @@ from streamsvm.active import (
     MarginExhausted,
     MaxFraction,
     MaxLabels,
+    MixedSelection,
     Question,
+    RandomSelection,
     Refuse,
     Retract,
     SetLabel,
@@ -472,6 +474,28 @@ def test_the_curve_says_how_often_the_model_was_right():
         CurvePoint(3, 2, None, pytest.approx(2 / 3)),
         CurvePoint(4, 3, None, 0.5),
     ]
+
+
+@pytest.mark.parametrize(
+    ("selection", "explore", "expected"),
+    [
+        (MixedSelection(boundary=0.0, novel=0.0, explore=1.0), 0.0, (None, None)),  # far from the labelled examples
+        (MixedSelection(boundary=0.0, novel=0.0, explore=1.0), 1.0, (1.0, None)),
+        (MixedSelection(boundary=1.0, novel=0.0, explore=0.0), 0.0, (None, 1.0)),
+        (ActiveSelection(None), 1.0, (1.0, None)),
+        (RandomSelection(), 0.0, (1.0, None)),
+    ],
+)
+def test_only_the_questions_about_random_examples_say_how_good_the_model_is(selection, explore, expected):
+    loop = make([0.5] * 4, selection=selection, explore=explore)
+    loop.answer(label(ask(loop).key, True), 0, 0)
+    assert loop.curve()[-1][2:] == expected
+
+
+def test_the_first_questions_do_not_say_how_good_the_model_is():
+    loop = make([0.5] * 4, seeds=1)
+    loop.answer(label(ask(loop).key, True), 0, 0)
+    assert loop.curve()[-1][2:] == (None, None)
 
 
 def test_the_curve_stays_short_and_ends_now():

@@ -146,6 +146,11 @@ class Join:
         entry = self._events.entries.get(key)
         return entry.y if entry is not None else None
 
+    def weight_of(self, key: int) -> float | None:
+        """The weight that an event was last learned with; None for one that was not learned or is not here."""
+        entry = self._events.entries.get(key)
+        return entry.taught[1] if entry is not None and entry.taught is not None else None
+
     def without_event(self, key: int) -> Lesson | None:
         """The lesson of a label that waits for this event; None if the event is here, or no label waits."""
         entry = self._labels.entries.get(key)
@@ -173,14 +178,10 @@ class Join:
             The value of its record, kept until the event is forgotten.
         y, w
             Its own label or None, and its weight.
-        margin
-            The prediction for it.
-        entity
-            The key whose model learns.
-        time
-            When it happened, in milliseconds.
-        at
-            Offset of its record.
+        margin, entity
+            The prediction for it, and the key whose model learns.
+        time, at
+            When it happened, in milliseconds, and the offset of its record.
 
         Returns
         -------

@@ -8,18 +8,19 @@ from streamsvm.active.answers.events import CurvePoint
 
 RECENT = 59  # answers over which agreement is measured
 CURVE = 256  # points of the curve at most
+RANDOM, CHOSEN = 0, 1  # kinds of questions: about random examples, and about those that the model was unsure of
 
 
 class Progress:
     """Agreement of the model with the answers, and its support vectors, over the answered questions."""
 
     def __init__(self) -> None:
-        self._recent: tuple[deque[bool], deque[bool]] = (deque(maxlen=RECENT), deque(maxlen=RECENT))  # random, chosen
+        self._recent: tuple[deque[bool], deque[bool]] = (deque(maxlen=RECENT), deque(maxlen=RECENT))  # by kind
         self._curve: list[CurvePoint] = []
         self._stride = 1  # answers from one point of the curve to the next
         self._n_support = 0  # at the last answer
 
-    def answered(self, n_answered: int, is_right: bool, is_chosen: bool, n_support: int) -> None:
+    def answered(self, n_answered: int, is_right: bool, kind: int | None, n_support: int) -> None:
         """Note the first answer to a question.
 
         Parameters
@@ -28,13 +29,14 @@ class Progress:
             Number of answered questions, with this one.
         is_right
             Whether the model would have given this answer.
-        is_chosen
-            Whether the selection chose the example; otherwise it was random.
+        kind
+            `RANDOM` or `CHOSEN`; None for a question of neither kind, whose answer says nothing about agreement.
         n_support
             Support vectors that the model had.
         """
         self._n_support = n_support
-        self._recent[is_chosen].append(is_right)
+        if kind is not None:
+            self._recent[kind].append(is_right)
         if n_answered % self._stride == 0:
             self._curve.append(self._point(n_answered))
         if len(self._curve) == CURVE:

@@ -210,8 +210,7 @@ class RandomSelection(Selection):
     """
 
     def choose(self, pool: Pool, model: Any, rng: np.random.Generator) -> Choice:
-        keys = drawn(pool, 1, rng)
-        return Choice(keys[0], float(margins(model, pool.rows(keys))[0]), 1)
+        return super().begin(pool, model, rng)._replace(reason="explore")
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ from streamsvm.core.expansion import (
     many_unlisted,
     too_many_holes,
 )
-from streamsvm.core.rows import wants_rows
+from streamsvm.core.rows import pick_columns, wants_rows
 from streamsvm.core.storage.cached import more_rows, row_width
 from streamsvm.core.storage.features import (
     compress,
@@ -136,15 +136,15 @@ def _move_rows(s: Expansion, order: np.ndarray, n: int) -> None:
     new_slot = np.full(s.alpha.shape[0], -1, np.int32)
     new_slot[order] = np.arange(len(order), dtype=np.int32)
     s.row_of[:] = -1
-    q = 0
-    for r in range(int(s.counts[ROWS])):
-        slot = new_slot[s.member_of[r]] if s.member_of[r] >= 0 else -1
-        length = int(s.row_length[r])
-        filled = int(np.searchsorted(order, length)) if in_order else len(order) * (length >= n)
-        if slot >= 0 and filled > 0:
-            s.rows[q, :filled] = s.rows[r].take(order[:filled])
-            s.member_of[q], s.row_length[q], s.recent[q], s.row_of[slot] = slot, filled, s.recent[r], q
-            q += 1
+    n_rows = int(s.counts[ROWS])
+    members, lengths = s.member_of[:n_rows], s.row_length[:n_rows]
+    slots = np.where(members >= 0, new_slot[members], -1)
+    filled = np.searchsorted(order, lengths) if in_order else len(order) * (lengths >= n)
+    stay = np.flatnonzero((slots >= 0) & (filled > 0))
+    q, slots, filled = len(stay), slots[stay], filled[stay]
+    pick_columns(s.rows, stay, filled, order, np.empty(n, np.float32))
+    s.member_of[:q], s.row_length[:q], s.recent[:q] = slots, filled, s.recent[stay]
+    s.row_of[slots] = np.arange(q)
     s.member_of[q:] = -1
     s.counts[ROWS], s.counts[HAND] = q, 0
 

@@ -26,36 +26,49 @@ def a_model(n=40, wrong=(3, 30)):
     return model, xs, answers
 
 
+def ones(examples):
+    return [1.0] * len(examples)
+
+
 def test_the_answers_that_the_others_contradict_are_chosen_worst_first():
     model, xs, answers = a_model()
-    chosen = Rechecks(10, 5).choose(answers, NamedRows.of(xs), model)
+    chosen = Rechecks(10, 5).choose(answers, NamedRows.of(xs), ones(xs), model)
     assert set(chosen) == {3, 30}
     shift, factor = zip(*map(model.scale_of, ("a", "b")), strict=True)
     scaled = [[(x["a"] - shift[0]) * factor[0], (x["b"] - shift[1]) * factor[1]] for x in xs]
     ranked = suspects(scaled, list(answers.values()), C=10.0, gamma=0.5)
     assert [suspect.place for suspect in ranked[:2]] == chosen
-    assert Rechecks(10, 1).choose(answers, NamedRows.of(xs), model) == chosen[:1]
+    assert Rechecks(10, 1).choose(answers, NamedRows.of(xs), ones(xs), model) == chosen[:1]
+
+
+def test_an_event_of_little_weight_contradicts_no_other():
+    """Example 30 contradicts its neighbours.  If they weigh next to nothing, the two that agree with it win."""
+    model, xs, answers = a_model(wrong=(3, 28, 29, 30))
+    heavy = {28, 29, 30}
+    weights = [1.0 if key < 20 or key in heavy else 1e-6 for key in answers]
+    assert 30 in Rechecks(10, 5).choose(answers, NamedRows.of(xs), ones(xs), model)
+    assert not heavy & set(Rechecks(10, 5).choose(answers, NamedRows.of(xs), weights, model))
 
 
 def test_a_few_answers_or_those_of_one_class_say_nothing():
     model, xs, answers = a_model()
     few = {key: answers[key] for key in list(answers)[:19]}
-    assert Rechecks(1, 5).choose(few, NamedRows.of(xs[:19]), model) == []
-    assert Rechecks(1, 5).choose(dict.fromkeys(answers, True), NamedRows.of(xs), model) == []
+    assert Rechecks(1, 5).choose(few, NamedRows.of(xs[:19]), ones(few), model) == []
+    assert Rechecks(1, 5).choose(dict.fromkeys(answers, True), NamedRows.of(xs), ones(xs), model) == []
 
 
 def test_an_answer_is_asked_again_once_whether_it_was_confirmed_or_has_expired():
     model, xs, answers = a_model()
     rechecks = Rechecks(10, 5)
     rechecks.ask("q-recheck", Recheck(3, True, 100))
-    assert rechecks.choose(answers, NamedRows.of(xs), model) == [30]
+    assert rechecks.choose(answers, NamedRows.of(xs), ones(xs), model) == [30]
     rechecks.hear("q-recheck", label(True))
     rechecks.ask("p-recheck", Recheck(30, False, 100))
     rechecks.expire(99)
     assert rechecks.take_closed() == ["q-recheck"]
     rechecks.expire(100)
     assert rechecks.take_closed() == ["p-recheck"]
-    assert rechecks.choose(answers, NamedRows.of(xs), model) == []
+    assert rechecks.choose(answers, NamedRows.of(xs), ones(xs), model) == []
     assert (rechecks.counts.rechecks, rechecks.counts.confirmed, rechecks.counts.revised) == (2, 1, 0)
 
 

@@ -5,7 +5,7 @@ none of them twice.  The outcome depends on the sequence of calls alone.
 """
 
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
 
@@ -70,7 +70,9 @@ class Rechecks:
         self._looked_at = n_answered
         return True
 
-    def choose(self, answers: Mapping[int, bool], rows: NamedRows, model: OnlineSVM) -> list[int]:
+    def choose(
+        self, answers: Mapping[int, bool], rows: NamedRows, weights: Sequence[float], model: OnlineSVM
+    ) -> list[int]:
         """The events to ask about again.
 
         Parameters
@@ -79,6 +81,8 @@ class Rechecks:
             Labels that hold, by event.
         rows
             The features of these events, in the same order.
+        weights
+            The weights of these events, in the same order.
         model
             The model, whose scaling, kernel and C apply.
         """
@@ -86,7 +90,7 @@ class Rechecks:
         if len(y) < FEWEST or y.all() or not y.any():
             return []
         factors = np.where(y, model._class_weight(True), model._class_weight(False))
-        ranked = suspects(_store(model, rows), y, model.C, sample_weight=factors)
+        ranked = suspects(_store(model, rows), y, model.C, sample_weight=factors * np.array(weights))
         keys, open_ = list(answers), {recheck.key for recheck in self.open.values()}
         doubtful = [keys[suspect.place] for suspect in ranked if suspect.margin < 0]
         new = [key for key in doubtful if key not in self._past and key not in open_]
