@@ -333,9 +333,11 @@ class OnlineModel(Storable, base.MiniBatchClassifier):
         self._scale.fit_room(len(self._features.columns))
 
     def __getstate__(self) -> dict:
-        """Everything except the cached rows, which can be computed again, and what lies on a device."""
+        """Everything except what can be computed again, as cached rows, and what lies on a device."""
         expansion = storage.without_rows(self._expansion)
-        return {**self.__dict__, "_expansion": expansion, "_evaluator": Evaluator(self.device)}
+        state = {**self.__dict__, "_expansion": expansion, "_evaluator": Evaluator(self.device)}
+        state.pop("_watched", None)
+        return state
 
 
 def n_learned(margins: np.ndarray) -> int:
