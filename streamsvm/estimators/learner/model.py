@@ -237,8 +237,9 @@ class OnlineModel(Storable, base.MiniBatchClassifier):
     def _slots_of(self, ids: Any) -> np.ndarray:
         """The slots of the members that have these ids."""
         numbers = arguments.numbers_of(ids)
-        live = storage.live_slots(self._expansion)
-        return live[np.isin(self._expansion.ids[live], numbers)]
+        s, n = self._expansion, int(self._expansion.counts[SLOTS])
+        wanted = s.ids[:n] == numbers[0] if len(numbers) == 1 else np.isin(s.ids[:n], numbers)
+        return np.flatnonzero(wanted & (s.y[:n] != 0))
 
     def _forget_slots(self, leaving: np.ndarray) -> int:
         """Forget the members in these slots; return their number."""

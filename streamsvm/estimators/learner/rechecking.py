@@ -138,8 +138,9 @@ class Rechecking(Learning):
 
     def _others(self, examples: Iterable[Kept]) -> list[Kept]:
         """Those of these examples that are no members."""
-        members = set(self._expansion.ids[self._expansion.y != 0].tolist())
-        return [example for example in examples if example.id not in members]
+        examples, ids = list(examples), self._expansion.ids[self._expansion.y != 0]
+        is_member = np.isin(np.array([example.id for example in examples], np.int64), ids)
+        return [example for example, member in zip(examples, is_member.tolist(), strict=True) if not member]
 
     def _violating(
         self, s: Expansion, bias: float, tol: float, examples: list[Kept], least_margin: float
