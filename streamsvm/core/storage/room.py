@@ -4,7 +4,6 @@ import numpy as np
 
 from streamsvm.core.expansion import (
     COMPRESSED,
-    HAND,
     HOLES,
     ROWS,
     SLOT_DOWN,
@@ -13,12 +12,13 @@ from streamsvm.core.expansion import (
     STORAGE,
     WIDTH,
     Expansion,
+    find_extremes,
     is_binary,
     is_wide,
     many_unlisted,
     too_many_holes,
 )
-from streamsvm.core.rows import pick_columns, wants_rows
+from streamsvm.core.rows import move_rows, wants_rows
 from streamsvm.core.storage.cached import more_rows, row_width
 from streamsvm.core.storage.features import (
     compress,
@@ -30,7 +30,7 @@ from streamsvm.core.storage.features import (
     real_valued,
     wider,
 )
-from streamsvm.core.storage.members import PER_SLOT, copy, feature_matrix, find_extremes, live_slots
+from streamsvm.core.storage.members import PER_SLOT, copy, feature_matrix, live_slots
 
 
 def reserve(s: Expansion, n_new: int, n_features: int, binary: bool, nnz: int, width: int | None = None) -> Expansion:
@@ -95,7 +95,7 @@ def keep(s: Expansion, order: np.ndarray) -> Expansion:
     """
     n, m = int(s.counts[SLOTS]), len(order)
     extremes = np.searchsorted(order, s.counts[[SLOT_UP, SLOT_DOWN]]) if _rising(order) else None
-    _move_rows(s, order, n)
+    move_rows(s, order, n, extremes is not None, np.empty(m, np.float32))
     for name in PER_SLOT:
         a = getattr(s, name)
         a[:m] = a[order]
@@ -128,25 +128,6 @@ def _move_features(s: Expansion, order: np.ndarray, n: int) -> None:
     for column in feature_matrix(s):
         column[:m] = column[order]
         column[m:n] = 0
-
-
-def _move_rows(s: Expansion, order: np.ndarray, n: int) -> None:
-    """Move slot order[t] to slot t in the cached rows, and close the gaps between rows."""
-    in_order = _rising(order)
-    new_slot = np.full(s.alpha.shape[0], -1, np.int32)
-    new_slot[order] = np.arange(len(order), dtype=np.int32)
-    s.row_of[:] = -1
-    n_rows = int(s.counts[ROWS])
-    members, lengths = s.member_of[:n_rows], s.row_length[:n_rows]
-    slots = np.where(members >= 0, new_slot[members], -1)
-    filled = np.searchsorted(order, lengths) if in_order else len(order) * (lengths >= n)
-    stay = np.flatnonzero((slots >= 0) & (filled > 0))
-    q, slots, filled = len(stay), slots[stay], filled[stay]
-    pick_columns(s.rows, stay, filled, order, np.empty(n, np.float32))
-    s.member_of[:q], s.row_length[:q], s.recent[:q] = slots, filled, s.recent[stay]
-    s.row_of[slots] = np.arange(q)
-    s.member_of[q:] = -1
-    s.counts[ROWS], s.counts[HAND] = q, 0
 
 
 def require_room(s: Expansion, n_features: int) -> Expansion:

@@ -80,6 +80,8 @@ class _Class:
         The priority below which examples stay even if there is room: above it, a pooled sample has none.
     limit
         The priority below which the next example stays; after an interruption it may be too large, which `put` mends.
+    n_put
+        How often an example was added.
     """
 
     def __init__(self, room: int) -> None:
@@ -87,12 +89,14 @@ class _Class:
         self.room = room
         self.most = ANY if room else 0
         self.limit = self.most
+        self.n_put = 0
         self._largest: list[tuple[int, int]] = []  # a heap of -priority and id, also of some that have left
         self._n_values = 0  # at least as many as there are
 
     def put(self, example: Kept) -> None:
         """Add an example, and let those with the largest priorities leave if there is no room."""
         kept = self.kept
+        self.n_put += 1
         self._n_values += len(example.values)
         heapq.heappush(self._largest, (-example.priority, example.id))
         kept[example.id] = example
@@ -160,6 +164,14 @@ class Reservoir:
         """The examples in the order in which they were learned."""
         every = [example for own in self._classes for example in own.kept.values()]
         return iter(sorted(every, key=attrgetter("number")))
+
+    def __contains__(self, example: Kept) -> bool:
+        return self._classes[example.positive].kept.get(example.id) is example
+
+    @property
+    def n_put(self) -> int:
+        """How often an example was added: as long as that does not change, examples only leave."""
+        return sum(own.n_put for own in self._classes)
 
     # ---------------------------------------------------------------------------------------------- what was learned
 

@@ -7,20 +7,24 @@ count as seen once more, and the sigmoid of the probabilities does not heed them
 import math
 from abc import abstractmethod
 from collections.abc import Callable, Iterable
+from typing import NamedTuple
 
 import numpy as np
 
 from streamsvm.core import blocks, storage
 from streamsvm.core.expansion import Expansion
+from streamsvm.core.kernels import Kernel
 from streamsvm.core.scaling import RawRows
 from streamsvm.estimators.inputs import raw_rows
 from streamsvm.estimators.inputs.reservoir import Kept, priorities
+from streamsvm.estimators.inputs.scaling import RunningScale
 from streamsvm.estimators.learner.examples import Examples
 from streamsvm.estimators.learner.learning import Learning
 from streamsvm.estimators.learner.model import no_margins
 from streamsvm.online import arrival
 from streamsvm.online.lasvm import keep_block
 from streamsvm.online.removal import bounded
+from streamsvm.online.removal.beside import Beside
 
 MAX_ROUNDS = 10  # of looking at the reservoir
 FIRST_LOOK = 500  # examples that tell whether it is worth looking at all, and how often
@@ -32,10 +36,20 @@ ENOUGH = 20  # If one example in 20 violates, hardly another one does after solv
 Solver = Callable[[Expansion], tuple[Expansion, int]]
 
 
+class _Watched(NamedTuple):
+    """Examples of the reservoir beside the model, and the state for which they were looked up."""
+
+    state: tuple[int, int, RunningScale, Kernel]
+    examples: list[Kept]
+    sign: np.ndarray
+    beside: Beside
+
+
 class Rechecking(Learning):
     """Looking at the reservoir."""
 
     _least_margin = -math.inf  # y f(x) below which an example counts as noise
+    _watched: _Watched | None = None
 
     @abstractmethod
     def _solver(self, tol: float) -> Solver:
@@ -82,23 +96,56 @@ class Rechecking(Learning):
         lost = [example for example, margin in zip(late, margins, strict=True) if margin < LOST]
         return self._shuffled(late), lost
 
-    def _uncovered(self, before: Expansion, bias: float) -> list[Kept]:
+    def _watch(self) -> _Watched | None:
+        """The examples of the reservoir, with decision values by the model as it is; None if there are none.
+
+        `_uncovered` keeps them for the next time.  If it is interrupted before, they are found anew.
+        """
+        state = self._reservoir.n_put, len(self._features.columns), self._scale, self._kernel
+        watched, self._watched = self._watched, None
+        if watched is None or any(a is not b and a != b for a, b in zip(watched.state, state, strict=True)):
+            examples = list(self._reservoir)
+            if not examples:
+                return None
+            self._features.settle()
+            q = self._scale.queries(_raw(examples))
+            sign = np.where([example.positive for example in examples], 1.0, -1.0)
+            watched = _Watched(state, examples, sign, Beside(q, state[1], self._kernel, self._evaluator.decide))
+        watched.beside.follow(self._in_room)
+        return watched
+
+    def _uncovered(self, watched: _Watched | None, before: Expansion, bias: float) -> list[Kept]:
         """Those of the reservoir that are no members and violate the margin, but did not before, shuffled.
 
-        `before` is the expansion with the members that have left since.  It is asked about the few that violate now.
+        `before` is the expansion with the members that have left since, by which the decision values of `watched` are.
+        Only examples that may violate now, and may not have violated before, are looked at.
         """
-        least, others = self._least_margin, self._others(self._reservoir)
-        if not others:
+        if watched is None:
             return []
-        late, _ = self._violating(self._in_room, self.bias, self.tol, others, least)
+        beside, sign, least = watched.beside, watched.sign, self._least_margin
+        doubt = beside.doubt
+
+        def may_violate(margins: np.ndarray, doubt: float) -> np.ndarray:
+            return (margins < 1.0 - self.tol + doubt) & (margins >= least - doubt)
+
+        surely_did = may_violate(sign * (beside.f + bias), -doubt)
         before = storage.require_room(before, len(self._features.columns))
+        beside.follow(self._in_room, before)
+        suspects = np.flatnonzero(~surely_did & may_violate(sign * (beside.f + self.bias), doubt))
+        self._watched = watched
+        if not len(suspects):
+            return []
+        examples = [watched.examples[t] for t in suspects.tolist()]
+        others = self._others(example for example in examples if example in self._reservoir)
+        late, _ = self._violating(self._in_room, self.bias, self.tol, others, least)
         known = {example.id for example in self._violating(before, bias, self.tol, late, least)[0]}
         return self._shuffled([example for example in late if example.id not in known])
 
     def _others(self, examples: Iterable[Kept]) -> list[Kept]:
         """Those of these examples that are no members."""
-        members = set(self._expansion.ids[self._expansion.y != 0].tolist())
-        return [example for example in examples if example.id not in members]
+        examples, ids = list(examples), self._expansion.ids[self._expansion.y != 0]
+        is_member = np.isin(np.array([example.id for example in examples], np.int64), ids)
+        return [example for example, member in zip(examples, is_member.tolist(), strict=True) if not member]
 
     def _violating(
         self, s: Expansion, bias: float, tol: float, examples: list[Kept], least_margin: float
