@@ -1,29 +1,22 @@
 """A sample of the examples that were learned, half of it for each class.
 
-`finish` and `forget` look there for examples that the members no longer represent.
-
-======== ============================================================ ================
-symbol   name                                                         shape, dtype
-======== ============================================================ ================
-number   how many examples had been learned before this one           int
-priority pseudorandom number that belongs to this number; distinct    int below 2^64
-columns  columns of the features other than 0, rising                 (d,) int64
-values   their values, as the user gave them                          (d,) float64
-box      what the example's coefficient may grow to, without its sign float
-======== ============================================================ ================
+`finish` and `forget` look there for examples that the members no longer represent.  `sample` has the symbol table.
 
 The examples of a class with the smallest priorities stay.  So each example of a class is as likely to stay as any
 other, and the sample depends neither on a random state nor on how the stream was cut into batches.  An example that is
 forgotten, or too old for the window, leaves room for the next one of its class.
 
+Examples that come in batches are kept as arrays, in parts.  Parts are joined, and what the sample has no room for is
+dropped, when they hold twice as much as there is room for, or when the sample is read.  Examples that come one by one,
+and all examples of a window, are objects in a dict.  If a batch came first, its examples become objects then.
+
 An interruption may come at any moment.  The example that it met is then noted again: this changes nothing more.
 """
 
 import heapq
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from operator import attrgetter
-from typing import NamedTuple, Self
 
 import numpy as np
 
@@ -31,32 +24,23 @@ from streamsvm.core.blocks import LARGEST_SQUARED_NORM
 from streamsvm.core.kernels import LARGEST_KERNEL_VALUE, Kernel, self_products
 from streamsvm.core.saving.integrity import LARGEST_BOX
 from streamsvm.core.saving.snapshot import LARGEST_COUNT, Arrays, require, require_array, require_finite
+from streamsvm.estimators.inputs.sample import (
+    Kept,
+    Parts,
+    RowsOf,
+    Sample,
+    examples_of,
+    of_examples,
+)
 
 MAX_VALUES = 2**21  # of each class: 32 MB.  Where features are many, fewer examples stay.
+AT_LEAST = 1024  # examples beyond the room for which parts are joined
 AHEAD = 256  # numbers whose priorities are computed together
 ANY = 2**64 - 1  # an upper limit of priorities that keeps none out
-_FIRST = np.zeros(1, np.int64)  # the place of the first row
 PREFIX = "reservoir."  # of the arrays in a snapshot
+SAVED = ("numbers", "ids", "born", "positive", "boxes", "starts", "columns", "values")  # those of `Sample`, in order
 
 Row = tuple[np.ndarray, np.ndarray]  # columns, rising, and values other than 0
-RowsOf = Callable[[np.ndarray], list[Row]]  # the rows of the examples in these places of a block
-
-
-class Kept(NamedTuple):
-    """An example of the reservoir; the symbol table is in the module's docstring."""
-
-    priority: int
-    number: int
-    id: int
-    born: int
-    positive: bool
-    box: float
-    columns: np.ndarray
-    values: np.ndarray
-
-    def __deepcopy__(self, memo: dict) -> Self:
-        """Copies of a model share the examples, which never change."""
-        return self
 
 
 def priorities(numbers: np.ndarray) -> np.ndarray:
@@ -77,7 +61,9 @@ class _Class:
     room
         How many there may be.
     limit
-        The priority below which the next example stays; after an interruption it may be too large, which `put` mends.
+        The priority below which the next example stays; it may be too large, which `put` mends.
+    n_values
+        Number of their features; it may be too large, which `narrow` mends.
     """
 
     def __init__(self, room: int) -> None:
@@ -85,19 +71,20 @@ class _Class:
         self.room = room
         self.limit = ANY if room else 0
         self._largest: list[tuple[int, int]] = []  # a heap of -priority and id, also of some that have left
-        self._n_values = 0  # at least as many as there are
+        self.n_values = 0
 
-    def put(self, example: Kept) -> None:
-        """Add an example, and let those with the largest priorities leave if there is no room."""
-        kept = self.kept
-        self._n_values += len(example.values)
-        heapq.heappush(self._largest, (-example.priority, example.id))
-        kept[example.id] = example
-        if self._n_values > MAX_VALUES:
-            self._narrow()
+    def put(self, examples: Iterable[Kept]) -> None:
+        """Add examples, and let those with the largest priorities leave if there is no room."""
+        kept, largest = self.kept, self._largest
+        for example in examples:
+            self.n_values += len(example.values)
+            heapq.heappush(largest, (-example.priority, example.id))
+            kept[example.id] = example
+        if self.n_values > MAX_VALUES:
+            self.narrow()
         while len(kept) > self.room:
             del kept[self._last().id]
-        if len(self._largest) > 2 * len(kept) + AHEAD:
+        if len(largest) > 2 * len(kept) + AHEAD:
             self._largest = sorted((-other.priority, other.id) for other in kept.values())
         self.limit = ANY if len(kept) < self.room else self._last().priority if kept else 0
 
@@ -116,14 +103,14 @@ class _Class:
                 return example
             heapq.heappop(self._largest)
 
-    def _narrow(self) -> None:
+    def narrow(self) -> None:
         """Leave room for as many examples as `MAX_VALUES` allows, for good."""
         by_priority = sorted(self.kept.values(), key=lambda example: example.priority)
         sizes = np.cumsum([len(example.values) for example in by_priority])
         fitting = int(np.searchsorted(sizes, MAX_VALUES, "right"))
         if fitting < len(sizes):
             self.room = fitting
-        self._n_values = int(sizes[fitting - 1]) if fitting else 0
+        self.n_values = int(sizes[fitting - 1]) if fitting else 0
 
 
 class Reservoir:
@@ -141,17 +128,51 @@ class Reservoir:
         self._classes = (_Class(size // 2), _Class(size // 2))
         self._span = span
         self._oldest: list[tuple[int, int]] = []  # a heap of ages and ids, also of some that have left
+        self._parts = Parts()  # examples beside those of `_classes`, not all of which stay
         self._n_noted = 0
         self._ahead: tuple[int, list[int]] = (-1, [])  # a number, and the priorities from it on
         self._last = (np.zeros(0, np.int64),) * 3  # the columns of the last example, their order, in this order
 
     def __len__(self) -> int:
-        return sum(len(own.kept) for own in self._classes)
+        return self.sample().size
 
     def __iter__(self) -> Iterator[Kept]:
         """The examples in the order in which they were learned."""
-        every = [example for own in self._classes for example in own.kept.values()]
-        return iter(sorted(every, key=attrgetter("number")))
+        return examples_of(self.sample())
+
+    def sample(self) -> Sample:
+        """The examples in the order in which they were learned, as arrays."""
+        if self._join():
+            return self._parts.joined()
+        self._settle()
+        return of_examples(sorted(self._settled(), key=attrgetter("number")))
+
+    def _settled(self) -> list[Kept]:
+        return [example for own in self._classes for example in own.kept.values()]
+
+    def _join(self) -> bool:
+        """Make one part of all, of the examples that stay; only if there are none beside the parts."""
+        if any(own.kept for own in self._classes):
+            return False
+        every = self._parts.joined()
+        stay = np.zeros(every.size, bool)
+        for positive, own in enumerate(self._classes):
+            places = np.flatnonzero(every.positive == bool(positive))
+            if len(places) >= own.room:
+                places = places[np.argsort(every.priority[places])[: own.room]]
+                own.limit = int(every.priority[places[-1]]) if own.room else 0
+            own.n_values = 0
+            stay[places] = True
+        self._parts = Parts(every if stay.all() else every.take(stay))
+        return True
+
+    def _settle(self) -> None:
+        """Make objects of the examples in parts."""
+        if self._parts.size:
+            examples = list(examples_of(self._parts.joined()))
+            for positive, own in enumerate(self._classes):
+                own.put([example for example in examples if example.positive == bool(positive)])
+            self._parts = Parts()
 
     # ---------------------------------------------------------------------------------------------- what was learned
 
@@ -173,10 +194,11 @@ class Reservoir:
         self._note(number, id, born, now, positive, box, lambda: self._compact(columns, values))
 
     def _note(
-        self, number: int, id: int, born: int, now: int, positive: bool, box: float, row: Callable[[], Row]
+        self, number: int, id: int, born: int, now: int, positive: bool, box: float, row_of: Callable[[], Row]
     ) -> None:
         if number < self._n_noted:
             return
+        self._settle()
         if self._span is not None:
             self._drop_old(now - self._span)
         if box > 0.0:
@@ -185,7 +207,7 @@ class Reservoir:
             if priority < own.limit:
                 if self._span is not None:
                     self._push_age(born, id)
-                own.put(Kept(priority, number, id, born, positive, float(box), *row()))
+                own.put([Kept(number, priority, id, born, positive, float(box), *row_of())])
         self._n_noted = number + 1
 
     def note_block(
@@ -200,21 +222,49 @@ class Reservoir:
     ) -> None:
         """Note examples that were learned, from number `first` on, each as `note` would.  Their ids are distinct."""
         positive, box, numbers = hi > 0.0, hi - lo, first + np.arange(len(ids))
-        own_ids = ids.tolist()
-        if self._span is not None or any(not own.kept.keys().isdisjoint(own_ids) for own in self._classes):
-            for t, own_id in enumerate(own_ids):  # Examples leave meanwhile, so there will be more room.
-                age, latest, label, largest = born[t].item(), now[t].item(), bool(positive[t]), box[t].item()
-                self._note(first + t, own_id, age, latest, label, largest, partial(_row_at, rows_of, t))
-            return
-        order = priorities(numbers)
-        limits = np.array([own.limit for own in self._classes], np.uint64)
-        heeded = (order < limits[positive.astype(np.int64)]) & (box > 0.0) & (numbers >= self._n_noted)
-        places = np.flatnonzero(heeded)
-        columns, values = zip(*rows_of(places), strict=True) if len(places) else ((), ())
-        fields = [array[places].tolist() for array in (order, numbers, ids, born, positive, box)]
-        for example in map(Kept, *fields, columns, values):
-            self._classes[example.positive].put(example)
-        self._n_noted = max(self._n_noted, first + len(ids))
+        if self._span is None and self._are_new(ids):
+            order = priorities(numbers)
+            limits = np.array([own.limit for own in self._classes], np.uint64)
+            heeded = (order < limits[positive.astype(np.int64)]) & (box > 0.0) & (numbers >= self._n_noted)
+            places = np.flatnonzero(heeded)
+            fields = (array[places] for array in (numbers, order, ids, born, positive, box))
+            part = Sample(*fields, *rows_of(places))
+            if self._has_room(part):
+                self._parts.add(part)
+                self._n_noted = max(self._n_noted, first + len(ids))
+                return
+        for t, own_id in enumerate(ids.tolist()):  # Examples leave meanwhile, so there will be more room.
+            age, latest, label, largest = born[t].item(), now[t].item(), bool(positive[t]), box[t].item()
+            self._note(first + t, own_id, age, latest, label, largest, partial(_row_at, rows_of, t))
+
+    def _are_new(self, ids: np.ndarray) -> bool:
+        """Whether no example has one of these ids."""
+        if self._parts.holds(ids):
+            return False
+        return all(own.kept.keys().isdisjoint(ids.tolist()) for own in self._classes if own.kept)
+
+    def _has_room(self, part: Sample) -> bool:
+        """Whether a part fits beside the others, which are joined or become objects if they are many.
+
+        It does not if a class can have more than `MAX_VALUES` features with it.
+        """
+        n = self._parts.size + part.size
+        many = n > 2 * sum(own.room for own in self._classes) + AT_LEAST
+        if (many or not self._fits(part)) and not self._join():
+            self._settle()
+            for own in self._classes:
+                own.narrow()
+        return self._fits(part)
+
+    def _fits(self, part: Sample) -> bool:
+        """Whether neither class can have more than `MAX_VALUES` features with this part."""
+        if max(own.n_values for own in self._classes) + self._parts.n_values + len(part.values) <= MAX_VALUES:
+            return True
+        parts = self._parts.joined(), part
+        return all(
+            own.n_values + sum(other.n_values(bool(positive)) for other in parts) <= MAX_VALUES
+            for positive, own in enumerate(self._classes)
+        )
 
     def _compact(self, columns: np.ndarray, values: np.ndarray) -> Row:
         """The features other than 0 in the order of their columns.  Examples with the same columns share theirs."""
@@ -222,7 +272,9 @@ class Reservoir:
             order = np.argsort(columns)
             self._last = (columns, order, columns[order].astype(np.int64))
         _, order, rising = self._last
-        return _without_zeros(rising, values[order].astype(np.float64, copy=False))
+        ordered = values[order].astype(np.float64, copy=False)
+        used = ordered != 0.0
+        return (rising, ordered) if used.all() else (rising[used], ordered[used])
 
     def _priority(self, number: int) -> int:
         first, ahead = self._ahead
@@ -234,15 +286,25 @@ class Reservoir:
 
     def forget(self, ids: np.ndarray) -> None:
         """Drop the examples with these ids."""
-        for own_id in ids.tolist():
-            self._drop(own_id)
+        if not self._join():
+            self._settle()
+            for own_id in ids.tolist():
+                self._drop(own_id)
+            return
+        sample = self._parts.joined()
+        gone = np.isin(sample.id, ids)
+        if gone.any():
+            for label in sample.positive[gone].tolist():
+                self._classes[label].limit = ANY
+            self._parts = Parts(sample.take(~gone))
 
     def relabel(self, id: int, positive: bool, factor: float) -> None:
         """Move an example to this class if it is in the other one, its box times `factor`."""
+        self._settle()
         example = self._classes[not positive].kept.get(id)
         if example is not None:
             if example.priority < self._classes[positive].limit:
-                self._classes[positive].put(example._replace(positive=positive, box=example.box * factor))
+                self._classes[positive].put([example._replace(positive=positive, box=example.box * factor)])
             self._classes[not positive].drop(id)
 
     def _drop(self, id: int) -> None:
@@ -252,7 +314,7 @@ class Reservoir:
     def _push_age(self, born: int, id: int) -> None:
         heapq.heappush(self._oldest, (born, id))
         if len(self._oldest) > 2 * len(self) + AHEAD:
-            self._oldest = sorted([(born, id), *((example.born, example.id) for example in self)])
+            self._oldest = sorted([(born, id), *((example.born, example.id) for example in self._settled())])
 
     def _drop_old(self, edge: int) -> None:
         """Drop the examples with a number or time up to `edge`."""
@@ -267,18 +329,9 @@ class Reservoir:
 
     def dump(self) -> dict[str, np.ndarray]:
         """The arrays of a snapshot."""
-        examples = list(self)
-        arrays = {
-            "rooms": np.array([own.room for own in self._classes]),
-            "numbers": np.array([example.number for example in examples], np.int64),
-            "ids": np.array([example.id for example in examples], np.int64),
-            "born": np.array([example.born for example in examples], np.int64),
-            "positive": np.array([example.positive for example in examples], bool),
-            "boxes": np.array([example.box for example in examples], np.float64),
-            "starts": np.cumsum([0, *(len(example.values) for example in examples)], dtype=np.int64),
-            "columns": np.concatenate([np.zeros(0, np.int64), *(example.columns for example in examples)]),
-            "values": np.concatenate([np.zeros(0), *(example.values for example in examples)]),
-        }
+        sample = self.sample()
+        arrays = {"rooms": np.array([own.room for own in self._classes])}
+        arrays |= dict(zip(SAVED, (*sample[:1], *sample[2:]), strict=True))
         return {PREFIX + name: array for name, array in arrays.items()}
 
     def restore(self, arrays: Arrays, kernel: Kernel | None, n_features: int, n_seen: int) -> None:
@@ -297,53 +350,20 @@ class Reservoir:
         for of_class, room in zip(self._classes, own["rooms"].tolist(), strict=True):
             require(0 <= room <= of_class.room, f"its reservoir has room for {room} examples of a class")
             of_class.room = room
-        starts, places = own["starts"].tolist(), priorities(own["numbers"]).tolist()
-        names = ("numbers", "ids", "born", "positive", "boxes")
-        numbers, ids, born, positive, boxes = (own[name].tolist() for name in names)
-        for t, priority in enumerate(places):
-            row = slice(starts[t], starts[t + 1])
-            features = own["columns"][row].copy(), own["values"][row].copy()
-            example = Kept(priority, numbers[t], ids[t], born[t], positive[t], boxes[t], *features)
-            self._classes[example.positive].put(example)
-            if self._span is not None:
+        numbers, *others = (own[name].copy() for name in SAVED)
+        sample = Sample(numbers, priorities(numbers), *others)
+        examples = list(examples_of(sample))
+        for positive, of_class in enumerate(self._classes):
+            of_class.put([example for example in examples if example.positive == bool(positive)])
+        if self._span is not None:
+            for example in examples:
                 self._push_age(example.born, example.id)
         rooms = [of_class.room for of_class in self._classes]
-        require(len(self) == len(starts) - 1 and rooms == own["rooms"].tolist(), "its reservoir has too many examples")
+        require(len(self) == sample.size and rooms == own["rooms"].tolist(), "its reservoir has too many examples")
 
 
 def _row_at(rows_of: RowsOf, t: int) -> Row:
-    return rows_of(np.array([t]))[0]
-
-
-def _without_zeros(columns: np.ndarray, values: np.ndarray) -> Row:
-    """The features other than 0; with all of them, these arrays themselves."""
-    if np.count_nonzero(values) == len(values):
-        return columns, values
-    used = values != 0.0
-    return columns[used], values[used]
-
-
-def dense_rows(columns: np.ndarray, block: np.ndarray, places: np.ndarray) -> list[Row]:
-    """Rows of a block whose input d is the feature columns[d].  They share the columns where no value is 0."""
-    order = np.argsort(columns)
-    rising = columns[order].astype(np.int64)
-    rows = block[places][:, order].astype(np.float64)
-    is_full = (rows != 0.0).all(axis=1).tolist()
-    return [
-        (rising, values.copy()) if full else _without_zeros(rising, values)
-        for full, values in zip(is_full, rows, strict=True)
-    ]
-
-
-def listed_rows(rows: Sequence[tuple[np.ndarray, np.ndarray]], places: np.ndarray) -> list[Row]:
-    """Some of these rows, each with features in any order."""
-    return [dense_rows(columns, values[None], _FIRST)[0] for columns, values in (rows[t] for t in places.tolist())]
-
-
-def sparse_rows(starts: np.ndarray, columns: np.ndarray, values: np.ndarray, places: np.ndarray) -> list[Row]:
-    """Some rows of compressed ones, each with features in any order."""
-    owns = [slice(starts[t], starts[t + 1]) for t in places.tolist()]
-    return listed_rows([(columns[own], values[own]) for own in owns], np.arange(len(owns)))
+    return rows_of(np.array([t]))[1:]
 
 
 def _validate(arrays: Arrays, kernel: Kernel | None, n_features: int, n_seen: int) -> None:
