@@ -8,6 +8,7 @@ from sklearn.svm import SVC
 
 from streamsvm import LASVM, LASVMG, merge
 from streamsvm.estimators.inputs.reservoir import Reservoir
+from streamsvm.estimators.learner.merging import _together
 from streamsvm.estimators.learners import ALGORITHMS
 
 FIXED = {"C": 5.0, "gamma": 0.5}
@@ -224,22 +225,17 @@ def test_what_is_too_old_beside_the_newest_model_stays_behind():
 
 
 def test_pooled_reservoirs_are_one_sample_of_both_streams():
+    def ones(places):
+        return np.arange(len(places) + 1), np.zeros(len(places), np.int64), np.ones(len(places))
+
     def noted(size, first, n):
         reservoir = Reservoir(size)
-        reservoir.note_block(
-            0,
-            np.arange(first, first + n),
-            np.arange(n),
-            np.arange(n),
-            np.zeros(n),
-            np.ones(n),
-            lambda places: [(np.zeros(1, np.int64), np.ones(1))] * len(places),
-        )
+        reservoir.note_block(0, np.arange(first, first + n), *[np.arange(n)] * 2, np.zeros(n), np.ones(n), ones)
         return reservoir
 
     parts = [noted(200, 0, 5000), noted(200, 5000, 500), noted(200, 6000, 20)]
     pooled = Reservoir(200)
-    pooled.pool(parts, [example for part in parts for example in part], 5520)
+    pooled.pool(parts, _together([part.sample() for part in parts]), 5520)
     counts = [sum(low <= example.id < high for example in pooled) for low, high in ((0, 5000), (5000, 5500))]
     assert 80 <= sum(counts) <= 100
     assert counts[1] <= 25  # of 100, about a tenth

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from streamsvm import LASVM, LASVMG, LASVMI, LASVMNC, FullSVM, OneVsRest, SnapshotError
 from streamsvm.core import storage
 from streamsvm.core.saving import snapshot
-from streamsvm.estimators.inputs import reservoir
+from streamsvm.estimators.inputs import class_sample, reservoir
 from streamsvm.estimators.inputs.reservoir import Reservoir
 from streamsvm.estimators.learner import rechecking
 from streamsvm.sklearn_api import LASVMClassifier
@@ -75,8 +75,9 @@ NOTES = st.lists(
 def test_it_is_its_slow_twin(notes, size, span, max_values):
     fast, slow = Reservoir(size, span), naive.NaiveReservoir(size, span, max_values)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(reservoir, "MAX_VALUES", max_values)
-        patch.setattr(reservoir, "AHEAD", 3)
+        for module in (reservoir, class_sample):
+            patch.setattr(module, "MAX_VALUES", max_values)
+            patch.setattr(module, "AHEAD", 3)
         for t, (own_id, age, positive, box, x, what) in enumerate(notes):
             number_or_id = 1000 + t if own_id is None else own_id
             if what == "forget":
@@ -94,17 +95,21 @@ def test_it_is_its_slow_twin(notes, size, span, max_values):
 
 def test_priorities_are_those_of_split_mix():
     numbers = np.array([0, 1, 2, 255, 256, 2**40, 2**62])
-    assert reservoir.priorities(numbers).tolist() == [naive.split_mix(int(number)) for number in numbers]
+    assert class_sample.priorities(numbers).tolist() == [naive.split_mix(int(number)) for number in numbers]
 
 
 def test_it_is_uniform_over_each_class():
     """5000 of 50 000 examples, in tenths of the stream; the standard deviation of a count is 20."""
     model = LASVM(C=1.0, gamma=1.0, reservoir=10_000)
     rng = np.random.default_rng(0)
+
+    def ones(places):
+        return np.arange(len(places) + 1), np.zeros(len(places), np.int64), np.ones(len(places))
+
     for number in range(0, 60_000, 1000):
         positive = rng.random(1000) < 0.3
         block = (np.arange(number, number + 1000), *[np.full(1000, number)] * 2, -1.0 * ~positive, 1.0 * positive)
-        model._reservoir.note_block(number, *block, lambda places: [(np.zeros(1, np.int64), np.ones(1))] * len(places))
+        model._reservoir.note_block(number, *block, ones)
     for positive in (False, True):
         numbers = np.array([example.number for example in model._reservoir if example.positive == positive])
         counts = np.histogram(numbers, 10, (0, 60_000))[0]
@@ -395,7 +400,7 @@ def test_a_removal_looks_only_at_what_may_have_begun_to_violate(monkeypatch):
     looked_at, original = [], LASVM._violating
 
     def watched(self, s, bias, tol, examples, least_margin):
-        looked_at.append(len(examples))
+        looked_at.append(examples.size)
         return original(self, s, bias, tol, examples, least_margin)
 
     monkeypatch.setattr(LASVM, "_violating", watched)

@@ -34,7 +34,7 @@ from streamsvm.estimators.inputs.checks import (
     values_of,
 )
 from streamsvm.estimators.inputs.named_rows import NamedRows
-from streamsvm.estimators.inputs.reservoir import Row, RowsOf, dense_rows, listed_rows, sparse_rows
+from streamsvm.estimators.inputs.sample import Rows, RowsOf, dense_rows, listed_rows, sparse_rows
 
 MAX_FEATURES = 2**20  # of a model
 PLAIN = (str, int, float, bool)  # types of names that a snapshot holds
@@ -324,7 +324,7 @@ class FeatureTable:
         self.__dict__.update(state, _last=NOTHING)
 
 
-def _no_rows(places: np.ndarray) -> list[Row]:
+def _no_rows(places: np.ndarray) -> Rows:
     raise IndexError(places)
 
 

@@ -19,6 +19,11 @@ def from_sparse(starts: np.ndarray, inputs: np.ndarray, data: np.ndarray, column
     return _with_norms(np.ascontiguousarray(starts, np.int64), np.ascontiguousarray(columns[inputs]), values)
 
 
+def from_rows(starts: np.ndarray, columns: np.ndarray, values: np.ndarray) -> RawRows:
+    """Compressed rows whose features have these columns."""
+    return _with_norms(starts, columns, values)
+
+
 def one_row(columns: np.ndarray, values: np.ndarray) -> RawRows:
     """One example."""
     return _with_norms(np.array([0, len(values)]), columns, values)

@@ -2,8 +2,6 @@
 
 from abc import abstractmethod
 
-import numpy as np
-
 from streamsvm.core import arguments
 from streamsvm.estimators.learner.forgetting import Forgetting
 from streamsvm.estimators.learner.merging import Merging
@@ -76,10 +74,8 @@ class OnlineSVM(Forgetting, Merging, Snapshots):
         arguments.require_at_most_1("ramp_s", ramp_s)
         arguments.require_positive("tol", tol)
         self._sparsify(tol, float(ramp_s))
-        examples = list(self._reservoir)
-        if examples:
-            noise = np.flatnonzero(self._margins_of(examples, self._in_room, self.bias) < ramp_s)
-            self._reservoir.forget(np.array([examples[t].id for t in noise], np.int64))
+        examples = self._reservoir.sample()
+        self._reservoir.forget(examples.id[self._margins_of(examples, self._in_room, self.bias) < ramp_s])
 
     @abstractmethod
     def _sparsify(self, tol: float, ramp_s: float) -> None:

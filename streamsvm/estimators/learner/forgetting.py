@@ -66,7 +66,7 @@ class Forgetting(Rechecking):
             tol = max(self.tol, self._problem.violation(before))
             self._forget_everywhere(slots, numbers)
             late = self._uncovered(watched, before, bias)
-            if late:
+            if late.size:
                 self._solve_with(late, lambda s: resume(s, self._kernel, self._problem, tol))
         else:
             self._forget_everywhere(slots, numbers)

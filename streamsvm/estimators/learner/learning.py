@@ -19,7 +19,7 @@ from streamsvm.core.kernels import LARGEST_KERNEL_VALUE, self_products
 from streamsvm.core.scaling import RawRows, Scaling
 from streamsvm.estimators.inputs.checks import n_rows
 from streamsvm.estimators.inputs.raw_rows import one_row
-from streamsvm.estimators.inputs.reservoir import Row, RowsOf
+from streamsvm.estimators.inputs.sample import Rows, RowsOf
 from streamsvm.estimators.learner.advice import Advice
 from streamsvm.estimators.learner.examples import Examples, block_of
 from streamsvm.estimators.learner.leaving import NO_SLOTS, Leaving
@@ -32,7 +32,7 @@ from streamsvm.online.removal import bounded
 ValuesOf = Callable[[Expansion, slice], tuple[np.ndarray, np.ndarray, bool]]
 
 
-def _rows_from(rows_of: RowsOf, first: int, places: np.ndarray) -> list[Row]:
+def _rows_from(rows_of: RowsOf, first: int, places: np.ndarray) -> Rows:
     """The rows in these places of a part that begins at `first`."""
     return rows_of(first + places)
 

@@ -27,7 +27,7 @@ import numpy as np
 
 from streamsvm.core import storage
 from streamsvm.core.scaling.pooling import pooled
-from streamsvm.estimators.inputs.reservoir import Kept
+from streamsvm.estimators.inputs.sample import Sample, joined, sparse_rows
 from streamsvm.estimators.learner.rechecking import MAX_ROUNDS, Rechecking
 from streamsvm.online.outputs.calibration import pooled_calibration
 from streamsvm.online.rescale import unscaled
@@ -38,8 +38,8 @@ LOOSE = 0.1  # tolerance before examples of the reservoirs join, which change th
 class Part(NamedTuple):
     """What one model gives: its members, and the sample of its stream; features have merged columns."""
 
-    members: list[Kept]
-    sample: list[Kept]
+    members: Sample
+    sample: Sample
 
 
 class Merging(Rechecking):
@@ -53,13 +53,13 @@ class Merging(Rechecking):
         parts = [model._part(own, self._shift_of(model)) for model, own in zip(models, columns, strict=True)]
         if renumber:
             parts = _renumbered(parts)
-            self._next_id = max(self._n_seen, sum(map(_n_ids, parts)))
+            self._next_id = max(self._n_seen, sum(len(_ids_of(part)) for part in parts))
         members, sample = self._young(_distinct(parts))
-        self._pool_reservoirs(models, sample)
-        if members:
+        self._reservoir.pool([model._reservoir for model in models], sample, self._n_seen)
+        if members.size:
             self._solve_over(members, sample)
 
-    def _solve_over(self, members: list[Kept], sample: list[Kept]) -> None:
+    def _solve_over(self, members: Sample, sample: Sample) -> None:
         """Solve over these members, and over those of the sample that violate then, within the budget."""
         self._expansion = self._with(self._expansion, members)
         self._solve(self._solver(max(self.tol, LOOSE)))
@@ -104,16 +104,12 @@ class Merging(Rechecking):
             return 0
         return self._window.latest - model._window.latest
 
-    def _pool_reservoirs(self, models: Sequence[Self], sample: list[Kept]) -> None:
-        self._reservoir.pool([model._reservoir for model in models], sample, self._n_seen)
-
-    def _young(self, part: Part) -> tuple[list[Kept], list[Kept]]:
+    def _young(self, part: Part) -> Part:
         """The examples that the window has not left behind."""
         if not self._window:
-            return part.members, part.sample
+            return part
         edge = self._window.latest - self._window.span
-        members, sample = ([example for example in examples if example.born > edge] for examples in part)
-        return members, sample
+        return Part(*(examples.take(examples.born > edge) for examples in part))
 
     # ------------------------------------------------------------------------------------------------------- one model
 
@@ -121,58 +117,60 @@ class Merging(Rechecking):
         """The members and the sample of this model; column d becomes columns[d], and `shift` is added to the ages."""
         s = storage.copy(storage.without_rows(self._expansion))
         s = storage.keep(s, storage.live_slots(s))
-        rows = unscaled(s, self._scale.state, self._scale.n_raw)
-        members = []
-        for i, (start, end) in enumerate(zip(rows.indptr[:-1].tolist(), rows.indptr[1:].tolist(), strict=True)):
-            used = start + np.flatnonzero(rows.values[start:end])
-            box, positive = float(s.hi[i] - s.lo[i]), bool(s.y[i] > 0)
-            features = rows.columns[used], rows.values[used]
-            members.append(Kept(0, i, int(s.ids[i]), int(s.born[i]), positive, box, *features))
-        return Part(
-            [_moved(example, columns, shift) for example in members],
-            [_moved(example, columns, shift) for example in self._reservoir],
-        )
+        n, rows = storage.n_members(s), unscaled(s, self._scale.state, self._scale.n_raw)
+        fields = np.zeros(n, np.uint64), s.ids[:n], s.born[:n], s.y[:n] > 0, s.hi[:n] - s.lo[:n]
+        members = Sample(np.arange(n), *fields, rows.indptr, rows.columns, rows.values)
+        return Part(*(_moved(examples, columns, shift) for examples in (members, self._reservoir.sample())))
 
 
-def _moved(example: Kept, columns: np.ndarray, shift: int) -> Kept:
-    own = columns[example.columns]
-    order = np.argsort(own)
-    return example._replace(born=example.born + shift, columns=own[order], values=example.values[order])
+def _moved(examples: Sample, columns: np.ndarray, shift: int) -> Sample:
+    starts, own, values = examples[-3:]
+    rows = sparse_rows(starts, columns[own], values, np.arange(examples.size))
+    return Sample(*examples[:3], examples.born + shift, *examples[4:6], *rows)
 
 
-def _n_ids(part: Part) -> int:
-    return len({example.id for examples in part for example in examples})
+def _ids_of(part: Part) -> np.ndarray:
+    return np.unique(np.concatenate([examples.id for examples in part]))
 
 
 def _renumbered(parts: list[Part]) -> list[Part]:
     """The same examples with the ids 0, 1, ..., in the order of the parts and of the ids they had."""
     first, renumbered = 0, []
     for part in parts:
-        ids = sorted({example.id for examples in part for example in examples})
-        new = {old: first + t for t, old in enumerate(ids)}
-        renumbered.append(Part(*([e._replace(id=new[e.id]) for e in examples] for examples in part)))
+        ids = _ids_of(part)
+        new = (examples._replace(id=first + np.searchsorted(ids, examples.id)) for examples in part)
+        renumbered.append(Part(*new))
         first += len(ids)
     return renumbered
 
 
 def _distinct(parts: list[Part]) -> Part:
-    """The examples of all parts, each once; a ValueError if an id names two examples."""
-    members: dict[int, Kept] = {}
-    sample: dict[int, Kept] = {}
-    for kept, of_parts in ((members, [part.members for part in parts]), (sample, [part.sample for part in parts])):
-        for examples in of_parts:
-            for example in examples:
-                known = members.get(example.id) or sample.get(example.id)
-                if known is not None and not _is_same(known, example):
-                    raise ValueError(
-                        f"the id {example.id} names different examples of two models: give each model ids of its own "
-                        "when it learns (`ids`, `id`), or merge with renumber=True"
-                    )
-                kept.setdefault(example.id, example)
-    return Part(list(members.values()), list(sample.values()))
+    """The examples of all parts, each id once; a ValueError if an id names two examples."""
+    ids, counts = np.unique(np.concatenate([_ids_of(part) for part in parts]), return_counts=True)
+    for shared in ids[counts > 1].tolist():
+        first, *others = (_example_of(part, shared) for part in parts if shared in _ids_of(part))
+        if not all(_is_same(first, other) for other in others):
+            raise ValueError(
+                f"the id {shared} names different examples of two models: give each model ids of its own when it "
+                "learns (`ids`, `id`), or merge with renumber=True"
+            )
+    return Part(*(_together(examples) for examples in zip(*parts, strict=True)))
 
 
-def _is_same(a: Kept, b: Kept) -> bool:
-    """Whether two examples are equal, but for a box that an other class weight gave and for rounding of the storage."""
+def _together(samples: Sequence[Sample]) -> Sample:
+    """All these examples, numbered anew, and of those with one id the first."""
+    begins = np.cumsum([0, *(sample.size for sample in samples)])
+    numbered = [s._replace(number=b + np.arange(s.size)) for s, b in zip(samples, begins, strict=False)]
+    every = joined(numbered)
+    return every.take(np.sort(np.unique(every.id, return_index=True)[1]))
+
+
+def _example_of(part: Part, id: int) -> Sample:
+    members, sample = (examples.take(examples.id == id) for examples in part)
+    return members if members.size else sample
+
+
+def _is_same(a: Sample, b: Sample) -> bool:
+    """Whether two examples are equal, but for a box that another class weight gave, and for rounding when stored."""
     same_features = np.array_equal(a.columns, b.columns) and np.allclose(a.values, b.values, rtol=1e-5)
-    return a.positive == b.positive and same_features
+    return bool(a.positive[0] == b.positive[0]) and same_features

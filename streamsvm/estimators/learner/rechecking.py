@@ -6,7 +6,7 @@ count as seen once more, and the sigmoid of the probabilities does not heed them
 
 import math
 from abc import abstractmethod
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -16,7 +16,8 @@ from streamsvm.core.expansion import Expansion
 from streamsvm.core.kernels import Kernel
 from streamsvm.core.scaling import RawRows
 from streamsvm.estimators.inputs import raw_rows
-from streamsvm.estimators.inputs.reservoir import Kept, priorities
+from streamsvm.estimators.inputs.class_sample import priorities
+from streamsvm.estimators.inputs.sample import NOTHING, Sample
 from streamsvm.estimators.inputs.scaling import RunningScale
 from streamsvm.estimators.learner.examples import Examples
 from streamsvm.estimators.learner.learning import Learning
@@ -40,7 +41,7 @@ class _Watched(NamedTuple):
     """Examples of the reservoir beside the model, and the state for which they were looked up."""
 
     state: tuple[int, int, RunningScale, Kernel]
-    examples: list[Kept]
+    examples: Sample
     sign: np.ndarray
     beside: Beside
 
@@ -62,10 +63,10 @@ class Rechecking(Learning):
         enough.  If the model has lost few of either class, as after a shuffled stream, one look at all of them is.
         An example with y f(x) < `least_margin` counts as noise; default: the model's own.
         """
-        examples = list(self._reservoir)
-        some = examples[:: max(1, len(examples) // FIRST_LOOK)]
+        examples = self._reservoir.sample()
+        some = examples.take(np.arange(0, examples.size, max(1, examples.size // FIRST_LOOK)))
         late, lost = self._violators(tol, some, least_margin)
-        if len(late) <= len(some) // FEW:
+        if late.size <= some.size // FEW:
             steps = self._solve_with(late, solver)
         else:
             rounds = 1 if _are_few(lost, some) else MAX_ROUNDS
@@ -73,55 +74,52 @@ class Rechecking(Learning):
         self._warn_unless_reached(tol, self._problem.violation(self._expansion), steps)
 
     def _solve_with_all(
-        self, tol: float, examples: list[Kept], solver: Solver, rounds: int, least_margin: float | None
+        self, tol: float, examples: Sample, solver: Solver, rounds: int, least_margin: float | None
     ) -> int:
         """Look at all these examples and solve with those that violate, so many times; return the number of steps."""
         steps = 0
         for _ in range(rounds):
             late, _ = self._violators(tol, examples, least_margin)
             steps += self._solve_with(late, solver)
-            if len(late) <= len(examples) // ENOUGH:
+            if late.size <= examples.size // ENOUGH:
                 break
         return steps
 
-    def _violators(
-        self, tol: float, examples: list[Kept], least_margin: float | None = None
-    ) -> tuple[list[Kept], list[Kept]]:
+    def _violators(self, tol: float, examples: Sample, least_margin: float | None = None) -> tuple[Sample, Sample]:
         """Those of these examples that are no members and violate, without noise; and those of them that are lost.
 
         The first are shuffled, and no more than the budget has room for.
         """
         least = self._least_margin if least_margin is None else least_margin
         late, margins = self._violating(self._in_room, self.bias, tol, self._others(examples), least)
-        lost = [example for example, margin in zip(late, margins, strict=True) if margin < LOST]
-        return self._shuffled(late), lost
+        return self._shuffled(late), late.take(margins < LOST)
 
     def _watch(self) -> _Watched | None:
         """The examples of the reservoir, with decision values by the model as it is; None if there are none.
 
         `_uncovered` keeps them for the next time.  If it is interrupted before, they are found anew.
         """
-        state = self._reservoir.n_put, len(self._features.columns), self._scale, self._kernel
+        state = self._reservoir.n_added, len(self._features.columns), self._scale, self._kernel
         watched, self._watched = self._watched, None
         if watched is None or any(a is not b and a != b for a, b in zip(watched.state, state, strict=True)):
-            examples = list(self._reservoir)
-            if not examples:
+            examples = self._reservoir.sample()
+            if not examples.size:
                 return None
             self._features.settle()
             q = self._scale.queries(_raw(examples))
-            sign = np.where([example.positive for example in examples], 1.0, -1.0)
+            sign = np.where(examples.positive, 1.0, -1.0)
             watched = _Watched(state, examples, sign, Beside(q, state[1], self._kernel, self._evaluator.decide))
         watched.beside.follow(self._in_room)
         return watched
 
-    def _uncovered(self, watched: _Watched | None, before: Expansion, bias: float) -> list[Kept]:
+    def _uncovered(self, watched: _Watched | None, before: Expansion, bias: float) -> Sample:
         """Those of the reservoir that are no members and violate the margin, but did not before, shuffled.
 
         `before` is the expansion with the members that have left since, by which the decision values of `watched` are.
         Only examples that may violate now, and may not have violated before, are looked at.
         """
         if watched is None:
-            return []
+            return NOTHING
         beside, sign, least = watched.beside, watched.sign, self._least_margin
         doubt = beside.doubt
 
@@ -134,56 +132,49 @@ class Rechecking(Learning):
         suspects = np.flatnonzero(~surely_did & may_violate(sign * (beside.f + self.bias), doubt))
         self._watched = watched
         if not len(suspects):
-            return []
-        examples = [watched.examples[t] for t in suspects.tolist()]
-        others = self._others(example for example in examples if example in self._reservoir)
+            return NOTHING
+        examples = watched.examples.take(suspects)
+        others = self._others(examples.take(self._reservoir.holds(examples)))
         late, _ = self._violating(self._in_room, self.bias, self.tol, others, least)
-        known = {example.id for example in self._violating(before, bias, self.tol, late, least)[0]}
-        return self._shuffled([example for example in late if example.id not in known])
+        known, _ = self._violating(before, bias, self.tol, late, least)
+        return self._shuffled(late.take(~np.isin(late.number, known.number)))
 
-    def _others(self, examples: Iterable[Kept]) -> list[Kept]:
+    def _others(self, examples: Sample) -> Sample:
         """Those of these examples that are no members."""
-        examples, ids = list(examples), self._expansion.ids[self._expansion.y != 0]
-        is_member = np.isin(np.array([example.id for example in examples], np.int64), ids)
-        return [example for example, member in zip(examples, is_member.tolist(), strict=True) if not member]
+        return examples.take(~np.isin(examples.id, self._expansion.ids[self._expansion.y != 0]))
 
     def _violating(
-        self, s: Expansion, bias: float, tol: float, examples: list[Kept], least_margin: float
-    ) -> tuple[list[Kept], np.ndarray]:
+        self, s: Expansion, bias: float, tol: float, examples: Sample, least_margin: float
+    ) -> tuple[Sample, np.ndarray]:
         """Those of these examples that violate the margin of a model with these members, and their y f(x)."""
-        if not examples:
-            return [], np.empty(0)
         margins = self._margins_of(examples, s, bias)
-        late = np.flatnonzero((margins < 1.0 - tol) & (margins >= least_margin))
-        return [examples[t] for t in late], margins[late]
+        late = (margins < 1.0 - tol) & (margins >= least_margin)
+        return examples.take(late), margins[late]
 
-    def _margins_of(self, examples: list[Kept], s: Expansion, bias: float) -> np.ndarray:
+    def _margins_of(self, examples: Sample, s: Expansion, bias: float) -> np.ndarray:
         """y f(x) of these examples by a model with these members."""
+        if not examples.size:
+            return np.empty(0)
         self._features.settle()
         f = self._evaluator.decide(s, self._kernel, self._scale.queries(_raw(examples)), bias)
-        return np.where([example.positive for example in examples], f, -f)
+        return np.where(examples.positive, f, -f)
 
-    def _shuffled(self, examples: list[Kept]) -> list[Kept]:
+    def _shuffled(self, examples: Sample) -> Sample:
         """As many of these examples as the budget has room for, in an order that the stream does not know."""
-        order = np.argsort(priorities(np.array([example.priority for example in examples], np.uint64)))
-        room = len(order) if self.budget is None else max(0, int(self.budget) - self.n_members)
-        return [examples[t] for t in order[:room]]
+        order = np.argsort(priorities(examples.priority))
+        return examples.take(order if self.budget is None else order[: max(0, int(self.budget) - self.n_members)])
 
-    def _solve_with(self, examples: list[Kept], solver: Solver) -> int:
+    def _solve_with(self, examples: Sample, solver: Solver) -> int:
         """Solve with these examples as further members; return the number of steps."""
-        if self._window and examples:
-            self._window.passed(min(example.born for example in examples), self._window.latest)
-        return self._solve(lambda s: solver(self._with(s, examples) if examples else s))
+        if self._window and examples.size:
+            self._window.passed(int(examples.born.min()), self._window.latest)
+        return self._solve(lambda s: solver(self._with(s, examples) if examples.size else s))
 
-    def _with(self, s: Expansion, examples: list[Kept]) -> Expansion:
+    def _with(self, s: Expansion, examples: Sample) -> Expansion:
         """The expansion with these examples as members, with coefficient 0; the solver must follow."""
-        raw, n = _raw(examples), len(examples)
+        raw, n = _raw(examples), examples.size
         q = self._scale.queries(raw)
-        positive = np.array([example.positive for example in examples])
-        box = np.array([example.box for example in examples])
-        lo, hi = np.where(positive, 0.0, -box), np.where(positive, box, 0.0)
-        ids = np.array([example.id for example in examples], np.int64)
-        born = np.array([example.born for example in examples], np.int64)
+        lo, hi = np.where(examples.positive, 0.0, -examples.box), np.where(examples.positive, examples.box, 0.0)
         margins, t = no_margins(n), 0
         while t < n:
             part = slice(t, min(t + blocks.BLOCK, n))
@@ -191,21 +182,18 @@ class Rechecking(Learning):
             s = arrival.make_room(s, q_part, len(self._features))
             products = self._evaluator.products(s, q_part)
             kept = self._scale.kept(raw.part(part.start, part.stop))
-            block = Examples(q_part, lo[part], hi[part], ids[part], False, born[part], kept).compiled()
+            block = Examples(q_part, lo[part], hi[part], examples.id[part], False, examples.born[part], kept).compiled()
             given = (block, False, *products, False, self._calibration, bounded.FAR)
             t += keep_block(s, self._kernel, self._rule, *given, margins[part])
         return s
 
 
-def _are_few(lost: list[Kept], examples: list[Kept]) -> bool:
+def _are_few(lost: Sample, examples: Sample) -> bool:
     """Whether the lost ones are few among the examples of either class."""
-    of_classes = [[example.positive for example in part] for part in (lost, examples)]
-    return all(FEW_LOST * of_classes[0].count(label) <= of_classes[1].count(label) for label in (False, True))
+    of_classes = [np.bincount(part.positive, minlength=2) for part in (lost, examples)]
+    return bool((FEW_LOST * of_classes[0] <= of_classes[1]).all())
 
 
-def _raw(examples: list[Kept]) -> RawRows:
+def _raw(examples: Sample) -> RawRows:
     """The features of examples of the reservoir."""
-    columns = np.concatenate([example.columns for example in examples])
-    values = np.concatenate([example.values for example in examples])
-    starts = np.cumsum([0] + [len(example.values) for example in examples])
-    return raw_rows.from_sparse(starts, np.arange(len(columns)), values, columns)
+    return raw_rows.from_rows(examples.starts, examples.columns, examples.values)

@@ -1,0 +1,85 @@
+"""The sample of one class: its examples with the smallest priorities."""
+
+import heapq
+from collections.abc import Iterable
+
+import numpy as np
+
+from streamsvm.estimators.inputs.sample import Kept
+
+MAX_VALUES = 2**21  # of each class: 32 MB.  Where features are many, fewer examples stay.
+AHEAD = 256  # numbers whose priorities are computed together
+ANY = 2**64 - 1  # an upper limit of priorities that keeps none out
+
+
+def priorities(numbers: np.ndarray) -> np.ndarray:
+    """The priority of each number, (n,) uint64: SplitMix64, which gives different numbers different ones."""
+    z = (numbers.astype(np.uint64) + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15)
+    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return z ^ (z >> np.uint64(31))
+
+
+class ClassSample:
+    """The sample of one class.
+
+    Attributes
+    ----------
+    kept
+        The examples by id.
+    room
+        How many there may be.
+    most
+        The priority below which examples stay even if there is room: above it, a pooled sample has none.
+    limit
+        The priority below which the next example stays; it may be too large, which `put` mends.
+    n_values
+        Number of their features; it may be too large, which `narrow` mends.
+    """
+
+    def __init__(self, room: int) -> None:
+        self.kept: dict[int, Kept] = {}
+        self.room = room
+        self.most = ANY if room else 0
+        self.limit = self.most
+        self._largest: list[tuple[int, int]] = []  # a heap of -priority and id, also of some that have left
+        self.n_values = 0
+
+    def put(self, examples: Iterable[Kept]) -> None:
+        """Add examples, and let those with the largest priorities leave if there is no room."""
+        kept, largest = self.kept, self._largest
+        for example in examples:
+            self.n_values += len(example.values)
+            heapq.heappush(largest, (-example.priority, example.id))
+            kept[example.id] = example
+        if self.n_values > MAX_VALUES:
+            self.narrow()
+        while len(kept) > self.room:
+            del kept[self._last().id]
+        if len(largest) > 2 * len(kept) + AHEAD:
+            self._largest = sorted((-other.priority, other.id) for other in kept.values())
+        self.limit = self.most if len(kept) < self.room else self._last().priority if kept else 0
+
+    def drop(self, id: int) -> None:
+        """Drop the example with this id, if there is one."""
+        if id in self.kept:
+            self.limit = self.most
+            del self.kept[id]
+
+    def _last(self) -> Kept:
+        """The example with the largest priority."""
+        while True:
+            priority, of_id = self._largest[0]
+            example = self.kept.get(of_id)
+            if example is not None and example.priority == -priority:
+                return example
+            heapq.heappop(self._largest)
+
+    def narrow(self) -> None:
+        """Leave room for as many examples as `MAX_VALUES` allows, for good."""
+        by_priority = sorted(self.kept.values(), key=lambda example: example.priority)
+        sizes = np.cumsum([len(example.values) for example in by_priority])
+        fitting = int(np.searchsorted(sizes, MAX_VALUES, "right"))
+        if fitting < len(sizes):
+            self.room = fitting
+        self.n_values = int(sizes[fitting - 1]) if fitting else 0
