@@ -7,6 +7,7 @@ every number of threads.
 Learning from a stream stays on one thread: each example depends on the one before.
 """
 
+import itertools
 import math
 import os
 import threading
@@ -74,6 +75,12 @@ def get_num_threads() -> int:
     ------
     ValueError
         If STREAMSVM_NUM_THREADS is in use and is not a whole number of at least 1.
+
+    Examples
+    --------
+    >>> import streamsvm
+    >>> streamsvm.get_num_threads() >= 1
+    True
     """
     if getattr(_worker, "is_busy", False):
         return 1  # what shares its work is itself a share
@@ -133,25 +140,41 @@ def in_order(work: Callable[[T], R], tasks: Iterable[T], n_threads: int) -> Iter
         Number of threads; with 1, the caller's thread does the work.
     """
     if n_threads == 1:
-        yield from map(work, tasks)
-        return
-    waiting: deque[Future[R]] = deque()
+        return map(work, tasks)
+    return (result for (result,) in _shared(lambda task: (work(task) for _ in range(1)), tasks, n_threads))
+
+
+def chained(work: Callable[[T], Iterator[R]], tasks: Iterable[T], n_threads: int) -> Iterator[R]:
+    """The values of all iterators work(task), one iterator after the other, in the order of the tasks.
+
+    It is for long tasks: after an error, those that have begun stop before their next value.  For the arguments see
+    `in_order`.
+    """
+    parts = map(work, tasks) if n_threads == 1 else _shared(work, tasks, n_threads)
+    return (value for part in parts for value in part)
+
+
+def _shared(work: Callable[[T], Iterator[R]], tasks: Iterable[T], n_threads: int) -> Iterator[list[R]]:
+    """The values of each iterator work(task), in the order of the tasks."""
+    ended = threading.Event()
+
+    def values_of(task: T) -> list[R]:
+        _worker.is_busy = True
+        return list(itertools.takewhile(lambda _: not ended.is_set(), work(task)))
+
+    waiting: deque[Future[list[R]]] = deque()
     with one_blas_thread():
         pool = ThreadPoolExecutor(n_threads, "streamsvm")
         try:
             for task in tasks:
-                waiting.append(pool.submit(_as_worker, work, task))
+                waiting.append(pool.submit(values_of, task))
                 if len(waiting) > AHEAD * n_threads:
                     yield waiting.popleft().result()
             while waiting:
                 yield waiting.popleft().result()
         finally:
+            ended.set()
             pool.shutdown(cancel_futures=True)
-
-
-def _as_worker(work: Callable[[T], R], task: T) -> R:
-    _worker.is_busy = True
-    return work(task)
 
 
 @contextmanager

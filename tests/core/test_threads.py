@@ -8,7 +8,7 @@ from threadpoolctl import threadpool_info
 
 import streamsvm
 from streamsvm.core import threads
-from streamsvm.core.threads import get_num_threads, in_order, n_cores, set_num_threads, threads_for
+from streamsvm.core.threads import chained, get_num_threads, in_order, n_cores, set_num_threads, threads_for
 
 
 @pytest.fixture(autouse=True)
@@ -148,3 +148,29 @@ def test_who_stops_listening_leaves_no_thread_behind():
     assert next(results) == "0"
     results.close()
     assert threading.active_count() == before
+
+
+@pytest.mark.parametrize("n_threads", [1, 2, 3])
+def test_values_of_long_tasks_come_in_order(n_threads):
+    assert list(chained(lambda task: iter(range(task)), range(5), n_threads)) == [0, 0, 1, 0, 1, 2, 0, 1, 2, 3]
+
+
+def test_long_tasks_stop_at_their_next_value():
+    made, begun = [], threading.Event()
+
+    def work(task):
+        if task == 0:
+            begun.wait(5.0)
+            raise KeyboardInterrupt
+        for value in range(1000):
+            made.append(value)
+            begun.set()
+            time.sleep(0.001)
+            yield value
+
+    def first(task):
+        return work(task) if task else iter([next(work(task))])
+
+    with pytest.raises(KeyboardInterrupt):
+        list(chained(first, range(2), 2))
+    assert len(made) < 1000
