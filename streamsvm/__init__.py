@@ -4,6 +4,8 @@ import time as _time
 
 from streamsvm._version import __version__ as __version__
 from streamsvm.core.saving.snapshot import SnapshotError as SnapshotError
+from streamsvm.core.threads import get_num_threads as get_num_threads
+from streamsvm.core.threads import set_num_threads as set_num_threads
 from streamsvm.estimators.gap_family import LASVMG as LASVMG
 from streamsvm.estimators.gap_family import LASVMI as LASVMI
 from streamsvm.estimators.gap_family import LASVMNC as LASVMNC
@@ -27,7 +29,9 @@ __all__ = [
     "SnapshotError",
     "StreamWarning",
     "WarmupScaler",
+    "get_num_threads",
     "merge",
+    "set_num_threads",
     "warmup",
 ]
 

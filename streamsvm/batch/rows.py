@@ -27,11 +27,12 @@ from streamsvm.batch.cache import (
     self_products,
 )
 from streamsvm.core import arguments, inputs
-from streamsvm.core.blocks import by_fours, products
+from streamsvm.core.blocks import by_fours
 from streamsvm.core.device.choice import Device, is_worth_it, require_device
 from streamsvm.core.device.gpu import Gpu
 from streamsvm.core.device.gram import Gram
 from streamsvm.core.kernels import LARGEST_KERNEL_VALUE, Kernel, largest_self_product, make_kernel
+from streamsvm.core.products import products
 from streamsvm.core.storage import owned
 
 MIN_ROWS = 4  # a step needs two at a time

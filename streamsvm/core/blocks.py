@@ -1,8 +1,8 @@
 """Blocks of queries: from features to kernel values.
 
 A block of queries is in compressed rows (`Queries`): without explicit zeros, feature numbers rising.  If most features
-are not 0, one float32 matrix product gives the inner products with all members.  If three in ten or more are 0
-(measured), the long vector additions of `rows` are faster.  Both give the same bits, so a model does not depend on how
+are not 0, one float32 matrix product gives the inner products with all members.  If more than half are 0 (measured),
+the long vector additions of `rows` are faster.  Both give the same bits, so a model does not depend on how
 a stream is cut into blocks.
 
 ========  ============================================  =======  ================
@@ -22,16 +22,15 @@ from typing import NamedTuple
 
 import numpy as np
 
-from streamsvm.core.compiling._jit import compiled, inner, inner_fma, inner_sum
-from streamsvm.core.expansion import COLUMNS, EVALUATIONS, SLOTS, STORAGE, Expansion
-from streamsvm.core.kernels import Kernel, map_row
-from streamsvm.core.rows import kernel_row
+from streamsvm.core.compiling._jit import compiled, inner, inner_sum
+from streamsvm.core.expansion import COLUMNS, SLOTS, STORAGE, Expansion
+from streamsvm.core.products import products
 
 BLOCK = 256  # queries per block
-SLOTS_AT_ONCE = 2048  # whose inner products with four queries stay in the cache
 MIN_FEATURES = 16  # below, a matrix product gains nothing over vector additions
 LARGEST_SQUARED_NORM = 1e36  # of a query: twice a sum of two must stay below float32's 3e38
-MIN_DENSITY = 0.7  # of non-zero features; likewise
+MIN_DENSITY = 0.5  # of non-zero features; likewise
+FIRST_ROWS = 64  # of a table, in which zeros are counted
 FEW = 64  # features; so many are sorted by insertion
 
 
@@ -204,46 +203,37 @@ def is_binary_block(q: Queries) -> bool:
 NO_PRODUCTS = np.empty((0, 0), np.float32)
 
 
-@inner_fma
-def _add_four_by_four(V, c0, c1, c2, c3, o0, o1, o2, o3):
-    """Add four features (values V of four queries, columns c) to the inner products o of the queries."""
-    a0, a1, a2, a3 = V[0, 0], V[0, 1], V[0, 2], V[0, 3]
-    b0, b1, b2, b3 = V[1, 0], V[1, 1], V[1, 2], V[1, 3]
-    d0, d1, d2, d3 = V[2, 0], V[2, 1], V[2, 2], V[2, 3]
-    e0, e1, e2, e3 = V[3, 0], V[3, 1], V[3, 2], V[3, 3]
-    for t in range(o0.shape[0]):
-        x0, x1, x2, x3 = c0[t], c1[t], c2[t], c3[t]
-        o0[t] = (((o0[t] + a0 * x0) + a1 * x1) + a2 * x2) + a3 * x3
-        o1[t] = (((o1[t] + b0 * x0) + b1 * x1) + b2 * x2) + b3 * x3
-        o2[t] = (((o2[t] + d0 * x0) + d1 * x1) + d2 * x2) + d3 * x3
-        o3[t] = (((o3[t] + e0 * x0) + e1 * x1) + e2 * x2) + e3 * x3
-
-
-@compiled
-def products(X, columns, out):
-    """out[t, s] = <X[t], columns[:, s]>; the numbers of queries and of features are multiples of four.
-
-    Bit for bit what `kernel_row` adds up for one query; 0.7 to 0.85 times as fast as BLAS, which adds in another order.
-    """
-    for b in range(0, out.shape[1], SLOTS_AT_ONCE):
-        e = min(b + SLOTS_AT_ONCE, out.shape[1])
-        for t in range(0, X.shape[0], 4):
-            o0, o1, o2, o3 = out[t, b:e], out[t + 1, b:e], out[t + 2, b:e], out[t + 3, b:e]
-            for k in range(0, X.shape[1], 4):
-                c0, c1, c2, c3 = columns[k, b:e], columns[k + 1, b:e], columns[k + 2, b:e], columns[k + 3, b:e]
-                _add_four_by_four(X[t : t + 4, k : k + 4], c0, c1, c2, c3, o0, o1, o2, o3)
-
-
 def by_fours(n: int) -> int:
     """The next multiple of four."""
     return -(-n // 4) * 4
 
 
+@inner
+def put_dense(indptr, indices, values, X):
+    """Put compressed rows into the rows of a matrix, without features beyond it."""
+    X[:, :] = 0.0
+    for t in range(indptr.shape[0] - 1):
+        for k in range(indptr[t], indptr[t + 1]):
+            if indices[k] < X.shape[1]:
+                X[t, indices[k]] = values[k]
+
+
+@compiled
+def _put_dense(indptr, indices, values, X):
+    put_dense(indptr, indices, values, X)
+
+
 def _dense(q: Queries, n_features: int) -> np.ndarray:
-    """The queries as a matrix, with zeros up to multiples of four."""
-    X = np.zeros((by_fours(q.sq.shape[0]), n_features), np.float32)
-    X[np.repeat(np.arange(q.sq.shape[0]), np.diff(q.indptr)), q.indices] = q.values
+    """The queries as a matrix."""
+    X = np.empty((len(q.sq), n_features), np.float32)
+    _put_dense(q.indptr, q.indices, q.values, X)
     return X
+
+
+def is_dense(table: np.ndarray) -> bool:
+    """Whether so few numbers in the first rows of a table are 0 that a matrix product is the faster way."""
+    first = table[:FIRST_ROWS]
+    return bool(np.count_nonzero(first) >= MIN_DENSITY * first.size)
 
 
 def prefers_product(s: Expansion, q: Queries) -> bool:
@@ -256,12 +246,12 @@ def prefers_product(s: Expansion, q: Queries) -> bool:
 
 def inner_products(s: Expansion, q: Queries, within: bool) -> tuple[np.ndarray, np.ndarray]:
     """P and, if `within`, G for a block of queries; G is empty otherwise."""
-    X = _dense(q, by_fours(q.width))
-    P = np.zeros((X.shape[0], int(s.counts[SLOTS])), np.float32)
+    X = _dense(q, q.width)
+    P = np.empty((len(X), int(s.counts[SLOTS])), np.float32)
     products(np.ascontiguousarray(X[:, : s.columns.shape[0]]), s.columns, P)
     if not within:
         return P, NO_PRODUCTS
-    G = np.zeros((X.shape[0], X.shape[0]), np.float32)
+    G = np.empty((len(X), len(X)), np.float32)
     products(X, np.ascontiguousarray(X.T), G)
     return P, G
 
@@ -276,32 +266,3 @@ def expansion_sum(alpha, row):
     for t in range(row.shape[0]):
         f += alpha[t] * np.float64(row[t])
     return f
-
-
-@compiled
-def _decide_rows(s, kernel, indptr, indices, values, sq, b, out):
-    n = s.counts[SLOTS]
-    row = np.empty(n, np.float32)
-    for t in range(sq.shape[0]):
-        kernel_row(s, kernel, indices[indptr[t] : indptr[t + 1]], values[indptr[t] : indptr[t + 1]], sq[t], 0, n, row)
-        out[t] = expansion_sum(s.alpha[:n], row) + b
-
-
-@compiled
-def _decide_products(s, kernel, P, sq, b, out):
-    n = P.shape[1]
-    for t in range(sq.shape[0]):
-        map_row(kernel, P[t], s.sq[:n], sq[t])
-        out[t] = expansion_sum(s.alpha[:n], P[t]) + b
-    s.counts[EVALUATIONS] += sq.shape[0] * n
-
-
-def decide(s: Expansion, kernel: Kernel, q: Queries, b: float) -> np.ndarray:
-    """f(x) = sum_s alpha_s k(x_s, x) + b for each query, shape (B,)."""
-    out = np.empty(q.sq.shape[0])
-    if prefers_product(s, q):
-        P, _ = inner_products(s, q, within=False)
-        _decide_products(s, kernel, P, q.sq, b, out)
-    else:
-        _decide_rows(s, kernel, *q, b, out)
-    return out

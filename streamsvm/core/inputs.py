@@ -33,6 +33,11 @@ def floats_of(X: np.ndarray) -> np.ndarray:
     return X if X.dtype in (np.float32, np.float64) else X.astype(np.float64)
 
 
+def plain(X: np.ndarray) -> np.ndarray:
+    """The array in C order and writable, which is the one kind that compiled code is compiled for; a copy if needed."""
+    return np.require(X, requirements=("C", "W"))
+
+
 def matrix_of(X: Any) -> Any:
     """Convert an array, a frame of numbers or a SciPy sparse matrix to an array or to compressed rows.
 

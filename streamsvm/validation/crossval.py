@@ -60,8 +60,9 @@ def cross_validate(
     sample_weight
         Factor on C for each example, at least 0.  Default: 1.
     n_jobs
-        Number of processes that share the folds; each has its own cache.  None: as `joblib` is configured.  A
-        `SmoothSVM` takes 1 only.
+        Number of processes that share the folds; each has its own cache.  None: as `joblib` is configured.  Folds in
+        one process share kernel values, which saves about as much as a second core would.  A `SmoothSVM` takes None or
+        1.
     progress
         Whether to show a progress bar, if standard error is a terminal.
     values

@@ -55,7 +55,7 @@ class Plan(NamedTuple):
 
 def require_only_auto(n_jobs: int | None, options: Any, **given: Any) -> None:
     """Raise a ValueError for arguments that a smooth SVM has no use for: its solver decides on the starts."""
-    if n_jobs != 1:
+    if n_jobs not in (None, 1):
         raise ValueError(f"n_jobs={n_jobs!r}: a SmoothSVM is validated in one process; leave n_jobs out")
     if options is not None:
         raise ValueError(f"options={options!r}: a SmoothSVM has its own tol and solver; leave options out")

@@ -11,6 +11,7 @@ from hypothesis.extra import numpy as hnp
 from streamsvm import LASVM
 from streamsvm.core import blocks
 from streamsvm.core.blocks import from_dense, from_sparse, is_binary_block, prefers_product
+from streamsvm.core.decision import Decision
 from streamsvm.core.expansion import EVALUATIONS
 from streamsvm.core.kernels import NAMES, RBF
 from streamsvm.core.storage import empty, live_slots
@@ -30,6 +31,10 @@ def queries(model, X):
     (_, q), *rest = model._features.batches(X, learning=False)
     assert not rest
     return q
+
+
+def decide(s, kernel, q, b):
+    return Decision(s, kernel, b).of_queries(q)
 
 
 def problem(n, d, seed=0):
@@ -151,10 +156,8 @@ def test_decision_values_are_the_sum_over_the_members(kernel, d):
     few = queries(model, X[:7])
     assert not prefers_product(s, few)
     tolerance = 1e-5 * np.abs(s.alpha).sum() * max(1.0, np.abs(K).max())
-    np.testing.assert_allclose(blocks.decide(s, kernel, q, model.bias), expected, atol=tolerance)
-    np.testing.assert_array_equal(
-        blocks.decide(s, kernel, few, model.bias), blocks.decide(s, kernel, q, model.bias)[:7]
-    )
+    np.testing.assert_allclose(decide(s, kernel, q, model.bias), expected, atol=tolerance)
+    np.testing.assert_array_equal(decide(s, kernel, few, model.bias), decide(s, kernel, q, model.bias)[:7])
 
 
 @pytest.mark.parametrize("binary", [True, False])
@@ -172,11 +175,11 @@ def test_predicting_counts_kernel_values(d):
     X, y = problem(100, d)
     model, kernel, s = learned(X, y)
     before = s.counts[EVALUATIONS]
-    blocks.decide(s, kernel, queries(model, X[:50]), 0.0)
+    decide(s, kernel, queries(model, X[:50]), 0.0)
     assert s.counts[EVALUATIONS] - before == 50 * s.counts[0]
 
 
 def test_a_model_without_members_decides_by_its_bias():
     for n in (1, 20):
         q = from_dense(np.ones((n, 50)), np.arange(50))
-        np.testing.assert_array_equal(blocks.decide(empty(0, n_features=64), RBF(1.0), q, 0.25), [0.25] * n)
+        np.testing.assert_array_equal(decide(empty(0, n_features=64), RBF(1.0), q, 0.25), [0.25] * n)

@@ -1,5 +1,9 @@
 """The grid: every cell is the cross-validation of its setting, whatever the start along C; and it costs less."""
 
+import threading
+import time
+from contextlib import contextmanager
+
 import numpy as np
 import pytest
 from river import metrics
@@ -7,10 +11,13 @@ from sklearn import metrics as of_sklearn
 from sklearn.model_selection import GridSearchCV
 from sklearn.svm import SVC
 
+import streamsvm
 from streamsvm import LASVM
 from streamsvm.batch import RowStore, SmoothSVM, SolverOptions, seeding
+from streamsvm.core import threads
 from streamsvm.core.kernels import RBF
 from streamsvm.validation import cross_validate, folds, grid_search
+from streamsvm.validation.grids import along_c
 from streamsvm.validation.grids.along_c import STOPPED, WARM_STARTS
 from streamsvm.validation.grids.grid import Cell, best_of
 
@@ -96,6 +103,46 @@ def test_workers_give_the_same_values(n_jobs, seeding):
     for one, other in zip(alone.table, several.table, strict=True):
         np.testing.assert_array_equal(one.result.decision_values, other.result.decision_values)
         assert one.result.iterations == other.result.iterations
+
+
+@pytest.mark.parametrize("seeding", ["none", "best"])
+def test_the_number_of_threads_changes_no_bit(seeding, monkeypatch):
+    monkeypatch.setattr(threads, "MIN_WORK", 1.0)
+    X, y = noisy()
+    found = []
+    for n_threads in (1, 2, 3):
+        streamsvm.set_num_threads(n_threads)
+        with watched_threads(monkeypatch) as seen:
+            found.append(grid_search(LASVM(), X, y, Cs=CS, gammas=GAMMAS, k=6, seeding=seeding, refit=False))
+        assert len(seen) == min(n_threads, len(GAMMAS))
+    streamsvm.set_num_threads(None)
+    for other in found[1:]:
+        for one, two in zip(found[0].table, other.table, strict=True):
+            np.testing.assert_array_equal(one.result.decision_values, two.result.decision_values)
+            assert one.result.iterations == two.result.iterations
+
+
+@contextmanager
+def watched_threads(monkeypatch):
+    """The threads that make kernel rows."""
+    seen, store = set(), along_c.Examples.store
+
+    def watched(examples, gamma):
+        seen.add(threading.current_thread())
+        time.sleep(0.05)
+        return store(examples, gamma)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(along_c.Examples, "store", watched)
+        yield seen
+
+
+def test_one_job_is_one_thread(monkeypatch):
+    monkeypatch.setattr(threads, "MIN_WORK", 1.0)
+    X, y = noisy(60)
+    with watched_threads(monkeypatch) as seen:
+        grid_search(LASVM(), X, y, Cs=[1.0], gammas=GAMMAS, n_jobs=1)
+    assert seen == {threading.current_thread()}
 
 
 # ---------------------------------------------------------------------------------------------------------------- cost

@@ -2,6 +2,7 @@
 
 import gc
 import logging
+import os
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -9,6 +10,7 @@ from contextlib import contextmanager
 from tqdm.contrib.logging import logging_redirect_tqdm
 
 import streamsvm
+from streamsvm.core.threads import VARIABLE
 
 from ...report.charts import estimates_of, table
 from ...runtime.health import Heartbeat
@@ -32,8 +34,21 @@ def working(settings: Settings) -> Iterator[Stop]:
         streamsvm.warmup(settings.model.implementation, removal=settings.removes())
     logger.info("engine ready after %.1f seconds", time.perf_counter() - begin)
     settle_memory()
-    with stopping(settings) as stop, logging_redirect_tqdm():
+    with on_one_core(), stopping(settings) as stop, logging_redirect_tqdm():
         yield stop
+
+
+@contextmanager
+def on_one_core() -> Iterator[None]:
+    """Predict batches on one core, unless the environment says how many: other partitions' processes use the others."""
+    if VARIABLE in os.environ:
+        yield
+        return
+    streamsvm.set_num_threads(1)
+    try:
+        yield
+    finally:
+        streamsvm.set_num_threads(None)
 
 
 @contextmanager

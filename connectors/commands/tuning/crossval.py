@@ -40,7 +40,7 @@ MOST_SHOWN = 20  # The table sums more folds up by their start.
 _KERNEL_SETTING = ("C", "gamma", "kernel", "degree", "coef0")
 _SETTING = (*_KERNEL_SETTING, "model")
 _ONLY: dict[str, dict[str, Any]] = {  # options that belong to one model, with their defaults
-    "svm": {"seeding": "auto", "jobs": 1, "cache_mb": 256.0, "device": "cpu"},
+    "svm": {"seeding": "auto", "jobs": None, "cache_mb": 256.0, "device": "cpu"},
     "ssvm": {"solver": None, "reduced": None},
 }
 _COSTS = ("iterations", "rows_computed", "kernel_evaluations")

@@ -84,9 +84,9 @@ def _add_kernel(command: argparse.ArgumentParser) -> None:
     kernel.add_argument(
         "--jobs",
         type=options.jobs,
-        default=1,
         metavar="N",
-        help="number of processes, each with its own cache; -1: one per core (default: 1)",
+        help="number of processes, each with its own cache; -1: one per core (default: this process; the values of "
+        "gamma of a grid share its cores)",
     )
     kernel.add_argument(
         "--cache-mb",

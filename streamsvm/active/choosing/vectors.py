@@ -13,7 +13,8 @@ import numpy as np
 import scipy.sparse as sp
 from river.utils import dataframe
 
-from streamsvm.core.blocks import by_fours, products
+from streamsvm.core.blocks import by_fours
+from streamsvm.core.products import products
 
 DENSE_ENOUGH = 0.15  # share of features other than 0 from which an array is the better matrix
 FEW_FEATURES = 64  # up to which it always is

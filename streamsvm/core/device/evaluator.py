@@ -1,18 +1,20 @@
 """A model's blocks of kernel values, from the CPU or from a device."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import numpy as np
 
 from streamsvm.core import blocks
 from streamsvm.core.blocks import BLOCK, NO_PRODUCTS, Queries
+from streamsvm.core.decision import VALUE, Decision
 from streamsvm.core.device.choice import Device, is_worth_it
 from streamsvm.core.device.gpu import Gpu
 from streamsvm.core.device.mirror import Mirror
 from streamsvm.core.expansion import WIDTH, Expansion
 from streamsvm.core.kernels import Kernel
 from streamsvm.core.storage import n_members
+from streamsvm.core.threads import in_order, threads_for
 
 QUERIES_AT_ONCE = 8192  # in a block for a device, at most
 HOST_BYTES = 64 << 20  # of such a block, before its zeros are left out
@@ -41,25 +43,39 @@ class Evaluator:
 
     def decide(self, s: Expansion, kernel: Kernel, q: Queries, b: float) -> np.ndarray:
         """f(x) = sum_s alpha_s k(x_s, x) + b for each query, (B,)."""
-        if self._pays(s, len(q.sq), len(q.indices)):
-            f = self._attempt(lambda mirror: mirror.decide(s, kernel, q))
-            if f is not None:
-                return np.asarray(f + b)
-        begins = range(0, len(q.sq), BLOCK)
-        parts = [blocks.decide(s, kernel, q.part(t, min(t + BLOCK, len(q.sq))), b) for t in begins]
-        return np.concatenate(parts) if len(parts) != 1 else parts[0]
+        return np.concatenate([np.empty(0), *self.decide_blocks(s, kernel, [q], b)])
+
+    def decide_blocks(
+        self, s: Expansion, kernel: Kernel, blocks_of_queries: Iterable[Queries], b: float, n_queries: int = 0
+    ) -> Iterator[np.ndarray]:
+        """f(x) for the queries of each block, on several cores if the number of queries is given and large enough."""
+        decision = Decision(s, kernel, b)
+
+        def decide(q: Queries) -> np.ndarray:
+            if self._pays(s, len(q.sq), len(q.indices)):
+                f = self._attempt(lambda mirror: mirror.decide(s, kernel, q))
+                if f is not None:
+                    return np.asarray(f + b)
+            return decision.of_queries(q)
+
+        n_threads = 1 if self.device.works else threads_for(VALUE * n_queries * decision.n_slots)
+        yield from in_order(decide, blocks_of_queries, n_threads)
 
     def decide_table(
         self, s: Expansion, kernel: Kernel, table: np.ndarray, columns: np.ndarray, b: float
     ) -> np.ndarray | None:
         """f(x) for the rows of a table whose features have these columns, NaN for too large rows.
 
-        None if the device is not to be used: the CPU needs compressed rows.
+        None if compressed rows are the faster way.
         """
-        if table.size == 0 or not self._pays(s, len(table), table.size):
+        if table.size == 0:
             return None
-        f = self._attempt(lambda mirror: mirror.decide_table(s, kernel, table, columns))
-        return None if f is None else np.asarray(f + b)
+        if self._pays(s, len(table), table.size):
+            f = self._attempt(lambda mirror: mirror.decide_table(s, kernel, table, columns))
+            if f is not None:
+                return np.asarray(f + b)
+        decision = Decision(s, kernel, b)
+        return decision.of_table(table, columns) if decision.takes(table) else None
 
     def products(self, s: Expansion, q: Queries, within: bool = True) -> tuple[np.ndarray, np.ndarray]:
         """P and, if `within`, G for a block of examples (see `blocks`); both are empty where rows are faster."""

@@ -46,11 +46,6 @@ def named_columns(X: Any) -> tuple[tuple, np.ndarray]:
     return tuple(frame.columns), floats_of(dataframe.to_numpy(frame))
 
 
-def plain(X: np.ndarray) -> np.ndarray:
-    """The array in C order and writable, which is the one kind that compiled code is compiled for; a copy if needed."""
-    return np.require(X, requirements=("C", "W"))
-
-
 # --------------------------------------------------------------------------------------------------------------- dicts
 
 

@@ -19,7 +19,7 @@ import scipy.sparse as sp
 
 from streamsvm.core import blocks
 from streamsvm.core.blocks import Queries
-from streamsvm.core.inputs import floats_of, without_duplicates
+from streamsvm.core.inputs import floats_of, plain, without_duplicates
 from streamsvm.core.saving.snapshot import SnapshotError
 from streamsvm.core.scaling import RawRows
 from streamsvm.estimators.inputs import raw_rows
@@ -27,7 +27,6 @@ from streamsvm.estimators.inputs.checks import (
     culprit,
     named_columns,
     not_finite,
-    plain,
     shown,
     table_of,
     too_large,

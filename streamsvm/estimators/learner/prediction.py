@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 from river.utils import dataframe
 
-from streamsvm.core.blocks import BLOCK
 from streamsvm.core.kernels import LARGEST_KERNEL_VALUE, largest_self_product
 from streamsvm.estimators.inputs.checks import culprit, is_frame, n_rows, not_finite, series_like, too_large
 from streamsvm.estimators.inputs.raw_rows import one_row
@@ -93,17 +92,17 @@ class Prediction(OnlineModel):
         return probabilities(self._sigmoid, margins)
 
     def _decide_many(self, X: Any) -> np.ndarray:
-        margins = np.empty(n_rows(X))
+        n = n_rows(X)
         self._features.settle()
         engine, b = (self._in_room, self._kernel), self.bias
-        at_once = self._evaluator.queries_at_once(self._expansion, len(margins))
-        table = self._features.table(X) if at_once > BLOCK and not self._scale.is_active else None
+        table = None if self._scale.is_active else self._features.table(X)
         if table is not None:
             found = self._evaluator.decide_table(*engine, *table, b)
             if found is not None and np.isfinite(found).all():
                 return found
-        for rows, q in self._batches(X, learning=False, at_once=at_once):
-            margins[rows] = self._evaluator.decide(*engine, q, b)
+        at_once = self._evaluator.queries_at_once(self._expansion, n)
+        queries = (q for _, q in self._batches(X, learning=False, at_once=at_once))
+        margins = np.concatenate([np.empty(0), *self._evaluator.decide_blocks(*engine, queries, b, n)])
         if not np.isfinite(margins).all():
             raise self._too_large_a_kernel(f"X[{int(np.argmin(np.isfinite(margins)))}]")
         return margins

@@ -17,6 +17,7 @@ import numpy as np
 
 from streamsvm.batch import RowStore, Solution
 from streamsvm.batch import seeding as seeds
+from streamsvm.core.threads import chained, threads_for
 from streamsvm.validation.held_out.folds import Folds
 from streamsvm.validation.held_out.problem import NO_EXAMPLES, Problem, Setting
 from streamsvm.validation.held_out.splits import outcome_of, plan_of, run
@@ -25,6 +26,7 @@ from streamsvm.validation.results import Fold
 
 OTHER_NAMES = {"single": "pairwise", "multiple": "averaged"}
 WARM_STARTS = ("auto", "none", "single", "multiple", *seeds.C_SEEDS)
+PAIR = 20.0  # nanoseconds that a pair of examples costs the grid for one gamma, at least
 STOPPED = "no coefficient at its bound"  # the start of a fold that was not trained
 
 
@@ -69,13 +71,18 @@ class Training(NamedTuple):
 
 
 def trainings(tasks: list[Task], n_jobs: int | None, jobs: int) -> Iterator[Training]:
-    """All trainings of the tasks, divided among the workers."""
+    """All trainings of the tasks, divided among the workers, or among threads if `n_jobs` is None."""
     if jobs == 1:
-        for task in tasks:
-            yield from _trainings(task)
+        yield from chained(_trainings, tasks, 1 if n_jobs == 1 else _threads_for(tasks))
         return
     for found in in_processes(_list_of_trainings, tasks, n_jobs):
         yield from found
+
+
+def _threads_for(tasks: list[Task]) -> int:
+    """The number of threads: one where a device computes kernel values."""
+    on_device = tasks[0].examples.setting.options.device != "cpu"
+    return 1 if on_device else threads_for(PAIR * len(tasks) * tasks[0].folds.n ** 2, len(tasks))
 
 
 def _list_of_trainings(task: Task) -> list[Training]:

@@ -41,7 +41,7 @@ def grid_search(
     seeding: str = "auto",
     sample_weight: Any = None,
     refit: bool = True,
-    n_jobs: int | None = 1,
+    n_jobs: int | None = None,
     progress: bool = False,
     seed: int | None = 0,
     options: SolverOptions | None = None,
@@ -75,7 +75,9 @@ def grid_search(
     refit
         Whether to train the best cell's model on all examples.
     n_jobs
-        As for `cross_validate`.  Where folds start from the full solution, only the values of gamma are divided.
+        Number of processes, as for `cross_validate`.  Where folds start from the full solution, only the values of
+        gamma are divided.  None: as `joblib` is configured; if it is not, threads share the values of gamma, see
+        `streamsvm.set_num_threads`.  Each process and each thread has its own cache.  A `SmoothSVM` takes None or 1.
 
     Returns
     -------

@@ -1,6 +1,7 @@
 """The work on many folds: its division among joblib's workers, its progress bar, its warnings."""
 
 import itertools
+import sys
 import warnings
 from collections.abc import Iterator
 from typing import Any
@@ -37,7 +38,8 @@ def workers(n_jobs: int | None) -> int:
     """The number of workers; 1 means this process alone."""
     if n_jobs is not None and (not isinstance(n_jobs, int | np.integer) or isinstance(n_jobs, bool) or n_jobs == 0):
         raise ValueError(f"n_jobs={n_jobs!r} must be a whole number other than 0, or None for joblib's own choice")
-    return 1 if n_jobs == 1 else int(_joblib(n_jobs).effective_n_jobs(n_jobs))
+    unconfigured = n_jobs is None and "joblib" not in sys.modules
+    return 1 if n_jobs == 1 or unconfigured else int(_joblib(n_jobs).effective_n_jobs(n_jobs))
 
 
 def _joblib(n_jobs: int | None) -> Any:

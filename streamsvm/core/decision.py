@@ -1,0 +1,209 @@
+"""Decision values of many queries on the CPU: f(x) = sum_s alpha_s k(x_s, x) + b.
+
+Queries with few zeros go through a matrix product.  The members are packed for it once, and a group of queries is taken
+from its features to its decision values while both stay in the cache.  All other queries go row by row.  Both ways have
+the bits of a single prediction.
+
+A `Decision` may be used by several threads at once: compiled code gets scratch memory of its own in every call.
+"""
+
+import threading
+
+import numpy as np
+
+from streamsvm.core.blocks import LARGEST_SQUARED_NORM, Queries, expansion_sum, is_dense, prefers_product, put_dense
+from streamsvm.core.compiling._jit import compiled, inner
+from streamsvm.core.compiling._tiles import TILE_ROWS, TILE_VECTORS, VECTOR_BYTES
+from streamsvm.core.expansion import COLUMNS, EVALUATIONS, SLOTS, STORAGE, WIDTH, Expansion
+from streamsvm.core.inputs import plain
+from streamsvm.core.kernels import Kernel, map_row
+from streamsvm.core.products import multiply, pack, padded
+from streamsvm.core.rows import kernel_row
+from streamsvm.core.threads import in_order, threads_for
+
+GROUP_BYTES = (
+    1 << 20
+)  # of a group's features, and of its inner products: both fit into the second-level cache of most processors
+GROUP_QUERIES = 256  # at most
+TABLE_BYTES = 1 << 22  # of a part of a table, which may have to be copied into C order
+SHARES = 4  # parts for each thread, so that they end together
+# Nanoseconds of one core, about: of a kernel value, of a product of two numbers in it, of a number of a table.
+VALUE, PRODUCT, ENTRY = 0.7, 0.015, 0.5
+MIN_ROWS = 8  # of a table; for fewer, packing the members costs more than it gains
+
+
+@compiled
+def _decide_rows(s, kernel, indptr, indices, values, sq, b, out):
+    n = s.counts[SLOTS]
+    row = np.empty(n, np.float32)
+    for t in range(sq.shape[0]):
+        kernel_row(s, kernel, indices[indptr[t] : indptr[t + 1]], values[indptr[t] : indptr[t + 1]], sq[t], 0, n, row)
+        out[t] = expansion_sum(s.alpha[:n], row) + b
+
+
+@inner
+def _group(n_queries, n_features, width):
+    """How many of these queries make a group."""
+    fitting = min(n_queries, GROUP_QUERIES, GROUP_BYTES // (4 * max(n_features, width, 1)))
+    return max(1, fitting // TILE_ROWS) * TILE_ROWS
+
+
+@inner
+def _decide_group(kernel, panels, sq, alpha, X, sq_x, b, edge_rows, edge, P, out):
+    n = alpha.shape[0]
+    multiply(X, panels, X.shape[1], 0, n, edge_rows, edge, P)
+    for t in range(X.shape[0]):
+        map_row(kernel, P[t], sq, sq_x[t])
+        out[t] = expansion_sum(alpha, P[t, :n]) + b
+
+
+@compiled
+def _decide_dense(kernel, panels, n_features, sq, alpha, indptr, indices, values, sq_x, b, out):
+    """Decide compressed queries by products."""
+    B, slots = _group(out.shape[0], n_features, sq.shape[0]), TILE_VECTORS * VECTOR_BYTES // 4
+    X, P = np.empty((B, n_features), np.float32), np.empty((B, sq.shape[0]), np.float32)
+    edge_rows, edge = np.empty((TILE_ROWS, n_features), np.float32), np.empty((TILE_ROWS, slots), np.float32)
+    for t in range(0, out.shape[0], B):
+        e = min(t + B, out.shape[0])
+        group = X[: e - t]
+        put_dense(indptr[t : e + 1], indices, values, group)
+        _decide_group(kernel, panels, sq, alpha, group, sq_x[t:e], b, edge_rows, edge, P, out[t:e])
+
+
+@inner
+def _squared_norms(table, sq_x):
+    """Four chains of additions at a time; each is the one of a single query."""
+    for t in range(0, table.shape[0] - 3, 4):
+        a, b, c, d = 0.0, 0.0, 0.0, 0.0
+        r0, r1, r2, r3 = table[t], table[t + 1], table[t + 2], table[t + 3]
+        for k in range(table.shape[1]):
+            v0, v1 = np.float64(np.float32(r0[k])), np.float64(np.float32(r1[k]))
+            v2, v3 = np.float64(np.float32(r2[k])), np.float64(np.float32(r3[k]))
+            a, b, c, d = a + v0 * v0, b + v1 * v1, c + v2 * v2, d + v3 * v3
+        sq_x[t], sq_x[t + 1], sq_x[t + 2], sq_x[t + 3] = a, b, c, d
+    for t in range(table.shape[0] // 4 * 4, table.shape[0]):
+        total = 0.0
+        for k in range(table.shape[1]):
+            v = np.float64(np.float32(table[t, k]))
+            total += v * v
+        sq_x[t] = total
+
+
+@inner
+def _put_table(table, places, X):
+    """Put the inputs of a table into the columns of their features; -1: none."""
+    X[:, :] = 0.0
+    for t in range(table.shape[0]):
+        row, x = table[t], X[t]
+        for k in range(places.shape[0]):
+            if places[k] >= 0:
+                x[places[k]] = row[k]
+
+
+@inner
+def _copy_table(table, X):
+    for t in range(table.shape[0]):
+        for k in range(X.shape[1]):
+            X[t, k] = table[t, k]
+
+
+@compiled
+def _decide_table(kernel, panels, n_features, sq, alpha, table, places, ordered, b, out):
+    """Decide the rows of a table by products; a row whose squared norm is too large gets NaN."""
+    B, slots = _group(out.shape[0], n_features, sq.shape[0]), TILE_VECTORS * VECTOR_BYTES // 4
+    X, P, sq_x = np.empty((B, n_features), np.float32), np.empty((B, sq.shape[0]), np.float32), np.empty(B, np.float32)
+    edge_rows, edge = np.empty((TILE_ROWS, n_features), np.float32), np.empty((TILE_ROWS, slots), np.float32)
+    for t in range(0, out.shape[0], B):
+        e = min(t + B, out.shape[0])
+        group, of_group = X[: e - t], sq_x[: e - t]
+        _squared_norms(table[t:e], of_group)
+        if ordered:
+            _copy_table(table[t:e], group)
+        else:
+            _put_table(table[t:e], places, group)
+        for r in range(e - t):
+            if not of_group[r] < LARGEST_SQUARED_NORM:  # true for NaN as well
+                group[r, :], of_group[r] = 0.0, np.inf
+        _decide_group(kernel, panels, sq, alpha, group, of_group, b, edge_rows, edge, P, out[t:e])
+        for r in range(e - t):
+            if of_group[r] == np.inf:
+                out[t + r] = np.nan
+
+
+Members = tuple[np.ndarray, int, np.ndarray, np.ndarray]
+
+
+class Decision:
+    """The decision function of an expansion.
+
+    Parameters
+    ----------
+    s
+        The expansion.
+    kernel
+        Its kernel.
+    b
+        The constant term.
+    """
+
+    def __init__(self, s: Expansion, kernel: Kernel, b: float) -> None:
+        self.s, self.kernel, self.b = s, kernel, b
+        self._lock = threading.Lock()
+        self._packed: Members | None = None
+
+    @property
+    def n_slots(self) -> int:
+        """The kernel values of a query."""
+        return int(self.s.counts[SLOTS])
+
+    def of_queries(self, q: Queries) -> np.ndarray:
+        """f(x) of each query, (B,) float64."""
+        out = np.empty(len(q.sq))
+        if prefers_product(self.s, q):
+            _decide_dense(self.kernel, *self._members(), *q, self.b, out)
+        else:
+            s = self.s
+            own = s._replace(counts=s.counts.copy(), query=np.zeros_like(s.query), sums=np.empty_like(s.sums))
+            _decide_rows(own, self.kernel, *q, self.b, out)
+        self._count(len(out))
+        return out
+
+    def takes(self, table: np.ndarray) -> bool:
+        """Whether `of_table` is the faster way for these rows."""
+        return self.s.counts[STORAGE] == COLUMNS and len(table) >= MIN_ROWS and is_dense(table)
+
+    def of_table(self, table: np.ndarray, columns: np.ndarray) -> np.ndarray:
+        """f(x) of the rows of a table whose features have these columns; NaN for too large rows.  On several cores."""
+        out, members = np.empty(len(table)), self._members()
+        n_features = members[1]
+        places = np.where(columns < n_features, columns, -1)
+        ordered = np.array_equal(places[:n_features], np.arange(n_features)) and not (places[n_features:] >= 0).any()
+
+        def decide(begin: int) -> None:
+            own = slice(begin, begin + at_once)
+            _decide_table(self.kernel, *members, plain(table[own]), places, ordered, self.b, out[own])
+
+        work = len(table) * (self.n_slots * (VALUE + PRODUCT * n_features) + ENTRY * table.shape[1])
+        n_threads = threads_for(work)
+        share = len(table) if n_threads == 1 else len(table) // (SHARES * n_threads)
+        at_once = max(MIN_ROWS, min(share, TABLE_BYTES // (8 * max(table.shape[1], 1))))
+        for _ in in_order(decide, range(0, len(table), at_once), n_threads):
+            pass
+        self._count(len(out))
+        return out
+
+    def _count(self, n_queries: int) -> None:
+        with self._lock:
+            self.s.counts[EVALUATIONS] += n_queries * self.n_slots
+
+    def _members(self) -> Members:
+        """The panels, their number of features, squared norms up to the panels' end, and coefficients."""
+        with self._lock:
+            if self._packed is None:
+                s, n = self.s, self.n_slots
+                n_features = min(int(s.counts[WIDTH]), len(s.columns))
+                panels, sq = np.empty(n_features * padded(n, 4), np.float32), np.zeros(padded(n, 4), np.float32)
+                pack(s.columns, n_features, n, panels)
+                sq[:n] = s.sq[:n]
+                self._packed = panels, n_features, sq, s.alpha[:n]
+            return self._packed
