@@ -111,7 +111,8 @@ def test_the_largest_and_smallest_numbers_are_drawn(series, office, visitor):
 @pytest.mark.parametrize(
     ("margin", "score", "words"),
     [(0.1, None, "unsure, perhaps fraud"), (-0.5, None, "rather genuine"), (1.5, None, "fraud, sure"),
-     (0.5, 0.9, "fraud, 90 % sure"), (0.5, 0.2, "genuine, 80 % sure")],
+     (0.5, 0.9, "fraud, 90 % sure"), (0.5, 0.2, "genuine, 80 % sure"),
+     (0.0, 0.5, "undecided"), (0.01, 0.504, "undecided")],
 )  # fmt: skip
 def test_the_guess_in_words(margin, score, words, office, visitor):
     office.trainer.ask(1, margin=margin, score=score)

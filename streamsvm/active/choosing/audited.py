@@ -63,7 +63,7 @@ class Audited(StoppingRule):
 
     def verdict(self) -> Verdict:
         if self._calm < self.calm:
-            return Verdict(False, False, f"the last {self._calm} answers agreed with the model; {self.calm} are needed")
+            return Verdict(False, False, f"answers in a row that agreed with the model: {self._calm} of {self.calm}")
         return Verdict(
             True,
             False,

@@ -89,6 +89,7 @@ function showReviewed(answers) {
 
 // The guess in words: as a share, if the model gives one.
 function guess({ score, margin }) {
+  if (score !== null && percent(score) === percent(.5)) return "undecided";
   if (score !== null) return score >= .5 ? `${labels[0]}, ${percent(score)} sure` : `${labels[1]}, ${percent(1 - score)} sure`;
   const label = margin > 0 ? labels[0] : labels[1];
   return Math.abs(margin) >= 1 ? `${label}, sure` : Math.abs(margin) >= .3 ? `rather ${label}` : `unsure, perhaps ${label}`;
