@@ -32,6 +32,7 @@ SLOTS_AT_ONCE = 2048  # whose inner products with four queries stay in the cache
 MIN_FEATURES = 16  # below, a matrix product gains nothing over vector additions
 LARGEST_SQUARED_NORM = 1e36  # of a query: twice a sum of two must stay below float32's 3e38
 MIN_DENSITY = 0.7  # of non-zero features; likewise
+MIN_MEMBERS = 2**16  # features of all members, below which they stay in the cache while a block is learned row by row
 FEW = 64  # features; so many are sorted by insertion
 
 
@@ -246,11 +247,13 @@ def _dense(q: Queries, n_features: int) -> np.ndarray:
     return X
 
 
-def prefers_product(s: Expansion, q: Queries) -> bool:
-    """Whether a matrix product is the faster way to the inner products of these queries."""
+def prefers_product(s: Expansion, q: Queries, within: bool = False) -> bool:
+    """Whether a matrix product is the faster way to the inner products of these queries, and `within` them."""
     if s.counts[STORAGE] != COLUMNS or q.sq.shape[0] < 8:
         return False
     used = q.width
+    if within and used * s.counts[SLOTS] < MIN_MEMBERS:
+        return False
     return used >= MIN_FEATURES and len(q.indices) >= MIN_DENSITY * used * q.sq.shape[0]
 
 

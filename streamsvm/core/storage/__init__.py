@@ -5,6 +5,7 @@ with `members`: an empty expansion and what one holds.  `room` makes place for n
 with `features` and `cached` for the two large parts.  The folder imports `blocks`, `expansion`, `rows` and `scaling`.
 """
 
+from streamsvm.core.storage.cached import at_least as at_least
 from streamsvm.core.storage.cached import row_width as row_width
 from streamsvm.core.storage.cached import without_rows as without_rows
 from streamsvm.core.storage.features import list_features as list_features
