@@ -124,9 +124,10 @@ def labels_of(X: Any, y: Any, n: int) -> np.ndarray:
             if not isinstance(label, bool | np.bool_ | int | float | np.number):
                 raise ValueError(f"y holds {label!r} in row {row}; labels must be True and False, 1 and 0, or 1 and -1")
         return np.fromiter((label_of(label) for label in labels), bool, n)
-    values = set(np.unique(labels).tolist())
-    if labels.dtype.kind in "fiu" and (values <= {-1, 1} or values <= {0, 1}):
-        return labels == 1
+    positive = labels == 1
+    if labels.dtype.kind in "fiu" and ((positive | (labels == 0)).all() or (positive | (labels == -1)).all()):
+        return positive
+    values = np.unique(labels).tolist()
     shown = ", ".join(map(repr, itertools.islice(sorted(values, key=str), 5)))
     raise ValueError(f"y holds {shown}; labels must be True and False, 1 and 0, or 1 and -1")
 

@@ -29,8 +29,9 @@ from streamsvm.core.products import products
 BLOCK = 256  # queries per block
 MIN_FEATURES = 16  # below, a matrix product gains nothing over vector additions
 LARGEST_SQUARED_NORM = 1e36  # of a query: twice a sum of two must stay below float32's 3e38
-MIN_DENSITY = 0.5  # of non-zero features; likewise
 FIRST_ROWS = 64  # of a table, in which zeros are counted
+MIN_DENSITY = 0.7  # of non-zero features; likewise
+MIN_MEMBERS = 2**16  # features of all members, below which they stay in the cache while a block is learned row by row
 FEW = 64  # features; so many are sorted by insertion
 
 
@@ -236,11 +237,13 @@ def is_dense(table: np.ndarray) -> bool:
     return bool(np.count_nonzero(first) >= MIN_DENSITY * first.size)
 
 
-def prefers_product(s: Expansion, q: Queries) -> bool:
-    """Whether a matrix product is the faster way to the inner products of these queries."""
+def prefers_product(s: Expansion, q: Queries, within: bool = False) -> bool:
+    """Whether a matrix product is the faster way to the inner products of these queries, and `within` them."""
     if s.counts[STORAGE] != COLUMNS or q.sq.shape[0] < 8:
         return False
     used = q.width
+    if within and used * s.counts[SLOTS] < MIN_MEMBERS:
+        return False
     return used >= MIN_FEATURES and len(q.indices) >= MIN_DENSITY * used * q.sq.shape[0]
 
 

@@ -235,15 +235,19 @@ def _vacant_row(s, pinned):
 
 
 @compiled
-def shift_rows(flat, n_rows, old_width, width):
+def shift_rows(flat, lengths, old_width, width):
     """Move row r from r * old_width to r * width, in an order that overwrites no value before it is moved."""
-    common = min(old_width, width)
+    n_rows = lengths.shape[0] if width != old_width else 0
     for q in range(n_rows):
         r = n_rows - 1 - q if width > old_width else q
-        source, target = r * old_width, r * width
-        for t in range(common):
-            k = common - 1 - t if width > old_width else t
-            flat[target + k] = flat[source + k]
+        n = lengths[r]
+        source, target = flat[r * old_width : r * old_width + n], flat[r * width : r * width + n]
+        if 0 < r * (width - old_width) < n:
+            for t in range(n - 1, -1, -1):
+                target[t] = source[t]
+        else:
+            for t in range(n):
+                target[t] = source[t]
 
 
 @compiled

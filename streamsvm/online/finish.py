@@ -46,7 +46,7 @@ from streamsvm.core.compiling._jit import compiled
 from streamsvm.core.expansion import G_DOWN, G_UP, NEGATIVE, POSITIVE, ROWS, SLOTS, Expansion, set_penalties
 from streamsvm.core.kernels import Kernel
 from streamsvm.core.rows import gather, kernel_row, member_row
-from streamsvm.core.storage import find_extremes, keep, live_slots, row_width
+from streamsvm.core.storage import at_least, find_extremes, keep, live_slots, row_width
 from streamsvm.online import gap, gap_steps, lasvm
 
 MIN_CHUNK = 200  # pair steps between two looks at what may be shrunk
@@ -264,7 +264,7 @@ class _ActiveSet:
     def set_active(self, n: int) -> None:
         """Let the first n slots be the active ones."""
         self.s.counts[SLOTS] = n
-        self.s = row_width(self.s, n, n)
+        self.s = at_least(self.s, n, n)
         self.problem.note(self.s)
 
 

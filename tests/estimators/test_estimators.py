@@ -100,8 +100,9 @@ def test_batches_may_be_cut_anywhere(seed, cuts, first_real):
 @every_algorithm
 @pytest.mark.parametrize("kernel", ["rbf", "poly"])
 @pytest.mark.parametrize("cut", [8, 101, 256])
-def test_matrix_products_give_the_bits_of_rows(algorithm, kernel, cut):
+def test_matrix_products_give_the_bits_of_rows(algorithm, kernel, cut, monkeypatch):
     """With as many features as are needed for products, some of them 0, and blocks that do not fill a tile."""
+    monkeypatch.setattr(blocks, "MIN_MEMBERS", 0)
     X, y = problem(3, 400, 41)
     X[np.random.default_rng(0).random(X.shape) < 0.2] = 0.0
     parameters = {"C": 1.0, "kernel": kernel, "gamma": 0.02, "degree": 2, "coef0": 1.0}

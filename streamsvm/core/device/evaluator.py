@@ -84,7 +84,9 @@ class Evaluator:
             products = self._attempt(lambda mirror: mirror.products(s, q))
             if products is not None:
                 return products
-        return blocks.inner_products(s, q, within) if blocks.prefers_product(s, q) else (NO_PRODUCTS, NO_PRODUCTS)
+        return (
+            blocks.inner_products(s, q, within) if blocks.prefers_product(s, q, within) else (NO_PRODUCTS, NO_PRODUCTS)
+        )
 
     def _pays(self, s: Expansion, n_queries: int, nnz: int) -> bool:
         """Whether to try the device for queries with `nnz` non-zero features."""

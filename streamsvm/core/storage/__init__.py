@@ -6,6 +6,7 @@ with `features` and `cached` for the two large parts.  The folder imports `block
 """
 
 from streamsvm.core.expansion import find_extremes as find_extremes
+from streamsvm.core.storage.cached import at_least as at_least
 from streamsvm.core.storage.cached import row_width as row_width
 from streamsvm.core.storage.cached import without_rows as without_rows
 from streamsvm.core.storage.features import list_features as list_features

@@ -1,4 +1,9 @@
-"""The cached kernel rows: how many there is room for, and how wide they are."""
+"""The cached kernel rows: how many there is room for, and how wide they are.
+
+The rows are the beginning of a larger memory, so that they can grow in place.  Memory that no row has used costs
+nothing: the system gives it out when it is written to first.  That costs more than the arithmetic on it, so that
+nothing here writes to more than the filled part of a row.
+"""
 
 import numpy as np
 
@@ -10,25 +15,28 @@ from streamsvm.core.expansion import (
 )
 from streamsvm.core.rows import MIN_ROWS, shift_rows
 
+GROWTH = 8  # times as much memory as the rows need, but no more than the cache may have
+
 
 def row_width(s: Expansion, width: int, n_rows: int) -> Expansion:
-    """Give cached rows another width, and the cache room for `n_rows` as far as its bytes allow; drops the others.
-
-    It works in place: fresh memory costs more than the arithmetic on it.
-    """
-    R, old_width, rows = _allowed_rows(s, width, n_rows), s.rows.shape[1], _own(s.rows)
+    """Give cached rows another width, and the cache room for `n_rows` as far as its bytes allow; drops the others."""
+    R, old_width = _allowed_rows(s, width, n_rows), s.rows.shape[1]
     used = min(int(s.counts[ROWS]), R)
     dropped = s.member_of[used : s.counts[ROWS]]
     s.row_of[dropped[dropped >= 0]] = -1
-    if not used:
-        rows = np.empty((R, width), np.float32)  # resizing would write zeros
-    elif R * width > rows.size:
-        rows.resize((R, width), refcheck=False)
-    shift_rows(rows.reshape(-1), used, old_width, width)
-    rows.resize((R, width), refcheck=False)
     np.minimum(s.row_length, width, out=s.row_length)
     s.counts[ROWS], s.counts[HAND] = used, 0
-    return with_rows(s, rows)
+    memory = _memory(s.rows)
+    if R * width <= memory.size:
+        shift_rows(memory, s.row_length[:used], old_width, width)
+        return with_rows(s, memory[: R * width].reshape(R, width))
+    return with_rows(s, _in_more_memory(s, R, width))
+
+
+def at_least(s: Expansion, width: int, n_rows: int) -> Expansion:
+    """Give the cache room for `n_rows` of this width as far as its bytes allow; wider rows stay if that many fit."""
+    wide = s.rows.shape[1]
+    return row_width(s, wide if wide > width and _allowed_rows(s, wide, n_rows) >= n_rows else width, n_rows)
 
 
 def _allowed_rows(s: Expansion, width: int, n_rows: int) -> int:
@@ -36,18 +44,31 @@ def _allowed_rows(s: Expansion, width: int, n_rows: int) -> int:
 
 
 def more_rows(s: Expansion, n_rows: int) -> Expansion:
-    width = s.rows.shape[1]
-    shape = _allowed_rows(s, width, n_rows), width
-    if not s.counts[ROWS]:
-        return with_rows(s, np.empty(shape, np.float32))
-    rows = _own(s.rows)
-    rows.resize(shape, refcheck=False)  # grows in place: no other array shares the memory
-    return with_rows(s, rows)
+    """Give the cache room for `n_rows` as far as its bytes allow, which are at least as many as there are."""
+    memory, width = _memory(s.rows), s.rows.shape[1]
+    R = _allowed_rows(s, width, n_rows)
+    if R * width <= memory.size:
+        return with_rows(s, memory[: R * width].reshape(R, width))
+    return with_rows(s, _in_more_memory(s, R, width))
 
 
-def _own(rows: np.ndarray) -> np.ndarray:
-    """The rows in memory that can be resized; unpickled arrays may borrow theirs."""
-    return rows if rows.flags.owndata else rows.copy()
+def _memory(rows: np.ndarray) -> np.ndarray:
+    """The memory that the rows are the beginning of, flat; unpickled arrays may borrow theirs, which then is copied."""
+    owner = rows if rows.base is None else rows.base
+    if type(owner) is not np.ndarray or not owner.flags.owndata or owner.dtype != np.float32:
+        owner = rows.copy()
+    return owner.reshape(-1)
+
+
+def _in_more_memory(s: Expansion, R: int, width: int) -> np.ndarray:
+    """The rows in fresh memory: so many, so wide, and the beginning of more."""
+    needed = R * width
+    size = max(needed, min(GROWTH * needed, int(s.counts[CACHE_BYTES]) // 4))
+    rows = np.empty(size, np.float32)[:needed].reshape(R, width)
+    used = int(s.counts[ROWS])
+    filled = min(width, int(s.row_length[:used].max(initial=0)))
+    rows[:used, :filled] = s.rows[:used, :filled]
+    return rows
 
 
 def with_rows(s: Expansion, rows: np.ndarray) -> Expansion:

@@ -94,6 +94,8 @@ def keep(s: Expansion, order: np.ndarray) -> Expansion:
     Cached rows move along; if the order changes, only complete ones do.
     """
     n, m = int(s.counts[SLOTS]), len(order)
+    if m == n and _rising(order):
+        return s
     extremes = np.searchsorted(order, s.counts[[SLOT_UP, SLOT_DOWN]]) if _rising(order) else None
     move_rows(s, order, n, extremes is not None, np.empty(m, np.float32))
     for name in PER_SLOT:

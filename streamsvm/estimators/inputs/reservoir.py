@@ -164,7 +164,7 @@ class Reservoir:
         hi: np.ndarray,
         rows_of: RowsOf,
     ) -> None:
-        """Note examples that were learned, from number `first` on, each as `note` would.  Their ids are distinct."""
+        """Note examples that were learned, from number `first` on, each as `note` would."""
         positive, box, numbers = hi > 0.0, hi - lo, first + np.arange(len(ids))
         if self._span is None and self._are_new(ids):
             order = priorities(numbers)
@@ -183,8 +183,9 @@ class Reservoir:
             self._note(first + t, own_id, age, latest, label, largest, partial(_row_at, rows_of, t))
 
     def _are_new(self, ids: np.ndarray) -> bool:
-        """Whether no example has one of these ids."""
-        if self._parts.holds(ids):
+        """Whether no example has one of these ids, and none of them is there twice."""
+        twice = not (np.diff(ids) > 0).all() and len(np.unique(ids)) < len(ids)
+        if twice or self._parts.holds(ids):
             return False
         return all(own.kept.keys().isdisjoint(ids.tolist()) for own in self._classes if own.kept)
 

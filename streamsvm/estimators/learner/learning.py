@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from streamsvm.core import arguments, class_weights, storage
+from streamsvm.core import arguments, blocks, class_weights, storage
 from streamsvm.core.blocks import Queries
 from streamsvm.core.expansion import Expansion, is_binary
 from streamsvm.core.kernels import LARGEST_KERNEL_VALUE, self_products
@@ -316,31 +316,41 @@ class Learning(Leaving, Advice):
                 seen, last = (n_seen + n, int(largest[n - 1])) if counts else (n_seen, -1)
                 n_columns = n_kept if growth is None else int(growth[n - 1])
                 self._note(seen, of_classes, last, n_columns, int(block.born[done:n].min()), int(now[n - 1]))
-                if rows_of is not None:
-                    part, of_part = slice(done, n), lambda places: rows_of(done + places)
-                    own = (block.ids[part], block.born[part], now[part], block.lo[part], block.hi[part])
-                    self._reservoir.note_block(n_seen + done, *own, of_part)
             return n
 
-        while done < len(margins):
-            before = self._members
-            try:
-                if done in returning:
-                    self._forget_slots(self._replaced_by(block, done))
-                self._make_way(int(now[done]))
-                end = done + self._fitting(block.born[done:], now[done:])
-                end = self._until_replaced(block, done, min(end, done + self._next_look - self._n_seen), returning)
-                n = self._learn_part(block.part(done, end), margins[done:end], done, values_of)
-                done = note(done, done + n)
-            except BaseException:
-                n = note(done, done + n_learned(margins[done:])) - done
-                self._recover(before, n)
-                raise
-            if self._n_seen == self._next_look:
-                self._look()
+        def note_in_reservoir() -> None:
+            """Note the examples that have been learned."""
+            if rows_of is not None and done:
+                own = (block.ids[:done], block.born[:done], now[:done], block.lo[:done], block.hi[:done])
+                self._reservoir.note_block(n_seen, *own, rows_of)
+
+        try:
+            while done < len(margins):
+                before = self._members
+                try:
+                    if done in returning:
+                        self._forget_slots(self._replaced_by(block, done))
+                    self._make_way(int(now[done]))
+                    end = done + self._fitting(block.born[done:], now[done:])
+                    end = self._until_replaced(block, done, min(end, done + self._next_look - self._n_seen), returning)
+                    n = self._learn_part(block.part(done, end), margins[done:end], done, values_of)
+                    done = note(done, done + n)
+                except BaseException:
+                    before_it, done = done, note(done, done + n_learned(margins[done:]))
+                    self._recover(before, done - before_it)
+                    raise
+                if self._n_seen == self._next_look:
+                    self._look()
+            note_in_reservoir()
+        except BaseException:
+            note_in_reservoir()
+            raise
 
     def _learn_part(self, part: Examples, margins: np.ndarray, first: int, values_of: ValuesOf | None) -> int:
         """Learn a part of a block as far as there is room; return the number of examples learned."""
+        if values_of is None and blocks.prefers_product(self._expansion, part.q, within=True):
+            margins = margins[: blocks.BLOCK]
+            part = part.part(0, len(margins))
         self._expansion = arrival.make_room(self._expansion, part.q, len(self._features))
         if values_of is None:
             products = (*self._evaluator.products(self._expansion, part.q), False)
