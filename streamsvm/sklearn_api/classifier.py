@@ -276,6 +276,8 @@ class LASVMClassifier(FittedModel, ClassifierMixin, BaseEstimator):
         self.model_ = model if n_classes == 2 else OneVsRest(model, classes=range(n_classes))
 
     def _class_factors(self, labels: np.ndarray, weights: np.ndarray) -> np.ndarray:
+        if self.class_weight is None:  # scikit-learn's function takes as long as a fit of a small set
+            return np.ones(len(self.classes_))
         y = self.classes_[labels]
         return compute_class_weight(self.class_weight, classes=self.classes_, y=y, sample_weight=weights)
 

@@ -33,7 +33,7 @@ from streamsvm.core.compiling._jit import compiled
 from streamsvm.core.expansion import FORBIDDEN, set_penalties
 
 MIN_MEMBERS, MAX_MEMBERS = 64, 1 << 15
-AT_ONCE = 1000  # steps between two looks at the free set
+AT_ONCE = 1000  # pair steps at least, from one look at the free set to the next: a look costs as much as some hundreds
 JITTER = 1e-6  # on the diagonal for Newton steps, relative to it: more than the rounding of float32
 
 
@@ -204,7 +204,7 @@ class Members:
     def solve(self, tol: float, limit: int) -> bool:
         """Take steps until the violation is at most `tol`; False if there are more than `limit` or none helps."""
         while True:
-            at_once = max(0, min(AT_ONCE, limit - self.steps, self._newton.wait(self)))
+            at_once = max(0, min(max(AT_ONCE, self._newton.wait(self)), limit - self.steps))
             done = take_steps(self.matrix, Active(*self._state[:, : len(self.ids)]), tol, at_once, self.extremes)
             self.steps += done
             if not self.violation > tol:
