@@ -256,6 +256,27 @@ def solve(K, y, lo, hi, tol, max_steps=200_000):
     raise AssertionError(f"no solution after {max_steps} steps")
 
 
+def second_order_steps(K, y, lo, hi, tol, n_steps):
+    """The first steps of SMO with working sets of second order, from alpha = 0; return alpha, g and the steps taken."""
+    alpha, g, diagonal = np.zeros(len(y)), np.array(y, float), np.diag(K)
+    for step in range(n_steps):
+        i, _ = extremes(alpha, g, lo, hi)
+        if not violation(alpha, g, lo, hi) > tol:
+            return alpha, g, step
+        j = second_order_partner(alpha, g, lo, i, diagonal, K[i])
+        pair_step(alpha, g, lo, hi, i, j, diagonal, K[i], K[j])
+    return alpha, g, n_steps
+
+
+def row_hash(label, words):
+    """The hash of an example, whose features are these 32-bit words."""
+    h = int(label) + 1
+    for word in words:
+        h = (h ^ int(word)) * 0xD6E8FEB86659FD93 % 2**64
+        h ^= h >> 32
+    return h * 0xD6E8FEB86659FD93 % 2**64
+
+
 # ---------------------------------------------------------------------------------------------------------- expansions
 
 

@@ -7,7 +7,7 @@ import numpy as np
 
 from streamsvm.batch.rows import RowStore
 
-CONVERGED, MAX_ITERATIONS, NO_PROGRESS = "converged", "max_iterations", "no_progress"
+CONVERGED, MAX_ITERATIONS, MAX_PASSES, NO_PROGRESS = "converged", "max_iterations", "max_passes", "no_progress"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -48,6 +48,7 @@ class Solution:
     ==================== ============================================================================================
     ``"converged"``      no pair violates the optimality conditions by more than `tol`
     ``"max_iterations"`` it had taken `max_iterations` pair steps
+    ``"max_passes"``     it had passed over all examples `max_passes` times (`chunks.solver` only)
     ``"no_progress"``    the best step was too small to change a coefficient in float64: `tol` is below the rounding
     ==================== ============================================================================================
     """

@@ -113,7 +113,7 @@ def _first_from(slots, begin):
 
 
 @inner_fma
-def _add_lists(lists, list_slots, list_values, indices, values, begin, end, out):
+def add_lists(lists, list_slots, list_values, indices, values, begin, end, out):
     """out += <x, x_s> for the slots begin..end, from the list of slots of each feature of the query."""
     for t in range(indices.shape[0]):
         d, v = indices[t], values[t]
@@ -172,7 +172,7 @@ def kernel_row(s, kernel, indices, values, sq, begin, end, out):
         listed = s.counts[LISTED]
         out[begin:end] = np.float32(0.0)
         if begin < listed:
-            _add_lists(s.lists, s.list_slots, s.list_values, indices, values, begin, end, out)
+            add_lists(s.lists, s.list_slots, s.list_values, indices, values, begin, end, out)
         if end > listed:
             young = max(begin, listed)
             _add_compressed(s.starts, s.sparse_indices, s.sparse_values, s.query, indices, values, young, end, out)

@@ -48,7 +48,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from streamsvm.core.blocks import expansion_sum
+from streamsvm.core import storage
+from streamsvm.core.blocks import Queries, expansion_sum, is_binary_block
 from streamsvm.core.compiling._jit import compiled, compiled_for, inner
 from streamsvm.core.compiling._simd import fmax
 from streamsvm.core.expansion import (
@@ -60,10 +61,14 @@ from streamsvm.core.expansion import (
     SLOT_DOWN,
     SLOT_UP,
     SLOTS,
+    WIDTH,
+    Expansion,
     append,
     bury,
+    is_binary,
     set_penalties,
 )
+from streamsvm.core.kernels import Kernel
 from streamsvm.core.rows import member_row, store_row
 from streamsvm.online.arrival import example_of, has_room, is_member, label_of, learn_query, row_of_block, store_raw_of
 from streamsvm.online.outputs.calibration import note_margin
@@ -348,12 +353,22 @@ def _learn_query(rule, s, kernel, e, own_id, calibration):
 
 
 @compiled
-def append_block(s, kernel, indptr, indices, values, sq, lo, hi):
-    """Make members of a block of examples with alpha = 0, to solve over all; `find_extremes` must follow."""
+def _append_block(s, kernel, indptr, indices, values, sq, lo, hi):
     for t in range(sq.shape[0]):
         begin, end = indptr[t], indptr[t + 1]
         y = label_of(hi[t])
         append(s, kernel, indices[begin:end], values[begin:end], sq[t], y, lo[t], hi[t], s.counts[SLOTS], t, y)
+
+
+def append_block(
+    s: Expansion, kernel: Kernel, q: Queries, n_features: int, lo: np.ndarray, hi: np.ndarray
+) -> Expansion:
+    """Make members of a block of examples with alpha = 0, without their rows; `find_extremes` must follow."""
+    binary = is_binary(s) and is_binary_block(q)
+    s.counts[WIDTH] = max(int(s.counts[WIDTH]), q.width)
+    s = storage.reserve(s, len(q.sq), n_features, binary, len(q.indices), q.width)
+    _append_block(s, kernel, *q, lo, hi)
+    return s
 
 
 @compiled

@@ -1,9 +1,9 @@
 """The algorithms as a scikit-learn classifier.
 
 The estimators do the work.  This room checks the input, turns labels into numbers, and adds what users of `fit` expect:
-further passes, until the model is the optimum over all examples, and a result that does not depend on their order.
+the optimum over all examples, and a result that does not depend on their order.
 
-`classifier` learns, and `fitted` predicts and tells what was learned.
+`classifier` learns, and `fitted` predicts and tells what was learned.  `optimum` solves over a whole training set.
 """
 
 try:

@@ -20,6 +20,7 @@ from streamsvm.estimators.learners import ALGORITHMS
 from streamsvm.estimators.several.multiclass import OneVsRest
 from streamsvm.online.lasvm import keep_block
 from streamsvm.sklearn_api.fitted import FORM, FittedModel
+from streamsvm.sklearn_api.optimum import Examples, learn_to_optimum
 
 RAMP = ("lasvm-nc", "lasvm-i")  # These give examples up on purpose.
 ONE_PASS = ("full", *RAMP)  # FULL keeps all examples.
@@ -28,9 +29,9 @@ ONE_PASS = ("full", *RAMP)  # FULL keeps all examples.
 class LASVMClassifier(FittedModel, ClassifierMixin, BaseEstimator):
     """Kernel support vector machine that learns online, for scikit-learn.
 
-    `partial_fit` learns from one batch after another; no batch needs to be kept.  `fit` repeats passes until no dropped
-    example violates the margin.  For two classes its model is that of `sklearn.svm.SVC` up to the tolerance.  More
-    classes are separated one-versus-rest, by a `streamsvm.OneVsRest`.
+    `partial_fit` learns from one batch after another; no batch needs to be kept.  `fit` solves over the whole training
+    set.  For two classes its model is that of `sklearn.svm.SVC` up to the tolerance.  More classes are separated
+    one-versus-rest, by a `streamsvm.OneVsRest`.
 
     Scale the features first.  They are stored in single precision.
 
@@ -63,9 +64,10 @@ class LASVMClassifier(FittedModel, ClassifierMixin, BaseEstimator):
         optimised over its members, which is about as accurate.  ``"lasvm-nc"``, ``"lasvm-i"`` and ``"full"`` always
         make one pass.
     cache_mb
-        Memory for cached kernel rows, in megabytes; positive.
+        Memory for kernel values, in megabytes; positive.  `fit` needs it for a kernel matrix, and gives it back.
     device
-        Where kernel values are computed: ``"cpu"``, ``"cuda"`` or ``"auto"``, as for `streamsvm.LASVM`.
+        Where kernel values are computed: ``"cpu"``, ``"cuda"`` or ``"auto"``, as for `streamsvm.LASVM`.  `fit` of
+        ``"lasvm"`` in more than one pass uses the CPU.
 
     Attributes
     ----------
@@ -86,16 +88,21 @@ class LASVMClassifier(FittedModel, ClassifierMixin, BaseEstimator):
 
     Notes
     -----
-    The order of the examples does not matter to `fit`, and it draws no random numbers: it learns the examples in the
-    order of their hashes.  Equal examples of one class are learned as one, with their weights added up; in `support_`
-    the first of them stands for all.  So an example of weight 2 is the same as two examples.
+    The order of the examples does not matter to `fit`, and two fits give the same model: it learns the examples in an
+    order that depends on their hashes.  Equal examples of one class are learned as one,
+    with their weights added up; in `support_` the first of them stands for all.  So an example of weight 2 is the same
+    as two examples.
+
+    `fit` of ``"lasvm"`` multiplies matrices by BLAS, whose rounding depends on the processor.  Models from different
+    processors agree within the tolerance.
 
     There is no `pos_weight`: use `class_weight`.  There is no `budget` and no `window`, because `fit` finds the optimum
     of the whole training set.  For bounded memory, use `streamsvm.LASVM`.
 
     Scale the features first, as for `sklearn.svm.SVC`: this classifier takes them as they come.
 
-    Probabilities come from a sigmoid that is fitted while learning, at no extra cost.  Several classes share the mean
+    Probabilities come from a sigmoid that is fitted while learning, at no extra cost, to decision values of examples
+    that were not yet learned.  Several classes share the mean
     of their sigmoids, so that the most probable class is the predicted one.  For better probabilities use
     `sklearn.calibration.CalibratedClassifierCV`.
 
@@ -184,9 +191,15 @@ class LASVMClassifier(FittedModel, ClassifierMixin, BaseEstimator):
         factors = self._class_factors(labels, weights)
         self._start(X_once, weights)
         weights = weights * factors[labels]
-        self.model_.learn_many(X_once, labels, w=weights, ids=rows)
-        self.model_.finish()
-        self.n_iter_ = 1 if self.algorithm in ONE_PASS else self._learn_the_rest(X_once, labels, weights, rows)
+        if self.algorithm == "lasvm" and self.max_iter > 1:
+            examples = Examples(X_once, labels, weights, rows)
+            self.n_iter_, reached = learn_to_optimum(self.model_, examples, self.max_iter)
+            if not reached:
+                self._warn_of_max_iter()
+        else:
+            self.model_.learn_many(X_once, labels, w=weights, ids=rows)
+            self.model_.finish()
+            self.n_iter_ = 1 if self.algorithm in ONE_PASS else self._learn_the_rest(X_once, labels, weights, rows)
         self.n_samples_seen_ = X.shape[0]
         return self
 
@@ -263,6 +276,8 @@ class LASVMClassifier(FittedModel, ClassifierMixin, BaseEstimator):
         self.model_ = model if n_classes == 2 else OneVsRest(model, classes=range(n_classes))
 
     def _class_factors(self, labels: np.ndarray, weights: np.ndarray) -> np.ndarray:
+        if self.class_weight is None:  # scikit-learn's function takes as long as a fit of a small set
+            return np.ones(len(self.classes_))
         y = self.classes_[labels]
         return compute_class_weight(self.class_weight, classes=self.classes_, y=y, sample_weight=weights)
 
@@ -281,13 +296,16 @@ class LASVMClassifier(FittedModel, ClassifierMixin, BaseEstimator):
                 self.model_.learn_many(X[late], labels[late], w=weights[late], ids=ids[late])
             self.model_.finish()
         if self.max_iter > 1:
-            warnings.warn(
-                f"fit stopped after max_iter={self.max_iter} passes, before every example met the margin or was kept; "
-                "scale the features, or raise max_iter or tol",
-                ConvergenceWarning,
-                stacklevel=3,
-            )
+            self._warn_of_max_iter()
         return self.max_iter
+
+    def _warn_of_max_iter(self) -> None:
+        warnings.warn(
+            f"fit stopped after {self.n_iter_} passes (max_iter={self.max_iter}), before every example met the margin "
+            "or was kept; scale the features, or raise max_iter or tol",
+            ConvergenceWarning,
+            stacklevel=3,
+        )
 
     def _violators(self, X: Any, labels: np.ndarray, weights: np.ndarray, ids: np.ndarray) -> np.ndarray:
         """Numbers of the examples that should be support vectors of a model and are not."""

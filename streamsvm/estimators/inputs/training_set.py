@@ -1,12 +1,11 @@
 """A training set as `fit` needs it: classes as numbers, gamma from the data, equal examples as one."""
 
-import hashlib
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
+from streamsvm.core.hashing import row_hashes
 from streamsvm.core.inputs import without_duplicates
 
 
@@ -72,18 +71,19 @@ def distinct(X: Any, labels: np.ndarray, weights: np.ndarray) -> tuple[np.ndarra
     The groups are in the order of their hashes: a shuffle that does not depend on the order of the rows.
     """
     used = np.flatnonzero(weights > 0.0)
-    rows = _sparse_rows(X) if sp.issparse(X) else (row.tobytes() for row in X)
-    hashes = np.array([_hash(row, label) for row, label in zip(rows, labels, strict=True)], object)
-    _, first, group = np.unique(hashes[used], return_index=True, return_inverse=True)
-    return used[first], np.bincount(group, weights=weights[used])
+    X = without_duplicates(X) if sp.issparse(X) else X
+    hashes = row_hashes(X, labels)[used]
+    order = np.argsort(hashes, kind="stable")
+    rows, hashes = used[order], hashes[order]
+    again = np.append(False, hashes[1:] == hashes[:-1])
+    again[again] = _are_equal(X, labels, rows[np.flatnonzero(again) - 1], rows[again])
+    first = np.flatnonzero(~again)
+    return rows[first], np.add.reduceat(weights[rows], first)
 
 
-def _hash(row: bytes, label: np.integer) -> bytes:
-    return hashlib.blake2b(row + label.tobytes(), digest_size=16).digest()
-
-
-def _sparse_rows(X: Any) -> Iterator[bytes]:
-    """The features of each row as bytes."""
-    X = without_duplicates(X)
-    for begin, end in zip(X.indptr[:-1], X.indptr[1:], strict=True):
-        yield X.indices[begin:end].tobytes() + X.data[begin:end].tobytes()
+def _are_equal(X: Any, labels: np.ndarray, one: np.ndarray, other: np.ndarray) -> np.ndarray:
+    """Whether pairs of examples with equal hashes are equal."""
+    equal = labels[one] == labels[other]
+    if not sp.issparse(X):
+        return equal & (X[one] == X[other]).all(axis=1)
+    return equal & (np.diff((X[one] != X[other]).tocsr().indptr) == 0)

@@ -7,8 +7,8 @@ import numpy as np
 
 from streamsvm.batch.steps import penalties
 from streamsvm.core import arguments, storage
-from streamsvm.core.blocks import Queries, is_binary_block
-from streamsvm.core.expansion import G_DOWN, G_UP, SLOTS, WIDTH, Expansion, is_binary
+from streamsvm.core.blocks import Queries
+from streamsvm.core.expansion import G_DOWN, G_UP, SLOTS, Expansion
 from streamsvm.estimators.learner.examples import Examples
 from streamsvm.estimators.learner.model import n_learned, no_margins
 from streamsvm.estimators.learner.rechecking import Rechecking
@@ -201,10 +201,7 @@ class Forgetting(Rechecking):
         top, bottom = max(s.extremes[G_UP], b + self.tol), min(s.extremes[G_DOWN], b - self.tol)
         margins = self._decide_many(examples)
         for rows, q in self._batches(examples, learning=False):
-            binary = is_binary(s) and is_binary_block(q)
-            s.counts[WIDTH] = max(int(s.counts[WIDTH]), q.width)
-            s = storage.reserve(s, len(q.sq), len(self._features), binary, len(q.indices), q.width)
-            append_block(s, self._kernel, *q, lo[rows], hi[rows])
+            s = append_block(s, self._kernel, q, len(self._features), lo[rows], hi[rows])
         own = slice(first, int(s.counts[SLOTS]))
         s.ids[own] = ids
         s.g[own] -= margins - b

@@ -17,7 +17,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from streamsvm.core.compiling._jit import inner
+from streamsvm.core.compiling._jit import compiled, inner
 from streamsvm.online.outputs.sigmoid import new_sigmoid, note_slope
 from streamsvm.online.outputs.threshold import VALUE, new_threshold, note_class, pooled_threshold
 
@@ -49,3 +49,10 @@ def note_margin(calibration, positive, margin):
     run[2 if positive else 1] += 1.0
     note_slope(calibration[:RUN], positive, margin)
     note_class(calibration[THRESHOLD:], positive, margin)
+
+
+@compiled
+def note_margins(calibration, positive, margins):
+    """Learn from the margins of many examples, in this order."""
+    for t in range(margins.shape[0]):
+        note_margin(calibration, positive[t], margins[t])

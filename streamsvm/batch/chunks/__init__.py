@@ -1,0 +1,5 @@
+"""The solver to the optimum: it learns the examples in growing chunks, then looks for the ones that still violate.
+
+Begin with `solver`, which says how.  It stands on `features` (examples and products of their kernel values with
+coefficients) and `members` (the kernel matrix of the examples that are being solved for).
+"""

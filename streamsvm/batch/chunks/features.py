@@ -1,0 +1,177 @@
+"""The examples of a chunked solver in single precision, and what it computes from their features.
+
+Two things are needed: the kernel values of some examples with others, and the sums
+
+    out_t = sum_s c_s k(x_t, x_s)
+
+over a block of examples t at a time.  A block of inner products P is computed first, then mapped to kernel values and
+summed in float64.  There are three ways to P; which one is the fastest depends on the examples only:
+
+- *BLAS*: the product of two dense matrices, if there are many features and most of them are not 0;
+- *columns*: for each example, a few long vector additions, one for each feature that is not 0;
+- *lists*: for each feature that is not 0, the examples that have it, if a matrix of columns would be large.
+
+BLAS adds up in an order that depends on the processor.  So results agree to rounding in single precision, not to the
+bit.
+
+========= ================================================================ ================
+symbol    name                                                             shape, dtype
+========= ================================================================ ================
+X         dense examples; empty if they are compressed                     (n, D) float32
+starts,   compressed examples: the features of example i are those from    (n+1,) int64,
+indices,  starts[i] to starts[i+1], without zeros                          (nnz,) int32,
+values                                                                     (nnz,) float32
+sq        squared norms                                                    (n,) float32
+columns   features of the examples s, feature-major                        (D, m) float32
+lists,    where the examples s with a feature begin in the two below,      (D+1,) int64,
+list_*    these examples and the feature's values                          int32, float32
+P         inner products, then kernel values                               (B, m) float32
+c         coefficients                                                     (m,) float64
+========= ================================================================ ================
+"""
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+
+from streamsvm.core.blocks import expansion_sum
+from streamsvm.core.compiling._jit import compiled
+from streamsvm.core.inputs import without_duplicates
+from streamsvm.core.kernels import Kernel, map_row, self_products
+from streamsvm.core.rows import add_columns, add_lists
+
+MIN_DENSITY = 0.1  # of non-zero features, below which vector additions are faster than BLAS
+MAX_WIDTH = 4096  # features; a matrix of more columns would not stay in the cache
+ROWS, COLUMNS = 256, 512  # of P, which then stays in the second-level cache
+NOTHING = np.zeros((0, 0), np.float32)
+
+
+class Others(NamedTuple):
+    """The examples s, as one of the three ways to P needs them."""
+
+    columns: np.ndarray
+    lists: np.ndarray
+    list_slots: np.ndarray
+    list_values: np.ndarray
+
+
+class _Tile(NamedTuple):
+    """Some of the examples s: the place of the first one, and what P needs of them."""
+
+    first: int
+    others: Any
+    sq: np.ndarray
+
+
+@compiled
+def _multiply(starts, indices, values, rows, others, P):
+    """P[t, s] = <x_t, x_s> for the examples t of `rows`."""
+    for t in range(rows.shape[0]):
+        begin, end = starts[rows[t]], starts[rows[t] + 1]
+        x, v, out = indices[begin:end], values[begin:end], P[t]
+        if others.columns.shape[0] > 0:
+            add_columns(others.columns, x, v, 0, out.shape[0], out)
+        else:
+            out[:] = np.float32(0.0)
+            add_lists(others.lists, others.list_slots, others.list_values, x, v, 0, out.shape[0], out)
+
+
+@compiled
+def _map_block(kernel, P, rows_sq, sq):
+    """Turn inner products into kernel values."""
+    for t in range(P.shape[0]):
+        map_row(kernel, P[t], sq, rows_sq[t])
+
+
+@compiled
+def _sum_block(kernel, P, rows_sq, sq, c, out):
+    """out_t += sum_s c_s k(x_t, x_s), from inner products."""
+    for t in range(P.shape[0]):
+        map_row(kernel, P[t], sq, rows_sq[t])
+        out[t] += expansion_sum(c, P[t])
+
+
+class Features:
+    """The examples of one training set.
+
+    Parameters
+    ----------
+    X
+        Examples as rows: a 2-D array or a SciPy sparse matrix, finite numbers.
+    kernel
+        The kernel.
+    """
+
+    def __init__(self, X: Any, kernel: Kernel) -> None:
+        self.kernel = kernel
+        self.n, self.n_features = X.shape
+        self.kernel_evaluations = 0
+        self._memory = np.empty(ROWS * COLUMNS, np.float32)
+        self._X = NOTHING
+        if sp.issparse(X):
+            self._compress(without_duplicates(sp.csr_matrix(X)))
+        else:
+            self._X = X = np.ascontiguousarray(X, np.float32)
+            self.sq = np.einsum("ij,ij->i", X, X, dtype=np.float64).astype(np.float32)
+            if np.count_nonzero(X) < MIN_DENSITY * X.size:
+                self._X = NOTHING
+                self._compress(sp.csr_matrix(X))
+        self.diagonal = self_products(kernel, self.sq)
+
+    def _compress(self, X: sp.csr_matrix) -> None:
+        self._compressed = X = X.astype(np.float32, copy=False)
+        self._lists = X.indptr.astype(np.int64), X.indices.astype(np.int32, copy=False), X.data
+        squares = np.append(0.0, np.cumsum(np.square(X.data, dtype=np.float64)))
+        self.sq = np.diff(squares[X.indptr]).astype(np.float32)
+
+    def _tiles(self, ids: np.ndarray) -> list[_Tile]:
+        """These examples, ready to be multiplied with, some at a time."""
+        parts = [ids[c : c + COLUMNS] for c in range(0, len(ids), COLUMNS)]
+        return [_Tile(c * COLUMNS, self._others(part), self.sq[part]) for c, part in enumerate(parts)]
+
+    def _others(self, ids: np.ndarray) -> Any:
+        if len(self._X):
+            return np.ascontiguousarray(self._X[ids].T)
+        if self.n_features > MAX_WIDTH:
+            by_feature = self._compressed[ids].tocsc()
+            lists = by_feature.indptr.astype(np.int64), by_feature.indices.astype(np.int32), by_feature.data
+            return Others(NOTHING, *lists)
+        some = self._compressed[ids]
+        columns = np.zeros((max(self.n_features, 1), len(ids)), np.float32)
+        columns[some.indices, np.repeat(np.arange(len(ids)), np.diff(some.indptr))] = some.data
+        return Others(columns, np.zeros(1, np.int64), np.zeros(0, np.int32), np.zeros(0, np.float32))
+
+    def _products(self, rows: np.ndarray, tiles: list[_Tile]) -> Iterator[tuple[_Tile, np.ndarray]]:
+        """The inner products of these examples with each tile; the memory is that of the products before."""
+        X = self._X[rows] if len(self._X) else None
+        for tile in tiles:
+            m = len(tile.sq)
+            P = self._memory[: len(rows) * m].reshape(len(rows), m)
+            if X is not None:
+                np.matmul(X, tile.others, out=P)
+            else:
+                _multiply(*self._lists, rows, tile.others, P)
+            self.kernel_evaluations += P.size
+            yield tile, P
+
+    def kernel_values(self, rows: np.ndarray, ids: np.ndarray) -> Iterator[tuple[int, int, np.ndarray]]:
+        """k(x_t, x_s) for the examples t of `rows` and s of `ids`, in blocks: where each begins, and its values."""
+        tiles = self._tiles(ids)
+        for b in range(0, len(rows), ROWS):
+            part = rows[b : b + ROWS]
+            for tile, P in self._products(part, tiles):
+                _map_block(self.kernel, P, self.sq[part], tile.sq)
+                yield b, tile.first, P
+
+    def sums(self, rows: np.ndarray, ids: np.ndarray, c: np.ndarray) -> np.ndarray:
+        """sum_s c_s k(x_t, x_s), for the examples t of `rows` and s of `ids`."""
+        out, tiles = np.zeros(len(rows)), self._tiles(ids)
+        for b in range(0, len(rows), ROWS):
+            part = rows[b : b + ROWS]
+            sq = self.sq[part]
+            for tile, P in self._products(part, tiles):
+                own = c[tile.first : tile.first + len(tile.sq)]
+                _sum_block(self.kernel, P, sq, tile.sq, own, out[b : b + ROWS])
+        return out

@@ -1,0 +1,245 @@
+"""The members: the examples that are being solved for, and the kernel matrix among them.
+
+All others are fixed meanwhile, at a bound as a rule.  They are in the members' gradients:
+
+    g_s = y_s - sum_t alpha_t k(x_t, x_s)        over all examples t, members or not
+
+Members come and go.  Each has a row and a column of the matrix, so a step reads two rows and computes nothing.
+
+========= ================================================================ ================
+symbol    name                                                             shape, dtype
+========= ================================================================ ================
+ids       numbers of the members                                           (m,) int64
+alpha, g  coefficients and gradient                                        (m,) float64
+lo, hi    box                                                              (m,) float64
+up, down  penalty: 0 if alpha may rise (fall), else -/+ FORBIDDEN          (m,) float64
+diagonal  k(x_s, x_s)                                                      (m,) float64
+K         kernel matrix; its first m rows and columns are in use           (M, M) float32
+========= ================================================================ ================
+
+The matrix lies in one piece of memory that is reserved once and taken as it is needed: fresh memory costs more than the
+arithmetic on it.
+"""
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from streamsvm.batch.chunks.features import Features
+from streamsvm.batch.newton import MAX_FREE, Newton
+from streamsvm.batch.steps import BOTTOM, NO_CURVATURE, TOP, move, newton_partner, penalties, room_of, settled, update
+from streamsvm.core.compiling._jit import compiled
+from streamsvm.core.expansion import FORBIDDEN, set_penalties
+
+MIN_MEMBERS, MAX_MEMBERS = 64, 1 << 15
+AT_ONCE = 1000  # pair steps at least, from one look at the free set to the next: a look costs as much as some hundreds
+JITTER = 1e-6  # on the diagonal for Newton steps, relative to it: more than the rounding of float32
+
+
+class Active(NamedTuple):
+    """The members for compiled code."""
+
+    alpha: np.ndarray
+    g: np.ndarray
+    lo: np.ndarray
+    hi: np.ndarray
+    up: np.ndarray
+    down: np.ndarray
+    diagonal: np.ndarray
+
+
+@compiled
+def take_steps(K, active, tol, max_steps, extremes):
+    """Take pair steps by second order until the extremes differ by at most tol, or none helps; return how many."""
+    alpha, g, lo, hi = active.alpha, active.g, active.lo, active.hi
+    up, down, diagonal = active.up, active.down, active.diagonal
+    i = update(g, up, down, 0.0, g, g, extremes)
+    for step in range(max_steps):
+        if not extremes[TOP] - extremes[BOTTOM] > tol:
+            return step
+        j, _ = newton_partner(g, down, diagonal, i, K[i])
+        if j < 0:
+            return step
+        q = max(diagonal[i] + diagonal[j] - 2.0 * np.float64(K[i, j]), NO_CURVATURE)
+        room = room_of(alpha, lo, hi, i, j)
+        mu = min((g[i] - g[j]) / q, room)
+        if not move(alpha, lo, hi, i, j, mu, room):
+            return step
+        set_penalties(alpha, lo, hi, up, down, i)
+        set_penalties(alpha, lo, hi, up, down, j)
+        i = update(g, up, down, mu, K[i], K[j], extremes)
+    return max_steps
+
+
+@compiled
+def _restride(flat, n_rows, old, new):
+    """Move the rows of a square matrix from a distance of `old` values to one of `new`."""
+    for k in range(n_rows):
+        r = k if new < old else n_rows - 1 - k
+        source, target = flat[r * old : r * old + n_rows], flat[r * new : r * new + n_rows]
+        for t in range(n_rows):
+            c = t if new < old else n_rows - 1 - t
+            target[c] = source[c]
+
+
+@compiled
+def _squeeze(K, kept):
+    """Keep these rows and columns, whose numbers rise, in place."""
+    for a in range(kept.shape[0]):
+        row, out = K[kept[a]], K[a]
+        for b in range(kept.shape[0]):
+            out[b] = row[kept[b]]
+
+
+@compiled
+def _put_block(K, P, r, c):
+    """Store kernel values whose first one is that of the members r and c, with r >= c at least; above and below."""
+    K[r : r + P.shape[0], c : c + P.shape[1]] = P
+    for s in range(P.shape[1]):
+        column = K[c + s]
+        for t in range(P.shape[0]):
+            column[r + t] = P[t, s]
+
+
+@compiled
+def _subtract(K, places, change, g):
+    """g -= sum_c change_c K_c."""
+    for c in range(places.shape[0]):
+        row, a = K[places[c]], change[c]
+        for t in range(g.shape[0]):
+            g[t] -= a * np.float64(row[t])
+
+
+class Members:
+    """The members of a problem, an active set for `newton.Newton`.
+
+    Parameters
+    ----------
+    features
+        The examples.
+    cache_mb
+        Megabytes for the matrix.
+    """
+
+    def __init__(self, features: Features, cache_mb: float) -> None:
+        self.features = features
+        largest = math.isqrt(int(cache_mb * 2**20) // 4)
+        self.room = min(max(MIN_MEMBERS, min(largest, MAX_MEMBERS)), features.n)
+        self.ids = np.zeros(0, np.int64)
+        self._memory = np.empty(self.room * self.room, np.float32)  # untouched memory is not taken
+        self._width = 0
+        self._state = np.zeros((len(Active._fields), self.room))
+        self.extremes = np.array([-FORBIDDEN, FORBIDDEN])
+        self.steps = 0
+        self._newton = Newton()
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    def _of(self, name: str) -> np.ndarray:
+        return self._state[Active._fields.index(name), : len(self.ids)]
+
+    @property
+    def alpha(self) -> np.ndarray:
+        return self._of("alpha")
+
+    @property
+    def g(self) -> np.ndarray:
+        return self._of("g")
+
+    @property
+    def matrix(self) -> np.ndarray:
+        return self._memory[: self._width**2].reshape(self._width, self._width)
+
+    @property
+    def violation(self) -> float:
+        """The largest violation by a pair of members."""
+        return float(self.extremes[TOP] - self.extremes[BOTTOM])
+
+    @property
+    def middle(self) -> float:
+        """The middle of the extremes, or the one that exists; 0 if none does."""
+        found = [extreme for extreme in self.extremes.tolist() if abs(extreme) < FORBIDDEN / 2]
+        return sum(found) / max(len(found), 1)
+
+    @property
+    def holders(self) -> tuple[int, int]:
+        """The places of the members that hold the extremes."""
+        g = self.g
+        return int(np.argmax(g + self._of("up"))), int(np.argmin(g + self._of("down")))
+
+    # ---------------------------------------------------------------------------------------------- coming and leaving
+
+    def add(self, ids: np.ndarray, alpha: np.ndarray, g: np.ndarray, lo: np.ndarray, hi: np.ndarray) -> None:
+        """Make members of these examples."""
+        first, every = len(self.ids), np.concatenate([self.ids, ids])
+        self._widen(len(every))
+        self.ids = every
+        own = self._state[:, first : len(every)]
+        up, down = penalties(alpha, lo, hi)
+        diagonal = self.features.diagonal[ids]
+        own[:] = alpha, g, lo, hi, up, down, diagonal
+        K = self.matrix
+        for b, c, P in self.features.kernel_values(ids, every):
+            _put_block(K, P, first + b, c)
+        places = np.arange(first, len(every))
+        K[places, places] = diagonal
+
+    def _widen(self, m: int) -> None:
+        if m <= self._width:
+            return
+        width = min(max(m * 3 // 2, 2 * MIN_MEMBERS), self.room)
+        _restride(self._memory, len(self.ids), self._width, width)
+        self._width = width
+
+    def keep(self, kept: np.ndarray) -> None:
+        """Keep the members in these places, in order."""
+        _squeeze(self.matrix, kept)
+        self._state[:, : len(kept)] = self._state[:, kept]
+        self.ids = self.ids[kept]
+
+    # -------------------------------------------------------------------------------------------------------- solving
+
+    def solve(self, tol: float, limit: int) -> bool:
+        """Take steps until the violation is at most `tol`; False if there are more than `limit` or none helps."""
+        while True:
+            at_once = max(0, min(max(AT_ONCE, self._newton.wait(self)), limit - self.steps))
+            done = take_steps(self.matrix, Active(*self._state[:, : len(self.ids)]), tol, at_once, self.extremes)
+            self.steps += done
+            if not self.violation > tol:
+                return True
+            if done < at_once or self.steps >= limit:
+                return False
+            self._newton.after(self, done)
+
+    def settle(self) -> None:
+        """Put coefficients that rounding has left beside a bound onto it."""
+        alpha, lo, hi = self._of("alpha"), self._of("lo"), self._of("hi")
+        alpha[:] = settled(alpha, lo, hi, np.abs(alpha).max(initial=0.0))
+        self._note_bounds()
+
+    def _note_bounds(self) -> None:
+        up, down = penalties(self._of("alpha"), self._of("lo"), self._of("hi"))
+        self._of("up")[:], self._of("down")[:] = up, down
+        g = self._of("g")
+        self.extremes[:] = (g + up).max(initial=-FORBIDDEN), (g + down).min(initial=FORBIDDEN)
+
+    @property
+    def state(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+        return self._of("alpha"), self._of("g"), self._of("lo"), self._of("hi")
+
+    @property
+    def max_free(self) -> int:
+        return MAX_FREE
+
+    def kernel_among(self, places: np.ndarray) -> np.ndarray:
+        K = self.matrix[np.ix_(places, places)].astype(np.float64)
+        K[np.diag_indices_from(K)] += JITTER * (1.0 + np.abs(K.diagonal()))
+        return K
+
+    def move(self, places: np.ndarray, alpha: np.ndarray) -> None:
+        change = alpha - self._of("alpha")[places]
+        _subtract(self.matrix, places, change, self._of("g"))
+        self._of("alpha")[places] = alpha
+        self._note_bounds()

@@ -1,0 +1,305 @@
+"""The solver to the optimum: the problem of `batch.smo`, over more examples than a kernel matrix could have.
+
+Most examples of a training set are never in a violating pair near the solution.  So the kernel matrix is that of the
+*members* only, see `members`: the examples with coefficients between the bounds, and those near the margin.
+
+1. *Chunks*.  The examples are shuffled, with the classes evenly spread.  The first few become members, and their
+   problem is solved.  Then the number of examples grows by `GROWTH`: f(x) of the next chunk is computed, the examples
+   that violate the margin become members, and the members' problem is solved to a loose tolerance.
+2. *Rounds*.  f(x) of all examples is computed.  Those within `NEAR` of a violation are candidates.  A round makes the
+   worst violating candidates members, solves, and brings f(x) of the other candidates up to date by the coefficients
+   that have changed.
+3. When no candidate violates, f(x) of all examples is brought up to date the same way, until no example violates.
+
+An example *violates* if alpha_i may rise and g_i > bias + tol / 2, or if it may fall and g_i < bias - tol / 2.  The
+bias is the middle of the members' extremes.  If no example violates, no pair violates by more than tol.
+
+Members at a bound leave when their gradients are `SLACK` away from a violation, those of alpha = 0 and those on the
+other bound alike, whose coefficients then stay as they are.  If the matrix has no room left, others leave as well.
+
+========= ================================================================ ================
+symbol    name                                                             shape, dtype
+========= ================================================================ ================
+alpha     coefficients with their labels' signs                            (n,) float64
+y, lo, hi labels, -1 or +1, and box                                        (n,) float64
+f         sum_s alpha_s k(x_s, x_i), by the coefficients `f_alpha` for     (n,) float64
+          candidates; unknown for other examples
+base      the same for all examples, by the coefficients `base_alpha`      (n,) float64
+violation how far the gradient is from where it does not violate           float
+========= ================================================================ ================
+
+The decision values of a chunk are those of a model that has not seen it.  They are kept: a sigmoid can be fitted to
+them.
+
+Sources: Joachims, "Making large-scale SVM learning practical" (1999), for solving over a working set while the others
+are fixed; Fan, Chen, Lin (2005), for the pair steps, see `steps`.  The chunks and the rounds over candidates are ours.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from streamsvm.batch.chunks.features import Features
+from streamsvm.batch.chunks.members import Members
+from streamsvm.batch.newton import one_thread
+from streamsvm.batch.options import DEFAULTS, SolverOptions
+from streamsvm.batch.solution import CONVERGED, MAX_ITERATIONS, MAX_PASSES, NO_PROGRESS
+from streamsvm.core.expansion import FORBIDDEN
+
+FIRST, FEWEST = 500, 20  # examples of the first chunk: at most, and at least if there are so many
+GROWTH = 1.5  # of the examples learned, from one chunk to the next
+REST = 0.8  # share of the examples from which on the next chunk takes all the others
+LOOSE = 0.1  # tolerance while examples are still coming
+SLACK = 0.5  # how far a member must be from a violation for it to leave
+NEAR = 0.3  # how far a candidate may be from one
+SPARED = 1.5  # members for each that would stay, below which none leaves: to move the matrix would cost more
+AT_LEAST, SHARE = 400, 4  # violating examples that become members in a round: at least; one for so many members
+SHARE_OF_WORST = 0.1  # of the worst violation, which a round leaves alone
+
+
+class Optimum(NamedTuple):
+    """The solution of one problem.
+
+    Attributes
+    ----------
+    alpha
+        Coefficients with their labels' signs, (n,).
+    g
+        Gradients y - K alpha, (n,).
+    bias
+        The constant of f(x): the middle of the extremes of the gradient.
+    seen
+        Numbers of the examples in the order in which they were learned, without the first chunk.
+    decision_values
+        f(x) of each of these, by a model that had not seen it.
+    status
+        Why the solver stopped, as in `Solution`.
+    n_passes
+        Number of passes over all examples.
+    steps, kernel_evaluations
+        Number of pair steps, and of kernel values.
+    """
+
+    alpha: np.ndarray
+    g: np.ndarray
+    bias: float
+    seen: np.ndarray
+    decision_values: np.ndarray
+    status: str
+    n_passes: int
+    steps: int
+    kernel_evaluations: int
+
+    @property
+    def converged(self) -> bool:
+        """Whether the solver reached its tolerance."""
+        return self.status == CONVERGED
+
+
+def optimum(
+    features: Features,
+    y: np.ndarray,
+    lo: np.ndarray,
+    hi: np.ndarray,
+    options: SolverOptions = DEFAULTS,
+    max_passes: int = 100,
+) -> Optimum:
+    """Solve a problem with a bias over all examples.
+
+    Parameters
+    ----------
+    features
+        The examples and the kernel.
+    y
+        Labels -1.0 and +1.0, (n,).
+    lo, hi
+        Box of each coefficient, (n,).
+    options
+        `tol`, `cache_mb` (of the kernel matrix) and `max_iterations` count.
+    max_passes
+        Largest number of passes over all examples, at least 2.
+
+    Examples
+    --------
+    >>> from streamsvm.core.kernels import Linear
+    >>> examples = Features(np.array([[0.0], [1.0], [2.0], [3.0]]), Linear())
+    >>> y = np.array([-1.0, -1.0, 1.0, 1.0])
+    >>> found = optimum(examples, y, np.minimum(10 * y, 0), np.maximum(10 * y, 0))
+    >>> found.alpha.round(3)
+    array([ 0., -2.,  2.,  0.])
+    """
+    with one_thread():
+        training = _Training(features, y, lo, hi, options, max_passes)
+        status = training.run()
+    members = training.members
+    return Optimum(
+        alpha=training.alpha,
+        g=y - training.base,
+        bias=members.middle,
+        seen=np.concatenate([np.empty(0, np.int64), *training.seen]),
+        decision_values=np.concatenate([np.empty(0), *training.decision_values]),
+        status=status,
+        n_passes=training.n_passes,
+        steps=members.steps,
+        kernel_evaluations=training.features.kernel_evaluations,
+    )
+
+
+def spread(positive: np.ndarray) -> np.ndarray:
+    """A random order of the examples, always the same one, in which the classes are evenly spread."""
+    order = np.random.default_rng(0).permutation(len(positive))
+    place = np.empty(len(order))
+    for of_class in (positive[order], ~positive[order]):
+        n = int(np.count_nonzero(of_class))
+        place[of_class] = np.arange(n) / max(n, 1)  # both classes are in the first chunk, however rare one is
+    return order[np.argsort(place, kind="stable")]
+
+
+def worst(v: np.ndarray, bad: np.ndarray, room: int) -> np.ndarray:
+    """Of the examples `bad`, those with the largest violations v, as many as there is room for."""
+    return bad if len(bad) <= room else bad[np.argpartition(-v[bad], max(room - 1, 0))[:room]]
+
+
+class _Training:
+    """One problem while it is being solved."""
+
+    def __init__(
+        self, features: Features, y: np.ndarray, lo: np.ndarray, hi: np.ndarray, options: SolverOptions, max_passes: int
+    ) -> None:
+        self.features, self.y, self.lo, self.hi, self.tol = features, y, lo, hi, options.tol
+        n = features.n
+        self.limit, self.max_passes, self.n_passes = options.limit(n), max_passes, 1
+        self.members, self.is_member = Members(features, options.cache_mb), np.zeros(n, bool)
+        self.alpha, self.f, self.f_alpha = np.zeros(n), np.zeros(n), np.zeros(n)
+        self.base, self.base_alpha = np.zeros(n), np.zeros(n)
+        self.seen: list[np.ndarray] = []
+        self.decision_values: list[np.ndarray] = []
+        self.is_stuck = False
+
+    def run(self) -> str:
+        """Solve; return why the solver stopped."""
+        self._learn_chunks()
+        self._drop(SLACK)
+        tol = LOOSE
+        while True:
+            self.n_passes += 1
+            outside = self._check_all()
+            v = self._violations(outside, self.f[outside])
+            if not self.members.violation > self.tol and not v.max(initial=0.0) > 0.5 * self.tol:
+                self.members.settle()
+                self.alpha[self.members.ids] = self.members.alpha
+                return CONVERGED
+            if self.is_stuck:
+                return MAX_ITERATIONS if self.members.steps >= self.limit else NO_PROGRESS
+            if self.n_passes >= self.max_passes:
+                return MAX_PASSES
+            tol = self._rounds(outside[v > -NEAR], tol)
+
+    # --------------------------------------------------------------------------------------------------------- members
+
+    def _violations(self, ids: np.ndarray, f: np.ndarray) -> np.ndarray:
+        """How far the gradients of these examples are from where they do not violate; negative if they do not."""
+        beyond, alpha = self.y[ids] - f - self.members.middle, self.alpha[ids]
+        rising = np.where(alpha < self.hi[ids], beyond, -FORBIDDEN)
+        return np.maximum(rising, np.where(alpha > self.lo[ids], -beyond, -FORBIDDEN))
+
+    def _add(self, ids: np.ndarray, f: np.ndarray) -> None:
+        """Make members of these examples."""
+        self.members.add(ids, self.alpha[ids], self.y[ids] - f, self.lo[ids], self.hi[ids])
+        self.is_member[ids] = True
+
+    def _solve(self, tol: float) -> None:
+        """Solve over the members."""
+        self.is_stuck = not self.members.solve(tol, self.limit)
+        self.alpha[self.members.ids] = self.members.alpha
+
+    def _drop(self, slack: float) -> np.ndarray:
+        """Let members leave that are far from a violation, if they are many; return them."""
+        members = self.members
+        stays = self._violations(members.ids, self.y[members.ids] - members.g) > -slack
+        return self._leave(stays) if np.count_nonzero(stays) * SPARED <= len(stays) else np.empty(0, np.int64)
+
+    def _make_room(self, n_new: int) -> np.ndarray:
+        """Let members leave until there is room for others, for half of the members at most; return them.
+
+        The members that hold the extremes stay, so that a step follows.
+        """
+        members = self.members
+        excess = min(len(members) + n_new, len(members) + members.room // 2) - members.room
+        if excess <= 0:
+            return np.empty(0, np.int64)
+        v = self._violations(members.ids, self.y[members.ids] - members.g)
+        v[list(members.holders)] = np.inf
+        stays = np.ones(len(members), bool)
+        stays[np.argsort(v, kind="stable")[:excess]] = False
+        return self._leave(stays)
+
+    def _leave(self, stays: np.ndarray) -> np.ndarray:
+        """Let the other members leave, with f up to date; return them."""
+        members, leaving = self.members, self.members.ids[~stays]
+        self.f[leaving] = self.y[leaving] - members.g[~stays]
+        self.is_member[leaving] = False
+        members.keep(np.flatnonzero(stays))
+        return leaving
+
+    # ---------------------------------------------------------------------------------------------------------- chunks
+
+    def _learn_chunks(self) -> None:
+        """Learn all examples, chunk after chunk."""
+        order, n = spread(self.y > 0.0), self.features.n
+        done = min(n, self.members.room, FIRST, max(n // 4, FEWEST))
+        self._add(order[:done], np.zeros(done))
+        self._solve(LOOSE)
+        while done < n:
+            self._drop(SLACK)
+            end = int(GROWTH * done)
+            rows = order[done : end if end < REST * n else n]
+            done += len(rows)
+            f = self._sums(rows, self.alpha)
+            self.seen.append(rows)
+            self.decision_values.append(f + self.members.middle)
+            v = self._violations(rows, f)
+            new = worst(v, np.flatnonzero(v > LOOSE), self.members.room - len(self.members))
+            self._add(rows[new], f[new])
+            self._solve(LOOSE)
+
+    def _sums(self, rows: np.ndarray, change: np.ndarray) -> np.ndarray:
+        """sum_s change_s k(x_s, x) of these examples."""
+        moved = np.flatnonzero(change)
+        return self.features.sums(rows, moved, change[moved])
+
+    # ---------------------------------------------------------------------------------------------------------- rounds
+
+    def _check_all(self) -> np.ndarray:
+        """Bring f of all examples up to date; return those that are not members."""
+        outside, members = np.flatnonzero(~self.is_member), self.members
+        self.f[outside] = self.base[outside] + self._sums(outside, self.alpha - self.base_alpha)
+        self.f[members.ids] = self.y[members.ids] - members.g
+        self.base, self.base_alpha, self.f_alpha = self.f.copy(), self.alpha.copy(), self.alpha.copy()
+        return outside
+
+    def _check(self, candidates: np.ndarray) -> None:
+        """Bring f of the candidates up to date."""
+        self.f[candidates] += self._sums(candidates, self.alpha - self.f_alpha)
+        self.f_alpha = self.alpha.copy()
+
+    def _rounds(self, candidates: np.ndarray, tol: float) -> float:
+        """Solve over members and candidates, from this tolerance on; return the tolerance to go on with."""
+        while not self.is_stuck:
+            v = self._violations(candidates, self.f[candidates])
+            largest = v.max(initial=0.0)
+            if not largest > 0.5 * self.tol:
+                if not self.members.violation > self.tol:
+                    break
+                self._solve(self.tol)
+            else:
+                bad = np.flatnonzero(v > max(0.5 * self.tol, SHARE_OF_WORST * largest))
+                bad = worst(v, bad, max(AT_LEAST, int(np.count_nonzero(self.members.alpha)) // SHARE))
+                left = [self._drop(SLACK), self._make_room(len(bad))]
+                bad = worst(v, bad, self.members.room - len(self.members))
+                new, candidates = candidates[bad], np.concatenate([np.delete(candidates, bad), *left])
+                self._add(new, self.f[new])
+                tol = max(self.tol, min(tol, SHARE_OF_WORST * largest))
+                self._solve(tol)
+            self._check(candidates)
+        return tol
