@@ -232,7 +232,7 @@ def keep_products(store, ids, P):
 @compiled
 def copy_rows(store, ids, out):
     for t in range(ids.shape[0]):
-        out[t, :] = store.cache.rows[stored_row(store, ids[t], NO_ROW)]
+        out[t, :] = store.cache.rows[stored_row(store, ids[t], NO_ROW), : out.shape[1]]
 
 
 @inner_sum

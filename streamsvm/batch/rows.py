@@ -15,6 +15,7 @@ import scipy.sparse as sp
 from streamsvm.batch.cache import (
     CLOCK,
     COMPUTED,
+    COUNTS,
     FILLED,
     NO_ROWS,
     Cache,
@@ -257,6 +258,33 @@ class RowStore:
         if missing or len(X.columns) != len(self._columns):
             raise ValueError(f"X has the columns {list(X.columns)}; the solution was trained on {self._columns}")
         return X[self._columns]
+
+    @property
+    def cache_floats(self) -> int:
+        """The number of kernel values that fit into the cache."""
+        return self._floats
+
+    def among(self, ids: np.ndarray, rows: np.ndarray) -> "RowStore":
+        """A store of some of the examples, whose kernel rows are all at hand.
+
+        It shares the memory of `rows`, and takes no other examples: `expand` is for the whole store.
+
+        Parameters
+        ----------
+        ids
+            Numbers of its examples, (m,).
+        rows
+            Their kernel values among each other, at least (m, m).
+        """
+        part, m = object.__new__(RowStore), len(ids)
+        part.__dict__.update(self.__dict__)
+        counts = np.zeros(COUNTS, np.int64)
+        counts[FILLED] = m
+        cache = Cache(rows, np.arange(m), np.arange(len(rows)), np.zeros(len(rows), np.int64), counts)
+        own = {"sq": self.data.sq[ids], "diagonal": self.data.diagonal[ids], "cache": cache}
+        part.shape, part.data = (m, self.shape[1]), self.data._replace(**own)
+        part._device, part._gram, part._workspace = Device("cpu"), None, np.empty(0)
+        return part
 
     def short_rows(self, m: int) -> Cache:
         """An empty cache for rows of m values each; it replaces the one before."""

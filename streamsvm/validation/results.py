@@ -86,7 +86,8 @@ class Result:
         The solution over all examples if the folds started from it, else None.  For a `SmoothSVM` it is the model of
         all examples.
     first
-        Cost of `full`, as a `Fold` without tested examples; None if there is no `full`.
+        Cost of `full`, or of the rough solution that tells which examples are near the margin, as a `Fold` without
+        tested examples; None if there is neither.
     seeding
         The start that was chosen; for a `SmoothSVM` the solver.
     reason

@@ -543,24 +543,12 @@ def test_a_finished_start_is_what_training_from_it_gives():
 def test_the_choice_follows_the_costs_and_says_so():
     X, y = problem(1, 300, 5, 0.5)
     hard = full_of(X, y, 100.0, RBF(0.2))
-    assert seeding.choose(hard, folds_of(300, 3)).seed == "cold"
-    choice = seeding.choose(hard, folds_of(300, 10))
+    assert seeding.choose(hard, effective=3.0, k=3).seed == "cold"
+    choice = seeding.choose(hard, effective=10.0, k=10)
     assert choice.seed == "path"
     assert choice.path_seconds < min(choice.cold_seconds, choice.best_seconds)
     assert "path is the cheapest" in choice.reason
     almost_diagonal = full_of(*problem(1, 500, 5, 0.5), 1e3, RBF(30.0))
-    choice = seeding.choose(almost_diagonal, folds_of(500, 10))
+    choice = seeding.choose(almost_diagonal, effective=10.0, k=10)
     assert choice.seed != "path"
     assert choice.path_seconds > choice.best_seconds
-
-
-def test_the_choice_counts_what_the_full_solution_costs():
-    X, y = problem(1, 300, 5, 0.5)
-    folds = folds_of(300, 10)
-    full = full_of(X, y, 100.0, RBF(0.2))
-    lower, upper = full.lo.copy(), full.hi.copy()
-    lower[folds[0]] = upper[folds[0]] = 0.0
-    one = smo.train(full.store, full.y, lower, upper)
-    there, missing = seeding.choose(full, folds), seeding.choose(one, folds)
-    assert missing.path_seconds > there.path_seconds
-    assert missing.cold_seconds == pytest.approx(there.cold_seconds, rel=0.5)

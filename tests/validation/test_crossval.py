@@ -333,17 +333,16 @@ def test_seeds_save_steps():
     assert auto.iterations < 0.05 * cold.iterations
 
 
-def test_auto_looks_at_the_first_split_and_loses_nothing_by_it():
+def test_auto_picks_the_start_by_the_full_solution():
     X, y = noisy(200)
     easy, cold = (cross_validate(LASVM(C=5.0, gamma=50.0), X, y, seeding=s) for s in ("auto", "none"))
-    assert (easy.seeding, easy.full, easy.first) == ("none", None, None)
+    assert easy.seeding == "skip"
     assert "cold" in easy.reason
-    assert (easy.iterations, easy.rows_computed) == (cold.iterations, cold.rows_computed)
-    np.testing.assert_array_equal(easy.decision_values, cold.decision_values)
+    np.testing.assert_allclose(easy.decision_values, cold.decision_values, atol=5e-3)
     hard, cold = (cross_validate(LASVM(C=500.0), X, y, seeding=s) for s in ("auto", "none"))
     assert hard.seeding == "path"
-    assert [part.start for part in hard.per_fold] == ["cold"] + ["path"] * 9
-    assert hard.first.start == "reuse"  # the full solution goes on from the first split's
+    assert [part.start for part in hard.per_fold] == ["path"] * 10
+    assert hard.full.converged
     assert hard.iterations < 0.5 * cold.iterations
     np.testing.assert_allclose(hard.decision_values, cold.decision_values, atol=0.1)
 
@@ -388,7 +387,8 @@ def test_totals_are_those_of_the_parts():
     assert result.seconds > sum(part.seconds for part in result.per_fold) > 0
     cold = cross_validate(LASVM(C=5.0), X, y, seeding="none")
     assert cold.full is None
-    assert cold.iterations == sum(part.iterations for part in cold.per_fold) > 0
+    assert cold.iterations == sum(part.iterations for part in [*cold.per_fold, cold.first])
+    assert cold.iterations > cold.first.iterations > 0  # the rough solution, and the folds
 
 
 def test_a_store_may_be_shared_by_several_cross_validations():

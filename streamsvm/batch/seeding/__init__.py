@@ -38,9 +38,28 @@ from streamsvm.batch.seeding import choice as choice
 from streamsvm.batch.seeding import exact as exact
 from streamsvm.batch.seeding.choice import Choice as Choice
 from streamsvm.batch.seeding.choice import choose as choose
+from streamsvm.batch.seeding.members import Members as Members
+from streamsvm.batch.seeding.members import members_of as members_of
+from streamsvm.batch.seeding.members import refined as refined
+from streamsvm.batch.seeding.members import train as train
 from streamsvm.batch.seeding.methods import C_SEEDS as C_SEEDS
 from streamsvm.batch.seeding.methods import SEEDS as SEEDS
 from streamsvm.batch.seeding.methods import solve_from as solve_from
 from streamsvm.batch.seeding.start import Start as Start
 
-__all__ = ["C_SEEDS", "SEEDS", "Choice", "Start", "along_c", "chains", "choice", "choose", "exact", "solve_from"]
+__all__ = [
+    "C_SEEDS",
+    "SEEDS",
+    "Choice",
+    "Members",
+    "Start",
+    "along_c",
+    "chains",
+    "choice",
+    "choose",
+    "exact",
+    "members_of",
+    "refined",
+    "solve_from",
+    "train",
+]

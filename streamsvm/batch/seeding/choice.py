@@ -9,7 +9,7 @@ from streamsvm.batch.solution import Solution
 
 # Measured.
 SECONDS_PER_PRODUCT = 0.25e-9  # of a path's matrices with vectors
-SECONDS_PER_STEP, SECONDS_PER_ELEMENT = 0.7e-6, 3e-9  # of a pair step, and per active example
+SECONDS_PER_STEP, SECONDS_PER_ELEMENT = 0.7e-6, 1.3e-9  # of a pair step, and per active example
 SECONDS_PER_SYSTEM = 8e-12  # of a Newton step, per m^3
 ACTIVE = 1.5  # examples for each support vector
 SECONDS_PER_COLD, SECONDS_PER_PATH, SECONDS_PER_BEST = 1e-4, 1e-4, 3e-4  # for any size
@@ -29,10 +29,9 @@ class Choice(NamedTuple):
     seed
         "cold", "path" or "best".
     cold_seconds, path_seconds, best_seconds
-        Expected cost of a fold from 0, with the path and with BEST, within a factor of two.  The folds share the cost
-        of the full solution if it is yet to be computed.
+        Expected cost of a fold from 0, with the path and with BEST, within a factor of two.
     max_events
-        Twice the expected number of events of the path, for `exact.path`.
+        Four times the expected number of events of the path, for `exact.path`.
     reason
         The reason in words.
     """
@@ -55,7 +54,17 @@ def events_of(r_free: float, r_bounded: float) -> float:
     return EVENTS_OF_FREE * r_free + EVENTS_OF_BOUNDED * float(np.sqrt(r_bounded))
 
 
-def choose(known: Solution, folds: Sequence[np.ndarray]) -> Choice:
+def step_seconds(steps: float, active: float) -> float:
+    """The expected cost of pair steps over so many active examples."""
+    return steps * (SECONDS_PER_STEP + SECONDS_PER_ELEMENT * active)
+
+
+def path_seconds(events: float, m: int, n: int, k: int) -> float:
+    """The expected cost of a path among n examples, of which m are free, if k paths share the inverse."""
+    return SECONDS_PER_PATH + SECONDS_PER_PRODUCT * (events * (2.0 * m * m + 2.0 * n * m) + m**3 / max(1, k))
+
+
+def choose(known: Solution, effective: float, k: int) -> Choice:
     """Choose the seed from the full solution that solves the folds soonest, or none.
 
     A path of E events costs 0.25 ns E (2 m^2 + 2 n m), and each fold its share of the inverse, m^3; it has about 1.4
@@ -66,25 +75,24 @@ def choose(known: Solution, folds: Sequence[np.ndarray]) -> Choice:
     Parameters
     ----------
     known
-        The full solution, or that of one fold if the full one is yet to be computed.
-    folds
-        Numbers of the examples that each fold leaves out.
+        The full solution; of the members, if the folds are solved among them.
+    effective
+        The result of `effective_folds`.
+    k
+        The number of folds.
     """
-    n, m, k = len(known.dual_coef), int(np.count_nonzero(known.free)), max(1, len(folds))
-    trained = int(np.count_nonzero(known.lo < known.hi))
+    n, m = len(known.dual_coef), int(np.count_nonzero(known.free))
     support = int(np.count_nonzero(known.dual_coef))
-    effective = effective_folds(n, folds)
-    r = support / max(1, trained) * n / effective
+    r = support / effective
     r_free = m / max(1, support) * r
     events = events_of(r_free, r - r_free)
     active = min(float(n), ACTIVE * support)
     newton = known.newton_steps * (SECONDS_PER_SYSTEM * m**3 + SECONDS_PER_ELEMENT * (m * m + m * active))
-    steps = known.iterations * (SECONDS_PER_STEP + SECONDS_PER_ELEMENT * active) + newton
+    steps = step_seconds(known.iterations, active) + newton
     share = float(np.interp(np.log(effective), np.log(FOLDS), SHARES))
-    full = share * steps / k if trained < n else 0.0
     cold = SECONDS_PER_COLD + steps
-    path = full + SECONDS_PER_PATH + SECONDS_PER_PRODUCT * (events * (2.0 * m * m + 2.0 * n * m) + m**3 / k)
-    best = full + SECONDS_PER_BEST + n * (FORCED_STEP * r + SHARED * m) + share * steps
+    path = path_seconds(events, m, n, k)
+    best = SECONDS_PER_BEST + n * (FORCED_STEP * r + SHARED * m) + share * steps
     costs = f"seconds a fold: cold {cold:.2g}, path {path:.2g}, best {best:.2g} (n={n}, free={m}, leaving={r:.3g})"
     if effective <= WORTHLESS + 0.5:
         seed, why = "cold", f"with {effective:.0f} folds a seed saves less than the full solution costs"
@@ -94,4 +102,4 @@ def choose(known: Solution, folds: Sequence[np.ndarray]) -> Choice:
         seed, why = "best", "a seed saves more steps than it costs, and a path costs more"
     else:
         seed, why = "cold", "steps from 0 cost hardly more than a seed"
-    return Choice(seed, cold, path, best, int(2 * events) + 50, f"{why}; {costs}")
+    return Choice(seed, cold, path, best, int(4 * events) + 50, f"{why}; {costs}")

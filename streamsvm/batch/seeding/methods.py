@@ -6,6 +6,7 @@ import numpy as np
 
 from streamsvm.batch import smo
 from streamsvm.batch.options import DEFAULTS, SolverOptions
+from streamsvm.batch.rows import RowStore
 from streamsvm.batch.seeding.along_c import averaged, best_reuse, direct, pairwise, scaled
 from streamsvm.batch.seeding.chains import mir, reuse, sir
 from streamsvm.batch.seeding.exact import path, survey
@@ -44,16 +45,29 @@ def solve_from(
     previous: Solution, start: Start, lo: np.ndarray, hi: np.ndarray, options: SolverOptions = DEFAULTS
 ) -> Solution:
     """Train from a start; one that is optimal already costs one pass over its gradient."""
-    top, bottom, bias, _ = survey(start.alpha, start.g, lo, hi)
+    return solved(previous.store, previous.y, lo, hi, start.alpha, start.g, options)
+
+
+def solved(
+    store: RowStore,
+    y: np.ndarray,
+    lo: np.ndarray,
+    hi: np.ndarray,
+    alpha: np.ndarray,
+    g: np.ndarray,
+    options: SolverOptions = DEFAULTS,
+) -> Solution:
+    """The solution from a start; if it is one already, no kernel row is needed."""
+    top, bottom, bias, _ = survey(alpha, g, lo, hi)
     if top - bottom > options.tol:
-        return smo.train(previous.store, previous.y, lo, hi, start.alpha, start.g, options)
+        return smo.train(store, y, lo, hi, alpha, g, options)
     return Solution(
-        store=previous.store,
-        y=previous.y,
+        store=store,
+        y=y,
         lo=lo,
         hi=hi,
-        dual_coef=start.alpha,
-        g=start.g,
+        dual_coef=alpha,
+        g=g,
         bias=bias,
         violation=max(0.0, top - bottom),
         status=CONVERGED,

@@ -92,47 +92,66 @@ def _list_of_trainings(task: Task) -> list[Training]:
 def _trainings(task: Task) -> Iterator[Training]:
     """All trainings of a task; with `seeding` "none" every fold goes along C by itself."""
     store = task.examples.store(task.gamma)
-    if task.seeding != "none":
-        yield from _from_full(task, store)
-        return
-    for i in task.splits:
-        test, out = task.folds.tests[i], task.folds.left_out[i]
-        for C, (_, solution, cost) in zip(task.Cs, _along(task, store, out), strict=True):
-            f = solution.decision_values[test]
-            yield Training(C, task.gamma, i, cost._replace(test=test, decision_values=f, predictions=f > 0.0))
+    follow = _folds_along if task.seeding == "none" else _full_along
+    yield from follow(task, store)
 
 
-def _from_full(task: Task, store: RowStore) -> Iterator[Training]:
+def _folds_along(task: Task, store: RowStore) -> Iterator[Training]:
+    """Every fold along C by itself; for each C, all folds have the same members."""
+    rough: Solution | None = None
+    before: dict[int, Solution] = {}
+    for C in task.Cs:
+        begin, rows = time.perf_counter(), store.rows_computed
+        problem = task.examples.problem(store, C)
+        members, rough = _members(problem, None if task.warm_start == "none" else rough)
+        for i in task.splits:
+            test, out = task.folds.tests[i], task.folds.left_out[i]
+            start, solution = _next(problem, members, before.get(i), out, task.warm_start)
+            cost = outcome_of(solution, test, start, store.rows_computed - rows)
+            if i == 0:  # The rough solution counts for one fold, however many workers compute it.
+                steps, systems = cost.iterations + rough.iterations, cost.newton_steps + rough.newton_steps
+                cost = cost._replace(iterations=steps, newton_steps=systems)
+            yield Training(C, task.gamma, i, cost._replace(seconds=time.perf_counter() - begin))
+            before[i], begin, rows = solution, time.perf_counter(), store.rows_computed
+
+
+def _full_along(task: Task, store: RowStore) -> Iterator[Training]:
     """The full solution along C, and for each C the folds that start from it."""
-    for C, (problem, full, cost) in zip(task.Cs, _along(task, store, NO_EXAMPLES), strict=True):
-        plan, reason = plan_of(problem, task.folds, full, task.seeding)
-        yield Training(C, task.gamma, -1, cost, plan.seeding, reason)
+    rough: Solution | None = None
+    for C in task.Cs:
+        begin, rows = time.perf_counter(), store.rows_computed
+        problem = task.examples.problem(store, C)
+        members, rough = _members(problem, rough)
+        full = seeds.refined(members, rough, problem.options)
+        cost = outcome_of(full, NO_EXAMPLES, "cold", store.rows_computed - rows)
+        plan, reason = plan_of(problem, task.folds, full, members, task.seeding)
+        yield Training(C, task.gamma, -1, cost._replace(seconds=time.perf_counter() - begin), plan.seeding, reason)
         for i, outcome in zip(task.splits, run(plan, task.splits), strict=True):
             yield Training(C, task.gamma, i, outcome, plan.seeding, reason)
 
 
-def _along(task: Task, store: RowStore, out: np.ndarray) -> Iterator[tuple[Problem, Solution, Fold]]:
-    """For each C: the problem, its solution without these examples, and the cost of this."""
-    solution: Solution | None = None
-    for C in task.Cs:
-        begin, rows = time.perf_counter(), store.rows_computed
-        problem = task.examples.problem(store, C)
-        start, solution = _next(problem, solution, out, task.warm_start)
-        cost = outcome_of(solution, NO_EXAMPLES, start, store.rows_computed - rows)
-        yield problem, solution, cost._replace(seconds=time.perf_counter() - begin)
+def _members(problem: Problem, before: Solution | None) -> tuple[seeds.Members, Solution]:
+    """The members for this C, and the rough solution over all examples, which starts from that of the C before."""
+    if before is None:
+        return problem.members()
+    return problem.members(seeds.C_SEEDS[_picked(before)](before, problem.lo, problem.hi))
 
 
-def _next(problem: Problem, before: Solution | None, out: np.ndarray, warm_start: str) -> tuple[str, Solution]:
+def _next(
+    problem: Problem, members: seeds.Members, before: Solution | None, out: np.ndarray, warm_start: str
+) -> tuple[str, Solution]:
     """The start of the training, and the solution without these examples."""
-    if before is None or warm_start == "none":
-        return "cold", problem.solve(out)
     lo, hi = problem.boxes_without(out)
+    if before is None or warm_start == "none":
+        return "cold", seeds.train(members, problem.y, lo, hi, options=problem.options)
     if before.converged and seeds.along_c.optimal_for_larger_boxes(before):
         same = replace(before, lo=lo, hi=hi, iterations=0, planned=0, newton_steps=0, rows_computed=0)
         return STOPPED, same
+    members = members.joined_by(np.setdiff1d(before.support, members.ids))
     seed = seeds.C_SEEDS[_picked(before) if warm_start == "auto" else warm_start]
-    start = seed(before, lo, hi)
-    return start.seed, seeds.solve_from(before, start, lo, hi, problem.options)
+    start = seed(members.part(before), lo[members.ids], hi[members.ids])
+    found = seeds.train(members, problem.y, lo, hi, before.dual_coef, before.g, problem.options, start)
+    return start.seed, found
 
 
 def _picked(before: Solution) -> str:

@@ -26,6 +26,7 @@ import numpy as np
 from streamsvm.batch import Solution
 from streamsvm.batch import seeding as seeds
 from streamsvm.batch.path import Inverse
+from streamsvm.batch.seeding import Members
 from streamsvm.core.kernels import is_positive_semidefinite, largest_difference
 from streamsvm.validation.held_out.folds import Folds
 from streamsvm.validation.held_out.problem import NO_EXAMPLES, Problem
@@ -33,7 +34,7 @@ from streamsvm.validation.held_out.work import in_parts, in_processes, workers
 from streamsvm.validation.results import Fold
 
 CERTAIN = 10.0  # A bound must hold by as many tolerances before it decides a sign.
-MANY_FOLDS = 30  # From as many folds on, a seed always pays.
+MANY_FOLDS = 30  # From as many folds on, the folds of a grid start from the full solution.
 HOPELESS = 1000  # Pair steps per example for a split, if twenty times as many did not solve the full problem.
 
 CHAINS = ("reuse", "sir", "mir", "ato")  # from the fold before
@@ -47,11 +48,11 @@ class Plan(NamedTuple):
     problem: Problem
     folds: Folds
     full: Solution | None
+    members: Members | None  # None: chains of folds go over all examples
     seeding: str  # other than "auto"
-    inverse: Inverse | None  # for "path"
+    inverse: Inverse | None  # for "path", among the members
     max_events: int | None
     values: bool
-    first: Fold | None  # the outcome of the first split, if it is known
 
 
 def require_seeding(seeding: str) -> None:
@@ -61,96 +62,82 @@ def require_seeding(seeding: str) -> None:
 
 
 def plan_of(
-    problem: Problem,
-    folds: Folds,
-    full: Solution | None,
-    seeding: str,
-    values: bool = True,
-    first: Fold | None = None,
-    choice: seeds.Choice | None = None,
+    problem: Problem, folds: Folds, full: Solution, members: Members, seeding: str, values: bool = True
 ) -> tuple[Plan, str]:
-    """The plan, and why its seeding was chosen; "auto" needs the full solution."""
+    """The plan for folds that start from the full solution, and why its seeding was chosen."""
     reason, max_events, inverse = "as asked for", None, None
-    if full is not None and seeding == "auto":
-        choice = seeds.choose(full, folds.left_out) if choice is None else choice
+    part = members.part(full)
+    if seeding == "auto":
+        choice = seeds.choose(part, seeds.choice.effective_folds(folds.n, folds.left_out), len(folds))
         seeding, reason, max_events = choice.seed, choice.reason, choice.max_events
         seeding = "skip" if seeding == "cold" else seeding  # The full solution is known, so folds may be copied.
-    if full is not None and seeding == "path":
-        inverse = seeds.exact.inverse_of(full)
+    if seeding == "path":
+        inverse = seeds.exact.inverse_of(part)
         if inverse is None:
             seeding, reason = "best", f"{reason}; but no path can begin at this solution"
-    return Plan(problem, folds, full, seeding, inverse, max_events, values, first), reason
+    return Plan(problem, folds, full, members, seeding, inverse, max_events, values), reason
 
 
 def prepared(problem: Problem, folds: Folds, seeding: str, values: bool) -> tuple[Plan, Fold | None, str]:
     """The plan, the cost of its full solution, and why its seeding was chosen."""
     require_seeding(seeding)
+    reason = "as asked for"
     effective = seeds.choice.effective_folds(folds.n, folds.left_out)
     if seeding == "auto" and effective <= seeds.choice.WORTHLESS + 0.5:
-        reason = f"splits leave out {1.0 / effective:.0%} of the examples: no seed is better than 0 then"
-        return plan_of(problem, folds, None, "none", values)[0], None, reason
-    known, outcome, choice = None, None, None
-    if seeding == "auto" and effective < MANY_FOLDS:
-        known, outcome = _first_split(problem, folds)
-        choice = seeds.choose(known, folds.left_out)
-        if choice.seed == "cold":
-            return plan_of(problem, folds, None, "none", values, outcome)[0], None, choice.reason
-    full, cost = (None, None) if seeding in ("none", *CHAINS) else full_of(problem, known)
-    if full is not None and not full.converged:
-        problem = problem._replace(options=replace(problem.options, max_iterations=HOPELESS * max(100, folds.n)))
-    plan, reason = plan_of(problem, folds, full, seeding, values, outcome, choice)
-    return plan, cost, reason
-
-
-def _first_split(problem: Problem, folds: Folds) -> tuple[Solution, Fold]:
-    """The first split, solved from 0: it shows whether a seed will pay, and has to be solved anyway."""
-    begin = time.perf_counter()
-    solution = problem.solve(folds.left_out[0])
-    outcome = outcome_of(solution, folds.tests[0], "cold", solution.rows_computed)
-    return solution, outcome._replace(seconds=time.perf_counter() - begin)
-
-
-def full_of(problem: Problem, known: Solution | None = None) -> tuple[Solution, Fold]:
-    """The solution over all examples and its cost; it starts from the solution of a split if one is known."""
+        seeding, reason = "none", f"splits leave out {1.0 / effective:.0%} of the examples: no seed is better than 0"
+    if seeding in CHAINS:
+        return Plan(problem, folds, None, None, seeding, None, None, values), None, reason
     begin, rows = time.perf_counter(), problem.store.rows_computed
-    if known is None:
-        start, full = "cold", problem.solve(NO_EXAMPLES)
-    else:
-        entering = np.flatnonzero((known.lo == known.hi) & (problem.lo < problem.hi))
-        reused = seeds.chains.reuse(known, NO_EXAMPLES, entering, problem.lo, problem.hi)
-        start, full = "reuse", seeds.solve_from(known, reused, problem.lo, problem.hi, problem.options)
-    cost = outcome_of(full, NO_EXAMPLES, start, problem.store.rows_computed - rows)
-    return full, cost._replace(seconds=time.perf_counter() - begin)
+    members, rough = problem.members()
+    full = rough if seeding == "none" else seeds.refined(members, rough, problem.options)
+    cost = outcome_of(full, NO_EXAMPLES, "cold", problem.store.rows_computed - rows)
+    cost = cost._replace(seconds=time.perf_counter() - begin)
+    if seeding == "none":
+        return Plan(problem, folds, None, members, seeding, None, None, values), cost, reason
+    if not full.converged:
+        problem = problem._replace(options=replace(problem.options, max_iterations=HOPELESS * max(100, folds.n)))
+    plan, reason = plan_of(problem, folds, full, members, seeding, values)
+    return plan, cost, reason
 
 
 def run(plan: Plan, splits: range) -> Iterator[Fold]:
     """Solve some of the splits, one after the other."""
     previous: Solution | None = None
     for i in splits:
-        if i == 0 and plan.first is not None:
-            yield plan.first
-            continue
         test, out = plan.folds.tests[i], plan.folds.left_out[i]
         begin, before = time.perf_counter(), plan.problem.store.rows_computed
         outcome = _without_training(plan, test, out)
         if outcome is None:
-            start, events, previous = _trained(plan, out, previous)
+            if plan.members is None:
+                start, events, previous = _chained(plan, out, previous)
+            else:
+                start, events, previous = _trained(plan, plan.members, out)
             rows = plan.problem.store.rows_computed - before
             outcome = outcome_of(previous, test, start, rows)._replace(events=events)
         yield outcome._replace(seconds=time.perf_counter() - begin)
 
 
-def _trained(plan: Plan, out: np.ndarray, before: Solution | None) -> tuple[str, int, Solution]:
+def _trained(plan: Plan, members: Members, out: np.ndarray) -> tuple[str, int, Solution]:
     """The start of the training, the events of a path, and the solution."""
-    problem, source = plan.problem, before if plan.seeding in CHAINS else plan.full
+    problem, full = plan.problem, plan.full
     lo, hi = problem.boxes_without(out)
-    if source is not None and source is plan.full and not source.dual_coef[out].any():
-        start = seeds.Start(source.dual_coef, source.g, "full", 0, 0)  # Without free examples only the bias may change.
-    elif source is None or plan.seeding in ("none", "skip"):
+    if full is not None and not full.dual_coef[out].any():  # Without free examples only the bias may change.
+        return "full", 0, seeds.train(members, full.y, lo, hi, full.dual_coef, full.g, problem.options)
+    if full is None or plan.seeding == "skip":
+        return "cold", 0, seeds.train(members, problem.y, lo, hi, options=problem.options)
+    start = _seeded(plan, members.part(full), lo[members.ids], hi[members.ids])
+    found = seeds.train(members, full.y, lo, hi, full.dual_coef, full.g, problem.options, start)
+    return start.seed, start.events, found
+
+
+def _chained(plan: Plan, out: np.ndarray, before: Solution | None) -> tuple[str, int, Solution]:
+    """The same as `_trained`, over all examples and from the fold before."""
+    problem = plan.problem
+    if before is None:
         return "cold", 0, problem.solve(out)
-    else:
-        start = _seeded(plan, source, lo, hi)
-    return start.seed, start.events, seeds.solve_from(source, start, lo, hi, problem.options)
+    lo, hi = problem.boxes_without(out)
+    start = _seeded(plan, before, lo, hi)
+    return start.seed, start.events, seeds.solve_from(before, start, lo, hi, problem.options)
 
 
 def _seeded(plan: Plan, source: Solution, lo: np.ndarray, hi: np.ndarray) -> seeds.Start:
@@ -227,23 +214,28 @@ def outcomes(plan: Plan, n_jobs: int | None) -> Iterator[Fold]:
     if jobs == 1:
         yield from run(plan, range(count))
         return
-    if plan.inverse is not None:  # The workspace is scratch space, which need not be sent to other processes.
-        plan = plan._replace(inverse=plan.inverse._replace(workspace=_square(0)))
-    tasks = [(plan, splits) for splits in in_parts(count, jobs)]
+    inverse, members = plan.inverse, plan.members
+    if inverse is not None:  # The workspace is scratch space, which need not be sent to other processes.
+        inverse = inverse._replace(workspace=_square(0))
+    ids = None if members is None else members.ids
+    tasks = [(plan._replace(inverse=inverse, members=None), ids, splits) for splits in in_parts(count, jobs)]
     for part in in_processes(_run_part, tasks, n_jobs):
         yield from part
 
 
-def _run_part(task: tuple[Plan, range]) -> list[Fold]:
+def _run_part(task: tuple[Plan, np.ndarray | None, range]) -> list[Fold]:
     """Solve some splits in a worker, over kernel rows of its own: threads must not share them."""
-    plan, splits = task
+    plan, ids, splits = task
     store = copy.copy(plan.problem.store)
     full = None if plan.full is None else replace(plan.full, store=store)
+    members = None if ids is None else Members(store, ids)
     inverse = plan.inverse
     if inverse is not None:
         inverse = inverse._replace(workspace=_square(len(inverse.members) + seeds.exact.ROOM))
-    own = plan._replace(problem=plan.problem._replace(store=store), full=full, inverse=inverse)
-    return list(run(own, splits))
+    own = plan._replace(problem=plan.problem._replace(store=store), full=full, members=members, inverse=inverse)
+    first, *others = run(own, splits)
+    rows = first.rows_computed + store.rows_computed - sum(part.rows_computed for part in (first, *others))
+    return [first._replace(rows_computed=rows, kernel_evaluations=rows * len(store)), *others]
 
 
 def _square(size: int) -> np.ndarray:

@@ -1,0 +1,178 @@
+"""Folds on ordinary tables beside scikit-learn on one thread: ten folds, leave-one-out, a grid, and a long path of C.
+
+    python benchmarks/folds.py --data DIR               # sixteen sets; without --data, those that OpenML has
+    python benchmarks/folds.py --data DIR --quick       # the small ones, without the grid
+    python benchmarks/folds.py --path                   # 10 folds x 50 values of C, n = 10000, 1000 Gaussian columns
+
+For each set of `ORDINARY_TASKS` in datasets.py, with the first rows of its training part:
+
+    ten folds      4000 rows; `SVC` trained anew for each fold
+    leave-one-out  1000 rows; `SVC` trained anew without some of the examples, evenly spread, and multiplied ("~")
+    grid           2000 rows, 5 values of C x 5 of gamma around the task's, 3 folds; `GridSearchCV`
+
+Each set is measured in a process of its own with one thread, after compiled code was loaded.  Seconds are CPU seconds,
+the least of some runs.  On sparse data SVC gets the faster of the dense and the sparse form.
+
+"differ": predictions that are not scikit-learn's among those with |f| > 0.01; in the grid, the number of cells with
+another accuracy, and by how many predictions at most.
+"""
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from crossval import Outcome, Setting, differences, refitted, seeded, setting_of, splits_of, table, thinned, timed
+from datasets import ORDINARY_TASKS, load
+from lasvm import THREADS
+from sklearn.model_selection import GridSearchCV
+from sklearn.svm import SVC
+
+import streamsvm
+from streamsvm import LASVM
+from streamsvm.validation import folds, grid_search
+
+QUICK = ("banana", "segment", "abalone")
+JOBS = ("10", "loo", "grid")
+ROWS = {"10": 4000, "loo": 1000, "grid": 2000}
+FACTORS = (1 / 16, 1 / 4, 1.0, 4.0, 16.0)  # on the task's C and gamma
+GRID_FOLDS, REFITS = 3, 40
+REPEATS, ENOUGH = 3, 2.0  # runs at most, and seconds after which one is enough
+AIMS = {"10": (7.0, 5.0), "loo": (50.0, 50.0), "grid": (15.0, 15.0)}  # in the geometric mean, and on every set
+PATH_ROWS, PATH_COLUMNS, PATH_CS, PATH_SECONDS = 10_000, 1000, np.logspace(-2, 3, 50), 60.0
+
+
+def fastest(work: Callable[[], Any]) -> tuple[Any, float]:
+    """What it returns, and the least CPU seconds of some runs."""
+    seconds: list[float] = []
+    while len(seconds) < REPEATS and sum(seconds) < ENOUGH:
+        outcome, cpu, _ = timed(work)
+        seconds.append(cpu)
+    return outcome, min(seconds)
+
+
+def of_folds(setting: Setting, kind: str) -> dict[str, Any]:
+    """Ten folds or leave-one-out."""
+    splits = splits_of(kind, setting.y)
+    assert splits is not None
+    some = thinned(splits, REFITS) if kind == "loo" else splits
+    (ours, cpu), (theirs, theirs_cpu) = (
+        fastest(lambda: seeded("auto")(setting, splits)),
+        fastest(lambda: refitted(setting, some)),
+    )
+    found = {"ours": cpu, "theirs": theirs_cpu * len(splits) / len(some), "note": ours.note}
+    return found | _equality(ours, theirs)
+
+
+def _equality(ours: Outcome, theirs: Outcome) -> dict[str, Any]:
+    assert theirs.f is not None
+    found = differences(ours, theirs.f)
+    return {"differ": f"{found['differ']} of {found['of']}", "max_df": found["max_df"], "steps": ours.iterations}
+
+
+def of_grid(setting: Setting) -> dict[str, Any]:
+    """A grid of C and gamma."""
+    task, X, y = setting.task, setting.X, setting.y
+    splits = folds.stratified(y, GRID_FOLDS)
+    Cs, gammas = [task.C * f for f in FACTORS], [task.gamma * f for f in FACTORS]
+    search, cpu = fastest(lambda: grid_search(LASVM(), X, y, Cs=Cs, gammas=gammas, folds=splits, refit=True))
+    theirs, theirs_cpu = fastest(
+        lambda: GridSearchCV(SVC(), {"C": Cs, "gamma": gammas}, cv=list(splits)).fit(setting.X_svc, y)
+    )
+    sizes = np.array([len(test) for test in splits.tests])
+    shares = np.array([theirs.cv_results_[f"split{i}_test_score"] for i in range(GRID_FOLDS)]).T
+    right = [int(np.rint(row @ sizes)) for row in shares]
+    cells = {(cell.C, cell.gamma): int(np.rint(cell.result.scores() @ sizes)) for cell in search.table}
+    apart = [
+        abs(cells[one["C"], one["gamma"]] - count)
+        for one, count in zip(theirs.cv_results_["params"], right, strict=True)
+    ]
+    best = f"{max(cells.values())} / {max(right)}"
+    differ = f"{sum(count > 0 for count in apart)} cells by {max(apart)}"
+    return {"ours": cpu, "theirs": theirs_cpu, "note": best, "differ": differ, "steps": search.iterations}
+
+
+def measured(name: str, jobs: list[str], folder: Path | None) -> dict[str, Any]:
+    """The figures of one set."""
+    task = ORDINARY_TASKS[name]
+    data = load(task, folder)
+    streamsvm.warmup()
+    found: dict[str, Any] = {"set": name}
+    for job in jobs:
+        setting = setting_of(task, data.X[: ROWS[job]].astype(np.float64), data.y[: ROWS[job]])
+        found[job] = of_grid(setting) if job == "grid" else of_folds(setting, job)
+    return found
+
+
+def elsewhere(arguments: list[str], folder: Path | None) -> Any:
+    """What this program prints as JSON, from a process of its own with one thread."""
+    command = [sys.executable, __file__, *arguments] + (["--data", str(folder)] if folder else [])
+    environment = {**os.environ, **dict.fromkeys(THREADS, "1")}
+    done = subprocess.run(command, env=environment, stdout=subprocess.PIPE, text=True)
+    if done.returncode:
+        print(f"{arguments}: not measured, exit {done.returncode}", flush=True)
+        return None
+    return json.loads(done.stdout.strip().splitlines()[-1])
+
+
+def show(job: str, every: list[dict[str, Any]]) -> None:
+    """The table of a job, with the geometric mean and the worst set below it."""
+    print(f"\n### {'leave-one-out' if job == 'loo' else job + ' folds' if job == '10' else job}\n")
+    rows, ratios = [], {}
+    for one in every:
+        f, mark = one[job], "~" if job == "loo" else ""
+        ratios[one["set"]] = ratio = f["theirs"] / f["ours"]
+        figures = [f"{f['ours']:.3f}", f"{mark}{f['theirs']:.3f}", f"{ratio:.1f}"]
+        rows.append([one["set"], *figures, f"{f['steps']}", f["differ"], f["note"]])
+    print(table("set|ours s|scikit-learn s|times|steps|differ|note", rows))
+    worst = min(ratios, key=lambda name: ratios[name])
+    mean = float(np.exp(np.mean(np.log(list(ratios.values())))))
+    print(f"\n{mean:.1f} times in the geometric mean (aim: {AIMS[job][0]:g}), ", end="")
+    print(f"{ratios[worst]:.1f} on {worst}, the worst set (aim: {AIMS[job][1]:g})", flush=True)
+
+
+def long_path() -> dict[str, float]:
+    """10 folds for each of 50 values of C: two Gaussian clouds whose best error is about 10 %."""
+    rng = np.random.default_rng(0)
+    y = rng.random(PATH_ROWS) < 0.5
+    centre = rng.normal(size=PATH_COLUMNS)
+    centre *= 1.28 / np.linalg.norm(centre)
+    X = rng.normal(size=(PATH_ROWS, PATH_COLUMNS)) + np.where(y, 1, -1)[:, None] * centre
+    streamsvm.warmup()
+    model = LASVM(gamma=0.5 / PATH_COLUMNS, cache_mb=2000.0)
+    search, cpu, wall = timed(lambda: grid_search(model, X, y, Cs=PATH_CS, k=10, refit=False))
+    return {"cpu": cpu, "wall": wall, "steps": search.iterations, "best": 100 - 100 * search.best.score}
+
+
+def main() -> None:
+    """Parse the command line and run."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--data", type=Path, help="folder of npz files; default: OpenML, which has most of the sets")
+    parser.add_argument("--sets", nargs="+", default=list(ORDINARY_TASKS), choices=list(ORDINARY_TASKS))
+    parser.add_argument("--jobs", nargs="+", default=list(JOBS), choices=JOBS)
+    parser.add_argument("--quick", action="store_true", help="the small sets, without the grid")
+    parser.add_argument("--path", action="store_true", help="the path of 50 values of C only")
+    parser.add_argument("--here", action="store_true", help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.quick:
+        options.sets, options.jobs = list(QUICK), ["10", "loo"]
+    if options.here:
+        found = long_path() if options.path else measured(options.sets[0], options.jobs, options.data)
+        print(json.dumps(found))
+    elif options.path:
+        found = elsewhere(["--here", "--path"], None)
+        print("{cpu:.1f} CPU s, {wall:.1f} s, {steps:.0f} steps, error {best:.2f} %".format(**found), end="")
+        print(f" (aim: {PATH_SECONDS:g} s)")
+    else:
+        found = [elsewhere(["--here", "--sets", s, "--jobs", *options.jobs], options.data) for s in options.sets]
+        for job in options.jobs:
+            show(job, [one for one in found if one])
+
+
+if __name__ == "__main__":
+    main()

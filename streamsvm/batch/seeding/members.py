@@ -1,0 +1,324 @@
+"""Members: the few examples among which the folds of a problem are solved.
+
+The solution of a fold has the support vectors of the full solution, except those that leave, and a few others.  So all
+folds are solved among the same *members*: the support vectors and the examples nearest to the margin.  The kernel among
+the members is one dense matrix, for all folds and all C of a grid.  A pair step then costs the number of members, and
+not n.
+
+    K_M = K(M, M)                        for the pair steps, seeds and paths among the members
+    g  -= K(., M) (alpha' - alpha)_M     for all examples, after the members are solved; rows of the store
+    v_i = g_i - bottom  or  top - g_i    for the other examples, that may rise or fall
+
+Other examples with v_i > tol become members of this fold, the worst first, and the training goes on: along the exact
+path if that costs less than the steps before.  It ends when no pair of all examples violates the conditions by more
+than tol.  So the members change the time and not the result, and no fold depends on those before it.
+
+The members are those of the full problem, solved among all examples to a loose tolerance.
+
+========= ================================================================ ================
+symbol    name                                                             shape, dtype
+========= ================================================================ ================
+ids       numbers of the members M, in the order in which they came        (m,) int64
+K         kernel among them, K_M, with room for more                       (R, R) float64
+alpha, g  coefficients and gradient of all examples                        (n,) float64
+top,      the largest gradient that may rise, and the smallest that may    float
+bottom    fall
+========= ================================================================ ================
+
+Source: working sets that violators join, as in Osuna, Freund, Girosi, "An improved training algorithm for support
+vector machines", 1997.  Deviation: the members serve many problems,
+so none of them leaves.
+"""
+
+import copy
+import math
+from dataclasses import replace
+
+import numpy as np
+
+from streamsvm.batch.cache import NO_ROW, row_at
+from streamsvm.batch.options import DEFAULTS, SolverOptions
+from streamsvm.batch.rows import RowStore
+from streamsvm.batch.seeding.choice import path_seconds, step_seconds
+from streamsvm.batch.seeding.exact import path, survey
+from streamsvm.batch.seeding.methods import solved
+from streamsvm.batch.seeding.start import Start, view_of
+from streamsvm.batch.solution import CONVERGED, Solution
+from streamsvm.batch.steps import subtract_rows
+from streamsvm.core.compiling._jit import compiled
+
+LOOSE = 0.1  # the tolerance that says who is near the margin, and later the share of the largest violation
+FEW, SHARE = 50, 0.25  # so many violators become members at once, or this share of the support vectors
+SPARE, ROOM = 1.3, 50  # members for each support vector, and some more
+EVENTS = 3  # of a path, for each example that enters
+MOST = 0.7  # of all examples; more members save no time
+GROWTH = 1.25  # of the memory for K
+COUNTS = ("iterations", "planned", "newton_steps")  # of a `Solution`, that several trainings add up
+
+
+class Members:
+    """Some examples of a store, with the kernel among them at hand.
+
+    Parameters
+    ----------
+    everybody
+        The kernel rows of all examples.
+    ids
+        Numbers of the members, each once.  If they are most examples, or if the kernel among them does not fit into the
+        cache, all examples are members.
+
+    Attributes
+    ----------
+    store
+        The kernel rows of the members.
+    """
+
+    def __init__(self, everybody: RowStore, ids: np.ndarray) -> None:
+        self.everybody, self.store = everybody, everybody
+        self.ids = np.zeros(0, np.int64)
+        self._K = np.empty((0, 0))
+        if len(ids) < MOST * len(everybody) and self.has_room(len(ids)):
+            self._add(ids)
+        else:
+            self.ids = np.arange(len(everybody))
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    @property
+    def are_all(self) -> bool:
+        """Whether all examples are members; their rows are then those of the store."""
+        return self.store is self.everybody
+
+    def has_room(self, count: int) -> bool:
+        """Whether the rows of so many more members, and the kernel among all members, fit into the cache."""
+        most = min(self.everybody.capacity, math.isqrt(self.everybody.cache_floats // 3))
+        return len(self.ids) + count <= most
+
+    def joined_by(self, ids: np.ndarray) -> "Members":
+        """These members and after them other examples, until this method is called again."""
+        if len(ids) == 0:
+            return self
+        if self.are_all or not self.has_room(len(ids)):
+            return Members(self.everybody, np.arange(len(self.everybody)))
+        joined = copy.copy(self)
+        joined._add(ids)
+        return joined
+
+    def _add(self, ids: np.ndarray) -> None:
+        begin, m = len(self.ids), len(self.ids) + len(ids)
+        self.ids = np.concatenate([self.ids, ids])
+        if m > len(self._K):
+            room = min(int(GROWTH * m) + ROOM, len(self.everybody))
+            K, self._K = self._K, np.empty((room, room))
+            self._K[:begin, :begin] = K[:begin, :begin]
+        self.everybody.fill(ids)
+        add_kernel(self.everybody.data, self.ids, begin, self._K)
+        self.store = self.everybody.among(self.ids, self._K)
+
+    def part(self, solution: Solution) -> Solution:
+        """A solution over all examples as one over the members, which must hold its support vectors."""
+        if self.are_all:
+            return solution
+        own = {name: getattr(solution, name)[self.ids] for name in ("y", "lo", "hi", "dual_coef", "g")}
+        return replace(solution, store=self.store, **own)
+
+
+@compiled
+def add_kernel(store, ids, begin, K):
+    """The kernel among the examples `ids`; among those before `begin` it is there already."""
+    for a in range(begin, ids.shape[0]):
+        r = row_at(store, ids[a], NO_ROW)
+        row = store.cache.rows[r]
+        for b in range(ids.shape[0]):
+            K[a, b] = row[ids[b]]
+    for a in range(begin):
+        for b in range(begin, ids.shape[0]):
+            K[a, b] = K[b, a]
+
+
+def _nearest(solution: Solution) -> np.ndarray:
+    """Numbers of the support vectors, and of a third as many examples that are next to the margin."""
+    top, bottom, _, _ = survey(solution.dual_coef, solution.g, solution.lo, solution.hi)
+    near = _violations(solution.dual_coef, solution.g, solution.lo, solution.hi, top, bottom)
+    near[solution.support] = np.inf
+    wanted = min(len(near), int(SPARE * len(solution.support)) + ROOM)
+    return np.sort(np.argpartition(-near, wanted - 1)[:wanted])
+
+
+def _violations(alpha, g, lo, hi, top: float, bottom: float) -> np.ndarray:
+    """How far each example violates the conditions; if negative, how far it is from that."""
+    rise = np.where(alpha < hi, g - bottom, -np.inf)
+    return np.maximum(rise, np.where(alpha > lo, top - g, -np.inf))
+
+
+# ------------------------------------------------------------------------------------------------------------- training
+
+
+class _Training:
+    """A problem over all examples while it is solved among members."""
+
+    def __init__(self, members: Members, y, lo, hi, alpha, g, options: SolverOptions) -> None:
+        self.members, self.options = members, options
+        self.y, self.lo, self.hi, self.alpha, self.g = y, lo, hi, alpha.copy(), g.copy()
+        self.rows_before = members.everybody.rows_computed
+        self.status = CONVERGED
+        self.iterations = self.planned = self.newton_steps = 0
+        self.path_seconds = 0.0  # expected ones, of all paths so far
+
+    def solve(self, tol: float, start: Start | None) -> tuple[float, float]:
+        """Solve among the members, and bring all gradients up to date; return the extremes of the members."""
+        M, store = self.members.ids, self.members.store
+        alpha, g = (self.alpha[M], self.g[M]) if start is None else (start.alpha, start.g)
+        lo, hi = self.lo[M], self.hi[M]
+        left = self.options.limit(len(self.y)) - self.iterations
+        part = solved(store, self.y[M], lo, hi, alpha, g, replace(self.options, tol=tol, max_iterations=left))
+        self.iterations += part.iterations
+        self.planned += part.planned
+        self.newton_steps += part.newton_steps
+        self.status = part.status
+        if not self.members.are_all:
+            self._update_others(part.dual_coef)
+        self.alpha[M], self.g[M] = part.dual_coef, part.g
+        top, bottom, _, _ = survey(part.dual_coef, part.g, lo, hi)
+        return top, bottom
+
+    def _update_others(self, alpha_M: np.ndarray) -> None:
+        """Bring the gradients of all examples up to date with other coefficients of the members."""
+        M, everybody = self.members.ids, self.members.everybody
+        change = alpha_M - self.alpha[M]
+        moved = np.flatnonzero(change)
+        subtract_rows(everybody.data, view_of(everybody, self.g), M[moved], change[moved])
+
+    def recruits(self, top: float, bottom: float) -> tuple[np.ndarray, float]:
+        """The worst violators among the examples that are no members, and the largest violation."""
+        away = _violations(self.alpha, self.g, self.lo, self.hi, top, bottom)
+        away[self.members.ids] = -np.inf
+        worst = float(away.max())
+        bad = np.flatnonzero(away > max(self.options.tol, LOOSE * worst))
+        most = max(FEW, int(SHARE * np.count_nonzero(self.alpha)))
+        if len(bad) > most:
+            bad = np.sort(bad[np.argpartition(-away[bad], most)[:most]])
+        return bad, max(0.0, worst)
+
+    def run(self, loose: float, start: Start | None = None) -> Solution:
+        """Solve to the tolerance; the members to a loose one first."""
+        tol = self.options.tol
+        while True:
+            if start is not None and start.seed == "path":
+                free = np.count_nonzero((self.lo < self.alpha) & (self.alpha < self.hi))
+                self.path_seconds += path_seconds(start.events, free, len(self.members), 1)
+            extremes = self.solve(loose, start)
+            top, bottom, bias, _ = survey(self.alpha, self.g, self.lo, self.hi)
+            if self.status != CONVERGED or top - bottom <= tol:
+                break
+            bad, worst = self.recruits(*((top, bottom) if loose <= tol else extremes))
+            if not self.members.has_room(len(bad)):
+                return self._among_all()
+            self.members = self.members.joined_by(bad)
+            loose = max(tol, min(loose, LOOSE * worst))
+            start = self.path_to(len(bad), bias) if loose <= tol and len(bad) and self.path_pays(len(bad)) else None
+        return self.solution(bias, max(0.0, top - bottom))
+
+    def path_pays(self, entering: int) -> bool:
+        """Whether the path to so many new members costs less than the steps and the path that led here."""
+        free = np.count_nonzero((self.lo < self.alpha) & (self.alpha < self.hi))
+        spent = step_seconds(self.iterations, len(self.members)) + self.path_seconds
+        return path_seconds(EVENTS * entering, free, len(self.members), 1) < spent
+
+    def path_to(self, entering: int, bias: float) -> Start:
+        """The start that the exact path leads to, when the latest members enter the problem."""
+        part, latest = self.members.part(self.solution(bias, 0.0)), np.arange(len(self.members))[-entering:]
+        lo, hi = part.lo.copy(), part.hi.copy()
+        lo[latest] = hi[latest] = 0.0
+        return path(replace(part, lo=lo, hi=hi), np.zeros(0, np.int64), latest, part.lo, part.hi)
+
+    def solution(self, bias: float, violation: float) -> Solution:
+        """The problem as it is solved so far."""
+        return Solution(
+            store=self.members.everybody,
+            y=self.y,
+            lo=self.lo,
+            hi=self.hi,
+            dual_coef=self.alpha,
+            g=self.g,
+            bias=bias,
+            violation=violation,
+            status=self.status,
+            iterations=self.iterations,
+            planned=self.planned,
+            newton_steps=self.newton_steps,
+            rows_computed=self.members.everybody.rows_computed - self.rows_before,
+        )
+
+    def _among_all(self) -> Solution:
+        """Go on among all examples."""
+        everybody = self.members.everybody
+        options = replace(self.options, max_iterations=self.options.limit(len(self.y)) - self.iterations)
+        rest = solved(everybody, self.y, self.lo, self.hi, self.alpha, self.g, options)
+        counts = {name: getattr(self, name) + getattr(rest, name) for name in COUNTS}
+        return replace(rest, rows_computed=everybody.rows_computed - self.rows_before, **counts)
+
+
+def train(
+    members: Members,
+    y: np.ndarray,
+    lo: np.ndarray,
+    hi: np.ndarray,
+    alpha: np.ndarray | None = None,
+    g: np.ndarray | None = None,
+    options: SolverOptions = DEFAULTS,
+    start: Start | None = None,
+) -> Solution:
+    """Solve a problem over all examples among the members.
+
+    Parameters
+    ----------
+    members
+        The members; violators join them for this training only.
+    y, lo, hi
+        The problem, as for `smo.train`.
+    alpha, g
+        Coefficients that only members have, and y - K alpha, (n,) each.  The training starts there; with `start`, they
+        only need to fit each other.  Default: 0 and y.
+    options
+        How to solve.
+    start
+        Another start among the members: each of them has a coefficient and a gradient there.
+    """
+    if alpha is None or g is None:
+        return _Training(members, y, lo, hi, np.zeros(len(y)), y, options).run(max(options.tol, LOOSE))
+    return _Training(members, y, lo, hi, alpha, g, options).run(options.tol, start)
+
+
+def members_of(
+    store: RowStore,
+    y: np.ndarray,
+    lo: np.ndarray,
+    hi: np.ndarray,
+    options: SolverOptions = DEFAULTS,
+    start: Start | None = None,
+) -> tuple[Members, Solution]:
+    """The members for a problem and for others that leave some of its examples out, and its rough solution.
+
+    Parameters
+    ----------
+    store, y, lo, hi, options
+        As for `smo.train`.
+    start
+        Where the training starts.  Default: 0.
+    """
+    alpha, g = (np.zeros(len(y)), y) if start is None else (start.alpha, start.g)
+    rough = solved(store, y, lo, hi, alpha, g, replace(options, tol=max(options.tol, LOOSE)))
+    return Members(store, _nearest(rough)), rough
+
+
+def refined(members: Members, rough: Solution, options: SolverOptions = DEFAULTS) -> Solution:
+    """The solution of a problem from a rough one, whose support vectors are among the members."""
+    if not rough.converged:
+        return rough
+    left = options.limit(len(rough.y)) - rough.iterations
+    own = replace(options, max_iterations=left)
+    found = train(members, rough.y, rough.lo, rough.hi, rough.dual_coef, rough.g, own)
+    counts = {name: getattr(rough, name) + getattr(found, name) for name in (*COUNTS, "rows_computed")}
+    return replace(found, **counts)
