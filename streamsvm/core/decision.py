@@ -77,14 +77,14 @@ def _squared_norms(table, sq_x):
         a, b, c, d = 0.0, 0.0, 0.0, 0.0
         r0, r1, r2, r3 = table[t], table[t + 1], table[t + 2], table[t + 3]
         for k in range(table.shape[1]):
-            v0, v1 = np.float64(np.float32(r0[k])), np.float64(np.float32(r1[k]))
-            v2, v3 = np.float64(np.float32(r2[k])), np.float64(np.float32(r3[k]))
+            v0, v1 = np.float64(r0[k]), np.float64(r1[k])
+            v2, v3 = np.float64(r2[k]), np.float64(r3[k])
             a, b, c, d = a + v0 * v0, b + v1 * v1, c + v2 * v2, d + v3 * v3
         sq_x[t], sq_x[t + 1], sq_x[t + 2], sq_x[t + 3] = a, b, c, d
     for t in range(table.shape[0] // 4 * 4, table.shape[0]):
         total = 0.0
         for k in range(table.shape[1]):
-            v = np.float64(np.float32(table[t, k]))
+            v = np.float64(table[t, k])
             total += v * v
         sq_x[t] = total
 
@@ -181,7 +181,9 @@ class Decision:
 
         def decide(begin: int) -> None:
             own = slice(begin, begin + at_once)
-            _decide_table(self.kernel, *members, plain(table[own]), places, ordered, self.b, out[own])
+            with np.errstate(over="ignore"):  # of float64; such a row's norm is too large
+                part = plain(table[own].astype(np.float32, copy=False))
+            _decide_table(self.kernel, *members, part, places, ordered, self.b, out[own])
 
         work = len(table) * (self.n_slots * (VALUE + PRODUCT * n_features) + ENTRY * table.shape[1])
         n_threads = threads_for(work)
