@@ -139,20 +139,21 @@ def bordered_inverse(K_M: np.ndarray, jitter: float, biased: bool = True) -> np.
     A = K_M.copy()
     A[np.diag_indices(m)] += jitter
     with one_thread():
-        L, failed = lapack.dpotrf(A, lower=True)
+        L, failed = lapack.dpotrf(A.T, lower=True, overwrite_a=True)  # A.T is as LAPACK wants it: nothing is copied
         if failed:
             return None
-        A, _ = lapack.dpotri(L, lower=True)
-    A = np.tril(A) + np.tril(A, -1).T
+        lower, _ = lapack.dpotri(L, lower=True, overwrite_c=True)
+    inverse = P[1:, 1:]
+    inverse[:] = lower.T
+    np.copyto(inverse, lower, where=np.tri(m, k=-1, dtype=bool))
     if not biased:
-        P[1:, 1:] = A
-        return P if np.isfinite(A).all() else None
-    z = A.sum(axis=1)
+        return P if np.isfinite(inverse).all() else None
+    z = inverse.sum(axis=1)
     total = z.sum()
     if not (np.isfinite(total) and total > 0.0):
         return None
     P[0, 0], P[0, 1:], P[1:, 0] = -1.0 / total, z / total, z / total
-    P[1:, 1:] = A - np.outer(z, z / total)
+    inverse -= np.outer(z, z / total)
     return P
 
 

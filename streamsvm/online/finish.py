@@ -303,12 +303,6 @@ def finish(s: Expansion, kernel: Kernel, tol: float) -> tuple[Expansion, int]:
     return squeezed(s), steps
 
 
-def resume(s: Expansion, kernel: Kernel, problem: Problem, tol: float) -> tuple[Expansion, int]:
-    """Solve until the violation is at most `tol`; no member leaves, and learning goes on."""
-    problem.note(s)
-    return solve_again(s, kernel, problem, tol)
-
-
 def solve_again(s: Expansion, kernel: Kernel, problem: Problem, tol: float) -> tuple[Expansion, int]:
     """Solve from near a solution until the violation is at most `tol`; the expansion, and the number of steps."""
     steps = problem.solve(s, kernel, tol, max(AT_LEAST, STEPS_PER_MEMBER * int(s.counts[SLOTS])))

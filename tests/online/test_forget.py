@@ -12,6 +12,7 @@ from tight import LEARNERS, TIGHT, learned, noisy
 from streamsvm import LASVM, LASVMG, FullSVM
 from streamsvm.batch import path
 from streamsvm.core import storage
+from streamsvm.estimators.inputs.reservoir import Reservoir
 from streamsvm.online import finish as finishing
 from streamsvm.online.finish import move_members
 from streamsvm.online.removal import forget as forgetting
@@ -131,6 +132,31 @@ def test_both_ways_lead_to_the_same_model(learner, how, monkeypatch):
     model.finish(TIGHT)
     assert taken == [how]
     assert distance(model, expected, X) < 1e-5
+
+
+@pytest.mark.parametrize("by_path", [True, False])
+def test_what_comes_back_is_solved_for_by_both_ways(by_path, monkeypatch):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(1000, 3))
+    y = X[:, 0] + X[:, 2] ** 2 + 0.4 * rng.normal(size=1000) > 0.7
+    model = LASVM(C=5.0, gamma=0.3, tol=1e-5)
+    model.learn_many(X, y)
+    model.finish()
+    monkeypatch.setattr(forgetting, "_path_pays", lambda *_: by_path)
+    taken, original = [], forgetting._enter
+
+    def watched(*arguments):
+        taken.append(original(*arguments))
+        return taken[-1]
+
+    monkeypatch.setattr(forgetting, "_enter", watched)
+    gone = rng.choice(model.support_ids, 20, replace=False)
+    for i in gone.tolist():
+        model.forget(i)
+        assert model.delta <= 1e-5 * (1.0 + 1e-3)
+    assert set(taken) == {by_path}
+    model._reservoir = Reservoir(0)  # `finish` must not look there
+    assert distance(model, solved_without(model, set()), X) < 1e-3
 
 
 # -------------------------------------------------------------------------------------------------------- what it costs

@@ -12,8 +12,8 @@ from streamsvm.core.expansion import G_DOWN, G_UP, SLOTS, Expansion
 from streamsvm.estimators.learner.examples import Examples
 from streamsvm.estimators.learner.model import n_learned, no_margins
 from streamsvm.estimators.learner.rechecking import Rechecking
-from streamsvm.online.finish import resume
 from streamsvm.online.lasvm import append_block
+from streamsvm.online.removal.forget import admit
 from streamsvm.online.removal.leave_out import LeaveOut
 
 
@@ -30,8 +30,9 @@ class Forgetting(Rechecking):
         `reservoir`, it looks at a sample.  Also `n_seen`, `class_counts`, the order and the scale of the
         features, the sigmoid behind `predict_proba_one`, and the threshold stay as the examples left them.
 
-        An example that is not a support vector leaves at the cost of a look-up.  The others cost a look at the
-        reservoir, before and after.  An id that no member has is skipped: the model does not depend on that example.
+        An example that is not a support vector leaves at the cost of a look-up.  The first other one after learning
+        costs a look at the whole reservoir.  Those after it cost less, since few decision values change.  An id that no
+        member has is skipped: the model does not depend on that example.
 
         Parameters
         ----------
@@ -67,7 +68,7 @@ class Forgetting(Rechecking):
             self._forget_everywhere(slots, numbers)
             late = self._uncovered(watched, before, bias)
             if late.size:
-                self._solve_with(late, lambda s: resume(s, self._kernel, self._problem, tol))
+                self._solve_with(late, lambda s: admit(s, self._kernel, self._problem, late.size, tol))
         else:
             self._forget_everywhere(slots, numbers)
         return len(slots)

@@ -1,6 +1,6 @@
 """Decision values of examples beside a model, kept up to date while its coefficients change.
 
-After a removal few coefficients have changed, mostly those of free members.  The decision values of other examples
+After a removal, few coefficients have changed, mostly those of free members.  The decision values of other examples
 follow at the cost of one kernel row for each of these, over the examples beside:
 
     f(x) = sum_s alpha_s k(x_s, x),     d_f = sum_C d_alpha_C k(x_C, x)

@@ -45,7 +45,8 @@ from streamsvm.online.finish import Problem, balance, kernel_among, move_members
 LOOKED_UP, FOLLOWED, HANDED_BACK = "looked up", "followed", "handed back"
 
 JITTER = 1e-7  # on the diagonal of K_MM, relative to it: what float32 kernel values leave
-SECONDS_PER_CUBE = 0.25e-9  # of the inverse
+SECONDS_PER_CUBE = 0.12e-9  # of the inverse
+ENTERING = 0.12  # of the steps after a removal, for a box and kernel values of 1; more by the root of their product
 STEPS_OF_ONE, STEPS_PER_FREE = 50, 2  # to solve again to 1e-3, after one member has left
 
 
@@ -113,7 +114,7 @@ def forget(s: Expansion, kernel: Kernel, problem: Problem, leaving: np.ndarray, 
     if len(mass):
         stays = np.ones(n, bool)
         stays[leaving] = False
-        how = FOLLOWED if _follow(s, kernel, problem.fixed_sum, mass, stays, tol) else HANDED_BACK
+        how = FOLLOWED if _leave(s, kernel, problem.fixed_sum, mass, stays, tol) else HANDED_BACK
         s.lo[leaving] = s.hi[leaving] = 0.0
         if how == HANDED_BACK:
             hand_back(s, kernel, problem.fixed_sum, mass)
@@ -125,25 +126,86 @@ def forget(s: Expansion, kernel: Kernel, problem: Problem, leaving: np.ndarray, 
     return s, how
 
 
-def _follow(s: Expansion, kernel: Kernel, biased: bool, mass: np.ndarray, stays: np.ndarray, tol: float) -> bool:
-    """Follow the path to the end, if it is cheaper than steps; whether it was done.  If not, nothing has changed."""
+def admit(s: Expansion, kernel: Kernel, problem: Problem, count: int, tol: float) -> tuple[Expansion, int]:
+    """Solve with the last `count` members too, whose coefficients are 0, until the violation is at most `tol`.
+
+    The others are optimal to some tolerance.  As in `forget`, a path replaces steps where it is cheaper: the new ones
+    are driven towards their bounds until they meet their conditions.  Returns the expansion and the number of steps.
+    """
+    n = int(s.counts[SLOTS])
+    if problem.fixed_sum and _enter(s, kernel, np.arange(n - count, n), tol):
+        s.up[:n], s.down[:n] = penalties(s.alpha[:n], s.lo[:n], s.hi[:n])
+    problem.note(s)
+    return solve_again(s, kernel, problem, tol)
+
+
+def _leave(s: Expansion, kernel: Kernel, biased: bool, mass: np.ndarray, stays: np.ndarray, tol: float) -> bool:
+    """Drive `mass` out along a path, if it is cheaper than steps; whether it was done.  If not, nothing has changed."""
     n = len(stays)
-    alpha, g, lo, hi = s.alpha[:n].copy(), s.g[:n].copy(), s.lo[:n].copy(), s.hi[:n].copy()
+    alpha, g, lo, hi = s.alpha[:n], s.g[:n], s.lo[:n], s.hi[:n]
     free = (lo < alpha) & (alpha < hi)
-    M, limit = np.flatnonzero(free & stays), 4 * len(mass) + 50
-    if not _path_pays(n, len(M), free[mass], tol):
+    M, leaves_free = np.flatnonzero(free & stays), int(np.count_nonzero(free[mass]))
+    events = choice.events_of(leaves_free, len(mass) - leaves_free)
+    if not _path_pays(n, len(M), events, seconds_by_steps(n, len(M), len(mass), tol)):
         return False
-    above, below, mu = tolerances(s, alpha, g, lo, hi, biased)
+    place = _places(alpha, lo, hi)
+    place[~stays] = path.OUT
+    return _follow(s, kernel, biased, M, place, mass, np.zeros(len(mass)), tolerances(s, alpha, g, lo, hi, biased))
+
+
+def _enter(s: Expansion, kernel: Kernel, entering: np.ndarray, tol: float) -> bool:
+    """Drive those that enter along a path, with a bias, if it is cheaper than steps; whether it was done."""
+    n = int(s.counts[SLOTS])
+    alpha, g, lo, hi = s.alpha[:n], s.g[:n], s.lo[:n], s.hi[:n]
+    of_others = lo.copy(), hi.copy()
+    for bound in of_others:
+        bound[entering] = 0.0
+    above, below, mu = tolerances(s, alpha, g, *of_others, True)
+    rises = s.y[entering] > 0
+    violates = np.where(rises, g[entering] - mu > above, mu - g[entering] > below)
+    driven, M = entering[violates], np.flatnonzero((lo < alpha) & (alpha < hi))
+    steps = ENTERING * np.sqrt(float((hi - lo).max()) * float(s.self_k[:n].max()))
+    expected = steps * seconds_by_steps(n, len(M), len(driven), tol)
+    if not len(driven) or not _path_pays(n, len(M), choice.events_of(len(driven), 0.0), expected):
+        return False
+    place = _places(alpha, lo, hi)
+    place[driven] = path.DRIVEN
+    target = np.where(rises, hi[entering], lo[entering])[violates]
+    return _follow(s, kernel, True, M, place, driven, target, (above, below, mu))
+
+
+def _places(alpha: np.ndarray, lo: np.ndarray, hi: np.ndarray) -> np.ndarray:
+    """Where on a path the members begin, (n,) int8."""
+    place = np.where(alpha >= hi, path.AT_UPPER, np.where(alpha <= lo, path.AT_LOWER, path.FREE)).astype(np.int8)
+    place[lo >= hi] = path.OUT
+    return place
+
+
+def _follow(
+    s: Expansion,
+    kernel: Kernel,
+    biased: bool,
+    M: np.ndarray,
+    place: np.ndarray,
+    driven: np.ndarray,
+    target: np.ndarray,
+    beside: tuple[float, float, float],
+) -> bool:
+    """Follow a path to its end; whether that was possible.  If not, nothing has changed.
+
+    `beside` is what `tolerances` returns; for the others see `path`.
+    """
+    n, limit = len(place), 4 * len(driven) + 50
+    alpha, g, lo, hi = s.alpha[:n].copy(), s.g[:n].copy(), s.lo[:n].copy(), s.hi[:n].copy()
+    above, below, mu = beside
     jitter = path.JITTER / float((hi - lo).max()) + JITTER * float(s.self_k[:n].max())
     P = path.bordered_inverse(kernel_among(s, kernel, M), jitter, biased)
     if P is None:
         return False
-    place = np.where(alpha >= hi, path.AT_UPPER, np.where(alpha <= lo, path.AT_LOWER, path.FREE)).astype(np.int8)
-    place[~stays | (lo >= hi)] = path.OUT
     size = min(len(M) + limit, n) + 2
     room, members = np.empty((size, size)), np.zeros(size, np.int64)
     room[: len(P), : len(P)], members[: len(M)] = P, M
-    state, way = path.State(biased, alpha, g, lo, hi, place), path.Way(mass, np.zeros(len(mass)), limit)
+    state, way = path.State(biased, alpha, g, lo, hi, place), path.Way(driven, target, limit)
     beginning = path.Beginning(room, members, len(M), mu, above, below, jitter)
     outcome, _ = path.follow(Members(s, kernel), state, way, beginning)
     if outcome != path.COMPLETE or not np.isfinite(g).all():
@@ -152,12 +214,10 @@ def _follow(s: Expansion, kernel: Kernel, biased: bool, mass: np.ndarray, stays:
     return True
 
 
-def _path_pays(n: int, m: int, leaves_free: np.ndarray, tol: float) -> bool:
-    """Whether a path is expected to cost less than steps."""
-    r_free, r = int(np.count_nonzero(leaves_free)), len(leaves_free)
-    events = choice.events_of(r_free, r - r_free)
+def _path_pays(n: int, m: int, events: float, by_steps: float) -> bool:
+    """Whether a path is expected to cost less than steps that take so many seconds."""
     along = choice.SECONDS_PER_PRODUCT * events * (2.0 * m * m + 2.0 * n * m) + SECONDS_PER_CUBE * m**3
-    return bool(along < seconds_by_steps(n, m, r, tol))
+    return bool(along < by_steps)
 
 
 def seconds_by_steps(n: int, m: int, r: int, tol: float) -> float:
