@@ -1,14 +1,15 @@
 """Forgetting and leave-one-out estimates beside retraining; estimates along streams; bounded models; a long stream.
 
     python benchmarks/forget.py removal --picture FILE.png        # cost per removal, by the number of support vectors
+    python benchmarks/forget.py tables --data DIR                 # every way to leave, on ordinary tables
     python benchmarks/forget.py loo --data DIR                    # StreamingLOO beside brute force; else from OpenML
     python benchmarks/forget.py stream --data DIR --pictures DIR  # the estimates beside fresh examples
     python benchmarks/forget.py bounded --picture FILE.png        # `budget` and `window` around an abrupt change
     python benchmarks/forget.py soak --budget 500 --picture FILE.png  # a million records
-    python benchmarks/forget.py --quick --data DIR                # removal, loo and bounded, small
+    python benchmarks/forget.py --quick --data DIR                # removal, tables, loo and bounded, small
 
 Everything runs on one thread (BLAS included), after compiled code was loaded by a small problem.  `removal` and `loo`
-are here, the others in `streams.py`.
+are here, `tables` in `removals.py`, the others in `streams.py`.
 
 `removal`: models of LASVM, finished, over noisy examples, a small C with mostly bounded support vectors and a large one
 with mostly free ones.  Columns:
@@ -34,6 +35,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+import removals
 import streams
 from crossval import Setting, say, setting_of, table, timed
 from datasets import VALIDATION_TASKS, Task, load
@@ -54,6 +56,7 @@ GAMMA, TOL = 0.1, 1e-3
 REMOVALS, REMOVED, TURNS, EPOCHS = 30, 300, 5, 100
 QUICK = (
     ["removal", "--sizes", "200", "400", "800"],
+    ["tables", "--sets", "segment"],
     ["loo", "--sets", "heart", "ionosphere"],
     ["bounded", "--examples", "4000"],
 )
@@ -322,7 +325,7 @@ def warm_up() -> None:
 def main() -> None:
     """Parse the command line and run."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--quick", action="store_true", help="removal, loo and bounded, small")
+    parser.add_argument("--quick", action="store_true", help="removal, tables, loo and bounded, small")
     parser.add_argument("--data", type=Path, help="folder of npz files; default: OpenML")
     kinds = parser.add_subparsers()
     one = kinds.add_parser("removal", help="cost per removal against the number of support vectors")
@@ -333,10 +336,11 @@ def main() -> None:
     one.add_argument("--data", type=Path, default=argparse.SUPPRESS, help="folder of npz files; default: OpenML")
     one.add_argument("--sets", nargs="+", default=list(TASKS), choices=list(TASKS))
     one.set_defaults(run=loo)
+    removals.add_commands(kinds)
     streams.add_commands(kinds)
     given = parser.parse_args()
     if not given.quick and "run" not in given:
-        parser.error("one of removal, loo, stream, bounded, soak, or --quick")
+        parser.error("one of removal, tables, loo, stream, bounded, soak, or --quick")
     todo = (
         [parser.parse_args(words, argparse.Namespace(data=given.data)) for words in QUICK] if given.quick else [given]
     )

@@ -177,6 +177,19 @@ def set_penalties(alpha, lo, hi, up, down, i):
     down[i] = 0.0 if alpha[i] > lo[i] else FORBIDDEN
 
 
+@compiled
+def find_extremes(s):
+    """Find the most violating pair from scratch: the largest g that may rise, the smallest g that may fall."""
+    largest, smallest, i, j = -FORBIDDEN, FORBIDDEN, -1, -1
+    for t in range(s.counts[SLOTS]):
+        if s.up[t] == 0.0 and (i < 0 or s.g[t] > largest):
+            largest, i = s.g[t], t
+        if s.down[t] == 0.0 and (j < 0 or s.g[t] < smallest):
+            smallest, j = s.g[t], t
+    s.extremes[G_UP], s.extremes[G_DOWN] = largest, smallest
+    s.counts[SLOT_UP], s.counts[SLOT_DOWN] = i, j
+
+
 @inner
 def _store_features(s, k, indices, values):
     """Make these the features of slot k, the last one."""

@@ -250,6 +250,36 @@ def shift_rows(flat, lengths, old_width, width):
                 target[t] = source[t]
 
 
+@compiled
+def move_rows(s, order, n, is_rising, moved):
+    """Move slot order[t] of the n slots to slot t in the cached rows, and close the gaps between rows.
+
+    If the order changes, only complete rows stay.  `moved` has room for a row.
+    """
+    m, q = order.shape[0], 0
+    s.row_of[:] = -1
+    for t in range(m):
+        s.row_of[order[t]] = t  # the new slot of an old one, for a while
+    for r in range(s.counts[ROWS]):
+        i = s.member_of[r]
+        slot = s.row_of[i] if i >= 0 else -1
+        filled = _first_from(order, s.row_length[r]) if is_rising else m * (s.row_length[r] >= n)
+        if slot < 0 or filled == 0:
+            continue
+        source, target = s.rows[r], s.rows[q]
+        for t in range(filled):
+            moved[t] = source[order[t]]
+        for t in range(filled):
+            target[t] = moved[t]
+        s.member_of[q], s.row_length[q], s.recent[q] = slot, filled, s.recent[r]
+        q += 1
+    s.row_of[:] = -1
+    for r in range(q):
+        s.row_of[s.member_of[r]] = r
+    s.member_of[q:] = -1
+    s.counts[ROWS], s.counts[HAND] = q, 0
+
+
 @inner
 def store_row(s, i):
     """Keep the row in `scratch` as the cached row of slot i if a row is free; it evicts no other row."""

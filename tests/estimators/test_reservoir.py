@@ -368,6 +368,70 @@ def test_forgetting_brings_back_what_it_uncovers(finished):
         assert np.mean(model.predict_many(X) != retrained.predict(X)) < 0.005
 
 
+@pytest.mark.parametrize("learner", LEARNERS)
+def test_what_is_kept_between_two_removals_changes_no_bit(learner):
+    X, y = problem(1200)
+    model = learner(C=10.0, gamma=0.5, reservoir=500, scaling="standard")
+    model.learn_many(X[:800], y[:800])
+    model.finish()
+    rng = np.random.default_rng(0)
+    for turn in range(40):
+        gone = rng.choice(model.support_ids, 1 + turn % 3)
+        again = learner.from_bytes(model.to_bytes())
+        assert again._watched is None
+        assert again.forget(gone) == model.forget(gone)
+        assert again.digest() == model.digest()
+        if turn == 10:
+            model.finish()
+        elif turn == 20:
+            model.relabel(gone := model.support_ids[:2], rng.random(2) < 0.5)
+        elif turn % 10 == 5:
+            rows = slice(800 + 10 * turn, 810 + 10 * turn)
+            model.learn_many(X[rows], y[rows])
+
+
+def test_a_removal_looks_only_at_what_may_have_begun_to_violate(monkeypatch):
+    X, y = problem(1500)
+    model = LASVM(C=10.0, gamma=0.5)
+    model.learn_many(X, y)
+    model.finish()
+    model.forget(model.support_ids[:1])
+    looked_at, original = [], LASVM._violating
+
+    def watched(self, s, bias, tol, examples, least_margin):
+        looked_at.append(examples.size)
+        return original(self, s, bias, tol, examples, least_margin)
+
+    monkeypatch.setattr(LASVM, "_violating", watched)
+    before = model.kernel_evaluations
+    for i in model.support_ids[:20].tolist():
+        model.forget(i)
+    assert max(looked_at, default=0) < 100  # of 1500
+    assert model.kernel_evaluations - before < 20 * 1500 * 100  # and not those with all members
+
+
+def test_a_removal_that_is_interrupted_finds_the_reservoir_anew(monkeypatch):
+    X, y = problem(900)
+    model = LASVM(C=10.0, gamma=0.5)
+    model.learn_many(X, y)
+    model.finish()
+    model.forget(model.support_ids[:1])
+    again, gone = copy.deepcopy(model), model.support_ids[:2]
+
+    def interrupted(*given):
+        original(*given)
+        raise KeyboardInterrupt
+
+    original = rechecking.Beside.follow
+    with monkeypatch.context() as patch:
+        patch.setattr(rechecking.Beside, "follow", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            model.forget(gone)
+    assert model.digest() == again.digest()
+    assert model.forget(gone) == again.forget(gone) == 2
+    assert model.digest() == again.digest()
+
+
 def test_a_corrected_label_is_corrected_in_the_reservoir():
     X, y = problem()
     model = LASVM(C=10.0, gamma=0.5, pos_weight=3.0)

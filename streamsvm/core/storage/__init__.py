@@ -5,6 +5,7 @@ with `members`: an empty expansion and what one holds.  `room` makes place for n
 with `features` and `cached` for the two large parts.  The folder imports `blocks`, `expansion`, `rows` and `scaling`.
 """
 
+from streamsvm.core.expansion import find_extremes as find_extremes
 from streamsvm.core.storage.cached import at_least as at_least
 from streamsvm.core.storage.cached import row_width as row_width
 from streamsvm.core.storage.cached import without_rows as without_rows
@@ -14,7 +15,6 @@ from streamsvm.core.storage.features import with_raw as with_raw
 from streamsvm.core.storage.members import copy as copy
 from streamsvm.core.storage.members import empty as empty
 from streamsvm.core.storage.members import features_of as features_of
-from streamsvm.core.storage.members import find_extremes as find_extremes
 from streamsvm.core.storage.members import is_stored as is_stored
 from streamsvm.core.storage.members import live_slots as live_slots
 from streamsvm.core.storage.members import n_members as n_members

@@ -9,17 +9,13 @@ from streamsvm.core.expansion import (
     CACHE_BYTES,
     COMPRESSED,
     COUNTS,
-    FORBIDDEN,
-    G_DOWN,
-    G_UP,
     HOLES,
-    SLOT_DOWN,
-    SLOT_UP,
     SLOTS,
     STORAGE,
     WIDE,
     WIDTH,
     Expansion,
+    find_extremes,
     is_binary,
 )
 from streamsvm.core.rows import MIN_ROWS
@@ -67,20 +63,6 @@ def empty(cache_bytes: int, n_slots: int = MIN_SLOTS, n_features: int = MIN_FEAT
     s.counts[CACHE_BYTES], s.counts[WIDE] = cache_bytes, WIDE_BYTES // 4
     find_extremes(s)
     return s
-
-
-def find_extremes(s: Expansion) -> None:
-    """Find the most violating pair from scratch: the largest g that may rise, the smallest g that may fall."""
-    n = int(s.counts[SLOTS])
-    rising, falling = np.flatnonzero(s.up[:n] == 0.0), np.flatnonzero(s.down[:n] == 0.0)
-    s.extremes[:] = -FORBIDDEN, FORBIDDEN
-    s.counts[SLOT_UP] = s.counts[SLOT_DOWN] = -1
-    if len(rising):
-        s.counts[SLOT_UP] = i = rising[np.argmax(s.g[rising])]
-        s.extremes[G_UP] = s.g[i]
-    if len(falling):
-        s.counts[SLOT_DOWN] = j = falling[np.argmin(s.g[falling])]
-        s.extremes[G_DOWN] = s.g[j]
 
 
 def n_members(s: Expansion) -> int:

@@ -4,7 +4,6 @@ import numpy as np
 
 from streamsvm.core.expansion import (
     COMPRESSED,
-    HAND,
     HOLES,
     ROWS,
     SLOT_DOWN,
@@ -13,12 +12,13 @@ from streamsvm.core.expansion import (
     STORAGE,
     WIDTH,
     Expansion,
+    find_extremes,
     is_binary,
     is_wide,
     many_unlisted,
     too_many_holes,
 )
-from streamsvm.core.rows import wants_rows
+from streamsvm.core.rows import move_rows, wants_rows
 from streamsvm.core.storage.cached import more_rows, row_width
 from streamsvm.core.storage.features import (
     compress,
@@ -30,7 +30,7 @@ from streamsvm.core.storage.features import (
     real_valued,
     wider,
 )
-from streamsvm.core.storage.members import PER_SLOT, copy, feature_matrix, find_extremes, live_slots
+from streamsvm.core.storage.members import PER_SLOT, copy, feature_matrix, live_slots
 
 
 def reserve(s: Expansion, n_new: int, n_features: int, binary: bool, nnz: int, width: int | None = None) -> Expansion:
@@ -97,7 +97,7 @@ def keep(s: Expansion, order: np.ndarray) -> Expansion:
     if m == n and _rising(order):
         return s
     extremes = np.searchsorted(order, s.counts[[SLOT_UP, SLOT_DOWN]]) if _rising(order) else None
-    _move_rows(s, order, n)
+    move_rows(s, order, n, extremes is not None, np.empty(m, np.float32))
     for name in PER_SLOT:
         a = getattr(s, name)
         a[:m] = a[order]
@@ -130,25 +130,6 @@ def _move_features(s: Expansion, order: np.ndarray, n: int) -> None:
     for column in feature_matrix(s):
         column[:m] = column[order]
         column[m:n] = 0
-
-
-def _move_rows(s: Expansion, order: np.ndarray, n: int) -> None:
-    """Move slot order[t] to slot t in the cached rows, and close the gaps between rows."""
-    in_order = _rising(order)
-    new_slot = np.full(s.alpha.shape[0], -1, np.int32)
-    new_slot[order] = np.arange(len(order), dtype=np.int32)
-    s.row_of[:] = -1
-    q = 0
-    for r in range(int(s.counts[ROWS])):
-        slot = new_slot[s.member_of[r]] if s.member_of[r] >= 0 else -1
-        length = int(s.row_length[r])
-        filled = int(np.searchsorted(order, length)) if in_order else len(order) * (length >= n)
-        if slot >= 0 and filled > 0:
-            s.rows[q, :filled] = s.rows[r].take(order[:filled])
-            s.member_of[q], s.row_length[q], s.recent[q], s.row_of[slot] = slot, filled, s.recent[r], q
-            q += 1
-    s.member_of[q:] = -1
-    s.counts[ROWS], s.counts[HAND] = q, 0
 
 
 def require_room(s: Expansion, n_features: int) -> Expansion:

@@ -122,6 +122,11 @@ class Reservoir:
         Number of examples, half of them for each class; 0 and 1: none.
     span
         The age at which examples leave, as a count or in microseconds; None: they stay.
+
+    Attributes
+    ----------
+    n_put
+        How often examples were added: as long as that does not change, examples only leave.
     """
 
     def __init__(self, size: int, span: int | None = None) -> None:
@@ -129,6 +134,7 @@ class Reservoir:
         self._span = span
         self._oldest: list[tuple[int, int]] = []  # a heap of ages and ids, also of some that have left
         self._parts = Parts()  # examples beside those of `_classes`, not all of which stay
+        self.n_put = 0
         self._n_noted = 0
         self._ahead: tuple[int, list[int]] = (-1, [])  # a number, and the priorities from it on
         self._last = (np.zeros(0, np.int64),) * 3  # the columns of the last example, their order, in this order
@@ -174,6 +180,13 @@ class Reservoir:
                 own.put([example for example in examples if example.positive == bool(positive)])
             self._parts = Parts()
 
+    def holds(self, examples: Sample) -> np.ndarray:
+        """Which of these examples are here, (n,) bool."""
+        self._settle()
+        rows = zip(examples.number.tolist(), examples.id.tolist(), examples.positive.tolist(), strict=True)
+        own = [(number, self._classes[positive].kept.get(of_id)) for number, of_id, positive in rows]
+        return np.array([kept is not None and kept.number == number for number, kept in own], bool)
+
     # ---------------------------------------------------------------------------------------------- what was learned
 
     def note(
@@ -207,6 +220,7 @@ class Reservoir:
             if priority < own.limit:
                 if self._span is not None:
                     self._push_age(born, id)
+                self.n_put += 1
                 own.put([Kept(number, priority, id, born, positive, float(box), *row_of())])
         self._n_noted = number + 1
 
@@ -230,6 +244,7 @@ class Reservoir:
             fields = (array[places] for array in (numbers, order, ids, born, positive, box))
             part = Sample(*fields, *rows_of(places))
             if self._has_room(part):
+                self.n_put += part.size
                 self._parts.add(part)
                 self._n_noted = max(self._n_noted, first + len(ids))
                 return
@@ -287,17 +302,9 @@ class Reservoir:
 
     def forget(self, ids: np.ndarray) -> None:
         """Drop the examples with these ids."""
-        if not self._join():
-            self._settle()
-            for own_id in ids.tolist():
-                self._drop(own_id)
-            return
-        sample = self._parts.joined()
-        gone = np.isin(sample.id, ids)
-        if gone.any():
-            for label in sample.positive[gone].tolist():
-                self._classes[label].limit = ANY
-            self._parts = Parts(sample.take(~gone))
+        self._settle()
+        for own_id in ids.tolist():
+            self._drop(own_id)
 
     def relabel(self, id: int, positive: bool, factor: float) -> None:
         """Move an example to this class if it is in the other one, its box times `factor`."""
@@ -305,6 +312,7 @@ class Reservoir:
         example = self._classes[not positive].kept.get(id)
         if example is not None:
             if example.priority < self._classes[positive].limit:
+                self.n_put += 1
                 self._classes[positive].put([example._replace(positive=positive, box=example.box * factor)])
             self._classes[not positive].drop(id)
 

@@ -62,10 +62,10 @@ class Forgetting(Rechecking):
         numbers = arguments.numbers_of(ids)
         slots = self._slots_of(numbers)
         if self._expansion.alpha[slots].any():  # Otherwise no decision value changes.
-            before, bias = self._expansion, self.bias
+            before, bias, watched = self._expansion, self.bias, self._watch()
             tol = max(self.tol, self._problem.violation(before))
             self._forget_everywhere(slots, numbers)
-            late = self._uncovered(before, bias)
+            late = self._uncovered(watched, before, bias)
             if late.size:
                 self._solve_with(late, lambda s: resume(s, self._kernel, self._problem, tol))
         else:

@@ -237,8 +237,9 @@ class OnlineModel(Storable, base.MiniBatchClassifier):
     def _slots_of(self, ids: Any) -> np.ndarray:
         """The slots of the members that have these ids."""
         numbers = arguments.numbers_of(ids)
-        live = storage.live_slots(self._expansion)
-        return live[np.isin(self._expansion.ids[live], numbers)]
+        s, n = self._expansion, int(self._expansion.counts[SLOTS])
+        wanted = s.ids[:n] == numbers[0] if len(numbers) == 1 else np.isin(s.ids[:n], numbers)
+        return np.flatnonzero(wanted & (s.y[:n] != 0))
 
     def _forget_slots(self, leaving: np.ndarray) -> int:
         """Forget the members in these slots; return their number."""
@@ -333,9 +334,11 @@ class OnlineModel(Storable, base.MiniBatchClassifier):
         self._scale.fit_room(len(self._features.columns))
 
     def __getstate__(self) -> dict:
-        """Everything except the cached rows, which can be computed again, and what lies on a device."""
+        """Everything except what can be computed again, as cached rows, and what lies on a device."""
         expansion = storage.without_rows(self._expansion)
-        return {**self.__dict__, "_expansion": expansion, "_evaluator": Evaluator(self.device)}
+        state = {**self.__dict__, "_expansion": expansion, "_evaluator": Evaluator(self.device)}
+        state.pop("_watched", None)
+        return state
 
 
 def n_learned(margins: np.ndarray) -> int:

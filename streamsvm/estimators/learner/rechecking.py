@@ -6,21 +6,25 @@ count as seen once more, and the sigmoid of the probabilities does not heed them
 
 import math
 from collections.abc import Callable
+from typing import NamedTuple
 
 import numpy as np
 
 from streamsvm.core import blocks, storage
 from streamsvm.core.expansion import Expansion
+from streamsvm.core.kernels import Kernel
 from streamsvm.core.scaling import RawRows
 from streamsvm.estimators.inputs import raw_rows
 from streamsvm.estimators.inputs.reservoir import priorities
-from streamsvm.estimators.inputs.sample import Sample
+from streamsvm.estimators.inputs.sample import NOTHING, Sample
+from streamsvm.estimators.inputs.scaling import RunningScale
 from streamsvm.estimators.learner.examples import Examples
 from streamsvm.estimators.learner.learning import Learning
 from streamsvm.estimators.learner.model import no_margins
 from streamsvm.online import arrival
 from streamsvm.online.lasvm import keep_block
 from streamsvm.online.removal import bounded
+from streamsvm.online.removal.beside import Beside
 
 MAX_ROUNDS = 10  # of looking at the reservoir
 FIRST_LOOK = 500  # examples that tell whether it is worth looking at all, and how often
@@ -32,10 +36,20 @@ ENOUGH = 20  # If one example in 20 violates, hardly another one does after solv
 Solver = Callable[[Expansion], tuple[Expansion, int]]
 
 
+class _Watched(NamedTuple):
+    """Examples of the reservoir beside the model, and the state for which they were looked up."""
+
+    state: tuple[int, int, RunningScale, Kernel]
+    examples: Sample
+    sign: np.ndarray
+    beside: Beside
+
+
 class Rechecking(Learning):
     """Looking at the reservoir."""
 
     _least_margin = -math.inf  # y f(x) below which an example counts as noise
+    _watched: _Watched | None = None
 
     def _finish(self, solver: Solver, tol: float, least_margin: float | None = None) -> None:
         """Solve over the members and the examples of the reservoir that violate, until hardly another one does.
@@ -75,14 +89,46 @@ class Rechecking(Learning):
         late, margins = self._violating(self._in_room, self.bias, tol, self._others(examples), least)
         return self._shuffled(late), late.take(margins < LOST)
 
-    def _uncovered(self, before: Expansion, bias: float) -> Sample:
+    def _watch(self) -> _Watched | None:
+        """The examples of the reservoir, with decision values by the model as it is; None if there are none.
+
+        `_uncovered` keeps them for the next time.  If it is interrupted before, they are found anew.
+        """
+        state = self._reservoir.n_put, len(self._features.columns), self._scale, self._kernel
+        watched, self._watched = self._watched, None
+        if watched is None or any(a is not b and a != b for a, b in zip(watched.state, state, strict=True)):
+            examples = self._reservoir.sample()
+            if not examples.size:
+                return None
+            self._features.settle()
+            q = self._scale.queries(_raw(examples))
+            sign = np.where(examples.positive, 1.0, -1.0)
+            watched = _Watched(state, examples, sign, Beside(q, state[1], self._kernel, self._evaluator.decide))
+        watched.beside.follow(self._in_room)
+        return watched
+
+    def _uncovered(self, watched: _Watched | None, before: Expansion, bias: float) -> Sample:
         """Those of the reservoir that are no members and violate the margin, but did not before, shuffled.
 
-        `before` is the expansion with the members that have left since.  It is asked about the few that violate now.
+        `before` is the expansion with the members that have left since, by which the decision values of `watched` are.
+        Only examples that may violate now, and may not have violated before, are looked at.
         """
-        least, others = self._least_margin, self._others(self._reservoir.sample())
-        late, _ = self._violating(self._in_room, self.bias, self.tol, others, least)
+        if watched is None:
+            return NOTHING
+        beside, sign, least = watched.beside, watched.sign, self._least_margin
+        doubt = beside.doubt
+
+        def may_violate(margins: np.ndarray, doubt: float) -> np.ndarray:
+            return (margins < 1.0 - self.tol + doubt) & (margins >= least - doubt)
+
+        surely_did = may_violate(sign * (beside.f + bias), -doubt)
         before = storage.require_room(before, len(self._features.columns))
+        beside.follow(self._in_room, before)
+        suspects = np.flatnonzero(~surely_did & may_violate(sign * (beside.f + self.bias), doubt))
+        self._watched = watched
+        examples = watched.examples.take(suspects)
+        others = self._others(examples.take(self._reservoir.holds(examples)))
+        late, _ = self._violating(self._in_room, self.bias, self.tol, others, least)
         known, _ = self._violating(before, bias, self.tol, late, least)
         return self._shuffled(late.take(~np.isin(late.number, known.number)))
 
