@@ -242,7 +242,7 @@ class Reservoir:
             heeded = (order < limits[positive.astype(np.int64)]) & (box > 0.0) & (numbers >= self._n_noted)
             places = np.flatnonzero(heeded)
             fields = (array[places] for array in (numbers, order, ids, born, positive, box))
-            part = Sample(*fields, *rows_of(places))
+            part = Sample._make([*fields, *rows_of(places)])
             if self._has_room(part):
                 self.n_put += part.size
                 self._parts.add(part)
@@ -360,7 +360,7 @@ class Reservoir:
             require(0 <= room <= of_class.room, f"its reservoir has room for {room} examples of a class")
             of_class.room = room
         numbers, *others = (own[name].copy() for name in SAVED)
-        sample = Sample(numbers, priorities(numbers), *others)
+        sample = Sample._make([numbers, priorities(numbers), *others])
         examples = list(examples_of(sample))
         for positive, of_class in enumerate(self._classes):
             of_class.put([example for example in examples if example.positive == bool(positive)])
