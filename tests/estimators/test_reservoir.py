@@ -3,6 +3,7 @@
 import copy
 import datetime
 import json
+from functools import partial
 
 import naive
 import numpy as np
@@ -16,6 +17,7 @@ from streamsvm.core import storage
 from streamsvm.core.saving import snapshot
 from streamsvm.estimators.inputs import class_sample, reservoir
 from streamsvm.estimators.inputs.reservoir import Reservoir
+from streamsvm.estimators.inputs.sample import listed_rows
 from streamsvm.estimators.learner import rechecking
 from streamsvm.sklearn_api import LASVMClassifier
 
@@ -91,6 +93,39 @@ def test_it_is_its_slow_twin(notes, size, span, max_values):
             slow.note(t, number_or_id, t - age, t, positive, box, x)
             assert contents(fast) == sorted(slow.kept)
             assert [own.room for own in fast._classes] == slow.rooms
+
+
+@settings(max_examples=150)
+@given(NOTES, st.lists(st.integers(1, 40), max_size=8), st.integers(0, 15), st.sampled_from([10, 25, 10**6]))
+def test_blocks_are_its_slow_twin(notes, cuts, size, max_values):
+    """Blocks and single examples by turns; what is forgotten or relabelled comes before a block."""
+    fast, slow = Reservoir(size), naive.NaiveReservoir(size, None, max_values)
+    ends = [*np.minimum(np.cumsum(cuts), len(notes)).tolist(), len(notes)]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(reservoir, "MAX_VALUES", max_values)
+        patch.setattr(reservoir, "AT_LEAST", 5)
+        for turn, (b, e) in enumerate(zip([0, *ends], ends, strict=False)):
+            ids = np.array([1000 + t if notes[t][0] is None else notes[t][0] for t in range(b, e)], np.int64)
+            for own_id, note in zip(ids[:1].tolist(), notes[b:e], strict=False):
+                if note[5] == "forget":
+                    fast.forget(np.array([own_id]))
+                    slow.forget([own_id])
+                elif note[5] == "relabel":
+                    fast.relabel(own_id, note[2], 2.0)
+                    slow.relabel(own_id, note[2], 2.0)
+            positive, box = (np.array([note[k] for note in notes[b:e]]) for k in (2, 3))
+            rows = [(np.array(list(note[4]), np.int64), np.array(list(note[4].values()))) for note in notes[b:e]]
+            if turn % 3 == 2:
+                for t, own_id in enumerate(ids.tolist()):
+                    fast.note(b + t, own_id, b + t, b + t, bool(positive[t]), box[t], *rows[t])
+            elif e > b:
+                born, lo, hi = np.arange(b, e), np.where(positive, 0.0, -box), np.where(positive, box, 0.0)
+                fast.note_block(b, ids, born, born, lo, hi, partial(listed_rows, rows))
+            for t, own_id in enumerate(ids.tolist()):
+                slow.note(b + t, own_id, b + t, b + t, bool(positive[t]), box[t], notes[b + t][4])
+            if turn % 3 == 2 or e == len(notes):  # looking joins the parts
+                assert contents(fast) == sorted(slow.kept)
+                assert [own.room for own in fast._classes] == slow.rooms
 
 
 def test_priorities_are_those_of_split_mix():

@@ -53,8 +53,8 @@ class Reservoir:
 
     Attributes
     ----------
-    n_added
-        A number that rises whenever an example is added: as long as it stays, examples only leave.
+    n_put
+        How often examples were added: as long as that does not change, examples only leave.
     """
 
     def __init__(self, size: int, span: int | None = None) -> None:
@@ -62,9 +62,9 @@ class Reservoir:
         self._span = span
         self._oldest: list[tuple[int, int]] = []  # a heap of ages and ids, also of some that have left
         self._parts = Parts()  # examples beside those of `_classes`, not all of which stay
+        self.n_put = 0
         self._n_noted = 0
         self._is_pooled = False  # whether priorities do not follow from the numbers
-        self.n_added = 0
         self._ahead: tuple[int, list[int]] = (-1, [])  # a number, and the priorities from it on
         self._last = (np.zeros(0, np.int64),) * 3  # the columns of the last example, their order, in this order
 
@@ -110,12 +110,11 @@ class Reservoir:
             self._parts = Parts()
 
     def holds(self, examples: Sample) -> np.ndarray:
-        """Which of these examples it still has, as they are, (n,) bool; nothing was added since they were read."""
-        if self._join():
-            return np.isin(examples.number, self._parts.joined().number)
+        """Which of these examples are here, (n,) bool."""
         self._settle()
-        numbers = {example.number for example in self._settled()}
-        return np.array([number in numbers for number in examples.number.tolist()], bool)
+        rows = zip(examples.number.tolist(), examples.id.tolist(), examples.positive.tolist(), strict=True)
+        own = [(number, self._classes[positive].kept.get(of_id)) for number, of_id, positive in rows]
+        return np.array([kept is not None and kept.number == number for number, kept in own], bool)
 
     # ---------------------------------------------------------------------------------------------- what was learned
 
@@ -150,8 +149,8 @@ class Reservoir:
             if priority < own.limit:
                 if self._span is not None:
                     self._push_age(born, id)
+                self.n_put += 1
                 own.put([Kept(number, priority, id, born, positive, float(box), *row_of())])
-                self.n_added += 1
         self._n_noted = number + 1
 
     def note_block(
@@ -172,10 +171,10 @@ class Reservoir:
             heeded = (order < limits[positive.astype(np.int64)]) & (box > 0.0) & (numbers >= self._n_noted)
             places = np.flatnonzero(heeded)
             fields = (array[places] for array in (numbers, order, ids, born, positive, box))
-            part = Sample._make((*fields, *rows_of(places)))
+            part = Sample._make([*fields, *rows_of(places)])
             if self._has_room(part):
+                self.n_put += part.size
                 self._parts.add(part)
-                self.n_added += part.size
                 self._n_noted = max(self._n_noted, first + len(ids))
                 return
         for t, own_id in enumerate(ids.tolist()):  # Examples leave meanwhile, so there will be more room.
@@ -232,17 +231,9 @@ class Reservoir:
 
     def forget(self, ids: np.ndarray) -> None:
         """Drop the examples with these ids."""
-        if not self._join():
-            self._settle()
-            for own_id in ids.tolist():
-                self._drop(own_id)
-            return
-        sample = self._parts.joined()
-        gone = np.isin(sample.id, ids)
-        if gone.any():
-            for label in sample.positive[gone].tolist():
-                self._classes[label].limit = self._classes[label].most
-            self._parts = Parts(sample.take(~gone))
+        self._settle()
+        for own_id in ids.tolist():
+            self._drop(own_id)
 
     def relabel(self, id: int, positive: bool, factor: float) -> None:
         """Move an example to this class if it is in the other one, its box times `factor`."""
@@ -250,8 +241,8 @@ class Reservoir:
         example = self._classes[not positive].kept.get(id)
         if example is not None:
             if example.priority < self._classes[positive].limit:
+                self.n_put += 1
                 self._classes[positive].put([example._replace(positive=positive, box=example.box * factor)])
-                self.n_added += 1
             self._classes[not positive].drop(id)
 
     def _drop(self, id: int) -> None:
@@ -302,7 +293,7 @@ class Reservoir:
         if self._span is not None:
             for example in examples:
                 self._push_age(example.born, example.id)
-        self.n_added += sample.size
+        self.n_put += sample.size
 
     # ------------------------------------------------------------------------------------------------------- snapshots
 
@@ -337,7 +328,7 @@ class Reservoir:
             for of_class, most in zip(self._classes, own["most"].tolist(), strict=True):
                 of_class.most = min(of_class.most, most)
         numbers, *others = (own[name].copy() for name in SAVED)
-        sample = Sample(numbers, own["priorities"] if self._is_pooled else priorities(numbers), *others)
+        sample = Sample._make([numbers, own["priorities"] if self._is_pooled else priorities(numbers), *others])
         self._put(sample)
         rooms = [of_class.room for of_class in self._classes]
         require(len(self) == sample.size and rooms == own["rooms"].tolist(), "its reservoir has too many examples")

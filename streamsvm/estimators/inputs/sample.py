@@ -67,20 +67,15 @@ class Sample(NamedTuple):
     def take(self, places: np.ndarray) -> "Sample":
         """The examples in these places, or those that a mask tells."""
         fields = (field[places] for field in self[:6])
-        return Sample._make((*fields, *rows_at(self.starts, self.columns, self.values, places)))
+        return Sample._make([*fields, *rows_at(self.starts, self.columns, self.values, places)])
 
     def __deepcopy__(self, memo: dict) -> Self:
         """Copies of a model share the examples, which never change."""
         return self
 
 
-NOTHING = Sample._make(
-    (
-        *(np.zeros(0, dtype) for dtype in (np.int64, np.uint64, np.int64, np.int64, bool, float)),
-        np.zeros(1, np.int64),
-        *NO_FEATURES,
-    )
-)
+_DTYPES = np.int64, np.uint64, np.int64, np.int64, bool, float  # of the fields before the rows
+NOTHING = Sample._make([*(np.zeros(0, dtype) for dtype in _DTYPES), np.zeros(1, np.int64), *NO_FEATURES])
 
 
 def joined(parts: Sequence[Sample]) -> Sample:
@@ -91,7 +86,7 @@ def joined(parts: Sequence[Sample]) -> Sample:
     starts = [part.starts[:-1] + begin for part, begin in zip(parts, begins, strict=False)]
     fields = [np.concatenate([part[k] for part in parts]) for k in range(6)]
     rows = [np.concatenate([part[k] for part in parts]) for k in (7, 8)]
-    every = Sample._make((*fields, np.append(np.concatenate(starts), begins[-1]), *rows))
+    every = Sample._make([*fields, np.append(np.concatenate(starts), begins[-1]), *rows])
     if (np.diff(every.number) > 0).all():
         return every
     return every.take(np.unique(every.number, return_index=True)[1])
@@ -137,9 +132,9 @@ def of_examples(examples: Sequence[Kept]) -> Sample:
     if not examples:
         return NOTHING
     *fields, columns, values = zip(*examples, strict=True)
-    arrays = [np.array(field, empty.dtype) for field, empty in zip(fields, NOTHING[:6], strict=True)]
+    arrays = [np.array(field, dtype) for field, dtype in zip(fields, _DTYPES, strict=True)]
     starts = np.cumsum([0, *map(len, values)], dtype=np.int64)
-    return Sample._make((*arrays, starts, np.concatenate(columns), np.concatenate(values)))
+    return Sample._make([*arrays, starts, np.concatenate(columns), np.concatenate(values)])
 
 
 def examples_of(sample: Sample) -> Iterator[Kept]:

@@ -99,7 +99,7 @@ class Rechecking(Learning):
 
         `_uncovered` keeps them for the next time.  If it is interrupted before, they are found anew.
         """
-        state = self._reservoir.n_added, len(self._features.columns), self._scale, self._kernel
+        state = self._reservoir.n_put, len(self._features.columns), self._scale, self._kernel
         watched, self._watched = self._watched, None
         if watched is None or any(a is not b and a != b for a, b in zip(watched.state, state, strict=True)):
             examples = self._reservoir.sample()
