@@ -10,6 +10,8 @@ from typing import Any
 from tqdm import tqdm
 
 from ..logs.transport import Transport
+from ..records.classes import ClassLabel
+from ..records.codec import Codec
 from ..records.labels import Place
 from ..records.people.label_files import PARQUET
 from ..records.people.label_history import Entry, Guess, read_guesses
@@ -97,7 +99,7 @@ def _types(places: set[Place], settings: Settings) -> dict[str, type]:
     """The columns and their types: ids are numbers if all of them are, and classes are texts if they have names."""
     are_numbers = all(type(place.id) is int and abs(place.id) < 1 << 63 for place in places)
     types = _TYPES | {"id": int if are_numbers and places else str}
-    if settings.label.positive:
+    if settings.label.positive or settings.label.vocabulary:
         types |= {"y": str, "predicted": str}
     return types
 
@@ -112,7 +114,7 @@ def _rows(
         row: dict[str, Any] = {
             "id": label.id,
             "op": label.op,
-            "y": None if label.y is None else codec.name_of(label.y),
+            "y": None if label.y is None else types["y"](codec.name_of(label.y)),
             "weight": label.w,
             "rev": entry.rev,
             "source": label.source,
@@ -123,13 +125,19 @@ def _rows(
         }
         if guess is not None:
             row |= {
-                "predicted": codec.name_of(guess.margin > 0),
+                "predicted": _predicted(guess, codec),
                 "margin": guess.margin,
                 "score": guess.score,
                 "reason": guess.reason,
                 "asked_at": None if guess.asked_at is None else _time(guess.asked_at),
             }
         yield {name: row[name] for name in types if row.get(name) is not None}
+
+
+def _predicted(guess: Guess, codec: Codec) -> ClassLabel | None:
+    if codec.is_several:
+        return None if guess.label is None else str(guess.label)
+    return codec.name_of(guess.margin > 0)
 
 
 def _time(ms: int) -> datetime:

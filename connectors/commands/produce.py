@@ -57,6 +57,8 @@ def add_parser(subparsers: options.Subparsers) -> None:
 def run(arguments: argparse.Namespace) -> None:
     given = LogSettings(dir=arguments.dir, labels="labels")
     settings = load(arguments.config, os.environ) if arguments.config else Settings(log=given)
+    if arguments.positive and settings.label.vocabulary:
+        raise ConfigError(["--positive names one of two classes, but the configuration has more (label.classes)"])
     if arguments.labels:
         _produce_labels(arguments, settings)
     else:
@@ -93,9 +95,8 @@ def _columns(arguments: argparse.Namespace, settings: Settings) -> Columns:
     problems += [f"two columns would be the field {part!r} of an event" for part, n in counted.items() if n > 1]
     if problems:
         raise ConfigError(problems)
-    return Columns(
-        arguments.label, arguments.id, arguments.positive, shown=dict(named), series=dict(series), hint=_HINT
-    )
+    main, classes = (arguments.label, arguments.id, arguments.positive), settings.label.vocabulary
+    return Columns(*main, shown=dict(named), series=dict(series), hint=_HINT, classes=classes)
 
 
 def _produce_labels(arguments: argparse.Namespace, settings: Settings) -> None:
@@ -109,7 +110,7 @@ def _produce_labels(arguments: argparse.Namespace, settings: Settings) -> None:
         problems.append("log.labels = '': there is no topic for labels; set log.labels to its name, or use --topic")
     if problems:
         raise ConfigError(problems)
-    columns = Columns(arguments.label, arguments.id, arguments.positive)
+    columns = Columns(arguments.label, arguments.id, arguments.positive, classes=settings.label.vocabulary)
     file = LabelFile(arguments.file, arguments.format, columns, settings)
     n_labels = file.check()
     with _open(settings, topic) as target:

@@ -8,6 +8,7 @@ from collections.abc import Iterable
 
 from streamsvm.active import majority
 
+from ..records.classes import ClassLabel
 from ..records.people.annotators import person
 from ..records.people.questions import is_recheck
 from .given import Given
@@ -68,7 +69,7 @@ class Ballots:
         """Whether the majority of enough people has said the same."""
         return majority(self._votes(query_id).values(), self._wanted(query_id)) is not None
 
-    def _votes(self, query_id: str) -> dict[str, bool | str]:
+    def _votes(self, query_id: str) -> dict[str, ClassLabel]:
         """What each person says, by name."""
         ballot = self._given.get(query_id, {})
         return {voter: given.word for voter, given in ballot.items() if given.op != "retract"}

@@ -13,6 +13,7 @@ from typing import Any
 from streamsvm.active import QuestionBook
 
 from ..logs.transport import Record
+from ..records.classes import ClassLabel
 from ..records.codec import Codec
 from ..records.formats.base import BadRecord
 from ..records.labels import Place, answered_question
@@ -288,6 +289,7 @@ class Book:
         return {
             **counts,
             **_people(parts),
+            **_classes(parts),
             "remaining": sum(quotas) if quotas else None,
             "verdict": _verdict(self._status),
             "missed": _missed(self._status),
@@ -306,6 +308,14 @@ class Book:
         if silent < _SILENT_SECONDS:
             return None
         return f"the trainer has not reacted to an answer for {silent:.0f} seconds: is `streamsvm run` running?"
+
+
+def _classes(parts: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """The labels of each class over all partitions, with more than two classes."""
+    found: dict[ClassLabel, int] = {}
+    for label, n in (pair for part in parts for pair in part.get("classes", ())):
+        found[label] = found.get(label, 0) + n
+    return {"classes": [[label, n] for label, n in found.items()]} if found else {}
 
 
 def _people(parts: Sequence[Mapping[str, Any]]) -> dict[str, Any]:

@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 from ..logs.transport import Record
+from ..records.classes import ClassLabel
 from ..records.labels import Place
 from ..records.people.annotators import person
 from ..records.people.questions import Question, read_question, write_question
@@ -71,7 +72,7 @@ class Step(NamedTuple):
     number: int
     query_id: str
     op: str
-    y: bool | None
+    y: ClassLabel | None
     who: str
     rev: int
     id: str | int
@@ -137,7 +138,7 @@ class History:
     # --- writing ------------------------------------------------------------------------------------------------------
 
     def add(
-        self, query_id: str, place: Place, answer: tuple[str, bool | None, str, int], shown: Question | None
+        self, query_id: str, place: Place, answer: tuple[str, ClassLabel | None, str, int], shown: Question | None
     ) -> None:
         """Remember a durable answer, unless it is remembered already.
 
@@ -161,7 +162,7 @@ class History:
             self._database.execute(
                 "INSERT OR IGNORE INTO answers (query_id, rev, op, y, who, person, counts, undoable)"
                 " VALUES (?, ?, ?, ?, ?, ?, 1, ?)",
-                (query_id, rev, op, y, who, person(who), op != "retract"),
+                (query_id, rev, op, _column_of(y), who, person(who), op != "retract"),
             )
         self._n_new += 1
         if self._n_new >= _PRUNE_EVERY:
@@ -277,7 +278,7 @@ class History:
             query = f"SELECT {_FIELDS} FROM {_TABLE} WHERE {where}"  # noqa: S608 - from the constants of this file
             rows = self._database.execute(query, values).fetchall()
         return [
-            Step(number, query_id, op, None if y is None else bool(y), who, rev, json.loads(event_id), bool(undoable))
+            Step(number, query_id, op, _label_of(y), who, rev, json.loads(event_id), bool(undoable))
             for number, query_id, op, y, who, rev, event_id, undoable in rows
         ]
 
@@ -297,3 +298,12 @@ class History:
             raise OSError(f"{self._path}: {error}") from None
         except sqlite3.DatabaseError as error:
             raise FileError(f"{self._path}: {error}; remove the file to begin a new history") from None
+
+
+def _column_of(y: ClassLabel | None) -> bool | str | None:
+    """A label as the file has it: with more than two classes as JSON, in a list, which no column takes for a number."""
+    return y if y is None or isinstance(y, bool) else json.dumps([y])
+
+
+def _label_of(y: int | str | None) -> ClassLabel | None:
+    return None if y is None else bool(y) if isinstance(y, int) else json.loads(y)[0]

@@ -17,7 +17,9 @@ from typing import Any, TypeVar
 import numpy as np
 
 from ..logs.transport import Unavailable
+from ..records.classes import ClassLabel
 from ..records.files import SUFFIXES, parse_object
+from ..records.formats.base import BadRecord
 from ..records.labels import LABELS
 from ..records.people.questions import Question
 from ..runtime.folders import FileError
@@ -29,7 +31,7 @@ from .service import LabellingService
 
 logger = logging.getLogger(__name__)
 
-Oracle = Callable[[Question], bool | None]
+Oracle = Callable[[Question], ClassLabel | None]
 Result = TypeVar("Result")
 
 
@@ -51,7 +53,7 @@ def answer_with(
     service
         Hands out the questions.
     oracle
-        Returns whether an event is of the positive class, or None if it does not know.
+        Returns the class of an event; with two, whether it is positive.  None if it does not know.
     stop
         Called between questions; True ends the labelling.
     who
@@ -89,11 +91,19 @@ def answer_with(
             continue
         y = oracle(shown)
         if y is not None and noise and rng.random() < noise:
-            y = not y
+            y = _wrong(y, service, rng)
         pause(delay, stop)
         if not stop():
             n_labels += patiently(service, stop, partial(_tell_label, service, shown.query_id, y, who)) or 0
     return n_labels
+
+
+def _wrong(y: ClassLabel, service: LabellingService, rng: np.random.Generator) -> ClassLabel:
+    """Another class."""
+    if isinstance(y, bool):
+        return not y
+    others = [label for label, _ in service.stats().get("classes", ()) if label != y]
+    return others[int(rng.integers(len(others)))] if others else y
 
 
 def _tell_verdict(service: LabellingService, told: str) -> str:
@@ -105,7 +115,7 @@ def _tell_verdict(service: LabellingService, told: str) -> str:
     return why
 
 
-def _tell_label(service: LabellingService, query_id: str, y: bool | None, who: str) -> int:
+def _tell_label(service: LabellingService, query_id: str, y: ClassLabel | None, who: str) -> int:
     with suppress(UnknownQuestion):  # the trainer withdrew it long ago
         if y is not None:
             return int(service.answer(query_id, y, who) in ("first", "changed"))
@@ -169,14 +179,14 @@ def truth_from_file(path: Path, labels: LabelSettings) -> Oracle:
     OSError
         If the file cannot be read.
     """
-    truth: dict[str, bool] = {}
+    truth: dict[str, ClassLabel] = {}
     try:
         for where, fields in _rows(path):
             y = read_label(fields.get("y", fields.get("label")), labels)
             if y is None or fields.get("id") in (None, ""):
                 raise FileError(f"{where}: needs an 'id' and a label 'y' of {label_names(labels)}")
             if truth.setdefault(str(fields["id"]), y) != y:
-                raise FileError(f"{where}: id {fields['id']!r} has the other label on an earlier line")
+                raise FileError(f"{where}: id {fields['id']!r} has another label on an earlier line")
     except (UnicodeDecodeError, csv.Error) as error:
         raise FileError(f"{path}: {error}") from None
     if not truth:
@@ -198,8 +208,16 @@ def _rows(path: Path) -> Iterator[tuple[str, Mapping[str, Any]]]:
                 yield f"{path}, line {number}", parse_object(line, f"{path}, line {number}")
 
 
-def read_label(value: Any, labels: LabelSettings) -> bool | None:
-    """Whether a boolean, a number or a text means the positive class; None if it is not a label."""
+def read_label(value: Any, labels: LabelSettings) -> ClassLabel | None:
+    """The class that a value means: with two, whether a boolean, a number or a text means the positive one.
+
+    None if it is not a label.
+    """
+    if labels.vocabulary is not None:
+        try:
+            return labels.vocabulary.read(value)
+        except BadRecord:
+            return None
     if isinstance(value, str):
         text = value.strip()
         if labels.positive and text in (labels.positive, labels.negative):
@@ -212,5 +230,7 @@ def read_label(value: Any, labels: LabelSettings) -> bool | None:
 
 def label_names(labels: LabelSettings) -> str:
     """The labels that `read_label` reads, for messages."""
+    if labels.vocabulary is not None:
+        return ", ".join(map(repr, labels.vocabulary.listed)) or "a string or a whole number"
     names = f"{labels.positive!r}/{labels.negative!r}, " if labels.positive else ""
     return f"{names}true/false, 1/0 or +1/-1"

@@ -18,6 +18,7 @@ from contextlib import ExitStack, closing
 from typing import Any, Literal
 
 from ..logs.transport import Unavailable
+from ..records.classes import ClassLabel
 from ..records.labels import Place
 from ..records.people.annotators import person
 from ..records.people.questions import Question
@@ -120,7 +121,7 @@ class LabellingService:
             self._reader.check()
             return sorted(self._book.open.values(), key=lambda shown: shown.asked_at) if self._reader.is_loaded else []
 
-    def last_word(self, query_id: str, who: str | None = None) -> tuple[str, bool | None, str] | None:
+    def last_word(self, query_id: str, who: str | None = None) -> tuple[str, ClassLabel | None, str] | None:
         """Operation, label and annotator of the newest answer to a question; None if no answer is remembered.
 
         If a question wants the answers of several people and `who` is given, it is their newest answer.
@@ -157,7 +158,9 @@ class LabellingService:
 
     # --- answers ------------------------------------------------------------------------------------------------------
 
-    def answer(self, query_id: str, y: bool, who: str, *, at: int | None = None, place: Place | None = None) -> Outcome:
+    def answer(
+        self, query_id: str, y: ClassLabel, who: str, *, at: int | None = None, place: Place | None = None
+    ) -> Outcome:
         """Write a label; it is durable when this returns.
 
         A question may be answered late, and more than once: the newest answer holds.
@@ -167,7 +170,7 @@ class LabellingService:
         query_id
             Id of the question.
         y
-            Whether the event is of the positive class.
+            The class; with two, whether the event is positive.
         who
             Name of the annotator.
         at
@@ -188,7 +191,7 @@ class LabellingService:
         Unavailable
             If the label cannot be written now: try again.
         """
-        return self._say(query_id, "set", bool(y), who, at, place)
+        return self._say(query_id, "set", y, who, at, place)
 
     def skip(self, query_id: str, who: str, *, at: int | None = None, place: Place | None = None) -> Outcome:
         """Say that the event cannot be labelled. It is not asked again, and costs no label; raises as `answer`."""
@@ -202,13 +205,13 @@ class LabellingService:
         """Take a label back; raises as `answer`."""
         return self._say(query_id, "retract", None, who, None, place)
 
-    def correct(self, query_id: str, op: Literal["set", "skip", "ignore"], y: bool | None, who: str) -> Outcome:
+    def correct(self, query_id: str, op: Literal["set", "skip", "ignore"], y: ClassLabel | None, who: str) -> Outcome:
         """Replace whatever was answered; unlike `skip` and `ignore`, this takes a label back; raises as `answer`."""
         _check_name(who)
         with self._writing:
             return self._replace(query_id, op, y, who)
 
-    def _replace(self, query_id: str, op: str, y: bool | None, who: str) -> Outcome:
+    def _replace(self, query_id: str, op: str, y: ClassLabel | None, who: str) -> Outcome:
         with self._changed:
             self._book.recall(query_id)
             last = self._book.last(query_id, who)
@@ -305,7 +308,9 @@ class LabellingService:
 
     # --- writing answers ----------------------------------------------------------------------------------------------
 
-    def _say(self, query_id: str, op: str, y: bool | None, who: str, at: int | None, place: Place | None) -> Outcome:
+    def _say(
+        self, query_id: str, op: str, y: ClassLabel | None, who: str, at: int | None, place: Place | None
+    ) -> Outcome:
         _check_name(who)
         with self._writing:
             return self._say_locked(query_id, op, y, who, at, place)
@@ -314,7 +319,7 @@ class LabellingService:
         self,
         query_id: str,
         op: str,
-        y: bool | None,
+        y: ClassLabel | None,
         who: str,
         at: int | None,
         place: Place | None,
@@ -343,7 +348,7 @@ class LabellingService:
         self._flush()
         return "first" if last is None or last.op == "retract" else "changed"
 
-    def _settle(self, query_id: str, op: str, y: bool | None, who: str) -> None:
+    def _settle(self, query_id: str, op: str, y: ClassLabel | None, who: str) -> None:
         """Make a pending answer to this question durable, unless this repeats it: it decides what may follow."""
         pending = self._writer.pending.get(query_id)
         if pending is None or (pending.op, pending.y, pending.who) == (op, y, who):

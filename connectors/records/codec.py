@@ -19,8 +19,10 @@ from types import NoneType
 from typing import Any, NamedTuple
 
 from ..logs.transport import Record
+from .classes import ClassLabel, Vocabulary
 from .formats.avro import AvroFormat
 from .formats.base import BadRecord, Fields, Format, show
+from .formats.float32 import LABELS as TEXTS
 from .formats.float32 import Float32Format
 from .formats.json import JsonFormat, read_json
 from .labels import LABELS, OPERATIONS, Label
@@ -57,7 +59,7 @@ class Event(NamedTuple):
     id: str | int
     key: int
     x: dict[str, float]
-    y: bool | None
+    y: ClassLabel | None
     w: float
     ts: str | int | float | None
 
@@ -79,6 +81,8 @@ class Codec:
         Exactly these features must be in every event; empty, the default: events may have any features.
     positive, negative
         Names of the two classes.  Labels may use them beside true/false, 0/1 and -1/+1, and predictions use them.
+    classes
+        The classes, if there are more than two; default: two.
     format
         Format of events, one of `FORMATS`; default "json".
     schemas
@@ -107,6 +111,7 @@ class Codec:
         positive: str | None = None,
         negative: str | None = None,
         *,
+        classes: Vocabulary | None = None,
         format: str = "json",
         schemas: Path | None = None,
         limits: Limits = Limits(),  # noqa: B008 - it never changes
@@ -114,6 +119,7 @@ class Codec:
         self._limits = limits
         self._names = tuple(names)
         self._expected = frozenset(names)
+        self._classes = classes
         self._labels = dict(LABELS)
         self._outputs: tuple[bool | str, bool | str] = (False, True)
         named: dict[str, bool] = {}
@@ -121,7 +127,7 @@ class Codec:
             named = {positive: True, negative: False}
             self._outputs = (negative, positive)
         self._labels |= named
-        self._format = _make_format(format, named, schemas)
+        self._format = _make_format(format, {} if classes else {**TEXTS, **named}, schemas)
         self._id_types: set[type] = set()  # of events
         self.n_strangers = 0
 
@@ -159,9 +165,14 @@ class Codec:
             logger.warning("a label has the id %r, but no event had an id of that type yet: %s", id_, DIFFERENT_IDS)
         self.n_strangers += 1
 
-    def name_of(self, is_positive: bool) -> bool | str:
+    @property
+    def is_several(self) -> bool:
+        """Whether there are more than two classes."""
+        return self._classes is not None
+
+    def name_of(self, label: ClassLabel) -> ClassLabel:
         """A class as predictions write it."""
-        return self._outputs[is_positive]
+        return label if self._classes else self._outputs[bool(label)]
 
     # --- fields -------------------------------------------------------------------------------------------------------
 
@@ -236,7 +247,9 @@ class Codec:
             raise BadRecord("bad-features", f"x has {len(x)} numbers, expected {len(self._names)}")
         return dict(zip(self._names or _positions(len(x)), x, strict=True))
 
-    def _label(self, label: Any) -> bool:
+    def _label(self, label: Any) -> ClassLabel:
+        if self._classes:
+            return self._classes.read(label)
         known = self._labels.get(label) if type(label) in (bool, int, float, str) else None
         if known is None:
             names = "" if self._outputs[1] is True else f", {self._outputs[1]!r}/{self._outputs[0]!r}"

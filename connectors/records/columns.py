@@ -6,6 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from ..runtime.folders import FileError
+from .classes import ClassLabel, Vocabulary
+from .formats.base import BadRecord
 from .labels import LABELS
 
 MEANINGS = {f"{number:g}": meaning for number, meaning in LABELS.items()}
@@ -32,6 +34,8 @@ class Columns:
     hint
         What to do about a feature that is not a number, for the error message; ``{column}`` is its name.  Default:
         nothing.
+    classes
+        The classes, if there are more than two; default None: two.
     """
 
     label: str | None = None
@@ -41,6 +45,7 @@ class Columns:
     shown: Mapping[str, str] = field(default_factory=dict)
     series: Mapping[str, str] = field(default_factory=dict)
     hint: str = ""
+    classes: Vocabulary | None = None
     _seen: set[str] = field(default_factory=set, init=False)
     _found_positive: bool = field(default=False, init=False)
 
@@ -60,8 +65,16 @@ class Columns:
         """The columns that only people look at, by their field in an event."""
         return {**self.shown, **self.series}
 
-    def to_bool(self, label: Any, where: str) -> bool:
-        """Read a label.  Numbers compare by value: +1 is 1.0.  A third label is refused unless `positive` is given."""
+    def to_label(self, label: Any, where: str) -> ClassLabel:
+        """Read a label.  Numbers compare by value: +1 is 1.0.  A third label is refused unless `positive` is given.
+
+        With more than two classes, a label is that of a class.
+        """
+        if self.classes:
+            try:
+                return self.classes.read(label)
+            except BadRecord as error:
+                raise FileError(f"{where}: {error.detail}") from None
         text = canonical(label)
         if self.positive is not None:
             is_positive = text == canonical(self.positive)

@@ -92,7 +92,7 @@ def read_examples(path: Path, file_format: str = "auto", columns: Columns | None
 
 def _checked(path: Path, file_format: str, columns: Columns) -> Iterator[tuple[str, dict[str, Any], bytes, Event]]:
     """For each event: its place, its fields, its bytes, and what the codec reads."""
-    codec = Codec()
+    codec = Codec(classes=columns.classes)
     try:
         for where, fields in FORMATS[_format(path, file_format)](path, columns):
             value = json.dumps(fields, separators=(",", ":")).encode()
@@ -165,7 +165,7 @@ def _from_row(cells: dict[str, str], where: str, columns: Columns, default_id: s
     event |= {part: cells[name] for part, name in columns.shown.items()}
     event |= {part: _series(cells[name], f"{where}, column {name!r}") for part, name in columns.series.items()}
     if columns.label:
-        event["y"] = columns.to_bool(event["y"], f"{where}, column {columns.label!r}")
+        event["y"] = columns.to_label(event["y"], f"{where}, column {columns.label!r}")
     features = cells.keys() - {*special.values(), *columns.looked_at.values()}
     event["x"] = {
         name: _number(cell, f"{where}, column {name!r}", columns.hint.format(column=name))
@@ -198,7 +198,7 @@ def _read_jsonl(path: Path, columns: Columns) -> Located:
                 event = _from_flat(fields, where, columns)
             event.setdefault("id", f"{path.stem}:{number}")
             if event.get("y") is not None:
-                event["y"] = columns.to_bool(event["y"], where)
+                event["y"] = columns.to_label(event["y"], where)
             yield where, event
 
 
@@ -242,7 +242,7 @@ def _read_libsvm(path: Path, columns: Columns) -> Located:
             x = dict(_pair(pair, where) for pair in pairs)
             if len(x) != len(pairs):
                 raise FileError(f"{where}: a feature appears more than once")
-            yield where, {"id": f"{path.stem}:{number}", "y": columns.to_bool(label, where), "x": x}
+            yield where, {"id": f"{path.stem}:{number}", "y": columns.to_label(label, where), "x": x}
 
 
 def _pair(pair: str, where: str) -> tuple[str, float]:
@@ -270,7 +270,7 @@ def _read_npz(path: Path, columns: Columns) -> Located:
         where = f"{path}, row {number}"
         event = {"id": f"{path.stem}:{number}", "x": x}
         if labels is not None:
-            event["y"] = columns.to_bool(labels[number - 1], where)
+            event["y"] = columns.to_label(labels[number - 1], where)
         yield where, event
 
 

@@ -15,6 +15,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from ..logs.transport import Record
+from .classes import ClassLabel
 from .formats.json import read_json
 
 LABELS: Mapping[Any, bool] = {1: True, 0: False, -1: False}  # Python: True == 1 == 1.0 and False == 0
@@ -30,7 +31,7 @@ class Label(NamedTuple):
     id, key
         Id of the event, and the same as 64 bits.
     y
-        Whether the event is positive; None unless the operation is "set".
+        The class: with two, whether the event is positive.  None unless the operation is "set".
     w
         Weight in place of the event's, or None.
     ts
@@ -46,7 +47,7 @@ class Label(NamedTuple):
 
     id: str | int
     key: int
-    y: bool | None
+    y: ClassLabel | None
     w: float | None
     ts: str | int | float | None
     rev: int | None
@@ -61,7 +62,7 @@ class Place(NamedTuple):
     id: str | int
 
 
-def write_answer(query_id: str, place: Place, op: str, y: bool | None, rev: int, source: str) -> bytes:
+def write_answer(query_id: str, place: Place, op: str, y: ClassLabel | None, rev: int, source: str) -> bytes:
     """The value of the label that answers a question; `y` is None unless the operation is "set"."""
     given = {} if y is None else {"y": y}
     fields = {"id": place.id, **given, "op": op, "rev": rev, "source": source, "query_id": query_id}

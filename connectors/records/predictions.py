@@ -5,18 +5,28 @@ A prediction is JSON::
     {"id": ..., "label": ..., "score": ..., "margin": ..., "model": {"ver": ..., "offset": ...},
      "src": "TOPIC-PARTITION-OFFSET", "ts": ...}
 
-It depends on the event, the event's place in the log and the model alone.  So one that is repeated after a crash has
-the same bytes, and readers recognise it by ``src``.
+With more than two classes, ``label`` is null until the first class is learned, and ``score`` is the label's
+probability.  ``margin`` is half the lead of its decision value over the second best: at 1, the event is on the margins
+of both classes.  The object also has ``"probabilities": {CLASS: ...}`` and ``"values": {CLASS: ...}``, the decision
+values.
+
+A prediction depends on the event, the event's place in the log and the model alone.  So one that is repeated after a
+crash has the same bytes, and readers recognise it by ``src``.
 """
 
 import json
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import orjson
 
+from streamsvm.active.choosing.selection import half_leads
+from streamsvm.estimators.inputs.named_rows import NamedRows
+
 from ..logs.transport import Headers, Record, Transport
+from .classes import ClassLabel
 from .codec import Codec, Event
+from .several_classes import Scores, SeveralClassModel, scores
 
 HEADERS: Headers = (("sv-schema", b"prediction:1"),)  # each header costs 3 microseconds to send
 
@@ -33,6 +43,62 @@ class Prediction(NamedTuple):
     margin: float
     score: float
 
+    @property
+    def class_label(self) -> None:
+        """There are two classes: the margin says which one is predicted."""
+
+
+class ClassPrediction(NamedTuple):
+    """What a model of more than two classes says about an event.
+
+    Attributes
+    ----------
+    label
+        The class with the largest decision value, or None if the model knows no class.
+    margin
+        Half its lead over the second best decision value; 0 without a second class.
+    values, probabilities
+        Decision values, and probabilities, by class.
+    """
+
+    label: ClassLabel | None
+    margin: float
+    values: dict[ClassLabel, float]
+    probabilities: dict[ClassLabel, float]
+
+    @property
+    def class_label(self) -> ClassLabel | None:
+        """The predicted class."""
+        return self.label
+
+
+Said = Prediction | ClassPrediction
+
+UNTAUGHT = Prediction(margin=0.0, score=0.5)  # what a model says that has learned nothing
+NO_CLASS = ClassPrediction(None, 0.0, {}, {})  # the same with more than two classes
+
+
+def predictions_of(model: Any, rows: NamedRows) -> list[Said]:
+    """What a model of two classes, or of more, says about these events."""
+    if isinstance(model, SeveralClassModel):
+        return list(class_predictions(scores(model, rows)))
+    values = model.decision_function_many(rows)
+    margins = values - model.decision_threshold
+    return list(map(Prediction, margins.tolist(), model.probability(values).tolist()))
+
+
+def class_predictions(found: Scores) -> list[ClassPrediction]:
+    """Predictions, one for each row of the scores."""
+    labels = list(found.labels)
+    if not labels:
+        return [NO_CLASS] * len(found.values)
+    best, leads = found.values.argmax(axis=1), half_leads(found.values)
+    table = zip(best.tolist(), leads.tolist(), found.values.tolist(), found.probabilities.tolist(), strict=True)
+    return [
+        ClassPrediction(labels[k], lead, dict(zip(labels, f, strict=True)), dict(zip(labels, p, strict=True)))
+        for k, lead, f, p in table
+    ]
+
 
 class ModelVersion(NamedTuple):
     """The model that made a prediction: its number of lessons, all from records before `offset`."""
@@ -41,7 +107,7 @@ class ModelVersion(NamedTuple):
     offset: int
 
 
-def write_prediction(codec: Codec, event: Event, prediction: Prediction, model: ModelVersion, src: str) -> bytes:
+def write_prediction(codec: Codec, event: Event, prediction: Said, model: ModelVersion, src: str) -> bytes:
     """The value of a prediction's record.
 
     Parameters
@@ -58,23 +124,32 @@ def write_prediction(codec: Codec, event: Event, prediction: Prediction, model: 
     ValueError
         If the margin or the score is not finite.
     """
-    margin, score = prediction
-    if not (math.isfinite(score) and math.isfinite(margin)):
-        raise ValueError(f"score={score!r} and margin={margin!r} must be finite numbers")
-    fields = {
-        "id": event.id,
-        "label": codec.name_of(margin > 0),
-        "score": score,
-        "margin": margin,
-        "model": {"ver": model.ver, "offset": model.offset},
-        "src": src,
-    }
+    said = _of_classes(prediction) if isinstance(prediction, ClassPrediction) else _of_two(codec, prediction)
+    if not (math.isfinite(said["score"]) and math.isfinite(said["margin"])):
+        raise ValueError(f"score={said['score']!r} and margin={said['margin']!r} must be finite numbers")
+    fields = {"id": event.id, **said, "model": {"ver": model.ver, "offset": model.offset}, "src": src}
     if event.ts is not None:
         fields["ts"] = event.ts
     try:
         return orjson.dumps(fields)
     except orjson.JSONEncodeError:  # an id or time of more than 64 bits
         return json.dumps(fields, separators=(",", ":"), ensure_ascii=False, allow_nan=False).encode()
+
+
+def _of_two(codec: Codec, prediction: Prediction) -> dict[str, Any]:
+    margin, score = prediction
+    return {"label": codec.name_of(margin > 0), "score": score, "margin": margin}
+
+
+def _of_classes(prediction: ClassPrediction) -> dict[str, Any]:
+    label, margin, values, probabilities = prediction
+    return {
+        "label": label,
+        "score": 0.0 if label is None else probabilities[label],
+        "margin": margin,
+        "probabilities": {str(name): p for name, p in probabilities.items()},
+        "values": {str(name): f for name, f in values.items()},
+    }
 
 
 def send_prediction(log: Transport, topic: str, record: Record, value: bytes) -> None:

@@ -30,10 +30,10 @@ import numpy as np
 
 from streamsvm import WarmupScaler
 from streamsvm.core.saving import snapshot
-from streamsvm.estimators.learner.classifier import OnlineSVM
 from streamsvm.estimators.learners import LEARNERS
 
 from ..logs.transport import Record, Transport, Unavailable
+from .several_classes import ALGORITHM, Model, SeveralClassModel
 
 logger = logging.getLogger(__name__)
 
@@ -76,7 +76,7 @@ class Place(NamedTuple):
 class ServedModel(NamedTuple):
     """A model that can predict, with its scaler."""
 
-    model: OnlineSVM
+    model: Model
     scaler: WarmupScaler | None
     meta: dict[str, Any]
 
@@ -354,7 +354,7 @@ def _assemble(slot: Mapping[int, bytes | None], manifest: Mapping[str, Any]) -> 
 # --- models as blobs --------------------------------------------------------------------------------------------------
 
 
-def pack_model(model: OnlineSVM, scaler: WarmupScaler | None, meta: Mapping[str, Any]) -> bytes:
+def pack_model(model: Model, scaler: WarmupScaler | None, meta: Mapping[str, Any]) -> bytes:
     """A model, the scaler of its features and plain values as one blob; equal input gives equal bytes.
 
     Raises
@@ -362,12 +362,13 @@ def pack_model(model: OnlineSVM, scaler: WarmupScaler | None, meta: Mapping[str,
     SnapshotError
         If `meta` would not survive JSON unchanged.
     """
-    algorithms: dict[type, str] = {implementation: name for name, implementation in LEARNERS.items()}
+    names: dict[type, str] = {implementation: name for name, implementation in LEARNERS.items()}
+    algorithm = ALGORITHM if isinstance(model, SeveralClassModel) else names[type(model)]
     blobs = {"model": model.to_bytes()}
     if scaler is not None:
         blobs["scaler"] = scaler.to_bytes()
     arrays = {name: np.frombuffer(blob, dtype=np.uint8) for name, blob in blobs.items()}
-    return snapshot.pack(_KIND, {"algorithm": algorithms[type(model)], "meta": dict(meta)}, arrays)
+    return snapshot.pack(_KIND, {"algorithm": algorithm, "meta": dict(meta)}, arrays)
 
 
 def unpack_model(data: bytes, device: str = "cpu") -> ServedModel:
@@ -380,7 +381,9 @@ def unpack_model(data: bytes, device: str = "cpu") -> ServedModel:
     """
     header, arrays = snapshot.unpack(data, _KIND)
     try:
-        model = LEARNERS[header["algorithm"]].from_bytes(arrays["model"].tobytes(), device=device)
+        algorithm = header["algorithm"]
+        implementation: Any = SeveralClassModel if algorithm == ALGORITHM else LEARNERS[algorithm]
+        model = implementation.from_bytes(arrays["model"].tobytes(), device=device)
         scaler = WarmupScaler.from_bytes(arrays["scaler"].tobytes()) if "scaler" in arrays else None
         model.predict_proba_one({})  # This fails if a coefficient is not finite; any example will do.
         return ServedModel(model, scaler, header["meta"])

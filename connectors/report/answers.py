@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from ..logs.reading import read_all
 from ..logs.transport import Transport
+from ..records.classes import ClassLabel
 from ..records.formats.base import BadRecord
 from ..records.labels import Place
 from ..records.people.annotators import PAUSE, Answer
@@ -121,14 +122,14 @@ def wilson(count: int, n: int) -> Interval:
 
 def compared(answers: Answers, reasons: Iterable[str]) -> list[tuple[bool, bool]]:
     """The model's guess and the label that holds now, for questions of these reasons, in the order of the answers."""
-    holding: dict[Place, bool | None] = {}
+    holding: dict[Place, ClassLabel | None] = {}
     for entry in answers.entries:
-        if entry.after is not entry.before:
+        if entry.after != entry.before:
             holding[entry.place] = entry.after
     wanted = set(reasons)
     guesses = answers.guesses
     return [
-        (guesses[place].margin > 0, y)
+        (guesses[place].margin > 0, bool(y))
         for place, y in holding.items()
         if y is not None and place in guesses and guesses[place].reason in wanted
     ]
@@ -156,10 +157,10 @@ def corrections(entries: Iterable[Entry]) -> list[Correction]:
     last: dict[Place, Entry] = {}
     found = []
     for entry in entries:
-        if entry.after is entry.before or entry.after is None:
+        if entry.after == entry.before or entry.after is None:
             continue
         before = last.get(entry.place)
-        if before is not None and before.after is not entry.after:
+        if before is not None and before.after != entry.after:
             found.append(Correction(entry, before))
         last[entry.place] = entry
     return found

@@ -28,8 +28,12 @@ POSITIVE, NEGATIVE = "#c44e52", "#4c72b0"
 
 def table(states: Mapping[str, State]) -> str:
     """A line for each stream: its records, its scores and its model."""
-    header = ("stream", "records", "error", "g-mean", "AUC", "PRBEP", "SVs", "kernel evals", "seconds", "model digest")
-    return aligned([header, *(_line(name, state) for name, state in states.items())])
+    scores = {name: state.metrics.summary() for name, state in states.items()}
+    kinds = list(dict.fromkeys(kind for found in scores.values() for kind in found))
+    header = ("stream", "records", *kinds, "SVs", "kernel evals", "seconds", "model digest")
+    return aligned(
+        [header, *(_line(name, state, [scores[name].get(kind) for kind in kinds]) for name, state in states.items())]
+    )
 
 
 def aligned(lines: Sequence[Sequence[str]], left: int = 1) -> str:
@@ -44,12 +48,11 @@ def aligned(lines: Sequence[Sequence[str]], left: int = 1) -> str:
     )
 
 
-def _line(name: str, state: State) -> tuple[str, ...]:
-    scores = state.metrics.cumulative()
+def _line(name: str, state: State, scores: Sequence[float | None]) -> tuple[str, ...]:
     return (
         name,
         f"{state.offset:,}",
-        *("-" if math.isnan(score) else f"{score:.2%}" for score in scores[1:]),
+        *("-" if score is None or math.isnan(score) else f"{score:.2%}" for score in scores),
         f"{sum(model.n_support for model in state.models.in_memory()):,}",
         f"{sum(model.kernel_evaluations for model in state.models.in_memory()):,}",
         f"{state.counters.seconds:.2f}",

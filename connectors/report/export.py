@@ -36,6 +36,7 @@ from streamsvm.estimators.learner.classifier import OnlineSVM
 from streamsvm.estimators.learners import LEARNERS
 
 from ..records.published import ServedModel
+from ..records.several_classes import Model, SeveralClassModel
 from ..runtime.folders import FileError
 from ..settings.sections import ConfigError
 from ..trainer.state.stored import choose_model, read_state
@@ -44,13 +45,13 @@ _KERNELS = {"rbf": "rbf", "linear": "linear", "poly": "polynomial", "sigmoid": "
 _MAX_NUMBER = 2**31 - 2  # largest number of a feature, a C int in LIBSVM
 
 
-def export_model(model: OnlineSVM, path: Path | str, scaler: WarmupScaler | None = None) -> tuple[Path, Path]:
+def export_model(model: Model, path: Path | str, scaler: WarmupScaler | None = None) -> tuple[Path, Path]:
     """Write a model in LIBSVM's format, and a second file that explains its numbers.
 
     Parameters
     ----------
     model
-        A model of any algorithm, with any kernel.
+        A model of two classes, of any algorithm, with any kernel.
     path
         The file to write; ``.json`` is appended for the name of the second file.
     scaler
@@ -65,8 +66,11 @@ def export_model(model: OnlineSVM, path: Path | str, scaler: WarmupScaler | None
     Raises
     ------
     ValueError
-        If the model has no support vectors, or if a feature's name cannot be written to a file.
+        If the model has more than two classes or no support vectors, or if a feature's name cannot be written to a
+        file.
     """
+    if isinstance(model, SeveralClassModel):
+        raise ValueError("the model has more than two classes, one model for each; LIBSVM's format has none like it")
     if not model.n_support:
         raise ValueError("the model has no support vectors: it has not learned from both classes yet")
     numbers = feature_numbers(model.feature_names)

@@ -22,9 +22,6 @@ from .panels import all_panels, asks, predicts_early, read_metrics, read_rows
 
 _HIDDEN = ("daemon.per", "log.topic", "log.labels")  # settings that appear in other facts
 _MODEL, _FEATURES = "model.", "features."
-_SUMMARY = (
-    "stream", "records", "labelled", "error", "g-mean", "AUC", "PRBEP", "support vectors", "model", "checkpoint",
-)  # fmt: skip
 
 
 def write_report(folder: Path, path: Path | None = None, settings: Settings | None = None) -> tuple[Path, list[Stored]]:
@@ -113,8 +110,11 @@ def page(
 
 
 def _summary(stored: Sequence[Stored]) -> str:
-    header = "".join(f'<th scope="col">{name}</th>' for name in _SUMMARY)
-    rows = "\n".join(_summary_row(item) for item in stored)
+    scores = {item.number: read_metrics(item).summary() for item in stored}
+    kinds = list(dict.fromkeys(kind for found in scores.values() for kind in found))
+    names = ("stream", "records", "labelled", *kinds, "support vectors", "model", "checkpoint")
+    header = "".join(f'<th scope="col">{name}</th>' for name in names)
+    rows = "\n".join(_summary_row(item, [scores[item.number].get(kind) for kind in kinds]) for item in stored)
     return (
         f'<section id="summary" class="card" aria-label="Summary"><p class="said">{html.escape(_caption(stored))}</p>\n'
         '<div class="table" role="region" tabindex="0" aria-label="Scores"><table>\n'
@@ -124,19 +124,21 @@ def _summary(stored: Sequence[Stored]) -> str:
 
 def _caption(stored: Sequence[Stored]) -> str:
     text = "Scores over all labelled events; each was predicted before it was learned."
+    if not all(item.classes.are_two for item in stored):
+        text += " F1 and kappa are those of the last events."
     if any(map(predicts_early, stored)):
         text += " They are left out where most labels are annotators' answers, which come long after the prediction."
     return text
 
 
-def _summary_row(stored: Stored) -> str:
-    scores, is_early = read_metrics(stored).cumulative(), predicts_early(stored)
+def _summary_row(stored: Stored, scores: Sequence[float | None]) -> str:
+    is_early = predicts_early(stored)
     rows = read_rows(stored)
     blob = stored.checkpoint.blobs.get("model")
     cells = [
         f"{stored.checkpoint.offsets['events']:,}",
-        f"{scores.n:,}",
-        *("–" if is_early or math.isnan(score) else f"{score:.2%}" for score in scores[1:]),
+        f"{read_metrics(stored).n:,}",
+        *("–" if is_early or score is None or math.isnan(score) else f"{score:.2%}" for score in scores),
         f"{_n_support(stored, rows[-1].n_support if rows else 0):,}",
         "–" if blob is None else _size(len(blob)),
         _size(stored.n_bytes),
@@ -209,6 +211,8 @@ def _facts(stored: Stored) -> list[tuple[str, str]]:
         *_models(stored),
     ]
     labels = [stored.setting(f"label.{name}") for name in ("positive", "negative")]
+    if not stored.classes.are_two:
+        facts.insert(2, ("Classes", f"{len(stored.classes)}: {', '.join(map(str, stored.classes.labels))}"))
     if labels[0] is not None:
         facts.insert(2, ("Labels", f"{labels[0]} (positive), {labels[1]} (negative)"))
     return facts

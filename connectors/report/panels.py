@@ -13,9 +13,12 @@ import orjson
 
 from ..runtime.text import plural
 from ..trainer.state.estimates import FOLDS, LOO, Estimate, read_history
-from ..trainer.state.observe import History, Prequential, Snapshot
+from ..trainer.state.quality.observe import History, Prequential, Snapshot
+from ..trainer.state.quality.several import ClassPrequential
+from ..trainer.state.state import prequential
 from ..trainer.state.stored import Stored
 from .answers import Answers
+from .classes import class_labels_panels, classes_panels
 from .drawing import (
     FIRST,
     INK,
@@ -64,12 +67,17 @@ def all_panels(stored: Stored, end: int | None, answers: Answers | None) -> list
     loop = read_loop(stored)
     stream = [
         error_panel(stored, rows, prefix),
+        *classes_panels(read_metrics(stored), prefix),
         support_panel(stored, rows, prefix),
         *([labels_panel(rows, prefix)] if loop is None else []),
         lag_panel(stored, rows, end, prefix),
         drift_panel(rows, prefix),
     ]
-    return [stream] if loop is None else [labelling_panels(loop, answers, names_of(stored), prefix), stream]
+    if loop is None:
+        return [stream]
+    if not stored.classes.are_two:
+        return [class_labels_panels(loop, answers, prefix), stream]
+    return [labelling_panels(loop, answers, names_of(stored), prefix), stream]
 
 
 def asks(stored: Stored) -> bool:
@@ -80,7 +88,7 @@ def asks(stored: Stored) -> bool:
 def predicts_early(stored: Stored) -> bool:
     """Whether most labels are answers, which come long after the predictions."""
     loop = read_loop(stored)
-    return loop is not None and 2 * loop["counts"]["n_answered"] > read_metrics(stored).cumulative().n
+    return loop is not None and 2 * loop["counts"]["n_answered"] > read_metrics(stored).n
 
 
 def read_loop(stored: Stored) -> dict[str, Any] | None:
@@ -108,10 +116,10 @@ def is_old(rows: Sequence[Snapshot]) -> bool:
     return bool(rows) and math.isnan(rows[-1].n_labels)
 
 
-def read_metrics(stored: Stored) -> Prequential:
+def read_metrics(stored: Stored) -> Prequential | ClassPrequential:
     """The metrics; their window is as long as the checkpoint's."""
     arrays = stored.arrays("metrics")
-    return Prequential.from_arrays(arrays, max(1, len(arrays["margins"])))
+    return prequential(stored.classes, max(1, len(arrays["margins" if stored.classes.are_two else "pairs"])), arrays)
 
 
 def read_estimates(stored: Stored) -> list[Estimate]:
@@ -127,7 +135,7 @@ def error_panel(stored: Stored, rows: list[Snapshot], prefix: str) -> Panel:
     """The rolling error of the predictions, and estimates of the error of the model itself."""
     estimates, metrics = read_estimates(stored), read_metrics(stored)
     shown = [] if predicts_early(stored) else [row for row in rows if not math.isnan(row.error)]
-    n_window = len(stored.arrays("metrics")["margins"])
+    n_window = metrics.n_window
     if not shown and not estimates:
         return Panel(
             f"{prefix}-error", "Error", "", [_EARLY if predicts_early(stored) else _why_no_error(rows, metrics)]
@@ -136,7 +144,10 @@ def error_panel(stored: Stored, rows: list[Snapshot], prefix: str) -> Panel:
     def plot(figure: Any) -> None:
         axes = new_axes(figure, "records", "%")
         draw_line(axes, shown, [100 * row.error for row in shown], FIRST, "predictions")
-        draw_line(axes, shown, [100 * (1 - row.g_mean) for row in shown], SECOND, "1 − g-mean", "--")
+        if isinstance(metrics, Prequential):
+            draw_line(axes, shown, [100 * (1 - row.g_mean) for row in shown], SECOND, "1 − g-mean", "--")
+        else:
+            draw_line(axes, shown, [100 * (1 - row.macro_f1) for row in shown], SECOND, "1 − macro F1", "--")
         for kind, label, color, mark in ((LOO, "leave-one-out", INK, "o"), (FOLDS, "folds", THIRD, "s")):
             _intervals(axes, [item for item in estimates if item.kind == kind], label, color, mark)
         fit(axes)
@@ -153,7 +164,7 @@ def error_panel(stored: Stored, rows: list[Snapshot], prefix: str) -> Panel:
     return Panel(f"{prefix}-error", "Error", picture(plot, f"{prefix}-error", alt), text)
 
 
-def _why_no_error(rows: list[Snapshot], metrics: Prequential) -> str:
+def _why_no_error(rows: list[Snapshot], metrics: Prequential | ClassPrequential) -> str:
     if metrics.n or not rows:
         return _NO_RECORDS
     return "No labelled event was predicted yet. Labels come with the events, as “y”, or on the topic log.labels."

@@ -83,6 +83,39 @@ METRICS = (
         "Precision-recall break-even point over the last labelled events.",
         ("partition",),
     ),
+    *(
+        Metric(
+            f"streamsvm_rolling_{name}",
+            "gauge",
+            f"{what} over the last labelled events, with more than two classes.",
+            ("partition",),
+        )
+        for name, what in (
+            ("accuracy", "Share of right predictions"),
+            ("macro_f1", "Mean of the classes' F1"),
+            ("weighted_f1", "Mean of the classes' F1, weighted by their numbers of events,"),
+            ("kappa", "Cohen's kappa of labels and predictions"),
+        )
+    ),
+    *(
+        Metric(
+            f"streamsvm_class_{name}",
+            "gauge",
+            f"{what} among the last labelled events, with more than two classes.",
+            ("partition", "class"),
+        )
+        for name, what in (
+            ("n", "Events of a class"),
+            ("precision", "Share of right predictions of a class"),
+            ("recall", "Share of a class's events that were predicted as it"),
+        )
+    ),
+    Metric(
+        "streamsvm_confusion",
+        "gauge",
+        "Events of a class that were predicted as another or the same, among the last labelled ones.",
+        ("partition", "class", "predicted"),
+    ),
     Metric(
         "streamsvm_estimated_error",
         "gauge",

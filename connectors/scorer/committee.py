@@ -3,19 +3,19 @@
 import re
 from collections import OrderedDict
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
 from streamsvm import WarmupScaler
 from streamsvm.estimators.inputs.named_rows import NamedRows
-from streamsvm.estimators.learner.classifier import OnlineSVM
 
 from ..logs.transport import Record, Transport
 from ..records.codec import Event
 from ..records.formats.base import BadRecord
-from ..records.predictions import ModelVersion, Prediction
+from ..records.predictions import UNTAUGHT, ModelVersion, Prediction, Said, class_predictions
 from ..records.published import Shelf, Snapshot, Withdrawn, unpack_model
+from ..records.several_classes import Model, SeveralClassModel, mean, scores
 from ..trainer.publication import key_name
 from ..trainer.rows import unusable_rows
 
@@ -23,7 +23,7 @@ from ..trainer.rows import unusable_rows
 class Member(NamedTuple):
     """A model that was published, unpacked."""
 
-    model: OnlineSVM
+    model: Model
     scaler: WarmupScaler | None
     version: ModelVersion
     created: float  # seconds since the epoch
@@ -45,10 +45,13 @@ class Committee:
         versions = [member.version for member in members]
         self.version = ModelVersion(sum(v.ver for v in versions), sum(v.offset for v in versions))
 
-    def predict(self, events: list[dict[str, float]]) -> list[Prediction | BadRecord]:
-        """The predictions for events, given by their features; for an event that a member cannot take, the reason."""
+    def predict(self, events: list[dict[str, float]], untaught: Said = UNTAUGHT) -> list[Said | BadRecord]:
+        """The predictions for events, given by their features; for an event that a member cannot take, the reason.
+
+        `untaught` is the prediction of a committee without members.
+        """
         if not self._members:
-            return [Prediction(margin=0.0, score=0.5)] * len(events)
+            return [untaught] * len(events)
         rows = NamedRows.of(events)
         scaled = [member.scaler.transform_many(rows) if member.scaler else rows for member in self._members]
         unusable: dict[int, BadRecord] = {}
@@ -58,13 +61,15 @@ class Committee:
         means = iter(self._means([own.take(good) for own in scaled]) if good else ())
         return [unusable[i] if i in unusable else next(means) for i in range(len(events))]
 
-    def _means(self, rows: list[NamedRows]) -> Iterator[Prediction]:
+    def _means(self, rows: list[NamedRows]) -> Iterator[Said]:
         """The means of the members' margins and probabilities; each member has its own rows."""
-        models = [member.model for member in self._members]
+        models: list[Any] = [member.model for member in self._members]
+        if isinstance(models[0], SeveralClassModel):
+            return iter(class_predictions(mean([scores(model, own) for model, own in zip(models, rows, strict=True)])))
         values = [model.decision_function_many(own) for model, own in zip(models, rows, strict=True)]
         margins = [own - model.decision_threshold for model, own in zip(models, values, strict=True)]
-        scores = [model.probability(own) for model, own in zip(models, values, strict=True)]
-        return map(Prediction, np.mean(margins, axis=0).tolist(), np.mean(scores, axis=0).tolist())
+        shares = [model.probability(own) for model, own in zip(models, values, strict=True)]
+        return map(Prediction, np.mean(margins, axis=0).tolist(), np.mean(shares, axis=0).tolist())
 
 
 class Request(NamedTuple):

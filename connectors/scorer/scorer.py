@@ -18,7 +18,7 @@ from collections.abc import Iterator
 
 from ..logs.transport import Committed, PositionRefused, Record, TopicMismatch, Transport, Unavailable
 from ..records.formats.base import REASONS, BadRecord
-from ..records.predictions import Prediction, send_prediction, source, write_prediction
+from ..records.predictions import NO_CLASS, UNTAUGHT, Said, send_prediction, source, write_prediction
 from ..records.published import Snapshot
 from ..runtime.health import Health
 from ..runtime.metrics import Metrics
@@ -28,7 +28,7 @@ from ..settings import topics
 from ..settings.sections import ConfigError, Settings
 from ..trainer.inputs import Input, RecordsLost
 from ..trainer.operate import operate
-from ..trainer.state.observe import Progress
+from ..trainer.state.quality.observe import Progress
 from .committee import KeyModels, Models, ModelTopic, PartitionModels, Request, by_committee, unpack
 
 logger = logging.getLogger(__name__)
@@ -122,6 +122,7 @@ class Scorer:
         self._metrics = metrics
         self._device = device
         self._codec = settings.codec()
+        self._untaught = NO_CLASS if settings.label.vocabulary else UNTAUGHT
         self._topic = ModelTopic(log, settings.log.model)
         per_key = settings.daemon.per == "key"
         self._models: Models = KeyModels(settings.daemon.max_models, device) if per_key else PartitionModels()
@@ -332,9 +333,10 @@ class Scorer:
         """Predict a batch of events."""
         started = time.perf_counter()
         requests = [request for record in records if (request := self._read(record)) is not None]
-        answers: dict[int, Prediction] = {}
+        answers: dict[int, Said] = {}
         for committee, chosen in by_committee(requests).items():
-            for i, answer in zip(chosen, committee.predict([requests[i].event.x for i in chosen]), strict=True):
+            said = committee.predict([requests[i].event.x for i in chosen], self._untaught)
+            for i, answer in zip(chosen, said, strict=True):
                 if isinstance(answer, BadRecord):
                     self._metrics.add("streamsvm_bad_records_total", reason=answer.reason)
                 else:

@@ -8,10 +8,12 @@ from dataclasses import field
 from typing import Any
 
 from ..logs.transport import TOPIC_NAME
+from ..records.classes import Vocabulary
 
 Check = Callable[[Any], str | None]
 
 MAX_COUNT = 2**31 - 1
+MAX_CLASSES = 1000
 _MAX_SECONDS = 100 * 365 * 86400.0  # Times in milliseconds stay far inside 64 bits.
 _MAX_MB = 1e9
 _UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
@@ -97,6 +99,18 @@ def image_hosts(value: tuple[str, ...]) -> str | None:
     return (
         None if is_right else "names of hosts, such as 'images.example.org', '*.example.org' or 'http://localhost:9000'"
     )
+
+
+def classes(value: tuple[str | int, ...]) -> str | None:
+    try:
+        Vocabulary(value)
+    except ValueError as error:
+        return f"a list of different classes: one {error}"
+    return None if len(value) <= MAX_CLASSES else f"a list of at most {MAX_CLASSES} classes"
+
+
+def max_classes(value: int) -> str | None:
+    return None if value == 0 or 3 <= value <= MAX_CLASSES else f"0, or from 3 to {MAX_CLASSES}"
 
 
 def partitions(value: str) -> str | None:

@@ -15,7 +15,8 @@ def find_contradictions(settings: Settings) -> list[str]:
         *_questions(settings),
         *_estimates(settings),
         *_others(settings),
-        *settings.model.problems(),
+        *_classes(settings),
+        *settings.model.problems(is_several=settings.label.vocabulary is not None),
     ]
 
 
@@ -71,6 +72,25 @@ def _estimates(settings: Settings) -> Iterator[str]:
         yield 'estimates.loo and estimates.folds are estimates of one learner; model.algorithm = "auto" has several'
     if settings.log.estimates and not is_wanted:
         yield "log.estimates needs estimates.loo = true or estimates.folds = 2 or more"
+
+
+def _classes(settings: Settings) -> Iterator[str]:
+    label = settings.label
+    if label.vocabulary is None:
+        return
+    if label.positive or label.negative:
+        yield "label.positive and label.negative name two classes; leave them out beside label.classes"
+    if label.vocabulary.limit < 3:
+        yield (
+            f"label.classes lists {len(label.classes)} of 3 classes or more: name two by label.positive and "
+            "label.negative, or let others come by label.max_classes"
+        )
+    if label.max_classes and label.max_classes < len(label.classes):
+        yield f"label.max_classes = {label.max_classes} is less than the {len(label.classes)} of label.classes"
+    if settings.labelling.recheck_every:
+        yield "labelling.recheck_every looks for wrong answers of two classes; set it to 0"
+    if settings.estimates.loo or settings.estimates.folds:
+        yield "estimates.loo and estimates.folds are estimates of two classes; remove label.classes and max_classes"
 
 
 def _others(settings: Settings) -> Iterator[str]:

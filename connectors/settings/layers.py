@@ -22,6 +22,7 @@ _TYPE_NAMES = {
     bool: "true or false",
     Path: "a folder",
     tuple[str, ...]: "a list of strings",
+    tuple[str | int, ...]: "a list of strings and whole numbers",
 }
 
 
@@ -163,7 +164,11 @@ def _convert(given: Given, hint: Any) -> Any:
     if given.is_text and not set(options) <= {str, Path, NoneType}:
         value = parse_text(value)
     for option in options:
-        if get_origin(option) is tuple and isinstance(value, list) and all(isinstance(item, str) for item in value):
+        if (
+            get_origin(option) is tuple
+            and isinstance(value, list)
+            and all(type(item) in _items(option) for item in value)
+        ):
             return tuple(value)
         if type(value) is option:
             return value
@@ -172,6 +177,12 @@ def _convert(given: Given, hint: Any) -> Any:
         if option is Path and type(value) is str and value.strip() and "\0" not in value:
             return Path(value)
     raise given.problem(f"must be {' or '.join(_TYPE_NAMES[option] for option in options if option in _TYPE_NAMES)}")
+
+
+def _items(option: Any) -> tuple[type, ...]:
+    """The types that the items of a list may have."""
+    item = get_args(option)[0]
+    return get_args(item) or (item,)
 
 
 def parse_text(text: str) -> Any:

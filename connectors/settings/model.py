@@ -7,6 +7,7 @@ from typing import Any
 from streamsvm.estimators.learner.classifier import OnlineSVM
 from streamsvm.estimators.learners import LEARNERS
 
+from ..records.several_classes import SeveralClassModel
 from .checks import Check, key, one_of, parse_window, window
 
 
@@ -90,8 +91,11 @@ class ModelSettings:
         how = None if self.budget is None else self.on_budget or "remove"
         return {"budget": self.budget, "on_budget": how, "window": self.window}
 
-    def problems(self) -> list[str]:
-        """What is wrong with settings that are right one by one: a line for each problem."""
+    def problems(self, is_several: bool = False) -> list[str]:
+        """What is wrong with settings that are right one by one: a line for each problem.
+
+        `is_several` says whether there are more than two classes.
+        """
         known = inspect.signature(self.implementation).parameters
         given = [of.name for of in fields(self) if getattr(self, of.name) != of.default]
         found = [
@@ -102,7 +106,9 @@ class ModelSettings:
         if found:
             return found
         try:
-            self.implementation(**self.parameters())
+            model = self.implementation(**self.parameters())
+            if is_several:
+                SeveralClassModel(model)
         except (ArithmeticError, TypeError, ValueError) as error:
             return [f"[model]: {error}"]
         return []

@@ -5,6 +5,7 @@ from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
+from ..records.classes import ClassLabel, KnownClasses, Vocabulary, two_classes
 from ..records.codec import FORMATS, Codec, Limits
 from . import checks
 from .checks import key
@@ -90,16 +91,43 @@ class FeatureSettings:
 
 @dataclass(frozen=True)
 class LabelSettings:
-    """Names of the two labels, unless they are true and false, 1 and 0, or +1 and -1.
+    """What labels are: true and false, 1 and 0, or +1 and -1, unless this section names two labels or more classes.
 
     Parameters
     ----------
     positive, negative
         Name of the positive, and of the negative label.  Give both or neither; they must differ.
+    classes
+        The classes, if there are more than two: strings and whole numbers.  A string that is a whole number is that
+        number.  A label that is not among them is refused, unless `max_classes` leaves room for it.
+    max_classes
+        The largest number of classes, at least 3: other classes than the listed ones begin with their first label, and
+        an annotator may add one.  0: only the listed ones.
     """
 
     positive: str | None = None
     negative: str | None = None
+    classes: tuple[str | int, ...] = key((), checks.classes)
+    max_classes: int = key(0, checks.max_classes)
+
+    def shown_as(self, label: ClassLabel) -> str:
+        """A class for people."""
+        return self.shown[0 if label else 1] if isinstance(label, bool) else str(label)
+
+    @property
+    def vocabulary(self) -> Vocabulary | None:
+        """The classes, if there are more than two."""
+        return Vocabulary(self.classes, self.max_classes) if self.classes or self.max_classes else None
+
+    def known(self) -> KnownClasses:
+        """The classes that are known before the first record."""
+        vocabulary = self.vocabulary
+        return vocabulary.begun() if vocabulary else two_classes()
+
+    def fingerprint(self) -> dict[str, Any]:
+        """What a checkpoint depends on; which classes there may be can change."""
+        several = True if self.vocabulary else None
+        return {"positive": self.positive, "negative": self.negative, "several": several}
 
     @property
     def shown(self) -> tuple[str, str]:
@@ -322,6 +350,7 @@ class Settings:
             self.features.names,
             label.positive,
             label.negative,
+            classes=label.vocabulary,
             format=self.log.format,
             schemas=self.log.schemas,
             limits=Limits(self.limits.event_features, self.limits.name_length, self.limits.text_length),
@@ -346,7 +375,7 @@ class Settings:
         sections = {
             "model": {"algorithm": self.model.algorithm, **self.model.parameters(), **self.model.bounds()},
             "features": asdict(self.features),
-            "label": asdict(self.label),
+            "label": self.label.fingerprint(),
         }
         values = {f"{name}.{key}": value for name, section in sections.items() for key, value in section.items()}
         del values["model.cache_mb"]  # It changes the memory, not the model.

@@ -22,6 +22,7 @@ from streamsvm.estimators.inputs.named_rows import NamedRows
 from ..logs.transport import Record, Transport
 from ..records.codec import Codec, Event
 from ..records.people.questions import RECHECK, STATUS, Question, recheck_id, write_question, write_status
+from ..records.predictions import ClassPrediction, predictions_of
 from ..settings.sections import Settings
 from .state.answers.rechecks import MOST, Recheck
 from .state.candidates import EventId, Labelling
@@ -137,7 +138,7 @@ class Asking:
         for key, y in labelling.loop.answered(MOST).items():
             value, weight = state.join.event_of(key), state.join.weight_of(key)
             if value and weight is not None:
-                labels[key], events[key] = y, value
+                labels[key], events[key] = bool(y), value
                 weights.append(weight)
         rows = NamedRows.of([self._codec.features(value) for value in events.values()])
         rows = state.scaler.transform_many(rows) if state.scaler else rows
@@ -160,7 +161,9 @@ class Asking:
 
     def _shown(self, loop: LabellingLoop) -> LoopCounts:
         """The counts whose change is worth a status; labels that no question asked for are not."""
-        return replace(loop.counts, n_offered=0, n_positive=0, n_negative=0, elsewhere=0, refused=0, gone=0)
+        return replace(
+            loop.counts, n_offered=0, n_positive=0, n_negative=0, of_classes=[], elsewhere=0, refused=0, gone=0
+        )
 
     def _tell(self, state: State, labelling: Labelling) -> None:
         heard, self._heard = self._heard, []
@@ -193,6 +196,12 @@ class Asking:
     def _described(self, question: active.Question, value: bytes, id_: EventId, state: State) -> Question:
         """A question with what people need to answer it; `value` is that of the event's record."""
         x = self._codec.features(value)
+        (said,) = predictions_of(state.model, NamedRows.of([x])) if self._codec.is_several else (None,)
+        if isinstance(said, ClassPrediction):
+            guess, probabilities = said.label, {str(y): p for y, p in said.probabilities.items()}
+            score = None if guess is None else said.probabilities[guess]
+        else:
+            guess, probabilities, score = None, {}, float(state.model.probability(np.array(question.margin)))
         return Question(
             query_id=question.id,
             id=id_,
@@ -200,12 +209,14 @@ class Asking:
             x=x,
             event=self._other_fields(value),
             margin=question.margin,
-            score=float(state.model.probability(np.array(question.margin))),
+            score=score,
             reason=question.reason,
             asked_at=question.asked,
             expires_at=question.expires,
             unusual=self._unusual(x, state),
             model={"ver": state.version, "n_support": state.model.n_support},
+            guess=guess,
+            probabilities=probabilities,
         )
 
     def _other_fields(self, value: bytes) -> dict[str, Any]:
@@ -225,7 +236,10 @@ def status(state: State, labelling: Labelling) -> dict[str, Any]:
     """How far the labelling is."""
     loop = labelling.loop
     counts, verdict = loop.counts, loop.verdict()
+    n_labels = dict(counts.of_classes)
+    classes = {} if state.classes.are_two else {"classes": [[y, n_labels.get(y, 0)] for y in state.classes.labels]}
     return {
+        **classes,
         **labelling.outcomes(),
         "open": counts.n_open,
         "offered": counts.n_offered,

@@ -8,16 +8,16 @@ can be learned, and nothing has to be forgotten.
 
 import time
 from collections.abc import Hashable
-from typing import NamedTuple, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
 from streamsvm.estimators.inputs.named_rows import NamedRows
-from streamsvm.estimators.learner.classifier import OnlineSVM
 from streamsvm.estimators.learner.prediction import KernelOverflow
 
 from ..logs.transport import Record
 from ..records.formats.base import BadRecord
+from ..records.several_classes import Model
 from .state.estimates import Estimate
 from .state.lesson import Lesson
 from .state.state import State
@@ -94,9 +94,7 @@ def teach(
     return found, refused
 
 
-def _fitting(
-    model: OnlineSVM, tasks: list[Task], rows: NamedRows, max_features: int
-) -> tuple[list[Task], list[Refused]]:
+def _fitting(model: Model, tasks: list[Task], rows: NamedRows, max_features: int) -> tuple[list[Task], list[Refused]]:
     """The tasks whose features the model has room for, and the others, each in order."""
     reason = BadRecord("too-many-features", f"the model would have more than {max_features} features")
     known = model._features.columns  # `feature_names` would copy them for every cut
@@ -115,30 +113,33 @@ def _fitting(
     return fitting, others
 
 
-def _learn_events(
-    model: OnlineSVM, tasks: list[Task], rows: NamedRows, state: State
-) -> tuple[list[Estimate], list[Refused]]:
+def _learn_events(model: Any, tasks: list[Task], rows: NamedRows, state: State) -> tuple[list[Estimate], list[Refused]]:
     """Learn the events of these tasks; the estimates, and the tasks whose events are too large for the kernel.
 
-    Events were validated when they came.  But a gamma that follows the stream may be another one by now.
+    Events were validated when they came.  But a gamma that follows the stream may be another one by now.  After a batch
+    that was refused, the next event is learned alone: it may be a later one that is too large.
     """
     rest = [task for task in tasks if task.row is not None]  # a retraction has no row
     found: list[Estimate] = []
     refused: list[Refused] = []
+    at_once = len(rest)
     while rest:
-        n_seen, begin, done = model.n_seen, time.perf_counter(), len(rest)
-        given = _Examples.of(rest, rows)
+        n_seen, begin, done = model.n_seen, time.perf_counter(), min(at_once, len(rest))
+        at_once, given = len(rest), _Examples.of(rest[:done], rows)
         try:
             model.learn_many(given.xs, given.ys, w=given.ws, ids=given.keys, t=given.times)
         except KernelOverflow as error:
-            done = model.n_seen - n_seen
-            refused.append((rest[done], BadRecord("bad-features", str(error))))
+            if done == 1:
+                refused.append((rest[0], BadRecord("bad-features", str(error))))
+                rest = rest[1:]
+                continue
+            done, at_once = model.n_seen - n_seen, 1
         if state.estimates is not None and done:
             learned = _Examples.of(rest[:done], rows)
             found += state.estimates.learned(
                 *learned.for_estimates(), time.perf_counter() - begin, state.offset, learned.times
             )
-        rest = rest[done + 1 :]
+        rest = rest[done:]
     return found, refused
 
 
@@ -157,7 +158,7 @@ class _Examples(NamedTuple):
         lessons = [task.lesson for task in tasks]
         return cls(
             rows.take([task.row for task in tasks if task.row is not None]),
-            np.array([bool(each.y) for each in lessons], bool),
+            np.array([each.y for each in lessons], bool if isinstance(lessons[0].y, bool) else object),
             np.array([each.w for each in lessons]),
             np.array([each.key for each in lessons], np.int64),
             np.array([task.time for task in tasks], dtype="datetime64[ms]"),
@@ -168,12 +169,12 @@ class _Examples(NamedTuple):
         return self.xs, self.ys.tolist(), self.ws.tolist(), self.keys.tolist()
 
 
-def _revise_member(lesson: Lesson, model: OnlineSVM, state: State) -> int:
+def _revise_member(lesson: Lesson, model: Any, state: State) -> int:
     """Correct or forget an example whose event the join has forgotten; return whether the model held it."""
     if lesson.y is None:
         if state.estimates:
             state.estimates.forgotten([lesson.key])
         return model.forget(lesson.key)
     if state.estimates:
-        state.estimates.corrected(lesson.key, lesson.y)
+        state.estimates.corrected(lesson.key, bool(lesson.y))
     return model.relabel(lesson.key, lesson.y)

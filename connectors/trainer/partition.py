@@ -22,7 +22,7 @@ from .publication import publish_models
 from .state.checkpoint import Checkpoint, CheckpointStore, check_fingerprint, check_topics
 from .state.journal import Cut, Kind
 from .state.models import KeyedModels
-from .state.observe import Snapshot
+from .state.quality.observe import Snapshot
 from .state.state import State
 
 logger = logging.getLogger(__name__)
@@ -256,7 +256,6 @@ class Partition:
         return Snapshot(
             n=state.offset,
             error=metrics.rolling_error(),
-            g_mean=metrics.rolling_g_mean(),
             n_support=sum(model.n_support for model in models),
             seconds=state.counters.seconds,
             n_members=sum(model.n_members for model in models),
@@ -265,6 +264,7 @@ class Partition:
             lag=self._lag_then,
             age=max(time.time() - self._newest / 1000, 0.0),  # NaN stays NaN
             shift=self.drift,
+            **metrics.of_history(),
         )
 
     # --- checkpoints --------------------------------------------------------------------------------------------------

@@ -18,11 +18,12 @@ import numpy as np
 from streamsvm.estimators.inputs.named_rows import NamedRows
 
 from ..logs.transport import Record, Transport
+from ..records.classes import KnownClasses
 from ..records.codec import Codec, Event
 from ..records.dead_letters import dead_letter, dead_letter_headers
 from ..records.formats.base import BadRecord
 from ..records.labels import Label, answered_question
-from ..records.predictions import ModelVersion, Prediction, send_prediction, source, write_prediction
+from ..records.predictions import ModelVersion, Said, predictions_of, send_prediction, source, write_prediction
 from ..records.times import event_time
 from ..settings.sections import Settings
 from .asking import Asking
@@ -31,7 +32,8 @@ from .rows import by_entity, unusable_rows
 from .state.estimates import Estimate
 from .state.join import Join
 from .state.lesson import Lesson
-from .state.observe import Drift
+from .state.quality.observe import Drift, Prequential
+from .state.quality.several import ClassPrequential
 from .state.state import State
 
 logger = logging.getLogger(__name__)
@@ -88,11 +90,11 @@ class Processor:
         decoded, rows = self._decode_events(events, state)
         if decoded:  # one event of a cut is enough
             self.drift.observe(state.standardised(decoded[0].event.x, decoded[0].entity))
-        margins = self._predict(decoded, rows, state)
+        said = self._predict(decoded, rows, state)
         if not self._joins:
-            self._learn(self._own_labels(decoded, margins), rows, state)
+            self._learn(self._own_labels(decoded, said), rows, state)
             return
-        self._learn(*self._join(decoded, rows, margins, self._decode_labels(labels, state), state), state)
+        self._learn(*self._join(decoded, rows, said, self._decode_labels(labels, state), state), state)
         if self._asking and state.labelling:
             self._asking.step([item.event for item in decoded], state, state.labelling)
 
@@ -114,7 +116,7 @@ class Processor:
 
     def _decode_events(self, records: list[Record], state: State) -> tuple[list[Decoded], NamedRows]:
         """The events, and their features as the models take them; refuse the other records."""
-        found: list[Event | BadRecord] = [self._read(record) for record in records]
+        found: list[Event | BadRecord] = [self._read(record, state.classes) for record in records]
         places = [i for i, event in enumerate(found) if isinstance(event, Event)]
         rows = self._rows([event.x for event in found if isinstance(event, Event)], state)
         unusable = self._unusable(rows, [records[i] for i in places], state)
@@ -137,9 +139,12 @@ class Processor:
             unusable |= {own[i]: problem for i, problem in problems.items()}
         return unusable
 
-    def _read(self, record: Record) -> Event | BadRecord:
+    def _read(self, record: Record, classes: KnownClasses) -> Event | BadRecord:
         try:
-            return self._codec.decode(record)
+            event = self._codec.decode(record)
+            if event.y is not None:
+                classes.admit(event.y)
+            return event
         except BadRecord as error:
             return error
 
@@ -154,35 +159,38 @@ class Processor:
         are_bad = [False] * len(records)
         for i, record in enumerate(records):
             try:
-                decoded.append((record, self._codec.decode_label(record)))
+                label = self._codec.decode_label(record)
+                if label.y is not None:
+                    state.classes.admit(label.y)
+                decoded.append((record, label))
             except BadRecord as error:
                 self.refuse(record, "decode", error, state)
                 are_bad[i] = True
         state.breaker.observe(are_bad)
         return decoded
 
-    def _predict(self, decoded: list[Decoded], rows: NamedRows, state: State) -> list[float]:
-        """Produce the predictions; return the margins."""
-        margins = np.empty(len(decoded))
-        scores = np.empty(len(decoded))
+    def _predict(self, decoded: list[Decoded], rows: NamedRows, state: State) -> list[Said]:
+        """Produce the predictions, and return them."""
+        found: dict[int, Said] = {}
         for entity, chosen in by_entity([item.entity for item in decoded]).items():
-            model = state.models.to_predict(entity)
-            values = model.decision_function_many(rows.take(chosen))
-            margins[chosen] = values - model.decision_threshold
-            scores[chosen] = model.probability(values)
+            said = predictions_of(state.models.to_predict(entity), rows.take(chosen))
+            found.update(zip(chosen, said, strict=True))
         version = ModelVersion(state.version, state.offset)
-        for item, margin, score in zip(decoded, margins.tolist(), scores.tolist(), strict=True):
-            value = write_prediction(self._codec, item.event, Prediction(margin, score), version, source(item.record))
+        every = [found[row] for row in range(len(decoded))]
+        for item, prediction in zip(decoded, every, strict=True):
+            value = write_prediction(self._codec, item.event, prediction, version, source(item.record))
             send_prediction(self._log, self._settings.log.predictions, item.record, value)
         state.counters.predicted += len(decoded)
-        return margins.tolist()
+        return every
 
-    def _own_labels(self, decoded: list[Decoded], margins: list[float]) -> list[Task]:
+    def _own_labels(self, decoded: list[Decoded], predictions: list[Said]) -> list[Task]:
         """What to learn from the events that have their own labels."""
         tasks = []
-        for row, ((record, event, entity), margin) in enumerate(zip(decoded, margins, strict=True)):
+        for row, ((record, event, entity), said) in enumerate(zip(decoded, predictions, strict=True)):
             if event.y is not None:
-                lesson = Lesson(event.key, b"", event.y, event.w, margin, entity, is_first=True)
+                lesson = Lesson(
+                    event.key, b"", event.y, event.w, said.margin, entity, is_first=True, predicted=said.class_label
+                )
                 tasks.append(Task(lesson, row, self._time(event.ts, record), record))
         return tasks
 
@@ -190,14 +198,14 @@ class Processor:
         self,
         decoded: list[Decoded],
         rows: NamedRows,
-        margins: list[float],
+        predictions: list[Said],
         labels: list[tuple[Record, Label]],
         state: State,
     ) -> tuple[list[Task], NamedRows]:
         """What to learn from events whose labels are known by now: the tasks, and the rows that they refer to."""
         tasks = []
         row_of: dict[bytes, int] = {}  # by the value of the event's record
-        for row, (item, margin) in enumerate(zip(decoded, margins, strict=True)):
+        for row, (item, said) in enumerate(zip(decoded, predictions, strict=True)):
             record, event = item.record, item.event
             assert record.value is not None  # it is an event
             row_of[record.value] = row
@@ -207,7 +215,8 @@ class Processor:
                 record.value,
                 y=event.y,
                 w=event.w,
-                margin=margin,
+                margin=said.margin,
+                predicted=said.class_label,
                 entity=item.entity,
                 time=time,
                 at=record.offset,
@@ -217,8 +226,8 @@ class Processor:
             if lesson:
                 tasks.append(Task(lesson, row, state.join.clock - lesson.waited, record))
         earlier: list[bytes] = []  # values of events of earlier cuts, whose rows come after those of this one
-        for record, said in labels:
-            label = self._decided(record, said, state)
+        for record, given in labels:
+            label = self._decided(record, given, state)
             if label is None:
                 continue
             lesson = self._add_label(record, label, state.join) if label.op in ("set", "retract") else None
@@ -254,8 +263,7 @@ class Processor:
         first = [task.lesson for task in tasks if task.lesson.is_first]
         self.waits += [lesson.waited / 1000 for lesson in first if lesson.waited]
         if first:
-            y = np.array([lesson.y for lesson in first], dtype=bool)
-            state.metrics.update(y, np.array([lesson.margin for lesson in first]))
+            _observe(first, state.metrics)
         n_late = state.counters.late
         for entity, chosen in by_entity([task.lesson.entity for task in tasks]).items():
             estimates, refused = teach([tasks[i] for i in chosen], rows, entity, state, self._max_features)
@@ -280,3 +288,12 @@ class Processor:
 
     def _time(self, ts: str | int | float | None, record: Record) -> int:
         return record.timestamp if ts is None else event_time(ts, record.timestamp, self._max_skew)
+
+
+def _observe(lessons: list[Lesson], metrics: Prequential | ClassPrequential) -> None:
+    """Count the first lessons of events, with the predictions made for them."""
+    if isinstance(metrics, Prequential):
+        y = np.array([lesson.y for lesson in lessons], dtype=bool)
+        metrics.update(y, np.array([lesson.margin for lesson in lessons]))
+    else:
+        metrics.update([lesson.y for lesson in lessons if lesson.y is not None], [each.predicted for each in lessons])

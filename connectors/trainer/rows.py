@@ -3,12 +3,12 @@
 from collections.abc import Sequence
 
 from streamsvm.estimators.inputs.named_rows import NamedRows
-from streamsvm.estimators.learner.classifier import OnlineSVM
 
 from ..records.formats.base import BadRecord
+from ..records.several_classes import Model
 
 
-def unusable_rows(rows: NamedRows, model: OnlineSVM) -> dict[int, BadRecord]:
+def unusable_rows(rows: NamedRows, model: Model) -> dict[int, BadRecord]:
     """What is wrong with the rows that a model can neither predict nor learn, by their places."""
     try:
         model.validate_many(rows)
@@ -18,7 +18,7 @@ def unusable_rows(rows: NamedRows, model: OnlineSVM) -> dict[int, BadRecord]:
     return {}
 
 
-def _problem(x: dict, model: OnlineSVM) -> BadRecord | None:
+def _problem(x: dict, model: Model) -> BadRecord | None:
     try:
         model.validate_one(x)
     except ValueError as error:

@@ -8,6 +8,8 @@ from contextlib import contextmanager
 from dataclasses import asdict, fields
 from typing import Any
 
+import numpy as np
+
 from ..records.codec import Codec
 from ..records.formats.base import REASONS
 from ..runtime.metrics import Metrics
@@ -15,8 +17,10 @@ from .partition import Partition
 from .state.candidates import OUTCOMES, Labelling
 from .state.estimates import Estimates
 from .state.lesson import JoinCounters
+from .state.quality.several import ClassPrequential, Confusion
 
 _SECONDS = 1.0  # between two looks at the partitions
+_MOST_CLASSES = 30  # up to which the confusion matrix is shown
 _BY_OUTCOME = ("streamsvm_labels_total", "streamsvm_questions_total")
 _FROM_THE_START = (
     "streamsvm_records_total",
@@ -134,7 +138,6 @@ class Telemetry:
         if state is None:
             return
         self._metrics.observe("streamsvm_label_delay_seconds", partition.take_waits())
-        scores = state.metrics.rolling()
         models = list(state.models.in_memory())
         gauges = {
             "pending_events": state.join.n_entries,
@@ -142,10 +145,7 @@ class Telemetry:
             "models": len(state.models),
             "support_vectors": sum(model.n_support for model in models),
             "members": sum(model.n_members for model in models),
-            "rolling_error": scores.error,
-            "rolling_g_mean": scores.g_mean,
-            "rolling_auc": scores.auc,
-            "rolling_prbep": scores.prbep,
+            **{f"rolling_{name}": value for name, value in state.metrics.gauges().items()},
             "feature_drift": partition.drift,
         }
         if state.labelling:
@@ -155,6 +155,21 @@ class Telemetry:
             self._measure_estimates(state.estimates, number)
         for name, value in gauges.items():
             self._metrics.set(f"streamsvm_{name}", value, partition=number)
+        if isinstance(state.metrics, ClassPrequential):
+            self._measure_classes(state.metrics.rolling(), number)
+
+    def _measure_classes(self, confusion: Confusion, number: int) -> None:
+        """The metrics of each class, and the confusion matrix if it is small enough to be looked at."""
+        for label, scores in confusion.of_classes().items():
+            for name in ("n", "precision", "recall"):
+                self._metrics.set(
+                    f"streamsvm_class_{name}", getattr(scores, name), partition=number, **{"class": label}
+                )
+        if len(confusion.labels) > _MOST_CLASSES:
+            return
+        for (row, column), n in np.ndenumerate(confusion.counts):
+            labels = {"partition": number, "class": confusion.labels[row], "predicted": confusion.labels[column]}
+            self._metrics.set("streamsvm_confusion", int(n), **labels)
 
     def _measure_estimates(self, estimates: Estimates, number: int) -> None:
         for kind, estimate in estimates.latest.items():

@@ -34,7 +34,7 @@ from .inputs import ReadAhead
 from .operate import operate
 from .partition import Partition
 from .state.checkpoint import CheckpointStore, checkpoint_files
-from .state.observe import Progress
+from .state.quality.observe import Progress
 from .state.state import State
 from .telemetry import Telemetry
 

@@ -31,6 +31,7 @@ from streamsvm.active.answers.events import (
     Action,
     Answer,
     Ask,
+    Label,
     Question,
     Refuse,
     Retract,
@@ -42,7 +43,7 @@ from streamsvm.active.answers.questions import Questions
 from streamsvm.active.answers.register import Record
 from streamsvm.active.choosing.mixed import MixedSelection
 from streamsvm.active.choosing.pool import Pool
-from streamsvm.active.choosing.selection import Choice, RandomSelection, Reason, Selection
+from streamsvm.active.choosing.selection import Choice, RandomSelection, Reason, Selection, guess_of
 from streamsvm.active.choosing.stopping import Answered, StoppingRule
 from streamsvm.active.loop_state import LoopState
 
@@ -79,6 +80,9 @@ class LabellingLoop(LoopState):
     is_alive
         Says whether an example can still be learned.  If not, it is not asked about, and its question is withdrawn.
         Default: every example can.
+    is_several
+        Whether there are more than two classes.  Labels are then strings or integers, and the model is a `OneVsRest`,
+        or another that has `labels`.  Questions are random until two classes have `seeds` labels.
 
     Raises
     ------
@@ -111,6 +115,7 @@ class LabellingLoop(LoopState):
         name: str = "streamsvm",
         seed: int = 0,
         is_alive: Callable[[int], bool] | None = None,
+        is_several: bool = False,
     ) -> None:
         selection = MixedSelection() if selection is None else selection
         if explore is None:
@@ -125,6 +130,7 @@ class LabellingLoop(LoopState):
         self._stopping = stopping
         self._explore = explore
         self._seeds = seeds
+        self._is_several = is_several
         self.n_open = n_open
         self._expiry = expiry
         self._name = name
@@ -226,7 +232,10 @@ class LabellingLoop(LoopState):
         if not len(self._pool):
             return None  # Nothing is drawn, so that asking again changes nothing.
         choice = self._questions.choose(lambda: self._choice(model, audit))
-        return None if choice is None else self._questions.ask(choice, now, now + self._expiry)
+        if choice is None:
+            return None
+        guess = guess_of(model, self._pool.rows([choice.key])) if self._is_several else None
+        return self._questions.ask(choice, now, now + self._expiry, guess)
 
     def _choice(self, model: Any, audit: bool) -> Choice:
         """The next example to ask about, which may have become unable to be learned."""
@@ -278,8 +287,9 @@ class LabellingLoop(LoopState):
         return actions + self._questions.expire(now)
 
     def _label(self, answer: Answer, n_support: int) -> list[Action]:
-        if not isinstance(answer.y, bool):
-            raise ValueError(f"y={answer.y!r} of a label must be True or False")
+        if isinstance(answer.y, bool) is self._is_several or answer.y is None:
+            wanted = "a string or an integer" if self._is_several else "True or False"
+            raise ValueError(f"y={answer.y!r} of a label must be {wanted}")
         row = self._questions.known_row(answer.key)
         record = self._questions.record_of(answer.key)
         status, question = record.status, record.question
@@ -300,19 +310,20 @@ class LabellingLoop(LoopState):
             return labels.refuse(answer.key, "there is no open question about it", self.counts)
         return self._questions.end(record, status, f"{status} by {answer.annotator}")
 
-    def _count_answer(self, question: Question, y: bool, n_support: int, was_open: bool) -> None:
+    def _count_answer(self, question: Question, y: Label, n_support: int, was_open: bool) -> None:
         """Count the first answer to a question."""
         counts = self.counts
         counts.n_answered += 1
         counts.late += not was_open
-        if question.reason == "audit" and question.margin <= 0.0:
+        is_positive = y if isinstance(y, bool) else y == question.guess  # of the class that the margin speaks for
+        if question.reason == "audit" and question.margin <= 0.0 and not self._is_several:
             counts.audited += 1
-            counts.audit_positive += y
-        is_right = (question.margin > 0.0) == y
+            counts.audit_positive += is_positive
+        is_right = is_positive if self._is_several else (question.margin > 0.0) == is_positive
         self._progress.answered(counts.n_answered, is_right, self._kind_of(question.reason), n_support)
         if self._stopping is not None:
             self._stopping.observe(
-                Answered(question.margin, y, question.reason, n_support, counts.n_labels, counts.n_offered)
+                Answered(question.margin, is_positive, question.reason, n_support, counts.n_labels, counts.n_offered)
             )
 
     def _kind_of(self, reason: Reason) -> int | None:

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from streamsvm.active.answers.events import CurvePoint, LoopCounts, Missed, Question
+from streamsvm.active.answers.events import CurvePoint, Label, LoopCounts, Missed, Question
 from streamsvm.active.answers.progress import Progress
 from streamsvm.active.answers.questions import Questions
 from streamsvm.active.choosing.audited import missed_at_most
@@ -20,6 +20,7 @@ class LoopState:
     _selection: Selection
     _stopping: StoppingRule | None
     _seeds: int
+    _is_several: bool
     _name: str
     _rng: np.random.Generator
     _questions: Questions
@@ -40,6 +41,9 @@ class LoopState:
         if verdict.stop or not self._is_seeding():
             return verdict
         counts = self.counts
+        if self._is_several:
+            so_far = f"{sum(n > 0 for _, n in counts.of_classes)} classes so far"
+            return Verdict(False, False, f"random questions until {self._seeds} of two classes are labelled: {so_far}")
         so_far = f"{counts.n_positive} positive and {counts.n_negative} negative so far"
         return Verdict(False, False, f"random questions until {self._seeds} of each class are labelled: {so_far}")
 
@@ -71,12 +75,12 @@ class LoopState:
         record = self._questions.open.get(key)
         return None if record is None else record.question
 
-    def label_of(self, key: int) -> bool | None:
+    def label_of(self, key: int) -> Label | None:
         """The label of an example that holds; None if there is none, or if the example is forgotten."""
         record = self._questions.find(key)
         return None if record is None else record.y
 
-    def answered(self, most: int) -> dict[int, bool]:
+    def answered(self, most: int) -> dict[int, Label]:
         """The labels that hold, by key, of the examples whose questions were answered last: `most` at most."""
         return self._questions.answered(most)
 
@@ -91,6 +95,8 @@ class LoopState:
         return self._questions.row(key)
 
     def _is_seeding(self) -> bool:
+        if self._is_several:
+            return self._seeds > 0 and sum(n >= self._seeds for _, n in self.counts.of_classes) < 2
         return min(self.counts.n_positive, self.counts.n_negative) < self._seeds
 
     # --- checkpoints --------------------------------------------------------------------------------------------------

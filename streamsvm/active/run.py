@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from river import compose
 
-from streamsvm.active.answers.events import Action, Answer, Question, Retract, SetLabel
+from streamsvm.active.answers.events import Action, Answer, Label, Question, Retract, SetLabel
 from streamsvm.active.choosing.pool import ArrayPool
 from streamsvm.active.choosing.rows import dicts_of, indexable, picked
 from streamsvm.active.choosing.selection import Selection, learner_of, margins
@@ -155,7 +155,7 @@ class _Course:
         if not isinstance(action, SetLabel):
             return
         self._keys.append(key)
-        self._y.append(action.y)
+        self._y.append(bool(action.y))
         self._tune()
         finish_if_small(self.model)
 
@@ -254,7 +254,7 @@ def carry_out(action: Action, model: Any, row: Any = None, sample_weight: float 
     return None
 
 
-def _learn(model: Any, row: Any, y: bool, w: float, key: int) -> None:
+def _learn(model: Any, row: Any, y: Label, w: float, key: int) -> None:
     if isinstance(model, compose.Pipeline):
         model.learn_one(dicts_of(row)[0], y, w=float(w), id=key)  # The pipeline's learn_many would need a dataframe.
     else:

@@ -13,13 +13,15 @@ from streamsvm.estimators.inputs.named_rows import NamedRows
 
 from ...logs.transport import OffsetOutOfRange, Transport, Unavailable
 from ...records.people.questions import RECHECK, are_numbers
+from ...records.predictions import class_predictions
 from ...records.published import ServedModel, Shelf, Snapshot, Withdrawn, unpack_model
+from ...records.several_classes import SeveralClassModel, mean, scores
 from ...runtime.outage import Outage
 from ...runtime.process import POLL_SECONDS
 from ...settings.opening import open_once
 from ...settings.sections import Settings
 from ...trainer.rows import unusable_rows
-from .interface import MODEL
+from .interface import MODEL, ClassScore
 
 logger = logging.getLogger(__name__)
 
@@ -65,7 +67,7 @@ class PublishedModels:
         return self.predict(())[1]
 
     def predict(self, tasks: Sequence[Mapping[str, Any]]) -> tuple[list[Any], str]:
-        """The scores of tasks, and the version of the models.
+        """The scores of tasks, with more than two classes as `ClassScore`, and the version of the models.
 
         Parameters
         ----------
@@ -88,14 +90,14 @@ class PublishedModels:
             return None
         x: Any = data.get("x")
         if not models or not are_numbers(x) or len(x) > self._settings.limits.event_features:
-            return data.get("score")
-        scores = []
+            return ClassScore(data["guess"], data.get("score")) if "guess" in data else data.get("score")
+        parts = []
         for model, scaler, _ in models:
             rows = NamedRows.of([scaler.transform_one(x) if scaler else x])
             if unusable_rows(rows, model):
                 return None
-            scores.append(float(model.probability(model.decision_function_many(rows))[0]))
-        return float(np.mean(scores))
+            parts.append((model, rows))
+        return _mean(parts)
 
     # --- following ----------------------------------------------------------------------------------------------------
 
@@ -135,3 +137,11 @@ class PublishedModels:
             self._models.pop(found.name, None)
             if isinstance(found, Snapshot) and model is not None:
                 self._models[found.name] = (found.manifest["ver"], model)
+
+
+def _mean(parts: Sequence[tuple[Any, NamedRows]]) -> ClassScore | float:
+    """What models say together about a task, each of which has its features as the only row."""
+    if isinstance(parts[0][0], SeveralClassModel):
+        (said,) = class_predictions(mean([scores(model, rows) for model, rows in parts]))
+        return ClassScore(said.label, None if said.label is None else said.probabilities[said.label])
+    return float(np.mean([model.probability(model.decision_function_many(rows))[0] for model, rows in parts]))

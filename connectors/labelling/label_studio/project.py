@@ -26,17 +26,20 @@ import logging
 import math
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
 from urllib.parse import urlencode
+from xml.sax.saxutils import quoteattr
 
 from ...logs.transport import Unavailable
+from ...records.classes import ClassLabel
 from ...records.labels import Place
 from ...records.people.questions import Question
 from ...runtime.outage import Outage
 from ...runtime.process import POLL_SECONDS, Stop, pause
 from ...settings.sections import ConfigError, Settings
+from ..choices import Choices
 from ..service import LabellingService
 from .api import Api, Gone, RequestRefused, member
 from .interface import Interface
@@ -45,13 +48,18 @@ from .server import Server
 
 logger = logging.getLogger(__name__)
 
-EXAMPLE = """<View><Table name="record" value="$x"/>
-<Choices name="label" toName="record"><Choice value="{0}"/><Choice value="{1}"/></Choices></View>"""
+_EXAMPLE = """<View><Table name="record" value="$x"/>
+<Choices name="label" toName="record">{}</Choices></View>"""
 
 _SYNC_SECONDS = 300.0
 _RETRY_SECONDS = 5.0
 _PAGE = 100  # tasks in one reply
 _LOOPBACK = ("127.0.0.1", "localhost", "::1")
+
+
+def example(names: Sequence[str]) -> str:
+    """A labelling interface with choices of these names."""
+    return _EXAMPLE.format("".join(f"<Choice value={quoteattr(name)}/>" for name in names))
 
 
 class _Task(NamedTuple):
@@ -68,7 +76,7 @@ class _Annotation(NamedTuple):
     query_id: str
     place: Place
     who: str
-    y: bool | None  # None: skipped
+    y: ClassLabel | None  # None: skipped
 
 
 class LabelStudio:
@@ -174,11 +182,14 @@ class LabelStudio:
         self._interface = Interface.read(member(project, "label_config", str), self._settings.label)
         self._predictor.interface = self._interface
         if self._interface is None:
-            names = self._settings.label.shown
+            names = [self._settings.label.shown_as(y) for y in Choices(self._settings.label).classes({})] or [
+                "cat",
+                "dog",
+            ]
             raise ConfigError(
                 [
-                    f"--project {self._project}: its labelling interface has no Choices with {names[0]!r} and "
-                    f"{names[1]!r}; for example:\n{EXAMPLE.format(*names)}"
+                    f"--project {self._project}: its labelling interface has no Choices with "
+                    f"{' and '.join(map(repr, names))}; for example:\n{example(names)}"
                 ]
             )
 
@@ -276,6 +287,7 @@ class LabelStudio:
             "score": shown.score,
             "margin": shown.margin,
             "reason": shown.reason,
+            **({"guess": shown.guess} if shown.probabilities else {}),
         }
 
     def _tidy(self) -> None:

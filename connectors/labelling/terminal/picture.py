@@ -7,8 +7,10 @@ import textwrap
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from ...records.classes import ClassLabel
 from ...records.people.questions import RECHECK, Question
 from ...settings.sections import Settings
+from ..choices import KEYS
 from ..history import Step
 
 WHY = {
@@ -27,12 +29,16 @@ _LEAST_ROWS = 8
 _BARS = "▁▂▃▄▅▆▇█"
 
 
-def keys_line(names: tuple[str, str]) -> str:
+def keys_line(names: Sequence[str]) -> str:
     """The keys and their meanings."""
-    return f"[1] {names[0]}  [2] {names[1]}  [s] cannot tell  [i] ignore  [u] undo  [h] history  [q] quit"
+    classes = "  ".join(f"[{key}] {plain(name)}" for key, name in zip(KEYS, names, strict=False))
+    more = f"  ({len(names) - len(KEYS)} more classes have no key)" if len(names) > len(KEYS) else ""
+    return f"{classes}{more}  [s] cannot tell  [i] ignore  [u] undo  [h] history  [q] quit"
 
 
-def picture(shown: Question, settings: Settings, stats: Mapping[str, Any], size: tuple[int, int]) -> str:
+def picture(
+    shown: Question, settings: Settings, stats: Mapping[str, Any], size: tuple[int, int], names: Sequence[str]
+) -> str:
     """A question as text.
 
     Parameters
@@ -45,11 +51,13 @@ def picture(shown: Question, settings: Settings, stats: Mapping[str, Any], size:
         From `LabellingService.stats`.
     size
         Columns and lines of the terminal.
+    names
+        Names of the classes.
     """
     width, height = max(40, size[0]), size[1]
-    names = settings.label.shown
     fields = _fields(shown, settings, width)
-    score = "" if shown.score is None else f"{shown.score:.0%} {names[0]}, "
+    guess = names[0] if shown.guess is None else plain(str(shown.guess))
+    score = "" if shown.score is None else f"{shown.score:.0%} {guess}, "
     n_rows = max(_LEAST_ROWS, height - _FRAME_LINES - len(fields))
     lines = [
         "-" * width,
@@ -117,10 +125,10 @@ def _bars(value: Any, width: int) -> str | None:
     return f"{bars} {min(numbers):g} to {max(numbers):g}"
 
 
-def said(op: str, y: bool | None, names: tuple[str, str]) -> str:
+def said(op: str, y: ClassLabel | None, settings: Settings) -> str:
     """An answer in words."""
-    if op == "set":
-        return names[0] if y else names[1]
+    if op == "set" and y is not None:
+        return plain(settings.label.shown_as(y))
     return "skipped" if op == "skip" else "ignored"
 
 
@@ -128,21 +136,24 @@ def steps_lines(
     steps: Sequence[Step], previews: Sequence[Question | None], settings: Settings, width: int
 ) -> list[str]:
     """Earlier answers as a numbered list, with the beginning of what each was given to."""
-    names = settings.label.shown
-    column = max(len(said(step.op, step.y, names)) for step in steps)
+    column = max(len(said(step.op, step.y, settings)) for step in steps)
     lines = []
     for number, (step, shown) in enumerate(zip(steps, previews, strict=True), 1):
-        start = f"  [{number}] {said(step.op, step.y, names):{column}}  event {_short(step.id, width // 3)}"
+        start = f"  [{number}] {said(step.op, step.y, settings):{column}}  event {_short(step.id, width // 3)}"
         text = "" if shown is None else shown.event.get(settings.labelling.text)
         rest = width - len(start) - 2
         lines.append(f"{start}  {_short(text, rest)}" if isinstance(text, str) and text and rest > 8 else start)
     return lines
 
 
-def progress(stats: Mapping[str, Any], names: tuple[str, str]) -> list[str]:
+def progress(stats: Mapping[str, Any], names: Sequence[str]) -> list[str]:
     remaining = stats["remaining"]
     quota = "" if remaining is None else f"; {remaining} left to give"
-    counts = f"{stats['labels']} labels: {stats['positive']} {names[0]}, {stats['negative']} {names[1]}{quota}"
+    if "classes" in stats:
+        of_classes = ", ".join(f"{n} {plain(str(label))}" for label, n in stats["classes"] if n)
+    else:
+        of_classes = f"{stats['positive']} {names[0]}, {stats['negative']} {names[1]}"
+    counts = f"{stats['labels']} labels: {of_classes}{quota}"
     refused = f"damaged questions, not shown: {stats['refused']}" if stats.get("refused") else ""
     people = f"people disagree about {stats['unresolved']} open questions" if stats.get("unresolved") else ""
     notes = (stats["verdict"]["why"], people, refused, stats["trainer"], stats["trouble"])

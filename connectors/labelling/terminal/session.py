@@ -4,22 +4,20 @@ import shutil
 from functools import partial
 from typing import Any, Literal, TextIO
 
+from ...records.classes import ClassLabel
 from ...records.people.questions import Question
 from ...runtime.process import POLL_SECONDS, Stop
 from ...settings.sections import Settings
 from ..book import UnknownQuestion
+from ..choices import KEYS, Choices
 from ..history import Step, Undone
 from ..oracles import patiently
 from ..service import LabellingService
 from .keys import Keys
 from .picture import keys_line, picture, plain, progress, said, steps_lines
 
-_WORDS: dict[str, tuple[Literal["set", "skip", "ignore"], bool | None]] = {
-    "1": ("set", True),
-    "2": ("set", False),
-    "s": ("skip", None),
-    "i": ("ignore", None),
-}
+_Word = tuple[Literal["set", "skip", "ignore"], ClassLabel | None]
+_OTHER_WORDS: dict[str, _Word] = {"s": ("skip", None), "i": ("ignore", None)}
 _LISTED = 9  # earlier answers, one for each digit
 
 
@@ -60,10 +58,20 @@ class _Terminal:
         self._who = who
         self._keys = keys
         self._target = target
-        self._names = settings.label.shown
+        self._choices = Choices(settings.label)
         self._is_done = False
         self._said: list[str] = []  # the last message while waiting
         self._n_labels = 0
+
+    @property
+    def _names(self) -> list[str]:
+        return self._choices.names(self._service.stats())
+
+    @property
+    def _words(self) -> dict[str, _Word]:
+        """What the keys say."""
+        classes = zip(KEYS, self._choices.classes(self._service.stats()), strict=False)
+        return {key: ("set", label) for key, label in classes} | _OTHER_WORDS
 
     def run(self) -> int:
         while not self._is_done and not self._stop():
@@ -73,7 +81,7 @@ class _Terminal:
                 continue
             self._said = []
             self._keys.forget()
-            self._say(picture(shown, self._settings, self._service.stats(), self._size()))
+            self._say(picture(shown, self._settings, self._service.stats(), self._size(), self._names))
             self._await_answer(shown)
         self._service.release(self._who)
         self._say(f"{self._n_labels} labels given" if self._n_labels != 1 else "1 label given")
@@ -131,18 +139,19 @@ class _Terminal:
 
     def _answer(self, shown: Question, key: str) -> bool:
         """Answer with a key; return whether it is a valid one."""
-        if key not in _WORDS:
+        word = self._words.get(key)
+        if word is None:
             self._say(f"{plain(key)!r} is not a key; use {keys_line(self._names)}")
             return False
-        op, y = _WORDS[key]
+        op, y = word
         query_id, who, service = shown.query_id, self._who, self._service
-        if op == "set":
-            outcome = self._patiently(partial(service.answer, query_id, bool(y), who))
+        if y is not None:
+            outcome = self._patiently(partial(service.answer, query_id, y, who))
         else:
             outcome = self._patiently(partial(service.skip if op == "skip" else service.ignore, query_id, who))
         self._n_labels += op == "set" and outcome in ("first", "changed")
         if outcome is not None:
-            self._say(f"-> {said(op, y, self._names)}")
+            self._say(f"-> {said(op, y, self._settings)}")
         return True
 
     # --- earlier answers ----------------------------------------------------------------------------------------------
@@ -165,17 +174,17 @@ class _Terminal:
     def _correct(self, step: Step) -> None:
         shown, _ = self._service.review(step.query_id)
         if shown is not None:
-            self._say(picture(shown, self._settings, self._service.stats(), self._size()))
+            self._say(picture(shown, self._settings, self._service.stats(), self._size(), self._names))
         self._say(
-            f"your answer is: {said(step.op, step.y, self._names)}. Another one corrects it, any other key leaves it"
+            f"your answer is: {said(step.op, step.y, self._settings)}. Another one corrects it, any other key leaves it"
         )
-        word = _WORDS.get(self._next_key())
+        word = self._words.get(self._next_key())
         if word is None:
             return
         outcome = self._patiently(lambda: self._service.correct(step.query_id, *word, self._who))
         self._n_labels += word[0] == "set" and outcome in ("first", "changed")
         if outcome is not None:
-            self._say(f"-> corrected: {said(*word, self._names)}")
+            self._say(f"-> corrected: {said(*word, self._settings)}")
 
     def _next_key(self) -> str:
         """Wait for a key; empty if none comes any more."""

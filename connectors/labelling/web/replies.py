@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ...records.people.questions import RECHECK, Question
-from ...settings.sections import LabellingSettings
+from ...settings.sections import LabellingSettings, LabelSettings
 from ..history import Step
 from .images import may_show
 
@@ -29,19 +29,20 @@ def question(shown: Question, labelling: LabellingSettings) -> dict[str, Any]:
         "series": series if _is_series(series) else None,
         "margin": None if shown.reason == RECHECK else shown.margin,
         "score": shown.score,
+        "guess": None if shown.guess is None else str(shown.guess),
         "reason": shown.reason,
         "unusual": dict(shown.unusual),
     }
 
 
-def answer(step: Step, labels: tuple[str, str]) -> dict[str, Any]:
+def answer(step: Step, label: LabelSettings) -> dict[str, Any]:
     """An answer that was given."""
     return {
         "number": step.number,
         "query_id": step.query_id,
         "id": str(step.id),
         "op": step.op,
-        "label": None if step.y is None else labels[0 if step.y else 1],
+        "label": None if step.y is None else label.shown_as(step.y),
         "by": _name(step.who),
         "at": step.rev,
     }

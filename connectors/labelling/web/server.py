@@ -3,15 +3,17 @@
 ========================  ==============================================================================================
 ``GET /``                 The page; it holds no secret, and requests everything below.
 ``GET /main.js``, ...     Its scripts and its style.
-``GET /api/about``        ``{"labels": [positive, negative], "instructions": [...]}``, see `markdown`.
+``GET /api/about``        ``{"labels": [positive, negative], "is_several": false, "may_add": false, "keys": "123...",
+                          "instructions": [...]}``, see `markdown`.  With more than two classes, `labels` has all of
+                          them, and `may_add` says whether a label may be a new class.
 ``GET /api/next``         ``{"question": {...} or null, "undo": the answer that undo takes back, or null,
-                          "stats": {...}, "labels": [positive, negative], "seen": N}``; with ``?wait=S&seen=N``, as
-                          soon as anything changes after N, or after S seconds.
+                          "stats": {...}, "labels": ..., "seen": N}`` and what else `about` says of classes; with
+                          ``?wait=S&seen=N``, as soon as anything changes after N, or after S seconds.
 ``GET /api/stats``        Only the stats.
 ``GET /api/history``      ``{"answers": [{...}, ...], "is_all": whether there are no older ones}``, newest first; with
                           ``?before=N``, those older than the answer of this number; with ``?of=all``, of everybody.
 ``GET /api/review``       With ``?query_id=...``: ``{"question": {...} or null, "answers": [oldest, ...]}``.
-``POST /api/answer``      ``{"query_id": ..., "label": one of the labels}``: 200 when the answer is durable.
+``POST /api/answer``      ``{"query_id": ..., "label": one of the labels, or a new class}``: 200 when it is durable.
 ``POST /api/skip``        ``{"query_id": ...}``: the annotator cannot tell.
 ``POST /api/ignore``      ``{"query_id": ...}``: the event is useless.
 ``POST /api/correct``     ``{"query_id": ..., "label": ...}`` or ``{"query_id": ..., "op": "skip" or "ignore"}``: this
@@ -47,10 +49,12 @@ from typing import Any
 from urllib.parse import SplitResult, parse_qs, unquote, urlsplit
 
 from ...logs.transport import Unavailable
+from ...records.classes import ClassLabel
 from ...records.labels import MAX_QUERY_ID
 from ...runtime.http import Handler, HTTPServer, Refused, is_own_name
 from ...settings.sections import Settings
 from ..book import UnknownQuestion
+from ..choices import KEYS, Choices
 from ..service import LabellingService
 from . import markdown
 from .files import page_files, policy
@@ -76,8 +80,7 @@ class PageServer(HTTPServer):
     def __init__(self, service: LabellingService, settings: Settings, token: str) -> None:
         self.service = service
         self.labelling = settings.labelling
-        self.names = settings.label.shown
-        self.labels = dict(zip(self.names, (True, False), strict=True))
+        self.choices = Choices(settings.label)
         self.instructions = markdown.parse(settings.labelling.instructions)
         self.token = token
         self.files, self.policy = page_files(), policy(settings.labelling.image_hosts)
@@ -141,7 +144,13 @@ class _Handler(Handler):
             self._guarded(lambda: self._send_json(HTTPStatus.OK, route(self._body())))
 
     def _about(self) -> dict[str, Any]:
-        return {"labels": list(self.server.names), "instructions": self.server.instructions}
+        return {**self._classes(), "instructions": self.server.instructions}
+
+    def _classes(self) -> dict[str, Any]:
+        """What the page needs to know of the classes."""
+        choices, stats = self.server.choices, self.server.service.stats()
+        several, may_add = choices.are_several, choices.may_add(stats)
+        return {"labels": choices.names(stats), "is_several": several, "may_add": may_add, "keys": KEYS}
 
     def _next(self) -> dict[str, Any]:
         who, service = self._who(), self.server.service
@@ -155,9 +164,9 @@ class _Handler(Handler):
         step = service.undoable(who)
         return {
             "question": None if shown is None else question(shown, self.server.labelling),
-            "undo": None if step is None else answer(step, self.server.names),
+            "undo": None if step is None else answer(step, self.server.choices.label),
             "stats": service.stats(),
-            "labels": list(self.server.names),
+            **self._classes(),
             "seen": seen,
         }
 
@@ -175,14 +184,14 @@ class _Handler(Handler):
         before = self._number("before")
         steps = service.history(who, None if before < 0 else int(before), PAGE + 1)
         found = [(step, service.review(step.query_id)[0]) for step in steps[:PAGE]]
-        answers = [answer(step, self.server.names) | preview(shown, labelling) for step, shown in found]
+        answers = [answer(step, self.server.choices.label) | preview(shown, labelling) for step, shown in found]
         return {"answers": answers, "is_all": len(steps) <= PAGE}
 
     def _review(self) -> dict[str, Any]:
         shown, steps = self.server.service.review(_query_id({"query_id": self._parameter("query_id")}))
         return {
             "question": None if shown is None else question(shown, self.server.labelling),
-            "answers": [answer(step, self.server.names) for step in steps],
+            "answers": [answer(step, self.server.choices.label) for step in steps],
         }
 
     def _answer(self, body: Mapping[str, Any]) -> dict[str, Any]:
@@ -198,12 +207,16 @@ class _Handler(Handler):
         y = self._class(body) if op == "set" else None
         return {"outcome": self.server.service.correct(_query_id(body), op, y, self._who())}
 
-    def _class(self, body: Mapping[str, Any]) -> bool:
+    def _class(self, body: Mapping[str, Any]) -> ClassLabel:
         label = body.get("label")
-        if not isinstance(label, str) or label not in self.server.labels:
-            known = ", ".join(map(repr, self.server.labels))
+        choices, stats = self.server.choices, self.server.service.stats()
+        if not isinstance(label, str):
+            known = ", ".join(map(repr, choices.names(stats)))
             raise Refused(HTTPStatus.BAD_REQUEST, f"label must be one of {known}, got {label!r:.100}")
-        return self.server.labels[label]
+        try:
+            return choices.named(label, stats)
+        except ValueError as error:
+            raise Refused(HTTPStatus.BAD_REQUEST, str(error)) from None
 
     def _undo(self, body: Mapping[str, Any]) -> dict[str, Any]:
         number = body.get("number")
@@ -212,7 +225,7 @@ class _Handler(Handler):
         undone = self.server.service.undo(self._who(), number)
         if undone is None:
             raise Refused(HTTPStatus.NOT_FOUND, "there is no such answer of yours")
-        return {"outcome": undone.outcome, "answer": answer(undone.step, self.server.names)}
+        return {"outcome": undone.outcome, "answer": answer(undone.step, self.server.choices.label)}
 
     def _not_found(self) -> None:
         raise Refused(HTTPStatus.NOT_FOUND, "there is no such page; the labelling page is at /")

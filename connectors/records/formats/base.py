@@ -35,6 +35,7 @@ REASONS = (  # why a record may be refused
     "not-utf8",
     "null-value",
     "too-large",
+    "too-many-classes",
     "too-many-features",
     "unknown-schema",
 )

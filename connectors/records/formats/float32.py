@@ -3,7 +3,7 @@
 | header | content |
 | --- | --- |
 | ``sv-id`` | the id, as text: a label names it by a JSON string |
-| ``sv-y`` | the label, if known: ``1``, ``+1``, ``0``, ``-1``, ``true``, ``false`` or a label's name |
+| ``sv-y`` | the label, if known: ``1``, ``+1``, ``0``, ``-1``, ``true``, ``false``, a label's name, or a class |
 | ``sv-w`` | the weight, a JSON number |
 | ``sv-ts`` | the time, a JSON number or other text |
 """
@@ -28,11 +28,11 @@ class Float32Format:
     Parameters
     ----------
     labels
-        The meaning of the configured labels, which come before `LABELS`.
+        The meaning of texts as labels; other texts are labels themselves.
     """
 
     def __init__(self, labels: Mapping[str, bool]) -> None:
-        self._labels = {**LABELS, **labels}
+        self._labels = labels
 
     def read(self, value: bytes, headers: Headers, build: Callable[[Fields], Built]) -> Built:
         """What `build` makes of the numbers and the headers."""

@@ -5,6 +5,8 @@ from collections.abc import Hashable, Iterable, Mapping, Sequence
 from itertools import chain, combinations, pairwise
 from typing import NamedTuple
 
+from ..classes import ClassLabel
+
 PAUSE = 300_000  # milliseconds between two answers, above which a person was not working
 
 _KAPPA, _ALPHA = "Cohen's kappa", "Krippendorff's alpha"
@@ -28,7 +30,7 @@ class Answer(NamedTuple):
 
     about: Hashable
     who: str
-    y: bool | None
+    y: ClassLabel | None
     at: int
 
 
@@ -62,11 +64,11 @@ class Annotator(NamedTuple):
     name
         The person.
     n_labels, n_positive
-        Number of events that they labelled, and labelled as positive.
+        Number of events that they labelled, and, with two classes, labelled as positive.
     n_skipped
         Number of events that they did not label.
     n_changed
-        How often they replaced their own label by the other one.
+        How often they replaced their own label by another one.
     agreement
         Share of equal labels among the pairs of one of their labels and another person's; None without such a pair.
     per_hour
@@ -105,24 +107,30 @@ def agreement(answers: Iterable[Answer]) -> Agreement:
     return Agreement(len(shared), share, krippendorff([list(labels.values()) for labels in shared]), _ALPHA)
 
 
-def cohen(shared: Sequence[Mapping[str, bool]]) -> float | None:
+def cohen(shared: Sequence[Mapping[str, ClassLabel]]) -> float | None:
     """Cohen's kappa of the labels that the same two people gave; None if chance alone would agree always."""
     n = len(shared)
     first, second = sorted(shared[0])
     observed = sum(labels[first] == labels[second] for labels in shared) / n
-    p, q = (sum(labels[who] for labels in shared) / n for who in (first, second))
-    chance = p * q + (1 - p) * (1 - q)
+    one, other = (Counter(labels[who] for labels in shared) for who in (first, second))
+    chance = sum(one[y] / n * (other[y] / n) for y in one)
     return None if chance == 1 else (observed - chance) / (1 - chance)
 
 
-def krippendorff(shared: Sequence[Sequence[bool]]) -> float | None:
-    """Krippendorff's alpha for two classes, of at least two labels an event; None if all labels are of one class."""
-    counts = [(sum(labels), len(labels)) for labels in shared]
-    n_positive, n = sum(k for k, _ in counts), sum(m for _, m in counts)
-    if n_positive in (0, n):
+def krippendorff(shared: Sequence[Sequence[ClassLabel]]) -> float | None:
+    """Krippendorff's alpha for classes, of at least two labels an event; None if all labels are of one class."""
+    n = sum(map(len, shared))
+    expected = _unequal(chain.from_iterable(shared))
+    if not expected:
         return None
-    observed = sum(2 * k * (m - k) / (m - 1) for k, m in counts) / n
-    return 1 - observed * n * (n - 1) / (2 * n_positive * (n - n_positive))
+    observed = sum(_unequal(labels) / (len(labels) - 1) for labels in shared) / n
+    return 1 - observed * n * (n - 1) / expected
+
+
+def _unequal(labels: Iterable[ClassLabel]) -> int:
+    """Number of ordered pairs of different labels."""
+    counts = Counter(labels).values()
+    return sum(counts) ** 2 - sum(k * k for k in counts)
 
 
 def annotators(answers: Iterable[Answer]) -> list[Annotator]:
@@ -141,14 +149,14 @@ def annotators(answers: Iterable[Answer]) -> list[Annotator]:
 
 
 def _annotator(name: str, answers: list[Answer], agreed: float | None) -> Annotator:
-    last: dict[Hashable, bool | None] = {}
+    last: dict[Hashable, ClassLabel | None] = {}
     n_changed = 0
     for answer in answers:
-        n_changed += {last.get(answer.about), answer.y} == {True, False}
+        before = last.get(answer.about)
+        n_changed += before is not None and answer.y is not None and before != answer.y
         last[answer.about] = answer.y
-    words = Counter(last.values())
-    n_labels = words[True] + words[False]
-    return Annotator(name, n_labels, words[True], words[None], n_changed, agreed, _per_hour(answers))
+    n_labels, n_positive = sum(y is not None for y in last.values()), sum(y is True for y in last.values())
+    return Annotator(name, n_labels, n_positive, len(last) - n_labels, n_changed, agreed, _per_hour(answers))
 
 
 def _per_hour(answers: Sequence[Answer]) -> float | None:
@@ -159,9 +167,9 @@ def _per_hour(answers: Sequence[Answer]) -> float | None:
     return 3_600_000 * sum(is_label for _, is_label in worked) / total if total else None
 
 
-def _labels(answers: Iterable[Answer]) -> dict[Hashable, dict[str, bool]]:
+def _labels(answers: Iterable[Answer]) -> dict[Hashable, dict[str, ClassLabel]]:
     """The last label of each person, by event; an answer without a label takes the person's label away."""
-    found: defaultdict[Hashable, dict[str, bool]] = defaultdict(dict)
+    found: defaultdict[Hashable, dict[str, ClassLabel]] = defaultdict(dict)
     for about, who, y, _ in answers:
         if y is None:
             found[about].pop(person(who), None)
@@ -170,7 +178,7 @@ def _labels(answers: Iterable[Answer]) -> dict[Hashable, dict[str, bool]]:
     return found
 
 
-def _agreed(events: Iterable[Mapping[str, bool]]) -> dict[str, float]:
+def _agreed(events: Iterable[Mapping[str, ClassLabel]]) -> dict[str, float]:
     """Share of equal labels among all pairs with another person, by person."""
     pairs: defaultdict[str, list[bool]] = defaultdict(list)
     for labels in events:

@@ -137,6 +137,6 @@ def _y(row: Mapping[str, Any], columns: Columns, where: str) -> Any:
     if y is None:
         named = repr(columns.label) if columns.label else "'y'"
         raise FileError(f"{where}: no {named}; to take a label back, set the column 'op' to retract")
-    if columns.positive is not None:
-        return columns.to_bool(y, where)
+    if columns.positive is not None or columns.classes:
+        return columns.to_label(y, where)
     return MEANINGS.get(canonical(y), y) if isinstance(y, str) else y

@@ -13,6 +13,7 @@ import orjson
 
 from ...logs.reading import read_all
 from ...logs.transport import Record, Transport
+from ..classes import ClassLabel
 from ..codec import Codec
 from ..formats.base import BadRecord
 from ..labels import Label, Place, answered_question
@@ -47,8 +48,8 @@ class Entry(NamedTuple):
     rev: int
     time: int
     query_id: str | None
-    before: bool | None
-    after: bool | None
+    before: ClassLabel | None
+    after: ClassLabel | None
 
     @property
     def annotator(self) -> str:
@@ -56,7 +57,7 @@ class Entry(NamedTuple):
         return person(self.label.source or "")
 
 
-Decide = Callable[[Place, str | None, Label, bool | None, int], Label | None]
+Decide = Callable[[Place, str | None, Label, ClassLabel | None, int], Label | None]
 
 
 class LabelHistory:
@@ -131,12 +132,15 @@ class Guess(NamedTuple):
         Why it was asked about; None if it was not.
     asked_at
         When it was asked about, in milliseconds; None if it was not.
+    label
+        The predicted class, as the record names it.
     """
 
     margin: float
     score: float | None
     reason: str | None = None
     asked_at: int | None = None
+    label: ClassLabel | None = None
 
 
 def read_guesses(log: Transport, questions: str, predictions: str, wanted: Container[Place]) -> dict[Place, Guess]:
@@ -164,7 +168,7 @@ def read_guesses(log: Transport, questions: str, predictions: str, wanted: Conta
         except BadRecord:
             continue
         if asked.place in wanted and not is_recheck(asked.query_id):
-            found[asked.place] = Guess(asked.margin, asked.score, asked.reason, asked.asked_at)
+            found[asked.place] = Guess(asked.margin, asked.score, asked.reason, asked.asked_at, asked.guess)
     return found
 
 
@@ -176,4 +180,4 @@ def _prediction(record: Record) -> tuple[Place, Guess] | None:
     except (ValueError, TypeError, KeyError):
         return None
     is_right = type(place.id) in (int, str) and math.isfinite(margin) and math.isfinite(score)
-    return (place, Guess(margin, score)) if is_right else None
+    return (place, Guess(margin, score, label=fields.get("label"))) if is_right else None

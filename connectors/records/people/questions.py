@@ -7,6 +7,7 @@ record's own::
      "asked_at": ms, "expires_at": ms, "unusual": {name: deviations, ...},
      "model": {"ver": ..., "n_support": ...}, "event": {...}}
 
+With more than two classes, it also has ``"guess": the predicted class or null, "probabilities": {CLASS: ...}``.
 A record without a value closes the question of its key: it was answered, withdrawn or has expired.  The record with the
 key "status" is no question: it tells how far the partition's labelling is.
 
@@ -16,13 +17,14 @@ Readers check every field, because a damaged record must not reach the page or t
 import json
 import sys
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
 from streamsvm.active import Missed
 
 from ...logs.transport import Record
+from ..classes import ClassLabel, class_of
 from ..codec import MAX_BYTES
 from ..formats.base import BadRecord, Fields, show
 from ..formats.json import read_json
@@ -81,6 +83,9 @@ class Question:
         Features that are far from those of the first events, with their distance in standard deviations.
     model
         The model that asked: "ver", its number of lessons, and "n_support".
+    guess, probabilities
+        With more than two classes: the predicted one, None if the model knows none, and the probabilities by class, as
+        text.  `score` is then that of the guess.
     """
 
     query_id: str
@@ -95,6 +100,8 @@ class Question:
     expires_at: int
     unusual: Mapping[str, float]
     model: Mapping[str, int]
+    guess: ClassLabel | None = None
+    probabilities: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def place(self) -> Place:
@@ -136,7 +143,8 @@ def fits_question(x: Mapping[str, float], n_bytes: int) -> bool:
 
 
 def _write(question: Question) -> bytes:
-    return _dump({name: getattr(question, name) for name in _QUESTION})
+    several = _OF_CLASSES if question.guess is not None or question.probabilities else ()
+    return _dump({name: getattr(question, name) for name in (*_QUESTION, *several)})
 
 
 def _dump(value: Mapping[str, Any]) -> bytes:
@@ -182,7 +190,8 @@ def read_status(record: Record) -> dict[str, Any]:
     dict
         `COUNTS`; "remaining", the labels left of the quota, or None; "verdict" with "stop", "audit", "why" and "spent";
         "missed", the fields of `streamsvm.active.Missed`; "curve", a list of points; "agreement" and "annotators" with
-        the fields of the classes in `annotators`.  A trainer of another version may leave some out, or add others.
+        the fields of the classes in `annotators`; with more than two classes, "classes", a list of each class and its
+        number of labels.  A trainer of another version may leave some out, or add others.
 
     Raises
     ------
@@ -197,7 +206,10 @@ def _to_question(record: Record, found: Fields) -> Question:
         _check_field(found, name, is_right, wanted)
     if found["query_id"] != read_query_id(record):
         raise BadRecord("bad-question", f"the key of question {show(found['query_id'])} is {show(record.key)}")
-    return Question(partition=record.partition, **{name: found[name] for name in _QUESTION})
+    several = {name: found[name] for name in _OF_CLASSES if name in found}
+    for name in several:
+        _check_field(found, name, *_OF_CLASSES[name])
+    return Question(partition=record.partition, **{name: found[name] for name in _QUESTION}, **several)
 
 
 def _to_status(found: Fields) -> dict[str, Any]:
@@ -287,6 +299,20 @@ def _is_annotator(value: Any) -> bool:
     return all(map(_is_count, counts)) and all(rate is None or _is_finite(rate) for rate in rates)
 
 
+def _is_class(value: Any) -> bool:
+    try:
+        return class_of(value) == value
+    except ValueError:
+        return False
+
+
+def _are_classes(value: Any) -> bool:
+    """Whether these are classes and numbers of labels."""
+    return type(value) is list and all(
+        type(pair) is list and len(pair) == 2 and _is_class(pair[0]) and _is_count(pair[1]) for pair in value
+    )
+
+
 _Check = tuple[Callable[[Any], bool], str]
 _COUNT: _Check = (_is_count, "a count")
 _NUMBERS: _Check = (are_numbers, "an object of finite numbers")
@@ -307,7 +333,12 @@ _QUESTION: dict[str, _Check] = {
     "model": (lambda value: type(value) is dict and all(map(_is_count, value.values())), "an object of counts"),
     "event": (_is_plain, "an object without infinite numbers"),
 }
+_OF_CLASSES: dict[str, _Check] = {  # of questions with more than two classes
+    "guess": (lambda value: value is None or _is_class(value), "a class or null"),
+    "probabilities": (are_numbers, "an object of finite numbers"),
+}
 _STATUS: dict[str, _Check] = {
+    "classes": (_are_classes, "a list of classes, each with its number of labels"),
     **dict.fromkeys(COUNTS, _COUNT),
     "remaining": (lambda value: value is None or _is_count(value), "a count or null"),
     "verdict": (_is_verdict, "an object of stop, audit and why"),

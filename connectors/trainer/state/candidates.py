@@ -26,11 +26,12 @@ from streamsvm.active import (
 )
 from streamsvm.active.choosing.stopping import inherited_state
 from streamsvm.active.run import SMALL, finish_if_small
-from streamsvm.estimators.learner.classifier import OnlineSVM
 
+from ...records.classes import ClassLabel
 from ...records.codec import Codec, Event
 from ...records.labels import Label
 from ...records.people.questions import fits_question, is_recheck
+from ...records.several_classes import Model
 from ...settings.sections import LabellingSettings, Settings
 from .answers.rechecks import Rechecks
 from .answers.votes import Votes
@@ -108,6 +109,7 @@ class Labelling:
             name=f"{settings.log.topic}-{number}",
             seed=number,
             is_alive=lambda key: join.awaiting(key) is not None,
+            is_several=settings.label.vocabulary is not None,
         )
         join.when_forgotten = self._candidates.discard
 
@@ -126,16 +128,16 @@ class Labelling:
         asked = set(self._asked())
         self._ids = {key: id_ for key, id_ in self._ids.items() if key in asked or key in self._candidates}
 
-    def refresh(self, model: OnlineSVM) -> list[Action]:
+    def refresh(self, model: Model) -> list[Action]:
         """Withdraw the questions that are no longer worth an answer; those that have an answer are."""
         return self.loop.refresh(model, self.votes.begun(self._asked()))
 
-    def choose(self, model: OnlineSVM, now: int) -> list[Action]:
+    def choose(self, model: Model, now: int) -> list[Action]:
         """Ask as many questions as the annotators can answer now."""
         self.loop.n_open = self.votes.room(self._open, self._asked())
         return self.loop.choose(_finished(model) if self.loop.wanted() else model, now)
 
-    def hear(self, query_id: str, label: Label, holding: bool | None, time: int) -> Label | None:
+    def hear(self, query_id: str, label: Label, holding: ClassLabel | None, time: int) -> Label | None:
         """What the answers to a question say together with a new one; None: nothing new, or not enough yet."""
         if is_recheck(query_id) and self.votes.answers == 1:
             label = self.rechecks.hear(query_id, label)
@@ -189,7 +191,7 @@ class Labelling:
         self.loop.restore({**loop, "stopping": stopping}, self._join.awaiting)
 
 
-def _finished(model: OnlineSVM) -> OnlineSVM:
+def _finished(model: Model) -> Model:
     """A finished copy to choose by, if the model is small; the model itself learns as without questions."""
     if model.n_members >= SMALL:
         return model

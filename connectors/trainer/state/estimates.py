@@ -87,7 +87,7 @@ class Estimates:
         self.history: list[Estimate] = []
 
     @classmethod
-    def of(cls, settings: EstimateSettings, model: OnlineSVM) -> "Estimates | None":
+    def of(cls, settings: EstimateSettings, model: Any) -> "Estimates | None":
         """The estimates that the settings ask for; None if they ask for none."""
         return cls(settings, model) if settings.loo or settings.folds else None
 

@@ -35,7 +35,7 @@ dropped label.  Old checkpoints also have labels that were not undone: the train
 
 import math
 from collections import OrderedDict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import astuple, dataclass
 from operator import attrgetter
 
@@ -43,9 +43,10 @@ import numpy as np
 
 from streamsvm.core.saving.snapshot import require_array
 
+from ...records.classes import ClassLabel, KnownClasses, two_classes
 from ...records.labels import Label
 from .lesson import ABSENT, JoinCounters, Lesson
-from .packing import joined, separated
+from .packing import packed, unpacked
 
 _OVERHEAD = 512  # bytes of an entry beside its event: its objects, and its place in the table
 _INLINE = (0, -1)  # revision and offset of the label in an event
@@ -65,9 +66,10 @@ class _Entry:
     margin: float
     rev: int  # this and the next two: the newest label
     offset: int
-    y: bool | None  # None: no label yet, or a retraction
+    y: ClassLabel | None  # None: no label yet, or a retraction
     at: int = ABSENT  # offset of the event's record
-    taught: tuple[bool | None, float] | None = None  # y and w of the last lesson
+    taught: tuple[ClassLabel | None, float] | None = None  # y and w of the last lesson
+    predicted: ClassLabel | None = None  # with more than two classes
 
 
 class _Kept:
@@ -106,9 +108,12 @@ class Join:
         Memory limit for events.
     label_bytes
         Memory limit for labels without an event.
+    classes
+        The classes, for checkpoints; default: two.
     """
 
-    def __init__(self, ttl_ms: int, event_bytes: int, label_bytes: int) -> None:
+    def __init__(self, ttl_ms: int, event_bytes: int, label_bytes: int, classes: KnownClasses | None = None) -> None:
+        self._classes = two_classes() if classes is None else classes
         self._ttl = ttl_ms
         self._events = _Kept(event_bytes)
         self._labels = _Kept(label_bytes)
@@ -141,7 +146,7 @@ class Join:
         entry = self._events.entries.get(key)
         return entry.value if entry is not None else None
 
-    def label_of(self, key: int) -> bool | None:
+    def label_of(self, key: int) -> ClassLabel | None:
         """The label that holds of an event that is here; None for any other key."""
         entry = self._events.entries.get(key)
         return entry.y if entry is not None else None
@@ -161,12 +166,13 @@ class Join:
         key: int,
         value: bytes,
         *,
-        y: bool | None,
+        y: ClassLabel | None,
         w: float,
         margin: float,
         entity: bytes | None,
         time: int,
         at: int,
+        predicted: ClassLabel | None = None,
     ) -> Lesson | None:
         """Enter an event.
 
@@ -178,8 +184,10 @@ class Join:
             The value of its record, kept until the event is forgotten.
         y, w
             Its own label or None, and its weight.
-        margin, entity
-            The prediction for it, and the key whose model learns.
+        margin, predicted
+            The prediction for it; see `Lesson`.
+        entity
+            The key whose model learns.
         time, at
             When it happened, in milliseconds, and the offset of its record.
 
@@ -193,7 +201,7 @@ class Join:
         if key in self._events.entries:
             self.counters.duplicate_events += 1
             return None
-        entry = _Entry(self._clock, value, entity, w, margin, _NEVER, _NEVER, None, at)
+        entry = _Entry(self._clock, value, entity, w, margin, _NEVER, _NEVER, None, at, None, predicted)
         lesson = None
         if key in self._labels.entries:
             waiting = self._labels.pop(key)
@@ -243,7 +251,7 @@ class Join:
         self._labels.entries.move_to_end(key)
         return None
 
-    def _is_newer(self, entry: _Entry, rev: int, offset: int, y: bool | None) -> bool:
+    def _is_newer(self, entry: _Entry, rev: int, offset: int, y: ClassLabel | None) -> bool:
         """Whether this label holds from now on; if not, count it."""
         if rev == entry.rev and y == entry.y:
             entry.offset = max(entry.offset, offset)
@@ -254,7 +262,7 @@ class Join:
             return False
         return True
 
-    def _decide(self, key: int, entry: _Entry, y: bool | None, w: float | None) -> Lesson | None:
+    def _decide(self, key: int, entry: _Entry, y: ClassLabel | None, w: float | None) -> Lesson | None:
         """The lesson of an event's newest label."""
         entry.y = y
         taught = entry.taught
@@ -262,7 +270,7 @@ class Join:
             self.counters.retracted += 1
             return None
         assert entry.w is not None
-        lesson: tuple[bool | None, float] = _FORGET if y is None else (y, entry.w if w is None else w)
+        lesson: tuple[ClassLabel | None, float] = _FORGET if y is None else (y, entry.w if w is None else w)
         if lesson == taught:
             self.counters.confirmed += 1
             return None
@@ -274,7 +282,8 @@ class Join:
             self.counters.corrected += 1
         entry.taught = lesson
         waited = self._clock - entry.since
-        return Lesson(key, entry.value, *lesson, entry.margin, entry.entity, taught is None, entry.at, waited)
+        first, said = taught is None, entry.predicted
+        return Lesson(key, entry.value, *lesson, entry.margin, entry.entity, first, entry.at, waited, said)
 
     # --- memory -------------------------------------------------------------------------------------------------------
 
@@ -322,7 +331,13 @@ class Join:
         def column(name: str, dtype: type) -> np.ndarray:
             return np.fromiter(map(attrgetter(name), entries), dtype, len(entries))
 
-        taught = [_stored(entry.taught) for entry in entries]
+        def numbers(labels: Iterable[ClassLabel | None]) -> np.ndarray:
+            found = [ABSENT if label is None else self._classes.number_of(label) for label in labels]
+            return np.array(found, dtype=np.int8 if self._classes.are_two else np.int16)
+
+        taught_y = numbers(entry.taught and entry.taught[0] for entry in entries)
+        taught_y[[entry.taught == _FORGET for entry in entries]] = _TAKEN_BACK
+        predicted = {} if self._classes.are_two else {"predicted": numbers(entry.predicted for entry in entries)}
         return {
             "clock": np.array(self._clock),
             "counters": np.array(astuple(self.counters)),
@@ -330,34 +345,46 @@ class Join:
             **{name: column(name, np.int64) for name in ("since", "rev", "offset", "at")},
             "margin": column("margin", np.float64),
             "w": np.array([np.nan if entry.w is None else entry.w for entry in entries], dtype=np.float64),
-            "y": np.array([ABSENT if entry.y is None else entry.y for entry in entries], dtype=np.int8),
-            "taught_y": np.array([y for y, _ in taught], dtype=np.int8),
-            "taught_w": np.array([w for _, w in taught], dtype=np.float64),
-            **_pack("value", [entry.value for entry in entries]),
-            **_pack("entity", [entry.entity for entry in entries]),
+            "y": numbers(entry.y for entry in entries),
+            "taught_y": taught_y,
+            "taught_w": np.array([entry.taught[1] if entry.taught else 0.0 for entry in entries], dtype=np.float64),
+            **predicted,
+            **packed("value", [entry.value for entry in entries]),
+            **packed("entity", [entry.entity for entry in entries]),
         }
 
     @classmethod
-    def from_arrays(cls, arrays: Mapping[str, np.ndarray], ttl_ms: int, event_bytes: int, label_bytes: int) -> "Join":
+    def from_arrays(
+        cls,
+        arrays: Mapping[str, np.ndarray],
+        ttl_ms: int,
+        event_bytes: int,
+        label_bytes: int,
+        classes: KnownClasses | None = None,
+    ) -> "Join":
         """Go on from a checkpoint, possibly with other limits."""
-        self = cls(ttl_ms, event_bytes, label_bytes)
+        self = cls(ttl_ms, event_bytes, label_bytes, classes)
+        label_of = self._classes.label_of
         self.counters = JoinCounters(*require_array(arrays, "counters", "i", (None,)).tolist())
         n = len(require_array(arrays, "key", "i", (None,)))
         kinds = {"key": "i", "since": "i", "rev": "i", "offset": "i", "margin": "f", "w": "f", "y": "i"}
         columns = [require_array(arrays, name, kind, (n,)).tolist() for name, kind in kinds.items()]
-        # checkpoints of older versions lack "at"
-        columns.append(require_array(arrays, "at", "i", (n,)).tolist() if "at" in arrays else [ABSENT] * n)
+        # checkpoints of older versions lack "at", and those of two classes "predicted"
+        for name in ("at", "predicted"):
+            columns.append(require_array(arrays, name, "i", (n,)).tolist() if name in arrays else [ABSENT] * n)
         lessons = [
             require_array(arrays, name, kind, (n,)).tolist() for name, kind in (("taught_y", "i"), ("taught_w", "f"))
         ]
         taught = zip(*lessons, strict=True)
-        rows = zip(*columns, taught, _unpack("value", arrays), _unpack("entity", arrays), strict=True)
-        for key, since, rev, offset, margin, w, y, at, (taught_y, taught_w), value, entity in rows:
+        rows = zip(*columns, taught, unpacked(arrays, "value"), unpacked(arrays, "entity"), strict=True)
+        for key, since, rev, offset, margin, w, y, at, said, (taught_y, taught_w), value, entity in rows:
             weight = None if math.isnan(w) else w
-            label = None if y == ABSENT else bool(y)
-            lesson = _restored(taught_y, taught_w)
+            label, predicted = (None if number == ABSENT else label_of(number) for number in (y, said))
+            lesson = (
+                None if taught_y == ABSENT else _FORGET if taught_y == _TAKEN_BACK else (label_of(taught_y), taught_w)
+            )
             kept = self._labels if value is None else self._events
-            kept.add(key, _Entry(since, value, entity, weight, margin, rev, offset, label, at, lesson))
+            kept.add(key, _Entry(since, value, entity, weight, margin, rev, offset, label, at, lesson, predicted))
         self._advance(int(require_array(arrays, "clock", "i", ())))
         self._shrink(self._events)
         self._shrink(self._labels)
@@ -366,35 +393,3 @@ class Join:
 
 def _size(entry: _Entry) -> int:
     return _OVERHEAD + len(entry.value or b"") + len(entry.entity or b"")
-
-
-# --- lessons and bytes in a checkpoint --------------------------------------------------------------------------------
-
-
-def _stored(taught: tuple[bool | None, float] | None) -> tuple[int, float]:
-    """The last lesson as numbers."""
-    if taught is None:
-        return ABSENT, 0.0
-    y, w = taught
-    return _TAKEN_BACK if y is None else y, w
-
-
-def _restored(y: int, w: float) -> tuple[bool | None, float] | None:
-    if y == ABSENT:
-        return None
-    return _FORGET if y == _TAKEN_BACK else (bool(y), w)
-
-
-def _pack(name: str, items: list[bytes | None]) -> dict[str, np.ndarray]:
-    """Byte strings, some of which may be absent."""
-    return {
-        name: joined(item for item in items if item),
-        f"{name}_length": np.array([ABSENT if item is None else len(item) for item in items], dtype=np.int64),
-    }
-
-
-def _unpack(name: str, arrays: Mapping[str, np.ndarray]) -> list[bytes | None]:
-    lengths = require_array(arrays, f"{name}_length", "i", (None,))
-    is_absent = lengths == ABSENT
-    items = separated(arrays, name, np.where(is_absent, 0, lengths))
-    return [None if absent else item for absent, item in zip(is_absent, items, strict=True)]

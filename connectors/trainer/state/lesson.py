@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from ...records.classes import ClassLabel
+
 ABSENT = -1  # in a checkpoint: no label, or no bytes; of a lesson: no offset
 
 
@@ -18,7 +20,8 @@ class Lesson(NamedTuple):
     y, w
         Label and weight; y is None if the model should only forget the example.
     margin
-        The prediction for the event, from before it was first learned.
+        The decision value minus the threshold, from before the event was first learned; with more than two classes, the
+        lead of the predicted one.
     entity
         The key whose model learns.
     is_first
@@ -27,17 +30,20 @@ class Lesson(NamedTuple):
         Offset of the event's record.
     waited
         Milliseconds that the event has waited, by the clock of the join.
+    predicted
+        The predicted class, if there are more than two; None if the model knew no class.
     """
 
     key: int
     value: bytes | None
-    y: bool | None
+    y: ClassLabel | None
     w: float
     margin: float
     entity: bytes | None
     is_first: bool
     at: int = ABSENT
     waited: int = 0
+    predicted: ClassLabel | None = None
 
 
 @dataclass

@@ -11,17 +11,18 @@ never come.  Predictions and publications do not count, so the records alone dec
 import os
 import re
 from collections import Counter, OrderedDict, deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from hashlib import blake2b
 from pathlib import Path
-from typing import IO, NamedTuple, Protocol
+from typing import IO, Any, NamedTuple, Protocol
 
 import numpy as np
 
 from streamsvm import SnapshotError
 from streamsvm.core.saving.snapshot import require_array
-from streamsvm.estimators.learner.classifier import OnlineSVM
 
+from ...records.classes import ClassLabel
+from ...records.several_classes import Model, SeveralClassModel
 from ...runtime.folders import private
 from ...settings.model import ModelSettings
 from .packing import joined, separated
@@ -31,28 +32,30 @@ Arrays = dict[str, np.ndarray]
 _NAME = re.compile(r"models-\d{6}-\d{10}")
 
 
-def new_model(settings: ModelSettings) -> OnlineSVM:
-    """A model that has learned nothing."""
-    return settings.implementation(**settings.parameters())
+def new_model(settings: ModelSettings, classes: Sequence[ClassLabel] | None = None) -> Any:
+    """A model that has learned nothing; of two classes, or of more, which it knows beforehand."""
+    model = settings.implementation(**settings.parameters())
+    return model if classes is None else SeveralClassModel(model, list(classes) or None)
 
 
-def read_model(settings: ModelSettings, blob: bytes) -> OnlineSVM:
-    """A model that goes on learning."""
-    return settings.implementation.from_bytes(blob, cache_mb=settings.cache_mb)
+def read_model(settings: ModelSettings, blob: bytes, *, is_several: bool = False) -> Any:
+    """A model that goes on learning; `is_several` says whether it has more than two classes."""
+    implementation: Any = SeveralClassModel if is_several else settings.implementation
+    return implementation.from_bytes(blob, cache_mb=settings.cache_mb)
 
 
 class Models(Protocol):
     """The models of a partition; `key` is the key of a record."""
 
-    def to_predict(self, key: bytes | None) -> OnlineSVM: ...
+    def to_predict(self, key: bytes | None) -> Model: ...
 
-    def to_learn(self, key: bytes | None) -> OnlineSVM: ...
+    def to_learn(self, key: bytes | None) -> Model: ...
 
-    def in_memory(self) -> Iterator[OnlineSVM]: ...
+    def in_memory(self) -> Iterator[Model]: ...
 
     def digest(self) -> str: ...
 
-    def changed(self) -> Iterator[tuple[bytes | None, OnlineSVM]]:
+    def changed(self) -> Iterator[tuple[bytes | None, Model]]:
         """The models that have learned since the last call, with their keys."""
 
     def withdrawn(self) -> list[bytes]:
@@ -71,24 +74,24 @@ class SingleModel:
 
     n_dropped = 0
 
-    def __init__(self, model: OnlineSVM) -> None:
+    def __init__(self, model: Any) -> None:
         self.model = model
         self._has_changed = True
 
-    def to_predict(self, key: bytes | None) -> OnlineSVM:
+    def to_predict(self, key: bytes | None) -> Model:
         return self.model
 
-    def to_learn(self, key: bytes | None) -> OnlineSVM:
+    def to_learn(self, key: bytes | None) -> Model:
         self._has_changed = True
         return self.model
 
-    def in_memory(self) -> Iterator[OnlineSVM]:
+    def in_memory(self) -> Iterator[Model]:
         yield self.model
 
     def digest(self) -> str:
         return self.model.digest()
 
-    def changed(self) -> Iterator[tuple[bytes | None, OnlineSVM]]:
+    def changed(self) -> Iterator[tuple[bytes | None, Model]]:
         if self._has_changed:
             yield None, self.model
         self._has_changed = False
@@ -127,6 +130,8 @@ class KeyedModels:
         The largest number of models, in memory or not.
     is_published
         Whether to remember the keys of dropped models until `withdrawn` is called.
+    classes
+        The classes that every model knows beforehand, if there are more than two; default: two.
     """
 
     def __init__(
@@ -139,8 +144,10 @@ class KeyedModels:
         max_keys: int,
         *,
         is_published: bool = False,
+        classes: Sequence[ClassLabel] | None = None,
     ) -> None:
         self._settings = settings
+        self._classes = classes
         self._folder = folder
         self._epoch = epoch
         self._max_models = max_models
@@ -149,7 +156,7 @@ class KeyedModels:
         self.n_dropped = 0
         self._order: OrderedDict[bytes, None] = OrderedDict()  # of the last lessons, the oldest first
         self._withdrawn: set[bytes] = set()
-        self._live: OrderedDict[bytes, OnlineSVM] = OrderedDict()
+        self._live: OrderedDict[bytes, Model] = OrderedDict()
         self._unsaved: set[bytes] = set()
         self._unpublished: set[bytes] = set()
         self._places: dict[bytes, _Place] = {}
@@ -157,18 +164,23 @@ class KeyedModels:
         self._needed: deque[set[str]] = deque([{path.name for path in folder.glob("models-*")}], maxlen=keep + 1)
         self._file: IO[bytes] | None = None
 
-    def to_predict(self, key: bytes | None) -> OnlineSVM:
+    def to_predict(self, key: bytes | None) -> Model:
         key = key or b""
         model = self._live.get(key)
         if model is None:
             place = self._places.get(key)
-            model = new_model(self._settings) if place is None else read_model(self._settings, self._read(place))
-            self._live[key] = model
+            model = self._live[key] = self._begun() if place is None else self._stored(place)
             self._evict()
         self._live.move_to_end(key)
         return model
 
-    def to_learn(self, key: bytes | None) -> OnlineSVM:
+    def _begun(self) -> Model:
+        return new_model(self._settings, self._classes)
+
+    def _stored(self, place: _Place) -> Model:
+        return read_model(self._settings, self._read(place), is_several=self._classes is not None)
+
+    def to_learn(self, key: bytes | None) -> Model:
         key = key or b""
         self._unsaved.add(key)
         self._unpublished.add(key)
@@ -178,10 +190,10 @@ class KeyedModels:
         self._drop_oldest()
         return self.to_predict(key)
 
-    def in_memory(self) -> Iterator[OnlineSVM]:
+    def in_memory(self) -> Iterator[Model]:
         yield from self._live.values()
 
-    def changed(self) -> Iterator[tuple[bytes | None, OnlineSVM]]:
+    def changed(self) -> Iterator[tuple[bytes | None, Model]]:
         keys, self._unpublished = self._unpublished, set()
         for key in sorted(keys):
             yield key, self.to_predict(key)

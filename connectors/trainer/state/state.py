@@ -6,12 +6,13 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 import numpy as np
+import orjson
 
 from streamsvm import WarmupScaler
 from streamsvm.core.saving import snapshot
 from streamsvm.core.saving.snapshot import require_array
-from streamsvm.estimators.learner.classifier import OnlineSVM
 
+from ...records.classes import ClassLabel, KnownClasses, class_of, two_classes
 from ...settings.model import ModelSettings
 from ...settings.sections import Settings
 from .candidates import Labelling
@@ -19,7 +20,10 @@ from .checkpoint import Checkpoint, CheckpointStore, reading
 from .estimates import Estimates
 from .join import Join
 from .models import KeyedModels, SingleModel, new_model, read_model
-from .observe import History, Prequential
+from .quality.observe import History, Prequential
+from .quality.several import ClassPrequential
+
+CLASSES = "classes"  # of a checkpoint: the labels of more than two classes
 
 _BREAKER_WINDOW = 1000  # records
 
@@ -83,7 +87,8 @@ class State:
     models: SingleModel | KeyedModels
     scaler: WarmupScaler | None  # of a run that 0.1.0 began; later models scale features themselves
     join: Join
-    metrics: Prequential
+    classes: KnownClasses
+    metrics: Prequential | ClassPrequential
     history: History
     breaker: Breaker
     labelling: Labelling | None = None
@@ -99,7 +104,7 @@ class State:
         return self.counters.learned + self.join.counters.undone + self.counters.late
 
     @property
-    def model(self) -> OnlineSVM:
+    def model(self) -> Any:
         """The single model of the partition."""
         assert isinstance(self.models, SingleModel)
         return self.models.model
@@ -115,17 +120,19 @@ class State:
     @classmethod
     def new(cls, settings: Settings, store: CheckpointStore, number: int) -> "State":
         """The state of a partition before the first record."""
-        join = Join(*_limits(settings))
+        classes = settings.label.known()
+        join = Join(*_limits(settings), classes)
         models: SingleModel | KeyedModels
         if settings.daemon.per == "partition":
-            models = SingleModel(new_model(settings.model))
+            models = SingleModel(new_model(settings.model, _listed(settings)))
         else:
             models = _keyed(settings, settings.model, store)
         return cls(
             models=models,
             scaler=None,
             join=join,
-            metrics=Prequential(settings.daemon.window),
+            classes=classes,
+            metrics=prequential(classes, settings.daemon.window),
             history=History(),
             breaker=Breaker(settings.daemon.max_bad),
             labelling=Labelling(settings, join, None, number) if settings.log.questions else None,
@@ -153,13 +160,14 @@ class State:
         parts = split(checkpoint.arrays)
         blobs = checkpoint.blobs
         scaler = WarmupScaler.from_bytes(blobs["scaler"]) if "scaler" in blobs else None
+        classes = _restored_classes(checkpoint, settings)
         models: SingleModel | KeyedModels
         if settings.daemon.per == "partition":
-            models = SingleModel(read_model(settings.model, blobs["model"]))
+            models = SingleModel(read_model(settings.model, blobs["model"], is_several=not classes.are_two))
         else:
             models = _keyed(settings, replace(settings.model, scaling="none") if scaler else settings.model, store)
             models.restore(parts["models"])
-        join = Join.from_arrays(parts["join"], *_limits(settings))
+        join = Join.from_arrays(parts["join"], *_limits(settings), classes)
         labelling = Labelling(settings, join, scaler, number) if settings.log.questions else None
         if labelling and "labelling" in blobs:
             labelling.restore(blobs["labelling"])
@@ -170,7 +178,8 @@ class State:
             models=models,
             scaler=scaler,
             join=join,
-            metrics=Prequential.from_arrays(parts["metrics"], settings.daemon.window),
+            classes=classes,
+            metrics=prequential(classes, settings.daemon.window, parts["metrics"]),
             history=History.from_arrays(parts["history"]),
             breaker=Breaker(settings.daemon.max_bad, require_array(parts["breaker"], "recent", "b", (None,)).tolist()),
             labelling=labelling,
@@ -190,6 +199,8 @@ class State:
             "history": self.history.to_arrays(),
             "breaker": {"recent": self.breaker.to_array()},
         }
+        if not self.classes.are_two:
+            blobs[CLASSES] = orjson.dumps(self.classes.labels)
         if isinstance(self.models, SingleModel):
             blobs["model"] = self.models.model.to_bytes()
         else:
@@ -211,6 +222,17 @@ class State:
         )
 
 
+def prequential(
+    classes: KnownClasses, window: int, arrays: Mapping[str, np.ndarray] | None = None
+) -> Prequential | ClassPrequential:
+    """The metrics of two classes or of more; at their beginning, or from a checkpoint's arrays."""
+    if classes.are_two:
+        return Prequential(window) if arrays is None else Prequential.from_arrays(arrays, window)
+    return (
+        ClassPrequential(window, classes) if arrays is None else ClassPrequential.from_arrays(arrays, window, classes)
+    )
+
+
 def _counters(stored: dict[str, Any]) -> Counters:
     if not all(type(number) in (int, float) and number >= 0 for number in stored.values()):
         raise ValueError(f"the counters of a checkpoint must be numbers from 0 on, got {stored!r:.100}")
@@ -220,7 +242,33 @@ def _counters(stored: dict[str, Any]) -> Counters:
 def _keyed(settings: Settings, model: ModelSettings, store: CheckpointStore) -> KeyedModels:
     daemon, is_published = settings.daemon, bool(settings.log.model)
     where = (store.folder, store.epoch)
-    return KeyedModels(model, *where, daemon.max_models, daemon.keep, daemon.max_keys, is_published=is_published)
+    limits = (daemon.max_models, daemon.keep, daemon.max_keys)
+    return KeyedModels(model, *where, *limits, is_published=is_published, classes=_listed(settings))
+
+
+def _listed(settings: Settings) -> Sequence[ClassLabel] | None:
+    """The classes that a new model knows beforehand; None if there are two."""
+    vocabulary = settings.label.vocabulary
+    return vocabulary.listed if vocabulary else None
+
+
+def read_classes(checkpoint: Checkpoint) -> list[ClassLabel]:
+    """The classes of a checkpoint, by their numbers."""
+    if CLASSES not in checkpoint.blobs:
+        return [False, True]
+    labels = orjson.loads(checkpoint.blobs[CLASSES])
+    if not isinstance(labels, list) or len({*map(class_of, labels)}) < len(labels):
+        raise ValueError(f"a checkpoint's classes must be a list of different labels, got {labels!r:.100}")
+    return labels
+
+
+def _restored_classes(checkpoint: Checkpoint, settings: Settings) -> KnownClasses:
+    """The classes of a checkpoint, and those that the settings, which may be new, list beside them."""
+    stored, vocabulary = read_classes(checkpoint), settings.label.vocabulary
+    if vocabulary is None:
+        return two_classes()
+    labels = list(dict.fromkeys([*stored, *vocabulary.listed]))
+    return KnownClasses(labels, max(vocabulary.limit, len(labels)))
 
 
 def _estimates(settings: Settings, models: SingleModel | KeyedModels) -> Estimates | None:

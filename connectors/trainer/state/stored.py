@@ -5,14 +5,15 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from streamsvm import WarmupScaler
-from streamsvm.estimators.learner.classifier import OnlineSVM
 from streamsvm.estimators.learners import LEARNERS
 
+from ...records.classes import KnownClasses
+from ...records.several_classes import Model
 from ...settings.model import ModelSettings
 from ...settings.sections import ConfigError
 from .checkpoint import Checkpoint, CheckpointError, checkpoint_path, load_newest, reading
-from .models import KeyedModels, SingleModel
-from .state import split
+from .models import KeyedModels, SingleModel, read_model
+from .state import CLASSES, read_classes, split
 
 _FOLDER = re.compile(r"p(\d+)")
 _TRIES = 5  # a running trainer may remove an old checkpoint before it is read
@@ -28,6 +29,7 @@ class Stored(NamedTuple):
     checkpoint: Checkpoint
     models: SingleModel | KeyedModels
     scaler: WarmupScaler | None
+    classes: KnownClasses
 
     @property
     def name(self) -> str:
@@ -89,21 +91,29 @@ def _read_once(folder: Path, number: int) -> Stored | None:
     with reading(path):
         scaler = WarmupScaler.from_bytes(checkpoint.blobs["scaler"]) if "scaler" in checkpoint.blobs else None
         models = _models(folder, checkpoint, ModelSettings(algorithm=algorithm))
-    return Stored(number, path, file.st_mtime, file.st_size, checkpoint, models, scaler)
+        known = KnownClasses(read_classes(checkpoint))
+    return Stored(number, path, file.st_mtime, file.st_size, checkpoint, models, scaler, known)
 
 
 def _models(folder: Path, checkpoint: Checkpoint, settings: ModelSettings) -> SingleModel | KeyedModels:
+    is_several = CLASSES in checkpoint.blobs
     if "model" in checkpoint.blobs:
-        return SingleModel(settings.implementation.from_bytes(checkpoint.blobs["model"]))
+        return SingleModel(read_model(settings, checkpoint.blobs["model"], is_several=is_several))
     arrays = split(checkpoint.arrays)["models"]
-    models = KeyedModels(settings, folder, epoch=0, max_models=1, keep=1, max_keys=len(arrays["key_ends"]))
+    models = KeyedModels(
+        settings,
+        folder,
+        epoch=0,
+        max_models=1,
+        keep=1,
+        max_keys=len(arrays["key_ends"]),
+        classes=() if is_several else None,
+    )
     models.restore(arrays)
     return models
 
 
-def choose_model(
-    stored: list[Stored], folder: Path, partition: int | None, key: str | None
-) -> tuple[OnlineSVM, Stored]:
+def choose_model(stored: list[Stored], folder: Path, partition: int | None, key: str | None) -> tuple[Model, Stored]:
     """One of the models of a state folder.
 
     Parameters

@@ -1,10 +1,11 @@
 """The words of the labelling loop: questions and answers go in and out of it, and actions say what to do about them."""
 
-from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from dataclasses import dataclass, field
+from typing import Any, Literal, NamedTuple
 
 from streamsvm.active.choosing.selection import Reason
 
+Label = bool | str | int  # with two classes, whether the example is positive
 Status = Literal["label", "skip", "ignore", "retract"]  # what an answer is
 
 
@@ -18,9 +19,11 @@ class Question(NamedTuple):
     reason
         Why the question is asked.
     margin
-        f(x) when it was asked.
+        f(x) when it was asked; see `margins`.
     asked, expires
         Times in milliseconds.
+    guess
+        With more than two classes, the predicted one; None if the model knew none.
     """
 
     id: str
@@ -29,6 +32,7 @@ class Question(NamedTuple):
     margin: float
     asked: int
     expires: int
+    guess: "Label | None" = None
 
 
 class Answer(NamedTuple):
@@ -48,7 +52,7 @@ class Answer(NamedTuple):
 
     key: int
     status: Status
-    y: bool | None
+    y: Label | None
     annotator: str
     time: int
 
@@ -70,7 +74,7 @@ class SetLabel(NamedTuple):
     """This label holds from now on: teach it.  `is_correction` says whether another label held until now."""
 
     key: int
-    y: bool
+    y: Label
     annotator: str
     is_correction: bool
 
@@ -152,15 +156,22 @@ class LoopCounts:
     gone: int = 0  # Examples that were chosen but no longer there.
     audited: int = 0  # Answers to random questions ("audit") about examples that the model took for negative.
     audit_positive: int = 0  # Positives among these.
+    of_classes: list[list[Any]] = field(default_factory=list)  # With more than two classes: each, and its labels.
 
     @property
     def n_labels(self) -> int:
-        """Number of labels that hold, of both classes."""
-        return self.n_positive + self.n_negative
+        """Number of labels that hold, of all classes."""
+        return self.n_positive + self.n_negative + sum(n for _, n in self.of_classes)
 
-    def change_labels(self, y: bool | None, change: int) -> None:
+    def change_labels(self, y: Label | None, change: int) -> None:
         """Count a label that holds from now on, or no longer; None counts nothing."""
         if y is True:
             self.n_positive += change
         elif y is False:
             self.n_negative += change
+        elif y is not None:
+            known = next((pair for pair in self.of_classes if pair[0] == y), None)
+            if known is None:
+                self.of_classes.append([y, change])
+            else:
+                known[1] += change

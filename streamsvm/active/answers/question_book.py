@@ -308,7 +308,7 @@ class QuestionBook:
 
 def _holds(card: _Card, who: str, y: bool) -> bool:
     """Whether the answer of an annotator is the one that holds, or one of several that the question wants."""
-    return card.said.get(who) is y if card.answers > 1 else card.by == who
+    return card.said.get(who) == y if card.answers > 1 else card.by == who
 
 
 def _without(card: _Card, who: str) -> _Card:

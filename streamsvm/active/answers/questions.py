@@ -8,7 +8,7 @@ from collections.abc import Callable, Container, Mapping
 from dataclasses import asdict
 from typing import Any
 
-from streamsvm.active.answers.events import Action, LoopCounts, Question, Withdraw
+from streamsvm.active.answers.events import Action, Label, LoopCounts, Question, Withdraw
 from streamsvm.active.answers.register import Record, Register
 from streamsvm.active.choosing.pool import Pool
 from streamsvm.active.choosing.selection import Choice, margins
@@ -52,7 +52,7 @@ class Questions:
             record = self._register.add_elsewhere(key)
         return record
 
-    def answered(self, most: int) -> dict[int, bool]:
+    def answered(self, most: int) -> dict[int, Label]:
         """The labels that hold of the examples that were answered last, as `Register.answered`."""
         return self._register.answered(most)
 
@@ -78,10 +78,10 @@ class Questions:
             self.counts.gone += 1
         return None
 
-    def ask(self, choice: Choice, now: int, expires: int) -> Question:
+    def ask(self, choice: Choice, now: int, expires: int, guess: Label | None = None) -> Question:
         """Open a question about an example of the pool."""
-        key = choice.key
-        question = Question(self._register.question_id(key), key, choice.reason, float(choice.margin), now, expires)
+        key, id_ = choice.key, self._register.question_id(choice.key)
+        question = Question(id_, key, choice.reason, float(choice.margin), now, expires, guess)
         self._rows[key] = self._pool.rows([key])
         self._pool.discard(key)
         self._register.add_open(question)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
-from streamsvm.active.answers.events import Question
+from streamsvm.active.answers.events import Label, Question
 
 MEMORY = 10_000  # examples whose question has ended, and as many that were labelled without one
 
@@ -35,7 +35,7 @@ class Record:
 
     question: Question | None
     status: str
-    y: bool | None = None
+    y: Label | None = None
     time: int = _NEVER
 
 
@@ -80,7 +80,7 @@ class Register:
         _remember(self._closed, key, record)
         return True
 
-    def answered(self, most: int) -> dict[int, bool]:
+    def answered(self, most: int) -> dict[int, Label]:
         """The labels that hold of the `most` examples whose questions were answered last, by key, the oldest first."""
         closed = reversed(self._closed.items())
         newest = ((key, record.y) for key, record in closed if record.status == "answered" and record.y is not None)

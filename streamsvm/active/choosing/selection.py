@@ -88,7 +88,9 @@ def pool_size(p: float = 0.05, eta: float = 0.05) -> int:
 
 
 def margins(model: Any, X: Any) -> np.ndarray:
-    """f(x) of each row of X.
+    """f(x) of each row of X; of more than two classes, half the lead of the best over the second best.
+
+    Half the lead is 1 where an example lies on the margins of both classes.  With two classes it is abs(f(x)).
 
     Parameters
     ----------
@@ -113,13 +115,34 @@ def margins(model: Any, X: Any) -> np.ndarray:
     array([False, False,  True])
     """
     if not isinstance(model, compose.Pipeline):
-        return np.asarray(model.decision_function_many(X), np.float64)
+        values = np.asarray(model.decision_function_many(X), np.float64)
+        return values if values.ndim == 1 else half_leads(values)
     *transformers, last = model.steps.values()
     if transformers and not hasattr(X, "columns"):
         X = dicts_of(X)
     for step in transformers:
         X = [step.transform_one(x) for x in X] if isinstance(X, list) else step.transform_many(X)
     return margins(last, X)
+
+
+def half_leads(values: np.ndarray) -> np.ndarray:
+    """Half the lead of the best class over the second best, given a column of decision values for each class."""
+    if values.shape[1] < 2:
+        return np.zeros(len(values))
+    second, best = np.partition(values, -2, axis=1)[:, -2:].T
+    return 0.5 * (best - second)
+
+
+def guess_of(model: Any, row: Any) -> bool | str | int | None:
+    """The class that a model of more than two classes predicts for a batch of one; None if it knows no class."""
+    guess = learner_of(model).predict_many(row)[0]
+    return guess.item() if isinstance(guess, np.generic) else guess
+
+
+def owner_of_kernel(model: Any) -> Any:
+    """The learner whose kernel and scale count: the last step of a pipeline; with several classes, what they share."""
+    learner = learner_of(model)
+    return learner._blank if hasattr(learner, "labels") and hasattr(learner, "_blank") else learner
 
 
 def learner_of(model: Any) -> Any:

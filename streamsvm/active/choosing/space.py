@@ -23,7 +23,7 @@ import scipy.sparse as sp
 
 from streamsvm.active.choosing.factor import Factor
 from streamsvm.active.choosing.pool import Pool
-from streamsvm.active.choosing.selection import learner_of
+from streamsvm.active.choosing.selection import owner_of_kernel
 from streamsvm.active.choosing.vectors import Scale, Table, Vectors
 from streamsvm.core.kernels import Kernel, kernel_values, make_kernel, self_products
 from streamsvm.core.scaling import CLIP
@@ -233,13 +233,14 @@ class Space:
 
 def scales(model: Any) -> bool:
     """Whether a model scales its features; other models than learners of this package are taken to."""
-    scaling, gamma = getattr(model, "scaling", "standard"), getattr(model, "gamma", None)
+    owner = owner_of_kernel(model) if hasattr(model, "labels") else model  # a pipeline's own steps may scale
+    scaling, gamma = getattr(owner, "scaling", "standard"), getattr(owner, "gamma", None)
     return scaling == "standard" or (scaling == "auto" and gamma == "scale")
 
 
 def _kernel_of(model: Any, n_features: int) -> Kernel:
     """The model's kernel; without one, an RBF kernel as wide as scaled features need."""
-    last = learner_of(model)
+    last = owner_of_kernel(model)
     if not hasattr(last, "gamma_in_use"):
         return make_kernel("rbf", gamma=1.0 / max(1, n_features))
     return make_kernel(last.kernel, gamma=last.gamma_in_use, degree=last.degree, coef0=last.coef0)

@@ -95,7 +95,12 @@ def test_run_with_a_model_for_each_key_ends_without_loading_them(tmp_path, confi
             log.produce("events", value.encode(), key=b"key-%d" % (i % 6))
     models_read = []
     read_model = models.read_model
-    monkeypatch.setattr(models, "read_model", lambda *given: models_read.append(given) or read_model(*given))
+
+    def counted(*given, **named):
+        models_read.append(given)
+        return read_model(*given, **named)
+
+    monkeypatch.setattr(models, "read_model", counted)
     flags = ("--set", "daemon.per=key", "--set", "daemon.max_models=1")
     code, out, _ = call("run", config, *flags)
     assert code == 0

@@ -253,7 +253,7 @@ def test_whatever_is_read_can_be_shown_everywhere(name, value):
         return
     json.dumps(question_of(shown, LabellingSettings()), allow_nan=False)
     stats = {"labels": 0, "positive": 0, "negative": 0, "remaining": None, "trainer": None, "trouble": None}
-    assert picture(shown, Settings(), stats | {"verdict": {"why": ""}}, (80, 24))
+    assert picture(shown, Settings(), stats | {"verdict": {"why": ""}}, (80, 24), ("a", "b"))
     assert QuestionBook(1000).add(shown.query_id, shown.asked_at) is None
 
 
@@ -797,7 +797,7 @@ def test_the_truth_may_be_in_a_file(tmp_path, settings, trainer, name, content):
         ("truth.npz", "", "the name must end with .csv or .jsonl"),
         ("truth.csv", "id,y\n", "has no labels"),
         ("truth.jsonl", "", "has no labels"),
-        ("truth.csv", "id,y\n1,spam\n1,ham\n", "line 3: id '1' has the other label on an earlier line"),
+        ("truth.csv", "id,y\n1,spam\n1,ham\n", "line 3: id '1' has another label on an earlier line"),
     ],
 )
 def test_a_file_that_is_wrong_says_where(tmp_path, name, content, what):

@@ -14,6 +14,7 @@ import pytest
 from asked import STATUS, Trainer, configure, until
 
 from streamsvm.connectors.labelling.book import UnknownQuestion
+from streamsvm.connectors.labelling.choices import KEYS
 from streamsvm.connectors.labelling.history import Step, Undone
 from streamsvm.connectors.labelling.service import LabellingService
 from streamsvm.connectors.labelling.web import page as labelling_page
@@ -31,6 +32,8 @@ STEP = Step(7, "q1", "set", True, "page:Zoë#0123abcd", 1_000_000, "e1", True)
 SHOWN_STEP = {
     "number": 7, "query_id": "q1", "id": "e1", "op": "set", "label": "fraud", "by": "Zoë", "at": 1_000_000,
 }  # fmt: skip
+
+CLASSES = {"labels": ["fraud", "genuine"], "is_several": False, "may_add": False, "keys": KEYS}
 
 
 class Desk:
@@ -352,7 +355,7 @@ def test_the_instructions_are_a_tree_for_those_with_the_token(desk, tmp_path):
         assert client.json("GET", "/api/about") == (
             200,
             {
-                "labels": ["fraud", "genuine"],
+                **CLASSES,
                 "instructions": [["h", 1, ["Fraud"]], ["p", ["If ", ["em", ["you"]], " doubt, skip."]]],
             },
         )
@@ -368,11 +371,12 @@ def test_a_question(client, desk):
     assert content == {
         "question": {
             "query_id": "q1", "id": str(2**60 + 1), "x": {"a": 1.0}, "text": None, "image": None,
-            "refused_image": None, "series": None, "margin": 0.5, "score": 0.6, "reason": "seed", "unusual": {},
+            "refused_image": None, "series": None, "margin": 0.5, "score": 0.6, "guess": None, "reason": "seed",
+            "unusual": {},
         },
         "undo": None,
         "stats": STATUS,
-        "labels": ["fraud", "genuine"],
+        **CLASSES,
         "seen": 3,
     }  # fmt: skip
     assert client.json("GET", "/api/stats") == (200, STATUS)

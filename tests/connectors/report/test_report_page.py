@@ -20,7 +20,7 @@ from streamsvm.connectors.settings.loading import load
 from streamsvm.connectors.trainer import trainer as daemon
 from streamsvm.connectors.trainer.state import checkpoint, stored
 from streamsvm.connectors.trainer.state.checkpoint import Checkpoint, load_newest
-from streamsvm.connectors.trainer.state.observe import Snapshot
+from streamsvm.connectors.trainer.state.quality.observe import Snapshot
 from streamsvm.connectors.trainer.state.stored import read_state
 
 CONFIG = config_text(window=100).replace("[model]", "[model]\ngamma = 1.0")

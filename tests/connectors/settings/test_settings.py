@@ -311,7 +311,8 @@ def test_the_fingerprint_is_all_that_a_model_depends_on(tmp_path):
     before = load(path, {}).fingerprint()
     for section in ("model", "features", "label"):
         names = {f"{section}.{item.name}" for item in fields(SECTIONS[section])}
-        assert names - {"model.cache_mb"} - {f"model.{name}" for name in GAP_FAMILY} <= set(before)
+        free = {"model.cache_mb", "label.classes", "label.max_classes", *(f"model.{name}" for name in GAP_FAMILY)}
+        assert names - free <= set(before)
     of_nc = load(path, {}, ["model.algorithm=lasvm-nc"]).fingerprint()
     assert {f"model.{name}": of_nc[f"model.{name}"] for name in GAP_FAMILY} == {
         "model.clean_every": 300,
@@ -701,3 +702,40 @@ def test_a_file_that_cannot_be_read_is_one_problem(tmp_path):
         with pytest.raises(ConfigError) as refused:
             load(write(tmp_path, text), {}, log_must_exist=True)
         assert len(refused.value.problems) == 1
+
+
+# --- several classes --------------------------------------------------------------------------------------------------
+
+
+def test_classes_are_texts_and_whole_numbers(tmp_path):
+    settings = load(write(tmp_path, '[label]\nclasses = ["cat", 2, "3"]'), {})
+    assert settings.label.vocabulary.listed == ("cat", 2, 3)
+    assert not settings.label.vocabulary.is_open
+    assert load(write(tmp_path, ""), {}, ["label.max_classes=20"]).label.vocabulary.is_open
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        ('[label]\nclasses = ["a", "b"]', "lists 2 of 3 classes"),
+        ('[label]\nclasses = ["7", 7, 8]', "7 twice"),
+        ('[label]\nclasses = ["", "b", "c"]', "printable"),
+        ('[label]\nclasses = ["skip", "b", "c"]', "in place of a class"),
+        ("[label]\nclasses = [1.5, 2, 3]", "a list of strings and whole numbers"),
+        ("[label]\nmax_classes = 2", "from 3 to 1000"),
+        ("[label]\nclasses = [1, 2, 3, 4]\nmax_classes = 3", "less than the 4"),
+        ('[label]\nclasses = [1, 2, 3]\npositive = "a"\nnegative = "b"', "name two classes"),
+        ("[label]\nclasses = [1, 2, 3]\n[model]\nthreshold = 0.5", "threshold=0.5"),
+        ("[label]\nclasses = [1, 2, 3]\n[estimates]\nloo = true", "estimates of two classes"),
+    ],
+)
+def test_settings_that_several_classes_do_not_go_with(tmp_path, content, said):
+    assert any(said in problem for problem in problems(write(tmp_path, content)))
+
+
+def test_more_classes_may_be_listed_but_two_stay_two(tmp_path):
+    def fingerprint(text):
+        return load(write(tmp_path, text), {}).fingerprint()
+
+    assert fingerprint("[label]\nclasses = [1, 2, 3]") == fingerprint("[label]\nclasses = [1, 2, 3, 4]")
+    assert fingerprint("[label]\nclasses = [1, 2, 3]") != fingerprint("")

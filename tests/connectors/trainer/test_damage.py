@@ -31,7 +31,7 @@ from streamsvm.connectors.settings.sections import (
 )
 from streamsvm.connectors.trainer.state.checkpoint import Checkpoint, CheckpointError, CheckpointStore, load_newest
 from streamsvm.connectors.trainer.state.models import SingleModel
-from streamsvm.connectors.trainer.state.observe import Snapshot
+from streamsvm.connectors.trainer.state.quality.observe import Snapshot
 from streamsvm.connectors.trainer.state.state import State
 from streamsvm.core.saving import snapshot
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.metrics import roc_auc_score
 
-from streamsvm.connectors.trainer.state.observe import History, Prequential, Progress, Snapshot
+from streamsvm.connectors.trainer.state.quality.observe import History, Prequential, Progress, Snapshot
 from streamsvm.metrics import prbep_score
 
 
@@ -51,7 +51,7 @@ def test_scores_are_scikit_learn_s(n, window, size):
     if window > 1:
         np.testing.assert_allclose(metrics.rolling(), expected(labels[-window:], margins[-window:]))
         assert metrics.rolling_error() == metrics.rolling().error
-        assert metrics.rolling_g_mean() == metrics.rolling().g_mean
+        assert metrics.of_history() == {"g_mean": metrics.rolling().g_mean}
     np.testing.assert_allclose(metrics.cumulative()[:3], expected(labels, margins)[:3])
     np.testing.assert_allclose(metrics.cumulative()[3:], expected(labels, margins)[3:], atol=2e-3)
 

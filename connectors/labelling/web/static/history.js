@@ -43,14 +43,14 @@ function historyItem(one) {
   }
   const by = one.by && $("history-of").value === "all" ? `${one.by}, ` : "";
   words.append(element("b", `event ${one.id}`), element("span", one.text ?? "", "preview"), element("span", by + time(one.at), "soft"));
-  const style = one.op !== "set" ? "" : one.label === labels[0] ? " pos" : " neg";
+  const style = one.op !== "set" || classes.is_several ? "" : one.label === labels[0] ? " pos" : " neg";
   button.append(words, element("span", said(one), "given" + style));
   button.addEventListener("click", () => review(one));
   item.append(button);
   return item;
 }
 
-const FORGOTTEN = { x: {}, unusual: {}, text: null, image: null, refused_image: null, series: null, margin: null, score: null };
+const FORGOTTEN = { x: {}, unusual: {}, text: null, image: null, refused_image: null, series: null, margin: null, score: null, guess: null };
 
 async function review({ query_id: id, id: event }) {
   if (isBusy) return;

@@ -29,7 +29,7 @@ async function look(wait) {
   if (!ok) throw new Lost(data.error);
   trouble(null);
   seen = data.seen;
-  makeLabels(data.labels);
+  makeLabels(data);
   showStats(data.stats);
   undoable = data.undo;
   showUndo();
@@ -94,8 +94,26 @@ async function act(path, body, done) {
   await next();
 }
 
-function answer(i) {
-  if (mayAct()) act("/api/answer", { label: labels[i] }, labels[i]);
+function answer(name) {
+  if (mayAct()) act("/api/answer", { label: name }, name);
+}
+
+// The class that the box names: one that there is, the only one left, or a new one.
+function answerFound() {
+  const name = $("class-name").value.trim(), found = findClasses();
+  const label = labels.includes(name) ? name : labels.length > MANY && found.length === 1 ? found[0] : classes.may_add ? name : "";
+  if (!name || !mayAct()) return;
+  if (!label) return say(`There is no class “${name}”.`);
+  $("class-name").value = "";
+  $("class-name").blur();
+  findClasses();
+  answer(label);
+}
+
+function leaveFinder() {
+  $("class-name").value = "";
+  $("class-name").blur();
+  findClasses();
 }
 function skip() {
   if (mayAct()) act("/api/skip", reviewed ? { op: "skip" } : {}, "Skipped");
@@ -121,22 +139,25 @@ function undone({ outcome, answer: one }) {
   return `Taken back: ${said(one)} for event ${one.id}. Here it is again.`;
 }
 
-const KEYS = new Map([["s", skip], ["i", ignore], ["u", undo], ["h", openHistory], ["z", () => toggleZoom()], ["escape", leave]]);
+const KEYS = new Map([["s", skip], ["i", ignore], ["u", undo], ["h", openHistory], ["z", () => toggleZoom()], ["n", () => $("class-name").focus()], ["escape", leave]]);
 
 document.addEventListener("keydown", (event) => {
   if (event.ctrlKey || event.metaKey || event.altKey || event.repeat || event.isComposing || !$("keys").checked || $("history").open) return;
   if (event.target.matches("input[type=text]")) {
-    if (event.key === "Enter") event.target.blur();
+    if (event.target === $("class-name") && event.key === "Enter") answerFound();
+    else if (event.target === $("class-name") && event.key === "Escape") leaveFinder();
+    else if (event.key === "Enter") event.target.blur();
     return;
   }
   const action = KEYS.get(event.key.toLowerCase());
-  const place = /^[1-9]$/.test(event.key) ? Number(event.key) - 1 : -1;
+  const place = event.key.length === 1 ? (classes.keys ?? "").indexOf(event.key.toLowerCase()) : -1;
   if (action) action();
-  else if (place >= 0 && place < labels.length) answer(place);
+  else if (place >= 0 && place < labels.length) answer(labels[place]);
   else return;
   event.preventDefault();
 });
 
+$("class-name").addEventListener("input", findClasses);
 $("skip").addEventListener("click", skip);
 $("ignore").addEventListener("click", ignore);
 $("undo").addEventListener("click", undo);
@@ -176,7 +197,7 @@ async function start() {
 async function introduce() {
   try {
     const { data } = await call("/api/about");
-    makeLabels(data.labels);
+    makeLabels(data);
     showGuide(data.instructions);
   } catch (error) { failed(error); }
 }

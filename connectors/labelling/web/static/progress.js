@@ -46,7 +46,7 @@ function stillMissed({ at_most: most, n_unlabelled: n }) {
 }
 
 function showStats(stats) {
-  const { positive, negative, remaining } = stats, n = positive + negative;
+  const { positive, negative, remaining } = stats, n = classes.is_several ? stats.labels : positive + negative;
   $("n-labels").textContent = count(n);
   $("quota").textContent = remaining === null ? "" : remaining ? `· ${count(remaining)} to go` : "· all planned ones";
   $("quota-bar").hidden = remaining === null;
@@ -55,6 +55,7 @@ function showStats(stats) {
   $("bar-neg").style.flex = `${negative} 0 0`;
   $("n-pos").textContent = `${labels[0]}: ${count(positive)}${n ? ` (${percent(positive / n)})` : ""}`;
   $("n-neg").textContent = `${labels[1]}: ${count(negative)}${n ? ` (${percent(negative / n)})` : ""}`;
+  if (classes.is_several) showClasses(stats.classes ?? []);
   const [title, text, style] = enough(stats);
   $("verdict").className = `verdict ${style}`;
   $("verdict-title").textContent = title;
@@ -66,6 +67,13 @@ function showStats(stats) {
     return group;
   }));
   showNotes(stats);
+}
+
+// The labels of each class, in place of the two sides.
+function showClasses(found) {
+  $("bar-pos").parentElement.hidden = true;
+  $("n-pos").textContent = found.filter(([, n]) => n).map(([name, n]) => `${name}: ${count(n)}`).join(", ");
+  $("n-neg").textContent = "";
 }
 
 function showCurve(curve) {

@@ -3,6 +3,7 @@
 
 const SHOWN = 14;          // values that are shown before "show all"
 const FAR = 6;             // standard deviations
+const MANY = 20;           // classes, above which there is a box to search them
 const REASONS = {
   seed: ["First examples", "The model first needs a few answers of each kind."],
   boundary: ["The model is unsure", "Of the events that it looked at, the model is least sure of this one."],
@@ -16,6 +17,7 @@ let shown = null;          // the question on the page
 let reviewed = null;       // the answers to it, if it is an earlier one
 let undoable = null;       // the answer that can be undone
 let guardUntil = 0, isBusy = true, labels = [];
+let classes = {};          // what the server says of the classes: labels, is_several, may_add, keys
 
 function trouble(text) {
   if (text) $("trouble").textContent = text;
@@ -39,21 +41,43 @@ function showUndo() {
 // An answer in words.
 const said = ({ op, label }) => op === "set" ? label : op === "retract" ? "taken back" : op === "skip" ? "skipped" : "ignored";
 
-function makeLabels(names) {
-  if (JSON.stringify(names) === JSON.stringify(labels)) return;
+function makeLabels({ labels: names, is_several, may_add, keys }) {
+  const found = { labels: names, is_several, may_add, keys };
+  if (JSON.stringify(found) === JSON.stringify(classes)) return;
+  classes = found;
   labels = names;
+  $("labels").classList.toggle("several", is_several);
   $("labels").replaceChildren(...labels.map((name, i) => {
-    const button = element("button", undefined, i ? "neg" : "pos");
-    const key = element("kbd", i + 1);
+    const button = element("button", undefined, is_several ? "" : i ? "neg" : "pos"), letter = (keys[i] ?? "").toUpperCase();
+    const key = element("kbd", letter);
     key.setAttribute("aria-hidden", "true");
     button.type = "button";
-    button.append(key, element("span", name));
-    button.setAttribute("aria-label", `${name} (key ${i + 1})`);
+    button.append(...(letter ? [key] : []), element("span", name));
+    button.setAttribute("aria-label", letter ? `${name} (key ${letter})` : name);
     button.setAttribute("aria-disabled", isBusy);
-    button.addEventListener("click", () => answer(i));
+    button.addEventListener("click", () => answer(name));
     return button;
   }));
-  $("key-list").textContent = [...labels.map((name, i) => `${i + 1} ${name}`), "S skip (cannot tell)", "I ignore (useless event)", "U undo", "H earlier answers", "Z zoom"].join(", ");
+  makeFinder();
+  const withKeys = labels.slice(0, keys.length).map((name, i) => `${keys[i].toUpperCase()} ${name}`);
+  $("key-list").textContent = [...withKeys, ...($("find").hidden ? [] : [`N ${$("class-name").placeholder.toLowerCase()}`]), "S skip (cannot tell)", "I ignore (useless event)", "U undo", "H earlier answers", "Z zoom"].join(", ");
+}
+
+// The box that finds a class among many, or adds one.
+function makeFinder() {
+  const isMany = labels.length > MANY, words = isMany && classes.may_add ? "Find or add a class" : isMany ? "Find a class" : "Add a class";
+  $("find").hidden = !isMany && !classes.may_add;
+  $("class-name").placeholder = words;
+  $("class-name").setAttribute("aria-label", `${words} (key N)`);
+  findClasses();
+}
+
+// The classes that the box asks for; all of them if there are few.
+function findClasses() {
+  const wanted = $("class-name").value.trim().toLowerCase();
+  const names = labels.filter((name) => labels.length <= MANY || name.toLowerCase().includes(wanted));
+  [...$("labels").children].forEach((button, i) => { button.hidden = !names.includes(labels[i]); });
+  return names;
 }
 
 function show(question, answers = null) {
@@ -88,17 +112,19 @@ function showReviewed(answers) {
 }
 
 // The guess in words: as a share, if the model gives one.
-function guess({ score, margin }) {
+function guess({ score, margin, guess: label }) {
+  if (classes.is_several) return label === null ? "none yet" : `${label}, ${percent(score)} sure`;
   if (score !== null && percent(score) === percent(.5)) return "undecided";
   if (score !== null) return score >= .5 ? `${labels[0]}, ${percent(score)} sure` : `${labels[1]}, ${percent(1 - score)} sure`;
-  const label = margin > 0 ? labels[0] : labels[1];
-  return Math.abs(margin) >= 1 ? `${label}, sure` : Math.abs(margin) >= .3 ? `rather ${label}` : `unsure, perhaps ${label}`;
+  const likely = margin > 0 ? labels[0] : labels[1];
+  return Math.abs(margin) >= 1 ? `${likely}, sure` : Math.abs(margin) >= .3 ? `rather ${likely}` : `unsure, perhaps ${likely}`;
 }
 
 function showGuess() {
   const isKnown = shown.margin !== null;
   $("guess").hidden = !isKnown || ($("hide-guess").checked && !reviewed);
   if (!isKnown) return;
+  $("marker").parentElement.hidden = classes.is_several;
   const place = shown.score ?? 1 / (1 + Math.exp(-2 * shown.margin));
   $("marker").style.left = `${100 * Math.min(.985, Math.max(.015, 1 - place))}%`;   // the sides are those of the buttons
   $("opinion").textContent = guess(shown);

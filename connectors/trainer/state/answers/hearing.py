@@ -3,6 +3,7 @@
 from collections import defaultdict
 from functools import partial
 
+from ....records.classes import ClassLabel
 from ....records.labels import Label, Place
 from ....records.people.questions import is_recheck
 from .votes import Votes
@@ -20,9 +21,11 @@ class Hearing:
     def __init__(self, answers: int) -> None:
         self._answers = answers
         self._votes: defaultdict[int, Votes] = defaultdict(partial(Votes, answers))  # by partition
-        self._before: dict[Place, bool] = {}  # the label of each event that was asked about again
+        self._before: dict[Place, ClassLabel] = {}  # the label of each event that was asked about again
 
-    def hear(self, place: Place, query_id: str | None, label: Label, holding: bool | None, time: int) -> Label | None:
+    def hear(
+        self, place: Place, query_id: str | None, label: Label, holding: ClassLabel | None, time: int
+    ) -> Label | None:
         """What a label means for an event whose label `holding` holds; None: nothing new, or too few answers so far."""
         if query_id is None or not label.source:
             return label

@@ -17,6 +17,7 @@ from streamsvm.batch import RowStore
 from streamsvm.estimators.inputs.named_rows import NamedRows
 from streamsvm.estimators.learner.classifier import OnlineSVM
 
+from ....records.classes import ClassLabel
 from ....records.labels import Label
 
 MOST = 1_000  # answers that are considered, the newest ones: leaving each of them out takes a second or two
@@ -30,7 +31,7 @@ class Recheck(NamedTuple):
     """An open question that asks again: the event, the label that holds, and when it expires."""
 
     key: int
-    y: bool
+    y: ClassLabel
     expires: int
 
 
@@ -59,7 +60,7 @@ class Rechecks:
         self._most = most
         self._looked_at = 0
         self.open: dict[str, Recheck] = {}  # by the question's id
-        self._past: OrderedDict[int, bool] = OrderedDict()  # the label before, by event
+        self._past: OrderedDict[int, ClassLabel] = OrderedDict()  # the label before, by event
         self._closed: list[str] = []
         self.counts = RecheckCounts()
 
@@ -109,8 +110,8 @@ class Rechecks:
         recheck = self.open.pop(query_id, None)
         if recheck is not None:
             self._end(query_id, recheck)
-            self.counts.confirmed += label.y is recheck.y
-            self.counts.revised += label.y is not None and label.y is not recheck.y
+            self.counts.confirmed += label.y == recheck.y
+            self.counts.revised += label.y is not None and label.y != recheck.y
         if label.op == "retract" and label.key in self._past:
             return label._replace(op="set", y=self._past[label.key])
         return label

@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 
 from streamsvm.active import majority
 
+from ....records.classes import RESERVED, ClassLabel
 from ....records.labels import Label
 from ....records.people.annotators import Answer, agreement, annotators, person
 
@@ -33,7 +34,7 @@ _MOST_SHARED = 20  # questions that wait for a further answer and take no place 
 class Vote(NamedTuple):
     """The last answer of a person: a class, "skip", "ignore", or None if they took it back; and its revision."""
 
-    word: bool | str | None
+    word: ClassLabel | None
     rev: int
 
 
@@ -52,7 +53,7 @@ class Votes:
         self._recent: deque[Answer] = deque(maxlen=RECENT)
         self._has_news = False
 
-    def hear(self, label: Label, holding: bool | None, time: int) -> Label | None:
+    def hear(self, label: Label, holding: ClassLabel | None, time: int) -> Label | None:
         """Take an answer.
 
         Parameters
@@ -94,7 +95,7 @@ class Votes:
             kept = [answer for answer in self._recent if answer[:2] != (label.key, who)]
             self._recent = deque(kept, maxlen=RECENT)
 
-    def _together(self, label: Label, votes: Mapping[str, Vote], holding: bool | None) -> Label | None:
+    def _together(self, label: Label, votes: Mapping[str, Vote], holding: ClassLabel | None) -> Label | None:
         words = [vote.word for vote in votes.values() if vote.word is not None]
         if not words:
             return label if holding is not None else None  # the last answer was taken back
@@ -102,9 +103,9 @@ class Votes:
         if word is None or word == holding:
             return None
         rev = max(vote.rev for vote in votes.values())
-        if isinstance(word, bool):
+        if word not in RESERVED:
             return label._replace(op="set", y=word, rev=rev)
-        return label._replace(op=word if holding is None else "retract", y=None, rev=rev)
+        return label._replace(op=str(word) if holding is None else "retract", y=None, rev=rev)
 
     # --- looking at it ------------------------------------------------------------------------------------------------
 

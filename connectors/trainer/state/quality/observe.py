@@ -87,9 +87,24 @@ class Prequential:
         confusion = self._rolling_confusion()
         return _ratio(confusion[0, 1] + confusion[1, 0], confusion.sum())
 
-    def rolling_g_mean(self) -> float:
-        """Geometric mean of the two classes' accuracies over the last `window` events."""
-        return _g_mean(self._rolling_confusion())
+    def summary(self) -> dict[str, float]:
+        """The metrics over all events, by their names in tables."""
+        scores = self.cumulative()
+        return {"error": scores.error, "g-mean": scores.g_mean, "AUC": scores.auc, "PRBEP": scores.prbep}
+
+    @property
+    def n_window(self) -> int:
+        """Number of events that the rolling metrics look at."""
+        return len(self._margins)
+
+    def of_history(self) -> dict[str, float]:
+        """The metrics beside the error that a row of the history has, by its fields."""
+        return {"g_mean": _g_mean(self._rolling_confusion())}
+
+    def gauges(self) -> dict[str, float]:
+        """The metrics over the last `window` events, as monitoring shows them."""
+        scores = self.rolling()
+        return {"error": scores.error, "g_mean": scores.g_mean, "auc": scores.auc, "prbep": scores.prbep}
 
     def to_arrays(self) -> Arrays:
         """The state, for a checkpoint."""
@@ -152,6 +167,7 @@ class Snapshot(NamedTuple):
     lag: float = math.nan  # records that were known to wait
     age: float = math.nan  # seconds from the newest record's time to this row
     shift: float = math.nan  # see `Drift`
+    macro_f1: float = math.nan  # of more than two classes, over the last `window` labelled events, as error
 
 
 _FIRST_FIELDS = 5  # the fields that older versions read
@@ -196,13 +212,12 @@ class History:
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, np.ndarray]) -> "History":
         self = cls()
-        n_fields = len(Snapshot._fields)
         rows = require_array(arrays, "rows", "f", (None, _FIRST_FIELDS))
         if "more" in arrays:
-            rows = np.hstack([rows, require_array(arrays, "more", "f", (len(rows), n_fields - _FIRST_FIELDS))])
+            rows = np.hstack([rows, require_array(arrays, "more", "f", (len(rows), None))])
         self._rows = _as_snapshots(rows)
         if "latest" in arrays:
-            self.latest = next(iter(_as_snapshots(require_array(arrays, "latest", "f", (None, n_fields)))), None)
+            self.latest = next(iter(_as_snapshots(require_array(arrays, "latest", "f", (None, None)))), None)
         self._every = max(1, int(require_array(arrays, "every", "i", ())))
         return self
 
@@ -212,6 +227,8 @@ def _as_array(rows: list[Snapshot]) -> np.ndarray:
 
 
 def _as_snapshots(rows: np.ndarray) -> list[Snapshot]:
+    if not _FIRST_FIELDS <= rows.shape[1] <= len(Snapshot._fields):
+        raise ValueError(f"a checkpoint's history has {rows.shape[1]} columns, not {len(Snapshot._fields)} or fewer")
     return [Snapshot(int(n), e, g, int(s), t, *more) for n, e, g, s, t, *more in rows.tolist()]
 
 

@@ -1,0 +1,116 @@
+"""The panels of a run with more than two classes: how well each is known, and which are taken for one another."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from ..records.people.annotators import agreement
+from ..runtime.text import plural
+from ..trainer.state.quality.observe import Prequential
+from ..trainer.state.quality.several import ClassPrequential, Confusion
+from .answers import Answers, said
+from .drawing import picture
+from .panel import Panel
+
+MOST_DRAWN = 30  # classes whose confusion matrix is drawn
+_MOST_CONFUSED = 5  # pairs of classes that are named
+_RECENT = 100  # random questions whose guesses count
+_NONE = "No labelled event was predicted yet."
+
+
+def classes_panels(metrics: Prequential | ClassPrequential, prefix: str) -> list[Panel]:
+    """A table of the classes, and their confusion matrix; nothing with two classes."""
+    if isinstance(metrics, Prequential):
+        return []
+    confusion = metrics.rolling()
+    return [_scores_panel(confusion, f"{prefix}-classes"), _confusion_panel(confusion, f"{prefix}-confusion")]
+
+
+def _scores_panel(confusion: Confusion, name: str) -> Panel:
+    if not confusion.n:
+        return Panel(name, "Classes", "", [_NONE])
+    rows: list[tuple[str, ...]] = [("class", "events", "precision", "recall", "F1")]
+    for label, found in confusion.of_classes().items():
+        shares = ("–" if np.isnan(share) else f"{share:.1%}" for share in (found.precision, found.recall, found.f1))
+        rows.append((str(label), f"{found.n:,}", *shares))
+    text = [
+        f"Over the last {plural(confusion.n, 'labelled event')}. Precision: the share of right ones among the events "
+        "that were predicted as the class. Recall: the share of the class's events that were predicted as it."
+    ]
+    return Panel(name, "Classes", "", text, rows)
+
+
+def _confusion_panel(confusion: Confusion, name: str) -> Panel:
+    """Which classes are taken for one another."""
+    title = "Confusion"
+    if not confusion.n:
+        return Panel(name, title, "", [_NONE])
+    text = [_said_of_pairs(confusion)]
+    if len(confusion.labels) > MOST_DRAWN:
+        return Panel(name, title, "", [*text, f"The matrix is drawn for up to {MOST_DRAWN} classes."])
+
+    def plot(figure: Any) -> None:
+        axes = figure.subplots()
+        shares = confusion.counts / np.maximum(1, confusion.counts.sum(axis=1, keepdims=True))
+        axes.pcolormesh(shares, cmap="Blues", vmin=0.0, vmax=1.0)
+        axes.invert_yaxis()
+        ticks = range(len(confusion.labels))
+        middles = [tick + 0.5 for tick in ticks]
+        axes.set_xticks(middles, [str(label)[:12] for label in confusion.labels], rotation=90)
+        axes.set_yticks(middles, [str(label)[:12] for label in confusion.labels])
+        axes.set(xlabel="predicted", ylabel="class")
+        axes.grid(visible=False)
+        if len(ticks) <= MOST_DRAWN // 2:
+            for (row, column), n in np.ndenumerate(confusion.counts):
+                if n:
+                    color = "white" if shares[row, column] > 0.5 else "#222222"  # on a blue that no theme changes
+                    axes.text(column + 0.5, row + 0.5, f"{n}", ha="center", va="center", fontsize=8, color=color)
+
+    return Panel(name, title, picture(plot, name, f"The confusion matrix. {text[0]}"), text)
+
+
+def _said_of_pairs(confusion: Confusion) -> str:
+    wrong = confusion.counts.copy()
+    np.fill_diagonal(wrong, 0)
+    order = np.argsort(-wrong, axis=None, kind="stable")[:_MOST_CONFUSED]
+    pairs = [(*np.unravel_index(place, wrong.shape), int(wrong.flat[place])) for place in order if wrong.flat[place]]
+    if not pairs:
+        return f"All of the last {plural(confusion.n, 'labelled event')} were predicted rightly."
+    named = "; ".join(f"{confusion.labels[row]} as {confusion.labels[column]}, {n} times" for row, column, n in pairs)
+    return f"Taken for another class most often: {named}."
+
+
+# --- labelling --------------------------------------------------------------------------------------------------------
+
+
+def class_labels_panels(loop: Mapping[str, Any], answers: Answers | None, prefix: str) -> list[Panel]:
+    """How far a labelling of more than two classes is; `loop` is the loop's state, from the checkpoint."""
+    counts, name = loop["counts"], f"{prefix}-progress"
+    of_classes = [(str(label), f"{n:,}") for label, n in counts["of_classes"] if n]
+    facts = [
+        ("Labels", f"{sum(n for _, n in counts['of_classes']):,}"),
+        ("Questions", f"{counts['n_asked']:,} asked, {counts['n_answered']:,} answered, {counts['n_open']:,} open"),
+    ]
+    text = ["The answers are in the log: streamsvm report CONFIG.toml reads them, and says more here."]
+    if answers is not None:
+        shared, known = agreement(said(answers.entries)), _known(answers)
+        kappa = "–" if shared.kappa is None else f"{shared.measure} {shared.kappa:.2f}"
+        facts.append(("Agreement", f"{kappa}, {plural(shared.n_shared, 'event')} with several answers"))
+        if known:
+            facts.append(("Right guesses", f"{sum(known)} of the last {plural(len(known), 'random question')}"))
+        text = ["A guess is that of the model when it asked, so today's model is rather better."]
+        if why := answers.status.get("verdict", {}).get("why"):
+            text.insert(0, f"The trainer says: {why}.")
+    return [Panel(name, "Progress", "", text, [("class", "labels"), *of_classes] if of_classes else (), facts)]
+
+
+def _known(answers: Answers) -> list[bool]:
+    """Whether the model knew the label that holds now, for the last random questions."""
+    holding = {entry.place: entry.after for entry in answers.entries if entry.after != entry.before}
+    guesses = answers.guesses
+    return [
+        guesses[place].label == y
+        for place, y in holding.items()
+        if y is not None and place in guesses and guesses[place].reason in answers.random
+    ][-_RECENT:]

@@ -1,0 +1,237 @@
+"""The trainer with more than two classes: what it learns and says, and that a kill changes nothing."""
+
+import contextlib
+import json
+import os
+
+import numpy as np
+import pytest
+from fuse import Fuse, Killed, run_with
+from logged import append, change, read, read_json
+
+from streamsvm import LASVM, OneVsRest
+from streamsvm.connectors.logs.embedded import LocalLog
+from streamsvm.connectors.records.predictions import NO_CLASS
+from streamsvm.connectors.runtime.health import Health
+from streamsvm.connectors.runtime.metrics import Metrics
+from streamsvm.connectors.scorer import scorer
+from streamsvm.connectors.scorer.committee import NO_MODELS
+from streamsvm.connectors.settings.model import ModelSettings
+from streamsvm.connectors.settings.sections import DaemonSettings, LabelSettings, LogSettings, Settings
+from streamsvm.connectors.trainer import telemetry, trainer
+from streamsvm.connectors.trainer.state import journal
+from streamsvm.connectors.trainer.trainer import Trainer
+
+CENTRES = {"cat": (0.0, 0.0), "dog": (3.0, 0.0), "bird": (0.0, 3.0), 7: (3.0, 3.0)}
+
+
+def run(settings):
+    return trainer.run(settings)[0]
+
+
+def configure(folder, **changes):
+    settings = Settings(
+        log=LogSettings(dir=folder / "log"),
+        label=LabelSettings(classes=tuple(CENTRES)),
+        model=ModelSettings(C=10.0, cache_mb=1.0),
+        daemon=DaemonSettings(batch=16, state_dir=folder / "state", checkpoint_records=48, window=50, follow=False),
+    )
+    return change(settings, **changes)
+
+
+def some_events(n, seed=0, classes=tuple(CENTRES)):
+    rng = np.random.default_rng(seed)
+    for i in range(n):
+        label = classes[rng.integers(len(classes))]
+        a, b = (np.array(CENTRES[label]) + 0.7 * rng.normal(size=2)).round(6).tolist()
+        yield {"id": i, "x": {"a": a, "b": b}, "y": label}
+
+
+def without_labels(events):
+    return [{name: event[name] for name in ("id", "x")} for event in events]
+
+
+def some_labels(events):
+    """Labels for most events: some twice, some corrected, some taken back, one unknown."""
+    for i, event in enumerate(events):
+        if i % 13 == 12:
+            continue
+        yield {"id": event["id"], "y": str(event["y"]) if i % 2 else event["y"]}
+        if i % 9 == 0:
+            yield {"id": event["id"], "y": "cat", "rev": 1}
+        if i % 17 == 0:
+            yield {"id": event["id"], "op": "retract", "rev": 2}
+
+
+def outcome(settings, state):
+    """All that must not depend on where the trainer was killed."""
+    found = {}
+    for record in read(settings, settings.log.predictions):
+        assert found.setdefault(json.loads(record.value)["src"], record.value) == record.value
+    return {
+        "digest": state.models.digest(),
+        "classes": state.classes.labels,
+        "counters": (state.counters.predicted, state.counters.learned, state.counters.bad),
+        "join": state.join.counters,
+        "offsets": (state.offset, state.labels_offset),
+        "metrics": (state.metrics.n_errors, state.metrics.rolling().counts.tolist()),
+        "history": [(row.n, str(row.error)) for row in state.history.rows],
+        "predictions": found,
+    }
+
+
+def test_it_learns_what_the_engine_learns(tmp_path):
+    settings = configure(tmp_path)
+    events = list(some_events(300))
+    append(settings, events)
+    state = run(settings)
+    twin = OneVsRest(LASVM(**settings.model.parameters()), tuple(CENTRES))
+    for event in events:
+        twin.learn_one(event["x"], event["y"], id=event["id"])
+    assert state.model.digest() == twin.digest()
+    said = read_json(settings, "predictions")
+    assert {prediction["label"] for prediction in said} == set(CENTRES)
+    assert list(said[-1]["probabilities"]) == [str(label) for label in CENTRES]
+    assert max(said[-1]["values"], key=said[-1]["values"].get) == str(said[-1]["label"])
+    assert state.metrics.rolling_error() < 0.2
+
+
+@pytest.mark.parametrize("algorithm", ["lasvm-g", "auto"])
+def test_other_algorithms_go_on_from_a_checkpoint(tmp_path, algorithm):
+    whole = configure(tmp_path / "whole", model={"algorithm": algorithm})
+    parts = configure(tmp_path / "parts", model={"algorithm": algorithm})
+    append(whole, some_events(120))
+    expected = outcome(whole, run(whole))
+    append(parts, list(some_events(120))[:64])
+    run(parts)
+    append(parts, list(some_events(120))[64:])
+    assert outcome(parts, run(parts)) == expected
+
+
+def test_classes_come_with_their_first_label_up_to_the_limit(tmp_path):
+    settings = configure(tmp_path, label={"classes": (), "max_classes": 3})
+    append(settings, some_events(100))
+    state = run(settings)
+    assert len(state.classes) == 3
+    assert set(state.model.labels) == set(state.classes.labels)
+    refused = [dict(record.headers)["sv-dlq-reason"] for record in read(settings, "dlq")]
+    assert refused
+    assert set(refused) == {b"too-many-classes"}
+    assert read_json(settings, "predictions")[0]["label"] is None
+
+
+def test_a_class_that_is_not_listed_is_a_dead_letter(tmp_path):
+    settings = configure(tmp_path)
+    append(settings, [*some_events(20), {"id": 99, "x": {"a": 1}, "y": "fish"}])
+    assert run(settings).counters.bad == 1
+    assert [dict(record.headers)["sv-dlq-reason"] for record in read(settings, "dlq")] == [b"bad-label"]
+
+
+def test_classes_may_be_listed_later(tmp_path):
+    settings = configure(tmp_path, label={"classes": ("cat", "dog", "bird")})
+    append(settings, some_events(60, classes=("cat", "dog", "bird")))
+    run(settings)
+    append(settings, [{**event, "id": 1000 + event["id"]} for event in some_events(60)])
+    state = run(change(settings, label={"classes": tuple(CENTRES)}))
+    assert state.classes.labels == state.model.labels == list(CENTRES)
+    assert state.counters.bad == 0
+
+
+# --- labels on their own topic ----------------------------------------------------------------------------------------
+
+
+def joined(folder, n=60, **changes):
+    settings = configure(folder, log={"labels": "labels", "model": "model"}, **changes)
+    events = list(some_events(n))
+    for first in range(0, n, 20):  # now some of the one, now some of the other
+        part = events[first : first + 20]
+        append(settings, without_labels(part))
+        append(settings, some_labels(part), "labels")
+    append(settings, [{"id": 1, "y": "no such class"}], "labels")
+    return settings
+
+
+def test_labels_correct_and_retract(tmp_path):
+    settings = joined(tmp_path, 200)
+    state = run(settings)
+    counters = state.join.counters
+    assert counters.corrected
+    assert counters.undone
+    assert state.counters.bad == 1  # the label of a class that is not listed
+    held = {key for key, entry in state.join._events.entries.items() if entry.y is not None}
+    assert set(state.model.support_ids.tolist()) <= held
+    assert state.metrics.n == counters.matched
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("per", ["partition", "key"])
+def test_killed_at_any_step_it_ends_the_same(tmp_path, monkeypatch, per):
+    monkeypatch.setattr(os, "fsync", lambda _: None)
+
+    def small(name):
+        return joined(tmp_path / name, 24, daemon={"checkpoint_records": 16, "per": per})
+
+    settings, fuse = small("whole"), Fuse()
+    expected = outcome(settings, run_with(settings, fuse, monkeypatch)[0])
+    assert fuse.steps > 100
+    for place in range(1, fuse.steps + 1, 1 if per == "partition" else 5):
+        settings = small(str(place))
+        with pytest.raises(Killed):
+            run_with(settings, Fuse(place), monkeypatch)
+        assert outcome(settings, run(settings)) == expected, f"killed at step {place}"
+
+
+@pytest.mark.long
+def test_killed_again_and_again_while_classes_arrive_it_ends_the_same(tmp_path, monkeypatch):
+    monkeypatch.setattr(os, "fsync", lambda _: None)
+    monkeypatch.setattr(journal, "TRIES", 10**9)  # no record is to be suspected
+    opened = {"classes": (), "max_classes": 9}
+    whole, killed = (joined(tmp_path / name, 400, label=opened) for name in ("whole", "killed"))
+    expected = outcome(whole, run(whole))
+    state, fuses = None, [0]
+    while state is None:
+        fuses.append(fuses[-1] + 37)
+        with contextlib.suppress(Killed):
+            state = run_with(killed, Fuse(fuses[-1]), monkeypatch)[0]
+    assert len(fuses) > 4
+    assert outcome(killed, state) == expected
+
+
+# --- scorers, monitoring ----------------------------------------------------------------------------------------------
+
+
+def test_a_scorer_predicts_with_the_published_model(tmp_path):
+    settings = configure(tmp_path, log={"model": "model"})
+    append(settings, some_events(200))
+    state = run(settings)
+    scorer.run(settings)
+    scores = {item["src"]: item for item in read_json(settings, "scores")}
+    assert len(scores) == 200
+    for i, event in enumerate(some_events(200)):
+        said = scores[f"events-0-{i}"]
+        assert said["label"] == state.model.predict_one(event["x"])
+        assert said["probabilities"] == pytest.approx(
+            {str(label): p for label, p in state.model.predict_proba_one(event["x"]).items()}
+        )
+
+
+def test_a_scorer_without_a_model_predicts_no_class():
+    assert NO_MODELS.predict([{"a": 1.0}], NO_CLASS) == [NO_CLASS]
+
+
+def test_monitoring_shows_each_class(tmp_path, monkeypatch):
+    monkeypatch.setattr(telemetry, "_SECONDS", 0.0)  # look after every cycle
+    settings = configure(tmp_path)
+    append(settings, some_events(200))
+    metrics, texts = Metrics(), []
+    with LocalLog(settings.log.dir) as log:
+        # at its end, a trainer forgets its partitions
+        found = Trainer(settings, log, lambda: bool(texts.append(metrics.render())), Health(), metrics).run()
+    confusion, text = found[0].metrics.rolling(), texts[-1]
+    accuracy = confusion.overall()["accuracy"]
+    assert f'streamsvm_rolling_accuracy{{partition="0"}} {accuracy}' in text
+    assert "streamsvm_rolling_macro_f1{" in text
+    assert "streamsvm_rolling_auc" not in text
+    n = int(confusion.counts[0, 0])
+    assert f'streamsvm_confusion{{class="cat",partition="0",predicted="cat"}} {n}.0' in text
+    assert 'streamsvm_class_recall{class="7",partition="0"}' in text
