@@ -12,6 +12,7 @@ from streamsvm.estimators.lasvm import LASVM as LASVM
 from streamsvm.estimators.learner.advice import StreamWarning as StreamWarning
 from streamsvm.estimators.learner.classifier import OnlineSVM as _OnlineSVM
 from streamsvm.estimators.several.multiclass import OneVsRest as OneVsRest
+from streamsvm.estimators.several.one_vs_one import OneVsOne as OneVsOne
 from streamsvm.estimators.tuned.auto import AutoLASVM as AutoLASVM
 from streamsvm.preprocessing import WarmupScaler as WarmupScaler
 
@@ -22,6 +23,7 @@ __all__ = [
     "LASVMNC",
     "AutoLASVM",
     "FullSVM",
+    "OneVsOne",
     "OneVsRest",
     "SnapshotError",
     "StreamWarning",
@@ -69,9 +71,10 @@ def warmup(*algorithms: type[_OnlineSVM] | type[AutoLASVM], removal: bool = Fals
             model.predict_many(sp.csr_matrix(X[:, :2]))
             model.finish()
         if not algorithms:
-            several = OneVsRest(LASVM())
-            several.learn_many(X, y)
-            several.predict_many(X)
+            for several in (OneVsRest(LASVM()), OneVsOne(LASVM())):
+                several.learn_many(X, y)
+                several.predict_many(X)
+                several.predict_proba_many(X)
     if removal or not algorithms:
         from streamsvm.validation.ahead import compile_removal
 
