@@ -1,6 +1,7 @@
 """One-versus-one: each pair has the model it would have alone, and the pairs vote as those of SVC do."""
 
 import copy
+import datetime
 import itertools
 import pickle
 
@@ -83,6 +84,28 @@ def test_each_pair_has_the_model_that_it_would_have_alone(model, data):
         binary = alone(model, pair, X, y, w)
         assert same(ovo._models[pair], binary)
         assert np.array_equal(values[:, k], binary.decision_function_many(X))
+
+
+def test_a_window_of_time_is_that_of_the_whole_stream():
+    X, y = DATA["few features"]
+    model = LASVM(**ALONE, C=10.0, gamma=0.05, window=datetime.timedelta(seconds=200))
+    seconds = np.arange(len(X)) - 60.0 * (np.arange(len(X)) % 9 == 0)  # some come late, some too late
+    t = [datetime.datetime(2026, 1, 1) + datetime.timedelta(seconds=s) for s in seconds.tolist()]
+    ovo = together(model, X, y, t=t)
+    for pair in PAIRS:
+        assert same(ovo._models[pair], alone(model, pair, X, y, t=t))
+
+
+def test_members_that_are_too_old_leave_pairs_whose_classes_no_longer_come():
+    X, y = DATA["few features"]
+    ovo = OneVsOne(LASVM(C=10.0, gamma=0.05, window=100), classes=NAMES)
+    ovo.learn_many(X[:300], y[:300])
+    assert len(ovo._members_of_class("gold")[0])
+    two = np.isin(y, ["red", "blue"])
+    ovo.learn_many(X[two][:120], y[two][:120])
+    assert not len(ovo._members_of_class("gold")[0])
+    assert not len(ovo._members_of_class("green")[0])
+    assert ovo._models["green", "gold"].n_members == 0
 
 
 def test_kernel_values_are_computed_once():
