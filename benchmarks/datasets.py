@@ -26,7 +26,7 @@ class Task(NamedTuple):
     C: float
     gamma: float
     positive: str  # the class taken as positive, as text; or several, with spaces between them
-    prepare: str  # "as is", "standard", "range" ([-1, 1]), "pixels" (/ 255), "unit rows" or "mean square": `_prepared`
+    prepare: str  # "as is", "standard", "range" ([-1, 1]), "pixels" (/ 255), "unit rows" or "mean square": `prepared`
     n_train: int | None  # split by permutation, or so many of the published training part; None: the published split
     openml: str | None  # data set name on OpenML
     openml_positive: str | None = None  # the positive class there, if it has another name
@@ -149,7 +149,7 @@ def load(task: str | Task, folder: Path | None, seed: int = 0) -> Data:
         order = np.random.default_rng(seed if task.anew else 0).permutation(X.shape[0])
         n = task.n_train or int(0.8 * X.shape[0])
         X, y, X_test, y_test = X[order[:n]], y[order[:n]], X[order[n:]], y[order[n:]]
-    X, X_test = _prepared(X, X_test, task.prepare)
+    X, X_test = prepared(X, X_test, task.prepare)
     order = rng.permutation(X.shape[0])[: task.n_train]
     flipped = rng.random(len(order)) < task.noise
     return Data(X[order], np.where(flipped, -y[order], y[order]), X_test, y_test)
@@ -162,7 +162,7 @@ def load_first(task: Task, folder: Path | None) -> tuple[np.ndarray | sp.csr_mat
         X, y = bunch.data, _signs(bunch.target, task.positive)
     else:
         X, y, *_ = _from_folder(task, folder) if folder else _from_openml(task)
-    X, _ = _prepared(X, X[:0], task.prepare)
+    X, _ = prepared(X, X[:0], task.prepare)
     return X[: task.n_train].astype(np.float64), y[: task.n_train]
 
 
@@ -214,7 +214,8 @@ def _from_openml(task: Task):
     return X, _signs(np.asarray(bunch.target), task.openml_positive or task.positive), None, None
 
 
-def _prepared(X, X_test, how: str):
+def prepared(X, X_test, how: str):
+    """Both parts scaled in the way that `Task.prepare` names."""
     if how == "pixels":
         return X / np.float32(255), X_test / np.float32(255)
     if how == "mean square":  # [0, 1] / 16: so that |x - z|^2 is the mean squared difference of 16 x 16 pixels

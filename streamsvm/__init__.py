@@ -15,6 +15,7 @@ from streamsvm.estimators.learner.advice import StreamWarning as StreamWarning
 from streamsvm.estimators.learner.classifier import OnlineSVM as _OnlineSVM
 from streamsvm.estimators.merging import merge as merge
 from streamsvm.estimators.several.multiclass import OneVsRest as OneVsRest
+from streamsvm.estimators.several.one_vs_one import OneVsOne as OneVsOne
 from streamsvm.estimators.tuned.auto import AutoLASVM as AutoLASVM
 from streamsvm.preprocessing import WarmupScaler as WarmupScaler
 
@@ -25,6 +26,7 @@ __all__ = [
     "LASVMNC",
     "AutoLASVM",
     "FullSVM",
+    "OneVsOne",
     "OneVsRest",
     "SnapshotError",
     "StreamWarning",
@@ -75,9 +77,10 @@ def warmup(*algorithms: type[_OnlineSVM] | type[AutoLASVM], removal: bool = Fals
             model.predict_many(sp.csr_matrix(X[:, :2]))
             model.finish()
         if not algorithms:
-            several = OneVsRest(LASVM())
-            several.learn_many(X, y)
-            several.predict_many(X)
+            for several in (OneVsRest(LASVM()), OneVsOne(LASVM())):
+                several.learn_many(X, y)
+                several.predict_many(X)
+                several.predict_proba_many(X)
     if removal or not algorithms:
         from streamsvm.validation.ahead import compile_removal
 

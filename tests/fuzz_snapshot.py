@@ -22,7 +22,18 @@ from datetime import timedelta
 
 import numpy as np
 
-from streamsvm import LASVM, LASVMG, LASVMI, LASVMNC, AutoLASVM, FullSVM, OneVsRest, SnapshotError, WarmupScaler
+from streamsvm import (
+    LASVM,
+    LASVMG,
+    LASVMI,
+    LASVMNC,
+    AutoLASVM,
+    FullSVM,
+    OneVsOne,
+    OneVsRest,
+    SnapshotError,
+    WarmupScaler,
+)
 from streamsvm.core import storage
 from streamsvm.core.saving import snapshot
 from streamsvm.validation import StreamingKFold, StreamingLOO
@@ -102,6 +113,7 @@ def some_snapshots():
         "classes, window": learned(OneVsRest(LASVMG(C=10.0, window=50)), rows, classes),
         "auto": learned(AutoLASVM(), *late_feature()),
         "auto, after the warm-up": learned(AutoLASVM(), *problem(1020, 2)),
+        "pairs": learned(OneVsOne(LASVM(C=10.0)), rows, classes),
         "auto, classes": learned(OneVsRest(AutoLASVM()), rows, classes),
     }
     made = {kind: (model.to_bytes(), type(model).from_bytes) for kind, model in models.items()}
@@ -319,7 +331,9 @@ def used(thing):
     """Do with it what users do; the ValueErrors and warnings are those that any model gives."""
     names = [*getattr(thing, "feature_names", ()), "f1", "f2"]
     rows = [{names[0]: 0.5, "new": float(t)} for t in range(3)] + [dict.fromkeys(names[:20], 1.0)] * 2
-    labels = ["a", "b", "a", "new", "b"] if isinstance(thing, OneVsRest) else [True, False, True, True, False]
+    labels = (
+        ["a", "b", "a", "new", "b"] if isinstance(thing, OneVsOne | OneVsRest) else [True, False, True, True, False]
+    )
     times = {"t": np.datetime64("2026-01-01T00:01")} if _by_time(thing) else {}
     steps = [lambda x=x, y=y: thing.learn_one(x, y, **times) for x, y in zip(rows, labels, strict=True)]
     steps += [lambda: thing.learn_many(rows, labels, **times), lambda: thing.predict_many(rows)]

@@ -1,5 +1,7 @@
 """Slow, obvious twins of the compiled functions: plain NumPy in float64, written from the formulas."""
 
+import itertools
+
 import numpy as np
 
 from streamsvm.core import scaling
@@ -623,6 +625,20 @@ def slopes(margins, memory=0.999, smallest=0.05, largest=50.0, clip=10.0):
         curvature[side] = memory * curvature[side] + f * f * p * (1 - p) + 1e-6
         slope[side] = float(np.clip(slope[side] + ((y > 0) - p) * f / curvature[side], smallest, largest))
     return slope[False], slope[True]
+
+
+# ---------------------------------------------------------------------------------------------------- pairwise coupling
+
+
+def coupled(r, n_classes, nearest=1e-7):
+    """The probabilities of the classes from those of the pairs: the conditions of the optimum as one linear system."""
+    Q, r = np.zeros((n_classes, n_classes)), np.clip(r, nearest, 1 - nearest)
+    for r_ij, (i, j) in zip(r, itertools.combinations(range(n_classes), 2), strict=True):
+        Q[i, i] += (1 - r_ij) ** 2
+        Q[j, j] += r_ij**2
+        Q[i, j] = Q[j, i] = -r_ij * (1 - r_ij)
+    system = np.block([[Q, np.ones((n_classes, 1))], [np.ones((1, n_classes)), np.zeros((1, 1))]])
+    return np.linalg.solve(system, [0.0] * n_classes + [1.0])[:n_classes]
 
 
 # -------------------------------------------------------------------------------------------- thresholds, class weights

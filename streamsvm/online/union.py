@@ -1,6 +1,6 @@
 """The union: the vectors of several expansions in one store, so that a kernel value is computed once for all of them.
 
-Each expansion belongs to a class.  All classes learn the same examples, and each keeps those that matter to it.  The
+Each expansion belongs to a model.  All models learn from the same stream, and each keeps those that matter to it.  The
 union has a slot for every vector that one of them keeps, in the order of the vectors' numbers.  The kernel values of a
 block of examples with the union, and with each other, are one matrix W.  An expansion takes the columns it needs.
 
@@ -10,7 +10,7 @@ symbol      name                                                      shape, dty
 U           the union                                                 `Union`
 U.vectors   its features and squared norms, as an expansion without   `Expansion`
             coefficients; `ids` are numbers, rising, the same that
-            the classes' expansions have as ids
+            the models' expansions have as ids
 U.user_ids  the ids that the user knows the examples by               (N,) int64
 U.weights   weights of the examples                                   (N,) float64
 first       slots of the union before the block                       int
@@ -35,7 +35,7 @@ from streamsvm.core.expansion import COLUMNS, COMPRESSED, EVALUATIONS, SLOTS, ST
 from streamsvm.core.kernels import Kernel, map_row
 from streamsvm.core.rows import kernel_row
 from streamsvm.core.saving import dumping
-from streamsvm.core.scaling import RawRows, Scaling
+from streamsvm.core.scaling import NO_ROWS, RawRows, Scaling
 from streamsvm.online import arrival
 from streamsvm.online.arrival import Block, example_of, store_raw_of
 from streamsvm.online.rescale import features_anew
@@ -156,11 +156,25 @@ def columns_of(U: Union, s: Expansion) -> np.ndarray:
     return U.slots_of(s.ids[: s.counts[SLOTS]])
 
 
-def values_of(U: Union, W: np.ndarray, first: int, s: Expansion, part: slice) -> tuple[np.ndarray, np.ndarray, bool]:
-    """P and G of a part of the block for one expansion, mapped; see `arrival`."""
-    P = W[part].take(columns_of(U, s), axis=1)
-    G = np.ascontiguousarray(W[part, first + part.start : first + part.stop])
-    return P, G, True
+@compiled
+def _gather(W, rows, columns, out):
+    for t in range(rows.shape[0]):
+        for k in range(columns.shape[0]):
+            out[t, k] = W[rows[t], columns[k]]
+
+
+def _chosen(W: np.ndarray, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
+    out = np.empty((len(rows), len(columns)), np.float32)
+    _gather(W, rows, columns, out)
+    return out
+
+
+def values_of(
+    U: Union, W: np.ndarray, first: int, rows: np.ndarray, s: Expansion, part: slice
+) -> tuple[np.ndarray, np.ndarray, bool]:
+    """P and G of a part of the block's examples in these rows for one expansion, mapped; see `arrival`."""
+    own = rows[part]
+    return _chosen(W, own, columns_of(U, s)), _chosen(W, own, first + own), True
 
 
 @compiled
@@ -189,6 +203,28 @@ def add_block(
     own = slice(U.n_slots, U.n_slots + len(numbers))
     U.user_ids[own], U.weights[own] = user_ids, weights  # Before the slots exist: an interruption finds no stale ones.
     _add_block(U.vectors, kernel, block_of(q, raw, numbers))
+
+
+def with_vectors(
+    U: Union,
+    kernel: Kernel,
+    q: Queries,
+    numbers: np.ndarray,
+    user_ids: np.ndarray,
+    weights: np.ndarray,
+    n_features: int,
+) -> Union:
+    """The union with these vectors, whose features are not scaled, behind its own."""
+    done = 0
+    while done < len(q.sq):
+        rest = q.part(done, len(q.sq))
+        U = make_room(U, rest, n_features)
+        n = min(arrival.n_fitting(U.vectors, rest), len(U.user_ids) - U.n_slots)
+        own = slice(done, done + n)
+        storage.require_room(U.vectors, n_features)
+        add_block(U, kernel, rest.part(0, n), NO_ROWS, numbers[own], user_ids[own], weights[own])
+        done += n
+    return U
 
 
 def block_of(q: Queries, raw: RawRows, numbers: np.ndarray) -> Block:

@@ -1,11 +1,12 @@
 """The classifier: its parameters, `fit` and `partial_fit`."""
 
+import math
 import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager
+from functools import partial
 from typing import Any, Self
 
 import numpy as np
+import scipy.sparse as sp
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.class_weight import compute_class_weight
@@ -14,24 +15,24 @@ from sklearn.utils.validation import _check_sample_weight, validate_data
 
 from streamsvm.core import arguments, storage
 from streamsvm.estimators.inputs.training_set import coded, codes, distinct, gamma_of, known_classes
-from streamsvm.estimators.learner.classifier import OnlineSVM
 from streamsvm.estimators.learner.model import NEVER
 from streamsvm.estimators.learners import ALGORITHMS
-from streamsvm.estimators.several.multiclass import OneVsRest
-from streamsvm.online.lasvm import keep_block
+from streamsvm.estimators.several.one_vs_one import OneVsOne
 from streamsvm.sklearn_api.fitted import FORM, FittedModel
-from streamsvm.sklearn_api.optimum import Examples, learn_to_optimum
+from streamsvm.sklearn_api.training import train
 
 RAMP = ("lasvm-nc", "lasvm-i")  # These give examples up on purpose.
 ONE_PASS = ("full", *RAMP)  # FULL keeps all examples.
+SHAPES = ("ovr", "ovo")
+HARD_MARGIN = 1e10  # the C that stands for infinity
 
 
 class LASVMClassifier(FittedModel, ClassifierMixin, BaseEstimator):
     """Kernel support vector machine that learns online, for scikit-learn.
 
     `partial_fit` learns from one batch after another; no batch needs to be kept.  `fit` solves over the whole training
-    set.  For two classes its model is that of `sklearn.svm.SVC` up to the tolerance.  More classes are separated
-    one-versus-rest, by a `streamsvm.OneVsRest`.
+    set.  Its model is that of `sklearn.svm.SVC` up to the tolerance.  More than two classes are separated
+    one-versus-one, by a `streamsvm.OneVsOne`.
 
     Scale the features first.  They are stored in single precision.
 
@@ -42,9 +43,11 @@ class LASVMClassifier(FittedModel, ClassifierMixin, BaseEstimator):
         with the ramp loss, which gives up examples that look like noise.  ``"full"``: without a bias, and keeps every
         example.
     C
-        Largest coefficient of one example: how much an example on the wrong side may count.  Positive.
+        Largest coefficient of one example: how much an example on the wrong side may count.  Positive; infinity stands
+        for 1e10.
     kernel
-        ``"rbf"``, ``"linear"``, ``"poly"`` or ``"sigmoid"``.
+        ``"rbf"``, ``"linear"``, ``"poly"`` or ``"sigmoid"``.  A callable and ``"precomputed"`` are refused: the model
+        keeps features of its support vectors, and computes kernel values with later examples in compiled code.
     degree
         Degree of the polynomial kernel.
     gamma
@@ -59,10 +62,16 @@ class LASVMClassifier(FittedModel, ClassifierMixin, BaseEstimator):
         Tolerance of the optimality conditions; positive.
     ramp_s
         For ``"lasvm-nc"`` and ``"lasvm-i"``: where the ramp begins.  The loss is at most 1 - ramp_s.
+    decision_function_shape
+        For more than two classes.  ``"ovr"``: `decision_function` has a value for each class, its votes and a fraction
+        of a vote by the sum of its pairs' values.  ``"ovo"``: it has a value for each pair of classes.
+    break_ties
+        For more than two classes and ``"ovr"``: whether `predict` breaks a tie of votes by the decision values, as
+        opposed to predicting the first of the classes.
     max_iter
-        Largest number of passes that `fit` makes; at least 1.  1 is the online algorithm: one pass, then the model is
-        optimised over its members, which is about as accurate.  ``"lasvm-nc"``, ``"lasvm-i"`` and ``"full"`` always
-        make one pass.
+        Largest number of passes that `fit` makes for a pair of classes; at least 1.  1 is the online algorithm: one
+        pass, then the model is optimised over its members, which is about as accurate.  ``"lasvm-nc"``, ``"lasvm-i"``
+        and ``"full"`` always make one pass.
     cache_mb
         Memory for kernel values, in megabytes; positive.  `fit` needs it for a kernel matrix, and gives it back.
     device
@@ -75,15 +84,15 @@ class LASVMClassifier(FittedModel, ClassifierMixin, BaseEstimator):
         The labels.
     gamma_ : float
         The gamma in use.
-    n_iter_ : int
-        Number of passes over the data, including the last one, which changed nothing.
+    n_iter_ : ndarray of shape (n_classes * (n_classes - 1) / 2,)
+        Number of passes of `fit` over the data of each pair of classes, including the last one, which changed nothing.
     n_samples_seen_ : int
         Number of examples given to `fit` and `partial_fit`.
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of shape (n_features_in_,)
         Their names, if X has string column names.
-    model_ : LASVM, LASVMG, LASVMNC, LASVMI, FullSVM or OneVsRest
+    model_ : LASVM, LASVMG, LASVMNC, LASVMI, FullSVM or OneVsOne
         The learner, which can also `finish`, `forget` and `save`.
 
     Notes
@@ -102,9 +111,10 @@ class LASVMClassifier(FittedModel, ClassifierMixin, BaseEstimator):
     Scale the features first, as for `sklearn.svm.SVC`: this classifier takes them as they come.
 
     Probabilities come from a sigmoid that is fitted while learning, at no extra cost, to decision values of examples
-    that were not yet learned.  Several classes share the mean
-    of their sigmoids, so that the most probable class is the predicted one.  For better probabilities use
-    `sklearn.calibration.CalibratedClassifierCV`.
+    that were not yet learned.  For several classes, those of the pairs are coupled: the most probable class may then
+    differ from the one with the most votes.  For better probabilities use `sklearn.calibration.CalibratedClassifierCV`.
+
+    For one-versus-rest, use ``sklearn.multiclass.OneVsRestClassifier(LASVMClassifier())``.
 
     References
     ----------
@@ -137,6 +147,8 @@ class LASVMClassifier(FittedModel, ClassifierMixin, BaseEstimator):
         class_weight: dict | str | None = None,
         tol: float = 1e-3,
         ramp_s: float = -1.0,
+        decision_function_shape: str = "ovr",
+        break_ties: bool = False,
         max_iter: int = 100,
         cache_mb: float = 256.0,
         device: str = "cpu",
@@ -150,6 +162,8 @@ class LASVMClassifier(FittedModel, ClassifierMixin, BaseEstimator):
         self.class_weight = class_weight
         self.tol = tol
         self.ramp_s = ramp_s
+        self.decision_function_shape = decision_function_shape
+        self.break_ties = break_ties
         self.max_iter = max_iter
         self.cache_mb = cache_mb
         self.device = device
@@ -190,17 +204,22 @@ class LASVMClassifier(FittedModel, ClassifierMixin, BaseEstimator):
         X_once, labels = X[rows], labels[rows]
         factors = self._class_factors(labels, weights)
         self._start(X_once, weights)
-        weights = weights * factors[labels]
-        if self.algorithm == "lasvm" and self.max_iter > 1:
-            examples = Examples(X_once, labels, weights, rows)
-            self.n_iter_, reached = learn_to_optimum(self.model_, examples, self.max_iter)
-            if not reached:
-                self._warn_of_max_iter()
+        max_passes = 1 if self.algorithm in ONE_PASS else self.max_iter
+        to_optimum = partial(train, tol=self.tol, max_passes=max_passes)
+        training_set = (X_once, labels, weights * factors[labels], rows)
+        if isinstance(self.model_, OneVsOne):
+            outcomes = self.model_.train_pairs(*training_set, to_optimum)
         else:
-            self.model_.learn_many(X_once, labels, w=weights, ids=rows)
-            self.model_.finish()
-            self.n_iter_ = 1 if self.algorithm in ONE_PASS else self._learn_the_rest(X_once, labels, weights, rows)
+            outcomes = [to_optimum(self.model_, *training_set)]
+        self.n_iter_ = np.array([passes for passes, _ in outcomes], np.int32)
         self.n_samples_seen_ = X.shape[0]
+        if max_passes > 1 and not all(reached for _, reached in outcomes):
+            warnings.warn(
+                f"fit stopped after max_iter={self.max_iter} passes, before every example met the margin or was kept; "
+                "scale the features, or raise max_iter or tol",
+                ConvergenceWarning,
+                stacklevel=2,
+            )
         return self
 
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
@@ -255,12 +274,17 @@ class LASVMClassifier(FittedModel, ClassifierMixin, BaseEstimator):
 
     def _start(self, X: Any, weights: np.ndarray) -> None:
         """Make the model for these first examples."""
+        require_kernel(self.kernel)
+        if self.decision_function_shape not in SHAPES:
+            shapes = " or ".join(map(repr, SHAPES))
+            raise ValueError(f"decision_function_shape={self.decision_function_shape!r} must be {shapes}")
         if self.algorithm not in ALGORITHMS:
             raise ValueError(f"algorithm={self.algorithm!r} is unknown; use one of {', '.join(map(repr, ALGORITHMS))}")
         self.gamma_ = gamma_of(self.gamma, X, weights)
         ramp: dict[str, Any] = {"ramp_s": self.ramp_s} if self.algorithm in RAMP else {}
+        bound = HARD_MARGIN if isinstance(self.C, float) and math.isinf(self.C) and self.C > 0 else self.C
         model = ALGORITHMS[self.algorithm](
-            C=self.C,
+            C=bound,
             kernel=self.kernel,
             gamma=self.gamma_,
             degree=self.degree,
@@ -273,49 +297,14 @@ class LASVMClassifier(FittedModel, ClassifierMixin, BaseEstimator):
         )
         model._next_look = NEVER  # A training set may be sorted, and has no run of predictions.
         n_classes = len(self.classes_)
-        self.model_ = model if n_classes == 2 else OneVsRest(model, classes=range(n_classes))
+        self.model_ = model if n_classes == 2 else OneVsOne(model, classes=range(n_classes))
+        self._is_sparse = sp.issparse(X)
 
     def _class_factors(self, labels: np.ndarray, weights: np.ndarray) -> np.ndarray:
         if self.class_weight is None:  # scikit-learn's function takes as long as a fit of a small set
             return np.ones(len(self.classes_))
         y = self.classes_[labels]
         return compute_class_weight(self.class_weight, classes=self.classes_, y=y, sample_weight=weights)
-
-    def _learn_the_rest(self, X: Any, labels: np.ndarray, weights: np.ndarray, ids: np.ndarray) -> int:
-        """Make violating examples members and optimise, until no example violates; return the number of passes.
-
-        Learning them like new examples would go wrong.  If no coefficient is between its bounds, an example with
-        coefficient 0 may fix the bias, and an online learner drops such examples.  The sigmoid would also be fitted to
-        the worst margins only.
-        """
-        for n_passes in range(2, self.max_iter + 1):
-            late = self._violators(X, labels, weights, ids)
-            if not len(late):
-                return n_passes
-            with _keeping_all(self._models):
-                self.model_.learn_many(X[late], labels[late], w=weights[late], ids=ids[late])
-            self.model_.finish()
-        if self.max_iter > 1:
-            self._warn_of_max_iter()
-        return self.max_iter
-
-    def _warn_of_max_iter(self) -> None:
-        warnings.warn(
-            f"fit stopped after {self.n_iter_} passes (max_iter={self.max_iter}), before every example met the margin "
-            "or was kept; scale the features, or raise max_iter or tol",
-            ConvergenceWarning,
-            stacklevel=3,
-        )
-
-    def _violators(self, X: Any, labels: np.ndarray, weights: np.ndarray, ids: np.ndarray) -> np.ndarray:
-        """Numbers of the examples that should be support vectors of a model and are not."""
-        values = self.model_.decision_function_many(X).reshape(len(ids), -1)
-        late = np.zeros(len(ids), bool)
-        for k, support in enumerate(self._support):
-            positive = labels == (1 if len(self.classes_) == 2 else k)
-            margins = np.where(positive, 1.0, -1.0) * values[:, k]
-            late |= (margins < 1.0 - self.tol) & ~np.isin(ids, support)
-        return np.flatnonzero(late & (weights > 0.0))
 
     def __setstate__(self, state: dict) -> None:
         """Copy read-only arrays of the model: joblib maps large ones from files."""
@@ -327,13 +316,10 @@ class LASVMClassifier(FittedModel, ClassifierMixin, BaseEstimator):
         return tags
 
 
-@contextmanager
-def _keeping_all(models: list[OnlineSVM]) -> Iterator[None]:
-    """Let these models make every example a member, without optimisation steps; `finish` must follow."""
-    for model in models:
-        model._learn_block = keep_block
-    try:
-        yield
-    finally:
-        for model in models:
-            del model._learn_block
+def require_kernel(kernel: Any) -> None:
+    """Raise a ValueError that says why a kernel of SVC is not offered."""
+    if callable(kernel) or (isinstance(kernel, str) and kernel == "precomputed"):
+        raise ValueError(
+            f"kernel={kernel!r} is not offered: the model keeps features of its support vectors and computes kernel "
+            'values with later examples in compiled code; use "rbf", "linear", "poly" or "sigmoid", or SVC'
+        )

@@ -1,14 +1,15 @@
 """What a fitted classifier says: labels, probabilities, and the attributes of a support vector machine."""
 
+from itertools import combinations
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from streamsvm.core import arguments
+from streamsvm.core import arguments, storage
 from streamsvm.estimators.learner.classifier import OnlineSVM
-from streamsvm.estimators.several.multiclass import OneVsRest
-from streamsvm.online.outputs.sigmoid import probabilities
+from streamsvm.estimators.several.one_vs_one import OneVsOne
 
 # The engine is compiled for writable arrays; joblib maps read-only ones from files.
 FORM = {"accept_sparse": "csr", "dtype": (np.float64, np.float32), "order": "C", "force_writeable": True}
@@ -19,6 +20,11 @@ class FittedModel:
 
     model_: Any
     classes_: np.ndarray
+    n_features_in_: int
+    kernel: str
+    decision_function_shape: str
+    break_ties: bool
+    _is_sparse: bool
 
     # ----------------------------------------------------------------------------------------------------- prediction
 
@@ -32,10 +38,13 @@ class FittedModel:
 
         Returns
         -------
-        ndarray of shape (n_samples,) or (n_samples, n_classes)
-            For two classes, positive for ``classes_[1]``.  For more, a column for each class; the largest value wins.
+        ndarray of shape (n_samples,), (n_samples, n_classes) or (n_samples, n_classes * (n_classes - 1) / 2)
+            For two classes, positive for ``classes_[1]``.  For more, a column for each class, or for each pair with
+            ``decision_function_shape="ovo"``: it is positive for the first class of the pair.
         """
         X = self._queries(X)
+        if self.decision_function_shape == "ovo" and isinstance(self.model_, OneVsOne):
+            return self.model_.pair_values_many(X)
         return self.model_.decision_function_many(X)
 
     def predict(self, X: Any) -> np.ndarray:
@@ -50,9 +59,21 @@ class FittedModel:
         -------
         ndarray of shape (n_samples,)
             Labels from `classes_`.
+
+        Raises
+        ------
+        ValueError
+            If ties are to be broken by decision values of pairs.
         """
-        values = self.decision_function(X)
-        return self.classes_[values.argmax(axis=1) if values.ndim == 2 else (values > 0.0).astype(int)]
+        check_is_fitted(self, "model_")
+        ties = self.break_ties and isinstance(self.model_, OneVsOne)
+        if ties and self.decision_function_shape == "ovo":
+            raise ValueError(
+                "break_ties must be False when decision_function_shape is 'ovo': pairs have no largest value"
+            )
+        if ties:
+            return self.classes_[self.decision_function(X).argmax(axis=1)]
+        return self.classes_[self.model_.predict_many(self._queries(X)).astype(int)]
 
     def predict_proba(self, X: Any) -> np.ndarray:
         """Probabilities of the classes.
@@ -67,10 +88,23 @@ class FittedModel:
         ndarray of shape (n_samples, n_classes)
             In the order of `classes_`.
         """
-        values = self.decision_function(X)
-        # One sigmoid for all classes: with one each, the most probable class could differ from the predicted one.
-        p = probabilities(np.mean([model._sigmoid for model in self._models], axis=0), values)
-        return p / p.sum(axis=1, keepdims=True) if p.ndim == 2 else np.column_stack([1.0 - p, p])
+        X = self._queries(X)
+        return self.model_.predict_proba_many(X)
+
+    def predict_log_proba(self, X: Any) -> np.ndarray:
+        """Logarithms of the probabilities of the classes; see `predict_proba`.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            The examples.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes)
+            In the order of `classes_`.
+        """
+        return np.log(self.predict_proba(X))
 
     def _queries(self, X: Any) -> Any:
         check_is_fitted(self, "model_")
@@ -81,48 +115,96 @@ class FittedModel:
 
     @property
     def support_(self) -> np.ndarray:
-        """Row numbers of the support vectors, rising: ndarray of shape (n_SV,).
+        """Row numbers of the support vectors, class by class, rising in each: ndarray of shape (n_SV,).
 
         They count the rows of the training set, or of all batches given to `partial_fit`.
         """
-        return np.unique(np.concatenate(self._support))
+        return self._ids_of(np.concatenate(self._support))
+
+    @property
+    def support_vectors_(self) -> Any:
+        """Features of the support vectors, in the order of `support_`: (n_SV, n_features), sparse if X was.
+
+        The model stores them in single precision.
+        """
+        numbers = np.concatenate(self._support)
+        s = self._stored
+        live = storage.live_slots(s)
+        order = live[np.argsort(s.ids[live])]
+        slots = order[np.searchsorted(s.ids[order], numbers)]
+        X = self._in_place(storage.rows_of(s, slots, len(self.model_.feature_names)))
+        return X if self._is_sparse else X.toarray()
 
     @property
     def dual_coef_(self) -> np.ndarray:
-        """Coefficients of the support vectors: ndarray of shape (1, n_SV), positive for examples of ``classes_[1]``.
+        """Coefficients of the support vectors: ndarray of shape (n_classes - 1, n_SV), columns as in `support_`.
 
-        For more than two classes, of shape (n_classes, n_SV): a row for each class against the others.
+        For two classes, positive for examples of ``classes_[1]``.  For more, a support vector has a coefficient for
+        each other class, in the order of `classes_`; it is positive for the first class of the pair.
         """
-        support = self.support_
-        coefficients = np.zeros((len(self._models), len(support)))
-        for row, model, own in zip(coefficients, self._models, self._support, strict=True):
-            row[np.searchsorted(support, own)] = model.dual_coef
+        support = self._support
+        n_classes, begin = len(support), np.cumsum([0, *map(len, support)])
+        coefficients = np.zeros((n_classes - 1, begin[-1]))
+        for model, *places in self._binary_models:
+            numbers, values = model.support_ids, model.dual_coef
+            for place, other, own in zip(places, places[::-1], (values > 0.0, values < 0.0), strict=True):
+                columns = begin[place] + np.searchsorted(support[place], numbers[own])
+                coefficients[other - (other > place), columns] = values[own]
         return coefficients
 
     @property
     def intercept_(self) -> np.ndarray:
-        """Constant terms of the decision functions: ndarray of shape (1,), or (n_classes,) if more than two."""
-        return np.array([model.bias for model in self._models])
+        """Constant terms of the decision functions: ndarray of shape (n_classes * (n_classes - 1) / 2,)."""
+        return np.array([model.bias for model, *_ in self._binary_models])
+
+    @property
+    def coef_(self) -> np.ndarray:
+        """Weights of the features: ndarray of shape (n_classes * (n_classes - 1) / 2, n_features).
+
+        Only the linear kernel has them: with another one this attribute is missing.
+        """
+        if self.kernel != "linear":
+            raise AttributeError(f"coef_ exists for the linear kernel only, and this one is {self.kernel!r}")
+        rows = [self._in_place(model.support_vectors).T @ model.dual_coef for model, *_ in self._binary_models]
+        weights = np.array(rows)
+        weights.flags.writeable = False  # A change would not reach the model.
+        return weights
 
     @property
     def n_support_(self) -> np.ndarray:
-        """Number of support vectors of each class: ndarray of shape (n_classes,).
-
-        For more than two classes, the number in each class's model against the others.
-        """
-        if isinstance(self.model_, OneVsRest):
-            return np.array([model.n_support for model in self._models])
-        s = self.model_._expansion
-        return np.bincount(s.y[np.flatnonzero(s.alpha)] > 0, minlength=2)
+        """Number of support vectors of each class: ndarray of shape (n_classes,)."""
+        return np.array([len(numbers) for numbers in self._support], np.int32)
 
     @property
-    def _models(self) -> list[OnlineSVM]:
-        """The binary models: one for two classes, else one for each class."""
-        return list(self.model_._models.values()) if isinstance(self.model_, OneVsRest) else [self.model_]
+    def _binary_models(self) -> list[tuple[OnlineSVM, int, int]]:
+        """The binary models, each with the places in `classes_` of its positive and of its negative class."""
+        check_is_fitted(self, "model_")
+        if not isinstance(self.model_, OneVsOne):
+            return [(self.model_, 1, 0)]
+        pairs = combinations(range(len(self.classes_)), 2)
+        return [(model, *pair) for model, pair in zip(self.model_._models.values(), pairs, strict=True)]
 
     @property
     def _support(self) -> list[np.ndarray]:
-        """The row numbers of the support vectors of each binary model."""
-        if not isinstance(self.model_, OneVsRest):
-            return [self.model_.support_ids]
-        return [self.model_._ids_of(model.support_ids) for model in self._models]
+        """For each class the numbers by which the binary models know its support vectors, in the order of their ids."""
+        found: list[list[np.ndarray]] = [[] for _ in self.classes_]
+        for model, positive, negative in self._binary_models:
+            numbers, is_positive = model.support_ids, model.dual_coef > 0.0
+            found[positive].append(numbers[is_positive])
+            found[negative].append(numbers[~is_positive])
+        return [np.unique(np.concatenate(of_class)) for of_class in found]
+
+    @property
+    def _stored(self) -> Any:
+        """The expansion that has all support vectors."""
+        return self.model_._union.vectors if isinstance(self.model_, OneVsOne) else self.model_._expansion
+
+    def _ids_of(self, numbers: np.ndarray) -> np.ndarray:
+        return self.model_._ids_of(numbers) if isinstance(self.model_, OneVsOne) else numbers
+
+    def _in_place(self, rows: sp.csr_matrix) -> sp.csr_matrix:
+        """Rows of the model's columns as rows of X: a column's name is its place in X."""
+        place = np.array(self.model_.feature_names, np.int64)
+        found = rows.tocoo()
+        values = (found.data.astype(np.float64), (found.row, place[found.col]))
+        return sp.csr_matrix(values, shape=(rows.shape[0], self.n_features_in_))

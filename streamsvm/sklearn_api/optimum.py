@@ -17,21 +17,9 @@ from streamsvm.core import arguments, storage
 from streamsvm.core.blocks import LARGEST_SQUARED_NORM
 from streamsvm.core.expansion import EVALUATIONS, SLOTS
 from streamsvm.core.kernels import LARGEST_KERNEL_VALUE, largest_self_product
-from streamsvm.core.scaling import NO_ROWS
 from streamsvm.estimators.lasvm import LASVM
-from streamsvm.estimators.several.multiclass import OneVsRest
-from streamsvm.online import arrival, union
 from streamsvm.online.lasvm import append_block
 from streamsvm.online.outputs.calibration import note_margins
-
-
-class Examples(NamedTuple):
-    """A training set: features, numbers of the classes, weights, and the ids that the user knows the examples by."""
-
-    X: Any
-    labels: np.ndarray
-    weights: np.ndarray
-    ids: np.ndarray
 
 
 class _Solved(NamedTuple):
@@ -53,7 +41,9 @@ class _Solved(NamedTuple):
         return np.union1d(np.flatnonzero(alpha), np.array(holders, np.int64))
 
 
-def learn_to_optimum(model: LASVM | OneVsRest, examples: Examples, max_passes: int) -> tuple[int, bool]:
+def learn_to_optimum(
+    model: LASVM, X: Any, positive: np.ndarray, weights: np.ndarray, ids: np.ndarray, max_passes: int
+) -> tuple[int, bool]:
     """Let a new model learn a training set up to its tolerance; return the number of passes, and whether that sufficed.
 
     Raises
@@ -61,21 +51,13 @@ def learn_to_optimum(model: LASVM | OneVsRest, examples: Examples, max_passes: i
     ValueError
         If a feature or a kernel value is too large.
     """
-    first: LASVM = model.model if isinstance(model, OneVsRest) else model
-    models: list[LASVM] = list(model._models.values()) if isinstance(model, OneVsRest) else [model]
-    features = Features(examples.X, first._kernel)
-    _require_finite(first, features, examples.X)
-    options = SolverOptions(tol=first.tol, cache_mb=first.cache_mb)
-    solved = []
-    for k, own in enumerate(models):
-        positive = examples.labels == (k if len(models) > 1 else 1)
-        solved.append(_solve(first, features, positive, examples.weights, options, max_passes))
-        note_margins(own._calibration, positive[solved[-1].found.seen], solved[-1].found.decision_values)
-    if isinstance(model, OneVsRest):
-        _hand_to_classes(model, examples, solved)
-    else:
-        _place_members(model, examples, solved[0], examples.ids)
-    return max(s.found.n_passes for s in solved), all(s.found.converged for s in solved)
+    features = Features(X, model._kernel)
+    _require_finite(model, features, X)
+    solved = _solve(model, features, positive, weights, max_passes)
+    found = solved.found
+    note_margins(model._calibration, positive[found.seen], found.decision_values)
+    _place_members(model, X, solved, ids)
+    return found.n_passes, found.converged
 
 
 def _require_finite(model: LASVM, features: Features, X: Any) -> None:
@@ -86,20 +68,18 @@ def _require_finite(model: LASVM, features: Features, X: Any) -> None:
         model.validate_many(X)  # it names the row
 
 
-def _solve(
-    model: LASVM, features: Features, positive: np.ndarray, weights: np.ndarray, options: SolverOptions, max_passes: int
-) -> _Solved:
+def _solve(model: LASVM, features: Features, positive: np.ndarray, weights: np.ndarray, max_passes: int) -> _Solved:
     box = arguments.boxes_of(model.C, weights, np.ones(len(weights)))
     lo, hi = np.where(positive, 0.0, -box), np.where(positive, box, 0.0)
-    found = optimum(features, np.where(positive, 1.0, -1.0), lo, hi, options, max_passes)
-    return _Solved(lo, hi, found)
+    options = SolverOptions(tol=model.tol, cache_mb=model.cache_mb)
+    return _Solved(lo, hi, optimum(features, np.where(positive, 1.0, -1.0), lo, hi, options, max_passes))
 
 
-def _place_members(model: LASVM, examples: Examples, solved: _Solved, ids: np.ndarray) -> None:
+def _place_members(model: LASVM, X: Any, solved: _Solved, ids: np.ndarray) -> None:
     """Make the members of a solution those of a model without members."""
     members, found, s = solved.members, solved.found, model._expansion
     lo, hi = solved.lo[members], solved.hi[members]
-    for rows, q in model._batches(examples.X[members], learning=True):
+    for rows, q in model._batches(X[members], learning=True):
         s = append_block(s, model._kernel, q, len(model._features), lo[rows], hi[rows])
     n = int(s.counts[SLOTS])
     s.alpha[:n], s.g[:n], s.ids[:n], s.born[:n] = found.alpha[members], found.g[members], ids[members], members
@@ -108,23 +88,5 @@ def _place_members(model: LASVM, examples: Examples, solved: _Solved, ids: np.nd
     storage.find_extremes(s)
     model._expansion = s
     counts = int(np.count_nonzero(solved.lo < 0.0)), int(np.count_nonzero(solved.hi > 0.0))
-    last = len(examples.ids) - 1
+    last = len(ids) - 1
     model._note(last + 1, counts, int(ids.max()), len(model._features), 0, last)
-
-
-def _hand_to_classes(several: OneVsRest, examples: Examples, solved: list[_Solved]) -> None:
-    """Make the members of the solutions those of the classes' models, and keep their vectors in the union."""
-    members = np.unique(np.concatenate([s.members for s in solved]))
-    blank, vectors = several._blank, examples.X[members]
-    for rows, q in blank._batches(vectors, learning=True):
-        done = 0
-        while done < len(q.sq):
-            U = union.make_room(several._union, q.part(done, len(q.sq)), len(several._features))
-            part = q.part(done, done + arrival.n_fitting(U.vectors, q.part(done, len(q.sq))))
-            own = members[rows][done : done + len(part.sq)]
-            union.add_block(U, blank._kernel, part, NO_ROWS, own, examples.ids[own], examples.weights[own])
-            several._union, done = U, done + len(part.sq)
-    last = len(examples.ids) - 1
-    blank._note(last + 1, (0, 0), int(examples.ids.max()), len(several._features), 0, last)
-    for model, of_model in zip(several._models.values(), solved, strict=True):
-        _place_members(model, examples, of_model, np.arange(last + 1))

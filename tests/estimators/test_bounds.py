@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from streamsvm import LASVM, LASVMG, LASVMI, LASVMNC, FullSVM, OneVsRest
+from streamsvm import LASVM, LASVMG, LASVMI, LASVMNC, FullSVM, OneVsOne, OneVsRest
 from streamsvm.core import storage
 from streamsvm.core.expansion import HOLES, SLOTS
 
@@ -44,7 +44,7 @@ class Trial:
 
     def __init__(self, model, seed):
         self.model, self.rng = model, np.random.default_rng(seed)
-        self.is_binary = not isinstance(model, OneVsRest)
+        self.is_binary = not isinstance(model, OneVsOne | OneVsRest)
         self.n_new, self.used = 0, []
 
     def label(self):
@@ -138,7 +138,7 @@ class Trial:
 
 def check(model):
     """What is kept up to date is what it would be if it were computed anew."""
-    if isinstance(model, OneVsRest):
+    if isinstance(model, OneVsOne | OneVsRest):
         for of_class in model._models.values():
             check(of_class)
         numbers, _ = model._members()
@@ -181,7 +181,8 @@ def test_a_model_stays_consistent_whatever_is_done(name, bounds):
 
 @pytest.mark.long
 @pytest.mark.parametrize("bounds", CLASSES)
+@pytest.mark.parametrize("several", [OneVsOne, OneVsRest])
 @pytest.mark.parametrize("name", ["LASVM", "G", "FULL", "LASVM, scaled"])
-def test_models_of_classes_stay_consistent_whatever_is_done(name, bounds):
-    model = run(OneVsRest(LEARNERS[name](**BOUNDS[bounds])), 1000 + CLASSES.index(bounds))
+def test_models_of_classes_stay_consistent_whatever_is_done(name, several, bounds):
+    model = run(several(LEARNERS[name](**BOUNDS[bounds])), 1000 + CLASSES.index(bounds))
     assert model.n_seen > 100

@@ -7,7 +7,7 @@ import joblib
 import numpy as np
 import pytest
 
-from streamsvm import LASVM, LASVMG, LASVMI, LASVMNC, AutoLASVM, FullSVM, OneVsRest, WarmupScaler
+from streamsvm import LASVM, LASVMG, LASVMI, LASVMNC, AutoLASVM, FullSVM, OneVsOne, OneVsRest, WarmupScaler
 from streamsvm.active import ActiveLearner
 from streamsvm.batch import SmoothSVM, smo
 from streamsvm.sklearn_api import LASVMClassifier
@@ -21,6 +21,7 @@ LEARNERS = {
     "I": LASVMI(C=10.0),
     "FULL": FullSVM(C=10.0),
     "classes": OneVsRest(LASVM(C=10.0)),
+    "pairs": OneVsOne(LASVM(C=10.0)),
     "auto": AutoLASVM(),
     "classes, auto": OneVsRest(AutoLASVM()),
 }

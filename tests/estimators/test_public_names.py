@@ -6,7 +6,7 @@ import inspect
 import pytest
 
 import streamsvm
-from streamsvm import LASVM, LASVMG, LASVMI, LASVMNC, AutoLASVM, FullSVM, OneVsRest
+from streamsvm import LASVM, LASVMG, LASVMI, LASVMNC, AutoLASVM, FullSVM, OneVsOne, OneVsRest
 from streamsvm.estimators import learners
 from streamsvm.estimators.learners import ALGORITHMS
 from streamsvm.sklearn_api import LASVMClassifier
@@ -19,6 +19,7 @@ NAMES = {
         "LASVMI",
         "AutoLASVM",
         "FullSVM",
+        "OneVsOne",
         "OneVsRest",
         "WarmupScaler",
         "warmup",
@@ -94,7 +95,7 @@ def test_everything_that_is_exported_exists():
         assert sorted(set(found.__all__)) == sorted(found.__all__)
 
 
-@pytest.mark.parametrize("learner", [*LEARNERS, OneVsRest, AutoLASVM])
+@pytest.mark.parametrize("learner", [*LEARNERS, OneVsOne, OneVsRest, AutoLASVM])
 def test_methods(learner):
     for name, expected in METHODS.items():
         n = len(expected.split(", ")) if expected else 0
@@ -122,7 +123,8 @@ def test_what_the_learner_that_tunes_itself_tells():
 
 
 def test_several_classes_take_a_learner():
-    assert list(inspect.signature(OneVsRest).parameters) == ["model", "classes"]
+    for several in (OneVsOne, OneVsRest):
+        assert list(inspect.signature(several).parameters) == ["model", "classes"]
 
 
 def test_the_table_of_algorithms():

@@ -1,7 +1,8 @@
-"""A classifier for several classes: one online support vector machine for each, against all other classes."""
+"""Classifiers for several classes, made of online support vector machines; `OneVsRest` has one for each class."""
 
+from abc import abstractmethod
 from collections.abc import Hashable, Iterable, Iterator, Mapping
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from river.utils import dataframe
@@ -25,7 +26,7 @@ from streamsvm.estimators.learner.classifier import OnlineSVM
 from streamsvm.estimators.learner.copies import Content
 from streamsvm.estimators.learner.model import NEVER
 from streamsvm.estimators.learners import ALGORITHMS, LEARNERS
-from streamsvm.estimators.several.class_models import ClassModels
+from streamsvm.estimators.several.afterwards import ChangeableModels
 from streamsvm.estimators.several.shared import CommonColumns, by_prefix
 from streamsvm.estimators.several.tuned_classes import TunedClasses
 from streamsvm.estimators.tuned.auto import AutoLASVM
@@ -34,13 +35,262 @@ from streamsvm.online import union
 BY_CLASS_NAME: dict[str, Any] = {algorithm.__name__: algorithm for algorithm in LEARNERS.values()}
 
 
-class OneVsRest(ClassModels):
+class SeveralClasses(ChangeableModels):
+    """What classifiers for several classes have in common, however many models they have."""
+
+    _learners: ClassVar[dict[str, Any]]  # The classes that `model` may be of, by their names.
+
+    def __init__(self, model: Any, classes: Iterable[Hashable] | None = None) -> None:
+        if type(model) not in self._learners.values():
+            raise TypeError(
+                f"model={model!r} must be one of {', '.join(self._learners)}; put other steps of a pipeline before: "
+                f"scaler | {type(self).__name__}(LASVM())"
+            )
+        if type(model) in ALGORITHMS.values() and model.budget is not None and model.on_budget == "merge":
+            raise ValueError('on_budget="merge" makes members that only one model has; use "remove" or "project"')
+        if getattr(model, "threshold", 0.0) != 0.0:
+            raise ValueError(
+                f"threshold={model.threshold!r} has no use for several classes: the class with the largest value "
+                "is predicted; leave it at 0"
+            )
+        if isinstance(classes, str):
+            raise TypeError(f"classes={classes!r} must be a list of labels")
+        super().__init__(self._blank_of(model))
+        self.model = model
+        self.classes = classes
+        self._y_name: Any = None
+        for label in () if classes is None else classes:
+            label = label_of(label, "classes holds")
+            if label in self.labels:
+                raise ValueError(f"classes holds {label!r} twice")
+            self._start(label)
+
+    @classmethod
+    def _unit_test_params(cls) -> Iterator[dict]:
+        yield {"model": LASVM()}
+
+    # --------------------------------------------------------------------------------- what the kinds tell differently
+
+    @abstractmethod
+    def _values(self, margins: np.ndarray) -> np.ndarray:
+        """A decision value for each class, (B, n_classes), from f(x) by each model, (B, n_models)."""
+
+    @abstractmethod
+    def _best(self, margins: np.ndarray) -> np.ndarray:
+        """The places in `labels` of the predicted classes, (B,)."""
+
+    @abstractmethod
+    def _probabilities(self, margins: np.ndarray) -> np.ndarray:
+        """The probabilities of the classes, (B, n_classes)."""
+
+    @abstractmethod
+    def _keys(self, labels: list[Hashable]) -> list:
+        """The keys of the models for these classes, in their order."""
+
+    def _blank_of(self, model: Any) -> OnlineSVM:
+        """A model with the parameters that are the same for all classes, which learns nothing."""
+        return model.clone()
+
+    @property
+    def _multiclass(self) -> bool:
+        return True
+
+    def _label_of(self, y: Any) -> Hashable:
+        return label_of(y)
+
+    def _labels_of(self, X: Any, y: Any, n: int) -> list[Hashable]:
+        return labels_of(y, n)
+
+    # ----------------------------------------------------------------------------------------------------- prediction
+
+    def _decide_one(self, x: dict) -> np.ndarray:
+        raw = one_row(*self._features.example(x, learning=False))
+        margins = np.full((1, 1), np.nan) if too_large(raw.sq) else self._decide(self._blank._scale.queries(raw))
+        if not np.isfinite(margins).all():
+            self.validate_one(x)
+            raise self._blank._too_large_a_kernel(f"x={x!r}")
+        return margins[0]
+
+    def _decide_many(self, X: Any) -> np.ndarray:
+        margins = np.empty((n_rows(X), len(self._models)))
+        for rows, q in self._blank._batches(X, learning=False):
+            margins[rows] = self._decide(q)
+        if not np.isfinite(margins).all():
+            row = int(np.argmin(np.isfinite(margins).all(axis=1)))
+            raise self._blank._too_large_a_kernel(f"X[{row}]")
+        return margins
+
+    def decision_function_one(self, x: dict) -> dict:
+        """The decision value of each class."""
+        values = self._values(self._decide_one(x)[np.newaxis])
+        return dict(zip(self.labels, values[0].tolist(), strict=True))
+
+    def predict_one(self, x: dict, **kwargs: Any) -> Any:
+        """The predicted class; None before there is a class."""
+        margins, labels = self._decide_one(x)[np.newaxis], self.labels
+        return labels[int(self._best(margins)[0])] if labels else None
+
+    def predict_proba_one(self, x: dict, **kwargs: Any) -> dict:
+        """The probabilities of all classes."""
+        p = self._probabilities(self._decide_one(x)[np.newaxis])
+        return dict(zip(self.labels, p[0].tolist(), strict=True))
+
+    def decision_function_many(self, X: Any) -> Any:
+        """The decision values, a row for each example and a column for each of `labels`.
+
+        A dataframe for a dataframe, otherwise an array (n, n_classes).
+        """
+        return self._frame_like(X, self._values(self._decide_many(X)))
+
+    def predict_many(self, X: Any) -> Any:
+        """The predicted classes of all rows: a series for a dataframe, otherwise an array (n,)."""
+        margins = self._decide_many(X)
+        best = self._best(margins) if self.labels else np.zeros(len(margins), np.int64)
+        return series_like(X, array_of_labels(self.labels or [None])[best], self._y_name)
+
+    def predict_proba_many(self, X: Any) -> Any:
+        """The probabilities, a row for each example and a column for each of `labels`.
+
+        A dataframe for a dataframe, otherwise an array (n, n_classes).
+        """
+        return self._frame_like(X, self._probabilities(self._decide_many(X)))
+
+    def _frame_like(self, X: Any, values: np.ndarray) -> Any:
+        if not is_frame(X):
+            return values
+        columns = {label: values[:, k] for k, label in enumerate(self.labels)}
+        return dataframe.to_native_frame(columns, like=dataframe.into_frame(X))
+
+    # ------------------------------------------------------------------------------------------------ what was learned
+
+    @property
+    def n_support(self) -> int:
+        """Number of examples that are support vectors of at least one model."""
+        return len(self._members(support=True)[0])
+
+    @property
+    def support_ids(self) -> np.ndarray:
+        """Ids of the examples that are support vectors of at least one model, in the order of their arrival."""
+        numbers, _ = self._members(support=True)
+        return self._ids_of(numbers)
+
+    def _ids_of(self, numbers: np.ndarray) -> np.ndarray:
+        """The ids that the user knows the vectors with these numbers by."""
+        return self._union.user_ids[self._union.slots_of(numbers)]
+
+    @property
+    def dual_coef(self) -> np.ndarray:
+        """Coefficients, (n_models, n_support) float64: a row for each model, columns as in `support_ids`."""
+        support, _ = self._members(support=True)
+        coefficients = np.zeros((len(self._models), len(support)))
+        for row, model in zip(coefficients, self._models.values(), strict=True):
+            row[np.searchsorted(support, model.support_ids)] = model.dual_coef
+        return coefficients
+
+    @property
+    def bias(self) -> np.ndarray:
+        """Constant terms of the models' decision functions, (n_models,) float64."""
+        return np.array([model.bias for model in self._models.values()])
+
+    @property
+    def kernel_evaluations(self) -> int:
+        """Number of kernel values computed so far, while learning and predicting: shared ones and each model's own."""
+        own = sum(model.kernel_evaluations for model in self._models.values())
+        return int(self._union.vectors.counts[EVALUATIONS]) + own
+
+    # ------------------------------------------------------------------------------------------------------- snapshots
+
+    def _content(self) -> Content:
+        for label in [*self.labels, *(self.classes or ())]:
+            if type(label) not in PLAIN:
+                raise SnapshotError(
+                    f"label {label!r} is a {type(label).__name__}; str, int, float and bool can be saved"
+                )
+        common, _ = self._blank._state()
+        states, arrays = self._states()
+        scale = self._blank._scale.dump(len(self._features))
+        meta: dict[str, Any] = {
+            **common,
+            "algorithm": type(self.model).__name__,
+            "classes": None if self.classes is None else list(self.classes),
+            "labels": self.labels,
+            **states,
+        }
+        return meta, arrays | {f"common.{name}": array for name, array in scale.items()}
+
+    def _states(self) -> Content:
+        """What all models have learned."""
+        states, sizes = [], (len(self._features), self._blank._scale.n_places)
+        arrays = {f"union.{name}": array for name, array in union.dump(self._union, *sizes).items()}
+        for k, model in enumerate(self._models.values()):
+            state, own = model._state()
+            states.append({name: state[name] for name in state if name not in ("parameters", "features")})
+            arrays |= {f"{k}.{name}": array for name, array in own.items()}
+        return {"states": states}, arrays
+
+    @classmethod
+    def _of_meta(cls, meta: Mapping[str, Any], cache_mb: float | None, device: str | None) -> Self:
+        algorithm = snapshot.field(meta, "algorithm", str)
+        if algorithm not in cls._learners:
+            raise SnapshotError(f"the algorithm {algorithm!r} is unknown to this version")
+        return cls(cls._learners[algorithm]._of_meta(meta, cache_mb, device))
+
+    def _take_over(self, meta: Mapping[str, Any], arrays: dict[str, np.ndarray]) -> None:
+        classes, labels = snapshot.field(meta, "classes", list, type(None)), snapshot.field(meta, "labels", list)
+        blank, states = self._blank, snapshot.field(meta, "states", list)
+        require(all(type(label) in PLAIN for label in labels), "a label is not a string, a number or a boolean")
+        keys = self._keys(labels)
+        require(len(set(labels)) == len(labels), f"a label occurs twice among {labels}")
+        require(len(keys) == len(states), f"there are {len(labels)} labels, {len(states)} states")
+        require(labels[: len(classes or [])] == (classes or []), "the labels do not begin with the classes")
+        self.classes = classes
+        blank._features = self._features = FeatureTable.of_names(snapshot.field(meta, "features", list))
+        blank._restore_counts(meta)
+        parts = by_prefix(arrays)
+        blank._restore_scale(parts.get("common", {}))
+        self._models = dict.fromkeys(keys)
+        self._restore_states(dict(zip(keys, states, strict=True)), parts)
+
+    def _restore_states(self, states: Mapping[Hashable, Any], parts: Mapping[str, dict[str, np.ndarray]]) -> None:
+        """Take over what `_states` gave, by the models' keys, with the arrays of each model by its number."""
+        blank, sizes = self._blank, (len(self._features), self._blank._scale.n_raw)
+        self._union = union.restore(parts.get("union", {}), blank._kernel, *sizes, blank._n_seen)
+        live = self._union.live_slots()
+        blank._go_on_above(self._union.user_ids[live])
+        known = self._union.numbers[live]
+        for k, (key, state) in enumerate(states.items()):
+            self._models[key] = model = blank.clone()
+            model._features = CommonColumns(self._features)
+            model._scale, model._kernel = blank._scale, blank._kernel
+            model._restore(state, parts.get(str(k), {}))
+            model._next_look = NEVER
+            s = model._expansion
+            require(np.isin(s.ids[: s.counts[SLOTS]], known).all(), f"the vectors of {key!r} are not stored")
+
+    def _learned_content(self) -> Content:
+        self._features.settle()
+        live = self._union.live_slots()
+        arrays = {
+            "numbers": self._union.numbers[live],
+            "user_ids": self._union.user_ids[live],
+            "weights": self._union.weights[live],
+        }
+        meta = {
+            "labels": [repr(label) for label in self.labels],
+            "n_seen": self.n_seen,
+            "next_id": self.next_id,
+            "digests": [model.digest() for model in self._models.values()],
+        }
+        return meta, arrays
+
+
+class OneVsRest(SeveralClasses):
     """A classifier for several classes: one online support vector machine for each class.
 
     Each model learns every example: as positive if the example is of its class, as negative otherwise.  The prediction
-    is the class with the largest decision value.  The models share kernel values, which are computed once, and the
-    scale of the features.  With ``classes=[...]`` and a number for `gamma`, each model equals one trained alone without
-    a reservoir, bit for bit.
+    is the class with the largest decision value, the first of equal ones.  The models share kernel values, which are
+    computed once, and the scale of the features.  With ``classes=[...]`` and a number for `gamma`, each model equals
+    one trained alone without a reservoir, bit for bit.
 
     A label is anything hashable, and a new class may appear at any time.  Its model learns the first example, then the
     members of the other models as negatives.  So it knows from the start what it is not.
@@ -88,85 +338,38 @@ class OneVsRest(ClassModels):
     ['path', 'foliage', 'sky']
     """
 
+    _learners: ClassVar[dict[str, Any]] = BY_CLASS_NAME
+
     def __new__(cls, model: Any = None, classes: Iterable[Hashable] | None = None) -> "OneVsRest":
         """Models that tune themselves learn in another way; see `tuned_classes`."""
         return super().__new__(TunedOneVsRest if isinstance(model, AutoLASVM) else cls)
 
-    def __init__(self, model: Any, classes: Iterable[Hashable] | None = None) -> None:
-        if type(model) not in LEARNERS.values():
-            raise TypeError(
-                f"model={model!r} must be one of {', '.join(BY_CLASS_NAME)}; put other steps of a pipeline before: "
-                "scaler | OneVsRest(LASVM())"
-            )
-        if type(model) in ALGORITHMS.values() and model.budget is not None and model.on_budget == "merge":
-            raise ValueError('on_budget="merge" makes members that only one class has; use "remove" or "project"')
-        if getattr(model, "threshold", 0.0) != 0.0:
-            raise ValueError(
-                f"threshold={model.threshold!r} has no use for several classes: the one with the largest f(x) is "
-                "predicted; leave it at 0"
-            )
-        if isinstance(classes, str):
-            raise TypeError(f"classes={classes!r} must be a list of labels")
-        super().__init__(self._blank_of(model))
-        self.model = model
-        self.classes = classes
-        self._y_name: Any = None
-        for label in () if classes is None else classes:
-            label = label_of(label, "classes holds")
-            if label in self._models:
-                raise ValueError(f"classes holds {label!r} twice")
-            self._start(label)
-
-    @classmethod
-    def _unit_test_params(cls) -> Iterator[dict]:
-        yield {"model": LASVM()}
-
-    def _blank_of(self, model: Any) -> OnlineSVM:
-        """A model with the parameters that are the same for all classes, which learns nothing."""
-        return model.clone()
-
     @property
-    def _multiclass(self) -> bool:
-        return True
+    def labels(self) -> list[Hashable]:
+        """The classes so far: first those known beforehand, then the others as they appeared."""
+        return list(self._models)
 
-    def _label_of(self, y: Any) -> Hashable:
-        return label_of(y)
+    def _keys(self, labels: list[Hashable]) -> list:
+        return labels
 
-    def _labels_of(self, X: Any, y: Any, n: int) -> list[Hashable]:
-        return labels_of(y, n)
+    def _start(self, label: Hashable) -> Any:
+        others = next((sum(other.class_counts) for other in self._models.values()), 0)
+        self._models[label] = self._new_model((others, 0))
 
-    # ----------------------------------------------------------------------------------------------------- prediction
+    def _signs(self, key: Any, classes: np.ndarray) -> np.ndarray:
+        return np.where(classes == self.labels.index(key), 1, -1)
 
-    def _decide_one(self, x: dict) -> np.ndarray:
-        raw = one_row(*self._features.example(x, learning=False))
-        margins = np.full((1, 1), np.nan) if too_large(raw.sq) else self._decide(self._blank._scale.queries(raw))
-        if not np.isfinite(margins).all():
-            self.validate_one(x)
-            raise self._blank._too_large_a_kernel(f"x={x!r}")
-        return margins[0]
+    def _own_classes(self, key: Any) -> tuple:
+        return (key,)
 
-    def _decide_many(self, X: Any) -> np.ndarray:
-        margins = np.empty((n_rows(X), len(self._models)))
-        for rows, q in self._blank._batches(X, learning=False):
-            margins[rows] = self._decide(q)
-        if not np.isfinite(margins).all():
-            row = int(np.argmin(np.isfinite(margins).all(axis=1)))
-            raise self._blank._too_large_a_kernel(f"X[{row}]")
+    def _to_teach(self, label: Hashable) -> list[tuple[Any, np.ndarray, np.ndarray, bool]]:
+        return [(label, *self._members(), False)]
+
+    def _values(self, margins: np.ndarray) -> np.ndarray:
         return margins
 
-    def decision_function_one(self, x: dict) -> dict:
-        """The decision value f(x) of each class."""
-        return dict(zip(self._models, self._decide_one(x).tolist(), strict=True))
-
-    def predict_one(self, x: dict, **kwargs: Any) -> Any:
-        """The class with the largest decision value, the first of equal ones; None before there is a class."""
-        margins = self.decision_function_one(x)
-        return max(margins, key=lambda label: margins[label], default=None)
-
-    def predict_proba_one(self, x: dict, **kwargs: Any) -> dict:
-        """The probabilities of all classes: those of their models (see `LASVM.predict_proba_one`), scaled to sum 1."""
-        p = self._probabilities(self._decide_one(x)[np.newaxis])
-        return dict(zip(self._models, p[0].tolist(), strict=True))
+    def _best(self, margins: np.ndarray) -> np.ndarray:
+        return margins.argmax(axis=1)
 
     def _probabilities(self, margins: np.ndarray) -> np.ndarray:
         p = np.empty(margins.shape)
@@ -174,159 +377,9 @@ class OneVsRest(ClassModels):
             p[:, k] = model.probability(margins[:, k])
         return p / p.sum(axis=1, keepdims=True)
 
-    def decision_function_many(self, X: Any) -> Any:
-        """The decision values, a row for each example and a column for each of `labels`.
-
-        A dataframe for a dataframe, otherwise an array (n, n_classes).
-        """
-        return self._frame_like(X, self._decide_many(X))
-
-    def predict_many(self, X: Any) -> Any:
-        """The predicted classes of all rows: a series for a dataframe, otherwise an array (n,)."""
-        margins = self._decide_many(X)
-        best = margins.argmax(axis=1) if self._models else np.zeros(len(margins), np.int64)
-        return series_like(X, array_of_labels(self.labels or [None])[best], self._y_name)
-
-    def predict_proba_many(self, X: Any) -> Any:
-        """The probabilities, a row for each example and a column for each of `labels`.
-
-        A dataframe for a dataframe, otherwise an array (n, n_classes).
-        """
-        return self._frame_like(X, self._probabilities(self._decide_many(X)))
-
-    def _frame_like(self, X: Any, values: np.ndarray) -> Any:
-        if not is_frame(X):
-            return values
-        columns = {label: values[:, k] for k, label in enumerate(self._models)}
-        return dataframe.to_native_frame(columns, like=dataframe.into_frame(X))
-
-    # ------------------------------------------------------------------------------------------------ what was learned
-
-    @property
-    def labels(self) -> list[Hashable]:
-        """The classes so far: first those known beforehand, then the others as they appeared."""
-        return list(self._models)
-
-    @property
-    def n_support(self) -> int:
-        """Number of examples that are support vectors of at least one class."""
-        return len(self._members(support=True)[0])
-
-    @property
-    def support_ids(self) -> np.ndarray:
-        """Ids of the examples that are support vectors of at least one class, in the order of their arrival."""
-        numbers, _ = self._members(support=True)
-        return self._ids_of(numbers)
-
-    def _ids_of(self, numbers: np.ndarray) -> np.ndarray:
-        """The ids that the user knows the vectors with these numbers by."""
-        return self._union.user_ids[self._union.slots_of(numbers)]
-
-    @property
-    def dual_coef(self) -> np.ndarray:
-        """Coefficients, (n_classes, n_support) float64: a row for each of `labels`, columns as in `support_ids`."""
-        support, _ = self._members(support=True)
-        coefficients = np.zeros((len(self._models), len(support)))
-        for row, model in zip(coefficients, self._models.values(), strict=True):
-            row[np.searchsorted(support, model.support_ids)] = model.dual_coef
-        return coefficients
-
-    @property
-    def bias(self) -> np.ndarray:
-        """Constant terms of the decision functions, (n_classes,) float64, in the order of `labels`."""
-        return np.array([model.bias for model in self._models.values()])
-
-    @property
-    def kernel_evaluations(self) -> int:
-        """Number of kernel values computed so far, while learning and predicting: shared ones and each class's own."""
-        own = sum(model.kernel_evaluations for model in self._models.values())
-        return int(self._union.vectors.counts[EVALUATIONS]) + own
-
-    # ------------------------------------------------------------------------------------------------------- snapshots
-
-    def _content(self) -> Content:
-        for label in [*self._models, *(self.classes or ())]:
-            if type(label) not in PLAIN:
-                raise SnapshotError(
-                    f"label {label!r} is a {type(label).__name__}; str, int, float and bool can be saved"
-                )
-        common, _ = self._blank._state()
-        states, arrays = self._states()
-        scale = self._blank._scale.dump(len(self._features))
-        meta: dict[str, Any] = {
-            **common,
-            "algorithm": type(self.model).__name__,
-            "classes": None if self.classes is None else list(self.classes),
-            "labels": self.labels,
-            **states,
-        }
-        return meta, arrays | {f"common.{name}": array for name, array in scale.items()}
-
-    def _states(self) -> Content:
-        """What the models of all classes have learned."""
-        states, sizes = [], (len(self._features), self._blank._scale.n_places)
-        arrays = {f"union.{name}": array for name, array in union.dump(self._union, *sizes).items()}
-        for k, model in enumerate(self._models.values()):
-            state, own = model._state()
-            states.append({name: state[name] for name in state if name not in ("parameters", "features")})
-            arrays |= {f"{k}.{name}": array for name, array in own.items()}
-        return {"states": states}, arrays
-
     @classmethod
     def _name_in_snapshots(cls) -> str:
         return OneVsRest.__name__
-
-    @classmethod
-    def _of_meta(cls, meta: Mapping[str, Any], cache_mb: float | None, device: str | None) -> Self:
-        algorithm = snapshot.field(meta, "algorithm", str)
-        if algorithm not in BY_CLASS_NAME:
-            raise SnapshotError(f"the algorithm {algorithm!r} is unknown to this version")
-        return cls(BY_CLASS_NAME[algorithm]._of_meta(meta, cache_mb, device))
-
-    def _take_over(self, meta: Mapping[str, Any], arrays: dict[str, np.ndarray]) -> None:
-        classes, labels = snapshot.field(meta, "classes", list, type(None)), snapshot.field(meta, "labels", list)
-        blank, states = self._blank, snapshot.field(meta, "states", list)
-        require(all(type(label) in PLAIN for label in labels), "a label is not a string, a number or a boolean")
-        require(len(set(labels)) == len(labels) == len(states), f"there are {len(labels)} labels, {len(states)} states")
-        require(labels[: len(classes or [])] == (classes or []), "the labels do not begin with the classes")
-        self.classes = classes
-        blank._features = self._features = FeatureTable.of_names(snapshot.field(meta, "features", list))
-        blank._restore_counts(meta)
-        parts = by_prefix(arrays)
-        blank._restore_scale(parts.get("common", {}))
-        self._restore_states(dict(zip(labels, states, strict=True)), parts)
-
-    def _restore_states(self, states: Mapping[Hashable, Any], parts: Mapping[str, dict[str, np.ndarray]]) -> None:
-        """Take over what `_states` gave, by label, with the arrays of each class by its number."""
-        blank, sizes = self._blank, (len(self._features), self._blank._scale.n_raw)
-        self._union = union.restore(parts.get("union", {}), blank._kernel, *sizes, blank._n_seen)
-        live = self._union.live_slots()
-        blank._go_on_above(self._union.user_ids[live])
-        known = self._union.numbers[live]
-        for k, (label, state) in enumerate(states.items()):
-            self._models[label] = model = blank.clone()
-            model._features = CommonColumns(self._features)
-            model._scale, model._kernel = blank._scale, blank._kernel
-            model._restore(state, parts.get(str(k), {}))
-            model._next_look = NEVER
-            s = model._expansion
-            require(np.isin(s.ids[: s.counts[SLOTS]], known).all(), f"the vectors of class {label!r} are not stored")
-
-    def _learned_content(self) -> Content:
-        self._features.settle()
-        live = self._union.live_slots()
-        arrays = {
-            "numbers": self._union.numbers[live],
-            "user_ids": self._union.user_ids[live],
-            "weights": self._union.weights[live],
-        }
-        meta = {
-            "labels": [repr(label) for label in self._models],
-            "n_seen": self.n_seen,
-            "next_id": self.next_id,
-            "digests": [model.digest() for model in self._models.values()],
-        }
-        return meta, arrays
 
 
 class TunedOneVsRest(TunedClasses, OneVsRest):

@@ -60,6 +60,23 @@ class LabelledBlock(NamedTuple):
         of_user = (self.labels[own], self.weights[own], self.ids[own], self.own_ids)
         return LabelledBlock(self.q.part(t, end), *of_user, self.born[own], self.growth[own], raw)
 
+    def rows(self, rows: np.ndarray) -> "LabelledBlock":
+        """These examples, in rising order."""
+        if len(rows) == len(self.labels):
+            return self
+        raw = RawRows(*chosen_rows(self.raw, rows)) if len(self.raw.sq) else self.raw
+        of_user = ([self.labels[t] for t in rows], self.weights[rows], self.ids[rows], self.own_ids)
+        q = Queries(*chosen_rows(self.q, rows))
+        return LabelledBlock(q, *of_user, self.born[rows], self.growth[rows], raw)
+
+
+def chosen_rows(q: Any, rows: np.ndarray) -> tuple[np.ndarray, ...]:
+    """The fields of these queries, or of these raw rows."""
+    lengths = np.diff(q.indptr)[rows]
+    indptr = np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths)])
+    entries = np.arange(indptr[-1]) + np.repeat(q.indptr[rows] - indptr[:-1], lengths)
+    return indptr, q[1][entries], q[2][entries], q.sq[rows]
+
 
 def joined_rows(parts: list[Any]) -> tuple[np.ndarray, ...]:
     """The fields of queries, or of raw rows, that follow one another: where each begins, columns, values and norms."""

@@ -18,6 +18,7 @@ from streamsvm.estimators.inputs.scaling import RunningScale
 from streamsvm.estimators.lasvm import LASVM
 from streamsvm.estimators.learner.classifier import OnlineSVM
 from streamsvm.estimators.learner.copies import Content
+from streamsvm.estimators.several.class_models import known_once
 from streamsvm.estimators.several.shared import LabelledBlock, SeveralModels, by_prefix, joined_blocks, to_the_end
 from streamsvm.estimators.tuned.auto import AutoLASVM
 from streamsvm.estimators.tuned.tuning import Promotion, Setting
@@ -27,7 +28,7 @@ class TunedClasses(SeveralModels):
     """The models of all classes."""
 
     model: AutoLASVM
-    _models: dict[Hashable, AutoLASVM]
+    _models: dict[Any, AutoLASVM]
 
     @property
     def champions_(self) -> dict[Hashable, Setting]:
@@ -161,11 +162,7 @@ class TunedClasses(SeveralModels):
     def _members(self, support: bool = False) -> tuple[np.ndarray, np.ndarray]:
         """The ids of the members of the models that predict, or of their support vectors, rising, and their ages."""
         expansions = [model._predicting._expansion for model in self._models.values()]
-        kept = [(s, s.alpha != 0.0 if support else s.y != 0) for s in expansions]
-        numbers = np.concatenate([np.zeros(0, np.int64), *(s.ids[own] for s, own in kept)])
-        born = np.concatenate([np.zeros(0, np.int64), *(s.born[own] for s, own in kept)])
-        numbers, first = np.unique(numbers, return_index=True)
-        return numbers, born[first]
+        return known_once([(s, s.alpha != 0.0 if support else s.y != 0) for s in expansions])
 
     def _ids_of(self, numbers: np.ndarray) -> np.ndarray:
         return numbers

@@ -1,0 +1,216 @@
+"""Several classes: one pass and a fit to the optimum, beside SVC and intelex on one thread.
+
+    python benchmarks/multiclass.py --data DIR            # eight sets, and river's track
+    python benchmarks/multiclass.py --data DIR --quick    # the small ones
+
+The first table is river's ImageSegments track: each example is predicted, then learned.  In the second one, every fit
+runs in a process of its own with one thread, so that seconds are CPU seconds of that fit alone.  "pass" learns the
+training part once as a stream; "fit" is `LASVMClassifier.fit`.  A fit that takes less than a second is repeated, and
+the fastest counts.  "predict" is for the test part.  At the end are the times in shares of SVC's.
+"""
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from datasets import Data, prepared
+from ordinary import ENOUGH, REPEATS, THREADS
+
+
+class Task(NamedTuple):
+    """A set with several classes; C and gamma are ours, and plain."""
+
+    name: str
+    C: float
+    gamma: float
+    prepare: str  # "as is", "standard", "pixels" (/ 255), "sixteenths" (/ 16) or "unit rows"
+    n_train: int | None  # split by permutation, or so many of the published training part; None: the published split
+    openml: str | None  # data set name on OpenML; None: it comes with scikit-learn
+
+
+TASKS = {
+    task.name: task
+    for task in (
+        Task("digits", 10.0, 0.05, "sixteenths", 1200, None),
+        Task("segment", 10.0, 0.1, "standard", 1540, "segment"),
+        Task("satimage", 10.0, 0.05, "standard", None, "satimage"),
+        Task("usps", 10.0, 2.0, "unit rows", None, "USPS"),
+        Task("letter", 10.0, 0.1, "standard", 13000, "letter"),
+        Task("krkopt", 10.0, 0.5, "standard", 9000, "kropt"),
+        Task("mnist", 10.0, 0.02, "pixels", 10000, "mnist_784"),
+    )
+}
+QUICK = ("digits", "segment")
+
+
+def load(task: Task, folder: Path | None) -> Data:
+    """The data of a task; y as the set has it."""
+    X_test = y_test = None
+    if task.openml is None:
+        from sklearn.datasets import load_digits
+
+        X, y = load_digits(return_X_y=True)
+    elif folder:
+        z = np.load(folder / task.name / f"{task.name}.npz", allow_pickle=False)
+        X, y = z["X"], z["y"]
+        if "X_test" in z.files:
+            X_test, y_test = z["X_test"].astype(np.float32), z["y_test"]
+    else:
+        from sklearn.datasets import fetch_openml
+
+        bunch = fetch_openml(task.openml, version=1, as_frame=False, parser="liac-arff")
+        X, y = bunch.data, bunch.target
+    X, order = X.astype(np.float32), np.random.default_rng(0).permutation(len(X))
+    train = order[: task.n_train or (len(X) if X_test is not None else int(0.8 * len(X)))]
+    if X_test is None:
+        test = order[len(train) :][:5000]
+        X_test, y_test = X[test], y[test]
+    X, y = X[train], y[train]
+    if task.prepare == "sixteenths":
+        return Data(X / 16, y, X_test / 16, y_test)
+    X, X_test = prepared(X, X_test, task.prepare)
+    return Data(X, y, X_test, y_test)
+
+
+def trained_pass(several: str, data: Data, task: Task) -> Any:
+    """One pass of `OneVsOne` or `OneVsRest`, and `finish`."""
+    import streamsvm
+
+    model = getattr(streamsvm, several)(streamsvm.LASVM(C=task.C, gamma=task.gamma))
+    model.learn_many(data.X, data.y)
+    model.finish()
+    return model
+
+
+def trained_fit(data: Data, task: Task) -> Any:
+    """`LASVMClassifier.fit`, to the optimum of each pair."""
+    from streamsvm.sklearn_api import LASVMClassifier
+
+    return LASVMClassifier(C=task.C, gamma=task.gamma).fit(data.X, data.y)
+
+
+def trained_svc(data: Data, task: Task) -> Any:
+    """scikit-learn's SVC."""
+    from sklearn.svm import SVC
+
+    return SVC(C=task.C, gamma=task.gamma).fit(data.X, data.y)
+
+
+def trained_intelex(data: Data, task: Task) -> Any:
+    """scikit-learn-intelex's SVC."""
+    from sklearnex.svm import SVC
+
+    return SVC(C=task.C, gamma=task.gamma).fit(data.X, data.y)
+
+
+ENGINES: dict[str, Callable[[Data, Task], Any]] = {
+    "pass, one-vs-one": lambda data, task: trained_pass("OneVsOne", data, task),
+    "pass, one-vs-rest": lambda data, task: trained_pass("OneVsRest", data, task),
+    "fit": trained_fit,
+    "SVC": trained_svc,
+    "intelex": trained_intelex,
+}
+
+
+def measured(task: Task, engine: str, folder: Path | None) -> dict[str, float]:
+    """The figures of one engine on one set; compiled code is loaded before the clock starts."""
+    data, train = load(task, folder), ENGINES[engine]
+    first = np.sort(np.unique(data.y, return_index=True)[1])
+    few = np.unique(np.concatenate([first, np.arange(200)]))
+    train(data._replace(X=data.X[few], y=data.y[few]), task)
+    seconds: list[float] = []
+    while len(seconds) < REPEATS and (not seconds or seconds[-1] < ENOUGH):
+        start = time.process_time()
+        model = train(data, task)
+        seconds.append(time.process_time() - start)
+    online = model if "pass" in engine else getattr(model, "model_", None)
+    learned = online.kernel_evaluations if online else 0
+    predict = model.predict_many if "pass" in engine else model.predict
+    predict(data.X_test[:300])
+    start = time.process_time()
+    said = np.asarray(predict(data.X_test))
+    return {
+        "seconds": min(seconds),
+        "predict": time.process_time() - start,
+        "error": 100.0 * float(np.mean(said != data.y_test)),
+        "kernel values": learned / 1e6,
+        "members": online.n_members if online else int(np.sum(model.n_support_)),
+        "support": online.n_support if online else int(np.sum(model.n_support_)),
+        "rows": len(data.y),
+        "classes": len(first),
+    }
+
+
+def elsewhere(name: str, engine: str, folder: Path | None) -> dict[str, float] | None:
+    """The figures from a process of its own; None if the engine is not installed or failed."""
+    command = [sys.executable, __file__, "--only", name, engine] + (["--data", str(folder)] if folder else [])
+    done = subprocess.run(command, env={**os.environ, **dict.fromkeys(THREADS, "1")}, capture_output=True, text=True)
+    if done.returncode != 0:
+        print(f"{name:9} {engine:17} not measured: {(done.stderr.strip() or 'failed').splitlines()[-1]}", flush=True)
+        return None
+    figures: dict[str, float] = json.loads(done.stdout.strip().splitlines()[-1])
+    return figures
+
+
+def compare(names: list[str], folder: Path | None) -> None:
+    """Print the table, and the shares of SVC's time below it."""
+    titles = f"{'seconds':>8} {'predict':>8} {'error %':>8} {'M values':>9} {'members':>8} {'support':>8}"
+    print(f"{'set':9} {'engine':17} {titles}")
+    every: dict[str, dict[str, dict[str, float]]] = {}
+    for name in names:
+        of_set = {engine: elsewhere(name, engine, folder) for engine in ENGINES}
+        every[name] = {engine: figures for engine, figures in of_set.items() if figures}
+        for engine, f in every[name].items():
+            values = f"{f['kernel values']:9.1f}" if f["kernel values"] else f"{'':9}"
+            times = f"{f['seconds']:8.3f} {f['predict']:8.3f}"
+            sizes = f"{f['members']:8.0f} {f['support']:8.0f}"
+            shape = f"  {f['rows']:.0f} rows, {f['classes']:.0f} classes" if engine == "SVC" else ""
+            print(f"{name:9} {engine:17} {times} {f['error']:8.2f} {values} {sizes}{shape}", flush=True)
+    for engine in list(ENGINES)[:3]:
+        shares = {
+            name: f[engine]["seconds"] / f["SVC"]["seconds"] for name, f in every.items() if {engine, "SVC"} <= {*f}
+        }
+        print(f"{engine} / SVC: " + ", ".join(f"{name} {share:.2f}" for name, share in shares.items()))
+
+
+def track() -> None:
+    """River's ImageSegments track, as it is."""
+    from river import datasets, evaluate, metrics
+
+    from streamsvm import LASVM, OneVsOne, OneVsRest
+
+    print(f"{'ImageSegments':27} {'seconds':>8} {'error %':>8} {'M values':>9} {'members':>8} {'support':>8}")
+    for several in (OneVsOne, OneVsRest):
+        evaluate.progressive_val_score(datasets.ImageSegments().take(300), several(LASVM()), metrics.Accuracy())
+        model, start = several(LASVM()), time.process_time()
+        accuracy = evaluate.progressive_val_score(datasets.ImageSegments(), model, metrics.Accuracy())
+        seconds, values = time.process_time() - start, model.kernel_evaluations / 1e6
+        sizes = f"{values:9.1f} {model.n_members:8} {model.n_support:8}"
+        print(f"{several.__name__:27} {seconds:8.3f} {100.0 * (1.0 - accuracy.get()):8.2f} {sizes}", flush=True)
+
+
+def main() -> None:
+    """Parse the command line and run."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--data", type=Path, help="folder of npz files; default: OpenML")
+    parser.add_argument("--tasks", nargs="+", default=list(TASKS), choices=list(TASKS))
+    parser.add_argument("--quick", action="store_true", help="the small sets only")
+    parser.add_argument("--only", nargs=2, metavar=("SET", "ENGINE"), help=argparse.SUPPRESS)
+    arguments = parser.parse_args()
+    if arguments.only:
+        name, engine = arguments.only
+        print(json.dumps(measured(TASKS[name], engine, arguments.data)))
+        return
+    track()
+    compare(list(QUICK) if arguments.quick else arguments.tasks, arguments.data)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,128 @@
+"""What is done to all models after learning: optimise, forget examples, correct labels."""
+
+from collections.abc import Hashable
+from typing import Any
+
+import numpy as np
+
+from streamsvm.core import arguments
+from streamsvm.estimators.inputs.checks import label_of, labels_of
+from streamsvm.estimators.learner.classifier import OnlineSVM
+from streamsvm.estimators.learner.examples import Examples
+from streamsvm.estimators.learner.model import n_learned, no_margins
+from streamsvm.estimators.several.class_models import ClassModels
+from streamsvm.estimators.several.shared import to_the_end
+
+
+class ChangeableModels(ClassModels):
+    """The models of several classes, which can be optimised and corrected."""
+
+    def finish(self, tol: float | None = None) -> None:
+        """Optimise each model over its members; see `LASVM.finish`."""
+        arguments.require_positive("tol", self._blank.tol if tol is None else tol)
+        self._of_each(lambda model: model.finish(tol))
+
+    def sparsify(self, ramp_s: float | None = None, tol: float | None = None) -> None:
+        """Give up the support vectors of each model that the ramp loss does not need; see `LASVM.sparsify`."""
+        self._of_each(lambda model: model.sparsify(ramp_s, tol))
+
+    def forget(self, ids: Any) -> int:
+        """Take examples out of all models exactly, as if they had never kept them; see `LASVM.forget`.
+
+        Parameters
+        ----------
+        ids
+            One id, or several.
+
+        Returns
+        -------
+        int
+            Number of members that left.  An example counts once, however many models had it.
+
+        Raises
+        ------
+        ValueError, TypeError
+            If an id is not a signed 64-bit integer.
+        """
+        slots = self._slots_of(arguments.numbers_of(ids))
+        numbers = self._union.numbers[[slot for of_id in slots.values() for slot in of_id]]
+        before = self.n_members
+        to_the_end(lambda: self._of_each(lambda model: model.forget(numbers)))
+        return before - self.n_members
+
+    def relabel(self, ids: Any, y: Any) -> int:
+        """Correct the labels of examples that were learned; see `LASVM.relabel`.
+
+        A model that has the example under the wrong sign forgets it and learns it again.  The models of the right class
+        learn it if they do not have it.  A new class begins as in `learn_one`.
+
+        Parameters
+        ----------
+        ids
+            One id, or several.
+        y
+            The right label: one for all ids, or a list or array with one for each.
+
+        Returns
+        -------
+        int
+            How many of the ids belong to members of at least one model.  Learn the other examples again if they matter.
+
+        Raises
+        ------
+        ValueError, TypeError
+            If an id is not a signed 64-bit integer, or if a label is invalid.  The model then stays as it was.
+        """
+        numbers = arguments.numbers_of(ids)
+        several = isinstance(y, list | np.ndarray) or hasattr(y, "to_list")
+        labels = labels_of(y, len(numbers)) if several else [label_of(y)] * len(numbers)
+        found = 0
+        for user_id, label in zip(numbers.tolist(), labels, strict=True):
+            known = self._slots_of(np.array([user_id])).get(user_id, [])
+            relabelled = [self._relabel(number, label) for number in self._union.numbers[known].tolist()]
+            found += any(relabelled)
+        return found
+
+    def _relabel(self, number: int, label: Hashable) -> bool:
+        """Give the vector with this number another label, if a model has it: the union may keep it for longer."""
+        numbers, born = self._members()
+        if number not in numbers:
+            return False
+        slots = self._union.slots_of(np.array([number]))
+        margins: dict[Any, np.ndarray] = {}
+        example = (
+            self._union.queries(slots),
+            self._union.raw(slots),
+            self._union.weights[slots],
+            born[numbers == number],
+        )
+        begins_class = label not in self.labels
+
+        def step() -> None:
+            if label not in self.labels:
+                self._start(label)
+            for key, model in self._models.items():
+                self._correct(key, model, number, label, example, margins)
+            if begins_class:
+                self._teach(label, number, margins)
+            self._settle()
+
+        self._columns = None
+        to_the_end(step)
+        return True
+
+    def _correct(
+        self, key: Any, model: OnlineSVM, number: int, label: Hashable, example: tuple, margins: dict[Any, np.ndarray]
+    ) -> None:
+        """Give an example another label in one model."""
+        sign = int(self._signs(key, self._places([label]))[0])
+        if sign == 0:
+            model.forget(number)
+            return
+        model.relabel(number, sign > 0)
+        margin = margins.setdefault(("example", key), no_margins(1))
+        if label in self._own_classes(key) and not len(model._slots_of(number)) and not n_learned(margin):
+            q, raw, weights, ages = example
+            lo, hi, ages = model._boxes_of(np.array([sign > 0]), weights, ages)
+            block = Examples(q, lo, hi, np.array([number]), False, ages, raw)
+            model._learn_queries(block, margin, counts=False)

@@ -1,0 +1,216 @@
+"""One-versus-one: a model for each pair of classes, which vote."""
+
+from collections.abc import Callable, Hashable, Iterable
+from itertools import combinations
+from typing import Any, ClassVar
+
+import numpy as np
+import scipy.sparse as sp
+
+from streamsvm.estimators.learners import ALGORITHMS
+from streamsvm.estimators.several.class_models import known_once
+from streamsvm.estimators.several.multiclass import SeveralClasses
+from streamsvm.online import union
+from streamsvm.online.outputs.coupling import coupled
+
+Train = Callable[[Any, Any, np.ndarray, np.ndarray, np.ndarray], Any]
+
+
+class OneVsOne(SeveralClasses):
+    """A classifier for several classes: one online support vector machine for each pair of classes.
+
+    Each model learns the examples of its two classes, with the first of them as positive.  The class with the most
+    votes is predicted, the first of equal ones, as by `sklearn.svm.SVC`.  The kernel values of an example are computed
+    once for all models, which also share the scale of the features.  With ``classes=[...]`` and a number for `gamma`,
+    each model equals one trained alone on its two classes, without a reservoir.
+
+    A label is anything hashable, and a new class may appear at any time.  Its models learn the first example, then the
+    members of the other class.
+
+    Parameters
+    ----------
+    model
+        What each pair gets a copy of: a `LASVM`, `LASVMG`, `LASVMNC`, `LASVMI` or `FullSVM`.  Its `budget`, `window`
+        and `cache_mb` hold for each pair; its `reservoir` is not used.
+    classes
+        Labels known beforehand; default: none.
+
+    Raises
+    ------
+    ValueError, TypeError
+        If the model is another one, has ``on_budget="merge"``, a `threshold` or a number other than 1 for
+        `pos_weight`, or if a label occurs twice.
+
+    Notes
+    -----
+    **Or one-versus-rest?**  Each pair is a smaller problem than a class against all others, and it is easier to tell
+    two classes apart.  So this classifier is often more accurate and faster than `OneVsRest`.  But k classes need
+    k (k - 1) / 2 models.
+
+    **Decision values.**  `decision_function_one` and `decision_function_many` have one value for each class: its votes,
+    and a fraction of a vote by the sum of its models' f(x).  This is scikit-learn's ``decision_function_shape="ovr"``.
+    `pair_values_many` has f(x) for each of `pairs`.  If f(x) is exactly 0, the vote goes to the first class in decision
+    values, and to the second in predictions, as in scikit-learn and LIBSVM.
+
+    **Windows.**  A window counts all examples, not only those of a pair.
+
+    **Weights.**  With ``pos_weight="balanced"``, each model weights the rarer of its two classes.
+
+    **Probabilities** are coupled from those of the pairs, by the second method of [^1].  The most probable class may
+    differ from the one with the most votes.
+
+    **Interruptions.**  If learning is interrupted (Ctrl-C), all models first learn what some of them have learned: at
+    most 256 examples.
+
+    References
+    ----------
+    [^1]: Wu, T.-F., Lin, C.-J., Weng, R. C., 2004. Probability estimates for multi-class classification by pairwise
+    coupling. Journal of Machine Learning Research 5, 975-1005.
+
+    Examples
+    --------
+    >>> from river import datasets, evaluate, metrics
+    >>> from streamsvm import LASVM, OneVsOne
+    >>> model = OneVsOne(LASVM())
+    >>> evaluate.progressive_val_score(datasets.ImageSegments().take(1000), model, metrics.Accuracy())
+    Accuracy: 90.79%
+    >>> model.pairs[:2]
+    [('path', 'foliage'), ('path', 'sky')]
+    """
+
+    _learners: ClassVar[dict[str, Any]] = {algorithm.__name__: algorithm for algorithm in ALGORITHMS.values()}
+
+    def __init__(self, model: Any, classes: Iterable[Hashable] | None = None) -> None:
+        if getattr(model, "pos_weight", 1.0) not in (1.0, "balanced"):
+            raise ValueError(
+                f"pos_weight={model.pos_weight!r} has no use for pairs of classes, none of which is the positive one; "
+                'leave it at 1, use "balanced", or give the examples of a class another weight w'
+            )
+        self._labels: list[Hashable] = []
+        super().__init__(model, classes)
+
+    @property
+    def labels(self) -> list[Hashable]:
+        """The classes so far: first those known beforehand, then the others as they appeared."""
+        return list(self._labels)
+
+    @property
+    def pairs(self) -> list[tuple[Hashable, Hashable]]:
+        """The pairs of classes, in the order of `labels`; f(x) > 0 is a vote for the first of the two."""
+        return list(combinations(self._labels, 2))
+
+    # --------------------------------------------------------------------------------------------------------- classes
+
+    def _keys(self, labels: list[Hashable]) -> list:
+        """All pairs; as long as there is one class, that class alone."""
+        return list(combinations(labels, 2)) or [(label,) for label in labels]
+
+    def _start(self, label: Hashable) -> Any:
+        """Make the pairs of a new class.  The second class makes a pair of the model that the first one has alone."""
+        labels = [*self._labels, label]
+        known = {(*key, label) if len(key) == 1 else key: model for key, model in self._models.items()}
+        models = {key: known.get(key) or self._new_model((0, self._n_learned(key[0]))) for key in self._keys(labels)}
+        self.__dict__.update(_labels=labels, _models=models)  # At once: no interruption may come in between.
+
+    def _n_learned(self, label: Hashable) -> int:
+        """How many examples of a class were learned."""
+        found = ((key, model) for key, model in self._models.items() if label in key)
+        return next((model.class_counts[key[0] == label] for key, model in found), 0)
+
+    def _signs(self, key: Any, classes: np.ndarray) -> np.ndarray:
+        first, *second = (self._labels.index(label) for label in key)
+        return (classes == first).astype(np.int8) - np.isin(classes, second)
+
+    def _own_classes(self, key: Any) -> tuple:
+        return tuple(key)
+
+    def _to_teach(self, label: Hashable) -> list[tuple[Any, np.ndarray, np.ndarray, bool]]:
+        others = self._labels[:-1]
+        if len(others) == 1:
+            return []  # The model of the pair has learned the first class from its beginning.
+        return [((other, label), *self._members_of_class(other), True) for other in others]
+
+    def _members_of_class(self, label: Hashable) -> tuple[np.ndarray, np.ndarray]:
+        """The numbers of the members of one class, rising, and their ages."""
+        found = ((key, model._expansion) for key, model in self._models.items() if label in key)
+        return known_once([(s, s.y > 0 if key[0] == label else s.y < 0) for key, s in found])
+
+    # -------------------------------------------------------------------------------------------------- a training set
+
+    def train_pairs(self, X: Any, places: np.ndarray, weights: np.ndarray, ids: np.ndarray, train: Train) -> list:
+        """Train the models of all pairs on a whole training set, by another way than learning it as a stream.
+
+        Parameters
+        ----------
+        X
+            The examples as rows, a 2-D array or a CSR matrix.  The model has learned nothing yet.
+        places, weights, ids
+            The place of each example's class in `labels`, its weight, and its id, which is at least 0; no id twice.
+        train
+            Makes a learner a good one over the examples of two classes: ``train(model, X, positive, weights, ids)``.
+
+        Returns
+        -------
+        list
+            What `train` returned for each of `pairs`.
+        """
+        names = np.unique(X.indices).tolist() if sp.issparse(X) else range(X.shape[1])
+        self._features.add(names)
+        self._features.n_kept, outcomes = len(self._features), []
+        for key, model in self._models.items():
+            signs = self._signs(key, places)
+            rows = np.flatnonzero(signs)
+            outcomes.append(train(model, X[rows], signs[rows] > 0, weights[rows], ids[rows]))
+        order, (numbers, _) = np.argsort(ids), self._members()
+        kept = order[np.searchsorted(ids[order], numbers)]
+        for part, q in self._blank._batches(X[kept], learning=False):
+            of_user = (numbers[part], numbers[part], weights[kept[part]])
+            self._union = union.with_vectors(self._union, self._blank._kernel, q, *of_user, len(self._features))
+        n_seen, largest = len(ids), int(ids.max(initial=-1))
+        self._blank._note(max(n_seen, largest + 1), (0, 0), largest, len(self._features), 0, 0)
+        return outcomes
+
+    # ------------------------------------------------------------------------------------------------------ prediction
+
+    def _votes(self, for_first: np.ndarray) -> np.ndarray:
+        """The votes for each class, (B, n_classes), from whether each pair votes for its first class."""
+        first, second = self._sides()
+        return self._sums(np.where(for_first, first, second), np.ones(for_first.shape))
+
+    def _sides(self) -> tuple[np.ndarray, np.ndarray]:
+        """The places of the first and of the second class of each pair."""
+        return np.triu_indices(len(self._labels), 1) if len(self._labels) != 1 else (np.zeros(1, int),) * 2
+
+    def _sums(self, places: np.ndarray, values: np.ndarray) -> np.ndarray:
+        """For each example the sum of the values of each class, added up in the order of the pairs."""
+        n, n_classes = len(values), len(self._labels)
+        cells = places + n_classes * np.arange(n)[:, np.newaxis]
+        return np.bincount(cells.ravel(), weights=values.ravel(), minlength=n * n_classes).reshape(n, n_classes)
+
+    def _values(self, margins: np.ndarray) -> np.ndarray:
+        first, second = self._sides()
+        sums = self._sums(first, margins) - self._sums(second, margins)
+        return self._votes(margins >= 0.0) + sums / (3.0 * (np.abs(sums) + 1.0))
+
+    def _best(self, margins: np.ndarray) -> np.ndarray:
+        return self._votes(margins > 0.0).argmax(axis=1)
+
+    def _probabilities(self, margins: np.ndarray) -> np.ndarray:
+        if len(self._labels) < 2:
+            return np.ones((len(margins), len(self._labels)))
+        r = np.column_stack([model.probability(margins[:, k]) for k, model in enumerate(self._models.values())])
+        return coupled(r, len(self._labels))
+
+    def pair_values_one(self, x: dict) -> dict:
+        """f(x) for each of `pairs`: above 0 for the first class of the pair."""
+        return dict(zip(self.pairs, self._decide_one(x).tolist(), strict=len(self._labels) != 1))
+
+    def pair_values_many(self, X: Any) -> np.ndarray:
+        """f(x) of all rows for each of `pairs`, (n, n_pairs): above 0 for the first class of the pair."""
+        return self._decide_many(X)[:, : len(self.pairs)]
+
+    # ------------------------------------------------------------------------------------------------------- snapshots
+
+    def _restore_states(self, states: Any, parts: Any) -> None:
+        super()._restore_states(states, parts)
+        self._labels = list(dict.fromkeys(label for key in states for label in key))
