@@ -95,10 +95,10 @@ def cross_validate(
     ============== ==================================================================================================
     seeding        start of a fold
     ============== ==================================================================================================
-    ``"auto"``     ``"none"``, ``"path"`` or ``"best"``: the one that `streamsvm.batch.seeding.choose` expects to be
-                   cheapest once the first split is solved.  ``"none"`` if splits leave out more than two ninths of the
-                   examples, as up to four folds do.  From thirty folds on ``"skip"`` instead of ``"none"``
-    ``"none"``     0; the full solution is not computed
+    ``"auto"``     ``"skip"``, ``"path"`` or ``"best"``: the one that `streamsvm.batch.seeding.choose` expects to be
+                   cheapest, given the full solution.  ``"none"`` if splits leave out more than two ninths of the
+                   examples, as up to four folds do
+    ``"none"``     0; the full problem is solved roughly, which tells the examples next to the margin
     ``"skip"``     0
     ``"avg"``      the full solution; what leaves is shared equally among the free examples
     ``"top"``      the full solution; what leaves goes to the most similar free examples

@@ -18,8 +18,9 @@ M         the free examples among S                                        (m,) 
 C, C'     bound before and after                                           float
 ========= ================================================================ ================
 
-Begin with `methods`, the tables of all seeds and the training from one.  `chains` starts from the fold before, `full`
-and `exact` from the solution over all examples, `along_c` from another C; `choice` picks the cheapest.
+Begin with `members`, which solves the folds among few examples, and `methods`, the tables of all seeds.  `chains`
+starts from the fold before, `full` and `exact` from the solution over all examples, `along_c` from another C; `choice`
+picks the cheapest.
 
 Sources: Wen et al., "Improving Efficiency of SVM k-fold Cross-validation by Alpha Seeding", for ATO (Algorithm 1), MIR
 (equation (17)) and SIR (Algorithm 3) over k folds, and for AVG and TOP over single examples, from earlier work; Bin Li,
@@ -27,9 +28,9 @@ chapter on parameter selection, 4.2.1 and 4.2.2, for reuse, scaling, Single and 
 for all: "adjust uniformly" is a projection on the sum (`repair`).  It goes to T first.  T may be unable to take it all,
 which the source forgets; the rest goes to M, then to all of S.  TOP and AVG take k folds as well as single examples.
 
-Measured: sharing kernel rows between the folds is worth more than any seed.  For k <= 4 no seed beats a cold start.
-For k = 10 seeds save a quarter of the steps, for leave-one-out three quarters.  The exact path saves all steps where it
-is affordable.
+Measured: sharing kernel rows between the folds is worth more than any seed, and so are the members.  For k <= 4 no seed
+beats a cold start.  For k = 10 seeds save a quarter of the steps, for leave-one-out three quarters.  The exact path
+saves all steps where it is affordable.
 """
 
 from streamsvm.batch.seeding import along_c as along_c

@@ -205,9 +205,8 @@ class _Training:
         """Solve to the tolerance; the members to a loose one first."""
         tol = self.options.tol
         while True:
-            if start is not None and start.seed == "path":
-                free = np.count_nonzero((self.lo < self.alpha) & (self.alpha < self.hi))
-                self.path_seconds += path_seconds(start.events, free, len(self.members), 1)
+            if start is not None:
+                self.path_seconds += path_seconds(start.events, self.free, len(self.members), 1)
             extremes = self.solve(loose, start)
             top, bottom, bias, _ = survey(self.alpha, self.g, self.lo, self.hi)
             if self.status != CONVERGED or top - bottom <= tol:
@@ -220,11 +219,15 @@ class _Training:
             start = self.path_to(len(bad), bias) if loose <= tol and len(bad) and self.path_pays(len(bad)) else None
         return self.solution(bias, max(0.0, top - bottom))
 
+    @property
+    def free(self) -> int:
+        """The number of free examples."""
+        return int(np.count_nonzero((self.lo < self.alpha) & (self.alpha < self.hi)))
+
     def path_pays(self, entering: int) -> bool:
         """Whether the path to so many new members costs less than the steps and the path that led here."""
-        free = np.count_nonzero((self.lo < self.alpha) & (self.alpha < self.hi))
         spent = step_seconds(self.iterations, len(self.members)) + self.path_seconds
-        return path_seconds(EVENTS * entering, free, len(self.members), 1) < spent
+        return path_seconds(EVENTS * entering, self.free, len(self.members), 1) < spent
 
     def path_to(self, entering: int, bias: float) -> Start:
         """The start that the exact path leads to, when the latest members enter the problem."""
@@ -313,12 +316,19 @@ def members_of(
     return Members(store, _nearest(rough)), rough
 
 
-def refined(members: Members, rough: Solution, options: SolverOptions = DEFAULTS) -> Solution:
-    """The solution of a problem from a rough one, whose support vectors are among the members."""
+def refined(members: Members, rough: Solution, options: SolverOptions = DEFAULTS) -> tuple[Members, Solution]:
+    """The solution of a problem from a rough one, and the members with all its support vectors.
+
+    Parameters
+    ----------
+    members
+        Members that hold the support vectors of the rough solution.
+    rough, options
+        The result of `members_of`, and the options that it had.
+    """
     if not rough.converged:
-        return rough
-    left = options.limit(len(rough.y)) - rough.iterations
-    own = replace(options, max_iterations=left)
+        return members, rough
+    own = replace(options, max_iterations=options.limit(len(rough.y)) - rough.iterations)
     found = train(members, rough.y, rough.lo, rough.hi, rough.dual_coef, rough.g, own)
     counts = {name: getattr(rough, name) + getattr(found, name) for name in (*COUNTS, "rows_computed")}
-    return replace(found, **counts)
+    return members.joined_by(np.setdiff1d(found.support, members.ids)), replace(found, **counts)

@@ -1,8 +1,9 @@
 """The trainings of a grid: for each gamma, the solutions along rising C.
 
-Kernel rows depend on gamma alone.  So all folds and all values of C of one gamma share them.  Along C, a fold starts
-from its own solution for the C before.  If no coefficient of that solution is at its bound, it solves the problem of
-every larger C, and nothing is trained.
+Kernel rows depend on gamma alone.  So all folds and all values of C of one gamma share them.  For each C, a rough
+solution over all examples tells the members among which all folds are solved.  Along C, a fold starts from its own
+solution for the C before.  If no coefficient of that solution is at its bound, it solves the problem of every larger C,
+and nothing is trained.
 
 With many small folds another order is cheaper: the solution over all examples goes along C, and for each C the folds
 start from it.
@@ -122,7 +123,7 @@ def _full_along(task: Task, store: RowStore) -> Iterator[Training]:
         begin, rows = time.perf_counter(), store.rows_computed
         problem = task.examples.problem(store, C)
         members, rough = _members(problem, rough)
-        full = seeds.refined(members, rough, problem.options)
+        members, full = seeds.refined(members, rough, problem.options)
         cost = outcome_of(full, NO_EXAMPLES, "cold", store.rows_computed - rows)
         plan, reason = plan_of(problem, task.folds, full, members, task.seeding)
         yield Training(C, task.gamma, -1, cost._replace(seconds=time.perf_counter() - begin), plan.seeding, reason)

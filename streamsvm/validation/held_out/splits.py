@@ -2,13 +2,15 @@
 
 The examples that a split leaves out stay in the problem with an empty box, lo = hi = 0.  They never move, but
 their gradient is kept, and f(x_i) = y_i - g_i + bias is the decision value of a model that has not seen them.  So all
-folds share the kernel rows, and a fold needs no second pass over the kernel.
+folds share the kernel rows, and a fold needs no second pass over the kernel.  All folds are solved among the same
+*members*, the support vectors of all examples and the examples next to the margin: see
+`streamsvm.batch.seeding.members`.
 
 A training starts from one of these:
 
 - the *full* solution, over all examples (AVG, TOP, GREEDY, BEST, the exact path).  If no left-out example is a support
   vector of it, it is the fold's solution too, and nothing is trained;
-- the solution of the *fold before* (SIR, MIR, ATO);
+- the solution of the *fold before* (SIR, MIR, ATO), among all examples;
 - 0.
 
 `streamsvm.batch.seeding` makes these starts.  Every start is then solved to the tolerance.  So the start changes the
@@ -89,8 +91,10 @@ def prepared(problem: Problem, folds: Folds, seeding: str, values: bool) -> tupl
         return Plan(problem, folds, None, None, seeding, None, None, values), None, reason
     begin, rows = time.perf_counter(), problem.store.rows_computed
     members, rough = problem.members()
-    full = rough if seeding == "none" else seeds.refined(members, rough, problem.options)
-    cost = outcome_of(full, NO_EXAMPLES, "cold", problem.store.rows_computed - rows)
+    full = rough
+    if seeding != "none":
+        members, full = seeds.refined(members, rough, problem.options)
+    cost = outcome_of(full, NO_EXAMPLES, "rough" if seeding == "none" else "cold", problem.store.rows_computed - rows)
     cost = cost._replace(seconds=time.perf_counter() - begin)
     if seeding == "none":
         return Plan(problem, folds, None, members, seeding, None, None, values), cost, reason
