@@ -216,7 +216,7 @@ def beside(model: LASVM, X: np.ndarray, y: np.ndarray) -> tuple[LeaveOut, np.nda
 
 def heeding_all(setting: Setting) -> tuple[LASVM, int]:
     """A LASVM for which no example violates, member or not, and after how many epochs."""
-    model, y = LASVM(C=setting.task.C, gamma=setting.task.gamma), setting.y > 0
+    model, y = LASVM(C=setting.task.C, gamma=setting.task.gamma, admission="violation"), setting.y > 0
     for epoch in range(1, EPOCHS + 1):
         model.learn_many(setting.X, y, ids=np.arange(len(y)))
         model.finish(TOL)
