@@ -1,6 +1,6 @@
 """Active learning: which examples to ask a label for.
 
-    python benchmarks/active.py --data DIR --parts rare protocol flips ask --results DIR   # the default policy
+    python benchmarks/active.py --data DIR --parts rare protocol stream flips ask --results DIR  # the default policy
     python benchmarks/active.py --data DIR --parts curves stop sweep query --out DIR # the paper's tables: some hours
     python benchmarks/active.py --data DIR --quick                                   # short versions: two minutes
     python benchmarks/active.py --parts rare --results DIR --report                  # tables of the runs that were kept
@@ -9,6 +9,7 @@ Parts:
 
     rare      ways of choosing questions on 16 sets with a rare class: g-means at 20 to 300 labels, and what is aimed at
     protocol  a published protocol on 11 sets: accuracy over the curve
+    stream    a learner that decides about each example as it passes: g-means of 9 sets, for 2, 5 and 10 % of the labels
     flips     5 and 10 % wrong answers: how many are among the suspects, by leave-one-out and by folds
     ask       milliseconds of one question, with 10,000 examples and 300 labels
     curves, stop, sweep, query
@@ -22,25 +23,22 @@ import argparse
 from pathlib import Path
 
 from datasets import ACTIVE_TASKS
-from labelling import ask, border, flips, policies, protocol
+from labelling import ask, border, flips, policies, protocol, stream
 from labelling.kept import Kept
 from threadpoolctl import threadpool_limits
 
 import streamsvm
 
 BORDER = {"curves": border.curves, "stop": border.stop, "sweep": border.sweep, "query": border.query}
-PARTS = ("rare", "protocol", "flips", "ask", *BORDER)
+COMPARED = {"rare": policies, "protocol": protocol, "stream": stream, "flips": flips}
+PARTS = (*COMPARED, "ask", *BORDER)
 
 
 def run(part: str, arguments: argparse.Namespace) -> None:
     """Run a part and print its tables."""
     kept = Kept(arguments.results)
-    if part == "rare":
-        (policies.report if arguments.report else policies.run)(arguments, kept)
-    elif part == "protocol":
-        (protocol.report if arguments.report else protocol.run)(arguments, kept)
-    elif part == "flips":
-        (flips.report if arguments.report else flips.run)(arguments, kept)
+    if part in COMPARED:
+        (COMPARED[part].report if arguments.report else COMPARED[part].run)(arguments, kept)
     elif part == "ask":
         ask.run()
     else:
@@ -52,7 +50,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, help="folder of npz files; default: OpenML, for the paper's parts")
     parser.add_argument("--parts", nargs="+", default=list(PARTS), choices=PARTS)
-    parser.add_argument("--seeds", type=int, default=8, help="runs of rare, protocol and flips to average over")
+    parser.add_argument("--seeds", type=int, default=8, help="runs of all but the paper's parts to average over")
     parser.add_argument("--sets", nargs="+", default=list(policies.RARE), choices=list(policies.RARE), help="of rare")
     parser.add_argument("--tasks", nargs="+", default=list(border.DEFAULT), choices=list(ACTIVE_TASKS))
     parser.add_argument("--repeats", type=int, default=10, help="runs of the paper's parts to average over")
@@ -67,8 +65,8 @@ def main() -> None:
         arguments.tasks, arguments.repeats, arguments.parts = list(border.QUICK), 1, ["ask", "stop", "query"]
         if arguments.data:
             arguments.seeds, arguments.sets, arguments.parts = 1, ["letter A", "trap"], ["rare", *arguments.parts]
-    if not arguments.data and not arguments.report and {"rare", "protocol", "flips"} & set(arguments.parts):
-        parser.error("rare, protocol and flips need --data DIR")
+    if not arguments.data and not arguments.report and set(COMPARED) & set(arguments.parts):
+        parser.error(f"{', '.join(COMPARED)} need --data DIR")
     streamsvm.warmup(streamsvm.LASVM)
     if border.WITHOUT_SMOTE:
         print("SMOTE is left out: it needs pip install imbalanced-learn", flush=True)

@@ -36,11 +36,12 @@ POLICIES: dict[str, Options] = {
     "|f|": lambda part, seed: {"selection": ActiveSelection(None), "explore": 0.0},
     "59": lambda part, seed: {"selection": ActiveSelection()},
     "mixed": lambda part, seed: {"selection": MixedSelection()},
+    "mixed, 5 % audit": lambda part, seed: {"selection": MixedSelection(), "explore": 0.05},  # as in the trainer
     "mixed, gamma": lambda part, seed: {"selection": MixedSelection(), "tune_gamma": 50},
 }
 OTHERS = ("random", "10 random, |f|", "|f|", "59")
 NEW = "mixed, gamma"
-ORDER = (NEW, "59", "10 random, |f|", "random", "|f|", "mixed")
+ORDER = (NEW, "59", "10 random, |f|", "random", "|f|", "mixed", "mixed, 5 % audit")
 
 
 def simulate(part: Part, policy: str, seed: int) -> list[float]:

@@ -1,7 +1,8 @@
 """A published protocol: Lu, Li, Li, Yang, Xu, Huang, arXiv 2306.08954: mean accuracy over the curve (AUBC).
 
 20 random labels to begin with, 40 % of the examples for the test, an RBF kernel with C = 1 and gamma = 1 / features.
-Curves end after `MOST` labels, or when all are labelled.
+Curves end when the whole pool is labelled, as the published ones do.  Questions come in batches of one in `PART` of the
+labels so far, which makes large pools affordable; the model is exact after each batch.
 """
 
 import argparse
@@ -12,9 +13,16 @@ import numpy as np
 from labelling.kept import Kept
 from labelling.sets import PROTOCOL, Part, protocol
 from streamsvm import LASVM
-from streamsvm.active import ActiveSelection, MaxLabels, MixedSelection, RandomSelection, label_pool
+from streamsvm.active import (
+    ActiveSelection,
+    Answer,
+    ArrayPool,
+    LabellingLoop,
+    MixedSelection,
+    RandomSelection,
+)
 
-FIRST, MOST = 20, 600
+FIRST, PART = 20, 50
 PUBLISHED = {
     "heart": (80.5, 81.6),
     "ionosphere": (91.8, 93.0),
@@ -27,32 +35,26 @@ PUBLISHED = {
 SELECTIONS: dict[str, Any] = {
     "random": RandomSelection,
     "|f|": lambda: ActiveSelection(None),
-    "59": ActiveSelection,
     "mixed": MixedSelection,
 }
-EVERY = 5  # labels from one test to the next
 
 
 def simulate(part: Part, policy: str, seed: int) -> float:
-    """The AUBC in percent."""
-    model = LASVM(C=part.C, gamma=part.gamma)
-    steps = label_pool(
-        model,
-        part.X,
-        lambda row: bool(part.y[row]),
-        selection=SELECTIONS[policy](),
-        stopping=MaxLabels(min(MOST, len(part.y)) - FIRST),
-        explore=0.1 if policy == "59" else 0.0,
-        initial=range(FIRST),
-        seed=seed,
-        tune_gamma=0,
-    )
-    right = [
-        float(np.mean(model.predict_many(part.X_test) == part.y_test))
-        for step in steps
-        if step.n_labels >= FIRST and step.n_labels % EVERY == 0
-    ]
-    return 100.0 * float(np.mean(right))
+    """The AUBC in percent: the mean accuracy between the first labels and the last ones, by the trapezoidal rule."""
+    model, selection = LASVM(C=part.C, gamma=part.gamma), SELECTIONS[policy]()
+    loop = LabellingLoop(ArrayPool(part.X), selection=selection, explore=0.0, seed=seed)
+    keys, curve = list(range(FIRST)), []
+    while keys:
+        for key in keys:
+            loop.answer(Answer(key, "label", bool(part.y[key]), "", 0), model.n_support, 0)
+        model.learn_many(part.X[keys], part.y[keys], 1.0, np.array(keys))
+        model.finish()
+        curve.append((loop.counts.n_labels, float(np.mean(model.predict_many(part.X_test) == part.y_test))))
+        loop.n_open = max(1, loop.counts.n_labels // PART)
+        loop.choose(model, 0)
+        keys = [question.key for question in loop.open_questions()]
+    labels, right = np.array(curve).T
+    return 100.0 * float(np.trapezoid(right, labels)) / (labels[-1] - labels[0])
 
 
 def run(arguments: argparse.Namespace, runs: Kept) -> None:

@@ -56,6 +56,8 @@ RARE = {
     "waveform 0": Source("waveform", (0,), "standard", 1, 0.05),
     "trap": Source("trap", (1,), "none", 10, 1.0),
 }
+BALANCED = {"banana": Source("banana", (1,), "standard", 10, 0.5)}
+STREAMS = ("letter A", "usps 8", "creditcard", "kdd_http", "segment 3", "spambase", "waveform 0", "a9a", "banana")
 PROTOCOL = {
     "heart": ("heart", (1,)),
     "ionosphere": ("ionosphere", (1,)),
@@ -71,12 +73,12 @@ PROTOCOL = {
 }
 
 
-def rare(name: str, folder: Path, seed: int) -> Part:
-    """A set with a rare class."""
-    source = RARE[name]
+def rare(name: str, folder: Path, seed: int, most: int = POOL) -> Part:
+    """A set with a rare class, or a balanced one, and at most so many examples in the pool."""
+    source = (RARE | BALANCED)[name]
     X, y = _raw(source.stored, source.positive, folder, seed)
     order = np.random.default_rng(seed).permutation(len(y))
-    n = min(POOL, len(y) * 3 // 5)
+    n = min(most, len(y) * 3 // 5)
     pool, test = order[:n], order[n : n + TEST]
     return Part(*_scaled(X[pool], y[pool], X[test], y[test], source.scaling), source.C, source.gamma)
 

@@ -154,7 +154,7 @@ class Space:
 
     def _see(self, model: Any) -> None:
         """Forget what was computed with another kernel, or on another scale."""
-        kernel, scale = _kernel_of(model, len(self._columns)), self._scale_of(model)
+        kernel, scale = kernel_of(model, len(self._columns)), self._scale_of(model)
         if kernel != self._seen[0] or not scale.is_like(self._seen[1]):
             self._seen, self._rows, self._factor = (kernel, scale), {}, Factor()
 
@@ -173,13 +173,13 @@ class Space:
         n = len(self._rows[known[0]]) if known else 0
         if known and n < len(self._pool):
             fresh = Table(scale.of(self._pool.matrix[n:]))
-            parts = _values(kernel, fresh, self._members(model, known)).astype(np.float32)
+            parts = kernel_block(kernel, fresh, self._members(model, known)).astype(np.float32)
             self._rows = {key: np.append(self._rows[key], part) for key, part in zip(known, parts, strict=True)}
         if len(self._rows) > 2 * len(ids) + SPARE:
             self._rows = {key: self._rows[key] for key in known}
         missing = [key for key in ids if key not in self._rows]
         if missing:
-            rows = _values(kernel, self._table(scale), self._members(model, missing)).astype(np.float32)
+            rows = kernel_block(kernel, self._table(scale), self._members(model, missing)).astype(np.float32)
             self._rows.update(zip(missing, rows, strict=True))
 
     def _members(self, model: Any, ids: list[int]) -> Table:
@@ -199,10 +199,10 @@ class Space:
         own = self_products(kernel, labelled.sq)
         if len(self._factor) < len(labelled):
             later = self._labelled_table(scale, len(self._factor), len(labelled))
-            for i, k in enumerate(_values(kernel, labelled, later), len(self._factor)):
+            for i, k in enumerate(kernel_block(kernel, labelled, later), len(self._factor)):
                 self._factor.add(k[:i], own[i])
         asked = Table(scale.of(self._pool.matrix[places]))
-        return self._factor.distances(_values(kernel, asked, labelled), self_products(kernel, asked.sq))
+        return self._factor.distances(kernel_block(kernel, asked, labelled), self_products(kernel, asked.sq))
 
     # --- checkpoints --------------------------------------------------------------------------------------------------
 
@@ -238,7 +238,7 @@ def scales(model: Any) -> bool:
     return scaling == "standard" or (scaling == "auto" and gamma == "scale")
 
 
-def _kernel_of(model: Any, n_features: int) -> Kernel:
+def kernel_of(model: Any, n_features: int) -> Kernel:
     """The model's kernel; without one, an RBF kernel as wide as scaled features need."""
     last = owner_of_kernel(model)
     if not hasattr(last, "gamma_in_use"):
@@ -246,6 +246,6 @@ def _kernel_of(model: Any, n_features: int) -> Kernel:
     return make_kernel(last.kernel, gamma=last.gamma_in_use, degree=last.degree, coef0=last.coef0)
 
 
-def _values(kernel: Kernel, table: Table, others: Table) -> np.ndarray:
+def kernel_block(kernel: Kernel, table: Table, others: Table) -> np.ndarray:
     """Kernel values, (len(others), len(table))."""
     return kernel_values(kernel, table.products(others), table.sq, others.sq[:, None])

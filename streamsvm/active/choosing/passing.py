@@ -1,0 +1,120 @@
+"""An example of a stream beside the labelled ones: how far it is from them, and how little of it they explain.
+
+`space` has the same measures for all examples of a pool.  Here the unlabelled examples pass by and none is kept; of the
+labelled ones, the newest 250 to 500.
+"""
+
+import math
+from collections.abc import Hashable, Mapping
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from streamsvm.active.choosing.factor import Factor
+from streamsvm.active.choosing.space import kernel_block, kernel_of, scales
+from streamsvm.active.choosing.vectors import Scale, Table, Vectors
+from streamsvm.core.kernels import make_kernel, self_products
+from streamsvm.core.scaling import CLIP
+
+MEMORY = 500  # labelled examples; when there are more, the older half is forgotten
+
+Features = Mapping[Hashable, Any]
+
+
+class Passing:
+    """The labelled examples of a stream, and the spread of the features where the model does not say it."""
+
+    def __init__(self) -> None:
+        self._examples: list[Features] = []
+        self._begin()
+
+    def _begin(self) -> None:
+        """Forget everything but the labelled examples."""
+        self._vectors = Vectors({})
+        self._seen = (make_kernel("linear"), Scale())  # the kernel and the scale that the following belong to
+        self._table = Table(np.empty((0, 0)))
+        self._factor = Factor()
+        self._mean, self._squares, self._count = np.empty(0), np.empty(0), 0  # of the examples that passed by
+        self._spread, self._measured = Scale(), 0  # and what was taken from how many of them
+
+    def add(self, x: Features) -> None:
+        """Take in a labelled example, as the learner sees it."""
+        if len(self._examples) == MEMORY:
+            del self._examples[: MEMORY // 2]
+            self._begin()
+        self._examples.append(_usable(x))
+
+    def distance(self, x: Features, learner: Any) -> float:
+        """The squared Euclidean distance to the nearest labelled example; infinity without any."""
+        if not self._examples:
+            return math.inf
+        asked = self._look(x, learner)
+        return float(self._table.distances(asked).min())
+
+    def novelty(self, x: Features, learner: Any) -> float:
+        """How much of an example the labelled ones do not explain, from 0 to 1: sigma, see `factor`."""
+        asked = self._look(x, learner)
+        kernel, own = self._seen[0], self_products(self._seen[0], self._table.sq)
+        if len(self._factor) < len(self._table):
+            later = Table(self._table.matrix[len(self._factor) :])
+            for i, k in enumerate(kernel_block(kernel, self._table, later), len(self._factor)):
+                self._factor.add(k[:i], own[i])
+        k = kernel_block(kernel, asked, self._table)
+        return float(self._factor.distances(k, self_products(kernel, asked.sq))[0])
+
+    def _look(self, x: Features, learner: Any) -> Table:
+        """The example as the kernel sees it, when the labelled ones have been brought up to date."""
+        query = Vectors(dict(self._vectors.columns))  # a copy: passing examples may have any number of features
+        new = self._examples[len(self._vectors) :]
+        if new:
+            self._vectors.add(new)
+            query = Vectors(dict(self._vectors.columns))
+        query.add([_usable(x)])
+        query.become_like(self._vectors)
+        if scales(learner) and not hasattr(learner, "scale_of"):
+            if not self._count:
+                self._measure(self._vectors.matrix)
+            self._measure(query.matrix)
+        if new or self._count >= 2 * self._measured > 0:
+            self._see(learner)
+        return Table(self._seen[1].of(query.matrix))
+
+    def _see(self, learner: Any) -> None:
+        """Scale the labelled examples, and forget what was computed with another kernel or on another scale."""
+        kernel, scale = kernel_of(learner, len(self._vectors.columns)), self._scale_of(learner)
+        if kernel != self._seen[0] or not scale.is_like(self._seen[1]):
+            self._seen, self._factor = (kernel, scale), Factor()
+        self._table = Table(scale.of(self._vectors.matrix))
+
+    def _scale_of(self, learner: Any) -> Scale:
+        if not scales(learner) or sp.issparse(self._vectors.matrix):
+            return Scale()
+        if hasattr(learner, "scale_of"):
+            return Scale(np.array([learner.scale_of(name) for name in self._vectors.columns]).reshape(-1, 2).T, CLIP)
+        if self._count >= 2 * self._measured:
+            self._measured = self._count
+            deviation = np.sqrt(self._squares / self._count)
+            self._spread = Scale(np.array([self._mean, 1.0 / np.where(deviation > 0.0, deviation, 1.0)]))
+        return self._spread
+
+    def _measure(self, matrix: Any) -> None:
+        """Take the first row into the mean and the squared deviations, by Welford's recursion."""
+        if sp.issparse(matrix):
+            return
+        width = len(self._vectors.columns)
+        missing = width - len(self._mean)
+        self._mean, self._squares = np.pad(self._mean, (0, missing)), np.pad(self._squares, (0, missing))
+        self._count += 1
+        before = matrix[0, :width] - self._mean
+        self._mean += before / self._count
+        self._squares += before * (matrix[0, :width] - self._mean)
+
+
+def _usable(x: Features) -> Features:
+    """The features that have a distance: texts and finite numbers."""
+    return {name: value for name, value in x.items() if isinstance(value, str) or _is_finite(value)}
+
+
+def _is_finite(value: Any) -> bool:
+    return isinstance(value, int | float | np.number) and math.isfinite(value)
