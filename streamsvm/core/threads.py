@@ -26,7 +26,7 @@ R = TypeVar("R")
 
 VARIABLE = "STREAMSVM_NUM_THREADS"
 OTHERS = "OMP_NUM_THREADS"  # joblib sets it in its workers, so that they do not crowd each other out
-MIN_WORK = 2e6  # nanoseconds of one core: a thread costs some 50 to 200 microseconds
+MIN_WORK = 2e6  # nanoseconds of one core for each thread: two threads and eight tasks cost 500 microseconds
 AHEAD = 2  # tasks for each thread that are prepared before their turn
 CGROUP = Path("/sys/fs/cgroup")
 

@@ -18,6 +18,7 @@ from streamsvm.core.threads import in_order, threads_for
 
 QUERIES_AT_ONCE = 8192  # in a block for a device, at most
 HOST_BYTES = 64 << 20  # of such a block, before its zeros are left out
+MIN_SLOTS = 500  # with fewer, a block of queries takes not much longer than its way to a thread and back (20 us)
 AUTO_FEATURES = 64  # non-zero ones of a query; with fewer, sending its products back takes as long as adding them
 
 
@@ -58,7 +59,8 @@ class Evaluator:
                     return np.asarray(f + b)
             return decision.of_queries(q)
 
-        n_threads = 1 if self.device.works else threads_for(VALUE * n_queries * decision.n_slots)
+        alone = self.device.works or decision.n_slots < MIN_SLOTS
+        n_threads = 1 if alone else threads_for(VALUE * n_queries * decision.n_slots)
         yield from in_order(decide, blocks_of_queries, n_threads)
 
     def decide_table(
