@@ -39,6 +39,7 @@ def test_ten_digits_killed_again_and_again(topics, start_app):
             name,
             log={**log, "predictions": predictions},
             label={"max_classes": 10},
+            model={"gamma": "scale"},
             daemon={"checkpoint_records": 200},
             group={"id": f"{log['topic']}-{name}", "instance": "a"},
         )
@@ -56,5 +57,7 @@ def test_ten_digits_killed_again_and_again(topics, start_app):
     assert digest(app.run("daemon.follow=false")) == digest(expected)
     found = by_src(topics.read_all(log["predictions"]))
     assert len(found) == n
+    right = [json.loads(found[f"{log['topic']}-0-{i}"])["label"] == y for i, y in enumerate(load_digits().target[:n])]
+    assert sum(right[n // 2 :]) > 0.85 * n / 2
     last = json.loads(found[f"{log['topic']}-0-{n - 1}"])
     assert set(last["probabilities"]) == {str(digit) for digit in range(10)}
