@@ -101,6 +101,8 @@ def test_a_number_that_is_no_use_is_named(make, name, others):
     for value in BAD:
         if any(value is allowed or (type(value) is float and value == allowed) for allowed in ALLOWED.get(name, ())):
             continue
+        if make is fitted and name == "C" and isinstance(value, float) and value == float("inf"):
+            continue  # the hard margin, as in scikit-learn
         with pytest.raises((ValueError, TypeError), match=re.escape(f"{name}={value!r}")):
             make(**others, **{name: value})
 

@@ -540,7 +540,7 @@ def test_cross_validation_and_grids_agree(gpu):
     for estimate in (
         lambda name: cross_validate(LASVM(C=5.0, gamma=0.3, tol=1e-5, device=name), X, y, k=5).decision_values,
         lambda name: leave_one_out(LASVM(C=5.0, gamma=0.3, tol=1e-5, device=name), X, y).decision_values,
-        lambda name: grid_search(LASVM(device=name), X, y, Cs=[0.5, 5.0], gammas=[0.1, 0.5]).scores,
+        lambda name: grid_search(LASVM(tol=1e-5, device=name), X, y, Cs=[0.5, 5.0], gammas=[0.1, 0.5]).scores,
     ):
         gpu.launched[0] = 0
         close(estimate("cuda"), estimate("cpu"), rtol=1e-4)

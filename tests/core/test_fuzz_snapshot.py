@@ -133,7 +133,7 @@ def test_the_vectors_of_a_class_must_be_those_of_all_classes():
     model = fuzz_snapshot.learned(OneVsRest(LASVM(C=10.0)), rows, np.arange(60) % 3)
     meta, arrays = unpack(model.to_bytes(), "OneVsRest")
     for name, place, value, problem in (
-        ("1.ids", 0, 59_999, "the vectors of class 1 are not stored"),
+        ("1.ids", 0, 59_999, "the vectors of 1 are not stored"),
         ("union.ids", 0, 10**9, "do not rise"),
         ("union.ids", -1, 60, "is not below n_seen=60"),
     ):

@@ -6,7 +6,8 @@ from naive import gram
 from tight import noisy
 
 from streamsvm import LASVM
-from streamsvm.core import blocks, storage
+from streamsvm.core import storage
+from streamsvm.core.decision import Decision
 from streamsvm.online.removal import beside as module
 from streamsvm.online.removal.beside import Beside
 
@@ -19,9 +20,13 @@ def taught(X, y, **options):
     return model
 
 
+def decide(s, kernel, q, b):
+    return Decision(s, kernel, b).of_queries(q)
+
+
 def beside_of(model, X):
     (_, q), *_ = model._features.batches(X, learning=False)
-    return Beside(q, len(model.feature_names), model._kernel, blocks.decide)
+    return Beside(q, len(model.feature_names), model._kernel, decide)
 
 
 def values(model, X):
@@ -90,12 +95,12 @@ def test_after_so_many_additions_they_are_computed_anew(monkeypatch):
     model = taught(X, y, gamma=0.3)
     asked = []
 
-    def decide(*given):
+    def noting(*given):
         asked.append(given)
-        return blocks.decide(*given)
+        return decide(*given)
 
     (_, q), *_ = model._features.batches(X, learning=False)
-    beside = Beside(q, len(model.feature_names), model._kernel, decide)
+    beside = Beside(q, len(model.feature_names), model._kernel, noting)
     for _ in range(20):
         before = storage.copy(model._expansion)
         beside.follow(before)

@@ -31,7 +31,7 @@ from streamsvm.core.expansion import (
 from streamsvm.core.kernels import NAMES
 from streamsvm.core.rows import kernel_row
 from streamsvm.core.saving import dumping
-from streamsvm.core.storage import empty, live_slots, reserve
+from streamsvm.core.storage import empty, live_slots
 from streamsvm.online import finish, gap, gap_steps
 from streamsvm.online.lasvm import append_block
 from streamsvm.online.scan import sum_losses
@@ -87,8 +87,7 @@ def engine_kernel(X, kernel):
     """The engine's kernel values of all pairs, (n, n) float32, and of each example with itself, (n,) float64."""
     n, d = X.shape
     q = from_dense(X, np.arange(d))
-    s = reserve(empty(1 << 20), n, d, bool(np.isin(X, (0, 1)).all()), len(q.indices))
-    append_block(s, kernel, *q, np.zeros(n), np.ones(n))
+    s = append_block(empty(1 << 20), kernel, q, d, np.zeros(n), np.ones(n))
     K = np.empty((n, n), np.float32)
     all_rows(s, kernel, q, K)
     np.fill_diagonal(K, s.self_k[:n])

@@ -14,7 +14,7 @@ from streamsvm.core.blocks import expansion_sum, from_dense
 from streamsvm.core.expansion import FORBIDDEN, G_DOWN, G_UP, HOLES, SLOT_DOWN, SLOT_UP, SLOTS
 from streamsvm.core.kernels import NAMES, make_kernel
 from streamsvm.core.rows import kernel_row
-from streamsvm.core.storage import empty, find_extremes, live_slots, reserve
+from streamsvm.core.storage import empty, find_extremes, live_slots
 from streamsvm.online import lasvm
 from streamsvm.online.lasvm import RESERVE, append_block, delta, pair_step, second_order_partner, update_and_scan
 from streamsvm.online.scan import first_slot
@@ -54,8 +54,7 @@ def candidates(X, y, kernel, C=1.0):
     """All examples as members with alpha = 0, and the engine's kernel matrix of them."""
     n, d = X.shape
     q = from_dense(X, np.arange(d))
-    s = reserve(empty(1 << 20), n, d, bool(np.isin(X, (0, 1)).all()), len(q.indices))
-    append_block(s, kernel, *q, np.where(y, 0.0, -C), np.where(y, C, 0.0))
+    s = append_block(empty(1 << 20), kernel, q, d, np.where(y, 0.0, -C), np.where(y, C, 0.0))
     find_extremes(s)
     K = np.empty((n, n), np.float32)
     all_rows(s, kernel, q, K)

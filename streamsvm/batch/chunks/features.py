@@ -111,8 +111,11 @@ class Features:
         self._memory = np.empty(ROWS * COLUMNS, np.float32)
         self._X = NOTHING
         if sp.issparse(X):
-            self._compress(without_duplicates(sp.csr_matrix(X)))
+            X = without_duplicates(sp.csr_matrix(X))
+        if sp.issparse(X) and X.nnz < MIN_DENSITY * self.n * self.n_features:
+            self._compress(X)
         else:
+            X = X.toarray() if sp.issparse(X) else X
             self._X = X = np.ascontiguousarray(X, np.float32)
             self.sq = np.einsum("ij,ij->i", X, X, dtype=np.float64).astype(np.float32)
             if np.count_nonzero(X) < MIN_DENSITY * X.size:

@@ -131,11 +131,11 @@ def optimum(
     with one_thread():
         training = _Training(features, y, lo, hi, options, max_passes)
         status = training.run()
-    members = training.members
+    members, g = training.members, y - training.base
     return Optimum(
         alpha=training.alpha,
-        g=y - training.base,
-        bias=members.middle,
+        g=g,
+        bias=middle(training.alpha, g, lo, hi),
         seen=np.concatenate([np.empty(0, np.int64), *training.seen]),
         decision_values=np.concatenate([np.empty(0), *training.decision_values]),
         status=status,
@@ -143,6 +143,13 @@ def optimum(
         steps=members.steps,
         kernel_evaluations=training.features.kernel_evaluations,
     )
+
+
+def middle(alpha: np.ndarray, g: np.ndarray, lo: np.ndarray, hi: np.ndarray) -> float:
+    """The middle of the extremes of the gradient, or the one that exists; 0 if none does."""
+    rising, falling = g[alpha < hi], g[alpha > lo]
+    extremes = [rising.max()] * (len(rising) > 0) + [falling.min()] * (len(falling) > 0)
+    return float(sum(extremes)) / max(len(extremes), 1)
 
 
 def spread(positive: np.ndarray) -> np.ndarray:

@@ -19,8 +19,8 @@ rows       kept kernel rows k(x_s, .); the first one is for those that  (R, n) f
 places     the row of each member of C                                  (c,) int64
 ========== ============================================================ ================
 
-Source: none.  Kernel values have the bits of `blocks.decide`, but a sum of changes is in another order than a sum over
-the members.  So `f` is right up to `doubt`.  Who needs the bits asks `blocks.decide` about what is in doubt.
+Source: none.  Kernel values have the bits of `core.decision`, but a sum of changes is in another order than a sum over
+the members.  So `f` is right up to `doubt`.  Where the bits matter, `core.decision` is asked about what is in doubt.
 """
 
 from collections.abc import Callable
@@ -38,7 +38,7 @@ ROUNDING = 1e-9  # of the sum of all products; far above that of a million addit
 MAX_ADDITIONS = 10**6  # after which all values are computed anew
 MORE_ROWS = 64  # that are kept beside two for each free member
 
-Decide = Callable[[Expansion, Kernel, Queries, float], np.ndarray]  # as `blocks.decide`
+Decide = Callable[[Expansion, Kernel, Queries, float], np.ndarray]  # as `Decision.of_queries`
 
 
 @compiled

@@ -122,7 +122,7 @@ def test_the_history_of_an_older_version_has_what_it_had():
     arrays = history.to_arrays()
     assert arrays["rows"].tolist() == [[50, 0.5, 0.4, 3, 1.5]]  # all that an older version reads
     restored = History.from_arrays(arrays)
-    assert restored.rows == history.rows
+    np.testing.assert_array_equal(np.array(restored.rows), np.array(history.rows))
     assert restored.latest[:6] == history.latest[:6]
     old = History.from_arrays({"rows": arrays["rows"], "every": arrays["every"]})
     assert old.latest is None

@@ -3,6 +3,7 @@
 import contextlib
 import json
 import os
+import time
 
 import numpy as np
 import pytest
@@ -22,6 +23,7 @@ from streamsvm.connectors.trainer import telemetry, trainer
 from streamsvm.connectors.trainer.state import journal
 from streamsvm.connectors.trainer.trainer import Trainer
 
+BREAK = 0.002  # seconds: the trainer reads both topics by the records' times, in milliseconds
 CENTRES = {"cat": (0.0, 0.0), "dog": (3.0, 0.0), "bird": (0.0, 3.0), 7: (3.0, 3.0)}
 
 
@@ -146,7 +148,9 @@ def joined(folder, n=60, **changes):
     for first in range(0, n, 20):  # now some of the one, now some of the other
         part = events[first : first + 20]
         append(settings, without_labels(part))
+        time.sleep(BREAK)
         append(settings, some_labels(part), "labels")
+        time.sleep(BREAK)
     append(settings, [{"id": 1, "y": "no such class"}], "labels")
     return settings
 
