@@ -148,8 +148,8 @@ def optimum(
 def middle(alpha: np.ndarray, g: np.ndarray, lo: np.ndarray, hi: np.ndarray) -> float:
     """The middle of the extremes of the gradient, or the one that exists; 0 if none does."""
     rising, falling = g[alpha < hi], g[alpha > lo]
-    extremes = [rising.max()] * (len(rising) > 0) + [falling.min()] * (len(falling) > 0)
-    return float(sum(extremes)) / max(len(extremes), 1)
+    extremes = [float(pick(values)) for pick, values in ((np.max, rising), (np.min, falling)) if len(values)]
+    return sum(extremes) / max(len(extremes), 1)
 
 
 def spread(positive: np.ndarray) -> np.ndarray:
