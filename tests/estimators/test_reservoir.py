@@ -102,7 +102,8 @@ def test_blocks_are_its_slow_twin(notes, cuts, size, max_values):
     fast, slow = Reservoir(size), naive.NaiveReservoir(size, None, max_values)
     ends = [*np.minimum(np.cumsum(cuts), len(notes)).tolist(), len(notes)]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(reservoir, "MAX_VALUES", max_values)
+        for module in (reservoir, class_sample):
+            patch.setattr(module, "MAX_VALUES", max_values)
         patch.setattr(reservoir, "AT_LEAST", 5)
         for turn, (b, e) in enumerate(zip([0, *ends], ends, strict=False)):
             ids = np.array([1000 + t if notes[t][0] is None else notes[t][0] for t in range(b, e)], np.int64)
