@@ -40,7 +40,7 @@ def merge(models: Sequence[Model], *, renumber: bool = False) -> Model:
     -----
     An example that several models know under one id is there once.  Running scales are pooled: means and deviations are
     those of all streams together, each as heavy as it is long.  With a `window` that counts examples, ages count back
-    from the newest example of each model.  Merging takes about as long as `finish` after the whole stream.
+    from the newest example of each model.  Merging takes about as long as learning the whole stream, or twice as long.
 
     References
     ----------
