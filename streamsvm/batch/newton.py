@@ -22,38 +22,18 @@ The step is our own.  A try is due when pair steps have cost as much as it will,
 after a try that was cut short, and halves after one that was not.
 """
 
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Protocol
 
 import numpy as np
 from scipy.linalg import lapack
-from threadpoolctl import ThreadpoolController
+
+from streamsvm.core.threads import one_blas_thread
 
 MAX_FREE = 1500  # a larger system costs more than the steps it saves
 MAX_TRIES = 5
 MIN_WAIT = 20  # pair steps between two tries
 JITTER = 1e-10  # on the diagonal, relative to it
 MIN_PATIENCE, MAX_PATIENCE = 0.25, 64.0
-
-
-_controllers: list[ThreadpoolController] = []
-
-
-@contextmanager
-def one_thread() -> Iterator[None]:
-    """Limit BLAS to one thread: the systems are too small for more, and sums then do not depend on the load.
-
-    It works in the main thread only: from another one, OpenBLAS neither takes a limit nor lifts one.
-    """
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    if not _controllers:
-        _controllers.append(ThreadpoolController())
-    with _controllers[0].limit(limits=1, user_api="blas"):
-        yield
 
 
 class ActiveSet(Protocol):
@@ -150,7 +130,7 @@ class Newton:
         if steps < MIN_WAIT or self._work < 0.999 * self._patience * _cost(len(F), n):
             return
         K_F, alpha_F = active.kernel_among(F), alpha[F]
-        with one_thread():
+        with one_blas_thread():
             tries, cost, full = free_step(alpha_F, g[F], K_F, lo[F], hi[F], self._fixed_sum)
         active.move(F, alpha_F)
         self.steps += tries

@@ -50,7 +50,6 @@ import numpy as np
 from scipy.linalg import lapack
 
 from streamsvm.batch.cache import NO_ROW, diagonal_of, row_at, rows_of
-from streamsvm.batch.newton import one_thread
 from streamsvm.batch.piece import AT_LOWER as AT_LOWER
 from streamsvm.batch.piece import AT_UPPER as AT_UPPER
 from streamsvm.batch.piece import DRIVEN as DRIVEN
@@ -68,6 +67,7 @@ from streamsvm.batch.piece import (
 from streamsvm.batch.piece import FREE as FREE
 from streamsvm.batch.piece import OUT as OUT
 from streamsvm.core.compiling._jit import compiled, inner
+from streamsvm.core.threads import one_blas_thread
 
 COMPLETE, TOO_LONG, SINGULAR, STUCK = 0, 1, 2, 3
 
@@ -138,7 +138,7 @@ def bordered_inverse(K_M: np.ndarray, jitter: float, biased: bool = True) -> np.
         return P
     A = K_M.copy()
     A[np.diag_indices(m)] += jitter
-    with one_thread():
+    with one_blas_thread():
         L, failed = lapack.dpotrf(A.T, lower=True, overwrite_a=True)  # A.T is as LAPACK wants it: nothing is copied
         if failed:
             return None

@@ -31,6 +31,7 @@ from threadpoolctl import threadpool_info
 from streamsvm.batch import RowStore, SolverOptions, newton, smo
 from streamsvm.batch.newton import direction, free_step
 from streamsvm.batch.steps import TOP, Rule, iterate
+from streamsvm.core import threads
 from streamsvm.core.kernels import NAMES, RBF, make_kernel
 
 
@@ -976,19 +977,19 @@ def test_threads_leave_the_blas_as_it_was():
         return [pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"]
 
     before, go = limits(), threading.Barrier(4)
-    with newton.one_thread():
+    with threads.one_blas_thread():
         assert set(limits()) <= {1}
 
     def work():
         go.wait()
         for _ in range(50):
-            with newton.one_thread():
+            with threads.one_blas_thread():
                 pass
 
     with ThreadPoolExecutor(4) as pool:
         tasks = [pool.submit(work) for _ in range(4)]
         for _ in range(50):
-            with newton.one_thread():
+            with threads.one_blas_thread():
                 pass
         for task in tasks:
             task.result()

@@ -41,10 +41,10 @@ import numpy as np
 
 from streamsvm.batch.chunks.features import Features
 from streamsvm.batch.chunks.members import Members
-from streamsvm.batch.newton import one_thread
 from streamsvm.batch.options import DEFAULTS, SolverOptions
 from streamsvm.batch.solution import CONVERGED, MAX_ITERATIONS, MAX_PASSES, NO_PROGRESS
 from streamsvm.core.expansion import FORBIDDEN
+from streamsvm.core.threads import one_blas_thread
 
 FIRST, FEWEST = 500, 20  # examples of the first chunk: at most, and at least if there are so many
 GROWTH = 1.5  # of the examples learned, from one chunk to the next
@@ -128,7 +128,7 @@ def optimum(
     >>> found.alpha.round(3)
     array([ 0., -2.,  2.,  0.])
     """
-    with one_thread():
+    with one_blas_thread():
         training = _Training(features, y, lo, hi, options, max_passes)
         status = training.run()
     members, g = training.members, y - training.base

@@ -27,9 +27,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from streamsvm.batch.newton import one_thread
 from streamsvm.batch.solution import CONVERGED, MAX_ITERATIONS, NO_PROGRESS
 from streamsvm.batch.ssvm.systems import NONE, Cholesky, System
+from streamsvm.core.threads import one_blas_thread
 
 DELTA = 1e-4  # share of the linear decrease that Armijo's rule demands
 HALVINGS = 40  # of a step, before the search gives up
@@ -73,7 +73,7 @@ class Problem:
 
     def threads(self) -> AbstractContextManager[None]:
         """Limit BLAS to one thread if the systems are too small for more."""
-        return one_thread() if self.D.size <= SMALL else nullcontext()
+        return one_blas_thread() if self.D.size <= SMALL else nullcontext()
 
     def part(self, out: np.ndarray = NONE, held: np.ndarray = NONE) -> "Part":
         """The problem without these examples and features."""
