@@ -49,7 +49,7 @@ negative = "another digit"
 
 [labelling]
 port = 0  # any free port
-instructions = "**Is this digit an 8?** If nobody could tell, skip it."
+instructions = "**Is this digit an 8?** If you cannot tell, skip it."
 
 [daemon]
 state_dir = "digit-state"

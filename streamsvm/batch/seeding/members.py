@@ -61,7 +61,7 @@ class Members:
 
     Parameters
     ----------
-    everybody
+    all_rows
         The kernel rows of all examples.
     ids
         Numbers of the members, each once.  If they are most examples, or if the kernel among them does not fit into the
@@ -73,14 +73,14 @@ class Members:
         The kernel rows of the members.
     """
 
-    def __init__(self, everybody: RowStore, ids: np.ndarray) -> None:
-        self.everybody, self.store = everybody, everybody
+    def __init__(self, all_rows: RowStore, ids: np.ndarray) -> None:
+        self.all_rows, self.store = all_rows, all_rows
         self.ids = np.zeros(0, np.int64)
         self._K = np.empty((0, 0))
-        if len(ids) < MOST * len(everybody) and self.has_room(len(ids)):
+        if len(ids) < MOST * len(all_rows) and self.has_room(len(ids)):
             self._add(ids)
         else:
-            self.ids = np.arange(len(everybody))
+            self.ids = np.arange(len(all_rows))
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -88,11 +88,11 @@ class Members:
     @property
     def are_all(self) -> bool:
         """Whether all examples are members; their rows are then those of the store."""
-        return self.store is self.everybody
+        return self.store is self.all_rows
 
     def has_room(self, count: int) -> bool:
         """Whether the rows of so many more members, and the kernel among all members, fit into the cache."""
-        most = min(self.everybody.capacity, math.isqrt(self.everybody.cache_floats // 3))
+        most = min(self.all_rows.capacity, math.isqrt(self.all_rows.cache_floats // 3))
         return len(self.ids) + count <= most
 
     def joined_by(self, ids: np.ndarray) -> "Members":
@@ -100,7 +100,7 @@ class Members:
         if len(ids) == 0:
             return self
         if self.are_all or not self.has_room(len(ids)):
-            return Members(self.everybody, np.arange(len(self.everybody)))
+            return Members(self.all_rows, np.arange(len(self.all_rows)))
         joined = copy.copy(self)
         joined._add(ids)
         return joined
@@ -109,12 +109,12 @@ class Members:
         begin, m = len(self.ids), len(self.ids) + len(ids)
         self.ids = np.concatenate([self.ids, ids])
         if m > len(self._K):
-            room = min(int(GROWTH * m) + ROOM, len(self.everybody))
+            room = min(int(GROWTH * m) + ROOM, len(self.all_rows))
             K, self._K = self._K, np.empty((room, room))
             self._K[:begin, :begin] = K[:begin, :begin]
-        self.everybody.fill(ids)
-        add_kernel(self.everybody.data, self.ids, begin, self._K)
-        self.store = self.everybody.among(self.ids, self._K)
+        self.all_rows.fill(ids)
+        add_kernel(self.all_rows.data, self.ids, begin, self._K)
+        self.store = self.all_rows.among(self.ids, self._K)
 
     def part(self, solution: Solution) -> Solution:
         """A solution over all examples as one over the members, which must hold its support vectors."""
@@ -161,7 +161,7 @@ class _Training:
     def __init__(self, members: Members, y, lo, hi, alpha, g, options: SolverOptions) -> None:
         self.members, self.options = members, options
         self.y, self.lo, self.hi, self.alpha, self.g = y, lo, hi, alpha.copy(), g.copy()
-        self.rows_before = members.everybody.rows_computed
+        self.rows_before = members.all_rows.rows_computed
         self.status = CONVERGED
         self.iterations = self.planned = self.newton_steps = 0
         self.path_seconds = 0.0  # expected ones, of all paths so far
@@ -185,10 +185,10 @@ class _Training:
 
     def _update_others(self, alpha_M: np.ndarray) -> None:
         """Bring the gradients of all examples up to date with other coefficients of the members."""
-        M, everybody = self.members.ids, self.members.everybody
+        M, all_rows = self.members.ids, self.members.all_rows
         change = alpha_M - self.alpha[M]
         moved = np.flatnonzero(change)
-        subtract_rows(everybody.data, view_of(everybody, self.g), M[moved], change[moved])
+        subtract_rows(all_rows.data, view_of(all_rows, self.g), M[moved], change[moved])
 
     def recruits(self, top: float, bottom: float) -> tuple[np.ndarray, float]:
         """The worst violators among the examples that are no members, and the largest violation."""
@@ -239,7 +239,7 @@ class _Training:
     def solution(self, bias: float, violation: float) -> Solution:
         """The problem as it is solved so far."""
         return Solution(
-            store=self.members.everybody,
+            store=self.members.all_rows,
             y=self.y,
             lo=self.lo,
             hi=self.hi,
@@ -251,16 +251,16 @@ class _Training:
             iterations=self.iterations,
             planned=self.planned,
             newton_steps=self.newton_steps,
-            rows_computed=self.members.everybody.rows_computed - self.rows_before,
+            rows_computed=self.members.all_rows.rows_computed - self.rows_before,
         )
 
     def _among_all(self) -> Solution:
         """Go on among all examples."""
-        everybody = self.members.everybody
+        all_rows = self.members.all_rows
         options = replace(self.options, max_iterations=self.options.limit(len(self.y)) - self.iterations)
-        rest = solved(everybody, self.y, self.lo, self.hi, self.alpha, self.g, options)
+        rest = solved(all_rows, self.y, self.lo, self.hi, self.alpha, self.g, options)
         counts = {name: getattr(self, name) + getattr(rest, name) for name in COUNTS}
-        return replace(rest, rows_computed=everybody.rows_computed - self.rows_before, **counts)
+        return replace(rest, rows_computed=all_rows.rows_computed - self.rows_before, **counts)
 
 
 def train(

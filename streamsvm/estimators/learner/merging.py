@@ -35,7 +35,7 @@ from streamsvm.core import storage
 from streamsvm.core.expansion import EVALUATIONS
 from streamsvm.core.scaling.pooling import pooled
 from streamsvm.estimators.inputs.sample import Sample, joined, sparse_rows
-from streamsvm.estimators.learner.rechecking import MAX_ROUNDS, Rechecking, _raw
+from streamsvm.estimators.learner.rechecking import MAX_ROUNDS, Rechecking, raw_features
 from streamsvm.online.outputs.calibration import pooled_calibration
 from streamsvm.online.rescale import unscaled
 
@@ -82,7 +82,7 @@ class Merging(Rechecking):
 
     def _take_optimum(self, examples: Sample) -> None:
         """Make those of these examples members that have a coefficient at the optimum over all of them, and finish."""
-        q = self._scale.queries(_raw(examples))
+        q = self._scale.queries(raw_features(examples))
         X = sp.csr_matrix((q.values, q.indices, q.indptr), shape=(examples.size, len(self._features.columns)))
         lo, hi = np.where(examples.positive, 0.0, -examples.box), np.where(examples.positive, examples.box, 0.0)
         y, options = np.where(examples.positive, 1.0, -1.0), SolverOptions(tol=self.tol, cache_mb=self.cache_mb)

@@ -106,7 +106,7 @@ class Rechecking(Learning):
             if not examples.size:
                 return None
             self._features.settle()
-            q = self._scale.queries(_raw(examples))
+            q = self._scale.queries(raw_features(examples))
             sign = np.where(examples.positive, 1.0, -1.0)
             watched = _Watched(state, examples, sign, Beside(q, state[1], self._kernel, self._evaluator.decide))
         watched.beside.follow(self._in_room)
@@ -156,7 +156,7 @@ class Rechecking(Learning):
         if not examples.size:
             return np.empty(0)
         self._features.settle()
-        f = self._evaluator.decide(s, self._kernel, self._scale.queries(_raw(examples)), bias)
+        f = self._evaluator.decide(s, self._kernel, self._scale.queries(raw_features(examples)), bias)
         return np.where(examples.positive, f, -f)
 
     def _shuffled(self, examples: Sample) -> Sample:
@@ -172,7 +172,7 @@ class Rechecking(Learning):
 
     def _with(self, s: Expansion, examples: Sample) -> Expansion:
         """The expansion with these examples as members, with coefficient 0; the solver must follow."""
-        raw, n = _raw(examples), examples.size
+        raw, n = raw_features(examples), examples.size
         q = self._scale.queries(raw)
         lo, hi = np.where(examples.positive, 0.0, -examples.box), np.where(examples.positive, examples.box, 0.0)
         margins, t = no_margins(n), 0
@@ -194,6 +194,6 @@ def _are_few(lost: Sample, examples: Sample) -> bool:
     return bool((FEW_LOST * of_classes[0] <= of_classes[1]).all())
 
 
-def _raw(examples: Sample) -> RawRows:
+def raw_features(examples: Sample) -> RawRows:
     """The features of examples of the reservoir."""
     return raw_rows.from_rows(examples.starts, examples.columns, examples.values)
