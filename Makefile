@@ -11,6 +11,9 @@ WORKERS ?= $(shell echo $$(( $$(nproc 2>/dev/null || echo 2) + 1 )))
 PARALLEL := --numprocesses $(WORKERS) --dist worksteal
 BENCHMARKS ?= lasvm ordinary order merge mnist multiclass gap_family ramp planning crossval search folds ssvm active forget rare defaults drift predict gpu pieces
 
+# The tests start some hundred processes: each would compile the modules of the product again, for 0.7 s.
+unexport PYTHONDONTWRITEBYTECODE
+
 .DEFAULT_GOAL := help
 .PHONY: help demo kafka test check lint bounds-test portability-test docs bench wheel-test clean
 

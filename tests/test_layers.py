@@ -23,6 +23,7 @@ FLOORS = [
     {"_version", "core"},
     {"batch"},
     {"online"},
+    {"ranking"},
     {"metrics"},
     {"validation"},
     {"active"},

@@ -25,7 +25,7 @@ from collections import deque
 from collections.abc import Iterator
 from typing import Any, Self
 
-from river import base, compose, linear_model
+from river import base, compose
 
 from streamsvm.active.choosing.passing import Passing
 from streamsvm.core import arguments
@@ -144,6 +144,8 @@ class ActiveLearner(base.Wrapper, base.Classifier):
 
     @classmethod
     def _unit_test_params(cls) -> Iterator[dict]:
+        from river import linear_model  # takes 0.6 s to load
+
         yield {"model": linear_model.LogisticRegression()}
 
     def __copy__(self) -> Self:

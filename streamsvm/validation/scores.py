@@ -6,15 +6,12 @@ order of the decision values f, but is not calibrated: use it for areas under cu
 
 import functools
 import inspect
-import math
 from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
-from river import metrics
-from scipy.stats import rankdata
 
-from streamsvm.metrics import prbep_score
+from streamsvm.ranking import prbep_score, roc_auc
 
 DECISIONS = {"y_score", "scores", "pred_decision", "decision_values"}  # second arguments that take decision values
 PROBABILITIES = {"y_prob", "y_proba"}  # second arguments that take probabilities
@@ -60,7 +57,7 @@ def measure(metric: Any, y: np.ndarray, f: np.ndarray) -> float:
         if metric not in BY_NAME:
             known = ", ".join(map(repr, BY_NAME))
             raise ValueError(f"metric={metric!r} is unknown; use {known}, or sklearn.metrics.get_scorer({metric!r})")
-        metric = BY_NAME[metric]
+        metric = _named(metric)
     if _is_rivers(metric):
         return _by_river(metric, y, f)
     if not callable(metric):
@@ -109,15 +106,6 @@ def g_mean(y: np.ndarray, predicted: np.ndarray) -> float:
     return float(np.prod(recalls) ** (1.0 / len(recalls)))
 
 
-def roc_auc(y: np.ndarray, y_score: np.ndarray) -> float:
-    """The area under the ROC curve; NaN if y has one class only."""
-    n_positive = np.count_nonzero(y)
-    n_pairs = n_positive * (len(y) - n_positive)
-    if n_pairs == 0:
-        return math.nan
-    return float((rankdata(y_score)[y].sum() - n_positive * (n_positive + 1) / 2) / n_pairs)
-
-
 def prbep(y: np.ndarray, y_score: np.ndarray) -> float:
     """The precision-recall break-even point."""
     return prbep_score(y, y_score)
@@ -128,12 +116,21 @@ BY_NAME: dict[str, Any] = {  # A larger value is better for all of them.
     "g_mean": g_mean,
     "roc_auc": roc_auc,
     "prbep": prbep,
-    "f1": metrics.F1,
-    "precision": metrics.Precision,
-    "recall": metrics.Recall,
-    "balanced_accuracy": metrics.BalancedAccuracy,
-    "mcc": metrics.MCC,
+    "f1": "F1",  # a text is the name of river's metric
+    "precision": "Precision",
+    "recall": "Recall",
+    "balanced_accuracy": "BalancedAccuracy",
+    "mcc": "MCC",
 }
+
+
+def _named(name: str) -> Any:
+    metric = BY_NAME[name]
+    if isinstance(metric, str):
+        from river import metrics  # takes 0.6 s to load, which most programs need not wait for
+
+        return getattr(metrics, metric)
+    return metric
 
 
 def _is_rivers(metric: Any) -> bool:

@@ -9,7 +9,7 @@ positives are missed: `missed_at_most`.
 
 from dataclasses import dataclass, field
 
-from scipy.stats import beta
+from scipy.special import betaincinv  # scipy.stats, which has it as beta.ppf, takes longer to load
 
 from streamsvm.active.choosing.stopping import Answered, StoppingRule, Verdict
 from streamsvm.core import arguments
@@ -107,4 +107,4 @@ def missed_at_most(n_unlabelled: int, n_audited: int, n_found: int, confidence: 
         raise ValueError(f"n_found={n_found} must be at most n_audited={n_audited}")
     if n_found == n_audited:
         return n_unlabelled
-    return int(n_unlabelled * float(beta.ppf(confidence, n_found + 1, n_audited - n_found)))
+    return int(n_unlabelled * float(betaincinv(n_found + 1, n_audited - n_found, confidence)))

@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from streamsvm.metrics import prbep_score
+from streamsvm.ranking import prbep_score
 from streamsvm.validation.scores import g_mean
 
 

@@ -38,8 +38,8 @@ import numpy as np
 
 from streamsvm.core.saving import snapshot
 from streamsvm.core.saving.snapshot import require
-from streamsvm.metrics import prbep_score
 from streamsvm.online.removal.leave_out import RIGHT, UNCHANGED, UNKNOWN, WRONG, LeaveOut
+from streamsvm.ranking import prbep_score
 from streamsvm.validation.streaming import cost
 from streamsvm.validation.streaming.estimates import Estimate, Interval
 from streamsvm.validation.streaming.wrapper import LeftOut, StreamingEstimate

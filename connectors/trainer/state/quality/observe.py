@@ -12,7 +12,7 @@ import numpy.typing as npt
 from tqdm import tqdm
 
 from streamsvm.core.saving.snapshot import require_array
-from streamsvm.metrics import PRBEP, prbep_score
+from streamsvm.ranking import break_even, prbep_score
 
 _MAX_COUNT = 1 << 50  # of events: sums over all bins stay exact
 _BINS = 2048  # of the histogram of margins, which are mapped to (-1, 1)
@@ -69,10 +69,9 @@ class Prequential:
 
     def cumulative(self) -> Scores:
         """Metrics over all events so far."""
-        prbep = PRBEP()
-        for label, margin in zip(*np.nonzero(self._histogram), strict=True):
-            prbep.update(bool(label), float(margin), w=float(self._histogram[label, margin]))
-        return _scores(self._confusion, self._histogram[0], self._histogram[1], prbep.get())
+        label, margin = np.nonzero(self._histogram)
+        prbep = break_even(label > 0, margin, self._histogram[label, margin])
+        return _scores(self._confusion, self._histogram[0], self._histogram[1], prbep)
 
     def rolling(self) -> Scores:
         """Metrics over the last `window` events."""

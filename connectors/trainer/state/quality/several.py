@@ -6,10 +6,10 @@ prediction and does not count.  river computes the metrics from the confusion ma
 
 from collections.abc import Mapping, Sequence
 from functools import cached_property
-from typing import NamedTuple
+from types import ModuleType
+from typing import Any, NamedTuple
 
 import numpy as np
-from river import metrics
 
 from streamsvm.core.saving.snapshot import require_array
 
@@ -44,8 +44,8 @@ class Confusion:
         self.counts = counts
 
     @cached_property
-    def _matrix(self) -> metrics.ConfusionMatrix:
-        matrix = metrics.ConfusionMatrix()
+    def _matrix(self) -> Any:
+        matrix = _metrics().ConfusionMatrix()
         for row, column in zip(*np.nonzero(self.counts), strict=True):
             matrix.update(self.labels[row], self.labels[column], int(self.counts[row, column]))
         return matrix
@@ -57,6 +57,7 @@ class Confusion:
 
     def overall(self) -> dict[str, float]:
         """Accuracy, macro and weighted F1, and Cohen's kappa, by name; NaN without events."""
+        metrics = _metrics()
         found = {
             "accuracy": metrics.Accuracy(self._matrix),
             "macro_f1": metrics.MacroF1(self._matrix),
@@ -67,6 +68,7 @@ class Confusion:
 
     def of_classes(self) -> dict[ClassLabel, ClassScores]:
         """The metrics of each class that the events have, or were predicted as."""
+        metrics = _metrics()
         actual, predicted = self.counts.sum(axis=1).tolist(), self.counts.sum(axis=0).tolist()
         return {
             label: ClassScores(
@@ -159,3 +161,9 @@ class ClassPrequential:
             )
         self._pairs = pairs[-window:]
         return self
+
+
+def _metrics() -> ModuleType:
+    from river import metrics  # takes 0.6 s to load, which a trainer of two classes need not wait for
+
+    return metrics
