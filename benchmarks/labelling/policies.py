@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from labelling.kept import Kept
-from labelling.sets import RARE, Part, rare
+from labelling.sets import RARE, Part, chosen, rare
 from streamsvm import LASVM
 from streamsvm.active import ActiveSelection, MixedSelection, RandomSelection, label_pool
 
@@ -65,7 +65,7 @@ def g_mean(model: Any, part: Part) -> float:
 
 def run(arguments: argparse.Namespace, runs: Kept) -> None:
     """Run all that is missing, the new policy first, and print the tables."""
-    for policy, seed, name in itertools.product(ORDER, range(arguments.seeds), arguments.sets):
+    for policy, seed, name in itertools.product(ORDER, range(arguments.seeds), chosen(RARE, arguments)):
         if runs.misses("rare", name, policy, seed):
             runs.put("rare", name, policy, seed, simulate(rare(name, arguments.data, seed), policy, seed))
     report(arguments, runs)
@@ -73,7 +73,7 @@ def run(arguments: argparse.Namespace, runs: Kept) -> None:
 
 def report(arguments: argparse.Namespace, runs: Kept) -> None:
     """Mean g-means by policy and by set, and what is to be reached."""
-    names, seeds = arguments.sets, arguments.seeds
+    names, seeds = chosen(RARE, arguments), arguments.seeds
     curves = {
         (name, policy): np.array(found)
         for name, policy in itertools.product(names, POLICIES)

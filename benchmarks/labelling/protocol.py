@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from labelling.kept import Kept
-from labelling.sets import PROTOCOL, Part, protocol
+from labelling.sets import PROTOCOL, Part, chosen, protocol
 from streamsvm import LASVM
 from streamsvm.active import (
     ActiveSelection,
@@ -23,6 +23,7 @@ from streamsvm.active import (
 )
 
 FIRST, PART = 20, 50
+MOST, LEAST = 0.3, {"banana": 89.5}  # aims: points below the best of the others, and the mixture's AUBC
 PUBLISHED = {
     "heart": (80.5, 81.6),
     "ionosphere": (91.8, 93.0),
@@ -60,7 +61,7 @@ def simulate(part: Part, policy: str, seed: int) -> float:
 def run(arguments: argparse.Namespace, runs: Kept) -> None:
     """Run all that is missing, and print the table."""
     for seed in range(arguments.seeds):
-        for name in PROTOCOL:
+        for name in chosen(PROTOCOL, arguments):
             part = None
             for policy in SELECTIONS:
                 if runs.misses("protocol", name, policy, seed):
@@ -70,17 +71,36 @@ def run(arguments: argparse.Namespace, runs: Kept) -> None:
 
 
 def report(arguments: argparse.Namespace, runs: Kept) -> None:
-    """The table; published are uniform sampling and the smallest |f|."""
-    seeds = arguments.seeds
-    print("\n| set | published | " + " | ".join(SELECTIONS) + " | runs |\n" + "|---" * (3 + len(SELECTIONS)) + "|")
-    for name in PROTOCOL:
-        have = [s for s in range(seeds) if all(runs.has("protocol", name, policy, s) for policy in SELECTIONS)]
-        if not have:
-            continue
-        means = {p: float(np.mean([runs.get("protocol", name, p, s) for s in have])) for p in SELECTIONS}
+    """The table, with the lead of the mixture over the better of the others, and its standard error; and the claims.
+
+    Published are uniform sampling and the smallest |f|.
+    """
+    found = {}
+    for name in chosen(PROTOCOL, arguments):
+        curves = [[runs.get("protocol", name, p, seed) for p in SELECTIONS] for seed in range(arguments.seeds)]
+        whole = [row for row in curves if None not in row]
+        if whole:
+            found[name] = np.array(whole)
+    print("\n| set | published | " + " | ".join(SELECTIONS) + " | difference | runs |")
+    print("|---" * (4 + len(SELECTIONS)) + "|")
+    for name, table in found.items():
         published = " / ".join(f"{value:.1f}" for value in PUBLISHED.get(name, ()))
-        cells = " | ".join(f"{value:.1f}" for value in means.values())
-        print(f"| {name} | {published} | {cells} | {len(have)} |")
-        kept = means["mixed"] >= max(means.values()) - 0.3
-        if not kept:
-            print(f"does not hold: {name}: at most 0.3 below the best")
+        cells = " | ".join(f"{value:.1f}" for value in table.mean(axis=0))
+        lead, error = _lead(table)
+        print(f"| {name} | {published} | {cells} | {lead:+.2f} ({error:.2f}) | {len(table)} |")
+    print()
+    for name, table in found.items():
+        _claim(f"{name} is at most {MOST:g} below the best", _lead(table)[0], -MOST)
+        if name in LEAST:
+            _claim(f"{name} is at least {LEAST[name]:g}", table[:, -1].mean(), LEAST[name])
+
+
+def _claim(what: str, value: float, least: float) -> None:
+    print(f"{'holds' if value >= least else 'does not hold'}: {what}: {value:.2f}")
+
+
+def _lead(table: np.ndarray) -> tuple[float, float]:
+    """The mean lead of the last column over the better of the others, and its standard error over the runs."""
+    lead = table[:, -1] - table[:, np.argmax(table[:, :-1].mean(axis=0))]
+    error = lead.std(ddof=1) / np.sqrt(len(lead)) if len(lead) > 1 else np.nan
+    return float(lead.mean()), float(error)

@@ -1,6 +1,8 @@
 """The data sets of the labelling benchmarks: a pool and a test part, drawn anew for each seed."""
 
+import argparse
 import math
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -71,6 +73,11 @@ PROTOCOL = {
     "banana": ("banana", (1,)),
     "spambase": ("spambase", (1,)),
 }
+
+
+def chosen(sets: Iterable[str], arguments: argparse.Namespace) -> list[str]:
+    """Those of these sets that the command line names."""
+    return [name for name in sets if name in arguments.sets]
 
 
 def rare(name: str, folder: Path, seed: int, most: int = POOL) -> Part:

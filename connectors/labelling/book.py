@@ -346,7 +346,10 @@ def _mean(values: Sequence[tuple[float | None, int]]) -> float | None:
 
 
 def _verdict(parts: Mapping[int, Mapping[str, Any]]) -> dict[str, Any]:
-    """One verdict for all partitions: stop if all of them say so, audit if any does."""
+    """One verdict for all partitions: stop if all of them say so, audit if any does.
+
+    Where all have stopped and one of them only because its quota is spent, the quota is spent: that is no success.
+    """
     verdicts = {number: part["verdict"] for number, part in sorted(parts.items()) if part.get("verdict")}
     reasons: dict[str, list[int]] = {}
     for number, verdict in verdicts.items():
@@ -355,11 +358,12 @@ def _verdict(parts: Mapping[int, Mapping[str, Any]]) -> dict[str, Any]:
         why = "; ".join(f"partition {', '.join(map(str, numbers))}: {text}" for text, numbers in reasons.items())
     else:
         why = next(iter(reasons), "")
+    stop = bool(verdicts) and all(verdict.get("stop") for verdict in verdicts.values())
     return {
-        "stop": bool(verdicts) and all(verdict.get("stop") for verdict in verdicts.values()),
+        "stop": stop,
         "audit": any(verdict.get("audit") for verdict in verdicts.values()),
         "why": why,
-        "spent": bool(verdicts) and all(verdict.get("spent") for verdict in verdicts.values()),
+        "spent": stop and any(verdict.get("spent") for verdict in verdicts.values()),
     }
 
 

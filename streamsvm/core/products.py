@@ -20,6 +20,7 @@ import numpy as np
 
 from streamsvm.core.compiling._jit import compiled, inner
 from streamsvm.core.compiling._tiles import TILE_ROWS, TILE_VECTORS, VECTOR_BYTES, put_tile
+from streamsvm.core.rows import add_columns
 
 PANELS_AT_ONCE = 8  # are packed together, so that most memory is read in order; their features stay in a cache
 
@@ -103,3 +104,9 @@ def products(X, columns, out):
         end = min(first + PANELS_AT_ONCE * slots, n)
         _pack_slots(columns, n_features, first, end, panels)
         multiply(X, panels, n_features, first, end - first, edge_rows, edge, out)
+
+
+@compiled
+def add_rows(rows, places, weights, out):
+    """out = sum_k weights[k] rows[places[k]]: of one query's features and their columns, what `products` has."""
+    add_columns(rows, places, weights, 0, out.shape[0], out)

@@ -8,6 +8,8 @@ import pytest
 
 from streamsvm import LASVM
 from streamsvm.active import ArrayPool, MixedSelection, margins
+from streamsvm.active.choosing.factor import RIDGE
+from streamsvm.active.choosing.space import Space
 
 RNG = np.random.default_rng
 ONLY = {
@@ -32,6 +34,42 @@ def started(selection, X, y, model, keys=range(20)):
         model.learn_many(row, [bool(y[key])], 1.0, np.array([key]))
     model.finish()
     return pool
+
+
+class FromScratch(Space):
+    """Computes everything anew for each question, in double precision or as the model does."""
+
+    def distances(self, places):
+        near = ((self._pool.matrix[places, None] - self._labelled.matrix) ** 2).sum(axis=2)
+        return near.min(axis=1)
+
+    def decision_values(self, model, places):
+        return margins(model, self._pool.matrix[places])
+
+    def novelty(self, model, places):
+        Z, X, gamma = self._labelled.matrix, self._pool.matrix[places], model.gamma_in_use
+        K, k = (np.exp(-gamma * ((rows[:, None] - Z) ** 2).sum(axis=2)) for rows in (Z, X))
+        return np.sqrt(1.0 - (k * np.linalg.solve(K + RIDGE * np.eye(len(Z)), k.T).T).sum(axis=1))
+
+
+def test_what_is_kept_changes_no_choice():
+    X = RNG(3).normal(size=(250, 6))
+    y = X[:, 0] + X[:, 1] ** 2 > 1.5
+    asked = []
+    for space in (Space(), FromScratch()):
+        selection, model, rng = MixedSelection(), LASVM(gamma=0.2), RNG(5)
+        selection._space = space
+        pool = started(selection, X, y, model)
+        for _ in range(60):
+            choice = selection.choose(pool, model, rng)
+            asked.append((choice.key, choice.reason))
+            row = pool.rows([choice.key])
+            selection.note(choice.key, row)
+            pool.discard(choice.key)
+            model.learn_many(row, [bool(y[choice.key])], 1.0, np.array([choice.key]))
+            model.finish()
+    assert asked[:60] == asked[60:]
+    assert {reason for _, reason in asked} == {"boundary", "novel", "explore"}
 
 
 def f_of(pool, model):

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from streamsvm.core.products import products
+from streamsvm.core.products import add_rows, products
 
 SHAPES = [(1, 1, 1), (7, 3, 15), (8, 20, 48), (9, 20, 49), (33, 100, 700), (16, 0, 5), (3, 5, 0), (40, 784, 50)]
 
@@ -44,3 +44,15 @@ def test_a_product_has_the_same_bits_in_every_company(dtype):
 def test_members_have_more_slots_than_are_in_use():
     X, columns = problem(10, 6, 64, np.float32)
     np.testing.assert_array_equal(multiplied(X, columns, 50), multiplied(X, columns[:, :50], 50))
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_a_query_by_itself_has_the_same_bits(dtype):
+    """Also without its features that are 0."""
+    X, columns = problem(9, 100, 700, dtype)
+    X[:, ::3] = 0.0
+    together, out = multiplied(X, columns, 700), np.empty(700, dtype)
+    for query, expected in zip(X, together, strict=True):
+        used = np.flatnonzero(query)
+        add_rows(columns, used, query[used], out)
+        np.testing.assert_array_equal(out, expected)

@@ -90,7 +90,7 @@ def label_by_itself(folder: Path, stop: Stop) -> None:
         Called a few times a second; True ends the demonstration.
     """
     # A third of the questions is random, so that the report can tell early how good the model is.
-    wanted = {"max_labels": ANSWERS, "selection": "active", "explore": 0.3}
+    wanted = {"max_labels": ANSWERS, "audit": 0.3}
     settings = load(prepare(folder), {}, [f"labelling.{name}={value}" for name, value in wanted.items()])
     print(f"Labelling: a program answers {ANSWERS} questions about handwritten digits: is it an {WANTED}?", flush=True)
     known = truth()

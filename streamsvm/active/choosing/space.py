@@ -6,7 +6,7 @@ A question may look at the whole pool.  So everything that one label or one new 
 symbol    name                                                             shape
 ========= ================================================================ ====================
 near      squared Euclidean distance to the nearest labelled example       (n,)
-rows      kernel rows of the support vectors over the pool                 (s, n) float32
+rows      kernel rows of the support vectors over the pool                 (s or more, n) float32
 L         Cholesky factor of the labelled examples, see `factor`           (l, l)
 ========= ================================================================ ====================
 
@@ -26,6 +26,7 @@ from streamsvm.active.choosing.pool import Pool
 from streamsvm.active.choosing.selection import owner_of_kernel
 from streamsvm.active.choosing.vectors import Scale, Table, Vectors
 from streamsvm.core.kernels import Kernel, kernel_values, make_kernel, self_products
+from streamsvm.core.products import add_rows
 from streamsvm.core.scaling import CLIP
 
 MEMORY = 1000  # labelled examples; when there are more, the older half is forgotten
@@ -52,7 +53,7 @@ class Space:
         self._tables: list[tuple[int, Scale, Table]] = []
         self._near, self._near_of = np.empty(0), 0
         self._seen = (make_kernel("linear"), Scale())  # the kernel and the scale that the following belong to
-        self._rows: dict[int, np.ndarray] = {}  # by the id of the support vector
+        self._rows, self._row_of = np.empty((0, 0), np.float32), dict[int, int]()  # by the id of the support vector
         self._factor = Factor()
 
     # --- the pool and the labels --------------------------------------------------------------------------------------
@@ -60,18 +61,23 @@ class Space:
     def look(self, pool: Pool, model: Any) -> np.ndarray:
         """Take in the examples that are new in the pool; return the places of all, in the order of `pool.keys()`."""
         keys = pool.keys()
-        new = [key for key in keys if key not in self._slots]
-        if new and len(self._slots) > 2 * len(keys) + SPARE:
+        places = self._places(keys)
+        if len(self._slots) > 2 * len(keys) + SPARE and (places < 0).any():
             self._begin()
-            new = keys
-        if new:
+            places[:] = -1
+        if (places < 0).any():
+            new = [keys[i] for i in np.flatnonzero(places < 0).tolist()]
             self._slots.update(zip(new, range(len(self._pool), len(self._pool) + len(new)), strict=True))
             self._pool.add(pool.rows(new))
+            places = self._places(keys)
         self._labelled.become_like(self._pool)
-        places = np.fromiter(map(self._slots.__getitem__, keys), np.int64, len(keys))
         if scales(model) and len(keys) >= 2 * self._measured:
             self._measure(places)
         return places
+
+    def _places(self, keys: list[int]) -> np.ndarray:
+        """Where the examples with these keys are; -1: they are new."""
+        return np.fromiter(map(self._slots.get, keys, itertools.repeat(-1)), np.int64, len(keys))
 
     def _measure(self, places: np.ndarray) -> None:
         """Measure the spread of the features, by which distances are scaled if the model scales."""
@@ -140,23 +146,23 @@ class Space:
 
         That is so if the model is no learner of this package, if it merges its members, or if it has too many.
         """
-        if not all(hasattr(model, name) for name in NEEDED) or getattr(model, "budget", None) is not None:
+        if not all(hasattr(type(model), name) for name in NEEDED) or getattr(model, "budget", None) is not None:
             return None
         ids = model.support_ids.tolist()
         if len(ids) * len(self._pool) > LARGEST:
             return None
         self._see(model)
         self._bring_rows(model, ids)
-        f = np.zeros(len(self._pool), np.float32)
-        for key, alpha in zip(ids, model.dual_coef.astype(np.float32), strict=True):
-            f += alpha * self._rows[key]  # in the model's order, so that a restored loop rounds alike
+        f = np.empty(len(self._pool), np.float32)
+        order = np.array([self._row_of[key] for key in ids], np.int64)  # the model's, so a restored loop rounds alike
+        add_rows(self._rows, order, model.dual_coef.astype(np.float32), f)
         return f[places].astype(np.float64) + model.bias
 
     def _see(self, model: Any) -> None:
         """Forget what was computed with another kernel, or on another scale."""
         kernel, scale = kernel_of(model, len(self._columns)), self._scale_of(model)
         if kernel != self._seen[0] or not scale.is_like(self._seen[1]):
-            self._seen, self._rows, self._factor = (kernel, scale), {}, Factor()
+            self._seen, self._row_of, self._factor = (kernel, scale), {}, Factor()
 
     def _scale_of(self, model: Any) -> Scale:
         """The scale of the features as the model's kernel sees them."""
@@ -168,19 +174,24 @@ class Space:
 
     def _bring_rows(self, model: Any, ids: list[int]) -> None:
         """Compute the kernel rows, and parts of rows, that are missing."""
-        kernel, scale = self._seen
-        known = [key for key in ids if key in self._rows]
-        n = len(self._rows[known[0]]) if known else 0
-        if known and n < len(self._pool):
-            fresh = Table(scale.of(self._pool.matrix[n:]))
-            parts = kernel_block(kernel, fresh, self._members(model, known)).astype(np.float32)
-            self._rows = {key: np.append(self._rows[key], part) for key, part in zip(known, parts, strict=True)}
-        if len(self._rows) > 2 * len(ids) + SPARE:
-            self._rows = {key: self._rows[key] for key in known}
-        missing = [key for key in ids if key not in self._rows]
+        missing = [key for key in ids if key not in self._row_of]
+        if self._rows.shape[1] < len(self._pool) or len(self._row_of) + len(missing) > len(self._rows):
+            self._make_room(model, [key for key in ids if key in self._row_of], 2 * len(ids) + SPARE)
         if missing:
-            rows = kernel_block(kernel, self._table(scale), self._members(model, missing)).astype(np.float32)
-            self._rows.update(zip(missing, rows, strict=True))
+            first, (kernel, scale) = len(self._row_of), self._seen
+            rows = kernel_block(kernel, self._table(scale), self._members(model, missing))
+            self._rows[first : first + len(missing)] = rows
+            self._row_of.update(zip(missing, range(first, first + len(missing)), strict=True))
+
+    def _make_room(self, model: Any, known: list[int], n_rows: int) -> None:
+        """Keep the rows of these support vectors only, as wide as the pool is now, with room for others."""
+        n = self._rows.shape[1]
+        rows = np.empty((n_rows, len(self._pool)), np.float32)
+        rows[: len(known), :n] = self._rows[[self._row_of[key] for key in known]]
+        if known and n < len(self._pool):
+            fresh = Table(self._seen[1].of(self._pool.matrix[n:]))
+            rows[: len(known), n:] = kernel_block(self._seen[0], fresh, self._members(model, known))
+        self._rows, self._row_of = rows, dict(zip(known, range(len(known)), strict=True))
 
     def _members(self, model: Any, ids: list[int]) -> Table:
         """These support vectors as the kernel sees them."""

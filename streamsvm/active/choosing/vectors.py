@@ -13,12 +13,12 @@ import numpy as np
 import scipy.sparse as sp
 from river.utils import dataframe
 
-from streamsvm.core.blocks import by_fours
-from streamsvm.core.products import products
+from streamsvm.core.products import add_rows, products
 
 DENSE_ENOUGH = 0.15  # share of features other than 0 from which an array is the better matrix
 FEW_FEATURES = 64  # up to which it always is
 AT_ONCE = 64  # examples of a product
+FEW = 4  # examples; up to so many are multiplied one by one, which needs no packing
 
 
 class Vectors:
@@ -124,7 +124,7 @@ class Scale:
 
 
 class Table:
-    """Scaled examples, ready for inner products with others."""
+    """Scaled examples, ready for inner products with others: arrays in single precision, as models see them."""
 
     def __init__(self, matrix: Any) -> None:
         self.matrix = matrix
@@ -133,13 +133,13 @@ class Table:
             self.sq = np.asarray(matrix.multiply(matrix).sum(axis=1), np.float64).ravel()
         else:
             self._columns = _feature_major(matrix)
-            self.sq = np.add.reduce(self._columns**2, axis=0)[: len(matrix)]
+            self.sq = np.add.reduce(np.square(self._columns, dtype=np.float64), axis=0)[: len(matrix)]
 
     def __len__(self) -> int:
         return int(self.matrix.shape[0])
 
     def products(self, others: "Table") -> np.ndarray:
-        """Inner products, (len(others), len(self))."""
+        """Inner products, (len(others), len(self)) float64."""
         if self._columns is None:
             width = max(self.matrix.shape[1], others.matrix.shape[1])
             return np.asarray((_wide(others.matrix, width) @ _wide(self.matrix, width).T).toarray())
@@ -147,11 +147,16 @@ class Table:
         out = np.empty((n, len(self)))
         for first in range(0, n, AT_ONCE):
             part = others.matrix[first : first + AT_ONCE, :height]
-            queries = np.zeros((by_fours(len(part)), height))
-            queries[: len(part), : part.shape[1]] = part
-            P = np.zeros((len(queries), width))
-            products(queries, self._columns, P)
-            out[first : first + len(part)] = P[: len(part), : len(self)]
+            queries = np.zeros((len(part), height), np.float32)
+            queries[:, : part.shape[1]] = part
+            P = np.empty((len(part), width), np.float32)
+            if len(part) > FEW:
+                products(queries, self._columns, P)
+            else:
+                for query, row in zip(queries, P, strict=True):
+                    used = np.flatnonzero(query)
+                    add_rows(self._columns, used, query[used], row)
+            out[first : first + len(part)] = P[:, : len(self)]
         return out
 
     def distances(self, others: "Table") -> np.ndarray:
@@ -160,10 +165,10 @@ class Table:
 
 
 def _feature_major(matrix: np.ndarray) -> np.ndarray:
-    """(D, N) with D a multiple of 4, N an odd multiple of 64: one example's features must not share a cache set."""
+    """(D, N) with N an odd multiple of 64: one example's features must not share a cache set."""
     n, d = matrix.shape
-    columns = np.zeros((max(by_fours(d), 4), (n // 64 + 1 | 1) * 64))
-    columns[:d, :n] = matrix.T
+    columns = np.zeros((d, (n // 64 + 1 | 1) * 64), np.float32)
+    columns[:, :n] = matrix.T
     return columns
 
 

@@ -91,11 +91,11 @@ def rows_of(s: Expansion, slots: np.ndarray, n_features: int) -> sp.csr_matrix:
         shape = int(s.counts[SLOTS]), n_features
         every = sp.csr_matrix((s.sparse_values, s.sparse_indices, s.starts[: shape[0] + 1]), shape=shape, copy=False)
         return every[slots]
-    features = feature_matrix(s)[: s.counts[WIDTH], slots].T
-    row, column = np.nonzero(features)
-    starts = np.searchsorted(row, np.arange(len(slots) + 1))
-    values = features[row, column].astype(np.float32)
-    return sp.csr_matrix((values, column.astype(np.int32), starts), shape=(len(slots), n_features))
+    features = np.ascontiguousarray(feature_matrix(s)[: s.counts[WIDTH], slots].T, np.float32)
+    used = features != 0.0
+    starts = np.append(0, np.cumsum(np.count_nonzero(used, axis=1)))
+    column = np.nonzero(used)[1].astype(np.int32)
+    return sp.csr_matrix((features[used], column, starts), shape=(len(slots), n_features))
 
 
 def raw_rows_of(s: Expansion, slots: np.ndarray) -> RawRows:

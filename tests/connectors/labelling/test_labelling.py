@@ -718,13 +718,13 @@ def test_stats_add_up_over_the_partitions(settings, trainer):
 
 def test_verdicts_that_differ_name_their_partitions(settings, trainer):
     trainer.report(0, verdict={"stop": True, "audit": False, "why": "done"})
-    trainer.report(1, verdict={"stop": True, "audit": False, "why": "spent"})
+    trainer.report(1, verdict={"stop": True, "audit": False, "why": "spent", "spent": True})
     with opened(settings) as service:
         assert service.stats()["verdict"] == {
             "stop": True,
             "audit": False,
             "why": "partition 0: done; partition 1: spent",
-            "spent": False,
+            "spent": True,
         }
 
 
