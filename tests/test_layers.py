@@ -40,6 +40,7 @@ CONNECTORS = [
     {"settings"},
     {"trainer"},
     {"scorer", "labelling", "report"},
+    {"merger"},
     {"commands"},
 ]
 

@@ -28,6 +28,33 @@ class GroupSettings:
 
 
 @dataclass(frozen=True)
+class ScorerSettings:
+    """What the scorers predict with.
+
+    Parameters
+    ----------
+    model
+        ``"mean"``: the models of all partitions, whose decision values are averaged; ``"merged"``: the one model that
+        ``streamsvm merger`` makes of them, from the topic log.merged.
+    """
+
+    model: str = key("mean", checks.one_of("mean", "merged"))
+
+
+@dataclass(frozen=True)
+class MergerSettings:
+    """When ``streamsvm merger`` makes one model of those on the topic log.model.
+
+    Parameters
+    ----------
+    seconds
+        Seconds between the end of one merge and the beginning of the next.
+    """
+
+    seconds: float = key(300.0, checks.seconds)
+
+
+@dataclass(frozen=True)
 class HttpSettings:
     """Where metrics (``/metrics``) and health (``/healthz``, ``/readyz``) are served.
 

@@ -9,6 +9,8 @@ from .state.state import State
 
 logger = logging.getLogger(__name__)
 
+MERGED = "merged"  # name of the one model that a merger makes of those of all partitions
+
 
 def partition_name(number: int) -> str:
     """The name under which the single model of a partition is published."""
