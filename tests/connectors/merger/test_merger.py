@@ -4,7 +4,7 @@ import json
 
 import numpy as np
 import pytest
-from logged import change, read_json
+from logged import append, change, read_json
 
 from streamsvm import LASVM, merge
 from streamsvm.connectors.logs.embedded import LocalLog
@@ -220,3 +220,54 @@ def test_merged_snapshots_keep_the_order_of_the_partitions(tmp_path):
     parts = train(settings, some_events(240), n_partitions=12)
     merger.run(settings)
     assert published(settings)[0].digest() == merge(parts).digest()
+
+
+# --- a new partition --------------------------------------------------------------------------------------------------
+
+
+def test_a_new_partition_goes_on_from_the_merged_model(tmp_path):
+    settings = configure(tmp_path, daemon={"begin": "merged"})
+    train(settings, some_events(120), n_partitions=2)
+    merger.run(settings)
+    expected, _ = published(settings)
+    assert train(settings, [], n_partitions=3)[0].n_seen == 60, "a partition without an event has no model yet"
+    for first in (120, 140):  # The second time, the partition goes on from its checkpoint.
+        events = list(some_events(20, first))
+        append(settings, events, partition=2)
+        model = trainer.run(settings)[2].model
+        expected.learn_many([event["x"] for event in events], [event["y"] for event in events])
+        assert model.n_seen == expected.n_seen == first + 20
+        np.testing.assert_array_equal(model.dual_coef, expected.dual_coef)
+
+
+def test_a_correction_that_only_one_partition_was_told_holds_in_the_next_merge(tmp_path):
+    settings = configure(tmp_path, log={"labels": "labels"}, daemon={"begin": "merged"})
+    with LocalLog(settings.log.dir) as log:
+        log.create("labels", 3)
+    events = {i: {**event, "id": i} for i, event in enumerate(some_events(150))}
+    train(settings, [events[i] for i in range(120)], n_partitions=2)
+    merger.run(settings)
+    append(settings, [events[i] for i in range(120, 150)], partition=2)
+    copies = trainer.run(settings)[2].model.support_ids.tolist()
+    turned = next(i for i in copies if i < 120 and i % 2 == 0)  # partition 0 has it
+    append(settings, [{"id": turned, "y": not events[turned]["y"], "rev": 1}], topic="labels", partition=0)
+    parts = [state.model for state in trainer.run(settings).values()]
+    assert turned in parts[2].support_ids, "the copy keeps the old label"
+    merger.run(settings)
+    model, _ = published(settings)
+    (coefficient,) = model.dual_coef[model.support_ids == turned]
+    assert (coefficient > 0) == (not events[turned]["y"])
+
+
+def test_a_merged_model_of_other_parameters_is_refused(tmp_path):
+    settings = configure(tmp_path)
+    train(settings, some_events(60), n_partitions=1)
+    merger.run(settings)
+    other = change(settings, model={"C": 3.0}, daemon={"begin": "merged", "state_dir": tmp_path / "other"})
+    with pytest.raises(ConfigError, match=r"the merged model has C = 10\.0, the configuration says 3\.0"):
+        trainer.run(other)
+
+
+def test_without_a_merged_model_a_partition_begins_empty(tmp_path):
+    settings = configure(tmp_path, daemon={"begin": "merged"})
+    assert train(settings, some_events(20), n_partitions=1)[0].n_seen == 20
