@@ -64,7 +64,7 @@ def test_the_panels_do_not_overlap():
 def test_the_composition_runs_commands_that_exist():
     composition = yaml.safe_load((DEPLOY / "docker-compose.yml").read_text())
     services = composition["services"]
-    for name in ("topics", "trainer", "scorer"):
+    for name in ("topics", "trainer", "merger", "scorer"):
         make_parser().parse_args(services[name]["command"])
     mounted = {volume.split(":")[0] for service in services.values() for volume in service.get("volumes", ())}
     for source in mounted:
@@ -91,7 +91,7 @@ def test_a_unit_has_sections_that_systemd_knows_and_a_template_of_the_command():
     unit.optionxform = str
     unit.read(DEPLOY / "systemd" / "streamsvm@.service")
     assert set(unit) - {"DEFAULT"} == {"Unit", "Service", "Install"}
-    for command in ("run", "score"):
+    for command in ("run", "merger", "score"):
         make_parser().parse_args(unit["Service"]["ExecStart"].replace("%i", command).split()[1:])
 
 
@@ -129,7 +129,7 @@ def indented(text, n):
     return "\n".join(" " * n + line for line in text.strip().splitlines())
 
 
-@pytest.mark.parametrize("name", ["config", "state", "trainer", "scorer", "service"])
+@pytest.mark.parametrize("name", ["config", "state", "trainer", "merger", "scorer", "service"])
 def test_a_template_makes_an_object_of_kubernetes(name):
     helpers = dict(
         re.findall(
@@ -140,7 +140,7 @@ def test_a_template_makes_an_object_of_kubernetes(name):
     )
     made = yaml.safe_load(rendered((CHART / "templates" / f"{name}.yaml").read_text(), helpers))
     assert {"apiVersion", "kind", "metadata"} <= set(made)
-    if name in ("trainer", "scorer"):
+    if name in ("trainer", "merger", "scorer"):
         (container,) = made["spec"]["template"]["spec"]["containers"]
         make_parser().parse_args(container["args"])
         assert made["spec"]["selector"]["matchLabels"].items() <= made["spec"]["template"]["metadata"]["labels"].items()

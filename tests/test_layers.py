@@ -41,6 +41,7 @@ CONNECTORS = [
     {"settings"},
     {"trainer"},
     {"scorer", "labelling", "report"},
+    {"merger"},
     {"commands"},
 ]
 

@@ -26,7 +26,7 @@ from ..runtime.log_output import is_json
 from ..settings.sections import ConfigError
 from ..trainer.state.checkpoint import CheckpointError
 from ..trainer.state.state import TooManyBadRecords
-from . import export, label, labels, lag, merge, produce, report, run, score, topics, warmup
+from . import export, label, labels, lag, merge, merger, produce, report, run, score, topics, warmup
 from .demos import demo
 from .doctor import doctor
 from .replays import dlq, replay
@@ -37,7 +37,7 @@ logger = logging.getLogger(__name__)
 
 # In the order of `streamsvm --help`; each has add_parser(subparsers), whose parser sets `run`.
 COMMANDS = (
-    demo, run, score, label, labels, produce, topics, lag, dlq, replay,
+    demo, run, score, merger, label, labels, produce, topics, lag, dlq, replay,
     crossval, search, report, export, merge, doctor, warmup,
 )  # fmt: skip
 _BAD_DATA = (

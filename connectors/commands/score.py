@@ -12,7 +12,8 @@ from .shared.options import Subparsers, add_device
 def add_parser(subparsers: Subparsers) -> None:
     command = subparsers.add_parser("score", help="predict events with the models that trainers publish")
     command.description = (
-        "Run a scorer. It predicts every event with the newest models on the topic log.model, and writes the "
+        "Run a scorer. It predicts every event with the newest models on the topic log.model, or with the newest one "
+        "on log.merged (scorer.model), and writes the "
         "predictions to log.scores. Several scorers of one group share the partitions. SIGTERM and Ctrl-C end it."
     )
     add_config(command)

@@ -42,7 +42,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _show(settings: Settings) -> bool:
     """Print the topics and what is wrong with them; return whether nothing is."""
-    names = topics.used(settings.log)
+    names = topics.used(settings)
     found = topics.describe(settings, names)
     header = ("topic", "partitions", "cleanup", "retention", "max.message.bytes")
     print(aligned([header, *(_row(name, found.get(name)) for name in names)]))

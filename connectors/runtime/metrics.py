@@ -147,6 +147,9 @@ METRICS = (
     Metric(
         "streamsvm_refused_snapshots_total", "counter", "Published models, or parts of them, that could not be used."
     ),
+    Metric("streamsvm_merges_total", "counter", "Models that were merged and published."),
+    Metric("streamsvm_failed_merges_total", "counter", "Merges that failed: the models do not fit together."),
+    Metric("streamsvm_merge_seconds", "histogram", "Seconds that a merge took.", (), _LONG),
     Metric("streamsvm_model_age_seconds", "gauge", "Seconds since the model in use was published.", ("model",)),
     Metric("streamsvm_cut_seconds", "histogram", "Seconds that a batch of records took.", (), _SHORT),
     Metric(

@@ -16,7 +16,7 @@ from ..records.formats.base import BadRecord
 from ..records.predictions import UNTAUGHT, ModelVersion, Prediction, Said, class_predictions
 from ..records.published import Shelf, Snapshot, Withdrawn, unpack_model
 from ..records.several_classes import Model, SeveralClassModel, mean, scores
-from ..trainer.publication import key_name
+from ..trainer.publication import MERGED, key_name
 from ..trainer.rows import unusable_rows
 
 
@@ -138,6 +138,28 @@ class PartitionModels:
         return self._committee
 
 
+class MergedModel:
+    """The one model that a merger makes of those of all partitions."""
+
+    def __init__(self) -> None:
+        self._committee = NO_MODELS
+
+    def __bool__(self) -> bool:
+        return self._committee is not NO_MODELS
+
+    def knows(self, name: str) -> bool:
+        return name == MERGED
+
+    def put(self, snapshot: Snapshot, member: Member) -> None:
+        self._committee = Committee([member])
+
+    def drop(self, name: str) -> None:
+        self._committee = NO_MODELS
+
+    def choose(self, key: bytes | None) -> Committee:
+        return self._committee
+
+
 class KeyModels:
     """One model for each record key.
 
@@ -206,6 +228,8 @@ class ModelTopic:
 
     Attributes
     ----------
+    name : str
+        The topic's name.
     arrived : dict
         The newest snapshot or withdrawal of each name, until the scorer takes it from here.
     refused : int
@@ -213,9 +237,9 @@ class ModelTopic:
     """
 
     def __init__(self, log: Transport, topic: str) -> None:
+        self.name = topic
         self.arrived: dict[str, Snapshot | Withdrawn] = {}
         self._log = log
-        self._topic = topic
         self._shelf = Shelf()
         self._ends: dict[int, int] = {}  # at the beginning
 
@@ -226,16 +250,16 @@ class ModelTopic:
     def follow(self) -> None:
         """Begin to read, if the topic exists by now."""
         if not self._ends:
-            self._ends = self._log.end_offsets(self._topic)
-            for number, start in self._log.start_offsets(self._topic).items():
-                self._log.seek(self._topic, number, start)
+            self._ends = self._log.end_offsets(self.name)
+            for number, start in self._log.start_offsets(self.name).items():
+                self._log.seek(self.name, number, start)
 
     def check_positions(self) -> None:
         """After the log has refused a position: read partitions again whose records were replaced."""
-        ends = self._log.end_offsets(self._topic)
-        for number, start in self._log.start_offsets(self._topic).items():
-            if number in self._ends and not start <= self._log.position(self._topic, number) <= ends[number]:
-                self._log.seek(self._topic, number, start)
+        ends = self._log.end_offsets(self.name)
+        for number, start in self._log.start_offsets(self.name).items():
+            if number in self._ends and not start <= self._log.position(self.name, number) <= ends[number]:
+                self._log.seek(self.name, number, start)
 
     def put(self, record: Record) -> None:
         """Take a record of the topic."""
@@ -246,4 +270,4 @@ class ModelTopic:
     @property
     def is_read(self) -> bool:
         """Whether every record that the topic had at the beginning was read."""
-        return all(self._log.position(self._topic, number) >= end for number, end in self._ends.items())
+        return all(self._log.position(self.name, number) >= end for number, end in self._ends.items())

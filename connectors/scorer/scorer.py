@@ -29,7 +29,7 @@ from ..settings.sections import ConfigError, Settings
 from ..trainer.inputs import Input, RecordsLost
 from ..trainer.operate import operate
 from ..trainer.state.quality.observe import Progress
-from .committee import KeyModels, Models, ModelTopic, PartitionModels, Request, by_committee, unpack
+from .committee import KeyModels, MergedModel, Models, ModelTopic, PartitionModels, Request, by_committee, unpack
 
 logger = logging.getLogger(__name__)
 
@@ -89,6 +89,13 @@ def needs(settings: Settings) -> Iterator[str]:
         yield "log.model = '': name the topic on which the trainers publish their models"
 
 
+def models_of(settings: Settings, device: str) -> Models:
+    """The models that these settings want events predicted with, before the first one has come."""
+    if settings.scorer.model == "merged":
+        return MergedModel()
+    return KeyModels(settings.daemon.max_models, device) if settings.daemon.per == "key" else PartitionModels()
+
+
 class Scorer:
     """The loop over this process's share of the events: an `Ownership` of their partitions.
 
@@ -123,9 +130,8 @@ class Scorer:
         self._device = device
         self._codec = settings.codec()
         self._untaught = NO_CLASS if settings.label.vocabulary else UNTAUGHT
-        self._topic = ModelTopic(log, settings.log.model)
-        per_key = settings.daemon.per == "key"
-        self._models: Models = KeyModels(settings.daemon.max_models, device) if per_key else PartitionModels()
+        self._topic = ModelTopic(log, topics.served(settings))
+        self._models = models_of(settings, device)
         self._inputs: dict[int, Input] = {}
         self._next: dict[int, int] = {}  # offset of the next event to predict, by partition
         self._committed: dict[int, int] = {}
@@ -144,7 +150,7 @@ class Scorer:
     def run(self) -> int:
         """Predict the new events, to the end of the log or until stopped; return their number."""
         settings = self._settings
-        topics.check(settings, topics.of_scorers(settings.log))
+        topics.check(settings, topics.of_scorers(settings))
         self._ends = self._log.end_offsets(settings.log.topic)
         self._load()
         if self._stop():
@@ -164,7 +170,7 @@ class Scorer:
 
     def _load(self) -> None:
         """Wait until the newest models are in use, at least one."""
-        settings, topic = self._settings, self._settings.log.model
+        settings, topic = self._settings, self._topic.name
         waits_for = f"reading the models of topic {topic!r}"
         while not self._stop():
             self._beat(waits_for)
@@ -305,7 +311,7 @@ class Scorer:
         self._reading.ends()
         events = []
         for record in records:
-            if record.topic == self._settings.log.model:
+            if record.topic == self._topic.name:
                 self._topic.put(record)
             elif record.partition in self._inputs and self._is_wanted(record):
                 events.append(record)

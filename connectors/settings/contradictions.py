@@ -41,6 +41,18 @@ def _transactions(settings: Settings) -> Iterator[str]:
 
 def _topics(settings: Settings) -> Iterator[str]:
     repeated = _repeated(settings.log.topics())
+    if settings.log.merged and not settings.log.model:
+        yield "log.merged needs log.model, the topic of the models that are merged"
+    if settings.scorer.model == "merged" and not settings.log.merged:
+        yield 'scorer.model = "merged" needs log.merged, the topic on which `streamsvm merger` publishes'
+    if settings.daemon.begin == "merged" and not settings.log.merged:
+        yield 'daemon.begin = "merged" needs log.merged, the topic on which `streamsvm merger` publishes'
+    if settings.log.merged and settings.daemon.per == "key":
+        yield 'log.merged needs daemon.per = "partition": models of different keys are not merged'
+    if settings.log.merged and settings.label.vocabulary:
+        yield "log.merged needs two classes: models of several classes cannot be merged; leave it out"
+    if settings.log.merged and settings.model.algorithm == "auto":
+        yield 'log.merged needs one kind of model, and model.algorithm = "auto" has several; choose another one'
     if repeated:
         yield f"the topics of [log] must differ; there is more than one {', '.join(map(repr, repeated))}"
 

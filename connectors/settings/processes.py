@@ -28,6 +28,33 @@ class GroupSettings:
 
 
 @dataclass(frozen=True)
+class ScorerSettings:
+    """What the scorers predict with.
+
+    Parameters
+    ----------
+    model
+        ``"mean"``: the models of all partitions, whose decision values are averaged; ``"merged"``: the one model that
+        ``streamsvm merger`` makes of them, from the topic log.merged.
+    """
+
+    model: str = key("mean", checks.one_of("mean", "merged"))
+
+
+@dataclass(frozen=True)
+class MergerSettings:
+    """When ``streamsvm merger`` makes one model of those on the topic log.model.
+
+    Parameters
+    ----------
+    seconds
+        Seconds between the end of one merge and the beginning of the next.
+    """
+
+    seconds: float = key(300.0, checks.seconds)
+
+
+@dataclass(frozen=True)
 class HttpSettings:
     """Where metrics (``/metrics``) and health (``/healthz``, ``/readyz``) are served.
 
@@ -83,6 +110,9 @@ class DaemonSettings:
         Folder of the checkpoints.  They hold events as they came, so only the folder's owner may enter it.
     start
         Where a partition without a checkpoint begins: at the ``"earliest"`` or the ``"latest"`` record.
+    begin
+        What the model of a partition without a checkpoint begins as: ``"empty"``, or ``"merged"``, the newest model on
+        the topic log.merged if there is one.
     on_data_loss
         What to do if records were removed before they were read: ``"fail"``, or ``"skip"`` and count them.  A topic
         that was deleted and created again always ends the trainer.
@@ -116,6 +146,7 @@ class DaemonSettings:
     batch: int = key(64, checks.at_least(1))
     state_dir: Path = Path("state")
     start: str = key("earliest", checks.one_of("earliest", "latest"))
+    begin: str = key("empty", checks.one_of("empty", "merged"))
     on_data_loss: str = key("fail", checks.one_of("fail", "skip"))
     checkpoint_records: int = key(20_000, checks.at_least(1))
     checkpoint_seconds: float = key(30.0, checks.seconds)

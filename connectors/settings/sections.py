@@ -10,7 +10,7 @@ from ..records.codec import FORMATS, Codec, Limits
 from . import checks
 from .checks import key
 from .model import ModelSettings
-from .processes import DaemonSettings, GroupSettings, HttpSettings
+from .processes import DaemonSettings, GroupSettings, HttpSettings, MergerSettings, ScorerSettings
 
 
 class ConfigError(ValueError):
@@ -43,6 +43,8 @@ class LogSettings:
         Topic of dead letters: records that the trainer refused, with their bytes and the reason.
     model
         Compacted topic of the snapshots that scorers serve.  Empty: no snapshot is published.
+    merged
+        Compacted topic of the one model that ``streamsvm merger`` makes of these.
     scores
         Topic of the scorers' predictions.
     questions
@@ -62,6 +64,7 @@ class LogSettings:
     predictions: str = key("predictions", checks.topic)
     dlq: str = key("dlq", checks.topic)
     model: str = key("", checks.optional_topic)
+    merged: str = key("", checks.optional_topic)
     scores: str = key("scores", checks.topic)
     questions: str = key("", checks.optional_topic)
     estimates: str = key("", checks.optional_topic)
@@ -70,9 +73,8 @@ class LogSettings:
 
     def topics(self) -> list[str]:
         """The topics that are used."""
-        inputs = (self.topic, self.labels)
-        names = (*inputs, self.predictions, self.dlq, self.model, self.scores, self.questions, self.estimates)
-        return [name for name in names if name]
+        outputs = (self.predictions, self.dlq, self.model, self.merged, self.scores, self.questions, self.estimates)
+        return [name for name in (self.topic, self.labels, *outputs) if name]
 
 
 @dataclass(frozen=True)
@@ -340,6 +342,8 @@ class Settings:
     estimates: EstimateSettings = field(default_factory=EstimateSettings)
     daemon: DaemonSettings = field(default_factory=DaemonSettings)
     group: GroupSettings = field(default_factory=GroupSettings)
+    scorer: ScorerSettings = field(default_factory=ScorerSettings)
+    merger: MergerSettings = field(default_factory=MergerSettings)
     http: HttpSettings = field(default_factory=HttpSettings)
     kafka: Mapping[str, Any] = field(default_factory=dict, repr=False)  # It may hold secrets. Empty: the embedded log.
 

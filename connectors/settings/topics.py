@@ -25,14 +25,26 @@ def of_trainers(log: LogSettings) -> list[str]:
     return [name for name in (log.topic, log.labels, log.predictions, log.dlq, log.model, log.questions) if name]
 
 
-def of_scorers(log: LogSettings) -> list[str]:
+def of_scorers(settings: Settings) -> list[str]:
     """The topics that a scorer reads and writes; empty without a topic of models."""
-    return [log.topic, log.model, log.scores] if log.model else []
+    log, models = settings.log, served(settings)
+    return [log.topic, models, log.scores] if models else []
 
 
-def used(log: LogSettings) -> list[str]:
+def served(settings: Settings) -> str:
+    """The topic of the models that scorers predict with; empty if there is none."""
+    return settings.log.merged if settings.scorer.model == "merged" else settings.log.model
+
+
+def of_mergers(log: LogSettings) -> list[str]:
+    """The topics that a merger reads and writes."""
+    return [log.model, log.merged] if log.model and log.merged else []
+
+
+def used(settings: Settings) -> list[str]:
     """All topics that a configuration needs."""
-    return list(dict.fromkeys([*of_trainers(log), *of_scorers(log)]))
+    log = settings.log
+    return list(dict.fromkeys([*of_trainers(log), *of_scorers(settings), *of_mergers(log)]))
 
 
 def describe(settings: Settings, names: Iterable[str]) -> dict[str, Shape]:
@@ -59,10 +71,9 @@ def wanted(settings: Settings, n_partitions: int) -> dict[str, Shape]:
         Number of partitions of the events' topic.
     """
     log = settings.log
-    shapes = {name: Shape(n_partitions, "delete", 7 * _DAY_MS) for name in used(log)}
+    shapes = {name: Shape(n_partitions, "delete", 7 * _DAY_MS) for name in used(settings)}
     shapes[log.dlq] = Shape(1, "delete", 30 * _DAY_MS, max(_LETTER_BYTES, _largest_letter(settings)))
-    if log.model:
-        shapes[log.model] = Shape(1, "compact")
+    shapes |= {name: Shape(1, "compact") for name in (log.model, log.merged) if name in shapes}
     if log.questions:
         shapes[log.questions] = Shape(n_partitions, "compact")
     return shapes
@@ -92,7 +103,7 @@ def create(
     TopicMismatch
         If the events' topic exists with another number of partitions.
     """
-    found = describe(settings, used(settings.log))
+    found = describe(settings, used(settings))
     events = found.get(settings.log.topic)
     if events and n_partitions not in (None, events.n_partitions):
         raise TopicMismatch(
@@ -181,14 +192,14 @@ def _other_count(name: str, shape: Shape, topic: str, events: Shape) -> str:
 def _policies(log: LogSettings, shapes: Mapping[str, Shape]) -> Findings:
     for name, shape in shapes.items():
         policies = (shape.cleanup or "").split(",")
-        if name in (log.model, log.questions) and shape.cleanup and policies != ["compact"]:
-            what = "models" if name == log.model else "questions"
+        if name in (log.model, log.merged, log.questions) and shape.cleanup and policies != ["compact"]:
+            what = "questions" if name == log.questions else "models"
             yield Finding(
                 WARNING,
                 f"topic {name!r} has cleanup.policy={shape.cleanup}, so the newest {what} will be removed one day: "
                 "set it to compact",
             )
-        if name not in (log.model, log.questions) and "compact" in policies:
+        if name not in (log.model, log.merged, log.questions) and "compact" in policies:
             yield Finding(
                 WARNING,
                 f"topic {name!r} has cleanup.policy={shape.cleanup}, so of each key only the last record stays: set it "
@@ -202,6 +213,7 @@ def _sizes(settings: Settings, shapes: Mapping[str, Shape]) -> Findings:
     needs = {
         log.dlq: (_largest_letter(settings), "to take a dead letter of limits.dead_letter_kb, with its reason"),
         log.model: (CHUNK_BYTES + ENVELOPE_BYTES, "to take a piece of a model"),
+        log.merged: (CHUNK_BYTES + ENVELOPE_BYTES, "to take a piece of a model"),
         log.questions: (MAX_QUESTION_BYTES + ENVELOPE_BYTES, "to take the question about a large event"),
     }
     for name, (least, purpose) in needs.items():

@@ -14,11 +14,12 @@ from ..logs.transport import Committed, Record, Transport
 from ..records.codec import Codec
 from ..records.formats.base import BadRecord
 from ..records.published import Publisher
+from ..records.several_classes import Model
 from ..settings.sections import Settings
 from .cuts import Cuts
 from .inputs import Input, ReadAhead, RecordsLost
 from .processing import Processor
-from .publication import publish_models
+from .publication import merged_model, publish_models
 from .state.checkpoint import Checkpoint, CheckpointStore, check_fingerprint, check_topics
 from .state.journal import Cut, Kind
 from .state.models import KeyedModels
@@ -26,6 +27,8 @@ from .state.quality.observe import Snapshot
 from .state.state import State
 
 logger = logging.getLogger(__name__)
+
+_LOADING_SECONDS = 300.0  # for the merged model to be read
 
 
 class Partition:
@@ -78,6 +81,7 @@ class Partition:
         self._ahead = ahead
         self.store = store
         self.state: State | None = None
+        self._first_model: Model | None = None  # None: an empty one
         self._settings = settings
         self._log = log
         self._processor = Processor(settings, codec, log, number)
@@ -107,6 +111,8 @@ class Partition:
         """Take over a checkpoint; return the offsets to begin at in both topics."""
         if checkpoint is None:
             self._origin = self._first_offset(self._events), self._first_offset(self._labels)
+            if self._settings.daemon.begin == "merged":
+                self._first_model = merged_model(self._settings, _LOADING_SECONDS)
             return self._origin
         check_fingerprint(checkpoint, self._settings.fingerprint(), self.store.folder)
         check_topics(checkpoint, self._topic_ids)
@@ -162,7 +168,8 @@ class Partition:
         if self.state is None:
             if not self._events.records:
                 return None
-            self.state = State.new(self._settings, self.store, self.number)
+            self.state = State.new(self._settings, self.store, self.number, self._first_model)
+            self._first_model = None
             self.state.offset, self.state.labels_offset = self._origin
             self.state.counters.lost = self.n_lost
             self.save()  # a restart begins at these offsets, even if the log begins later by then

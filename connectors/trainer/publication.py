@@ -1,13 +1,22 @@
-"""Models on their way to the scorers: their names on the topic log.model, and what is published."""
+"""Models on their way to the scorers: their names, what is published, and a merged one that comes back."""
 
 import logging
 import time
 from hashlib import blake2b
+from typing import Any
 
-from ..records.published import Publisher, TooLarge, pack_model
+from streamsvm.estimators.merging import differences
+
+from ..records.published import Publisher, TooLarge, pack_model, read_newest, unpack_model
+from ..records.several_classes import Model
+from ..settings.opening import open_once
+from ..settings.sections import ConfigError, Settings
+from .state.models import new_model, read_model
 from .state.state import State
 
 logger = logging.getLogger(__name__)
+
+MERGED = "merged"  # name of the one model that a merger makes of those of all partitions
 
 
 def partition_name(number: int) -> str:
@@ -50,3 +59,36 @@ def publish_models(publisher: Publisher, state: State, number: int, epoch: int) 
             n_too_large += 1
             logger.error("partition %d: scorers keep the model that they have: %s", number, error)
     return n_published, n_too_large
+
+
+def merged_model(settings: Settings, seconds: float) -> Model | None:
+    """The newest merged model, to go on learning; None if there is none yet.
+
+    Parameters
+    ----------
+    settings
+        The configuration.
+    seconds
+        The longest time to read it.
+
+    Raises
+    ------
+    ConfigError
+        If its parameters differ from those of the settings.
+    SnapshotError
+        If it is damaged.
+    Unavailable
+        If it cannot be read in time.
+    """
+    with open_once(settings) as log:
+        newest = read_newest(log, settings.log.merged, time.monotonic() + seconds).get(MERGED)
+    if newest is None:
+        return None
+    merged: Any = unpack_model(newest.blob).model
+    problems = [
+        f'daemon.begin = "merged": the merged model has {name} = {value!r}, the configuration says {wanted!r}'
+        for name, value, wanted in differences(merged, new_model(settings.model))
+    ]
+    if problems:
+        raise ConfigError(problems)
+    return read_model(settings.model, merged.to_bytes())

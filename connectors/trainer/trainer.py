@@ -175,7 +175,8 @@ class Trainer:
         topics.check(self._settings, topics.of_trainers(self._settings.log))
         self._n_partitions = n_partitions
         logger.warning(
-            "topic %r has %d partitions now. The models of the new ones begin empty. If producers choose the partition "
+            "topic %r has %d partitions now. The models of the new ones begin empty, or with the merged model "
+            "(daemon.begin). If producers choose the partition "
             "by the key, a label may come to another partition than its event, and will not find it",
             self._settings.log.topic,
             n_partitions,

@@ -1,6 +1,6 @@
 """`merge`: one model from several that learned parts of a stream side by side; see `learner.merging` for how."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, TypeVar
 
 from streamsvm.estimators.learner.classifier import OnlineSVM
@@ -38,7 +38,8 @@ def merge(models: Sequence[Model], *, renumber: bool = False) -> Model:
 
     Notes
     -----
-    An example that several models know under one id is there once.  Running scales are pooled: means and deviations are
+    An example that several models know under one id is there once.  If they know different labels for it, the label of
+    the first model counts.  Running scales are pooled: means and deviations are
     those of all streams together, each as heavy as it is long.  With a `window` that counts examples, ages count back
     from the newest example of each model.  Merging takes about as long as learning the whole stream, or twice as long.
 
@@ -78,7 +79,16 @@ def _require_alike(models: list[Any]) -> None:
             raise TypeError(
                 f"a {type(models[0]).__name__} and a {type(model).__name__} cannot be merged into one model"
             )
-        for name, value in models[0]._get_params().items():
-            other = model._get_params()[name]
-            if name not in FREE and other != value:
-                raise ValueError(f"models with {name}={value!r} and {name}={other!r} cannot be merged into one")
+        for name, value, other in differences(models[0], model):
+            raise ValueError(f"models with {name}={value!r} and {name}={other!r} cannot be merged into one")
+
+
+def differences(model: OnlineSVM, other: OnlineSVM) -> Iterator[tuple[str, Any, Any]]:
+    """The parameters in which two models differ, so that they cannot be merged, with both values."""
+    if type(model) is not type(other):
+        yield "class", type(model).__name__, type(other).__name__
+        return
+    values = other._get_params()
+    for name, value in model._get_params().items():
+        if name not in FREE and values[name] != value:
+            yield name, value, values[name]

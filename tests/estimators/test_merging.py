@@ -153,6 +153,30 @@ def test_equal_examples_under_one_id_are_there_once():
     assert agreement(merged, part.decision_function_many(fresh), fresh) > 0.97
 
 
+def test_where_models_know_different_labels_the_first_one_counts():
+    X, y = stream(300)
+    part = learned(X, y, np.arange(300))
+    corrected = type(part).from_bytes(part.to_bytes())
+    (turned,) = part.support_ids[:1].tolist()
+    corrected.relabel(turned, not y[turned])
+    for models, label in (([part, corrected], y[turned]), ([corrected, part], not y[turned])):
+        merged = merge(models)
+        at = np.flatnonzero(merged.support_ids == turned)
+        assert ((merged.dual_coef[at] > 0) == label).all()
+        assert merged.relabel(turned, label) == len(at)
+    assert len(at) == 1, "a wrong label makes a support vector"
+
+
+def test_an_example_that_two_scales_have_rounded_is_one_example():
+    """One model went on learning on another scale from a copy of the other, far from 0 compared with its spread."""
+    X, y = stream(300)
+    part = learned(X + 1000.0, y, np.arange(300), C=5.0)
+    other = type(part).from_bytes(part.to_bytes())
+    other.learn_many(3.0 * X + 1000.0, y, ids=np.arange(300, 600))
+    merged = merge([part, other])
+    assert len(np.unique(merged.support_ids)) == merged.n_support
+
+
 def test_one_model_is_its_finished_copy():
     X, y = stream()
     part = learned(X, y, np.arange(900))

@@ -31,7 +31,7 @@ def check_log(settings: Settings) -> Findings:
 
 
 def _topics(settings: Settings, _: Transport) -> Findings:
-    names = topics.used(settings.log)
+    names = topics.used(settings)
     findings = topics.examine(settings, names, topics.describe(settings, names))
     yield from findings or [Finding(OK, f"nothing is wrong with the {plural(len(names), 'topic')}")]
 

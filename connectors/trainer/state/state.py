@@ -13,6 +13,7 @@ from streamsvm.core.saving import snapshot
 from streamsvm.core.saving.snapshot import require_array
 
 from ...records.classes import ClassLabel, KnownClasses, class_of, two_classes
+from ...records.several_classes import Model
 from ...settings.model import ModelSettings
 from ...settings.sections import Settings
 from .candidates import Labelling
@@ -118,13 +119,13 @@ class State:
         return {name: (value - shift) * factor for name, value, shift, factor in scales if (shift, factor) != (0, 1)}
 
     @classmethod
-    def new(cls, settings: Settings, store: CheckpointStore, number: int) -> "State":
-        """The state of a partition before the first record."""
+    def new(cls, settings: Settings, store: CheckpointStore, number: int, model: Model | None = None) -> "State":
+        """The state of a partition before the first record, with an empty model or this one."""
         classes = settings.label.known()
         join = Join(*_limits(settings), classes)
         models: SingleModel | KeyedModels
         if settings.daemon.per == "partition":
-            models = SingleModel(new_model(settings.model, _listed(settings)))
+            models = SingleModel(new_model(settings.model, _listed(settings)) if model is None else model)
         else:
             models = _keyed(settings, settings.model, store)
         return cls(

@@ -39,6 +39,7 @@ from streamsvm.estimators.learner.rechecking import MAX_ROUNDS, Rechecking, raw_
 from streamsvm.online.outputs.calibration import pooled_calibration
 from streamsvm.online.rescale import unscaled
 
+SAME = 1e-4  # difference of a feature, relative to its largest value, up to which two examples are the same one
 LOOSE = 0.1  # tolerance before examples of the reservoirs join, which change the solution anyway
 
 
@@ -172,16 +173,45 @@ def _renumbered(parts: list[Part]) -> list[Part]:
 
 
 def _distinct(parts: list[Part]) -> Part:
-    """The examples of all parts, each id once; a ValueError if an id names two examples."""
-    ids, counts = np.unique(np.concatenate([_ids_of(part) for part in parts]), return_counts=True)
-    for shared in ids[counts > 1].tolist():
-        first, *others = (_example_of(part, shared) for part in parts if shared in _ids_of(part))
-        if not all(_is_same(first, other) for other in others):
-            raise ValueError(
-                f"the id {shared} names different examples of two models: give each model ids of its own when it "
-                "learns (`ids`, `id`), or merge with renumber=True"
-            )
-    return Part(*(_together(examples) for examples in zip(*parts, strict=True)))
+    """The examples of all parts, each id once; a ValueError if an id names two examples.
+
+    Parts may know different labels for an example, as when one of them was told a correction: the first part counts.
+    """
+    agreeing, known = parts[:1], _together(parts[0])
+    for part in parts[1:]:
+        agreeing.append(Part(*(_agreeing(examples, known) for examples in part)))
+        known = _together([known, *agreeing[-1]])
+    return Part(*(_together(examples) for examples in zip(*agreeing, strict=True)))
+
+
+def _agreeing(examples: Sample, known: Sample) -> Sample:
+    """These examples, without those that are known with another label; a ValueError if an id names two examples."""
+    order = np.argsort(known.id)
+    at = np.searchsorted(known.id, examples.id, sorter=order)
+    at[at == known.size] = 0
+    shared = np.flatnonzero(known.id[order][at] == examples.id) if known.size else np.zeros(0, np.int64)
+    own, other = examples.take(shared), known.take(order[at[shared]])
+    if (other_features := _differ(own, other)).any():
+        raise ValueError(
+            f"the id {own.id[other_features][0]} names different examples of two models: give each model ids of its "
+            "own when it learns (`ids`, `id`), or merge with renumber=True"
+        )
+    keep = np.ones(examples.size, bool)
+    keep[shared] = own.positive == other.positive
+    return examples if keep.all() else examples.take(keep)
+
+
+def _differ(a: Sample, b: Sample) -> np.ndarray:
+    """Which examples of a have other features than those of b, beyond the rounding of members that were scaled."""
+    width = max((int(sample.columns.max(initial=-1)) for sample in (a, b)), default=-1) + 1
+    rows = [sp.csr_matrix((s.values, s.columns, s.starts), shape=(a.size, width)) for s in (a, b)]
+    largest = np.zeros(width)
+    for sample in (a, b):
+        np.maximum.at(largest, sample.columns, np.abs(sample.values))
+    difference = sp.coo_matrix(rows[0] - rows[1])
+    differs = np.zeros(a.size, bool)
+    differs[difference.row[np.abs(difference.data) > SAME * largest[difference.col]]] = True
+    return differs
 
 
 def _together(samples: Sequence[Sample]) -> Sample:
@@ -190,14 +220,3 @@ def _together(samples: Sequence[Sample]) -> Sample:
     numbered = [s._replace(number=b + np.arange(s.size)) for s, b in zip(samples, begins, strict=False)]
     every = joined(numbered)
     return every.take(np.sort(np.unique(every.id, return_index=True)[1]))
-
-
-def _example_of(part: Part, id: int) -> Sample:
-    members, sample = (examples.take(examples.id == id) for examples in part)
-    return members if members.size else sample
-
-
-def _is_same(a: Sample, b: Sample) -> bool:
-    """Whether two examples are equal, but for a box that another class weight gave, and for rounding when stored."""
-    same_features = np.array_equal(a.columns, b.columns) and np.allclose(a.values, b.values, rtol=1e-5)
-    return bool(a.positive[0] == b.positive[0]) and same_features

@@ -1,4 +1,4 @@
-"""`streamsvm merge`: files and state folders become one model."""
+"""`streamsvm merge`: files and state folders become one model; `streamsvm merger`: published models do."""
 
 import json
 
@@ -83,3 +83,12 @@ def test_models_of_other_parameters_or_with_equal_ids_are_refused(tmp_path, call
     assert (code, "or merge with --renumber" in err[0]) == (1, True)
     assert not (tmp_path / "m.ssvm").exists()
     assert call("merge", files[0], tmp_path / "d.ssvm", "--out", tmp_path / "m.ssvm", "--renumber")[0] == 0
+
+
+@pytest.mark.usefixtures("no_waiting_for_the_disk")
+def test_the_merger_merges_what_was_published(tmp_path, call, trained):
+    trained('[log]\nmodel = "model"\nmerged = "merged"')
+    config = tmp_path / "app.toml"
+    assert call("merger", config)[:2] == (0, ["published 1 merged model on topic 'merged'"])
+    code, _, err = call("merger", config, "--set", "log.merged=")
+    assert (code, "log.merged = ''" in err[0]) == (2, True)

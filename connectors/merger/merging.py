@@ -1,0 +1,89 @@
+"""One published model of several, made on a thread of its own: it may take as long as learning the whole stream."""
+
+import threading
+import time
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import streamsvm
+
+from ..records.published import Snapshot, pack_model, unpack_model
+
+Versions = dict[str, list[int]]  # epoch and version of models, by their names
+
+
+class Merged(NamedTuple):
+    """A model as it is published."""
+
+    blob: bytes
+    meta: dict[str, Any]  # the manifest's fields, without the epoch
+    n_support: int
+
+
+def versions_of(snapshots: Mapping[str, Snapshot]) -> Versions:
+    """Which publications these are, as the manifest of the model made of them says it."""
+    return {name: [one.manifest["epoch"], one.manifest["ver"]] for name, one in sorted(snapshots.items())}
+
+
+def merge(snapshots: Mapping[str, Snapshot]) -> Merged:
+    """One model of these, in the order of their partitions.
+
+    Raises
+    ------
+    ValueError, TypeError
+        If one of them is damaged, or if they cannot be merged; the message says why.
+    """
+    ordered = [snapshots[name] for name in sorted(snapshots, key=lambda name: int(name[1:]))]
+    served = [unpack_model(snapshot.blob) for snapshot in ordered]
+    if scaled := [one.name for one, model in zip(ordered, served, strict=True) if model.scaler is not None]:
+        raise ValueError(f"model {scaled[0]!r} has a scaler of its own, as version 0.1.0 wrote it: train it anew")
+    models: list[Any] = [model for model, _, _ in served]
+    model = streamsvm.merge(models)
+    manifests = [snapshot.manifest for snapshot in ordered]
+    meta = {
+        "ver": sum(manifest["ver"] for manifest in manifests),
+        "offset": sum(manifest["offset"] for manifest in manifests),
+        "created": time.time(),
+        "of": versions_of(snapshots),
+    }
+    return Merged(pack_model(model, None, {}), meta, model.n_support)
+
+
+class Work:
+    """A merge on a thread of its own; the process may end meanwhile.
+
+    Attributes
+    ----------
+    of : dict
+        The versions of the models that are merged.
+    seconds : float
+        How long it took, once it is done.
+    """
+
+    def __init__(self, snapshots: Mapping[str, Snapshot]) -> None:
+        self.of = versions_of(snapshots)
+        self.seconds = 0.0
+        self._snapshots = dict(snapshots)
+        self._merged: Merged | None = None
+        self._failure: Exception | None = None
+        self._thread = threading.Thread(target=self._run, name="merge", daemon=True)
+        self._thread.start()
+
+    @property
+    def is_done(self) -> bool:
+        return not self._thread.is_alive()
+
+    def result(self) -> Merged:
+        """The model, once this is done; raises what `merge` raised."""
+        if self._failure is not None:
+            raise self._failure
+        assert self._merged is not None
+        return self._merged
+
+    def _run(self) -> None:
+        begin = time.perf_counter()
+        try:
+            self._merged = merge(self._snapshots)
+        except Exception as error:
+            self._failure = error
+        self.seconds = time.perf_counter() - begin
