@@ -10,7 +10,8 @@ changes.  `adult`: PRBEP over labels at several imbalances.  `roc`: a9a, after a
 mean ranks, and Wilcoxon's test of the active way against undersampling.
 
 AL asks about the closest of 59 random examples, RS about any; LASVM does one REPROCESS after each, figures are those of
-a copy after FINISH.  AL stops where the number of support vectors grew by at most 1 % over the last tenth of its labels.
+a copy after FINISH.  AL stops where the number of support vectors grew by at most 1 % over the last tenth of its
+labels, or after 40 % of all.
 Source: Ertekin, Huang, Bottou, Giles, "Learning on the border: active learning in imbalanced data classification", CIKM
 2007.  The tables of where it stops are those of active.py.
 """
