@@ -30,7 +30,7 @@ l        number of support vectors                                    int64
 s        where the ramp begins, `ramp_s`                              float64
 ======== ============================================================ ================
 
-Source: Ertekin, Bottou, Giles, "Nonconvex online support vector machines", IEEE TPAMI 33 (2011), sections 4 to 6;
+Source: Ertekin, Bottou, Giles, "Ignorance is Bliss: Non-Convex Online Support Vector Machines", sections 4 to 6;
 the ramp loss is that of Collobert, Sinz, Weston, Bottou, "Trading convexity for scalability", ICML 2006.
 Deviations; the first six are corrections:
 

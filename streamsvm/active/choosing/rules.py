@@ -9,7 +9,7 @@ Only labels of random examples can show such a group, and only if it is not too 
 before it stops, and says which share it cannot exclude.  Exploring with one random question in ten helps as well.
 
 Source: Ertekin, Huang, Bottou, Giles, "Learning on the border: active learning in imbalanced data classification", CIKM
-2007, sections 4.2 and 5 (margin exhaustion, support vectors stable).  The audit is our own.
+2007, section 3.4 (margin exhaustion, support vectors stable).  The audit is our own.
 """
 
 import math

@@ -10,7 +10,7 @@ examples.  These selections have no state: their choice depends on the pool, the
 `mixed` has the default, which also remembers the labelled examples.
 
 Source: Bordes, Ertekin, Weston, Bottou, "Fast kernel classifiers with online and active learning", JMLR 6 (2005),
-section 6; Ertekin, Huang, Bottou, Giles, "Learning on the border", CIKM 2007, section 4.
+section 4; Ertekin, Huang, Bottou, Giles, "Learning on the border", CIKM 2007, section 3.2.
 """
 
 import math

@@ -1,0 +1,1 @@
+"""What the papers print, for the tables that show it beside our figures."""
