@@ -60,7 +60,7 @@ def test_what_is_kept_changes_no_choice():
         selection, model, rng = MixedSelection(), LASVM(gamma=0.2), RNG(5)
         selection._space = space
         pool = started(selection, X, y, model)
-        for _ in range(60):
+        for _ in range(30):
             choice = selection.choose(pool, model, rng)
             asked.append((choice.key, choice.reason))
             row = pool.rows([choice.key])
@@ -68,7 +68,7 @@ def test_what_is_kept_changes_no_choice():
             pool.discard(choice.key)
             model.learn_many(row, [bool(y[choice.key])], 1.0, np.array([choice.key]))
             model.finish()
-    assert asked[:60] == asked[60:]
+    assert asked[:30] == asked[30:]
     assert {reason for _, reason in asked} == {"boundary", "novel", "explore"}
 
 

@@ -49,8 +49,8 @@ class MixedSelection(Selection):
     candidates
         Number of random candidates of a novel question; at least 1.
     start
-        How questions are chosen until both classes are labelled.  ``"distance"``: as for "explore", which finds a rare
-        class twice as fast.  ``"random"``: any example.
+        How questions are chosen until both classes are labelled.  ``"distance"``: as for "explore", which finds a class
+        far from the others much sooner.  ``"random"``: any example.
 
     Raises
     ------
