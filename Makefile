@@ -9,7 +9,7 @@ BENCH_ARGS ?=
 # Some tests wait more than they compute, hence more workers than cores.
 WORKERS ?= $(shell echo $$(( $$(nproc 2>/dev/null || echo 2) + 1 )))
 PARALLEL := --numprocesses $(WORKERS) --dist worksteal
-BENCHMARKS ?= lasvm ordinary order merge mnist multiclass gap_family ramp planning crossval search folds ssvm active forget rare defaults drift predict gpu pieces
+BENCHMARKS ?= lasvm ordinary order merge mnist multiclass gap_family ramp planning crossval search folds tuning ssvm active forget rare defaults drift predict gpu pieces
 
 .DEFAULT_GOAL := help
 .PHONY: help demo kafka test check lint bounds-test portability-test docs bench wheel-test clean
