@@ -1,8 +1,7 @@
-"""Folds on ordinary tables beside scikit-learn on one thread: ten folds, leave-one-out, a grid, and a long path of C.
+"""Folds on ordinary tables beside scikit-learn on one thread: ten folds, leave-one-out, and a grid.
 
     python benchmarks/folds.py --data DIR               # sixteen sets; without --data, those that OpenML has
     python benchmarks/folds.py --data DIR --quick       # the small ones, without the grid
-    python benchmarks/folds.py --path                   # 10 folds x 50 values of C, n = 10000, 1000 Gaussian columns
 
 For each set of `ORDINARY_TASKS` in datasets.py, with the first rows of its training part:
 
@@ -44,7 +43,6 @@ FACTORS = (1 / 16, 1 / 4, 1.0, 4.0, 16.0)  # on the task's C and gamma
 GRID_FOLDS, REFITS = 3, 40
 REPEATS, ENOUGH = 3, 2.0  # runs at most, and seconds after which one is enough
 AIMS = {"10": (7.0, 5.0), "loo": (50.0, 50.0), "grid": (15.0, 15.0)}  # in the geometric mean, and on every set
-PATH_ROWS, PATH_COLUMNS, PATH_CS, PATH_SECONDS = 10_000, 1000, np.logspace(-2, 3, 50), 60.0
 
 
 def fastest(work: Callable[[], Any]) -> tuple[Any, float]:
@@ -136,19 +134,6 @@ def show(job: str, every: list[dict[str, Any]]) -> None:
     print(f"{ratios[worst]:.1f} on {worst}, the worst set (aim: {AIMS[job][1]:g})", flush=True)
 
 
-def long_path() -> dict[str, float]:
-    """10 folds for each of 50 values of C: two Gaussian clouds whose best error is about 10 %."""
-    rng = np.random.default_rng(0)
-    y = rng.random(PATH_ROWS) < 0.5
-    centre = rng.normal(size=PATH_COLUMNS)
-    centre *= 1.28 / np.linalg.norm(centre)
-    X = rng.normal(size=(PATH_ROWS, PATH_COLUMNS)) + np.where(y, 1, -1)[:, None] * centre
-    streamsvm.warmup()
-    model = LASVM(gamma=0.5 / PATH_COLUMNS, cache_mb=2000.0)
-    search, cpu, wall = timed(lambda: grid_search(model, X, y, Cs=PATH_CS, k=10, refit=False))
-    return {"cpu": cpu, "wall": wall, "steps": search.iterations, "best": 100 - 100 * search.best.score}
-
-
 def main() -> None:
     """Parse the command line and run."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -156,18 +141,12 @@ def main() -> None:
     parser.add_argument("--sets", nargs="+", default=list(ORDINARY_TASKS), choices=list(ORDINARY_TASKS))
     parser.add_argument("--jobs", nargs="+", default=list(JOBS), choices=JOBS)
     parser.add_argument("--quick", action="store_true", help="the small sets, without the grid")
-    parser.add_argument("--path", action="store_true", help="the path of 50 values of C only")
     parser.add_argument("--here", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.quick:
         options.sets, options.jobs = list(QUICK), ["10", "loo"]
     if options.here:
-        found = long_path() if options.path else measured(options.sets[0], options.jobs, options.data)
-        print(json.dumps(found))
-    elif options.path:
-        found = elsewhere(["--here", "--path"], None)
-        print("{cpu:.1f} CPU s, {wall:.1f} s, {steps:.0f} steps, error {best:.2f} %".format(**found), end="")
-        print(f" (aim: {PATH_SECONDS:g} s)")
+        print(json.dumps(measured(options.sets[0], options.jobs, options.data)))
     else:
         found = [elsewhere(["--here", "--sets", s, "--jobs", *options.jobs], options.data) for s in options.sets]
         for job in options.jobs:

@@ -2,8 +2,8 @@
 
 Begin with `smo`, the solver: `solve` for users, `train` for rooms that bring their own boxes and starts.  It stands on
 `cache` and `rows` (kernel rows), `steps` (pair steps) and `newton` (steps on the free set).  `seeding` and `path` turn
-one solution into the start of the next; `ssvm` is the smooth SVM.  `chunks` solves over whole training sets, in single
-precision.
+one solution into the start of the next; `ssvm` is the smooth SVM.  In single precision, `chunks` solves over whole
+training sets, and `gram` many problems on one kernel matrix.
 """
 
 from streamsvm.batch import seeding as seeding

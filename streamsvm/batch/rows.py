@@ -264,6 +264,19 @@ class RowStore:
         """The number of kernel values that fit into the cache."""
         return self._floats
 
+    @property
+    def on_cpu(self) -> bool:
+        """Whether the CPU computes the rows, and no device was asked for."""
+        return self._device.choice == "cpu"
+
+    @property
+    def examples(self) -> Any:
+        """The examples as rows, (n, D) float64: an array, or compressed rows if most features are 0."""
+        n, D = self.shape
+        if len(self.data.columns):
+            return np.ascontiguousarray(self.data.columns[:D, :n].T)
+        return sp.csr_matrix((self.data.values, self.data.indices, self.data.starts), shape=self.shape)
+
     def among(self, ids: np.ndarray, rows: np.ndarray) -> "RowStore":
         """A store of some of the examples, whose kernel rows are all at hand.
 

@@ -6,6 +6,7 @@ from contextlib import contextmanager
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from river import metrics
 from sklearn import metrics as of_sklearn
 from sklearn.model_selection import GridSearchCV
@@ -107,6 +108,7 @@ def test_workers_give_the_same_values(n_jobs, seeding):
 
 @pytest.mark.parametrize("seeding", ["none", "best"])
 def test_the_number_of_threads_changes_no_bit(seeding, monkeypatch):
+    tasks = along_c.PARTS if seeding == "none" else len(GAMMAS)
     monkeypatch.setattr(threads, "MIN_WORK", 1.0)
     X, y = noisy()
     found = []
@@ -114,7 +116,7 @@ def test_the_number_of_threads_changes_no_bit(seeding, monkeypatch):
         streamsvm.set_num_threads(n_threads)
         with watched_threads(monkeypatch) as seen:
             found.append(grid_search(LASVM(), X, y, Cs=CS, gammas=GAMMAS, k=6, seeding=seeding, refit=False))
-        assert len(seen) == min(n_threads, len(GAMMAS))
+        assert len(seen) == min(n_threads, tasks)
     streamsvm.set_num_threads(None)
     for other in found[1:]:
         for one, two in zip(found[0].table, other.table, strict=True):
@@ -124,16 +126,16 @@ def test_the_number_of_threads_changes_no_bit(seeding, monkeypatch):
 
 @contextmanager
 def watched_threads(monkeypatch):
-    """The threads that make kernel rows."""
-    seen, store = set(), along_c.Examples.store
+    """The threads that tasks are done in."""
+    seen, done = set(), along_c._trainings
 
-    def watched(examples, gamma):
+    def watched(task):
         seen.add(threading.current_thread())
         time.sleep(0.05)
-        return store(examples, gamma)
+        yield from done(task)
 
     with monkeypatch.context() as patch:
-        patch.setattr(along_c.Examples, "store", watched)
+        patch.setattr(along_c, "_trainings", watched)
         yield seen
 
 
@@ -143,6 +145,41 @@ def test_one_job_is_one_thread(monkeypatch):
     with watched_threads(monkeypatch) as seen:
         grid_search(LASVM(), X, y, Cs=[1.0], gammas=GAMMAS, n_jobs=1)
     assert seen == {threading.current_thread()}
+
+
+# ------------------------------------------------------------------------------------------------------------ precision
+
+
+def test_large_coefficients_get_double_precision(monkeypatch):
+    """Their sums would be too coarse in single precision, from some C on."""
+    X, y = separable()
+    X = np.vstack([X, X[:4]])
+    y = np.append(y, ~y[:4])  # these stay at their bounds, whatever C
+    double, folds_along = [], along_c._folds_along
+
+    def watched(task):
+        double.append(task.Cs)
+        yield from folds_along(task)
+
+    monkeypatch.setattr(along_c, "_folds_along", watched)
+    search = grid_search(LASVM(tol=1e-4), X, y, Cs=[1.0, 1e5], gammas=[1.0], refit=False)
+    assert double == [[1e5]] * 3
+    same_cells(search, X, y, k=3)
+
+
+@pytest.mark.parametrize("change", [lambda X: X + 1e4, sp.csr_matrix])
+def test_examples_far_from_the_origin_and_sparse_ones(change):
+    X, y = noisy()
+    X = change(X)
+    search = grid_search(LASVM(tol=1e-4), X, y, Cs=CS, gammas=GAMMAS, refit=False)
+    same_cells(search, X, y, k=3)
+
+
+def test_a_matrix_too_large_for_the_cache_is_not_made(monkeypatch):
+    X, y = noisy()
+    monkeypatch.setattr(along_c, "_on_matrix", None)
+    search = grid_search(LASVM(cache_mb=0.05, tol=1e-4), X, y, Cs=CS, gammas=GAMMAS, refit=False)
+    same_cells(search, X, y, k=3)
 
 
 # ---------------------------------------------------------------------------------------------------------------- cost
@@ -172,10 +209,11 @@ def test_what_was_given_up_stops_nothing():
 def test_rows_and_solutions_are_shared_along_c():
     X, y = noisy(300)
     doubled = [2.0**i for i in range(-2, 8)]
-    search = grid_search(LASVM(), X, y, Cs=doubled, gammas=GAMMAS)
+    search = grid_search(LASVM(), X, y, Cs=doubled, gammas=GAMMAS, warm_start="best")
     cold = grid_search(LASVM(), X, y, Cs=doubled, gammas=GAMMAS, warm_start="none")
     assert search.iterations < 0.8 * cold.iterations
     assert search.kernel_evaluations <= 2 * 300 * 300
+    assert grid_search(LASVM(), X, y, Cs=doubled, gammas=GAMMAS).kernel_evaluations == 2 * 300 * 300
     alone = [cross_validate(LASVM(C=C, gamma=g), X, y, k=3, seeding="none") for C in doubled for g in GAMMAS]
     assert cold.iterations == sum(result.iterations for result in alone)
     assert cold.kernel_evaluations < 0.6 * sum(result.kernel_evaluations for result in alone)

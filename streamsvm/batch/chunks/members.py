@@ -22,11 +22,11 @@ arithmetic on it.
 """
 
 import math
-from typing import NamedTuple
+from collections.abc import Iterator
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
-from streamsvm.batch.chunks.features import Features
 from streamsvm.batch.newton import MAX_FREE, Newton
 from streamsvm.batch.steps import BOTTOM, NO_CURVATURE, TOP, move, newton_partner, penalties, room_of, settled, update
 from streamsvm.core.compiling._jit import compiled
@@ -35,6 +35,16 @@ from streamsvm.core.expansion import FORBIDDEN, set_penalties
 MIN_MEMBERS, MAX_MEMBERS = 64, 1 << 15
 AT_ONCE = 1000  # pair steps at least, from one look at the free set to the next: a look costs as much as some hundreds
 JITTER = 1e-6  # on the diagonal for Newton steps, relative to it: more than the rounding of float32
+
+
+class Examples(Protocol):
+    """The examples that members are taken from."""
+
+    n: int
+    diagonal: np.ndarray
+
+    def kernel_values(self, rows: np.ndarray, ids: np.ndarray) -> Iterator[tuple[int, int, np.ndarray]]:
+        """k(x_t, x_s) for the examples t of `rows` and s of `ids`, in blocks: where each begins, and its values."""
 
 
 class Active(NamedTuple):
@@ -122,7 +132,7 @@ class Members:
         Megabytes for the matrix.
     """
 
-    def __init__(self, features: Features, cache_mb: float) -> None:
+    def __init__(self, features: Examples, cache_mb: float) -> None:
         self.features = features
         largest = math.isqrt(int(cache_mb * 2**20) // 4)
         self.room = min(max(MIN_MEMBERS, min(largest, MAX_MEMBERS)), features.n)
@@ -169,7 +179,29 @@ class Members:
         g = self.g
         return int(np.argmax(g + self._of("up"))), int(np.argmin(g + self._of("down")))
 
+    @property
+    def newton_steps(self) -> int:
+        """The number of linear systems solved so far."""
+        return self._newton.steps
+
     # ---------------------------------------------------------------------------------------------- coming and leaving
+
+    @classmethod
+    def of_all(cls, features: Examples, K: np.ndarray) -> "Members":
+        """All examples as members, whose kernel matrix is at hand; none may come or leave."""
+        members = cls(features, 0.0)
+        members.ids, members.room = np.arange(features.n), features.n
+        members._memory, members._width = K.reshape(-1), features.n
+        members._state = np.zeros((len(Active._fields), features.n))
+        members._of("diagonal")[:] = features.diagonal
+        return members
+
+    def start(self, alpha: np.ndarray, g: np.ndarray, lo: np.ndarray, hi: np.ndarray) -> None:
+        """Give the members another problem, and a start."""
+        for name, values in (("alpha", alpha), ("g", g), ("lo", lo), ("hi", hi)):
+            self._of(name)[:] = values
+        self._note_bounds()
+        self.steps = 0
 
     def add(self, ids: np.ndarray, alpha: np.ndarray, g: np.ndarray, lo: np.ndarray, hi: np.ndarray) -> None:
         """Make members of these examples."""

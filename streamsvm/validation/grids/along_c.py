@@ -1,9 +1,12 @@
 """The trainings of a grid: for each gamma, the solutions along rising C.
 
-Kernel rows depend on gamma alone.  So all folds and all values of C of one gamma share them.  For each C, a rough
-solution over all examples tells the members among which all folds are solved.  Along C, a fold starts from its own
-solution for the C before.  If no coefficient of that solution is at its bound, it solves the problem of every larger C,
-and nothing is trained.
+Kernel values depend on gamma alone.  So all folds and all values of C of one gamma share them.  If the matrix of all
+examples fits into the cache, the folds are solved on it, in single precision: see `on_matrix`.
+
+If it does not, if single precision is not enough, or if a warm start is asked for, all folds are solved in double
+precision.  For each C, a rough solution over all examples tells the members among which they are solved.  Along C, a
+fold starts from its own solution for the C before.  If no coefficient of that solution is at its bound, it solves the
+problem of every larger C, and nothing is trained.
 
 With many small folds another order is cheaper: the solution over all examples goes along C, and for each C the folds
 start from it.
@@ -18,7 +21,9 @@ import numpy as np
 
 from streamsvm.batch import RowStore, Solution
 from streamsvm.batch import seeding as seeds
+from streamsvm.batch.gram.matrix import Matrices
 from streamsvm.core.threads import chained, threads_for
+from streamsvm.validation.grids.on_matrix import STOPPED, FoldOnMatrix
 from streamsvm.validation.held_out.folds import Folds
 from streamsvm.validation.held_out.problem import NO_EXAMPLES, Problem, Setting
 from streamsvm.validation.held_out.splits import outcome_of, plan_of, run
@@ -28,7 +33,7 @@ from streamsvm.validation.results import Fold
 OTHER_NAMES = {"single": "pairwise", "multiple": "averaged"}
 WARM_STARTS = ("auto", "none", "single", "multiple", *seeds.C_SEEDS)
 PAIR = 20.0  # nanoseconds that a pair of examples costs the grid for one gamma, at least
-STOPPED = "no coefficient at its bound"  # the start of a fold that was not trained
+PARTS = 4  # of the work on matrices, at least, so that several cores can share it
 
 
 class Examples(NamedTuple):
@@ -58,6 +63,7 @@ class Task(NamedTuple):
     splits: range
     warm_start: str
     seeding: str
+    matrices: Matrices | None  # None: they do not fit, or are not to be used
 
 
 class Training(NamedTuple):
@@ -92,13 +98,31 @@ def _list_of_trainings(task: Task) -> list[Training]:
 
 def _trainings(task: Task) -> Iterator[Training]:
     """All trainings of a task; with `seeding` "none" every fold goes along C by itself."""
-    store = task.examples.store(task.gamma)
-    follow = _folds_along if task.seeding == "none" else _full_along
-    yield from follow(task, store)
+    follow = _on_matrix if task.matrices is not None else _folds_along if task.seeding == "none" else _full_along
+    yield from follow(task)
 
 
-def _folds_along(task: Task, store: RowStore) -> Iterator[Training]:
+def _on_matrix(task: Task) -> Iterator[Training]:
+    """Every fold along C by itself, in single precision, and in double precision from where that is needed."""
+    assert task.matrices is not None
+    store = task.matrices.store
+    gram = task.matrices.of(store.kernel._replace(gamma=task.gamma))
+    for i in task.splits:
+        test, out = task.folds.tests[i], task.folds.left_out[i]
+        fold = FoldOnMatrix(gram, task.examples.setting.options, test, out)
+        for k, C in enumerate(task.Cs):
+            outcome = fold.trained(task.examples.problem(store, C), C)
+            if outcome is None:
+                yield from _folds_along(task._replace(Cs=task.Cs[k:], splits=range(i, i + 1)))
+                break
+            if i == k == 0:  # The matrix counts for one training, however many workers compute it.
+                outcome = outcome._replace(rows_computed=gram.n, kernel_evaluations=gram.n**2)
+            yield Training(C, task.gamma, i, outcome)
+
+
+def _folds_along(task: Task) -> Iterator[Training]:
     """Every fold along C by itself; for each C, all folds have the same members."""
+    store = task.examples.store(task.gamma)
     rough: Solution | None = None
     before: dict[int, Solution] = {}
     for C in task.Cs:
@@ -116,8 +140,9 @@ def _folds_along(task: Task, store: RowStore) -> Iterator[Training]:
             before[i], begin, rows = solution, time.perf_counter(), store.rows_computed
 
 
-def _full_along(task: Task, store: RowStore) -> Iterator[Training]:
+def _full_along(task: Task) -> Iterator[Training]:
     """The full solution along C, and for each C the folds that start from it."""
+    store = task.examples.store(task.gamma)
     rough: Solution | None = None
     for C in task.Cs:
         begin, rows = time.perf_counter(), store.rows_computed

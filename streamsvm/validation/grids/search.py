@@ -11,10 +11,11 @@ import numpy as np
 
 from streamsvm.batch import RowStore, SmoothSVM, Solution, SolverOptions
 from streamsvm.batch import seeding as seeds
+from streamsvm.batch.gram.matrix import Matrices
 from streamsvm.core import arguments
 from streamsvm.core.kernels import about
 from streamsvm.validation import smooth
-from streamsvm.validation.grids.along_c import OTHER_NAMES, WARM_STARTS, Examples, Task, Training, trainings
+from streamsvm.validation.grids.along_c import OTHER_NAMES, PARTS, WARM_STARTS, Examples, Task, Training, trainings
 from streamsvm.validation.grids.grid import NO_SCORE, Cell, Search, best_of, cell_of
 from streamsvm.validation.held_out.folds import Folds
 from streamsvm.validation.held_out.given_folds import splits_of
@@ -227,9 +228,14 @@ def _of_learner(setting: Setting, grid: _Grid, warm_start: str, seeding: str, n_
     )
 
     jobs = workers(n_jobs)
-    parts = in_parts(len(splits), -(-jobs // len(grid.gammas)) if seeding == "none" else 1)
+    on_matrix = seeding == "none" and warm_start == "auto" and Matrices.fit_into(problem.store)
+    matrices = Matrices(problem.store, len(grid.gammas)) if on_matrix else None
+    sharing = max(jobs, PARTS if on_matrix else 1)
+    parts = in_parts(len(splits), -(-sharing // len(grid.gammas)) if seeding == "none" else 1)
     tasks = [
-        Task(examples, splits, gamma, grid.Cs, part, warm_start, seeding) for gamma in grid.gammas for part in parts
+        Task(examples, splits, gamma, grid.Cs, part, warm_start, seeding, matrices)
+        for gamma in grid.gammas
+        for part in parts
     ]
     total = len(grid.settings) * (len(splits) + (seeding != "none"))
     cells: dict[tuple[float, float], dict[int, Training]] = {cell: {} for cell in grid.settings}

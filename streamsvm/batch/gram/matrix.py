@@ -1,0 +1,163 @@
+"""The kernel matrix of all examples in single precision, for one gamma after another.
+
+The kernels are functions of the inner product and of the squared norms.  So what takes time is computed once:
+
+    S_ij = |x_i - x_j|^2    for the RBF kernel
+    S_ij = <x_i, x_j>       for all others
+
+in float64, and kept in float32.  A distance is rounded after the subtraction, so it is as exact where examples are far
+from the origin.  The kernel matrix for a gamma is then a function of S, value by value.
+
+========= ================================================================ ================
+symbol    name                                                             shape, dtype
+========= ================================================================ ================
+X         examples                                                         (n, D) float64
+sq        squared norms                                                    (n,) float64
+S         squared distances, or inner products                             (n, n) float32
+K         kernel matrix                                                    (n, n) float32
+========= ================================================================ ================
+
+BLAS adds up in an order that depends on the processor.  So results agree to rounding in single precision, not to the
+bit.
+"""
+
+import threading
+import weakref
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from streamsvm.batch.rows import RowStore
+from streamsvm.core.compiling._jit import compiled
+from streamsvm.core.exponentials import exp32
+from streamsvm.core.kernels import RBF_KIND, Kernel, map_row, self_products
+from streamsvm.core.threads import one_blas_thread
+
+BLOCK = 256  # rows at a time, of a product and of the values that members take
+BYTES_EACH = 10  # for a pair of examples: S, K, and the members' part of K
+
+
+@compiled
+def _map_matrix(kernel, S, sq, K):
+    """Turn squared distances or inner products into kernel values; K may be S."""
+    gamma = np.float32(-kernel.gamma)
+    for i in range(S.shape[0]):
+        row, out = S[i], K[i]
+        if kernel.kind == RBF_KIND:
+            for j in range(row.shape[0]):
+                out[j] = exp32(gamma * row[j])
+        else:
+            out[:] = row
+            map_row(kernel, out, sq, sq[i])
+
+
+@compiled
+def _gather(K, rows, ids, out):
+    """out = the values of these rows and columns."""
+    for a in range(rows.shape[0]):
+        row = K[rows[a]]
+        for b in range(ids.shape[0]):
+            out[a, b] = row[ids[b]]
+
+
+class Gram:
+    """The kernel matrix of all examples, as `chunks.members.Members` takes its values.
+
+    Parameters
+    ----------
+    K
+        Kernel values, (n, n) float32.
+    diagonal
+        k(x_i, x_i), (n,) float64.
+    """
+
+    def __init__(self, K: np.ndarray, diagonal: np.ndarray) -> None:
+        self.K, self.diagonal, self.n = K, diagonal, len(K)
+
+    def kernel_values(self, rows: np.ndarray, ids: np.ndarray) -> Iterator[tuple[int, int, np.ndarray]]:
+        """k(x_t, x_s) for the examples t of `rows` and s of `ids`, in blocks: where each begins, and its values."""
+        for b in range(0, len(rows), BLOCK):
+            part = rows[b : b + BLOCK]
+            P = np.empty((len(part), len(ids)), np.float32)
+            _gather(self.K, part, ids, P)
+            yield b, 0, P
+
+
+class Matrices:
+    """The kernel matrices of the same examples for several gammas; threads may share it.
+
+    A matrix is kept as long as it is in use.  A pickled copy computes them anew.
+
+    Parameters
+    ----------
+    store
+        The examples.
+    count
+        Number of gammas.  With one, S becomes K, in the same memory.
+
+    Examples
+    --------
+    >>> from streamsvm.core.kernels import RBF
+    >>> Matrices(RowStore([[0.0], [1.0]], RBF()), 2).of(RBF(gamma=2.0)).K
+    array([[1.   , 0.135],
+           [0.135, 1.   ]], dtype=float32)
+    """
+
+    def __init__(self, store: RowStore, count: int) -> None:
+        self.store, self._count = store, count
+        self._forget()
+
+    def _forget(self) -> None:
+        self._S: np.ndarray | None = None
+        self._lock = threading.Lock()
+        self._known: weakref.WeakValueDictionary[Kernel, Gram] = weakref.WeakValueDictionary()
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"store": self.store, "_count": self._count}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._forget()
+
+    @staticmethod
+    def fit_into(store: RowStore) -> bool:
+        """Whether the matrices fit into the cache of the store, and the CPU computes them."""
+        return store.on_cpu and BYTES_EACH * len(store) ** 2 <= 8 * store.cache_floats
+
+    def of(self, kernel: Kernel) -> Gram:
+        """The matrix of this kernel, which differs from that of the store in gamma at most."""
+        with self._lock:
+            found = self._known.get(kernel)
+            if found is None:
+                found = self._known[kernel] = self._made(kernel)
+            return found
+
+    def _made(self, kernel: Kernel) -> Gram:
+        sq = self.store.data.sq
+        S = _shared_part(self.store) if self._S is None else self._S
+        self._S = S if self._count > 1 else None
+        K = np.empty_like(S) if self._count > 1 else S
+        _map_matrix(kernel, S, sq.astype(np.float32), K)
+        diagonal = self_products(kernel, sq)
+        np.fill_diagonal(K, diagonal)
+        return Gram(K, diagonal)
+
+
+def _shared_part(store: RowStore) -> np.ndarray:
+    """S of all examples."""
+    X, sq, n = store.examples, store.data.sq, len(store)
+    S = np.empty((n, n), np.float32)
+    with one_blas_thread():
+        for b in range(0, n, BLOCK):
+            e = min(b + BLOCK, n)
+            P = X[b:e] @ X[:e].T
+            P = P if isinstance(P, np.ndarray) else P.toarray()
+            if store.kernel.kind == RBF_KIND:
+                P *= -2.0
+                P += sq[:e]
+                P += sq[b:e, None]
+                np.maximum(P, 0.0, out=P)
+            S[b:e, :e] = P
+            S[:b, b:e] = S[b:e, :b].T
+    return S

@@ -1,0 +1,254 @@
+"""A series of problems over the same examples, solved one after another on one kernel matrix.
+
+The problems are those of `batch.smo`: folds have empty boxes where they leave examples out, and C sets the sizes of all
+boxes.  Each is solved among *members* first, the examples that are near the margin; the others are at a bound:
+
+1. `near`: how far the gradient of each example is beyond the middle of the extremes, or how far it is from that.  Those
+   with near > -SLACK become members.  The members of the problem before stay, if they are not too many, because
+   problems of a series have nearly the same.
+2. The members are solved to the tolerance, on their own kernel matrix.
+3. The gradients of all examples are brought up to date by rows of the whole matrix.
+4. If a pair of examples violates the conditions by more than tol, the worst violators become members, and so on from 2.
+
+From one C to the next, all coefficients and y - g grow alike: `scaled`.  That costs no kernel value.
+
+Single precision has a limit.  A kernel value is rounded by at most 2^-24 of it, and so a gradient by about
+
+    rounding = 2^-24 max_i k(x_i, x_i) sqrt(sum_i alpha_i^2)
+
+Where this is not far below the tolerance, `too_coarse` tells; such problems are for `smo`, in double precision.
+
+========= ================================================================ ================
+symbol    name                                                             shape, dtype
+========= ================================================================ ================
+K         kernel matrix                                                    (n, n) float32
+y, lo, hi labels, -1 or +1, and box                                        (n,) float64
+alpha, g  coefficients with their labels' signs, and gradient y - K alpha  (n,) float64
+near      how far a gradient is beyond the middle of the extremes          (n,) float64
+========= ================================================================ ================
+
+Source: working sets that violators join, as in Osuna, Freund, Girosi, "An improved training algorithm for support
+vector machines", 1997.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from streamsvm.batch.cache import add_four
+from streamsvm.batch.chunks.members import Members
+from streamsvm.batch.chunks.solver import spread
+from streamsvm.batch.gram.matrix import Gram
+from streamsvm.batch.options import DEFAULTS, SolverOptions
+from streamsvm.batch.seeding.exact import survey
+from streamsvm.batch.solution import CONVERGED, MAX_ITERATIONS, NO_PROGRESS
+from streamsvm.core.compiling._jit import compiled
+from streamsvm.core.threads import one_blas_thread
+
+SLACK = 0.3  # how far from a violation a member may be
+SHARE_OF_WORST = 0.1  # of the largest violation; smaller ones wait
+SPARED, SPARE = 1.5, 100  # members for each one that is needed, and some more, before any leaves
+MOST = 0.7  # of all examples; with more members, the steps are taken on the whole matrix
+FIRST, SHARE = 500, 8  # members of a problem without a start: at least, and one for so many examples
+PRECISION = 2.0**-24
+FRACTION = 0.5  # of the tolerance, that rounding may take
+
+
+class Solved(NamedTuple):
+    """The solution of one problem.
+
+    Attributes
+    ----------
+    alpha, g
+        Coefficients with their labels' signs, and gradients, (n,).
+    lo, hi
+        Box of each coefficient, (n,).
+    bias
+        The constant b of f(x_i) = y_i - g_i + b.
+    violation
+        The largest violation of the optimality conditions by a pair.
+    status
+        Why the solver stopped, as in `batch.Solution`.
+    steps, newton_steps
+        Number of pair steps, and of linear systems solved.
+    """
+
+    alpha: np.ndarray
+    g: np.ndarray
+    lo: np.ndarray
+    hi: np.ndarray
+    bias: float
+    violation: float
+    status: str
+    steps: int
+    newton_steps: int
+
+    @property
+    def converged(self) -> bool:
+        """Whether the solver reached the tolerance."""
+        return self.status == CONVERGED
+
+    @property
+    def at_bound(self) -> np.ndarray:
+        """Which support vectors are at their bounds, (n,) bool."""
+        return (self.alpha != 0.0) & ((self.alpha == self.lo) | (self.alpha == self.hi))
+
+
+@compiled
+def _subtract_rows(K, places, change, g):
+    """g -= sum_c change_c K_c, four rows at a time."""
+    c = 0
+    while c + 4 <= places.shape[0]:
+        a, b, d, e = places[c], places[c + 1], places[c + 2], places[c + 3]
+        add_four(g, -change[c], -change[c + 1], -change[c + 2], -change[c + 3], K[a], K[b], K[d], K[e])
+        c += 4
+    while c < places.shape[0]:
+        row, a = K[places[c]], change[c]
+        for t in range(g.shape[0]):
+            g[t] -= a * np.float64(row[t])
+        c += 1
+
+
+def scaled(before: Solved, y: np.ndarray, factor: float) -> Solved:
+    """The solution with all boxes and coefficients multiplied, and its gradient."""
+    alpha, lo, hi = factor * before.alpha, factor * before.lo, factor * before.hi
+    upper, lower = before.alpha == before.hi, before.alpha == before.lo
+    alpha[upper], alpha[lower] = hi[upper], lo[lower]
+    return before._replace(alpha=alpha, g=y - factor * (y - before.g), lo=lo, hi=hi)
+
+
+def too_coarse(alpha: np.ndarray, diagonal: np.ndarray, tol: float) -> bool:
+    """Whether rounding to single precision matters for coefficients of this size."""
+    return PRECISION * float(diagonal.max() * np.linalg.norm(alpha)) > FRACTION * tol
+
+
+class Series:
+    """The problems over the examples of one kernel matrix.
+
+    Parameters
+    ----------
+    gram
+        The kernel matrix.
+    options
+        `tol` and `max_iterations` count.
+
+    Examples
+    --------
+    >>> K = np.exp(-np.square(np.subtract.outer(np.arange(4.0), np.arange(4.0)))).astype(np.float32)
+    >>> y = np.array([-1.0, -1.0, 1.0, 1.0])
+    >>> found = Series(Gram(K, np.ones(4))).solve(y, np.minimum(10 * y, 0), np.maximum(10 * y, 0))
+    >>> found.alpha.round(2)
+    array([-0.55, -1.28,  1.28,  0.55])
+    """
+
+    def __init__(self, gram: Gram, options: SolverOptions = DEFAULTS) -> None:
+        self.gram, self.options = gram, options
+        self._few, self._all = Members(gram, 4 * gram.n**2 / 2**20), Members.of_all(gram, gram.K)
+        self._is_member = np.zeros(gram.n, bool)
+
+    def solve(
+        self,
+        y: np.ndarray,
+        lo: np.ndarray,
+        hi: np.ndarray,
+        alpha: np.ndarray | None = None,
+        g: np.ndarray | None = None,
+    ) -> Solved:
+        """Solve a problem, from any feasible start.
+
+        Parameters
+        ----------
+        y
+            Labels -1.0 and +1.0, (n,).
+        lo, hi
+            Box of each coefficient, (n,); both are 0 for a held-out example.
+        alpha, g
+            Start, (n,), and y - K alpha.  Default: 0 and y.
+        """
+        with one_blas_thread():
+            return _Training(self, y, lo, hi, alpha, g).run()
+
+    def members_for(self, wanted: np.ndarray) -> Members:
+        """Members that hold at least these examples, (n,) bool; their state is unknown."""
+        count = int(np.count_nonzero(wanted))
+        if count > MOST * self.gram.n:
+            return self._all
+        few = self._few
+        if len(few) > SPARED * count + SPARE:
+            stays = wanted[few.ids]
+            self._is_member[few.ids[~stays]] = False
+            few.keep(np.flatnonzero(stays))
+        self.join(few, np.flatnonzero(wanted & ~self._is_member))
+        return few
+
+    def join(self, members: Members, ids: np.ndarray) -> None:
+        """Make members of these examples."""
+        if len(ids):
+            nothing = np.zeros(len(ids))
+            members.add(ids, nothing, nothing, nothing, nothing)
+            self._is_member[ids] = True
+
+    def others(self, members: Members) -> np.ndarray:
+        """Which examples are no members, (n,) bool."""
+        return ~self._is_member if members is self._few else np.zeros(self.gram.n, bool)
+
+
+class _Training:
+    """One problem while it is being solved."""
+
+    def __init__(self, series: Series, y, lo, hi, alpha, g) -> None:
+        self.series, self.lo, self.hi = series, lo, hi
+        self.is_cold = alpha is None
+        self.alpha = np.zeros(len(y)) if alpha is None else alpha.copy()
+        self.g = y.copy() if g is None else g.copy()
+        self.y = y
+        self.steps = self.newton_steps = 0
+
+    def run(self) -> Solved:
+        """Solve."""
+        tol, limit = self.series.options.tol, self.series.options.limit(len(self.y))
+        top, bottom, bias, _ = survey(self.alpha, self.g, self.lo, self.hi)
+        status = CONVERGED
+        if top - bottom > tol:
+            members = self.series.members_for(self._first() if self.is_cold else self._near(top, bottom) > -SLACK)
+            while True:
+                is_solved = self._solve(members, limit)
+                top, bottom, bias, _ = survey(self.alpha, self.g, self.lo, self.hi)
+                if not top - bottom > tol:
+                    break
+                if not is_solved:
+                    status = MAX_ITERATIONS if self.steps >= limit else NO_PROGRESS
+                    break
+                near = np.where(self.series.others(members), self._near(top, bottom), 0.0)
+                self.series.join(members, np.flatnonzero(near > SHARE_OF_WORST * near.max()))
+        violation = max(0.0, top - bottom)
+        return Solved(self.alpha, self.g, self.lo, self.hi, bias, violation, status, self.steps, self.newton_steps)
+
+    def _first(self) -> np.ndarray:
+        """The first members of a problem that starts from 0."""
+        open_ = np.flatnonzero(self.lo < self.hi)
+        wanted = np.zeros(len(self.y), bool)
+        wanted[open_[spread(self.y[open_] > 0.0)[: max(FIRST, len(open_) // SHARE)]]] = True
+        return wanted
+
+    def _near(self, top: float, bottom: float) -> np.ndarray:
+        """How far each gradient is beyond the middle of the extremes; negative if it does not violate."""
+        beyond = self.g - 0.5 * (top + bottom)
+        near = np.where(self.alpha < self.hi, beyond, -np.inf)
+        return np.maximum(near, np.where(self.alpha > self.lo, -beyond, -np.inf))
+
+    def _solve(self, members: Members, limit: int) -> bool:
+        """Solve among the members, and bring all gradients up to date; False if that did not succeed."""
+        ids = members.ids
+        members.start(self.alpha[ids], self.g[ids], self.lo[ids], self.hi[ids])
+        systems = members.newton_steps
+        is_solved = members.solve(self.series.options.tol, limit - self.steps)
+        members.settle()
+        self.steps += members.steps
+        self.newton_steps += members.newton_steps - systems
+        change = members.alpha - self.alpha[ids]
+        moved = np.flatnonzero(change)
+        if len(ids) < len(self.g):
+            _subtract_rows(self.series.gram.K, ids[moved], change[moved], self.g)
+        self.alpha[ids], self.g[ids] = members.alpha, members.g
+        return is_solved

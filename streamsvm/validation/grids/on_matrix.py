@@ -1,0 +1,81 @@
+"""The trainings of one gamma on one kernel matrix: every fold along rising C by itself, see `batch.gram`.
+
+A fold starts from its own solution for the C before.  If most support vectors of that are at their bounds, all
+coefficients grow with C.  If none is, it solves the problem of every larger C, and nothing is trained.
+"""
+
+import time
+
+import numpy as np
+
+from streamsvm.batch.gram.matrix import Gram
+from streamsvm.batch.gram.series import Series, Solved, scaled, too_coarse
+from streamsvm.batch.options import SolverOptions
+from streamsvm.batch.solution import NO_PROGRESS
+from streamsvm.validation.held_out.problem import Problem
+from streamsvm.validation.results import Fold
+
+STOPPED = "no coefficient at its bound"  # the start of a fold that was not trained
+
+
+class FoldOnMatrix:
+    """One fold along rising C, on a kernel matrix.
+
+    Parameters
+    ----------
+    gram
+        The kernel matrix.
+    options
+        `tol` and `max_iterations` count.
+    test, out
+        Numbers of the examples that the fold tests, and that it leaves out.
+    """
+
+    def __init__(self, gram: Gram, options: SolverOptions, test: np.ndarray, out: np.ndarray) -> None:
+        self._series, self._tol = Series(gram, options), options.tol
+        self._test, self._out = test, out
+        self._C = 0.0
+        self._before: Solved | None = None
+
+    def trained(self, problem: Problem, C: float) -> Fold | None:
+        """The outcome for a C, larger than those before; None if single precision is not enough."""
+        begin = time.perf_counter()
+        start, solved = self._solved(problem, C)
+        if solved is None:
+            return None
+        self._C, self._before = C, solved
+        f = problem.y[self._test] - solved.g[self._test] + solved.bias
+        return Fold(
+            test=self._test,
+            decision_values=f,
+            predictions=f > 0.0,
+            start=start,
+            status=solved.status,
+            n_support=int(np.count_nonzero(solved.alpha)),
+            iterations=solved.steps,
+            newton_steps=solved.newton_steps,
+            seconds=time.perf_counter() - begin,
+        )
+
+    def _solved(self, problem: Problem, C: float) -> tuple[str, Solved | None]:
+        """The start of the training, and the solution."""
+        before, (lo, hi) = self._before, problem.boxes_without(self._out)
+        if before is None:
+            return "cold", self._solution(problem.y, lo, hi)
+        at_bound = np.count_nonzero(before.at_bound)
+        if before.converged and not at_bound:
+            return STOPPED, before._replace(lo=lo, hi=hi, steps=0, newton_steps=0)
+        if 2 * at_bound > np.count_nonzero(before.alpha):
+            grown = scaled(before, problem.y, C / self._C)
+            return "scaled", self._solution(problem.y, grown.lo, grown.hi, grown.alpha, grown.g)
+        return "direct", self._solution(problem.y, lo, hi, before.alpha, before.g)
+
+    def _solution(self, y, lo, hi, alpha: np.ndarray | None = None, g: np.ndarray | None = None) -> Solved | None:
+        """The solution; None if single precision is not enough for it, or for the start."""
+        if self._is_coarse(hi - lo if alpha is None else alpha):
+            return None
+        solved = self._series.solve(y, lo, hi, alpha, g)
+        return None if self._is_coarse(solved.alpha) or solved.status == NO_PROGRESS else solved
+
+    def _is_coarse(self, alpha: np.ndarray) -> bool:
+        return too_coarse(alpha, self._series.gram.diagonal, self._tol)

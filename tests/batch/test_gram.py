@@ -1,0 +1,137 @@
+"""Series of problems on one kernel matrix: each optimal, whatever the kernel, the boxes and the start."""
+
+import pickle
+
+import naive
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from streamsvm.batch import RowStore, SolverOptions, smo
+from streamsvm.batch.gram import series
+from streamsvm.batch.gram.matrix import Matrices
+from streamsvm.batch.gram.series import Series, scaled, too_coarse
+from streamsvm.core.kernels import NAMES, RBF, make_kernel
+
+TOL = 1e-3
+
+
+def problem(seed=0, n=300, d=3):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, d))
+    return X, np.where(X[:, 0] + X[:, -1] ** 2 + 0.3 * rng.normal(size=n) > 0.7, 1.0, -1.0)
+
+
+def boxes(y, C, out=()):
+    lo, hi = np.minimum(C * y, 0.0), np.maximum(C * y, 0.0)
+    lo[list(out)] = hi[list(out)] = 0.0
+    return lo, hi
+
+
+def gram_of(X, kernel):
+    return Matrices(RowStore(X, kernel), 1).of(kernel)
+
+
+def check(found, X, y, kernel, tol=TOL):
+    """Assert what must hold of every solution, computed anew in float64."""
+    g = naive.gradient(found.alpha, y, naive.gram(kernel, X, X))
+    rounding = 1e-5 * (1.0 + np.abs(found.alpha).sum())
+    assert found.converged
+    assert (found.lo <= found.alpha).all()
+    assert (found.alpha <= found.hi).all()
+    assert abs(found.alpha.sum()) <= 1e-9 * (1.0 + np.abs(found.alpha).sum())
+    assert naive.violation(found.alpha, g, found.lo, found.hi) <= tol + 2.0 * rounding
+    np.testing.assert_allclose(found.g, g, atol=rounding)
+
+
+# ------------------------------------------------------------------------------------------------------------- matrices
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("form", [np.asarray, sp.csr_matrix])
+def test_the_matrices_of_all_gammas_are_exact_to_single_precision(name, form):
+    X, _ = problem(n=40)
+    X *= np.random.default_rng(1).random(X.shape) < 0.3
+    matrices = Matrices(RowStore(form(X), make_kernel(name)), 2)
+    for gamma in (0.1, 2.0):
+        kernel = make_kernel(name, gamma=gamma)
+        gram = matrices.of(kernel)
+        np.testing.assert_allclose(gram.K, naive.gram(kernel, X, X), rtol=2e-5, atol=1e-6)
+        np.testing.assert_allclose(gram.diagonal, naive.gram(kernel, X, X).diagonal(), rtol=1e-12)
+
+
+def test_far_from_the_origin_distances_stay_exact():
+    X, _ = problem(n=40)
+    np.testing.assert_allclose(gram_of(X + 1e5, RBF()).K, naive.gram(RBF(), X, X), atol=1e-5)
+
+
+def test_a_matrix_is_shared_while_it_is_in_use():
+    X, _ = problem(n=20)
+    matrices = Matrices(RowStore(X, RBF()), 2)
+    first = matrices.of(RBF(gamma=0.5))
+    assert matrices.of(RBF(gamma=0.5)) is first
+    copied = pickle.loads(pickle.dumps(matrices))  # noqa: S301
+    np.testing.assert_array_equal(copied.of(RBF(gamma=0.5)).K, first.K)
+
+
+# ------------------------------------------------------------------------------------------------------------- problems
+
+
+@pytest.mark.parametrize("kernel", [RBF(gamma=0.5), make_kernel("linear"), make_kernel("poly", 0.3, 2, 1.0)])
+@pytest.mark.parametrize("C", [0.01, 1.0, 30.0])
+def test_a_solution_is_optimal(kernel, C):
+    X, y = problem()
+    found = Series(gram_of(X, kernel)).solve(y, *boxes(y, C))
+    check(found, X, y, kernel)
+
+
+@pytest.mark.parametrize("first", [20, 500])
+@pytest.mark.parametrize("most", [0.1, 0.7, 1.0])
+def test_folds_along_c_are_those_of_smo(first, most, monkeypatch):
+    """Whichever members begin, and whether or not all examples are members."""
+    monkeypatch.setattr(series, "FIRST", first)
+    monkeypatch.setattr(series, "MOST", most)
+    X, y = problem()
+    kernel, options = RBF(gamma=0.5), SolverOptions(tol=1e-4)
+    folds, found = Series(gram_of(X, kernel), options), None
+    for C in (0.1, 0.5, 10.0, 100.0):
+        for out in (range(100), range(100, 200)):
+            lo, hi = boxes(y, C, out)
+            start = None if found is None else np.clip(found.alpha, lo, hi)
+            if start is not None and abs(start.sum()) > 1e-9:
+                start = None
+            found = folds.solve(y, lo, hi, start, None if start is None else y - naive.gram(kernel, X, X) @ start)
+            check(found, X, y, kernel, 1e-4)
+            apart = smo.solve(X, y > 0, C, gamma=0.5, held_out=list(out), options=options)
+            np.testing.assert_allclose(y - found.g + found.bias, apart.decision_values, atol=5e-3)
+
+
+def test_a_scaled_solution_keeps_its_bounds_and_its_gradient():
+    X, y = problem()
+    kernel = RBF(gamma=0.5)
+    found = Series(gram_of(X, kernel)).solve(y, *boxes(y, 0.3))
+    larger = scaled(found, y, 7.0)
+    np.testing.assert_array_equal(larger.at_bound, found.at_bound)
+    np.testing.assert_allclose(larger.g, naive.gradient(larger.alpha, y, naive.gram(kernel, X, X)), atol=1e-3)
+
+
+def test_a_solution_needs_no_step():
+    X, y = problem()
+    folds = Series(gram_of(X, RBF()))
+    found = folds.solve(y, *boxes(y, 1.0))
+    again = folds.solve(y, *boxes(y, 1.0), found.alpha, found.g)
+    assert again.steps == 0
+    np.testing.assert_array_equal(again.alpha, found.alpha)
+
+
+def test_the_limit_of_steps_is_held():
+    X, y = problem()
+    found = Series(gram_of(X, RBF()), SolverOptions(max_iterations=3)).solve(y, *boxes(y, 10.0))
+    assert (found.status, found.steps) == ("max_iterations", 3)
+    assert found.violation > TOL
+
+
+def test_rounding_grows_with_coefficients_and_kernel_values():
+    assert not too_coarse(np.full(100, 10.0), np.ones(100), TOL)
+    assert too_coarse(np.full(100, 1e4), np.ones(100), TOL)
+    assert too_coarse(np.full(100, 10.0), np.full(100, 1e3), TOL)
