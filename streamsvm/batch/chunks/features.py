@@ -129,6 +129,10 @@ class Features:
         squares = np.append(0.0, np.cumsum(np.square(X.data, dtype=np.float64)))
         self.sq = np.diff(squares[X.indptr]).astype(np.float32)
 
+    def part(self, ids: np.ndarray) -> "Features":
+        """These examples alone."""
+        return Features(self._X[ids] if len(self._X) else self._compressed[ids], self.kernel)
+
     def _tiles(self, ids: np.ndarray) -> list[_Tile]:
         """These examples, ready to be multiplied with, some at a time."""
         parts = [ids[c : c + COLUMNS] for c in range(0, len(ids), COLUMNS)]
