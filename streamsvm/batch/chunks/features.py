@@ -166,8 +166,9 @@ class Features:
     def kernel_values(self, rows: np.ndarray, ids: np.ndarray) -> Iterator[tuple[int, int, np.ndarray]]:
         """k(x_t, x_s) for the examples t of `rows` and s of `ids`, in blocks: where each begins, and its values."""
         tiles = self._tiles(ids)
-        for b in range(0, len(rows), ROWS):
-            part = rows[b : b + ROWS]
+        at_once = ROWS * max(1, COLUMNS // max(len(ids), 1))  # narrow blocks may be long
+        for b in range(0, len(rows), at_once):
+            part = rows[b : b + at_once]
             for tile, P in self._products(part, tiles):
                 _map_block(self.kernel, P, self.sq[part], tile.sq)
                 yield b, tile.first, P

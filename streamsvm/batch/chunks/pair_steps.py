@@ -80,7 +80,9 @@ def _put_row(K_first, K_second, K_cross, s, diagonal, row, inverse):
         for t in range(K_cross.shape[0]):
             row[n_first + t] = K_second[s - n_first, t]
     for t in range(row.shape[0]):
-        inverse[t] = 1.0 / fmax(diagonal[s] + diagonal[t] - 2.0 * np.float64(row[t]), NO_CURVATURE)
+        inverse[t] = np.float32(1.0) / np.float32(
+            fmax(diagonal[s] + diagonal[t] - 2.0 * np.float64(row[t]), NO_CURVATURE)
+        )
 
 
 @inner

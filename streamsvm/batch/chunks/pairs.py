@@ -163,31 +163,30 @@ class _SmallPairs:
                 yield from self._solutions(first, group)
 
     def _solutions(self, first: int, group: np.ndarray) -> Iterator[tuple[int, PairOptimum]]:
-        own, others = self._rows[first], np.concatenate([self._rows[c] for c in group])
-        found, ends = self._solved(first, group, own, others)
-        for k, second in enumerate(group.tolist()):
-            if found.violation[k] > self._tol:
-                continue
-            begin, rows = ends[k] - len(own) - self._sizes[second], np.concatenate([own, self._rows[second]])
-            kept = np.flatnonzero(found.is_member[begin : ends[k]])
-            arrived = slice(begin, begin + found.n_arrived[k])
-            of_members = rows[kept], kept, found.alpha[begin + kept], found.g[begin + kept]
-            seen = found.positive[arrived], found.f[arrived]
-            yield second, PairOptimum(first, second, *of_members, float(found.bias[k]), *seen, 2, True)
+        found, own, begin = self._solved(first, group), self._rows[first], 0
+        of_pairs = (values.tolist() for values in (group, found.n_arrived, found.bias, found.violation))
+        for second, n_arrived, bias, violation in zip(*of_pairs, strict=True):
+            rows = np.concatenate([own, self._rows[second]])
+            part, arrived = slice(begin, begin + len(rows)), slice(begin, begin + n_arrived)
+            begin = part.stop
+            if not violation > self._tol:
+                kept = np.flatnonzero(found.is_member[part])
+                of_members = rows[kept], kept, found.alpha[part][kept], found.g[part][kept]
+                seen = found.positive[arrived], found.f[arrived]
+                yield second, PairOptimum(first, second, *of_members, bias, *seen, 2, True)
 
-    def _solved(self, first: int, group: np.ndarray, own: np.ndarray, others: np.ndarray) -> tuple[Found, np.ndarray]:
-        """The solutions of the pairs of a class and these others, and where each of them ends."""
+    def _solved(self, first: int, group: np.ndarray) -> Found:
+        """The solutions of the pairs of a class and these others."""
+        own, others, sizes = self._rows[first], np.concatenate([self._rows[c] for c in group]), self._sizes[group]
         K_cross = self._room_for(len(others) * len(own)).reshape(len(others), len(own))
         self._fill(K_cross, others, own)
-        sizes, every = self._sizes[group], np.concatenate([own, others])
-        ends = np.cumsum(len(own) + sizes)
-        n, n_pairs = int(ends[-1]), len(group)
+        n, n_pairs, every = len(group) * len(own) + len(others), len(group), np.concatenate([own, others])
         of_examples = np.empty(n), np.empty(n), np.empty(n, bool), np.empty(n), np.empty(n, bool)
         found = Found(*of_examples, np.empty(n_pairs, np.int64), np.empty(n_pairs), np.empty(n_pairs))
         kernel_values = self._square(first), self._squares, self._at[group], K_cross, sizes
         of_every = self._box[every], self._features.diagonal[every]
         solve_pairs(*kernel_values, *of_every, self._memory, self._work, float(self._tol), MAX_STEPS, found)
-        return found, ends
+        return found
 
     def _room_for(self, n_values: int) -> np.ndarray:
         if len(self._cross) < n_values:

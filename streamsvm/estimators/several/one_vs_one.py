@@ -208,9 +208,9 @@ class OneVsOne(SeveralClasses):
         `kernel_evaluations` is the number of kernel values that were computed to find them.
         """
         self._know_columns(X)
-        counts, largest = np.bincount(places), np.zeros(len(self._labels), np.int64)
+        largest = np.zeros(len(self._labels), np.int64)
         np.maximum.at(largest, places, ids)
-        solved = [trained(pair, ids, counts, largest) for pair in found]
+        solved = trained(found, ids, np.bincount(places).tolist(), largest.tolist())
         self._keep_vectors(X, weights, ids, np.unique(np.concatenate([pair.numbers for pair in solved])))
         self._union.vectors.counts[EVALUATIONS] += kernel_evaluations
         self._trained = solved

@@ -4,6 +4,7 @@ Votes and decision values need the solutions only.  So the model of a pair is ma
 more, to forget, for probabilities or for a snapshot.
 """
 
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -44,13 +45,16 @@ class TrainedPair(NamedTuple):
     largest: int
 
 
-def trained(found: PairOptimum, ids: np.ndarray, counts: np.ndarray, largest: np.ndarray) -> TrainedPair:
-    """A solved pair; `counts` and `largest` have the number of examples and the largest id of each class."""
-    calibration = new_calibration(0.0)
-    note_margins(calibration, found.positive, found.decision_values)
-    of_members = ids[found.members], found.places, found.alpha, found.g
-    own = int(counts[found.second]), int(counts[found.first])
-    return TrainedPair(*of_members, found.bias, calibration, own, int(largest[[found.first, found.second]].max()))
+def trained(found: Iterable[PairOptimum], ids: np.ndarray, counts: list[int], largest: list[int]) -> list[TrainedPair]:
+    """Solved pairs; `counts` and `largest` have the number of examples and the largest id of each class."""
+    begin, pairs = new_calibration(0.0), []
+    for pair in found:
+        calibration = begin.copy()
+        note_margins(calibration, pair.positive, pair.decision_values)
+        of_members = ids[pair.members], pair.places, pair.alpha, pair.g
+        of_examples = (counts[pair.second], counts[pair.first]), max(largest[pair.first], largest[pair.second])
+        pairs.append(TrainedPair(*of_members, pair.bias, calibration, *of_examples))
+    return pairs
 
 
 def give_solution(model: Any, pair: TrainedPair, U: Union) -> None:
