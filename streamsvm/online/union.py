@@ -177,14 +177,34 @@ def values_of(
     return _chosen(W, own, columns_of(U, s)), _chosen(W, own, first + own), True
 
 
+class Terms(NamedTuple):
+    """The sums that several expansions make of a row of W: expansion k has the terms from ends[k] to ends[k + 1]."""
+
+    ends: np.ndarray
+    columns: np.ndarray
+    alpha: np.ndarray
+    bias: np.ndarray
+
+
+def terms_of(U: Union, parts: list[tuple[np.ndarray, np.ndarray, float]]) -> Terms:
+    """The terms of expansions whose vectors have these numbers, with coefficients and constants."""
+    numbers, alpha, bias = zip(*parts, strict=True) if parts else ((), (), ())
+    ends = np.cumsum([0, *map(len, numbers)])
+    columns = U.slots_of(np.concatenate([np.zeros(0, np.int64), *numbers]))
+    return Terms(ends, columns, np.concatenate([np.zeros(0), *alpha]), np.array(bias, np.float64))
+
+
 @compiled
-def decide(W, columns, alpha, b, out):
-    """out = sum_s alpha_s k(x_s, x) + b for the queries that W has rows of, by one expansion."""
-    row = np.empty(columns.shape[0], np.float32)
-    for t in range(out.shape[0]):
-        for k in range(columns.shape[0]):
-            row[k] = W[t, columns[k]]
-        out[t] = expansion_sum(alpha, row) + b
+def decide(W, terms, out):
+    """out[k, t] = sum_s alpha_s k(x_s, x) + b for the queries t that W has rows of, by expansion k."""
+    row = np.empty(terms.columns.shape[0], np.float32)
+    for k in range(out.shape[0]):
+        begin, end = terms.ends[k], terms.ends[k + 1]
+        columns, alpha = terms.columns[begin:end], terms.alpha[begin:end]
+        for t in range(out.shape[1]):
+            for s in range(end - begin):
+                row[s] = W[t, columns[s]]
+            out[k, t] = expansion_sum(alpha, row[: end - begin]) + terms.bias[k]
 
 
 # ------------------------------------------------------------------------------------------------- vectors come and go

@@ -2,7 +2,6 @@
 
 import math
 import warnings
-from functools import partial
 from typing import Any, Self
 
 import numpy as np
@@ -19,7 +18,7 @@ from streamsvm.estimators.learner.model import NEVER
 from streamsvm.estimators.learners import ALGORITHMS
 from streamsvm.estimators.several.one_vs_one import OneVsOne
 from streamsvm.sklearn_api.fitted import FORM, FittedModel
-from streamsvm.sklearn_api.training import train
+from streamsvm.sklearn_api.training import train, train_pairs
 
 RAMP = ("lasvm-nc", "lasvm-i")  # These give examples up on purpose.
 ONE_PASS = ("full", *RAMP)  # FULL keeps all examples.
@@ -205,12 +204,11 @@ class LASVMClassifier(FittedModel, ClassifierMixin, BaseEstimator):
         factors = self._class_factors(labels, weights)
         self._start(X_once, weights)
         max_passes = 1 if self.algorithm in ONE_PASS else self.max_iter
-        to_optimum = partial(train, tol=self.tol, max_passes=max_passes)
         training_set = (X_once, labels, weights * factors[labels], rows)
         if isinstance(self.model_, OneVsOne):
-            outcomes = self.model_.train_pairs(*training_set, to_optimum)
+            outcomes = train_pairs(self.model_, *training_set, tol=self.tol, max_passes=max_passes)
         else:
-            outcomes = [to_optimum(self.model_, *training_set)]
+            outcomes = [train(self.model_, *training_set, tol=self.tol, max_passes=max_passes)]
         self.n_iter_ = np.array([passes for passes, _ in outcomes], np.int32)
         self.n_samples_seen_ = X.shape[0]
         if max_passes > 1 and not all(reached for _, reached in outcomes):

@@ -1,18 +1,27 @@
 """What a fitted classifier says: labels, probabilities, and the attributes of a support vector machine."""
 
 from itertools import combinations
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from streamsvm.core import arguments, storage
-from streamsvm.estimators.learner.classifier import OnlineSVM
 from streamsvm.estimators.several.one_vs_one import OneVsOne
 
 # The engine is compiled for writable arrays; joblib maps read-only ones from files.
 FORM = {"accept_sparse": "csr", "dtype": (np.float64, np.float32), "order": "C", "force_writeable": True}
+
+
+class _Machine(NamedTuple):
+    """A binary machine: the places of its classes in `classes_`, and its support vectors' numbers and coefficients."""
+
+    positive: int
+    negative: int
+    numbers: np.ndarray
+    alpha: np.ndarray
+    bias: float
 
 
 class FittedModel:
@@ -127,12 +136,7 @@ class FittedModel:
 
         The model stores them in single precision.
         """
-        numbers = np.concatenate(self._support)
-        s = self._stored
-        live = storage.live_slots(s)
-        order = live[np.argsort(s.ids[live])]
-        slots = order[np.searchsorted(s.ids[order], numbers)]
-        X = self._in_place(storage.rows_of(s, slots, len(self.model_.feature_names)))
+        X = self._vectors(np.concatenate(self._support))
         return X if self._is_sparse else X.toarray()
 
     @property
@@ -145,17 +149,17 @@ class FittedModel:
         support = self._support
         n_classes, begin = len(support), np.cumsum([0, *map(len, support)])
         coefficients = np.zeros((n_classes - 1, begin[-1]))
-        for model, *places in self._binary_models:
-            numbers, values = model.support_ids, model.dual_coef
+        for machine in self._machines:
+            places, values = (machine.positive, machine.negative), machine.alpha
             for place, other, own in zip(places, places[::-1], (values > 0.0, values < 0.0), strict=True):
-                columns = begin[place] + np.searchsorted(support[place], numbers[own])
+                columns = begin[place] + np.searchsorted(support[place], machine.numbers[own])
                 coefficients[other - (other > place), columns] = values[own]
         return coefficients
 
     @property
     def intercept_(self) -> np.ndarray:
         """Constant terms of the decision functions: ndarray of shape (n_classes * (n_classes - 1) / 2,)."""
-        return np.array([model.bias for model, *_ in self._binary_models])
+        return np.array([machine.bias for machine in self._machines])
 
     @property
     def coef_(self) -> np.ndarray:
@@ -165,8 +169,7 @@ class FittedModel:
         """
         if self.kernel != "linear":
             raise AttributeError(f"coef_ exists for the linear kernel only, and this one is {self.kernel!r}")
-        rows = [self._in_place(model.support_vectors).T @ model.dual_coef for model, *_ in self._binary_models]
-        weights = np.array(rows)
+        weights = np.array([self._vectors(machine.numbers).T @ machine.alpha for machine in self._machines])
         weights.flags.writeable = False  # A change would not reach the model.
         return weights
 
@@ -176,28 +179,34 @@ class FittedModel:
         return np.array([len(numbers) for numbers in self._support], np.int32)
 
     @property
-    def _binary_models(self) -> list[tuple[OnlineSVM, int, int]]:
-        """The binary models, each with the places in `classes_` of its positive and of its negative class."""
+    def _machines(self) -> list[_Machine]:
+        """The binary machines, as the model knows their support vectors."""
         check_is_fitted(self, "model_")
-        if not isinstance(self.model_, OneVsOne):
-            return [(self.model_, 1, 0)]
-        pairs = combinations(range(len(self.classes_)), 2)
-        return [(model, *pair) for model, pair in zip(self.model_._models.values(), pairs, strict=True)]
+        model = self.model_
+        if not isinstance(model, OneVsOne):
+            return [_Machine(1, 0, model.support_ids, model.dual_coef, model.bias)]
+        pairs = zip(combinations(range(len(self.classes_)), 2), model._parts(), strict=True)
+        return [
+            _Machine(*classes, numbers[alpha != 0.0], alpha[alpha != 0.0], bias)
+            for classes, (numbers, alpha, bias) in pairs
+        ]
 
     @property
     def _support(self) -> list[np.ndarray]:
-        """For each class the numbers by which the binary models know its support vectors, in the order of their ids."""
+        """For each class the numbers by which the machines know its support vectors, rising."""
         found: list[list[np.ndarray]] = [[] for _ in self.classes_]
-        for model, positive, negative in self._binary_models:
-            numbers, is_positive = model.support_ids, model.dual_coef > 0.0
-            found[positive].append(numbers[is_positive])
-            found[negative].append(numbers[~is_positive])
+        for machine in self._machines:
+            found[machine.positive].append(machine.numbers[machine.alpha > 0.0])
+            found[machine.negative].append(machine.numbers[machine.alpha < 0.0])
         return [np.unique(np.concatenate(of_class)) for of_class in found]
 
-    @property
-    def _stored(self) -> Any:
-        """The expansion that has all support vectors."""
-        return self.model_._union.vectors if isinstance(self.model_, OneVsOne) else self.model_._expansion
+    def _vectors(self, numbers: np.ndarray) -> sp.csr_matrix:
+        """The features of support vectors, in the columns of X."""
+        s = self.model_._union.vectors if isinstance(self.model_, OneVsOne) else self.model_._expansion
+        live = storage.live_slots(s)
+        order = live[np.argsort(s.ids[live])]
+        slots = order[np.searchsorted(s.ids[order], numbers)]
+        return self._in_place(storage.rows_of(s, slots, len(self.model_.feature_names)))
 
     def _ids_of(self, numbers: np.ndarray) -> np.ndarray:
         return self.model_._ids_of(numbers) if isinstance(self.model_, OneVsOne) else numbers

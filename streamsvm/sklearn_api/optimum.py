@@ -10,16 +10,17 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from streamsvm.batch.chunks.features import Features
-from streamsvm.batch.chunks.solver import Optimum, optimum
+from streamsvm.batch.chunks.pairs import optima
+from streamsvm.batch.chunks.solver import Optimum, members_of, optimum
 from streamsvm.batch.options import SolverOptions
-from streamsvm.batch.steps import penalties
-from streamsvm.core import arguments, storage
+from streamsvm.core import arguments
 from streamsvm.core.blocks import LARGEST_SQUARED_NORM
-from streamsvm.core.expansion import EVALUATIONS, SLOTS
+from streamsvm.core.expansion import EVALUATIONS
 from streamsvm.core.kernels import LARGEST_KERNEL_VALUE, largest_self_product
 from streamsvm.estimators.lasvm import LASVM
-from streamsvm.online.lasvm import append_block
+from streamsvm.estimators.several.one_vs_one import OneVsOne
 from streamsvm.online.outputs.calibration import note_margins
+from streamsvm.online.solved import Members, with_members
 
 
 class _Solved(NamedTuple):
@@ -28,17 +29,6 @@ class _Solved(NamedTuple):
     lo: np.ndarray
     hi: np.ndarray
     found: Optimum
-
-    @property
-    def members(self) -> np.ndarray:
-        """Numbers of the examples that become members, rising."""
-        alpha, g = self.found.alpha, self.found.g
-        holders = []
-        if (rising := np.flatnonzero(alpha < self.hi)).size:
-            holders.append(rising[np.argmax(g[rising])])
-        if (falling := np.flatnonzero(alpha > self.lo)).size:
-            holders.append(falling[np.argmin(g[falling])])
-        return np.union1d(np.flatnonzero(alpha), np.array(holders, np.int64))
 
 
 def learn_to_optimum(
@@ -77,16 +67,26 @@ def _solve(model: LASVM, features: Features, positive: np.ndarray, weights: np.n
 
 def _place_members(model: LASVM, X: Any, solved: _Solved, ids: np.ndarray) -> None:
     """Make the members of a solution those of a model without members."""
-    members, found, s = solved.members, solved.found, model._expansion
-    lo, hi = solved.lo[members], solved.hi[members]
-    for rows, q in model._batches(X[members], learning=True):
-        s = append_block(s, model._kernel, q, len(model._features), lo[rows], hi[rows])
-    n = int(s.counts[SLOTS])
-    s.alpha[:n], s.g[:n], s.ids[:n], s.born[:n] = found.alpha[members], found.g[members], ids[members], members
-    s.up[:n], s.down[:n] = penalties(s.alpha[:n], s.lo[:n], s.hi[:n])
-    s.counts[EVALUATIONS] += found.kernel_evaluations
-    storage.find_extremes(s)
-    model._expansion = s
-    counts = int(np.count_nonzero(solved.lo < 0.0)), int(np.count_nonzero(solved.hi > 0.0))
+    lo, hi, found = solved
+    kept = members_of(found.alpha, found.g, lo, hi)
+    members = Members(lo[kept], hi[kept], found.alpha[kept], found.g[kept], ids[kept], kept)
+    blocks = [q for _, q in model._batches(X[kept], learning=True)]
+    model._expansion = with_members(model._expansion, model._kernel, blocks, len(model._features), members)
+    model._expansion.counts[EVALUATIONS] += found.kernel_evaluations
+    counts = int(np.count_nonzero(lo < 0.0)), int(np.count_nonzero(hi > 0.0))
     last = len(ids) - 1
     model._note(last + 1, counts, int(ids.max()), len(model._features), 0, last)
+
+
+def learn_pairs_to_optimum(
+    model: OneVsOne, X: Any, places: np.ndarray, weights: np.ndarray, ids: np.ndarray, max_passes: int
+) -> list[tuple[int, bool]]:
+    """Let a new model of pairs learn a training set up to its tolerance; see `learn_to_optimum`."""
+    binary = model.model
+    features = Features(X, binary._kernel)
+    _require_finite(binary, features, X)
+    box = arguments.boxes_of(binary.C, weights, np.ones(len(weights)))
+    options = SolverOptions(tol=binary.tol, cache_mb=binary.cache_mb)
+    found = list(optima(features, places, box, options, max_passes))
+    model.take_solutions(X, places, weights, ids, found, features.kernel_evaluations)
+    return [(pair.n_passes, pair.converged) for pair in found]

@@ -1,15 +1,17 @@
-"""Training of one learner to the optimum over a training set of two classes."""
+"""Training of a learner to the optimum over a whole training set."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from streamsvm.estimators.lasvm import LASVM
 from streamsvm.estimators.learner.classifier import OnlineSVM
+from streamsvm.estimators.several.one_vs_one import OneVsOne
 from streamsvm.online.lasvm import keep_block
-from streamsvm.sklearn_api.optimum import learn_to_optimum
+from streamsvm.sklearn_api.optimum import learn_pairs_to_optimum, learn_to_optimum
 
 
 def train(
@@ -41,6 +43,22 @@ def train(
             model.learn_many(X[late], positive[late], w=weights[late], ids=ids[late])
         model.finish()
     return max_passes, False
+
+
+def train_pairs(
+    model: OneVsOne,
+    X: Any,
+    places: np.ndarray,
+    weights: np.ndarray,
+    ids: np.ndarray,
+    *,
+    tol: float,
+    max_passes: int,
+) -> list[tuple[int, bool]]:
+    """Make a `OneVsOne`, which has learned nothing, the optimum over these examples; what `train` says of each pair."""
+    if isinstance(model.model, LASVM) and max_passes > 1:
+        return learn_pairs_to_optimum(model, X, places, weights, ids, max_passes)
+    return model.train_pairs(X, places, weights, ids, partial(train, tol=tol, max_passes=max_passes))
 
 
 def _violators(

@@ -129,6 +129,10 @@ class Features:
         squares = np.append(0.0, np.cumsum(np.square(X.data, dtype=np.float64)))
         self.sq = np.diff(squares[X.indptr]).astype(np.float32)
 
+    def part(self, ids: np.ndarray) -> "Features":
+        """These examples alone."""
+        return Features(self._X[ids] if len(self._X) else self._compressed[ids], self.kernel)
+
     def _tiles(self, ids: np.ndarray) -> list[_Tile]:
         """These examples, ready to be multiplied with, some at a time."""
         parts = [ids[c : c + COLUMNS] for c in range(0, len(ids), COLUMNS)]
@@ -162,8 +166,9 @@ class Features:
     def kernel_values(self, rows: np.ndarray, ids: np.ndarray) -> Iterator[tuple[int, int, np.ndarray]]:
         """k(x_t, x_s) for the examples t of `rows` and s of `ids`, in blocks: where each begins, and its values."""
         tiles = self._tiles(ids)
-        for b in range(0, len(rows), ROWS):
-            part = rows[b : b + ROWS]
+        at_once = ROWS * max(1, COLUMNS // max(len(ids), 1))  # narrow blocks may be long
+        for b in range(0, len(rows), at_once):
+            part = rows[b : b + at_once]
             for tile, P in self._products(part, tiles):
                 _map_block(self.kernel, P, self.sq[part], tile.sq)
                 yield b, tile.first, P

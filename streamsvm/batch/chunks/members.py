@@ -29,7 +29,7 @@ import numpy as np
 
 from streamsvm.batch.newton import MAX_FREE, Newton
 from streamsvm.batch.steps import BOTTOM, NO_CURVATURE, TOP, move, newton_partner, penalties, room_of, settled, update
-from streamsvm.core.compiling._jit import compiled
+from streamsvm.core.compiling._jit import compiled, inner
 from streamsvm.core.expansion import FORBIDDEN, set_penalties
 
 MIN_MEMBERS, MAX_MEMBERS = 64, 1 << 15
@@ -59,6 +59,19 @@ class Active(NamedTuple):
     diagonal: np.ndarray
 
 
+@inner
+def step_along(alpha, g, lo, hi, up, down, diagonal, i, j, K_i, K_j, extremes):
+    """Take the best step along a pair; the first example of the next one, or -1 if nothing has changed."""
+    q = max(diagonal[i] + diagonal[j] - 2.0 * np.float64(K_i[j]), NO_CURVATURE)
+    room = room_of(alpha, lo, hi, i, j)
+    mu = min((g[i] - g[j]) / q, room)
+    if not move(alpha, lo, hi, i, j, mu, room):
+        return -1
+    set_penalties(alpha, lo, hi, up, down, i)
+    set_penalties(alpha, lo, hi, up, down, j)
+    return update(g, up, down, mu, K_i, K_j, extremes)
+
+
 @compiled
 def take_steps(K, active, tol, max_steps, extremes):
     """Take pair steps by second order until the extremes differ by at most tol, or none helps; return how many."""
@@ -71,14 +84,9 @@ def take_steps(K, active, tol, max_steps, extremes):
         j, _ = newton_partner(g, down, diagonal, i, K[i])
         if j < 0:
             return step
-        q = max(diagonal[i] + diagonal[j] - 2.0 * np.float64(K[i, j]), NO_CURVATURE)
-        room = room_of(alpha, lo, hi, i, j)
-        mu = min((g[i] - g[j]) / q, room)
-        if not move(alpha, lo, hi, i, j, mu, room):
+        i = step_along(alpha, g, lo, hi, up, down, diagonal, i, j, K[i], K[j], extremes)
+        if i < 0:
             return step
-        set_penalties(alpha, lo, hi, up, down, i)
-        set_penalties(alpha, lo, hi, up, down, j)
-        i = update(g, up, down, mu, K[i], K[j], extremes)
     return max_steps
 
 

@@ -152,6 +152,16 @@ def middle(alpha: np.ndarray, g: np.ndarray, lo: np.ndarray, hi: np.ndarray) -> 
     return sum(extremes) / max(len(extremes), 1)
 
 
+def members_of(alpha: np.ndarray, g: np.ndarray, lo: np.ndarray, hi: np.ndarray) -> np.ndarray:
+    """Numbers of the examples that a solution rests on, rising: with a coefficient, or holding an extreme of g."""
+    holders = []
+    if (rising := np.flatnonzero(alpha < hi)).size:
+        holders.append(rising[np.argmax(g[rising])])
+    if (falling := np.flatnonzero(alpha > lo)).size:
+        holders.append(falling[np.argmin(g[falling])])
+    return np.union1d(np.flatnonzero(alpha), np.array(holders, np.int64))
+
+
 def spread(positive: np.ndarray) -> np.ndarray:
     """A random order of the examples, always the same one, in which the classes are evenly spread."""
     order = np.random.default_rng(0).permutation(len(positive))

@@ -107,7 +107,7 @@ class ChangeableModels(ClassModels):
                 self._teach(label, number, margins)
             self._settle()
 
-        self._columns = None
+        self._terms = None
         to_the_end(step)
         return True
 

@@ -17,7 +17,7 @@ import numpy as np
 from streamsvm.core import blocks, storage
 from streamsvm.core.blocks import Queries
 from streamsvm.core.device.evaluator import Evaluator
-from streamsvm.core.expansion import Expansion
+from streamsvm.core.expansion import SLOTS, Expansion
 from streamsvm.estimators.inputs.scaling import RunningScale
 from streamsvm.estimators.learner.classifier import OnlineSVM
 from streamsvm.estimators.learner.examples import Examples
@@ -68,7 +68,7 @@ class ClassModels(SeveralModels):
         self._union = union.empty()
         self._evaluator = Evaluator(model.device)
         self._models: dict[Any, Any] = {}
-        self._columns: list[np.ndarray] | None = None  # The union's slots of each model; None: look them up.
+        self._terms: union.Terms | None = None  # What each model makes of kernel values; None: ask the models.
 
     @property
     @abstractmethod
@@ -124,7 +124,7 @@ class ClassModels(SeveralModels):
         expansions = [rescale(model._expansion, scale.state, n_known, kernel, model._problem) for model in models]
 
         def step() -> None:
-            self._union, self._columns = vectors, None
+            self._union, self._terms = vectors, None
             for model, s in zip(models, expansions, strict=True):
                 model.__dict__.update(_scale=scale, _kernel=kernel, _expansion=s)
             self._blank.__dict__.update(_scale=scale, _kernel=kernel)
@@ -205,7 +205,7 @@ class ClassModels(SeveralModels):
         """Let all models learn these examples, and the union keep those that a model keeps."""
         U, kernel, first = self._union, self._blank._kernel, self._union.n_slots
         fresh = self._blank.n_seen + np.arange(len(numbers))
-        self._columns = None
+        self._terms = None
         try:
             storage.require_room(U.vectors, len(self._features))
             union.add_block(U, kernel, part.q, part.raw, fresh, part.ids, part.weights)
@@ -287,7 +287,7 @@ class ClassModels(SeveralModels):
 
     def _of_each(self, step: Callable[[Any], Any]) -> None:
         """Take a step with each model, after which members may have left."""
-        self._columns = None
+        self._terms = None
         try:
             for model in self._models.values():
                 step(model)
@@ -305,16 +305,20 @@ class ClassModels(SeveralModels):
         """Number of examples that at least one model stores."""
         return len(self._members()[0])
 
+    def _parts(self) -> list[tuple[np.ndarray, np.ndarray, float]]:
+        """The numbers of the members, their coefficients and the constant, of each model."""
+        models = [(model._expansion, model.bias) for model in self._models.values()]
+        return [(s.ids[: s.counts[SLOTS]], s.alpha[: s.counts[SLOTS]], bias) for s, bias in models]
+
     def _decide(self, q: Queries) -> np.ndarray:
         """f(x) of each query by each model, (B, n_models)."""
         U = self._union
         storage.require_room(U.vectors, len(self._features))
-        if self._columns is None:
-            self._columns = [union.columns_of(U, s) for s in self._expansions()]
+        if self._terms is None:
+            self._terms = union.terms_of(U, self._parts())
         W = union.kernel_values(U, self._blank._kernel, q, U.n_slots, self._evaluator)
-        out = np.empty((len(self._models), len(q.sq)))
-        for k, (model, columns) in enumerate(zip(self._models.values(), self._columns, strict=True)):
-            union.decide(W, columns, model._expansion.alpha[: len(columns)], model.bias, out[k])
+        out = np.empty((len(self._terms.bias), len(q.sq)))
+        union.decide(W, self._terms, out)
         return out.T
 
     # ---------------------------------------------------------------------------------------------------------- copies

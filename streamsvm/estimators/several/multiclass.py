@@ -103,6 +103,10 @@ class SeveralClasses(ChangeableModels):
 
     # ----------------------------------------------------------------------------------------------------- prediction
 
+    @property
+    def _n_models(self) -> int:
+        return len(self._keys(self.labels))
+
     def _decide_one(self, x: dict) -> np.ndarray:
         raw = one_row(*self._features.example(x, learning=False))
         margins = np.full((1, 1), np.nan) if too_large(raw.sq) else self._decide(self._blank._scale.queries(raw))
@@ -112,7 +116,7 @@ class SeveralClasses(ChangeableModels):
         return margins[0]
 
     def _decide_many(self, X: Any) -> np.ndarray:
-        margins = np.empty((n_rows(X), len(self._models)))
+        margins = np.empty((n_rows(X), self._n_models))
         for rows, q in self._blank._batches(X, learning=False):
             margins[rows] = self._decide(q)
         if not np.isfinite(margins).all():

@@ -7,9 +7,12 @@ from typing import Any, ClassVar
 import numpy as np
 import scipy.sparse as sp
 
+from streamsvm.batch.chunks.pairs import PairOptimum
+from streamsvm.core.expansion import EVALUATIONS
 from streamsvm.estimators.learners import ALGORITHMS
 from streamsvm.estimators.several.class_models import known_once
 from streamsvm.estimators.several.multiclass import SeveralClasses
+from streamsvm.estimators.several.trained_pairs import TrainedPair, give_solution, trained
 from streamsvm.online import union
 from streamsvm.online.outputs.coupling import coupled
 
@@ -87,6 +90,9 @@ class OneVsOne(SeveralClasses):
                 'leave it at 1, use "balanced", or give the examples of a class another weight w'
             )
         self._labels: list[Hashable] = []
+        self._made: dict[Any, Any] = {}
+        self._n_made = 0  # How many of the labels have their models.
+        self._trained: list[TrainedPair] | None = None
         super().__init__(model, classes)
 
     @property
@@ -106,15 +112,40 @@ class OneVsOne(SeveralClasses):
         return list(combinations(labels, 2)) or [(label,) for label in labels]
 
     def _start(self, label: Hashable) -> Any:
-        """Make the pairs of a new class.  The second class makes a pair of the model that the first one has alone."""
-        labels = [*self._labels, label]
-        known = {(*key, label) if len(key) == 1 else key: model for key, model in self._models.items()}
-        models = {key: known.get(key) or self._new_model((0, self._n_learned(key[0]))) for key in self._keys(labels)}
-        self.__dict__.update(_labels=labels, _models=models)  # At once: no interruption may come in between.
+        self._labels = [*self._labels, label]
+
+    @property
+    def _models(self) -> dict[Any, Any]:
+        """The models of all pairs, which are made when they are first needed."""
+        if self._trained is not None:
+            self._models = {key: self._model_of(pair) for key, pair in zip(self.pairs, self._trained, strict=True)}
+        if len(self._labels) > self._n_made:
+            self._models = self._with_new_models()
+        return self._made
+
+    @_models.setter
+    def _models(self, models: dict[Any, Any]) -> None:
+        # At once: no interruption may come in between.
+        self.__dict__.update(_made=models, _n_made=len(self._labels), _trained=None)
+
+    def _with_new_models(self) -> dict[Any, Any]:
+        """The models, with those of the new classes.  The second class makes a pair of the first one's model."""
+        known, second = self._made, self._labels[1:2]
+        if self._n_made == 1 and second:
+            known = {(*key, *second): model for key, model in known.items()}
+        return {
+            key: known.get(key) or self._new_model((0, self._n_learned(key[0]))) for key in self._keys(self._labels)
+        }
+
+    def _model_of(self, pair: TrainedPair) -> Any:
+        """The model of a pair of a training set."""
+        model = self._new_model(pair.counts)
+        give_solution(model, pair, self._union)
+        return model
 
     def _n_learned(self, label: Hashable) -> int:
         """How many examples of a class were learned."""
-        found = ((key, model) for key, model in self._models.items() if label in key)
+        found = ((key, model) for key, model in self._made.items() if label in key)
         return next((model.class_counts[key[0] == label] for key, model in found), 0)
 
     def _signs(self, key: Any, classes: np.ndarray) -> np.ndarray:
@@ -154,21 +185,55 @@ class OneVsOne(SeveralClasses):
         list
             What `train` returned for each of `pairs`.
         """
-        names = np.unique(X.indices).tolist() if sp.issparse(X) else range(X.shape[1])
-        self._features.add(names)
-        self._features.n_kept, outcomes = len(self._features), []
+        self._know_columns(X)
+        outcomes = []
         for key, model in self._models.items():
             signs = self._signs(key, places)
             rows = np.flatnonzero(signs)
             outcomes.append(train(model, X[rows], signs[rows] > 0, weights[rows], ids[rows]))
-        order, (numbers, _) = np.argsort(ids), self._members()
+        self._keep_vectors(X, weights, ids, self._members()[0])
+        return outcomes
+
+    def take_solutions(
+        self,
+        X: Any,
+        places: np.ndarray,
+        weights: np.ndarray,
+        ids: np.ndarray,
+        found: list[PairOptimum],
+        kernel_evaluations: int,
+    ) -> None:
+        """Be the solutions of all pairs over a training set; for the arguments see `train_pairs`.
+
+        `kernel_evaluations` is the number of kernel values that were computed to find them.
+        """
+        self._know_columns(X)
+        largest = np.zeros(len(self._labels), np.int64)
+        np.maximum.at(largest, places, ids)
+        solved = trained(found, ids, np.bincount(places).tolist(), largest.tolist())
+        self._keep_vectors(X, weights, ids, np.unique(np.concatenate([pair.numbers for pair in solved])))
+        self._union.vectors.counts[EVALUATIONS] += kernel_evaluations
+        self._trained = solved
+
+    def _know_columns(self, X: Any) -> None:
+        """Know the features of a training set."""
+        self._features.add(np.unique(X.indices).tolist() if sp.issparse(X) else range(X.shape[1]))
+        self._features.n_kept = len(self._features)
+
+    def _keep_vectors(self, X: Any, weights: np.ndarray, ids: np.ndarray, numbers: np.ndarray) -> None:
+        """Let the union keep the vectors that have these ids, of a training set that was learned."""
+        order = np.argsort(ids)
         kept = order[np.searchsorted(ids[order], numbers)]
         for part, q in self._blank._batches(X[kept], learning=False):
             of_user = (numbers[part], numbers[part], weights[kept[part]])
             self._union = union.with_vectors(self._union, self._blank._kernel, q, *of_user, len(self._features))
         n_seen, largest = len(ids), int(ids.max(initial=-1))
         self._blank._note(max(n_seen, largest + 1), (0, 0), largest, len(self._features), 0, 0)
-        return outcomes
+
+    def _parts(self) -> list[tuple[np.ndarray, np.ndarray, float]]:
+        if self._trained is not None:
+            return [(pair.numbers, pair.alpha, pair.bias) for pair in self._trained]
+        return super()._parts()
 
     # ------------------------------------------------------------------------------------------------------ prediction
 
@@ -214,3 +279,4 @@ class OneVsOne(SeveralClasses):
     def _restore_states(self, states: Any, parts: Any) -> None:
         super()._restore_states(states, parts)
         self._labels = list(dict.fromkeys(label for key in states for label in key))
+        self._models = self._made

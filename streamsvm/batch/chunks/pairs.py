@@ -1,0 +1,194 @@
+"""The problems of all pairs of classes of one training set.
+
+A pair's problem is that of `solver`, over the examples of two classes.  Small classes make many small problems, and the
+calls between compiled parts then cost more than the arithmetic.  So small pairs have one compiled loop, `pair_steps`.
+It reads the kernel values of a class with itself, and of a class with the classes after it.  They are computed by a few
+matrix products, each value once, though a class is in many pairs.
+
+A pair with more than `LARGEST` examples, or with too many for the memory, has `solver` instead, and so has one whose
+steps do not come to an end: `solver` works on few active examples, and takes Newton steps.
+"""
+
+import math
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+
+from streamsvm.batch.chunks.features import Features
+from streamsvm.batch.chunks.pair_steps import Found, Work, solve_pairs
+from streamsvm.batch.chunks.solver import members_of, optimum
+from streamsvm.batch.options import SolverOptions
+from streamsvm.core.threads import one_blas_thread
+
+LARGEST = 3000  # examples of a small pair
+MAX_STEPS = 30  # pair steps for each example, after which `solver` takes over
+CROSS_VALUES = 1 << 22  # of kernel values between classes at a time; more would leave the cache before they are used
+
+
+class PairOptimum(NamedTuple):
+    """The solution of the problem of two classes.
+
+    Attributes
+    ----------
+    first, second
+        The classes; the first one is positive.
+    members
+        Numbers of the examples that the solution rests on, rising in each class: those with a coefficient, and those
+        that hold the extremes of the gradient.
+    places
+        The place of each member among the first class's examples and, after them, the second's.
+    alpha, g
+        Their coefficients, with their labels' signs, and gradients.
+    bias
+        The constant of f(x).
+    positive, decision_values
+        The labels of examples, in the order of their arrival, and f(x) of each by a model that had not seen it.
+    n_passes
+        Number of passes over all examples of the pair.
+    converged
+        Whether the solver reached its tolerance.
+    """
+
+    first: int
+    second: int
+    members: np.ndarray
+    places: np.ndarray
+    alpha: np.ndarray
+    g: np.ndarray
+    bias: float
+    positive: np.ndarray
+    decision_values: np.ndarray
+    n_passes: int
+    converged: bool
+
+
+def optima(
+    features: Features, classes: np.ndarray, box: np.ndarray, options: SolverOptions, max_passes: int
+) -> Iterator[PairOptimum]:
+    """Solve the problems of all pairs of classes, in the order (0, 1), (0, 2), ..., (1, 2), ...
+
+    Parameters
+    ----------
+    features
+        The examples and the kernel.
+    classes
+        The class of each example, 0 to k - 1 with k at least 2, (n,).
+    box
+        The largest coefficient of each example, (n,).
+    options
+        `tol`, `cache_mb` and `max_iterations` count.
+    max_passes
+        Largest number of passes over the examples of a pair, at least 2.
+
+    Examples
+    --------
+    >>> from streamsvm.core.kernels import Linear
+    >>> examples = Features(np.array([[0.0], [1.0], [2.0]]), Linear())
+    >>> for pair in optima(examples, np.array([0, 1, 2]), np.full(3, 10.0), SolverOptions(), 100):
+    ...     print(pair.first, pair.second, pair.members, pair.alpha.round(3))
+    0 1 [0 1] [ 2. -2.]
+    0 2 [0 2] [ 0.5 -0.5]
+    1 2 [1 2] [ 2. -2.]
+    """
+    rows = np.split(np.argsort(classes, kind="stable"), np.cumsum(np.bincount(classes))[:-1])
+    with one_blas_thread():
+        small = _SmallPairs(features, rows, box, options)
+        for first in range(len(rows) - 1):
+            solved = dict(small.solutions(first))
+            for second in range(first + 1, len(rows)):
+                pair = rows[first], rows[second]
+                yield solved.get(second) or _large_pair(features, first, second, pair, box, options, max_passes)
+
+
+def _large_pair(
+    features: Features,
+    first: int,
+    second: int,
+    pair: tuple[np.ndarray, np.ndarray],
+    box: np.ndarray,
+    options: SolverOptions,
+    max_passes: int,
+) -> PairOptimum:
+    """The solution for two classes by `solver`."""
+    rows, y = np.concatenate(pair), np.repeat([1.0, -1.0], [len(of_class) for of_class in pair])
+    lo, hi = np.minimum(0.0, y * box[rows]), np.maximum(0.0, y * box[rows])
+    part = features.part(rows)
+    found = optimum(part, y, lo, hi, options, max_passes)
+    features.kernel_evaluations += part.kernel_evaluations
+    kept = members_of(found.alpha, found.g, lo, hi)
+    seen = y[found.seen] > 0.0, found.decision_values
+    of_members = rows[kept], kept, found.alpha[kept], found.g[kept]
+    return PairOptimum(first, second, *of_members, found.bias, *seen, found.n_passes, found.converged)
+
+
+class _SmallPairs:
+    """The pairs of small classes, and the kernel values among the examples of each class."""
+
+    def __init__(self, features: Features, rows: list[np.ndarray], box: np.ndarray, options: SolverOptions) -> None:
+        self._features, self._rows, self._box, self._tol = features, rows, box, options.tol
+        self._sizes = sizes = np.array([len(of_class) for of_class in rows])
+        self._largest = min(LARGEST, math.isqrt(int(options.cache_mb * 2**20) // 8))  # two matrices in float32
+        smallest = np.sort(sizes)[:2]
+        partner = np.where(sizes == smallest[0], smallest[1], smallest[0])
+        squares = np.where(sizes + partner <= self._largest, sizes**2, 0)
+        if squares.sum() > options.cache_mb * 2**18:
+            self._largest, squares = 0, np.zeros_like(sizes)
+        ends = np.cumsum(squares)
+        self._at, self._squares = ends - squares, np.empty(ends[-1], np.float32)
+        for c in np.flatnonzero(squares):
+            K = self._square(int(c))
+            self._fill(K, rows[c], rows[c])
+            np.fill_diagonal(K, features.diagonal[rows[c]])
+        room = min(2 * int(sizes.max()), self._largest)
+        self._memory = np.empty((2, room * room), np.float32)  # untouched memory is not taken
+        self._work = Work(*np.empty((len(Work._fields), room)))
+        self._cross = np.empty(0, np.float32)
+
+    def _square(self, c: int) -> np.ndarray:
+        n = int(self._sizes[c])
+        return self._squares[self._at[c] : self._at[c] + n * n].reshape(n, n)
+
+    def _fill(self, K: np.ndarray, rows: np.ndarray, columns: np.ndarray) -> None:
+        for r, c, P in self._features.kernel_values(rows, columns):
+            K[r : r + P.shape[0], c : c + P.shape[1]] = P
+
+    def solutions(self, first: int) -> Iterator[tuple[int, PairOptimum]]:
+        """The solutions of the pairs of a class and later ones, by the later one; without those that do not end."""
+        later = np.arange(first + 1, len(self._rows))
+        later = later[self._sizes[first] + self._sizes[later] <= self._largest]
+        n_values = np.cumsum(self._sizes[later]) * self._sizes[first]
+        for group in np.split(later, np.flatnonzero(np.diff(n_values // CROSS_VALUES)) + 1):
+            if len(group):
+                yield from self._solutions(first, group)
+
+    def _solutions(self, first: int, group: np.ndarray) -> Iterator[tuple[int, PairOptimum]]:
+        found, own, begin = self._solved(first, group), self._rows[first], 0
+        of_pairs = (values.tolist() for values in (group, found.n_arrived, found.bias, found.violation))
+        for second, n_arrived, bias, violation in zip(*of_pairs, strict=True):
+            rows = np.concatenate([own, self._rows[second]])
+            part, arrived = slice(begin, begin + len(rows)), slice(begin, begin + n_arrived)
+            begin = part.stop
+            if not violation > self._tol:
+                kept = np.flatnonzero(found.is_member[part])
+                of_members = rows[kept], kept, found.alpha[part][kept], found.g[part][kept]
+                seen = found.positive[arrived], found.f[arrived]
+                yield second, PairOptimum(first, second, *of_members, bias, *seen, 2, True)
+
+    def _solved(self, first: int, group: np.ndarray) -> Found:
+        """The solutions of the pairs of a class and these others."""
+        own, others, sizes = self._rows[first], np.concatenate([self._rows[c] for c in group]), self._sizes[group]
+        K_cross = self._room_for(len(others) * len(own)).reshape(len(others), len(own))
+        self._fill(K_cross, others, own)
+        n, n_pairs, every = len(group) * len(own) + len(others), len(group), np.concatenate([own, others])
+        of_examples = np.empty(n), np.empty(n), np.empty(n, bool), np.empty(n), np.empty(n, bool)
+        found = Found(*of_examples, np.empty(n_pairs, np.int64), np.empty(n_pairs), np.empty(n_pairs))
+        kernel_values = self._square(first), self._squares, self._at[group], K_cross, sizes
+        of_every = self._box[every], self._features.diagonal[every]
+        solve_pairs(*kernel_values, *of_every, self._memory, self._work, float(self._tol), MAX_STEPS, found)
+        return found
+
+    def _room_for(self, n_values: int) -> np.ndarray:
+        if len(self._cross) < n_values:
+            self._cross = np.empty(n_values, np.float32)
+        return self._cross[:n_values]

@@ -1,0 +1,70 @@
+"""The pairs of classes of a training set that a batch solver has solved.
+
+Votes and decision values need the solutions only.  So the model of a pair is made when it is first needed: to learn
+more, to forget, for probabilities or for a snapshot.
+"""
+
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from streamsvm.batch.chunks.pairs import PairOptimum
+from streamsvm.core import arguments
+from streamsvm.core.class_weights import Counts
+from streamsvm.online.outputs.calibration import new_calibration, note_margins
+from streamsvm.online.solved import Members, with_members
+from streamsvm.online.union import Union
+
+
+class TrainedPair(NamedTuple):
+    """What the model of a pair has learned.
+
+    Attributes
+    ----------
+    numbers, places, alpha, g
+        The members: the numbers by which the union knows them, their places among the pair's examples, coefficients and
+        gradients.
+    bias
+        The constant of f(x).
+    calibration
+        What the margins of examples told; see `online.outputs.calibration`.
+    counts
+        Numbers of negative and of positive examples.
+    largest
+        The largest number of an example.
+    """
+
+    numbers: np.ndarray
+    places: np.ndarray
+    alpha: np.ndarray
+    g: np.ndarray
+    bias: float
+    calibration: np.ndarray
+    counts: Counts
+    largest: int
+
+
+def trained(found: Iterable[PairOptimum], ids: np.ndarray, counts: list[int], largest: list[int]) -> list[TrainedPair]:
+    """Solved pairs; `counts` and `largest` have the number of examples and the largest id of each class."""
+    begin, pairs = new_calibration(0.0), []
+    for pair in found:
+        calibration = begin.copy()
+        note_margins(calibration, pair.positive, pair.decision_values)
+        of_members = ids[pair.members], pair.places, pair.alpha, pair.g
+        of_examples = (counts[pair.second], counts[pair.first]), max(largest[pair.first], largest[pair.second])
+        pairs.append(TrainedPair(*of_members, pair.bias, calibration, *of_examples))
+    return pairs
+
+
+def give_solution(model: Any, pair: TrainedPair, U: Union) -> None:
+    """Let a new model be this solution, whose members are in the union."""
+    slots, n_features = U.slots_of(pair.numbers), len(model._features)
+    box = arguments.boxes_of(model.C, U.weights[slots], np.ones(len(slots)))
+    positive = pair.places < pair.counts[True]
+    lo, hi = np.where(positive, 0.0, -box), np.where(positive, box, 0.0)
+    members = Members(lo, hi, pair.alpha, pair.g, pair.numbers, pair.places)
+    model._expansion = with_members(model._expansion, model._kernel, [U.queries(slots)], n_features, members)
+    model._calibration = pair.calibration.copy()
+    n = sum(pair.counts)
+    model._note(n, pair.counts, pair.largest, n_features, 0, n - 1)
