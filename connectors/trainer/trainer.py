@@ -112,6 +112,7 @@ class Trainer:
         self._n_partitions = 1  # of the topic of events, when it was last looked at
         self._polled_at = 0.0
         self._reading = Outage(logger, "reading again")
+        self._cannot_write: str | None = None  # the reason
         self._is_busy = True  # the last cycle had something to do
 
     def run(self) -> dict[int, State]:
@@ -258,7 +259,8 @@ class Trainer:
             return
         if self._partitions:
             self._reading.ends()
-            self._health.set_ready()
+            if self._cannot_write is None:
+                self._health.set_ready()
         for (topic, number), batch in groupby(records, attrgetter("topic", "partition")):
             owner = self._partitions.get(number)
             if owner is not None:
@@ -303,9 +305,11 @@ class Trainer:
         try:
             self._log.flush()
         except Unavailable as error:
+            self._cannot_write = str(error)
             self._health.set_unready(str(error))
             logger.warning("no checkpoint is written: outputs are not durable yet: %s", error)
             return False
+        self._cannot_write = None
         return True
 
     def _commit_all(self) -> bool:
