@@ -120,7 +120,7 @@ def rendered(text, helpers):
     include = r'\{\{-? *include "([^"]+)" \. \| nindent (\d+) *\}\}'
     text = re.sub(r"[ \t]*" + include, lambda m: "\n" + indented(rendered(helpers[m[1]], helpers), int(m[2])), text)
     text = re.sub(r"\{\{-? *toYaml [^}]*\}\}", "{}", text)
-    text = re.sub(r"\n[ \t]*\{\{-? *(if|end|else)[^}]*\}\}", "", text)
+    text = re.sub(r"\n[ \t]*\{\{-? *(if|end|else)[^}]*\}\}", "", f"\n{text}")
     text = re.sub(r"[ \t]*\{\{-? *\.Values\.config[^}]*\}\}", "    toml", text)
     return re.sub(r"\{\{-?[^}]*\}\}", "1", text)
 

@@ -3,6 +3,7 @@
 import argparse
 import errno
 import logging
+import os
 import re
 import sys
 from collections.abc import Sequence
@@ -22,7 +23,7 @@ from ..logs.transport import (
     Unavailable,
 )
 from ..runtime.folders import AlreadyInUse, FileError
-from ..runtime.log_output import is_json
+from ..runtime.log_output import is_json, set_up_logging
 from ..settings.sections import ConfigError
 from ..trainer.state.checkpoint import CheckpointError
 from ..trainer.state.state import TooManyBadRecords
@@ -40,6 +41,7 @@ COMMANDS = (
     demo, run, score, merger, label, labels, produce, topics, lag, dlq, replay,
     crossval, search, report, export, merge, doctor, warmup,
 )  # fmt: skip
+_LOG_FORMAT = "STREAMSVM_DAEMON_LOG_FORMAT"  # the variable of the setting
 _BAD_DATA = (
     LogCorruption,
     OffsetOutOfRange,
@@ -75,6 +77,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _complain(problems: Sequence[str], code: int) -> int:
+    if os.environ.get(_LOG_FORMAT) == "json":  # also of a configuration that could not be read
+        set_up_logging("json")
     for problem in problems:
         if is_json():
             logger.critical("%s", problem, extra={"exit_code": code})

@@ -54,6 +54,10 @@ class Backend(ABC):
         """
 
     @abstractmethod
+    def trim(self, topic: str, partition: int, offset: int) -> None:
+        """Remove the records before an offset, or most of them, for good."""
+
+    @abstractmethod
     def commit(self, group: str, offsets: Mapping[tuple[str, int], Committed]) -> None:
         """Commit offsets of a group without members; they are durable when this returns."""
 

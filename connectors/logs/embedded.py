@@ -17,7 +17,7 @@ from streamsvm.core.saving import snapshot
 
 from ..runtime.folders import lock_folder, naming
 from .backend import Backend
-from .segments import Appender, Cursor, LogCorruption, begin, end
+from .segments import Appender, Cursor, LogCorruption, begin, end, trim
 from .transport import POLL_BYTES, TOPIC_NAME, Committed, Headers, Ownership, Record, Shape
 
 _POLL_INTERVAL = 0.02  # seconds between two looks at the log's end
@@ -241,6 +241,9 @@ class EmbeddedBackend(Backend):
         """The starts: a segment does not tell its times."""
         with LocalLog(self._folder) as log:
             return log.start_offsets(topic)
+
+    def trim(self, topic: str, partition: int, offset: int) -> None:
+        trim(self._folder / topic / str(partition), offset)
 
     def commit(self, group: str, offsets: Mapping[tuple[str, int], Committed]) -> None:
         with LocalLog(self._folder, group=group) as log:

@@ -14,6 +14,7 @@ is ever truncated.
 """
 
 import errno
+import itertools
 import logging
 import os
 import re
@@ -181,6 +182,14 @@ def _segments(folder: Path) -> list[int]:
 
 def _segment_path(folder: Path, base: int) -> Path:
     return folder / f"{base:020d}.log"
+
+
+def trim(folder: Path, offset: int) -> None:
+    """Remove the segments of a partition that end before an offset; the last one stays."""
+    bases = _segments(folder)
+    for base, following in itertools.pairwise(bases):
+        if following <= offset:
+            _segment_path(folder, base).unlink(missing_ok=True)
 
 
 def begin(folder: Path) -> int:

@@ -28,6 +28,8 @@ from .classes import ClassLabel
 from .codec import Codec, Event
 from .several_classes import Scores, SeveralClassModel, scores
 
+TRACE = ("traceparent", "tracestate")  # headers of W3C Trace Context
+_TRACE_BYTES = 1024  # of such a header; a longer one is left out
 HEADERS: Headers = (("sv-schema", b"prediction:1"),)  # each header costs 3 microseconds to send
 
 
@@ -153,8 +155,17 @@ def _of_classes(prediction: ClassPrediction) -> dict[str, Any]:
 
 
 def send_prediction(log: Transport, topic: str, record: Record, value: bytes) -> None:
-    """Produce the prediction for an event, with the event's key and to the partition of the same number."""
-    log.produce(topic, value, key=record.key, headers=HEADERS, partition=record.partition)
+    """Produce the prediction for an event, with the event's key and to the partition of the same number.
+
+    The event's trace context goes along, so that a trace shows the prediction.
+    """
+    log.produce(topic, value, key=record.key, headers=_headers(record), partition=record.partition)
+
+
+def _headers(record: Record) -> Headers:
+    if not record.headers:
+        return HEADERS
+    return (*HEADERS, *(item for item in record.headers if item[0] in TRACE and len(item[1]) <= _TRACE_BYTES))
 
 
 def source(record: Record) -> str:

@@ -4,6 +4,7 @@ import json
 import logging
 import math
 import sys
+import threading
 import warnings
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -34,6 +35,7 @@ def set_up_logging(format: str) -> None:
     logging.basicConfig(level=logging.INFO, handlers=[handler])
     if is_json():
         sys.excepthook = _log_exception
+        threading.excepthook = _log_exception_of_thread
         logging.captureWarnings(True)
     warnings.showwarning = partial(_log_stream_warning, warnings.showwarning)
 
@@ -53,6 +55,12 @@ def is_json() -> bool:
 
 def _log_exception(kind: type[BaseException], error: BaseException, traceback: TracebackType | None) -> None:
     logging.getLogger("streamsvm").critical("an error has ended the process", exc_info=(kind, error, traceback))
+
+
+def _log_exception_of_thread(failed: threading.ExceptHookArgs) -> None:
+    name = failed.thread.name if failed.thread else "unknown"
+    error = failed.exc_value or failed.exc_type()
+    logging.getLogger("streamsvm").critical("an error has ended thread %r", name, exc_info=error)
 
 
 class JSONFormatter(logging.Formatter):

@@ -11,6 +11,7 @@ def find_contradictions(settings: Settings) -> list[str]:
     return [
         *_transactions(settings),
         *_topics(settings),
+        *_state(settings),
         *_embedded(settings),
         *_questions(settings),
         *_estimates(settings),
@@ -55,6 +56,16 @@ def _topics(settings: Settings) -> Iterator[str]:
         yield 'log.merged needs one kind of model, and model.algorithm = "auto" has several; choose another one'
     if repeated:
         yield f"the topics of [log] must differ; there is more than one {', '.join(map(repr, repeated))}"
+
+
+def _state(settings: Settings) -> Iterator[str]:
+    is_on_topic = settings.state.store == "topic"
+    if is_on_topic != bool(settings.log.state):
+        yield 'state.store = "topic" and log.state, the topic of the checkpoints, need each other'
+    if is_on_topic and settings.daemon.per == "key":
+        yield 'state.store = "topic" needs daemon.per = "partition": the models of keys are files of daemon.state_dir'
+    if is_on_topic and settings.daemon.exactly_once:
+        yield 'state.store = "topic" needs daemon.exactly_once = false: a claim must be seen before a transaction ends'
 
 
 def _embedded(settings: Settings) -> Iterator[str]:

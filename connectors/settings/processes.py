@@ -28,6 +28,20 @@ class GroupSettings:
 
 
 @dataclass(frozen=True)
+class StateSettings:
+    """Where trainers keep their checkpoints and journals.
+
+    Parameters
+    ----------
+    store
+        ``"dir"``: in daemon.state_dir, which all trainers of a group share; ``"topic"``: on the topic log.state, and
+        daemon.state_dir is a cache that each trainer has for itself.
+    """
+
+    store: str = key("dir", checks.one_of("dir", "topic"))
+
+
+@dataclass(frozen=True)
 class ScorerSettings:
     """What the scorers predict with.
 

@@ -10,7 +10,7 @@ from ..records.codec import FORMATS, Codec, Limits
 from . import checks
 from .checks import key
 from .model import ModelSettings
-from .processes import DaemonSettings, GroupSettings, HttpSettings, MergerSettings, ScorerSettings
+from .processes import DaemonSettings, GroupSettings, HttpSettings, MergerSettings, ScorerSettings, StateSettings
 
 
 class ConfigError(ValueError):
@@ -49,6 +49,8 @@ class LogSettings:
         Topic of the scorers' predictions.
     questions
         Compacted topic of the events whose label is asked for; see [labelling].  Empty: no label is asked for.
+    state
+        Topic of the trainers' checkpoints and journals; see [state].
     estimates
         Topic of the estimates of the model's error; see [estimates].  Empty: estimates are metrics only.
     format
@@ -67,14 +69,15 @@ class LogSettings:
     merged: str = key("", checks.optional_topic)
     scores: str = key("scores", checks.topic)
     questions: str = key("", checks.optional_topic)
+    state: str = key("", checks.optional_topic)
     estimates: str = key("", checks.optional_topic)
     format: str = key("json", checks.one_of(*FORMATS))
     schemas: Path = Path("schemas")
 
     def topics(self) -> list[str]:
         """The topics that are used."""
-        outputs = (self.predictions, self.dlq, self.model, self.merged, self.scores, self.questions, self.estimates)
-        return [name for name in (self.topic, self.labels, *outputs) if name]
+        models, others = (self.model, self.merged, self.scores), (self.questions, self.state, self.estimates)
+        return [name for name in (self.topic, self.labels, self.predictions, self.dlq, *models, *others) if name]
 
 
 @dataclass(frozen=True)
@@ -342,6 +345,7 @@ class Settings:
     estimates: EstimateSettings = field(default_factory=EstimateSettings)
     daemon: DaemonSettings = field(default_factory=DaemonSettings)
     group: GroupSettings = field(default_factory=GroupSettings)
+    state: StateSettings = field(default_factory=StateSettings)
     scorer: ScorerSettings = field(default_factory=ScorerSettings)
     merger: MergerSettings = field(default_factory=MergerSettings)
     http: HttpSettings = field(default_factory=HttpSettings)

@@ -17,12 +17,14 @@ logger = logging.getLogger(__name__)
 _REMEDY = "`streamsvm topics CONFIG.toml --create` creates the missing topics"
 
 _DAY_MS = 86_400_000
+_FOR_EVER = -1
 _LETTER_BYTES = 1 << 20  # least max.message.bytes of a dead-letter topic that we create
 
 
 def of_trainers(log: LogSettings) -> list[str]:
     """The topics that a trainer reads and writes."""
-    return [name for name in (log.topic, log.labels, log.predictions, log.dlq, log.model, log.questions) if name]
+    names = (log.topic, log.labels, log.predictions, log.dlq, log.model, log.questions, log.state)
+    return [name for name in names if name]
 
 
 def of_scorers(settings: Settings) -> list[str]:
@@ -74,6 +76,8 @@ def wanted(settings: Settings, n_partitions: int) -> dict[str, Shape]:
     shapes = {name: Shape(n_partitions, "delete", 7 * _DAY_MS) for name in used(settings)}
     shapes[log.dlq] = Shape(1, "delete", 30 * _DAY_MS, max(_LETTER_BYTES, _largest_letter(settings)))
     shapes |= {name: Shape(1, "compact") for name in (log.model, log.merged) if name in shapes}
+    if log.state:
+        shapes[log.state] = Shape(n_partitions, "delete", _FOR_EVER)
     if log.questions:
         shapes[log.questions] = Shape(n_partitions, "compact")
     return shapes
@@ -169,7 +173,7 @@ def _made_by_records(log: LogSettings, names: Iterable[str], shapes: Mapping[str
 def _counts(log: LogSettings, shapes: Mapping[str, Shape]) -> Findings:
     """An event, its label and its predictions must be in the same partition of their topics."""
     events = shapes.get(log.topic)
-    for name in (log.labels, log.predictions, log.scores, log.questions):
+    for name in (log.labels, log.predictions, log.scores, log.questions, log.state):
         shape = shapes.get(name)
         if events and shape and shape.n_partitions != events.n_partitions:
             yield Finding(PROBLEM, _other_count(name, shape, log.topic, events))
@@ -199,6 +203,12 @@ def _policies(log: LogSettings, shapes: Mapping[str, Shape]) -> Findings:
                 f"topic {name!r} has cleanup.policy={shape.cleanup}, so the newest {what} will be removed one day: "
                 "set it to compact",
             )
+        if name == log.state and shape.retention_ms not in (None, _FOR_EVER):
+            yield Finding(
+                PROBLEM,
+                f"topic {name!r} has retention.ms={shape.retention_ms}, so checkpoints will be removed one day: set "
+                "it to -1; the trainers remove old ones themselves",
+            )
         if name not in (log.model, log.merged, log.questions) and "compact" in policies:
             yield Finding(
                 WARNING,
@@ -214,6 +224,7 @@ def _sizes(settings: Settings, shapes: Mapping[str, Shape]) -> Findings:
         log.dlq: (_largest_letter(settings), "to take a dead letter of limits.dead_letter_kb, with its reason"),
         log.model: (CHUNK_BYTES + ENVELOPE_BYTES, "to take a piece of a model"),
         log.merged: (CHUNK_BYTES + ENVELOPE_BYTES, "to take a piece of a model"),
+        log.state: (CHUNK_BYTES + ENVELOPE_BYTES, "to take a piece of a checkpoint"),
         log.questions: (MAX_QUESTION_BYTES + ENVELOPE_BYTES, "to take the question about a large event"),
     }
     for name, (least, purpose) in needs.items():

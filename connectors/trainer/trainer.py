@@ -17,8 +17,10 @@ to see.
 import logging
 import time
 from contextlib import ExitStack
+from functools import partial
 from itertools import groupby
 from operator import attrgetter
+from pathlib import Path
 
 from ..logs.transport import Committed, OutputsLost, PositionRefused, TopicMismatch, Transport, Unavailable
 from ..records.published import Place, Publisher, read_places
@@ -28,7 +30,7 @@ from ..runtime.metrics import Metrics
 from ..runtime.outage import Outage
 from ..runtime.process import POLL_SECONDS, Stop
 from ..settings import topics
-from ..settings.opening import backend_of, open_log
+from ..settings.opening import backend_of, open_log, open_once
 from ..settings.sections import Settings
 from .inputs import ReadAhead
 from .operate import operate
@@ -36,6 +38,8 @@ from .partition import Partition
 from .state.checkpoint import CheckpointStore, checkpoint_files
 from .state.quality.observe import Progress
 from .state.state import State
+from .state.topic.ledger import Ledger
+from .state.topic.store import TopicStore
 from .telemetry import Telemetry
 
 logger = logging.getLogger(__name__)
@@ -108,6 +112,7 @@ class Trainer:
         self._n_partitions = 1  # of the topic of events, when it was last looked at
         self._polled_at = 0.0
         self._reading = Outage(logger, "reading again")
+        self._cannot_write: str | None = None  # the reason
         self._is_busy = True  # the last cycle had something to do
 
     def run(self) -> dict[int, State]:
@@ -184,17 +189,33 @@ class Trainer:
 
     def _open(self, number: int, committed: Committed | None) -> Partition:
         settings = self._settings
-        store = CheckpointStore(settings.daemon.state_dir / f"p{number}", settings.daemon.keep)
+        store = self._store(settings.daemon.state_dir / f"p{number}", number)
         checkpoint = parse_note(committed.note) if committed else None
         if checkpoint and backend_of(settings).has_groups and not checkpoint_files(store.folder):
             raise TopicMismatch(
                 f"partition {number} was consumed up to offset {committed.offset if committed else 0}, but "
-                f"{store.folder} has no checkpoint. All trainers of group {settings.group.id!r} must share "
-                "daemon.state_dir. To begin again with an empty model, choose another group.id"
+                f"{settings.log.state or store.folder} has no checkpoint. All trainers of group {settings.group.id!r} "
+                "must share daemon.state_dir, or have state.store = 'topic'. To begin again with an empty model, "
+                "choose another group.id"
             )
         if settings.daemon.exactly_once:
             store.roll_back(checkpoint)
         return Partition(number, settings, self._codec, self._log, store, self._ahead)
+
+    def _store(self, folder: Path, number: int) -> CheckpointStore:
+        settings, topic = self._settings, self._settings.log.state
+        if settings.state.store == "dir":
+            return CheckpointStore(folder, settings.daemon.keep)
+        trim = partial(backend_of(settings).trim, topic, number)
+        ledger = Ledger(self._log, topic, number, partial(open_once, settings), trim, self._wait)
+        return TopicStore(folder, settings.daemon.keep, ledger)
+
+    def _wait(self, reason: str) -> None:
+        """The state is not durable yet: stay alive, unless the process has to end."""
+        self._health.set_unready(reason)
+        self._health.heartbeat.beat()
+        if self._stop():
+            raise Unavailable(reason)
 
     def _drop(self, partitions: list[int]) -> None:
         for number in partitions:
@@ -238,7 +259,8 @@ class Trainer:
             return
         if self._partitions:
             self._reading.ends()
-            self._health.set_ready()
+            if self._cannot_write is None:
+                self._health.set_ready()
         for (topic, number), batch in groupby(records, attrgetter("topic", "partition")):
             owner = self._partitions.get(number)
             if owner is not None:
@@ -283,9 +305,11 @@ class Trainer:
         try:
             self._log.flush()
         except Unavailable as error:
+            self._cannot_write = str(error)
             self._health.set_unready(str(error))
             logger.warning("no checkpoint is written: outputs are not durable yet: %s", error)
             return False
+        self._cannot_write = None
         return True
 
     def _commit_all(self) -> bool:

@@ -83,6 +83,9 @@ def replay_settings(path: Path, environment: Mapping[str, str], overrides: Seque
         "daemon.follow=false",
         "daemon.start=earliest",
         "daemon.exactly_once=false",
+        "daemon.begin=empty",
+        "state.store=dir",
+        "log.state=",
         f"group.id={app}",
     ]
     given = [*renamed, f"daemon.state_dir={state_dir}-{app}", "http.port=0", *overrides, *fixed]

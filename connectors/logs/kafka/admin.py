@@ -81,6 +81,12 @@ def offsets_at(options: Options, topic: str, partitions: Iterable[int], time_ms:
     return {tp.partition: answer.offset for tp, answer in found.items() if answer.offset >= 0}
 
 
+def delete_records(options: Options, topic: str, partition: int, offset: int) -> None:
+    """Delete the records of a partition before an offset."""
+    with _administrator(options) as admin:
+        admin.delete_records({TopicPartition(topic, partition): offset}, timeout_ms=COMMAND_MS)
+
+
 def commit_offsets(options: Options, group: str, offsets: Mapping[tuple[str, int], Committed]) -> None:
     """Commit offsets of a group without members."""
     ours = to_client(offsets)

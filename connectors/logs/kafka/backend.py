@@ -47,6 +47,9 @@ class KafkaBackend(Backend):
     def search(self, topic: str, partitions: Iterable[int], time_ms: int) -> dict[int, int]:
         return admin.offsets_at(self._client, topic, partitions, time_ms)
 
+    def trim(self, topic: str, partition: int, offset: int) -> None:
+        admin.delete_records(self._client, topic, partition, offset)
+
     def commit(self, group: str, offsets: Mapping[tuple[str, int], Committed]) -> None:
         """Commit as an administrator, because a log commits only for members of a group."""
         admin.commit_offsets(self._client, group, offsets)

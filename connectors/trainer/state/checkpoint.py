@@ -8,7 +8,7 @@ Checkpoints hold events, so only the owner of the folder and its files can read 
 
 import logging
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from operator import itemgetter
@@ -128,12 +128,14 @@ class CheckpointStore:
         The folder; it is made if it does not exist.
     keep
         Number of checkpoints to keep.
+    least
+        The lowest epoch to claim.
     """
 
-    def __init__(self, folder: Path, keep: int) -> None:
+    def __init__(self, folder: Path, keep: int, least: int = 1) -> None:
         self.folder = folder
         self._keep = keep
-        self.epoch = _claim(folder)
+        self.epoch = _claim(folder, least)
         for path in folder.glob(".*.tmp"):  # of owners that were killed while they wrote
             path.unlink(missing_ok=True)
         self._loaded = _NONE  # number of the checkpoint that was loaded
@@ -184,7 +186,7 @@ class CheckpointStore:
                 more, n_tries = journal.read(path)
                 cuts = list(dict.fromkeys([*cuts, *more]))  # it may begin with the last ones of the journal before
         cuts, self._n_tries, suspect = journal.judge(cuts, n_tries)
-        self._journal = Journal(_path(self.folder, "journal", (self.epoch, self._loaded[1])), cuts, self._n_tries)
+        self._journal = self._new_journal((self.epoch, self._loaded[1]), cuts, self._n_tries)
         return self._journal, cuts, suspect
 
     def save(self, checkpoint: bytes, sequence: int, again: Iterable[Cut] = ()) -> Journal:
@@ -210,9 +212,13 @@ class CheckpointStore:
             write_private(path, checkpoint)
         self.close()
         cuts = list(again)
-        self._journal = Journal(_path(self.folder, "journal", number), cuts, self._n_tries if cuts else 0)
+        self._journal = self._new_journal(number, cuts, self._n_tries if cuts else 0)
         self._remove_old()
         return self._journal
+
+    def _new_journal(self, number: Number, past: Sequence[Cut], n_tries: int) -> Journal:
+        """Begin the journal after a checkpoint with the cuts to repeat."""
+        return Journal(journal_path(self.folder, number), past, n_tries)
 
     def close(self) -> None:
         if self._journal is not None:
@@ -221,14 +227,24 @@ class CheckpointStore:
     def _remove_old(self) -> None:
         kept = checkpoint_files(self.folder)[: self._keep]
         oldest = min(map(_number, kept))
-        for path in self.folder.glob("*-*-*"):
-            if _NAME.fullmatch(path.name) and path not in kept and _number(path) < oldest:
+        for path in stored_files(self.folder):
+            if path not in kept and _number(path) < oldest:
                 path.unlink(missing_ok=True)
 
 
 def checkpoint_path(folder: Path, number: Number) -> Path:
     """The file of a checkpoint in a folder."""
     return _path(folder, "checkpoint", number)
+
+
+def journal_path(folder: Path, number: Number) -> Path:
+    """The file of the journal after a checkpoint."""
+    return _path(folder, "journal", number)
+
+
+def stored_files(folder: Path) -> list[Path]:
+    """The checkpoints and the journals in a folder."""
+    return [path for path in folder.glob("*-*-*") if _NAME.fullmatch(path.name)]
 
 
 def _path(folder: Path, kind: str, number: Number) -> Path:
@@ -267,12 +283,12 @@ def load_newest(folder: Path) -> tuple[Number, Checkpoint] | None:
     return None
 
 
-def _claim(folder: Path) -> int:
-    """Take a folder over; return a new epoch."""
+def _claim(folder: Path, least: int) -> int:
+    """Take a folder over; return a new epoch, `least` or higher."""
     make_private(folder.parent)
     make_private(folder)
     while True:
-        epoch = _newest_epoch(folder) + 1
+        epoch = max(_newest_epoch(folder) + 1, least)
         try:
             (folder / f"epoch-{epoch:06d}").touch(0o600, exist_ok=False)
         except FileExistsError:

@@ -84,12 +84,14 @@ class Journal:
         self._sum = crc32(text, self._sum)
         return b"%b %08x\n" % (text, self._sum)
 
-    def _write(self, text: bytes) -> None:
+    def _write(self, text: bytes) -> bytes:
+        """Append a line; return it with its checksum."""
         line = self._line(text)
         with naming(Path(self._file.name)):
             written = self._file.write(line)
         if written != len(line):
             raise OSError(errno.ENOSPC, f"only {written} of {len(line)} bytes could be written", str(self._file.name))
+        return line
 
 
 def read(path: Path) -> tuple[list[Cut], int]:

@@ -2,12 +2,15 @@
 
 import errno
 import json
+import logging
 import os
 import re
 import signal
 import subprocess
 import sys
+import threading
 import time
+import warnings
 from pathlib import Path
 
 import pytest
@@ -201,6 +204,21 @@ def test_with_logs_of_json_the_last_line_is_json(tmp_path, config):
     assert answer.returncode == 1
     assert (lines[-1]["level"], lines[-1]["exit_code"]) == ("CRITICAL", 1)
     assert str(tmp_path / "state") in lines[-1]["message"]
+
+
+def test_a_configuration_that_cannot_be_read_is_told_in_json_if_the_environment_says_so(tmp_path, monkeypatch, capsys):
+    monkeypatch.setenv("STREAMSVM_DAEMON_LOG_FORMAT", "json")
+    for owner, name in ((logging.root, "handlers"), (sys, "excepthook"), (threading, "excepthook")):
+        monkeypatch.setattr(owner, name, [] if name == "handlers" else getattr(owner, name))
+    monkeypatch.setattr(warnings, "showwarning", warnings.showwarning)
+    level = logging.root.level
+    try:
+        assert main(["run", str(tmp_path / "none.toml")]) == 2
+    finally:
+        logging.root.setLevel(level)
+        logging.captureWarnings(False)
+    line = json.loads(capsys.readouterr().err)
+    assert (line["level"], line["exit_code"], "none.toml" in line["message"]) == ("CRITICAL", 2, True)
 
 
 def test_a_busy_state_is_exit_code_1(tmp_path, config, call):

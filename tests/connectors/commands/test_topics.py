@@ -67,6 +67,8 @@ RIGHT = {
     "scores": Shape(3, "delete", 7 * DAY, 1 << 20),
     "dlq": Shape(1, "delete", 30 * DAY, 1 << 20),
     "model": Shape(1, "compact", -1, 1 << 20),
+    "merged": Shape(1, "compact", -1, 1 << 20),
+    "state": Shape(3, "delete", -1, 1 << 20),
     "questions": Shape(3, "compact", -1, 1 << 20),
 }
 
@@ -74,8 +76,8 @@ RIGHT = {
 @pytest.fixture
 def with_broker(config):
     """Settings with a broker, which nobody asks for anything."""
-    flags = ["kafka.bootstrap_servers=nowhere:1", "log.labels=labels", "log.model=model", "log.questions=questions"]
-    return load(config, {}, flags)
+    flags = [f"log.{name}={name}" for name in ("labels", "model", "merged", "questions", "state")]
+    return load(config, {}, ["kafka.bootstrap_servers=nowhere:1", "state.store=topic", *flags])
 
 
 def test_topics_as_they_are_made_are_right(with_broker):
@@ -98,6 +100,14 @@ def test_topics_as_they_are_made_are_right(with_broker):
         ("model", Shape(1, "compact,delete", 7 * DAY), WARNING, "cleanup.policy=compact,delete"),
         ("model", Shape(1, "compact", -1, 500_000), PROBLEM, "max.message.bytes=500000, and needs at least 916384"),
         ("questions", Shape(3, "compact", -1, 500_000), PROBLEM, "max.message.bytes=500000, and needs at least 999424"),
+        ("merged", Shape(1, "delete", 7 * DAY), WARNING, "the newest models will be removed one day"),
+        (
+            "state",
+            Shape(3, "delete", 7 * DAY),
+            PROBLEM,
+            "retention.ms=604800000, so checkpoints will be removed one day",
+        ),
+        ("state", Shape(1, "delete", -1), PROBLEM, "'state' has 1 partition, but 'events' has 3"),
         ("labels", Shape(3, "compact", -1), WARNING, "of each key only the last record stays"),
         ("questions", Shape(3, "delete", 7 * DAY), WARNING, "the newest questions will be removed one day"),
         ("questions", Shape(1, "compact", -1), PROBLEM, "'questions' has 1 partition, but 'events' has 3"),

@@ -6,6 +6,7 @@ import logging
 import math
 import subprocess
 import sys
+import threading
 import warnings
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -28,6 +29,7 @@ def log_as(monkeypatch):
         monkeypatch.setattr(sys, "stderr", io.StringIO())
         monkeypatch.setattr(logging.root, "handlers", [])
         monkeypatch.setattr(sys, "excepthook", sys.excepthook)
+        monkeypatch.setattr(threading, "excepthook", threading.excepthook)
         monkeypatch.setattr(warnings, "showwarning", warnings.showwarning)
         set_up_logging(format)
         return sys.stderr
@@ -64,6 +66,16 @@ def test_an_event_is_one_line_of_json(log_as):
     time = datetime.fromisoformat(event["time"])
     assert time.tzinfo == UTC
     assert abs(datetime.now(UTC) - time) < timedelta(minutes=1)
+
+
+def test_an_error_that_ends_a_thread_is_one_line_of_json(log_as):
+    written = log_as("json")
+    thread = threading.Thread(target=math.sqrt, args=(-1,), name="helper")
+    thread.start()
+    thread.join()
+    (event,) = events(written)
+    assert (event["level"], event["message"]) == ("CRITICAL", "an error has ended thread 'helper'")
+    assert event["exception"].endswith("ValueError: math domain error")
 
 
 def test_an_exception_is_a_field(log_as):

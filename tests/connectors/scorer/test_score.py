@@ -152,6 +152,21 @@ def test_scores_of_a_device_are_those_of_the_cpu(tmp_path, monkeypatch, per):
     np.testing.assert_allclose([p["margin"] for p in scores(settings)], margins, atol=1e-5)
 
 
+def test_the_trace_context_of_an_event_goes_along(tmp_path):
+    settings = configure(tmp_path)
+    trace = [("traceparent", b"00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"), ("tracestate", b"a=1")]
+    with LocalLog(settings.log.dir) as log:
+        for event, headers in zip(
+            some_events(3), ([*trace, ("other", b"x")], [("tracestate", b"a" * 2000)], []), strict=True
+        ):
+            log.produce(settings.log.topic, json.dumps(event).encode(), headers=headers)
+    train(settings)
+    scorer.run(settings)
+    for topic in (settings.log.scores, settings.log.predictions):
+        found = [list(record.headers) for record in read(settings, topic)]
+        assert found == [[*HEADERS, *trace], list(HEADERS), list(HEADERS)]
+
+
 def test_a_second_run_goes_on_behind_the_first(tmp_path):
     settings = configure(tmp_path)
     fill(settings, some_events(100))

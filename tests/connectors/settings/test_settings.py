@@ -599,6 +599,27 @@ def test_a_misspelled_protocol_is_one_problem(tmp_path):
     assert "kafka.security_protocol = 'SASL_SLL'" in problem
 
 
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ('[log]\nmerged = "m"', "log.merged needs log.model"),
+        ('[scorer]\nmodel = "merged"', 'scorer.model = "merged" needs log.merged'),
+        ('[daemon]\nbegin = "merged"', 'daemon.begin = "merged" needs log.merged'),
+        ('[daemon]\nper = "key"\n[log]\nmodel = "a"\nmerged = "m"', 'log.merged needs daemon.per = "partition"'),
+        ('[model]\nalgorithm = "auto"\n[log]\nmodel = "a"\nmerged = "m"', "log.merged needs one kind of model"),
+        ('[log]\nstate = "s"', 'state.store = "topic" and log.state'),
+        ('[state]\nstore = "topic"', 'state.store = "topic" and log.state'),
+        ('[daemon]\nper = "key"\n[log]\nstate = "s"\n[state]\nstore = "topic"', "the models of keys are files"),
+    ],
+)
+def test_settings_beyond_one_machine_that_lack_something(tmp_path, text, expected):
+    (tmp_path / "app.toml").write_text(text)
+    with pytest.raises(ConfigError) as found:
+        load(tmp_path / "app.toml", {})
+    (problem,) = found.value.problems
+    assert expected in problem
+
+
 def test_what_an_authentication_needs(tmp_path):
     assert problems(write(tmp_path, SASL)) == [
         "kafka.sasl_plain_username is missing: PLAIN needs it",

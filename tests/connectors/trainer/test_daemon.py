@@ -17,7 +17,7 @@ from logged import append, change, read, write_config
 
 from streamsvm import LASVM
 from streamsvm.connectors.logs.embedded import LocalLog
-from streamsvm.connectors.logs.transport import OffsetOutOfRange, Transport
+from streamsvm.connectors.logs.transport import OffsetOutOfRange, Transport, Unavailable
 from streamsvm.connectors.runtime.folders import AlreadyInUse, lock_folder
 from streamsvm.connectors.runtime.health import Health
 from streamsvm.connectors.runtime.metrics import Metrics
@@ -573,3 +573,28 @@ def test_a_record_that_overflows_the_kernel_is_refused(tmp_path):
     state = run(settings)
     assert state.counters.bad == 1
     assert state.counters.learned == 19
+
+
+def test_a_trainer_that_cannot_write_is_not_ready_although_it_reads(tmp_path, monkeypatch):
+    settings = configure(tmp_path, daemon={"follow": True, "checkpoint_seconds": 0.001})
+    append(settings, some_events(40))
+    health, found = Health(), []
+    with LocalLog(settings.log.dir) as log:
+        flush = log.flush
+
+        def failing():
+            found.append(health.unready)  # as /readyz says while it waits for an acknowledgement
+            raise Unavailable("no acknowledgement")
+
+        def steps():
+            monkeypatch.setattr(log, "flush", failing)
+            for _ in range(30):
+                yield
+            monkeypatch.setattr(log, "flush", flush)
+            for _ in range(10):
+                yield
+
+        script = steps()
+        Trainer(settings, log, lambda: next(script, "end") == "end", health, Metrics()).run()
+    assert set(found[1:]) == {"no acknowledgement"}
+    assert newest(settings).offsets["events"] == 40

@@ -4,6 +4,7 @@ import contextlib
 import json
 import os
 import random
+import shutil
 import time
 from collections import Counter
 from dataclasses import asdict, replace
@@ -53,6 +54,17 @@ def configure(folder, **changes):
         daemon=DaemonSettings(batch=16, state_dir=folder / "state", checkpoint_records=96, window=50, follow=False),
     )
     return change(settings, **changes)
+
+
+def on_topic(settings):
+    """The same with checkpoints and journal on a topic."""
+    return change(settings, log={"state": "state"}, state={"store": "topic"})
+
+
+def lose_disk(settings):
+    """Let the next trainer run on another machine, if its state is on a topic."""
+    if settings.state.store == "topic":
+        shutil.rmtree(settings.daemon.state_dir, ignore_errors=True)
 
 
 # --- what comes -------------------------------------------------------------------------------------------------------
@@ -409,19 +421,28 @@ def small(folder, **changes):
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("changes", [{}, {"per": "key", "max_models": 2}], ids=["partition", "key"])
-def test_killed_at_every_few_steps_it_ends_the_same(tmp_path, monkeypatch, changes):
+@pytest.mark.parametrize(
+    ("changes", "place_of", "apart"),
+    [
+        ({}, lambda settings: settings, 23),
+        ({"per": "key", "max_models": 2}, lambda settings: settings, 43),
+        ({}, on_topic, 31),
+    ],
+    ids=["partition", "key", "topic"],
+)
+def test_killed_at_every_few_steps_it_ends_the_same(tmp_path, monkeypatch, changes, place_of, apart):
     fuse = Fuse()
-    settings = small(tmp_path / "whole", **changes)
+    settings = place_of(small(tmp_path / "whole", **changes))
     expected = outcome(settings, run_with(settings, fuse, monkeypatch))
     assert fuse.steps > 300
     (whole,) = expected[0].values()
     n_revisions = whole["join"]["corrected"], whole["join"]["undone"], whole["counters"]["late"]
     assert min(n_revisions) > 0, n_revisions
-    for place in range(1, fuse.steps + 1, 43 if changes else 23):
-        settings = small(tmp_path / str(place), **changes)
+    for place in range(1, fuse.steps + 1, apart):
+        settings = place_of(small(tmp_path / str(place), **changes))
         with pytest.raises(Killed):
             run_with(settings, Fuse(place), monkeypatch)
+        lose_disk(settings)
         assert outcome(settings, trainer.run(settings)) == expected, f"killed at step {place}"
 
 
@@ -459,11 +480,11 @@ def test_killed_among_corrections_without_revisions_it_ends_the_same(tmp_path, m
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("seed", [1])
-def test_killed_twenty_times_it_ends_the_same(tmp_path, monkeypatch, uninterrupted, seed):
+@pytest.mark.parametrize("place_of", [lambda settings: settings, on_topic], ids=["folder", "topic"])
+def test_killed_twenty_times_it_ends_the_same(tmp_path, monkeypatch, uninterrupted, place_of):
     monkeypatch.setattr(journal, "TRIES", 10**9)  # no record is to be suspected
-    rng = random.Random(seed)
-    settings = configure(tmp_path)
+    rng = random.Random(1)
+    settings = place_of(configure(tmp_path))
     append(settings, traffic(600))
     states, n_kills, steps = {}, 0, 0
     while not states:
@@ -472,6 +493,7 @@ def test_killed_twenty_times_it_ends_the_same(tmp_path, monkeypatch, uninterrupt
             states = run_with(settings, Fuse(steps), monkeypatch)
             break
         n_kills += 1
+        lose_disk(settings)
     assert n_kills >= 20
     assert outcome(settings, states) == uninterrupted
 
@@ -506,16 +528,18 @@ class Script:
         return False
 
 
-def live(folder, monkeypatch, chunks, kills=(), **changes):
+def live(folder, monkeypatch, chunks, kills=(), place_of=lambda settings: settings, **changes):
     """The outcome of a daemon that follows its topics, killed after so many steps, and so many more, ..."""
     settings = configure(
         folder,
         daemon={"batch": 3, "checkpoint_records": 10, "follow": True, **changes},
         join={"ttl_seconds": 20.0},
     )
+    settings = place_of(settings)
     settings.log.dir.mkdir(parents=True)
     script = Script(settings, chunks)
     for steps in (*kills, None):
+        lose_disk(settings)
         script.begin(Fuse(steps))
         with contextlib.suppress(Killed):
             states = run_with(settings, script.fuse, monkeypatch, script)
@@ -549,7 +573,9 @@ def chunk_by_topic(chunk, rng):
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("changes", [{}, {"per": "key", "max_models": 1}], ids=["partition", "key"])
+@pytest.mark.parametrize(
+    "changes", [{}, {"per": "key", "max_models": 1}, {"place_of": on_topic}], ids=["partition", "key", "topic"]
+)
 @hypothesis_settings(max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(chunks=chunks_of_records, kills=st.lists(st.integers(1, 150), min_size=1, max_size=4))
 def test_killed_anywhere_a_follower_ends_the_same(tmp_path_factory, monkeypatch, changes, chunks, kills):
@@ -561,7 +587,8 @@ def test_killed_anywhere_a_follower_ends_the_same(tmp_path_factory, monkeypatch,
     monkeypatch.setattr(journal, "TRIES", 10**9)
     folder = tmp_path_factory.mktemp("live")
     changes = {**changes, "max_bad": 1.0}
-    _, expected = live(folder / "whole", monkeypatch, chunks, **changes)
+    whole = {name: value for name, value in changes.items() if name != "place_of"}
+    _, expected = live(folder / "whole", monkeypatch, chunks, **whole)
     _, found = live(folder / "killed", monkeypatch, chunks, kills, **changes)
     assert found == expected
 

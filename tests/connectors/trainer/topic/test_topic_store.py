@@ -1,0 +1,266 @@
+"""Checkpoints and journals on a topic: whoever comes next goes on, with an empty disk, and nobody else counts."""
+
+import itertools
+import shutil
+from contextlib import ExitStack, closing
+
+import pytest
+from hypothesis import given
+from hypothesis import settings as hypothesis_settings
+from hypothesis import strategies as st
+
+from streamsvm.connectors.logs.embedded import EmbeddedBackend, LocalLog
+from streamsvm.connectors.logs.reading import read_all
+from streamsvm.connectors.logs.transport import AccessDenied, Record, TakenOver, Unavailable
+from streamsvm.connectors.trainer.state.checkpoint import Checkpoint, CheckpointStore, checkpoint_files
+from streamsvm.connectors.trainer.state.journal import Cut, Kind
+from streamsvm.connectors.trainer.state.topic import ledger as ledger_module
+from streamsvm.connectors.trainer.state.topic.ledger import Contents, Ledger
+from streamsvm.connectors.trainer.state.topic.store import TopicStore
+
+pytestmark = pytest.mark.usefixtures("no_waiting_for_the_disk")
+
+
+def checkpoint(sequence):
+    blobs = {"model": b"model" * sequence}
+    return Checkpoint(sequence, {"events": 64 * sequence, "labels": 8}, {"model.C": 1.0}, {}, blobs, {})
+
+
+def cut(number):
+    return Cut(Kind.CUT, 10 * number, number)
+
+
+def save(store, sequence):
+    return store.save(checkpoint(sequence).to_bytes(), sequence)
+
+
+@pytest.fixture
+def log(tmp_path):
+    """Every owner writes to it: on an embedded log, two processes could not."""
+    with LocalLog(tmp_path / "log", segment_bytes=2000) as log:
+        yield log
+
+
+@pytest.fixture
+def own(tmp_path, log):
+    """Takes the partition over, on a machine of its own, or on a named one."""
+    machines, opened = itertools.count(), ExitStack()
+
+    def own(machine=None, wait=None, trim=None, log=log):
+        folder = tmp_path / f"machine-{next(machines) if machine is None else machine}" / "p0"
+        trim = trim or (lambda offset: EmbeddedBackend(tmp_path / "log", 2000).trim("state", 0, offset))
+        ledger = Ledger(log, "state", 0, lambda: LocalLog(tmp_path / "log"), trim, wait or pytest.fail)
+        return opened.enter_context(closing(TopicStore(folder, 3, ledger)))
+
+    with opened:
+        yield own
+
+
+def begin(store):
+    """What the next owner begins with: sequence of the checkpoint, and the cuts to repeat."""
+    found = store.load()
+    _, cuts, _ = store.begin_journal()
+    return found and found.sequence, cuts
+
+
+def test_the_next_owner_goes_on_with_an_empty_disk(own):
+    first = own()
+    assert begin(first) == (None, [])
+    save(first, 1)
+    journal = save(first, 2)
+    for number in (1, 2):
+        journal.append(cut(number))
+        journal.done()
+    first.close()
+    assert begin(own()) == (2, [cut(1), cut(2)])
+
+
+def test_the_cuts_to_repeat_go_from_owner_to_owner(own):
+    first = own()
+    begin(first)
+    save(first, 1).append(cut(1))
+    second = own()
+    assert begin(second) == (1, [cut(1)])  # killed before it does anything
+    third = own()
+    assert third.load().sequence == 1
+    journal, cuts, _ = third.begin_journal()
+    assert cuts == [cut(1)]
+    journal.retry()
+    journal.done()
+    journal.append(cut(2))
+    assert begin(own()) == (1, [cut(1), cut(2)])
+
+
+def test_the_file_of_an_owner_that_comes_back_is_used_if_it_has_more(own, log, monkeypatch):
+    """The last line may not have reached the topic: the owner was killed first."""
+    first = own("a")
+    begin(first)
+    journal = save(first, 1)
+    journal.append(cut(1))
+    with monkeypatch.context() as patch:
+        patch.setattr(log, "produce", lambda *_, **__: None)
+        journal.append(cut(2))
+    assert begin(own("a")) == (1, [cut(1), cut(2)])
+
+
+def test_what_an_owner_that_was_replaced_writes_does_not_count(own, log):
+    first = own()
+    begin(first)
+    journal = save(first, 1)
+    second = own()
+    assert begin(second)[0] == 1
+    journal.append(cut(1))  # It has not heard of the second one.
+    with pytest.raises(TakenOver):
+        save(first, 2)
+    first._ledger.require_ownership = lambda epoch: None  # It was stopped after it had looked.
+    save(first, 2)
+    assert begin(own()) == (1, [])
+    with pytest.raises(TakenOver):
+        save(second, 2)
+
+
+def test_a_replaced_owner_removes_nothing(own):
+    first = own()
+    begin(first)
+    save(first, 1)
+    removed = []
+    first._ledger._trim = removed.append
+    looks = iter([None, TakenOver("now")])
+
+    def look(epoch):
+        if error := next(looks):
+            raise error
+
+    first._ledger.require_ownership = look  # The other one comes while the checkpoint is written.
+    with pytest.raises(TakenOver):
+        save(first, 2)
+    assert removed == []
+
+
+def test_of_two_that_claim_at_once_the_first_one_owns(own, monkeypatch):
+    claims = []
+    claim = Ledger.claim
+
+    def late(ledger, contents, epoch, owner):
+        if not claims:  # Another one reads the same, and is faster.
+            claims.append(epoch)
+            claims.append(own().epoch)
+        return claim(ledger, contents, epoch, owner)
+
+    begin(own())
+    monkeypatch.setattr(Ledger, "claim", late)
+    second = own()
+    assert claims[0] == claims[1] == second.epoch - 1
+
+
+def test_a_checkpoint_that_is_not_whole_does_not_count(own, log, monkeypatch):
+    monkeypatch.setattr(ledger_module, "CHUNK_BYTES", 100)
+    store = own()
+    begin(store)
+    save(store, 1)
+    produce = log.produce
+
+    def killed(topic, value, **given):
+        if given["key"].startswith(b"checkpoint"):
+            raise KeyboardInterrupt
+        produce(topic, value, **given)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(log, "produce", killed)
+        with pytest.raises(KeyboardInterrupt):
+            save(store, 2)
+    assert begin(own())[0] == 1
+
+
+def test_the_partition_holds_little_more_than_a_checkpoint(own, log, monkeypatch):
+    monkeypatch.setattr(ledger_module, "CHUNK_BYTES", 100)
+    store = own()
+    begin(store)
+    sizes = []
+    for sequence in range(1, 30):
+        journal = save(store, sequence)
+        journal.append(cut(sequence))
+        sizes.append(sum(record.nbytes for record in read_all(log, "state")))
+    content = len(checkpoint(29).to_bytes())
+    assert max(sizes) < 2 * content + 3 * 2000
+    assert begin(own()) == (29, [cut(29)])
+
+
+def test_a_topic_that_cannot_be_trimmed_only_grows(own, caplog):
+    def trim(offset):
+        raise AccessDenied("no right to delete")
+
+    store = own(trim=trim)
+    begin(store)
+    for sequence in (1, 2, 3):
+        save(store, sequence)
+    assert caplog.text.count("no right to delete") == 1
+    assert begin(own())[0] == 3
+
+
+def test_a_folder_of_checkpoints_moves_to_the_topic(tmp_path, own):
+    with closing(CheckpointStore(tmp_path / "machine-old" / "p0", 3)) as store:
+        store.load()
+        store.begin_journal()
+        store.save(checkpoint(1).to_bytes(), 1).append(cut(1))
+    moved = own("old")
+    assert begin(moved) == (1, [cut(1)])
+    save(moved, 2)
+    assert begin(own())[0] == 2
+
+
+def test_a_stale_cache_is_replaced(tmp_path, own):
+    first = own("a")
+    begin(first)
+    save(first, 1)
+    second = own("b")
+    begin(second)
+    for sequence in (2, 3):
+        save(second, sequence)
+    back = own("a")
+    assert begin(back)[0] == 3
+    assert len(checkpoint_files(tmp_path / "machine-a" / "p0")) == 1
+    shutil.rmtree(tmp_path / "machine-b")
+
+
+def test_while_nothing_is_durable_the_owner_waits_or_gives_up(own, log, monkeypatch):
+    reasons = []
+    store = own(wait=reasons.append)
+    begin(store)
+    flush, failures = log.flush, iter(range(2))
+
+    def failing():
+        if next(failures, None) is not None:
+            raise Unavailable("no broker")
+        flush()
+
+    monkeypatch.setattr(log, "flush", failing)
+    save(store, 1)
+    assert reasons == ["no broker", "no broker"]
+
+    def give_up(reason):
+        raise Unavailable(reason)
+
+    store._ledger._wait = give_up
+    failures = iter(range(1))
+    with pytest.raises(Unavailable):
+        save(store, 2)
+
+
+@hypothesis_settings(max_examples=60, deadline=None)
+@given(st.lists(st.tuples(st.binary(max_size=30), st.one_of(st.none(), st.binary(max_size=20))), max_size=8))
+def test_any_records_are_read(records):
+    contents = Contents()
+    for offset, (key, value) in enumerate(records):
+        contents.put(Record("state", 0, offset, 0, key, value, ()))
+    assert contents.checkpoint is None
+    contents.journals()
+
+
+@pytest.mark.parametrize("manifest", [b"", b"[]", b'{"chunks": 1}', b'{"chunks": "x", "sha256": ""}', b'{"chunks": 9}'])
+def test_a_damaged_manifest_is_passed_over(manifest, caplog):
+    contents = Contents()
+    for key, value in ((b"chunk 1 1 0", b"a"), (b"checkpoint 1 1", manifest), (b"something", b""), (None, None)):
+        contents.put(Record("state", 0, 0, 0, key, value, ()))
+    assert contents.checkpoint is None
+    assert "passing over checkpoint 1 of epoch 1" in caplog.text
