@@ -15,6 +15,8 @@ from labelling.kept import Kept
 from labelling.sets import RARE, Part, chosen, rare
 from streamsvm import LASVM
 from streamsvm.active import ActiveSelection, MixedSelection, RandomSelection, label_pool
+from streamsvm.active.choosing.pool import Pool
+from streamsvm.active.choosing.selection import Choice
 
 MARKS = (20, 30, 40, 50, 75, 100, 150, 200, 300)
 SPANS = {"20-50": slice(0, 4), "75-100": slice(4, 6), "150-300": slice(6, 9)}
@@ -24,16 +26,29 @@ MEAN = 68.0
 Options = Callable[[Part, int], dict[str, Any]]
 
 
+class Closest(MixedSelection):
+    """The smallest |f| of the whole pool, as `ActiveSelection(None)`, by kernel rows that are kept."""
+
+    def __init__(self) -> None:
+        super().__init__(start="random")
+
+    def choose(self, pool: Pool, model: Any, rng: np.random.Generator) -> Choice:
+        places = self._look(pool, model)
+        at, f = self._scored(pool, model, places, rng)
+        closest = int(np.argmin(np.abs(f)))
+        return Choice(pool.keys()[at[closest]], float(f[closest]), len(at))
+
+
 def by_hand(part: Part, seed: int) -> dict[str, Any]:
     """Ten random labels, or more until both classes are there; then the smallest |f|."""
     first = np.random.default_rng(seed).choice(len(part.y), 10, replace=False).tolist()
-    return {"selection": ActiveSelection(None), "explore": 0.0, "initial": first}
+    return {"selection": Closest(), "explore": 0.0, "initial": first}
 
 
 POLICIES: dict[str, Options] = {
     "random": lambda part, seed: {"selection": RandomSelection()},
     "10 random, |f|": by_hand,
-    "|f|": lambda part, seed: {"selection": ActiveSelection(None), "explore": 0.0},
+    "|f|": lambda part, seed: {"selection": Closest(), "explore": 0.0},
     "59": lambda part, seed: {"selection": ActiveSelection()},
     "mixed": lambda part, seed: {"selection": MixedSelection()},
     "mixed, 5 % audit": lambda part, seed: {"selection": MixedSelection(), "explore": 0.05},  # as in the trainer
