@@ -33,6 +33,7 @@ CGROUP = Path("/sys/fs/cgroup")
 _chosen: list[int] = []  # what `set_num_threads` was given last, if anything
 _worker = threading.local()
 _controllers: list[ThreadpoolController] = []
+_limited: list[bool] = []  # not empty while the main thread limits BLAS
 
 
 def set_num_threads(n: int | None) -> None:
@@ -181,12 +182,17 @@ def _shared(work: Callable[[T], Iterator[R]], tasks: Iterable[T], n_threads: int
 def one_blas_thread() -> Iterator[None]:
     """Limit BLAS to one thread: its systems are small, and sums then do not depend on the load.
 
-    It works in the main thread only: from another one, OpenBLAS neither takes a limit nor lifts one.
+    It works in the main thread only: from another one, OpenBLAS neither takes a limit nor lifts one.  Within another
+    such limit it costs nothing.
     """
-    if threading.current_thread() is not threading.main_thread():
+    if threading.current_thread() is not threading.main_thread() or _limited:
         yield
         return
     if not _controllers:
         _controllers.append(ThreadpoolController())
-    with _controllers[0].limit(limits=1, user_api="blas"):
-        yield
+    _limited.append(True)
+    try:
+        with _controllers[0].limit(limits=1, user_api="blas"):
+            yield
+    finally:
+        _limited.clear()

@@ -45,7 +45,7 @@ from streamsvm.batch.solution import CONVERGED, MAX_ITERATIONS, NO_PROGRESS
 from streamsvm.core.compiling._jit import compiled
 from streamsvm.core.threads import one_blas_thread
 
-SLACK = 0.3  # how far from a violation a member may be
+SLACK = 0.5  # how far from a violation a member may be
 SHARE_OF_WORST = 0.1  # of the largest violation; smaller ones wait
 SPARED, SPARE = 1.5, 100  # members for each one that is needed, and some more, before any leaves
 MOST = 0.7  # of all examples; with more members, the steps are taken on the whole matrix
