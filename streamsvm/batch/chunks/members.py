@@ -26,7 +26,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from streamsvm.batch.chunks.features import Features
+from streamsvm.batch.chunks.given import KernelSource
 from streamsvm.batch.newton import MAX_FREE, Newton
 from streamsvm.batch.steps import BOTTOM, NO_CURVATURE, TOP, move, newton_partner, penalties, room_of, settled, update
 from streamsvm.core.compiling._jit import compiled, inner
@@ -130,7 +130,7 @@ class Members:
         Megabytes for the matrix.
     """
 
-    def __init__(self, features: Features, cache_mb: float) -> None:
+    def __init__(self, features: KernelSource, cache_mb: float) -> None:
         self.features = features
         largest = math.isqrt(int(cache_mb * 2**20) // 4)
         self.room = min(max(MIN_MEMBERS, min(largest, MAX_MEMBERS)), features.n)

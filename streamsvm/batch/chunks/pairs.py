@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from streamsvm.batch.chunks.features import Features
+from streamsvm.batch.chunks.given import KernelSource
 from streamsvm.batch.chunks.pair_steps import Found, Work, solve_pairs
 from streamsvm.batch.chunks.solver import members_of, optimum
 from streamsvm.batch.options import SolverOptions
@@ -64,7 +64,7 @@ class PairOptimum(NamedTuple):
 
 
 def optima(
-    features: Features, classes: np.ndarray, box: np.ndarray, options: SolverOptions, max_passes: int
+    features: KernelSource, classes: np.ndarray, box: np.ndarray, options: SolverOptions, max_passes: int
 ) -> Iterator[PairOptimum]:
     """Solve the problems of all pairs of classes, in the order (0, 1), (0, 2), ..., (1, 2), ...
 
@@ -102,7 +102,7 @@ def optima(
 
 
 def _large_pair(
-    features: Features,
+    features: KernelSource,
     first: int,
     second: int,
     pair: tuple[np.ndarray, np.ndarray],
@@ -125,7 +125,7 @@ def _large_pair(
 class _SmallPairs:
     """The pairs of small classes, and the kernel values among the examples of each class."""
 
-    def __init__(self, features: Features, rows: list[np.ndarray], box: np.ndarray, options: SolverOptions) -> None:
+    def __init__(self, features: KernelSource, rows: list[np.ndarray], box: np.ndarray, options: SolverOptions) -> None:
         self._features, self._rows, self._box, self._tol = features, rows, box, options.tol
         self._sizes = sizes = np.array([len(of_class) for of_class in rows])
         self._largest = min(LARGEST, math.isqrt(int(options.cache_mb * 2**20) // 8))  # two matrices in float32
