@@ -73,7 +73,7 @@ def optima(
     features
         The examples and the kernel.
     classes
-        The class of each example, 0 to k - 1 with k at least 2, (n,).
+        The class of each example, 0 to k - 1 with k at least 2, (n,).  An example of class -1 is left out.
     box
         The largest coefficient of each example, (n,).
     options
@@ -91,7 +91,7 @@ def optima(
     0 2 [0 2] [ 0.5 -0.5]
     1 2 [1 2] [ 2. -2.]
     """
-    rows = np.split(np.argsort(classes, kind="stable"), np.cumsum(np.bincount(classes))[:-1])
+    rows = _rows_of(classes)
     with one_blas_thread():
         small = _SmallPairs(features, rows, box, options)
         for first in range(len(rows) - 1):
@@ -99,6 +99,26 @@ def optima(
             for second in range(first + 1, len(rows)):
                 pair = rows[first], rows[second]
                 yield solved.get(second) or _large_pair(features, first, second, pair, box, options, max_passes)
+
+
+def solved_pair(
+    features: KernelSource,
+    classes: np.ndarray,
+    first: int,
+    second: int,
+    box: np.ndarray,
+    options: SolverOptions,
+    max_passes: int,
+) -> PairOptimum:
+    """The solution for two of the classes alone; for the arguments see `optima`."""
+    pair = np.flatnonzero(classes == first), np.flatnonzero(classes == second)
+    return _large_pair(features, first, second, pair, box, options, max_passes)
+
+
+def _rows_of(classes: np.ndarray) -> list[np.ndarray]:
+    """The numbers of the examples of each class, rising."""
+    ends = np.cumsum(np.bincount(classes + 1))
+    return np.split(np.argsort(classes, kind="stable"), ends[:-1])[1:]
 
 
 def _large_pair(
