@@ -2,6 +2,7 @@
 
 import math
 import warnings
+from collections.abc import Callable
 from typing import Any, Self
 
 import numpy as np
@@ -10,14 +11,16 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import _check_sample_weight, validate_data
+from sklearn.utils.validation import _check_sample_weight, column_or_1d, validate_data
 
+from streamsvm.batch.options import SolverOptions
 from streamsvm.core import arguments, storage
 from streamsvm.estimators.inputs.training_set import coded, codes, distinct, gamma_of, known_classes
 from streamsvm.estimators.learner.model import NEVER
 from streamsvm.estimators.learners import ALGORITHMS
 from streamsvm.estimators.several.one_vs_one import OneVsOne
 from streamsvm.sklearn_api.fitted import FORM, FittedModel
+from streamsvm.sklearn_api.given_kernel import KernelMachines, is_given, kernel_values, require_square
 from streamsvm.sklearn_api.training import train, train_pairs
 
 RAMP = ("lasvm-nc", "lasvm-i")  # These give examples up on purpose.
@@ -45,8 +48,9 @@ class LASVMClassifier(FittedModel, ClassifierMixin, BaseEstimator):
         Largest coefficient of one example: how much an example on the wrong side may count.  Positive; infinity stands
         for 1e10.
     kernel
-        ``"rbf"``, ``"linear"``, ``"poly"`` or ``"sigmoid"``.  A callable and ``"precomputed"`` are refused: the model
-        keeps features of its support vectors, and computes kernel values with later examples in compiled code.
+        ``"rbf"``, ``"linear"``, ``"poly"`` or ``"sigmoid"``.  ``"precomputed"``: X has kernel values with the training
+        set instead of features.  A function: ``kernel(A, B)`` returns the kernel values of the examples of A with those
+        of B.  The last two are for `fit` of ``"lasvm"`` only, as a stream has no kernel matrix.
     degree
         Degree of the polynomial kernel.
     gamma
@@ -139,7 +143,7 @@ class LASVMClassifier(FittedModel, ClassifierMixin, BaseEstimator):
         algorithm: str = "lasvm",
         *,
         C: float = 1.0,
-        kernel: str = "rbf",
+        kernel: str | Callable[[Any, Any], Any] = "rbf",
         degree: int = 3,
         gamma: float | str = "scale",
         coef0: float = 0.0,
@@ -179,7 +183,7 @@ class LASVMClassifier(FittedModel, ClassifierMixin, BaseEstimator):
         y : array-like of shape (n_samples,)
             Their labels, of at least two classes.
         sample_weight : array-like of shape (n_samples,)
-            Factors on C; an example of weight 0 is left out.
+            Factors on C; an example of weight 0 or below is left out, as by `sklearn.svm.SVC`.
 
         Returns
         -------
@@ -197,7 +201,10 @@ class LASVMClassifier(FittedModel, ClassifierMixin, BaseEstimator):
             If `max_iter` passes did not reach the optimum.
         """
         arguments.require_count("max_iter", self.max_iter, 1)
+        if is_given(self.kernel):
+            return self._fit_to_kernel(X, y, sample_weight)
         X, y, weights = self._checked(X, y, sample_weight, first=True)
+        weights = np.maximum(weights, 0.0)
         self.classes_, labels = coded(y, weights)
         rows, weights = distinct(X, labels, weights)
         X_once, labels = X[rows], labels[rows]
@@ -209,16 +216,41 @@ class LASVMClassifier(FittedModel, ClassifierMixin, BaseEstimator):
             outcomes = train_pairs(self.model_, *training_set, tol=self.tol, max_passes=max_passes)
         else:
             outcomes = [train(self.model_, *training_set, tol=self.tol, max_passes=max_passes)]
-        self.n_iter_ = np.array([passes for passes, _ in outcomes], np.int32)
+        self._note_passes(outcomes, reached_in_one=max_passes == 1)
         self.n_samples_seen_ = X.shape[0]
-        if max_passes > 1 and not all(reached for _, reached in outcomes):
+        return self
+
+    def _fit_to_kernel(self, X: Any, y: Any, sample_weight: Any) -> Self:
+        """`fit` for kernel values that the user computes."""
+        if self.algorithm != "lasvm":
+            raise ValueError(
+                f'kernel={self.kernel!r} needs algorithm="lasvm", not {self.algorithm!r}, which learns online'
+            )
+        self._require_shape()
+        K = kernel_values(self.kernel, X, X)
+        y = column_or_1d(y, warn=True)
+        require_square(K, y)
+        check_classification_targets(y)
+        weights = np.maximum(_check_sample_weight(sample_weight, K, dtype=np.float64), 0.0)
+        self.classes_, labels = coded(y, weights)
+        weights *= self._class_factors(labels, weights)[labels]
+        self._X_fit, self.n_features_in_ = (X if callable(self.kernel) else None), K.shape[1]
+        options = SolverOptions(tol=self.tol, cache_mb=self.cache_mb)
+        self.model_ = KernelMachines(K, labels, weights, self._bound, options, max(self.max_iter, 2))
+        self._note_passes(self.model_.outcomes)
+        self.n_samples_seen_ = len(K)
+        return self
+
+    def _note_passes(self, outcomes: list[tuple[int, bool]], reached_in_one: bool = False) -> None:
+        """Note how many passes each pair took; warn if they did not suffice."""
+        self.n_iter_ = np.array([passes for passes, _ in outcomes], np.int32)
+        if not reached_in_one and not all(reached for _, reached in outcomes):
             warnings.warn(
                 f"fit stopped after max_iter={self.max_iter} passes, before every example met the margin or was kept; "
                 "scale the features, or raise max_iter or tol",
                 ConvergenceWarning,
-                stacklevel=2,
+                stacklevel=3,
             )
-        return self
 
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
         """Learn the next batch of examples in their order, in one pass.
@@ -232,7 +264,7 @@ class LASVMClassifier(FittedModel, ClassifierMixin, BaseEstimator):
         classes : array-like of shape (n_classes,)
             All labels that will occur; required in the first call.
         sample_weight : array-like of shape (n_samples,)
-            Factors on C; an example of weight 0 is left out.
+            Factors on C; an example of weight 0 or below is left out, as by `sklearn.svm.SVC`.
 
         Returns
         -------
@@ -249,8 +281,11 @@ class LASVMClassifier(FittedModel, ClassifierMixin, BaseEstimator):
             raise ValueError(
                 'class_weight="balanced" needs all examples, and partial_fit has only some: give the weights as a dict'
             )
+        if is_given(self.kernel):
+            raise ValueError(f"kernel={self.kernel!r} is for fit only: partial_fit needs features of later examples")
         first = not hasattr(self, "model_")
         X, y, weights = self._checked(X, y, sample_weight, first)
+        arguments.weights_of(weights, len(weights), "sample_weight")
         known = known_classes(None if first else self.classes_, classes)
         labels = codes(known, y)
         self.classes_ = known
@@ -268,21 +303,17 @@ class LASVMClassifier(FittedModel, ClassifierMixin, BaseEstimator):
             arguments.require_unmasked(name, values)
         X, y = validate_data(self, X, y, reset=first, **FORM)
         check_classification_targets(y)
-        return X, y, _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+        return X, y, _check_sample_weight(sample_weight, X, dtype=np.float64)
 
     def _start(self, X: Any, weights: np.ndarray) -> None:
         """Make the model for these first examples."""
-        require_kernel(self.kernel)
-        if self.decision_function_shape not in SHAPES:
-            shapes = " or ".join(map(repr, SHAPES))
-            raise ValueError(f"decision_function_shape={self.decision_function_shape!r} must be {shapes}")
+        self._require_shape()
         if self.algorithm not in ALGORITHMS:
             raise ValueError(f"algorithm={self.algorithm!r} is unknown; use one of {', '.join(map(repr, ALGORITHMS))}")
         self.gamma_ = gamma_of(self.gamma, X, weights)
         ramp: dict[str, Any] = {"ramp_s": self.ramp_s} if self.algorithm in RAMP else {}
-        bound = HARD_MARGIN if isinstance(self.C, float) and math.isinf(self.C) and self.C > 0 else self.C
         model = ALGORITHMS[self.algorithm](
-            C=bound,
+            C=self._bound,
             kernel=self.kernel,
             gamma=self.gamma_,
             degree=self.degree,
@@ -298,6 +329,16 @@ class LASVMClassifier(FittedModel, ClassifierMixin, BaseEstimator):
         self.model_ = model if n_classes == 2 else OneVsOne(model, classes=range(n_classes))
         self._is_sparse = sp.issparse(X)
 
+    def _require_shape(self) -> None:
+        if self.decision_function_shape not in SHAPES:
+            shapes = " or ".join(map(repr, SHAPES))
+            raise ValueError(f"decision_function_shape={self.decision_function_shape!r} must be {shapes}")
+
+    @property
+    def _bound(self) -> float:
+        """C, or a number that stands for infinity."""
+        return HARD_MARGIN if isinstance(self.C, float) and math.isinf(self.C) and self.C > 0 else self.C
+
     def _class_factors(self, labels: np.ndarray, weights: np.ndarray) -> np.ndarray:
         if self.class_weight is None:  # scikit-learn's function takes as long as a fit of a small set
             return np.ones(len(self.classes_))
@@ -310,14 +351,6 @@ class LASVMClassifier(FittedModel, ClassifierMixin, BaseEstimator):
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
+        tags.input_tags.sparse = not is_given(self.kernel)
+        tags.input_tags.pairwise = isinstance(self.kernel, str) and self.kernel == "precomputed"
         return tags
-
-
-def require_kernel(kernel: Any) -> None:
-    """Raise a ValueError that says why a kernel of SVC is not offered."""
-    if callable(kernel) or (isinstance(kernel, str) and kernel == "precomputed"):
-        raise ValueError(
-            f"kernel={kernel!r} is not offered: the model keeps features of its support vectors and computes kernel "
-            'values with later examples in compiled code; use "rbf", "linear", "poly" or "sigmoid", or SVC'
-        )

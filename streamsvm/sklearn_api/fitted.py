@@ -9,6 +9,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from streamsvm.core import arguments, storage
 from streamsvm.estimators.several.one_vs_one import OneVsOne
+from streamsvm.sklearn_api.given_kernel import KernelMachines, is_given, kernel_values
 
 # The engine is compiled for writable arrays; joblib maps read-only ones from files.
 FORM = {"accept_sparse": "csr", "dtype": (np.float64, np.float32), "order": "C", "force_writeable": True}
@@ -30,10 +31,11 @@ class FittedModel:
     model_: Any
     classes_: np.ndarray
     n_features_in_: int
-    kernel: str
+    kernel: Any
     decision_function_shape: str
     break_ties: bool
     _is_sparse: bool
+    _X_fit: Any
 
     # ----------------------------------------------------------------------------------------------------- prediction
 
@@ -52,7 +54,7 @@ class FittedModel:
             ``decision_function_shape="ovo"``: it is positive for the first class of the pair.
         """
         X = self._queries(X)
-        if self.decision_function_shape == "ovo" and isinstance(self.model_, OneVsOne):
+        if self.decision_function_shape == "ovo" and len(self.classes_) > 2:
             return self.model_.pair_values_many(X)
         return self.model_.decision_function_many(X)
 
@@ -75,7 +77,7 @@ class FittedModel:
             If ties are to be broken by decision values of pairs.
         """
         check_is_fitted(self, "model_")
-        ties = self.break_ties and isinstance(self.model_, OneVsOne)
+        ties = self.break_ties and len(self.classes_) > 2
         if ties and self.decision_function_shape == "ovo":
             raise ValueError(
                 "break_ties must be False when decision_function_shape is 'ovo': pairs have no largest value"
@@ -118,7 +120,15 @@ class FittedModel:
     def _queries(self, X: Any) -> Any:
         check_is_fitted(self, "model_")
         arguments.require_unmasked("X", X)
-        return validate_data(self, X, reset=False, **FORM)
+        if not is_given(self.kernel):
+            return validate_data(self, X, reset=False, **FORM)
+        K = kernel_values(self.kernel, X, self._X_fit)
+        if K.shape[1] != self.model_.n:
+            raise ValueError(
+                f"X has {K.shape[1]} kernel values for each example; there must be one for each of the "
+                f"{self.model_.n} examples of the training set"
+            )
+        return K
 
     # ------------------------------------------------------------------------------------------------ what was learned
 
@@ -136,6 +146,8 @@ class FittedModel:
 
         The model stores them in single precision.
         """
+        if is_given(self.kernel):
+            raise AttributeError("support_vectors_ has features, and a given kernel has none; support_ has row numbers")
         X = self._vectors(np.concatenate(self._support))
         return X if self._is_sparse else X.toarray()
 
@@ -183,9 +195,10 @@ class FittedModel:
         """The binary machines, as the model knows their support vectors."""
         check_is_fitted(self, "model_")
         model = self.model_
-        if not isinstance(model, OneVsOne):
+        if not isinstance(model, OneVsOne | KernelMachines):
             return [_Machine(1, 0, model.support_ids, model.dual_coef, model.bias)]
-        pairs = zip(combinations(range(len(self.classes_)), 2), model._parts(), strict=True)
+        classes = combinations(range(len(self.classes_)), 2) if len(self.classes_) > 2 else [(1, 0)]
+        pairs = zip(classes, model._parts(), strict=True)
         return [
             _Machine(*classes, numbers[alpha != 0.0], alpha[alpha != 0.0], bias)
             for classes, (numbers, alpha, bias) in pairs

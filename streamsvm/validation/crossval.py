@@ -7,7 +7,7 @@ import numpy as np
 
 from streamsvm.batch import RowStore, SmoothSVM, SolverOptions
 from streamsvm.core import arguments
-from streamsvm.validation import smooth
+from streamsvm.validation import several, smooth
 from streamsvm.validation.held_out import folds as kinds
 from streamsvm.validation.held_out.given_folds import splits_of
 from streamsvm.validation.held_out.problem import labelled, setting_of, signs_of
@@ -31,7 +31,7 @@ def cross_validate(
     values: bool = True,
     seed: int | None = 0,
     options: SolverOptions | None = None,
-) -> Result:
+) -> Any:
     """Test every example by a model that has not seen it.
 
     The batch solver solves the model's problem without each fold, to the model's `tol`.  The model itself is not
@@ -42,7 +42,7 @@ def cross_validate(
     model
         `LASVM(...)`: its `C`, `kernel`, `gamma`, `degree`, `coef0`, `pos_weight`, `tol`, `cache_mb` and `device` are
         used.  Its parameters for streams, such as `budget` and `window`, are not.  Or `SmoothSVM(...)`, with its
-        solver.
+        solver.  Or ``OneVsOne(LASVM(...))`` for several classes, with the defaults of `seeding`, `n_jobs`, `values`.
     X
         Examples as rows: a 2-D array, a SciPy sparse matrix, a frame of numbers, for `LASVM` also a list of dicts or a
         `RowStore` of the model's kernel, whose kernel rows are then shared.
@@ -75,14 +75,14 @@ def cross_validate(
 
     Returns
     -------
-    Result
-        Decision values, predictions, scores and costs.
+    Result or ClassResult
+        Decision values, predictions, scores and costs.  For several classes, predictions, accuracy and confusion.
 
     Raises
     ------
     ValueError, TypeError
-        If an argument is out of its range, if `y` has not two classes, or if the model's problem cannot be solved here:
-        learners without a bias (`LASVMG`, `FullSVM`) and `OneVsRest` are refused.
+        If an argument is out of its range, if `y` has not two classes and the model is no `OneVsOne`, or if the model's
+        problem cannot be solved here: learners without a bias (`LASVMG`, `FullSVM`) and `OneVsRest` are refused.
 
     Warns
     -----
@@ -127,6 +127,9 @@ def cross_validate(
     >>> len(result.scores("g_mean"))
     5
     """
+    if several.is_one_vs_one(model):
+        given = {"seeding": seeding, "n_jobs": n_jobs, "values": values}
+        return _of_several(model, X, y, k, folds, seed, sample_weight, options, given)
     if isinstance(model, SmoothSVM):
         smooth.require_only_auto(n_jobs, options, seeding=seeding, values=values)
         positive = signs_of(y, len(np.asarray(y)))[0] > 0.0
@@ -152,6 +155,27 @@ def cross_validate(
     return result
 
 
+def _of_several(
+    model: Any,
+    X: Any,
+    y: Any,
+    k: int,
+    folds: Any,
+    seed: int | None,
+    sample_weight: Any,
+    options: SolverOptions | None,
+    given: dict[str, Any],
+) -> several.ClassResult:
+    """`cross_validate` for a `OneVsOne`; `given` has the arguments that it does not take."""
+    several.require_plain(given)
+    binary, X = with_numbers(model.model, X)
+    problems, classes = several.problems_of(setting_of(binary, options), X, y, sample_weight)
+    labels = np.asarray(y)
+    result = several.validated(problems, labels, classes, splits_of(folds, labels, k, seed))
+    warn_of_failures(sum(not part.converged for part in result.per_fold), len(result.folds), "folds", stacklevel=3)
+    return result
+
+
 def leave_one_out(
     model: Any,
     X: Any,
@@ -163,7 +187,7 @@ def leave_one_out(
     progress: bool = False,
     values: bool = True,
     options: SolverOptions | None = None,
-) -> Result:
+) -> Any:
     """Test every example by a model trained on all others.
 
     An example that is not a support vector of the full solution costs nothing: without it, the solution is the same.
@@ -175,7 +199,7 @@ def leave_one_out(
 
     Returns
     -------
-    Result
+    Result or ClassResult
         As for `cross_validate`; there is one split for each example, in their order.
 
     Raises

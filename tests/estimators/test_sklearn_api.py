@@ -426,6 +426,50 @@ def test_labels_of_any_kind(moons, labels):
     assert model.score(X, named) > 0.9
 
 
+# ------------------------------------------------------------------------------------------------------- given kernels
+
+
+@pytest.mark.parametrize("n_classes", [2, 4])
+@pytest.mark.parametrize("shape", ["ovr", "ovo"])
+def test_a_given_kernel_is_as_good_as_a_built_in_one(n_classes, shape):
+    X, y = make_blobs(300, centers=n_classes, cluster_std=2.0, random_state=1)
+    weights = np.random.default_rng(0).integers(-1, 3, len(y))
+    others = {"C": 3.0, "tol": 1e-5, "decision_function_shape": shape, "class_weight": {1: 2.0}}
+    built_in = LASVMClassifier(gamma=0.1, **others).fit(X, y, weights)
+    K = rbf_kernel(X, gamma=0.1)
+    for kernel, given in (("precomputed", K), (lambda A, B: rbf_kernel(A, B, gamma=0.1), X)):
+        model = LASVMClassifier(kernel=kernel, **others).fit(given, y, weights)
+        clear = np.abs(built_in.decision_function(X)).reshape(len(X), -1).min(axis=1) > 1e-3
+        np.testing.assert_allclose(model.decision_function(given), built_in.decision_function(X), atol=2e-3)
+        assert (model.predict(given) == built_in.predict(X))[clear].all()
+        assert model.dual_coef_.shape == (n_classes - 1, len(model.support_))
+        assert set(model.support_) == set(built_in.support_)
+        np.testing.assert_allclose(model.intercept_, built_in.intercept_, atol=2e-3)
+        np.testing.assert_allclose(model.predict_proba(given).sum(axis=1), 1.0)
+        with pytest.raises(AttributeError, match="a given kernel has none"):
+            _ = model.support_vectors_
+
+
+def test_a_given_kernel_is_cut_by_cross_validation_and_refuses_what_does_not_fit(moons):
+    X, y = moons
+    K, model = rbf_kernel(X, gamma=1.0), LASVMClassifier(kernel="precomputed")
+    assert cross_val_score(model, K, y).mean() > 0.85
+    model.fit(K, y)
+    with pytest.raises(
+        ValueError, match=r"X has 2 kernel values for each example; there must be one for each of the 400"
+    ):
+        model.predict(X)
+    with pytest.raises(TypeError, match="Sparse precomputed kernels are not supported"):
+        model.fit(sp.csr_matrix(K), y)
+    with pytest.raises(ValueError, match="needs algorithm=\"lasvm\", not 'lasvm-g'"):
+        LASVMClassifier("lasvm-g", kernel=rbf_kernel).fit(X, y)
+    with pytest.raises(ValueError, match=r"C=-1\.0 must be a positive finite number"):
+        LASVMClassifier(C=-1.0, kernel=rbf_kernel).fit(X, y)
+    with pytest.raises(ValueError, match="is for fit only"):
+        model.partial_fit(K, y, classes=[0, 1])
+    assert_same(model, pickle.loads(pickle.dumps(model)), K)  # noqa: S301
+
+
 # -------------------------------------------------------------------------------------------------------------- errors
 
 
@@ -438,8 +482,10 @@ def test_labels_of_any_kind(moons, labels):
         ),
         ({"C": 0.0}, "C=0.0 must be a positive finite number"),
         ({"kernel": "laplace"}, "kernel='laplace' is unknown"),
-        ({"kernel": "precomputed"}, "kernel='precomputed' is not offered: the model keeps features"),
-        ({"kernel": len}, "is not offered: the model keeps features"),
+        (
+            {"kernel": "precomputed"},
+            r"X has shape \(400, 2\): a precomputed kernel of a training set is a square matrix",
+        ),
         ({"decision_function_shape": "votes"}, "decision_function_shape='votes' must be 'ovr' or 'ovo'"),
         ({"gamma": "wide"}, 'gamma=\'wide\' must be "scale", "auto" or a positive number'),
         ({"gamma": -1.0}, "gamma=-1.0 must be a positive finite number"),
@@ -462,14 +508,17 @@ def test_training_sets_that_make_no_sense(moons):
     X, y = moons
     with pytest.raises(ValueError, match=r"1 class .1. among the examples of positive weight; at least 2"):
         LASVMClassifier().fit(X, y, sample_weight=y)
-    with pytest.raises(ValueError, match=r"[Nn]egative"):
-        LASVMClassifier().fit(X, y, sample_weight=-np.ones(len(y)))
+    for kernel in ("rbf", rbf_kernel):
+        with pytest.raises(ValueError, match="all samples have zero or negative weights"):
+            LASVMClassifier(kernel=kernel).fit(X, y, sample_weight=-np.ones(len(y)))
     with pytest.raises(ValueError, match="continuous"):
         LASVMClassifier().fit(X, X[:, 0])
 
 
 def test_classes_that_make_no_sense(moons):
     X, y = moons
+    with pytest.raises(ValueError, match="sample_weight"):
+        LASVMClassifier().partial_fit(X, y, classes=[0, 1], sample_weight=-np.ones(len(y)))
     with pytest.raises(ValueError, match="classes=None: the first call of partial_fit needs all labels"):
         LASVMClassifier().partial_fit(X, y)
     with pytest.raises(ValueError, match="at least 2 classes"):

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from streamsvm.batch.chunks.features import Features
+from streamsvm.batch.chunks.given import KernelSource
 from streamsvm.batch.chunks.pair_steps import Found, Work, solve_pairs
 from streamsvm.batch.chunks.solver import members_of, optimum
 from streamsvm.batch.options import SolverOptions
@@ -64,7 +64,7 @@ class PairOptimum(NamedTuple):
 
 
 def optima(
-    features: Features, classes: np.ndarray, box: np.ndarray, options: SolverOptions, max_passes: int
+    features: KernelSource, classes: np.ndarray, box: np.ndarray, options: SolverOptions, max_passes: int
 ) -> Iterator[PairOptimum]:
     """Solve the problems of all pairs of classes, in the order (0, 1), (0, 2), ..., (1, 2), ...
 
@@ -73,7 +73,7 @@ def optima(
     features
         The examples and the kernel.
     classes
-        The class of each example, 0 to k - 1 with k at least 2, (n,).
+        The class of each example, 0 to k - 1 with k at least 2, (n,).  An example of class -1 is left out.
     box
         The largest coefficient of each example, (n,).
     options
@@ -91,7 +91,7 @@ def optima(
     0 2 [0 2] [ 0.5 -0.5]
     1 2 [1 2] [ 2. -2.]
     """
-    rows = np.split(np.argsort(classes, kind="stable"), np.cumsum(np.bincount(classes))[:-1])
+    rows = _rows_of(classes)
     with one_blas_thread():
         small = _SmallPairs(features, rows, box, options)
         for first in range(len(rows) - 1):
@@ -101,8 +101,28 @@ def optima(
                 yield solved.get(second) or _large_pair(features, first, second, pair, box, options, max_passes)
 
 
+def solved_pair(
+    features: KernelSource,
+    classes: np.ndarray,
+    first: int,
+    second: int,
+    box: np.ndarray,
+    options: SolverOptions,
+    max_passes: int,
+) -> PairOptimum:
+    """The solution for two of the classes alone; for the arguments see `optima`."""
+    pair = np.flatnonzero(classes == first), np.flatnonzero(classes == second)
+    return _large_pair(features, first, second, pair, box, options, max_passes)
+
+
+def _rows_of(classes: np.ndarray) -> list[np.ndarray]:
+    """The numbers of the examples of each class, rising."""
+    ends = np.cumsum(np.bincount(classes + 1))
+    return np.split(np.argsort(classes, kind="stable"), ends[:-1])[1:]
+
+
 def _large_pair(
-    features: Features,
+    features: KernelSource,
     first: int,
     second: int,
     pair: tuple[np.ndarray, np.ndarray],
@@ -125,7 +145,7 @@ def _large_pair(
 class _SmallPairs:
     """The pairs of small classes, and the kernel values among the examples of each class."""
 
-    def __init__(self, features: Features, rows: list[np.ndarray], box: np.ndarray, options: SolverOptions) -> None:
+    def __init__(self, features: KernelSource, rows: list[np.ndarray], box: np.ndarray, options: SolverOptions) -> None:
         self._features, self._rows, self._box, self._tol = features, rows, box, options.tol
         self._sizes = sizes = np.array([len(of_class) for of_class in rows])
         self._largest = min(LARGEST, math.isqrt(int(options.cache_mb * 2**20) // 8))  # two matrices in float32

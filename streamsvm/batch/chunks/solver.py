@@ -39,7 +39,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from streamsvm.batch.chunks.features import Features
+from streamsvm.batch.chunks.given import KernelSource
 from streamsvm.batch.chunks.members import Members
 from streamsvm.batch.options import DEFAULTS, SolverOptions
 from streamsvm.batch.solution import CONVERGED, MAX_ITERATIONS, MAX_PASSES, NO_PROGRESS
@@ -97,7 +97,7 @@ class Optimum(NamedTuple):
 
 
 def optimum(
-    features: Features,
+    features: KernelSource,
     y: np.ndarray,
     lo: np.ndarray,
     hi: np.ndarray,
@@ -181,7 +181,13 @@ class _Training:
     """One problem while it is being solved."""
 
     def __init__(
-        self, features: Features, y: np.ndarray, lo: np.ndarray, hi: np.ndarray, options: SolverOptions, max_passes: int
+        self,
+        features: KernelSource,
+        y: np.ndarray,
+        lo: np.ndarray,
+        hi: np.ndarray,
+        options: SolverOptions,
+        max_passes: int,
     ) -> None:
         self.features, self.y, self.lo, self.hi, self.tol = features, y, lo, hi, options.tol
         n = features.n

@@ -13,9 +13,14 @@ def coded(y: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """The classes of the examples with a weight, and the number of each example's class; 0 without a weight."""
     counts = weights > 0.0
     classes, of_each = np.unique(y[counts], return_inverse=True)
+    if not len(classes):
+        raise ValueError("Invalid input - all samples have zero or negative weights.")  # SVC's words
     if len(classes) < 2:
         found = f"{len(classes)} class {classes.tolist()}"
-        raise ValueError(f"y has {found} among the examples of positive weight; at least 2 classes are needed")
+        if not counts.all():
+            found = f"all samples with positive weights belong to the same class: y has {found}"  # SVC's words
+            raise ValueError(f"Invalid input - {found} among the examples of positive weight; at least 2 are needed")
+        raise ValueError(f"y has {found}; at least 2 classes are needed")
     labels = np.zeros(len(y), np.int64)
     labels[counts] = of_each
     return classes, labels

@@ -15,6 +15,7 @@ from streamsvm.estimators.several.multiclass import SeveralClasses
 from streamsvm.estimators.several.trained_pairs import TrainedPair, give_solution, trained
 from streamsvm.online import union
 from streamsvm.online.outputs.coupling import coupled
+from streamsvm.online.outputs.votes import best_classes, class_values
 
 Train = Callable[[Any, Any, np.ndarray, np.ndarray, np.ndarray], Any]
 
@@ -237,28 +238,11 @@ class OneVsOne(SeveralClasses):
 
     # ------------------------------------------------------------------------------------------------------ prediction
 
-    def _votes(self, for_first: np.ndarray) -> np.ndarray:
-        """The votes for each class, (B, n_classes), from whether each pair votes for its first class."""
-        first, second = self._sides()
-        return self._sums(np.where(for_first, first, second), np.ones(for_first.shape))
-
-    def _sides(self) -> tuple[np.ndarray, np.ndarray]:
-        """The places of the first and of the second class of each pair."""
-        return np.triu_indices(len(self._labels), 1) if len(self._labels) != 1 else (np.zeros(1, int),) * 2
-
-    def _sums(self, places: np.ndarray, values: np.ndarray) -> np.ndarray:
-        """For each example the sum of the values of each class, added up in the order of the pairs."""
-        n, n_classes = len(values), len(self._labels)
-        cells = places + n_classes * np.arange(n)[:, np.newaxis]
-        return np.bincount(cells.ravel(), weights=values.ravel(), minlength=n * n_classes).reshape(n, n_classes)
-
     def _values(self, margins: np.ndarray) -> np.ndarray:
-        first, second = self._sides()
-        sums = self._sums(first, margins) - self._sums(second, margins)
-        return self._votes(margins >= 0.0) + sums / (3.0 * (np.abs(sums) + 1.0))
+        return class_values(margins, len(self._labels))
 
     def _best(self, margins: np.ndarray) -> np.ndarray:
-        return self._votes(margins > 0.0).argmax(axis=1)
+        return best_classes(margins, len(self._labels))
 
     def _probabilities(self, margins: np.ndarray) -> np.ndarray:
         if len(self._labels) < 2:

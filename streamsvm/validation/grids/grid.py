@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from streamsvm.batch import SmoothSVM, Solution
-from streamsvm.validation.results import DIGITS, Result, frame
+from streamsvm.validation.results import DIGITS, frame
 
 NO_SCORE = (
     "no setting has a score, because the metric is not defined on some of the folds; use larger or stratified folds, "
@@ -28,14 +28,14 @@ class Cell:
     spread
         Standard deviation of the metric over the splits.
     result
-        The cross-validation: decision values, other metrics, costs and each fold's status.
+        The cross-validation, a `Result` or a `ClassResult`.
     """
 
     C: float
     gamma: float
     score: float
     spread: float
-    result: Result
+    result: Any
 
     def __repr__(self) -> str:
         return (
@@ -128,7 +128,7 @@ class Search:
         return sum(cell.result.kernel_evaluations for cell in self.table)
 
 
-def cell_of(C: float, gamma: float, result: Result, metric: Any) -> Cell:
+def cell_of(C: float, gamma: float, result: Any, metric: Any) -> Cell:
     """The cell of a setting, from its cross-validation."""
     scores = result.scores(metric)
     return Cell(C, gamma, float(scores.mean()), float(scores.std()), result)

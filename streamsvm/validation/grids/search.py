@@ -17,6 +17,7 @@ from streamsvm.core.kernels import about
 from streamsvm.validation import smooth
 from streamsvm.validation.grids.along_c import OTHER_NAMES, PARTS, WARM_STARTS, Examples, Task, Training, trainings
 from streamsvm.validation.grids.grid import NO_SCORE, Cell, Search, best_of, cell_of
+from streamsvm.validation.grids.several import search_classes
 from streamsvm.validation.held_out.folds import Folds
 from streamsvm.validation.held_out.given_folds import splits_of
 from streamsvm.validation.held_out.problem import NO_EXAMPLES, Setting, labelled, setting_of, signs_of
@@ -25,6 +26,7 @@ from streamsvm.validation.held_out.work import in_parts, warn_of_failures, warn_
 from streamsvm.validation.results import Result
 from streamsvm.validation.scale import with_numbers
 from streamsvm.validation.scores import greater_is_better
+from streamsvm.validation.several import is_one_vs_one, require_plain
 
 
 def grid_search(
@@ -46,7 +48,7 @@ def grid_search(
     progress: bool = False,
     seed: int | None = 0,
     options: SolverOptions | None = None,
-) -> Search:
+) -> Any:
     """Cross-validate every C with every gamma, and train a model with the best setting.
 
     Parameters
@@ -82,8 +84,9 @@ def grid_search(
 
     Returns
     -------
-    Search
-        The best cell, the table of all cells, and the model of the best one.
+    Search or ClassSearch
+        The best cell, the table of all cells, and the model of the best one.  For several classes there is no model;
+        the metric is ``"accuracy"`` or a function of labels and predictions.
 
     Raises
     ------
@@ -125,6 +128,10 @@ def grid_search(
     """
     begin = time.perf_counter()
     up = greater_is_better(metric) if greater is None else greater
+    if is_one_vs_one(model):
+        require_plain({"warm_start": warm_start, "seeding": seeding, "n_jobs": n_jobs})
+        values = _ascending("Cs", Cs), None if gammas is None else _ascending("gammas", gammas)
+        return search_classes(model, X, y, *values, k, folds, seed, sample_weight, metric, up, options)
     if not isinstance(model, SmoothSVM):
         model, X = with_numbers(model, X, has_gamma=gammas is not None)
     setting = None if isinstance(model, SmoothSVM) else setting_of(model, options)

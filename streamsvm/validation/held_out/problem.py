@@ -115,7 +115,7 @@ def _require_solvable(model: Any) -> None:
         raise TypeError(f"model={model.__name__} is a class; an instance is needed, such as {model.__name__}(C=1.0)")
     if hasattr(model, "classes") and hasattr(model, "model"):
         raise ValueError(
-            f"model={name}(...) is for several classes, and the batch solver for two; validate one class at a time: "
+            f"model={name}(...) is for several classes; use OneVsOne(LASVM(...)), or validate one class at a time: "
             "model=LASVM(...) with y == label"
         )
     problem = getattr(model, "_problem", None)
@@ -159,8 +159,8 @@ def signs_of(y: Any, n: int) -> tuple[np.ndarray, np.ndarray]:
     names = list(dict.fromkeys(label for label in labels.tolist() if label == label)) if labels.ndim == 1 else []
     if len(names) > 2 and None not in names:
         raise ValueError(
-            f"y holds {len(names)} classes, such as {names[:3]}; two are needed: validate one class at a time with "
-            "y == label"
+            f"y holds {len(names)} classes, such as {names[:3]}; two are needed: use OneVsOne(LASVM(...)), or "
+            "validate one class at a time with y == label"
         )
     signs = arguments.signs_of(y, n)
     classes = np.unique(labels)

@@ -1,5 +1,6 @@
 """Dead letters: listing them, and putting them back."""
 
+import json
 from hashlib import sha256
 
 import pytest
@@ -68,6 +69,19 @@ def test_a_record_that_is_refused_again_says_so(tmp_path, refused, call):
     assert (headers["sv-dlq-attempts"], headers["sv-dlq-offset"], headers["trace"]) == (b"2", b"63", b"7")
     assert call("dlq", "replay", refused)[1] == ["put 3 records back"]
     assert dict(read(tmp_path / "log")[-1].headers)["sv-dlq-attempts"] == b"2"
+
+
+def test_a_class_that_is_listed_later_is_learned_from_its_dead_letters(tmp_path, config, call):
+    few, every = (f"label.classes=[{names}]" for names in ('"ant", "bee", "wasp"', '"ant", "bee", "wasp", "fly"'))
+    names = ["ant", "bee", "wasp", "fly"]
+    values = [json.dumps({"id": i, "x": {"a": i % 4, "b": 1}, "y": names[i % 4]}).encode() for i in range(40)]
+    append(tmp_path / "log", values)
+    assert daemon.run(load(config, {}, [few]))[0].counters.learned == 30
+    assert len(call("dlq", config, "--reason", "bad-label")[1]) == 10
+    assert call("dlq", "replay", config)[1] == ["put 10 records back"]
+    state = daemon.run(load(config, {}, [every]))[0]
+    assert (state.counters.learned, state.counters.bad, state.classes.labels) == (40, 10, names)
+    assert state.model.predict_one({"a": 3, "b": 1}) == "fly"
 
 
 def test_one_reason_at_a_time(tmp_path, refused, call):

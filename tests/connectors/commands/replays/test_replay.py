@@ -53,6 +53,22 @@ def test_a_replay_of_everything_ends_as_the_original(tmp_path, config):
     assert digests(replayed(config, "again")) == digests(original)  # the range is that of its beginning
 
 
+def test_a_replay_with_several_classes_ends_as_the_original(tmp_path, config):
+    flags, names = ['label.classes=["ant", "bee", "wasp"]', "model.C=5"], ["ant", "bee", "wasp", "fly"]
+    events = [json.loads(value) for value in some_events(200)]
+    for i, event in enumerate(events):  # flies are not among the classes
+        event["y"] = names[3 if i % 50 == 49 else (event["x"]["a"] > 0) + (event["x"]["b"] > 0)]
+    append(tmp_path / "log", [json.dumps(event).encode() for event in events])
+    original = daemon.run(load(config, {}, flags))
+    again = replayed(config, "again", None, None, *flags)
+    assert digests(again) == digests(original)
+    assert again[0].classes.labels == ["ant", "bee", "wasp"]
+    refused = [dict(record.headers)["sv-dlq-reason"] for record in read(tmp_path / "log", "dlq-again")]
+    assert refused == [b"bad-label"] * 4
+    rolling = (state[0].metrics.rolling().counts.tolist() for state in (again, original))
+    assert next(rolling) == next(rolling)
+
+
 def test_an_interrupted_replay_goes_on(tmp_path, config):
     append(tmp_path / "log", some_events(400))
     looks = itertools.count()

@@ -1,0 +1,40 @@
+"""A kernel matrix that is given, in the place of `features`: one that a user computed, or that several fits share."""
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from streamsvm.batch.chunks.features import Features
+
+
+class GivenMatrix:
+    """The examples of a training set, of which only kernel values are known.
+
+    It has the attributes and methods of `Features` that the solvers use.
+
+    Parameters
+    ----------
+    K
+        Kernel values of all examples with each other, (n, n), finite and symmetric; stored in single precision.
+    """
+
+    def __init__(self, K: np.ndarray) -> None:
+        self.K = np.ascontiguousarray(K, np.float32)
+        self.n = len(K)
+        self.diagonal = self.K.diagonal().astype(np.float64)
+        self.kernel_evaluations = 0
+
+    def part(self, ids: np.ndarray) -> "GivenMatrix":
+        """These examples alone."""
+        return GivenMatrix(self.K[np.ix_(ids, ids)])
+
+    def kernel_values(self, rows: np.ndarray, ids: np.ndarray) -> Iterator[tuple[int, int, np.ndarray]]:
+        """k(x_t, x_s) for the examples t of `rows` and s of `ids`, in one block; see `Features.kernel_values`."""
+        yield 0, 0, self.K[np.ix_(rows, ids)]
+
+    def sums(self, rows: np.ndarray, ids: np.ndarray, c: np.ndarray) -> np.ndarray:
+        """sum_s c_s k(x_t, x_s), for the examples t of `rows` and s of `ids`."""
+        return self.K[np.ix_(rows, ids)].astype(np.float64) @ c
+
+
+KernelSource = Features | GivenMatrix  # the examples of a training set, as the solvers need them

@@ -1,0 +1,99 @@
+"""A classifier over kernel values that the user computes: ``kernel="precomputed"``, or a function.
+
+There are no features that a learner could keep.  So there is no learner: only the solutions of the pairs of classes.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from sklearn.utils.validation import check_array, check_consistent_length
+
+from streamsvm.batch.chunks.given import GivenMatrix
+from streamsvm.batch.chunks.pairs import optima
+from streamsvm.batch.options import SolverOptions
+from streamsvm.core import arguments
+from streamsvm.estimators.several.trained_pairs import trained
+from streamsvm.online.outputs.coupling import coupled
+from streamsvm.online.outputs.sigmoid import probabilities
+from streamsvm.online.outputs.votes import best_classes, class_values
+
+
+def is_given(kernel: Any) -> bool:
+    """Whether the user computes the kernel values."""
+    return callable(kernel) or (isinstance(kernel, str) and kernel == "precomputed")
+
+
+def kernel_values(kernel: Callable[[Any, Any], Any] | str, X: Any, X_fit: Any) -> np.ndarray:
+    """The kernel values of examples with those of the training set, from what the user gives as X."""
+    if callable(kernel):
+        X = kernel(X, X_fit)
+    elif hasattr(X, "tocsr"):
+        raise TypeError("Sparse precomputed kernels are not supported: X must be a dense array of kernel values")
+    return check_array(X, dtype=np.float64, order="C", ensure_min_features=0, input_name="kernel values")
+
+
+class KernelMachines:
+    """The machines of all pairs of classes, as functions of kernel values with the training set.
+
+    Parameters
+    ----------
+    K
+        Kernel values of the training set, (n, n).
+    labels
+        The class of each example, 0 to k - 1.
+    weights
+        Weights of the examples, (n,); an example of weight 0 is left out.
+    C
+        Largest coefficient of an example of weight 1.
+    options, max_passes
+        As for `optima`.
+    """
+
+    def __init__(
+        self,
+        K: np.ndarray,
+        labels: np.ndarray,
+        weights: np.ndarray,
+        C: float,
+        options: SolverOptions,
+        max_passes: int,
+    ) -> None:
+        arguments.require_positive("C", C)
+        self.n, self.n_classes = len(K), int(labels.max()) + 1
+        used = np.flatnonzero(weights > 0.0)
+        places = labels[used] if self.n_classes > 2 else 1 - labels[used]  # of two, the second one is positive
+        box = arguments.boxes_of(C, weights[used], np.ones(len(used)), "sample_weight")
+        found = list(optima(GivenMatrix(K).part(used), places, box, options, max_passes))
+        self.outcomes = [(pair.n_passes, pair.converged) for pair in found]
+        self._pairs = trained(found, used, np.bincount(places).tolist(), [0] * self.n_classes)
+
+    def _parts(self) -> list[tuple[np.ndarray, np.ndarray, float]]:
+        return [(pair.numbers, pair.alpha, pair.bias) for pair in self._pairs]
+
+    def pair_values_many(self, K: np.ndarray) -> np.ndarray:
+        """f(x) of each pair, (m, n_pairs), from kernel values with the training set, (m, n)."""
+        return np.column_stack([K[:, numbers] @ alpha + bias for numbers, alpha, bias in self._parts()])
+
+    def decision_function_many(self, K: np.ndarray) -> np.ndarray:
+        """The decision values, (m,) for two classes, otherwise (m, n_classes)."""
+        margins = self.pair_values_many(K)
+        return margins[:, 0] if self.n_classes == 2 else class_values(margins, self.n_classes)
+
+    def predict_many(self, K: np.ndarray) -> np.ndarray:
+        """The numbers of the predicted classes, (m,)."""
+        margins = self.pair_values_many(K)
+        return margins[:, 0] > 0.0 if self.n_classes == 2 else best_classes(margins, self.n_classes)
+
+    def predict_proba_many(self, K: np.ndarray) -> np.ndarray:
+        """The probabilities of the classes, (m, n_classes)."""
+        margins = self.pair_values_many(K).T
+        r = np.column_stack([probabilities(pair.calibration, f) for pair, f in zip(self._pairs, margins, strict=True)])
+        return np.column_stack([1.0 - r, r]) if self.n_classes == 2 else coupled(r, self.n_classes)
+
+
+def require_square(K: np.ndarray, y: np.ndarray) -> None:
+    """Raise a ValueError unless these are the kernel values of a training set."""
+    if K.shape[0] != K.shape[1]:
+        raise ValueError(f"X has shape {K.shape}: a precomputed kernel of a training set is a square matrix")
+    check_consistent_length(K, y)

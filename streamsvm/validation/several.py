@@ -1,0 +1,215 @@
+"""Cross-validation and grid search of a `OneVsOne`: the problem of each pair of classes, without each split.
+
+All pairs, splits and values of C share one kernel matrix, if it fits into `cache_mb`; one is computed for each gamma.
+A split that leaves out few examples solves again only the pairs that lose a support vector: without another example, a
+solution stays as it is.
+"""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from streamsvm.batch import RowStore
+from streamsvm.batch.chunks.features import Features
+from streamsvm.batch.chunks.given import GivenMatrix, KernelSource
+from streamsvm.batch.chunks.pairs import PairOptimum, optima, solved_pair
+from streamsvm.core import arguments
+from streamsvm.core.kernels import make_kernel
+from streamsvm.online.outputs.votes import best_classes
+from streamsvm.validation.held_out.folds import Folds
+from streamsvm.validation.held_out.problem import Setting
+
+FEW = 0.02  # share of the examples that a split leaves out, up to which the full solution helps
+MAX_PASSES = 100
+
+
+class ClassFold(NamedTuple):
+    """The outcome of one split: the tested examples, their predicted classes, and whether all solvers converged."""
+
+    test: np.ndarray
+    predictions: np.ndarray
+    converged: bool
+
+
+@dataclass(frozen=True, eq=False)
+class ClassResult:
+    """The outcome of a cross-validation of several classes.
+
+    Attributes
+    ----------
+    y
+        Labels, (n,).
+    classes
+        The classes, in their order.
+    folds
+        The splits.
+    per_fold
+        A `ClassFold` for each split.
+    seconds
+        Wall-clock time.
+
+    Examples
+    --------
+    >>> from streamsvm import LASVM, OneVsOne
+    >>> from streamsvm.validation import cross_validate
+    >>> X = np.random.default_rng(0).normal(size=(90, 2))
+    >>> y = np.array(["left", "middle", "right"])[np.digitize(X[:, 0], [-0.5, 0.5])]
+    >>> result = cross_validate(OneVsOne(LASVM(C=10.0, gamma=0.5)), X, y, k=5)
+    >>> result.accuracy
+    0.922
+    >>> result.confusion
+    array([[23,  2,  0],
+           [ 2, 26,  3],
+           [ 0,  0, 34]])
+    """
+
+    y: np.ndarray
+    classes: np.ndarray
+    folds: Folds
+    per_fold: list[ClassFold]
+    seconds: float
+
+    @property
+    def accuracy(self) -> float:
+        """Share of right predictions, over all splits."""
+        return round(float(np.trace(self.confusion) / self.confusion.sum()), 3)
+
+    def scores(self, metric: Callable[[Any, Any], float] | str = "accuracy") -> np.ndarray:
+        """A metric of each split, (n_splits,): ``"accuracy"``, or a function of the labels and the predictions."""
+        if metric != "accuracy" and not callable(metric):
+            raise ValueError(f'metric={metric!r} is for two classes; use "accuracy" or a function (y, predicted)')
+        measure = metric if callable(metric) else _share_right
+        return np.array([measure(self.y[part.test], part.predictions) for part in self.per_fold])
+
+    @property
+    def confusion(self) -> np.ndarray:
+        """Numbers of examples by their class (row) and predicted class (column), (n_classes, n_classes)."""
+        counts = np.zeros((len(self.classes),) * 2, np.int64)
+        for part in self.per_fold:
+            places = (np.searchsorted(self.classes, labels) for labels in (self.y[part.test], part.predictions))
+            np.add.at(counts, tuple(places), 1)
+        return counts
+
+    @property
+    def recalls(self) -> np.ndarray:
+        """Share of each class's examples that are predicted right, (n_classes,); NaN for a class never tested."""
+        with np.errstate(invalid="ignore"):
+            return self.confusion.diagonal() / self.confusion.sum(axis=1)
+
+
+def _share_right(y: np.ndarray, predicted: np.ndarray) -> float:
+    return float(np.mean(y == predicted))
+
+
+class Problems(NamedTuple):
+    """The problems of all pairs of classes over the same examples."""
+
+    source: KernelSource
+    places: np.ndarray
+    weights: np.ndarray
+    setting: Setting
+
+    def solve(self, out: np.ndarray) -> list[PairOptimum]:
+        """Train all pairs without these examples."""
+        return list(optima(self.source, self._without(out), self._box, self.setting.options, MAX_PASSES))
+
+    def solve_again(self, full: list[PairOptimum], out: np.ndarray) -> list[PairOptimum]:
+        """The same, from the solutions over all examples."""
+        places = self._without(out)
+        return [
+            solved_pair(self.source, places, pair.first, pair.second, self._box, self.setting.options, MAX_PASSES)
+            if np.isin(pair.members[pair.alpha != 0.0], out).any()
+            else pair
+            for pair in full
+        ]
+
+    def _without(self, out: np.ndarray) -> np.ndarray:
+        places = np.where(self.weights > 0.0, self.places, -1)
+        places[out] = -1
+        return places
+
+    @property
+    def _box(self) -> np.ndarray:
+        return arguments.boxes_of(float(self.setting.C), self.weights, np.ones(len(self.weights)))
+
+    def predict(self, pairs: list[PairOptimum], test: np.ndarray, n_classes: int) -> np.ndarray:
+        """The places of the predicted classes, (m,)."""
+        members = np.unique(np.concatenate([pair.members for pair in pairs]))
+        coefficients = np.zeros((len(members), len(pairs)))
+        for column, pair in zip(coefficients.T, pairs, strict=True):
+            column[np.searchsorted(members, pair.members)] = pair.alpha
+        margins = np.tile([pair.bias for pair in pairs], (len(test), 1))
+        for r, c, P in self.source.kernel_values(test, members):
+            margins[r : r + len(P)] += P.astype(np.float64) @ coefficients[c : c + P.shape[1]]
+        return best_classes(margins, n_classes)
+
+
+def is_one_vs_one(model: Any) -> bool:
+    """Whether a model has a learner for each pair of classes, told by its attributes."""
+    return not isinstance(model, type) and hasattr(model, "pairs") and hasattr(model, "model")
+
+
+def require_plain(given: dict[str, Any]) -> None:
+    """Raise a ValueError if an argument that several classes do not have is not at its default."""
+    for name, value in given.items():
+        if value not in (("auto",) if isinstance(value, str) else (None, 1)):
+            raise ValueError(f"{name}={value!r} is for two classes; leave it at its default for several")
+
+
+def problems_of(setting: Setting, X: Any, y: Any, sample_weight: Any) -> tuple[Problems, np.ndarray]:
+    """The problems over these examples, and the classes.
+
+    Raises
+    ------
+    ValueError
+        If y has fewer than two classes, or if X, y and the weights do not match.
+    """
+    if isinstance(X, RowStore):
+        raise ValueError("X is a RowStore, which two classes can share; give the features for several classes")
+    if setting.pos_weight != 1.0:
+        raise ValueError(f"pos_weight={setting.pos_weight!r} is not offered for several classes; use sample_weight")
+    arguments.require_unmasked("y", y)
+    labels = np.asarray(y)
+    kernel = make_kernel(setting.kernel, gamma=setting.gamma, degree=setting.degree, coef0=setting.coef0)
+    features = Features(X if hasattr(X, "tocsr") else np.asarray(X, np.float64), kernel)
+    if labels.shape != (features.n,):
+        raise ValueError(f"y has shape {labels.shape} for {features.n} rows of X; one label for each row is needed")
+    classes, places = np.unique(labels, return_inverse=True)
+    if len(classes) < 2:
+        raise ValueError(f"y holds {classes.tolist()}; examples of at least two classes are needed")
+    weights = arguments.weights_of(sample_weight, features.n, "sample_weight")
+    return Problems(_shared(features, setting.options.cache_mb), places, weights, setting), classes
+
+
+def _shared(features: Features, cache_mb: float) -> KernelSource:
+    """The whole kernel matrix, if it fits into the memory."""
+    if 4 * features.n**2 > cache_mb * 2**20:
+        return features
+    K, every = np.empty((features.n, features.n), np.float32), np.arange(features.n)
+    for r, c, P in features.kernel_values(every, every):
+        K[r : r + P.shape[0], c : c + P.shape[1]] = P
+    np.fill_diagonal(K, features.diagonal)
+    return GivenMatrix(K)
+
+
+def validated(problems: Problems, labels: np.ndarray, classes: np.ndarray, splits: Folds) -> ClassResult:
+    """Test each split by the pairs that are trained without it."""
+    begin = time.perf_counter()
+    few = all(len(out) <= FEW * splits.n for out in splits.left_out)
+    full = problems.solve(np.zeros(0, np.int64)) if few else []
+    per_fold: list[ClassFold] = []
+    for test, out in zip(splits.tests, splits.left_out, strict=True):
+        left = np.unique(problems._without(out))
+        left = left[left >= 0]
+        if len(left) < len(classes):
+            raise ValueError(
+                f"split {len(per_fold)} trains on the classes {classes[left].tolist()} only; all of "
+                f"{classes.tolist()} are needed: use stratified folds, or fewer of them"
+            )
+        pairs = problems.solve_again(full, out) if few else problems.solve(out)
+        predicted = classes[problems.predict(pairs, test, len(classes))]
+        per_fold.append(ClassFold(test, predicted, all(pair.converged for pair in pairs)))
+    return ClassResult(labels, classes, splits, per_fold, time.perf_counter() - begin)

@@ -1,0 +1,102 @@
+"""Cross-validation and grids of several classes: the predictions of models that are trained anew without each split."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from sklearn.metrics import confusion_matrix, f1_score
+from sklearn.model_selection import cross_val_predict
+from sklearn.svm import SVC
+
+from streamsvm import LASVM, OneVsOne, OneVsRest
+from streamsvm.batch import RowStore
+from streamsvm.core.kernels import RBF
+from streamsvm.validation import cross_validate, folds, grid_search, leave_one_out
+
+NAMES = np.array(["red", "green", "blue", "gold"])
+
+
+def problem(n=160, noise=0.6):
+    rng = np.random.default_rng(0)
+    classes = np.concatenate([np.arange(4), np.minimum(rng.geometric(0.4, n - 4) - 1, 3)])
+    return rng.normal(size=(4, 3))[classes] + noise * rng.normal(size=(n, 3)), NAMES[classes]
+
+
+X, Y = problem()
+MODEL = OneVsOne(LASVM(C=5.0, gamma=0.4, tol=1e-5))
+
+
+def predictions(result):
+    found = np.empty(len(Y), Y.dtype)
+    for part in result.per_fold:
+        found[part.test] = part.predictions
+    return found
+
+
+@pytest.mark.parametrize("cache_mb", [256.0, 0.01])
+@pytest.mark.parametrize("form", [np.asarray, sp.csr_matrix])
+def test_predictions_are_those_of_models_trained_without_each_fold(cache_mb, form):
+    """With little memory the splits share no kernel matrix."""
+    weights = np.random.default_rng(1).integers(0, 3, len(Y))
+    model = OneVsOne(LASVM(C=5.0, gamma=0.4, tol=1e-5, cache_mb=cache_mb))
+    result = cross_validate(model, form(X), Y, k=5, sample_weight=weights)
+    expected = np.empty_like(Y)
+    for train, test in result.folds:
+        svc = SVC(C=5.0, gamma=0.4, tol=1e-6).fit(X[train], Y[train], weights[train])
+        expected[test] = svc.predict(X[test])
+    assert (predictions(result) != expected).sum() <= 1  # a vote may hang on the last digit
+    assert result.classes.tolist() == sorted(NAMES)
+    assert all(part.converged for part in result.per_fold)
+
+
+def test_scores_and_confusion():
+    result = cross_validate(MODEL, X, Y, k=4)
+    found = predictions(result)
+    np.testing.assert_array_equal(result.confusion, confusion_matrix(Y, found))
+    assert result.accuracy == round(np.mean(found == Y), 3)
+    np.testing.assert_allclose(result.scores().mean(), np.mean(found == Y), atol=0.01)
+    test = result.per_fold[0].test
+    f1 = result.scores(lambda y, predicted: f1_score(y, predicted, average="macro"))
+    assert f1[0] == f1_score(Y[test], found[test], average="macro")
+    np.testing.assert_allclose(result.recalls, result.confusion.diagonal() / np.unique(Y, return_counts=True)[1])
+
+
+def test_leave_one_out_is_exact():
+    few = np.arange(70)
+    result = leave_one_out(MODEL, X[few], Y[few])
+    expected = cross_val_predict(SVC(C=5.0, gamma=0.4, tol=1e-6), X[few], Y[few], cv=[*folds.leave_one_out(70)])
+    found = np.array([part.predictions[0] for part in result.per_fold])
+    assert (found != expected).sum() <= 1
+
+
+def test_a_grid_has_the_cells_of_single_cross_validations():
+    search = grid_search(MODEL, X, Y, Cs=[10.0, 0.1], gammas=[0.5, 0.05], k=3)
+    assert search.scores.shape == (2, 2)
+    for cell in search.table:
+        alone = cross_validate(OneVsOne(LASVM(C=cell.C, gamma=cell.gamma, tol=1e-5)), X, Y, k=3)
+        assert cell.score == alone.scores().mean()
+    assert search.best.score == search.scores.max()
+    assert grid_search(MODEL, X, Y, Cs=[5.0], k=3).gammas == [0.4]
+
+
+def test_the_model_scales_the_features_if_it_is_told():
+    raw = X * np.array([1.0, 1000.0, 0.01])
+    assert cross_validate(OneVsOne(LASVM()), raw, Y, k=4).accuracy > 0.7
+
+
+def test_what_is_not_offered_is_named():
+    with pytest.raises(ValueError, match=r"OneVsOne\(LASVM\(...\)\)"):
+        cross_validate(OneVsRest(LASVM()), X, Y)
+    with pytest.raises(ValueError, match="seeding='best' is for two classes"):
+        cross_validate(MODEL, X, Y, k=3, seeding="best")
+    with pytest.raises(ValueError, match="n_jobs=2 is for two classes"):
+        grid_search(MODEL, X, Y, Cs=[1.0], n_jobs=2)
+    with pytest.raises(ValueError, match="X is a RowStore"):
+        cross_validate(MODEL, RowStore(X, RBF(0.4)), Y)
+    with pytest.raises(ValueError, match="pos_weight='balanced' is not offered"):
+        cross_validate(OneVsOne(LASVM(gamma=0.4, pos_weight="balanced")), X, Y)
+    with pytest.raises(ValueError, match=r"split 0 trains on the classes \['blue', 'green', 'red'\] only"):
+        cross_validate(MODEL, X, Y, folds=[(np.flatnonzero(Y != "gold"), np.flatnonzero(Y == "gold"))])
+    with pytest.raises(ValueError, match=r"y has shape \(3,\) for 160 rows"):
+        cross_validate(MODEL, X, Y[:3], folds=[0, 1, 0])
+    with pytest.raises(ValueError, match="metric='roc_auc' is for two classes"):
+        cross_validate(MODEL, X, Y, k=3).scores("roc_auc")
