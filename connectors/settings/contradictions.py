@@ -50,8 +50,6 @@ def _topics(settings: Settings) -> Iterator[str]:
         yield 'daemon.begin = "merged" needs log.merged, the topic on which `streamsvm merger` publishes'
     if settings.log.merged and settings.daemon.per == "key":
         yield 'log.merged needs daemon.per = "partition": models of different keys are not merged'
-    if settings.log.merged and settings.label.vocabulary:
-        yield "log.merged needs two classes: models of several classes cannot be merged; leave it out"
     if settings.log.merged and settings.model.algorithm == "auto":
         yield 'log.merged needs one kind of model, and model.algorithm = "auto" has several; choose another one'
     if repeated:

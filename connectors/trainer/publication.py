@@ -85,10 +85,11 @@ def merged_model(settings: Settings, seconds: float) -> Model | None:
     if newest is None:
         return None
     merged: Any = unpack_model(newest.blob).model
+    known = () if settings.label.vocabulary else None
     problems = [
         f'daemon.begin = "merged": the merged model has {name} = {value!r}, the configuration says {wanted!r}'
-        for name, value, wanted in differences(merged, new_model(settings.model))
+        for name, value, wanted in differences(merged, new_model(settings.model, known))
     ]
     if problems:
         raise ConfigError(problems)
-    return read_model(settings.model, merged.to_bytes())
+    return read_model(settings.model, merged.to_bytes(), is_several=known is not None)

@@ -4,8 +4,11 @@ from collections.abc import Iterator, Sequence
 from typing import Any, TypeVar
 
 from streamsvm.estimators.learner.classifier import OnlineSVM
+from streamsvm.estimators.several.merging import merge_classes
+from streamsvm.estimators.several.multiclass import SeveralClasses
+from streamsvm.estimators.several.tuned_classes import TunedClasses
 
-Model = TypeVar("Model", bound=OnlineSVM)
+Model = TypeVar("Model", bound=OnlineSVM | SeveralClasses)
 FREE = ("cache_mb", "device")  # parameters that change no result
 
 
@@ -19,8 +22,8 @@ def merge(models: Sequence[Model], *, renumber: bool = False) -> Model:
     Parameters
     ----------
     models
-        At least one model.  All are of one class, `LASVM` or another one of its family, and have the same parameters;
-        only `cache_mb` and `device` may differ, and those of the first count.
+        At least one model.  All are of one class: `LASVM` or another one of its family, or `OneVsRest` or `OneVsOne` of
+        these.  They have the same parameters; only `cache_mb` and `device` may differ, and those of the first count.
     renumber
         Whether the merged model gives its examples new ids: 0, 1, and so on, model by model.  By default the examples
         keep theirs, so that `forget` and `relabel` know them, and no two models may use one id for two examples.
@@ -39,9 +42,13 @@ def merge(models: Sequence[Model], *, renumber: bool = False) -> Model:
     Notes
     -----
     An example that several models know under one id is there once.  If they know different labels for it, the label of
-    the first model counts.  Running scales are pooled: means and deviations are
-    those of all streams together, each as heavy as it is long.  With a `window` that counts examples, ages count back
-    from the newest example of each model.  Merging takes about as long as learning the whole stream, or twice as long.
+    the first model counts.  Running scales are pooled: means and deviations are those of all streams together, each as
+    heavy as it is long.  With a `window` that counts examples, ages count back from the newest example of each model.
+
+    With several classes, the models of each class or of each pair are merged.  They have no reservoirs.  The merged
+    model knows the classes of all models.
+
+    Merging takes about as long as learning the whole stream, or twice as long.
 
     References
     ----------
@@ -64,7 +71,9 @@ def merge(models: Sequence[Model], *, renumber: bool = False) -> Model:
     """
     models = list(models)
     _require_alike(models)
-    merged = type(models[0])(**models[0]._get_params())
+    if isinstance(models[0], SeveralClasses):
+        return merge_classes(models, renumber=renumber)
+    merged: Any = type(models[0])(**models[0]._get_params())
     merged._merge(models, renumber)
     return merged
 
@@ -73,8 +82,11 @@ def _require_alike(models: list[Any]) -> None:
     if not models:
         raise ValueError("merge needs at least one model; the list is empty")
     for model in models:
-        if not isinstance(model, OnlineSVM):
-            raise TypeError(f"{type(model).__name__} cannot be merged; LASVM and the others of its family can")
+        if not isinstance(model, OnlineSVM | SeveralClasses) or isinstance(model, TunedClasses):
+            raise TypeError(
+                f"{type(model).__name__} cannot be merged; LASVM and the others of its family can, alone or in "
+                "OneVsRest or OneVsOne"
+            )
         if type(model) is not type(models[0]):
             raise TypeError(
                 f"a {type(models[0]).__name__} and a {type(model).__name__} cannot be merged into one model"
@@ -83,8 +95,11 @@ def _require_alike(models: list[Any]) -> None:
             raise ValueError(f"models with {name}={value!r} and {name}={other!r} cannot be merged into one")
 
 
-def differences(model: OnlineSVM, other: OnlineSVM) -> Iterator[tuple[str, Any, Any]]:
+def differences(model: Any, other: Any) -> Iterator[tuple[str, Any, Any]]:
     """The parameters in which two models differ, so that they cannot be merged, with both values."""
+    if isinstance(model, SeveralClasses) and isinstance(other, SeveralClasses):
+        yield from differences(model.model, other.model)
+        return
     if type(model) is not type(other):
         yield "class", type(model).__name__, type(other).__name__
         return

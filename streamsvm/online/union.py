@@ -233,8 +233,9 @@ def with_vectors(
     user_ids: np.ndarray,
     weights: np.ndarray,
     n_features: int,
+    raw: RawRows = NO_ROWS,
 ) -> Union:
-    """The union with these vectors, whose features are not scaled, behind its own."""
+    """The union with these vectors behind its own; `raw` has their features as they came, if they are scaled."""
     done = 0
     while done < len(q.sq):
         rest = q.part(done, len(q.sq))
@@ -242,7 +243,8 @@ def with_vectors(
         n = min(arrival.n_fitting(U.vectors, rest), len(U.user_ids) - U.n_slots)
         own = slice(done, done + n)
         storage.require_room(U.vectors, n_features)
-        add_block(U, kernel, rest.part(0, n), NO_ROWS, numbers[own], user_ids[own], weights[own])
+        of_rest = raw.part(done, done + n) if len(raw.sq) else raw
+        add_block(U, kernel, rest.part(0, n), of_rest, numbers[own], user_ids[own], weights[own])
         done += n
     return U
 

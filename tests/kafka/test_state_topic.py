@@ -9,7 +9,7 @@ import signal
 import time
 
 from .app import digest, settings_of, some_stream
-from .test_trainer import by_src
+from .test_trainer import by_src, check_all_was_learned_once
 
 KILLS = int(os.environ.get("STREAMSVM_TEST_KILLS", "2"))
 
@@ -40,3 +40,31 @@ def test_trainers_that_lose_their_disks_end_with_the_same_model(topics, start_ap
     assert digest(said) == expected
     assert len(by_src(topics.read_all(log["predictions"]))) == len(events)
     assert topics.read_all(state)[0].offset > 0, "old checkpoints are removed"
+
+
+def test_what_a_stopped_trainer_writes_afterwards_does_not_count(topics, start_app):
+    """It wakes up in the midst of its work, on a disk of its own, and has not heard of its successor."""
+    log = {**settings_of(topics, model=""), "state": topics.create("state", retention_ms=-1)}
+    events, labels = some_stream(4000)
+    app = start_app(
+        "zombie",
+        log=log,
+        kafka={"session_timeout_ms": 6000, "heartbeat_interval_ms": 1000},
+        state={"store": "topic"},
+        daemon={"checkpoint_seconds": 0.5},
+    )
+    topics.produce(log["topic"], events[:2000])
+    topics.produce(log["labels"], labels[:2000])
+    zombie = app.start("daemon.state_dir=machine-a")
+    zombie.wait_until(lambda: zombie.metric("checkpoints_total") >= 2)
+    zombie.signal(signal.SIGSTOP)
+    heir = app.start("daemon.state_dir=machine-b")
+    heir.wait_for(r"assigned partitions \[0\]")
+    topics.produce(log["topic"], events[2000:])
+    topics.produce(log["labels"], labels[2000:])
+    zombie.signal(signal.SIGCONT)
+    heir.wait_until(lambda: heir.metric("records_total") > 2000 and heir.metric("lag_records") == 0)
+    assert zombie.stop() in (0, 75), zombie.said
+    assert heir.stop() == 0, heir.said
+    app.run("daemon.follow=false")  # in the folder that the next line looks at
+    check_all_was_learned_once(topics, app, log, 1, labels)

@@ -121,7 +121,7 @@ class State:
     @classmethod
     def new(cls, settings: Settings, store: CheckpointStore, number: int, model: Model | None = None) -> "State":
         """The state of a partition before the first record, with an empty model or this one."""
-        classes = settings.label.known()
+        classes = _known_classes(settings, [] if model is None else getattr(model, "labels", []))
         join = Join(*_limits(settings), classes)
         models: SingleModel | KeyedModels
         if settings.daemon.per == "partition":
@@ -265,10 +265,15 @@ def read_classes(checkpoint: Checkpoint) -> list[ClassLabel]:
 
 def _restored_classes(checkpoint: Checkpoint, settings: Settings) -> KnownClasses:
     """The classes of a checkpoint, and those that the settings, which may be new, list beside them."""
-    stored, vocabulary = read_classes(checkpoint), settings.label.vocabulary
+    return _known_classes(settings, read_classes(checkpoint))
+
+
+def _known_classes(settings: Settings, labels: Sequence[ClassLabel]) -> KnownClasses:
+    """These classes, and those that the settings list beside them; of two classes, these two."""
+    vocabulary = settings.label.vocabulary
     if vocabulary is None:
         return two_classes()
-    labels = list(dict.fromkeys([*stored, *vocabulary.listed]))
+    labels = list(dict.fromkeys([*labels, *vocabulary.listed]))
     return KnownClasses(labels, max(vocabulary.limit, len(labels)))
 
 

@@ -62,7 +62,7 @@ class Merging(Rechecking):
         if renumber:
             parts = _renumbered(parts)
             self._next_id = max(self._n_seen, sum(len(_ids_of(part)) for part in parts))
-        members, sample = self._young(_distinct(parts))
+        members, sample = self._young(distinct(parts))
         self._reservoir.pool([model._reservoir for model in models], sample, self._n_seen)
         if members.size:
             self._solve_over(members, sample)
@@ -70,7 +70,7 @@ class Merging(Rechecking):
     def _solve_over(self, members: Sample, sample: Sample) -> None:
         """Solve over these members, and over those of the sample that violate then, within the budget."""
         if self._problem.fixed_sum:
-            self._take_optimum(_together([members, sample]))
+            self._take_optimum(together([members, sample]))
         else:
             self._expansion = self._with(self._expansion, members)
             self._solve(self._solver(max(self.tol, LOOSE)))
@@ -148,10 +148,10 @@ class Merging(Rechecking):
         n, rows = storage.n_members(s), unscaled(s, self._scale.state, self._scale.n_raw)
         fields = np.zeros(n, np.uint64), s.ids[:n], s.born[:n], s.y[:n] > 0, s.hi[:n] - s.lo[:n]
         members = Sample(np.arange(n), *fields, rows.indptr, rows.columns, rows.values)
-        return Part(*(_moved(examples, columns, shift) for examples in (members, self._reservoir.sample())))
+        return Part(*(moved(examples, columns, shift) for examples in (members, self._reservoir.sample())))
 
 
-def _moved(examples: Sample, columns: np.ndarray, shift: int) -> Sample:
+def moved(examples: Sample, columns: np.ndarray, shift: int) -> Sample:
     starts, own, values = examples[-3:]
     rows = sparse_rows(starts, columns[own], values, np.arange(examples.size))
     return Sample(*examples[:3], examples.born + shift, *examples[4:6], *rows)
@@ -172,19 +172,19 @@ def _renumbered(parts: list[Part]) -> list[Part]:
     return renumbered
 
 
-def _distinct(parts: list[Part]) -> Part:
+def distinct(parts: list[Part]) -> Part:
     """The examples of all parts, each id once; a ValueError if an id names two examples.
 
     Parts may know different labels for an example, as when one of them was told a correction: the first part counts.
     """
-    agreeing, known = parts[:1], _together(parts[0])
+    kept, known = parts[:1], together(parts[0])
     for part in parts[1:]:
-        agreeing.append(Part(*(_agreeing(examples, known) for examples in part)))
-        known = _together([known, *agreeing[-1]])
-    return Part(*(_together(examples) for examples in zip(*agreeing, strict=True)))
+        kept.append(Part(*(agreeing(examples, known) for examples in part)))
+        known = together([known, *kept[-1]])
+    return Part(*(together(examples) for examples in zip(*kept, strict=True)))
 
 
-def _agreeing(examples: Sample, known: Sample) -> Sample:
+def agreeing(examples: Sample, known: Sample) -> Sample:
     """These examples, without those that are known with another label; a ValueError if an id names two examples."""
     order = np.argsort(known.id)
     at = np.searchsorted(known.id, examples.id, sorter=order)
@@ -214,7 +214,7 @@ def _differ(a: Sample, b: Sample) -> np.ndarray:
     return differs
 
 
-def _together(samples: Sequence[Sample]) -> Sample:
+def together(samples: Sequence[Sample]) -> Sample:
     """All these examples, numbered anew, and of those with one id the first."""
     begins = np.cumsum([0, *(sample.size for sample in samples)])
     numbered = [s._replace(number=b + np.arange(s.size)) for s, b in zip(samples, begins, strict=False)]

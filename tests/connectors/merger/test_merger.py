@@ -271,3 +271,22 @@ def test_a_merged_model_of_other_parameters_is_refused(tmp_path):
 def test_without_a_merged_model_a_partition_begins_empty(tmp_path):
     settings = configure(tmp_path, daemon={"begin": "merged"})
     assert train(settings, some_events(20), n_partitions=1)[0].n_seen == 20
+
+
+def test_models_of_several_classes_are_merged_served_and_begun_with(tmp_path):
+    settings = configure(tmp_path, label={"max_classes": 5}, daemon={"begin": "merged"})
+    events = [
+        {**event, "y": ("none", "left", "right")[event["y"] * (1 + (event["x"]["b"] > 0))]}
+        for event in some_events(240)
+    ]
+    parts = train(settings, events, n_partitions=2)
+    merger.run(settings)
+    model, _ = published(settings)
+    assert model.digest() == merge(parts).digest()
+    scorer.run(settings)
+    said = {score["id"]: score["label"] for score in read_json(settings, "scores")}
+    assert np.mean([said[event["id"]] == event["y"] for event in events]) > 0.85
+    append(settings, [{**event, "y": "new"} for event in some_events(20, 240)], partition=2)
+    state = trainer.run(settings)[2]
+    assert state.model.n_seen == 260
+    assert state.classes.labels == [*model.labels, "new"]

@@ -141,8 +141,8 @@ class Ledger:
 
     # --- reading ------------------------------------------------------------------------------------------------------
 
-    def read(self) -> Contents:
-        """What counts of all records that are there.
+    def read(self, start: int = 0) -> Contents:
+        """What counts of the records from an offset on that are there, as if there were no others.
 
         Raises
         ------
@@ -154,22 +154,22 @@ class Ledger:
         for _ in range(_TRIES):
             try:
                 contents = Contents()
-                for record in self._records(None):
+                for record in self._records(start):
                     contents.put(record)
                 return contents
-            except OffsetOutOfRange as error:  # their owner has removed them meanwhile
+            except OffsetOutOfRange as error:  # an owner has removed them meanwhile
                 problem = str(error)
         raise Unavailable(f"topic {self.topic!r}: partition {self._partition} cannot be read: {problem}")
 
-    def _records(self, start: int | None) -> Iterator[Record]:
-        """The records from an offset on, by default all; afterwards, `_end` is where they end."""
+    def _records(self, start: int) -> Iterator[Record]:
+        """The records from an offset on that are still there; afterwards, `_end` is where they end."""
         with self._open_reader() as reader:
             ends = reader.end_offsets(self.topic)
             if self._partition not in ends and not self._log.end_offsets(self.topic):
                 ends = {self._partition: 0}  # An embedded log makes a topic with its first record.
             if self._partition not in ends:
                 raise TopicMismatch(f"topic {self.topic!r} has no partition {self._partition}, but the events' has")
-            begin = reader.start_offsets(self.topic).get(self._partition, 0) if start is None else start
+            begin = max(start, reader.start_offsets(self.topic).get(self._partition, 0))
             if begin < ends[self._partition]:
                 yield from read(reader, self.topic, {self._partition: begin}, ends)
             self._end = ends[self._partition]
@@ -192,12 +192,8 @@ class Ledger:
     def require_ownership(self, epoch: int) -> None:
         """Raise `TakenOver` if another owner has claimed the partition by now."""
         end = self._log.end_offsets(self.topic).get(self._partition, 0)
-        if end != self._end:
-            tail = Contents()
-            for record in self._records(self._ours):
-                tail.put(record)
-            if tail.epoch > epoch:
-                raise TakenOver(f"partition {self._partition} of {self.topic!r} belongs to another process by now")
+        if end != self._end and self.read(self._ours).epoch > epoch:
+            raise TakenOver(f"partition {self._partition} of {self.topic!r} belongs to another process by now")
         self._ours = self._end
 
     # --- writing ------------------------------------------------------------------------------------------------------

@@ -119,6 +119,21 @@ def test_what_an_owner_that_was_replaced_writes_does_not_count(own, log):
         save(second, 2)
 
 
+def test_an_owner_that_was_replaced_long_ago_hears_of_it(own, monkeypatch):
+    """Its successor has removed the records between them."""
+    monkeypatch.setattr(ledger_module, "CHUNK_BYTES", 100)
+    first = own()
+    begin(first)
+    save(first, 1)
+    second = own()
+    begin(second)
+    for sequence in range(2, 20):
+        save(second, sequence)
+    with pytest.raises(TakenOver):
+        save(first, 2)
+    assert begin(own())[0] == 19
+
+
 def test_a_replaced_owner_removes_nothing(own):
     first = own()
     begin(first)

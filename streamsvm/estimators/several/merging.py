@@ -1,0 +1,186 @@
+"""One model of several classes from models that learned parts of a stream side by side.
+
+Each class, or each pair of classes, has a model of its own.  The merged one is solved over the members that the models
+of this class, or of this pair, have in all parts; see `learner.merging`.  These models have no reservoirs.
+
+A part may not have met a class.  Then all its members are examples of others to that class, as to a class that appears
+later.  To a pair, its members of the other class are examples of that one.
+
+All parts' vectors, each once and in the order of the parts, are numbered from 0: the merged models know them by these
+numbers, as `online.union` wants it.
+"""
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from streamsvm.core import storage
+from streamsvm.estimators.inputs.sample import NOTHING, Sample
+from streamsvm.estimators.learner.merging import Part, agreeing, distinct, moved, together
+from streamsvm.estimators.learner.rechecking import raw_features
+from streamsvm.estimators.several.multiclass import SeveralClasses
+from streamsvm.estimators.several.one_vs_one import OneVsOne
+from streamsvm.online import union
+from streamsvm.online.outputs.calibration import pooled_calibration
+from streamsvm.online.rescale import unscaled
+
+
+class _Members(NamedTuple):
+    """Examples of a part, as those of a class or of a pair: the numbers that the part knows them by, and the rest."""
+
+    numbers: np.ndarray
+    born: np.ndarray
+    positive: np.ndarray
+    box: np.ndarray
+
+
+_NO_MEMBERS = np.zeros(0, np.int64), np.zeros(0, np.int64)
+
+
+class _Vectors(NamedTuple):
+    """The vectors of a part: its own numbers, rising, and the examples, whose `box` holds their weights."""
+
+    numbers: np.ndarray
+    examples: Sample
+
+
+def merge_classes(models: Sequence[Any], *, renumber: bool) -> Any:
+    """The model of all that these have learned; they are of one class, and have the same parameters.
+
+    Raises
+    ------
+    ValueError
+        If an id names two examples.
+    """
+    labels = list(dict.fromkeys(label for model in models for label in model.labels))
+    merged = type(models[0])(models[0].model.clone(), labels)
+    merged.classes = models[0].classes
+    blank, blanks = merged._blank, [model._blank for model in models]
+    columns = blank._take_names(blanks)
+    blank._take_scale(blanks, columns)
+    blank._take_counts(blanks)
+    parts = [_vectors_of(model, own) for model, own in zip(models, columns, strict=True)]
+    if renumber:
+        ends = np.cumsum([0, *(len(part.numbers) for part in parts)])
+        parts = [
+            p._replace(examples=p.examples._replace(id=b + np.arange(len(p.numbers))))
+            for p, b in zip(parts, ends, strict=False)
+        ]
+    every = _all_of(parts)
+    blank._n_seen = max(blank._n_seen, every.size)
+    blank._next_id = blank._n_seen if renumber else max(blank._next_id, blank._n_seen)
+    for key, model in merged._models.items():
+        _solve(merged, key, model, models, [_renumbered(part, every) for part in parts])
+    merged._union = _union_of(merged, every)
+    return merged
+
+
+def _vectors_of(model: SeveralClasses, columns: np.ndarray) -> _Vectors:
+    """The vectors of a part, with the features as they came; column d becomes columns[d]."""
+    U, scale = model._union, model._blank._scale
+    live = U.live_slots()
+    rows = unscaled(storage.keep(storage.copy(U.vectors), live), scale.state, scale.n_raw)
+    n, zeros = len(live), np.zeros(len(live), np.int64)
+    fields = np.arange(n), zeros.astype(np.uint64), U.user_ids[live], zeros, np.ones(n, bool), U.weights[live]
+    examples = Sample(*fields, rows.indptr, rows.columns, rows.values)
+    return _Vectors(U.numbers[live], moved(examples, columns, 0))
+
+
+def _all_of(parts: Sequence[_Vectors]) -> Sample:
+    """The vectors of all parts, each id once: an example's place is its number from now on."""
+    every = together([parts[0].examples])
+    for part in parts[1:]:
+        every = together([every, agreeing(part.examples, every)])
+    return every._replace(number=np.arange(every.size))
+
+
+def _renumbered(part: _Vectors, every: Sample) -> _Vectors:
+    """The same vectors with their numbers among all of them as ids."""
+    order = np.argsort(every.id)
+    numbers = order[np.searchsorted(every.id, part.examples.id, sorter=order)]
+    return part._replace(examples=part.examples._replace(id=numbers))
+
+
+def _solve(merged: Any, key: Any, model: Any, models: Sequence[Any], parts: Sequence[_Vectors]) -> None:
+    """Make one of the merged models what all parts have learned of its class, or of its pair."""
+    blank = merged._blank
+    model._share_scale(blank._scale, blank._kernel)
+    model._n_seen = model._next_id = blank._n_seen
+    if model._window:
+        model._window.latest = blank._window.latest
+    same = [(one._blank.n_seen, one._models[own]) for one in models if (own := _own_key(one, key)) is not None]
+    if same:
+        seen, known = zip(*same, strict=True)
+        model._calibration[:] = pooled_calibration([one._calibration for one in known], np.array(seen, np.float64))
+    model._class_counts = tuple(np.sum([_counts_of(one, key) for one in models], axis=0).tolist())
+    found = [
+        _examples_of(one, key, model, part, blank._shift_of(one._blank))
+        for one, part in zip(models, parts, strict=True)
+    ]
+    members, _ = model._young(distinct([Part(examples, NOTHING) for examples in found]))
+    members = members.take(np.argsort(members.id))._replace(number=np.arange(members.size))
+    if members.size:
+        model._solve_over(members, NOTHING)
+
+
+def _examples_of(one: Any, key: Any, model: Any, part: _Vectors, shift: int) -> Sample:
+    """What a part has learned of a class, or of a pair."""
+    found = _members_of(one, key, model)
+    places = np.searchsorted(part.numbers, found.numbers)
+    return part.examples.take(places)._replace(born=found.born + shift, positive=found.positive, box=found.box)
+
+
+def _own_key(one: Any, key: Any) -> Any:
+    """The key that a part has for a class, or for a pair, which may be the other way round; None if it has no model."""
+    if key in one._models:
+        return key
+    return key[::-1] if isinstance(one, OneVsOne) and key[::-1] in one._models else None
+
+
+def _members_of(one: Any, key: Any, model: Any) -> _Members:
+    """The members of a part's own model; without one, those of its members that tell what the others are like."""
+    own = _own_key(one, key)
+    if own is not None:
+        s = one._models[own]._expansion
+        live = storage.live_slots(s)
+        return _Members(s.ids[live], s.born[live], (s.y[live] > 0) == (own == key), s.hi[live] - s.lo[live])
+    if not isinstance(one, OneVsOne):
+        return _taught(one, model, one._members(), positive=False)
+    known = [label for label in key if label in one.labels]
+    parts = [_taught(one, model, one._members_of_class(label), positive=label == key[0]) for label in known]
+    nothing = _taught(one, model, _NO_MEMBERS, positive=False)
+    return _Members(*map(np.concatenate, zip(nothing, *parts, strict=True)))
+
+
+def _taught(one: Any, model: Any, members: tuple[np.ndarray, np.ndarray], *, positive: bool) -> _Members:
+    """Members of a part, by their numbers and ages, as examples of one sign."""
+    numbers, born = members
+    signs = np.full(len(numbers), positive)
+    lo, hi, _ = model._boxes_of(signs, one._union.weights[one._union.slots_of(numbers)], born)
+    return _Members(numbers, born, signs, hi - lo)
+
+
+def _counts_of(one: Any, key: Any) -> tuple[int, int]:
+    """How many negative and positive examples of a class, or of a pair, a part has learned."""
+    own = _own_key(one, key)
+    if own is not None:
+        counts = one._models[own].class_counts
+        return counts if own == key else counts[::-1]
+    if isinstance(one, OneVsOne):
+        first, *second = (one._n_learned(label) if label in one.labels else 0 for label in key)
+        return sum(second), first
+    return next((sum(other.class_counts) for other in one._models.values()), 0), 0
+
+
+def _union_of(merged: Any, every: Sample) -> union.Union:
+    """The union of the vectors that the merged models have as members."""
+    blank, U = merged._blank, union.empty()
+    scale = blank._scale
+    if scale.is_active:
+        U = U._replace(vectors=storage.with_raw(U.vectors, len(scale.state.m)))
+    numbers, _ = merged._members()
+    chosen = every.take(numbers)
+    raw = raw_features(chosen)
+    of_user = numbers, chosen.id, chosen.box
+    return union.with_vectors(U, blank._kernel, scale.queries(raw), *of_user, len(merged._features), scale.kept(raw))
