@@ -44,11 +44,11 @@ from streamsvm.batch import RowStore, smo
 from streamsvm.core.kernels import RBF
 
 POOL, SEEDS = 50, 5  # candidates; examples of each class to begin with
-DIGITS_OF = {"quick": 1500, "default": 10_000, "full": 60_000}
+DIGITS_OF = {"quick": 1500, "default": 6000, "full": 60_000}
 MOST = {  # examples that are taken
-    "adult": {"quick": 600, "default": 8000, "full": 32561},
-    "digits": {"quick": 300, "default": 3000, "full": 60_000},
-    "retraining": {"quick": 40, "default": 200, "full": 500},
+    "adult": {"quick": 600, "default": 5000, "full": 32561},
+    "digits": {"quick": 300, "default": 2000, "full": 60_000},
+    "retraining": {"quick": 40, "default": 150, "full": 500},
 }
 SHARES = (0.05, 0.1, 0.2, 0.35, 0.5, 0.75, 1.0)  # of MOST: where figures are taken
 CHOICES: dict[str, Callable[[np.ndarray], Selection]] = {
