@@ -186,6 +186,7 @@ def draw(path: Path, title: str, curves: Curves, svc: Point) -> None:
         axes.axhline(svc.error, color="black", linestyle="--", linewidth=1, label="SVC, all examples")
         label = {"examples": "examples taken", "seconds": "CPU seconds", "support": "support vectors"}[key]
         axes.set(xlabel=label, xscale="log")
+        axes.minorticks_off()
         axes.grid(alpha=0.3)
     figure.axes[0].set_ylabel("test error, %")
     figure.axes[0].legend(fontsize=7)
