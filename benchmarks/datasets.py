@@ -69,6 +69,7 @@ ACTIVE_TASKS = _by_name(
     Task("spambase", 10.0, 0.005, "1", "standard", 3680, "spambase", anew=True),
     Task("mnist-10k", 1000.0, 0.02, "8", "pixels", 10000, "mnist_784", stored="mnist"),
     Task("abalone", 100.0, 0.01, "7", "standard", 3341, "abalone", anew=True),  # eight features
+    Task("satimage", 50.0, 0.001, "4", "as is", None, "satimage", "4.0"),
     _A9A,
     _A9A._replace(name="a9a-10k", stored="a9a", n_train=10000),
     Task("waveform", 1.0, 0.05, "0", "standard", 4000, "waveform-5000", anew=True),

@@ -30,7 +30,7 @@ from papers.tables import table
 ENGINES = ("streamsvm", "as printed", "libsvm", "intelex", "libsvm (counted)")
 AS_PRINTED: dict = {"reprocess": 1, "admission": "violation"}
 SOURCE = {"as printed": printed.LASVM, "libsvm": printed.LIBSVM, "libsvm (counted)": printed.LIBSVM}
-QUICK = ("banana", "waveform", "usps 0")
+QUICK = ("banana", "waveform")
 THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS", "TBB_NUM_THREADS")
 
 

@@ -197,7 +197,7 @@ def draw(found: dict[str, dict[str, Found]], path: Path) -> None:
     for axes, (name, of_rules) in zip(np.atleast_1d(figure.subplots(1, len(found))), found.items(), strict=True):
         axes.bar(range(len(EDGES) - 1), of_rules["planning 1"].sizes, width=0.9)
         axes.set_title(name, fontsize=9)
-        axes.set(yscale="log", xticks=np.arange(len(EDGES) - 2) + 0.5)
+        axes.set(yscale="log", ylim=(0.5, None), xticks=np.arange(len(EDGES) - 2) + 0.5)
         axes.set_xticklabels([f"{edge:g}" for edge in EDGES[1:-1]], rotation=90, fontsize=7)
         axes.tick_params(axis="y", labelsize=7)
     figure.supxlabel("mu / mu* - 1 of planned steps", fontsize=9)

@@ -44,11 +44,11 @@ from streamsvm.batch import RowStore, smo
 from streamsvm.core.kernels import RBF
 
 POOL, SEEDS = 50, 5  # candidates; examples of each class to begin with
-DIGITS_OF = {"quick": 1500, "default": 10_000, "full": 60_000}
+DIGITS_OF = {"quick": 1500, "default": 6000, "full": 60_000}
 MOST = {  # examples that are taken
-    "adult": {"quick": 600, "default": 8000, "full": 32561},
-    "digits": {"quick": 300, "default": 3000, "full": 60_000},
-    "retraining": {"quick": 40, "default": 200, "full": 500},
+    "adult": {"quick": 600, "default": 5000, "full": 32561},
+    "digits": {"quick": 300, "default": 2000, "full": 60_000},
+    "retraining": {"quick": 40, "default": 150, "full": 500},
 }
 SHARES = (0.05, 0.1, 0.2, 0.35, 0.5, 0.75, 1.0)  # of MOST: where figures are taken
 CHOICES: dict[str, Callable[[np.ndarray], Selection]] = {
@@ -186,6 +186,7 @@ def draw(path: Path, title: str, curves: Curves, svc: Point) -> None:
         axes.axhline(svc.error, color="black", linestyle="--", linewidth=1, label="SVC, all examples")
         label = {"examples": "examples taken", "seconds": "CPU seconds", "support": "support vectors"}[key]
         axes.set(xlabel=label, xscale="log")
+        axes.minorticks_off()
         axes.grid(alpha=0.3)
     figure.axes[0].set_ylabel("test error, %")
     figure.axes[0].legend(fontsize=7)

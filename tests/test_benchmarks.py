@@ -19,3 +19,14 @@ def test_make_runs_each():
 def test_it_has_a_short_version_and_is_listed(name):
     assert '"--quick"' in (ROOT / "benchmarks" / f"{name}.py").read_text(encoding="utf-8")
     assert f"{name}.py" in (ROOT / "benchmarks" / "README.md").read_text(encoding="utf-8")
+
+
+def test_each_experiment_of_the_papers_has_a_row():
+    text = (ROOT / "benchmarks" / "evidence.md").read_text(encoding="utf-8")
+    assert re.findall(r"^\| (E\d+) \|", text, re.MULTILINE) == [f"E{n}" for n in range(1, 57)]
+
+
+def test_no_figure_of_the_papers_is_called_unknown():
+    pages = [*(ROOT / "benchmarks").rglob("*.md"), *(ROOT / "benchmarks").rglob("*.py")]
+    phrases = ("not known to us", "quoted from memory")
+    assert [page.name for page in pages if any(words in page.read_text(encoding="utf-8") for words in phrases)] == []
