@@ -1,13 +1,12 @@
 """A kernel matrix that is given, in the place of `features`: one that a user computed, or that several fits share."""
 
-from collections.abc import Iterator
-
 import numpy as np
 
 from streamsvm.batch.chunks.features import Features
+from streamsvm.batch.gram.matrix import Gram
 
 
-class GivenMatrix:
+class GivenMatrix(Gram):
     """The examples of a training set, of which only kernel values are known.
 
     It has the attributes and methods of `Features` that the solvers use.
@@ -19,18 +18,13 @@ class GivenMatrix:
     """
 
     def __init__(self, K: np.ndarray) -> None:
-        self.K = np.ascontiguousarray(K, np.float32)
-        self.n = len(K)
-        self.diagonal = self.K.diagonal().astype(np.float64)
+        K = np.ascontiguousarray(K, np.float32)
+        super().__init__(K, K.diagonal().astype(np.float64))
         self.kernel_evaluations = 0
 
     def part(self, ids: np.ndarray) -> "GivenMatrix":
         """These examples alone."""
         return GivenMatrix(self.K[np.ix_(ids, ids)])
-
-    def kernel_values(self, rows: np.ndarray, ids: np.ndarray) -> Iterator[tuple[int, int, np.ndarray]]:
-        """k(x_t, x_s) for the examples t of `rows` and s of `ids`, in one block; see `Features.kernel_values`."""
-        yield 0, 0, self.K[np.ix_(rows, ids)]
 
     def sums(self, rows: np.ndarray, ids: np.ndarray, c: np.ndarray) -> np.ndarray:
         """sum_s c_s k(x_t, x_s), for the examples t of `rows` and s of `ids`."""
