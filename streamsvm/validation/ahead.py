@@ -28,6 +28,8 @@ def compile_ahead(algorithm: Any) -> None:
     search = grid_search(algorithm(), sparse, y, Cs=[0.1, 1.0])
     assert search.solution is not None
     search.solution.decision_function(sparse)
+    many = rng.normal(size=(1200, 10))  # so many that not all are members
+    grid_search(algorithm(), many, many[:, 0] * many[:, 1] > 0, Cs=[0.1, 1.0], refit=False)
 
 
 def compile_removal(algorithm: Any) -> None:

@@ -42,6 +42,7 @@ from streamsvm.batch.gram.matrix import Gram
 from streamsvm.batch.options import DEFAULTS, SolverOptions
 from streamsvm.batch.seeding.exact import survey
 from streamsvm.batch.solution import CONVERGED, MAX_ITERATIONS, NO_PROGRESS
+from streamsvm.batch.steps import settled
 from streamsvm.core.compiling._jit import compiled
 from streamsvm.core.threads import one_blas_thread
 
@@ -216,11 +217,13 @@ class _Training:
                 top, bottom, bias, _ = survey(self.alpha, self.g, self.lo, self.hi)
                 if not top - bottom > tol:
                     break
-                if not is_solved:
+                near = np.where(self.series.others(members), self._near(top, bottom), 0.0)
+                new = np.flatnonzero(near > SHARE_OF_WORST * near.max())
+                if not is_solved or not len(new):
                     status = MAX_ITERATIONS if self.steps >= limit else NO_PROGRESS
                     break
-                near = np.where(self.series.others(members), self._near(top, bottom), 0.0)
-                self.series.join(members, np.flatnonzero(near > SHARE_OF_WORST * near.max()))
+                self.series.join(members, new)
+        self.alpha = settled(self.alpha, self.lo, self.hi, np.abs(self.alpha).max(initial=0.0))
         violation = max(0.0, top - bottom)
         return Solved(self.alpha, self.g, self.lo, self.hi, bias, violation, status, self.steps, self.newton_steps)
 
@@ -243,7 +246,6 @@ class _Training:
         members.start(self.alpha[ids], self.g[ids], self.lo[ids], self.hi[ids])
         systems = members.newton_steps
         is_solved = members.solve(self.series.options.tol, limit - self.steps)
-        members.settle()
         self.steps += members.steps
         self.newton_steps += members.newton_steps - systems
         change = members.alpha - self.alpha[ids]
