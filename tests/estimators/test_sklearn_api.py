@@ -468,6 +468,14 @@ def test_a_given_kernel_is_as_good_as_a_built_in_one(n_classes, shape):
             _ = model.support_vectors_
 
 
+@pytest.mark.parametrize("without", [0, 1, 3])
+def test_a_class_of_several_that_has_weight_0_is_never_predicted(blobs, without):
+    X, y = blobs
+    for kernel in ("rbf", rbf_kernel):
+        model = LASVMClassifier(kernel=kernel, class_weight={without: 0.0}).fit(X, y)
+        assert set(model.predict(X)) == {0, 1, 2, 3} - {without}
+
+
 def test_a_given_kernel_is_cut_by_cross_validation_and_refuses_what_does_not_fit(moons):
     X, y = moons
     K, model = rbf_kernel(X, gamma=1.0), LASVMClassifier(kernel="precomputed")
