@@ -233,10 +233,13 @@ class LASVMClassifier(FittedModel, ClassifierMixin, BaseEstimator):
         check_classification_targets(y)
         weights = np.maximum(_check_sample_weight(sample_weight, K, dtype=np.float64), 0.0)
         self.classes_, labels = coded(y, weights)
-        weights *= self._class_factors(labels, weights)[labels]
+        factors = self._class_factors(labels, weights)[labels]
+        arguments.require_positive("C", self._bound)
+        box = arguments.boxes_of(self._bound, weights, factors, "sample_weight")
         self._X_fit, self.n_features_in_ = (X if callable(self.kernel) else None), K.shape[1]
         options = SolverOptions(tol=self.tol, cache_mb=self.cache_mb)
-        self.model_ = KernelMachines(K, labels, weights, self._bound, options, max(self.max_iter, 2))
+        used = np.flatnonzero(weights > 0.0)
+        self.model_ = KernelMachines(K, labels, used, box, options, max(self.max_iter, 2))
         self._note_passes(self.model_.outcomes)
         self.n_samples_seen_ = len(K)
         return self

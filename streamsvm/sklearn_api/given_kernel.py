@@ -12,7 +12,6 @@ from sklearn.utils.validation import check_array, check_consistent_length
 from streamsvm.batch.chunks.given import GivenMatrix
 from streamsvm.batch.chunks.pairs import optima
 from streamsvm.batch.options import SolverOptions
-from streamsvm.core import arguments
 from streamsvm.estimators.several.trained_pairs import trained
 from streamsvm.online.outputs.coupling import coupled
 from streamsvm.online.outputs.sigmoid import probabilities
@@ -42,10 +41,10 @@ class KernelMachines:
         Kernel values of the training set, (n, n).
     labels
         The class of each example, 0 to k - 1.
-    weights
-        Weights of the examples, (n,); an example of weight 0 is left out.
-    C
-        Largest coefficient of an example of weight 1.
+    used
+        Numbers of the examples to learn, of every class.
+    box
+        Largest coefficient of each example, (n,).
     options, max_passes
         As for `optima`.
     """
@@ -54,17 +53,14 @@ class KernelMachines:
         self,
         K: np.ndarray,
         labels: np.ndarray,
-        weights: np.ndarray,
-        C: float,
+        used: np.ndarray,
+        box: np.ndarray,
         options: SolverOptions,
         max_passes: int,
     ) -> None:
-        arguments.require_positive("C", C)
         self.n, self.n_classes = len(K), int(labels.max()) + 1
-        used = np.flatnonzero(weights > 0.0)
         places = labels[used] if self.n_classes > 2 else 1 - labels[used]  # of two, the second one is positive
-        box = arguments.boxes_of(C, weights[used], np.ones(len(used)), "sample_weight")
-        found = list(optima(GivenMatrix(K).part(used), places, box, options, max_passes))
+        found = list(optima(GivenMatrix(K).part(used), places, box[used], options, max_passes))
         self.outcomes = [(pair.n_passes, pair.converged) for pair in found]
         self._pairs = trained(found, used, np.bincount(places).tolist(), [0] * self.n_classes)
 

@@ -223,6 +223,24 @@ def test_attributes_have_the_shapes_and_values_of_those_of_svc(n_classes, form):
     assert model.partial_fit(X, y).dual_coef_.shape[0] == n_classes - 1
 
 
+def test_the_models_of_pairs_are_made_when_they_are_needed_and_say_the_same(blobs):
+    X, y = blobs
+    model = LASVMClassifier(C=3.0, gamma=0.1).fit(X, y)
+    early = pickle.loads(pickle.dumps(model))  # noqa: S301
+    attributes = ("dual_coef_", "intercept_", "support_", "support_vectors_", "n_support_")
+    before = [model.decision_function(X), *(getattr(model, name) for name in attributes)]
+    pairs = model.model_.pair_values_many(X)
+    model.model_.finish(1e9)  # needs the models, and changes nothing
+    after = [model.decision_function(X), *(getattr(model, name) for name in attributes)]
+    for one, other in zip(before, after, strict=True):
+        np.testing.assert_array_equal(one, other)
+    for (first, second), values in zip(model.model_.pairs, pairs.T, strict=True):
+        alone = model.model_._models[first, second]
+        np.testing.assert_array_equal(alone.decision_function_many(X), values)
+    assert early.model_.digest() == model.model_.digest() == OneVsOne.from_bytes(model.model_.to_bytes()).digest()
+    assert_same(early.partial_fit(X, y), model.partial_fit(X, y), X)
+
+
 def test_probabilities_of_several_classes(blobs):
     X, y = blobs
     model = LASVMClassifier(C=3.0).fit(X, y)
@@ -448,6 +466,14 @@ def test_a_given_kernel_is_as_good_as_a_built_in_one(n_classes, shape):
         np.testing.assert_allclose(model.predict_proba(given).sum(axis=1), 1.0)
         with pytest.raises(AttributeError, match="a given kernel has none"):
             _ = model.support_vectors_
+
+
+@pytest.mark.parametrize("without", [0, 1, 3])
+def test_a_class_of_several_that_has_weight_0_is_never_predicted(blobs, without):
+    X, y = blobs
+    for kernel in ("rbf", rbf_kernel):
+        model = LASVMClassifier(kernel=kernel, class_weight={without: 0.0}).fit(X, y)
+        assert set(model.predict(X)) == {0, 1, 2, 3} - {without}
 
 
 def test_a_given_kernel_is_cut_by_cross_validation_and_refuses_what_does_not_fit(moons):

@@ -324,8 +324,8 @@ class ClassModels(SeveralModels):
     # ---------------------------------------------------------------------------------------------------------- copies
 
     def __getstate__(self) -> dict:
-        """Everything except what lies on a device."""
-        return {**self.__dict__, "_evaluator": Evaluator(self._blank.device)}
+        """Everything except what lies on a device, and what can be asked of the models again."""
+        return {**self.__dict__, "_evaluator": Evaluator(self._blank.device), "_terms": None}
 
 
 def known_once(kept: list[tuple[Expansion, np.ndarray]]) -> tuple[np.ndarray, np.ndarray]:
