@@ -1,6 +1,6 @@
 """State on a topic of a real broker: a trainer is killed, its disk is gone, and another one goes on.
 
-STREAMSVM_TEST_KILLS says how often; 20 take some minutes.
+STREAMSVM_TEST_KILLS says how often it is killed; 20 kills take some minutes.
 """
 
 import os
@@ -16,7 +16,7 @@ KILLS = int(os.environ.get("STREAMSVM_TEST_KILLS", "2"))
 
 def test_trainers_that_lose_their_disks_end_with_the_same_model(topics, start_app):
     log = settings_of(topics, model="")
-    events, labels = some_stream(3000)
+    events, labels = some_stream(1000 * (KILLS + 1))  # so that no trainer comes to the end before it is killed
     topics.produce(log["topic"], events)
     topics.produce(log["labels"], labels)
     whole = start_app("whole", log={**log, "predictions": topics.create("whole")}, daemon={"checkpoint_records": 200})
