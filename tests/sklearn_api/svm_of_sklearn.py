@@ -1,6 +1,6 @@
 """Run scikit-learn's own tests of SVC against `LASVMClassifier`.
 
-    python tests/svm_of_sklearn.py [OPTION of pytest ...]
+    python tests/sklearn_api/svm_of_sklearn.py [OPTION of pytest ...]
 
 The file is sklearn/svm/tests/test_svm.py, as installed.  `sklearn.svm.SVC` is replaced before it is imported.  Tests
 that do not use SVC are left out, and so are those in `DESELECTED`, each with its reason.

@@ -568,7 +568,7 @@ def test_without_scikit_learn_the_message_says_what_to_install():
 @pytest.mark.long
 def test_tests_of_scikit_learn_for_svc_pass():
     """Those that are not deselected; the list of the others has a reason for each."""
-    script = Path(__file__).parents[1] / "svm_of_sklearn.py"
+    script = Path(__file__).with_name("svm_of_sklearn.py")
     done = subprocess.run([sys.executable, str(script), "-q"], capture_output=True, text=True)
     assert done.returncode == 0, done.stdout
     assert " pass (" in done.stdout
