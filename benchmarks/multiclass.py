@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from datasets import Data, prepared
-from ordinary import ENOUGH, REPEATS, THREADS
+from ordinary import ENOUGH, REPEATS, THREADS, trained_fit, trained_intelex, trained_svc
 
 
 class Task(NamedTuple):
@@ -87,27 +87,6 @@ def trained_pass(several: str, data: Data, task: Task) -> Any:
     model.learn_many(data.X, data.y)
     model.finish()
     return model
-
-
-def trained_fit(data: Data, task: Task) -> Any:
-    """`LASVMClassifier.fit`, to the optimum of each pair."""
-    from streamsvm.sklearn_api import LASVMClassifier
-
-    return LASVMClassifier(C=task.C, gamma=task.gamma).fit(data.X, data.y)
-
-
-def trained_svc(data: Data, task: Task) -> Any:
-    """scikit-learn's SVC."""
-    from sklearn.svm import SVC
-
-    return SVC(C=task.C, gamma=task.gamma).fit(data.X, data.y)
-
-
-def trained_intelex(data: Data, task: Task) -> Any:
-    """scikit-learn-intelex's SVC."""
-    from sklearnex.svm import SVC
-
-    return SVC(C=task.C, gamma=task.gamma).fit(data.X, data.y)
 
 
 ENGINES: dict[str, Callable[[Data, Task], Any]] = {
