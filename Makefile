@@ -27,7 +27,7 @@ kafka: ## an Apache Kafka broker at 127.0.0.1:9092 until Ctrl-C (KAFKA_ARGS="--d
 	@$(PYTHON) tests/kafka/broker.py $(KAFKA_ARGS)
 
 test: $(VENV)/.dev lint warm ## every check: lint, types, tests, documentation examples, the built wheel
-	$(BIN)/pytest $(PARALLEL)
+	$(BIN)/pytest $(PARALLEL) --durations 25
 
 check: $(VENV)/.dev lint warm ## two minutes: lint, types, and the tests without broker, browser, wheel or long streams
 	$(BIN)/pytest $(PARALLEL) -m "not long" --ignore tests/kafka --ignore tests/browser --ignore tests/test_wheel.py
