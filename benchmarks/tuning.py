@@ -5,7 +5,7 @@
     python benchmarks/tuning.py --reference   # GridSearchCV on the whole job: hours
 
 The job has the shape of that of TorchKM's authors (arXiv 2606.06742, table 2: synthetic, 10,000 examples, 1000 columns,
-10 folds, 50 values, one gamma).  Their data are not known to us: ours are two Gaussian clouds whose best error is about
+10 folds, 50 values, one gamma).  They do not give their data; ours are two Gaussian clouds whose best error is about
 10 %.  So their seconds are of another problem.
 
 Without `--reference`, scikit-learn's SVC is fitted for the first fold at our best C.  Its predictions are compared with

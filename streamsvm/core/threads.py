@@ -190,8 +190,8 @@ def one_blas_thread() -> Iterator[None]:
         return
     if not _controllers:
         _controllers.append(ThreadpoolController())
-    _limited.append(True)
     try:
+        _limited.append(True)  # in here: whoever interrupts the program right after it also runs `finally`
         with _controllers[0].limit(limits=1, user_api="blas"):
             yield
     finally:

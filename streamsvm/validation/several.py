@@ -55,15 +55,16 @@ class ClassResult:
     --------
     >>> from streamsvm import LASVM, OneVsOne
     >>> from streamsvm.validation import cross_validate
-    >>> X = np.random.default_rng(0).normal(size=(90, 2))
-    >>> y = np.array(["left", "middle", "right"])[np.digitize(X[:, 0], [-0.5, 0.5])]
+    >>> place = np.repeat([-1, 0, 1], 30)
+    >>> X = np.random.default_rng(0).normal(size=(90, 2)) + np.outer(8.0 * place, [1.0, 0.0])
+    >>> y = np.array(["left", "middle", "right"])[place + 1]
     >>> result = cross_validate(OneVsOne(LASVM(C=10.0, gamma=0.5)), X, y, k=5)
     >>> result.accuracy
-    0.922
+    1.0
     >>> result.confusion
-    array([[23,  2,  0],
-           [ 2, 26,  3],
-           [ 0,  0, 34]])
+    array([[30,  0,  0],
+           [ 0, 30,  0],
+           [ 0,  0, 30]])
     """
 
     y: np.ndarray

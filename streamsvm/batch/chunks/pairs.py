@@ -83,6 +83,7 @@ def optima(
 
     Examples
     --------
+    >>> from streamsvm.batch.chunks.features import Features
     >>> from streamsvm.core.kernels import Linear
     >>> examples = Features(np.array([[0.0], [1.0], [2.0]]), Linear())
     >>> for pair in optima(examples, np.array([0, 1, 2]), np.full(3, 10.0), SolverOptions(), 100):

@@ -121,6 +121,7 @@ def optimum(
 
     Examples
     --------
+    >>> from streamsvm.batch.chunks.features import Features
     >>> from streamsvm.core.kernels import Linear
     >>> examples = Features(np.array([[0.0], [1.0], [2.0], [3.0]]), Linear())
     >>> y = np.array([-1.0, -1.0, 1.0, 1.0])
