@@ -535,10 +535,22 @@ def test_training_sets_that_make_no_sense(moons):
     with pytest.raises(ValueError, match=r"1 class .1. among the examples of positive weight; at least 2"):
         LASVMClassifier().fit(X, y, sample_weight=y)
     for kernel in ("rbf", rbf_kernel):
-        with pytest.raises(ValueError, match="all samples have zero or negative weights"):
-            LASVMClassifier(kernel=kernel).fit(X, y, sample_weight=-np.ones(len(y)))
+        for weight in (0.0, -1.0):
+            with pytest.raises(ValueError, match="all samples have zero or negative weights"):
+                LASVMClassifier(kernel=kernel).fit(X, y, sample_weight=np.full(len(y), weight))
     with pytest.raises(ValueError, match="continuous"):
         LASVMClassifier().fit(X, X[:, 0])
+
+
+@pytest.mark.parametrize("gamma", ["scale", 1.0])
+@pytest.mark.parametrize("form", [np.array, sp.csr_matrix])
+@pytest.mark.filterwarnings("error")
+def test_a_feature_that_is_too_large_is_named(moons, form, gamma):
+    X, y = moons
+    X = X.copy()
+    X[7, 1] = -1e300
+    with pytest.raises(ValueError, match=r"not finite .* feature 1 in row 7 is -1e\+300; features must be finite"):
+        LASVMClassifier(gamma=gamma).fit(form(X), y)
 
 
 def test_classes_that_make_no_sense(moons):
