@@ -370,6 +370,7 @@ class LASVMClassifier(FittedModel, ClassifierMixin, BaseEstimator):
 
 def _weights_of(sample_weight: Any, X: Any) -> np.ndarray:
     """The weights of the examples, not all of them 0."""
-    if sample_weight is not None and np.size(sample_weight) > 0 and not np.count_nonzero(sample_weight):
+    given = np.ones(1) if sample_weight is None else np.asarray(sample_weight)
+    if given.size > 0 and not np.count_nonzero(given):
         raise ValueError(NO_WEIGHT)
     return _check_sample_weight(sample_weight, X, dtype=np.float64)

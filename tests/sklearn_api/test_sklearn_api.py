@@ -577,6 +577,28 @@ def test_without_scikit_learn_the_message_says_what_to_install():
     assert 'ImportError: streamsvm.sklearn_api needs scikit-learn: pip install "streamsvm[sklearn]"' in answer.stderr
 
 
+NOTHING_LEFT_TO_COMPILE = """
+import numpy as np
+from streamsvm.core.compiling import _jit
+from streamsvm.sklearn_api import LASVMClassifier
+from streamsvm.sklearn_api.ahead import compile_fits
+
+compile_fits()
+asked, load = [], _jit._CodeCache.load_overload
+_jit._CodeCache.load_overload = lambda of, *others: asked.append(of._py_func.__name__) or load(of, *others)
+X = np.random.default_rng(1).normal(size=(300, 30))
+for n_classes in (2, 4):
+    LASVMClassifier(gamma=0.1).fit(X, np.arange(300) % n_classes).predict(X)
+print(asked)
+"""
+
+
+@pytest.mark.long
+def test_warmup_compiles_what_the_first_fit_needs():
+    done = subprocess.run([sys.executable, "-c", NOTHING_LEFT_TO_COMPILE], capture_output=True, text=True)
+    assert done.stdout.strip() == "[]", done.stdout + done.stderr
+
+
 @pytest.mark.long
 def test_tests_of_scikit_learn_for_svc_pass():
     """Those that are not deselected; the list of the others has a reason for each."""
