@@ -1,6 +1,7 @@
 """streamsvm: kernel classifiers that learn from a stream, one example at a time."""
 
 import time as _time
+from importlib.util import find_spec as _find_spec
 
 from streamsvm._version import __version__ as __version__
 from streamsvm.core.saving.snapshot import SnapshotError as SnapshotError
@@ -47,8 +48,8 @@ def warmup(*algorithms: type[_OnlineSVM] | type[AutoLASVM], removal: bool = Fals
     Parameters
     ----------
     algorithms
-        Classes that will be used, such as ``LASVM``.  Default: all classes, and cross-validation.  LASVMG, LASVMNC,
-        LASVMI and FullSVM share their compiled code.
+        Classes that will be used, such as ``LASVM``.  Default: all classes, cross-validation, and, if scikit-learn is
+        installed, `LASVMClassifier`.  LASVMG, LASVMNC, LASVMI and FullSVM share their compiled code.
     removal
         Whether to compile the code of `forget`, of a `budget`, of a `window` and of streaming estimates as well.
         Without `algorithms` it always is.
@@ -90,4 +91,8 @@ def warmup(*algorithms: type[_OnlineSVM] | type[AutoLASVM], removal: bool = Fals
         from streamsvm.validation.ahead import compile_ahead
 
         compile_ahead(LASVM)
+        if _find_spec("sklearn"):
+            from streamsvm.sklearn_api.ahead import compile_fits
+
+            compile_fits()
     return _time.perf_counter() - start

@@ -15,7 +15,15 @@ from sklearn.utils.validation import _check_sample_weight, column_or_1d, validat
 
 from streamsvm.batch.options import SolverOptions
 from streamsvm.core import arguments, storage
-from streamsvm.estimators.inputs.training_set import coded, codes, distinct, gamma_of, known_classes
+from streamsvm.estimators.inputs.training_set import (
+    NO_WEIGHT,
+    coded,
+    codes,
+    distinct,
+    gamma_of,
+    known_classes,
+    require_moderate,
+)
 from streamsvm.estimators.learner.model import NEVER
 from streamsvm.estimators.learners import ALGORITHMS
 from streamsvm.estimators.several.one_vs_one import OneVsOne
@@ -204,6 +212,7 @@ class LASVMClassifier(FittedModel, ClassifierMixin, BaseEstimator):
         if is_given(self.kernel):
             return self._fit_to_kernel(X, y, sample_weight)
         X, y, weights = self._checked(X, y, sample_weight, first=True)
+        require_moderate(X)
         weights = np.maximum(weights, 0.0)
         self.classes_, labels = coded(y, weights)
         rows, weights = distinct(X, labels, weights)
@@ -231,7 +240,7 @@ class LASVMClassifier(FittedModel, ClassifierMixin, BaseEstimator):
         y = column_or_1d(y, warn=True)
         require_square(K, y)
         check_classification_targets(y)
-        weights = np.maximum(_check_sample_weight(sample_weight, K, dtype=np.float64), 0.0)
+        weights = np.maximum(_weights_of(sample_weight, K), 0.0)
         self.classes_, labels = coded(y, weights)
         factors = self._class_factors(labels, weights)[labels]
         arguments.require_positive("C", self._bound)
@@ -306,7 +315,7 @@ class LASVMClassifier(FittedModel, ClassifierMixin, BaseEstimator):
             arguments.require_unmasked(name, values)
         X, y = validate_data(self, X, y, reset=first, **FORM)
         check_classification_targets(y)
-        return X, y, _check_sample_weight(sample_weight, X, dtype=np.float64)
+        return X, y, _weights_of(sample_weight, X)
 
     def _start(self, X: Any, weights: np.ndarray) -> None:
         """Make the model for these first examples."""
@@ -357,3 +366,11 @@ class LASVMClassifier(FittedModel, ClassifierMixin, BaseEstimator):
         tags.input_tags.sparse = not is_given(self.kernel)
         tags.input_tags.pairwise = isinstance(self.kernel, str) and self.kernel == "precomputed"
         return tags
+
+
+def _weights_of(sample_weight: Any, X: Any) -> np.ndarray:
+    """The weights of the examples, not all of them 0."""
+    given = np.ones(1) if sample_weight is None else np.asarray(sample_weight)
+    if given.size > 0 and not np.count_nonzero(given):
+        raise ValueError(NO_WEIGHT)
+    return _check_sample_weight(sample_weight, X, dtype=np.float64)

@@ -29,9 +29,7 @@ DESELECTED = {
     "test_probability_raises_futurewarning": DEPRECATED,
     "test_svc_nusvc_probA_probB_deprecated": DEPRECATED,
     "test_decision_function": "six decimals: features are stored in single precision, and agree to about 1e-5",
-    "test_negative_sample_weights_mask_all_samples[weights-are-zero-SVC]": "scikit-learn's own check says it otherwise",
     "test_bad_input": "a model that has learned from dense arrays predicts sparse ones, too",
-    "test_svc_nonfinite_params": "the error for features that are too large has another message",
 }
 
 

@@ -535,10 +535,22 @@ def test_training_sets_that_make_no_sense(moons):
     with pytest.raises(ValueError, match=r"1 class .1. among the examples of positive weight; at least 2"):
         LASVMClassifier().fit(X, y, sample_weight=y)
     for kernel in ("rbf", rbf_kernel):
-        with pytest.raises(ValueError, match="all samples have zero or negative weights"):
-            LASVMClassifier(kernel=kernel).fit(X, y, sample_weight=-np.ones(len(y)))
+        for weight in (0.0, -1.0):
+            with pytest.raises(ValueError, match="all samples have zero or negative weights"):
+                LASVMClassifier(kernel=kernel).fit(X, y, sample_weight=np.full(len(y), weight))
     with pytest.raises(ValueError, match="continuous"):
         LASVMClassifier().fit(X, X[:, 0])
+
+
+@pytest.mark.parametrize("gamma", ["scale", 1.0])
+@pytest.mark.parametrize("form", [np.array, sp.csr_matrix])
+@pytest.mark.filterwarnings("error")
+def test_a_feature_that_is_too_large_is_named(moons, form, gamma):
+    X, y = moons
+    X = X.copy()
+    X[7, 1] = -1e300
+    with pytest.raises(ValueError, match=r"not finite .* feature 1 in row 7 is -1e\+300; features must be finite"):
+        LASVMClassifier(gamma=gamma).fit(form(X), y)
 
 
 def test_classes_that_make_no_sense(moons):
@@ -563,6 +575,28 @@ def test_without_scikit_learn_the_message_says_what_to_install():
     answer = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
     assert answer.returncode == 1
     assert 'ImportError: streamsvm.sklearn_api needs scikit-learn: pip install "streamsvm[sklearn]"' in answer.stderr
+
+
+NOTHING_LEFT_TO_COMPILE = """
+import numpy as np
+from streamsvm.core.compiling import _jit
+from streamsvm.sklearn_api import LASVMClassifier
+from streamsvm.sklearn_api.ahead import compile_fits
+
+compile_fits()
+asked, load = [], _jit._CodeCache.load_overload
+_jit._CodeCache.load_overload = lambda of, *others: asked.append(of._py_func.__name__) or load(of, *others)
+X = np.random.default_rng(1).normal(size=(300, 30))
+for n_classes in (2, 4):
+    LASVMClassifier(gamma=0.1).fit(X, np.arange(300) % n_classes).predict(X)
+print(asked)
+"""
+
+
+@pytest.mark.long
+def test_warmup_compiles_what_the_first_fit_needs():
+    done = subprocess.run([sys.executable, "-c", NOTHING_LEFT_TO_COMPILE], capture_output=True, text=True)
+    assert done.stdout.strip() == "[]", done.stdout + done.stderr
 
 
 @pytest.mark.long

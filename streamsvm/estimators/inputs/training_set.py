@@ -5,8 +5,25 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from streamsvm.core.blocks import LARGEST_SQUARED_NORM
 from streamsvm.core.hashing import row_hashes
 from streamsvm.core.inputs import without_duplicates
+from streamsvm.estimators.inputs.checks import culprit, not_finite
+
+NO_WEIGHT = "Invalid input - all samples have zero or negative weights."  # SVC's words
+
+
+def require_moderate(X: Any) -> None:
+    """Raise a ValueError if the square of a feature is too large for single precision."""
+    values = X.data if sp.issparse(X) else X
+    largest = max(float(values.max(initial=0.0)), -float(values.min(initial=0.0)))
+    if largest * largest >= LARGEST_SQUARED_NORM:
+        place = culprit(values.ravel())
+        row, column = divmod(place, X.shape[1])
+        if sp.issparse(X):
+            row, column = int(np.searchsorted(X.indptr, place, "right")) - 1, int(X.indices[place])
+        what = not_finite(column, values.flat[place], row)
+        raise ValueError(f"The dual coefficients or intercepts are not finite for such features: {what}")  # as SVC says
 
 
 def coded(y: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -14,7 +31,7 @@ def coded(y: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     counts = weights > 0.0
     classes, of_each = np.unique(y[counts], return_inverse=True)
     if not len(classes):
-        raise ValueError("Invalid input - all samples have zero or negative weights.")  # SVC's words
+        raise ValueError(NO_WEIGHT)
     if len(classes) < 2:
         found = f"{len(classes)} class {classes.tolist()}"
         if not counts.all():
