@@ -195,11 +195,11 @@ class Space:
 
     def _members(self, model: Any, ids: list[int]) -> Table:
         """These support vectors as the kernel sees them."""
-        vectors = model.support_vectors_of(ids).tocoo()
+        vectors = model.support_vectors_of(ids)
         columns = [self._columns.setdefault(name, len(self._columns)) for name in model.feature_names]
-        shape = (len(ids), len(self._columns))
-        own = (vectors.data.astype(np.float64), (vectors.row, np.array(columns, np.int64)[vectors.col]))
-        matrix = sp.csr_matrix(own, shape=shape)
+        own = (vectors.data.astype(np.float64), np.array(columns, np.int64)[vectors.indices], vectors.indptr)
+        matrix = sp.csr_matrix(own, shape=(len(ids), len(self._columns)))
+        matrix.sort_indices()
         return Table(matrix if sp.issparse(self._pool.matrix) else matrix.toarray())
 
     def novelty(self, model: Any, places: np.ndarray) -> np.ndarray:
