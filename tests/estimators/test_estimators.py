@@ -18,7 +18,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from river import datasets, metrics
 
-from streamsvm import LASVM, LASVMG, LASVMI, LASVMNC, FullSVM, OneVsRest, SnapshotError, WarmupScaler
+from streamsvm import LASVM, LASVMG, LASVMI, LASVMNC, AutoLASVM, FullSVM, OneVsRest, SnapshotError, WarmupScaler
 from streamsvm.core import blocks, storage
 from streamsvm.core.device.evaluator import Evaluator
 from streamsvm.core.expansion import ROWS, SLOTS
@@ -849,7 +849,7 @@ CHECKED = """
 import numpy as np
 import scipy.sparse as sp
 from river import datasets
-from streamsvm import LASVM, LASVMG, LASVMI, LASVMNC, FullSVM
+from streamsvm import LASVM, LASVMG, LASVMI, LASVMNC, AutoLASVM, FullSVM
 
 rng = np.random.default_rng(0)
 model = LASVM(C=316.0, gamma=0.5, cache_mb=0.1)
@@ -905,3 +905,16 @@ def test_the_scale_in_use_is_told():
     np.testing.assert_allclose(model.support_vectors.toarray(), expected, rtol=1e-6)
     assert np.abs(expected).max() == 3.0
     assert LASVM(gamma=1.0).scale_of("a") == (0.0, 1.0)
+
+
+@pytest.mark.parametrize("form", [np.asarray, sp.csr_matrix])
+@pytest.mark.parametrize("learner", [LASVM, AutoLASVM])
+def test_some_support_vectors(learner, form):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(200, 3)) * (rng.random((200, 3)) < 0.7)
+    model = learner()
+    model.learn_many(form(X), X[:, 0] > 0.3 * X[:, 1])
+    ids, every = model.support_ids, model.support_vectors.toarray()
+    wanted = [ids[7], ids[2], 10**9]
+    np.testing.assert_array_equal(model.support_vectors_of(wanted).toarray(), every[[2, 7]])
+    assert model.support_vectors_of([]).shape == (0, 3)

@@ -32,7 +32,7 @@ from streamsvm.core.scaling import CLIP
 MEMORY = 1000  # labelled examples; when there are more, the older half is forgotten
 LARGEST = 20_000_000  # values of kernel rows, 80 MB
 SPARE = 64  # kernel rows of former support vectors that stay anyway
-NEEDED = ("support_ids", "dual_coef", "bias", "support_vectors", "feature_names", "scale_of", "gamma_in_use")
+NEEDED = ("support_ids", "dual_coef", "bias", "support_vectors_of", "feature_names", "scale_of", "gamma_in_use")
 
 
 class Space:
@@ -195,11 +195,11 @@ class Space:
 
     def _members(self, model: Any, ids: list[int]) -> Table:
         """These support vectors as the kernel sees them."""
-        vectors = model.support_vectors[np.flatnonzero(np.isin(model.support_ids, ids))].tocoo()
+        vectors = model.support_vectors_of(ids)
         columns = [self._columns.setdefault(name, len(self._columns)) for name in model.feature_names]
-        shape = (len(ids), len(self._columns))
-        own = (vectors.data.astype(np.float64), (vectors.row, np.array(columns, np.int64)[vectors.col]))
-        matrix = sp.csr_matrix(own, shape=shape)
+        own = (vectors.data.astype(np.float64), np.array(columns, np.int64)[vectors.indices], vectors.indptr)
+        matrix = sp.csr_matrix(own, shape=(len(ids), len(self._columns)))
+        matrix.sort_indices()
         return Table(matrix if sp.issparse(self._pool.matrix) else matrix.toarray())
 
     def novelty(self, model: Any, places: np.ndarray) -> np.ndarray:

@@ -33,6 +33,7 @@ class Vectors:
     def __init__(self, columns: dict[Hashable, int]) -> None:
         self.columns = columns
         self.matrix: Any = None
+        self._room = np.empty((0, 0))  # an array that begins with the matrix
 
     def __len__(self) -> int:
         return 0 if self.matrix is None else self.matrix.shape[0]
@@ -45,8 +46,16 @@ class Vectors:
         elif sp.issparse(self.matrix):
             self.matrix = sp.vstack([_wide(self.matrix, width), sp.csr_matrix(new)], format="csr")
         else:
-            wider = np.pad(self.matrix, ((0, 0), (0, width - self.matrix.shape[1])))
-            self.matrix = np.concatenate([wider, new.toarray() if sp.issparse(new) else new])
+            self._append(new.toarray() if sp.issparse(new) else new, width)
+
+    def _append(self, new: np.ndarray, width: int) -> None:
+        """Append rows of an array; the room for them doubles, so that adding one does not copy all others."""
+        n, end = len(self), len(self) + len(new)
+        if self.matrix.base is not self._room or len(self._room) < end or self._room.shape[1] < width:
+            self._room = np.zeros((2 * end, width))
+            self._room[:n, : self.matrix.shape[1]] = self.matrix
+        self._room[n:end, : new.shape[1]] = new
+        self.matrix = self._room[:end]
 
     def restore(self, matrix: sp.csr_matrix) -> None:
         """Take over compressed rows, whose columns are those of `columns`."""

@@ -3,7 +3,7 @@
 `estimators.candidates` has the models, and `estimators.tuner` decides.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Self
 
 import numpy as np
@@ -199,6 +199,10 @@ class AutoLASVM(CandidateModels):
     def support_vectors(self) -> sp.csr_matrix:
         """Features of the support vectors, float32: rows as in `support_ids`, columns as in `feature_names`."""
         return self._predicting.support_vectors
+
+    def support_vectors_of(self, ids: Sequence[int] | np.ndarray) -> sp.csr_matrix:
+        """The rows of `support_vectors` with these ids, in the order of `support_ids`; others are left out."""
+        return self._predicting.support_vectors_of(ids)
 
     @property
     def bias(self) -> float:
