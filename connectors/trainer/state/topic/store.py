@@ -53,7 +53,11 @@ class _TopicJournal(Journal):
     def __init__(self, path: Path, past: Sequence[Cut], n_tries: int, ledger: Ledger, number: Number) -> None:
         super().__init__(path, past, n_tries)
         self._ledger = ledger
-        ledger.begin_journal(number, path.read_bytes())
+        try:
+            ledger.begin_journal(number, path.read_bytes())
+        except BaseException:
+            self.close()
+            raise
 
     def append(self, cut: Cut) -> None:
         super().append(cut)
