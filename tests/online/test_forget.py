@@ -173,7 +173,8 @@ def test_the_steps_after_a_removal_decide_how_the_next_one_is_done(monkeypatch):
         ways.append(way)
         return s, way
 
-    monkeypatch.setattr(forgetting, "solve_again", lambda *arguments: (solve(*arguments)[0], 10**6))
+    monkeypatch.setattr(forgetting, "solve_again", lambda *arguments: (solve(*arguments)[0], 10**8))
+    monkeypatch.setattr(forgetting, "SECONDS_PER_CUBE", 1e-6)  # too dear for what is expected at first
     monkeypatch.setattr("streamsvm.estimators.learner.model.forget", watched)
     first, second = model.support_ids[np.abs(model.dual_coef) == model.C][:2].tolist()
     model.forget(first)

@@ -46,7 +46,6 @@ LOOKED_UP, FOLLOWED, HANDED_BACK = "looked up", "followed", "handed back"
 
 JITTER = 1e-7  # on the diagonal of K_MM, relative to it: what float32 kernel values leave
 SECONDS_PER_CUBE = 0.12e-9  # of the inverse
-SECONDS_MORE = 2e-4  # that a path of any length takes, and steps do not
 ENTERING = 0.12  # of the steps after a removal, for a box and kernel values of 1; more by the root of their product
 STEPS_OF_ONE, STEPS_PER_FREE = 50, 2  # to solve again to 1e-3, after one member has left; see `_note_steps`
 UNIT, MEMORY = 1000, 4  # of the steps that were expected; removals over which the running mean goes
@@ -229,7 +228,7 @@ def _follow(
 def _path_pays(n: int, m: int, events: float, by_steps: float) -> bool:
     """Whether a path is expected to cost less than steps that take so many seconds."""
     along = choice.SECONDS_PER_PRODUCT * events * (2.0 * m * m + 2.0 * n * m) + SECONDS_PER_CUBE * m**3
-    return bool(SECONDS_MORE + along < by_steps)
+    return bool(along < by_steps)
 
 
 def seconds_by_steps(n: int, m: int, r: int, tol: float) -> float:
