@@ -46,7 +46,7 @@ recent     used since the clock hand passed (second chance)        (R,)     uint
 scratch    row of the incoming example                             (N,)     float32
 sums       byte sums of `bits`                                     (N,)     uint8
 member_... the features of one member, gathered                    (D,)     int32 and float32, `gather`
-counts     see the names below                                     (19,)    int64
+counts     see the names below                                     (20,)    int64
 extremes   largest g over up, smallest g over down                 (2,)     float64, learner
 losses     sums over the members, see `online.scan`                (4,)     float64, learners without a bias
 ========== ======================================================= ======== ===========================================
@@ -67,7 +67,8 @@ SLOTS, HOLES, ROWS, HAND, EVALUATIONS, SLOT_UP, SLOT_DOWN, SINCE_EVICTION, CACHE
 STORAGE, WIDTH, WIDE = range(9, 12)
 # kept by learners without a bias: support vectors of each class, members ever, REPROCESS steps ever
 POSITIVE, NEGATIVE, ADMITTED, REPROCESSED = range(12, 16)
-LISTED, APPENDED, COUNTS = range(16, 19)  # LISTED: slots that the lists of a compressed expansion cover
+LISTED, APPENDED = range(16, 18)  # LISTED: slots that the lists of a compressed expansion cover
+AGAIN, COUNTS = range(18, 20)  # AGAIN: steps after removals, in thousandths of those expected, a running mean; 0: none
 # counts[STORAGE]
 BITS, COLUMNS, COMPRESSED = range(3)
 # extremes

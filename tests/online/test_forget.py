@@ -162,6 +162,29 @@ def test_what_comes_back_is_solved_for_by_both_ways(by_path, monkeypatch):
 # -------------------------------------------------------------------------------------------------------- what it costs
 
 
+def test_the_steps_after_a_removal_decide_how_the_next_one_is_done(monkeypatch):
+    """A copy from a snapshot remembers them, too."""
+    X, y = noisy()
+    model = learned(LASVM, X, y)
+    solve, forget, ways = forgetting.solve_again, forgetting.forget, []
+
+    def watched(*arguments):
+        s, way = forget(*arguments)
+        ways.append(way)
+        return s, way
+
+    monkeypatch.setattr(forgetting, "solve_again", lambda *arguments: (solve(*arguments)[0], 10**8))
+    monkeypatch.setattr(forgetting, "SECONDS_PER_CUBE", 1e-6)  # too dear for what is expected at first
+    monkeypatch.setattr("streamsvm.estimators.learner.model.forget", watched)
+    first, second = model.support_ids[np.abs(model.dual_coef) == model.C][:2].tolist()
+    model.forget(first)
+    copied = LASVM.from_bytes(model.to_bytes())
+    model.forget(second)
+    copied.forget(second)
+    assert ways == [forgetting.HANDED_BACK, forgetting.FOLLOWED, forgetting.FOLLOWED]
+    assert copied.digest() == model.digest()
+
+
 def test_what_is_no_support_vector_costs_a_look_up():
     X, y = noisy()
     model = learned(FullSVM, X, y)

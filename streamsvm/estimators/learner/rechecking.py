@@ -12,6 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from streamsvm.core import blocks, storage
+from streamsvm.core.blocks import Queries
 from streamsvm.core.expansion import Expansion
 from streamsvm.core.kernels import Kernel
 from streamsvm.core.scaling import RawRows
@@ -105,8 +106,7 @@ class Rechecking(Learning):
             examples = self._reservoir.sample()
             if not examples.size:
                 return None
-            self._features.settle()
-            q = self._scale.queries(raw_features(examples))
+            q = self._queries_of(examples)
             sign = np.where(examples.positive, 1.0, -1.0)
             watched = _Watched(state, examples, sign, Beside(q, state[1], self._kernel, self._evaluator.decide))
         watched.beside.follow(self._in_room)
@@ -131,17 +131,21 @@ class Rechecking(Learning):
         beside.follow(self._in_room, before)
         suspects = np.flatnonzero(~surely_did & may_violate(sign * (beside.f + self.bias), doubt))
         self._watched = watched
+        suspects = suspects[~self._are_members(watched.examples.id[suspects])]
         if not len(suspects):
             return NOTHING
-        examples = watched.examples.take(suspects)
-        others = self._others(examples.take(self._reservoir.holds(examples)))
-        late, _ = self._violating(self._in_room, self.bias, self.tol, others, least)
-        known, _ = self._violating(before, bias, self.tol, late, least)
-        return self._shuffled(late.take(~np.isin(late.number, known.number)))
+        others = watched.examples.take(suspects)
+        q, models, own = self._queries_of(others), ((before, bias), (self._in_room, self.bias)), sign[suspects]
+        then, now = (may_violate(own * self._evaluator.decide(s, self._kernel, q, b), 0.0) for s, b in models)
+        return self._shuffled(others.take(now & ~then & self._reservoir.holds(others)))
 
     def _others(self, examples: Sample) -> Sample:
         """Those of these examples that are no members."""
-        return examples.take(~np.isin(examples.id, self._expansion.ids[self._expansion.y != 0]))
+        return examples.take(~self._are_members(examples.id))
+
+    def _are_members(self, ids: np.ndarray) -> np.ndarray:
+        """Which of these ids members have, (n,) bool."""
+        return np.isin(ids, self._expansion.ids[self._expansion.y != 0])
 
     def _violating(
         self, s: Expansion, bias: float, tol: float, examples: Sample, least_margin: float
@@ -155,12 +159,18 @@ class Rechecking(Learning):
         """y f(x) of these examples by a model with these members."""
         if not examples.size:
             return np.empty(0)
-        self._features.settle()
-        f = self._evaluator.decide(s, self._kernel, self._scale.queries(raw_features(examples)), bias)
+        f = self._evaluator.decide(s, self._kernel, self._queries_of(examples), bias)
         return np.where(examples.positive, f, -f)
+
+    def _queries_of(self, examples: Sample) -> Queries:
+        """These examples as the kernel sees them."""
+        self._features.settle()
+        return self._scale.queries(raw_features(examples))
 
     def _shuffled(self, examples: Sample) -> Sample:
         """As many of these examples as the budget has room for, in an order that the stream does not know."""
+        if not examples.size:
+            return examples
         order = np.argsort(priorities(examples.priority))
         return examples.take(order if self.budget is None else order[: max(0, int(self.budget) - self.n_members)])
 

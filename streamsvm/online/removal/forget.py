@@ -37,7 +37,7 @@ from streamsvm.batch.seeding.exact import survey
 from streamsvm.batch.seeding.greedy import forced_steps
 from streamsvm.batch.steps import penalties, settled
 from streamsvm.core.compiling._jit import compiled, compiled_for
-from streamsvm.core.expansion import G_DOWN, G_UP, SLOTS, Expansion, bury
+from streamsvm.core.expansion import AGAIN, G_DOWN, G_UP, SLOTS, Expansion, bury
 from streamsvm.core.kernels import Kernel
 from streamsvm.core.rows import member_row
 from streamsvm.online.finish import Problem, balance, kernel_among, move_members, solve_again
@@ -47,7 +47,8 @@ LOOKED_UP, FOLLOWED, HANDED_BACK = "looked up", "followed", "handed back"
 JITTER = 1e-7  # on the diagonal of K_MM, relative to it: what float32 kernel values leave
 SECONDS_PER_CUBE = 0.12e-9  # of the inverse
 ENTERING = 0.12  # of the steps after a removal, for a box and kernel values of 1; more by the root of their product
-STEPS_OF_ONE, STEPS_PER_FREE = 50, 2  # to solve again to 1e-3, after one member has left
+STEPS_OF_ONE, STEPS_PER_FREE = 50, 2  # to solve again to 1e-3, after one member has left; see `_note_steps`
+UNIT, MEMORY = 1000, 4  # of the steps that were expected; removals over which the running mean goes
 
 
 class Members(NamedTuple):
@@ -112,6 +113,7 @@ def forget(s: Expansion, kernel: Kernel, problem: Problem, leaving: np.ndarray, 
     tol, how = max(tol, problem.violation(s)), LOOKED_UP
     mass = leaving[s.alpha[leaving] != 0.0]
     if len(mass):
+        expected = expected_steps(int(np.count_nonzero(_is_free(s))), len(mass), tol)
         stays = np.ones(n, bool)
         stays[leaving] = False
         how = FOLLOWED if _leave(s, kernel, problem.fixed_sum, mass, stays, tol) else HANDED_BACK
@@ -121,8 +123,11 @@ def forget(s: Expansion, kernel: Kernel, problem: Problem, leaving: np.ndarray, 
         s.up[:n], s.down[:n] = penalties(s.alpha[:n], s.lo[:n], s.hi[:n])
     _bury_all(s, leaving)
     problem.note(s)
+    steps = 0
     if problem.violation(s) > tol:  # after steps that only emptied coefficients, or by the rounding of many paths
-        s = solve_again(s, kernel, problem, tol)[0]
+        s, steps = solve_again(s, kernel, problem, tol)
+    if how == HANDED_BACK:
+        _note_steps(s, steps, expected)
     return s, how
 
 
@@ -143,10 +148,10 @@ def _leave(s: Expansion, kernel: Kernel, biased: bool, mass: np.ndarray, stays: 
     """Drive `mass` out along a path, if it is cheaper than steps; whether it was done.  If not, nothing has changed."""
     n = len(stays)
     alpha, g, lo, hi = s.alpha[:n], s.g[:n], s.lo[:n], s.hi[:n]
-    free = (lo < alpha) & (alpha < hi)
+    free = _is_free(s)
     M, leaves_free = np.flatnonzero(free & stays), int(np.count_nonzero(free[mass]))
     events = choice.events_of(leaves_free, len(mass) - leaves_free)
-    if not _path_pays(n, len(M), events, seconds_by_steps(n, len(M), len(mass), tol)):
+    if not _path_pays(n, len(M), events, _remembered(s) * seconds_by_steps(n, len(M), len(mass), tol)):
         return False
     place = _places(alpha, lo, hi)
     place[~stays] = path.OUT
@@ -163,15 +168,21 @@ def _enter(s: Expansion, kernel: Kernel, entering: np.ndarray, tol: float) -> bo
     above, below, mu = tolerances(s, alpha, g, *of_others, True)
     rises = s.y[entering] > 0
     violates = np.where(rises, g[entering] - mu > above, mu - g[entering] > below)
-    driven, M = entering[violates], np.flatnonzero((lo < alpha) & (alpha < hi))
+    driven, M = entering[violates], np.flatnonzero(_is_free(s))
     steps = ENTERING * np.sqrt(float((hi - lo).max()) * float(s.self_k[:n].max()))
-    expected = steps * seconds_by_steps(n, len(M), len(driven), tol)
+    expected = steps * _remembered(s) * seconds_by_steps(n, len(M), len(driven), tol)
     if not len(driven) or not _path_pays(n, len(M), choice.events_of(len(driven), 0.0), expected):
         return False
     place = _places(alpha, lo, hi)
     place[driven] = path.DRIVEN
     target = np.where(rises, hi[entering], lo[entering])[violates]
     return _follow(s, kernel, True, M, place, driven, target, (above, below, mu))
+
+
+def _is_free(s: Expansion) -> np.ndarray:
+    """Which members are at no bound, (n,) bool."""
+    n = int(s.counts[SLOTS])
+    return np.asarray((s.lo[:n] < s.alpha[:n]) & (s.alpha[:n] < s.hi[:n]))
 
 
 def _places(alpha: np.ndarray, lo: np.ndarray, hi: np.ndarray) -> np.ndarray:
@@ -222,9 +233,24 @@ def _path_pays(n: int, m: int, events: float, by_steps: float) -> bool:
 
 def seconds_by_steps(n: int, m: int, r: int, tol: float) -> float:
     """What it is expected to take to solve again to `tol` after r of n members have left, with m free ones."""
+    return choice.step_seconds(expected_steps(m, r, tol), n)
+
+
+def expected_steps(m: int, r: int, tol: float) -> float:
+    """How many steps it is expected to take then."""
     digits = max(1.0, -np.log10(tol) / 3.0)
-    steps = digits * np.sqrt(r) * (STEPS_OF_ONE + STEPS_PER_FREE * m)
-    return float(steps * (choice.SECONDS_PER_STEP + choice.SECONDS_PER_ELEMENT * n))
+    return float(digits * np.sqrt(r) * (STEPS_OF_ONE + STEPS_PER_FREE * m))
+
+
+def _remembered(s: Expansion) -> float:
+    """How many times as many steps the last removals took as was expected; 1 if there were none."""
+    return (int(s.counts[AGAIN]) or UNIT) / UNIT
+
+
+def _note_steps(s: Expansion, steps: int, expected: float) -> None:
+    """Heed the steps of a removal.  They are stored with the model, so that a copy goes on as the model does."""
+    share = round(UNIT * steps / expected)
+    s.counts[AGAIN] = max(1, ((MEMORY - 1) * (int(s.counts[AGAIN]) or UNIT) + share) // MEMORY)
 
 
 def tolerances(s: Expansion, alpha, g, lo, hi, biased: bool) -> tuple[float, float, float]:
