@@ -36,7 +36,7 @@ securityContext:
   capabilities: { drop: [ALL] }
 ports:
   - { name: http, containerPort: 8080 }
-startupProbe: # the image is compiled for any processor; another one may compile for a minute
+startupProbe: # the image is compiled for any processor; another one may compile for two minutes
   httpGet: { path: /healthz, port: http }
   periodSeconds: 5
   failureThreshold: 36
