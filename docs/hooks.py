@@ -15,7 +15,15 @@ from mkdocs.exceptions import PluginError
 from mkdocs.structure.files import File, Files
 
 ROOT = Path(__file__).parents[1]
-PAGES = ["README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md", "benchmarks/README.md"]
+PAGES = [
+    "README.md",
+    "CHANGELOG.md",
+    "CONTRIBUTING.md",
+    "SECURITY.md",
+    "benchmarks/README.md",
+    "benchmarks/evidence.md",
+    "benchmarks/papers.md",
+]
 MADE = {"<!-- the commands -->": reference.commands, "<!-- the configuration -->": reference.configuration}
 WIDE = ("benchmarks/", "examples/", "CONTRIBUTING.md")  # their code and tables need the room of the table of contents
 FOUND = {  # a word that people search for, and the guide with a heading that has it
