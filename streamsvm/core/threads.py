@@ -191,7 +191,7 @@ def one_blas_thread() -> Iterator[None]:
     if not _controllers:
         _controllers.append(ThreadpoolController())
     try:
-        _limited.append(True)  # in here: whoever interrupts the program right after it also runs `finally`
+        _limited.append(True)  # inside: an interruption right after it runs `finally`, too
         with _controllers[0].limit(limits=1, user_api="blas"):
             yield
     finally:

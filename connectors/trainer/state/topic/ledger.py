@@ -11,7 +11,7 @@ A record counts unless a claim of a higher epoch comes before it.  All readers s
 that an owner writes after another one has taken over, even if the first has not heard of it.
 
 A checkpoint begins with its owner's claim, repeated.  Once it is durable, all records before this claim are removed, if
-nobody else has written meanwhile.  So the partition holds a checkpoint and its journal, and the next owner reads little
+no other trainer has written meanwhile.  So the partition holds a checkpoint and its journal, and the next owner reads little
 else.
 """
 
@@ -133,7 +133,7 @@ class Ledger:
         self._open_reader = open_reader
         self._trim = trim
         self._wait = wait
-        self._end = 0  # offset of the record to come, if nobody else writes
+        self._end = 0  # offset of the record to come, if no other trainer writes
         self._ours = 0  # up to this offset, no later owner has written
         self._journal: tuple[Number, int] = (0, 0), 0  # its number, and how many pieces its beginning has
         self._n_pieces = 0
