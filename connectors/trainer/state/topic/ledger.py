@@ -11,7 +11,7 @@ A record counts unless a claim of a higher epoch comes before it.  All readers s
 that an owner writes after another one has taken over, even if the first has not heard of it.
 
 A checkpoint begins with its owner's claim, repeated.  Once it is durable, all records before this claim are removed, if
-no other trainer has written meanwhile.  So the partition holds a checkpoint and its journal, and the next owner reads little
+no other has written meanwhile.  So the partition holds a checkpoint and its journal, and the next owner reads little
 else.
 """
 

@@ -1,4 +1,4 @@
-"""Checkpoints and journals on a topic: whoever comes next goes on, with an empty disk, and nobody else counts."""
+"""Checkpoints and journals on a topic: the next owner goes on with an empty disk, and no other writer counts."""
 
 import itertools
 import shutil
