@@ -7,8 +7,9 @@ import numpy as np
 
 from streamsvm.connectors.logs.embedded import LocalLog
 from streamsvm.connectors.logs.segments import Appender
+from streamsvm.connectors.settings.labelling import LabellingSettings
 from streamsvm.connectors.settings.model import ModelSettings
-from streamsvm.connectors.settings.sections import DaemonSettings, LabellingSettings, LogSettings, Settings
+from streamsvm.connectors.settings.sections import DaemonSettings, LogSettings, Settings
 from streamsvm.connectors.trainer import trainer
 
 START = 1_700_000_000_000

@@ -9,6 +9,8 @@ from ..records.classes import ClassLabel, KnownClasses, Vocabulary, two_classes
 from ..records.codec import FORMATS, Codec, Limits
 from . import checks
 from .checks import key
+from .estimates import EstimateSettings
+from .labelling import LabellingSettings
 from .model import ModelSettings
 from .processes import DaemonSettings, GroupSettings, HttpSettings, MergerSettings, ScorerSettings, StateSettings
 
@@ -206,129 +208,6 @@ class LimitSettings:
     def dead_letter_bytes(self) -> int:
         """`dead_letter_kb` in bytes."""
         return int(self.dead_letter_kb * 1024)
-
-
-@dataclass(frozen=True)
-class LabellingSettings:
-    """Which events the trainer asks labels for, and how the page shows them; see `streamsvm.active`.
-
-    Numbers of questions and labels count for each partition separately, because each has its own model.
-
-    Parameters
-    ----------
-    selection
-        ``"mixed"``: by turns the event closest to the boundary in the whole reservoir, one unlike the labelled ones,
-        and one far from them.  ``"active"``: the event closest to the boundary among `pool` random ones; ``"auto"``:
-        the same, from as many events as it needs; ``"all"``: the closest one in the whole reservoir; ``"random"``: any
-        event.
-    start
-        How ``"mixed"`` begins, until both classes are labelled.  ``"distance"``: with events far from the labelled
-        ones; ``"random"``: with any events.
-    pool
-        Number of random events that ``"active"``, and the questions about unlike events of ``"mixed"``, choose from; at
-        least 1.
-    explore
-        Share of the questions, from 0 to 1, that look for what the model does not suspect: about events far from the
-        labelled ones with ``"mixed"``, otherwise about any events.
-    audit
-        Share of the questions of ``"mixed"``, from 0 to 1, that are about any events from the beginning on.  Their
-        answers show how good the model is, and bound how many positives it misses.
-    seeds
-        Number of labelled examples of each class up to which questions do not look at the model.
-    open
-        Number of questions that may wait for their first answer; 0: one for each annotator.  More of them cost
-        accuracy, because the model chooses each without the answers to the others.
-    answers_per_question
-        Number of answers, each by another annotator, that a question gets; the majority decides.  After a tie one more
-        annotator is asked.
-    recheck_every
-        Number of answers after which the trainer looks for answers that look wrong, and asks these again; 0: never.
-        It looks at the newest 1000 answers.
-    recheck
-        Number of answers that it asks again at a time, at most.
-    reservoir
-        Number of unlabelled events to choose from, at least 1.
-    expires_seconds
-        Seconds, by the events' own times, after which an unanswered question is withdrawn.
-    stop
-        When to stop asking.  ``"audited"``: when no event is left near the boundary, and the last 120 answers have
-        agreed with the model.  ``"margin"``: when 59 questions found no event near the boundary, and 59 random ones
-        agree;
-        ``"support"``: when the number of support vectors has stopped growing; ``"either"`` of them; or ``"never"``.
-    max_labels
-        Label quota: number of answers to ask for; 0: no limit.
-    max_fraction
-        Label quota as a fraction of the unlabelled events, from 0 to 1; 0: no limit.
-    lease_seconds
-        Seconds that a question stays reserved for the annotator who is viewing it.
-    host
-        Address that the labelling page listens on.
-    port
-        Port of the labelling page; 0: any free one.
-    text
-        Event field with a text that the page shows beside the features.
-    image
-        Event field with the address of an image that the page shows.
-    image_hosts
-        Hosts that the page may load images from, such as ``"images.example.org"``, ``"*.example.org"`` or
-        ``"http://localhost:9000"``; ``"*"``: any host.  Empty: only images inside events, as ``data:`` addresses.
-    series
-        Event field with a list of numbers that the page draws.
-    instructions
-        What the annotators should know, in Markdown; the page shows it above the first question.
-    """
-
-    selection: str = key("mixed", checks.one_of("mixed", "active", "auto", "all", "random"))
-    start: str = key("distance", checks.one_of("distance", "random"))
-    pool: int = key(59, checks.at_least(1))
-    explore: float = key(0.1, checks.fraction)
-    audit: float = key(0.05, checks.fraction)
-    seeds: int = key(1, checks.at_least(0))
-    open: int = key(0, checks.at_least(0))
-    answers_per_question: int = key(1, checks.at_least(1))
-    recheck_every: int = key(0, checks.at_least(0))
-    recheck: int = key(5, checks.at_least(1))
-    reservoir: int = key(10_000, checks.at_least(1))
-    expires_seconds: float = key(86400.0, checks.seconds)
-    stop: str = key("audited", checks.one_of("audited", "margin", "support", "either", "never"))
-    max_labels: int = key(0, checks.at_least(0))
-    max_fraction: float = key(0.0, checks.fraction)
-    lease_seconds: float = key(120.0, checks.seconds)
-    host: str = key("127.0.0.1", checks.host)
-    port: int = key(8765, checks.port)
-    text: str = "text"
-    image: str = "image"
-    image_hosts: tuple[str, ...] = key((), checks.image_hosts)
-    series: str = "series"
-    instructions: str = ""
-
-
-@dataclass(frozen=True)
-class EstimateSettings:
-    """Estimates of the model's error on examples that it leaves out; see `streamsvm.validation.StreamingLOO`.
-
-    Parameters
-    ----------
-    loo
-        Whether to make leave-one-out estimates.
-    folds
-        Number of folds of the k-fold estimates, at least 2; 0: none are made.
-    every
-        Number of learned events between two estimates, at least 1; more if an estimate costs more than learning them.
-    memory
-        Number of learned events that an estimate remembers and predicts again, at least 1.
-    keep
-        Which events it remembers: the most ``"recent"`` ones, or a uniform ``"sample"`` of all.
-    share
-        Cost of each kind of estimate as a share of the cost of learning, at least 0.  A small estimate may cost more.
-    """
-
-    loo: bool = False
-    folds: int = key(0, checks.zero_or_at_least(2))
-    every: int = key(1000, checks.at_least(1))
-    memory: int = key(500, checks.at_least(1))
-    keep: str = key("recent", checks.one_of("recent", "sample"))
-    share: float = key(0.1, checks.not_negative)
 
 
 @dataclass(frozen=True)

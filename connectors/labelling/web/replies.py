@@ -5,7 +5,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from ...records.people.questions import RECHECK, Question
-from ...settings.sections import LabellingSettings, LabelSettings
+from ...settings.labelling import LabellingSettings
+from ...settings.sections import LabelSettings
 from ..history import Step
 from .images import may_show
 

@@ -32,7 +32,8 @@ from ...records.codec import Codec, Event
 from ...records.labels import Label
 from ...records.people.questions import fits_question, is_recheck
 from ...records.several_classes import Model
-from ...settings.sections import LabellingSettings, Settings
+from ...settings.labelling import LabellingSettings
+from ...settings.sections import Settings
 from .answers.rechecks import Rechecks
 from .answers.votes import Votes
 from .join import Join

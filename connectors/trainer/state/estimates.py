@@ -17,7 +17,7 @@ from streamsvm.core.saving.snapshot import SnapshotError
 from streamsvm.estimators.learner.classifier import OnlineSVM
 from streamsvm.validation import StreamingKFold, StreamingLOO
 
-from ...settings.sections import EstimateSettings
+from ...settings.estimates import EstimateSettings
 
 logger = logging.getLogger(__name__)
 

@@ -22,7 +22,8 @@ from streamsvm.connectors.labelling.service import LabellingService
 from streamsvm.connectors.logs.embedded import LocalLog
 from streamsvm.connectors.logs.transport import AccessDenied, Unavailable
 from streamsvm.connectors.runtime import http as serve
-from streamsvm.connectors.settings.sections import ConfigError, LabellingSettings, LabelSettings
+from streamsvm.connectors.settings.labelling import LabellingSettings
+from streamsvm.connectors.settings.sections import ConfigError, LabelSettings
 
 
 @pytest.fixture(autouse=True)

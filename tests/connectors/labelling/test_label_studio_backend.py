@@ -20,7 +20,7 @@ from streamsvm.connectors.labelling.label_studio.server import is_secret
 from streamsvm.connectors.logs.embedded import LocalLog
 from streamsvm.connectors.records.published import Publisher, pack_model
 from streamsvm.connectors.runtime import http as serve
-from streamsvm.connectors.settings.sections import LabellingSettings
+from streamsvm.connectors.settings.labelling import LabellingSettings
 
 SENT = json.loads((Path(__file__).parent / "data" / "label_studio.json").read_text())
 DEEP = b'{"tasks": ' + b"[" * 200_000 + b"]" * 200_000 + b"}"

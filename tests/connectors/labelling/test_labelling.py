@@ -27,7 +27,8 @@ from streamsvm.connectors.records.formats.base import BadRecord
 from streamsvm.connectors.records.labels import Place
 from streamsvm.connectors.records.people.questions import read_question
 from streamsvm.connectors.runtime.folders import AlreadyInUse, FileError
-from streamsvm.connectors.settings.sections import LabellingSettings, LabelSettings, Settings
+from streamsvm.connectors.settings.labelling import LabellingSettings
+from streamsvm.connectors.settings.sections import LabelSettings, Settings
 
 SPAM = LabelSettings("spam", "ham")
 

@@ -28,8 +28,9 @@ from streamsvm.connectors.records.people.annotators import cohen, krippendorff
 from streamsvm.connectors.report.charts import table
 from streamsvm.connectors.report.page import write_report
 from streamsvm.connectors.runtime.folders import FileError
+from streamsvm.connectors.settings.labelling import LabellingSettings
 from streamsvm.connectors.settings.model import ModelSettings
-from streamsvm.connectors.settings.sections import DaemonSettings, LabellingSettings, LabelSettings
+from streamsvm.connectors.settings.sections import DaemonSettings, LabelSettings
 from streamsvm.connectors.trainer import trainer
 
 CENTRES = {"cat": (0.0, 0.0), "dog": (4.0, 0.0), "bird": (0.0, 4.0)}

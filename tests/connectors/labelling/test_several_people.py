@@ -17,7 +17,7 @@ from streamsvm.connectors.labelling.oracles import answer_with
 from streamsvm.connectors.labelling.service import LabellingService
 from streamsvm.connectors.labelling.terminal.picture import picture
 from streamsvm.connectors.labelling.web.replies import question as reply
-from streamsvm.connectors.settings.sections import LabellingSettings
+from streamsvm.connectors.settings.labelling import LabellingSettings
 
 ANN, BOB, CEM = "page:ann#1111", "page:bob#2222", "terminal:cem"
 ANN_AGAIN = "page:ann#9999"

@@ -20,15 +20,10 @@ from streamsvm.connectors.records.files import read_events
 from streamsvm.connectors.records.formats.avro import AvroFormat, SchemaError
 from streamsvm.connectors.records.labels import Label
 from streamsvm.connectors.runtime.folders import FileError
+from streamsvm.connectors.settings.estimates import EstimateSettings
 from streamsvm.connectors.settings.loading import load
 from streamsvm.connectors.settings.model import ModelSettings
-from streamsvm.connectors.settings.sections import (
-    ConfigError,
-    EstimateSettings,
-    LabelSettings,
-    LogSettings,
-    Settings,
-)
+from streamsvm.connectors.settings.sections import ConfigError, LabelSettings, LogSettings, Settings
 from streamsvm.connectors.trainer.state.checkpoint import Checkpoint, CheckpointError, CheckpointStore, load_newest
 from streamsvm.connectors.trainer.state.models import SingleModel
 from streamsvm.connectors.trainer.state.quality.observe import Snapshot

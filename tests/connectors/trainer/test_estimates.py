@@ -13,15 +13,10 @@ from streamsvm.connectors.logs.embedded import LocalLog
 from streamsvm.connectors.report import charts as report
 from streamsvm.connectors.runtime.health import Health
 from streamsvm.connectors.runtime.metrics import Metrics
+from streamsvm.connectors.settings.estimates import EstimateSettings
 from streamsvm.connectors.settings.loading import load
 from streamsvm.connectors.settings.model import ModelSettings
-from streamsvm.connectors.settings.sections import (
-    ConfigError,
-    DaemonSettings,
-    EstimateSettings,
-    LogSettings,
-    Settings,
-)
+from streamsvm.connectors.settings.sections import ConfigError, DaemonSettings, LogSettings, Settings
 from streamsvm.connectors.trainer import trainer
 from streamsvm.connectors.trainer.state.estimates import Estimate, Estimates, Score
 from streamsvm.connectors.trainer.state.models import new_model
