@@ -10,6 +10,7 @@ import naive
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from river import datasets
 
 from streamsvm import LASVM, LASVMG, LASVMI, LASVMNC, FullSVM, OneVsOne, OneVsRest
 from streamsvm.core import storage
@@ -186,3 +187,34 @@ def test_a_model_stays_consistent_whatever_is_done(name, bounds):
 def test_models_of_classes_stay_consistent_whatever_is_done(name, several, bounds):
     model = run(several(LEARNERS[name](**BOUNDS[bounds])), 1000 + CLASSES.index(bounds))
     assert model.n_seen > 100
+
+
+def test_longer_streams():
+    """Long enough to evict rows of the kernel cache, to widen the storage, and to fill working sets."""
+    rows, labels = zip(*datasets.Bananas().take(600), strict=True)
+    model = LASVM(C=316.0, gamma=0.5, cache_mb=0.1)
+    for x, y in zip(rows[:500], labels, strict=False):
+        model.predict_one(x)
+        model.learn_one(x, y)
+    model.learn_many(list(rows), list(labels))
+    model.finish()
+    assert np.mean(model.predict_many(list(rows)) == np.array(labels)) > 0.88
+    check(model)
+
+
+@pytest.mark.parametrize("algorithm", [LASVM, LASVMG, LASVMNC, LASVMI, FullSVM])
+def test_other_kinds_of_rows_follow(algorithm):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(600, 40))
+    y = X[:, 0] + X[:, 1] ** 2 > 0.7
+    bounds = {"clean_every": 30} if algorithm in (LASVMG, LASVMNC, LASVMI) else {}
+    model = algorithm(C=10.0, gamma=0.1, cache_mb=0.1, **bounds)
+    model.learn_many(X > 0, y)
+    model.learn_many(X, y)
+    model.learn_many(sp.random(700, 90, density=0.1, random_state=0, format="csr"), rng.random(700) > 0.5)
+    model.learn_one({0: 1.0, 77: -1.0}, False)
+    model = algorithm.from_bytes(model.to_bytes())
+    model.learn_many(X[:50], y[:50])
+    model.finish()
+    check(model)
+    assert np.isfinite(model.decision_function_many(np.pad(X, ((0, 0), (0, 200)), constant_values=1.0))).all()

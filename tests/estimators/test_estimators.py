@@ -2,11 +2,8 @@
 
 import copy
 import itertools
-import os
 import pickle
 import re
-import subprocess
-import sys
 from unittest import mock
 
 import numpy as np
@@ -841,55 +838,6 @@ def test_a_refused_example_with_new_features_leaves_the_model_as_it_was(algorith
     with pytest.raises(ValueError, match="finite"):
         model.learn_one({0: 1.0, 1: 1e30, **{f"n{k}": 0.5 for k in range(10)}}, True)
     assert model.digest() == digest
-
-
-# --------------------------------------------------------------------------------------------------------------- memory
-
-CHECKED = """
-import numpy as np
-import scipy.sparse as sp
-from river import datasets
-from streamsvm import LASVM, LASVMG, LASVMI, LASVMNC, AutoLASVM, FullSVM
-
-rng = np.random.default_rng(0)
-model = LASVM(C=316.0, gamma=0.5, cache_mb=0.1)
-for x, y in datasets.Bananas().take(500):
-    model.predict_one(x)
-    model.learn_one(x, y)
-model.learn_many([x for x, _ in datasets.Bananas().take(600)], [y for _, y in datasets.Bananas().take(600)])
-model.finish()
-model.predict_one({"1": 0.5, "unknown": 1.0})
-
-X = rng.normal(size=(600, 40))
-y = X[:, 0] + X[:, 1] ** 2 > 0.7
-model = LASVM(C=1.0, gamma=2.0, reprocess=1)
-model.learn_many(X > 0, y)
-model.predict_many(X)
-model.learn_many(X, y)
-model.learn_many(sp.random(700, 90, density=0.1, random_state=0, format="csr"), rng.random(700) > 0.5)
-model.predict_many(X[:5])
-model = LASVM.from_bytes(model.to_bytes())
-model.learn_many(X, y)
-model.finish()
-model.predict_many(np.pad(X, ((0, 0), (0, 200)), constant_values=1.0))
-
-for algorithm in (LASVMG, LASVMNC, LASVMI, FullSVM):
-    model = algorithm(C=10.0, gamma=0.1, cache_mb=0.1, **({} if algorithm is FullSVM else {"clean_every": 30}))
-    model.learn_many(X > 0, y)
-    model.learn_many(X, y)
-    model.learn_one({0: 1.0, 77: -1.0}, False)
-    model.predict_one({0: 1.0})
-    model.sparsify()
-    model.learn_many(X[:50], y[:50])
-    model.finish()
-"""
-
-
-@pytest.mark.long
-def test_nothing_is_read_or_written_out_of_bounds():
-    """Compiled once more, with numba's checks of every index."""
-    checks = {"NUMBA_BOUNDSCHECK": "1", "STREAMSVM_CACHE": "0", "NUMBA_OPT": "1"}
-    subprocess.run([sys.executable, "-c", CHECKED], env=os.environ | checks, check=True, timeout=300)
 
 
 def test_the_scale_in_use_is_told():
