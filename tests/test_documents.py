@@ -1,6 +1,7 @@
 """The README and docs/: their Python prints what they say, their configurations load, their links lead somewhere.
 
-A block of Python runs on its own, in an empty folder. A block of text right after it is its output.
+A block of Python runs on its own, in an empty folder. A block of text right after it is its output. Some outputs move
+with the processor, because a model that forgets amplifies differences of rounding. A comment before these says so.
 """
 
 import argparse
@@ -32,26 +33,30 @@ def blocks(language):
     return found
 
 
+MOVES = "<!-- these figures move with the processor's rounding -->"
+OUTPUT = re.compile(rf"^```python\n([^`]*?)^```\n\n({MOVES}\n\n)?```text\n(.*?)^```", re.DOTALL | re.MULTILINE)
+
+
 def outputs():
-    """Page, line, code and output of each block of Python that a block of text follows, with a name for each."""
-    found = []
+    """The output of each block of Python that a block of text follows, and whether it moves; by page and line."""
+    found = {}
     for page in PAGES:
         text = page.read_text(encoding="utf-8")
-        for match in re.finditer(r"^```python\n([^`]*?)^```\n\n```text\n(.*?)^```", text, re.DOTALL | re.MULTILINE):
-            line = text[: match.start(1)].count("\n")
-            found.append(pytest.param(page, line, match[1], match[2], id=f"{page.name}-line{line + 1}"))
+        for match in OUTPUT.finditer(text):
+            found[page, text[: match.start(1)].count("\n")] = match[3], match[2] is not None
     return found
 
 
 NUMBER = re.compile(r"(\d+(?:,\d{3})*(?:\.\d+)?(?:e[+-]?\d+)?)")
 
 
-def is_printed(expected, printed):
+def is_printed(expected, printed, moves=False):
     """Whether two texts are equal but for rounding: a processor may decide an example or two in another way."""
+    relative, absolute = (0.25, 0.05) if moves else (0.02, 0.02)
     pairs = list(zip(NUMBER.split(expected.strip()), NUMBER.split(printed.strip()), strict=False))
     numbers, texts = pairs[1::2], pairs[::2]
     values = [[float(number.replace(",", "")) for number in pair] for pair in numbers]
-    close = all(math.isclose(a, b, rel_tol=0.02, abs_tol=0.02) for a, b in values)
+    close = all(math.isclose(a, b, rel_tol=relative, abs_tol=absolute) for a, b in values)
     return len(NUMBER.split(expected)) == len(NUMBER.split(printed)) and close and all(a == b for a, b in texts)
 
 
@@ -70,7 +75,7 @@ def test_there_are_examples():
     assert len(outputs()) >= 12
 
 
-SHOWN = {tuple(case.values[:2]): case.values[3] for case in outputs()}
+SHOWN = outputs()
 
 
 @pytest.mark.long
@@ -79,8 +84,8 @@ def test_python_runs_and_prints_what_the_page_says(page, line, code, tmp_path, m
     monkeypatch.chdir(tmp_path)
     exec(compile("\n" * line + code, str(page), "exec"), {"__name__": "document"})
     printed = capsys.readouterr().out
-    shown = SHOWN.get((page, line), printed)
-    assert is_printed(shown, printed), f"the page says\n{shown}\nand the code prints\n{printed}"
+    shown, moves = SHOWN.get((page, line), (printed, False))
+    assert is_printed(shown, printed, moves), f"the page says\n{shown}\nand the code prints\n{printed}"
 
 
 def test_another_number_or_text_is_noticed():
@@ -88,6 +93,8 @@ def test_another_number_or_text_is_noticed():
     assert not is_printed("Accuracy: 89.53%", "Accuracy: 85.53%")
     assert not is_printed("Accuracy: 89.53%", "ROCAUC: 89.53%")
     assert not is_printed("Accuracy: 89.53%", "Accuracy: 89.53%\nROCAUC: 95.22%")
+    assert is_printed("later 0.15, 429", "later 0.18, 437", moves=True)
+    assert not is_printed("later 0.15, 429", "later 0.25, 437", moves=True)
 
 
 @pytest.mark.long
