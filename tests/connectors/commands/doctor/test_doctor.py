@@ -112,11 +112,12 @@ def test_doctor_finds_ids_that_never_meet(tmp_path, config, caplog):
 
 
 @pytest.mark.long
-def test_doctor_believes_no_files_about_compiled_code(config, monkeypatch):
+def test_doctor_believes_no_files_about_compiled_code(config, tmp_path, monkeypatch):
     """They may be of another processor, or not all that a process needs."""
     settings = load(config, {})
     monkeypatch.setattr(machine, "cache_state", lambda: ("somewhere", True))
-    monkeypatch.setattr(machine, "_WARM_SECONDS", 1)
+    monkeypatch.setattr(machine, "_WARM_SECONDS", 3)  # enough to import the engine, too little to compile it
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path / "empty"))
     ((level, text),) = findings(settings, machine.compile_cache)
     assert (level, "the first process compiles" in text) == ("warning", True)
 
