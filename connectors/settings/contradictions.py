@@ -108,8 +108,6 @@ def _classes(settings: Settings) -> Iterator[str]:
         )
     if label.max_classes and label.max_classes < len(label.classes):
         yield f"label.max_classes = {label.max_classes} is less than the {len(label.classes)} of label.classes"
-    if settings.estimates.loo or settings.estimates.folds:
-        yield "estimates.loo and estimates.folds are estimates of two classes; remove label.classes and max_classes"
 
 
 def _others(settings: Settings) -> Iterator[str]:
