@@ -81,6 +81,14 @@ def _questions(settings: Settings) -> Iterator[str]:
         yield "log.questions needs log.labels, the topic of the answers"
     if settings.log.questions and settings.daemon.per == "key":
         yield 'log.questions needs daemon.per = "partition": a model of each key would need its own labels'
+    labelling = settings.labelling
+    if labelling.rare_first and settings.label.vocabulary is None:
+        yield "labelling.rare_first needs more than two classes: label.classes or label.max_classes"
+    if labelling.rare_first and labelling.selection not in ("mixed", "active", "all"):
+        yield (
+            f'labelling.rare_first does not go with labelling.selection = "{labelling.selection}"; use "mixed", '
+            '"active" or "all"'
+        )
 
 
 def _estimates(settings: Settings) -> Iterator[str]:

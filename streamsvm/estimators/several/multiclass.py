@@ -341,6 +341,11 @@ class OneVsRest(SeveralClasses):
         """The classes so far: first those known beforehand, then the others as they appeared."""
         return list(self._models)
 
+    @property
+    def class_counts(self) -> dict[Hashable, int]:
+        """Number of examples of each class learned so far."""
+        return {label: getattr(model, "_blank", model).class_counts[1] for label, model in self._models.items()}
+
     def _keys(self, labels: list[Hashable]) -> list:
         return labels
 
