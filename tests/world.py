@@ -26,17 +26,25 @@ def configure(folder, **labelling):
 
 
 class World:
-    """The events, what they really are, and the people who are asked."""
+    """The events, what they really are, and the people who are asked.
 
-    def __init__(self, conf, n=150, seed=0, share=0.2):
+    With `centres`, there are several classes, each of them around its centre; otherwise `share` of the events are
+    positive.
+    """
+
+    def __init__(self, conf, n=150, seed=0, share=0.2, centres=None):
         rng = np.random.default_rng(seed)
         self.settings = conf
-        self.truth = {f"e{i}": bool(rng.random() < share) for i in range(n)}
+        if centres is None:
+            centres = {False: (0.0, 0.0), True: (2.0, 2.0)}
+            self.truth = {f"e{i}": bool(rng.random() < share) for i in range(n)}
+        else:
+            self.truth = {f"e{i}": list(centres)[rng.integers(len(centres))] for i in range(n)}
         self.clock = START
         self.n_labels = 0
         with self.appending("events") as append:
             for id_, y in self.truth.items():
-                a, b = rng.normal(2.0 if y else 0.0, 0.8, 2)
+                a, b = rng.normal(centres[y], 0.8)
                 append({"id": id_, "x": {"a": a, "b": b}, "text": f"I am {id_}"})
 
     @contextlib.contextmanager

@@ -3,7 +3,7 @@
 import argparse
 from pathlib import Path
 
-from ..report.export import export_model, read_model
+from ..report.export import chosen, export_model, read_model
 from ..runtime.folders import FileError, require_folder
 from ..runtime.text import plural
 from .shared.options import Subparsers, offset
@@ -26,6 +26,9 @@ def add_parser(subparsers: Subparsers) -> None:
     command.add_argument(
         "--key", metavar="KEY", help='with a state folder and daemon.per = "key": the key whose model is exported'
     )
+    command.add_argument(
+        "--label", metavar="CLASS", help="with more than two classes: the class whose model is exported"
+    )
     command.set_defaults(run=run)
 
 
@@ -33,8 +36,8 @@ def run(arguments: argparse.Namespace) -> None:
     require_folder(arguments.out)
     served = read_model(arguments.model, arguments.partition, arguments.key)
     try:
-        written, legend = export_model(served.model, arguments.out, served.scaler)
+        written, legend = export_model(served.model, arguments.out, served.scaler, arguments.label)
     except ValueError as error:
         raise FileError(f"{arguments.model}: {error}") from None
-    n_support = plural(served.model.n_support, "support vector")
+    n_support = plural(chosen(served.model, arguments.label).n_support, "support vector")
     print(f"wrote {n_support} to {written}, and what the numbers mean to {legend}")

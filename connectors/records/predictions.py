@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 
 import orjson
 
-from streamsvm.active.choosing.selection import half_leads
+from streamsvm.active.choosing.decisions import half_leads
 from streamsvm.estimators.inputs.named_rows import NamedRows
 
 from ..logs.transport import Headers, Record, Transport

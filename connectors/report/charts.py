@@ -156,9 +156,10 @@ def estimates_of(states: Mapping[str, State]) -> list[str]:
             kind = "leave-one-out" if item.kind == LOO else "folds"
             value, low, high = item.error
             between = f" (between {low:.2%} and {high:.2%})" if high > low else ""
+            break_even = "" if math.isnan(item.prbep.value) else f", PRBEP {item.prbep.value:.2%}"
             lines.append(
                 f"{kind} error of {name}, after {item.offset:,} records: {value:.2%}{between}, "
-                f"g-mean {item.g_mean.value:.2%}, PRBEP {item.prbep.value:.2%}, from {item.n} events"
+                f"g-mean {item.g_mean.value:.2%}{break_even}, from {item.n} events"
             )
     return lines
 

@@ -13,6 +13,9 @@ A model may scale features itself. A feature with a shift and a factor must ther
 numbers, they are the features' numbers: "7", as in LIBSVM's own files, has the number 7, and so has column 6 of an
 array. A feature that the model does not know may get any larger number.
 
+Of more than two classes, each has a model that tells it from all others, and a file of its own: the label 1 stands for
+the class, and -1 (null in the second file) for all others.  The class with the largest decision value is predicted.
+
 LIBSVM's probabilities, 1 / (1 + exp(A f + B)), have one slope. This model's have one slope on each side of the boundary
 (see `online.sigmoid`), so A and B cannot express them, and the second file holds the slopes.  They belong to LIBSVM's
 decision value plus the threshold.
@@ -45,18 +48,22 @@ _KERNELS = {"rbf": "rbf", "linear": "linear", "poly": "polynomial", "sigmoid": "
 _MAX_NUMBER = 2**31 - 2  # largest number of a feature, a C int in LIBSVM
 
 
-def export_model(model: Model, path: Path | str, scaler: WarmupScaler | None = None) -> tuple[Path, Path]:
+def export_model(
+    model: Model, path: Path | str, scaler: WarmupScaler | None = None, label: str | None = None
+) -> tuple[Path, Path]:
     """Write a model in LIBSVM's format, and a second file that explains its numbers.
 
     Parameters
     ----------
     model
-        A model of two classes, of any algorithm, with any kernel.
+        A model of any algorithm, with any kernel.
     path
         The file to write; ``.json`` is appended for the name of the second file.
     scaler
         The scaler through which the model has learned; None: the model has learned features as they came, and may
         scale them itself.
+    label
+        With more than two classes: the class, as text, whose model is written; None: there are two.
 
     Returns
     -------
@@ -66,20 +73,40 @@ def export_model(model: Model, path: Path | str, scaler: WarmupScaler | None = N
     Raises
     ------
     ValueError
-        If the model has more than two classes or no support vectors, or if a feature's name cannot be written to a
-        file.
+        If the class is missing, unknown or superfluous, if the model has no support vectors, or if a feature's name
+        cannot be written to a file.
     """
-    if isinstance(model, SeveralClassModel):
-        raise ValueError("the model has more than two classes, one model for each; LIBSVM's format has none like it")
-    if not model.n_support:
+    of_label = chosen(model, label)
+    if not of_label.n_support:
         raise ValueError("the model has no support vectors: it has not learned from both classes yet")
-    numbers = feature_numbers(model.feature_names)
+    numbers = feature_numbers(of_label.feature_names)
     target = Path(path)
     legend = target.with_name(f"{target.name}.json")
-    text, meaning = "\n".join(_lines(model, numbers)) + "\n", _meaning(model, numbers, scaler)
+    text, meaning = "\n".join(_lines(of_label, numbers)) + "\n", _meaning(of_label, numbers, scaler)
+    if isinstance(model, SeveralClassModel):
+        meaning["labels"] = {"1": _labels(model)[str(label)], "-1": None}
     snapshot.write_atomic(legend, (json.dumps(meaning, indent=1, ensure_ascii=False) + "\n").encode())
     snapshot.write_atomic(target, text.encode("ascii"))
     return target, legend
+
+
+def chosen(model: Model, label: str | None) -> OnlineSVM:
+    """The model to export: of more than two classes, that of the class whose text `label` is."""
+    if not isinstance(model, SeveralClassModel):
+        if label is not None:
+            raise ValueError(f"--label {label} chooses among more than two classes; this model has two")
+        return model
+    known = _labels(model)
+    if label not in known:
+        asked = "" if label is None else f"{label!r} is none of them; "
+        raise ValueError(f"each class has a model of its own, and a file has one: {asked}use --label {'|'.join(known)}")
+    of_label = model._models[known[label]]
+    return getattr(of_label, "_predicting", of_label)
+
+
+def _labels(model: SeveralClassModel) -> dict[str, Any]:
+    """The classes, by their texts."""
+    return {str(label): label for label in model.labels}
 
 
 def feature_numbers(names: Sequence[Hashable]) -> np.ndarray:
@@ -180,7 +207,7 @@ def read_model(path: Path, partition: int | None = None, key: str | None = None)
     if not path.exists():
         raise FileError(f"{path}: there is no such file or folder")
     data = snapshot.read(path)
-    classes = {made.__name__: made for made in LEARNERS.values()}
+    classes: dict[str, Any] = {made.__name__: made for made in (*LEARNERS.values(), SeveralClassModel)}
     kind = snapshot.kind_of(data)
     if kind not in classes:
         raise snapshot.SnapshotError(

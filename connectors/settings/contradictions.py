@@ -81,6 +81,14 @@ def _questions(settings: Settings) -> Iterator[str]:
         yield "log.questions needs log.labels, the topic of the answers"
     if settings.log.questions and settings.daemon.per == "key":
         yield 'log.questions needs daemon.per = "partition": a model of each key would need its own labels'
+    labelling = settings.labelling
+    if labelling.rare_first and settings.label.vocabulary is None:
+        yield "labelling.rare_first needs more than two classes: label.classes or label.max_classes"
+    if labelling.rare_first and labelling.selection not in ("mixed", "active", "all"):
+        yield (
+            f'labelling.rare_first does not go with labelling.selection = "{labelling.selection}"; use "mixed", '
+            '"active" or "all"'
+        )
 
 
 def _estimates(settings: Settings) -> Iterator[str]:
@@ -108,10 +116,6 @@ def _classes(settings: Settings) -> Iterator[str]:
         )
     if label.max_classes and label.max_classes < len(label.classes):
         yield f"label.max_classes = {label.max_classes} is less than the {len(label.classes)} of label.classes"
-    if settings.labelling.recheck_every:
-        yield "labelling.recheck_every looks for wrong answers of two classes; set it to 0"
-    if settings.estimates.loo or settings.estimates.folds:
-        yield "estimates.loo and estimates.folds are estimates of two classes; remove label.classes and max_classes"
 
 
 def _others(settings: Settings) -> Iterator[str]:

@@ -25,6 +25,10 @@ class LabellingSettings:
     pool
         Number of random events that ``"active"``, and the questions about unlike events of ``"mixed"``, choose from; at
         least 1.
+    rare_first
+        Whether classes with few labels come first, if there are more than two; for the selections ``"mixed"``,
+        ``"active"`` and ``"all"``.  A question near the boundary is then about the closest event between a drawn class
+        and another one.  A class with half as many examples is drawn twice as often.
     explore
         Share of the questions, from 0 to 1, that look for what the model does not suspect: about events far from the
         labelled ones with ``"mixed"``, otherwise about any events.
@@ -53,6 +57,7 @@ class LabellingSettings:
         agreed with the model.  ``"margin"``: when 59 questions found no event near the boundary, and 59 random ones
         agree;
         ``"support"``: when the number of support vectors has stopped growing; ``"either"`` of them; or ``"never"``.
+        With more than two classes, the last 10 answers about each class must have agreed with the model as well.
     max_labels
         Label quota: number of answers to ask for; 0: no limit.
     max_fraction
@@ -79,6 +84,7 @@ class LabellingSettings:
     selection: str = key("mixed", checks.one_of("mixed", "active", "auto", "all", "random"))
     start: str = key("distance", checks.one_of("distance", "random"))
     pool: int = key(59, checks.at_least(1))
+    rare_first: bool = False
     explore: float = key(0.1, checks.fraction)
     audit: float = key(0.05, checks.fraction)
     seeds: int = key(1, checks.at_least(0))

@@ -138,18 +138,19 @@ class Asking:
         for key, y in labelling.loop.answered(MOST).items():
             value, weight = state.join.event_of(key), state.join.weight_of(key)
             if value and weight is not None:
-                labels[key], events[key] = bool(y), value
+                labels[key], events[key] = y, value
                 weights.append(weight)
         rows = NamedRows.of([self._codec.features(value) for value in events.values()])
         rows = state.scaler.transform_many(rows) if state.scaler else rows
         now = state.join.clock
+        unknown: dict[str, Any] = {"score": None, "guess": None, "probabilities": {}}
         for key in labelling.rechecks.choose(labels, rows, weights, state.model):
             query_id = recheck_id(f"{self._name}-{key}")
             question = active.Question(query_id, key, "audit", 0.0, now, now + labelling.expiry)
             id_ = self._codec.decode(Record(self._topic, self._number, 0, now, None, events[key], ())).id
             labelling.rechecks.ask(query_id, Recheck(key, labels[key], question.expires))
             asked = self._described(question, events[key], id_, state)
-            self._publish(query_id.encode(), write_question(replace(asked, reason=RECHECK, score=None)))
+            self._publish(query_id.encode(), write_question(replace(asked, reason=RECHECK, **unknown)))
 
     def _log_verdict(self, loop: LabellingLoop) -> None:
         verdict = loop.verdict()

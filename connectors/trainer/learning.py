@@ -175,6 +175,7 @@ def _revise_member(lesson: Lesson, model: Any, state: State) -> int:
         if state.estimates:
             state.estimates.forgotten([lesson.key])
         return model.forget(lesson.key)
+    is_held = model.relabel(lesson.key, lesson.y)
     if state.estimates:
-        state.estimates.corrected(lesson.key, bool(lesson.y))
-    return model.relabel(lesson.key, lesson.y)
+        state.estimates.corrected(lesson.key, lesson.y)
+    return is_held

@@ -174,7 +174,10 @@ class Telemetry:
     def _measure_estimates(self, estimates: Estimates, number: int) -> None:
         for kind, estimate in estimates.latest.items():
             for name in ("error", "g_mean", "prbep"):
-                for bound, value in getattr(estimate, name)._asdict().items():
+                of_bounds = getattr(estimate, name)._asdict()
+                if name == "prbep" and math.isnan(of_bounds["value"]):
+                    continue  # there are more than two classes
+                for bound, value in of_bounds.items():
                     self._metrics.set(f"streamsvm_estimated_{name}", value, partition=number, kind=kind, bound=bound)
 
     def summary(self, partitions: Iterable[Partition]) -> dict[str, Any]:

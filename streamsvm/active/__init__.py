@@ -26,7 +26,9 @@ from streamsvm.active.answers.question_book import QuestionBook as QuestionBook
 from streamsvm.active.answers.suspects import Suspect as Suspect
 from streamsvm.active.answers.suspects import suspects as suspects
 from streamsvm.active.choosing.audited import Audited as Audited
+from streamsvm.active.choosing.audited import EachClass as EachClass
 from streamsvm.active.choosing.audited import missed_at_most as missed_at_most
+from streamsvm.active.choosing.decisions import margins as margins
 from streamsvm.active.choosing.mixed import MixedSelection as MixedSelection
 from streamsvm.active.choosing.pool import ArrayPool as ArrayPool
 from streamsvm.active.choosing.pool import Pool as Pool
@@ -42,7 +44,6 @@ from streamsvm.active.choosing.selection import GradientSelection as GradientSel
 from streamsvm.active.choosing.selection import RandomSelection as RandomSelection
 from streamsvm.active.choosing.selection import Reason as Reason
 from streamsvm.active.choosing.selection import Selection as Selection
-from streamsvm.active.choosing.selection import margins as margins
 from streamsvm.active.choosing.selection import pool_size as pool_size
 from streamsvm.active.choosing.stopping import AllOf as AllOf
 from streamsvm.active.choosing.stopping import Answered as Answered
@@ -69,6 +70,7 @@ __all__ = [
     "AutoActiveSelection",
     "Choice",
     "CurvePoint",
+    "EachClass",
     "Given",
     "GradientSelection",
     "LabellingLoop",

@@ -41,9 +41,10 @@ from streamsvm.active.answers.events import (
 from streamsvm.active.answers.progress import CHOSEN, RANDOM, Progress
 from streamsvm.active.answers.questions import Questions
 from streamsvm.active.answers.register import Record
+from streamsvm.active.choosing.decisions import guess_of
 from streamsvm.active.choosing.mixed import MixedSelection
 from streamsvm.active.choosing.pool import Pool
-from streamsvm.active.choosing.selection import Choice, RandomSelection, Reason, Selection, guess_of
+from streamsvm.active.choosing.selection import Choice, RandomSelection, Reason, Selection
 from streamsvm.active.choosing.stopping import Answered, StoppingRule
 from streamsvm.active.loop_state import LoopState
 
@@ -322,9 +323,10 @@ class LabellingLoop(LoopState):
         is_right = is_positive if self._is_several else (question.margin > 0.0) == is_positive
         self._progress.answered(counts.n_answered, is_right, self._kind_of(question.reason), n_support)
         if self._stopping is not None:
-            self._stopping.observe(
-                Answered(question.margin, is_positive, question.reason, n_support, counts.n_labels, counts.n_offered)
-            )
+            about = (question.margin, is_positive, question.reason, n_support, counts.n_labels, counts.n_offered)
+            several = (y, question.guess) if self._is_several else ()
+            classes = tuple(label for label in dict.fromkeys(several) if label is not None)
+            self._stopping.observe(Answered(*about, classes))
 
     def _kind_of(self, reason: Reason) -> int | None:
         """Of a question: random, chosen, or neither, as one that looks far from the labelled examples."""

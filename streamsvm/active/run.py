@@ -10,9 +10,10 @@ import numpy as np
 from river import compose
 
 from streamsvm.active.answers.events import Action, Answer, Label, Question, Retract, SetLabel
+from streamsvm.active.choosing.decisions import learner_of, margins
 from streamsvm.active.choosing.pool import ArrayPool
 from streamsvm.active.choosing.rows import dicts_of, indexable, picked
-from streamsvm.active.choosing.selection import Selection, learner_of, margins
+from streamsvm.active.choosing.selection import Selection
 from streamsvm.active.choosing.stopping import StoppingRule
 from streamsvm.active.choosing.tuning import GammaTuner
 from streamsvm.active.loop import LabellingLoop
@@ -40,7 +41,7 @@ class Step(NamedTuple):
     """
 
     key: int
-    y: bool
+    y: Label
     margin: float
     reason: str
     n_labels: int
@@ -68,11 +69,13 @@ def label_pool(
     Parameters
     ----------
     model
-        A learner such as `LASVM`, or a river pipeline that ends in one.  Each step teaches it.
+        A learner such as `LASVM`, or `OneVsRest` for several classes, or a river pipeline that ends in one.  Each step
+        teaches it.
     X
         Examples as rows: a 2-D array, a SciPy sparse matrix, a dataframe or a list of dicts.
     oracle
-        Gives the label of a row by its number: True and False, 1 and 0, 1 and -1; or None to skip the row.
+        Gives the label of a row by its number: True and False, 1 and 0, 1 and -1; with several classes a string or an
+        integer; or None to skip the row.
     selection, stopping, explore, seeds, seed
         As in `LabellingLoop`.  `stopping.verdict().why` tells afterwards why the rule stopped.  Make a new rule and a
         new selection for each call: they remember what they have seen.
@@ -110,7 +113,8 @@ def label_pool(
     if hasattr(model, "validate_many"):
         model.validate_many(X)  # Otherwise a batch of candidates would show the fault, under another row number.
     pool = ArrayPool(X)
-    loop = LabellingLoop(pool, selection=selection, stopping=stopping, explore=explore, seeds=seeds, seed=seed)
+    given: dict[str, Any] = {"selection": selection, "stopping": stopping, "explore": explore, "seeds": seeds}
+    loop = LabellingLoop(pool, **given, seed=seed, is_several=_is_several(model))
     weights = arguments.weights_of(sample_weight, len(pool))
     course = _Course(model, X, weights, GammaTuner(model, tune_gamma))
     return _steps(course, loop, pool, oracle, _checked(initial, len(pool)))
@@ -147,7 +151,7 @@ class _Course:
         self._weights = weights
         self._tuner = tuner
         self._keys: list[int] = []
-        self._y: list[bool] = []
+        self._y: list[Label] = []
 
     def teach(self, action: Action, row: Any, key: int) -> None:
         """Carry out what the loop decided about a row."""
@@ -155,7 +159,7 @@ class _Course:
         if not isinstance(action, SetLabel):
             return
         self._keys.append(key)
-        self._y.append(bool(action.y))
+        self._y.append(action.y)
         self._tune()
         finish_if_small(self.model)
 
@@ -184,11 +188,12 @@ def _steps(
 ) -> Iterator[Step]:
     model = course.model
     n_support = learner_of(model).n_support
+    label_of = _class_of if _is_several(model) else arguments.label_of
 
     def learn(key: int, row: Any, margin: float, reason: str) -> Step | None:
         nonlocal n_support
         label = oracle(key)
-        y = None if label is None else arguments.label_of(label)
+        y = None if label is None else label_of(label)
         for action in loop.answer(Answer(key, "skip" if y is None else "label", y, ORACLE, 0), n_support, 0):
             course.teach(action, row, key)
         if y is None:
@@ -206,6 +211,18 @@ def _steps(
         step = learn(question.key, loop.row(question.key), question.margin, question.reason)
         if step is not None:
             yield step
+
+
+def _is_several(model: Any) -> bool:
+    return hasattr(learner_of(model), "labels")
+
+
+def _class_of(label: Any) -> Label:
+    """A label of one of several classes, in Python's own type."""
+    label = label.item() if isinstance(label, np.generic) else label
+    if type(label) not in (str, int):
+        raise ValueError(f"y={label!r} must be a string or an integer")
+    return label
 
 
 def _next(loop: LabellingLoop, model: Any) -> Question | None:

@@ -10,9 +10,11 @@ from streamsvm import WarmupScaler
 from streamsvm.active import (
     Action,
     ActiveSelection,
+    AllOf,
     AnyOf,
     Audited,
     AutoActiveSelection,
+    EachClass,
     LabellingLoop,
     MarginExhausted,
     MaxFraction,
@@ -95,7 +97,8 @@ class Labelling:
         self._candidates = Candidates(labelling.reservoir, settings.codec(), scaler)
         self._ids: dict[int, EventId] = {}  # of the candidates and of the open questions, and some older ones
         self._reservoir = labelling.reservoir
-        self._stopping = _stopping(labelling)
+        is_several = settings.label.vocabulary is not None
+        self._stopping = _stopping(labelling, is_several)
         self._open = labelling.open
         self.votes = Votes(labelling.answers_per_question)
         self.rechecks = Rechecks(labelling.recheck_every, labelling.recheck)
@@ -110,7 +113,7 @@ class Labelling:
             name=f"{settings.log.topic}-{number}",
             seed=number,
             is_alive=lambda key: join.awaiting(key) is not None,
-            is_several=settings.label.vocabulary is not None,
+            is_several=is_several,
         )
         join.when_forgotten = self._candidates.discard
 
@@ -204,16 +207,18 @@ def _finished(model: Model) -> Model:
 def _selection(labelling: LabellingSettings) -> Selection:
     rest = 1.0 - labelling.explore
     selections: dict[str, Selection] = {
-        "mixed": MixedSelection(2 * rest / 3, rest / 3, labelling.explore, labelling.pool, labelling.start),
-        "active": ActiveSelection(labelling.pool),
+        "mixed": MixedSelection(
+            2 * rest / 3, rest / 3, labelling.explore, labelling.pool, labelling.start, labelling.rare_first
+        ),
+        "active": ActiveSelection(labelling.pool, labelling.rare_first),
         "auto": AutoActiveSelection(),
-        "all": ActiveSelection(None),
+        "all": ActiveSelection(None, labelling.rare_first),
         "random": RandomSelection(),
     }
     return selections[labelling.selection]
 
 
-def _stopping(labelling: LabellingSettings) -> AnyOf | None:
+def _stopping(labelling: LabellingSettings, is_several: bool) -> AnyOf | None:
     rules: list[StoppingRule] = []
     if labelling.stop == "audited":
         rules.append(Audited())
@@ -221,6 +226,8 @@ def _stopping(labelling: LabellingSettings) -> AnyOf | None:
         rules.append(MarginExhausted(labelling.pool))
     if labelling.stop in ("support", "either"):
         rules.append(SupportStable())
+    if rules and is_several:
+        rules = [AllOf(AnyOf(*rules), EachClass())]  # a common class must not hide a rare one
     if labelling.max_labels:
         rules.append(MaxLabels(labelling.max_labels))
     if labelling.max_fraction:

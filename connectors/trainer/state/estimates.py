@@ -14,9 +14,10 @@ import numpy as np
 
 from streamsvm import validation
 from streamsvm.core.saving.snapshot import SnapshotError
-from streamsvm.estimators.learner.classifier import OnlineSVM
 from streamsvm.validation import StreamingKFold, StreamingLOO
 
+from ...records.classes import ClassLabel
+from ...records.several_classes import Model
 from ...settings.estimates import EstimateSettings
 
 logger = logging.getLogger(__name__)
@@ -34,7 +35,10 @@ class Score(NamedTuple):
 
 
 class Estimate(NamedTuple):
-    """The estimated quality of the model after `offset` events, from `n` predicted examples."""
+    """The estimated quality of the model after `offset` events, from `n` predicted examples.
+
+    `prbep` is NaN with more than two classes.
+    """
 
     kind: str
     offset: int
@@ -69,7 +73,7 @@ class Estimates:
         The model.
     """
 
-    def __init__(self, settings: EstimateSettings, model: OnlineSVM) -> None:
+    def __init__(self, settings: EstimateSettings, model: Model) -> None:
         given: dict[str, Any] = {
             "every": settings.every,
             "memory": settings.memory,
@@ -94,7 +98,7 @@ class Estimates:
     def learned(
         self,
         xs: Sequence[Mapping[str, float]],
-        y: Sequence[bool],
+        y: Sequence[ClassLabel],
         w: Sequence[float],
         ids: Sequence[int],
         seconds: float,
@@ -121,7 +125,7 @@ class Estimates:
         for maker in self._makers.values():
             maker.forgotten(ids)
 
-    def corrected(self, number: int, y: bool) -> None:
+    def corrected(self, number: int, y: ClassLabel) -> None:
         """Note that the model has learned another label for an example."""
         for maker in self._makers.values():
             maker.corrected([number], [y])

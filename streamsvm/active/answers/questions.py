@@ -10,8 +10,9 @@ from typing import Any
 
 from streamsvm.active.answers.events import Action, Label, LoopCounts, Question, Withdraw
 from streamsvm.active.answers.register import Record, Register
+from streamsvm.active.choosing.decisions import margins
 from streamsvm.active.choosing.pool import Pool
-from streamsvm.active.choosing.selection import Choice, margins
+from streamsvm.active.choosing.selection import Choice
 
 
 class Questions:

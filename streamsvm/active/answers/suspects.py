@@ -1,5 +1,6 @@
 """Suspects: the answers that look wrong, judged by a model that has not seen them."""
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,7 +21,8 @@ class Suspect(NamedTuple):
     place
         Its place among the answers, from 0.
     margin
-        y f(x) by the model of all other answers.  Below 0, they contradict this one.
+        y f(x) by the model of all other answers; with more than two classes, half the lead of the answer's class over
+        the best other one, by one-versus-rest.  Below 0, the other answers contradict this one.
     """
 
     place: int
@@ -40,7 +42,7 @@ def suspects(
         Examples as rows: a 2-D array, a SciPy sparse matrix, a frame of numbers or a list of dicts.  Scale the features
         as the model does.  A `RowStore` is taken as it is, with its kernel.
     y
-        The answers: bool, -1 and +1, or 0 and 1.
+        The answers: bool, -1 and +1, 0 and 1, or any two or more classes.
     C
         Weight of the losses; positive.
     gamma
@@ -79,11 +81,50 @@ def suspects(
     if n is not None:
         arguments.require_count("n", n, 0)
     store = X if isinstance(X, RowStore) else RowStore(X, make_kernel("rbf", gamma=gamma), OPTIONS.cache_mb)
-    signs = arguments.signs_of(y, len(store))
-    weights = arguments.weights_of(sample_weight, len(store), "sample_weight")
-    margins = signs * left_out_values(store, signs, float(C) * weights)
-    worst = np.argsort(margins, kind="stable")[:n].tolist()
-    return [Suspect(place, float(margins[place])) for place in worst]
+    boxes = float(C) * arguments.weights_of(sample_weight, len(store), "sample_weight")
+    classes = np.unique(np.asarray(y))
+    if len(classes) > 2:
+        margins = left_out_leads([store] * len(classes), _places_of(y, classes, len(store)), [boxes] * len(classes))
+    else:
+        signs = arguments.signs_of(y, len(store))
+        margins = signs * left_out_values(store, signs, boxes)
+    return ranked(margins)[:n]
+
+
+def ranked(margins: np.ndarray) -> list[Suspect]:
+    """All answers, by their margins, the smallest first."""
+    return [Suspect(place, float(margins[place])) for place in np.argsort(margins, kind="stable").tolist()]
+
+
+def _places_of(y: Any, classes: np.ndarray, n: int) -> np.ndarray:
+    """The place of each answer among the classes."""
+    if np.shape(y) != (n,):
+        raise ValueError(f"y has shape {np.shape(y)}; it must have one label for each of {n} examples")
+    return np.searchsorted(classes, np.asarray(y))
+
+
+def left_out_leads(stores: Sequence[RowStore], places: np.ndarray, boxes: Sequence[np.ndarray]) -> np.ndarray:
+    """Half the lead of each example's class over the best other one, by the exact solutions for all other examples.
+
+    Parameters
+    ----------
+    stores
+        For each class, the examples and the kernel of its model, which tells it from all other classes.
+    places
+        The class of each example, (n,).
+    boxes
+        For each class, the largest size of each coefficient of its model, (n,).
+    """
+    values = np.stack(
+        [
+            left_out_values(store, np.where(places == k, 1.0, -1.0), box)
+            for k, (store, box) in enumerate(zip(stores, boxes, strict=True))
+        ]
+    )
+    every = np.arange(len(places))
+    own = values[places, every]
+    values[places, every] = -np.inf
+    return 0.5 * (own - values.max(axis=0))
 
 
 def left_out_values(store: RowStore, signs: np.ndarray, boxes: np.ndarray) -> np.ndarray:

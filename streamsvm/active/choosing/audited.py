@@ -8,6 +8,7 @@ positives are missed: `missed_at_most`.
 """
 
 from dataclasses import dataclass, field
+from typing import Any
 
 from scipy.special import betaincinv  # scipy.stats, which has it as beta.ppf, takes longer to load
 
@@ -58,8 +59,7 @@ class Audited(StoppingRule):
         arguments.require_count("calm", self.calm, 1)
 
     def observe(self, answered: Answered) -> None:
-        violates = (answered.margin if answered.y else -answered.margin) < 1.0
-        self._calm = 0 if violates else min(self._calm + 1, self.calm)
+        self._calm = 0 if answered.violates else min(self._calm + 1, self.calm)
 
     def verdict(self) -> Verdict:
         if self._calm < self.calm:
@@ -69,6 +69,63 @@ class Audited(StoppingRule):
             False,
             f"the last {self.calm} answers agreed with the model, and nothing is left that it is unsure of",
         )
+
+
+@dataclass
+class EachClass(StoppingRule):
+    """Stop when the last answers about each class have not contradicted the model; for more than two classes.
+
+    Other rules look at all answers together, and a common class may hide a rare one.  So combine them with this one:
+    ``Audited() & EachClass()``.
+
+    Parameters
+    ----------
+    calm
+        Number of answers in a row about a class that must not violate the margin; at least 1.
+
+    Raises
+    ------
+    ValueError
+        If `calm` is not a positive integer.
+
+    Notes
+    -----
+    An answer that violates the margin counts against the class that was answered and the one that was predicted.  A
+    class without any answer does not hold the rule back.  A class of which fewer examples are left than the rule wants
+    holds it back for good: add ``| MaxLabels(...)``.
+
+    Examples
+    --------
+    >>> from streamsvm.active import Answered, EachClass
+    >>> rule = EachClass(calm=1)
+    >>> common = {"reason": "boundary", "n_support": 9, "n_labels": 20, "n_offered": 100}
+    >>> rule.observe(Answered(margin=0.5, y=False, classes=("cat", "dog"), **common))
+    >>> rule.observe(Answered(margin=1.5, y=True, classes=("dog",), **common))
+    >>> rule.verdict().why
+    'answers in a row that agreed with the model, of 1 for each class: cat 0'
+    """
+
+    calm: int = 10
+    _calm: list[list[Any]] = field(default_factory=list, init=False, repr=False)  # each class, and its answers in a row
+
+    def __post_init__(self) -> None:
+        arguments.require_count("calm", self.calm, 1)
+
+    def observe(self, answered: Answered) -> None:
+        for label in answered.classes:
+            known = next((pair for pair in self._calm if pair[0] == label), None)
+            if known is None:
+                known = [label, 0]
+                self._calm.append(known)
+            known[1] = 0 if answered.violates else min(known[1] + 1, self.calm)
+
+    def verdict(self) -> Verdict:
+        waiting = sorted((n, str(label)) for label, n in self._calm if n < self.calm)
+        if waiting:
+            held = ", ".join(f"{label} {n}" for n, label in waiting)
+            why = f"answers in a row that agreed with the model, of {self.calm} for each class: {held}"
+            return Verdict(False, False, why)
+        return Verdict(True, False, f"the last {self.calm} answers about each class agreed with the model")
 
 
 def missed_at_most(n_unlabelled: int, n_audited: int, n_found: int, confidence: float = CONFIDENCE) -> int:

@@ -84,7 +84,7 @@ class MarginExhausted(StoppingRule):
             elif not self._auditing:
                 self._outside += 1
         elif answered.reason in (EXPLORE, AUDIT) and self._auditing:
-            if (answered.margin if answered.y else -answered.margin) < 1.0:
+            if answered.violates:
                 self._outside = self._audited = 0
                 self._found += 1
             else:

@@ -20,10 +20,9 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
-from river import compose
 
+from streamsvm.active.choosing.decisions import closest_of_rare, decisions, half_leads, largest_violation, margins
 from streamsvm.active.choosing.pool import EMPTY, Pool
-from streamsvm.active.choosing.rows import dicts_of
 from streamsvm.core import arguments
 
 POOL = 59  # pool_size(0.05, 0.05)
@@ -85,74 +84,6 @@ def pool_size(p: float = 0.05, eta: float = 0.05) -> int:
     for name, value in (("p", p), ("eta", eta)):
         arguments.require_share(name, value)
     return max(1, math.ceil(math.log(eta) / math.log1p(-p) - 1e-9))  # A whole ratio may come out slightly above.
-
-
-def margins(model: Any, X: Any) -> np.ndarray:
-    """f(x) of each row of X; of more than two classes, half the lead of the best over the second best.
-
-    Half the lead is 1 where an example lies on the margins of both classes.  With two classes it is abs(f(x)).
-
-    Parameters
-    ----------
-    model
-        A learner with `decision_function_many`, or a river pipeline that ends in one.
-    X
-        Rows as the learner takes them.  For a pipeline, arrays become dicts that name the columns 0, 1, 2, ...
-
-    Returns
-    -------
-    np.ndarray
-        Decision values, (n,) float64.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from streamsvm import LASVM
-    >>> from streamsvm.active import margins
-    >>> model = LASVM()
-    >>> model.learn_many(np.array([[-1.0], [1.0]]), [False, True])
-    >>> margins(model, np.array([[-0.5], [0.0], [0.5]])) > 0.0
-    array([False, False,  True])
-    """
-    if not isinstance(model, compose.Pipeline):
-        values = np.asarray(model.decision_function_many(X), np.float64)
-        return values if values.ndim == 1 else half_leads(values)
-    *transformers, last = model.steps.values()
-    if transformers and not hasattr(X, "columns"):
-        X = dicts_of(X)
-    for step in transformers:
-        X = [step.transform_one(x) for x in X] if isinstance(X, list) else step.transform_many(X)
-    return margins(last, X)
-
-
-def half_leads(values: np.ndarray) -> np.ndarray:
-    """Half the lead of the best class over the second best, given a column of decision values for each class."""
-    if values.shape[1] < 2:
-        return np.zeros(len(values))
-    second, best = np.partition(values, -2, axis=1)[:, -2:].T
-    return 0.5 * (best - second)
-
-
-def guess_of(model: Any, row: Any) -> bool | str | int | None:
-    """The class that a model of more than two classes predicts for a batch of one; None if it knows no class."""
-    guess = learner_of(model).predict_many(row)[0]
-    return guess.item() if isinstance(guess, np.generic) else guess
-
-
-def owner_of_kernel(model: Any) -> Any:
-    """The learner whose kernel and scale count: the last step of a pipeline; with several classes, what they share."""
-    learner = learner_of(model)
-    return learner._blank if hasattr(learner, "labels") and hasattr(learner, "_blank") else learner
-
-
-def learner_of(model: Any) -> Any:
-    """The learner itself: the last step of a pipeline."""
-    return learner_of(model[-1]) if isinstance(model, compose.Pipeline) else model
-
-
-def largest_violation(model: Any) -> float:
-    """The `delta` of a learner, or of the last step of a pipeline; 0 if it has none."""
-    return float(getattr(learner_of(model), "delta", 0.0))
 
 
 class Selection(ABC):
@@ -245,6 +176,10 @@ class ActiveSelection(Selection):
     pool
         Number of random candidates, at least 1; None: all examples, in chunks.  With 59, the choice is with 95 %
         probability among the 5 % closest to the boundary: see `pool_size`.
+    rare_first
+        Whether a class is drawn first, of those between which a candidate inside the margin lies, and then the closest
+        of its candidates.  A class with half as many examples is drawn twice as often.  It needs a model of several
+        classes.
 
     Notes
     -----
@@ -263,31 +198,21 @@ class ActiveSelection(Selection):
     """
 
     pool: int | None = POOL
+    rare_first: bool = False
 
     def __post_init__(self) -> None:
         if self.pool is not None:
             arguments.require_count("pool", self.pool, 1)
 
     def choose(self, pool: Pool, model: Any, rng: np.random.Generator) -> Choice:
-        if self.pool is None:
-            return _closest_of_all(pool, model)
-        keys = drawn(pool, self.pool, rng)
-        f = margins(model, pool.rows(keys))
-        best = int(np.argmin(np.abs(f)))
+        keys = pool.keys() if self.pool is None else drawn(pool, self.pool, rng)
+        if not keys:
+            raise ValueError(EMPTY)
+        chunks = (keys[begin : begin + CHUNK] for begin in range(0, len(keys), CHUNK))  # features need memory
+        values = np.concatenate([decisions(model, pool.rows(chunk)) for chunk in chunks])
+        f = values if values.ndim == 1 else half_leads(values)
+        best = closest_of_rare(model, values, f, rng) if self.rare_first else int(np.argmin(np.abs(f)))
         return Choice(keys[best], float(f[best]), len(keys))
-
-
-def _closest_of_all(pool: Pool, model: Any) -> Choice:
-    """The closest example of all, found in chunks so that memory does not grow with the pool."""
-    keys, best = pool.keys(), None
-    for begin in range(0, len(keys), CHUNK):
-        f = margins(model, pool.rows(keys[begin : begin + CHUNK]))
-        closest = int(np.argmin(np.abs(f)))
-        if best is None or abs(f[closest]) < abs(best.margin):
-            best = Choice(keys[begin + closest], float(f[closest]), len(keys))
-    if best is None:
-        raise ValueError(EMPTY)
-    return best
 
 
 @dataclass(frozen=True)

@@ -21,9 +21,9 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from streamsvm.active.choosing.decisions import owner_of_kernel
 from streamsvm.active.choosing.factor import Factor
 from streamsvm.active.choosing.pool import Pool
-from streamsvm.active.choosing.selection import owner_of_kernel
 from streamsvm.active.choosing.vectors import Scale, Table, Vectors
 from streamsvm.core.kernels import Kernel, kernel_values, make_kernel, self_products
 from streamsvm.core.products import add_rows

@@ -7,7 +7,7 @@ rules does, `a & b` when both do.
 
 import copy
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import fields
 from typing import Any, NamedTuple
 
@@ -18,7 +18,7 @@ class Answered(NamedTuple):
     margin
         f(x) by the model that asked.
     y
-        The label.
+        The label; with more than two classes, whether it is the predicted class, for which the margin speaks.
     reason
         Why it was asked: "seed", "boundary", "novel", "explore" or "audit".
     n_support
@@ -27,6 +27,8 @@ class Answered(NamedTuple):
         Labels that hold by now, with this one.
     n_offered
         Examples that have been offered to the pool so far.
+    classes
+        With more than two classes, those that it is about: the answer, and the predicted class if that is another one.
     """
 
     margin: float
@@ -35,6 +37,12 @@ class Answered(NamedTuple):
     n_support: int
     n_labels: int
     n_offered: int
+    classes: tuple[bool | str | int, ...] = ()
+
+    @property
+    def violates(self) -> bool:
+        """Whether the label violates the margin, y f(x) < 1."""
+        return (self.margin if self.y else -self.margin) < 1.0
 
 
 class Verdict(NamedTuple):
@@ -194,8 +202,21 @@ def inherited_state(rules: AnyOf, before: Mapping[str, Any] | None, n_answered: 
     dict
         What `rules.restore` takes.
     """
-    known = {part["rule"]: part for part in before["rules"]} if before else {}
+    known = {part["rule"]: part for part in _single_rules(before)} if before else {}
     spent = {"spent": n_answered, "offered": n_offered}
-    fresh = rules.state()
-    parts = [known.get(part["rule"], {name: spent.get(name, part[name]) for name in part}) for part in fresh["rules"]]
-    return {**fresh, "rules": parts}
+
+    def inherited(fresh: Mapping[str, Any]) -> dict[str, Any]:
+        if "rules" in fresh:
+            return {**fresh, "rules": [inherited(part) for part in fresh["rules"]]}
+        return known.get(fresh["rule"], {name: spent.get(name, fresh[name]) for name in fresh})
+
+    return inherited(rules.state())
+
+
+def _single_rules(state: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    """The states of the rules that a state is made of."""
+    for part in state["rules"]:
+        if "rules" in part:
+            yield from _single_rules(part)
+        else:
+            yield part

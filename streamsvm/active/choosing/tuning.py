@@ -4,6 +4,7 @@ A gamma that was chosen before there were labels is rarely the best.  The labels
 solution for all others.  On 16 data sets this raises g-means over 20 to 300 labels by about one point.
 """
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -38,14 +39,14 @@ class GammaTuner:
         self._next = FIRST
         self._factor = 1.0
 
-    def is_due(self, y: list[bool], weights: np.ndarray) -> bool:
+    def is_due(self, y: Sequence[Any], weights: np.ndarray) -> bool:
         """Whether to choose, after these labels with these weights."""
         if self._given is None or len(y) < self._next:
             return False
         counted = np.array(y)[weights > 0.0]
         return bool(min(np.count_nonzero(counted), np.count_nonzero(~counted)) >= LEAST)
 
-    def choose(self, rows: Any, y: list[bool], weights: np.ndarray) -> Any:
+    def choose(self, rows: Any, y: Sequence[Any], weights: np.ndarray) -> Any:
         """Choose gamma; return a new learner that has it, or None if the one in use is the best.
 
         Parameters
@@ -73,7 +74,7 @@ class GammaTuner:
         return self._given.clone({"gamma": given.gamma * factor, "scaling": "standard" if scales else None})
 
 
-def _error(model: Any, Z: Any, y: list[bool], weights: np.ndarray) -> float:
+def _error(model: Any, Z: Any, y: Sequence[Any], weights: np.ndarray) -> float:
     """The mean of both classes' leave-one-out errors."""
     f, positive = leave_one_out(model, Z, y, sample_weight=weights).decision_values, np.array(y)
     return 0.5 * float(np.mean(f[positive] <= 0.0) + np.mean(f[~positive] > 0.0))

@@ -1,21 +1,34 @@
 """What is done to all models after learning: optimise, forget examples, correct labels."""
 
-from collections.abc import Hashable
+from abc import abstractmethod
+from collections.abc import Hashable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from streamsvm.core import arguments
+from streamsvm.core.storage import live_slots
 from streamsvm.estimators.inputs.checks import label_of, labels_of
 from streamsvm.estimators.learner.classifier import OnlineSVM
 from streamsvm.estimators.learner.examples import Examples
 from streamsvm.estimators.learner.model import n_learned, no_margins
 from streamsvm.estimators.several.class_models import ClassModels
 from streamsvm.estimators.several.shared import to_the_end
+from streamsvm.online.removal.leave_out_several import LeaveOutSeveral, Part
+
+TINY = 1e-12  # the lead of a class that is predicted although another one has the same value
 
 
 class ChangeableModels(ClassModels):
     """The models of several classes, which can be optimised and corrected."""
+
+    @abstractmethod
+    def _values(self, margins: np.ndarray) -> np.ndarray:
+        """A decision value for each class, (B, n_classes), from f(x) by each model, (B, n_models)."""
+
+    @abstractmethod
+    def _best(self, margins: np.ndarray) -> np.ndarray:
+        """The places in `labels` of the predicted classes, (B,)."""
 
     def finish(self, tol: float | None = None) -> None:
         """Optimise each model over its members; see `LASVM.finish`."""
@@ -49,6 +62,50 @@ class ChangeableModels(ClassModels):
         before = self.n_members
         to_the_end(lambda: self._of_each(lambda model: model.forget(numbers)))
         return before - self.n_members
+
+    def leave_out(self, examples: Sequence[Mapping], y: Any, w: Any = None, ids: Any = None) -> LeaveOutSeveral:
+        """Prepare to predict learned examples by the models without them; `validation.streaming` uses it.
+
+        Parameters
+        ----------
+        examples
+            Features by name.
+        y, w, ids
+            As for `learn_many`; the labels are known ones.  An id that a member has stands for that member.
+        """
+        n = len(examples)
+        numbers, weights, places = arguments.ids_of(ids, n), arguments.weights_of(w, n), self._places(list(y))
+        self._settle()
+        parts = [self._part(key, examples, numbers, weights, places) for key in self._models]
+        return LeaveOutSeveral(parts, numbers, places, self._leads)
+
+    def _part(
+        self, key: Any, examples: Sequence[Mapping], ids: np.ndarray, weights: np.ndarray, places: np.ndarray
+    ) -> Part:
+        """A copy of a model with examples beside its members; it knows vectors by their numbers."""
+        model, signs = self._models[key], self._signs(key, places)
+        members = model._expansion.ids[live_slots(model._expansion)]
+        number_of = dict(zip(self._ids_of(members).tolist(), members.tolist(), strict=True))
+        first = self._blank.n_seen
+        numbers = np.array([number_of.get(user_id, first + i) for i, user_id in enumerate(ids.tolist())], np.int64)
+        left_out, slots = model.leave_out(examples, signs > 0, np.where(signs, weights, 0.0), numbers)
+        slot_of_number = {number: slot for slot, number in enumerate(left_out.ids.tolist())}
+        slot_of = {user_id: slot_of_number[number] for user_id, number in number_of.items()}
+        slot_of |= dict(zip(ids.tolist(), slots.tolist(), strict=True))
+        return Part(left_out, slots, slot_of, signs)
+
+    def _ids_of(self, numbers: np.ndarray) -> np.ndarray:
+        """The ids that the user knows the vectors with these numbers by."""
+        return self._union.user_ids[self._union.slots_of(numbers)]
+
+    def _leads(self, margins: np.ndarray, places: np.ndarray) -> np.ndarray:
+        """Half the lead of each example's class over the best other one; above 0 where the class is predicted."""
+        values, every = self._values(margins).copy(), np.arange(len(places))
+        own = values[every, places]
+        values[every, places] = -np.inf
+        leads = 0.5 * (own - values.max(axis=1)) if values.shape[1] > 1 else np.ones(len(places))
+        is_right = self._best(margins) == places  # of equal values the first class is predicted
+        return np.where(is_right, np.maximum(leads, TINY), np.minimum(leads, -TINY))
 
     def relabel(self, ids: Any, y: Any) -> int:
         """Correct the labels of examples that were learned; see `LASVM.relabel`.

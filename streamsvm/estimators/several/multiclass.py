@@ -72,14 +72,6 @@ class SeveralClasses(ChangeableModels):
     # --------------------------------------------------------------------------------- what the kinds tell differently
 
     @abstractmethod
-    def _values(self, margins: np.ndarray) -> np.ndarray:
-        """A decision value for each class, (B, n_classes), from f(x) by each model, (B, n_models)."""
-
-    @abstractmethod
-    def _best(self, margins: np.ndarray) -> np.ndarray:
-        """The places in `labels` of the predicted classes, (B,)."""
-
-    @abstractmethod
     def _probabilities(self, margins: np.ndarray) -> np.ndarray:
         """The probabilities of the classes, (B, n_classes)."""
 
@@ -177,10 +169,6 @@ class SeveralClasses(ChangeableModels):
         """Ids of the examples that are support vectors of at least one model, in the order of their arrival."""
         numbers, _ = self._members(support=True)
         return self._ids_of(numbers)
-
-    def _ids_of(self, numbers: np.ndarray) -> np.ndarray:
-        """The ids that the user knows the vectors with these numbers by."""
-        return self._union.user_ids[self._union.slots_of(numbers)]
 
     @property
     def dual_coef(self) -> np.ndarray:
@@ -352,6 +340,11 @@ class OneVsRest(SeveralClasses):
     def labels(self) -> list[Hashable]:
         """The classes so far: first those known beforehand, then the others as they appeared."""
         return list(self._models)
+
+    @property
+    def class_counts(self) -> dict[Hashable, int]:
+        """Number of examples of each class learned so far."""
+        return {label: getattr(model, "_blank", model).class_counts[1] for label, model in self._models.items()}
 
     def _keys(self, labels: list[Hashable]) -> list:
         return labels

@@ -106,6 +106,12 @@ class OneVsOne(SeveralClasses):
         """The pairs of classes, in the order of `labels`; f(x) > 0 is a vote for the first of the two."""
         return list(combinations(self._labels, 2))
 
+    @property
+    def class_counts(self) -> dict[Hashable, int]:
+        """Number of examples of each class learned so far."""
+        self._models  # noqa: B018 - those of a training set are made when they are first needed
+        return {label: self._n_learned(label) for label in self._labels}
+
     # --------------------------------------------------------------------------------------------------------- classes
 
     def _keys(self, labels: list[Hashable]) -> list:

@@ -19,14 +19,14 @@ FINISHED = 0.1  # A copy's largest violation: to reach a hundredth of it takes t
 FEWER_STEPS = 0.07  # of those to a hundredth of it
 
 
-def of_learning(n: int, n_members: int) -> float:
-    """Of learning n examples by a model with so many members."""
-    return n * (LEARNED + PER_MEMBER * VALUE * n_members)
+def of_learning(n: int, n_members: int, n_models: int = 1) -> float:
+    """Of learning n examples by a model with so many members; by several models, which share kernel values."""
+    return n * (n_models * LEARNED + PER_MEMBER * VALUE * n_members)
 
 
-def of_copying(n: int, evaluations: int) -> float:
+def of_copying(n: int, evaluations: int, n_models: int = 1) -> float:
     """Of a finished copy with n remembered examples, for which so many kernel values were computed."""
-    return COPIED + REMEMBERED * n + VALUE * evaluations
+    return n_models * (COPIED + REMEMBERED * n) + VALUE * evaluations
 
 
 def of_removal(model: LeaveOut, r: int) -> float:

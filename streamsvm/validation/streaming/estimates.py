@@ -1,5 +1,6 @@
 """What both wrappers return: an estimate with intervals."""
 
+import math
 from typing import NamedTuple
 
 import numpy as np
@@ -32,9 +33,10 @@ class Estimate(NamedTuple):
     n
         Number of examples that were tested.
     error, g_mean, prbep
-        Share of wrong predictions; geometric mean of the recalls of both classes; precision-recall break-even point.
-        Each is an `Interval` over all outcomes of the undecided examples; without these, low = value = high.  The
-        break-even point needs more than signs: for it, `StreamingLOO` counts examples that bounds decided as undecided.
+        Share of wrong predictions; geometric mean of the recalls of all classes; precision-recall break-even point,
+        which more than two classes do not have (NaN).  Each is an `Interval` over all outcomes of the undecided
+        examples; without these, low = value = high.  The break-even point needs more than signs: for it,
+        `StreamingLOO` counts examples that bounds decided as undecided.
     n_removed
         Number of tested examples that were left out of the model; the others did not have to be.
     n_undecided
@@ -53,15 +55,33 @@ class Estimate(NamedTuple):
     seconds: float = 0.0
 
     def __str__(self) -> str:
-        scores = f"error {self.error}, g-mean {self.g_mean}, PRBEP {self.prbep}"
+        break_even = "" if math.isnan(self.prbep.value) else f", PRBEP {self.prbep}"
+        scores = f"error {self.error}, g-mean {self.g_mean}{break_even}"
         return f"{scores}; {self.n} examples tested after {self.n_seen} learned"
+
+
+NOTHING = Interval(math.nan, math.nan, math.nan)
 
 
 def exactly(positive: np.ndarray, f: np.ndarray) -> tuple[Interval, Interval, Interval]:
     """Error, g-mean and break-even point of decision values that are all known; NaN where there are none."""
     if not len(f):
-        nothing = Interval(np.nan, np.nan, np.nan)
-        return nothing, nothing, nothing
+        return NOTHING, NOTHING, NOTHING
     values = float(np.mean(positive != (f > 0.0))), g_mean(positive, f > 0.0), prbep_score(positive, f)
     error, mean, break_even = (Interval(value, value, value) for value in values)
     return error, mean, break_even
+
+
+def exactly_of_several(places: np.ndarray, margins: np.ndarray) -> tuple[Interval, Interval, Interval]:
+    """The same of more than two classes, which have no break-even point, from margins: above 0 is right."""
+    if not len(places):
+        return NOTHING, NOTHING, NOTHING
+    wrong = margins <= 0.0
+    error, mean = float(wrong.mean()), mean_recall(np.bincount(places, wrong), np.bincount(places))
+    return Interval(error, error, error), Interval(mean, mean, mean), NOTHING
+
+
+def mean_recall(errors: np.ndarray, sizes: np.ndarray) -> float:
+    """The geometric mean of the recalls of the classes that have examples, from their numbers of errors."""
+    recalls = 1.0 - errors[sizes > 0] / sizes[sizes > 0]
+    return float(np.prod(recalls) ** (1.0 / len(recalls)))

@@ -13,11 +13,10 @@ import numpy as np
 
 from streamsvm.core import arguments
 from streamsvm.core.saving import snapshot
-from streamsvm.online.removal.leave_out import LeaveOut
-from streamsvm.validation.streaming import cost
-from streamsvm.validation.streaming.estimates import Estimate, exactly
+from streamsvm.validation.streaming.estimates import Estimate, exactly, exactly_of_several
+from streamsvm.validation.streaming.left_out import LeftOut
 from streamsvm.validation.streaming.memory import mixed
-from streamsvm.validation.streaming.wrapper import LeftOut, StreamingEstimate
+from streamsvm.validation.streaming.wrapper import StreamingEstimate, Tested
 
 FEW = 100  # examples that the smallest estimate tests
 MOST_FOLDS = 1000  # An estimate goes through all of them.
@@ -94,28 +93,31 @@ class StreamingKFold(StreamingEstimate):
         """The error of each fold that was tested: their spread tells how sure the estimate is."""
         wrong: dict[int, list[bool]] = {}
         for number, example in self._memory.tested():
-            wrong.setdefault(self.fold_of(number), []).append(example.y != (example.f > 0.0))
+            is_wrong = example.f <= 0.0 if self._is_several else example.y != (example.f > 0.0)
+            wrong.setdefault(self.fold_of(number), []).append(is_wrong)
         return {fold: float(np.mean(wrong[fold])) for fold in sorted(wrong)}
 
-    def _tested(self, model: LeaveOut, slots: np.ndarray, positive: np.ndarray, allowed: float) -> LeftOut:
-        r = math.ceil(np.count_nonzero(model.alpha) / self.k)
-        each = cost.of_removal(model, r)
-        few = math.ceil(self.k * min(1.0, FEW / len(slots)))
+    def _tested(self, model: LeftOut, allowed: float) -> Tested:
+        each = model.cost_of_fold(self.k)
+        few = math.ceil(self.k * min(1.0, FEW / len(model.places)))
         times = max(few, math.floor(min(allowed / each, self.k)))
-        if cost.is_tight(model):
-            model.prepare(times, r)
-        fold_of = np.array([self.fold_of(number) for number in model.ids.tolist()])
-        f = np.full(model.n, np.nan)
+        model.prepare(times, self.k)
+        fold_of = {number: self.fold_of(number) for number in model.ids}
+        margins = np.full(len(model.places), np.nan)
         for fold in range(self._n_tested, self._n_tested + times):
-            left_out = np.flatnonzero(fold_of == fold % self.k)
-            f[left_out] = model.without(left_out)
+            found = model.without([number for number, own in fold_of.items() if own == fold % self.k])
+            margins = np.where(np.isnan(found), margins, found)
         self._n_tested += times
-        self._memory.note_tests(f[slots].tolist())
-        return LeftOut(self._over_all_folds(), each * few)
+        self._memory.note_tests((model.signs * margins).tolist())
+        return Tested(self._over_all_folds(), each * few)
 
     def _over_all_folds(self) -> Estimate:
         tested = [example for _, example in self._memory.tested()]
-        scores = exactly(np.array([example.y for example in tested], bool), np.array([example.f for example in tested]))
+        f = np.array([example.f for example in tested])
+        if self._is_several:
+            scores = exactly_of_several(np.array([example.y for example in tested], np.int64), f)
+        else:
+            scores = exactly(np.array([example.y for example in tested], bool), f)
         return Estimate(self.model.n_seen, len(tested), *scores, n_removed=len(tested), n_undecided=0)
 
     def _own_state(self) -> dict[str, Any]:

@@ -37,12 +37,12 @@ from typing import Any
 import numpy as np
 
 from streamsvm.core.saving import snapshot
-from streamsvm.core.saving.snapshot import require
-from streamsvm.online.removal.leave_out import RIGHT, UNCHANGED, UNKNOWN, WRONG, LeaveOut
+from streamsvm.core.saving.snapshot import LARGEST_COUNT, require
+from streamsvm.online.removal.leave_out import RIGHT, UNCHANGED, UNKNOWN, WRONG
 from streamsvm.ranking import prbep_score
-from streamsvm.validation.streaming import cost
-from streamsvm.validation.streaming.estimates import Estimate, Interval
-from streamsvm.validation.streaming.wrapper import LeftOut, StreamingEstimate
+from streamsvm.validation.streaming.estimates import NOTHING, Estimate, Interval, mean_recall
+from streamsvm.validation.streaming.left_out import LeftOut
+from streamsvm.validation.streaming.wrapper import StreamingEstimate, Tested
 
 TINY = 1e-12  # the margin of an example of which only the sign is known
 POOL = 200  # outcomes that measure how good the guesses are
@@ -122,28 +122,28 @@ class StreamingLOO(StreamingEstimate):
     ) -> None:
         super().__init__(model, every, memory, keep, share, seed)
         self._slope: float | None = None  # r
-        self._surprises: deque[tuple[bool, int]] = deque(maxlen=POOL)  # of L: the label, and error - guessed error
+        self._surprises: deque[tuple[int, int]] = deque(maxlen=POOL)  # of L: the class, and error - guessed error
 
-    def _tested(self, model: LeaveOut, slots: np.ndarray, positive: np.ndarray, allowed: float) -> LeftOut:
-        y = np.where(positive, 1.0, -1.0)
-        margin, bounds = y * model.decision_values()[slots], model.bounds()[slots]
+    def _tested(self, model: LeftOut, allowed: float) -> Tested:
+        margin, bounds = model.margins(), model.bounds()
         found = np.where(bounds == UNCHANGED, margin, np.nan)
         undecided = np.flatnonzero(bounds == UNKNOWN)
         order = np.random.default_rng([self.seed % 2**63, self._n_turns]).permutation(undecided)
-        each = cost.of_removal(model, 1)
+        each = model.cost_of_one()
         removed = order[: max(FEW, math.floor(min(allowed / each, len(order))))]
-        if cost.is_tight(model):
-            model.prepare(len(removed))
+        model.prepare(len(removed))
+        ids = self._memory.ids
         for i in removed:
-            found[i] = y[i] * model.without(slots[i : i + 1])[0]
-        alpha = np.abs(model.alpha[slots])
+            found[i] = model.without([ids[i]])[i]
+        alpha = model.mass
         fall = alpha * self._slope_for(margin - found, alpha, removed)
-        score = _Scores(positive, margin, found, bounds, fall, model.slack, removed)
+        score = _Scores(model, margin, found, bounds, fall, removed)
         self._surprises.extend(score.surprises())
         score.pool = list(self._surprises)
-        scores = score.error(), score.g_mean(), score.prbep()
-        estimate = Estimate(self.model.n_seen, len(slots), *scores, len(removed), len(undecided) - len(removed))
-        return LeftOut(estimate, each * min(FEW, len(undecided)))
+        scores = score.error(), score.g_mean(), NOTHING if self._is_several else score.prbep()
+        n, n_removed = len(margin), len(removed)
+        estimate = Estimate(self.model.n_seen, n, *scores, n_removed, len(undecided) - n_removed)
+        return Tested(estimate, each * min(FEW, len(undecided)))
 
     def _slope_for(self, falls: np.ndarray, alpha: np.ndarray, removed: np.ndarray) -> float:
         """r for this estimate: the one measured before, if there is one.  Also measure r for the next estimate."""
@@ -153,15 +153,16 @@ class StreamingLOO(StreamingEstimate):
         return (self._slope or 0.0) if before is None else before
 
     def _own_state(self) -> dict[str, Any]:
-        surprises = [[int(label), surprise] for label, surprise in self._surprises]
+        surprises = [list(surprise) for surprise in self._surprises]
         return {"slope": self._slope, "surprises": surprises, "latest": _plain(self.latest)}
 
     def _take_state(self, meta: Mapping[str, Any]) -> None:
         self._slope = snapshot.field(meta, "slope", float, type(None))
         require(self._slope is None or 0.0 <= self._slope < math.inf, f"slope={self._slope}")
         for label, surprise in snapshot.field(meta, "surprises", list):
-            require(label in (0, 1) and surprise in (-1, 0, 1), f"a surprise of {surprise!r} for the label {label!r}")
-            self._surprises.append((bool(label), int(surprise)))
+            is_place = type(label) is int and 0 <= label <= (LARGEST_COUNT if self._is_several else 1)
+            require(is_place and surprise in (-1, 0, 1), f"a surprise of {surprise!r} for the label {label!r}")
+            self._surprises.append((label, int(surprise)))
         latest = snapshot.field(meta, "latest", dict, type(None))
         if latest:
             given: dict[str, Any] = {name: _interval(latest[name]) for name in ("error", "g_mean", "prbep")}
@@ -175,39 +176,39 @@ class _Scores:
 
     def __init__(
         self,
-        positive: np.ndarray,
+        model: LeftOut,
         margin: np.ndarray,
         found: np.ndarray,  # margins without the example, NaN where unknown
         bounds: np.ndarray,
         fall: np.ndarray,  # guessed falls of the margins
-        slack: float,
         removed: np.ndarray,
     ) -> None:
-        self.positive = positive
+        self.places, self.signs = model.places, model.signs
         known, wrong, right = ~np.isnan(found), bounds == WRONG, bounds == RIGHT
-        low, high = np.where(right, TINY, -np.inf), np.where(wrong, -TINY, margin + slack)
+        low, high = np.where(right, TINY, -np.inf), np.where(wrong, -TINY, margin + model.slack)
         self.low, self.high = np.where(known, found, low), np.where(known, found, high)
         guess = np.where(wrong, np.minimum(margin - fall, -TINY), margin - fall)
         guess = np.where(right, np.maximum(guess, TINY), guess)
         self.guess = np.where(known, found, guess)
         self.unknown, self.removed = (bounds == UNKNOWN) & ~known, removed
         self.first_guess = guess
-        self.pool: list[tuple[bool, int]] = []  # surprises, including those of earlier estimates
+        self.pool: list[tuple[int, int]] = []  # surprises, including those of earlier estimates
 
     def _wrong(self, margin: np.ndarray) -> np.ndarray:
-        """Whether margins belong to wrong predictions: f > 0 predicts the positive class."""
-        return np.where(self.positive, margin <= 0.0, margin < 0.0)
+        """Whether margins belong to wrong predictions: f > 0 predicts the positive one of two classes."""
+        return np.where(self.signs > 0.0, margin <= 0.0, margin < 0.0)
 
-    def surprises(self) -> list[tuple[bool, int]]:
-        """For each example that was left out: its label, and the error minus the guessed error."""
+    def surprises(self) -> list[tuple[int, int]]:
+        """For each example that was left out: its class, and the error minus the guessed error."""
         surprise = self._wrong(self.guess).astype(int) - self._wrong(self.first_guess)
-        return list(zip(self.positive[self.removed].tolist(), surprise[self.removed].tolist(), strict=True))
+        return list(zip(self.places[self.removed].tolist(), surprise[self.removed].tolist(), strict=True))
 
     def _errors(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Estimated, smallest and largest number of errors of each class, (2,) each."""
-        estimated, fewest, most = (np.empty(2) for _ in range(3))
-        for c in (0, 1):
-            own, surprises = self.positive == bool(c), [surprise for label, surprise in self.pool if label == bool(c)]
+        """Estimated, smallest and largest number of errors of each class."""
+        n_classes = int(self.places.max(initial=0)) + 1
+        estimated, fewest, most = (np.empty(n_classes) for _ in range(3))
+        for c in range(n_classes):
+            own, surprises = self.places == c, [surprise for place, surprise in self.pool if place == c]
             fewest[c], most[c] = self._wrong(self.high)[own].sum(), self._wrong(self.low)[own].sum()
             unknown = np.count_nonzero(self.unknown & own)
             total = self._wrong(self.guess)[own].sum() + unknown * float(np.mean(surprises or [0]))
@@ -215,22 +216,17 @@ class _Scores:
         return estimated, fewest, most
 
     def error(self) -> Interval:
-        n = len(self.positive)
+        n = len(self.places)
         return Interval(*(float(errors.sum()) / n for errors in self._errors()))
 
     def g_mean(self) -> Interval:
-        sizes = np.array([np.count_nonzero(~self.positive), np.count_nonzero(self.positive)])
-
-        def mean(errors: np.ndarray) -> float:
-            recalls = 1.0 - errors[sizes > 0] / sizes[sizes > 0]
-            return float(np.prod(recalls) ** (1.0 / len(recalls)))
-
+        sizes = np.bincount(self.places)
         estimated, fewest, most = self._errors()
-        return Interval(mean(estimated), mean(most), mean(fewest))
+        return Interval(*(mean_recall(errors, sizes) for errors in (estimated, most, fewest)))
 
     def prbep(self) -> Interval:
-        sign = np.where(self.positive, 1.0, -1.0)
-        value, low, high = (prbep_score(self.positive, sign * m) for m in (self.guess, self.low, self.high))
+        positive = self.places > 0
+        value, low, high = (prbep_score(positive, self.signs * m) for m in (self.guess, self.low, self.high))
         return Interval(min(max(value, low), high), low, high)
 
 
@@ -238,11 +234,17 @@ def _plain(estimate: Estimate | None) -> dict[str, Any] | None:
     """An estimate in types that JSON has."""
     if estimate is None:
         return None
-    return {name: list(v) if isinstance(v, Interval) else v for name, v in estimate._asdict().items()}
+    return {name: _plain_interval(v) if isinstance(v, Interval) else v for name, v in estimate._asdict().items()}
+
+
+def _plain_interval(interval: Interval) -> list[float] | None:
+    return None if interval is NOTHING else list(interval)
 
 
 def _interval(value: Any) -> Interval:
     """The interval that `_plain` wrote."""
+    if value is None:
+        return NOTHING
     value, low, high = (float(number) for number in value)
     require(math.isfinite(value) and math.isfinite(low) and math.isfinite(high), "an interval is not finite")
     return Interval(value, low, high)

@@ -36,11 +36,12 @@ UNKNOWN_AGE = -(2**62)  # of examples that version 0.1.0 stored without an age: 
 class Example(NamedTuple):
     """An example as it was learned, and its decision value when it was tested last.
 
+    `y` is a bool; with more than two classes the place of its class, and the value is its margin (see `left_out`).
     `born` is its number, or its time if the model's window is a time.
     """
 
     x: Mapping
-    y: bool
+    y: bool | int
     w: float
     born: int = 0
     f: float = math.nan
@@ -153,7 +154,7 @@ class Memory:
             self._missed[1] += len(old) * (sampled - kept) // kept
         self._oldest = min((example.born for example in self._examples.values()), default=math.inf)
 
-    def relabel(self, id: int, y: bool) -> None:
+    def relabel(self, id: int, y: bool | int) -> None:
         """Correct the label of an example, if it is kept."""
         if id in self._examples:
             self._examples[id] = self._examples[id]._replace(y=y)
@@ -177,7 +178,7 @@ class Memory:
         return list(column_of), {
             "counts": np.array([self.n_seen, self._n_sampled, *self._missed]),
             "ids": np.array(self._ids, np.int64),
-            "y": np.array([e.y for e in examples], bool),
+            "y": np.array([e.y for e in examples], bool if all(type(e.y) is bool for e in examples) else np.int64),
             "w": np.array([e.w for e in examples], np.float64),
             "born": np.array([e.born for e in examples], np.int64),
             "f": np.array([e.f for e in examples], np.float64),
@@ -207,10 +208,13 @@ class Memory:
         require(((counts >= 0) & (counts <= LARGEST_COUNT)).all(), f"the memory has the counts {counts}")
         n, nnz = len(arrays["ids"]), len(arrays["values"])
         sizes = {"ids": n, "y": n, "w": n, "starts": n + 1, "columns": nnz, "values": nnz}
-        for name, dtype in {"y": bool, "w": np.float64, "values": np.float64}.items():
-            require_array(arrays, name, dtype, (sizes[name],))
+        for name in ("w", "values"):
+            require_array(arrays, name, np.float64, (sizes[name],))
         for name in ("ids", "starts", "columns"):
             require_array(arrays, name, np.int64, (sizes[name],))
+        is_several = "y" in arrays and arrays["y"].dtype == np.int64
+        y = require_array(arrays, "y", np.int64 if is_several else bool, (sizes["y"],))
+        require((y >= 0).all(), "the place of a class is negative")
         later: dict[str, type] = {"born": np.int64, "f": np.float64}
         for name in later.keys() & arrays.keys():  # Version 0.1.0 did not store them.
             require_array(arrays, name, later[name], (n,))

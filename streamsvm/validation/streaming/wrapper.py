@@ -33,13 +33,13 @@ from river.utils import dataframe
 from streamsvm.core import arguments
 from streamsvm.core.saving import snapshot
 from streamsvm.core.saving.snapshot import LARGEST_COUNT, require
-from streamsvm.online.removal.leave_out import LeaveOut
 from streamsvm.validation.streaming import cost
 from streamsvm.validation.streaming.estimates import Estimate
+from streamsvm.validation.streaming.left_out import LeftOut, LeftOutOfSeveral, LeftOutOfTwo
 from streamsvm.validation.streaming.memory import Example, Memory
 
 
-class LeftOut(NamedTuple):
+class Tested(NamedTuple):
     """An estimate, and the expected seconds of the fewest removals that would have done."""
 
     estimate: Estimate
@@ -56,12 +56,12 @@ class StreamingEstimate(base.Wrapper, base.MiniBatchClassifier):
     """
 
     def __init__(self, model: Any, every: int, memory: int, keep: str, share: float, seed: int) -> None:
-        if not hasattr(model, "leave_out"):
+        if not hasattr(getattr(model, "model", model), "leave_out"):
             raise TypeError(
-                f"model is a {type(model).__name__}; it must be an online classifier of two classes, such as LASVM(); "
+                f"model is {model!r}; it must be an online classifier such as LASVM() or OneVsRest(LASVM()); "
                 f"put other steps of a pipeline before the estimate: scaler | {type(self).__name__}(LASVM())"
             )
-        if model.threshold != 0.0:
+        if not self._is_several_of(model) and model.threshold != 0.0:
             raise ValueError(
                 f"threshold={model.threshold!r} cannot be estimated: examples that are left out are predicted by the "
                 "sign of f(x); leave it at 0"
@@ -88,6 +88,29 @@ class StreamingEstimate(base.Wrapper, base.MiniBatchClassifier):
     @property
     def _wrapped_model(self) -> Any:
         return self.model
+
+    @staticmethod
+    def _is_several_of(model: Any) -> bool:
+        """Whether a model may have more than two classes."""
+        return hasattr(model, "labels")
+
+    @property
+    def _is_several(self) -> bool:
+        return self._is_several_of(self.model)
+
+    @property
+    def _learner(self) -> Any:
+        """The model; of several classes, the one that holds what their models share."""
+        return self.model._blank if self._is_several else self.model
+
+    @property
+    def _n_models(self) -> int:
+        """Number of models that learn an example, or nearly."""
+        return len(self.model.labels) if self._is_several else 1
+
+    def _known_label(self, y: Any) -> bool | int:
+        """A label as it is remembered, or an error: with several classes, its place among them."""
+        return self.model.labels.index(y) if self._is_several else arguments.label_of(y)
 
     @property
     def _mutable_attributes(self) -> set[str]:
@@ -137,10 +160,10 @@ class StreamingEstimate(base.Wrapper, base.MiniBatchClassifier):
         """
         heeded, born = [i for i, weight in enumerate(w) if weight > 0.0], self._ages(t, len(ids))
         for i in self._memory.of_interest(heeded):
-            example = Example(dict(X[i]), arguments.label_of(y[i]), float(w[i]), int(born[i]))
+            example = Example(dict(X[i]), self._known_label(y[i]), float(w[i]), int(born[i]))
             self._memory.add(int(ids[i]), example)
         self._expire()
-        self._work += cost.of_learning(len(ids), self.model.n_members)
+        self._work += cost.of_learning(len(ids), self.model.n_members, self._n_models)
         self._since += len(ids)
         if not self.share or self._since < self.every or not len(self._memory):
             return None
@@ -152,14 +175,14 @@ class StreamingEstimate(base.Wrapper, base.MiniBatchClassifier):
 
     def _ages(self, t: Any, n: int) -> np.ndarray:
         """Numbers or times of the last n examples that the model has learned, (n,) int64."""
-        if isinstance(self.model.window, datetime.timedelta):
+        if isinstance(self._learner.window, datetime.timedelta):
             return arguments.times_of(t, n)
         return np.arange(self.model.n_seen - n, self.model.n_seen)
 
     def _expire(self) -> None:
         """Forget examples that have left the model's window."""
-        if self.model.too_old is not None:
-            self._memory.expire(self.model.too_old)
+        if self._learner.too_old is not None:
+            self._memory.expire(self._learner.too_old)
 
     def forget(self, ids: Any) -> int:
         """Make the model and the memory forget examples; see `LASVM.forget`."""
@@ -181,9 +204,15 @@ class StreamingEstimate(base.Wrapper, base.MiniBatchClassifier):
             self._memory.drop(int(number))
 
     def corrected(self, ids: Sequence[int], y: Sequence[Any]) -> None:
-        """Correct labels that are already corrected in the model."""
+        """Correct labels that are already corrected in the model.
+
+        An example of a class that the model has not met is forgotten: the model cannot predict it.
+        """
         for number, label in zip(ids, y, strict=True):
-            self._memory.relabel(int(number), arguments.label_of(label))
+            if self._is_several and label not in self.model.labels:
+                self._memory.drop(int(number))
+            else:
+                self._memory.relabel(int(number), self._known_label(label))
 
     def estimate(self, seconds: float | None = None) -> Estimate:
         """Estimate the current model now, whether an estimate is due or not.
@@ -209,26 +238,32 @@ class StreamingEstimate(base.Wrapper, base.MiniBatchClassifier):
 
     def _estimate(self, allowed: float) -> Estimate:
         begin = time.perf_counter()
-        model, slots, positive, prepared = self._remembered()
-        tested = self._tested(model, slots, positive, allowed - prepared)
+        model, prepared = self._remembered()
+        tested = self._tested(model, allowed - prepared)
         self._smallest = prepared + tested.smallest
         self._n_turns += 1
         self.latest = tested.estimate._replace(seconds=time.perf_counter() - begin)
         return self.latest
 
-    def _remembered(self) -> tuple[LeaveOut, np.ndarray, np.ndarray, float]:
-        """A finished copy of the model with the remembered examples added, their slots, their labels, and its cost."""
+    def _remembered(self) -> tuple[LeftOut, float]:
+        """A finished copy of the model with the remembered examples, and its expected cost."""
         model, ids = copy.copy(self.model), self._memory.ids
         before = model.kernel_evaluations
-        model.finish(max(cost.FINISHED, model.tol))
+        model.finish(max(cost.FINISHED, self._learner.tol))
         examples = self._memory.of(ids)
-        positive = np.array([example.y for example in examples], bool)
-        weights = np.array([example.w for example in examples])
-        copied, slots = model.leave_out([example.x for example in examples], positive, weights, ids)
-        return copied, slots, positive, cost.of_copying(len(ids), model.kernel_evaluations - before)
+        xs, weights = [example.x for example in examples], np.array([example.w for example in examples])
+        copied: LeftOut
+        if self._is_several:
+            labels = model.labels
+            copied = LeftOutOfSeveral(model.leave_out(xs, [labels[example.y] for example in examples], weights, ids))
+        else:
+            positive = np.array([example.y for example in examples], bool)
+            left_out, slots = model.leave_out(xs, positive, weights, ids)
+            copied = LeftOutOfTwo(left_out, slots, positive)
+        return copied, cost.of_copying(len(ids), model.kernel_evaluations - before, self._n_models)
 
     @abstractmethod
-    def _tested(self, model: LeaveOut, slots: np.ndarray, positive: np.ndarray, allowed: float) -> LeftOut:
+    def _tested(self, model: LeftOut, allowed: float) -> Tested:
         """An estimate whose removals take the allowed seconds, or as few as possible."""
 
     # ------------------------------------------------------------------------------------------------------ the model's

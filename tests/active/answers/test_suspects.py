@@ -38,6 +38,29 @@ def test_margins_are_those_of_the_models_without_each_answer(weighted):
     np.testing.assert_allclose([s.margin for s in found], expected[[s.place for s in found]], atol=5e-3)
 
 
+@pytest.mark.parametrize("weighted", [False, True])
+def test_with_several_classes_margins_are_the_leads_of_the_models_without_each_answer(weighted):
+    X, y = problem(36)
+    y = np.array(["a", "b", "c"])[y.astype(int) + (X[:, 2] > 0.3)]
+    weights = RNG(1).uniform(0.5, 2.0, 36) if weighted else np.ones(36)
+    values = {k: np.where(y == k, 1, -1) * by_naive(X, y == k, 5.0, 0.4, weights) for k in "abc"}
+    own = np.array([values[k][i] for i, k in enumerate(y)])
+    best = np.array([max(values[other][i] for other in "abc" if other != k) for i, k in enumerate(y)])
+    found = suspects(X, y, 5.0, 0.4, sample_weight=weights if weighted else None)
+    places = [s.place for s in found]
+    np.testing.assert_allclose([s.margin for s in found], (0.5 * (own - best))[places], atol=5e-3)
+    assert suspects(X, y, 5.0, 0.4, 4, sample_weight=weights if weighted else None) == found[:4]
+
+
+def test_slips_between_several_classes_come_first():
+    rng = RNG(3)
+    y = rng.integers(0, 4, 160)
+    X = np.array([[0, 0], [4, 0], [0, 4], [4, 4]])[y] + rng.normal(size=(160, 2)) * 0.6
+    slips = rng.choice(160, 8, replace=False)
+    y[slips] = (y[slips] + 1) % 4
+    assert {suspect.place for suspect in suspects(X, y, 10.0, 0.3, 8)} == set(slips.tolist())
+
+
 def test_slips_come_first():
     X, y = problem(200)
     slips = RNG(2).choice(200, 10, replace=False)
@@ -60,6 +83,11 @@ def test_any_kind_of_examples():
     found = suspects([dict(enumerate(row)) for row in X.tolist()], y, 2.0, 0.5, 5)
     assert [s.place for s in found] == [s.place for s in expected]
     assert suspects(RowStore(X, make_kernel("rbf", gamma=0.5)), np.where(y, 1, -1), 2.0, n=5) == expected
+
+
+def test_one_label_for_each_example():
+    with pytest.raises(ValueError, match=r"y has shape \(3,\)"):
+        suspects([[1.0], [2.0]], ["a", "b", "c"])
 
 
 def test_few_answers():

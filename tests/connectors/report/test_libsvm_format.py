@@ -7,7 +7,7 @@ import pytest
 import scipy.sparse as sp
 from sklearn.svm import _libsvm
 
-from streamsvm import LASVM, LASVMG, LASVMI, LASVMNC, AutoLASVM, FullSVM, WarmupScaler
+from streamsvm import LASVM, LASVMG, LASVMI, LASVMNC, AutoLASVM, FullSVM, OneVsRest, WarmupScaler
 from streamsvm.connectors.logs.embedded import LocalLog
 from streamsvm.connectors.report.export import export_model, feature_numbers
 from streamsvm.connectors.settings.loading import load
@@ -278,6 +278,39 @@ def make_state(tmp_path):
         return run(load(tmp_path / "app.toml", {}))
 
     return make
+
+
+@pytest.mark.parametrize("made", [LASVM, AutoLASVM])
+def test_each_of_several_classes_has_a_file(tmp_path, call, made):
+    """LIBSVM's decision value of each class's file is the model's, so the largest one is the same class."""
+    X, y = examples()
+    labels = np.array([7, "bird", "cat"], object)[y.astype(int) + (X[:, 3] > 0.5)]
+    model = OneVsRest(made())
+    model.learn_many(X, labels)
+    model.save(tmp_path / "model.ssvm")
+    values = model.decision_function_many(X)
+    for k, label in enumerate(model.labels):
+        out = tmp_path / f"model-{label}"
+        code, printed, _ = call("export", tmp_path / "model.ssvm", "--out", out, "--label", label)
+        assert code == 0, printed
+        assert json.loads((tmp_path / f"model-{label}.json").read_text())["labels"] == {"1": label, "-1": None}
+        assert_close(by_scikit_learn(out, scaled(out, X, range(5))), values[:, k])
+
+
+def test_which_of_several_classes_is_asked_for(tmp_path, call):
+    X, y = examples()
+    model = OneVsRest(LASVM())
+    model.learn_many(X, np.array([7, "bird", "cat"], object)[y.astype(int) + (X[:, 3] > 0.5)])
+    for saved, given, said in (
+        (model, [], "use --label"),
+        (model, ["--label", "fish"], "'fish' is none of them"),
+        (learned(), ["--label", "bird"], "this model has two"),
+    ):
+        saved.save(tmp_path / "model.ssvm")
+        code, _, error = call("export", tmp_path / "model.ssvm", "--out", tmp_path / "out", *given)
+        assert code != 0
+        assert said in error
+        assert not (tmp_path / "out").exists()
 
 
 def test_a_saved_model(tmp_path, call):

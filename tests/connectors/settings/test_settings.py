@@ -747,7 +747,8 @@ def test_classes_are_texts_and_whole_numbers(tmp_path):
         ("[label]\nclasses = [1, 2, 3, 4]\nmax_classes = 3", "less than the 4"),
         ('[label]\nclasses = [1, 2, 3]\npositive = "a"\nnegative = "b"', "name two classes"),
         ("[label]\nclasses = [1, 2, 3]\n[model]\nthreshold = 0.5", "threshold=0.5"),
-        ("[label]\nclasses = [1, 2, 3]\n[estimates]\nloo = true", "estimates of two classes"),
+        ("[label]\nclasses = [1, 2, 3]\n[labelling]\nrare_first = true\nselection = 'auto'", 'selection = "auto"'),
+        ("[labelling]\nrare_first = true", "needs more than two classes"),
     ],
 )
 def test_settings_that_several_classes_do_not_go_with(tmp_path, content, said):

@@ -17,9 +17,10 @@ from world import World, configure
 from streamsvm import LASVM
 from streamsvm.connectors.logs.segments import Appender
 from streamsvm.connectors.logs.transport import Record
+from streamsvm.connectors.settings.labelling import LabellingSettings
 from streamsvm.connectors.settings.loading import load
 from streamsvm.connectors.settings.sections import ConfigError
-from streamsvm.connectors.trainer.state.candidates import Labelling
+from streamsvm.connectors.trainer.state.candidates import Labelling, _stopping
 from streamsvm.connectors.trainer.state.join import Join
 
 MINUTE = 60_000
@@ -511,3 +512,11 @@ def test_killed_at_any_step_it_asks_and_learns_the_same(tmp_path, monkeypatch):
     assert steps > 50
     for place in range(1, steps + 1, 5):
         assert whole(tmp_path / str(place), place)[1] == expected, place
+
+
+def test_with_several_classes_every_rule_must_hold_for_each_of_them():
+    rules = _stopping(LabellingSettings(stop="either", max_labels=9), is_several=True)
+    assert repr(rules).startswith("AnyOf(AllOf(AnyOf(MarginExhausted(pool=59), SupportStable(")
+    assert repr(rules).endswith("EachClass(calm=10)), MaxLabels(max_labels=9))")
+    assert repr(_stopping(LabellingSettings(), is_several=False)) == "AnyOf(Audited(calm=120))"
+    assert _stopping(LabellingSettings(stop="never"), is_several=True) is None

@@ -4,13 +4,15 @@ import contextlib
 import json
 from dataclasses import replace
 
+import numpy as np
 import pytest
 from fuse import Fuse, Killed, run_with
 from world import World, configure
 
-from streamsvm import LASVM
+from streamsvm import LASVM, AutoLASVM, OneVsRest
 from streamsvm.active import suspects
 from streamsvm.connectors.records.labels import Label
+from streamsvm.connectors.settings.sections import LabelSettings
 from streamsvm.connectors.trainer.state.answers.rechecks import Recheck, Rechecks
 from streamsvm.estimators.inputs.named_rows import NamedRows
 
@@ -39,6 +41,27 @@ def test_the_answers_that_the_others_contradict_are_chosen_worst_first():
     ranked = suspects(scaled, list(answers.values()), C=10.0, gamma=0.5)
     assert [suspect.place for suspect in ranked[:2]] == chosen
     assert Rechecks(10, 1).choose(answers, NamedRows.of(xs), ones(xs), model) == chosen[:1]
+
+
+CENTRES = {"cat": (0.0, 0.0), "dog": (6.0, 0.0), "bird": (0.0, 6.0), 7: (6.0, 6.0)}
+
+
+@pytest.mark.parametrize("learner", [LASVM(C=10.0, gamma=0.5), AutoLASVM()], ids=["one setting", "tuned"])
+def test_of_several_classes_those_are_chosen_whose_class_the_others_contradict(learner):
+    rng = np.random.default_rng(0)
+    truth = [list(CENTRES)[i % 4] for i in range(60)]
+    xs = [dict(zip("ab", (CENTRES[y] + 0.5 * rng.normal(size=2)).tolist(), strict=True)) for y in truth]
+    answers = dict(enumerate(truth)) | {8: "dog", 15: "cat"}
+    model = OneVsRest(learner)
+    model.learn_many(xs, list(answers.values()))
+    assert set(Rechecks(10, 5).choose(answers, NamedRows.of(xs), ones(xs), model)[:2]) == {8, 15}
+
+
+def test_a_model_that_tunes_itself_is_asked_as_well():
+    _, xs, answers = a_model()
+    tuned = AutoLASVM()
+    tuned.learn_many(xs, list(answers.values()))
+    assert set(Rechecks(10, 5).choose(answers, NamedRows.of(xs), ones(xs), tuned)) == {3, 30}
 
 
 def test_an_event_of_little_weight_contradicts_no_other():
@@ -148,6 +171,27 @@ def test_wrong_answers_are_asked_again_and_a_changed_one_replaces_the_example(tm
     for id_ in (question["id"] for question in asked if question["id"] in wrong):
         clean.answer({"id": id_, "y": clean.truth[id_]})
     assert clean.run().model.digest() == state.model.digest()
+
+
+def test_with_several_classes_a_wrong_class_is_asked_again_without_a_guess(tmp_path):
+    conf = configure(tmp_path, open=6, recheck_every=40, explore=1.0)
+    conf = replace(conf, label=LabelSettings(classes=tuple(CENTRES)), join=replace(conf.join, ttl_seconds=1e6))
+    world, wrong = World(conf, n=150, centres=CENTRES), []
+    for _ in range(7):
+        world.run()
+        for place, question in enumerate(world.open()):
+            is_wrong = place == 0 and len(wrong) < 2
+            wrong += [question["id"]] * is_wrong
+            truth = world.truth[question["id"]]
+            say(world, question, truth if not is_wrong else "cat" if truth != "cat" else "dog")
+    world.run()
+    asked = rechecks_of(world)
+    assert set(wrong) <= {question["id"] for question in asked}
+    assert not any(question.get("guess") or question.get("probabilities") or question["score"] for question in asked)
+    for question in asked:
+        say(world, question, world.truth[question["id"]])
+    state = world.run()
+    assert (world.status()["revised"], state.join.counters.corrected) == (2, 2)
 
 
 def test_confirmed_answers_are_not_asked_a_third_time(tmp_path):

@@ -13,6 +13,7 @@ from logged import append, change, read, read_json
 from streamsvm import LASVM, OneVsRest
 from streamsvm.connectors.logs.embedded import LocalLog
 from streamsvm.connectors.records.predictions import NO_CLASS
+from streamsvm.connectors.report.charts import estimates_of
 from streamsvm.connectors.runtime.health import Health
 from streamsvm.connectors.runtime.metrics import Metrics
 from streamsvm.connectors.scorer import scorer
@@ -108,6 +109,35 @@ def test_other_algorithms_go_on_from_a_checkpoint(tmp_path, algorithm):
     run(parts)
     append(parts, list(some_events(120))[64:])
     assert outcome(parts, run(parts)) == expected
+
+
+def test_the_error_of_the_model_itself_is_estimated_and_goes_on_after_a_kill(tmp_path, monkeypatch):
+    estimates = {"loo": True, "folds": 4, "every": 30, "memory": 50, "share": 1e9}
+    whole, killed = (
+        configure(tmp_path / name, estimates=estimates, log={"labels": "labels", "estimates": "estimates"})
+        for name in ("whole", "killed")
+    )
+    events = list(some_events(120))
+    append(whole, without_labels(events))
+    append(whole, some_labels(events), topic="labels")
+    expected = run(whole)
+    found = read_json(whole, "estimates")
+    assert {item["kind"] for item in found} == {"loo", "folds"}
+    assert found[-1]["n"] == 50
+    assert all(0.0 <= item["error"]["low"] <= item["error"]["high"] < 0.4 for item in found[2:])
+    assert {item["prbep"]["value"] for item in found} == {None}
+    assert all("g-mean" in line and "PRBEP" not in line for line in estimates_of({"it": expected}))
+    append(killed, without_labels(events))
+    append(killed, some_labels(events), topic="labels")
+    with pytest.raises(Killed):
+        run_with(killed, Fuse(150), monkeypatch)
+    again = run(killed)
+    assert again.model.digest() == expected.model.digest()
+    assert [str(row[:-1]) for row in again.estimates.history] == [str(row[:-1]) for row in expected.estimates.history]
+    plain = configure(tmp_path / "plain", log={"labels": "labels"})
+    append(plain, without_labels(events))
+    append(plain, some_labels(events), topic="labels")
+    assert run(plain).model.digest() == expected.model.digest()
 
 
 def test_classes_come_with_their_first_label_up_to_the_limit(tmp_path):

@@ -1,0 +1,122 @@
+"""What a model says about candidates: how far they lie from the boundary, of two classes or between several."""
+
+from typing import Any
+
+import numpy as np
+from river import compose
+
+from streamsvm.active.choosing.rows import dicts_of
+
+
+def margins(model: Any, X: Any) -> np.ndarray:
+    """f(x) of each row of X; of more than two classes, half the lead of the best over the second best.
+
+    Half the lead is 1 where an example lies on the margins of both classes.  With two classes it is abs(f(x)).
+
+    Parameters
+    ----------
+    model
+        A learner with `decision_function_many`, or a river pipeline that ends in one.
+    X
+        Rows as the learner takes them.  For a pipeline, arrays become dicts that name the columns 0, 1, 2, ...
+
+    Returns
+    -------
+    np.ndarray
+        Decision values, (n,) float64.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from streamsvm import LASVM
+    >>> from streamsvm.active import margins
+    >>> model = LASVM()
+    >>> model.learn_many(np.array([[-1.0], [1.0]]), [False, True])
+    >>> margins(model, np.array([[-0.5], [0.0], [0.5]])) > 0.0
+    array([False, False,  True])
+    """
+    values = decisions(model, X)
+    return values if values.ndim == 1 else half_leads(values)
+
+
+def decisions(model: Any, X: Any) -> np.ndarray:
+    """f(x) of each row of X, (n,); of a model of several classes, a column for each; parameters as of `margins`."""
+    if not isinstance(model, compose.Pipeline):
+        return np.asarray(model.decision_function_many(X), np.float64)
+    *transformers, last = model.steps.values()
+    if transformers and not hasattr(X, "columns"):
+        X = dicts_of(X)
+    for step in transformers:
+        X = [step.transform_one(x) for x in X] if isinstance(X, list) else step.transform_many(X)
+    return decisions(last, X)
+
+
+def half_leads(values: np.ndarray) -> np.ndarray:
+    """Half the lead of the best class over the second best, given a column of decision values for each class."""
+    if values.shape[1] < 2:
+        return np.zeros(len(values))
+    second, best = np.partition(values, -2, axis=1)[:, -2:].T
+    return 0.5 * (best - second)
+
+
+def guess_of(model: Any, row: Any) -> bool | str | int | None:
+    """The class that a model of more than two classes predicts for a batch of one; None if it knows no class."""
+    guess = learner_of(model).predict_many(row)[0]
+    return guess.item() if isinstance(guess, np.generic) else guess
+
+
+def owner_of_kernel(model: Any) -> Any:
+    """The learner whose kernel and scale count: the last step of a pipeline; with several classes, what they share."""
+    learner = learner_of(model)
+    return learner._blank if hasattr(learner, "labels") and hasattr(learner, "_blank") else learner
+
+
+def learner_of(model: Any) -> Any:
+    """The learner itself: the last step of a pipeline."""
+    return learner_of(model[-1]) if isinstance(model, compose.Pipeline) else model
+
+
+def largest_violation(model: Any) -> float:
+    """The `delta` of a learner, or of the last step of a pipeline; 0 if it has none."""
+    return float(getattr(learner_of(model), "delta", 0.0))
+
+
+def closest_of_rare(model: Any, values: np.ndarray, f: np.ndarray, rng: np.random.Generator) -> int:
+    """The candidate closest to the boundary of a drawn class, if one lies inside the margin; otherwise of all.
+
+    A class is drawn with a weight of 1 / (1 + its examples).  A candidate is at the boundary of its two best classes.
+
+    Parameters
+    ----------
+    model
+        A model of several classes, or a pipeline that ends in one.
+    values, f
+        The candidates' decision values, a column for each class, and half the leads.
+    rng
+        Draws the class.
+
+    Raises
+    ------
+    ValueError
+        If the model has two classes.
+    """
+    if values.ndim == 1:
+        raise ValueError("rare_first=True needs a model of several classes, such as OneVsRest(LASVM())")
+    inside = np.flatnonzero(f < 1.0)
+    if values.shape[1] > 1 and len(inside):
+        two_best = np.argpartition(values[inside], -2, axis=1)[:, -2:]
+        for place in in_drawn_order(model, rng):
+            own = inside[(two_best == place).any(axis=1)]
+            if len(own):
+                return int(own[np.argmin(f[own])])
+    return int(np.argmin(f))
+
+
+def in_drawn_order(model: Any, rng: np.random.Generator) -> list[int]:
+    """The places of a model's classes as they are drawn, each with a weight of 1 / (1 + its examples).
+
+    Drawn without replacement by exponential keys: Efraimidis, Spirakis, "Weighted random sampling with a reservoir",
+    Information Processing Letters 97 (2006).
+    """
+    counts = np.array(list(learner_of(model).class_counts.values()))
+    return np.argsort(rng.exponential(size=len(counts)) * (1.0 + counts), kind="stable").tolist()
