@@ -134,14 +134,12 @@ def _hint(key: str, client: str, known: ModuleType) -> str:
     ours = right_name(key)
     if ours in known.OPTIONS:
         return f"; it is called {ours!r} here"
-    close = get_close_matches(key, known.OPTIONS, n=1)
-    if close:
-        return f"; did you mean {close[0]!r}?"
     if client == KAFKA_PYTHON and ours:
-        return f"; it is one of librdkafka: set kafka.client = {LIBRDKAFKA!r}, and call it {ours!r}"
+        return f"; librdkafka has it: set kafka.client = {LIBRDKAFKA!r}"
     if client == LIBRDKAFKA and key in _modules(KAFKA_PYTHON)[0].OPTIONS:
-        return f"; it is one of {KAFKA_PYTHON}, and librdkafka has none like it"
-    return ""
+        return f"; only {KAFKA_PYTHON} has it"
+    close = get_close_matches(key, known.OPTIONS, n=1)
+    return f"; did you mean {close[0]!r}?" if close else ""
 
 
 def _value(option: Option, item: Given) -> Any:

@@ -22,14 +22,14 @@ NAMES |= {"model": "model", "scores": "scores"}
 
 
 @pytest.fixture
-def app(tmp_path, broker):
+def app(tmp_path, broker, client):
     """A configuration whose topics do not exist yet, and the beginning of their names."""
     prefix = f"commands-{os.getpid()}-{time.time_ns()}"
     path = tmp_path / "app.toml"
     names = "\n".join(f'{key} = "{prefix}-{name}"' for key, name in NAMES.items())
     path.write_text(
         f'[log]\n{names}\n[model]\nC = 10.0\ngamma = 0.5\n[group]\nid = "{prefix}"\n'
-        f'[daemon]\nfollow = false\n[kafka]\nbootstrap_servers = "{broker.bootstrap}"\n'
+        f'[daemon]\nfollow = false\n[kafka]\nclient = "{client}"\nbootstrap_servers = "{broker.bootstrap}"\n'
     )
     return path, prefix
 
