@@ -1,5 +1,6 @@
 """What all clients of librdkafka have in common: our defaults, a connection that tells why it fails, and answers."""
 
+import logging
 import time
 from collections.abc import Mapping
 from concurrent.futures import Future
@@ -17,13 +18,15 @@ from .options import ALL_CLIENTS, CODECS, CONSUMERS, PRODUCERS, to_client
 
 T = TypeVar("T")
 
+_client_logger = logging.getLogger("librdkafka")
+_client_logger.setLevel(logging.CRITICAL + 1)  # It logs every failed attempt. We log what they mean.
+
 _CONNECT_SECONDS = 5.0
 _SERVE_SECONDS = 0.05  # to the events of a client that connects
 _DEFAULTS: dict[str, Any] = {
     **DEFAULTS,
     "compression_type": CODECS[0],
     "enable_metrics_push": False,  # We serve our own metrics.
-    "log_level": 0,  # It logs every failed attempt to standard error. We log what they mean.
     "queue_buffering_max_messages": 0,  # `cluster.outputs` bounds what is not acknowledged, in bytes.
     "queued_max_messages_kbytes": 16 << 10,  # of each partition, which the client holds until they are polled
     "topic_metadata_propagation_max_ms": 15_000,  # The producer waits this long for a topic, which may be deleted.
@@ -40,7 +43,7 @@ def consumer_options(given: Mapping[str, Any], *, is_named: bool = False) -> dic
     """The options of a consumer, with our defaults, as librdkafka takes them."""
     every = {**defaults(given, is_named=is_named), **given}
     options = to_client({key: every[key] for key in every if key in ALL_CLIENTS or key in CONSUMERS})
-    return {**options, "enable.auto.commit": "false", "enable.auto.offset.store": "false"}
+    return {**options, **_logged(given), "enable.auto.commit": "false", "enable.auto.offset.store": "false"}
 
 
 def producer_options(given: Mapping[str, Any]) -> dict[str, Any]:
@@ -48,7 +51,12 @@ def producer_options(given: Mapping[str, Any]) -> dict[str, Any]:
     is_idempotent = given.get("acks", "all") in (-1, "all") and given.get("retries") != 0
     every = {**_DEFAULTS, "enable_idempotence": is_idempotent, **given}
     options = to_client({key: every[key] for key in every if key in ALL_CLIENTS or key in PRODUCERS})
-    return {**options, "partitioner": "murmur2_random", "delivery.report.only.error": True}
+    return {**options, **_logged(given), "partitioner": "murmur2_random", "delivery.report.only.error": True}
+
+
+def _logged(given: Mapping[str, Any]) -> dict[str, Any]:
+    """Where the client logs: nowhere, or to standard error if the user asks it to."""
+    return {} if "debug" in given or "log_level" in given else {"logger": _client_logger}
 
 
 def to_partitions(offsets: Offsets) -> list[TopicPartition]:
@@ -78,7 +86,7 @@ class Administrator:
         if not answers(given):
             raise Unavailable(f"no broker answers at {self._where}")
         with translated():
-            self.client = AdminClient({**options, "error_cb": self._hear})
+            self.client = AdminClient({**options, **_logged(given), "error_cb": self._hear})
             self._connect()
 
     def _hear(self, error: KafkaError) -> None:

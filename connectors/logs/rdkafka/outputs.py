@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable, Collection
+from contextlib import suppress
 from typing import Any
 
 from confluent_kafka import KafkaError, KafkaException, Producer
@@ -77,7 +78,8 @@ class Outputs(AnyOutputs[Producer]):
         return set(names) - topics_there(self._options.client, names)
 
     def _close(self, producer: Producer, seconds: float) -> None:
-        producer.flush(seconds)
+        with suppress(KafkaException):  # of a producer that was fenced
+            producer.flush(seconds)
         producer.purge()  # Otherwise the client would wait for what it still holds.
 
     # --- failures -----------------------------------------------------------------------------------------------------

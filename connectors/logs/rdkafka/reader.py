@@ -10,7 +10,7 @@ from confluent_kafka import Consumer, IsolationLevel, KafkaError, KafkaException
 from confluent_kafka.admin import OffsetSpec
 
 from ..cluster.group import Offsets
-from ..cluster.options import COMMAND_SECONDS, KafkaOptions
+from ..cluster.options import COMMAND_SECONDS, IDLE_SECONDS, KafkaOptions
 from ..cluster.reader import Partition
 from ..cluster.reader import Reader as AnyReader
 from ..transport import POLL_BYTES, PositionRefused, Record
@@ -92,6 +92,14 @@ class Reader(AnyReader):
             self._looked_at = now
             self._asked_topics = ask_topics(self._admin, sorted({topic for topic, _ in self._assigned}))
 
+    def _know_topics(self) -> bool:
+        """Whether all topics that are read exist; one that was missing may be another one of that name by now."""
+        missing = sorted({topic for topic, _ in self._assigned} - self._topics.keys())
+        if missing:
+            self._learn_topics(ask_topics(self._admin, missing))
+            self._look_for_new_topics()
+        return self._topics.keys() >= set(missing)
+
     def start_offsets(self, topic: str) -> dict[int, int]:
         return self._offsets(((topic, number) for number in self.partitions(topic)), OffsetSpec.earliest())
 
@@ -164,6 +172,9 @@ class Reader(AnyReader):
     def _take(self, timeout: float, limit: int) -> list[Record]:
         self._look_at_topics()
         self._check_failure()
+        if not self._know_topics():
+            time.sleep(min(timeout, IDLE_SECONDS))
+            return []
         records: list[Record] = []
         n_bytes = 0
         n_asked = min(limit, _AT_ONCE)
@@ -220,7 +231,7 @@ class Reader(AnyReader):
         if is_refusal(error) or isinstance(failure, PositionRefused):
             self._failure = failure
         elif error.code() in MISSING:
-            self._looked_at = 0.0
+            self._topics.pop(partition[0], None)
 
 
 def _is_answer(answer: Future) -> bool:
