@@ -22,7 +22,7 @@ from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer, TopicPartition
 
 from streamsvm import LASVM, warmup
 from streamsvm.connectors.commands.shared.long_running import settle_memory
-from streamsvm.connectors.logs.kafka.log import KafkaLog
+from streamsvm.connectors.logs.cluster.log import ClusterLog
 from streamsvm.connectors.settings.loading import load
 from streamsvm.connectors.trainer import trainer
 from streamsvm.connectors.trainer.partition import Partition
@@ -81,11 +81,11 @@ class Stages:
 
     def patches(self):
         for stage, owner, names in (
-            ("fetch", KafkaLog, ["poll"]),
+            ("fetch", ClusterLog, ["poll"]),
             ("decode", Processor, ["_decode_events"]),
             ("model", OnlineSVM, ["decision_function_many", "probability", "learn_many"]),
             ("output", Processor, ["_predict"]),
-            ("output", KafkaLog, ["flush"]),
+            ("output", ClusterLog, ["flush"]),
             ("join", Processor, ["_join"]),
             ("learn", Processor, ["_learn"]),
             ("checkpoint", Partition, ["save"]),

@@ -53,6 +53,7 @@ RESERVED = {
     "river": {"active", "validation", "estimators", "preprocessing", "metrics", "connectors"},
     "sklearn": {"sklearn_api"},
     "kafka": {"connectors/logs/kafka"},
+    "confluent_kafka": {"connectors/logs/rdkafka"},
     "matplotlib": {"connectors/report"},
     "pyarrow": {"connectors/records/parquet"},
     "joblib": {"validation"},
@@ -164,7 +165,7 @@ def test_no_folder_of_connectors_imports_from_a_higher_one(path):
 @pytest.mark.parametrize("path", sorted((ROOT / "connectors").rglob("*.py")), ids=where)
 def test_only_the_settings_know_which_kind_of_log_there_is(path):
     """Everything else asks the `Backend`, so that a new kind of log is one folder and one entry."""
-    if not where(path).startswith(("connectors/settings/", "connectors/logs/kafka/")):
+    if not where(path).startswith(("connectors/settings/", "connectors/logs/kafka/", "connectors/logs/rdkafka/")):
         assert not [item.module for item in imports_of(path) if "connectors.logs.kafka" in item.module]
         assert "settings.kafka" not in path.read_text(encoding="utf-8").replace("settings.kafka_section", "")
 

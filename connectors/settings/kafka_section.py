@@ -1,22 +1,25 @@
-"""The [kafka] section: options of kafka-python's clients by their own names, and secrets from files.
+"""The [kafka] section: the client, its options by their names, and secrets from files.
 
-`logs.kafka` knows the options; it takes half a second to import, so functions import it where they need it.
+`logs.kafka` and `logs.rdkafka` know the options.  The one takes half a second to import and the other may not be
+installed, so functions import them where they need them.
 """
 
 from collections.abc import Mapping
 from difflib import get_close_matches
+from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from types import ModuleType
+from typing import Any
 
+from ..logs.cluster.options import KafkaOptions
+from ..logs.cluster.values import Option, meant, shown
 from ..records.codec import MAX_BYTES
 from .checks import parse_partitions
 from .layers import Given, parse_text
 from .sections import Settings
 
-if TYPE_CHECKING:
-    from ..logs.kafka.client import KafkaOptions
-    from ..logs.kafka.options import Option
-
+KAFKA_PYTHON, LIBRDKAFKA = _CLIENTS = ("kafka-python", "librdkafka")
+LIBRDKAFKA_HINT = "pip install 'streamsvm[librdkafka]'"
 _OURS = {  # options that other settings decide
     "group_id": "group.id",
     "group_instance_id": "group.instance",
@@ -45,12 +48,18 @@ def with_files(given: Mapping[str, Given], folder: Path, problems: list[str]) ->
 
 def read_section(given: Mapping[str, Given], settings: Settings) -> tuple[dict[str, Any], list[str]]:
     """The section's values as the clients take them, and a line for each problem."""
-    from ..logs.kafka import checks
-
-    values, problems = _interpret(given)
+    options = {key: item for key, item in given.items() if key != "client"}
+    name = given["client"].value if "client" in given else KAFKA_PYTHON
+    if name not in _CLIENTS:
+        wanted = f"{KAFKA_PYTHON!r} or {LIBRDKAFKA!r}"
+        return {}, [f"{given['client'].origin}: kafka.client = {name!r} must be {wanted}"]
+    if name == LIBRDKAFKA and not find_spec("confluent_kafka"):
+        return {}, [f"kafka.client = {name!r} needs a package that is not installed: {LIBRDKAFKA_HINT}"]
+    known, checks = _modules(name)
+    values, problems = _interpret(options, name, known)
     problems += checks.contradictions(
         values,
-        given,
+        options,
         is_named=settings.group.instance is not None,
         transactional_by="daemon.exactly_once" if settings.daemon.exactly_once else "",
     )
@@ -61,15 +70,30 @@ def read_section(given: Mapping[str, Given], settings: Settings) -> tuple[dict[s
             f"kafka.max_request_size = {largest} must be at least {least}: for the largest dead letter "
             "(limits.dead_letter_kb), question and piece of a model"
         )
-    if "bootstrap_servers" not in given:
+    if "bootstrap_servers" not in options:
         problems.append("kafka.bootstrap_servers is missing: the address of a broker, such as 'localhost:9092'")
-    return values, problems
+    return ({"client": name, **values} if name == LIBRDKAFKA else values), problems
 
 
-def log_options(settings: Settings) -> "KafkaOptions":
-    """What `logs.kafka.backend.KafkaBackend` has to know."""
-    from ..logs.kafka.client import KafkaOptions
+def uses_librdkafka(settings: Settings) -> bool:
+    """Whether librdkafka talks to the brokers."""
+    return bool(settings.kafka.get("client") == LIBRDKAFKA)
 
+
+def _modules(name: str) -> tuple[ModuleType, ModuleType]:
+    """What a client's folder says about single options, and about options together."""
+    if name == LIBRDKAFKA:
+        from ..logs.rdkafka import checks as rd_checks
+        from ..logs.rdkafka import options as rd_options
+
+        return rd_options, rd_checks
+    from ..logs.kafka import checks, options
+
+    return options, checks
+
+
+def log_options(settings: Settings) -> KafkaOptions:
+    """What a backend of a cluster has to know."""
     return KafkaOptions(
         settings.kafka,
         settings.group.id,
@@ -80,35 +104,45 @@ def log_options(settings: Settings) -> "KafkaOptions":
     )
 
 
-def _interpret(given: Mapping[str, Given]) -> tuple[dict[str, Any], list[str]]:
+def _interpret(given: Mapping[str, Given], client: str, known: ModuleType) -> tuple[dict[str, Any], list[str]]:
     """The right values, and a line for each other one."""
-    from ..logs.kafka.options import OBJECTS, OPTIONS, as_taken, meant, shown
-
     values: dict[str, Any] = {}
     problems: list[str] = []
     for key, item in given.items():
+        option: Option | None = known.OPTIONS.get(key)
         if key in _OURS:
             problems.append(f"{item.origin}: kafka.{key} cannot be set: it is {_OURS[key]}")
-        elif key in OBJECTS:
-            problems.append(f"{item.origin}: kafka.{key} cannot be set: it is an object of Python")
-        elif key not in OPTIONS:
-            close = get_close_matches(key, OPTIONS, n=1)
-            hint = f"; did you mean {close[0]!r}?" if close else ""
-            problems.append(f"{item.origin}: kafka.{key} is no option of kafka-python{hint}")
+        elif key in known.FIXED:
+            problems.append(f"{item.origin}: kafka.{key} cannot be set: it is {known.FIXED[key]}")
+        elif option is None:
+            problems.append(f"{item.origin}: kafka.{key} is no option of {client}{_hint(key, client, known)}")
         elif item.value is None:
             continue  # `with_files` has said that the file cannot be read.
-        elif OPTIONS[key].takes(value := _value(OPTIONS[key], item)):
-            values[key] = as_taken(key, value)
+        elif option.takes(value := _value(option, item)):
+            values[key] = known.as_taken(key, value)
         else:
-            choice = meant(key, value)
+            choice = meant(key, option, value)
             hint = f"; did you mean {choice!r}?" if choice else ""
-            problems.append(
-                f"{item.origin}: kafka.{key} = {shown(key, item.value)} must be {OPTIONS[key].wanted}{hint}"
-            )
+            problems.append(f"{item.origin}: kafka.{key} = {shown(key, item.value)} must be {option.wanted}{hint}")
     return values, problems
 
 
-def _value(option: "Option", item: Given) -> Any:
+def _hint(key: str, client: str, known: ModuleType) -> str:
+    """What the writer of an unknown option may have meant."""
+    from ..logs.rdkafka.options import right_name
+
+    ours = right_name(key)
+    if ours in known.OPTIONS:
+        return f"; it is called {ours!r} here"
+    if client == KAFKA_PYTHON and ours:
+        return f"; librdkafka has it: set kafka.client = {LIBRDKAFKA!r}"
+    if client == LIBRDKAFKA and key in _modules(KAFKA_PYTHON)[0].OPTIONS:
+        return f"; only {KAFKA_PYTHON} has it"
+    close = get_close_matches(key, known.OPTIONS, n=1)
+    return f"; did you mean {close[0]!r}?" if close else ""
+
+
+def _value(option: Option, item: Given) -> Any:
     """The value, of a type that the option takes if its text can be; where a string is wanted, a number stays text."""
     if not item.is_text or option.types == (str,):
         return item.value

@@ -9,7 +9,7 @@ from ..logs.backend import Backend
 from ..logs.embedded import EmbeddedBackend
 from ..logs.transport import Transport
 from ..runtime.process import Stop
-from .kafka_section import log_options
+from .kafka_section import log_options, uses_librdkafka
 from .sections import Settings
 
 logger = logging.getLogger(__name__)
@@ -17,6 +17,10 @@ logger = logging.getLogger(__name__)
 
 def backend_of(settings: Settings) -> Backend:
     """The place of a configuration's topics: a Kafka cluster if there is a [kafka] section, otherwise a folder."""
+    if uses_librdkafka(settings):
+        from ..logs.rdkafka.backend import RdKafkaBackend  # An extra.
+
+        return RdKafkaBackend(log_options(settings))
     if settings.kafka:
         from ..logs.kafka.backend import KafkaBackend  # It takes half a second to import.
 

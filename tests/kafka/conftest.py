@@ -141,14 +141,24 @@ def topics(broker, topics_of):
     return topics_of(broker.bootstrap)
 
 
+CLIENT = os.environ.get("STREAMSVM_TEST_CLIENT", "kafka-python")
+BOTH = pytest.mark.parametrize("client", ["kafka-python", "librdkafka"], indirect=True)
+
+
 @pytest.fixture
-def start_app(request, tmp_path):
+def client(request):
+    """The library under test, as kafka.client: both for a test marked with `BOTH`, otherwise STREAMSVM_TEST_CLIENT."""
+    return getattr(request, "param", CLIENT)
+
+
+@pytest.fixture
+def start_app(request, tmp_path, client):
     """Makes apps whose processes end with the test."""
     made = []
 
     def make(name, *, bootstrap=None, kafka=None, **sections):
         address = bootstrap or request.getfixturevalue("broker").bootstrap
-        options = {"bootstrap_servers": address, **(kafka or {})}
+        options = {"client": client, "bootstrap_servers": address, **(kafka or {})}
         sections = {
             "model": {"C": 10.0, "gamma": 0.5},
             "group": {"id": f"{tmp_path.name}-{name}"},

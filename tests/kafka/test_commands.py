@@ -10,26 +10,28 @@ import pytest
 from kafka import KafkaProducer
 
 from streamsvm.connectors.commands.cli import main
-from streamsvm.connectors.logs.kafka import reader
+from streamsvm.connectors.logs.kafka import reader as kafka_python_reader
+from streamsvm.connectors.logs.rdkafka import reader as librdkafka_reader
 from streamsvm.connectors.settings.loading import load
 from streamsvm.connectors.trainer import inputs
 from streamsvm.connectors.trainer import trainer as daemon
 
 from .app import some_stream
+from .conftest import BOTH
 
 NAMES = {"topic": "events", "labels": "labels", "predictions": "predictions", "dlq": "dlq"}
 NAMES |= {"model": "model", "scores": "scores"}
 
 
 @pytest.fixture
-def app(tmp_path, broker):
+def app(tmp_path, broker, client):
     """A configuration whose topics do not exist yet, and the beginning of their names."""
     prefix = f"commands-{os.getpid()}-{time.time_ns()}"
     path = tmp_path / "app.toml"
     names = "\n".join(f'{key} = "{prefix}-{name}"' for key, name in NAMES.items())
     path.write_text(
         f'[log]\n{names}\n[model]\nC = 10.0\ngamma = 0.5\n[group]\nid = "{prefix}"\n'
-        f'[daemon]\nfollow = false\n[kafka]\nbootstrap_servers = "{broker.bootstrap}"\n'
+        f'[daemon]\nfollow = false\n[kafka]\nclient = "{client}"\nbootstrap_servers = "{broker.bootstrap}"\n'
     )
     return path, prefix
 
@@ -45,6 +47,7 @@ def call(capsys):
     return call
 
 
+@BOTH
 def test_topics_are_made_and_looked_at(topics, app, call):
     path, prefix = app
     code, out = call("topics", path)
@@ -73,6 +76,7 @@ def test_topics_are_made_and_looked_at(topics, app, call):
     )
 
 
+@BOTH
 def test_dead_letters_lag_replay_and_doctor(topics, app, call):
     path, prefix = app
     assert call("topics", path, "--create", "--partitions", 2)[0] == 0
@@ -128,7 +132,8 @@ def test_dead_letters_lag_replay_and_doctor(topics, app, call):
     assert "2 dead letters not put back yet" in text
 
 
-def test_what_is_read_ahead_is_bounded_in_bytes(topics, app, call, monkeypatch):
+@BOTH
+def test_what_is_read_ahead_is_bounded_in_bytes(topics, app, call, client, monkeypatch):
     """Compressed events, which the client unpacks while it is asked for them."""
     path, prefix = app
     assert call("topics", path, "--create")[0] == 0
@@ -145,6 +150,7 @@ def test_what_is_read_ahead_is_bounded_in_bytes(topics, app, call, monkeypatch):
         held.append(sum(record.nbytes for record in self.records))
 
     monkeypatch.setattr(inputs.Input, "offer", watched)
+    reader = {"kafka-python": kafka_python_reader, "librdkafka": librdkafka_reader}[client]
     monkeypatch.setattr(reader, "POLL_BYTES", 1 << 20)
     monkeypatch.setattr(reader, "_AT_ONCE", 5)
     (state,) = daemon.run(load(path, {}, ["limits.read_ahead_mb=8"])).values()

@@ -1,6 +1,7 @@
 """What goes wrong around a trainer: brokers that are away, poison, refused credentials, records that are gone."""
 
 import json
+import re
 import signal
 import time
 from importlib.util import find_spec
@@ -12,9 +13,10 @@ from streamsvm.connectors.commands.cli import main
 
 from .app import settings_of, some_stream
 from .broker import Broker
-from .conftest import EXTERNAL
+from .conftest import BOTH, EXTERNAL
 
 
+@BOTH
 def test_a_broker_that_is_away_for_a_while(private_broker, topics_of, start_app):
     topics = topics_of(private_broker.bootstrap)
     log = settings_of(topics, model="")
@@ -40,6 +42,7 @@ def test_a_broker_that_is_away_for_a_while(private_broker, topics_of, start_app)
     assert set(ids) == {f"id-{i}" for i in range(1000)}
 
 
+@BOTH
 def test_a_broker_that_hangs(private_broker, topics_of, start_app):
     """It still accepts connections, as the kernel does for it."""
     topics = topics_of(private_broker.bootstrap)
@@ -59,6 +62,7 @@ def test_a_broker_that_hangs(private_broker, topics_of, start_app):
     process.wait_until(lambda: process.get("/readyz")[0] == 200)
 
 
+@BOTH
 def test_sigterm_while_the_broker_is_away(private_broker, topics_of, start_app):
     topics = topics_of(private_broker.bootstrap)
     log = settings_of(topics, labels="", model="")
@@ -183,6 +187,7 @@ def test_a_topic_of_dead_letters_that_is_deleted(topics, start_app):
 # --- credentials ------------------------------------------------------------------------------------------------------
 
 
+@BOTH
 @pytest.mark.parametrize("security", ["sasl", "tls"])
 def test_a_secure_broker(secure_broker, topics, start_app, security, tmp_path):
     log = settings_of(topics, labels="", model="")
@@ -197,6 +202,7 @@ def test_a_secure_broker(secure_broker, topics, start_app, security, tmp_path):
     assert len(topics.read_all(log["predictions"])) == 100
 
 
+@BOTH
 def test_a_wrong_password_ends_it_at_once(secure_broker, start_app):
     options = {**secure_broker.sasl, "sasl_plain_password": "wrong"}
     app = start_app("wrong", log={"topic": "events"}, kafka=options)
@@ -207,17 +213,20 @@ def test_a_wrong_password_ends_it_at_once(secure_broker, start_app):
     assert len(process.said.splitlines()) < 10
 
 
-def test_an_unknown_authority_ends_it_at_once(secure_broker, start_app):
+@BOTH
+def test_an_unknown_authority_ends_it_at_once(secure_broker, start_app, client):
     options = {key: value for key, value in secure_broker.tls.items() if key != "ssl_cafile"}
     process = start_app("authority", log={"topic": "events"}, kafka=options).start()
     assert process.wait(60) == 3, process.said
-    assert "CERTIFICATE_VERIFY_FAILED" in process.said
+    assert re.search("certificate.verify.failed", process.said, re.IGNORECASE)
 
 
 # --- records that cannot be read --------------------------------------------------------------------------------------
 
 
-def test_a_compression_that_is_not_installed_ends_it_at_once(topics, start_app, tmp_path, monkeypatch, capsys):
+def test_a_compression_that_is_not_installed_ends_it_at_once(topics, start_app, client, tmp_path, monkeypatch, capsys):
+    if client == "librdkafka":
+        pytest.skip("librdkafka brings every compression")
     (tmp_path / "snappy.py").write_text("raise ImportError")
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
     log = settings_of(topics, labels="", model="", topic=topics.create("events", compression_type="snappy"))
@@ -271,6 +280,7 @@ def test_partitions_that_all_topics_get_are_read(topics, topics_of, start_app):
 # --- open and aborted transactions ------------------------------------------------------------------------------------
 
 
+@BOTH
 def test_an_open_transaction_upstream_is_waited_for_and_an_aborted_one_never_was(topics, start_app):
     """What comes after the beginning of an open transaction cannot be read; everything before it must be."""
     log = settings_of(topics, labels="", model="")
@@ -306,6 +316,7 @@ def test_an_open_transaction_upstream_is_waited_for_and_an_aborted_one_never_was
 # --- records that are gone --------------------------------------------------------------------------------------------
 
 
+@BOTH
 def test_records_removed_before_they_were_read(topics, start_app):
     log = settings_of(topics, labels="", model="")
     events, _ = some_stream(1000)
@@ -346,6 +357,7 @@ def test_a_topic_that_was_made_again(topics, topics_of, start_app, which, n_new)
     assert f"topic '{log[which]}' was deleted and made again" in process.said
 
 
+@BOTH
 def test_a_topic_that_is_made_again_while_it_is_read(topics, topics_of, start_app):
     log = settings_of(topics, labels="", model="")
     events, _ = some_stream(400)
@@ -360,6 +372,7 @@ def test_a_topic_that_is_made_again_while_it_is_read(topics, topics_of, start_ap
     assert len(topics.read_all(log["predictions"])) == 100
 
 
+@BOTH
 def test_a_topic_that_is_deleted_while_it_is_read(topics, start_app):
     log = settings_of(topics, labels="", model="")
     topics.produce(log["topic"], some_stream(100)[0])

@@ -276,7 +276,8 @@ def test_with_transactions_committed_readers_see_each_prediction_once(topics, st
     def trainer(name, **options):
         daemon = {"checkpoint_records": 500, **options}
         group = {"id": f"{log['topic']}-{name}", "instance": "a"}
-        return start_app(name, log={**log, "predictions": topics.create(name)}, daemon=daemon, group=group)
+        sections = {"log": {**log, "predictions": topics.create(name)}, "daemon": daemon, "group": group}
+        return start_app(name, kafka={"linger_ms": 0}, **sections)  # A killed one has sent what it will not commit.
 
     plain = trainer("plain").run("daemon.follow=false")
     app, rng = trainer("exact", exactly_once=True), random.Random(3)

@@ -13,8 +13,9 @@ from kafka import KafkaAdminClient, TopicPartition
 from kafka.admin import ConfigResource, ConfigResourceType
 from kafka.partitioner.default import murmur2
 
+from ..cluster.options import answers, servers
 from ..transport import Committed, Shape, TopicMismatch, Unavailable
-from .client import COMMAND_MS, answers, client_options, servers, to_client
+from .client import COMMAND_MS, client_options, to_client
 from .errors import translated
 
 Options = Mapping[str, Any]

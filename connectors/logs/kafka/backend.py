@@ -1,4 +1,4 @@
-"""A Kafka cluster as a `backend.Backend`."""
+"""A Kafka cluster as a `backend.Backend`, through kafka-python."""
 
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager
@@ -6,32 +6,15 @@ from dataclasses import replace
 from importlib.util import find_spec
 
 from ...runtime.findings import OK, WARNING, Finding, Findings
-from ...runtime.text import plural
-from ..backend import Backend
-from ..transport import AccessDenied, Committed, Shape, Unavailable
+from ..cluster.backend import ClusterBackend
+from ..transport import Committed, Shape
 from . import admin, checks
-from .client import KafkaOptions, servers
 from .log import KafkaLog
 from .options import CODECS_HINT
 
 
-class KafkaBackend(Backend):
-    """The topics of a Kafka cluster.
-
-    Parameters
-    ----------
-    options
-        The cluster, and this process's place in its groups.
-    """
-
-    name = "Kafka"
-    has_groups = True
-    is_local = False
-    makes_topics = False
-
-    def __init__(self, options: KafkaOptions) -> None:
-        self._options = options
-        self._client = options.client
+class KafkaBackend(ClusterBackend):
+    """The topics of a Kafka cluster, through kafka-python."""
 
     def open(
         self, group: str, stop: Callable[[], bool], tell: Callable[[str], None]
@@ -54,9 +37,8 @@ class KafkaBackend(Backend):
         """Commit as an administrator, because a log commits only for members of a group."""
         admin.commit_offsets(self._client, group, offsets)
 
-    def group_state(self, group: str) -> str:
-        state, n_members = admin.describe_group(self._client, group)
-        return "and was never used" if state == "Dead" else f"{state.lower()}, {plural(n_members, 'member')}"
+    def _describe_group(self, group: str) -> tuple[str, int]:
+        return admin.describe_group(self._client, group)
 
     def partition_of(self, key: bytes, n_partitions: int) -> int:
         return admin.partition_of(key, n_partitions)
@@ -79,20 +61,3 @@ class KafkaBackend(Backend):
             )
         else:
             yield Finding(OK, "all of Kafka's compressions can be read")
-
-    def connected(self, seconds: float) -> Findings:
-        who, protocol = checks.identity(self._client)
-        where = ",".join(servers(self._client))
-        yield Finding(OK, f"connected to {where} {who}, {protocol}, in {1000 * seconds:,.0f} ms")
-        for text, remedy in checks.insecurities(self._client):
-            yield Finding(WARNING, text, remedy)
-
-    def remedy(self, error: Exception) -> str:
-        if isinstance(error, AccessDenied):
-            return "check the user and the password in [kafka], and the user's rights"
-        if isinstance(error, Unavailable):
-            return (
-                "check kafka.bootstrap_servers; if a broker runs there, check kafka.security_protocol, the user and "
-                "the password"
-            )
-        return ""

@@ -1,62 +1,30 @@
-"""The consumer that reads: positions, pauses, and what is wrong if no record comes."""
+"""The consumer that reads, through kafka-python."""
 
-import logging
-import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
 import kafka.errors
 from kafka import KafkaConsumer, TopicPartition
 
-from ..transport import (
-    POLL_BYTES,
-    Headers,
-    Record,
-    Stalled,
-    TopicMismatch,
-    Unavailable,
-    made_again,
-)
-from .client import (
-    CLOSE_MS,
-    COMMAND_MS,
-    IDLE_SECONDS,
-    MISSING_SECONDS,
-    KafkaOptions,
-    Offsets,
-    answers,
-    client_options,
-    servers,
-)
+from ..cluster.group import Offsets
+from ..cluster.options import KafkaOptions
+from ..cluster.reader import Partition
+from ..cluster.reader import Reader as AnyReader
+from ..transport import POLL_BYTES, Headers, Record
+from .client import CLOSE_MS, COMMAND_MS, client_options, to_client
 from .errors import telling_refusals, translated
-
-logger = logging.getLogger(__name__)
 
 _AT_ONCE = 20  # records to ask the client for, before we look at their bytes
 _MARKS_MS = 50  # for a position, which the client mostly knows
-_QUIET_SECONDS = 5.0  # without a record, after which we ask whether there is a broker at all
-_ASK_SECONDS = 1.0  # between two such questions
-_ANSWER_MS = 3000
-_STALL_SECONDS = 60.0  # without a record although some wait, after which we build a new client
-_MAX_REBUILDS = 3  # in succession
 
 
-class Reader:
-    """Reads partitions from given offsets, whatever the group does meanwhile."""
+class Reader(AnyReader):
+    """Reads with a consumer of kafka-python."""
 
     def __init__(self, options: KafkaOptions) -> None:
-        self._options = options
+        super().__init__(options)
         self._consumer = self._new_consumer()
-        self._paused: set[TopicPartition] = set()
-        self._positions: dict[TopicPartition, int] = {}  # offset of the next record
-        self._ends: dict[TopicPartition, int] = {}
-        self._moved_at = time.monotonic()  # when a record came, or none was left
-        self._asked_at = 0.0  # when we asked whether there is a broker
-        self._silence: str | None = None  # why nothing can be read
-        self._topic_ids: dict[str, str] = {}  # of the topics that are read
-        self._missing: dict[str, float] = {}  # topics that the broker does not know, and since when
-        self._n_rebuilds = 0
 
     def _new_consumer(self) -> KafkaConsumer:
         with translated(), telling_refusals():
@@ -83,9 +51,6 @@ class Reader:
         with translated():
             self._consumer.topics()
 
-    def topic_id(self, topic: str) -> str:
-        return self._known_topic_id(topic) if self.partitions(topic) else ""
-
     def _known_topic_id(self, topic: str) -> str:
         """The id that the client heard last; brokers before 2.8 have none."""
         found = self._consumer._cluster.topic_id(topic)  # No public method tells it without asking the broker again.
@@ -106,58 +71,44 @@ class Reader:
 
     # --- positions ----------------------------------------------------------------------------------------------------
 
-    def seek(self, topic: str, partition: int, offset: int) -> None:
-        self._topic_ids.setdefault(topic, self.topic_id(topic))
-        tp = TopicPartition(topic, partition)
-        self._paused.discard(tp)
-        with translated():
-            self._consumer.assign([*self._consumer.assignment() - {tp}, tp])
-            self._consumer.seek(tp, offset)
-        self._positions[tp] = offset
-
-    def release(self, topic: str, partition: int) -> None:
-        tp = TopicPartition(topic, partition)
-        self._paused.discard(tp)
-        with translated():
-            self._consumer.assign(list(self._consumer.assignment() - {tp}))
-
-    def position(self, topic: str, partition: int) -> int:
-        return self._positions[TopicPartition(topic, partition)]
-
     def known_end(self, topic: str, partition: int) -> int:
         tp = TopicPartition(topic, partition)
         highwater = None if tp in self._paused else self._consumer.highwater(tp)
         return max(self._ends.get(tp, 0), highwater or 0)
 
-    def pause(self, topic: str, partition: int) -> None:
-        """Release the partition until `resume`.
-
-        The client's own pause loses records.  kafka-python 3.0.12 puts aside what it has fetched and not returned, and
-        mostly neither finds it again nor fetches what follows.
-        """
-        tp = TopicPartition(topic, partition)
-        if tp not in self._paused:
-            self._ends[tp] = self.known_end(topic, partition)
-            self._paused.add(tp)
-            self._consumer.assign(list(self._consumer.assignment() - {tp}))
-
-    def resume(self, topic: str, partition: int) -> None:
-        if TopicPartition(topic, partition) in self._paused:
-            self.seek(topic, partition, self.position(topic, partition))
-
     def commit(self, offsets: Offsets) -> None:
-        """Commit without waiting; for partitions that are not the group's to assign."""
         with suppress(kafka.errors.KafkaError):
-            self._consumer.commit_async(offsets)
+            self._consumer.commit_async(to_client(offsets))
+
+    def _reading(self) -> Collection[Partition]:
+        return self._consumer.assignment()
+
+    def _fetch_from(self, partition: Partition, offset: int) -> None:
+        tp = TopicPartition(*partition)
+        with translated():
+            self._consumer.assign([*self._consumer.assignment() - {tp}, tp])
+            self._consumer.seek(tp, offset)
+
+    def _fetch_no_more(self, partition: Partition) -> None:
+        with translated():
+            self._consumer.assign(list(self._consumer.assignment() - {TopicPartition(*partition)}))
+
+    def _ask_brokers(self, seconds: float) -> None:
+        with translated():
+            self._consumer.end_offsets(list(self._consumer.assignment()), timeout_ms=int(1000 * seconds))
+
+    def _rebuild(self) -> None:
+        old, self._consumer = self._consumer, self._new_consumer()
+        self._consumer.assign(list(old.assignment()))
+        for tp in old.assignment():
+            self._consumer.seek(tp, self._positions[tp])
+        with suppress(kafka.errors.KafkaError):
+            old.close(autocommit=False, timeout_ms=CLOSE_MS)
 
     # --- records ------------------------------------------------------------------------------------------------------
 
-    def poll(self, timeout: float, limit: int) -> list[Record]:
-        if not self._consumer.assignment():
-            time.sleep(min(timeout, IDLE_SECONDS))
-            return []
+    def _take(self, timeout: float, limit: int) -> list[Record]:
         batches = self._fetched(timeout, limit)
-        self._look_for_new_topics()
         records = [
             Record(
                 r.topic, r.partition, r.offset, r.timestamp, r.key, r.value, _headers(r.headers) if r.headers else ()
@@ -166,7 +117,6 @@ class Reader:
             for r in batch
         ]
         self._note_positions(batches)
-        self._look_for_stall(bool(records))
         return records
 
     def _fetched(self, timeout: float, limit: int) -> dict[TopicPartition, list[Any]]:
@@ -195,72 +145,6 @@ class Reader:
             if self.known_end(*tp) > self._positions[tp]:  # A transaction's mark is no record, nor is a compacted one.
                 with suppress(kafka.errors.KafkaError):
                     self._positions[tp] = self._consumer.position(tp, timeout_ms=_MARKS_MS) or self._positions[tp]
-
-    # --- silence ------------------------------------------------------------------------------------------------------
-
-    def _look_for_stall(self, has_moved: bool) -> None:
-        """Notice a broker that is away, and a client that has stopped reading."""
-        now = time.monotonic()
-        if has_moved:
-            self._moved_at, self._n_rebuilds, self._silence = now, 0, None
-            return
-        if now - self._moved_at > _QUIET_SECONDS and now - self._asked_at > _ASK_SECONDS:
-            self._silence = self.why_silent(now)
-            self._asked_at = time.monotonic()
-        if self._silence:
-            self._moved_at = now - _QUIET_SECONDS  # The client has not stalled while the broker is away.
-            raise Unavailable(self._silence)
-        if not any(self.known_end(*tp) > self.position(*tp) for tp in self._consumer.assignment()):
-            self._moved_at = max(self._moved_at, now - 2 * _QUIET_SECONDS)
-        elif now - self._moved_at > _STALL_SECONDS:
-            self._rebuild_consumer()
-
-    def why_silent(self, now: float) -> str | None:
-        """Why no record can come; None if the brokers of our partitions answer.
-
-        A broker that hangs still accepts connections, so it has to answer a question.
-        """
-        where = ", ".join(servers(self._options.client))
-        if not answers(self._options.client):
-            return f"no broker answers at {where}"
-        silence = None
-        try:
-            with translated():
-                self._consumer.end_offsets(list(self._consumer.assignment()), timeout_ms=_ANSWER_MS)
-        except Unavailable:
-            silence = f"the broker at {where} accepts connections and does not answer"
-        self._look_for_topics(now)
-        return None if self._missing else silence
-
-    def _look_for_new_topics(self) -> None:
-        """Notice a topic that was made again, before its records pass for those of the old one."""
-        for topic, known in self._topic_ids.items():
-            if known and self._known_topic_id(topic) not in ("", known):
-                raise made_again(topic)
-
-    def _look_for_topics(self, now: float) -> None:
-        """Notice a topic that was deleted."""
-        missing = {topic for topic in {tp.topic for tp in self._consumer.assignment()} if not self.partitions(topic)}
-        self._missing = {topic: self._missing.get(topic, now) for topic in missing}
-        for topic, since in self._missing.items():
-            if now - since > MISSING_SECONDS:
-                raise TopicMismatch(f"topic {topic!r} was deleted while we read it")
-
-    def _rebuild_consumer(self) -> None:
-        """Replace the client by a new one at the same positions."""
-        if self._n_rebuilds == _MAX_REBUILDS:
-            raise Stalled(
-                f"records wait, but {_MAX_REBUILDS} clients have read none in {_STALL_SECONDS:g} seconds each"
-            )
-        logger.warning("records wait, but none came for %g seconds: building a new client", _STALL_SECONDS)
-        old, self._consumer = self._consumer, self._new_consumer()
-        self._consumer.assign(list(old.assignment()))
-        for tp in old.assignment():
-            self._consumer.seek(tp, self._positions[tp])
-        with suppress(kafka.errors.KafkaError):
-            old.close(autocommit=False, timeout_ms=CLOSE_MS)
-        self._n_rebuilds += 1
-        self._moved_at = time.monotonic()
 
 
 def _headers(headers: Sequence[tuple[str, bytes | None]]) -> Headers:

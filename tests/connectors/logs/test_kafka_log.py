@@ -17,10 +17,10 @@ from kafka.errors import (
 from kafka.future import Future
 from kafka.net.transport import KafkaSSLTransport, KafkaTCPTransport
 
+from streamsvm.connectors.logs.cluster.group import Notice
+from streamsvm.connectors.logs.cluster.options import KafkaOptions, answers
 from streamsvm.connectors.logs.kafka import checks, client
-from streamsvm.connectors.logs.kafka.client import KafkaOptions
 from streamsvm.connectors.logs.kafka.errors import translated
-from streamsvm.connectors.logs.kafka.group import Notice
 from streamsvm.connectors.logs.kafka.log import KafkaLog
 from streamsvm.connectors.logs.kafka.options import CODECS
 from streamsvm.connectors.logs.kafka.outputs import Outputs
@@ -159,8 +159,8 @@ def test_a_named_member_has_a_shorter_session():
 
 def test_what_is_behind_a_proxy_is_not_looked_for_from_here():
     options = {"bootstrap_servers": "nowhere.invalid:1"}
-    assert not client.answers(options)
-    assert client.answers({**options, "proxy_url": "socks5://127.0.0.1:1"})
+    assert not answers(options)
+    assert answers({**options, "proxy_url": "socks5://127.0.0.1:1"})
 
 
 # --- transactions and the group ---------------------------------------------------------------------------------------
@@ -187,7 +187,7 @@ class Member:
         self.notices = []
 
     def metadata(self):
-        return SimpleNamespace(generation_id=self.generation)
+        return None if self.generation < 0 else SimpleNamespace(generation_id=self.generation)
 
     def close(self):
         pass

@@ -1,0 +1,204 @@
+"""The producer: records that have to become durable, in transactions if the options say so."""
+
+import threading
+import time
+import uuid
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Collection
+from contextlib import suppress
+from typing import Generic, NamedTuple, TypeVar
+
+from ..transport import Headers, OptionRefused, OutputsLost, TakenOver, TopicMismatch, Unavailable
+from .group import Offsets
+from .options import CLOSE_SECONDS, MISSING_SECONDS, KafkaOptions
+
+FLUSH_SECONDS = 5.0
+_MAX_BACKLOG = 32 << 20  # bytes that may be produced and not known to be durable
+Producer = TypeVar("Producer")
+
+
+class Refusal(NamedTuple):
+    """Why the group refuses the offsets of a transaction."""
+
+    reason: str
+    is_unknown: bool  # The group no longer knows this member at all.
+
+
+class Outputs(ABC, Generic[Producer]):
+    """Writes records; connects with the first one, or by `connect`.
+
+    Parameters
+    ----------
+    options
+        The log's options.
+    why_silent
+        Says why the broker does not answer, or None if it does; takes the time of the monotonic clock.
+    """
+
+    def __init__(self, options: KafkaOptions, why_silent: Callable[[float], str | None]) -> None:
+        self._options = options
+        self._why_silent = why_silent
+        self._producer: Producer | None = None
+        self._backlog = 0
+        self._topics: set[str] = set()  # of the backlog
+        self.in_transaction = False
+
+    # --- what a client brings -----------------------------------------------------------------------------------------
+
+    @abstractmethod
+    def connect(self) -> Producer:
+        """Make the producer; a named one ends the transaction that a killed process of its name left open."""
+
+    @abstractmethod
+    def _send(
+        self,
+        producer: Producer,
+        topic: str,
+        value: bytes | None,
+        key: bytes | None,
+        headers: Headers,
+        partition: int | None,
+    ) -> None:
+        """Hand a record to the client."""
+
+    @abstractmethod
+    def _wait(self, producer: Producer, seconds: float) -> bool:
+        """Whether every record was acknowledged, or failed, within so many seconds."""
+
+    @abstractmethod
+    def _check_failure(self) -> None:
+        """Raise what became of a record that failed; the producer is of no use after that."""
+
+    @abstractmethod
+    def _forget_failure(self) -> None:
+        """Let the failures of an aborted transaction be."""
+
+    @abstractmethod
+    def _missing(self, names: Collection[str]) -> set[str]:
+        """Those topics that do not exist."""
+
+    @abstractmethod
+    def _begin_transaction(self, producer: Producer) -> None: ...
+
+    @abstractmethod
+    def _commit_transaction(self, producer: Producer, offsets: Offsets, membership: object) -> Refusal | None:
+        """End the transaction with these offsets; or tell why the group refuses them, and leave it open."""
+
+    @abstractmethod
+    def _abort_transaction(self, producer: Producer) -> None: ...
+
+    @abstractmethod
+    def _close(self, producer: Producer, seconds: float) -> None: ...
+
+    # --- records ------------------------------------------------------------------------------------------------------
+
+    def produce(
+        self, topic: str, value: bytes | None, *, key: bytes | None, headers: Headers, partition: int | None
+    ) -> None:
+        """Send a record; wait while the backlog is too large."""
+        producer = self._producer or self.connect()
+        if self._options.is_transactional:
+            self._begin(producer)
+        self._send(producer, topic, value, key, headers, partition)
+        self._topics.add(topic)
+        self._backlog += len(value or b"") + len(key or b"")
+        if headers:
+            self._backlog += sum(len(content) for _, content in headers)
+        while self._backlog > _MAX_BACKLOG:
+            with suppress(Unavailable):
+                self.flush()
+
+    def flush(self) -> None:
+        if self._producer is not None:
+            try:
+                if not self._wait(self._producer, FLUSH_SECONDS):
+                    self._require_topics(self._topics)
+                    raise Unavailable(f"no acknowledgement within {FLUSH_SECONDS:g} seconds")
+            finally:
+                self._check_failure()
+        self._backlog = 0
+        self._topics.clear()
+
+    def close(self) -> None:
+        if self.in_transaction:  # Readers of committed records would wait for its end.
+            thread = threading.Thread(target=self._abort_quietly, name="abort", daemon=True)
+            thread.start()  # Without a broker, the client would wait for ever.
+            thread.join(CLOSE_SECONDS)
+        if self._producer is not None:
+            self._close(self._producer, CLOSE_SECONDS)
+
+    def _require_topics(self, names: set[str]) -> None:
+        """Raise `TopicMismatch` if a topic was deleted: the client would wait for it without end."""
+        if self._why_silent(time.monotonic()):
+            return
+        with suppress(Unavailable):
+            missing = self._missing(names)
+            if missing:
+                time.sleep(MISSING_SECONDS)
+                missing = self._missing(missing)
+            if missing:
+                raise TopicMismatch(
+                    f"topic {min(missing)!r} was deleted while we wrote to it; "
+                    "`streamsvm topics CONFIG.toml --create` creates it again"
+                )
+
+    # --- transactions -------------------------------------------------------------------------------------------------
+
+    def commit(self, offsets: Offsets, membership: object) -> Refusal | None:
+        """End the transaction with these offsets.
+
+        Returns
+        -------
+        Refusal or None
+            None if it is committed; otherwise why the group refused the offsets, and the transaction is still open.
+        """
+        producer = self._producer
+        assert producer is not None
+        self._begin(producer)
+        refusal = self._commit_transaction(producer, offsets, membership)
+        if refusal is not None:
+            return refusal
+        self._check_failure()
+        self.in_transaction = False
+        self._backlog = 0
+        return None
+
+    def abort(self) -> None:
+        """Give the open transaction up, if there is one."""
+        if self.in_transaction:
+            assert self._producer is not None
+            self._abort_transaction(self._producer)
+        self.in_transaction = False
+        self._forget_failure()
+        self._backlog = 0
+
+    def _transactional_id(self) -> str:
+        return f"{self._options.group}-{self._options.instance or uuid.uuid4()}"
+
+    def _timeout_refused(self) -> OptionRefused:
+        return OptionRefused(
+            f"the broker allows no transaction of {self._options.transaction_timeout_ms} ms: set "
+            "kafka.transaction_timeout_ms, and a shorter daemon.checkpoint_seconds, or raise the broker's "
+            "transaction.max.timeout.ms"
+        )
+
+    def _begin(self, producer: Producer) -> None:
+        if not self.in_transaction:
+            self._begin_transaction(producer)
+            self.in_transaction = True
+
+    def _abort_quietly(self) -> None:
+        with suppress(TakenOver, OutputsLost):
+            self.abort()
+
+
+def no_such_partition(topic: str, partition: int | None) -> TopicMismatch:
+    """The error about a partition that the events' topic has, and one that we write to has not."""
+    return TopicMismatch(
+        f"topic {topic!r} has no partition {partition}, but the events' topic has: give it as many partitions"
+    )
+
+
+def too_large(topic: str) -> TopicMismatch:
+    """The error about a record that the broker refuses for its size."""
+    return TopicMismatch(f"a record is larger than topic {topic!r} takes: raise the topic's max.message.bytes")

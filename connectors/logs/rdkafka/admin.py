@@ -1,0 +1,186 @@
+"""Questions and orders to a cluster that need no place in a group: topics, offsets and groups.
+
+Every function that takes the options of the client raises `Unavailable` if no broker answers, and `AccessDenied` if the
+broker refuses us.
+"""
+
+from collections.abc import Iterable, Mapping
+from concurrent.futures import Future
+from contextlib import suppress
+from typing import Any
+
+from confluent_kafka import (
+    ConsumerGroupState,
+    ConsumerGroupTopicPartitions,
+    KafkaError,
+    KafkaException,
+    TopicCollection,
+    TopicPartition,
+)
+from confluent_kafka.admin import ConfigResource, ConfigSource, NewTopic, OffsetSpec, ResourceType
+
+from ..cluster.options import COMMAND_SECONDS
+from ..transport import AccessDenied, Committed, Shape, TopicMismatch, Unavailable
+from .client import Administrator, to_partitions
+from .errors import MISSING, ours, translated
+
+Options = Mapping[str, Any]
+
+
+def ask_topics(admin: Administrator, names: list[str]) -> dict[str, Future]:
+    """The broker's answers about topics, which may still be on their way; `described` tells what they say."""
+    if not names:
+        return {}
+    with translated():
+        return admin.client.describe_topics(TopicCollection(names), request_timeout=COMMAND_SECONDS)
+
+
+def described(answer: Future) -> Any | None:
+    """The description of a topic; None if it does not exist."""
+    try:
+        return answer.result(COMMAND_SECONDS)
+    except KafkaException as error:
+        if error.args[0].code() in MISSING:
+            return None
+        raise ours(error.args[0]) from None
+
+
+def topics_there(options: Options, names: Iterable[str]) -> set[str]:
+    """Those topics that exist."""
+    answers = ask_topics(Administrator(options), sorted(names))
+    return {name for name, answer in answers.items() if described(answer) is not None}
+
+
+def describe_topics(options: Options, names: list[str]) -> dict[str, Shape]:
+    """The shapes of those topics that exist; without their settings if we may not see these."""
+    admin = Administrator(options)
+    found = {name: described(answer) for name, answer in ask_topics(admin, names).items()}
+    counts = {name: len(topic.partitions) for name, topic in found.items() if topic is not None}
+    configs: dict[str, Mapping[str, Any]] = {}
+    if counts:
+        resources = [ConfigResource(ResourceType.TOPIC, name) for name in counts]
+        with translated():
+            answers = admin.client.describe_configs(resources, request_timeout=COMMAND_SECONDS)
+        for resource, answer in answers.items():
+            with suppress(AccessDenied):
+                configs[resource.name] = admin.wait(answer)
+    return {name: _shape(n_partitions, configs.get(name, {})) for name, n_partitions in counts.items()}
+
+
+def _shape(n_partitions: int, config: Mapping[str, Any]) -> Shape:
+    def number(name: str) -> int | None:
+        return int(config[name].value) if name in config else None
+
+    return Shape(
+        n_partitions,
+        config["cleanup.policy"].value if "cleanup.policy" in config else None,
+        number("retention.ms"),
+        number("max.message.bytes"),
+        bool(config) and not any(item.source == ConfigSource.DYNAMIC_TOPIC_CONFIG.value for item in config.values()),
+    )
+
+
+def create_topics(options: Options, shapes: Mapping[str, Shape], replication: int | None = None) -> None:
+    """Create topics; one that exists by now stays as it is."""
+    topics = [
+        NewTopic(
+            name,
+            shape.n_partitions,
+            replication or -1,
+            config={
+                key: str(value)
+                for key, value in (
+                    ("cleanup.policy", shape.cleanup),
+                    ("retention.ms", shape.retention_ms),
+                    ("max.message.bytes", shape.max_bytes),
+                )
+                if value is not None
+            },
+        )
+        for name, shape in shapes.items()
+    ]
+    admin = Administrator(options)
+    with translated():
+        answers = admin.client.create_topics(topics, operation_timeout=COMMAND_SECONDS, request_timeout=COMMAND_SECONDS)
+    for answer in answers.values():
+        try:
+            answer.result(COMMAND_SECONDS)
+        except KafkaException as exception:
+            error = exception.args[0]
+            if error.code() in (KafkaError.INVALID_REPLICATION_FACTOR, KafkaError.POLICY_VIOLATION):
+                raise TopicMismatch(f"the broker does not create the topics: {error.str()}") from None
+            if error.code() != KafkaError.TOPIC_ALREADY_EXISTS:
+                raise ours(error) from None
+
+
+def offsets_at(options: Options, topic: str, partitions: Iterable[int], time_ms: int) -> dict[int, int]:
+    """The offset of each partition's first record of that time or later; partitions without one are left out."""
+    specs = {TopicPartition(topic, number): OffsetSpec.for_timestamp(time_ms) for number in partitions}
+    admin = Administrator(options)
+    with translated():
+        answers = admin.client.list_offsets(specs, request_timeout=COMMAND_SECONDS)
+    found = {tp.partition: admin.wait(answer).offset for tp, answer in answers.items()}
+    return {number: offset for number, offset in found.items() if offset >= 0}
+
+
+def delete_records(options: Options, topic: str, partition: int, offset: int) -> None:
+    """Delete the records of a partition before an offset."""
+    admin = Administrator(options)
+    with translated():
+        answers = admin.client.delete_records(
+            [TopicPartition(topic, partition, offset)], request_timeout=COMMAND_SECONDS
+        )
+    for answer in answers.values():
+        admin.wait(answer)
+
+
+def commit_offsets(options: Options, group: str, offsets: Mapping[tuple[str, int], Committed]) -> None:
+    """Commit offsets of a group without members."""
+    admin = Administrator(options)
+    with translated():
+        answers = admin.client.alter_consumer_group_offsets(
+            [ConsumerGroupTopicPartitions(group, to_partitions(offsets))], request_timeout=COMMAND_SECONDS
+        )
+    for answer in answers.values():
+        for partition in admin.wait(answer).topic_partitions:
+            if partition.error is not None:
+                raise ours(partition.error)
+
+
+def committed_offsets(
+    admin: Administrator, group: str, topic: str, partitions: Iterable[int], *, stable: bool, seconds: float
+) -> dict[int, Committed]:
+    """What a group has committed; with `stable`, only what no unfinished transaction may replace.
+
+    Raises
+    ------
+    Unavailable
+        If it is not known in time.
+    """
+    asked = ConsumerGroupTopicPartitions(group, [TopicPartition(topic, number) for number in partitions])
+    if not asked.topic_partitions:
+        return {}
+    with translated():
+        answers = admin.client.list_consumer_group_offsets([asked], require_stable=stable, request_timeout=seconds)
+    found: dict[int, Committed] = {}
+    for partition in admin.wait(answers[group], 2 * seconds).topic_partitions:
+        if partition.error is not None:
+            raise Unavailable(partition.error.str())
+        if partition.offset >= 0:
+            found[partition.partition] = Committed(partition.offset, partition.metadata or "")
+    return found
+
+
+def describe_group(options: Options, group: str) -> tuple[str, int]:
+    """The state of a group, as the broker calls it, and the number of its members."""
+    admin = Administrator(options)
+    with translated():
+        answers = admin.client.describe_consumer_groups([group], request_timeout=COMMAND_SECONDS)
+    try:
+        found = admin.wait(answers[group])
+    except Unavailable as error:
+        if "GROUP_ID_NOT_FOUND" in str(error) or "not found" in str(error):
+            return "Dead", 0
+        raise
+    state = "Dead" if found.state == ConsumerGroupState.DEAD else found.state.name.replace("_", " ").capitalize()
+    return state, len(found.members)

@@ -1,0 +1,107 @@
+"""Options of librdkafka that are right one by one, and wrong or insecure together."""
+
+from collections.abc import Callable, Collection, Mapping
+from typing import Any
+
+from confluent_kafka import Consumer, KafkaException, Producer
+
+from ..cluster.security import certificates, incomplete, insecure
+from .client import consumer_options, defaults, producer_options
+from .options import CONSUMERS, OPTIONS, PRODUCERS
+
+_WITH_OIDC = ("sasl_oauthbearer_token_endpoint_url",)
+_BY_THE_BROKER = ("session_timeout_ms", "heartbeat_interval_ms")
+
+
+def contradictions(
+    values: Mapping[str, Any], given: Collection[str], *, is_named: bool, transactional_by: str = ""
+) -> list[str]:
+    """What is wrong with options that are right one by one: a line for each problem.
+
+    Parameters
+    ----------
+    values
+        The options with right values.
+    given
+        Names of all options that were given, also of those with wrong values.
+    is_named
+        Whether the process has a name in its group, which shortens the session.
+    transactional_by
+        Name of the setting that asks for transactions; empty: there are none.
+    """
+    _, wrong_files = certificates(values)
+    problems = [
+        *insecure(values, given),
+        *incomplete(values, given, OPTIONS["sasl_mechanism"].wanted),
+        *wrong_files,
+        *_tokens(values, given),
+        *_times(values, is_named=is_named),
+        *_transactions(values, transactional_by),
+    ]
+    return problems or _refused_by_the_client(values, is_named=is_named, is_transactional=bool(transactional_by))
+
+
+def _tokens(values: Mapping[str, Any], given: Collection[str]) -> list[str]:
+    if values.get("sasl_mechanism") != "OAUTHBEARER":
+        return []
+    if values.get("sasl_oauthbearer_method") != "oidc":
+        is_unsecured = values.get("enable_sasl_oauthbearer_unsecure_jwt")
+        return [] if is_unsecured else ["kafka.sasl_oauthbearer_method = 'oidc' is missing: OAUTHBEARER needs it"]
+    return [f"kafka.{key} is missing: OAUTHBEARER with OIDC needs it" for key in _WITH_OIDC if key not in given]
+
+
+def _times(values: Mapping[str, Any], *, is_named: bool) -> list[str]:
+    if values.get("group_protocol") == "consumer":
+        return [
+            f"kafka.{key} has no effect with kafka.group_protocol = 'consumer': the broker's setting counts"
+            for key in _BY_THE_BROKER
+            if key in values
+        ]
+    every = {"heartbeat_interval_ms": 3000, "session_timeout_ms": 45_000, **defaults(values, is_named=is_named)}
+    beat, session = ({**every, **values}[key] for key in ("heartbeat_interval_ms", "session_timeout_ms"))
+    if beat < session:
+        return []
+    return [f"kafka.heartbeat_interval_ms = {beat} must be less than kafka.session_timeout_ms = {session}"]
+
+
+def _transactions(values: Mapping[str, Any], transactional_by: str) -> list[str]:
+    why = transactional_by or ("kafka.enable_idempotence" if values.get("enable_idempotence") is True else "")
+    wrong = {
+        "acks": values.get("acks", "all") not in (-1, "all"),
+        "retries": values.get("retries") == 0,
+        "max_in_flight_requests_per_connection": values.get("max_in_flight_requests_per_connection", 5) > 5,
+        "enable_idempotence": values.get("enable_idempotence") is False,
+    }
+    return [f"kafka.{key} = {values[key]!r} contradicts {why}" for key, is_wrong in wrong.items() if why and is_wrong]
+
+
+def _refused_by_the_client(values: Mapping[str, Any], *, is_named: bool, is_transactional: bool) -> list[str]:
+    """Let the client check the rest: it loads the certificates, and knows which options fit together."""
+    shared = {key: value for key, value in values.items() if key != "bootstrap_servers"}  # It must not connect.
+    consumer = {**consumer_options(shared, is_named=is_named), "group.id": "check"}
+    producer = producer_options(shared)
+    if is_transactional:
+        del producer["message.timeout.ms"]
+        producer["transactional.id"] = "check"
+    problems: list[str] = []
+    for make, options, ours in ((Consumer, consumer, CONSUMERS), (Producer, producer, PRODUCERS)):
+        problem = _refused(make, options)
+        is_the_same = bool(problems) and not any(key in values for key in ours)
+        if problem and not is_the_same:
+            problems.append(f"kafka: librdkafka refuses these options: {problem}")
+    return problems
+
+
+def _refused(make: Callable[[dict[str, Any]], Any], options: dict[str, Any]) -> str:
+    try:
+        client = make(options)
+    except KafkaException as error:
+        return str(error.args[0].str())
+    if isinstance(client, Consumer):
+        client.close()
+    return ""
+
+
+def largest_request(values: Mapping[str, Any]) -> int:
+    """Bytes of the largest record that the producer sends."""
+    return int({**defaults(values, is_named=False), **values}["max_request_size"])

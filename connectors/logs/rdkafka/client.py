@@ -1,0 +1,117 @@
+"""What all clients of librdkafka have in common: our defaults, a connection that tells why it fails, and answers."""
+
+import logging
+import time
+from collections.abc import Mapping
+from concurrent.futures import Future
+from concurrent.futures import TimeoutError as FutureTimeoutError
+from typing import Any, TypeVar
+
+from confluent_kafka import KafkaError, TopicPartition
+from confluent_kafka.admin import AdminClient
+
+from ..cluster.group import Offsets
+from ..cluster.options import COMMAND_SECONDS, DEFAULTS, STATIC_SESSION_MS, answers, servers
+from ..transport import AccessDenied, Unavailable
+from .errors import is_refusal, translated
+from .options import ALL_CLIENTS, CODECS, CONSUMERS, PRODUCERS, to_client
+
+T = TypeVar("T")
+
+_client_logger = logging.getLogger("librdkafka")
+_client_logger.setLevel(logging.CRITICAL + 1)  # It logs every failed attempt. We log what they mean.
+
+_CONNECT_SECONDS = 5.0
+_SERVE_SECONDS = 0.05  # to the events of a client that connects
+_DEFAULTS: dict[str, Any] = {
+    **DEFAULTS,
+    "compression_type": CODECS[0],
+    "enable_metrics_push": False,  # We serve our own metrics.
+    "queue_buffering_max_messages": 0,  # `cluster.outputs` bounds what is not acknowledged, in bytes.
+    "queued_max_messages_kbytes": 16 << 10,  # of each partition, which the client holds until they are polled
+    "topic_metadata_propagation_max_ms": 15_000,  # The producer waits this long for a topic, which may be deleted.
+}
+
+
+def defaults(given: Mapping[str, Any], *, is_named: bool) -> dict[str, Any]:
+    """Our defaults where they differ from the client's; a named process has a shorter session."""
+    is_ours = is_named and given.get("group_protocol") != "consumer"  # In the new protocol, the broker decides.
+    return {**_DEFAULTS, "session_timeout_ms": STATIC_SESSION_MS} if is_ours else _DEFAULTS
+
+
+def consumer_options(given: Mapping[str, Any], *, is_named: bool = False) -> dict[str, Any]:
+    """The options of a consumer, with our defaults, as librdkafka takes them."""
+    every = {**defaults(given, is_named=is_named), **given}
+    options = to_client({key: every[key] for key in every if key in ALL_CLIENTS or key in CONSUMERS})
+    return {**options, **_logged(given), "enable.auto.commit": "false", "enable.auto.offset.store": "false"}
+
+
+def producer_options(given: Mapping[str, Any]) -> dict[str, Any]:
+    """The options of a producer, with our defaults, as librdkafka takes them."""
+    is_idempotent = given.get("acks", "all") in (-1, "all") and given.get("retries") != 0
+    every = {**_DEFAULTS, "enable_idempotence": is_idempotent, **given}
+    options = to_client({key: every[key] for key in every if key in ALL_CLIENTS or key in PRODUCERS})
+    return {**options, **_logged(given), "partitioner": "murmur2_random", "delivery.report.only.error": True}
+
+
+def _logged(given: Mapping[str, Any]) -> dict[str, Any]:
+    """Where the client logs: nowhere, or to standard error if the user asks it to."""
+    return {} if "debug" in given or "log_level" in given else {"logger": _client_logger}
+
+
+def to_partitions(offsets: Offsets) -> list[TopicPartition]:
+    """Offsets as the client takes them."""
+    return [
+        TopicPartition(topic, number, committed.offset, committed.note)
+        for (topic, number), committed in offsets.items()
+    ]
+
+
+class Administrator:
+    """A client that asks and orders, and hears why it cannot connect.
+
+    Raises
+    ------
+    Unavailable
+        If no broker answers.
+    AccessDenied
+        If the broker refuses us.
+    """
+
+    def __init__(self, given: Mapping[str, Any]) -> None:
+        self._where = ", ".join(servers(given))
+        self._refusal: KafkaError | None = None
+        every = {**_DEFAULTS, **given}
+        options = to_client({key: value for key, value in every.items() if key in ALL_CLIENTS})
+        if not answers(given):
+            raise Unavailable(f"no broker answers at {self._where}")
+        with translated():
+            self.client = AdminClient({**options, **_logged(given), "error_cb": self._hear})
+            self._connect()
+
+    def _hear(self, error: KafkaError) -> None:
+        if is_refusal(error):
+            self._refusal = error
+
+    def _connect(self) -> None:
+        """Wait for an answer; only the events of the client tell why there is none."""
+        answer = self.client.describe_cluster(request_timeout=_CONNECT_SECONDS)
+        until = time.monotonic() + _CONNECT_SECONDS
+        while not answer.done() and time.monotonic() < until:
+            self.client.poll(_SERVE_SECONDS)
+            if self._refusal is not None:
+                raise AccessDenied(f"the broker refuses us: {self._refusal.str()}")
+        if not answer.done() or answer.exception() is not None:
+            raise Unavailable(
+                "something listens there, but does not answer as a Kafka broker should: see kafka.bootstrap_servers "
+                "and kafka.security_protocol"
+            )
+
+    @staticmethod
+    def wait(answer: "Future[T]", seconds: float = COMMAND_SECONDS) -> T:
+        """The broker's answer; raises our errors."""
+        with translated():
+            try:
+                return answer.result(seconds)
+            except FutureTimeoutError:
+                raise Unavailable(f"the broker has not answered within {seconds:g} seconds") from None

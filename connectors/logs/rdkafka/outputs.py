@@ -1,0 +1,134 @@
+"""The producer of librdkafka."""
+
+import time
+from collections.abc import Callable, Collection
+from contextlib import suppress
+from typing import Any
+
+from confluent_kafka import KafkaError, KafkaException, Producer
+
+from ..cluster.group import Offsets
+from ..cluster.options import IDLE_SECONDS, MISSING_SECONDS, KafkaOptions
+from ..cluster.outputs import Outputs as AnyOutputs
+from ..cluster.outputs import Refusal, no_such_partition, too_large
+from ..transport import AccessDenied, Headers, OutputsLost, TopicMismatch
+from .admin import topics_there
+from .client import producer_options, to_partitions
+from .errors import GENERATIONS, MISSING, TOO_LARGE, is_refusal, translated, translated_transaction
+
+_INIT_SECONDS = 15.0
+_ANY = -1  # the partition of the key
+
+
+class Outputs(AnyOutputs[Producer]):
+    """Writes with a producer of librdkafka, which reports only the records that fail."""
+
+    def __init__(self, options: KafkaOptions, why_silent: Callable[[float], str | None]) -> None:
+        super().__init__(options, why_silent)
+        self._failure: tuple[str, int, KafkaError] | None = None  # topic, partition, and why the first one failed
+
+    def connect(self) -> Producer:
+        options = {**producer_options(self._options.client), "on_delivery": self._note_failure}
+        if self._options.is_transactional:
+            del options["message.timeout.ms"]  # The transaction's time limits it.
+            options["transactional.id"] = self._transactional_id()
+            options["transaction.timeout.ms"] = self._options.transaction_timeout_ms
+        with translated():
+            self._producer = Producer(options)
+            if self._options.is_transactional:
+                self._init_transactions(self._producer)
+        return self._producer
+
+    def _init_transactions(self, producer: Producer) -> None:
+        try:
+            producer.init_transactions(_INIT_SECONDS)
+        except KafkaException as error:
+            if error.args[0].code() != KafkaError.INVALID_TRANSACTION_TIMEOUT:
+                raise
+            raise self._timeout_refused() from None
+
+    def _send(
+        self,
+        producer: Producer,
+        topic: str,
+        value: bytes | None,
+        key: bytes | None,
+        headers: Headers,
+        partition: int | None,
+    ) -> None:
+        until = time.monotonic() + MISSING_SECONDS
+        while True:
+            try:
+                producer.produce(topic, value, key, _ANY if partition is None else partition, headers=list(headers))
+                return
+            except BufferError:  # The client holds as much as kafka.queue_buffering_max_kbytes.
+                producer.poll(IDLE_SECONDS)
+            except KafkaException as exception:
+                error = exception.args[0]
+                if error.code() != KafkaError._UNKNOWN_PARTITION or time.monotonic() > until:
+                    raise self._refused(topic, partition, error) from None
+                with translated():
+                    producer.list_topics(topic, MISSING_SECONDS)  # The partition may be new.
+                time.sleep(IDLE_SECONDS)
+
+    def _wait(self, producer: Producer, seconds: float) -> bool:
+        return producer.flush(seconds) == 0
+
+    def _missing(self, names: Collection[str]) -> set[str]:
+        return set(names) - topics_there(self._options.client, names)
+
+    def _close(self, producer: Producer, seconds: float) -> None:
+        with suppress(KafkaException):  # of a producer that was fenced
+            producer.flush(seconds)
+        producer.purge()  # Otherwise the client would wait for what it still holds.
+
+    # --- failures -----------------------------------------------------------------------------------------------------
+
+    def _note_failure(self, error: KafkaError | None, message: Any) -> None:
+        if error is not None and self._failure is None:
+            self._failure = (message.topic(), message.partition(), error)
+
+    def _forget_failure(self) -> None:
+        self._failure = None
+
+    def _check_failure(self) -> None:
+        if self._failure is not None:
+            raise self._refused(*self._failure)
+
+    def _refused(self, topic: str, partition: int | None, error: KafkaError) -> Exception:
+        """What became of a record."""
+        code, text = error.code(), error.str()
+        if code == KafkaError._UNKNOWN_PARTITION:
+            return no_such_partition(topic, partition)
+        if code in MISSING:
+            self._require_topics({topic})
+        if code in TOO_LARGE:
+            is_asked = self._failure is not None
+            return too_large(topic) if is_asked else TopicMismatch(f"a record for topic {topic!r} is too large: {text}")
+        if is_refusal(error):
+            return AccessDenied(f"the broker refuses our records for topic {topic!r}: {text}")
+        return OutputsLost(f"the broker refused a record for topic {topic!r}: {text}")
+
+    # --- transactions -------------------------------------------------------------------------------------------------
+
+    def _begin_transaction(self, producer: Producer) -> None:
+        with translated_transaction():
+            producer.begin_transaction()
+
+    def _commit_transaction(self, producer: Producer, offsets: Offsets, membership: object) -> Refusal | None:
+        with translated_transaction():
+            try:
+                if offsets:
+                    producer.send_offsets_to_transaction(to_partitions(offsets), membership)
+            except KafkaException as exception:
+                error = exception.args[0]
+                if error.code() not in GENERATIONS:
+                    raise
+                is_unknown = error.code() in (KafkaError.UNKNOWN_MEMBER_ID, KafkaError.FENCED_MEMBER_EPOCH)
+                return Refusal(error.str(), is_unknown)
+            producer.commit_transaction()  # It has no timeout; the watchdog ends the process if it hangs.
+        return None
+
+    def _abort_transaction(self, producer: Producer) -> None:
+        with translated_transaction():
+            producer.abort_transaction()

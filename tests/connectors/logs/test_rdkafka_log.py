@@ -1,0 +1,224 @@
+"""What can be said of the client librdkafka without a broker; everything else is in tests/kafka."""
+
+import re
+
+import pytest
+from confluent_kafka import KafkaError, KafkaException
+
+from streamsvm.connectors.logs.cluster.options import KafkaOptions
+from streamsvm.connectors.logs.kafka.options import OPTIONS as KAFKA_PYTHON_OPTIONS
+from streamsvm.connectors.logs.rdkafka import client
+from streamsvm.connectors.logs.rdkafka.errors import translated, translated_transaction
+from streamsvm.connectors.logs.rdkafka.options import CODECS, FIXED, OPTIONS, name_of, right_name
+from streamsvm.connectors.logs.rdkafka.outputs import Outputs
+from streamsvm.connectors.logs.transport import (
+    AccessDenied,
+    OptionRefused,
+    OutputsLost,
+    PositionRefused,
+    TakenOver,
+    TopicMismatch,
+    Unavailable,
+)
+from streamsvm.connectors.settings import kafka_section
+from streamsvm.connectors.settings.kafka_section import read_section
+from streamsvm.connectors.settings.layers import Given
+from streamsvm.connectors.settings.opening import backend_of
+from streamsvm.connectors.settings.sections import DaemonSettings, GroupSettings, Settings
+
+SASL = {"security_protocol": "SASL_PLAINTEXT", "sasl_plain_username": "u", "sasl_plain_password": "p"}
+OIDC = {
+    "security_protocol": "SASL_PLAINTEXT",
+    "sasl_mechanism": "OAUTHBEARER",
+    "sasl_oauthbearer_method": "oidc",
+    "sasl_oauthbearer_client_id": "trainer",
+    "sasl_oauthbearer_client_secret": "s3cret",
+    "sasl_oauthbearer_token_endpoint_url": "http://127.0.0.1:1/token",
+}
+
+
+def read(settings=None, **values):
+    options = {"client": "librdkafka", "bootstrap_servers": "127.0.0.1:1", **values}
+    given = {key: Given("kafka", key, value, "a file", is_text=False) for key, value in options.items()}
+    return read_section(given, settings or Settings())
+
+
+# --- options ----------------------------------------------------------------------------------------------------------
+
+
+def test_every_option_is_one_that_the_library_knows():
+    """The library refuses a name that it does not know, and says so."""
+    for key, option in OPTIONS.items():
+        if option.types == (bool,) or "whole number" in option.wanted:
+            value = True if option.types == (bool,) else int(option.wanted.split(" to ")[1])
+        else:
+            value = re.findall(r"'([^']+)'", option.wanted)[0] if "one of" in option.wanted else "1"
+        with pytest.raises(KafkaException) as caught:
+            client.AdminClient({name_of(key): "true" if value is True else value, "no.such.property": 1})
+        assert "no.such.property" in str(caught.value) or "No such configuration property" not in str(caught.value), key
+
+
+def test_names_of_librdkafka_lead_to_those_of_kafka_python():
+    assert right_name("sasl_username") == "sasl_plain_username"
+    assert right_name("ssl.ca.location") == "ssl_cafile"
+    assert right_name("compression_codec") == "compression_type"
+    assert right_name("nonsense") is None
+    for key in OPTIONS:
+        own = name_of(key).replace(".", "_")
+        if own in KAFKA_PYTHON_OPTIONS:
+            assert own == key, f"{own} means the same with either client, so it keeps its name"
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        {},
+        {"linger_ms": 5, "compression_type": "none", "acks": "all", "session_timeout_ms": 6000},
+        {"acks": 1},
+        {"sasl_mechanism": "SCRAM-SHA-256", **SASL},
+        {"security_protocol": "SSL", "ssl_check_hostname": False},
+        {"group_protocol": "consumer"},
+        OIDC,
+    ],
+    ids=lambda values: ",".join(values)[:40],
+)
+@pytest.mark.parametrize("exactly_once", [False, True])
+def test_right_options_are_taken(values, exactly_once):
+    if exactly_once and "acks" in values and values["acks"] == 1:
+        values = {**values, "acks": "all"}
+    settings = Settings(daemon=DaemonSettings(exactly_once=exactly_once), group=GroupSettings(instance="a"))
+    found, problems = read(settings, **values)
+    assert problems == []
+    assert found == {"client": "librdkafka", "bootstrap_servers": "127.0.0.1:1", **values}
+
+
+@pytest.mark.parametrize("codec", CODECS)
+def test_all_codecs_are_built_in(codec):
+    assert read(compression_type=codec)[1] == []
+
+
+@pytest.mark.parametrize(
+    ("values", "said"),
+    [
+        ({"sasl_username": "u"}, "kafka.sasl_username is no option of librdkafka; it is called 'sasl_plain_username'"),
+        ({"linger": 5}, "kafka.linger is no option of librdkafka; did you mean 'linger_ms'?"),
+        ({"socks5_proxy": "socks5://a:1"}, "no option of librdkafka; only kafka-python has it"),
+        ({"group_id": "x"}, "kafka.group_id cannot be set: it is group.id"),
+        ({"partitioner": "random"}, "kafka.partitioner cannot be set: it is always 'murmur2_random'"),
+        ({"linger_ms": -1}, "kafka.linger_ms = -1 must be a number from 0 to 900000"),
+        ({"security_protocol": "SASL_SLL"}, "did you mean 'SASL_SSL'"),
+        ({"sasl_mechanism": "PLAIN"}, "'PLAINTEXT' does not authenticate"),
+        ({"security_protocol": "SASL_SSL", "sasl_mechanism": "PLAIN"}, "kafka.sasl_plain_username is missing"),
+        ({"security_protocol": "SSL", "ssl_cafile": "/none"}, "kafka.ssl_cafile = '/none': there is no such file"),
+        ({"heartbeat_interval_ms": 50_000}, "must be less than kafka.session_timeout_ms = 45000"),
+        ({"group_protocol": "consumer", "session_timeout_ms": 6000}, "session_timeout_ms has no effect with"),
+        ({**OIDC, "sasl_oauthbearer_method": "default"}, "kafka.sasl_oauthbearer_method = 'oidc' is missing"),
+        ({"acks": 1, "enable_idempotence": True}, "kafka.acks = 1 contradicts kafka.enable_idempotence"),
+        ({"max_request_size": 5000}, "kafka.max_request_size = 5000 must be at least"),
+        ({"reconnect_backoff_ms": 2000}, "kafka: librdkafka refuses these options: "),
+        ({"client": "rdkafka"}, "kafka.client = 'rdkafka' must be 'kafka-python' or 'librdkafka'"),
+    ],
+    ids=lambda value: ",".join(value)[:40] if isinstance(value, dict) else "",
+)
+def test_wrong_options_are_named_with_what_would_be_right(values, said):
+    problems = read(**values)[1]
+    assert any(said in problem for problem in problems), problems
+
+
+def test_an_unusable_certificate_is_named(tmp_path):
+    (tmp_path / "ca.pem").write_text("nonsense")
+    (problem,) = read(security_protocol="SSL", ssl_cafile=str(tmp_path / "ca.pem"))[1]
+    assert problem.startswith("kafka: librdkafka refuses these options: ")
+    assert "ssl.ca.location" in problem
+
+
+def test_secrets_are_not_shown():
+    problems = read(sasl_oauthbearer_client_secret=5, sasl_plain_password=7, ssl_key_pem=9)[1]
+    assert sum("(not shown)" in problem for problem in problems) == 3
+
+
+def test_a_missing_package_says_what_to_install(monkeypatch):
+    monkeypatch.setattr(kafka_section, "find_spec", lambda name: None)
+    (problem,) = read()[1]
+    assert problem.endswith("pip install 'streamsvm[librdkafka]'")
+
+
+def test_options_of_librdkafka_lead_to_it():
+    given = {key: Given("kafka", key, "consumer", "a file", is_text=False) for key in ("group_protocol",)}
+    problem = read_section(given, Settings())[1][0]
+    assert problem == (
+        "a file: kafka.group_protocol is no option of kafka-python; librdkafka has it: set kafka.client = 'librdkafka'"
+    )
+
+
+def test_fixed_options_are_no_options():
+    assert not FIXED.keys() & OPTIONS.keys()
+
+
+def test_the_backend_is_the_client_s():
+    backend = backend_of(Settings(kafka=read()[0]))
+    assert backend.partition_of(b"key", 7) == backend_of(Settings(kafka={"a": 1})).partition_of(b"key", 7)
+    (finding,) = backend.installed()
+    assert finding.text.startswith("librdkafka 2.")
+    with pytest.raises(Unavailable, match=re.escape("no broker answers at 127.0.0.1:1")):
+        backend.describe(["events"])
+
+
+# --- errors -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("code", "expected"),
+    [
+        (KafkaError._AUTHENTICATION, AccessDenied),
+        (KafkaError.GROUP_AUTHORIZATION_FAILED, AccessDenied),
+        (KafkaError._AUTO_OFFSET_RESET, PositionRefused),
+        (KafkaError.FENCED_INSTANCE_ID, TakenOver),
+        (KafkaError._INVALID_ARG, OptionRefused),
+        (KafkaError._TRANSPORT, Unavailable),
+    ],
+)
+def test_errors_say_whether_trying_again_may_help(code, expected):
+    with pytest.raises(expected), translated():
+        raise KafkaException(KafkaError(code))
+
+
+@pytest.mark.parametrize(
+    ("code", "expected"),
+    [(KafkaError.PRODUCER_FENCED, TakenOver), (KafkaError._FENCED, TakenOver), (KafkaError._TIMED_OUT, OutputsLost)],
+)
+def test_a_transaction_that_fails_is_over(code, expected):
+    with pytest.raises(expected), translated_transaction():
+        raise KafkaException(KafkaError(code))
+
+
+class Message:
+    """What the client reports of a record."""
+
+    def topic(self):
+        return "dlq"
+
+    def partition(self):
+        return 3
+
+
+@pytest.mark.parametrize(
+    ("code", "expected", "said"),
+    [
+        (KafkaError.MSG_SIZE_TOO_LARGE, TopicMismatch, "a record is larger than topic 'dlq' takes"),
+        (KafkaError._UNKNOWN_PARTITION, TopicMismatch, "topic 'dlq' has no partition 3"),
+        (KafkaError.TOPIC_AUTHORIZATION_FAILED, AccessDenied, "the broker refuses our records for topic 'dlq'"),
+        (KafkaError._FATAL, OutputsLost, "the broker refused a record for topic 'dlq'"),
+    ],
+)
+def test_the_first_record_that_fails_is_what_a_flush_tells(code, expected, said):
+    class Producer:
+        def flush(self, seconds):
+            return 0
+
+    outputs = Outputs(KafkaOptions({}, "group"), lambda now: None)
+    outputs._producer = Producer()
+    outputs._note_failure(KafkaError(code), Message())
+    outputs._note_failure(KafkaError(KafkaError._TIMED_OUT), Message())
+    with pytest.raises(expected, match=re.escape(said)):
+        outputs.flush()
