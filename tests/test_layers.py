@@ -56,8 +56,9 @@ RESERVED = {
     "matplotlib": {"connectors/report"},
     "pyarrow": {"connectors/records/parquet"},
     "joblib": {"validation"},
+    "obstore": {"connectors/trainer/state/remote/objects"},
 }
-LAZY = {"cupy", "joblib", "matplotlib", "pyarrow"}
+LAZY = {"cupy", "joblib", "matplotlib", "obstore", "pyarrow"}
 
 
 class Import(NamedTuple):
