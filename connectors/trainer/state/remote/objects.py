@@ -14,6 +14,7 @@ import struct
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
+from datetime import timedelta
 from typing import Any, NamedTuple
 
 from ....logs.segments import LogCorruption
@@ -24,7 +25,7 @@ _HEADER_BYTES = 2 * _TOKEN_BYTES  # the token of the object before, and its own
 _NO_TOKEN = bytes(_TOKEN_BYTES)
 _SIZES = struct.Struct("<IQ")  # of a record's key and value
 _AT_ONCE = 16  # objects that are read at the same time
-_RETRIES = {"max_retries": 3, "retry_timeout": {"seconds": 10}}
+_RETRIES = {"max_retries": 3, "retry_timeout": timedelta(seconds=10)}
 
 
 class ObjectsMissing(ImportError):  # noqa: N818 - says what is missing

@@ -1,5 +1,7 @@
 """The objects of a partition: of two writers one hears of the other, and a number that is free again does no harm."""
 
+import urllib.request
+
 import pytest
 
 from streamsvm.connectors.logs.segments import LogCorruption
@@ -9,9 +11,28 @@ from streamsvm.connectors.trainer.state.remote.objects import ObjectPlace, open_
 obstore = pytest.importorskip("obstore")
 
 
-@pytest.fixture(params=["memory", "folder"])
-def store(request, tmp_path):
-    return obstore.store.MemoryStore() if request.param == "memory" else open_objects(f"file://{tmp_path}/bucket")
+@pytest.fixture(scope="module")
+def s3():
+    """A small server that speaks S3's protocol, with a bucket; its port."""
+    server = pytest.importorskip("moto.server").ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
+    server.start()
+    port = server.get_host_and_port()[1]
+    urllib.request.urlopen(urllib.request.Request(f"http://127.0.0.1:{port}/bucket", method="PUT")).close()
+    yield port
+    server.stop()
+
+
+@pytest.fixture(params=["memory", "folder", "s3"])
+def store(request, tmp_path, monkeypatch):
+    if request.param == "memory":
+        return obstore.store.MemoryStore()
+    if request.param == "folder":
+        return open_objects(f"file://{tmp_path}/bucket")
+    environment = {"ACCESS_KEY_ID": "a", "SECRET_ACCESS_KEY": "b", "DEFAULT_REGION": "us-east-1", "ALLOW_HTTP": "true"}
+    environment["ENDPOINT_URL"] = f"http://127.0.0.1:{request.getfixturevalue('s3')}"
+    for name, value in environment.items():
+        monkeypatch.setenv(f"AWS_{name}", value)
+    return open_objects(f"s3://bucket/{tmp_path.name}")
 
 
 def open_place(store):
