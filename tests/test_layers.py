@@ -55,10 +55,11 @@ RESERVED = {
     "kafka": {"connectors/logs/kafka"},
     "matplotlib": {"connectors/report"},
     "pyarrow": {"connectors/records/parquet"},
+    "google": {"connectors/records/formats/registry/protobuf"},
     "joblib": {"validation"},
     "obstore": {"connectors/trainer/state/remote/objects"},
 }
-LAZY = {"cupy", "joblib", "matplotlib", "obstore", "pyarrow"}
+LAZY = {"cupy", "google", "joblib", "matplotlib", "obstore", "pyarrow"}
 
 
 class Import(NamedTuple):

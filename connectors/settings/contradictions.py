@@ -16,6 +16,7 @@ def find_contradictions(settings: Settings) -> list[str]:
         *_embedded(settings),
         *_questions(settings),
         *_estimates(settings),
+        *_schema(settings),
         *_others(settings),
         *_classes(settings),
         *settings.model.problems(is_several=settings.label.vocabulary is not None),
@@ -116,6 +117,14 @@ def _classes(settings: Settings) -> Iterator[str]:
         yield "labelling.recheck_every looks for wrong answers of two classes; set it to 0"
     if settings.estimates.loo or settings.estimates.folds:
         yield "estimates.loo and estimates.folds are estimates of two classes; remove label.classes and max_classes"
+
+
+def _schema(settings: Settings) -> Iterator[str]:
+    schema = settings.schema
+    if (settings.log.format == "registry") != bool(schema.registry):
+        yield 'log.format = "registry" and schema.registry, the address of the schema registry, need each other'
+    if bool(schema.user) != bool(schema.password):
+        yield "schema.user and schema.password need each other"
 
 
 def _others(settings: Settings) -> Iterator[str]:

@@ -104,7 +104,7 @@ class Trainer:
         self._log = log
         self._stop = stop
         self._health = health
-        self._codec = settings.codec()
+        self._codec = settings.codec(self._wait)
         self._telemetry = Telemetry(metrics, self._codec)
         self._publisher = Publisher(log, settings.log.model) if settings.log.model else None
         self._published_at = time.monotonic()
@@ -225,7 +225,7 @@ class Trainer:
         return TopicPlace(self._plain or self._log, topic, number, partial(open_once, settings), trim)
 
     def _wait(self, reason: str) -> None:
-        """The state is not durable yet: stay alive, unless the process has to end."""
+        """The state is not durable yet, or a schema cannot be read: stay alive, unless the process has to end."""
         self._health.set_unready(reason)
         self._health.heartbeat.beat()
         if self._stop():

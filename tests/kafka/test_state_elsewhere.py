@@ -11,7 +11,7 @@ import time
 
 import pytest
 
-from .app import digest, settings_of, some_stream
+from .app import WAIT_SECONDS, digest, settings_of, some_stream
 from .test_trainer import by_src, check_all_was_learned_once
 
 KILLS = int(os.environ.get("STREAMSVM_TEST_KILLS", "2"))
@@ -24,7 +24,7 @@ KILLS = int(os.environ.get("STREAMSVM_TEST_KILLS", "2"))
 )
 def test_trainers_that_lose_their_disks_end_with_the_same_model(topics, start_app, tmp_path, store, exactly_once):
     log = settings_of(topics, model="")
-    events, labels = some_stream(1000 * (KILLS + 1))  # so that no trainer comes to the end before it is killed
+    events, labels = some_stream(1000 + 500 * KILLS)  # so that no trainer comes to the end before it is killed
     topics.produce(log["topic"], events)
     topics.produce(log["labels"], labels)
     whole = start_app("whole", log={**log, "predictions": topics.create("whole")}, daemon={"checkpoint_records": 200})
@@ -44,8 +44,9 @@ def test_trainers_that_lose_their_disks_end_with_the_same_model(topics, start_ap
         time.sleep(0.2 * rng.random())
         process.signal(signal.SIGKILL)
         assert process.wait() == -signal.SIGKILL
-    said = app.run("daemon.follow=false", "daemon.state_dir=machine-last")
-    assert digest(said) == expected
+    last = app.start("daemon.follow=false", "daemon.state_dir=machine-last")
+    assert last.wait(WAIT_SECONDS * (1 + KILLS)) == 0, last.said
+    assert digest(last.said) == expected
     if exactly_once:
         committed = topics.read_all(log["predictions"], isolation_level="read_committed")
         assert [json.loads(record.value)["id"] for record in committed] == [f"id-{i}" for i in range(len(events))]
