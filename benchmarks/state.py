@@ -20,8 +20,9 @@ from streamsvm.connectors.settings.loading import load
 from streamsvm.connectors.settings.opening import backend_of, open_once
 from streamsvm.connectors.trainer.state.checkpoint import Checkpoint, CheckpointStore
 from streamsvm.connectors.trainer.state.journal import Cut, Kind
-from streamsvm.connectors.trainer.state.topic.ledger import Ledger
-from streamsvm.connectors.trainer.state.topic.store import TopicStore
+from streamsvm.connectors.trainer.state.remote.ledger import Ledger
+from streamsvm.connectors.trainer.state.remote.places import TopicPlace
+from streamsvm.connectors.trainer.state.remote.store import RemoteStore
 
 N_CHECKPOINTS, N_CUTS = 4, 500
 
@@ -41,6 +42,11 @@ class Timed:
 def a_checkpoint(sequence, n_bytes):
     blob = np.random.default_rng(sequence).bytes(n_bytes)
     return Checkpoint(sequence, {"events": 0, "labels": 0}, {}, {}, {"model": blob}, {}).to_bytes()
+
+
+def remote(place, folder):
+    """A store whose ledger is at a place that this opens."""
+    return RemoteStore(folder / "p0", 3, Ledger(place(), print))
 
 
 def measure(what, own, folder, n_bytes):
@@ -87,8 +93,13 @@ def main():
             )
             with open_once(settings) as log:
                 trim = partial(backend_of(settings).trim, topic, 0)
-                ledger = partial(Ledger, log, topic, 0, partial(open_once, settings), trim, print)
-                measure("topic", lambda place, make=ledger: TopicStore(place / "p0", 3, make()), folder, n_bytes)
+                where = partial(TopicPlace, log, topic, 0, partial(open_once, settings), trim)
+                measure(
+                    "topic",
+                    lambda place, make=where: RemoteStore(place / "p0", 3, Ledger(make(), print)),
+                    folder,
+                    n_bytes,
+                )
             admin.delete_topics([topic])
             for place in ("first", "second"):
                 shutil.rmtree(folder / place)

@@ -8,6 +8,7 @@ from streamsvm.connectors.trainer import processing, trainer
 from streamsvm.connectors.trainer.state.checkpoint import CheckpointStore
 from streamsvm.connectors.trainer.state.journal import Journal
 from streamsvm.connectors.trainer.state.models import KeyedModels
+from streamsvm.connectors.trainer.state.remote.objects import ObjectPlace
 from streamsvm.connectors.trainer.state.state import State
 
 EFFECTS: tuple[tuple[object, list[str]], ...] = (
@@ -17,6 +18,7 @@ EFFECTS: tuple[tuple[object, list[str]], ...] = (
     (State, ["to_checkpoint"]),
     (Journal, ["append", "retry", "done"]),
     (KeyedModels, ["_write", "remove_old"]),
+    (ObjectPlace, ["_create", "trim"]),
     (processing, ["unusable_rows"]),
 )
 

@@ -56,9 +56,11 @@ RESERVED = {
     "confluent_kafka": {"connectors/logs/rdkafka"},
     "matplotlib": {"connectors/report"},
     "pyarrow": {"connectors/records/parquet"},
+    "google": {"connectors/records/formats/registry/protobuf"},
     "joblib": {"validation"},
+    "obstore": {"connectors/trainer/state/remote/objects"},
 }
-LAZY = {"cupy", "joblib", "matplotlib", "pyarrow"}
+LAZY = {"cupy", "google", "joblib", "matplotlib", "obstore", "pyarrow"}
 
 
 class Import(NamedTuple):

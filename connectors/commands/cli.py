@@ -22,6 +22,7 @@ from ..logs.transport import (
     TopicMismatch,
     Unavailable,
 )
+from ..records.formats.base import LibraryMissing
 from ..runtime.folders import AlreadyInUse, FileError
 from ..runtime.log_output import is_json, set_up_logging
 from ..settings.sections import ConfigError
@@ -59,7 +60,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return arguments.run(arguments) or OK
     except ConfigError as error:
         return _complain(error.problems, BAD_CONFIG)
-    except OptionRefused as error:
+    except (OptionRefused, LibraryMissing) as error:
         return _complain([str(error)], BAD_CONFIG)
     except AccessDenied as error:
         return _complain([str(error)], DENIED)

@@ -10,7 +10,7 @@ Labels are JSON in every configuration; see `labels`.
 
 import logging
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from hashlib import blake2b
 from pathlib import Path
@@ -25,11 +25,13 @@ from .formats.base import BadRecord, Fields, Format, show
 from .formats.float32 import LABELS as TEXTS
 from .formats.float32 import Float32Format
 from .formats.json import JsonFormat, read_json
+from .formats.registry.client import Place
+from .formats.registry.format import RegistryFormat, pause
 from .labels import LABELS, OPERATIONS, Label
 
 logger = logging.getLogger(__name__)
 
-FORMATS = ("json", "float32", "avro")
+FORMATS = ("json", "float32", "avro", "registry")
 MAX_BYTES = 1 << 20  # Kafka's own default for the largest record
 MAX_MAGNITUDE = 1e15  # sums of squares stay far inside float32, in which kernel values are computed
 
@@ -87,6 +89,10 @@ class Codec:
         Format of events, one of `FORMATS`; default "json".
     schemas
         Folder of the schemas, for the format "avro".
+    registry
+        The schema registry, for the format "registry".
+    wait
+        Called with the reason while it does not answer; default: wait a moment.
     limits
         A record beyond these limits is refused.
 
@@ -98,7 +104,7 @@ class Codec:
     Raises
     ------
     ValueError
-        If the format is unknown, or if it is "avro" and `schemas` is missing.
+        If the format is unknown, or if what it needs is missing: `schemas` of "avro", `registry` of "registry".
     AvroMissing
         If the format is "avro" and fastavro is not installed.
     SchemaError
@@ -114,6 +120,8 @@ class Codec:
         classes: Vocabulary | None = None,
         format: str = "json",
         schemas: Path | None = None,
+        registry: Place | None = None,
+        wait: Callable[[str], None] = pause,
         limits: Limits = Limits(),  # noqa: B008 - it never changes
     ) -> None:
         self._limits = limits
@@ -127,7 +135,12 @@ class Codec:
             named = {positive: True, negative: False}
             self._outputs = (negative, positive)
         self._labels |= named
-        self._format = _make_format(format, {} if classes else {**TEXTS, **named}, schemas)
+        if format == "registry":
+            if registry is None:
+                raise ValueError("registry must be given for the format 'registry'")
+            self._format: Format = RegistryFormat(registry, wait)
+        else:
+            self._format = _make_format(format, {} if classes else {**TEXTS, **named}, schemas)
         self._id_types: set[type] = set()  # of events
         self.n_strangers = 0
 

@@ -91,6 +91,16 @@ def host(value: str) -> str | None:
     return None if is_right else "a name or an address, such as '127.0.0.1'; '0.0.0.0' is every address of this machine"
 
 
+def objects_url(value: str) -> str | None:
+    is_right = value == "" or re.fullmatch(r"(s3|gs|az|abfss?)://[^/@\s]+(/[^?#\s]*)?|file:///[^?#\s]+", value)
+    return None if is_right else "the URL of an object store without credentials, such as 's3://bucket/prefix'"
+
+
+def registry_url(value: str) -> str | None:
+    is_right = value == "" or re.fullmatch(r"https?://[^/@\s?#]+(/[^?#\s]*)?", value)
+    return None if is_right else "an address without credentials, such as 'http://localhost:8081'"
+
+
 def image_hosts(value: tuple[str, ...]) -> str | None:
     """Sources of a Content-Security-Policy; anything else could end its rule and begin another."""
     is_right = all(

@@ -1,6 +1,7 @@
 """Settings that are right one by one, and wrong together: a line for each problem."""
 
 from collections.abc import Iterable, Iterator
+from importlib.util import find_spec
 
 from .opening import backend_of
 from .sections import Settings
@@ -15,6 +16,7 @@ def find_contradictions(settings: Settings) -> list[str]:
         *_embedded(settings),
         *_questions(settings),
         *_estimates(settings),
+        *_schema(settings),
         *_others(settings),
         *_classes(settings),
         *settings.model.problems(is_several=settings.label.vocabulary is not None),
@@ -57,13 +59,16 @@ def _topics(settings: Settings) -> Iterator[str]:
 
 
 def _state(settings: Settings) -> Iterator[str]:
-    is_on_topic = settings.state.store == "topic"
+    store = settings.state.store
+    is_on_topic = store == "topic"
     if is_on_topic != bool(settings.log.state):
         yield 'state.store = "topic" and log.state, the topic of the checkpoints, need each other'
-    if is_on_topic and settings.daemon.per == "key":
-        yield 'state.store = "topic" needs daemon.per = "partition": the models of keys are files of daemon.state_dir'
-    if is_on_topic and settings.daemon.exactly_once:
-        yield 'state.store = "topic" needs daemon.exactly_once = false: a claim must be seen before a transaction ends'
+    if (store == "objects") != bool(settings.state.url):
+        yield 'state.store = "objects" and state.url, the place of the objects, need each other'
+    if store == "objects" and not find_spec("obstore"):
+        yield "state.store = \"objects\" needs obstore: pip install 'streamsvm[objects]'"
+    if store != "dir" and settings.daemon.per == "key":
+        yield f'state.store = "{store}" needs daemon.per = "partition": models of keys are files of daemon.state_dir'
 
 
 def _embedded(settings: Settings) -> Iterator[str]:
@@ -116,6 +121,14 @@ def _classes(settings: Settings) -> Iterator[str]:
         )
     if label.max_classes and label.max_classes < len(label.classes):
         yield f"label.max_classes = {label.max_classes} is less than the {len(label.classes)} of label.classes"
+
+
+def _schema(settings: Settings) -> Iterator[str]:
+    schema = settings.schema
+    if (settings.log.format == "registry") != bool(schema.registry):
+        yield 'log.format = "registry" and schema.registry, the address of the schema registry, need each other'
+    if bool(schema.user) != bool(schema.password):
+        yield "schema.user and schema.password need each other"
 
 
 def _others(settings: Settings) -> Iterator[str]:

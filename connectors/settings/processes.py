@@ -34,11 +34,17 @@ class StateSettings:
     Parameters
     ----------
     store
-        ``"dir"``: in daemon.state_dir, which all trainers of a group share; ``"topic"``: on the topic log.state, and
-        daemon.state_dir is a cache that each trainer has for itself.
+        ``"dir"``: in daemon.state_dir, which all trainers of a group share; ``"topic"``: on the topic log.state;
+        ``"objects"``: in an object store.  With the last two, daemon.state_dir is a cache that each trainer has for
+        itself.
+    url
+        The object store, and what the objects' names begin with, such as ``"s3://bucket/prefix"``, ``"gs://..."``,
+        ``"az://container/prefix"`` or ``"file:///folder"``.  Credentials and the address of another server come from
+        the environment variables of its provider, such as ``AWS_ACCESS_KEY_ID`` and ``AWS_ENDPOINT_URL``.
     """
 
-    store: str = key("dir", checks.one_of("dir", "topic"))
+    store: str = key("dir", checks.one_of("dir", "topic", "objects"))
+    url: str = key("", checks.objects_url)
 
 
 @dataclass(frozen=True)

@@ -1,18 +1,20 @@
 """The sections of the configuration, except the model's: what each key means, its type, its default and its range."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
 from ..records.classes import ClassLabel, KnownClasses, Vocabulary, two_classes
 from ..records.codec import FORMATS, Codec, Limits
+from ..records.formats.registry.format import pause
 from . import checks
 from .checks import key
 from .estimates import EstimateSettings
 from .labelling import LabellingSettings
 from .model import ModelSettings
 from .processes import DaemonSettings, GroupSettings, HttpSettings, MergerSettings, ScorerSettings, StateSettings
+from .schema import SchemaSettings
 
 
 class ConfigError(ValueError):
@@ -56,7 +58,7 @@ class LogSettings:
     estimates
         Topic of the estimates of the model's error; see [estimates].  Empty: estimates are metrics only.
     format
-        Format of the events: ``"json"``, ``"float32"`` or ``"avro"``.
+        Format of the events: ``"json"``, ``"float32"``, ``"avro"`` or ``"registry"``; see [schema].
     schemas
         Folder of the Avro schemas ``ID.avsc``, for the format ``"avro"``.
     """
@@ -220,6 +222,7 @@ class Settings:
     label: LabelSettings = field(default_factory=LabelSettings)
     join: JoinSettings = field(default_factory=JoinSettings)
     limits: LimitSettings = field(default_factory=LimitSettings)
+    schema: SchemaSettings = field(default_factory=SchemaSettings)
     labelling: LabellingSettings = field(default_factory=LabellingSettings)
     estimates: EstimateSettings = field(default_factory=EstimateSettings)
     daemon: DaemonSettings = field(default_factory=DaemonSettings)
@@ -230,8 +233,11 @@ class Settings:
     http: HttpSettings = field(default_factory=HttpSettings)
     kafka: Mapping[str, Any] = field(default_factory=dict, repr=False)  # It may hold secrets. Empty: the embedded log.
 
-    def codec(self) -> Codec:
-        """The codec that reads events and writes predictions."""
+    def codec(self, wait: Callable[[str], None] = pause) -> Codec:
+        """The codec that reads events and writes predictions.
+
+        `wait` is called with the reason while the schema registry does not answer.
+        """
         label = self.label
         return Codec(
             self.features.names,
@@ -240,6 +246,8 @@ class Settings:
             classes=label.vocabulary,
             format=self.log.format,
             schemas=self.log.schemas,
+            registry=self.schema.place,
+            wait=wait,
             limits=Limits(self.limits.event_features, self.limits.name_length, self.limits.text_length),
         )
 

@@ -37,9 +37,11 @@ from .operate import operate
 from .partition import Partition
 from .state.checkpoint import CheckpointStore, checkpoint_files
 from .state.quality.observe import Progress
+from .state.remote.ledger import Ledger
+from .state.remote.objects import ObjectPlace, open_objects
+from .state.remote.places import LedgerPlace, TopicPlace
+from .state.remote.store import RemoteStore
 from .state.state import State
-from .state.topic.ledger import Ledger
-from .state.topic.store import TopicStore
 from .telemetry import Telemetry
 
 logger = logging.getLogger(__name__)
@@ -102,11 +104,13 @@ class Trainer:
         self._log = log
         self._stop = stop
         self._health = health
-        self._codec = settings.codec()
+        self._codec = settings.codec(self._wait)
         self._telemetry = Telemetry(metrics, self._codec)
         self._publisher = Publisher(log, settings.log.model) if settings.log.model else None
         self._published_at = time.monotonic()
         self._ahead = ReadAhead(settings.limits.read_ahead_bytes)
+        self._opened = ExitStack()
+        self._plain: Transport | None = None  # takes the state: a claim must be seen before a transaction ends
         self._partitions: dict[int, Partition] = {}
         self._was_assigned = False  # a partition, at any time
         self._n_partitions = 1  # of the topic of events, when it was last looked at
@@ -135,6 +139,7 @@ class Trainer:
             return {number: partition.state for number, partition in self._partitions.items() if partition.state}
         finally:
             self._drop(list(self._partitions))
+            self._opened.close()
 
     def _progress(self, topic: str) -> Progress:
         if self._settings.daemon.follow:
@@ -194,28 +199,38 @@ class Trainer:
         if checkpoint and backend_of(settings).has_groups and not checkpoint_files(store.folder):
             raise TopicMismatch(
                 f"partition {number} was consumed up to offset {committed.offset if committed else 0}, but "
-                f"{settings.log.state or store.folder} has no checkpoint. All trainers of group {settings.group.id!r} "
-                "must share daemon.state_dir, or have state.store = 'topic'. To begin again with an empty model, "
-                "choose another group.id"
+                f"{settings.log.state or settings.state.url or store.folder} has no checkpoint. All trainers of group "
+                f"{settings.group.id!r} must share daemon.state_dir, or have state.store = 'topic' or 'objects'. To "
+                "begin again with an empty model, choose another group.id"
             )
         if settings.daemon.exactly_once:
             store.roll_back(checkpoint)
         return Partition(number, settings, self._codec, self._log, store, self._ahead)
 
     def _store(self, folder: Path, number: int) -> CheckpointStore:
-        settings, topic = self._settings, self._settings.log.state
+        settings = self._settings
         if settings.state.store == "dir":
             return CheckpointStore(folder, settings.daemon.keep)
+        n_kept = 2 if settings.daemon.exactly_once else 1  # The newest may be of a transaction that is given up.
+        return RemoteStore(folder, settings.daemon.keep, Ledger(self._place(number), self._wait, n_kept))
+
+    def _place(self, number: int) -> LedgerPlace:
+        settings, topic = self._settings, self._settings.log.state
+        if settings.state.store == "objects":
+            url = settings.state.url
+            return ObjectPlace(open_objects(url), f"p{number}", f"partition {number} of {url!r}")
         trim = partial(backend_of(settings).trim, topic, number)
-        ledger = Ledger(self._log, topic, number, partial(open_once, settings), trim, self._wait)
-        return TopicStore(folder, settings.daemon.keep, ledger)
+        if settings.daemon.exactly_once and self._plain is None:
+            self._plain = self._opened.enter_context(open_once(settings))
+        return TopicPlace(self._plain or self._log, topic, number, partial(open_once, settings), trim)
 
     def _wait(self, reason: str) -> None:
-        """The state is not durable yet: stay alive, unless the process has to end."""
+        """The state is not durable yet, or a schema cannot be read: stay alive, unless the process has to end."""
         self._health.set_unready(reason)
         self._health.heartbeat.beat()
         if self._stop():
             raise Unavailable(reason)
+        time.sleep(POLL_SECONDS)
 
     def _drop(self, partitions: list[int]) -> None:
         for number in partitions:

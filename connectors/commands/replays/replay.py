@@ -86,6 +86,7 @@ def replay_settings(path: Path, environment: Mapping[str, str], overrides: Seque
         "daemon.begin=empty",
         "state.store=dir",
         "log.state=",
+        "state.url=",
         f"group.id={app}",
     ]
     given = [*renamed, f"daemon.state_dir={state_dir}-{app}", "http.port=0", *overrides, *fixed]

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from ...logs.transport import Headers
-from .base import BadRecord, Built, Fields
+from .base import BadRecord, Built, Fields, LibraryMissing
 
 MAGIC = 0
 FRAME_BYTES = 5
@@ -22,7 +22,7 @@ _PRIMITIVE = {"null", "boolean", "int", "long", "float", "double", "bytes", "str
 _KEPT_LOGICAL = {None, "timestamp-millis", "uuid"}  # their plain values are what we need
 
 
-class AvroMissing(ImportError):  # noqa: N818 - says what is missing
+class AvroMissing(LibraryMissing):
     """fastavro is not installed."""
 
 

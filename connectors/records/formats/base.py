@@ -31,13 +31,16 @@ REASONS = (  # why a record may be refused
     "missing-field",
     "not-an-object",
     "not-avro",
+    "no-schema",
     "not-json",
+    "not-protobuf",
     "not-utf8",
     "null-value",
     "too-large",
     "too-many-classes",
     "too-many-features",
     "unknown-schema",
+    "unusable-schema",
 )
 
 
@@ -48,6 +51,10 @@ class BadRecord(ValueError):  # noqa: N818 - names the thing that goes to the de
         super().__init__(f"{reason}: {detail}")
         self.reason = reason
         self.detail = detail
+
+
+class LibraryMissing(ImportError):  # noqa: N818 - says what is missing
+    """A record needs a library that is not installed; the message says which one."""
 
 
 class Format(Protocol):

@@ -400,10 +400,12 @@ def test_a_prediction_is_bounded():
 
 
 def test_unknown_formats_and_missing_schemas_are_refused():
-    with pytest.raises(ValueError, match="format must be one of 'json', 'float32', 'avro', got 'xml'"):
+    with pytest.raises(ValueError, match="format must be one of 'json', 'float32', 'avro', 'registry', got 'xml'"):
         Codec(format="xml")
     with pytest.raises(ValueError, match="schemas must be given"):
         Codec(format="avro")
+    with pytest.raises(ValueError, match="registry must be given for the format 'registry'"):
+        Codec(format="registry")
 
 
 def test_every_reason_of_a_refusal_is_known():

@@ -609,7 +609,10 @@ def test_a_misspelled_protocol_is_one_problem(tmp_path):
         ('[model]\nalgorithm = "auto"\n[log]\nmodel = "a"\nmerged = "m"', "log.merged needs one kind of model"),
         ('[log]\nstate = "s"', 'state.store = "topic" and log.state'),
         ('[state]\nstore = "topic"', 'state.store = "topic" and log.state'),
-        ('[daemon]\nper = "key"\n[log]\nstate = "s"\n[state]\nstore = "topic"', "the models of keys are files"),
+        ('[daemon]\nper = "key"\n[log]\nstate = "s"\n[state]\nstore = "topic"', "models of keys are files"),
+        ('[state]\nstore = "objects"', 'state.store = "objects" and state.url'),
+        ('[state]\nurl = "s3://bucket/p"', 'state.store = "objects" and state.url'),
+        ('[daemon]\nper = "key"\n[state]\nstore = "objects"\nurl = "gs://b"', "models of keys are files"),
     ],
 )
 def test_settings_beyond_one_machine_that_lack_something(tmp_path, text, expected):
@@ -618,6 +621,12 @@ def test_settings_beyond_one_machine_that_lack_something(tmp_path, text, expecte
         load(tmp_path / "app.toml", {})
     (problem,) = found.value.problems
     assert expected in problem
+
+
+@pytest.mark.parametrize("url", ["bucket", "s3://", "http://host/bucket", "s3://key:secret@bucket", "file://host/x"])
+def test_what_is_no_object_store(tmp_path, url):
+    found = problems(write(tmp_path, f'[state]\nstore = "objects"\nurl = "{url}"\n'))
+    assert "must be the URL of an object store without credentials" in found[0]
 
 
 def test_what_an_authentication_needs(tmp_path):

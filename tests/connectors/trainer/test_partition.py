@@ -61,9 +61,15 @@ def on_topic(settings):
     return change(settings, log={"state": "state"}, state={"store": "topic"})
 
 
+def in_objects(settings):
+    """The same with checkpoints and journal in an object store."""
+    pytest.importorskip("obstore")
+    return change(settings, state={"store": "objects", "url": f"file://{settings.daemon.state_dir.parent}/bucket"})
+
+
 def lose_disk(settings):
-    """Let the next trainer run on another machine, if its state is on a topic."""
-    if settings.state.store == "topic":
+    """Let the next trainer run on another machine, if its state is not on a shared disk."""
+    if settings.state.store != "dir":
         shutil.rmtree(settings.daemon.state_dir, ignore_errors=True)
 
 
@@ -427,8 +433,9 @@ def small(folder, **changes):
         ({}, lambda settings: settings, 23),
         ({"per": "key", "max_models": 2}, lambda settings: settings, 43),
         ({}, on_topic, 31),
+        ({}, in_objects, 31),
     ],
-    ids=["partition", "key", "topic"],
+    ids=["partition", "key", "topic", "objects"],
 )
 def test_killed_at_every_few_steps_it_ends_the_same(tmp_path, monkeypatch, changes, place_of, apart):
     fuse = Fuse()
@@ -480,7 +487,9 @@ def test_killed_among_corrections_without_revisions_it_ends_the_same(tmp_path, m
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("place_of", [lambda settings: settings, on_topic], ids=["folder", "topic"])
+@pytest.mark.parametrize(
+    "place_of", [lambda settings: settings, on_topic, in_objects], ids=["folder", "topic", "objects"]
+)
 def test_killed_twenty_times_it_ends_the_same(tmp_path, monkeypatch, uninterrupted, place_of):
     monkeypatch.setattr(journal, "TRIES", 10**9)  # no record is to be suspected
     rng = random.Random(1)

@@ -1,8 +1,9 @@
-"""Checkpoints and journals on a topic: the next owner goes on with an empty disk, and no other writer counts."""
+"""Checkpoints and journals on a topic or in an object store: no disk is needed, and only the last owner's count."""
 
 import itertools
 import shutil
-from contextlib import ExitStack, closing
+from contextlib import ExitStack, closing, suppress
+from functools import partial
 
 import pytest
 from hypothesis import given
@@ -10,13 +11,15 @@ from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
 from streamsvm.connectors.logs.embedded import EmbeddedBackend, LocalLog
-from streamsvm.connectors.logs.reading import read_all
 from streamsvm.connectors.logs.transport import AccessDenied, Record, TakenOver, Unavailable
 from streamsvm.connectors.trainer.state.checkpoint import Checkpoint, CheckpointStore, checkpoint_files
 from streamsvm.connectors.trainer.state.journal import Cut, Kind
-from streamsvm.connectors.trainer.state.topic import ledger as ledger_module
-from streamsvm.connectors.trainer.state.topic.ledger import Contents, Ledger
-from streamsvm.connectors.trainer.state.topic.store import TopicStore
+from streamsvm.connectors.trainer.state.remote import ledger as ledger_module
+from streamsvm.connectors.trainer.state.remote.contents import Contents
+from streamsvm.connectors.trainer.state.remote.ledger import Ledger
+from streamsvm.connectors.trainer.state.remote.objects import ObjectPlace
+from streamsvm.connectors.trainer.state.remote.places import TopicPlace
+from streamsvm.connectors.trainer.state.remote.store import RemoteStore
 
 pytestmark = pytest.mark.usefixtures("no_waiting_for_the_disk")
 
@@ -34,23 +37,33 @@ def save(store, sequence):
     return store.save(checkpoint(sequence).to_bytes(), sequence)
 
 
-@pytest.fixture
-def log(tmp_path):
-    """Every owner writes to it: on an embedded log, two processes could not."""
-    with LocalLog(tmp_path / "log", segment_bytes=2000) as log:
-        yield log
+def topic_places(folder, opened):
+    """Every owner writes to one log: on an embedded log, two processes could not."""
+    log = opened.enter_context(LocalLog(folder / "log", segment_bytes=2000))
+    trim = partial(EmbeddedBackend(folder / "log", 2000).trim, "state", 0)
+    return lambda: TopicPlace(log, "state", 0, lambda: LocalLog(folder / "log"), trim)
+
+
+def object_places(folder, opened):
+    memory = pytest.importorskip("obstore").store.MemoryStore()
+    return lambda: ObjectPlace(memory, "p0", "partition 0 of 'memory'")
+
+
+@pytest.fixture(params=[topic_places, object_places], ids=["topic", "objects"])
+def place(request, tmp_path):
+    """Opens the place that all owners share."""
+    with ExitStack() as opened:
+        yield request.param(tmp_path, opened)
 
 
 @pytest.fixture
-def own(tmp_path, log):
+def own(tmp_path, place):
     """Takes the partition over, on a machine of its own, or on a named one."""
     machines, opened = itertools.count(), ExitStack()
 
-    def own(machine=None, wait=None, trim=None, log=log):
+    def own(machine=None, wait=None, keep=1):
         folder = tmp_path / f"machine-{next(machines) if machine is None else machine}" / "p0"
-        trim = trim or (lambda offset: EmbeddedBackend(tmp_path / "log", 2000).trim("state", 0, offset))
-        ledger = Ledger(log, "state", 0, lambda: LocalLog(tmp_path / "log"), trim, wait or pytest.fail)
-        return opened.enter_context(closing(TopicStore(folder, 3, ledger)))
+        return opened.enter_context(closing(RemoteStore(folder, 3, Ledger(place(), wait or pytest.fail, keep))))
 
     with opened:
         yield own
@@ -91,29 +104,28 @@ def test_the_cuts_to_repeat_go_from_owner_to_owner(own):
     assert begin(own()) == (1, [cut(1), cut(2)])
 
 
-def test_the_file_of_an_owner_that_comes_back_is_used_if_it_has_more(own, log, monkeypatch):
-    """The last line may not have reached the topic: the owner was killed first."""
+def test_the_file_of_an_owner_that_comes_back_is_used_if_it_has_more(own, monkeypatch):
+    """The last line may not have reached the ledger: the owner was killed first."""
     first = own("a")
     begin(first)
     journal = save(first, 1)
     journal.append(cut(1))
     with monkeypatch.context() as patch:
-        patch.setattr(log, "produce", lambda *_, **__: None)
+        patch.setattr(first._ledger._place, "append", lambda *_: None)
         journal.append(cut(2))
     assert begin(own("a")) == (1, [cut(1), cut(2)])
 
 
-def test_what_an_owner_that_was_replaced_writes_does_not_count(own, log):
+def test_what_an_owner_that_was_replaced_writes_does_not_count(own):
     first = own()
     begin(first)
     journal = save(first, 1)
     second = own()
     assert begin(second)[0] == 1
-    journal.append(cut(1))  # It has not heard of the second one.
+    with suppress(TakenOver):  # An object store tells so at once.
+        journal.append(cut(1))  # It has not heard of the second one.
     with pytest.raises(TakenOver):
         save(first, 2)
-    first._ledger.require_ownership = lambda epoch: None  # It was stopped after it had looked.
-    save(first, 2)
     assert begin(own()) == (1, [])
     with pytest.raises(TakenOver):
         save(second, 2)
@@ -138,18 +150,16 @@ def test_a_replaced_owner_removes_nothing(own):
     first = own()
     begin(first)
     save(first, 1)
+    look, is_late = first._ledger.require_ownership, iter([False])
+    first._ledger.require_ownership = lambda epoch: look(epoch) if next(is_late, True) else None
     removed = []
-    first._ledger._trim = removed.append
-    looks = iter([None, TakenOver("now")])
-
-    def look(epoch):
-        if error := next(looks):
-            raise error
-
-    first._ledger.require_ownership = look  # The other one comes while the checkpoint is written.
+    first._ledger._place.trim = removed.append
+    second = own()  # while the first one writes a checkpoint: it has looked before
+    begin(second)
     with pytest.raises(TakenOver):
         save(first, 2)
     assert removed == []
+    assert begin(own())[0] == 1
 
 
 def test_of_two_that_claim_at_once_the_first_one_owns(own, monkeypatch):
@@ -168,26 +178,27 @@ def test_of_two_that_claim_at_once_the_first_one_owns(own, monkeypatch):
     assert claims[0] == claims[1] == second.epoch - 1
 
 
-def test_a_checkpoint_that_is_not_whole_does_not_count(own, log, monkeypatch):
+def test_a_checkpoint_that_is_not_whole_does_not_count(own, monkeypatch):
     monkeypatch.setattr(ledger_module, "CHUNK_BYTES", 100)
     store = own()
     begin(store)
     save(store, 1)
-    produce = log.produce
+    place = store._ledger._place
+    append = place.append
 
-    def killed(topic, value, **given):
-        if given["key"].startswith(b"checkpoint"):
+    def killed(key, value):
+        if key.startswith(b"checkpoint"):
+            place.flush()  # what came before it
             raise KeyboardInterrupt
-        produce(topic, value, **given)
+        append(key, value)
 
-    with monkeypatch.context() as patch:
-        patch.setattr(log, "produce", killed)
-        with pytest.raises(KeyboardInterrupt):
-            save(store, 2)
+    monkeypatch.setattr(place, "append", killed)
+    with pytest.raises(KeyboardInterrupt):
+        save(store, 2)
     assert begin(own())[0] == 1
 
 
-def test_the_partition_holds_little_more_than_a_checkpoint(own, log, monkeypatch):
+def test_the_ledger_holds_little_more_than_a_checkpoint(own, place, monkeypatch):
     monkeypatch.setattr(ledger_module, "CHUNK_BYTES", 100)
     store = own()
     begin(store)
@@ -195,17 +206,18 @@ def test_the_partition_holds_little_more_than_a_checkpoint(own, log, monkeypatch
     for sequence in range(1, 30):
         journal = save(store, sequence)
         journal.append(cut(sequence))
-        sizes.append(sum(record.nbytes for record in read_all(log, "state")))
+        sizes.append(sum(record.nbytes for record in place().records(0)))
     content = len(checkpoint(29).to_bytes())
     assert max(sizes) < 2 * content + 3 * 2000
     assert begin(own()) == (29, [cut(29)])
 
 
-def test_a_topic_that_cannot_be_trimmed_only_grows(own, caplog):
+def test_a_ledger_that_cannot_be_trimmed_only_grows(own, caplog):
     def trim(offset):
         raise AccessDenied("no right to delete")
 
-    store = own(trim=trim)
+    store = own()
+    store._ledger._place.trim = trim
     begin(store)
     for sequence in (1, 2, 3):
         save(store, sequence)
@@ -213,7 +225,7 @@ def test_a_topic_that_cannot_be_trimmed_only_grows(own, caplog):
     assert begin(own())[0] == 3
 
 
-def test_a_folder_of_checkpoints_moves_to_the_topic(tmp_path, own):
+def test_a_folder_of_checkpoints_moves_to_the_ledger(tmp_path, own):
     with closing(CheckpointStore(tmp_path / "machine-old" / "p0", 3)) as store:
         store.load()
         store.begin_journal()
@@ -238,18 +250,19 @@ def test_a_stale_cache_is_replaced(tmp_path, own):
     shutil.rmtree(tmp_path / "machine-b")
 
 
-def test_while_nothing_is_durable_the_owner_waits_or_gives_up(own, log, monkeypatch):
+def test_while_nothing_is_durable_the_owner_waits_or_gives_up(own, monkeypatch):
     reasons = []
     store = own(wait=reasons.append)
     begin(store)
-    flush, failures = log.flush, iter(range(2))
+    place = store._ledger._place
+    flush, failures = place.flush, iter(range(2))
 
     def failing():
         if next(failures, None) is not None:
             raise Unavailable("no broker")
         flush()
 
-    monkeypatch.setattr(log, "flush", failing)
+    monkeypatch.setattr(place, "flush", failing)
     save(store, 1)
     assert reasons == ["no broker", "no broker"]
 
@@ -262,13 +275,50 @@ def test_while_nothing_is_durable_the_owner_waits_or_gives_up(own, log, monkeypa
         save(store, 2)
 
 
+# --- with transactions ------------------------------------------------------------------------------------------------
+
+
+def test_the_checkpoint_of_a_transaction_that_was_given_up_is_rolled_back(own):
+    first = own(keep=2)
+    begin(first)
+    save(first, 1)
+    save(first, 2).append(cut(2))
+    save(first, 3)
+    second = own(keep=2)
+    second.roll_back((first.epoch, 2))
+    assert begin(second) == (2, [cut(2)])
+    third = own(keep=2)  # The second one was killed before it did anything.
+    third.roll_back((first.epoch, 2))
+    assert begin(third) == (2, [cut(2)])
+    save(third, 3)
+    fourth = own(keep=2)
+    fourth.roll_back((first.epoch, 2))  # That transaction was given up, too.
+    assert begin(fourth) == (2, [cut(2)])
+    save(fourth, 3)
+    fifth = own(keep=2)
+    fifth.roll_back((fourth.epoch, 3))
+    assert begin(fifth) == (3, [])
+
+
+def test_with_transactions_the_ledger_holds_two_checkpoints(own, place):
+    store = own(keep=2)
+    begin(store)
+    for sequence in range(1, 10):
+        save(store, sequence)
+    keys = [record.key for record in place().records(0)]
+    assert 2 <= sum(key.startswith(b"checkpoint") for key in keys) <= 5  # an embedded log removes whole files only
+
+
+# --- what the records may be ------------------------------------------------------------------------------------------
+
+
 @hypothesis_settings(max_examples=60, deadline=None)
 @given(st.lists(st.tuples(st.binary(max_size=30), st.one_of(st.none(), st.binary(max_size=20))), max_size=8))
 def test_any_records_are_read(records):
     contents = Contents()
     for offset, (key, value) in enumerate(records):
         contents.put(Record("state", 0, offset, 0, key, value, ()))
-    assert contents.checkpoint is None
+    assert not contents.checkpoints
     contents.journals()
 
 
@@ -277,5 +327,5 @@ def test_a_damaged_manifest_is_passed_over(manifest, caplog):
     contents = Contents()
     for key, value in ((b"chunk 1 1 0", b"a"), (b"checkpoint 1 1", manifest), (b"something", b""), (None, None)):
         contents.put(Record("state", 0, 0, 0, key, value, ()))
-    assert contents.checkpoint is None
+    assert not contents.checkpoints
     assert "passing over checkpoint 1 of epoch 1" in caplog.text

@@ -1,32 +1,40 @@
-"""State on a topic of a real broker: a trainer is killed, its disk is gone, and another one goes on.
+"""State on a topic of a real broker, or in objects: a trainer is killed, its disk is gone, and another one goes on.
 
 STREAMSVM_TEST_KILLS says how often it is killed; 20 kills take some minutes.
 """
 
+import json
 import os
 import random
 import signal
 import time
 
-from .app import digest, settings_of, some_stream
+import pytest
+
+from .app import WAIT_SECONDS, digest, settings_of, some_stream
 from .test_trainer import by_src, check_all_was_learned_once
 
 KILLS = int(os.environ.get("STREAMSVM_TEST_KILLS", "2"))
 
 
-def test_trainers_that_lose_their_disks_end_with_the_same_model(topics, start_app):
+@pytest.mark.parametrize(
+    ("store", "exactly_once"),
+    [("topic", False), ("topic", True), ("objects", True)],
+    ids=["topic", "topic-transactions", "objects-transactions"],
+)
+def test_trainers_that_lose_their_disks_end_with_the_same_model(topics, start_app, tmp_path, store, exactly_once):
     log = settings_of(topics, model="")
-    events, labels = some_stream(1000 * (KILLS + 1))  # so that no trainer comes to the end before it is killed
+    events, labels = some_stream(1000 + 500 * KILLS)  # so that no trainer comes to the end before it is killed
     topics.produce(log["topic"], events)
     topics.produce(log["labels"], labels)
     whole = start_app("whole", log={**log, "predictions": topics.create("whole")}, daemon={"checkpoint_records": 200})
     expected = digest(whole.run("daemon.follow=false"))
-    state = topics.create("state", retention_ms=-1)
+    state = topics.create("state", retention_ms=-1) if store == "topic" else ""
     app = start_app(
         "lost",
         log={**log, "state": state},
-        state={"store": "topic"},
-        daemon={"checkpoint_records": 200},
+        state={"store": store, "url": "" if state else f"file://{tmp_path}/bucket"},
+        daemon={"checkpoint_records": 200, "exactly_once": exactly_once},
         group={"id": f"{log['topic']}-lost", "instance": "a"},
     )
     rng = random.Random(3)
@@ -36,10 +44,18 @@ def test_trainers_that_lose_their_disks_end_with_the_same_model(topics, start_ap
         time.sleep(0.2 * rng.random())
         process.signal(signal.SIGKILL)
         assert process.wait() == -signal.SIGKILL
-    said = app.run("daemon.follow=false", "daemon.state_dir=machine-last")
-    assert digest(said) == expected
-    assert len(by_src(topics.read_all(log["predictions"]))) == len(events)
-    assert topics.read_all(state)[0].offset > 0, "old checkpoints are removed"
+    last = app.start("daemon.follow=false", "daemon.state_dir=machine-last")
+    assert last.wait(WAIT_SECONDS * (1 + KILLS)) == 0, last.said
+    assert digest(last.said) == expected
+    if exactly_once:
+        committed = topics.read_all(log["predictions"], isolation_level="read_committed")
+        assert [json.loads(record.value)["id"] for record in committed] == [f"id-{i}" for i in range(len(events))]
+    else:
+        assert len(by_src(topics.read_all(log["predictions"]))) == len(events)
+    if state:
+        assert topics.read_all(state)[0].offset > 0, "old checkpoints are removed"
+    else:
+        assert sum(1 for _ in (tmp_path / "bucket" / "p0").iterdir()) < 200
 
 
 def test_what_a_stopped_trainer_writes_afterwards_does_not_count(topics, start_app):
@@ -56,7 +72,7 @@ def test_what_a_stopped_trainer_writes_afterwards_does_not_count(topics, start_a
     topics.produce(log["topic"], events[:2000])
     topics.produce(log["labels"], labels[:2000])
     zombie = app.start("daemon.state_dir=machine-a")
-    zombie.wait_until(lambda: zombie.metric("checkpoints_total") >= 2)
+    zombie.wait_until(lambda: zombie.metric("checkpoints_total") >= 1)
     zombie.signal(signal.SIGSTOP)
     heir = app.start("daemon.state_dir=machine-b")
     heir.wait_for(r"assigned partitions \[0\]")

@@ -1,0 +1,125 @@
+"""What the owners of a partition of the stream have written to its ledger, and what of it counts.
+
+Keys of the records; numbers are decimal::
+
+    claim EPOCH OWNER              an owner begins, or repeats that it owns
+    chunk EPOCH SEQUENCE I         piece I of a checkpoint
+    checkpoint EPOCH SEQUENCE      this checkpoint is whole; the value is JSON with "chunks", "bytes" and "sha256"
+    journal EPOCH SEQUENCE I N     piece I of the journal after a checkpoint; it counts if the first N pieces are there
+
+A record counts unless a claim of a higher epoch comes before it.  All readers see the same order.  So nothing counts
+that an owner writes after another one has taken over, even if the first has not heard of it.
+"""
+
+import hashlib
+import json
+import logging
+import re
+from typing import NamedTuple
+
+from ....logs.transport import Record
+from ..checkpoint import Number
+
+logger = logging.getLogger(__name__)
+
+_KEY = re.compile(r"(claim) (\d+) (\w+)|(chunk|checkpoint|journal) (\d+) (\d+)(?: (\d+))?(?: (\d+))?")
+
+
+class Whole(NamedTuple):
+    """A checkpoint whose pieces are all there, and the offset of the claim that it begins with."""
+
+    blob: bytes
+    begin: int
+
+
+class Contents:
+    """What counts of the records so far, taken in their order.
+
+    Parameters
+    ----------
+    keep
+        Number of checkpoints that count, the newest ones.
+
+    Attributes
+    ----------
+    epoch, owner : int, str
+        The highest claim, and who was the first to make it; 0 and an empty string without a claim.
+    checkpoints : dict
+        Those that are whole, oldest first.
+    """
+
+    def __init__(self, keep: int = 1) -> None:
+        self._keep = keep
+        self.epoch, self.owner = 0, ""
+        self.checkpoints: dict[Number, Whole] = {}
+        self._claimed_at = 0  # offset of the owner's last claim
+        self._chunks: dict[Number, dict[int, bytes]] = {}
+        self._journals: dict[Number, dict[int, bytes]] = {}
+        self._beginnings: dict[Number, int] = {}  # of each journal: how many pieces belong together
+
+    def put(self, record: Record) -> None:
+        """Take the next record; one that is not of this kind is logged."""
+        found = _KEY.fullmatch((record.key or b"").decode(errors="replace"))
+        if found is None:
+            where = f"{record.topic}-{record.partition}"
+            logger.warning("%s: passing over %.100r at offset %d", where, record.key, record.offset)
+        elif found[1]:
+            self._put_claim(int(found[2]), found[3], record.offset)
+        elif int(found[5]) >= self.epoch:
+            self._put(found[4], (int(found[5]), int(found[6])), [int(n) for n in found.groups()[6:] if n], record.value)
+
+    def _put_claim(self, epoch: int, owner: str, offset: int) -> None:
+        if epoch > self.epoch:
+            self.epoch, self.owner = epoch, owner
+        if (epoch, owner) == (self.epoch, self.owner):
+            self._claimed_at = offset
+
+    def _put(self, kind: str, number: Number, places: list[int], value: bytes | None) -> None:
+        match kind, places:
+            case "chunk", [i]:
+                self._chunks.setdefault(number, {})[i] = value or b""
+            case "journal", [i, n]:
+                self._drop_rolled_back(number)
+                self._journals.setdefault(number, {})[i] = value or b""
+                self._beginnings[number] = n
+            case "checkpoint", []:
+                self._put_checkpoint(number, value or b"")
+
+    def _drop_rolled_back(self, begun: Number) -> None:
+        """Drop the checkpoints that the owner of this journal does not go on from, because they were not committed."""
+        for number in list(self.checkpoints):
+            if number[0] < begun[0] and number[1] > begun[1]:
+                del self.checkpoints[number]
+
+    def _put_checkpoint(self, number: Number, manifest: bytes) -> None:
+        pieces = self._chunks.pop(number, {})
+        try:
+            fields = json.loads(manifest)
+            blob = b"".join([pieces[i] for i in range(fields["chunks"])])
+            is_whole = hashlib.sha256(blob).hexdigest() == fields["sha256"]
+        except (ValueError, LookupError, TypeError):
+            is_whole = False
+        if not is_whole:
+            logger.warning(
+                "passing over checkpoint %d of epoch %d: it is damaged, or pieces are missing", *number[::-1]
+            )
+            return
+        self.checkpoints[number] = Whole(blob, self._claimed_at)
+        for older in list(self.checkpoints)[: -self._keep]:
+            del self.checkpoints[older]
+        self._drop_before(self._chunks, number)
+        self._drop_before(self._journals, min(self.checkpoints))
+
+    @staticmethod
+    def _drop_before(parts: dict[Number, dict[int, bytes]], number: Number) -> None:
+        for older in [other for other in parts if other < number]:
+            del parts[older]
+
+    def journals(self) -> dict[Number, bytes]:
+        """The journals since the oldest checkpoint whose beginnings are there."""
+        found = {}
+        for number, pieces in self._journals.items():
+            n = next((i for i in range(len(pieces)) if i not in pieces), len(pieces))
+            if n >= self._beginnings[number]:
+                found[number] = b"".join(pieces[i] for i in range(n))
+        return found

@@ -1,0 +1,95 @@
+"""A trainer whose events have schemas of a registry: it waits while the registry is away, and learns every event."""
+
+import json
+import threading
+
+import pytest
+from asked import until
+from fuse import Fuse, Killed, run_with
+from logged import change, read
+from registry import Registry
+
+from streamsvm.connectors.logs.embedded import LocalLog
+from streamsvm.connectors.logs.transport import Unavailable
+from streamsvm.connectors.runtime.health import Health
+from streamsvm.connectors.runtime.metrics import Metrics
+from streamsvm.connectors.settings.model import ModelSettings
+from streamsvm.connectors.settings.schema import SchemaSettings
+from streamsvm.connectors.settings.sections import DaemonSettings, LogSettings, Settings
+from streamsvm.connectors.trainer import trainer
+
+
+@pytest.fixture
+def registry():
+    server = Registry()
+    yield server
+    server.close()
+
+
+@pytest.fixture
+def settings(registry, tmp_path):
+    """40 events, whose schema changes in the midst; one has a schema that the registry does not know."""
+    for _ in range(2):
+        registry.register("events-value", "{}", "JSON")
+    with LocalLog(tmp_path / "log") as log:
+        for i in range(40):
+            event = {"id": i, "x": {"a": float(i % 7), "b": float(i % 3)}, "y": i % 2}
+            id_ = 9 if i == 30 else 1 + i // 20
+            log.produce("events", b"\0" + id_.to_bytes(4, "big") + json.dumps(event).encode())
+        log.flush()
+    return Settings(
+        log=LogSettings(dir=tmp_path / "log", format="registry"),
+        schema=SchemaSettings(registry=registry.url, seconds=1.0),
+        model=ModelSettings(C=10.0),
+        daemon=DaemonSettings(batch=8, state_dir=tmp_path / "state", checkpoint_records=16, follow=False, max_bad=0.9),
+    )
+
+
+def outcome(settings):
+    state = trainer.run(settings)[0]
+    return state.models.model.digest(), state.counters.learned
+
+
+def test_an_event_with_an_unknown_schema_is_a_dead_letter(settings):
+    assert outcome(settings)[1] == 39
+    (letter,) = read(settings, settings.log.dlq)
+    assert dict(letter.headers)["sv-dlq-reason"] == b"unknown-schema"
+
+
+def test_while_the_registry_is_away_the_trainer_waits(settings, registry):
+    expected = outcome(settings)
+    registry.failing = [503] * 5
+    later = change(settings, daemon={"state_dir": settings.daemon.state_dir.parent / "later"})
+    assert outcome(later) == expected
+    assert registry.failing == []
+
+
+def test_a_trainer_that_waits_for_the_registry_can_be_stopped(settings, registry):
+    registry.failing = [503] * 10**6
+    health, is_stopped = Health(), threading.Event()
+    errors = []
+
+    def run():
+        with LocalLog(settings.log.dir) as log:
+            try:
+                trainer.Trainer(settings, log, is_stopped.is_set, health, Metrics()).run()
+            except Unavailable as error:
+                errors.append(str(error))
+
+    thread = threading.Thread(target=run, daemon=True)
+    thread.start()
+    until(lambda: "schema registry" in str(health.unready))
+    is_stopped.set()
+    thread.join(20)
+    assert "answers 503" in errors[0]
+    registry.failing = []
+    assert outcome(settings)[1] == 39
+
+
+def test_killed_while_the_registry_is_away_it_ends_the_same(settings, registry, monkeypatch):
+    expected = outcome(change(settings, daemon={"state_dir": settings.daemon.state_dir.parent / "whole"}))
+    for place in (5, 25, 45):
+        registry.failing = [500, 500]
+        with pytest.raises(Killed):
+            run_with(settings, Fuse(place), monkeypatch)
+    assert outcome(settings) == expected
