@@ -26,6 +26,7 @@ from pathlib import Path
 from datasets import ACTIVE_TASKS
 from labelling import ask, border, flips, policies, protocol, start, stream
 from labelling.kept import Kept
+from labelling.runs import WITHOUT_SMOTE, Runs
 from threadpoolctl import threadpool_limits
 
 import streamsvm
@@ -43,7 +44,7 @@ def run(part: str, arguments: argparse.Namespace) -> None:
     elif part == "ask":
         ask.run()
     else:
-        BORDER[part](arguments, border.Runs(arguments))
+        BORDER[part](arguments, Runs(arguments))
 
 
 def main() -> None:
@@ -70,7 +71,7 @@ def main() -> None:
     if not arguments.data and not arguments.report and set(COMPARED) & set(arguments.parts):
         parser.error(f"{', '.join(COMPARED)} need --data DIR")
     streamsvm.warmup(streamsvm.LASVM)
-    if border.WITHOUT_SMOTE:
+    if WITHOUT_SMOTE:
         print("SMOTE is left out: it needs pip install imbalanced-learn", flush=True)
     with threadpool_limits(1):
         for part in arguments.parts:
