@@ -20,7 +20,7 @@ from threadpoolctl import threadpool_limits
 
 QUICK = (
     ["removal", "--sizes", "200", "400", "800"],
-    ["tables", "--sets", "segment"],
+    ["tables", "--sets", "banana"],
     ["loo", "--sets", "heart", "ionosphere"],
     ["bounded", "--examples", "4000"],
 )

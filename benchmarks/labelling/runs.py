@@ -91,8 +91,9 @@ class Watched(StoppingRule):
             self.stopped_at = answered.n_labels
 
     def verdict(self) -> Verdict:
-        stop, audit, why = self.rule.verdict()
-        return Verdict(stop and not self.goes_on, audit and not self.stopped_at, why)
+        verdict = self.rule.verdict()
+        stop, audit = verdict.stop and not self.goes_on, verdict.audit and not self.stopped_at
+        return verdict._replace(stop=stop, audit=audit)
 
 
 def simulate(data: Data, task: Task, name: str, seed: int) -> dict:
