@@ -23,13 +23,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from datasets import ACTIVE_TASKS, Data, Task, load
-from gap_family import scores
-from labelling.border import fit_batch, undersample
+from gap.fits import scores
+from labelling.runs import fit_batch, undersample
 from lasvm import AS_PRINTED
 from papers.printed import ADULT_AUC, BORDER, RANKS
-from papers.tables import table
 from scipy.stats import rankdata, wilcoxon
 from selection import chosen, first_of_each
+from shared.tables import table
 from sklearn.metrics import roc_curve
 from sklearn.svm import SVC
 from threadpoolctl import threadpool_limits

@@ -26,9 +26,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from crossval import Outcome, Setting, differences, refitted, seeded, setting_of, splits_of, table, thinned, timed
 from datasets import ORDINARY_TASKS, load
 from lasvm import THREADS
+from seeding.measuring import differences, splits_of, thinned
+from seeding.methods import Outcome, Setting, refitted, seeded, setting_of
+from shared.clock import timed
+from shared.tables import table
 from sklearn.model_selection import GridSearchCV
 from sklearn.svm import SVC
 

@@ -62,9 +62,8 @@ def model_of(n: int, d: int, name: str = "cpu") -> streamsvm.LASVM:
     model = streamsvm.LASVM(gamma=1.0 / d, device=name)
     s = model._expansion
     for _, q in model._features.batches(rng.normal(size=(n, d)).astype(np.float32), learning=True):
-        s = storage.reserve(s, len(q.sq), d, False, len(q.indices))
         signs = np.where(rng.random(len(q.sq)) < 0.5, -1.0, 1.0)
-        append_block(s, model._kernel, *q, np.minimum(signs, 0.0), np.maximum(signs, 0.0))
+        s = append_block(s, model._kernel, q, d, np.minimum(signs, 0.0), np.maximum(signs, 0.0))
     model._features.n_kept = len(model._features)
     used = int(s.counts[SLOTS])
     s.alpha[:used] = rng.random(used) * (s.lo + s.hi)[:used]

@@ -23,8 +23,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
-from gap_family import scores
-from papers.tables import table
+from gap.fits import scores
+from shared.tables import table
 from sklearn.model_selection import train_test_split
 from sklearn.svm import SVC
 from threadpoolctl import threadpool_limits

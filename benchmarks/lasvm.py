@@ -25,7 +25,7 @@ from pathlib import Path
 import numpy as np
 from datasets import TASKS, load
 from papers import printed
-from papers.tables import table
+from shared.tables import table
 
 ENGINES = ("streamsvm", "as printed", "libsvm", "intelex", "libsvm (counted)")
 AS_PRINTED: dict = {"reprocess": 1, "admission": "violation"}

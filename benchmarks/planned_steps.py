@@ -26,8 +26,8 @@ from typing import NamedTuple
 
 import numpy as np
 from numba import njit
-from papers.tables import table
 from planning import SETS, TOL, load
+from shared.tables import table
 from sklearn.metrics.pairwise import rbf_kernel
 from tqdm import tqdm
 

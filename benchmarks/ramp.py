@@ -13,7 +13,7 @@ import statistics
 from collections.abc import Sequence
 from pathlib import Path
 
-from gap_family import elsewhere
+from gap.jobs import elsewhere
 from tqdm import tqdm
 
 ENGINES = ("NC", "I")

@@ -33,9 +33,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from crossval import Setting, say, setting_of, shown, table, timed
 from datasets import SEARCH_TASKS, load
 from lasvm import THREADS
+from seeding.methods import Setting, setting_of
+from shared.clock import timed
+from shared.tables import say, shown, table
 from sklearn.model_selection import GridSearchCV
 from sklearn.svm import SVC
 

@@ -26,7 +26,7 @@ import numpy as np
 from datasets import TASKS, Data, Task, load
 from lasvm import AS_PRINTED
 from papers.printed import RETRAINING
-from papers.tables import table
+from shared.tables import table
 from sklearn.svm import SVC
 from threadpoolctl import threadpool_limits
 from tqdm import tqdm

@@ -31,9 +31,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
-from crossval import TooSlowError, limit, shown, table, thinned, timed
 from datasets import SMOOTH_TASKS, Task, load_first
 from papers.printed import RANK_R
+from seeding.measuring import thinned
+from shared.clock import TooSlowError, limit, timed
+from shared.tables import shown, table
 from sklearn.svm import SVC
 from threadpoolctl import threadpool_limits
 

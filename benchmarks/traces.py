@@ -24,10 +24,10 @@ from typing import Any
 
 import numpy as np
 from datasets import GAP_TASKS, Data, Task, load
-from gap_family import CACHE_MB, FAMILY, scores
+from gap.fits import CACHE_MB, FAMILY, scores
 from lasvm import AS_PRINTED, THREADS
 from papers.printed import ADMITTED
-from papers.tables import table
+from shared.tables import table
 from tqdm import tqdm
 
 import streamsvm

@@ -21,8 +21,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from defaults import hindsight, of_folder, of_records
-from papers.tables import shown, table
 from river import datasets, ensemble, forest, linear_model, optim, preprocessing, tree
+from shared.tables import shown, table
 from sklearn.metrics import roc_auc_score
 from tqdm import tqdm
 

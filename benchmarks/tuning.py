@@ -22,8 +22,9 @@ import sys
 from typing import Any, NamedTuple
 
 import numpy as np
-from crossval import table, timed
 from lasvm import THREADS
+from shared.clock import timed
+from shared.tables import table
 from sklearn.model_selection import GridSearchCV
 from sklearn.svm import SVC
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
-APART = {"datasets", "streams", "removals", "daemon", "state"}  # data, parts of others, and what needs a broker
+APART = {"datasets", "daemon", "state"}  # data, and what needs a broker
 NAMES = sorted(path.stem for path in (ROOT / "benchmarks").glob("*.py") if path.stem not in APART)
 
 

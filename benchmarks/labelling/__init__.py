@@ -1,1 +1,1 @@
-"""The parts of active.py that compare ways of choosing questions: start in `policies`; `sets` has the data."""
+"""The parts of active.py: start in `policies`, which compares ways of choosing questions; `sets` has the data."""

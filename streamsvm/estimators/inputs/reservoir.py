@@ -251,7 +251,7 @@ class Reservoir:
 
     def _push_age(self, born: int, id: int) -> None:
         heapq.heappush(self._oldest, (born, id))
-        if len(self._oldest) > 2 * len(self) + AHEAD:
+        if len(self._oldest) > 2 * sum(len(own.kept) for own in self._classes) + AHEAD:
             self._oldest = sorted([(born, id), *((example.born, example.id) for example in self._settled())])
 
     def _drop_old(self, edge: int) -> None:

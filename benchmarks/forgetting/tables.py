@@ -1,4 +1,4 @@
-"""All ways by which members leave models of ordinary tables.  `forget.py tables` is the command line.
+"""All ways by which members leave models of ordinary tables.
 
 Models of LASVM, finished, of six sets with 600 to 1400 support vectors; CPU milliseconds of one thread.  Columns:
 
@@ -15,7 +15,7 @@ Models of LASVM, finished, of six sets with 600 to 1400 support vectors; CPU mil
                      LIBSVM on its members
     differ           predictions of test examples that differ from those of the model trained anew, in percent
 
-Other figures are in `forget.py removal`: one kind of data, by the number of support vectors.
+`removal` has other figures: one kind of data, by the number of support vectors.
 """
 
 import argparse
@@ -26,8 +26,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from crossval import say, table, timed
 from datasets import ORDINARY_TASKS, Task, load
+from shared.clock import timed
+from shared.tables import say, table
 from sklearn.svm import SVC
 
 from streamsvm import LASVM
@@ -145,7 +146,7 @@ def tables(options: argparse.Namespace) -> None:
         say(f"{row['set']}, {TIMES} times as fast as training anew", f"{times(row):.0f}", times(row) >= TIMES)
 
 
-def add_commands(kinds: Any) -> None:
+def add_command(kinds: Any) -> None:
     """Add this file's sub-command to the command line."""
     one = kinds.add_parser("tables", help="all ways by which members leave, on ordinary tables")
     one.add_argument("--data", type=Path, default=argparse.SUPPRESS, help="folder of npz files; default: OpenML")

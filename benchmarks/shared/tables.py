@@ -20,3 +20,8 @@ def table(titles: str, rows: list[list[str]]) -> str:
 def shown(value: float | None, form: str = "{:.0f}", before: str = "") -> str:
     """A figure, or a dash."""
     return "-" if value is None else before + form.format(value)
+
+
+def say(aim: str, found: str, met: bool) -> None:
+    """Print one aim."""
+    print(f"- {'met' if met else 'NOT MET'}: {aim}: {found}")
