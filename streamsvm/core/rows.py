@@ -100,7 +100,7 @@ def _add_scaled_bits(bits, indices, values, begin, end, out):
 
 
 @inner
-def _first_from(slots, begin):
+def first_from(slots, begin):
     """Where the first of these rising slots is that is at least `begin` (numba's searchsorted compiles for seconds)."""
     low, high = 0, slots.shape[0]
     while low < high:
@@ -119,7 +119,7 @@ def add_lists(lists, list_slots, list_values, indices, values, begin, end, out):
         d, v = indices[t], values[t]
         k, last = lists[d], lists[d + 1]
         if begin > 0:
-            k += _first_from(list_slots[k:last], begin)
+            k += first_from(list_slots[k:last], begin)
         while k < last and list_slots[k] < end:
             out[list_slots[k]] += v * list_values[k]
             k += 1
@@ -263,7 +263,7 @@ def move_rows(s, order, n, is_rising, moved):
     for r in range(s.counts[ROWS]):
         i = s.member_of[r]
         slot = s.row_of[i] if i >= 0 else -1
-        filled = _first_from(order, s.row_length[r]) if is_rising else m * (s.row_length[r] >= n)
+        filled = first_from(order, s.row_length[r]) if is_rising else m * (s.row_length[r] >= n)
         if slot < 0 or filled == 0:
             continue
         source, target = s.rows[r], s.rows[q]
@@ -294,8 +294,34 @@ def store_row(s, i):
 
 
 @inner
+def _n_gathered(s, i):
+    """How many values `gather` reads, far from each other unless they are compressed."""
+    if s.counts[STORAGE] == COMPRESSED:
+        return s.starts[i + 1] - s.starts[i]
+    return max(s.bits.shape[0], s.columns.shape[0])
+
+
+@inner
+def _copied(s, i, r, n):
+    """Extend row r of slot i by values that the cached rows of the missing slots have; where the row ends then.
+
+    A kernel is symmetric, to the bit: k(x_i, x_s) stands in the row of s.  Reading it there is worth it as long as no
+    more values are read than `gather` would read.
+    """
+    begin = s.row_length[r]
+    if n - begin > _n_gathered(s, i):
+        return begin
+    for t in range(begin, n):
+        q = s.row_of[t]
+        if q < 0 or s.row_length[q] <= i:
+            return t
+        s.rows[r, t] = s.rows[q, i]
+    return n
+
+
+@inner
 def member_row(s, kernel, i, pinned):
-    """The number of the cached row with k(x_i, x_s) for all slots; computes what is missing of it.
+    """The number of the cached row with k(x_i, x_s) for all slots; adds what is missing of it.
 
     Row `pinned` (-1: none) is not evicted.
     """
@@ -306,9 +332,11 @@ def member_row(s, kernel, i, pinned):
         s.row_of[i], s.member_of[r], s.row_length[r] = r, i, 0
     s.recent[r] = 1
     if s.row_length[r] < n:
-        nnz = gather(s, i)
-        kernel_row(s, kernel, s.member_indices[:nnz], s.member_values[:nnz], s.sq[i], s.row_length[r], n, s.rows[r])
-        if s.row_length[r] <= i:
-            s.rows[r, i] = np.float32(s.self_k[i])  # as in the row of an incoming example
+        begin = _copied(s, i, r, n)
+        if begin < n:
+            nnz = gather(s, i)
+            kernel_row(s, kernel, s.member_indices[:nnz], s.member_values[:nnz], s.sq[i], begin, n, s.rows[r])
+            if begin <= i:
+                s.rows[r, i] = np.float32(s.self_k[i])  # as in the row of an incoming example
         s.row_length[r] = n
     return r

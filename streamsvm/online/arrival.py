@@ -123,6 +123,20 @@ def learn_query(rule: Any, s: Any, kernel: Any, e: Any, own_id: Any, calibration
 
 
 @inner
+def lacks_room(s, indices, values):
+    """Whether `reserve` must run before an example with these features."""
+    note_features(s, indices)
+    return (
+        needs_reserve(s)
+        or wants_rows(s.counts, s.rows)
+        or (s.counts[STORAGE] == BITS and not all_ones(values))
+        or (
+            s.counts[STORAGE] == COMPRESSED and s.starts[s.counts[SLOTS]] + indices.shape[0] > s.sparse_indices.shape[0]
+        )
+    )
+
+
+@inner
 def prepare(s, c, columns, x):
     """Scale one example and compress it into the member buffers; its number of features and squared norm.
 
@@ -152,16 +166,9 @@ def arrive(s, c, kernel, columns, x):
     if abs(self_product(kernel, sq)) > LARGEST_KERNEL_VALUE:
         return OVERFLOW, nnz, sq
     indices, values = s.member_indices[:nnz], s.member_values[:nnz]
-    n = s.counts[SLOTS]
-    note_features(s, indices)
-    if (
-        needs_reserve(s)
-        or wants_rows(s.counts, s.rows)
-        or (s.counts[STORAGE] == BITS and not all_ones(values))
-        or (s.counts[STORAGE] == COMPRESSED and s.starts[n] + nnz > s.sparse_indices.shape[0])
-    ):
+    if lacks_room(s, indices, values):
         return NO_ROOM, nnz, sq
-    kernel_row(s, kernel, indices, values, sq, 0, n, s.scratch)
+    kernel_row(s, kernel, indices, values, sq, 0, s.counts[SLOTS], s.scratch)
     return LEARNED, nnz, sq
 
 
@@ -250,8 +257,10 @@ def decide_example(s, c, kernel, columns, x, b):
     return expansion_sum(s.alpha[:n], s.scratch[:n]) + b
 
 
-def make_room(s: Expansion, q: Queries, n_features: int) -> Expansion:
+def make_room(s: Expansion, q: Queries, n_features: int, n_new: int = 1) -> Expansion:
     """Reserve room for these examples, or for some of them; `n_features` is the number of features known so far.
+
+    `n_new` is the number of slots to add, if more examples than these are to come.
 
     Room for all would make the feature matrix wide in some cases (see `is_wide`).  Then there is room for at least one:
     members may be compressed before the other slots and rows are needed.
@@ -259,7 +268,7 @@ def make_room(s: Expansion, q: Queries, n_features: int) -> Expansion:
     s = s._replace(counts=s.counts.copy())
     n, nnz, width = int(s.counts[SLOTS]), len(q.indices), q.width
     s.counts[WIDTH] = max(int(s.counts[WIDTH]), q.part(0, 1).width)
-    n_new, widest = len(q.sq), max(width, int(s.counts[WIDTH]))
+    n_new, widest = max(n_new, len(q.sq)), max(width, int(s.counts[WIDTH]))
     if is_wide(s.counts, n + n_new, widest, s.starts[n] + nnz):
         n_new, width = min(n_new, max(1, int(s.counts[WIDE]) // widest - n)), 0
     return reserve(s, n_new, n_features, is_binary(s) and is_binary_block(q), nnz, width)

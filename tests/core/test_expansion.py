@@ -35,6 +35,8 @@ from streamsvm.core.storage import (
     reserve,
     without_rows,
 )
+from streamsvm.core.storage.cached import more_rows
+from streamsvm.core.storage.features import compress
 from streamsvm.core.storage.members import PER_SLOT
 
 KERNEL = RBF(0.05)
@@ -120,6 +122,39 @@ def test_rows_agree_with_the_formula_for_every_storage(d, members, query):
     s = filled(X)
     assert is_binary(s) == (members == "bits" or d == 0)
     np.testing.assert_allclose(values(s, KERNEL, x), naive.gram(KERNEL, x, X)[0], rtol=2e-6)
+
+
+@pytest.mark.parametrize("kernel", [RBF(0.05), Linear(), Polynomial(3, 0.5, 1.0)])
+@pytest.mark.parametrize("storage", ["bits", "real", "compressed"])
+def test_missing_values_of_a_row_are_copied_from_the_rows_of_others_to_the_same_bits(kernel, storage):
+    rng = np.random.default_rng(3)
+    n, d = 30, 9
+    X = data(rng, n + d, d, storage == "bits")
+    s = filled(X[:n], kernel=kernel)
+    s = compress(s) if storage == "compressed" else s
+    s = more_rows(s, n + d)
+    for i in range(n):
+        row_of_member(s, kernel, i, -1)
+    s = add(s, X[n : n + 2], kernel, n)
+    for i in (n, n + 1):
+        row_of_member(s, kernel, i, -1)
+    before = s.counts[EVALUATIONS]
+    rows = np.array([s.rows[row_of_member(s, kernel, i, -1), : n + 2] for i in range(n)])
+    assert s.counts[EVALUATIONS] == before or storage == "compressed"  # unless an example has fewer than 2 features
+    assert rows.tobytes() == np.array([fresh_row(s, kernel, i, s.scratch[: n + 2]).copy() for i in range(n)]).tobytes()
+
+
+def test_a_row_is_computed_where_fewer_values_are_read_for_it():
+    rng = np.random.default_rng(4)
+    X = data(rng, 40, 3, False)
+    s = more_rows(filled(X[:30]), 40)
+    row_of_member(s, KERNEL, 0, -1)
+    s = add(s, X[30:], first_id=30)
+    for i in range(30, 40):
+        row_of_member(s, KERNEL, i, -1)
+    before = s.counts[EVALUATIONS]
+    row_of_member(s, KERNEL, 0, -1)  # It lacks 10 values, and the examples have room for 4 features.
+    assert s.counts[EVALUATIONS] == before + 10
 
 
 @pytest.mark.parametrize("d", [251, 252, 253, 255, 256, 257, 504, 800])

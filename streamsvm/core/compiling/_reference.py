@@ -6,6 +6,9 @@ shape of each array into a table, and functions get a pointer to the table.  Pyt
 during the call, so compiled code counts no references to them.
 
 The arrays must be contiguous, in C order, of one or two dimensions; others are refused.
+
+A compiled function that works on many such tuples gets their tables as the rows of one matrix: `keep_reference` writes
+a row, and `reference_at` reads it.
 """
 
 from typing import Any
@@ -16,7 +19,7 @@ from numba.core import cgutils
 from numba.core.datamodel import models
 from numba.core.typing.templates import AttributeTemplate
 from numba.core.typing.typeof import typeof, typeof_impl
-from numba.extending import NativeValue, infer_getattr, lower_getattr_generic, register_model, unbox
+from numba.extending import NativeValue, infer_getattr, intrinsic, lower_getattr_generic, register_model, unbox
 from numba.np.arrayobj import make_array, populate_array
 
 WORD = ir.IntType(64)
@@ -102,3 +105,34 @@ def _lower_attribute(context: Any, builder: Any, kind: Reference, table: Any, na
     data = builder.inttoptr(address, array.data.type)
     populate_array(array, data=data, shape=shape, strides=strides, itemsize=itemsize, meminfo=None)
     return array._getvalue()
+
+
+def n_words(instance_class: Any) -> int:
+    """The length of a table."""
+    return WORDS * len(instance_class._fields)
+
+
+def _words(context: Any, builder: Any, kind: Any, words: Any) -> Any:
+    return builder.bitcast(make_array(kind)(context, builder, words).data, WORD.as_pointer())
+
+
+@intrinsic
+def keep_reference(typing_context: Any, values: Any, words: Any) -> Any:
+    """Write the table of a named tuple into `words`, (n_words,) int64."""
+
+    def generate(context: Any, builder: Any, signature: Any, given: Any) -> Any:
+        target = _words(context, builder, signature.args[1], given[1])
+        cgutils.raw_memcpy(builder, target, given[0], WORD(n_words(values.instance_class)), 8)
+        return context.get_dummy_value()
+
+    return types.none(values, words), generate
+
+
+@intrinsic
+def reference_at(typing_context: Any, like: Any, words: Any) -> Any:
+    """The named tuple whose table `words` has.  It is of the class of `like`, and something must own its arrays."""
+
+    def generate(context: Any, builder: Any, signature: Any, given: Any) -> Any:
+        return _words(context, builder, signature.args[1], given[1])
+
+    return like(like, words), generate

@@ -91,6 +91,8 @@ class Rechecking(Learning):
 
         The first are shuffled, and no more than the budget has room for.
         """
+        if not examples.size:
+            return examples, examples
         least = self._least_margin if least_margin is None else least_margin
         late, margins = self._violating(self._in_room, self.bias, tol, self._others(examples), least)
         return self._shuffled(late), late.take(margins < LOST)

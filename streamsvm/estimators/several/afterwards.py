@@ -158,8 +158,9 @@ class ChangeableModels(ClassModels):
         def step() -> None:
             if label not in self.labels:
                 self._start(label)
-            for key, model in self._models.items():
-                self._correct(key, model, number, label, example, margins)
+            signs = self._signs()[:, self._places([label])[0]]
+            for (key, model), sign in zip(self._models.items(), signs.tolist(), strict=True):
+                self._correct(key, model, number, label, sign, example, margins)
             if begins_class:
                 self._teach(label, number, margins)
             self._settle()
@@ -169,10 +170,16 @@ class ChangeableModels(ClassModels):
         return True
 
     def _correct(
-        self, key: Any, model: OnlineSVM, number: int, label: Hashable, example: tuple, margins: dict[Any, np.ndarray]
+        self,
+        key: Any,
+        model: OnlineSVM,
+        number: int,
+        label: Hashable,
+        sign: int,
+        example: tuple,
+        margins: dict[Any, np.ndarray],
     ) -> None:
-        """Give an example another label in one model."""
-        sign = int(self._signs(key, self._places([label]))[0])
+        """Give an example another label in one model, for which the label has this sign."""
         if sign == 0:
             model.forget(number)
             return

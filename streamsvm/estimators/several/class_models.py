@@ -23,6 +23,7 @@ from streamsvm.estimators.learner.classifier import OnlineSVM
 from streamsvm.estimators.learner.examples import Examples
 from streamsvm.estimators.learner.model import NEVER, n_learned, no_margins
 from streamsvm.estimators.several.shared import CommonColumns, LabelledBlock, SeveralModels, to_the_end
+from streamsvm.estimators.several.together import Together
 from streamsvm.online import arrival, union
 from streamsvm.online.rescale import rescale
 
@@ -44,6 +45,8 @@ class _Lesson(NamedTuple):
         Whether the first example, then the only one, is the first of its class.
     margins
         Margins of the examples that each model has learned, and of the members that a new model has been taught.
+    together
+        How far the models are if they learn together; empty before they begin.
     """
 
     part: LabelledBlock
@@ -54,6 +57,7 @@ class _Lesson(NamedTuple):
     n_seen: int
     begins_class: bool
     margins: dict[Any, np.ndarray]
+    together: list[Together]
 
 
 class ClassModels(SeveralModels):
@@ -65,6 +69,7 @@ class ClassModels(SeveralModels):
 
     def __init__(self, model: OnlineSVM) -> None:
         super().__init__(model)
+        self._parameters = model._get_params()  # Once: reading a signature takes longer than making a model.
         self._union = union.empty()
         self._evaluator = Evaluator(model.device)
         self._models: dict[Any, Any] = {}
@@ -80,11 +85,8 @@ class ClassModels(SeveralModels):
         """Make the models that another class needs."""
 
     @abstractmethod
-    def _signs(self, key: Any, classes: np.ndarray) -> np.ndarray:
-        """The sign of each of these classes for a model: 1, -1, or 0 if the model does not learn their examples.
-
-        A class is given by its place in `labels`.
-        """
+    def _signs(self) -> np.ndarray:
+        """The sign of each class for each model, (n_models, n_classes) int8: 1, -1, or 0 if it does not learn them."""
 
     @abstractmethod
     def _own_classes(self, key: Any) -> tuple:
@@ -100,7 +102,7 @@ class ClassModels(SeveralModels):
 
     def _new_model(self, counts: tuple[int, int]) -> OnlineSVM:
         """A model that begins now; so many examples of either sign went before."""
-        model = self._blank.clone()
+        model = type(self._blank)(**self._parameters)
         model._features = CommonColumns(self._features)
         model._share_scale(self._blank._scale, self._blank._kernel)
         model._n_seen = model._next_id = self._blank.n_seen
@@ -179,8 +181,8 @@ class ClassModels(SeveralModels):
         """Whether a vector is a member of a model that does not learn the examples with this label."""
         if label not in self.labels:
             return False
-        place = self._places([label])
-        strangers = [model for key, model in self._models.items() if not self._signs(key, place)[0]]
+        signs = self._signs()[:, self._places([label])[0]]
+        strangers = [model for sign, model in zip(signs, self._models.values(), strict=True) if sign == 0]
         return any(len(model._slots_of(number)) for model in strangers)
 
     def _places(self, labels: Sequence[Hashable]) -> np.ndarray:
@@ -211,7 +213,7 @@ class ClassModels(SeveralModels):
             union.add_block(U, kernel, part.q, part.raw, fresh, part.ids, part.weights)
             W = union.kernel_values(U, kernel, part.q, first, self._evaluator)
             begins_class = part.labels[0] not in self.labels
-            lesson = _Lesson(part, numbers, replaced, W, first, self._blank.n_seen, begins_class, {})
+            lesson = _Lesson(part, numbers, replaced, W, first, self._blank.n_seen, begins_class, {}, [])
             to_the_end(partial(self._have_all_learn, lesson))
             self._settle_block(part, first)
         except BaseException:
@@ -223,9 +225,12 @@ class ClassModels(SeveralModels):
         part, numbers, margins = lesson.part, lesson.numbers, lesson.margins
         if lesson.begins_class and part.labels[0] not in self.labels:
             self._start(part.labels[0])
-        places = self._places(part.labels)
-        for key, model in self._models.items():
-            self._have_one_learn(key, model, lesson, self._signs(key, places))
+        if self._can_learn_together(lesson):
+            self._have_learn_together(lesson)
+        else:
+            signs = self._signs()[:, self._places(part.labels)]
+            for (key, model), own in zip(self._models.items(), signs, strict=True):
+                self._have_one_learn(key, model, lesson, own)
         if lesson.begins_class:
             self._teach(part.labels[0], int(numbers[0]), margins)
         again = (numbers < lesson.n_seen) & (part.weights > 0.0)
@@ -234,6 +239,19 @@ class ClassModels(SeveralModels):
         latest = int(window.now(part.born)[-1]) if window else oldest
         n_seen = lesson.n_seen + len(numbers)
         self._blank._note(n_seen, (0, 0), int(part.ids.max()), int(part.growth[-1]), oldest, latest)
+
+    def _can_learn_together(self, lesson: _Lesson) -> bool:
+        """Whether no member has to leave before an example: none is too old or one too many, and none is replaced."""
+        bounded = self._blank._window is not None or self._blank.budget is not None
+        return not bounded and len(lesson.replaced) == 0 and bool((lesson.numbers >= lesson.n_seen).all())
+
+    def _have_learn_together(self, lesson: _Lesson) -> None:
+        """Let all models learn the examples of a lesson that they have not learned yet."""
+        if not lesson.together:
+            of_part = lesson.part, lesson.numbers, self._places(lesson.part.labels)
+            of_union = self._union, lesson.W, lesson.first
+            lesson.together.append(Together(list(self._models.values()), self._signs(), *of_part, *of_union))
+        lesson.together[0].learn(len(self._features))
 
     def _have_one_learn(self, key: Any, model: OnlineSVM, lesson: _Lesson, signs: np.ndarray) -> None:
         """Let a model learn the examples of a lesson that it has not learned yet.

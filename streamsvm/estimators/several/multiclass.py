@@ -353,8 +353,8 @@ class OneVsRest(SeveralClasses):
         others = next((sum(other.class_counts) for other in self._models.values()), 0)
         self._models[label] = self._new_model((others, 0))
 
-    def _signs(self, key: Any, classes: np.ndarray) -> np.ndarray:
-        return np.where(classes == self.labels.index(key), 1, -1)
+    def _signs(self) -> np.ndarray:
+        return 2 * np.eye(len(self._models), dtype=np.int8) - 1
 
     def _own_classes(self, key: Any) -> tuple:
         return (key,)

@@ -155,9 +155,14 @@ class OneVsOne(SeveralClasses):
         found = ((key, model) for key, model in self._made.items() if label in key)
         return next((model.class_counts[key[0] == label] for key, model in found), 0)
 
-    def _signs(self, key: Any, classes: np.ndarray) -> np.ndarray:
-        first, *second = (self._labels.index(label) for label in key)
-        return (classes == first).astype(np.int8) - np.isin(classes, second)
+    def _signs(self) -> np.ndarray:
+        n = len(self._labels)
+        if n == 1:
+            return np.ones((1, 1), np.int8)
+        first, second = np.triu_indices(n, 1)
+        signs, models = np.zeros((len(first), n), np.int8), np.arange(len(first))
+        signs[models, first], signs[models, second] = 1, -1
+        return signs
 
     def _own_classes(self, key: Any) -> tuple:
         return tuple(key)
@@ -194,8 +199,7 @@ class OneVsOne(SeveralClasses):
         """
         self._know_columns(X)
         outcomes = []
-        for key, model in self._models.items():
-            signs = self._signs(key, places)
+        for signs, model in zip(self._signs()[:, places], self._models.values(), strict=True):
             rows = np.flatnonzero(signs)
             outcomes.append(train(model, X[rows], signs[rows] > 0, weights[rows], ids[rows]))
         self._keep_vectors(X, weights, ids, self._members()[0])
