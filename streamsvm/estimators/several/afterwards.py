@@ -76,14 +76,17 @@ class ChangeableModels(ClassModels):
         n = len(examples)
         numbers, weights, places = arguments.ids_of(ids, n), arguments.weights_of(w, n), self._places(list(y))
         self._settle()
-        parts = [self._part(key, examples, numbers, weights, places) for key in self._models]
+        signs_of = self._signs()[:, places]
+        parts = [
+            self._part(model, signs, examples, numbers, weights)
+            for model, signs in zip(self._models.values(), signs_of, strict=True)
+        ]
         return LeaveOutSeveral(parts, numbers, places, self._leads)
 
     def _part(
-        self, key: Any, examples: Sequence[Mapping], ids: np.ndarray, weights: np.ndarray, places: np.ndarray
+        self, model: Any, signs: np.ndarray, examples: Sequence[Mapping], ids: np.ndarray, weights: np.ndarray
     ) -> Part:
         """A copy of a model with examples beside its members; it knows vectors by their numbers."""
-        model, signs = self._models[key], self._signs(key, places)
         members = model._expansion.ids[live_slots(model._expansion)]
         number_of = dict(zip(self._ids_of(members).tolist(), members.tolist(), strict=True))
         first = self._blank.n_seen
