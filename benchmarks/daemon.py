@@ -4,23 +4,31 @@ The stream has 20 features and a label for each event on a topic of its own; bot
 0, 500 or 5000 support vectors and nearly keeps them, for most events are easy: predicting one, and learning it, costs a
 row of kernel values each.
 
+At the end, ten classes: digits with their labels in the same record.  The trainer's CPU time per record is compared
+with that of the engine alone, which predicts and learns the same digits, from one array, as many at once as the
+trainer does.
+
     python benchmarks/daemon.py --bootstrap 127.0.0.1:9092      # `make kafka` starts such a broker
 """
 
 import argparse
 import json
+import math
 import tempfile
 import time
 from collections import Counter
 from contextlib import ExitStack, closing
 from importlib.util import find_spec
 from pathlib import Path
+from typing import NamedTuple
 from unittest import mock
 
 import numpy as np
+from datasets import load_digits as load_mnist
 from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer, TopicPartition
+from sklearn.datasets import load_digits
 
-from streamsvm import LASVM, warmup
+from streamsvm import LASVM, OneVsRest, warmup
 from streamsvm.connectors.commands.shared.long_running import settle_memory
 from streamsvm.connectors.logs.cluster.log import ClusterLog
 from streamsvm.connectors.settings.loading import load
@@ -55,13 +63,33 @@ follow = false
 assign = "0"
 """
 
+DIGITS = """
+[kafka]
+bootstrap_servers = "{bootstrap}"
+[log]
+topic = "{name}-events"
+predictions = "{name}-predictions"
+dlq = "{name}-dlq"
+[label]
+classes = [0, 1, 2, 3, 4, 5, 6, 7, 8, 9]
+[model]
+C = {C}
+gamma = {gamma}
+scaling = "none"
+[daemon]
+state_dir = "{folder}/state"
+follow = false
+[group]
+assign = "0"
+"""
+
 
 class Stages:
     """CPU time of the main thread by stage; a stage inside another one is not counted twice."""
 
     def __init__(self):
         self.seconds = Counter()
-        self.n_records = 0
+        self.n_records = self.n_cuts = 0
         self.first = self.last = None  # by the clocks of `now`, at the first cut and after the last
         self._stack = []
 
@@ -79,11 +107,12 @@ class Stages:
 
         return timed
 
-    def patches(self):
+    def patches(self, model=OnlineSVM):
+        probability = "probability" if model is OnlineSVM else "_probabilities"
         for stage, owner, names in (
             ("fetch", ClusterLog, ["poll"]),
             ("decode", Processor, ["_decode_events"]),
-            ("model", OnlineSVM, ["decision_function_many", "probability", "learn_many"]),
+            ("model", model, ["decision_function_many", probability, "learn_many"]),
             ("output", Processor, ["_predict"]),
             ("output", ClusterLog, ["flush"]),
             ("join", Processor, ["_join"]),
@@ -104,6 +133,7 @@ class Stages:
             n = step(partition)
             if n:
                 self.n_records += n
+                self.n_cuts += 1
                 self.last = self.now()
             return n
 
@@ -166,6 +196,77 @@ def measure(arguments, n_support, form, folder):
         admin.delete_topics(topics)
 
 
+# --- ten digits -------------------------------------------------------------------------------------------------------
+
+
+class Digits(NamedTuple):
+    """Pixels from 0 to 1, digits, how many are learned before the measurement, and settings of the model."""
+
+    X: np.ndarray
+    y: np.ndarray
+    n_first: int
+    C: float
+    gamma: float
+
+
+def small_digits(seed=0):
+    """First scikit-learn's 1797 digits, then two noisy copies of them, each in random order; 8 x 8 pixels."""
+    data, rng = load_digits(), np.random.default_rng(seed)
+    orders = [rng.permutation(len(data.target)) for _ in range(3)]
+    noise = [2.0 * (t > 0) * rng.normal(size=data.data.shape) for t in range(3)]
+    X = np.concatenate([data.data[order] + more for order, more in zip(orders, noise, strict=True)])
+    return Digits((np.clip(X, 0, 16) / 16).round(3), data.target[np.concatenate(orders)], 1797, 10.0, 0.1)
+
+
+def large_digits(folder):
+    """10,000 digits of MNIST, 28 x 28 pixels."""
+    data = load_mnist(folder, 10_000, 0)
+    return Digits(data.X.astype(float).round(3), data.y, 2000, 10.0, 0.02)
+
+
+def measure_digits(arguments, what, data, folder):
+    """The trainer's CPU time per digit, beside that of the engine alone; both have learned the first ones before."""
+    name, n = f"bench-{time.time_ns()}", len(data.y)
+    with closing(KafkaAdminClient(bootstrap_servers=arguments.bootstrap)) as admin:
+        topics = [f"{name}-{topic}" for topic in ("events", "predictions", "dlq")]
+        options = {"num_partitions": 1, "replication_factor": 1}
+        admin.create_topics(dict.fromkeys(topics, options) | {topics[2]: {**options, "configs": LARGE}})
+        config = folder / f"{name}.toml"
+        given = {"bootstrap": arguments.bootstrap, "name": name, "folder": folder / name}
+        config.write_text(DIGITS.format(C=data.C, gamma=data.gamma, **given))
+        settings = load(config, {})
+        with closing(KafkaProducer(bootstrap_servers=arguments.bootstrap, linger_ms=5, batch_size=65536)) as producer:
+            for part in (range(data.n_first), range(data.n_first, n)):
+                for i in part:
+                    event = {"id": i, "x": data.X[i].tolist(), "y": int(data.y[i])}
+                    producer.send(topics[0], json.dumps(event, separators=(",", ":")).encode())
+                producer.flush()
+                stages = Stages()
+                with ExitStack() as stack:
+                    for patch in stages.patches(OneVsRest):
+                        stack.enter_context(patch)
+                    state = trainer.run(settings)[0]
+        admin.delete_topics(topics)
+    engine = 1e6 * engine_alone(data, -(-(n - data.n_first) // stages.n_cuts)) / (n - data.n_first)
+    report(state.model.n_support, f"{what} in {stages.n_cuts} cuts", stages, math.nan)
+    micro = 1e6 * stages.total()[1] / stages.n_records
+    print(
+        f"      {what}: {micro:.1f} us per record, the engine alone {engine:.1f}, which is {micro / engine:.2f} times"
+    )
+
+
+def engine_alone(data, at_once):
+    """CPU seconds of predicting and learning the digits after the first ones, so many at once."""
+    model = OneVsRest(LASVM(C=data.C, gamma=data.gamma, scaling=None), classes=list(range(10)))
+    model.learn_many(data.X[: data.n_first], data.y[: data.n_first])
+    started = time.process_time()
+    for begin in range(data.n_first, len(data.y), at_once):
+        own = slice(begin, begin + at_once)
+        model.predict_proba_many(data.X[own])
+        model.learn_many(data.X[own], data.y[own])
+    return time.process_time() - started
+
+
 def alone(bootstrap, name, n_first):
     """CPU seconds of the client by itself: the same records are read, and as many predictions written."""
     value = b"x" * 150
@@ -208,7 +309,8 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--bootstrap", default="127.0.0.1:9092", help="address of a broker")
     parser.add_argument("--records", type=int, default=60_000, help="events and labels")
-    parser.add_argument("--formats", nargs="+", default=["json", "float32"], choices=["json", "float32"])
+    parser.add_argument("--formats", nargs="*", default=["json", "float32"], choices=["json", "float32"])
+    parser.add_argument("--data", type=Path, help="folder with mnist/mnist.npz, for digits of 784 pixels")
     arguments = parser.parse_args()
     warmup(LASVM)
     settle_memory()
@@ -217,6 +319,9 @@ def main():
         for form in arguments.formats:
             for n_support in SUPPORT_VECTORS:
                 measure(arguments, n_support, form, Path(folder))
+        measure_digits(arguments, "ten digits of 64 pixels", small_digits(), Path(folder))
+        if arguments.data:
+            measure_digits(arguments, "ten digits of 784 pixels", large_digits(arguments.data), Path(folder))
 
 
 if __name__ == "__main__":

@@ -18,6 +18,10 @@ from struct import Struct
 from types import NoneType
 from typing import Any, NamedTuple
 
+import numpy as np
+
+from streamsvm.estimators.inputs.named_rows import NamedValues
+
 from ..logs.transport import Record
 from .classes import ClassLabel, Vocabulary
 from .formats.avro import AvroFormat
@@ -37,6 +41,8 @@ MAX_MAGNITUDE = 1e15  # sums of squares stay far inside float32, in which kernel
 
 DIFFERENT_IDS = 'the string "7" and the number 7 are different ids'
 
+_MANY = 32  # numbers of a list from which an array is quicker than a dict
+_NUMBERS = {float, int}
 _MIN_INT64, _MAX_INT64 = -(1 << 63), (1 << 63) - 1
 _int64 = Struct("<q").unpack
 
@@ -60,7 +66,7 @@ class Event(NamedTuple):
 
     id: str | int
     key: int
-    x: dict[str, float]
+    x: Mapping[str, float]
     y: ClassLabel | None
     w: float
     ts: str | int | float | None
@@ -229,12 +235,16 @@ class Codec:
             raise BadRecord("bad-key", f"the key has {len(record.key)} bytes, more than limits.text_length")
         return value
 
-    def _features(self, x: Any) -> dict[str, float]:
+    def _features(self, x: Any) -> Mapping[str, float]:
         if type(x) not in (dict, list):
             raise BadRecord("bad-features", f"x must be an object or a list of numbers, got {show(x)}")
         if len(x) > self._limits.features:
             raise BadRecord("too-many-features", f"x has {len(x)} features, more than limits.event_features")
         if type(x) is list:
+            if len(x) >= _MANY and _NUMBERS.issuperset(map(type, x)):
+                array = _small_enough(x)
+                if array is not None:
+                    return NamedValues(self._names_of(x), array)
             x = self._named(x)
         elif self._names:
             if x.keys() != self._expected:
@@ -254,11 +264,13 @@ class Codec:
         return x
 
     def _named(self, x: Any) -> dict[str, float]:
-        if type(x) is not list:
-            return x
+        return dict(zip(self._names_of(x), x, strict=True)) if type(x) is list else x
+
+    def _names_of(self, x: list) -> tuple[str, ...]:
+        """The names of numbers without names."""
         if self._names and len(x) != len(self._names):
             raise BadRecord("bad-features", f"x has {len(x)} numbers, expected {len(self._names)}")
-        return dict(zip(self._names or _positions(len(x)), x, strict=True))
+        return self._names or _positions(len(x))
 
     def _label(self, label: Any) -> ClassLabel:
         if self._classes:
@@ -283,6 +295,15 @@ def _make_format(name: str, labels: Mapping[str, bool], schemas: Path | None) ->
 
 
 # --- fields -----------------------------------------------------------------------------------------------------------
+
+
+def _small_enough(x: list) -> np.ndarray | None:
+    """Numbers as an array; None if one of them is too large, or not a number."""
+    try:
+        array = np.array(x, np.float64)
+    except OverflowError:
+        return None
+    return array if np.abs(array).max() < MAX_MAGNITUDE else None
 
 
 @lru_cache(maxsize=8)

@@ -133,7 +133,7 @@ def write_prediction(codec: Codec, event: Event, prediction: Said, model: ModelV
     if event.ts is not None:
         fields["ts"] = event.ts
     try:
-        return orjson.dumps(fields)
+        return orjson.dumps(fields, option=orjson.OPT_NON_STR_KEYS)  # a class may be a whole number
     except orjson.JSONEncodeError:  # an id or time of more than 64 bits
         return json.dumps(fields, separators=(",", ":"), ensure_ascii=False, allow_nan=False).encode()
 
@@ -149,8 +149,8 @@ def _of_classes(prediction: ClassPrediction) -> dict[str, Any]:
         "label": label,
         "score": 0.0 if label is None else probabilities[label],
         "margin": margin,
-        "probabilities": {str(name): p for name, p in probabilities.items()},
-        "values": {str(name): f for name, f in values.items()},
+        "probabilities": probabilities,
+        "values": values,
     }
 
 

@@ -2,7 +2,7 @@
 
 import re
 from collections import OrderedDict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -45,7 +45,7 @@ class Committee:
         versions = [member.version for member in members]
         self.version = ModelVersion(sum(v.ver for v in versions), sum(v.offset for v in versions))
 
-    def predict(self, events: list[dict[str, float]], untaught: Said = UNTAUGHT) -> list[Said | BadRecord]:
+    def predict(self, events: Sequence[Mapping[str, float]], untaught: Said = UNTAUGHT) -> list[Said | BadRecord]:
         """The predictions for events, given by their features; for an event that a member cannot take, the reason.
 
         `untaught` is the prediction of a committee without members.

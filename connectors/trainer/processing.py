@@ -11,6 +11,7 @@ The state afterwards, and the outputs, depend on the state before and on the rec
 
 import logging
 from collections import Counter
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -148,7 +149,7 @@ class Processor:
         except BadRecord as error:
             return error
 
-    def _rows(self, xs: list[dict[str, float]], state: State) -> NamedRows:
+    def _rows(self, xs: Sequence[Mapping[str, float]], state: State) -> NamedRows:
         """Features as arrays, as the models take them: made once, for all that is done with them."""
         rows = NamedRows.of(xs)
         return state.scaler.transform_many(rows) if state.scaler else rows

@@ -1,7 +1,7 @@
-"""The demonstration of labelling, ``streamsvm demo --label``: a person says which handwritten digits are an eight.
+"""The demonstration of labelling, ``streamsvm demo --label``: a person says which digits the handwritten ones are.
 
 The digits are the Optical Recognition of Handwritten Digits data (E. Alpaydin and C. Kaynak, UCI Machine Learning
-Repository, 1998, CC BY 4.0, test set): 1797 images of 8 x 8 pixels in 17 shades, 174 of them an 8.
+Repository, 1998, CC BY 4.0, test set): 1797 images of 8 x 8 pixels in 17 shades, 174 to 183 of each digit.
 """
 
 import base64
@@ -10,7 +10,6 @@ import struct
 import zlib
 from collections.abc import Iterator
 from importlib.resources import files
-from operator import and_
 from pathlib import Path
 
 import numpy as np
@@ -26,7 +25,6 @@ from .. import label
 from .pages import show_report
 
 SIDE, SHADES = 8, 16  # pixels of a side; the shade that is black
-WANTED = 8
 ANSWERS = 250  # that the demonstration without a person gives
 
 CONFIG = """\
@@ -44,12 +42,11 @@ gamma = 0.1
 scaling = "none"  # all pixels have the same scale
 
 [label]
-positive = "8"
-negative = "another digit"
+classes = [0, 1, 2, 3, 4, 5, 6, 7, 8, 9]
 
 [labelling]
 port = 0  # any free port
-instructions = "**Is this digit an 8?** If you cannot tell, skip it."
+instructions = "**Which digit is this?** If you cannot tell, skip it."
 
 [daemon]
 state_dir = "digit-state"
@@ -69,8 +66,8 @@ def label_digits(folder: Path, stop: Stop) -> None:
     """
     settings = load(prepare(folder), {})
     print(
-        f"Here are 1797 handwritten digits without labels; 174 of them are an {WANTED}. The page asks you which. The "
-        "model learns from each answer, and soon asks only about digits that it is unsure of. Ctrl-C ends it.",
+        "Here are 1797 handwritten digits without labels. The page asks you which digits they are. The model learns "
+        "from each answer, and soon asks most about digits that it is unsure of. Ctrl-C ends it.",
         flush=True,
     )
     states = label.answer_questions(settings, label.page(settings, browse=True), stop, train=True)
@@ -89,10 +86,10 @@ def label_by_itself(folder: Path, stop: Stop) -> None:
     stop
         Called a few times a second; True ends the demonstration.
     """
-    # A third of the questions is random, so that the report can tell early how good the model is.
+    # A third of the questions is random, so that the report can tell early how often the model is right.
     wanted = {"max_labels": ANSWERS, "audit": 0.3}
     settings = load(prepare(folder), {}, [f"labelling.{name}={value}" for name, value in wanted.items()])
-    print(f"Labelling: a program answers {ANSWERS} questions about handwritten digits: is it an {WANTED}?", flush=True)
+    print(f"Labelling: a program answers {ANSWERS} questions about handwritten digits: which one is it?", flush=True)
     known = truth()
     answers = label.oracle(lambda shown: known[str(shown.id)], "program", delay=0.0, noise=0.0, quota=ANSWERS)
     states = label.answer_questions(settings, answers, stop, train=True)
@@ -108,13 +105,11 @@ def summary(state: State, who: str = "You") -> str:
     seen = [codec.decode(Record("", 0, 0, 0, None, value, ())) for value in events()]
     rest = [event for event in seen if state.join.awaiting(event.key) is not None]
     said = state.model.predict_many([event.x for event in rest]).tolist()
-    wanted = [known[str(event.id)] for event in rest]
-    n_found = sum(map(and_, said, wanted))
+    n_known = sum(label == known[str(event.id)] for event, label in zip(rest, said, strict=True))
     counts = state.labelling.loop.counts
     return (
-        f"{who} gave {plural(counts.n_labels, 'label')}, {counts.n_positive} of them an {WANTED}. Among the digits "
-        f"without a label, the model finds {n_found} of the {sum(wanted)} that are an {WANTED}, and takes "
-        f"{sum(said) - n_found} of the {len(wanted) - sum(wanted)} others for one."
+        f"{who} gave {plural(counts.n_labels, 'label')} of {plural(len(counts.of_classes), 'digit')}. The model knows "
+        f"{n_known} of the {len(rest)} digits without a label, {n_known / max(1, len(rest)):.1%}."
     )
 
 
@@ -142,10 +137,10 @@ def events() -> Iterator[bytes]:
         yield json.dumps({"id": f"digit-{number}", "x": x, "image": _data_url(pixels)}).encode()
 
 
-def truth() -> dict[str, bool]:
-    """Whether each digit is an eight, by id."""
+def truth() -> dict[str, int]:
+    """Which digit each one is, by id."""
     y = np.load(str(files(__package__) / "digits.npz"))["y"]
-    return {f"digit-{number}": bool(digit == WANTED) for number, digit in enumerate(y)}
+    return {f"digit-{number}": int(digit) for number, digit in enumerate(y)}
 
 
 def _data_url(pixels: np.ndarray) -> str:

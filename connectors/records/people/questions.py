@@ -139,7 +139,7 @@ def is_recheck(query_id: str) -> bool:
 def fits_question(x: Mapping[str, float], n_bytes: int) -> bool:
     """Whether a question has room for the features of an event whose record's value has `n_bytes`."""
     is_small = n_bytes <= MAX_BYTES // 16  # however the numbers are written, they fit
-    return is_small or len(json.dumps(x)) <= MAX_QUESTION_BYTES // 2
+    return is_small or len(json.dumps(dict(x))) <= MAX_QUESTION_BYTES // 2
 
 
 def _write(question: Question) -> bytes:

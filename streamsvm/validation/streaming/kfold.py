@@ -30,7 +30,7 @@ class StreamingKFold(StreamingEstimate):
     Parameters
     ----------
     model
-        An online classifier of streamsvm.  Other steps of a pipeline go before the wrapper.
+        As for `StreamingLOO`.
     k
         Number of folds, at least 2 and at most 1000.
     every, memory, keep

@@ -20,6 +20,7 @@ from streamsvm.connectors.records.dead_letters import dead_letter_headers
 from streamsvm.connectors.records.formats.base import REASONS, BadRecord
 from streamsvm.connectors.records.labels import Label
 from streamsvm.connectors.records.predictions import HEADERS, ModelVersion, Prediction, write_prediction
+from streamsvm.estimators.inputs.named_rows import NamedRows
 
 plain = Codec()
 spam = Codec(positive="spam", negative="ham")
@@ -82,6 +83,19 @@ def test_named_labels():
 def test_a_list_of_numbers_is_named_by_position_or_by_the_configured_names():
     assert decode(event(x=[5, 6])).x == {"0": 5, "1": 6}
     assert decode(event(x=[5, 6]), fixed).x == {"a": 5, "b": 6}
+
+
+@pytest.mark.parametrize("bad", [True, "1", None, 1e15, -1e15, 10**15, 10**309, [1.0]], ids=str)
+def test_a_long_list_of_numbers_is_checked_as_a_short_one_is(bad):
+    """A long list becomes an array, a short one a dict."""
+    for n in (3, 40, 784):
+        x = [0.25 * i for i in range(n - 1)] + [7]
+        found = decode(event(x=x)).x
+        assert found == {str(i): value for i, value in enumerate(x)}
+        assert NamedRows.of([found, found]).is_table
+        x[n // 2] = bad
+        assert reason(event(x=x))[0] == "bad-feature"
+        assert reason(event(x=x), fixed)[0] == "bad-features"
 
 
 def test_integer_ids_are_their_own_key_and_others_are_hashed():

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from streamsvm import LASVM, WarmupScaler
-from streamsvm.estimators.inputs.named_rows import NamedRows
+from streamsvm.estimators.inputs.named_rows import NamedRows, NamedValues
 
 NUMBERS = st.floats(-1e6, 1e6) | st.integers(-100, 100)
 ROWS = st.one_of(
@@ -56,3 +56,17 @@ def test_a_block_of_many_rows():
 def test_a_feature_that_is_too_large_is_named(rows):
     with pytest.raises(ValueError, match="feature 'a' in row 1 is 1e\\+30"):
         LASVM(gamma=1.0).validate_many(NamedRows.of(rows))
+
+
+def test_values_with_names_are_a_mapping_and_make_the_batch_of_their_dicts():
+    names, values = ("a", "b", "c"), np.random.default_rng(0).normal(size=(5, 3)).round(2)
+    named = [NamedValues(names, row) for row in values]
+    dicts = [dict(zip(names, row, strict=True)) for row in values.tolist()]
+    assert named == dicts
+    assert (named[0]["b"], len(named[0]), list(named[0].items())) == (dicts[0]["b"], 3, list(dicts[0].items()))
+    assert repr(named[1]) == repr(dicts[1])
+    rows, expected = NamedRows.of(named), NamedRows.of(dicts)
+    assert (rows.names, rows.is_table, list(rows)) == (expected.names, True, list(expected))
+    np.testing.assert_array_equal(rows.values, expected.values)
+    other = NamedValues(("a", "d"), np.array([1.0, 2.0]))
+    assert list(NamedRows.of([*named, other])) == [*dicts, {"a": 1.0, "d": 2.0}]
