@@ -169,9 +169,10 @@ def _of_several(
     """`cross_validate` for a `OneVsOne`; `given` has the arguments that it does not take."""
     several.require_plain(given)
     binary, X = with_numbers(model.model, X)
-    problems, classes = several.problems_of(setting_of(binary, options), X, y, sample_weight)
+    setting = setting_of(binary, options)
+    problems, classes = several.problems_of(setting, [float(setting.C)], X, y, sample_weight)
     labels = np.asarray(y)
-    result = several.validated(problems, labels, classes, splits_of(folds, labels, k, seed))
+    (result,) = several.validated(problems, labels, classes, splits_of(folds, labels, k, seed))
     warn_of_failures(sum(not part.converged for part in result.per_fold), len(result.folds), "folds", stacklevel=3)
     return result
 

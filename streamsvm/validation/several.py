@@ -15,10 +15,11 @@ import numpy as np
 from streamsvm.batch import RowStore
 from streamsvm.batch.chunks.features import Features
 from streamsvm.batch.chunks.given import GivenMatrix, KernelSource
-from streamsvm.batch.chunks.pairs import PairOptimum, optima, solved_pair
+from streamsvm.batch.chunks.pairs import PairOptimum, optima_of_boxes, solved_pair
 from streamsvm.core import arguments
 from streamsvm.core.kernels import make_kernel
-from streamsvm.online.outputs.votes import best_classes
+from streamsvm.core.threads import one_blas_thread
+from streamsvm.online.outputs.votes import best_classes, class_values
 from streamsvm.validation.held_out.folds import Folds
 from streamsvm.validation.held_out.problem import Setting
 
@@ -27,10 +28,23 @@ MAX_PASSES = 100
 
 
 class ClassFold(NamedTuple):
-    """The outcome of one split: the tested examples, their predicted classes, and whether all solvers converged."""
+    """The outcome of one split.
+
+    Attributes
+    ----------
+    test
+        Numbers of the tested examples, (m,).
+    predictions
+        Their predicted classes, (m,).
+    decision_values
+        A value for each example and class, (m, n_classes), as `OneVsOne.decision_function_many` gives.
+    converged
+        Whether all solvers reached their tolerance.
+    """
 
     test: np.ndarray
     predictions: np.ndarray
+    decision_values: np.ndarray
     converged: bool
 
 
@@ -95,6 +109,19 @@ class ClassResult:
         return counts
 
     @property
+    def decision_values(self) -> np.ndarray:
+        """Mean decision values of each example over the splits that test it, (n, n_classes); NaN if no split does.
+
+        They are those of `OneVsOne.decision_function_many`: the votes for each class, and a fraction of a vote.
+        """
+        sums, counts = np.zeros((len(self.y), len(self.classes))), np.zeros((len(self.y), 1))
+        for part in self.per_fold:
+            np.add.at(sums, part.test, part.decision_values)
+            np.add.at(counts, part.test, 1.0)
+        with np.errstate(invalid="ignore"):
+            return sums / counts
+
+    @property
     def recalls(self) -> np.ndarray:
         """Share of each class's examples that are predicted right, (n_classes,); NaN for a class never tested."""
         with np.errstate(invalid="ignore"):
@@ -106,46 +133,52 @@ def _share_right(y: np.ndarray, predicted: np.ndarray) -> float:
 
 
 class Problems(NamedTuple):
-    """The problems of all pairs of classes over the same examples."""
+    """The problems of all pairs of classes over the same examples, for one value of C after another."""
 
     source: KernelSource
     places: np.ndarray
     weights: np.ndarray
     setting: Setting
+    Cs: list[float]
 
-    def solve(self, out: np.ndarray) -> list[PairOptimum]:
-        """Train all pairs without these examples."""
-        return list(optima(self.source, self._without(out), self._box, self.setting.options, MAX_PASSES))
+    def solve(self, out: np.ndarray) -> list[list[PairOptimum]]:
+        """Train all pairs without these examples, for each C."""
+        given = self._without(out), [self._box(C) for C in self.Cs], self.setting.options, MAX_PASSES
+        return [list(pairs) for pairs in zip(*optima_of_boxes(self.source, *given), strict=True)]
 
-    def solve_again(self, full: list[PairOptimum], out: np.ndarray) -> list[PairOptimum]:
+    def solve_again(self, full: list[list[PairOptimum]], out: np.ndarray) -> list[list[PairOptimum]]:
         """The same, from the solutions over all examples."""
         places = self._without(out)
         return [
-            solved_pair(self.source, places, pair.first, pair.second, self._box, self.setting.options, MAX_PASSES)
-            if np.isin(pair.members[pair.alpha != 0.0], out).any()
-            else pair
-            for pair in full
+            [self._again(pair, places, box, out) for pair in pairs]
+            for pairs, box in zip(full, map(self._box, self.Cs), strict=True)
         ]
+
+    def _again(self, pair: PairOptimum, places: np.ndarray, box: np.ndarray, out: np.ndarray) -> PairOptimum:
+        if not np.isin(pair.members[pair.alpha != 0.0], out).any():
+            return pair
+        return solved_pair(self.source, places, pair.first, pair.second, box, self.setting.options, MAX_PASSES)
 
     def _without(self, out: np.ndarray) -> np.ndarray:
         places = np.where(self.weights > 0.0, self.places, -1)
         places[out] = -1
         return places
 
-    @property
-    def _box(self) -> np.ndarray:
-        return arguments.boxes_of(float(self.setting.C), self.weights, np.ones(len(self.weights)))
+    def _box(self, C: float) -> np.ndarray:
+        return arguments.boxes_of(C, self.weights, np.ones(len(self.weights)))
 
-    def predict(self, pairs: list[PairOptimum], test: np.ndarray, n_classes: int) -> np.ndarray:
-        """The places of the predicted classes, (m,)."""
+    def margins(self, of_Cs: list[list[PairOptimum]], test: np.ndarray) -> np.ndarray:
+        """f(x) of these examples by all pairs, for each C, (n_Cs, m, n_pairs)."""
+        pairs = [pair for of_C in of_Cs for pair in of_C]
         members = np.unique(np.concatenate([pair.members for pair in pairs]))
-        coefficients = np.zeros((len(members), len(pairs)))
-        for column, pair in zip(coefficients.T, pairs, strict=True):
-            column[np.searchsorted(members, pair.members)] = pair.alpha
-        margins = np.tile([pair.bias for pair in pairs], (len(test), 1))
-        for r, c, P in self.source.kernel_values(test, members):
-            margins[r : r + len(P)] += P.astype(np.float64) @ coefficients[c : c + P.shape[1]]
-        return best_classes(margins, n_classes)
+        coefficients = np.zeros((len(pairs), len(members)))
+        for row, pair in zip(coefficients, pairs, strict=True):
+            row[np.searchsorted(members, pair.members)] = pair.alpha
+        f = np.tile(np.array([pair.bias for pair in pairs])[:, np.newaxis], len(test))
+        with one_blas_thread():
+            for r, c, P in self.source.kernel_values(test, members):
+                f[:, r : r + len(P)] += coefficients[:, c : c + P.shape[1]] @ P.T.astype(np.float64)
+        return f.reshape(len(of_Cs), -1, len(test)).transpose(0, 2, 1)
 
 
 def is_one_vs_one(model: Any) -> bool:
@@ -160,8 +193,8 @@ def require_plain(given: dict[str, Any]) -> None:
             raise ValueError(f"{name}={value!r} is for two classes; leave it at its default for several")
 
 
-def problems_of(setting: Setting, X: Any, y: Any, sample_weight: Any) -> tuple[Problems, np.ndarray]:
-    """The problems over these examples, and the classes.
+def problems_of(setting: Setting, Cs: list[float], X: Any, y: Any, sample_weight: Any) -> tuple[Problems, np.ndarray]:
+    """The problems over these examples for each C, and the classes.
 
     Raises
     ------
@@ -182,7 +215,7 @@ def problems_of(setting: Setting, X: Any, y: Any, sample_weight: Any) -> tuple[P
     if len(classes) < 2:
         raise ValueError(f"y holds {classes.tolist()}; examples of at least two classes are needed")
     weights = arguments.weights_of(sample_weight, features.n, "sample_weight")
-    return Problems(_shared(features, setting.options.cache_mb), places, weights, setting), classes
+    return Problems(_shared(features, setting.options.cache_mb), places, weights, setting, Cs), classes
 
 
 def _shared(features: Features, cache_mb: float) -> KernelSource:
@@ -190,27 +223,43 @@ def _shared(features: Features, cache_mb: float) -> KernelSource:
     if 4 * features.n**2 > cache_mb * 2**20:
         return features
     K, every = np.empty((features.n, features.n), np.float32), np.arange(features.n)
-    for r, c, P in features.kernel_values(every, every):
-        K[r : r + P.shape[0], c : c + P.shape[1]] = P
+    with one_blas_thread():
+        for r, c, P in features.kernel_values(every, every):
+            K[r : r + P.shape[0], c : c + P.shape[1]] = P
     np.fill_diagonal(K, features.diagonal)
     return GivenMatrix(K)
 
 
-def validated(problems: Problems, labels: np.ndarray, classes: np.ndarray, splits: Folds) -> ClassResult:
-    """Test each split by the pairs that are trained without it."""
+def validated(problems: Problems, labels: np.ndarray, classes: np.ndarray, splits: Folds) -> list[ClassResult]:
+    """Test each split by the pairs that are trained without it; a result for each C."""
     begin = time.perf_counter()
     few = all(len(out) <= FEW * splits.n for out in splits.left_out)
     full = problems.solve(np.zeros(0, np.int64)) if few else []
-    per_fold: list[ClassFold] = []
+    per_fold: list[list[ClassFold]] = []
     for test, out in zip(splits.tests, splits.left_out, strict=True):
-        left = np.unique(problems._without(out))
-        left = left[left >= 0]
-        if len(left) < len(classes):
-            raise ValueError(
-                f"split {len(per_fold)} trains on the classes {classes[left].tolist()} only; all of "
-                f"{classes.tolist()} are needed: use stratified folds, or fewer of them"
-            )
-        pairs = problems.solve_again(full, out) if few else problems.solve(out)
-        predicted = classes[problems.predict(pairs, test, len(classes))]
-        per_fold.append(ClassFold(test, predicted, all(pair.converged for pair in pairs)))
-    return ClassResult(labels, classes, splits, per_fold, time.perf_counter() - begin)
+        _require_all(np.unique(problems._without(out)), classes, len(per_fold))
+        of_Cs = problems.solve_again(full, out) if few else problems.solve(out)
+        per_fold.append(
+            [
+                _fold(test, margins, classes, all(pair.converged for pair in pairs))
+                for margins, pairs in zip(problems.margins(of_Cs, test), of_Cs, strict=True)
+            ]
+        )
+    seconds = (time.perf_counter() - begin) / len(problems.Cs)
+    return [ClassResult(labels, classes, splits, list(of_C), seconds) for of_C in zip(*per_fold, strict=True)]
+
+
+def _require_all(left: np.ndarray, classes: np.ndarray, split: int) -> None:
+    """Raise a ValueError unless a split trains on all classes; `left` are their places, and perhaps -1."""
+    left = left[left >= 0]
+    if len(left) < len(classes):
+        raise ValueError(
+            f"split {split} trains on the classes {classes[left].tolist()} only; all of "
+            f"{classes.tolist()} are needed: use stratified folds, or fewer of them"
+        )
+
+
+def _fold(test: np.ndarray, margins: np.ndarray, classes: np.ndarray, converged: bool) -> ClassFold:
+    """The outcome of a split by f(x) of each pair, (m, n_pairs)."""
+    predictions = classes[best_classes(margins, len(classes))]
+    return ClassFold(test, predictions, class_values(margins, len(classes)), converged)

@@ -60,6 +60,16 @@ def test_scores_and_confusion():
     np.testing.assert_allclose(result.recalls, result.confusion.diagonal() / np.unique(Y, return_counts=True)[1])
 
 
+def test_decision_values_are_those_of_models_trained_without_each_fold():
+    result = cross_validate(MODEL, X, Y, k=4)
+    for train, test in result.folds:
+        svc = SVC(C=5.0, gamma=0.4, tol=1e-6).fit(X[train], Y[train])
+        np.testing.assert_allclose(result.decision_values[test], svc.decision_function(X[test]), atol=1e-3)
+    half = cross_validate(MODEL, X, Y, folds=[(np.arange(80), np.arange(80, 160)), (np.arange(80), np.arange(80, 120))])
+    assert np.isnan(half.decision_values[:80]).all()
+    np.testing.assert_allclose(half.decision_values[80:120], half.per_fold[1].decision_values, atol=1e-12)
+
+
 def test_leave_one_out_is_exact():
     few = np.arange(70)
     result = leave_one_out(MODEL, X[few], Y[few])
@@ -74,6 +84,7 @@ def test_a_grid_has_the_cells_of_single_cross_validations():
     for cell in search.table:
         alone = cross_validate(OneVsOne(LASVM(C=cell.C, gamma=cell.gamma, tol=1e-5)), X, Y, k=3)
         assert cell.score == alone.scores().mean()
+        np.testing.assert_allclose(cell.result.decision_values, alone.decision_values, atol=1e-9)
     assert search.best.score == search.scores.max()
     assert grid_search(MODEL, X, Y, Cs=[5.0], k=3).gammas == [0.4]
 

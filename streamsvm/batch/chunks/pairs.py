@@ -92,14 +92,28 @@ def optima(
     0 2 [0 2] [ 0.5 -0.5]
     1 2 [1 2] [ 2. -2.]
     """
+    for (pair,) in optima_of_boxes(features, classes, [box], options, max_passes):
+        yield pair
+
+
+def optima_of_boxes(
+    features: KernelSource, classes: np.ndarray, boxes: list[np.ndarray], options: SolverOptions, max_passes: int
+) -> Iterator[list[PairOptimum]]:
+    """Solve the problems of all pairs of classes with each of these boxes, which share kernel values; see `optima`.
+
+    Each pair's solutions come together, in the order of the boxes.
+    """
     rows = _rows_of(classes)
     with one_blas_thread():
-        small = _SmallPairs(features, rows, box, options)
+        small = _SmallPairs(features, rows, boxes, options)
         for first in range(len(rows) - 1):
-            solved = dict(small.solutions(first))
+            solved = {(second, k): found for second, k, found in small.solutions(first)}
             for second in range(first + 1, len(rows)):
                 pair = rows[first], rows[second]
-                yield solved.get(second) or _large_pair(features, first, second, pair, box, options, max_passes)
+                yield [
+                    solved.get((second, k)) or _large_pair(features, first, second, pair, box, options, max_passes)
+                    for k, box in enumerate(boxes)
+                ]
 
 
 def solved_pair(
@@ -146,8 +160,10 @@ def _large_pair(
 class _SmallPairs:
     """The pairs of small classes, and the kernel values among the examples of each class."""
 
-    def __init__(self, features: KernelSource, rows: list[np.ndarray], box: np.ndarray, options: SolverOptions) -> None:
-        self._features, self._rows, self._box, self._tol = features, rows, box, options.tol
+    def __init__(
+        self, features: KernelSource, rows: list[np.ndarray], boxes: list[np.ndarray], options: SolverOptions
+    ) -> None:
+        self._features, self._rows, self._boxes, self._tol = features, rows, boxes, options.tol
         self._sizes = sizes = np.array([len(of_class) for of_class in rows])
         self._largest = min(LARGEST, math.isqrt(int(options.cache_mb * 2**20) // 8))  # two matrices in float32
         smallest = np.sort(sizes)[:2]
@@ -174,20 +190,31 @@ class _SmallPairs:
         for r, c, P in self._features.kernel_values(rows, columns):
             K[r : r + P.shape[0], c : c + P.shape[1]] = P
 
-    def solutions(self, first: int) -> Iterator[tuple[int, PairOptimum]]:
-        """The solutions of the pairs of a class and later ones, by the later one; without those that do not end."""
+    def solutions(self, first: int) -> Iterator[tuple[int, int, PairOptimum]]:
+        """The solutions of the pairs of a class and later ones, by the later one and the box.
+
+        Those that do not come to an end are left out.
+        """
         later = np.arange(first + 1, len(self._rows))
         later = later[self._sizes[first] + self._sizes[later] <= self._largest]
         n_values = np.cumsum(self._sizes[later]) * self._sizes[first]
         for group in np.split(later, np.flatnonzero(np.diff(n_values // CROSS_VALUES)) + 1):
             if len(group):
-                yield from self._solutions(first, group)
+                own, others = self._rows[first], np.concatenate([self._rows[c] for c in group])
+                K_cross = self._room_for(len(others) * len(own)).reshape(len(others), len(own))
+                self._fill(K_cross, others, own)
+                of_pairs = [np.concatenate([own, self._rows[second]]) for second in group]
+                for k, box in enumerate(self._boxes):
+                    found = self._solved(first, group, np.concatenate([own, others]), K_cross, box)
+                    for second, pair in self._optima(first, group, of_pairs, found):
+                        yield second, k, pair
 
-    def _solutions(self, first: int, group: np.ndarray) -> Iterator[tuple[int, PairOptimum]]:
-        found, own, begin = self._solved(first, group), self._rows[first], 0
-        of_pairs = (values.tolist() for values in (group, found.n_arrived, found.bias, found.violation))
-        for second, n_arrived, bias, violation in zip(*of_pairs, strict=True):
-            rows = np.concatenate([own, self._rows[second]])
+    def _optima(
+        self, first: int, group: np.ndarray, of_pairs: list[np.ndarray], found: Found
+    ) -> Iterator[tuple[int, PairOptimum]]:
+        """The solutions that came to an end, by the later class; `of_pairs` has the examples of each pair."""
+        begin, values = 0, (a.tolist() for a in (group, found.n_arrived, found.bias, found.violation))
+        for rows, second, n_arrived, bias, violation in zip(of_pairs, *values, strict=True):
             part, arrived = slice(begin, begin + len(rows)), slice(begin, begin + n_arrived)
             begin = part.stop
             if not violation > self._tol:
@@ -196,16 +223,14 @@ class _SmallPairs:
                 seen = found.positive[arrived], found.f[arrived]
                 yield second, PairOptimum(first, second, *of_members, bias, *seen, 2, True)
 
-    def _solved(self, first: int, group: np.ndarray) -> Found:
-        """The solutions of the pairs of a class and these others."""
-        own, others, sizes = self._rows[first], np.concatenate([self._rows[c] for c in group]), self._sizes[group]
-        K_cross = self._room_for(len(others) * len(own)).reshape(len(others), len(own))
-        self._fill(K_cross, others, own)
-        n, n_pairs, every = len(group) * len(own) + len(others), len(group), np.concatenate([own, others])
+    def _solved(self, first: int, group: np.ndarray, every: np.ndarray, K_cross: np.ndarray, box: np.ndarray) -> Found:
+        """The solutions of the pairs of a class and these others; `every` has the examples of all of them."""
+        n_pairs, sizes = len(group), self._sizes[group]
+        n = (n_pairs - 1) * int(self._sizes[first]) + len(every)
         of_examples = np.empty(n), np.empty(n), np.empty(n, bool), np.empty(n), np.empty(n, bool)
         found = Found(*of_examples, np.empty(n_pairs, np.int64), np.empty(n_pairs), np.empty(n_pairs))
         kernel_values = self._square(first), self._squares, self._at[group], K_cross, sizes
-        of_every = self._box[every], self._features.diagonal[every]
+        of_every = box[every], self._features.diagonal[every]
         solve_pairs(*kernel_values, *of_every, self._memory, self._work, float(self._tol), MAX_STEPS, found)
         return found
 

@@ -73,9 +73,8 @@ def search_classes(
     cells: dict[tuple[float, float], Cell] = {}
     for gamma in gammas:
         of_gamma: Setting = setting._replace(gamma=gamma)
-        problems, classes = problems_of(of_gamma, X, y, sample_weight)
-        for C in Cs:
-            result = validated(problems._replace(setting=of_gamma._replace(C=C)), np.asarray(y), classes, splits)
+        problems, classes = problems_of(of_gamma, Cs, X, y, sample_weight)
+        for C, result in zip(Cs, validated(problems, np.asarray(y), classes, splits), strict=True):
             cells[C, gamma] = cell_of(C, gamma, result, metric)
     table = [cells[C, gamma] for C in Cs for gamma in gammas]
     return ClassSearch(Cs, gammas, table, greater, time.perf_counter() - begin)

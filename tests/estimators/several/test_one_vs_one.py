@@ -9,6 +9,7 @@ import naive
 import numpy as np
 import pandas as pd
 import pytest
+import scipy.sparse as sp
 from river import checks
 from sklearn.utils.multiclass import _ovr_decision_function
 
@@ -44,7 +45,7 @@ every_model = pytest.mark.parametrize("model", MODELS.values(), ids=MODELS)
 
 def together(model, X, y, cut=None, classes=NAMES, **others):
     ovo = OneVsOne(model, classes=classes)
-    n = len(X)
+    n = len(y)
     for b in range(0, n, cut or n):
         e = b + (cut or n)
         ovo.learn_many(X[b:e], y[b:e], **{name: values[b:e] for name, values in others.items()})
@@ -84,6 +85,27 @@ def test_each_pair_has_the_model_that_it_would_have_alone(model, data):
         binary = alone(model, pair, X, y, w)
         assert same(ovo._models[pair], binary)
         assert np.array_equal(values[:, k], binary.decision_function_many(X))
+
+
+def wide_and_sparse(seed=1, n=900, d=4000):
+    """Ten of 4000 words in each example, some of them of its class; later on new words, and counts."""
+    rng = np.random.default_rng(seed)
+    classes, X = rng.integers(4, size=n), np.zeros((n, d))
+    for t in range(n):
+        X[t, rng.integers(d // 2 if t < 200 else d, size=6)] = 1.0 if t < 300 else rng.integers(1, 4)
+        X[t, 20 * classes[t] + rng.integers(20, size=4)] = 1.0
+    return X, np.array(NAMES)[classes]
+
+
+@pytest.mark.parametrize("cut", [None, 61])
+def test_the_storage_of_a_pair_changes_while_pairs_learn_together(cut):
+    """From bits to real values, to more columns, and to compressed rows."""
+    X, y = wide_and_sparse()
+    model = LASVM(**ALONE, C=10.0, gamma=0.02)
+    ovo = together(model, sp.csr_matrix(X), y, cut)
+    assert any(len(pair._expansion.sparse_values) for pair in ovo._models.values())
+    for pair in PAIRS:
+        assert same(ovo._models[pair], alone(model, pair, sp.csr_matrix(X), y))
 
 
 def test_a_window_of_time_is_that_of_the_whole_stream():
@@ -374,7 +396,7 @@ def test_a_snapshot_of_one_class():
 
 def test_an_interrupt_leaves_a_model_that_learns_on(monkeypatch):
     X, y = DATA["dense"]
-    ovo = together(MODELS["LASVM"], X[:300], y[:300])
+    ovo = together(MODELS["LASVM"], X[:30], y[:30])
     calls, make_room = [], arrival.make_room
 
     def interrupt(*arguments):
@@ -385,8 +407,8 @@ def test_an_interrupt_leaves_a_model_that_learns_on(monkeypatch):
 
     with monkeypatch.context() as patch:
         patch.setattr(arrival, "make_room", interrupt)
-        with pytest.raises(KeyboardInterrupt):
-            ovo.learn_many(X[300:], y[300:])
+        with pytest.raises(KeyboardInterrupt):  # One model has learned the block then, and the others follow.
+            ovo.learn_many(X[30:], y[30:])
     learned = ovo.n_seen
     ovo.learn_many(X[learned:], y[learned:])
     for pair in PAIRS:
