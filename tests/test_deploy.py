@@ -3,11 +3,14 @@
 import configparser
 import json
 import re
+import subprocess
+import sys
 import tomllib
 from pathlib import Path
 
 import pytest
 import yaml
+from helm import Chart
 
 from streamsvm.connectors.commands.cli import make_parser
 from streamsvm.connectors.runtime.metrics import METRICS
@@ -114,37 +117,41 @@ def test_the_chart_includes_templates_that_it_has():
     assert included == defined
 
 
-def rendered(text, helpers):
-    """A template as Helm would make it, roughly: blocks are put in, conditions hold, values are words."""
-    text = re.sub(r"#.*", "", text)
-    include = r'\{\{-? *include "([^"]+)" \. \| nindent (\d+) *\}\}'
-    text = re.sub(r"[ \t]*" + include, lambda m: "\n" + indented(rendered(helpers[m[1]], helpers), int(m[2])), text)
-    text = re.sub(r"\{\{-? *toYaml [^}]*\}\}", "{}", text)
-    text = re.sub(r"\n[ \t]*\{\{-? *(if|end|else)[^}]*\}\}", "", f"\n{text}")
-    text = re.sub(r"[ \t]*\{\{-? *\.Values\.config[^}]*\}\}", "    toml", text)
-    return re.sub(r"\{\{-?[^}]*\}\}", "1", text)
+NAMES = ["config", "state", "trainer", "merger", "scorer", "service"]
+CHOICES = [{}, {"state__shared": True, "state__storageClass": "fast", "secret": "passwords", "scrape": False}]
 
 
-def indented(text, n):
-    return "\n".join(" " * n + line for line in text.strip().splitlines())
-
-
-@pytest.mark.parametrize("name", ["config", "state", "trainer", "merger", "scorer", "service"])
-def test_a_template_makes_an_object_of_kubernetes(name):
-    helpers = dict(
-        re.findall(
-            r'\{\{- define "([^"]+)" -\}\}\n(.*?)\n\{\{- end \}\}\n(?=\n|$|\Z)',
-            (CHART / "templates" / "_helpers.tpl").read_text(),
-            re.DOTALL,
-        )
-    )
-    made = yaml.safe_load(rendered((CHART / "templates" / f"{name}.yaml").read_text(), helpers))
+@pytest.mark.parametrize("values", CHOICES, ids=["defaults", "other values"])
+@pytest.mark.parametrize("name", NAMES)
+def test_a_template_makes_an_object_of_kubernetes(name, values):
+    made = Chart(CHART, **values).render(name)
+    if made is None:
+        assert (name, values) == ("state", {})
+        return
     assert {"apiVersion", "kind", "metadata"} <= set(made)
     if name in ("trainer", "merger", "scorer"):
         (container,) = made["spec"]["template"]["spec"]["containers"]
         make_parser().parse_args(container["args"])
         assert made["spec"]["selector"]["matchLabels"].items() <= made["spec"]["template"]["metadata"]["labels"].items()
         assert container["livenessProbe"]["httpGet"]["path"] == "/healthz"
+        assert ("envFrom" in container) == bool(values)
+
+
+@pytest.mark.parametrize("values", CHOICES, ids=["defaults", "other values"])
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of the validator
+def test_the_schema_of_kubernetes_accepts_a_template(name, values):
+    kubernetes = pytest.importorskip("kubernetes_validate")
+    made = Chart(CHART, **values).render(name)
+    if made is not None:
+        kubernetes.validate(made, kubernetes.latest_version(), strict=True)
+
+
+def test_the_schema_of_compose_accepts_the_composition():
+    pytest.importorskip("check_jsonschema")
+    command = [sys.executable, "-m", "check_jsonschema", "--builtin-schema", "vendor.compose-spec"]
+    answer = subprocess.run([*command, str(DEPLOY / "docker-compose.yml")], capture_output=True, text=True)
+    assert answer.returncode == 0, answer.stdout
 
 
 def test_the_values_hold_a_configuration():

@@ -9,7 +9,7 @@ import pytest
 ELSEWHERE = {"kafka_round.py"}  # needs a broker: tests/kafka/test_example.py
 FOLDER = Path(__file__).parents[1] / "examples"
 EXAMPLES = sorted(path for path in FOLDER.glob("*.py") if path.name not in ELSEWHERE)
-NEEDS = {"bytewax_flow.py": "bytewax", "dask_grid.py": "distributed"}  # what is no dependency
+NEEDS = {"bytewax_flow.py": "bytewax", "dask_grid.py": "distributed", "ray_grid.py": "ray"}  # what is no dependency
 
 
 @pytest.mark.long

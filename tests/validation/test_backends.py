@@ -5,6 +5,7 @@ from contextlib import contextmanager
 import joblib
 import numpy as np
 import pytest
+from joblib.parallel import ThreadingBackend
 
 from streamsvm import LASVM
 from streamsvm.validation import cross_validate, grid_search
@@ -22,9 +23,17 @@ def dask():
         yield
 
 
+class WithoutGenerators(ThreadingBackend):
+    """As Ray's back end: it gives all results at the end. examples/ray_grid.py asks Ray itself."""
+
+    supports_return_generator = False
+
+
+joblib.register_parallel_backend("without-generators", WithoutGenerators)
 BACKENDS = {
     "loky": lambda: joblib.parallel_config(backend="loky"),
     "threading": lambda: joblib.parallel_config(backend="threading"),
+    "without generators": lambda: joblib.parallel_config(backend="without-generators"),
     "dask": dask,
 }
 

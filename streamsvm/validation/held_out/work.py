@@ -25,7 +25,9 @@ def in_processes(work: Any, tasks: list[Any], n_jobs: int | None) -> Iterator[An
         Number of workers, as for `joblib.Parallel`.
     """
     joblib = _joblib(n_jobs)
-    yield from joblib.Parallel(n_jobs=n_jobs, return_as="generator")(joblib.delayed(work)(task) for task in tasks)
+    backend, _ = joblib.parallel.get_active_backend()
+    as_they_come = "generator" if backend.supports_return_generator else "list"  # which Ray's backend does not
+    yield from joblib.Parallel(n_jobs=n_jobs, return_as=as_they_come)(joblib.delayed(work)(task) for task in tasks)
 
 
 def in_parts(count: int, parts: int) -> list[range]:

@@ -132,7 +132,7 @@ class ObjectPlace:
     def _read(self, number: int) -> _Object:
         try:
             with _telling(self.name):
-                content = memoryview(bytes(self._api.get(self._store, self._path(number)).bytes()))
+                content = memoryview(self._api.get(self._store, self._path(number)).bytes())
         except FileNotFoundError:
             raise OffsetOutOfRange(f"object {number} was removed while it was read") from None
         before, token = bytes(content[:_TOKEN_BYTES]), bytes(content[_TOKEN_BYTES:_HEADER_BYTES])

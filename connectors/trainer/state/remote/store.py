@@ -4,7 +4,7 @@ import secrets
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from ....runtime.folders import make_private, write_private
+from ....runtime.folders import make_private, naming, touch_private
 from ..checkpoint import CheckpointStore, Number, checkpoint_path, journal_path, stored_files
 from ..journal import Cut, Journal
 from .contents import Contents
@@ -31,11 +31,10 @@ class RemoteStore(CheckpointStore):
         self._owner = secrets.token_hex(8)
         contents = ledger.read()
         while True:
-            _fill(folder, contents)
             super().__init__(folder, keep, contents.epoch + 1)
             if ledger.claim(contents, self.epoch, self._owner):
                 break
-        _fill(folder, contents)  # with what the last owner wrote before the claim
+        _fill(folder, contents)
         self._begins = {number: whole.begin for number, whole in contents.checkpoints.items()}
 
     def save(self, checkpoint: bytes, sequence: int, again: Iterable[Cut] = ()) -> Journal:
@@ -102,4 +101,13 @@ def _fill(folder: Path, contents: Contents) -> None:
             path.unlink()
     for path, content in (files | journals).items():
         if not path.exists():
-            write_private(path, content)
+            _write(path, content)
+
+
+def _write(path: Path, content: bytes) -> None:
+    """Write a file of the cache, which need not outlive the machine."""
+    temporary = path.with_name(f".{path.name}.tmp")
+    with naming(path):
+        touch_private(temporary)
+        temporary.write_bytes(content)
+    temporary.replace(path)
