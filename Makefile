@@ -57,9 +57,10 @@ docs: $(VENV)/.docs ## the documentation as a site in site/; a warning is an err
 	@echo site/index.html is the home page
 
 bench: $(VENV)/.bench ## short versions of the benchmarks, on data of OpenML (or BENCH_ARGS="--data DIR")
-	set -e; for name in $(BENCHMARKS); do \
-	  echo "== benchmarks/$$name.py --quick $(BENCH_ARGS)"; \
-	  $(BIN)/python benchmarks/$$name.py --quick $(BENCH_ARGS); done
+	@set -e; began=$$(date +%s); for name in $(BENCHMARKS); do \
+	  echo "== benchmarks/$$name.py --quick $(BENCH_ARGS)"; start=$$(date +%s); \
+	  $(BIN)/python benchmarks/$$name.py --quick $(BENCH_ARGS); now=$$(date +%s); \
+	  echo "== $$name: $$((now - start)) s, all so far: $$((now - began)) s"; done
 
 bounds-test: $(VENV)/.dev ## everything that models can do, with bounds checks in compiled code (minutes: it is compiled anew)
 	NUMBA_BOUNDSCHECK=1 $(BIN)/pytest tests/estimators/test_bounds.py

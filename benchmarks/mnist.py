@@ -1,7 +1,7 @@
 """Ten digits, one against the rest: the MNIST experiments of the LASVM paper, and what the classes' sharing saves.
 
     python benchmarks/mnist.py --data DIR                    # everything on 10000 digits
-    python benchmarks/mnist.py --data DIR --quick            # 3000 digits
+    python benchmarks/mnist.py --data DIR --quick            # 2000 digits
     python benchmarks/mnist.py --data DIR --parts digits --full      # all 60000, about an hour; it says how far it is
     python benchmarks/mnist.py --data DIR --parts digits --full --digits 0 8        # two of the ten
     python benchmarks/mnist.py --data DIR --plot DIR         # and pictures of the curves; needs matplotlib
@@ -198,7 +198,7 @@ def main() -> None:
     parser.add_argument("--parts", nargs="+", default=list(PARTS), choices=list(PARTS))
     parser.add_argument("--digits", nargs="+", type=int, default=[*DIGITS], choices=DIGITS, help="of the part digits")
     size = parser.add_mutually_exclusive_group()
-    size.add_argument("--quick", action="store_const", const=3000, dest="n", help="3000 digits")
+    size.add_argument("--quick", action="store_const", const=2000, dest="n", help="2000 digits")
     size.add_argument("--full", action="store_const", const=60000, dest="n", help="all 60000 digits")
     parser.add_argument("--plot", type=Path, help="folder for pictures; default: none are drawn")
     parser.add_argument("--job", type=json.loads, help=argparse.SUPPRESS)
