@@ -143,20 +143,21 @@ def cache(arguments: argparse.Namespace) -> None:
 
 def delta(arguments: argparse.Namespace) -> None:
     """Banana: how far REPROCESS goes after each example."""
-    rows, lines = [], {"before FINISH": [], "after FINISH": []}
-    for delta_max, mean in zip(DELTAS, elsewhere(arguments, "banana"), strict=True):
-        cells = [
-            f"{mean[f'{what} {when}']:.{d}f}"
-            for when in ("before", "after")
-            for what, d in (("error", 2), ("support", 0))
-        ]
-        rows.append([f"{delta_max:g}", *cells, f"{mean['learning']:.2f}", f"{mean['finishing']:.2f}"])
-        for when, line in lines.items():
-            line.append(mean[f"error {when.split()[0]}"])
-    print(f"\nbanana, REPROCESS until delta <= delta_max; shuffles: {SHUFFLES}\n")
-    titles = "delta_max|error % before FINISH|support|error % after|support|seconds online|FINISH"
-    print(table(titles, rows), flush=True)
+    *means, libsvm = elsewhere(arguments, "banana")
+    ways = {"one epoch": "1", "one epoch + FINISH": "1F", "two epochs + FINISH": "2F"}
+    rows = [
+        [f"{delta_max:g}"]
+        + [f"{mean[f'error {k}']:.2f}, {mean[f'support {k}']:.0f}, {mean[f'seconds {k}']:.2f}" for k in ways.values()]
+        for delta_max, mean in zip(DELTAS, means, strict=True)
+    ]
+    print(
+        f"\nbanana, REPROCESS until delta <= delta_max: error in percent, support vectors, seconds; shuffles: {SHUFFLES}\n"
+    )
+    print(table("delta_max|" + "|".join(ways), rows))
+    print("\nLIBSVM: {error:.2f}, {support:.0f}, {seconds:.2f}".format(**libsvm), flush=True)
     if arguments.plot:
+        lines = {name: [mean[f"error {key}"] for mean in means] for name, key in ways.items()}
+        lines["LIBSVM"] = [libsvm["error"]] * len(DELTAS)
         draw(arguments.plot / "mnist-delta.png", "delta_max", "test error, %", DELTAS, lines)
 
 
