@@ -150,9 +150,7 @@ def delta(arguments: argparse.Namespace) -> None:
         + [f"{mean[f'error {k}']:.2f}, {mean[f'support {k}']:.0f}, {mean[f'seconds {k}']:.2f}" for k in ways.values()]
         for delta_max, mean in zip(DELTAS, means, strict=True)
     ]
-    print(
-        f"\nbanana, REPROCESS until delta <= delta_max: error in percent, support vectors, seconds; shuffles: {SHUFFLES}\n"
-    )
+    print(f"\nbanana, REPROCESS until delta <= delta_max: error %, support vectors, seconds; shuffles: {SHUFFLES}\n")
     print(table("delta_max|" + "|".join(ways), rows))
     print("\nLIBSVM: {error:.2f}, {support:.0f}, {seconds:.2f}".format(**libsvm), flush=True)
     if arguments.plot:

@@ -14,7 +14,7 @@ Rows of a table:
     none           kernel rows shared by the folds and values of C, every training started from 0
     direct, ..     the other starts, see `streamsvm.validation.grid_search`; auto picks one; single and multiple are
                    the thesis' names of pairwise and averaged
-    pairwise, sir  the full solution goes along C, and each fold starts from the one before by alpha seeding (sir, mir)
+    pairwise, avg  the full solution goes along C, and each fold starts from it by alpha seeding (avg, skip)
     .., n_jobs=2   in two worker processes, which were started beforehand
 
 Each set is measured in a process of its own with one thread (`OMP_NUM_THREADS=1` and the like), after compiled code was
@@ -50,7 +50,7 @@ CS = [2.0**i for i in range(-1, 9)]
 GAMMAS = [2.0**i for i in (-5, -3, -1, 1, 3)]
 FOLDS, JOBS = 3, 2
 WARM_STARTS = ("auto", "none", "direct", "scaled", "best", "pairwise", "averaged")
-SEEDED = (("pairwise", "sir"), ("pairwise", "mir"))  # starts along C together with starts of the folds
+SEEDED = (("pairwise", "avg"), ("pairwise", "skip"))  # starts along C, and of the folds
 REFERENCE, IN_PARALLEL = "GridSearchCV", f", n_jobs={JOBS}"
 AIM = 6  # times as fast as GridSearchCV
 
