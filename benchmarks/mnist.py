@@ -1,7 +1,7 @@
 """Ten digits, one against the rest: the MNIST experiments of the LASVM paper, and what the classes' sharing saves.
 
     python benchmarks/mnist.py --data DIR                    # everything on 10000 digits
-    python benchmarks/mnist.py --data DIR --quick            # 2000 digits
+    python benchmarks/mnist.py --data DIR --quick            # 2000 digits, and as many of the test part
     python benchmarks/mnist.py --data DIR --parts digits --full      # all 60000, about an hour; it says how far it is
     python benchmarks/mnist.py --data DIR --parts digits --full --digits 0 8        # two of the ten
     python benchmarks/mnist.py --data DIR --plot DIR         # and pictures of the curves; needs matplotlib
@@ -51,7 +51,7 @@ def run_here(job: list, folder: Path | None) -> None:
             "cached": fits.fit_cached,
             "epochs": fits.epochs_until_exact,
         }
-        print(json.dumps(jobs[what](load_digits(folder, n, 10000), *rest)))
+        print(json.dumps(jobs[what](load_digits(folder, n, min(n, 10000)), *rest)))
 
 
 def elsewhere(arguments: argparse.Namespace, what: str, *rest) -> Any:
