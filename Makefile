@@ -15,7 +15,7 @@ BENCHMARKS ?= lasvm ordinary order merge mnist selection multiclass gap_family r
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help demo kafka test check lint bounds-test portability-test docs bench wheel-test clean
+.PHONY: help demo kafka test check lint bounds-test portability-test docs bench bench-tables wheel-test clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -57,9 +57,13 @@ docs: $(VENV)/.docs ## the documentation as a site in site/; a warning is an err
 	@echo site/index.html is the home page
 
 bench: $(VENV)/.bench ## short versions of the benchmarks, on data of OpenML (or BENCH_ARGS="--data DIR")
-	set -e; for name in $(BENCHMARKS); do \
-	  echo "== benchmarks/$$name.py --quick $(BENCH_ARGS)"; \
-	  $(BIN)/python benchmarks/$$name.py --quick $(BENCH_ARGS); done
+	@set -e; began=$$(date +%s); for name in $(BENCHMARKS); do \
+	  echo "== benchmarks/$$name.py --quick $(BENCH_ARGS)"; start=$$(date +%s); \
+	  $(BIN)/python benchmarks/$$name.py --quick $(BENCH_ARGS); now=$$(date +%s); \
+	  echo "== $$name: $$((now - start)) s, all so far: $$((now - began)) s"; done
+
+bench-tables: $(VENV)/.bench ## run the benchmarks whose output the notes show, and put it there (an hour; BENCH_ARGS as for bench)
+	$(BIN)/python benchmarks/pages.py $(BENCH_ARGS)
 
 bounds-test: $(VENV)/.dev ## everything that models can do, with bounds checks in compiled code (minutes: it is compiled anew)
 	NUMBA_BOUNDSCHECK=1 $(BIN)/pytest tests/estimators/test_bounds.py

@@ -2,7 +2,7 @@
 
     python benchmarks/active.py --data DIR --parts rare start stream flips ask --results DIR  # the default
     python benchmarks/active.py --data DIR --parts curves stop sweep query --out DIR # the paper's tables: some hours
-    python benchmarks/active.py --data DIR --quick                                   # short versions: two minutes
+    python benchmarks/active.py --data DIR --quick                                   # short versions: half a minute
     python benchmarks/active.py --parts rare --results DIR --report                  # tables of the runs that were kept
 
 Parts:
@@ -56,7 +56,7 @@ def main() -> None:
     parser.add_argument("--sets", nargs="+", default=sets, choices=sets, help="of rare and start")
     parser.add_argument("--tasks", nargs="+", default=list(border.DEFAULT), choices=list(ACTIVE_TASKS))
     parser.add_argument("--repeats", type=int, default=10, help="runs of the paper's parts to average over")
-    parser.add_argument("--quick", action="store_true", help="two sets, one run, no curves and no sweep")
+    parser.add_argument("--quick", action="store_true", help="few sets, one run, no curves and no sweep")
     parser.add_argument("--results", type=Path, help="folder for finished runs, which are then not run again")
     parser.add_argument("--report", action="store_true", help="run nothing: show what --results holds")
     parser.add_argument("--out", type=Path, help="folder for the pictures; default: none are drawn")

@@ -1,7 +1,7 @@
 """Ten digits, one against the rest: the MNIST experiments of the LASVM paper, and what the classes' sharing saves.
 
     python benchmarks/mnist.py --data DIR                    # everything on 10000 digits
-    python benchmarks/mnist.py --data DIR --quick            # 3000 digits
+    python benchmarks/mnist.py --data DIR --quick            # 2000 digits, and as many of the test part
     python benchmarks/mnist.py --data DIR --parts digits --full      # all 60000, about an hour; it says how far it is
     python benchmarks/mnist.py --data DIR --parts digits --full --digits 0 8        # two of the ten
     python benchmarks/mnist.py --data DIR --plot DIR         # and pictures of the curves; needs matplotlib
@@ -51,7 +51,7 @@ def run_here(job: list, folder: Path | None) -> None:
             "cached": fits.fit_cached,
             "epochs": fits.epochs_until_exact,
         }
-        print(json.dumps(jobs[what](load_digits(folder, n, 10000), *rest)))
+        print(json.dumps(jobs[what](load_digits(folder, n, min(n, 10000)), *rest)))
 
 
 def elsewhere(arguments: argparse.Namespace, what: str, *rest) -> Any:
@@ -143,20 +143,19 @@ def cache(arguments: argparse.Namespace) -> None:
 
 def delta(arguments: argparse.Namespace) -> None:
     """Banana: how far REPROCESS goes after each example."""
-    rows, lines = [], {"before FINISH": [], "after FINISH": []}
-    for delta_max, mean in zip(DELTAS, elsewhere(arguments, "banana"), strict=True):
-        cells = [
-            f"{mean[f'{what} {when}']:.{d}f}"
-            for when in ("before", "after")
-            for what, d in (("error", 2), ("support", 0))
-        ]
-        rows.append([f"{delta_max:g}", *cells, f"{mean['learning']:.2f}", f"{mean['finishing']:.2f}"])
-        for when, line in lines.items():
-            line.append(mean[f"error {when.split()[0]}"])
-    print(f"\nbanana, REPROCESS until delta <= delta_max; shuffles: {SHUFFLES}\n")
-    titles = "delta_max|error % before FINISH|support|error % after|support|seconds online|FINISH"
-    print(table(titles, rows), flush=True)
+    *means, libsvm = elsewhere(arguments, "banana")
+    ways = {"one epoch": "1", "one epoch + FINISH": "1F", "two epochs + FINISH": "2F"}
+    rows = [
+        [f"{delta_max:g}"]
+        + [f"{mean[f'error {k}']:.2f}, {mean[f'support {k}']:.0f}, {mean[f'seconds {k}']:.2f}" for k in ways.values()]
+        for delta_max, mean in zip(DELTAS, means, strict=True)
+    ]
+    print(f"\nbanana, REPROCESS until delta <= delta_max: error %, support vectors, seconds; shuffles: {SHUFFLES}\n")
+    print(table("delta_max|" + "|".join(ways), rows))
+    print("\nLIBSVM: {error:.2f}, {support:.0f}, {seconds:.2f}".format(**libsvm), flush=True)
     if arguments.plot:
+        lines = {name: [mean[f"error {key}"] for mean in means] for name, key in ways.items()}
+        lines["LIBSVM"] = [libsvm["error"]] * len(DELTAS)
         draw(arguments.plot / "mnist-delta.png", "delta_max", "test error, %", DELTAS, lines)
 
 
@@ -198,7 +197,7 @@ def main() -> None:
     parser.add_argument("--parts", nargs="+", default=list(PARTS), choices=list(PARTS))
     parser.add_argument("--digits", nargs="+", type=int, default=[*DIGITS], choices=DIGITS, help="of the part digits")
     size = parser.add_mutually_exclusive_group()
-    size.add_argument("--quick", action="store_const", const=3000, dest="n", help="3000 digits")
+    size.add_argument("--quick", action="store_const", const=2000, dest="n", help="2000 digits")
     size.add_argument("--full", action="store_const", const=60000, dest="n", help="all 60000 digits")
     parser.add_argument("--plot", type=Path, help="folder for pictures; default: none are drawn")
     parser.add_argument("--job", type=json.loads, help=argparse.SUPPRESS)

@@ -145,8 +145,8 @@ def main() -> None:
     parser.add_argument("--data", type=Path, help="folder of npz files, for w8a and a9a")
     parser.add_argument("--shapes", nargs="+", help=f"such as {DENSE[0]}, {SPARSE[0]} or {REAL[0]}; default: all")
     parser.add_argument("--engines", nargs="+", default=list(ENGINES), choices=ENGINES)
-    parser.add_argument("--cores", nargs="+", type=int, help="default: 1, and 2 if there are so many")
-    parser.add_argument("--quick", action="store_true", help="small tables only")
+    parser.add_argument("--cores", nargs="+", type=int, help="default: 1, and 2 if there are so many; with --quick, 1")
+    parser.add_argument("--quick", action="store_true", help="small tables only, on one core")
     parser.add_argument("--only", nargs=4, metavar=("SHAPE", "ENGINE", "CORES", "STORE"), help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     allowed = sorted(os.sched_getaffinity(0))
@@ -156,7 +156,7 @@ def main() -> None:
         print(json.dumps(measured(shape, engine, int(cores), arguments.data, Path(store))))
         return
     shapes = DENSE + SPARSE + (REAL if arguments.data else [])
-    cores = arguments.cores or [1, 2][: len(allowed)]
+    cores = arguments.cores or ([1] if arguments.quick else [1, 2][: len(allowed)])
     compare(arguments.shapes or (QUICK if arguments.quick else shapes), arguments.engines, cores, arguments.data)
 
 

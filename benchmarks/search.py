@@ -14,6 +14,7 @@ Rows of a table:
     none           kernel rows shared by the folds and values of C, every training started from 0
     direct, ..     the other starts, see `streamsvm.validation.grid_search`; auto picks one; single and multiple are
                    the thesis' names of pairwise and averaged
+    pairwise, avg  the full solution goes along C, and each fold starts from it by alpha seeding (avg, skip)
     .., n_jobs=2   in two worker processes, which were started beforehand
 
 Each set is measured in a process of its own with one thread (`OMP_NUM_THREADS=1` and the like), after compiled code was
@@ -49,6 +50,7 @@ CS = [2.0**i for i in range(-1, 9)]
 GAMMAS = [2.0**i for i in (-5, -3, -1, 1, 3)]
 FOLDS, JOBS = 3, 2
 WARM_STARTS = ("auto", "none", "direct", "scaled", "best", "pairwise", "averaged")
+SEEDED = (("pairwise", "avg"), ("pairwise", "skip"))  # starts along C, and of the folds
 REFERENCE, IN_PARALLEL = "GridSearchCV", f", n_jobs={JOBS}"
 AIM = 6  # times as fast as GridSearchCV
 
@@ -64,11 +66,10 @@ def refitted(setting: Setting, splits: folds.Folds, n_jobs: int = 1) -> Table:
     return {(cell["C"], cell["gamma"]): counts for cell, counts in zip(found["params"], right, strict=True)}
 
 
-def searched(setting: Setting, splits: folds.Folds, warm_start: str = "auto", n_jobs: int = 1) -> Search:
+def searched(setting: Setting, splits: folds.Folds, warm_start: str = "auto", **options: Any) -> Search:
     """By this project."""
-    return grid_search(
-        LASVM(), setting.X, setting.y, Cs=CS, gammas=GAMMAS, folds=splits, warm_start=warm_start, n_jobs=n_jobs
-    )
+    parameters = {"Cs": CS, "gammas": GAMMAS, "folds": splits, "warm_start": warm_start, "n_jobs": 1} | options
+    return grid_search(LASVM(), setting.X, setting.y, **parameters)
 
 
 def table_of(search: Search) -> Table:
@@ -84,6 +85,9 @@ def methods_of(setting: Setting, splits: folds.Folds) -> dict[str, Callable[[], 
     """What is measured."""
     methods: dict[str, Callable[[], Table | Search]] = {REFERENCE: lambda: refitted(setting, splits)}
     methods |= {warm: lambda warm=warm: searched(setting, splits, warm) for warm in WARM_STARTS}
+    methods |= {
+        f"{warm}, {start}": lambda w=warm, s=start: searched(setting, splits, w, seeding=s) for warm, start in SEEDED
+    }
     methods[REFERENCE + IN_PARALLEL] = lambda: refitted(setting, splits, JOBS)
     methods["auto" + IN_PARALLEL] = lambda: searched(setting, splits, n_jobs=JOBS)
     return methods

@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
-APART = {"datasets", "daemon", "state"}  # data, and what needs a broker
+APART = {"datasets", "pages", "daemon", "state"}  # data, what renews the pages, and what needs a broker
+NOTES = sorted((ROOT / "benchmarks" / "notes").glob("*.md"))
 NAMES = sorted(path.stem for path in (ROOT / "benchmarks").glob("*.py") if path.stem not in APART)
 
 
@@ -30,3 +31,9 @@ def test_no_figure_of_the_papers_is_called_unknown():
     pages = [*(ROOT / "benchmarks").rglob("*.md"), *(ROOT / "benchmarks").rglob("*.py")]
     phrases = ("not known to us", "quoted from memory")
     assert [page.name for page in pages if any(words in page.read_text(encoding="utf-8") for words in phrases)] == []
+
+
+def test_marked_places_of_the_notes_name_benchmarks():
+    marks = re.findall(r"<!-- (printed by: (\S+).*?|end) -->", "".join(page.read_text("utf-8") for page in NOTES))
+    assert [mark.startswith("printed") for mark, _ in marks] == [True, False] * (len(marks) // 2)
+    assert {script for _, script in marks if script} <= {f"{name}.py" for name in NAMES}

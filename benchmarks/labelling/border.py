@@ -27,7 +27,7 @@ from labelling.runs import FIGURES, Runs, mean, spread
 from streamsvm.active import ActiveSelection, ArrayPool
 
 DEFAULT = ("usps", "letter", "reuters", "spambase", "mnist-10k", "abalone", "a9a")
-QUICK = ("usps", "letter")
+QUICK = ("waveform",)
 OVERLAPPING = ("abalone", "a9a", "a9a-10k")
 SWEEPS = {"waveform": (2, 4, 8, 16, 32), "a9a-10k": (3, 5, 10, 20, 30)}  # negatives for each positive
 CURVES = ("RANDOM", "GRADIENT", "ACTIVE-59", "ACTIVE-all", "AUTOACTIVE")

@@ -93,7 +93,7 @@ class Watched(StoppingRule):
     def verdict(self) -> Verdict:
         verdict = self.rule.verdict()
         stop, audit = verdict.stop and not self.goes_on, verdict.audit and not self.stopped_at
-        return verdict._replace(stop=stop, audit=audit)
+        return verdict._replace(stop=stop, audit=audit, spent=verdict.spent and stop)
 
 
 def simulate(data: Data, task: Task, name: str, seed: int) -> dict:
