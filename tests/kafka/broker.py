@@ -62,7 +62,9 @@ controller.listener.names=CONTROLLER
 inter.broker.listener.name=PLAINTEXT
 listeners={listeners}
 listener.security.protocol.map=PLAINTEXT:PLAINTEXT,SASL_PLAINTEXT:SASL_PLAINTEXT,SSL:SSL,CONTROLLER:PLAINTEXT
-listener.name.sasl_plaintext.sasl.enabled.mechanisms=SCRAM-SHA-256
+listener.name.sasl_plaintext.sasl.enabled.mechanisms=SCRAM-SHA-256,OAUTHBEARER
+listener.name.sasl_plaintext.oauthbearer.sasl.jaas.config=\
+org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule required;
 listener.name.sasl_plaintext.scram-sha-256.sasl.jaas.config=\
 org.apache.kafka.common.security.scram.ScramLoginModule required;
 ssl.keystore.type=PKCS12
@@ -86,6 +88,10 @@ share.coordinator.state.topic.min.isr=1
 
 group.initial.rebalance.delay.ms=0
 group.min.session.timeout.ms=1000
+group.consumer.min.session.timeout.ms=1000
+group.consumer.session.timeout.ms=10000
+group.consumer.min.heartbeat.interval.ms=500
+group.consumer.heartbeat.interval.ms=1000
 broker.session.timeout.ms=2000
 broker.heartbeat.interval.ms=500
 
@@ -179,7 +185,9 @@ def free_ports(count: int) -> list[int]:
 
 
 class Broker:
-    """A broker and controller in one process, with a listener each for plain, SCRAM-SHA-256 and TLS clients.
+    """A broker and controller in one process, with a listener each for plain, SASL and TLS clients.
+
+    SASL lets in SCRAM-SHA-256, and OAUTHBEARER with any token that is not signed.
 
     It keeps its ports and its data when it is stopped or killed and started again. Topics have to be created.
 

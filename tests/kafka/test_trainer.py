@@ -1,5 +1,6 @@
 """The trainer on a real broker: killed, joined, left, stopped, cut off, fed with poison."""
 
+import itertools
 import json
 import os
 import random
@@ -17,6 +18,7 @@ from streamsvm.connectors.trainer.state.checkpoint import load_newest
 from streamsvm.connectors.trainer.state.state import State
 
 from .app import digest, settings_of, some_stream
+from .conftest import BOTH
 
 N_KILLS = int(os.environ.get("STREAMSVM_TEST_KILLS", "6"))  # CI makes do with a few
 
@@ -74,23 +76,36 @@ def state_of(app, partition=0):
 # --- together ---------------------------------------------------------------------------------------------------------
 
 
-def test_trainers_that_join_and_leave_lose_nothing_and_learn_nothing_twice(topics, start_app):
+TEAMS = {
+    "kafka-python": ({}, ["kafka-python"]),
+    "both": ({}, ["kafka-python", "librdkafka"]),
+    "the new protocol": ({"client": "librdkafka", "group_protocol": "consumer"}, ["librdkafka"]),
+}
+
+
+@pytest.mark.parametrize("team", ["kafka-python", "both", "the new protocol"])
+def test_trainers_that_join_and_leave_lose_nothing_and_learn_nothing_twice(topics, start_app, team):
+    """Members with either client share a group, so that an operator can change the client one process at a time."""
+    options, clients = TEAMS[team]
+    next_client = itertools.cycle(clients)
     n, n_partitions = 12_000, 4
     log = settings_of(topics, n_partitions, model="")
     events, labels = some_stream(n, n_keys=50)
-    app = start_app("team", log=log, kafka={"session_timeout_ms": 10_000}, daemon={"checkpoint_records": 300})
+    if "group_protocol" not in options:
+        options = {**options, "session_timeout_ms": 10_000}
+    app = start_app("team", log=log, kafka=options, daemon={"checkpoint_records": 300})
     producer = threading.Thread(target=produce_slowly, args=(topics, log, events, labels, 25.0))
     producer.start()
     try:
-        first = app.start()
+        first = app.start(f"kafka.client={next(next_client)}")
         first.wait_for(r"assigned partitions \[0, 1, 2, 3\]")
-        second = app.start()
+        second = app.start(f"kafka.client={next(next_client)}")
         second.wait_for("assigned partitions")
-        third = app.start()
+        third = app.start(f"kafka.client={next(next_client)}")
         third.wait_for("assigned partitions")
         assert second.stop() == 0
         third.signal(signal.SIGKILL)
-        fourth = app.start()
+        fourth = app.start(f"kafka.client={next(next_client)}")
         fourth.wait_for("assigned partitions")
     finally:
         producer.join()
@@ -100,6 +115,7 @@ def test_trainers_that_join_and_leave_lose_nothing_and_learn_nothing_twice(topic
     check_all_was_learned_once(topics, app, log, n_partitions, labels)
 
 
+@BOTH
 @pytest.mark.parametrize("exactly_once", [False, True])
 def test_a_trainer_that_was_stopped_for_long_does_not_overwrite_its_successor_s_state(topics, start_app, exactly_once):
     n = 4000
@@ -220,6 +236,7 @@ def test_killed_while_it_takes_its_journals_again_no_prediction_counts_twice(top
     expect_each_once(topics, log["predictions"], n)
 
 
+@BOTH
 @pytest.mark.parametrize("membership", ["named", "unnamed"])
 def test_two_trainers_killed_often_in_transactions(topics, start_app, membership):
     """Named members have their partitions back at once; those of unnamed ones go to the other, back and forth."""
@@ -266,6 +283,7 @@ def test_two_trainers_killed_often_in_transactions(topics, start_app, membership
     expect_each_once(topics, load(app.config, {}).log.predictions, n)
 
 
+@BOTH
 def test_with_transactions_committed_readers_see_each_prediction_once(topics, start_app):
     n = 4000
     log = settings_of(topics, model="")

@@ -1,17 +1,18 @@
 """What all clients of librdkafka have in common: our defaults, a connection that tells why it fails, and answers."""
 
 import logging
+import threading
 import time
 from collections.abc import Mapping
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeoutError
 from typing import Any, TypeVar
 
-from confluent_kafka import KafkaError, TopicPartition
+from confluent_kafka import Consumer, KafkaError, TopicPartition
 from confluent_kafka.admin import AdminClient
 
 from ..cluster.group import Offsets
-from ..cluster.options import COMMAND_SECONDS, DEFAULTS, STATIC_SESSION_MS, answers, servers
+from ..cluster.options import CLOSE_SECONDS, COMMAND_SECONDS, DEFAULTS, STATIC_SESSION_MS, answers, servers
 from ..transport import AccessDenied, Unavailable
 from .errors import is_refusal, translated
 from .options import ALL_CLIENTS, CODECS, CONSUMERS, PRODUCERS, to_client
@@ -65,6 +66,13 @@ def to_partitions(offsets: Offsets) -> list[TopicPartition]:
         TopicPartition(topic, number, committed.offset, committed.note)
         for (topic, number), committed in offsets.items()
     ]
+
+
+def close_soon(consumer: Consumer) -> None:
+    """Close a consumer; one that waits for a broker is left to itself."""
+    thread = threading.Thread(target=consumer.close, name="close", daemon=True)
+    thread.start()
+    thread.join(CLOSE_SECONDS)
 
 
 class Administrator:

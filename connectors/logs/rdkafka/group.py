@@ -63,6 +63,9 @@ class Member(AnyMember):
             raise ours(error)
 
     def _commit_now(self, offsets: Offsets) -> bool:
+        if self._is_closing.is_set():  # `close` waits for it, as long as the broker is there.
+            self._consumer.commit(offsets=to_partitions(offsets), asynchronous=True)
+            return True
         try:
             found = self._consumer.commit(offsets=to_partitions(offsets), asynchronous=False)
         except KafkaException as error:
@@ -89,7 +92,9 @@ class Member(AnyMember):
         answered = threading.Event()
         notice = Notice("revoked", _numbers(partitions), answered.set)
         self._notices.put(notice)
-        answered.wait()  # Heartbeats go on meanwhile.
+        while not answered.wait(_POLL_SECONDS):  # Heartbeats go on meanwhile.
+            if self._is_closing.is_set():
+                return
         if notice.offsets:
             with suppress(KafkaException):
                 consumer.commit(offsets=to_partitions(notice.offsets), asynchronous=False)

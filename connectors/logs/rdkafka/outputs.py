@@ -80,7 +80,7 @@ class Outputs(AnyOutputs[Producer]):
     def _close(self, producer: Producer, seconds: float) -> None:
         with suppress(KafkaException):  # of a producer that was fenced
             producer.flush(seconds)
-        producer.purge()  # Otherwise the client would wait for what it still holds.
+        producer.purge(blocking=False)  # Otherwise the client would wait for what it still holds.
 
     # --- failures -----------------------------------------------------------------------------------------------------
 

@@ -6,7 +6,7 @@ from concurrent.futures import Future
 from contextlib import suppress
 from typing import Any, NamedTuple
 
-from confluent_kafka import Consumer, IsolationLevel, KafkaError, KafkaException, TopicPartition
+from confluent_kafka import Consumer, IsolationLevel, KafkaError, KafkaException, TopicPartition, Uuid
 from confluent_kafka.admin import OffsetSpec
 
 from ..cluster.group import Offsets
@@ -15,7 +15,7 @@ from ..cluster.reader import Partition
 from ..cluster.reader import Reader as AnyReader
 from ..transport import POLL_BYTES, PositionRefused, Record
 from .admin import ask_topics, described
-from .client import Administrator, consumer_options, to_partitions
+from .client import Administrator, close_soon, consumer_options, to_partitions
 from .errors import MISSING, is_refusal, ours, translated
 
 _AT_ONCE = 20  # records to ask the client for, before we look at their bytes
@@ -57,8 +57,7 @@ class Reader(AnyReader):
             )
 
     def close(self) -> None:
-        with suppress(KafkaException):
-            self._consumer.close()
+        close_soon(self._consumer)
 
     # --- topics -------------------------------------------------------------------------------------------------------
 
@@ -79,7 +78,7 @@ class Reader(AnyReader):
             if found is None:
                 self._topics.pop(name, None)
             else:
-                self._topics[name] = _Topic(str(found.topic_id), sorted(part.id for part in found.partitions))
+                self._topics[name] = _Topic(_hex(found.topic_id), sorted(part.id for part in found.partitions))
 
     def _look_at_topics(self) -> None:
         """Ask about the topics now and then, without waiting: the consumer does not tell their ids."""
@@ -164,8 +163,7 @@ class Reader(AnyReader):
                 [TopicPartition(*partition, self._positions[partition]) for partition in self._assigned]
             )
         self._at_end.clear()
-        with suppress(KafkaException):
-            old.close()
+        close_soon(old)
 
     # --- records ------------------------------------------------------------------------------------------------------
 
@@ -232,6 +230,12 @@ class Reader(AnyReader):
             self._failure = failure
         elif error.code() in MISSING:
             self._topics.pop(partition[0], None)
+
+
+def _hex(topic_id: Uuid) -> str:
+    """A topic's id as the other client writes it, since checkpoints hold it; empty for the null of an old broker."""
+    parts = (topic_id.get_most_significant_bits(), topic_id.get_least_significant_bits())
+    return "".join(f"{part % 2**64:016x}" for part in parts) if any(parts) else ""
 
 
 def _is_answer(answer: Future) -> bool:
