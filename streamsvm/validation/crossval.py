@@ -95,7 +95,7 @@ def cross_validate(
     ============== ==================================================================================================
     seeding        start of a fold
     ============== ==================================================================================================
-    ``"auto"``     ``"skip"``, ``"path"`` or ``"best"``: the one that `streamsvm.batch.seeding.choose` expects to be
+    ``"auto"``     ``"skip"``, ``"path"`` or ``"avg"``: the one that `streamsvm.batch.seeding.choose` expects to be
                    cheapest, given the full solution.  ``"none"`` if splits leave out more than two ninths of the
                    examples, as up to four folds do
     ``"none"``     0; the full problem is solved roughly, which tells the examples next to the margin

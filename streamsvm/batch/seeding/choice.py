@@ -12,12 +12,19 @@ SECONDS_PER_PRODUCT = 0.25e-9  # of a path's matrices with vectors
 SECONDS_PER_STEP, SECONDS_PER_ELEMENT = 0.7e-6, 1.3e-9  # of a pair step, and per active example
 SECONDS_PER_SYSTEM = 8e-12  # of a Newton step, per m^3
 ACTIVE = 1.5  # examples for each support vector
-SECONDS_PER_COLD, SECONDS_PER_PATH, SECONDS_PER_BEST = 1e-4, 1e-4, 3e-4  # for any size
-FORCED_STEP, SHARED = 4e-9, 0.4e-9  # of GREEDY and AVG, per leaving and per free support vector and per example
+SECONDS_PER_COLD, SECONDS_PER_PATH, SECONDS_PER_AVG = 1e-4, 1e-4, 2e-4  # for any size
+SHARED = 0.4e-9  # of AVG, per free support vector and per example
 WORTH = 0.8  # a seed must cost less than this share of a cold start
 WORTHLESS = 4  # folds; up to so many, a seed saves nothing
 FOLDS = (2.0, 5.0, 10.0, 100.0, 1000.0)
-SHARES = (0.9, 0.9, 0.75, 0.4, 0.2)  # of the steps that a seed leaves to do
+SHARES = (
+    0.9,
+    0.9,
+    0.75,
+    0.4,
+    0.2,
+)  # of the steps that a seed leaves to do if a quarter of all is free
+IF_BOUNDED, IF_FREE = 0.67, 2.0  # times as much, if none is free and if all are
 EVENTS_OF_FREE, EVENTS_OF_BOUNDED = 1.4, 10.0  # per leaving free one, and per root of the leaving bounded ones
 
 
@@ -27,9 +34,9 @@ class Choice(NamedTuple):
     Attributes
     ----------
     seed
-        "cold", "path" or "best".
-    cold_seconds, path_seconds, best_seconds
-        Expected cost of a fold from 0, with the path and with BEST, within a factor of two.
+        "cold", "path" or "avg".
+    cold_seconds, path_seconds, avg_seconds
+        Expected cost of a fold from 0, with the path and with AVG, within a factor of two.
     max_events
         Four times the expected number of events of the path, for `exact.path`.
     reason
@@ -39,7 +46,7 @@ class Choice(NamedTuple):
     seed: str
     cold_seconds: float
     path_seconds: float
-    best_seconds: float
+    avg_seconds: float
     max_events: int
     reason: str
 
@@ -69,8 +76,9 @@ def choose(known: Solution, effective: float, k: int) -> Choice:
 
     A path of E events costs 0.25 ns E (2 m^2 + 2 n m), and each fold its share of the inverse, m^3; it has about 1.4
     events for each free support vector that leaves, and ten for the root of the number of bounded ones.  A seeded
-    training costs a share s of a cold one; s falls from 0.9 for 5 folds to 0.2 for single examples.  A seed must save
-    a fifth of the expected cost, so that errors of these rules cost nothing.
+    training costs a share s of a cold one; s falls from 0.9 for 5 folds to 0.2 for single examples, and rises with the
+    share of the support vectors that are free: what leaves moves all of these.  A seed must save a fifth of the
+    expected cost, so that errors of these rules cost nothing.
 
     Parameters
     ----------
@@ -90,16 +98,17 @@ def choose(known: Solution, effective: float, k: int) -> Choice:
     newton = known.newton_steps * (SECONDS_PER_SYSTEM * m**3 + SECONDS_PER_ELEMENT * (m * m + m * active))
     steps = step_seconds(known.iterations, active) + newton
     share = float(np.interp(np.log(effective), np.log(FOLDS), SHARES))
+    share *= IF_BOUNDED + (IF_FREE - IF_BOUNDED) * m / max(1, support)
     cold = SECONDS_PER_COLD + steps
     path = path_seconds(events, m, n, k)
-    best = SECONDS_PER_BEST + n * (FORCED_STEP * r + SHARED * m) + share * steps
-    costs = f"seconds a fold: cold {cold:.2g}, path {path:.2g}, best {best:.2g} (n={n}, free={m}, leaving={r:.3g})"
+    avg = SECONDS_PER_AVG + SHARED * n * m + share * steps
+    costs = f"seconds a fold: cold {cold:.2g}, path {path:.2g}, avg {avg:.2g} (n={n}, free={m}, leaving={r:.3g})"
     if effective <= WORTHLESS + 0.5:
         seed, why = "cold", f"with {effective:.0f} folds a seed saves less than the full solution costs"
-    elif path < min(WORTH * cold, best) and m + 2 <= known.store.capacity:
+    elif path < min(WORTH * cold, avg) and m + 2 <= known.store.capacity:
         seed, why = "path", "the exact path is the cheapest start"
-    elif best < WORTH * cold:
-        seed, why = "best", "a seed saves more steps than it costs, and a path costs more"
+    elif avg < WORTH * cold:
+        seed, why = "avg", "a seed saves more steps than it costs, and a path costs more"
     else:
         seed, why = "cold", "steps from 0 cost hardly more than a seed"
-    return Choice(seed, cold, path, best, int(4 * events) + 50, f"{why}; {costs}")
+    return Choice(seed, cold, path, avg, int(4 * events) + 50, f"{why}; {costs}")
