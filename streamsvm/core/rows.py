@@ -1,7 +1,8 @@
 """Kernel rows: the kernel values of a query, or of a member, with all members of an expansion; and their cache.
 
 Cached rows take at most `cache_bytes`, and are *extended lazily*: a row ends at the slot count of its last use, and its
-missing end is computed at the next use.  `kernel_row` computes every cached row from the stored features alone.  So its
+missing end is added at the next use.  Kernels are symmetric.  So a missing value is copied from the cached row of its
+slot if that is the shorter way.  Otherwise `kernel_row` computes it from the stored features.  Both give the same bits:
 values do not depend on what was cached before, and a restored model continues bit for bit.
 
 The symbol table of `expansion` has the arrays.

@@ -15,7 +15,7 @@ import numpy as np
 from streamsvm.batch import RowStore
 from streamsvm.batch.chunks.features import Features
 from streamsvm.batch.chunks.given import GivenMatrix, KernelSource
-from streamsvm.batch.chunks.pairs import PairOptimum, optima_of_boxes, solved_pair
+from streamsvm.batch.chunks.pairs import PairOptimum, optima_along, solved_pair
 from streamsvm.core import arguments
 from streamsvm.core.kernels import make_kernel
 from streamsvm.core.threads import one_blas_thread
@@ -143,8 +143,8 @@ class Problems(NamedTuple):
 
     def solve(self, out: np.ndarray) -> list[list[PairOptimum]]:
         """Train all pairs without these examples, for each C."""
-        given = self._without(out), [self._box(C) for C in self.Cs], self.setting.options, MAX_PASSES
-        return [list(pairs) for pairs in zip(*optima_of_boxes(self.source, *given), strict=True)]
+        given = self._without(out), self._box(1.0), self.Cs, self.setting.options, MAX_PASSES
+        return [list(pairs) for pairs in zip(*optima_along(self.source, *given), strict=True)]
 
     def solve_again(self, full: list[list[PairOptimum]], out: np.ndarray) -> list[list[PairOptimum]]:
         """The same, from the solutions over all examples."""
@@ -215,6 +215,7 @@ def problems_of(setting: Setting, Cs: list[float], X: Any, y: Any, sample_weight
     if len(classes) < 2:
         raise ValueError(f"y holds {classes.tolist()}; examples of at least two classes are needed")
     weights = arguments.weights_of(sample_weight, features.n, "sample_weight")
+    arguments.boxes_of(max(Cs), weights, np.ones(features.n), "sample_weight")
     return Problems(_shared(features, setting.options.cache_mb), places, weights, setting, Cs), classes
 
 

@@ -55,6 +55,23 @@ def check(found, X, classes, box, kernel):
 @given(
     seed=st.integers(0, 10**6),
     n=st.integers(0, 120),
+    name=st.sampled_from([name for name in NAMES if name != "sigmoid"]),
+    Cs=st.lists(st.floats(0.01, 100.0), min_size=2, max_size=4, unique=True).map(sorted),
+)
+@settings(max_examples=25, deadline=None)
+def test_solutions_along_a_rising_bound_are_optimal_for_each(seed, n, name, Cs):
+    X, classes = problem(seed, n, 3)
+    kernel = make_kernel(name, gamma=0.3, degree=2, coef0=1.0)
+    box = np.random.default_rng(seed).choice([0.5, 1.0, 2.0], len(X))
+    found = list(pairs.optima_along(Features(X, kernel), classes, box, Cs, SolverOptions(tol=TOL), 100))
+    for k, C in enumerate(Cs):
+        of_C = {(of_pair[k].first, of_pair[k].second): of_pair[k] for of_pair in found}
+        check(of_C, X, classes, C * box, kernel)
+
+
+@given(
+    seed=st.integers(0, 10**6),
+    n=st.integers(0, 120),
     n_classes=st.integers(2, 5),
     C=st.sampled_from([0.01, 1.0, 30.0]),
     name=st.sampled_from([name for name in NAMES if name != "sigmoid"]),

@@ -176,10 +176,18 @@ def _arrive(w, n_first, stage, b, f, positive):
 
 
 @inner
-def _solve(K_first, K_second, K_cross, rows, inverses, known, w, tol, max_steps, f, positive, extremes):
-    """Solve the problem of a pair; return the number of examples whose decision values were noted."""
+def _solve(K_first, K_second, K_cross, rows, inverses, known, w, tol, max_steps, f, positive, extremes, starts):
+    """Solve the problem of a pair; return the number of examples whose decision values were noted.
+
+    If it `starts` from another solution, all examples are there from the beginning.
+    """
     n_first, n = K_first.shape[0], w.alpha.shape[0]
     left, arrived = max_steps * n, 0
+    if starts:
+        for s in range(n):
+            set_penalties(w.alpha, w.lo, w.hi, w.up, w.down, s)
+        _take_steps(K_first, K_second, K_cross, rows, inverses, known, w, tol, left, extremes)
+        return 0
     for stage in range(STAGES):
         b = _middle(extremes)
         arrived += _arrive(w, n_first, stage, b, f[arrived:], positive[arrived:])
@@ -226,12 +234,29 @@ def _begin(w, s, y, box, diagonal):
     w.up[s], w.down[s] = -FORBIDDEN, FORBIDDEN
 
 
+@inner
+def _start(w, alpha, g, growth):
+    """Begin with the solution for smaller boxes, from which they have grown by this factor.
+
+    If most support vectors are at their bounds, the coefficients and y - g grow alike.
+    """
+    support, bounded = 0, 0
+    for s in range(alpha.shape[0]):
+        support += alpha[s] != 0.0
+        bounded += alpha[s] != 0.0 and abs(alpha[s]) * growth >= (1.0 - DUST) * (w.hi[s] - w.lo[s])
+    factor = growth if 2 * bounded > support else 1.0
+    for s in range(alpha.shape[0]):
+        w.alpha[s] = min(max(factor * alpha[s], w.lo[s]), w.hi[s])
+        w.g[s] = w.y[s] - factor * (w.y[s] - g[s])
+
+
 @compiled
-def solve_pairs(K_first, squares, at, K_cross, sizes, box, diagonal, memory, work, tol, max_steps, found):
+def solve_pairs(K_first, squares, at, K_cross, sizes, box, diagonal, memory, work, tol, max_steps, growth, found):
     """Solve the pairs of one class with others, one after another.
 
     `sizes` are the others', whose kernel matrices begin `at` these places of `squares`.  `box` and `diagonal` begin
-    with the first class.
+    with the first class.  If `found` has the solutions for smaller boxes, they have grown by the factor `growth`;
+    otherwise it is 0.
     """
     n_first, row, out, extremes = K_first.shape[0], 0, 0, np.empty(2)
     known = np.empty(work.alpha.shape[0], np.bool_)
@@ -245,8 +270,11 @@ def solve_pairs(K_first, squares, at, K_cross, sizes, box, diagonal, memory, wor
             known[s] = False
             source = s if s < n_first else row + s
             _begin(w, s, 1.0 if s < n_first else -1.0, box[source], diagonal[source])
+        starts = growth > 0.0 and not found.violation[b] > tol
+        if starts:
+            _start(w, found.alpha[out : out + n], found.g[out : out + n], growth)
         pair = K_first, K_second, K_cross[row : row + n_second]
-        found.n_arrived[b] = _solve(*pair, rows, inverses, known, w, tol, max_steps, f, positive, extremes)
+        found.n_arrived[b] = _solve(*pair, rows, inverses, known, w, tol, max_steps, f, positive, extremes, starts)
         found.violation[b] = extremes[TOP] - extremes[BOTTOM]
         found.bias[b] = _end(w, extremes, found.is_member[out : out + n])
         for s in range(n):

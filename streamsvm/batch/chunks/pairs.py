@@ -92,20 +92,25 @@ def optima(
     0 2 [0 2] [ 0.5 -0.5]
     1 2 [1 2] [ 2. -2.]
     """
-    for (pair,) in optima_of_boxes(features, classes, [box], options, max_passes):
+    for (pair,) in optima_along(features, classes, box, [1.0], options, max_passes):
         yield pair
 
 
-def optima_of_boxes(
-    features: KernelSource, classes: np.ndarray, boxes: list[np.ndarray], options: SolverOptions, max_passes: int
+def optima_along(
+    features: KernelSource,
+    classes: np.ndarray,
+    box: np.ndarray,
+    Cs: list[float],
+    options: SolverOptions,
+    max_passes: int,
 ) -> Iterator[list[PairOptimum]]:
-    """Solve the problems of all pairs of classes with each of these boxes, which share kernel values; see `optima`.
+    """Solve the problems of all pairs of classes with the box times each of these factors, which rise; see `optima`.
 
-    Each pair's solutions come together, in the order of the boxes.
+    They share kernel values, and small pairs start from the solution before.  Each pair's solutions come together.
     """
-    rows = _rows_of(classes)
+    rows, boxes = _rows_of(classes), [C * box for C in Cs]
     with one_blas_thread():
-        small = _SmallPairs(features, rows, boxes, options)
+        small = _SmallPairs(features, rows, box, Cs, options)
         for first in range(len(rows) - 1):
             solved = {(second, k): found for second, k, found in small.solutions(first)}
             for second in range(first + 1, len(rows)):
@@ -161,9 +166,14 @@ class _SmallPairs:
     """The pairs of small classes, and the kernel values among the examples of each class."""
 
     def __init__(
-        self, features: KernelSource, rows: list[np.ndarray], boxes: list[np.ndarray], options: SolverOptions
+        self,
+        features: KernelSource,
+        rows: list[np.ndarray],
+        box: np.ndarray,
+        Cs: list[float],
+        options: SolverOptions,
     ) -> None:
-        self._features, self._rows, self._boxes, self._tol = features, rows, boxes, options.tol
+        self._features, self._rows, self._box, self._Cs, self._tol = features, rows, box, Cs, options.tol
         self._sizes = sizes = np.array([len(of_class) for of_class in rows])
         self._largest = min(LARGEST, math.isqrt(int(options.cache_mb * 2**20) // 8))  # two matrices in float32
         smallest = np.sort(sizes)[:2]
@@ -204,8 +214,11 @@ class _SmallPairs:
                 K_cross = self._room_for(len(others) * len(own)).reshape(len(others), len(own))
                 self._fill(K_cross, others, own)
                 of_pairs = [np.concatenate([own, self._rows[second]]) for second in group]
-                for k, box in enumerate(self._boxes):
-                    found = self._solved(first, group, np.concatenate([own, others]), K_cross, box)
+                found, before = self._room_for_found(first, group), 0.0
+                for k, C in enumerate(self._Cs):
+                    growth = C / before if before else 0.0
+                    self._solve(first, group, np.concatenate([own, others]), K_cross, C, growth, found)
+                    before = C
                     for second, pair in self._optima(first, group, of_pairs, found):
                         yield second, k, pair
 
@@ -220,19 +233,33 @@ class _SmallPairs:
             if not violation > self._tol:
                 kept = np.flatnonzero(found.is_member[part])
                 of_members = rows[kept], kept, found.alpha[part][kept], found.g[part][kept]
-                seen = found.positive[arrived], found.f[arrived]
+                seen = found.positive[arrived].copy(), found.f[arrived].copy()
                 yield second, PairOptimum(first, second, *of_members, bias, *seen, 2, True)
 
-    def _solved(self, first: int, group: np.ndarray, every: np.ndarray, K_cross: np.ndarray, box: np.ndarray) -> Found:
-        """The solutions of the pairs of a class and these others; `every` has the examples of all of them."""
-        n_pairs, sizes = len(group), self._sizes[group]
-        n = (n_pairs - 1) * int(self._sizes[first]) + len(every)
+    def _room_for_found(self, first: int, group: np.ndarray) -> Found:
+        """Room for the solutions of the pairs of a class and these others."""
+        n_pairs = len(group)
+        n = n_pairs * int(self._sizes[first]) + int(self._sizes[group].sum())
         of_examples = np.empty(n), np.empty(n), np.empty(n, bool), np.empty(n), np.empty(n, bool)
-        found = Found(*of_examples, np.empty(n_pairs, np.int64), np.empty(n_pairs), np.empty(n_pairs))
-        kernel_values = self._square(first), self._squares, self._at[group], K_cross, sizes
-        of_every = box[every], self._features.diagonal[every]
-        solve_pairs(*kernel_values, *of_every, self._memory, self._work, float(self._tol), MAX_STEPS, found)
-        return found
+        return Found(*of_examples, np.empty(n_pairs, np.int64), np.empty(n_pairs), np.empty(n_pairs))
+
+    def _solve(
+        self,
+        first: int,
+        group: np.ndarray,
+        every: np.ndarray,
+        K_cross: np.ndarray,
+        C: float,
+        growth: float,
+        found: Found,
+    ) -> None:
+        """Solve the pairs of a class and these others for a C; `every` has the examples of all of them.
+
+        If C has grown by a factor, they start from what was found before; otherwise it is 0.
+        """
+        kernel_values = self._square(first), self._squares, self._at[group], K_cross, self._sizes[group]
+        of_every, tol = (C * self._box[every], self._features.diagonal[every]), float(self._tol)
+        solve_pairs(*kernel_values, *of_every, self._memory, self._work, tol, MAX_STEPS, growth, found)
 
     def _room_for(self, n_values: int) -> np.ndarray:
         if len(self._cross) < n_values:

@@ -9,7 +9,7 @@ An interruption (Ctrl-C) may find some models ahead of the others.  The rest the
 
 from abc import abstractmethod
 from collections.abc import Callable, Hashable, Sequence
-from functools import partial
+from functools import cached_property, partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -69,7 +69,6 @@ class ClassModels(SeveralModels):
 
     def __init__(self, model: OnlineSVM) -> None:
         super().__init__(model)
-        self._parameters = model._get_params()  # Once: reading a signature takes longer than making a model.
         self._union = union.empty()
         self._evaluator = Evaluator(model.device)
         self._models: dict[Any, Any] = {}
@@ -99,6 +98,11 @@ class ClassModels(SeveralModels):
         For each of these models: its key, the numbers and ages of members of the others, and whether these are
         positive examples to it.
         """
+
+    @cached_property
+    def _parameters(self) -> dict[str, Any]:
+        """The parameters of each model: to read a signature takes longer than to make a model."""
+        return self._blank._get_params()
 
     def _new_model(self, counts: tuple[int, int]) -> OnlineSVM:
         """A model that begins now; so many examples of either sign went before."""
