@@ -16,6 +16,7 @@ from ..records.formats.base import BadRecord
 from ..records.predictions import UNTAUGHT, ModelVersion, Prediction, Said, class_predictions
 from ..records.published import Shelf, Snapshot, Withdrawn, unpack_model
 from ..records.several_classes import Model, SeveralClassModel, mean, scores
+from ..settings.sections import Settings
 from ..trainer.publication import MERGED, key_name
 from ..trainer.rows import unusable_rows
 
@@ -205,6 +206,13 @@ class KeyModels:
         if len(self._unpacked) > self._max_unpacked:
             self._unpacked.popitem(last=False)
         return self._unpacked[name]
+
+
+def models_of(settings: Settings, device: str) -> Models:
+    """The models that these settings want events predicted with, before the first one has come."""
+    if settings.scorer.model == "merged":
+        return MergedModel()
+    return KeyModels(settings.daemon.max_models, device) if settings.daemon.per == "key" else PartitionModels()
 
 
 def unpack(snapshot: Snapshot, device: str = "cpu") -> Member:

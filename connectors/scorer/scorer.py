@@ -29,7 +29,7 @@ from ..settings.sections import ConfigError, Settings
 from ..trainer.inputs import Input, RecordsLost
 from ..trainer.operate import operate
 from ..trainer.state.quality.observe import Progress
-from .committee import KeyModels, MergedModel, Models, ModelTopic, PartitionModels, Request, by_committee, unpack
+from .committee import ModelTopic, Request, by_committee, models_of, unpack
 
 logger = logging.getLogger(__name__)
 
@@ -89,13 +89,6 @@ def needs(settings: Settings) -> Iterator[str]:
         yield "log.model = '': name the topic on which the trainers publish their models"
 
 
-def models_of(settings: Settings, device: str) -> Models:
-    """The models that these settings want events predicted with, before the first one has come."""
-    if settings.scorer.model == "merged":
-        return MergedModel()
-    return KeyModels(settings.daemon.max_models, device) if settings.daemon.per == "key" else PartitionModels()
-
-
 class Scorer:
     """The loop over this process's share of the events: an `Ownership` of their partitions.
 
@@ -128,7 +121,7 @@ class Scorer:
         self._health = health
         self._metrics = metrics
         self._device = device
-        self._codec = settings.codec()
+        self._codec = settings.codec(self._wait)
         self._untaught = NO_CLASS if settings.label.vocabulary else UNTAUGHT
         self._topic = ModelTopic(log, topics.served(settings))
         self._models = models_of(settings, device)
@@ -293,6 +286,13 @@ class Scorer:
             self._health.set_ready()
         if time.monotonic() - self._looked_at >= _TELEMETRY_SECONDS:
             self._collect()
+
+    def _wait(self, reason: str) -> None:
+        """The schema of an event cannot be read yet: stay alive, unless the process has to end."""
+        self._beat(reason)
+        if self._stop():
+            raise Unavailable(reason)
+        time.sleep(POLL_SECONDS)
 
     def _poll(self, timeout: float, limit: int) -> list[Record]:
         """The events that have come; models go to the topic's reader."""

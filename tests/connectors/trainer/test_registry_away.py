@@ -1,4 +1,4 @@
-"""A trainer whose events have schemas of a registry: it waits while the registry is away, and learns every event."""
+"""A trainer or scorer whose events have schemas of a registry waits while the registry is away, and loses no event."""
 
 import json
 import threading
@@ -13,6 +13,7 @@ from streamsvm.connectors.logs.embedded import LocalLog
 from streamsvm.connectors.logs.transport import Unavailable
 from streamsvm.connectors.runtime.health import Health
 from streamsvm.connectors.runtime.metrics import Metrics
+from streamsvm.connectors.scorer import scorer
 from streamsvm.connectors.settings.model import ModelSettings
 from streamsvm.connectors.settings.schema import SchemaSettings
 from streamsvm.connectors.settings.sections import DaemonSettings, LogSettings, Settings
@@ -93,3 +94,27 @@ def test_killed_while_the_registry_is_away_it_ends_the_same(settings, registry, 
         with pytest.raises(Killed):
             run_with(settings, Fuse(place), monkeypatch)
     assert outcome(settings) == expected
+
+
+def test_a_scorer_waits_for_the_registry_too_and_can_be_stopped(settings, registry):
+    settings = change(settings, log={"model": "model"})
+    trainer.run(settings)
+    registry.failing = [503] * 10**6
+    health, is_stopped = Health(), threading.Event()
+    errors = []
+
+    def run():
+        with LocalLog(settings.log.dir, group=f"{settings.group.id}-score") as log:
+            try:
+                scorer.Scorer(settings, log, is_stopped.is_set, health, Metrics()).run()
+            except Unavailable as error:
+                errors.append(str(error))
+
+    thread = threading.Thread(target=run, daemon=True)
+    thread.start()
+    until(lambda: "schema registry" in str(health.unready))
+    is_stopped.set()
+    thread.join(20)
+    assert "answers 503" in errors[0]
+    registry.failing = [503] * 5
+    assert scorer.run(settings) == 39
