@@ -1,4 +1,4 @@
-"""Learning on the border as it goes: Figures 4 to 8 and Table 4 of its source.
+"""Learning on the border as it goes: Figures 4 to 9 and Table 4 of its source.
 
     python benchmarks/border_figures.py --data DIR --plot DIR    # tables and pictures: some minutes
     python benchmarks/border_figures.py --data DIR --parts roc
@@ -6,10 +6,11 @@
 
 `folds`: usps in three folds: support vectors and g-means over labels, and where the number of support vectors no longer
 changes.  `waveform`, `adult`: g-means and PRBEP over labels at several imbalances.  `roc`: a9a, after active and random
-labels and after all.  `ratio`: negative support vectors for each positive one, over labels.  `ranks`: PRBEP of five
-ways on five of the source's 18 sets, their mean ranks, and Wilcoxon's test of the active way against undersampling.  As
-in the source, ways that are equal share the best of their ranks.  A sixth set, abalone, has its label among its
-features there: all five ways have 100 % and rank 1.
+labels and after all.  `ratio`: negative support vectors for each positive one, over labels.  `ways`: g-means of five
+ways to learn over labels, on letter and satimage.  `ranks`: PRBEP of these ways on five of the source's 18 sets, their
+mean ranks, and Wilcoxon's test of the active way against undersampling.  As in the source, ways that are equal share
+the best of their ranks.  A sixth set, abalone, has its label among its features there: all five ways have 100 % and
+rank 1.
 
 AL asks about the closest of 59 random examples, RS about any; LASVM does one REPROCESS after each, figures are those of
 a copy after FINISH.  AL stops where the number of support vectors grew by at most 1 % over the last tenth of its
@@ -47,6 +48,7 @@ FOLDS = 3
 FIGURES = {"g_means": "g-means", "prbep": "PRBEP"}
 PICTURES = {"waveform": "waveform", "a9a-10k": "adult"}
 RANKED = ("usps", "letter", "satimage", "reuters", "mnist-10k")  # the source's sets that can be had
+SHARES = (0.05, 0.1, 0.2, 0.4, 1.0)  # of the labels, in Figure 9
 METHODS = ("batch", "undersampled", "SMOTE", "costs")
 
 
@@ -213,6 +215,33 @@ def ratio(arguments: argparse.Namespace) -> None:
     print(table("|a quarter of the way|half|the last|Table 1", rows), flush=True)
 
 
+def ways(arguments: argparse.Namespace) -> None:
+    """Figure 9: the other ways learn the first examples of a random order."""
+    for name in ("letter",) if arguments.quick else ("letter", "satimage"):
+        task = ACTIVE_TASKS[name]
+        data = some(load(task, arguments.data), arguments)
+        budget = 0.1 if arguments.quick else BUDGET
+        points = followed(data, task, "AL", budget)
+        stop, order = stop_of(points), np.random.default_rng(0).permutation(len(data.y))
+        lines = {"AL": ([p.labels for p in points], [p.g_means for p in points])}
+        shares = SHARES[-2:] if arguments.quick else SHARES
+        sizes = [int(share * len(order)) for share in shares]
+        for method in METHODS:
+            parts = [data._replace(X=data.X[order[:n]], y=data.y[order[:n]]) for n in sizes]
+            lines[method] = sizes, [fit_batch(part, task, method, 0, stop.ratio)["g-means"] for part in parts]
+        rows = []
+        for k, (share, n) in enumerate(zip(shares, sizes, strict=True)):
+            own = [p.g_means for p in points if p.labels <= n]
+            reached = f"{own[-1]:.2f}" if own and share <= budget else "-"
+            rows.append([f"{100 * share:g} %", reached, *(f"{lines[method][1][k]:.2f}" for method in METHODS)])
+        print(
+            f"\nFigure 9, {name}: g-means %; AL's support vectors are flat after {stop.labels} of {len(order)} labels\n"
+        )
+        print(table("labels|AL|all labels|undersampled|SMOTE|different costs", rows), flush=True)
+        if arguments.plot:
+            draw(arguments.plot / f"border-ways-{name}.png", name, lines, "labels", "g-means, %")
+
+
 def ranks(arguments: argparse.Namespace) -> None:
     """Table 4."""
     rows, every = [], []
@@ -233,7 +262,7 @@ def ranks(arguments: argparse.Namespace) -> None:
         print(f"\nAL against undersampling, Wilcoxon: p = {p:.4f} of {len(every)} sets (the source 0.0015 of 18)")
 
 
-PARTS = {"folds": folds, "waveform": waveform, "adult": adult, "roc": roc, "ratio": ratio, "ranks": ranks}
+PARTS = {"folds": folds, "waveform": waveform, "adult": adult, "roc": roc, "ratio": ratio, "ways": ways, "ranks": ranks}
 
 
 def main() -> None:
