@@ -7,6 +7,7 @@ import numpy as np
 
 from streamsvm.core import arguments, storage
 from streamsvm.core.expansion import SLOTS
+from streamsvm.core.ids import are_among
 from streamsvm.estimators.learner.examples import Examples
 from streamsvm.estimators.learner.prediction import Prediction
 from streamsvm.online.removal import bounded
@@ -48,9 +49,9 @@ class Leaving(Prediction):
         """The places in a block of the examples whose id a member has, or an earlier example of the block."""
         if not block.own_ids:
             return NO_SLOTS
-        again = np.isin(block.ids, self._expansion.ids[storage.live_slots(self._expansion)])
-        _, first = np.unique(block.ids, return_index=True)
-        again[np.setdiff1d(np.arange(len(again)), first)] = True
+        again = are_among(block.ids, self._expansion.ids[storage.live_slots(self._expansion)])
+        order = np.argsort(block.ids, kind="stable")
+        again[order[1:]] |= np.diff(block.ids[order]) == 0
         return np.flatnonzero(again)
 
     def _until_replaced(self, block: Examples, t: int, end: int, returning: np.ndarray) -> int:
