@@ -71,6 +71,7 @@ class Input:
         self._wanted = 0  # records before this offset are polled, however much memory they take
         self._bytes = 0
         self.records: deque[Record] = deque()
+        self._sizes: deque[int] = deque()  # of these records
 
     def begin(self, offset: int) -> None:
         """Poll from `offset` on.
@@ -95,10 +96,14 @@ class Input:
 
     def offer(self, records: Iterable[Record]) -> None:
         """Queue records that were polled, up to the end."""
+        n_bytes = 0
         for record in records:
             if self._end is None or record.offset < self._end:
+                size = record_size(record)
                 self.records.append(record)
-                self._count(record_size(record))
+                self._sizes.append(size)
+                n_bytes += size
+        self._count(n_bytes)
         is_full = len(self.records) >= self._limit or self._ahead.nbytes >= self._ahead.max_bytes
         if is_full and self.has_cut and self.has_all_below(self._wanted):
             self._log.pause(self.topic, self._number)
@@ -141,7 +146,9 @@ class Input:
 
     def heads(self, limit: int) -> list[tuple[int, int]]:
         """Timestamps and sizes of the first `limit` records."""
-        return [(record.timestamp, record_size(record)) for record in islice(self.records, limit)]
+        return [
+            (record.timestamp, size) for record, size in zip(islice(self.records, limit), self._sizes, strict=False)
+        ]
 
     def reach(self, offset: int) -> bool:
         """Whether every record before `offset` was polled.  If not, ask for them, however much memory they take."""
@@ -154,9 +161,11 @@ class Input:
     def take(self, offset: int) -> list[Record]:
         """Remove and return the records before `offset`."""
         records, taken = self.records, []
+        n_bytes = 0
         while records and records[0].offset < offset:
             taken.append(records.popleft())
-        self._count(-sum(map(record_size, taken)))
+            n_bytes += self._sizes.popleft()
+        self._count(-n_bytes)
         has_room = len(records) < self._limit // 2 and self._ahead.nbytes < self._ahead.max_bytes // 2
         if has_room or not self.has_cut:
             self._log.resume(self.topic, self._number)
@@ -167,6 +176,7 @@ class Input:
         self._log.release(self.topic, self._number)
         self._count(-self._bytes)
         self.records.clear()
+        self._sizes.clear()
 
 
 def record_size(record: Record) -> int:

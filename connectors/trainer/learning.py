@@ -79,8 +79,9 @@ def teach(
     if here:
         model = state.models.to_learn(entity)
         revisions = {task.lesson.key: task for task in here if not task.lesson.is_first}  # by event: the last one
-        model.forget(list(revisions))
-        if state.estimates:
+        if revisions:
+            model.forget(list(revisions))
+        if revisions and state.estimates:
             state.estimates.forgotten(list(revisions))
         holding = [task for task in here if revisions.get(task.lesson.key, task) is task]
         fitting, refused = _fitting(model, holding, rows, max_features)

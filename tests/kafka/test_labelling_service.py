@@ -9,6 +9,8 @@ from streamsvm.connectors.labelling.service import LabellingService
 from streamsvm.connectors.logs.transport import TopicMismatch, Unavailable
 from streamsvm.connectors.settings.sections import DaemonSettings, LogSettings, Settings
 
+from .conftest import CLIENT
+
 
 def configure(topics, folder, **kafka):
     names = {
@@ -17,7 +19,8 @@ def configure(topics, folder, **kafka):
         "questions": topics.create("questions", 2, cleanup_policy="compact"),
     }
     daemon = DaemonSettings(state_dir=folder / "state")
-    return Settings(log=LogSettings(**names), daemon=daemon, kafka={"bootstrap_servers": topics.bootstrap, **kafka})
+    options = {"client": CLIENT, "bootstrap_servers": topics.bootstrap, **kafka}
+    return Settings(log=LogSettings(**names), daemon=daemon, kafka=options)
 
 
 def ask(topics, settings, *names, partition=1):

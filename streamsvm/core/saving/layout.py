@@ -59,14 +59,16 @@ def header_of(kind: str, meta: dict[str, Any], raw: dict[str, np.ndarray]) -> tu
     for name, array in raw.items():
         entries.append({"name": name, "dtype": array.dtype.str, "shape": list(array.shape), "offset": offset})
         offset += aligned(array.nbytes)
-    content = {"kind": kind, "meta": meta, "arrays": entries}
     try:
-        text = json.dumps(content, allow_nan=False, sort_keys=True, separators=(",", ":"))
+        written = _written(meta)
     except (TypeError, ValueError) as error:
         raise SnapshotError(f"meta of a {kind!r} snapshot cannot be written as JSON: {error}") from error
-    if json.loads(text)["meta"] != meta:
+    if json.loads(written) != meta:
         raise SnapshotError(f"meta of a {kind!r} snapshot changes in JSON: use string keys, and lists for tuples")
-    return text.encode("ascii"), offset
+    return f'{{"arrays":{_written(entries)},"kind":{_written(kind)},"meta":{written}}}'.encode("ascii"), offset
+
+
+_written = json.JSONEncoder(allow_nan=False, sort_keys=True, separators=(",", ":")).encode
 
 
 def aligned(length: int) -> int:

@@ -20,6 +20,8 @@ from typing import NamedTuple, Self
 
 import numpy as np
 
+from streamsvm.core.ids import occurrences
+
 NO_FEATURES = np.zeros(0, np.int64), np.zeros(0)
 Rows = tuple[np.ndarray, np.ndarray, np.ndarray]  # starts, columns and values of some examples
 RowsOf = Callable[[np.ndarray], Rows]  # the rows of the examples in these places of a block
@@ -124,7 +126,7 @@ class Parts:
         """Whether an example has one of these ids."""
         if not self.size or ids.min(initial=self.largest_id + 1) > self.largest_id:
             return False
-        return bool(np.isin(ids, np.concatenate([sample.id for sample in self._samples])).any())
+        return any(occurrences(sample.id, ids).any() for sample in self._samples)
 
 
 def of_examples(examples: Sequence[Kept]) -> Sample:

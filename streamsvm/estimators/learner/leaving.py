@@ -7,6 +7,7 @@ import numpy as np
 
 from streamsvm.core import arguments, storage
 from streamsvm.core.expansion import SLOTS
+from streamsvm.core.ids import are_among
 from streamsvm.estimators.learner.examples import Examples
 from streamsvm.estimators.learner.prediction import Prediction
 from streamsvm.online.removal import bounded
@@ -52,9 +53,9 @@ class Leaving(Prediction):
         ids, known = block.ids, self._expansion.ids[: self._expansion.counts[SLOTS]]
         if (ids[:1] > known.max(initial=SMALLEST)).all() and (ids[1:] > ids[:-1]).all():
             return NO_SLOTS  # the usual case, and much quicker: ids that rise above all others
-        again = np.isin(ids, self._expansion.ids[storage.live_slots(self._expansion)])
-        _, first = np.unique(ids, return_index=True)
-        again[np.setdiff1d(np.arange(len(again)), first)] = True
+        again = are_among(ids, self._expansion.ids[storage.live_slots(self._expansion)])
+        order = np.argsort(ids, kind="stable")
+        again[order[1:]] |= np.diff(ids[order]) == 0
         return np.flatnonzero(again)
 
     def _until_replaced(self, block: Examples, t: int, end: int, returning: np.ndarray) -> int:

@@ -10,6 +10,8 @@ Compiled code cannot be interrupted, but Python can be anywhere.  Two rules keep
 """
 
 import datetime
+import functools
+import inspect
 import math
 import warnings
 from abc import abstractmethod
@@ -26,6 +28,7 @@ from streamsvm.core.blocks import BLOCK, Queries
 from streamsvm.core.device.choice import require_device
 from streamsvm.core.device.evaluator import Evaluator
 from streamsvm.core.expansion import EVALUATIONS, SLOTS, WIDTH, Expansion
+from streamsvm.core.ids import occurrences
 from streamsvm.core.kernels import Kernel
 from streamsvm.estimators.inputs.features import FeatureTable
 from streamsvm.estimators.inputs.reservoir import Reservoir
@@ -39,6 +42,11 @@ from streamsvm.online.rescale import rescale
 
 NEVER = 2**62
 LOOK_EVERY = 1000  # examples from one look at what may be wrong to the next; see `advice`
+
+
+@functools.cache
+def _parameters_of(model: type) -> tuple[str, ...]:
+    return tuple(inspect.signature(model).parameters)
 
 
 class OnlineModel(Storable, base.MiniBatchClassifier):
@@ -242,11 +250,15 @@ class OnlineModel(Storable, base.MiniBatchClassifier):
         s, n_features = self._expansion, len(self._features.columns)
         return s if n_features <= len(s.member_indices) else storage.require_room(s, n_features)
 
+    def _get_params(self) -> dict[str, Any]:
+        """The parameters, as river wants them; river inspects the signature again for every call."""
+        return {name: getattr(self, name) for name in _parameters_of(type(self))}
+
     def _slots_of(self, ids: Any) -> np.ndarray:
         """The slots of the members that have these ids."""
         numbers = arguments.numbers_of(ids)
         s, n = self._expansion, int(self._expansion.counts[SLOTS])
-        wanted = s.ids[:n] == numbers[0] if len(numbers) == 1 else np.isin(s.ids[:n], numbers)
+        wanted = occurrences(s.ids[:n], numbers)
         return np.flatnonzero(wanted & (s.y[:n] != 0))
 
     def _forget_slots(self, leaving: np.ndarray) -> int:

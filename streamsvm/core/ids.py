@@ -1,0 +1,39 @@
+"""Ids of examples: where a few of them occur among many.
+
+A block has some dozens of ids, and a model or a reservoir thousands.  numpy's `isin` sorts all of them for every block;
+these sort the few.
+"""
+
+import numpy as np
+
+
+def occurrences(many: np.ndarray, few: np.ndarray) -> np.ndarray:
+    """Which of many ids are among a few, (len(many),) bool.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> occurrences(np.array([3, 9, 3, 4]), np.array([4, 3])).tolist()
+    [True, False, True, True]
+    """
+    if not len(few):
+        return np.zeros(len(many), bool)
+    if len(few) == 1:
+        return many == few[0]
+    ordered = np.sort(few)
+    places = np.searchsorted(ordered, many)
+    places[places == len(ordered)] = 0  # These are larger than all of the few, so the first one differs, too.
+    return ordered[places] == many
+
+
+def are_among(few: np.ndarray, many: np.ndarray) -> np.ndarray:
+    """Which of a few ids are among many, (len(few),) bool.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> are_among(np.array([4, 5]), np.array([3, 9, 3, 4])).tolist()
+    [True, False]
+    """
+    found = many[occurrences(many, few)]
+    return np.isin(few, found) if len(found) else np.zeros(len(few), bool)
