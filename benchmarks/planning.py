@@ -149,7 +149,7 @@ def train(X: np.ndarray, y: np.ndarray, C: float, gamma: float, **options) -> di
     from streamsvm.batch import SolverOptions, smo
 
     start = time.process_time()
-    s = smo.solve(X, y, C, gamma=gamma, options=SolverOptions(tol=TOL, chunks=False, **options))
+    s = smo.solve(X, y, C, gamma=gamma, options=SolverOptions(tol=TOL, **options))
     seconds = time.process_time() - start
     return {
         "iterations": s.iterations,

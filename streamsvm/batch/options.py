@@ -33,9 +33,6 @@ class SolverOptions:
         Whether to take Newton steps on the free set.
     shrinking
         Whether to set bounded examples aside while the others are solved.
-    chunks
-        Whether to solve a problem of 2000 examples or more in growing chunks first, in single precision, if it has no
-        start.  Planned steps and the other means then have little to do.
     max_iterations
         Limit on the pair steps.  None: 20,000 per example.
 
@@ -57,7 +54,6 @@ class SolverOptions:
     over_step: float = 1.0
     newton: bool = True
     shrinking: bool = True
-    chunks: bool = True
     max_iterations: int | None = None
 
     def __post_init__(self) -> None:
@@ -69,7 +65,7 @@ class SolverOptions:
             raise ValueError(f"planning={self.planning!r} must be at most {MAX_PLANNING}")
         if not arguments.is_number(self.over_step) or not 1.0 <= self.over_step < 2.0:  # from 2 on a step would lose
             raise ValueError(f"over_step={self.over_step!r} must be at least 1 and below 2")
-        for name in ("newton", "shrinking", "chunks"):
+        for name in ("newton", "shrinking"):
             arguments.require_bool(name, getattr(self, name))
         if self.max_iterations is not None:
             arguments.require_count("max_iterations", self.max_iterations, 0)

@@ -25,14 +25,13 @@ bias      the constant b of f(x) = sum_i alpha_i k(x_i, x) + b             float
 view      the active examples and their rows, see `steps`                  (m,) arrays
 ========= ================================================================ ================
 
-Five means make it fast.  None of them changes where it ends:
+Four means make it fast.  None of them changes where it ends:
 
 - *Second-order working sets* and *planning-ahead steps*, see `steps`.
 - *Newton steps* on the free set, see `newton`.
 - *Shrinking*: bounded examples that cannot be in a violating pair now are set aside, and the arrays and rows of the
   others made contiguous.  When these are solved, all gradients are brought up to date.
 - *Kernel rows on demand*, shared by all problems over the same examples, see `cache`.
-- *Chunks*: a large problem without a start begins at its solution in single precision, see `chunks.beginning`.
 
 Sources: Fan, Chen, Lin, "Working set selection using second order information for training support vector machines",
 JMLR 6 (2005), WSS 2, and its stopping condition; Chang, Lin, "LIBSVM: a library for support vector machines", section
@@ -49,7 +48,6 @@ from typing import Any
 import numpy as np
 
 from streamsvm.batch.cache import NO_ROWS, Cache
-from streamsvm.batch.chunks.beginning import Beginning, beginning
 from streamsvm.batch.newton import MAX_FREE, Newton
 from streamsvm.batch.options import DEFAULTS, SolverOptions
 from streamsvm.batch.rows import RowStore
@@ -233,7 +231,7 @@ def train(
     lo, hi
         Box of each coefficient, (n,); both are 0 for a held-out example.
     alpha
-        Start, (n,): inside the box, with sum 0.  Default: what `chunks.beginning` finds, or 0.
+        Start, (n,): inside the box, with sum 0.  Default: 0.
     g
         y - K alpha if it is known, (n,); it is not checked.  Default: computed from the rows of the non-zero alpha.
     options
@@ -248,11 +246,9 @@ def train(
     store.prepare()
     lo, hi = np.ascontiguousarray(lo, np.float64), np.ascontiguousarray(hi, np.float64)
     y = np.asarray(y, np.float64)
-    begun = (beginning(store, y, lo, hi, options) if alpha is None else None) or Beginning(np.zeros(len(y)), 0, 0)
-    alpha = _feasible(begun.alpha if alpha is None else alpha, lo, hi)
+    alpha = _feasible(np.zeros(len(y)) if alpha is None else alpha, lo, hi)
     g = _gradient(store, y, alpha) if g is None else np.array(g, np.float64)
     training = _Training(store, lo, hi, alpha, g, options)
-    training.tally[STEPS] = begun.steps
     status = training.run()
     return Solution(
         store=store,
@@ -268,7 +264,6 @@ def train(
         planned=int(training.tally[PLANNED]),
         newton_steps=training.newton.steps,
         rows_computed=store.rows_computed - rows_before,
-        single_evaluations=begun.kernel_evaluations,
     )
 
 

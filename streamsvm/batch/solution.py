@@ -40,8 +40,6 @@ class Solution:
         Number of linear systems solved on the free set.
     rows_computed
         Number of kernel rows that this training added to the store.
-    single_evaluations
-        Number of kernel values in single precision; 0 if the problem was not solved in chunks first.
 
     Notes
     -----
@@ -68,7 +66,6 @@ class Solution:
     planned: int
     newton_steps: int
     rows_computed: int
-    single_evaluations: int = 0
 
     @property
     def converged(self) -> bool:
@@ -78,7 +75,7 @@ class Solution:
     @property
     def kernel_evaluations(self) -> int:
         """Number of kernel values computed in this training."""
-        return self.rows_computed * len(self.y) + self.single_evaluations
+        return self.rows_computed * len(self.y)
 
     @property
     def objective(self) -> float:
