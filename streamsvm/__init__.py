@@ -39,7 +39,7 @@ __all__ = [
 ]
 
 
-def warmup(*algorithms: type[_OnlineSVM] | type[AutoLASVM], removal: bool = False) -> float:
+def warmup(*algorithms: type[_OnlineSVM] | type[AutoLASVM], removal: bool = False, classes: bool = False) -> float:
     """Compile the engine's code before its first use; return the seconds that took.
 
     The code is kept in the user's cache folder, so that later processes start at once.  Call it when an image is built,
@@ -53,6 +53,8 @@ def warmup(*algorithms: type[_OnlineSVM] | type[AutoLASVM], removal: bool = Fals
     removal
         Whether to compile the code of `forget`, of a `budget`, of a `window` and of streaming estimates as well.
         Without `algorithms` it always is.
+    classes
+        Whether to compile the code of `OneVsRest` and `OneVsOne` as well.  Without `algorithms` it always is.
 
     Examples
     --------
@@ -77,11 +79,15 @@ def warmup(*algorithms: type[_OnlineSVM] | type[AutoLASVM], removal: bool = Fals
             model.predict_many(X.astype(np.float32))
             model.predict_many(sp.csr_matrix(X[:, :2]))
             model.finish()
-        if not algorithms:
-            for several in (OneVsRest(LASVM()), OneVsOne(LASVM())):
-                several.learn_many(X, y)
-                several.predict_many(X)
-                several.predict_proba_many(X)
+        if classes or not algorithms:
+            labels = y + 2 * (X[:, 0] > X[:, 1])
+            for algorithm in chosen or (LASVM,):
+                for wrapper in (OneVsRest, OneVsOne):
+                    several = wrapper(algorithm(C=100.0))  # type: ignore[call-arg]
+                    several.learn_many(X, labels)
+                    several.learn_one(dict(enumerate(X[0])), labels[0])
+                    several.predict_many(X)
+                    several.predict_proba_many(X)
     if removal or not algorithms:
         from streamsvm.validation.ahead import compile_removal
 

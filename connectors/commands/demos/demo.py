@@ -78,7 +78,7 @@ def learn_streams(folder: Path, n_records: int | None, stop: Stop) -> None:
     from river import datasets  # loads half of scikit-learn
 
     folder.mkdir(parents=True, exist_ok=True)
-    print("Preparing the engine. Compiling it takes less than a minute, once per installation ...", flush=True)
+    print("Preparing the engine. Compiling it takes one to two minutes, once per installation ...", flush=True)
     streamsvm.warmup(streamsvm.LASVM)
     print(f"To see it resume: kill -9 {os.getpid()}, then run the same command again.")
     states, drawn = {}, []

@@ -47,11 +47,12 @@ def _seconds_to_start(settings: Settings | None) -> float | None:
 
     The cache's files alone cannot tell: they may have been compiled for another processor.
     """
-    algorithm = (settings or Settings()).model.implementation.__name__
-    removal = settings is not None and settings.removes()
+    settings = settings or Settings()
+    algorithm = settings.model.implementation.__name__
+    code = f"removal={settings.removes()}, classes={settings.label.vocabulary is not None}"
     script = "import resource; resource.setrlimit(resource.RLIMIT_CORE, (0, 0)); "
     script += f"resource.setrlimit(resource.RLIMIT_CPU, ({_WARM_SECONDS}, {_WARM_SECONDS})); "
-    script += f"import streamsvm; streamsvm.warmup(streamsvm.{algorithm}, removal={removal})"
+    script += f"import streamsvm; streamsvm.warmup(streamsvm.{algorithm}, {code})"
     started = time.perf_counter()
     answer = subprocess.run([sys.executable, "-c", script], capture_output=True)  # noqa: S603 - this interpreter
     if answer.returncode in (-signal.SIGXCPU, -signal.SIGKILL):

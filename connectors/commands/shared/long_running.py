@@ -28,10 +28,11 @@ logger = logging.getLogger(__name__)
 def working(settings: Settings) -> Iterator[Stop]:
     """Set up log output, prepare the engine, and handle signals as `stopping` does."""
     set_up_logging(settings.daemon.log_format)
-    logger.info("preparing the engine; compiling takes less than a minute (`streamsvm warmup` does it ahead of time)")
+    logger.info("preparing the engine; compiling takes one to two minutes (`streamsvm warmup` does it ahead of time)")
     begin = time.perf_counter()
     with killable():
-        streamsvm.warmup(settings.model.implementation, removal=settings.removes())
+        has_classes = settings.label.vocabulary is not None
+        streamsvm.warmup(settings.model.implementation, removal=settings.removes(), classes=has_classes)
     logger.info("engine ready after %.1f seconds", time.perf_counter() - begin)
     settle_memory()
     with on_one_core(), stopping(settings) as stop, logging_redirect_tqdm():

@@ -4,6 +4,8 @@ import copy
 import datetime
 import itertools
 import pickle
+import subprocess
+import sys
 
 import naive
 import numpy as np
@@ -444,3 +446,28 @@ def test_every_check_of_river_passes(model, n_checks):
     assert len(collected) == n_checks
     for check in collected:
         check(model.clone())
+
+
+NOTHING_LEFT_TO_COMPILE = """
+import numpy as np
+import streamsvm
+from streamsvm.core.compiling import _jit
+
+streamsvm.warmup(streamsvm.LASVM, classes=True)
+asked, load = [], _jit._CodeCache.load_overload
+_jit._CodeCache.load_overload = lambda of, *others: asked.append(of._py_func.__name__) or load(of, *others)
+X = np.random.default_rng(1).normal(size=(300, 5))
+for wrapper in (streamsvm.OneVsRest, streamsvm.OneVsOne):
+    model = wrapper(streamsvm.LASVM())
+    model.learn_many(X, np.arange(300) % 4)
+    model.learn_one({0: 1.0, 3: 2.0}, 2)
+    model.predict_one({0: 1.0})
+    model.predict_proba_many(X)
+print(asked)
+"""
+
+
+@pytest.mark.long
+def test_warmup_compiles_what_a_trainer_of_classes_needs():
+    done = subprocess.run([sys.executable, "-c", NOTHING_LEFT_TO_COMPILE], capture_output=True, text=True)
+    assert done.stdout.strip() == "[]", done.stdout + done.stderr
