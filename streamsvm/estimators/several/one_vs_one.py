@@ -77,7 +77,7 @@ class OneVsOne(SeveralClasses):
     >>> from streamsvm import LASVM, OneVsOne
     >>> model = OneVsOne(LASVM())
     >>> evaluate.progressive_val_score(datasets.ImageSegments().take(1000), model, metrics.Accuracy())
-    Accuracy: 90.79%
+    Accuracy: 90.8%
     >>> model.pairs[:2]
     [('path', 'foliage'), ('path', 'sky')]
     """
