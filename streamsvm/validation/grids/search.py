@@ -80,7 +80,8 @@ def grid_search(
     n_jobs
         Number of processes, as for `cross_validate`.  Where folds start from the full solution, only the values of
         gamma are divided.  None (default): as `joblib` is configured; if it is not, threads share the values of gamma,
-        see `streamsvm.set_num_threads`.  Each process and each thread has its own cache.  A `SmoothSVM` takes None or 1.
+        see `streamsvm.set_num_threads`.  Each process and each thread has its own cache.  A `SmoothSVM` takes None or
+        1.
 
     Returns
     -------
