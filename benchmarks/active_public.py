@@ -1,8 +1,8 @@
 """The protocol of a public benchmark of active learning, beside what it publishes: mean accuracy over the curve (AUBC).
 
-    python benchmarks/active_public.py --data DIR --results DIR           # 11 sets, 10 runs of each: two CPU hours
-    python benchmarks/active_public.py --data DIR --quick                 # heart, one run
-    python benchmarks/active_public.py --results DIR --report             # the table of the runs that were kept
+    python benchmarks/active_public.py --data DIR --results DIR        # 11 sets, 10 runs each: about 440 CPU seconds
+    python benchmarks/active_public.py --data DIR --quick                # heart, one run
+    python benchmarks/active_public.py --results DIR --report            # the table of the runs that were kept
 
 Source: Lu, Li, Li, Yang, Xu, Huang, "Re-benchmarking pool-based active learning for binary classification", arXiv
 2306.08954.  20 random labels to begin with, 40 % of the examples for the test, features with mean 0 and variance 1, an

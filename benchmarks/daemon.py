@@ -4,9 +4,9 @@ The stream has 20 features and a label for each event on a topic of its own; bot
 0, 500 or 5000 support vectors and nearly keeps them, for most events are easy: predicting one, and learning it, costs a
 row of kernel values each.
 
-At the end, ten classes: digits with their labels in the same record.  The trainer's CPU time per record is compared
-with that of the engine alone, which predicts and learns the same digits, from one array, as many at once as the
-trainer does.
+The last part has ten classes: digits with their labels in the same record.  It compares the trainer's CPU time for a
+record with that of the engine alone, which predicts and learns the same digits from one array, in blocks of the same
+size.
 
     python benchmarks/daemon.py --bootstrap 127.0.0.1:9092      # `make kafka` starts such a broker
 """

@@ -8,10 +8,10 @@
 
 `digits`: error, seconds and support vectors of LASVM after one epoch and after two, each finished, beside LIBSVM
 (scikit-learn's SVC) and the averaged perceptron after one epoch and after ten, one model for each digit, and seconds
-over support vectors.  An example comes with the same id again in the second epoch: a model that has it as a member does
-not learn it again.  `epochs`: how many epochs it takes until
-FINISH finds nothing to do.  `sharing`: one model of ten classes against ten models of one.  `cache`: seconds against
-the row cache, for one digit.  `delta`: banana, with REPROCESS repeated until the violation is at most `delta_max`.
+over support vectors.  In the second epoch, each example has the same id as before: a model that has it as a member does
+not learn it again.  `epochs`: how many epochs it takes until FINISH finds nothing to do.  `sharing`: one model of ten
+classes against ten models of one.  `cache`: seconds against the row cache, for one digit.  `delta`: banana, with
+REPROCESS repeated until the violation is at most `delta_max`.
 
 Every fit runs in a process of its own with one thread; seconds are CPU seconds of the fit alone, with compiled code
 loaded before.

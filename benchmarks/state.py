@@ -1,7 +1,7 @@
 """Checkpoints and restores in a folder, on a topic and in objects; and how soon the next trainer predicts.
 
-Printed are seconds by the clock, and CPU seconds.  The checkpoints of the first lines hold random bytes, which cannot
-be compressed.  The next owner begins with an empty folder.
+It prints seconds by the clock, and CPU seconds.  The checkpoints of the first lines hold random bytes, which cannot be
+compressed.  The next owner begins with an empty folder, unless the state is kept there.
 
     python benchmarks/state.py --bootstrap 127.0.0.1:9092      # `make kafka` starts such a broker
 """

@@ -13,8 +13,9 @@ A model may scale features itself. A feature with a shift and a factor must ther
 numbers, they are the features' numbers: "7", as in LIBSVM's own files, has the number 7, and so has column 6 of an
 array. A feature that the model does not know may get any larger number.
 
-Of more than two classes, each has a model that tells it from all others, and a file of its own: the label 1 stands for
-the class, and -1 (null in the second file) for all others.  The class with the largest decision value is predicted.
+With more than two classes, each class has a model that separates it from all others.  A file has one of these models:
+the label 1 stands for the class, and -1 (null in the second file) for all others.  Predict the class whose model has
+the largest decision value.
 
 LIBSVM's probabilities, 1 / (1 + exp(A f + B)), have one slope. This model's have one slope on each side of the boundary
 (see `online.sigmoid`), so A and B cannot express them, and the second file holds the slopes.  They belong to LIBSVM's
@@ -63,7 +64,7 @@ def export_model(
         The scaler through which the model has learned; None: the model has learned features as they came, and may
         scale them itself.
     label
-        With more than two classes: the class, as text, whose model is written; None: there are two.
+        The class whose model is written, as text, if the model has more than two classes; None: it has two.
 
     Returns
     -------
@@ -99,7 +100,8 @@ def chosen(model: Model, label: str | None) -> OnlineSVM:
     known = _labels(model)
     if label not in known:
         asked = "" if label is None else f"{label!r} is none of them; "
-        raise ValueError(f"each class has a model of its own, and a file has one: {asked}use --label {'|'.join(known)}")
+        choice = f"--label {'|'.join(known)}"
+        raise ValueError(f"this model has several classes, and a file has the model of one: {asked}use {choice}")
     of_label = model._models[known[label]]
     return getattr(of_label, "_predicting", of_label)
 

@@ -61,10 +61,14 @@ def _topics(settings: Settings) -> Iterator[str]:
 def _state(settings: Settings) -> Iterator[str]:
     store = settings.state.store
     is_on_topic = store == "topic"
-    if is_on_topic != bool(settings.log.state):
-        yield 'state.store = "topic" and log.state, the topic of the checkpoints, need each other'
-    if (store == "objects") != bool(settings.state.url):
-        yield 'state.store = "objects" and state.url, the place of the objects, need each other'
+    if is_on_topic and not settings.log.state:
+        yield 'state.store = "topic" needs log.state, the topic of the checkpoints'
+    if settings.log.state and not is_on_topic:
+        yield 'log.state, the topic of the checkpoints, needs state.store = "topic"'
+    if store == "objects" and not settings.state.url:
+        yield "state.store = \"objects\" needs state.url, the place of the objects, such as 's3://bucket/prefix'"
+    if settings.state.url and store != "objects":
+        yield 'state.url, the place of the objects, needs state.store = "objects"'
     if store == "objects" and not find_spec("obstore"):
         yield "state.store = \"objects\" needs obstore: pip install 'streamsvm[objects]'"
     if store != "dir" and settings.daemon.per == "key":
@@ -88,7 +92,7 @@ def _questions(settings: Settings) -> Iterator[str]:
         yield 'log.questions needs daemon.per = "partition": a model of each key would need its own labels'
     labelling = settings.labelling
     if labelling.rare_first and settings.label.vocabulary is None:
-        yield "labelling.rare_first needs more than two classes: label.classes or label.max_classes"
+        yield "labelling.rare_first = true needs more than two classes: set label.classes or label.max_classes"
     if labelling.rare_first and labelling.selection not in ("mixed", "active", "all"):
         yield (
             f'labelling.rare_first does not go with labelling.selection = "{labelling.selection}"; use "mixed", '
@@ -125,10 +129,14 @@ def _classes(settings: Settings) -> Iterator[str]:
 
 def _schema(settings: Settings) -> Iterator[str]:
     schema = settings.schema
-    if (settings.log.format == "registry") != bool(schema.registry):
-        yield 'log.format = "registry" and schema.registry, the address of the schema registry, need each other'
-    if bool(schema.user) != bool(schema.password):
-        yield "schema.user and schema.password need each other"
+    if settings.log.format == "registry" and not schema.registry:
+        yield "log.format = \"registry\" needs schema.registry, its address, such as 'http://localhost:8081'"
+    if schema.registry and settings.log.format != "registry":
+        yield 'schema.registry, the address of a schema registry, needs log.format = "registry"'
+    if schema.user and not schema.password:
+        yield "schema.user needs schema.password, or STREAMSVM_SCHEMA_PASSWORD in the environment"
+    if schema.password and not schema.user:
+        yield "schema.password needs schema.user"
 
 
 def _others(settings: Settings) -> Iterator[str]:

@@ -26,9 +26,10 @@ class LabellingSettings:
         Number of random events that ``"active"``, and the questions about unlike events of ``"mixed"``, choose from; at
         least 1.
     rare_first
-        Whether classes with few labels come first, if there are more than two; for the selections ``"mixed"``,
-        ``"active"`` and ``"all"``.  A question near the boundary is then about the closest event between a drawn class
-        and another one.  A class with half as many examples is drawn twice as often.
+        Whether the trainer asks about classes with few labels more often; needs more than two classes, and the
+        selection ``"mixed"``, ``"active"`` or ``"all"``.  Before a question near the boundary, the trainer draws a
+        class at random: a class with half as many labels is drawn twice as often.  The question is about the event
+        that is closest to the boundary between this class and another one.
     explore
         Share of the questions, from 0 to 1, that look for what the model does not suspect: about events far from the
         labelled ones with ``"mixed"``, otherwise about any events.
@@ -55,8 +56,8 @@ class LabellingSettings:
     stop
         When to stop asking.  ``"audited"``: when no event is left near the boundary, and the last 120 answers have
         agreed with the model.  ``"margin"``: when 59 questions found no event near the boundary, and 59 random ones
-        agree;
-        ``"support"``: when the number of support vectors has stopped growing; ``"either"`` of them; or ``"never"``.
+        agree; ``"support"``: when the number of support vectors has stopped growing; ``"either"`` of them; or
+        ``"never"``.
         With more than two classes, the last 10 answers about each class must have agreed with the model as well.
     max_labels
         Label quota: number of answers to ask for; 0: no limit.

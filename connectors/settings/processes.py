@@ -38,9 +38,10 @@ class StateSettings:
         ``"objects"``: in an object store.  With the last two, daemon.state_dir is a cache that each trainer has for
         itself.
     url
-        The object store, and what the objects' names begin with, such as ``"s3://bucket/prefix"``, ``"gs://..."``,
-        ``"az://container/prefix"`` or ``"file:///folder"``.  Credentials and the address of another server come from
-        the environment variables of its provider, such as ``AWS_ACCESS_KEY_ID`` and ``AWS_ENDPOINT_URL``.
+        Address of the object store, and the beginning of the objects' names: ``"s3://bucket/prefix"``,
+        ``"gs://bucket/prefix"``, ``"az://container/prefix"`` or ``"file:///folder"``.  Credentials come from the
+        environment variables of the provider, such as ``AWS_ACCESS_KEY_ID``.  So does the address of another server,
+        such as ``AWS_ENDPOINT_URL``.
     """
 
     store: str = key("dir", checks.one_of("dir", "topic", "objects"))

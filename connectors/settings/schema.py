@@ -16,10 +16,10 @@ class SchemaSettings:
     registry
         Address of the registry, such as ``"https://registry.example.org:8081"``.
     user, password
-        For basic authentication.  The password may come from the environment, as ``STREAMSVM_SCHEMA_PASSWORD``.  Empty:
-        nothing is sent.
+        User and password for basic authentication.  Empty: the trainer sends neither.  The environment may have the
+        password, as ``STREAMSVM_SCHEMA_PASSWORD``.
     seconds
-        Seconds for an answer of the registry.
+        Seconds that the trainer waits for an answer of the registry, before it asks again.
     """
 
     registry: str = key("", checks.registry_url)

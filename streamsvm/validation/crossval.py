@@ -42,7 +42,7 @@ def cross_validate(
     model
         `LASVM(...)`: its `C`, `kernel`, `gamma`, `degree`, `coef0`, `pos_weight`, `tol`, `cache_mb` and `device` are
         used.  Its parameters for streams, such as `budget` and `window`, are not.  Or `SmoothSVM(...)`, with its
-        solver.  Or ``OneVsOne(LASVM(...))`` for several classes, with the defaults of `seeding`, `n_jobs`, `values`.
+        solver.  Or ``OneVsOne(LASVM(...))`` for several classes: leave `seeding`, `n_jobs` and `values` out.
     X
         Examples as rows: a 2-D array, a SciPy sparse matrix, a frame of numbers, for `LASVM` also a list of dicts or a
         `RowStore` of the model's kernel, whose kernel rows are then shared.
@@ -60,9 +60,9 @@ def cross_validate(
     sample_weight
         Factor on C for each example, at least 0.  Default: 1.
     n_jobs
-        Number of processes that share the folds; each has its own cache.  None: as `joblib` is configured.  Folds in
-        one process share kernel values, which saves about as much as a second core would.  A `SmoothSVM` takes None or
-        1.
+        Number of processes that share the folds; each has its own cache.  Default: one, because folds in one process
+        share kernel values, which saves about as much as a second core would.  None: as `joblib` is configured.  A
+        `SmoothSVM` takes None or 1.
     progress
         Whether to show a progress bar, if standard error is a terminal.
     values

@@ -73,7 +73,7 @@ class Audited(StoppingRule):
 
 @dataclass
 class EachClass(StoppingRule):
-    """Stop when the last answers about each class have not contradicted the model; for more than two classes.
+    """Stop when the last answers about each class have agreed with the model; for more than two classes.
 
     Other rules look at all answers together, and a common class may hide a rare one.  So combine them with this one:
     ``Audited() & EachClass()``.
@@ -90,9 +90,9 @@ class EachClass(StoppingRule):
 
     Notes
     -----
-    An answer that violates the margin counts against the class that was answered and the one that was predicted.  A
-    class without any answer does not hold the rule back.  A class of which fewer examples are left than the rule wants
-    holds it back for good: add ``| MaxLabels(...)``.
+    An answer is about the class that was given, and about the predicted class if that is another one.  An answer agrees
+    with the model if it does not violate the margin.  The rule does not wait for a class without any answer.  If a
+    class has fewer than `calm` examples left, the rule may never stop: add ``| MaxLabels(...)``.
 
     Examples
     --------

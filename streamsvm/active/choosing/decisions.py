@@ -9,9 +9,9 @@ from streamsvm.active.choosing.rows import dicts_of
 
 
 def margins(model: Any, X: Any) -> np.ndarray:
-    """f(x) of each row of X; of more than two classes, half the lead of the best over the second best.
+    """f(x) of each row of X; with more than two classes, half the lead of the best class over the second best.
 
-    Half the lead is 1 where an example lies on the margins of both classes.  With two classes it is abs(f(x)).
+    Half the lead is 1 if an example lies on the margins of both classes.
 
     Parameters
     ----------
@@ -23,7 +23,7 @@ def margins(model: Any, X: Any) -> np.ndarray:
     Returns
     -------
     np.ndarray
-        Decision values, (n,) float64.
+        Decision values, or half the leads, (n,) float64.
 
     Examples
     --------

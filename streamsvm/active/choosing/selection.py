@@ -177,9 +177,10 @@ class ActiveSelection(Selection):
         Number of random candidates, at least 1; None: all examples, in chunks.  With 59, the choice is with 95 %
         probability among the 5 % closest to the boundary: see `pool_size`.
     rare_first
-        Whether a class is drawn first, of those between which a candidate inside the margin lies, and then the closest
-        of its candidates.  A class with half as many examples is drawn twice as often.  It needs a model of several
-        classes.
+        Whether to ask about classes with few examples more often; needs a model of several classes.  A class is drawn
+        at random, of those near which a candidate inside the margin lies; then the closest of these candidates is
+        chosen.  A class with half as many examples is drawn twice as often.  If no candidate lies inside the margin,
+        the closest one of all is chosen.
 
     Notes
     -----

@@ -79,8 +79,9 @@ def grid_search(
         Whether to train the best cell's model on all examples.
     n_jobs
         Number of processes, as for `cross_validate`.  Where folds start from the full solution, only the values of
-        gamma are divided.  None: as `joblib` is configured; if it is not, threads share the values of gamma, see
-        `streamsvm.set_num_threads`.  Each process and each thread has its own cache.  A `SmoothSVM` takes None or 1.
+        gamma are divided.  None (default): as `joblib` is configured; if it is not, threads share the values of gamma,
+        see `streamsvm.set_num_threads`.  Each process and each thread has its own cache.  A `SmoothSVM` takes None or
+        1.
 
     Returns
     -------

@@ -57,8 +57,8 @@ class StreamingLOO(StreamingEstimate):
     Parameters
     ----------
     model
-        An online classifier of streamsvm; for several classes an `OneVsRest` or `OneVsOne` of one that does not tune
-        itself.  Other steps of a pipeline go before the wrapper.
+        An online classifier of streamsvm.  For several classes: `OneVsRest` or `OneVsOne`, but not of an `AutoLASVM`.
+        Other steps of a pipeline go before the wrapper.
     every
         Number of examples between two estimates, at least 1.
     memory

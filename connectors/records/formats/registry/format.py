@@ -62,7 +62,7 @@ class RegistryFormat:
             If the library that the schema needs is not installed.
         """
         if len(value) < FRAME_BYTES or value[0] != MAGIC:
-            detail = f"the record must begin with a zero byte and the 4 of a schema's id, got {value[:5]!r}"
+            detail = f"the record must begin with a zero byte and a schema's id in 4 bytes, got {value[:5]!r}"
             raise BadRecord("no-schema", detail)
         reader = self._reader(int.from_bytes(value[1:FRAME_BYTES], "big"))
         built: Built = reader(value[FRAME_BYTES:], build)

@@ -25,6 +25,7 @@ _HEADER_BYTES = 2 * _TOKEN_BYTES  # the token of the object before, and its own
 _NO_TOKEN = bytes(_TOKEN_BYTES)
 _SIZES = struct.Struct("<IQ")  # of a record's key and value
 _AT_ONCE = 16  # objects that are read at the same time
+_HINT = "check state.url, and the variables of the environment with the credentials and the server's address"
 _RETRIES = {"max_retries": 3, "retry_timeout": timedelta(seconds=10)}
 
 
@@ -207,9 +208,9 @@ def _telling(name: str) -> Iterator[None]:
     except (of_obstore.AlreadyExistsError, of_obstore.PreconditionError, FileNotFoundError):
         raise
     except (of_obstore.PermissionDeniedError, of_obstore.UnauthenticatedError, PermissionError) as error:
-        raise AccessDenied(f"{name}: {_line(error)}") from None
+        raise AccessDenied(f"{name}: {_line(error)}; {_HINT}") from None
     except (of_obstore.BaseError, OSError) as error:
-        raise Unavailable(f"{name}: {_line(error)}") from None
+        raise Unavailable(f"{name}: {_line(error)}; {_HINT}") from None
 
 
 def _line(error: Exception) -> str:

@@ -150,7 +150,7 @@ def test_errors_of_the_store_are_those_of_logs(store, monkeypatch, error, expect
         raise error
 
     monkeypatch.setattr(place, "_api", type("Failing", (), {"put": fail}))
-    with pytest.raises(expected, match=r"^partition 0 of 'x': no right$"):
+    with pytest.raises(expected, match=r"^partition 0 of 'x': no right; check state.url"):
         write(place, b"a")
 
 
