@@ -40,12 +40,13 @@ class LoopState:
         verdict = self._judge()
         if verdict.stop or not self._is_seeding():
             return verdict
-        counts = self.counts
+        counts, n = self.counts, self._seeds
         if self._is_several:
-            so_far = f"{sum(n > 0 for _, n in counts.of_classes)} classes so far"
-            return Verdict(False, False, f"random questions until {self._seeds} of two classes are labelled: {so_far}")
-        so_far = f"{counts.n_positive} positive and {counts.n_negative} negative so far"
-        return Verdict(False, False, f"random questions until {self._seeds} of each class are labelled: {so_far}")
+            known = sum(labels > 0 for _, labels in counts.of_classes)
+            wanted = f"two classes have {n} or more; {known} classes have any so far"
+        else:
+            wanted = f"both classes have {n} or more; {counts.n_positive} positive, {counts.n_negative} negative so far"
+        return Verdict(False, False, f"there are too few labels for a model, until {wanted}")
 
     def missed(self) -> Missed:
         """How many positives the model may still miss, by the answers to random questions ("audit") only."""

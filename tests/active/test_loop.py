@@ -169,7 +169,7 @@ def test_until_both_classes_are_known_questions_are_random():
         asked.append(ask(loop))
         assert asked[-1].reason == "seed"
         tell(loop, label(asked[-1].key, y, time))
-    assert "4 positive and 1 negative so far" in loop.verdict().why
+    assert "4 positive, 1 negative so far" in loop.verdict().why
     tell(loop, label(199, False))  # from elsewhere
     assert ask(loop).reason == "boundary"
     assert [question.key for question in asked] != [0, 1, 2, 3, 4]
