@@ -34,9 +34,9 @@ class Closest(MixedSelection):
 
     def choose(self, pool: Pool, model: Any, rng: np.random.Generator) -> Choice:
         places = self._look(pool, model)
-        at, f = self._scored(pool, model, places, rng)
-        closest = int(np.argmin(np.abs(f)))
-        return Choice(pool.keys()[at[closest]], float(f[closest]), len(at))
+        scored = self._scored(pool, model, places, rng)
+        closest = int(np.argmin(np.abs(scored.f)))
+        return Choice(pool.keys()[scored.at[closest]], float(scored.f[closest]), len(scored.at))
 
 
 def by_hand(part: Part, seed: int) -> dict[str, Any]:

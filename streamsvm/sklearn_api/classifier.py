@@ -116,6 +116,10 @@ class LASVMClassifier(FittedModel, ClassifierMixin, BaseEstimator):
     `fit` of ``"lasvm"`` multiplies matrices by BLAS, whose rounding depends on the processor.  Models from different
     processors agree within the tolerance.
 
+    `fit` of ``"lasvm"`` solves on in double precision if there are at most 256 examples.  Then coefficients and
+    intercepts are exact to about nine digits, whatever the order of the examples, if the optimum is unique.  Decision
+    values of the linear kernel are ``X @ coef_.T + intercept_`` in double precision.
+
     There is no `pos_weight`: use `class_weight`.  There is no `budget` and no `window`, because `fit` finds the optimum
     of the whole training set.  For bounded memory, use `streamsvm.LASVM`.
 

@@ -8,7 +8,9 @@ import scipy.sparse as sp
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from streamsvm.core import arguments, storage
+from streamsvm.core.threads import one_blas_thread
 from streamsvm.estimators.several.one_vs_one import OneVsOne
+from streamsvm.online.outputs.votes import best_classes, class_values
 from streamsvm.sklearn_api.given_kernel import KernelMachines, is_given, kernel_values
 
 # The engine is compiled for writable arrays; joblib maps read-only ones from files.
@@ -53,10 +55,12 @@ class FittedModel:
             For two classes, positive for ``classes_[1]``.  For more, a column for each class, or for each pair with
             ``decision_function_shape="ovo"``: it is positive for the first class of the pair.
         """
-        X = self._queries(X)
-        if self.decision_function_shape == "ovo" and len(self.classes_) > 2:
-            return self.model_.pair_values_many(X)
-        return self.model_.decision_function_many(X)
+        X, n_classes = self._queries(X), len(self.classes_)
+        of_pairs = self.decision_function_shape == "ovo" and n_classes > 2
+        if self.kernel == "linear":
+            values = self._linear_values(X)
+            return values if of_pairs else values[:, 0] if n_classes == 2 else class_values(values, n_classes)
+        return self.model_.pair_values_many(X) if of_pairs else self.model_.decision_function_many(X)
 
     def predict(self, X: Any) -> np.ndarray:
         """Labels.
@@ -84,7 +88,13 @@ class FittedModel:
             )
         if ties:
             return self.classes_[self.decision_function(X).argmax(axis=1)]
-        return self.classes_[self.model_.predict_many(self._queries(X)).astype(int)]
+        X, n_classes = self._queries(X), len(self.classes_)
+        if self.kernel == "linear":
+            values = self._linear_values(X)
+            places = values[:, 0] > 0.0 if n_classes == 2 else best_classes(values, n_classes)
+        else:
+            places = self.model_.predict_many(X)
+        return self.classes_[places.astype(int)]
 
     def predict_proba(self, X: Any) -> np.ndarray:
         """Probabilities of the classes.
@@ -129,6 +139,13 @@ class FittedModel:
                 f"{self.model_.n} examples of the training set"
             )
         return K
+
+    def _linear_values(self, X: Any) -> np.ndarray:
+        """The linear machines' f(x), (m, n_machines), as `coef_` and `intercept_` give them in double precision."""
+        weights = self._weights if self._is_sparse else self._weights.toarray()
+        with one_blas_thread():
+            values = X @ weights.T
+        return (values.toarray() if sp.issparse(values) else values) + self.intercept_
 
     # ------------------------------------------------------------------------------------------------ what was learned
 
@@ -181,9 +198,19 @@ class FittedModel:
         """
         if self.kernel != "linear":
             raise AttributeError(f"coef_ exists for the linear kernel only, and this one is {self.kernel!r}")
-        weights = np.array([self._vectors(machine.numbers).T @ machine.alpha for machine in self._machines])
+        weights = self._weights.toarray()
         weights.flags.writeable = False  # A change would not reach the model.
         return weights
+
+    @property
+    def _weights(self) -> sp.csr_matrix:
+        """The weights of the features, in double precision; all machines share the support vectors."""
+        machines = self._machines
+        numbers = np.concatenate([machine.numbers for machine in machines])
+        own = np.repeat(np.arange(len(machines)), [len(machine.numbers) for machine in machines])
+        every, places = np.unique(numbers, return_inverse=True)
+        alpha = np.concatenate([machine.alpha for machine in machines])
+        return sp.csr_matrix((alpha, (own, places)), shape=(len(machines), len(every))) @ self._vectors(every)
 
     @property
     def n_support_(self) -> np.ndarray:

@@ -16,6 +16,7 @@ from streamsvm.estimators.several.trained_pairs import trained
 from streamsvm.online.outputs.coupling import coupled
 from streamsvm.online.outputs.sigmoid import probabilities
 from streamsvm.online.outputs.votes import best_classes, class_values
+from streamsvm.sklearn_api.exact import LARGEST, exact_pair
 
 
 def is_given(kernel: Any) -> bool:
@@ -61,6 +62,9 @@ class KernelMachines:
         self.n, self.n_classes = len(K), int(labels.max()) + 1
         places = labels[used] if self.n_classes > 2 else 1 - labels[used]  # of two, the second one is positive
         found = list(optima(GivenMatrix(K).part(used), places, box[used], options, max_passes))
+        if len(used) <= LARGEST:
+            K_used = K[np.ix_(used, used)]
+            found = [exact_pair(pair, K_used, places, box[used]) for pair in found]
         self.outcomes = [(pair.n_passes, pair.converged) for pair in found]
         self._pairs = trained(found, used, np.bincount(places).tolist(), [0] * self.n_classes)
 

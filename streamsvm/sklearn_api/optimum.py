@@ -1,8 +1,8 @@
 """Solving over a whole training set, and handing the solution to a model that can go on learning from there.
 
-The batch solver finds the coefficients.  The examples that they rest on become the model's members, as if it had
-learned all examples and finished: the support vectors, and the examples that hold the extremes of the gradient, which
-fix the bias where no coefficient is between its bounds.
+The batch solver finds the coefficients; `exact` refines those of a small training set.  The examples that they rest on
+become the model's members, as if it had learned all examples and finished: the support vectors, and the examples that
+hold the extremes of the gradient, which fix the bias where no coefficient is between its bounds.
 """
 
 from typing import Any, NamedTuple
@@ -21,6 +21,7 @@ from streamsvm.estimators.lasvm import LASVM
 from streamsvm.estimators.several.one_vs_one import OneVsOne
 from streamsvm.online.outputs.calibration import note_margins
 from streamsvm.online.solved import Members, with_members
+from streamsvm.sklearn_api.exact import LARGEST, exact_optimum, exact_pair, matrix_of
 
 
 class _Solved(NamedTuple):
@@ -43,7 +44,7 @@ def learn_to_optimum(
     """
     features = Features(X, model._kernel)
     _require_finite(model, features, X)
-    solved = _solve(model, features, positive, weights, max_passes)
+    solved = _solve(model, features, X, positive, weights, max_passes)
     found = solved.found
     note_margins(model._calibration, positive[found.seen], found.decision_values)
     _place_members(model, X, solved, ids)
@@ -58,11 +59,17 @@ def _require_finite(model: LASVM, features: Features, X: Any) -> None:
         model.validate_many(X)  # it names the row
 
 
-def _solve(model: LASVM, features: Features, positive: np.ndarray, weights: np.ndarray, max_passes: int) -> _Solved:
+def _solve(
+    model: LASVM, features: Features, X: Any, positive: np.ndarray, weights: np.ndarray, max_passes: int
+) -> _Solved:
     box = arguments.boxes_of(model.C, weights, np.ones(len(weights)))
     lo, hi = np.where(positive, 0.0, -box), np.where(positive, box, 0.0)
     options = SolverOptions(tol=model.tol, cache_mb=model.cache_mb)
-    return _Solved(lo, hi, optimum(features, np.where(positive, 1.0, -1.0), lo, hi, options, max_passes))
+    y = np.where(positive, 1.0, -1.0)
+    found = optimum(features, y, lo, hi, options, max_passes)
+    if len(y) <= LARGEST:
+        found = exact_optimum(found, matrix_of(X, model._kernel), y, lo, hi)
+    return _Solved(lo, hi, found)
 
 
 def _place_members(model: LASVM, X: Any, solved: _Solved, ids: np.ndarray) -> None:
@@ -88,5 +95,8 @@ def learn_pairs_to_optimum(
     box = arguments.boxes_of(binary.C, weights, np.ones(len(weights)))
     options = SolverOptions(tol=binary.tol, cache_mb=binary.cache_mb)
     found = list(optima(features, places, box, options, max_passes))
+    if len(places) <= LARGEST:
+        K = matrix_of(X, binary._kernel)
+        found = [exact_pair(pair, K, places, box) for pair in found]
     model.take_solutions(X, places, weights, ids, found, features.kernel_evaluations)
     return [(pair.n_passes, pair.converged) for pair in found]

@@ -42,7 +42,7 @@ def cross_validate(
     model
         `LASVM(...)`: its `C`, `kernel`, `gamma`, `degree`, `coef0`, `pos_weight`, `tol`, `cache_mb` and `device` are
         used.  Its parameters for streams, such as `budget` and `window`, are not.  Or `SmoothSVM(...)`, with its
-        solver.  Or ``OneVsOne(LASVM(...))`` for several classes: leave `seeding`, `n_jobs` and `values` out.
+        solver.  Or ``OneVsOne(LASVM(...))`` for several classes, with the default of `values`.
     X
         Examples as rows: a 2-D array, a SciPy sparse matrix, a frame of numbers, for `LASVM` also a list of dicts or a
         `RowStore` of the model's kernel, whose kernel rows are then shared.
@@ -56,7 +56,7 @@ def cross_validate(
         of scikit-learn.
     seeding
         Where the training of a fold starts, see Notes; it changes the time and not the result.  A `SmoothSVM` takes
-        ``"auto"`` only.
+        ``"auto"`` only, a `OneVsOne` also ``"none"`` and ``"skip"``.
     sample_weight
         Factor on C for each example, at least 0.  Default: 1.
     n_jobs
@@ -113,6 +113,9 @@ def cross_validate(
 
     If the solver gave up on the full problem, it gives up on each fold after a twentieth of the steps.
 
+    A `OneVsOne` with ``"skip"`` copies the pairs that lose no support vector.  ``"auto"`` is that if all splits leave
+    out at most 2 in 100 examples, otherwise ``"none"``.
+
     With a start from the full solution, and with ``"skip"``, folds without support vectors of the full solution are
     copied from it.  For a `SmoothSVM`, `streamsvm.validation.smooth` describes the starts.
 
@@ -128,8 +131,8 @@ def cross_validate(
     5
     """
     if several.is_one_vs_one(model):
-        given = {"seeding": seeding, "n_jobs": n_jobs, "values": values}
-        return _of_several(model, X, y, k, folds, seed, sample_weight, options, given)
+        several.require_plain({"values": values})
+        return _of_several(model, X, y, k, folds, seed, sample_weight, options, seeding, n_jobs)
     if isinstance(model, SmoothSVM):
         smooth.require_only_auto(n_jobs, options, seeding=seeding, values=values)
         positive = signs_of(y, len(np.asarray(y)))[0] > 0.0
@@ -164,15 +167,15 @@ def _of_several(
     seed: int | None,
     sample_weight: Any,
     options: SolverOptions | None,
-    given: dict[str, Any],
+    seeding: str,
+    n_jobs: int | None,
 ) -> several.ClassResult:
-    """`cross_validate` for a `OneVsOne`; `given` has the arguments that it does not take."""
-    several.require_plain(given)
+    """`cross_validate` for a `OneVsOne`."""
     binary, X = with_numbers(model.model, X)
     setting = setting_of(binary, options)
     problems, classes = several.problems_of(setting, [float(setting.C)], X, y, sample_weight)
     labels = np.asarray(y)
-    (result,) = several.validated(problems, labels, classes, splits_of(folds, labels, k, seed))
+    (result,) = several.validated(problems, labels, classes, splits_of(folds, labels, k, seed), seeding, n_jobs)
     warn_of_failures(sum(not part.converged for part in result.per_fold), len(result.folds), "folds", stacklevel=3)
     return result
 

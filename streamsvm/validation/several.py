@@ -5,8 +5,9 @@ A split that leaves out few examples solves again only the pairs that lose a sup
 solution stays as it is.
 """
 
+import copy
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -16,15 +17,17 @@ from streamsvm.batch import RowStore
 from streamsvm.batch.chunks.features import Features
 from streamsvm.batch.chunks.given import GivenMatrix, KernelSource
 from streamsvm.batch.chunks.pairs import PairOptimum, optima_along, solved_pair
-from streamsvm.core import arguments
+from streamsvm.core import arguments, storage
 from streamsvm.core.kernels import make_kernel
 from streamsvm.core.threads import one_blas_thread
 from streamsvm.online.outputs.votes import best_classes, class_values
 from streamsvm.validation.held_out.folds import Folds
 from streamsvm.validation.held_out.problem import Setting
+from streamsvm.validation.held_out.work import in_parts, in_processes, workers
 
 FEW = 0.02  # share of the examples that a split leaves out, up to which the full solution helps
 MAX_PASSES = 100
+SEEDINGS = ("auto", "none", "skip")
 
 
 class ClassFold(NamedTuple):
@@ -141,6 +144,16 @@ class Problems(NamedTuple):
     setting: Setting
     Cs: list[float]
 
+    def on_one_matrix(self) -> "Problems":
+        """The same, over the whole kernel matrix if it fits into the memory."""
+        return self._replace(source=_shared(self.source, self.setting.options.cache_mb))
+
+    def in_a_worker(self) -> "Problems":
+        """The same, with arrays of its own: for read-only arrays, which joblib maps, numba would compile anew."""
+        source = copy.copy(self.source)
+        source.__dict__.update(storage.owned(vars(source)))
+        return self._replace(source=source)
+
     def solve(self, out: np.ndarray) -> list[list[PairOptimum]]:
         """Train all pairs without these examples, for each C."""
         given = self._without(out), self._box(1.0), self.Cs, self.setting.options, MAX_PASSES
@@ -216,10 +229,10 @@ def problems_of(setting: Setting, Cs: list[float], X: Any, y: Any, sample_weight
         raise ValueError(f"y holds {classes.tolist()}; examples of at least two classes are needed")
     weights = arguments.weights_of(sample_weight, features.n, "sample_weight")
     arguments.boxes_of(max(Cs), weights, np.ones(features.n), "sample_weight")
-    return Problems(_shared(features, setting.options.cache_mb), places, weights, setting, Cs), classes
+    return Problems(features, places, weights, setting, Cs), classes
 
 
-def _shared(features: Features, cache_mb: float) -> KernelSource:
+def _shared(features: KernelSource, cache_mb: float) -> KernelSource:
     """The whole kernel matrix, if it fits into the memory."""
     if 4 * features.n**2 > cache_mb * 2**20:
         return features
@@ -231,23 +244,73 @@ def _shared(features: Features, cache_mb: float) -> KernelSource:
     return GivenMatrix(K)
 
 
-def validated(problems: Problems, labels: np.ndarray, classes: np.ndarray, splits: Folds) -> list[ClassResult]:
-    """Test each split by the pairs that are trained without it; a result for each C."""
-    begin = time.perf_counter()
-    few = all(len(out) <= FEW * splits.n for out in splits.left_out)
-    full = problems.solve(np.zeros(0, np.int64)) if few else []
-    per_fold: list[list[ClassFold]] = []
-    for test, out in zip(splits.tests, splits.left_out, strict=True):
-        _require_all(np.unique(problems._without(out)), classes, len(per_fold))
-        of_Cs = problems.solve_again(full, out) if few else problems.solve(out)
-        per_fold.append(
-            [
-                _fold(test, margins, classes, all(pair.converged for pair in pairs))
+class _Part(NamedTuple):
+    """Some of the splits, for a worker; the solutions over all examples are empty if no split starts from them."""
+
+    problems: Problems
+    classes: np.ndarray
+    tests: list[np.ndarray]
+    left_out: list[np.ndarray]
+    full: list[list[PairOptimum]]
+
+    def outcomes(self) -> Iterable[list[ClassFold]]:
+        """The outcomes of each split for each C."""
+        for test, out in zip(self.tests, self.left_out, strict=True):
+            problems = self.problems
+            of_Cs = problems.solve_again(self.full, out) if self.full else problems.solve(out)
+            yield [
+                _fold(test, margins, self.classes, all(pair.converged for pair in pairs))
                 for margins, pairs in zip(problems.margins(of_Cs, test), of_Cs, strict=True)
             ]
-        )
+
+
+def _outcomes_in_a_worker(part: _Part) -> list[list[ClassFold]]:
+    return list(part._replace(problems=part.problems.in_a_worker().on_one_matrix()).outcomes())
+
+
+def validated(
+    problems: Problems, labels: np.ndarray, classes: np.ndarray, splits: Folds, seeding: str, n_jobs: int | None
+) -> list[ClassResult]:
+    """Test each split by the pairs that are trained without it; a result for each C.
+
+    Parameters
+    ----------
+    problems, labels, classes, splits
+        The problems, the label of each example, the classes, and what each split tests and leaves out.
+    seeding
+        ``"none"``: each split solves all pairs.  ``"skip"``: it solves those that lose a support vector, and the others
+        are copied from the solution over all examples.  ``"auto"``: that, if the splits leave out few examples.
+    n_jobs
+        Number of workers, as for `cross_validate`; each computes a kernel matrix of its own.
+    """
+    begin = time.perf_counter()
+    _require_seeding(seeding)
+    jobs = workers(n_jobs)
+    for split, out in enumerate(splits.left_out):
+        _require_all(np.unique(problems._without(out)), classes, split)
+    few = all(len(out) <= FEW * splits.n for out in splits.left_out)
+    copied = seeding == "skip" or (seeding == "auto" and few)
+    shared = problems.on_one_matrix() if copied or jobs == 1 else problems
+    full = shared.solve(np.zeros(0, np.int64)) if copied else []
+    every = _Part(shared, classes, splits.tests, splits.left_out, full)
+    if jobs == 1:
+        per_fold = list(every.outcomes())
+    else:
+        parts = [
+            every._replace(problems=problems, tests=tests, left_out=left_out)
+            for r in in_parts(len(splits), jobs)
+            for tests, left_out in [(splits.tests[r.start : r.stop], splits.left_out[r.start : r.stop])]
+        ]
+        per_fold = [fold for part in in_processes(_outcomes_in_a_worker, parts, n_jobs) for fold in part]
     seconds = (time.perf_counter() - begin) / len(problems.Cs)
     return [ClassResult(labels, classes, splits, list(of_C), seconds) for of_C in zip(*per_fold, strict=True)]
+
+
+def _require_seeding(seeding: str) -> None:
+    if seeding not in SEEDINGS:
+        raise ValueError(
+            f"seeding={seeding!r} is not offered for several classes; use one of {', '.join(map(repr, SEEDINGS))}"
+        )
 
 
 def _require_all(left: np.ndarray, classes: np.ndarray, split: int) -> None:

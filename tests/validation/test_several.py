@@ -1,6 +1,7 @@
 """Cross-validation and grids of several classes: the predictions of models that are trained anew without each split."""
 
 import numpy as np
+import pandas as pd
 import pytest
 import scipy.sparse as sp
 from sklearn.metrics import confusion_matrix, f1_score
@@ -89,6 +90,49 @@ def test_a_grid_has_the_cells_of_single_cross_validations():
     assert grid_search(MODEL, X, Y, Cs=[5.0], k=3).gammas == [0.4]
 
 
+@pytest.mark.parametrize("form", [np.asarray, sp.csr_matrix])
+def test_workers_and_starts_change_the_time_and_not_the_result(form):
+    """Four folds lose support vectors of all pairs, forty do not; a worker has arrays that it maps from a file."""
+    alone = cross_validate(MODEL, form(X), Y, k=4)
+    shared = cross_validate(MODEL, form(X), Y, k=4, n_jobs=2)
+    for one, other in zip(alone.per_fold, shared.per_fold, strict=True):
+        np.testing.assert_array_equal(one.test, other.test)
+        np.testing.assert_allclose(one.decision_values, other.decision_values, atol=1e-4)
+    splits = folds.stratified(Y == "gold", 20)
+    anew = cross_validate(MODEL, form(X), Y, folds=splits, seeding="none")
+    copied = cross_validate(MODEL, form(X), Y, folds=splits, seeding="skip", n_jobs=2)
+    np.testing.assert_allclose(copied.decision_values, anew.decision_values, atol=1e-3)
+
+
+@pytest.mark.parametrize("labels", [Y, Y == "red"])
+@pytest.mark.parametrize("form", [np.asarray, sp.csr_matrix])
+def test_the_best_cell_is_trained_on_all_examples(form, labels):
+    weights = np.random.default_rng(1).integers(0, 3, len(Y))
+    found = {"Cs": [10.0, 0.1], "gammas": [0.5, 0.05], "k": 3, "sample_weight": weights}
+    search = grid_search(OneVsOne(LASVM(tol=1e-5)), form(X), labels, n_jobs=2, **found)
+    alone = grid_search(OneVsOne(LASVM(tol=1e-5)), form(X), labels, refit=False, **found)
+    np.testing.assert_array_equal(search.scores, alone.scores)
+    svc = SVC(C=search.best.C, gamma=search.best.gamma, tol=1e-6).fit(X, labels, weights)
+    model = search.solution
+    np.testing.assert_array_equal(model.predict_many(form(X)), svc.predict(X))
+    if len(model.labels) > 2:
+        np.testing.assert_allclose(model.decision_function_many(form(X)), svc.decision_function(X), atol=1e-3)
+    model.learn_many(form(X[:5] + 30.0), ["new"] * 5)
+    assert list(model.predict_many(form(X[:5] + 30.0))) == ["new"] * 5
+    assert (np.asarray(model.predict_many(form(X))) == svc.predict(X)).mean() > 0.95
+
+
+def test_why_a_search_has_no_solution_is_said():
+    scaled = grid_search(OneVsOne(LASVM()), X * [1.0, 1000.0, 0.01], Y, Cs=[1.0], k=3)
+    with pytest.raises(ValueError, match="the search scaled the features"):
+        _ = scaled.solution
+    frame = grid_search(MODEL, pd.DataFrame(X, columns=["a", "b", "c"]), Y, Cs=[1.0], k=3)
+    with pytest.raises(ValueError, match="X is a frame"):
+        _ = frame.solution
+    with pytest.raises(ValueError, match="refit=False"):
+        _ = grid_search(MODEL, X, Y, Cs=[1.0], k=3, refit=False).solution
+
+
 def test_the_model_scales_the_features_if_it_is_told():
     raw = X * np.array([1.0, 1000.0, 0.01])
     assert cross_validate(OneVsOne(LASVM()), raw, Y, k=4).accuracy > 0.7
@@ -97,10 +141,14 @@ def test_the_model_scales_the_features_if_it_is_told():
 def test_what_is_not_offered_is_named():
     with pytest.raises(ValueError, match=r"OneVsOne\(LASVM\(...\)\)"):
         cross_validate(OneVsRest(LASVM()), X, Y)
-    with pytest.raises(ValueError, match="seeding='best' is for two classes"):
+    with pytest.raises(
+        ValueError, match="seeding='best' is not offered for several classes; use one of 'auto', 'none'"
+    ):
         cross_validate(MODEL, X, Y, k=3, seeding="best")
-    with pytest.raises(ValueError, match="n_jobs=2 is for two classes"):
-        grid_search(MODEL, X, Y, Cs=[1.0], n_jobs=2)
+    with pytest.raises(ValueError, match="warm_start='best' is for two classes"):
+        grid_search(MODEL, X, Y, Cs=[1.0], warm_start="best")
+    with pytest.raises(ValueError, match="n_jobs=0 must be a whole number other than 0"):
+        cross_validate(MODEL, X, Y, k=3, n_jobs=0)
     with pytest.raises(ValueError, match="X is a RowStore"):
         cross_validate(MODEL, RowStore(X, RBF(0.4)), Y)
     with pytest.raises(ValueError, match="pos_weight='balanced' is not offered"):

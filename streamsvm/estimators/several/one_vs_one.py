@@ -119,6 +119,8 @@ class OneVsOne(SeveralClasses):
         return list(combinations(labels, 2)) or [(label,) for label in labels]
 
     def _start(self, label: Hashable) -> Any:
+        if self._trained is not None:
+            self._models  # noqa: B018 - those of a training set are pairs of the classes before
         self._labels = [*self._labels, label]
 
     @property

@@ -76,7 +76,8 @@ def grid_search(
         from the full solution, see `cross_validate`: the full solution goes along C.  ``"auto"``: that, if splits leave
         out at most 1 in 30 examples.  A `SmoothSVM` takes ``"auto"`` only.
     refit
-        Whether to train the best cell's model on all examples.
+        Whether to train the best cell's model on all examples.  For several classes that is a `OneVsOne`, which knows
+        columns by their numbers; see `ClassSearch.solution` for when there is none.
     n_jobs
         Number of processes, as for `cross_validate`.  Where folds start from the full solution, only the values of
         gamma are divided.  None (default): as `joblib` is configured; if it is not, threads share the values of gamma,
@@ -86,8 +87,8 @@ def grid_search(
     Returns
     -------
     Search or ClassSearch
-        The best cell, the table of all cells, and the model of the best one.  For several classes there is no model;
-        the metric is ``"accuracy"`` or a function of labels and predictions.
+        The best cell, the table of all cells, and the model of the best one.  For several classes the metric is
+        ``"accuracy"`` or a function of labels and predictions.
 
     Raises
     ------
@@ -130,9 +131,10 @@ def grid_search(
     begin = time.perf_counter()
     up = greater_is_better(metric) if greater is None else greater
     if is_one_vs_one(model):
-        require_plain({"warm_start": warm_start, "seeding": seeding, "n_jobs": n_jobs})
+        require_plain({"warm_start": warm_start})
         values = _ascending("Cs", Cs), None if gammas is None else _ascending("gammas", gammas)
-        return search_classes(model, X, y, *values, k, folds, seed, sample_weight, metric, up, options)
+        rules: dict[str, Any] = {"metric": metric, "greater": up, "seeding": seeding, "refit": refit, "n_jobs": n_jobs}
+        return search_classes(model, X, y, *values, k, folds, seed, sample_weight, options=options, **rules)
     if not isinstance(model, SmoothSVM):
         model, X = with_numbers(model, X, has_gamma=gammas is not None)
     setting = None if isinstance(model, SmoothSVM) else setting_of(model, options)

@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 
 from streamsvm.batch import SolverOptions
-from streamsvm.validation.grids.grid import Cell, best_of, cell_of
+from streamsvm.core import arguments
+from streamsvm.validation.grids.grid import NO_SCORE, Cell, best_of, cell_of
 from streamsvm.validation.held_out.given_folds import splits_of
 from streamsvm.validation.held_out.problem import Setting, setting_of
 from streamsvm.validation.scale import with_numbers
@@ -27,6 +28,9 @@ class ClassSearch:
         is a `ClassResult`.
     greater_is_better
         Whether a larger value of the metric is better.
+    refitted
+        The model of the best cell, trained on all examples: a `OneVsOne`.  Or, as text, why there is none; see
+        `solution`.
     seconds
         Wall-clock time of the whole search.
     """
@@ -35,6 +39,7 @@ class ClassSearch:
     gammas: list[float]
     table: list[Cell]
     greater_is_better: bool
+    refitted: Any
     seconds: float
 
     def __repr__(self) -> str:
@@ -44,6 +49,22 @@ class ClassSearch:
     def best(self) -> Cell:
         """The cell with the best score; of equal ones, that of the smallest C and then of the smallest gamma."""
         return best_of(self.table, self.greater_is_better)
+
+    @property
+    def solution(self) -> Any:
+        """The model of the best cell, trained on all examples: a `OneVsOne`, which can go on learning.
+
+        It takes arrays and sparse matrices with the columns of X.
+
+        Raises
+        ------
+        ValueError
+            If there is none: with ``refit=False``, if no cell has a score, if the search scaled the features, or if X
+            is a frame.  The message says what to do.
+        """
+        if isinstance(self.refitted, str):
+            raise ValueError(f"the search has no solution: {self.refitted}")
+        return self.refitted
 
     @property
     def scores(self) -> np.ndarray:
@@ -63,10 +84,13 @@ def search_classes(
     sample_weight: Any,
     metric: Any,
     greater: bool,
+    seeding: str,
+    refit: bool,
+    n_jobs: int | None,
     options: SolverOptions | None,
 ) -> ClassSearch:
     """`grid_search` for a `OneVsOne`; `gammas` is None for the model's own."""
-    begin = time.perf_counter()
+    begin, given = time.perf_counter(), X
     binary, X = with_numbers(model.model, X, has_gamma=gammas is not None)
     setting, gammas = setting_of(binary, options), [binary.gamma] if gammas is None else gammas
     splits = splits_of(folds, np.asarray(y), k, seed)
@@ -74,7 +98,42 @@ def search_classes(
     for gamma in gammas:
         of_gamma: Setting = setting._replace(gamma=gamma)
         problems, classes = problems_of(of_gamma, Cs, X, y, sample_weight)
-        for C, result in zip(Cs, validated(problems, np.asarray(y), classes, splits), strict=True):
+        results = validated(problems, np.asarray(y), classes, splits, seeding, n_jobs)
+        for C, result in zip(Cs, results, strict=True):
             cells[C, gamma] = cell_of(C, gamma, result, metric)
     table = [cells[C, gamma] for C in Cs for gamma in gammas]
-    return ClassSearch(Cs, gammas, table, greater, time.perf_counter() - begin)
+    refitted: Any = _why_not(refit, table, given, X)
+    if not refitted:
+        best = best_of(table, greater)
+        of_best = setting._replace(gamma=best.gamma)
+        refitted = _refitted(type(model), binary, X, y, sample_weight, of_best, best.C)
+    return ClassSearch(Cs, gammas, table, greater, refitted, time.perf_counter() - begin)
+
+
+def _why_not(refit: bool, table: list[Cell], given: Any, X: Any) -> str:
+    """Why no model is trained on all examples; empty if one is.  X has the features as the kernel sees them."""
+    if not refit:
+        return "refit=False"
+    if all(np.isnan(cell.score) for cell in table):
+        return NO_SCORE
+    if X is not given:
+        return (
+            "the search scaled the features, and the solution would be one for scaled features; scale X and give "
+            "gammas, or let a OneVsOne with the best C learn X"
+        )
+    if hasattr(X, "columns"):
+        return "X is a frame, whose column names a solution would not know; give X.to_numpy()"
+    return ""
+
+
+def _refitted(kind: Any, binary: Any, X: Any, y: Any, sample_weight: Any, setting: Setting, C: float) -> Any:
+    """The model of this kind whose pairs are solved over all examples."""
+    labels = np.asarray(y)
+    used = np.flatnonzero(arguments.weights_of(sample_weight, len(labels), "sample_weight") > 0.0)
+    X = X.tocsr()[used] if hasattr(X, "tocsr") else np.asarray(X, np.float64)[used]
+    weights = None if sample_weight is None else np.asarray(sample_weight, np.float64)[used]
+    problems, classes = problems_of(setting, [C], X, labels[used], weights)
+    (found,) = problems.solve(np.zeros(0, np.int64))
+    model = kind(binary.clone({"C": C, "gamma": setting.gamma, "scaling": None}), classes=classes.tolist())
+    model.take_solutions(X, problems.places, problems.weights, used, found, problems.source.kernel_evaluations)
+    return model

@@ -1,0 +1,126 @@
+"""Small problems to rounding, from a solution to a tolerance.
+
+The batch solvers stop at the tolerance, and their kernel values are in single precision.  So coefficients of the same
+problem differ in the third digit or so, by the order of the examples or by how the kernel is given.  A problem of few
+examples is cheap to solve on in double precision: an active-set method takes Newton steps of the free coefficients.
+
+========= ================================================================ ================
+symbol    name                                                             shape, dtype
+========= ================================================================ ================
+K         kernel matrix                                                    (n, n) float64
+y, lo, hi labels, -1 or +1, and box                                        (n,) float64
+alpha     coefficients with their labels' signs                            (n,) float64
+g         gradients y - K alpha                                            (n,) float64
+free      whether a coefficient takes part in the steps                    (n,) bool
+========= ================================================================ ================
+
+Source: Nocedal and Wright, Numerical Optimization, second edition, section 16.5.
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+
+from streamsvm.batch.chunks.pairs import PairOptimum
+from streamsvm.batch.chunks.solver import Optimum, members_of
+from streamsvm.core.kernels import Kernel, kernel_values
+
+LARGEST = 256  # examples of a small training set
+ROUNDING = 1e-11  # of the gradient, as a share of the largest kernel value times coefficient, or of 1
+RIDGE = 1e-10  # share of the kernel's largest value that makes the steps' matrix regular
+MAX_STEPS = 100
+
+
+class Exact(NamedTuple):
+    """The solution of a small problem; see `Optimum`."""
+
+    alpha: np.ndarray
+    g: np.ndarray
+    bias: float
+
+
+def matrix_of(X: Any, kernel: Kernel) -> np.ndarray:
+    """The kernel matrix of some examples, in double precision."""
+    X = (X.toarray() if sp.issparse(X) else X).astype(np.float64, copy=False)
+    P = X @ X.T
+    sq = P.diagonal().copy()
+    return kernel_values(kernel, P, sq, sq[:, np.newaxis])
+
+
+def exact_optimum(found: Optimum, K: np.ndarray, y: np.ndarray, lo: np.ndarray, hi: np.ndarray) -> Optimum:
+    """The solution of one problem to rounding, from one to the tolerance."""
+    exact = solved_on(K, y, lo, hi, found.alpha) if found.converged else None
+    return found if exact is None else found._replace(**exact._asdict())
+
+
+def exact_pair(pair: PairOptimum, K: np.ndarray, classes: np.ndarray, box: np.ndarray) -> PairOptimum:
+    """The solution of a pair of classes to rounding; K is that of all classes, for the other arguments see `optima`."""
+    rows = np.concatenate([np.flatnonzero(classes == c) for c in (pair.first, pair.second)])
+    y, alpha = np.where(classes[rows] == pair.first, 1.0, -1.0), np.zeros(len(rows))
+    alpha[pair.places] = pair.alpha
+    lo, hi = np.minimum(0.0, y * box[rows]), np.maximum(0.0, y * box[rows])
+    exact = solved_on(K[np.ix_(rows, rows)], y, lo, hi, alpha) if pair.converged else None
+    if exact is None:
+        return pair
+    kept = members_of(exact.alpha, exact.g, lo, hi)
+    return pair._replace(members=rows[kept], places=kept, alpha=exact.alpha[kept], g=exact.g[kept], bias=exact.bias)
+
+
+def solved_on(K: np.ndarray, y: np.ndarray, lo: np.ndarray, hi: np.ndarray, alpha: np.ndarray) -> Exact | None:
+    """The optimum of a problem, from coefficients near it.
+
+    None if that takes more than `MAX_STEPS` steps, or if a step has a singular matrix, which a kernel that is not
+    positive semi-definite may have.
+
+    Examples
+    --------
+    >>> K, y = np.array([[0.0, 0.0], [0.0, 1.0]]), np.array([-1.0, 1.0])
+    >>> exact = solved_on(K, y, np.array([-9.0, 0.0]), np.array([0.0, 9.0]), np.array([-1.9, 1.9]))
+    >>> exact.alpha.round(6), round(exact.bias, 6)
+    (array([-2.,  2.]), -1.0)
+    """
+    alpha, free = alpha.copy(), (lo < alpha) & (alpha < hi)
+    ridge = RIDGE * (float(np.abs(K).max()) or 1.0)
+    for _ in range(MAX_STEPS):
+        g = y - K @ alpha
+        bias = _bias(alpha, g, lo, hi, free)
+        violation = np.where(free, np.abs(g - bias), np.where(alpha < hi, g - bias, bias - g))
+        rounding = ROUNDING * max(1.0, float((np.abs(K) @ np.abs(alpha)).max()))
+        if not (violation[free] > rounding).any():
+            worst = int(violation.argmax())
+            if violation[worst] <= rounding:
+                return Exact(alpha, g, bias)
+            free[worst] = True
+        try:
+            alpha = _stepped(K, g, lo, hi, alpha, free, ridge)
+        except np.linalg.LinAlgError:
+            return None
+    return None
+
+
+def _bias(alpha: np.ndarray, g: np.ndarray, lo: np.ndarray, hi: np.ndarray, free: np.ndarray) -> float:
+    """The constant of f(x): the free examples' gradient, or the middle of what the others allow."""
+    if free.any():
+        return float(g[free].mean())
+    return 0.5 * float(g[alpha < hi].max() + g[alpha > lo].min())
+
+
+def _stepped(
+    K: np.ndarray, g: np.ndarray, lo: np.ndarray, hi: np.ndarray, alpha: np.ndarray, free: np.ndarray, ridge: float
+) -> np.ndarray:
+    """The coefficients after a Newton step of the free ones, up to the box; one that meets it is no longer free."""
+    F = np.flatnonzero(free)
+    bordered = np.ones((len(F) + 1,) * 2)
+    bordered[:-1, :-1] = K[np.ix_(F, F)] + ridge * np.eye(len(F))
+    bordered[-1, -1] = 0.0
+    step = np.linalg.solve(bordered, np.append(g[F], 0.0))[:-1]
+    room = np.where(step > 0.0, hi[F] - alpha[F], lo[F] - alpha[F])
+    with np.errstate(divide="ignore", invalid="ignore"):
+        lengths = np.where(step != 0.0, room / step, np.inf)
+    first, after = int(lengths.argmin()), alpha.copy()
+    after[F] = np.clip(alpha[F] + min(1.0, lengths[first]) * step, lo[F], hi[F])
+    if lengths[first] <= 1.0:
+        after[F[first]] = hi[F[first]] if step[first] > 0.0 else lo[F[first]]
+        free[F[first]] = False
+    return after
