@@ -4,9 +4,12 @@ The stream has 20 features and a label for each event on a topic of its own; bot
 0, 500 or 5000 support vectors and nearly keeps them, for most events are easy: predicting one, and learning it, costs a
 row of kernel values each.
 
-The last part has ten classes: digits with their labels in the same record.  It compares the trainer's CPU time for a
-record with that of the engine alone, which predicts and learns the same digits from one array, in blocks of the same
+The part "digits" has ten classes: digits with their labels in the same record.  It compares the trainer's CPU time for
+a record with that of the engine alone, which predicts and learns the same digits from one array, in blocks of the same
 size.
+
+The part "clients" sets kafka-python, librdkafka and the local log side by side, with a trainer and a scorer each, on 22
+features and about 1600 support vectors; `--keys 10000` adds trainers with a model for each key.
 
     python benchmarks/daemon.py --bootstrap 127.0.0.1:9092      # `make kafka` starts such a broker
 """
@@ -16,30 +19,27 @@ import json
 import math
 import tempfile
 import time
-from collections import Counter
 from contextlib import ExitStack, closing
 from importlib.util import find_spec
 from pathlib import Path
 from typing import NamedTuple
-from unittest import mock
 
 import numpy as np
 from datasets import load_digits as load_mnist
 from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer, TopicPartition
+from shared.stages import Stages
+from shared.transports import compare
 from sklearn.datasets import load_digits
 
 from streamsvm import LASVM, OneVsRest, warmup
 from streamsvm.connectors.commands.shared.long_running import settle_memory
-from streamsvm.connectors.logs.cluster.log import ClusterLog
 from streamsvm.connectors.settings.loading import load
 from streamsvm.connectors.trainer import trainer
-from streamsvm.connectors.trainer.partition import Partition
-from streamsvm.connectors.trainer.processing import Processor
-from streamsvm.estimators.learner.classifier import OnlineSVM
 
 N_FEATURES = 20
 NAMES = [f"feature-{i}" for i in range(N_FEATURES)]
-STAGES = ("fetch", "decode", "join", "model", "learn", "output", "checkpoint", "rest", "client's threads")
+STAGES = ("fetch", "decode", "join", "model", "learn", "output", "produce", "checkpoint", "rest", "client's threads")
+PARTS = ["sizes", "digits", "clients"]
 SUPPORT_VECTORS = (0, 500, 5000)
 
 LARGE = {"max.message.bytes": str(16 << 20)}  # for the dead-letter topic
@@ -84,70 +84,6 @@ assign = "0"
 """
 
 
-class Stages:
-    """CPU time of the main thread by stage; a stage inside another one is not counted twice."""
-
-    def __init__(self):
-        self.seconds = Counter()
-        self.n_records = self.n_cuts = 0
-        self.first = self.last = None  # by the clocks of `now`, at the first cut and after the last
-        self._stack = []
-
-    def around(self, stage, function):
-        def timed(*arguments, **options):
-            started = time.thread_time()
-            self._stack.append(0.0)
-            try:
-                return function(*arguments, **options)
-            finally:
-                total = time.thread_time() - started
-                self.seconds[stage] += total - self._stack.pop()
-                if self._stack:
-                    self._stack[-1] += total
-
-        return timed
-
-    def patches(self, model=OnlineSVM):
-        probability = "probability" if model is OnlineSVM else "_probabilities"
-        for stage, owner, names in (
-            ("fetch", ClusterLog, ["poll"]),
-            ("decode", Processor, ["_decode_events"]),
-            ("model", model, ["decision_function_many", probability, "learn_many"]),
-            ("output", Processor, ["_predict"]),
-            ("output", ClusterLog, ["flush"]),
-            ("join", Processor, ["_join"]),
-            ("learn", Processor, ["_learn"]),
-            ("checkpoint", Partition, ["save"]),
-        ):
-            for name in names:
-                yield mock.patch.object(owner, name, self.around(stage, getattr(owner, name)))
-        yield mock.patch.object(Partition, "step", self.counted(Partition.step))
-
-    def counted(self, step):
-        """Partition.step, which notes how many records were consumed, and when."""
-
-        def noting(partition):
-            if self.first is None:
-                self.first = self.last = self.now()
-                self.seconds.clear()
-            n = step(partition)
-            if n:
-                self.n_records += n
-                self.n_cuts += 1
-                self.last = self.now()
-            return n
-
-        return noting
-
-    @staticmethod
-    def now():
-        return time.process_time(), time.thread_time(), time.perf_counter()
-
-    def total(self):
-        """Number of records, CPU seconds of the process and of its main thread, and seconds by the clock."""
-        return self.n_records, *(last - first for first, last in zip(self.first, self.last, strict=True))
-
-
 def stream(n, n_noisy, seed=0):
     """Features and labels: first noise far away, every example of which becomes a support vector, then two classes."""
     rng = np.random.default_rng(seed)
@@ -188,7 +124,7 @@ def measure(arguments, n_support, form, folder):
             fill(producer, name, x[n_first:], y[n_first:], form, n_first)
         stages = Stages()
         with ExitStack() as stack:
-            for patch in stages.patches():
+            for patch in stages.of_trainer():
                 stack.enter_context(patch)
             state = trainer.run(settings)[0]
         client = 1e6 * alone(arguments.bootstrap, name, n_first) / (2 * (len(x) - n_first))
@@ -243,7 +179,7 @@ def measure_digits(arguments, what, data, folder):
                 producer.flush()
                 stages = Stages()
                 with ExitStack() as stack:
-                    for patch in stages.patches(OneVsRest):
+                    for patch in stages.of_trainer(OneVsRest):
                         stack.enter_context(patch)
                     state = trainer.run(settings)[0]
         admin.delete_topics(topics)
@@ -311,17 +247,23 @@ def main():
     parser.add_argument("--records", type=int, default=60_000, help="events and labels")
     parser.add_argument("--formats", nargs="*", default=["json", "float32"], choices=["json", "float32"])
     parser.add_argument("--data", type=Path, help="folder with mnist/mnist.npz, for digits of 784 pixels")
+    parser.add_argument("--parts", nargs="*", default=PARTS, choices=PARTS, help="what to measure (default: all)")
+    parser.add_argument("--keys", type=int, default=0, help="models by key in the part `clients`; 0: none by key")
     arguments = parser.parse_args()
     warmup(LASVM)
     settle_memory()
     print("crc32c:", "installed" if find_spec("crc32c") else "missing, so the client's part is several times as large")
     with tempfile.TemporaryDirectory() as folder:
-        for form in arguments.formats:
-            for n_support in SUPPORT_VECTORS:
-                measure(arguments, n_support, form, Path(folder))
-        measure_digits(arguments, "ten digits of 64 pixels", small_digits(), Path(folder))
-        if arguments.data:
-            measure_digits(arguments, "ten digits of 784 pixels", large_digits(arguments.data), Path(folder))
+        if "sizes" in arguments.parts:
+            for form in arguments.formats:
+                for n_support in SUPPORT_VECTORS:
+                    measure(arguments, n_support, form, Path(folder))
+        if "digits" in arguments.parts:
+            measure_digits(arguments, "ten digits of 64 pixels", small_digits(), Path(folder))
+            if arguments.data:
+                measure_digits(arguments, "ten digits of 784 pixels", large_digits(arguments.data), Path(folder))
+        if "clients" in arguments.parts:
+            compare(arguments.bootstrap, arguments.records, arguments.keys, Path(folder))
 
 
 if __name__ == "__main__":

@@ -1,0 +1,171 @@
+"""The trainer and the scorer over kafka-python, librdkafka and the local log: CPU time per record, side by side."""
+
+import json
+import time
+from contextlib import ExitStack, closing, contextmanager
+
+import numpy as np
+from kafka import KafkaAdminClient, KafkaProducer
+
+from streamsvm.connectors.logs.embedded import LocalLog
+from streamsvm.connectors.scorer import scorer
+from streamsvm.connectors.settings.loading import load
+from streamsvm.connectors.trainer import trainer
+
+from .stages import Stages
+from .tables import table
+
+N_FEATURES = 22
+N_NOISE = 1200  # examples of noise, most of which become support vectors
+N_EASY = 3000  # examples to learn before the measurement, beside the noise
+NAMES = [f"feature-{i}" for i in range(N_FEATURES)]
+TOPICS = ("events", "labels", "predictions", "scores", "dlq", "models")
+STAGES = ("fetch", "decode", "join", "model", "learn", "output", "produce", "checkpoint")
+ASKED = {  # us per record, as issue 23 asks
+    ("trainer", "kafka-python"): 60,
+    ("trainer", "librdkafka"): 45,
+    ("trainer", "local log"): 40,
+    ("scorer", "kafka-python"): 35,
+    ("scorer", "librdkafka"): 25,
+    ("scorer", "local log"): 20,
+}
+ASKED_BY_KEY = 150
+
+CONFIG = """
+{kafka}
+[log]
+topic = "{name}-events"
+labels = "{name}-labels"
+predictions = "{name}-predictions"
+scores = "{name}-scores"
+dlq = "{name}-dlq"
+model = "{model}"
+dir = "{folder}/log"
+[model]
+C = 1.0
+gamma = 0.05
+[daemon]
+state_dir = "{folder}/state"
+follow = false
+per = "{per}"
+max_models = 20000
+{group}
+"""
+KAFKA = '[kafka]\nclient = "{client}"\nbootstrap_servers = "{bootstrap}"'
+
+
+def compare(bootstrap, n_records, n_keys, folder):
+    """Print a table with a row for each process and transport."""
+    rows = []
+    for transport in ("kafka-python", "librdkafka", "local log"):
+        with place(bootstrap, transport, folder) as log:
+            learned, taught = run_trainer(log, examples(n_records // 2))
+            rows.append(row("trainer", transport, ASKED["trainer", transport], learned, taught))
+            rows.append(row("scorer", transport, ASKED["scorer", transport], learned, run_scorer(log)))
+        if n_keys:
+            with place(bootstrap, transport, folder, per="key") as log:
+                learned, taught = run_trainer(log, keyed_examples(n_records // 2, n_keys))
+                rows.append(row(f"trainer, {n_keys} keys", transport, ASKED_BY_KEY, learned, taught))
+    print("\nCPU us per record, of which the main thread's stages:\n")
+    titles = ("process", "log", "support vectors", "asked", "all", *STAGES, "rest", "other threads")
+    print(table("|".join(titles), rows), flush=True)
+
+
+def row(process, transport, asked, n_support, stages):
+    n, cpu, thread, _ = stages.total()
+    parts = [stages.seconds.get(stage, 0.0) for stage in STAGES]
+    every = [cpu, *parts, thread - sum(parts), cpu - thread]
+    return [process, transport, n_support, str(asked), *(f"{1e6 * seconds / n:.1f}" for seconds in every)]
+
+
+# --- what is measured -------------------------------------------------------------------------------------------------
+
+
+class Log:
+    """Topics of one transport: their settings, and how they are filled."""
+
+    def __init__(self, name, settings, send, flush):
+        self.name, self.settings, self._send, self._flush = name, settings, send, flush
+
+    def fill(self, X, y, keys, first):
+        """Write events, numbered from `first` on, and their labels."""
+        for i, (features, label, key) in enumerate(zip(X.tolist(), y.tolist(), keys, strict=True), first):
+            event = {"id": str(i), "x": dict(zip(NAMES, features, strict=True))}
+            self._send(f"{self.name}-events", json.dumps(event).encode(), key)
+            self._send(f"{self.name}-labels", json.dumps({"id": str(i), "y": label}).encode(), key)
+        self._flush()
+
+
+@contextmanager
+def place(bootstrap, transport, folder, per="partition"):
+    """New topics of this transport."""
+    name = f"bench-{time.time_ns()}"
+    is_local = transport == "local log"
+    given = {
+        "kafka": "" if is_local else KAFKA.format(client=transport, bootstrap=bootstrap),
+        "group": "" if is_local else '[group]\nassign = "0"',
+        "model": f"{name}-models" if per == "partition" else "",
+    }
+    config = folder / f"{name}.toml"
+    config.write_text(CONFIG.format(name=name, folder=folder / name, per=per, **given))
+    settings = load(config, {})
+    with ExitStack() as stack:
+        if is_local:
+            log = stack.enter_context(closing(LocalLog(settings.log.dir)))
+            yield Log(name, settings, lambda topic, value, key: log.produce(topic, value, key=key), log.close)
+            return
+        admin = stack.enter_context(closing(KafkaAdminClient(bootstrap_servers=bootstrap)))
+        options = {"num_partitions": 1, "replication_factor": 1}
+        configs = {topic: {"max.message.bytes": str(16 << 20)} for topic in TOPICS}
+        configs["models"]["cleanup.policy"] = "compact"
+        admin.create_topics({f"{name}-{topic}": {**options, "configs": configs[topic]} for topic in TOPICS})
+        stack.callback(admin.delete_topics, [f"{name}-{topic}" for topic in TOPICS])
+        producer = KafkaProducer(bootstrap_servers=bootstrap, linger_ms=5, batch_size=65536)
+        stack.enter_context(closing(producer))
+        yield Log(name, settings, producer.send, producer.flush)
+
+
+def run_trainer(log, examples):
+    """Let a trainer learn the first examples, then measure it over the others; also the number of support vectors."""
+    X, y, keys, n_first = examples
+    log.fill(X[:n_first], y[:n_first], keys[:n_first], 0)
+    trainer.run(log.settings)
+    log.fill(X[n_first:], y[n_first:], keys[n_first:], n_first)
+    stages = Stages()
+    with ExitStack() as stack:
+        for patch in stages.of_trainer():
+            stack.enter_context(patch)
+        state = trainer.run(log.settings)[0]
+    by_key = log.settings.daemon.per == "key"
+    return "-" if by_key else str(state.model.n_support), stages
+
+
+def run_scorer(log):
+    """Let a scorer predict all events with the trainer's last model."""
+    stages = Stages()
+    with ExitStack() as stack:
+        for patch in stages.of_scorer():
+            stack.enter_context(patch)
+        scorer.run(log.settings)
+    return stages
+
+
+def examples(n, seed=0):
+    """First noise far away, every example of which becomes a support vector, then two classes that are far apart."""
+    rng = np.random.default_rng(seed)
+    n_first = N_NOISE + N_EASY
+    X = rng.normal(size=(n_first + n, N_FEATURES))
+    y = rng.random(len(X)) < 0.5
+    X[:N_NOISE, 0] += 30
+    X[N_NOISE:, 1] += np.where(y[N_NOISE:], 6, -6)
+    return X.round(5), y, [f"user-{i % 1000}".encode() for i in range(len(X))], n_first
+
+
+def keyed_examples(n, n_keys, seed=0):
+    """Two classes that are far apart, for each key in turn; the first three rounds are learned before."""
+    rng = np.random.default_rng(seed)
+    n_first = 3 * n_keys
+    X = rng.normal(size=(n_first + n, N_FEATURES))
+    y = rng.random(len(X)) < 0.5
+    X[:, 1] += np.where(y, 6, -6)
+    return X.round(5), y, [f"user-{i % n_keys}".encode() for i in range(len(X))], n_first
