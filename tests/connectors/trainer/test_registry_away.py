@@ -65,15 +65,15 @@ def test_while_the_registry_is_away_the_trainer_waits(settings, registry):
     assert registry.failing == []
 
 
-def test_a_trainer_that_waits_for_the_registry_can_be_stopped(settings, registry):
-    registry.failing = [503] * 10**6
+def stopped_while_it_waits(loop, settings, group):
+    """The error of a trainer or scorer that is stopped while it waits for the registry."""
     health, is_stopped = Health(), threading.Event()
     errors = []
 
     def run():
-        with LocalLog(settings.log.dir) as log:
+        with LocalLog(settings.log.dir, group=group) as log:
             try:
-                trainer.Trainer(settings, log, is_stopped.is_set, health, Metrics()).run()
+                loop(settings, log, is_stopped.is_set, health, Metrics()).run()
             except Unavailable as error:
                 errors.append(str(error))
 
@@ -82,7 +82,12 @@ def test_a_trainer_that_waits_for_the_registry_can_be_stopped(settings, registry
     until(lambda: "schema registry" in str(health.unready))
     is_stopped.set()
     thread.join(20)
-    assert "answers 503" in errors[0]
+    return errors[0]
+
+
+def test_a_trainer_that_waits_for_the_registry_can_be_stopped(settings, registry):
+    registry.failing = [503] * 10**6
+    assert "answers 503" in stopped_while_it_waits(trainer.Trainer, settings, settings.group.id)
     registry.failing = []
     assert outcome(settings)[1] == 39
 
@@ -100,21 +105,6 @@ def test_a_scorer_waits_for_the_registry_too_and_can_be_stopped(settings, regist
     settings = change(settings, log={"model": "model"})
     trainer.run(settings)
     registry.failing = [503] * 10**6
-    health, is_stopped = Health(), threading.Event()
-    errors = []
-
-    def run():
-        with LocalLog(settings.log.dir, group=f"{settings.group.id}-score") as log:
-            try:
-                scorer.Scorer(settings, log, is_stopped.is_set, health, Metrics()).run()
-            except Unavailable as error:
-                errors.append(str(error))
-
-    thread = threading.Thread(target=run, daemon=True)
-    thread.start()
-    until(lambda: "schema registry" in str(health.unready))
-    is_stopped.set()
-    thread.join(20)
-    assert "answers 503" in errors[0]
+    assert "answers 503" in stopped_while_it_waits(scorer.Scorer, settings, f"{settings.group.id}-score")
     registry.failing = [503] * 5
     assert scorer.run(settings) == 39
