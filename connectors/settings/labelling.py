@@ -1,4 +1,4 @@
-"""The section [labelling]: which questions the trainer asks, whom, and when it stops asking."""
+"""The section [labelling]: which questions the trainer asks, of which annotators, and when it stops asking."""
 
 from dataclasses import dataclass
 

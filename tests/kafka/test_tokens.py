@@ -17,7 +17,7 @@ def part(content):
 
 
 class Provider(BaseHTTPRequestHandler):
-    """Gives a token to whoever has the client's secret."""
+    """Gives a token to each client that has the secret."""
 
     def do_POST(self):
         form = parse_qs(self.rfile.read(int(self.headers["Content-Length"])).decode())

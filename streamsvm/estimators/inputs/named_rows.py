@@ -22,7 +22,7 @@ import numpy as np
 
 
 class NamedValues(Mapping):
-    """An example as names and an array of values, which is made into a dict only if somebody looks a feature up.
+    """An example as names and an array of values, which becomes a dict only when code looks a feature up.
 
     A dict of 784 features takes longer to make than the model takes to predict.  `NamedRows.of` needs no dict.
     """

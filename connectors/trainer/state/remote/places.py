@@ -37,7 +37,7 @@ class LedgerPlace(Protocol):
         """
 
     def end(self) -> int:
-        """Offset of the record to come, whoever wrote the last one."""
+        """Offset of the record to come, also if another process wrote the last one."""
 
     def records(self, start: int) -> Iterator[Record]:
         """The records from an offset on that are still there; afterwards, `next` is where they end.
