@@ -12,7 +12,10 @@ from kafka import KafkaProducer
 from streamsvm.connectors.commands.cli import main
 from streamsvm.connectors.logs.kafka import reader as kafka_python_reader
 from streamsvm.connectors.logs.rdkafka import reader as librdkafka_reader
+from streamsvm.connectors.logs.transport import Committed
 from streamsvm.connectors.settings.loading import load
+from streamsvm.connectors.settings.opening import backend_of
+from streamsvm.connectors.settings.sections import GroupSettings, Settings
 from streamsvm.connectors.trainer import inputs
 from streamsvm.connectors.trainer import trainer as daemon
 
@@ -162,6 +165,26 @@ def test_doctor_without_a_broker(app, call):
     code, out = call("doctor", app[0], "--set", "kafka.bootstrap_servers=127.0.0.1:1")
     assert code == 1
     assert out[-2].startswith("problem  log: no broker answers at 127.0.0.1:1")
+
+
+def test_each_client_reads_the_notes_that_the_other_has_committed(topics, broker):
+    """Of every length, because what lies behind a note in memory depends on it."""
+    topic = f"notes-{time.time_ns()}"
+    notes = ["", *("é" * length for length in range(1, 24)), *("1:" + "7" * length for length in range(1, 24))]
+    topic = topics.create(topic, len(notes))
+    backends = {
+        client: backend_of(
+            Settings(kafka={"client": client, "bootstrap_servers": broker.bootstrap}, group=GroupSettings(topic))
+        )
+        for client in ("librdkafka", "kafka-python")  # Only librdkafka waits for the coordinator of a new cluster.
+    }
+    offsets = {(topic, number): Committed(number, note) for number, note in enumerate(notes)}
+    for writer, backend in backends.items():
+        group = f"{topic}-{writer}"
+        backend.commit(group, offsets)
+        for reader in backends.values():
+            with reader.open(group, lambda: False, str) as log:
+                assert log.committed(topic) == {number: offsets[topic, number] for number in range(len(notes))}
 
 
 def test_labels_go_out_to_their_end_and_come_back(topics, app, call, tmp_path):

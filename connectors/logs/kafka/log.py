@@ -6,6 +6,7 @@ import kafka.errors
 from kafka import KafkaConsumer, TopicPartition
 
 from ..cluster.log import ClusterLog
+from ..cluster.notes import to_note
 from ..cluster.options import STABLE_SECONDS
 from ..transport import Committed
 from .client import COMMAND_MS, client_options
@@ -45,4 +46,6 @@ class KafkaLog(ClusterLog):
                     }
             except kafka.errors.KafkaTimeoutError:
                 raise self._uncertain(topic) from None
-        return {number: Committed(answer.offset, answer.metadata) for number, answer in found.items() if answer}
+        return {
+            number: Committed(answer.offset, to_note(answer.metadata)) for number, answer in found.items() if answer
+        }

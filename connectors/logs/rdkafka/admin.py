@@ -19,6 +19,7 @@ from confluent_kafka import (
 )
 from confluent_kafka.admin import ConfigResource, ConfigSource, NewTopic, OffsetSpec, ResourceType
 
+from ..cluster.notes import to_certain_note
 from ..cluster.options import COMMAND_SECONDS
 from ..transport import AccessDenied, Committed, Shape, TopicMismatch, Unavailable
 from .client import Administrator, to_partitions
@@ -167,8 +168,15 @@ def committed_offsets(
         if partition.error is not None:
             raise Unavailable(partition.error.str())
         if partition.offset >= 0:
-            found[partition.partition] = Committed(partition.offset, partition.metadata or "")
+            found[partition.partition] = Committed(partition.offset, _note_of(partition))
     return found
+
+
+def _note_of(partition: TopicPartition) -> str:
+    try:
+        return to_certain_note(partition.metadata or "", partition.partition)
+    except UnicodeDecodeError:
+        return to_certain_note(None, partition.partition)
 
 
 def describe_group(options: Options, group: str) -> tuple[str, int]:

@@ -12,6 +12,7 @@ from confluent_kafka import Consumer, KafkaError, TopicPartition
 from confluent_kafka.admin import AdminClient
 
 from ..cluster.group import Offsets
+from ..cluster.notes import to_metadata
 from ..cluster.options import CLOSE_SECONDS, COMMAND_SECONDS, DEFAULTS, STATIC_SESSION_MS, answers, servers
 from ..transport import AccessDenied, Unavailable
 from .errors import is_refusal, translated
@@ -63,7 +64,7 @@ def _logged(given: Mapping[str, Any]) -> dict[str, Any]:
 def to_partitions(offsets: Offsets) -> list[TopicPartition]:
     """Offsets as the client takes them."""
     return [
-        TopicPartition(topic, number, committed.offset, committed.note)
+        TopicPartition(topic, number, committed.offset, to_metadata(committed.note))
         for (topic, number), committed in offsets.items()
     ]
 
