@@ -71,8 +71,6 @@ def _state(settings: Settings) -> Iterator[str]:
         yield 'state.url, the place of the objects, needs state.store = "objects"'
     if store == "objects" and not find_spec("obstore"):
         yield "state.store = \"objects\" needs obstore: pip install 'streamsvm[objects]'"
-    if store != "dir" and settings.daemon.per == "key":
-        yield f'state.store = "{store}" needs daemon.per = "partition": models of keys are files of daemon.state_dir'
 
 
 def _embedded(settings: Settings) -> Iterator[str]:

@@ -29,7 +29,7 @@ class GroupSettings:
 
 @dataclass(frozen=True)
 class StateSettings:
-    """Where trainers keep their checkpoints and journals.
+    """Where trainers keep their checkpoints, journals and models of keys.
 
     Parameters
     ----------

@@ -301,6 +301,8 @@ class Partition:
         assert self.state
         assert self._is_whole, "a checkpoint in the middle of a cut"
         self.state.history.latest = self._snapshot(self.state)
+        if isinstance(self.state.models, KeyedModels):
+            self.state.models.leave(self.store.crowded)
         checkpoint = replace(self.state.to_checkpoint(self._settings), topic_ids=self._topic_ids).to_bytes()
         self._journal = self.store.save(checkpoint, self.state.sequence + 1, self._cuts.again)
         self.checkpoint_bytes = len(checkpoint)

@@ -11,30 +11,42 @@ import time
 
 import pytest
 
-from .app import WAIT_SECONDS, digest, settings_of, some_stream
+from streamsvm.connectors.trainer.state.stored import read_state
+
+from .app import WAIT_SECONDS, settings_of, some_stream
 from .test_trainer import by_src, check_all_was_learned_once
 
 KILLS = int(os.environ.get("STREAMSVM_TEST_KILLS", "2"))
 
 
 @pytest.mark.parametrize(
-    ("store", "exactly_once"),
-    [("topic", False), ("topic", True), ("objects", True)],
-    ids=["topic", "topic-transactions", "objects-transactions"],
+    ("store", "exactly_once", "per"),
+    [
+        ("topic", False, "partition"),
+        ("topic", True, "partition"),
+        ("objects", True, "partition"),
+        ("topic", True, "key"),
+    ],
+    ids=["topic", "topic-transactions", "objects-transactions", "keys-transactions"],
 )
-def test_trainers_that_lose_their_disks_end_with_the_same_model(topics, start_app, tmp_path, store, exactly_once):
+def test_trainers_that_lose_their_disks_end_with_the_same_models(topics, start_app, tmp_path, store, exactly_once, per):
     log = settings_of(topics, model="")
-    events, labels = some_stream(1000 + 500 * KILLS)  # so that no trainer comes to the end before it is killed
+    n = 1000 + 500 * KILLS
+    events, labels = some_stream(
+        n, n_keys=7 if per == "key" else 1
+    )  # so that no trainer comes to the end before it is killed
     topics.produce(log["topic"], events)
     topics.produce(log["labels"], labels)
-    whole = start_app("whole", log={**log, "predictions": topics.create("whole")}, daemon={"checkpoint_records": 200})
-    expected = digest(whole.run("daemon.follow=false"))
+    daemon = {"checkpoint_records": 200, "per": per, "max_models": 3}
+    whole = start_app("whole", log={**log, "predictions": topics.create("whole")}, daemon=daemon)
+    whole.run("daemon.follow=false")
+    (expected,) = read_state(whole.folder / "state")
     state = topics.create("state", retention_ms=-1) if store == "topic" else ""
     app = start_app(
         "lost",
         log={**log, "state": state},
         state={"store": store, "url": "" if state else f"file://{tmp_path}/bucket"},
-        daemon={"checkpoint_records": 200, "exactly_once": exactly_once},
+        daemon={**daemon, "exactly_once": exactly_once},
         group={"id": f"{log['topic']}-lost", "instance": "a"},
     )
     rng = random.Random(3)
@@ -46,7 +58,8 @@ def test_trainers_that_lose_their_disks_end_with_the_same_model(topics, start_ap
         assert process.wait() == -signal.SIGKILL
     last = app.start("daemon.follow=false", "daemon.state_dir=machine-last")
     assert last.wait(WAIT_SECONDS * (1 + KILLS)) == 0, last.said
-    assert digest(last.said) == expected
+    (found,) = read_state(app.folder / "machine-last")
+    assert found.models.digest() == expected.models.digest()
     if exactly_once:
         committed = topics.read_all(log["predictions"], isolation_level="read_committed")
         assert [json.loads(record.value)["id"] for record in committed] == [f"id-{i}" for i in range(len(events))]

@@ -142,6 +142,11 @@ class CheckpointStore:
         self._journal: Journal | None = None
         self._n_tries = 0  # how often the last of the repeated cuts has killed the process
 
+    @property
+    def crowded(self) -> set[str]:
+        """Files of models by key whose models had better move to another file."""
+        return set()
+
     def load(self) -> Checkpoint | None:
         """The newest checkpoint that is whole; see `load_newest`."""
         found = load_newest(self.folder)

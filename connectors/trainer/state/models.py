@@ -11,7 +11,7 @@ never come.  Predictions and publications do not count, so the records alone dec
 import os
 import re
 from collections import Counter, OrderedDict, deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from hashlib import blake2b
 from pathlib import Path
 from typing import IO, Any, NamedTuple, Protocol
@@ -36,6 +36,11 @@ def new_model(settings: ModelSettings, classes: Sequence[ClassLabel] | None = No
     """A model that has learned nothing; of two classes, or of more, which it knows beforehand."""
     model = settings.implementation(**settings.parameters())
     return model if classes is None else SeveralClassModel(model, list(classes) or None)
+
+
+def model_files(folder: Path) -> list[Path]:
+    """The files with models of keys in a state folder."""
+    return [path for path in folder.glob("models-*") if _NAME.fullmatch(path.name)]
 
 
 def read_model(settings: ModelSettings, blob: bytes, *, is_several: bool = False) -> Any:
@@ -228,6 +233,12 @@ class KeyedModels:
             self.close()
         return self._to_arrays()
 
+    def leave(self, names: Set[str]) -> None:
+        """Move the models of these files to the file that the next `save` completes."""
+        for key, place in list(self._places.items()):
+            if place.file in names:
+                self._write(key, self._read(place))
+
     def close(self) -> None:
         """Close the file; what was not saved is lost."""
         if self._file is not None:
@@ -317,10 +328,7 @@ class KeyedModels:
         used: Counter[str] = Counter()
         for place in self._places.values():
             used[place.file] += place.length
-        sparse = {name for name, n_bytes in used.items() if n_bytes < (self._folder / name).stat().st_size / 2}
-        for key, place in list(self._places.items()):
-            if place.file in sparse:
-                self._write(key, self._read(place))
+        self.leave({name for name, n_bytes in used.items() if n_bytes < (self._folder / name).stat().st_size / 2})
 
 
 def _pack(name: str, ends: str, keys: list[bytes]) -> Arrays:

@@ -6,6 +6,7 @@ Keys of the records; numbers are decimal::
     chunk EPOCH SEQUENCE I         piece I of a checkpoint
     checkpoint EPOCH SEQUENCE      this checkpoint is whole; the value is JSON with "chunks", "bytes" and "sha256"
     journal EPOCH SEQUENCE I N     piece I of the journal after a checkpoint; it counts if the first N pieces are there
+    models EPOCH SEQUENCE I N FILE piece I of N of a file with models of keys, which is new with this checkpoint
 
 A record counts unless a claim of a higher epoch comes before it.  All readers see the same order.  So nothing counts
 that an owner writes after another one has taken over, even if the first has not heard of it.
@@ -22,11 +23,15 @@ from ..checkpoint import Number
 
 logger = logging.getLogger(__name__)
 
-_KEY = re.compile(r"(claim) (\d+) (\w+)|(chunk|checkpoint|journal) (\d+) (\d+)(?: (\d+))?(?: (\d+))?")
+_KEY = re.compile(
+    r"(claim) (\d+) (\w+)"
+    r"|(chunk|checkpoint|journal) (\d+) (\d+)(?: (\d+))?(?: (\d+))?"
+    r"|models (\d+) \d+ (\d+) (\d+) (models-\d{6}-\d{10})"
+)
 
 
 class Whole(NamedTuple):
-    """A checkpoint whose pieces are all there, and the offset of the claim that it begins with."""
+    """A checkpoint or a file whose pieces are all there, and the offset of the claim before it."""
 
     blob: bytes
     begin: int
@@ -46,16 +51,26 @@ class Contents:
         The highest claim, and who was the first to make it; 0 and an empty string without a claim.
     checkpoints : dict
         Those that are whole, oldest first.
+    files : dict
+        The files of models that are whole, by name.
+    n_bytes : int
+        Size of all records.
+    sizes : dict
+        Size of the records before each of the owner's claims, by the claim's offset.
     """
 
     def __init__(self, keep: int = 1) -> None:
         self._keep = keep
         self.epoch, self.owner = 0, ""
         self.checkpoints: dict[Number, Whole] = {}
+        self.files: dict[str, Whole] = {}
+        self.n_bytes = 0
+        self.sizes: dict[int, int] = {}
         self._claimed_at = 0  # offset of the owner's last claim
         self._chunks: dict[Number, dict[int, bytes]] = {}
         self._journals: dict[Number, dict[int, bytes]] = {}
         self._beginnings: dict[Number, int] = {}  # of each journal: how many pieces belong together
+        self._pieces: dict[str, dict[int, bytes]] = {}  # of files
 
     def put(self, record: Record) -> None:
         """Take the next record; one that is not of this kind is logged."""
@@ -65,14 +80,26 @@ class Contents:
             logger.warning("%s: passing over %.100r at offset %d", where, record.key, record.offset)
         elif found[1]:
             self._put_claim(int(found[2]), found[3], record.offset)
-        elif int(found[5]) >= self.epoch:
-            self._put(found[4], (int(found[5]), int(found[6])), [int(n) for n in found.groups()[6:] if n], record.value)
+        elif found[12] and int(found[9]) >= self.epoch:
+            self._put_file(found[12], int(found[10]), int(found[11]), record.value or b"")
+        elif found[4] and int(found[5]) >= self.epoch:
+            places = [int(n) for n in found.groups()[6:8] if n]
+            self._put(found[4], (int(found[5]), int(found[6])), places, record.value)
+        self.n_bytes += record.nbytes
 
     def _put_claim(self, epoch: int, owner: str, offset: int) -> None:
         if epoch > self.epoch:
             self.epoch, self.owner = epoch, owner
         if (epoch, owner) == (self.epoch, self.owner):
             self._claimed_at = offset
+            self.sizes.setdefault(offset, self.n_bytes)
+
+    def _put_file(self, name: str, i: int, n: int, value: bytes) -> None:
+        pieces = self._pieces.setdefault(name, {})
+        pieces[i] = value
+        if all(j in pieces for j in range(n)):
+            self.files[name] = Whole(b"".join(pieces[j] for j in range(n)), self._claimed_at)
+            del self._pieces[name]
 
     def _put(self, kind: str, number: Number, places: list[int], value: bytes | None) -> None:
         match kind, places:

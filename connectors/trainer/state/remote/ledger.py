@@ -8,7 +8,7 @@ With transactions it holds two checkpoints, because the newest one may belong to
 import hashlib
 import json
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from ....logs.transport import AccessDenied, OffsetOutOfRange, TakenOver, Unavailable
 from ....records.published import CHUNK_BYTES
@@ -91,8 +91,8 @@ class Ledger:
 
     # --- writing ------------------------------------------------------------------------------------------------------
 
-    def write_checkpoint(self, number: Number, owner: str, blob: bytes) -> int:
-        """Write a checkpoint durably; return the offset at which it begins.
+    def write_checkpoint(self, number: Number, owner: str, blob: bytes, files: Mapping[str, bytes]) -> int:
+        """Write a checkpoint and its new files durably; return the offset at which they begin.
 
         Raises
         ------
@@ -102,6 +102,9 @@ class Ledger:
         self.require_ownership(number[0])
         begin = self._place.next
         self._append(f"claim {number[0]} {owner}")
+        for name, content in files.items():
+            n_pieces = _n_pieces(content)
+            self._append_pieces(f"models {number[0]} {number[1]} %d {n_pieces} {name}", content)
         n_chunks = self._append_pieces(f"chunk {number[0]} {number[1]} %d", blob)
         manifest = {"chunks": n_chunks, "bytes": len(blob), "sha256": hashlib.sha256(blob).hexdigest()}
         self._append(f"checkpoint {number[0]} {number[1]}", json.dumps(manifest).encode())
@@ -111,7 +114,7 @@ class Ledger:
 
     def begin_journal(self, number: Number, beginning: bytes) -> None:
         """Begin the journal after a checkpoint; it counts once its beginning is whole."""
-        n = max(1, -(-len(beginning) // CHUNK_BYTES))
+        n = _n_pieces(beginning)
         self._journal, self._n_pieces = (number, n), n
         self._append_pieces(f"journal {number[0]} {number[1]} %d {n}", beginning)
 
@@ -140,10 +143,14 @@ class Ledger:
 
     def _append_pieces(self, key: str, blob: bytes) -> int:
         """Append a blob, in one piece at least; return the number of pieces."""
-        starts = range(0, max(1, len(blob)), CHUNK_BYTES)
-        for i, start in enumerate(starts):
-            self._append(key % i, blob[start : start + CHUNK_BYTES])
-        return len(starts)
+        n = _n_pieces(blob)
+        for i in range(n):
+            self._append(key % i, blob[i * CHUNK_BYTES : (i + 1) * CHUNK_BYTES])
+        return n
 
     def _append(self, key: str, value: bytes = b"") -> None:
         self._place.append(key.encode(), value)
+
+
+def _n_pieces(blob: bytes) -> int:
+    return max(1, -(-len(blob) // CHUNK_BYTES))

@@ -1,18 +1,26 @@
-"""Checkpoints and journals of a ledger; the folder is a cache of what the ledger has."""
+"""Checkpoints, journals and models of keys in a ledger; the folder is a cache of what the ledger has.
+
+A ledger can be removed only from its beginning, and a file with models of keys may be needed for long.  So a file that
+is far from the end counts as *crowded*: the trainer moves its models to the next file.  Then the ledger can be removed
+up to the next file that is needed.
+"""
 
 import secrets
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from ....runtime.folders import make_private, naming, touch_private
 from ..checkpoint import CheckpointStore, Number, checkpoint_path, journal_path, stored_files
 from ..journal import Cut, Journal
+from ..models import model_files
 from .contents import Contents
 from .ledger import Ledger
 
+_MOST_PER_NEEDED = 2  # A file is crowded if more bytes than this follow it, for each byte that is needed.
+
 
 class RemoteStore(CheckpointStore):
-    """A partition's checkpoints and journal in a ledger.
+    """A partition's checkpoints, journal and models of keys in a ledger.
 
     A new owner claims the next epoch by a record.  Then it makes the folder what the ledger says, and everything else
     is as in a folder that trainers share.  If the ledger has no checkpoint yet, the folder's own ones count, so a
@@ -36,16 +44,42 @@ class RemoteStore(CheckpointStore):
                 break
         _fill(folder, contents)
         self._begins = {number: whole.begin for number, whole in contents.checkpoints.items()}
+        present = {path.name for path in model_files(folder)}
+        self._files = {name: whole.begin for name, whole in contents.files.items() if name in present}
+        self._n_bytes, self._sizes = contents.n_bytes, contents.sizes
+        self._needed = max([len(whole.blob) for whole in contents.checkpoints.values()], default=0)
+
+    @property
+    def crowded(self) -> set[str]:
+        needed = self._needed + sum(path.stat().st_size for path in model_files(self.folder))
+        limit = self._n_bytes - _MOST_PER_NEEDED * needed
+        return {name for name, begin in self._files.items() if self._sizes.get(begin, 0) < limit}
 
     def save(self, checkpoint: bytes, sequence: int, again: Iterable[Cut] = ()) -> Journal:
         number = self.epoch, sequence
-        begin = self._ledger.write_checkpoint(number, self._owner, checkpoint)
+        files = {path.name: path.read_bytes() for path in model_files(self.folder) if path.name not in self._files}
+        begin = self._ledger.write_checkpoint(number, self._owner, checkpoint, files)
+        self._note(begin, checkpoint, files)
         new = super().save(checkpoint, sequence, again)
         self._ledger.settle()
         counting = {other: at for other, at in self._begins.items() if checkpoint_path(self.folder, other).exists()}
         self._begins = dict([*counting.items(), (number, begin)][-self._ledger.keep :])
-        self._ledger.remove_before(min(self._begins.values()))
+        self._remove_old_records()
         return new
+
+    def _note(self, begin: int, checkpoint: bytes, files: Mapping[str, bytes]) -> None:
+        """Note what was written to the ledger; the journal hardly matters."""
+        self._sizes[begin] = self._n_bytes
+        self._n_bytes += len(checkpoint) + sum(map(len, files.values()))
+        self._needed = self._ledger.keep * len(checkpoint)
+        self._files |= dict.fromkeys(files, begin)
+
+    def _remove_old_records(self) -> None:
+        present = {path.name for path in model_files(self.folder)}
+        self._files = {name: at for name, at in self._files.items() if name in present}
+        oldest = min([*self._begins.values(), *self._files.values()])
+        self._sizes = {at: size for at, size in self._sizes.items() if at >= oldest}
+        self._ledger.remove_before(oldest)
 
     def _new_journal(self, number: Number, past: Sequence[Cut], n_tries: int) -> Journal:
         return _RemoteJournal(journal_path(self.folder, number), past, n_tries, self._ledger, number)
@@ -94,8 +128,9 @@ def _fill(folder: Path, contents: Contents) -> None:
     make_private(folder.parent)
     make_private(folder)
     files = {checkpoint_path(folder, number): whole.blob for number, whole in contents.checkpoints.items()}
+    files |= {folder / name: whole.blob for name, whole in contents.files.items()}
     journals = {journal_path(folder, number): content for number, content in contents.journals().items()}
-    for path in stored_files(folder):
+    for path in [*stored_files(folder), *model_files(folder)]:
         has_more = path in journals and path.read_bytes().startswith(journals[path])
         if not has_more and files.get(path) != path.read_bytes():
             path.unlink()

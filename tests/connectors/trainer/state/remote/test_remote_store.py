@@ -1,10 +1,11 @@
-"""Checkpoints and journals on a topic or in an object store: no disk is needed, and only the last owner's count."""
+"""Checkpoints, journals and models of keys on a topic or in an object store: no disk is needed, and only the last owner's count."""
 
 import itertools
 import shutil
 from contextlib import ExitStack, closing, suppress
 from functools import partial
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import settings as hypothesis_settings
@@ -12,8 +13,10 @@ from hypothesis import strategies as st
 
 from streamsvm.connectors.logs.embedded import EmbeddedBackend, LocalLog
 from streamsvm.connectors.logs.transport import AccessDenied, Record, TakenOver, Unavailable
+from streamsvm.connectors.settings.model import ModelSettings
 from streamsvm.connectors.trainer.state.checkpoint import Checkpoint, CheckpointStore, checkpoint_files
 from streamsvm.connectors.trainer.state.journal import Cut, Kind
+from streamsvm.connectors.trainer.state.models import KeyedModels, model_files
 from streamsvm.connectors.trainer.state.remote import ledger as ledger_module
 from streamsvm.connectors.trainer.state.remote.contents import Contents
 from streamsvm.connectors.trainer.state.remote.ledger import Ledger
@@ -307,6 +310,82 @@ def test_with_transactions_the_ledger_holds_two_checkpoints(own, place):
         save(store, sequence)
     keys = [record.key for record in place().records(0)]
     assert 2 <= sum(key.startswith(b"checkpoint") for key in keys) <= 5  # an embedded log removes whole files only
+
+
+# --- models of keys ---------------------------------------------------------------------------------------------------
+
+
+class Keyed:
+    """Models of keys whose trainer saves as a partition does; model K has learned `lessons[K]` examples."""
+
+    def __init__(self, store):
+        self.store = store
+        found = store.load()
+        self.models = KeyedModels(ModelSettings(C=10.0), store.folder, store.epoch, 2, 3, 1000)
+        if found:
+            self.models.restore(found.arrays)
+        store.begin_journal()
+        self.sequence = found.sequence if found else 0
+
+    def learn(self, key, number):
+        x = {"a": float(number), "b": float(number % 3)}
+        self.models.to_learn(key).learn_many([x], np.array([number % 2 == 0]), w=np.ones(1), ids=np.array([number]))
+
+    def save(self):
+        self.models.leave(self.store.crowded)
+        arrays = {name: array.copy() for name, array in self.models.save().items()}
+        self.sequence += 1
+        saved = Checkpoint(self.sequence, {"events": 0}, {}, {}, {"rest": bytes(500)}, arrays)
+        self.store.save(saved.to_bytes(), self.sequence)
+        self.models.remove_old()
+
+
+@pytest.mark.parametrize("keep", [1, 2])
+def test_models_of_keys_follow_their_checkpoint_to_an_empty_disk(own, keep):
+    trainer = Keyed(own(keep=keep))
+    for number in range(30):
+        trainer.learn(b"%d" % (number % 7), number)
+        if number % 4 == 3:
+            trainer.save()
+            expected = trainer.models.digest()
+        if number % 10 == 9:  # killed, in the midst of a file
+            trainer = Keyed(own(keep=keep))
+            assert trainer.models.digest() == expected
+
+
+def test_a_partition_s_own_models_of_keys_go_on_in_a_ledger(own, tmp_path):
+    """A trainer changes from state.store = "dir"."""
+    with closing(CheckpointStore(tmp_path / "machine-a" / "p0", 3)) as store:
+        before = Keyed(store)
+        for number in range(12):
+            before.learn(b"%d" % number, number)
+            before.save()
+        expected = before.models.digest()
+    trainer = Keyed(own("a"))
+    assert trainer.models.digest() == expected
+    trainer.save()
+    assert Keyed(own()).models.digest() == expected
+
+
+@pytest.mark.parametrize("keep", [1, 2])
+def test_models_that_learn_no_more_do_not_keep_the_ledger_from_being_emptied(own, place, keep):
+    """One key of many goes on for long, through many restarts: what all need is a part of the ledger, not a crumb."""
+    trainer = Keyed(own(keep=keep))
+    for number in range(20):
+        trainer.learn(b"%d" % number, number)
+    trainer.save()
+    expected = [trainer.models.to_predict(b"%d" % number).digest() for number in range(20)]
+    held, sizes = sum(path.stat().st_size for path in model_files(trainer.store.folder)), []
+    for number in range(60):
+        trainer.learn(b"busy", number)
+        trainer.save()
+        if number % 7 == 6:
+            trainer = Keyed(own(keep=keep))
+        sizes.append(sum(record.nbytes for record in place().records(0)))
+    assert max(sizes[30:]) < 1.3 * max(sizes[:30])
+    assert max(sizes) < 8 * held
+    models = Keyed(own(keep=keep)).models
+    assert [models.to_predict(b"%d" % number).digest() for number in range(20)] == expected
 
 
 # --- what the records may be ------------------------------------------------------------------------------------------
