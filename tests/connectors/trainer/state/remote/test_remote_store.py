@@ -1,4 +1,4 @@
-"""Checkpoints, journals and models of keys on a topic or in an object store: no disk is needed, and only the last owner's count."""
+"""State on a topic or in an object store: no disk is needed, and only what the last owner has written counts."""
 
 import itertools
 import shutil
