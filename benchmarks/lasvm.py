@@ -113,9 +113,8 @@ def fit_counted(data, task, cache_mb: float) -> dict:
     s = model._expansion
     box = task.C * data.y.astype(float)
     for rows, q in model._features.batches(data.X, learning=True):
-        binary = expansion.is_binary(s) and bool((q.values == 1).all())
-        s = storage.reserve(s, len(q.sq), len(model._features), binary, len(q.indices))
-        lasvm.append_block(s, model._kernel, *q, np.minimum(box[rows], 0), np.maximum(box[rows], 0))
+        bounds = np.minimum(box[rows], 0), np.maximum(box[rows], 0)
+        s = lasvm.append_block(s, model._kernel, q, len(model._features), *bounds)
     storage.find_extremes(s)
     n = int(s.counts[expansion.SLOTS])
     s = storage.row_width(s, n, n)
