@@ -18,7 +18,7 @@ CACHE_MB = 256.0
 DIGITS = range(10)
 CACHES = {  # MB; the kernel matrix of 10000 digits has 400, that of the members of one of them 8 at most
     "LASVM": (1, 2, 4, 8, 16, 64, 512),
-    "LIBSVM": (8, 64, 512),
+    "LIBSVM": (64, 512),
 }
 MOST_EPOCHS = 12
 SHARING = {  # parameters, and the share of the digits that it learns: FULL keeps all of them, in every class
