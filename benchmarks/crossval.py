@@ -4,11 +4,14 @@ the paper on alpha seeding.
     python benchmarks/crossval.py --data DIR --out FILE.json         # everything; without --data, from OpenML
     python benchmarks/crossval.py --data DIR --quick                 # the smallest sets, 10 folds and leave-one-out
     python benchmarks/crossval.py --data DIR --sets pima --folds 10  # one of them
+    python benchmarks/crossval.py --data DIR --alone --sets a9a-whole --seedings none reuse mir sir --cache-mb 6000
     python benchmarks/crossval.py --report FILE.json                 # the tables of a run that was kept
 
 Source: Wen, Li, Ramamohanarao, J. Chen, Y. Chen, Zhang, "Improving Efficiency of SVM k-fold Cross-validation by Alpha
 Seeding".  Below the tables of its sets stand its figures, which are of the whole sets.
-Data and parameters are `VALIDATION_TASKS` in datasets.py; of large sets the first rows, as stored.
+Data and parameters are `VALIDATION_TASKS` in datasets.py; of large sets the first rows, as stored.  `--alone` measures
+this project's methods only; `WHOLE_TASKS` are for it, on which scikit-learn would take hours.  It compares predictions
+with those of its first method.
 
 Rows of a table:
 
@@ -41,10 +44,10 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from datasets import VALIDATION_TASKS, load_first
+from datasets import VALIDATION_TASKS, WHOLE_TASKS, load_first
 from lasvm import THREADS
 from seeding.measuring import LEAVE_ONE_OUT, compare, equality, warm_up
-from seeding.methods import setting_of
+from seeding.methods import Setting, setting_of
 from seeding.report import show, show_comparison, show_end
 
 from streamsvm.validation.held_out.splits import SEEDINGS
@@ -55,10 +58,12 @@ QUICK = ("heart", "ionosphere")
 
 def measure_here(options: argparse.Namespace) -> None:
     """Measure one set in this process, a line of JSON for each part."""
-    task = VALIDATION_TASKS[options.sets[0]]
-    setting = setting_of(task, *load_first(task, options.data))
+    task = (VALIDATION_TASKS | WHOLE_TASKS)[options.sets[0]]
+    X, y = load_first(task, options.data)
+    setting = Setting(task, X, y, X) if options.alone else setting_of(task, X, y)
+    setting = setting._replace(cache_mb=options.cache_mb)
     warm_up(setting, tuple(options.seedings))
-    for tol in (1e-3, 1e-6):
+    for tol in () if options.alone else (1e-3, 1e-6):
         print(json.dumps({"equality": equality(setting, tol)}), flush=True)
     for kind in options.folds:
         found = compare(setting, kind, options)
@@ -70,7 +75,8 @@ def measure_elsewhere(options: argparse.Namespace, name: str) -> Iterator[dict]:
     """The parts of one set, measured in a process with one thread."""
     command = [sys.executable, __file__, "--here", "--sets", name, "--folds", *options.folds]
     command += ["--seedings", *options.seedings, "--repeats", str(options.repeats)]
-    command += ["--max-seconds", str(options.max_seconds)] + (["--data", str(options.data)] if options.data else [])
+    command += ["--max-seconds", str(options.max_seconds), "--cache-mb", str(options.cache_mb)]
+    command += (["--data", str(options.data)] if options.data else []) + (["--alone"] if options.alone else [])
     environment = {**os.environ, **dict.fromkeys(THREADS, "1")}
     with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True) as process:
         for line in process.stdout:
@@ -98,7 +104,7 @@ def main() -> None:
     """Parse the command line and run."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, help="folder of npz files; default: OpenML")
-    parser.add_argument("--sets", nargs="+", default=list(VALIDATION_TASKS), choices=list(VALIDATION_TASKS))
+    parser.add_argument("--sets", nargs="+", default=list(VALIDATION_TASKS), choices=[*VALIDATION_TASKS, *WHOLE_TASKS])
     parser.add_argument("--folds", nargs="+", default=list(FOLDS), choices=FOLDS)
     parser.add_argument("--seedings", nargs="+", default=list(SEEDINGS), choices=SEEDINGS)
     parser.add_argument("--repeats", type=int, default=5, help="turns of each method")
@@ -106,6 +112,8 @@ def main() -> None:
     parser.add_argument(
         "--quick", action="store_true", help="the smallest sets, 10 folds and leave-one-out, in one turn"
     )
+    parser.add_argument("--alone", action="store_true", help="this project's methods only: no scikit-learn, no LIBSVM")
+    parser.add_argument("--cache-mb", type=float, default=256.0, help="for this project's kernel rows")
     parser.add_argument("--out", type=Path, help="file for the figures, as JSON")
     parser.add_argument("--report", type=Path, help="print the tables of such a file instead of measuring")
     parser.add_argument("--here", action="store_true", help=argparse.SUPPRESS)
@@ -117,7 +125,9 @@ def main() -> None:
     elif options.report:
         show(json.loads(options.report.read_text()))
     else:
-        show_end(measure_all(options))
+        results = measure_all(options)
+        if not options.alone:
+            show_end(results)
 
 
 if __name__ == "__main__":

@@ -6,9 +6,9 @@ fixed permutation.
 
 `TASKS` are those of the LASVM paper, `GAP_TASKS` those of the paper on the gap family, `ACTIVE_TASKS` those of the
 paper on active learning with imbalanced classes, `VALIDATION_TASKS` those of the paper on alpha seeding and of the
-papers around it, `SEARCH_TASKS` random parts of large sets for a grid of C and gamma, `ORDINARY_TASKS` tables of many
-kinds, `SMOOTH_TASKS` those of the paper on rank-r updates; the same data set may be in several with other
-hyper-parameters.
+papers around it, `WHOLE_TASKS` its large sets, `SEARCH_TASKS` random parts of large sets for a grid of C and gamma,
+`ORDINARY_TASKS` tables of many kinds, `SMOOTH_TASKS` those of the paper on rank-r updates; the same data set may be in
+several with other hyper-parameters.
 """
 
 from pathlib import Path
@@ -98,6 +98,11 @@ VALIDATION_TASKS = _by_name(
     _ADULT._replace(name="a9a-5000", n_train=5000),
     _WEB._replace(name="w8a-5000", n_train=5000),
 )
+WHOLE_TASKS = _by_name(  # for `crossval.py --alone`
+    _ADULT._replace(name="a9a-whole", n_train=None),
+    _WEB._replace(name="w8a-whole", n_train=None),
+    Task("mnistraw-10000", 10.0, 0.125, "1 3 5 7 9", "as is", 10000, "mnist_784", stored="mnist"),
+)
 SEARCH_TASKS = _by_name(  # C and gamma in the middle of the grid
     Task("ijcnn1-3000", 8.0, 0.5, "1", "as is", 3000, "ijcnn", stored="ijcnn1"),
     Task("w8a-3000", 8.0, 0.5, "1", "as is", 3000, "w8a", stored="w8a"),
@@ -150,7 +155,8 @@ def load(task: str | Task, folder: Path | None, seed: int = 0) -> Data:
     X, y, X_test, y_test = _from_folder(task, folder) if folder else _from_openml(task)
     rng = np.random.default_rng(seed)
     if task.anew and X_test is not None:
-        X, y, X_test, y_test = np.concatenate([X, X_test]), np.concatenate([y, y_test]), None, None
+        X = sp.vstack([X, X_test], format="csr") if sp.issparse(X) else np.concatenate([X, X_test])
+        y, X_test, y_test = np.concatenate([y, y_test]), None, None
     if X_test is None:
         order = np.random.default_rng(seed if task.anew else 0).permutation(X.shape[0])
         n = task.n_train or int(0.8 * X.shape[0])

@@ -2,6 +2,7 @@
 
     python benchmarks/lasvm.py --data DIR            # every task; without --data, from OpenML
     python benchmarks/lasvm.py --data DIR --quick    # the small ones
+    python benchmarks/lasvm.py --data DIR --along    # how the error before FINISH varies at the end of a pass
 
 Figures 8 and 9 of Bordes, Ertekin, Weston, Bottou, "Fast kernel classifiers with online and active learning", JMLR 6
 (2005): its figures stand behind ours, after a slash.  Every fit runs in a process of its own with one thread, so that
@@ -31,6 +32,7 @@ ENGINES = ("streamsvm", "as printed", "libsvm", "intelex", "libsvm (counted)")
 AS_PRINTED: dict = {"reprocess": 1, "admission": "violation"}
 SOURCE = {"as printed": printed.LASVM, "libsvm": printed.LIBSVM, "libsvm (counted)": printed.LIBSVM}
 QUICK = ("banana", "waveform")
+ALONG, ENDS, APART, TESTED = "along", 40, 10, 3000  # ends of a pass, so many examples apart, and test examples
 THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS", "TBB_NUM_THREADS")
 
 
@@ -76,6 +78,20 @@ def fit_as_printed(data, task, cache_mb: float) -> dict:
     return fit_streamsvm(data, task, cache_mb, **AS_PRINTED)
 
 
+def fit_along(data, task, cache_mb: float) -> dict:
+    """The errors without FINISH, had the pass ended at one of the last examples; of some test examples."""
+    import streamsvm
+
+    data = data._replace(X_test=data.X_test[:TESTED], y_test=data.y_test[:TESTED])
+    model, n = streamsvm.LASVM(C=task.C, gamma=task.gamma, cache_mb=cache_mb, **AS_PRINTED), len(data.y) - ENDS * APART
+    model.learn_many(data.X[:n], data.y[:n])
+    errors = []
+    for k in range(n, len(data.y), APART):
+        model.learn_many(data.X[k : k + APART], data.y[k : k + APART])
+        errors.append(_error(model, data))
+    return {"errors": errors}
+
+
 def fit_libsvm(data, task, cache_mb: float) -> dict:
     """scikit-learn's SVC, with its default cache of 200 MB."""
     from sklearn.svm import SVC
@@ -113,9 +129,8 @@ def fit_counted(data, task, cache_mb: float) -> dict:
     s = model._expansion
     box = task.C * data.y.astype(float)
     for rows, q in model._features.batches(data.X, learning=True):
-        binary = expansion.is_binary(s) and bool((q.values == 1).all())
-        s = storage.reserve(s, len(q.sq), len(model._features), binary, len(q.indices))
-        lasvm.append_block(s, model._kernel, *q, np.minimum(box[rows], 0), np.maximum(box[rows], 0))
+        bounds = np.minimum(box[rows], 0), np.maximum(box[rows], 0)
+        s = lasvm.append_block(s, model._kernel, q, len(model._features), *bounds)
     storage.find_extremes(s)
     n = int(s.counts[expansion.SLOTS])
     s = storage.row_width(s, n, n)
@@ -133,6 +148,7 @@ def fit_counted(data, task, cache_mb: float) -> dict:
 
 
 FITS = dict(zip(ENGINES, (fit_streamsvm, fit_as_printed, fit_libsvm, fit_intelex, fit_counted), strict=True))
+FITS[ALONG] = fit_along
 
 
 def fit_here(arguments: argparse.Namespace) -> None:
@@ -180,6 +196,21 @@ def compare(arguments: argparse.Namespace) -> None:
     print(table("task|error|support vectors|seconds|error before, %|support vectors before", changes))
 
 
+def show_along(arguments: argparse.Namespace) -> None:
+    """Print how the error without FINISH varies."""
+    rows = []
+    for task in arguments.tasks:
+        runs = [fit_elsewhere(arguments, task, ALONG, seed) for seed in range(arguments.repeats)]
+        errors = [error for run in runs if run for error in run["errors"]]
+        cells = [f"{figure(errors):.2f}" for figure in (min, statistics.median, max)]
+        theirs = "-"
+        if task in printed.FINISH:
+            theirs = f"{printed.LASVM[task].error / (1 + printed.FINISH[task][0] / 100):.1f}"
+        rows.append([task, *cells, theirs])
+    print(f"Error %, without FINISH, had the pass ended at one of {ENDS} examples, {APART} apart\n")
+    print(table("task|least|median|most|the source's", rows))
+
+
 def _row(task: str, engine: str, mean: dict, reference: float | None, first: dict) -> list[str]:
     theirs = SOURCE.get(engine, {}).get(task)
 
@@ -217,15 +248,16 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=1, help="orders of the training data to average over")
     parser.add_argument("--cache-mb", type=float, default=64.0, help="streamsvm's row cache")
     parser.add_argument("--quick", action="store_true", help="the small tasks only")
+    parser.add_argument("--along", action="store_true", help="the error without FINISH at the end of a pass")
     parser.add_argument("--task", choices=list(TASKS), help=argparse.SUPPRESS)
-    parser.add_argument("--engine", choices=ENGINES, help=argparse.SUPPRESS)
+    parser.add_argument("--engine", choices=list(FITS), help=argparse.SUPPRESS)
     parser.add_argument("--seed", type=int, default=0, help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.task:
         fit_here(arguments)
     else:
         arguments.tasks = list(QUICK) if arguments.quick else arguments.tasks
-        compare(arguments)
+        (show_along if arguments.along else compare)(arguments)
 
 
 if __name__ == "__main__":

@@ -10,7 +10,7 @@
 (scikit-learn's SVC) and the averaged perceptron after one epoch and after ten, one model for each digit, and seconds
 over support vectors.  In the second epoch, each example has the same id as before: a model that has it as a member does
 not learn it again.  `epochs`: how many epochs it takes until FINISH finds nothing to do.  `sharing`: one model of ten
-classes against ten models of one.  `cache`: seconds against the row cache, for one digit.  `delta`: banana, with
+classes against ten models of one.  `cache`: seconds against the row cache, mean of the digits.  `delta`: banana, with
 REPROCESS repeated until the violation is at most `delta_max`.
 
 Every fit runs in a process of its own with one thread; seconds are CPU seconds of the fit alone, with compiled code
@@ -23,6 +23,7 @@ section 3.
 import argparse
 import json
 import os
+import statistics
 import subprocess
 import sys
 from pathlib import Path
@@ -125,20 +126,28 @@ def sharing(arguments: argparse.Namespace) -> None:
 
 
 def cache(arguments: argparse.Namespace) -> None:
-    """Seconds against the size of the row cache."""
-    runs = {engine: elsewhere(arguments, "cached", engine) for engine in ("LASVM", "LIBSVM")}
-    most = {engine: run[-1]["seconds"] for engine, run in runs.items()}
-    rows = []
-    for k, mb in enumerate(CACHES):
-        cells = [f"{runs[engine][k]['seconds']:.2f}" for engine in runs]
-        cells += [f"{runs[engine][k]['seconds'] / most[engine]:.2f}" for engine in runs]
-        rows.append([f"{mb} MB", *cells, *(f"{runs[engine][k]['error']:.2f}" for engine in runs)])
-    print(f"\nRow cache: 8 against the rest, {arguments.n} examples\n")
-    titles = "cache|LASVM, seconds|LIBSVM, seconds|of the largest cache's|LIBSVM|LASVM, error %|LIBSVM, error %"
-    print(table(titles, rows), flush=True)
+    """Seconds against the size of the row cache, for LIBSVM with the largest one."""
+    runs = {engine: elsewhere(arguments, "cached", arguments.digits, engine) for engine in CACHES}
+    most = runs["LIBSVM"][-1]["seconds"]
+    lines = {
+        engine: {run["cache_mb"]: mean_ratio(run["seconds"], most) for run in of_sizes}
+        for engine, of_sizes in runs.items()
+    }
+    rows = [
+        [engine, f"{run['cache_mb']} MB", f"{sum(run['seconds']):.1f}", f"{share:.2f}", f"{run['error']:.2f}"]
+        for engine, of_sizes in runs.items()
+        for run, share in zip(of_sizes, lines[engine].values(), strict=True)
+    ]
+    listed = " ".join(map(str, arguments.digits))
+    print(f"\nRow cache: digits {listed}, each against the rest, {arguments.n} examples; of LIBSVM's with the most\n")
+    print(table("|cache|seconds, all|of LIBSVM's, mean|error %, mean", rows), flush=True)
     if arguments.plot:
-        lines = {engine: [run["seconds"] for run in runs[engine]] for engine in runs}
-        draw(arguments.plot / "mnist-cache.png", "row cache, MB", "CPU seconds", CACHES, lines)
+        draw(arguments.plot / "mnist-cache.png", "row cache, MB", "CPU seconds, of LIBSVM's with the most", lines)
+
+
+def mean_ratio(seconds: list[float], of: list[float]) -> float:
+    """The mean over the digits."""
+    return statistics.fmean(one / other for one, other in zip(seconds, of, strict=True))
 
 
 def delta(arguments: argparse.Namespace) -> None:
@@ -156,16 +165,17 @@ def delta(arguments: argparse.Namespace) -> None:
     if arguments.plot:
         lines = {name: [mean[f"error {key}"] for mean in means] for name, key in ways.items()}
         lines["LIBSVM"] = [libsvm["error"]] * len(DELTAS)
-        draw(arguments.plot / "mnist-delta.png", "delta_max", "test error, %", DELTAS, lines)
+        of_deltas = {name: dict(zip(DELTAS, errors, strict=True)) for name, errors in lines.items()}
+        draw(arguments.plot / "mnist-delta.png", "delta_max", "test error, %", of_deltas)
 
 
-def draw(path: Path, x_label: str, y_label: str, x, lines: dict[str, list[float]]) -> None:
+def draw(path: Path, x_label: str, y_label: str, lines: dict[str, dict[float, float]]) -> None:
     """Draw some curves over a logarithmic scale."""
     from matplotlib.figure import Figure
 
     axes = Figure(figsize=(6, 4), layout="constrained").subplots()
-    for name, y in lines.items():
-        axes.plot(x, y, "o-", markersize=4, label=name)
+    for name, points in lines.items():
+        axes.plot(list(points), list(points.values()), "o-", markersize=4, label=name)
     axes.set(xscale="log", xlabel=x_label, ylabel=y_label)
     axes.grid(alpha=0.3)
     axes.legend()
@@ -195,7 +205,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, help="folder of npz files; default: OpenML")
     parser.add_argument("--parts", nargs="+", default=list(PARTS), choices=list(PARTS))
-    parser.add_argument("--digits", nargs="+", type=int, default=[*DIGITS], choices=DIGITS, help="of the part digits")
+    parser.add_argument("--digits", nargs="+", type=int, default=[*DIGITS], choices=DIGITS, help="of digits and cache")
     size = parser.add_mutually_exclusive_group()
     size.add_argument("--quick", action="store_const", const=2000, dest="n", help="2000 digits")
     size.add_argument("--full", action="store_const", const=60000, dest="n", help="all 60000 digits")

@@ -27,6 +27,7 @@ of workers by the wall clock only.
 import argparse
 import json
 import os
+import statistics
 import subprocess
 import sys
 from collections.abc import Callable
@@ -129,6 +130,7 @@ def figures(outcome: Table | Search, reference: Table) -> dict:
         found = {
             key: sum(getattr(one, key) for one in results) for key in ("iterations", "newton_steps", "rows_computed")
         }
+        found["along C"] = [sum(cell.result.iterations for cell in outcome.table if cell.C == C) for C in CS]
         outcome = table_of(outcome)
     apart = [int(np.abs(outcome[cell] - counts).sum()) for cell, counts in reference.items()]
     totals = {cell: int(counts.sum()) for cell, counts in outcome.items()}
@@ -167,6 +169,13 @@ def show_comparison(one: dict) -> None:
             ]
         )
     print(table("start|CPU s|wall s|x GridSearchCV|iterations|Newton|rows|cells|best", rows))
+    print("\nIterations at each C, of all values of gamma, and their mean without the first C, which starts from 0:\n")
+    cells = [
+        [row["method"], *map(str, row["along C"]), f"{statistics.fmean(row['along C'][1:]):.0f}"]
+        for row in one["rows"]
+        if "along C" in row and not row["method"].endswith(IN_PARALLEL)
+    ]
+    print(table("|".join(["start", *(f"{C:g}" for C in CS), "mean"]), cells))
     print("\nAccuracy of GridSearchCV in percent:\n")
     share = {cell: 100 * right / one["n"] for cell, right in one["right"].items()}
     cells = [[f"{C:g}", *(f"{share[f'{C:g} {gamma:g}']:.2f}" for gamma in GAMMAS)] for C in CS]

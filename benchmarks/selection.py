@@ -1,24 +1,27 @@
 """Which example LASVM takes next: section 4 of its source, Figures 11 to 16.
 
     python benchmarks/selection.py --data DIR --plot DIR     # tables and pictures: some minutes
-    python benchmarks/selection.py --data DIR --full         # all of a9a, 60000 digits, 500 labels: hours
+    python benchmarks/selection.py --data DIR --full         # all of a9a, all examples of 60000 digits: hours
     python benchmarks/selection.py --data DIR --quick        # the first hundreds of examples
-    python benchmarks/selection.py --data DIR --parts retraining
+    python benchmarks/selection.py --data DIR --parts adult --runs 5
 
 `adult`: error of the test part, support vectors and CPU seconds on the way through a9a.  `digits`: the same for 8 of
-mnist against the rest, as it is and with 10 % of the training labels wrong.  `retraining`: usps and reuters, by LASVM
-with one iteration for each label, and by an SVM that is trained anew after each label from the solution before.
+mnist against the rest, as it is and with 10 % of the training labels wrong, for which the source prints no C: here it
+is the C that it has for usps with wrong labels.  `retraining`: usps and reuters, by LASVM
+with one iteration for each label, and by an SVM that is trained anew after each label from the solution before.  Each
+run has another order; those of `adult` and `retraining` have another split of the data, too.
 
 RANDOM takes any example; ACTIVE the one closest to the boundary among 50 random ones, or among all; GRADIENT the one of
 50 with the smallest y f(x); AUTOACTIVE draws until 5 are close.  LASVM does one REPROCESS after each example; figures
-are those of a copy after FINISH, whose time counts.  "SVC" has learned all examples.  Source: Bordes, Ertekin, Weston,
+are those of a copy after FINISH, whose time counts.  "SVM" is `LASVMClassifier.fit` on all examples, which finds the
+same optimum as SVC, and counts equal examples of one class as one support vector.  Source: Bordes, Ertekin, Weston,
 Bottou, "Fast kernel classifiers with online and active learning", JMLR 6 (2005).
 """
 
 import argparse
 import copy
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -42,13 +45,14 @@ from streamsvm.active import (
 )
 from streamsvm.batch import RowStore, smo
 from streamsvm.core.kernels import RBF
+from streamsvm.sklearn_api import LASVMClassifier
 
 POOL, SEEDS = 50, 5  # candidates; examples of each class to begin with
-DIGITS_OF = {"quick": 1500, "default": 6000, "full": 60_000}
+DIGITS_OF = {"quick": 1500, "default": 60_000, "full": 60_000}
 MOST = {  # examples that are taken
-    "adult": {"quick": 600, "default": 5000, "full": 32561},
-    "digits": {"quick": 300, "default": 2000, "full": 60_000},
-    "retraining": {"quick": 40, "default": 150, "full": 500},
+    "adult": {"quick": 600, "default": 8000, "full": 32561},
+    "digits": {"quick": 300, "default": 5000, "full": 60_000},
+    "retraining": {"quick": 40, "default": 500, "full": 500},
 }
 SHARES = (0.05, 0.1, 0.2, 0.35, 0.5, 0.75, 1.0)  # of MOST: where figures are taken
 CHOICES: dict[str, Callable[[np.ndarray], Selection]] = {
@@ -58,17 +62,23 @@ CHOICES: dict[str, Callable[[np.ndarray], Selection]] = {
     "AUTOACTIVE": lambda positive: AutoActiveSelection(),
     "ACTIVE, all": lambda positive: ActiveSelection(None),
 }
+ADULT = TASKS["a9a"]._replace(n_train=32561, anew=True)
 USPS = TASKS["usps 0"]
+USPS_NOISE = TASKS["usps 0+N"]
+REUTERS = TASKS["reuters"]._replace(n_train=7770, anew=True)
 DIGIT = Task("mnist", 1000.0, 0.005, "8", "pixels", None, "mnist_784")
 
 
 class Point(NamedTuple):
-    """After so many examples: test error in percent, support vectors, CPU seconds so far."""
+    """After so many examples: test error in percent, support vectors, CPU seconds so far; or means of several runs."""
 
-    examples: int
+    examples: float
     error: float
-    support: int
+    support: float
     seconds: float
+
+
+Curves = dict[str, list[Point]]
 
 
 def marks_of(most: int) -> list[int]:
@@ -143,39 +153,53 @@ def retrained(data: Data, task: Task, searched: int | None, most: int, seed: int
 
 
 def reference(data: Data, task: Task) -> Point:
-    """SVC on all examples."""
+    """The optimum on all examples."""
     start = time.process_time()
-    model = SVC(C=task.C, gamma=task.gamma).fit(data.X, data.y)
+    model = LASVMClassifier(C=task.C, gamma=task.gamma, cache_mb=1000).fit(data.X, data.y)
     seconds = time.process_time() - start
-    support = int(model.n_support_.sum())
-    return Point(len(data.y), error_of(model.decision_function(data.X_test), data), support, seconds)
+    error = error_of(model.decision_function(data.X_test), data)
+    return Point(len(data.y), error, model.model_.n_support, seconds)
+
+
+Run = tuple[Curves, Point | None]  # the points of each way, and the SVM on all examples if it was trained
+
+
+def means(runs: list[Run]) -> tuple[Curves, Point]:
+    """Of several runs; what only the first has is as it is."""
+
+    def mean(points: Iterable[Point]) -> Point:
+        return Point(*np.mean(list(points), axis=0))
+
+    curves = {
+        name: [mean(points) for points in zip(*(own[name] for own, _ in runs if name in own), strict=True)]
+        for name in runs[0][0]
+    }
+    return curves, mean(svm for _, svm in runs if svm)
 
 
 # --------------------------------------------------------------------------------------------------------------- tables
 
-Curves = dict[str, list[Point]]
+
+def told(point: Point) -> str:
+    """Its figures but the examples."""
+    return f"{point.error:.2f}, {point.support:.0f}, {point.seconds:.1f}"
 
 
-def show(title: str, curves: Curves, svc: Point) -> None:
+def show(title: str, runs: list[Run]) -> None:
     """Print error, support vectors and seconds where they were taken."""
+    curves, svm = means(runs)
     marks = [point.examples for point in next(iter(curves.values()))]
-    print(f"\n### {title}: error %, support vectors, CPU seconds\n")
-    rows = []
+    print(f"\n### {title}, runs: {len(runs)}: error %, support vectors, CPU seconds\n")
+    rows = [[name, *map(told, points)] + ["-"] * (len(marks) - len(points)) for name, points in curves.items()]
+    print(table("|".join(["", *(f"{mark:.0f}" for mark in marks)]), rows))
+    print(f"\nSVM on all {svm.examples:.0f}: {told(svm)}", flush=True)
     for name, points in curves.items():
-        rows.append([name, *(f"{p.error:.2f}, {p.support}, {p.seconds:.1f}" for p in points)])
-        rows[-1] += ["-"] * (len(marks) - len(points))
-    print(table("|" + "|".join(map(str, marks)), rows))
-    print(
-        f"\nSVC on all {svc.examples}: {svc.error:.2f} %, {svc.support} support vectors, {svc.seconds:.1f} s",
-        flush=True,
-    )
-    for name, points in curves.items():
-        good = next((p for p in points if p.error <= svc.error), None)
+        good = next((p for p in points if p.error <= svm.error), None)
         if good:
-            print(f"{name} has SVC's error after {good.examples}: {good.support} support vectors, {good.seconds:.1f} s")
+            print(f"{name} has the SVM's error after {good.examples:.0f}: {told(good)}")
 
 
-def draw(path: Path, title: str, curves: Curves, svc: Point) -> None:
+def draw(path: Path, title: str, curves: Curves, svm: Point) -> None:
     """Error over examples, seconds and support vectors."""
     from matplotlib.figure import Figure
 
@@ -183,7 +207,7 @@ def draw(path: Path, title: str, curves: Curves, svc: Point) -> None:
     for axes, key in zip(figure.subplots(1, 3, sharey=True), ("examples", "seconds", "support"), strict=True):
         for name, points in curves.items():
             axes.plot([getattr(p, key) for p in points], [p.error for p in points], "o-", markersize=3, label=name)
-        axes.axhline(svc.error, color="black", linestyle="--", linewidth=1, label="SVC, all examples")
+        axes.axhline(svm.error, color="black", linestyle="--", linewidth=1, label="SVM, all examples")
         label = {"examples": "examples taken", "seconds": "CPU seconds", "support": "support vectors"}[key]
         axes.set(xlabel=label, xscale="log")
         axes.minorticks_off()
@@ -195,11 +219,12 @@ def draw(path: Path, title: str, curves: Curves, svc: Point) -> None:
     figure.savefig(path, dpi=65)
 
 
-def finish_part(arguments: argparse.Namespace, name: str, title: str, curves: Curves, svc: Point) -> None:
-    """Print the table of one set, and draw it."""
-    show(title, curves, svc)
+def run_part(arguments: argparse.Namespace, name: str, title: str, one: Callable[[int], Run]) -> None:
+    """Make the runs of one set, print its table, and draw it."""
+    runs = [one(seed) for seed in tqdm(range(arguments.runs), desc=name, leave=False)]
+    show(title, runs)
     if arguments.plot:
-        draw(arguments.plot / f"selection-{name}.png", title, curves, svc)
+        draw(arguments.plot / f"selection-{name}.png", title, *means(runs))
 
 
 # ---------------------------------------------------------------------------------------------------------------- parts
@@ -207,46 +232,57 @@ def finish_part(arguments: argparse.Namespace, name: str, title: str, curves: Cu
 
 def adult(arguments: argparse.Namespace) -> None:
     """Figures 11 and 12."""
-    task, most = TASKS["a9a"], MOST["adult"][arguments.size]
-    data = load(task, arguments.data)
-    names = ("RANDOM", "GRADIENT", "ACTIVE", "AUTOACTIVE")
-    curves = {name: online(data, task, name, most) for name in tqdm(names, desc="adult", leave=False)}
-    quick = arguments.size == "quick"
-    svc = reference(data._replace(X=data.X[:3000], y=data.y[:3000]) if quick else data, task)
-    finish_part(arguments, "adult", "a9a", curves, svc)
+    most, quick = MOST["adult"][arguments.size], arguments.size == "quick"
+
+    def one(seed: int) -> Run:
+        data = load(ADULT, arguments.data, seed)
+        data = data._replace(X=data.X[:3000], y=data.y[:3000]) if quick else data
+        names = ("RANDOM", "GRADIENT", "ACTIVE", "AUTOACTIVE")
+        return {name: online(data, ADULT, name, most, seed) for name in names}, reference(data, ADULT)
+
+    run_part(arguments, "adult", "a9a", one)
 
 
 def digits(arguments: argparse.Namespace) -> None:
     """Figures 13 to 15."""
-    most = MOST["digits"][arguments.size]
-    for noise in (0.0, 0.1):
-        task = DIGIT._replace(n_train=DIGITS_OF[arguments.size], noise=noise)
-        data = load(task, arguments.data)
-        if arguments.size == "quick":
-            data = data._replace(X_test=data.X_test[:2000], y_test=data.y_test[:2000])
-        names = ("RANDOM", "GRADIENT", "ACTIVE")
-        curves = {name: online(data, task, name, most) for name in tqdm(names, desc="digits", leave=False)}
-        title = f"mnist, 8 against the rest, {len(data.y)} examples" + (", 10 % of the labels wrong" if noise else "")
-        finish_part(arguments, "digits" + ("-noise" if noise else ""), title, curves, reference(data, task))
+    for noise, C in ((0.0, DIGIT.C), (0.1, USPS_NOISE.C)):
+        task = DIGIT._replace(n_train=DIGITS_OF[arguments.size], noise=noise, C=C)
+        title = f"mnist, 8 against the rest, {task.n_train} examples" + (", 10 % of the labels wrong" if noise else "")
+        run_part(
+            arguments, "digits" + ("-noise" if noise else ""), title, lambda seed, t=task: of_digits(arguments, t, seed)
+        )
+
+
+def of_digits(arguments: argparse.Namespace, task: Task, seed: int) -> Run:
+    """One run; the SVM is trained in the first one only, as this takes long."""
+    data = load(task, arguments.data, seed)
+    if arguments.size == "quick":
+        data = data._replace(X_test=data.X_test[:2000], y_test=data.y_test[:2000])
+    names, most = ("RANDOM", "GRADIENT", "ACTIVE"), MOST["digits"][arguments.size]
+    return {name: online(data, task, name, most, seed) for name in names}, None if seed else reference(data, task)
 
 
 def retraining(arguments: argparse.Namespace) -> None:
     """Figure 16."""
-    most = MOST["retraining"][arguments.size]
-    for task in (USPS,) if arguments.size == "quick" else (USPS, TASKS["reuters"]):
-        data = load(task, arguments.data)
-        curves: Curves = {
-            "retrained, all": retrained(data, task, None, most),
-            "retrained, 50": retrained(data, task, POOL, most),
-            "LASVM, all": online(data, task, "ACTIVE, all", most),
-            "LASVM, 50": online(data, task, "ACTIVE", most),
-            "random": online(data, task, "RANDOM", most),
-        }
-        finish_part(
-            arguments, f"labels-{task.stored or task.name}", f"{task.name}, labels", curves, reference(data, task)
-        )
+    for task in (USPS,) if arguments.size == "quick" else (USPS, REUTERS):
+        name = f"labels-{task.stored or task.name}"
+        run_part(arguments, name, f"{task.name}, labels", lambda seed, t=task: of_labels(arguments, t, seed))
     listed = ", ".join(f"{name} {seconds:g} s" for name, seconds in RETRAINING.items())
     print(f"\nThe source, 500 labels of reuters: {listed}")
+
+
+def of_labels(arguments: argparse.Namespace, task: Task, seed: int) -> Run:
+    """One run; LASVM searches everything in the first one only, as this takes long."""
+    data, most = load(task, arguments.data, seed), MOST["retraining"][arguments.size]
+    curves = {
+        "retrained, all": retrained(data, task, None, most, seed),
+        "retrained, 50": retrained(data, task, POOL, most, seed),
+        "LASVM, 50": online(data, task, "ACTIVE", most, seed),
+        "random": online(data, task, "RANDOM", most, seed),
+    }
+    if seed == 0:
+        curves["LASVM, all"] = online(data, task, "ACTIVE, all", most, seed)
+    return curves, reference(data, task)
 
 
 PARTS = {"adult": adult, "digits": digits, "retraining": retraining}
@@ -261,7 +297,8 @@ def main() -> None:
     size.add_argument(
         "--quick", action="store_const", const="quick", dest="size", help="the first hundreds of examples"
     )
-    size.add_argument("--full", action="store_const", const="full", dest="size", help="the source's sizes: hours")
+    size.add_argument("--full", action="store_const", const="full", dest="size", help="all examples are taken: hours")
+    parser.add_argument("--runs", type=int, default=1, help="to average over")
     parser.add_argument("--plot", type=Path, help="folder for pictures; default: none are drawn")
     parser.set_defaults(size="default")
     arguments = parser.parse_args()

@@ -127,10 +127,12 @@ def compare(setting: Setting, kind: str, options: argparse.Namespace) -> dict | 
     if splits is None:
         return None
     most = options.max_seconds
-    baseline = Run(REFERENCE, refitted, setting, splits).thin(most)
-    runs = [baseline, Run("cross_val_score", scored, setting, splits).thin(most)]
-    runs += [Run(name, method, setting, splits, most) for name, method in methods_of(kind, options.seedings).items()]
-    peer, guess = libsvm(setting), None
+    runs = [Run(name, method, setting, splits, most) for name, method in methods_of(kind, options.seedings).items()]
+    if not options.alone:
+        others = (REFERENCE, refitted), ("cross_val_score", scored)
+        runs = [Run(name, method, setting, splits).thin(most) for name, method in others] + runs
+    baseline, guess = runs[0], None
+    peer = None if options.alone else libsvm(setting)
     if peer is not None:
         guess = libsvm_once(setting, len(splits))
         if guess <= most:

@@ -27,6 +27,7 @@ class Setting(NamedTuple):
     X: np.ndarray | sp.csr_matrix
     y: np.ndarray  # -1 and +1
     X_svc: np.ndarray | sp.csr_matrix  # in the form in which SVC is faster
+    cache_mb: float = 256.0  # of this project's kernel rows
 
     def svc(self, **options: Any) -> SVC:
         """scikit-learn's model for it."""
@@ -80,9 +81,8 @@ def seeded(seeding: str, values: bool = True) -> Method:
 
     def method(setting: Setting, splits: folds.Folds) -> Outcome:
         task = setting.task
-        result = cross_validate(
-            LASVM(C=task.C, gamma=task.gamma), setting.X, setting.y, folds=splits, seeding=seeding, values=values
-        )
+        model = LASVM(C=task.C, gamma=task.gamma, cache_mb=setting.cache_mb)
+        result = cross_validate(model, setting.X, setting.y, folds=splits, seeding=seeding, values=values)
         events = sum(part.events for part in result.per_fold)
         note = (result.seeding if seeding == AUTO else "") + (f" {events} events" if events else "")
         return Outcome(

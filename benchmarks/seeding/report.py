@@ -7,7 +7,11 @@ from seeding.measuring import LEAVE_ONE_OUT, SURE
 from seeding.methods import AUTO, COLD, LIBSVM, REFERENCE
 from streamsvm.validation.held_out.splits import SEEDINGS
 
-PRINTED = {"a9a-2000": "a9a", "a9a-5000": "a9a", "w8a-2000": "w8a", "w8a-5000": "w8a", "mnistraw-2000": "mnist"}
+PRINTED = {
+    **dict.fromkeys(("a9a-2000", "a9a-5000", "a9a-whole"), "a9a"),
+    **dict.fromkeys(("w8a-2000", "w8a-5000", "w8a-whole"), "w8a"),
+    **dict.fromkeys(("mnistraw-2000", "mnistraw-10000"), "mnist"),
+}
 AIMED = ("heart", "ionosphere", "pima", "madelon", "a9a-2000", "w8a-2000", "mnist-2000")  # at for 10 folds
 LOO_AIMS = {"heart": 30, "ionosphere": 30, "pima": 80, "banana-1000": 80}  # times as fast as scikit-learn
 TENFOLD_AIM, TENFOLD_SETS, LIBSVM_AIM = 5, 4, 10
