@@ -37,6 +37,8 @@ from streamsvm.connectors.settings.loading import load
 from streamsvm.connectors.trainer import trainer
 
 N_FEATURES = 20
+N_EASY = 2000  # examples that are learned before the measurement, beside the noise
+FEWEST = 1000  # records: in fewer, the last checkpoint and the start would be most of the time
 NAMES = [f"feature-{i}" for i in range(N_FEATURES)]
 STAGES = ("fetch", "decode", "join", "model", "learn", "output", "produce", "checkpoint", "rest", "client's threads")
 PARTS = ["sizes", "digits", "clients"]
@@ -116,8 +118,8 @@ def measure(arguments, n_support, form, folder):
         config = folder / f"{name}.toml"
         config.write_text(CONFIG.format(bootstrap=arguments.bootstrap, name=name, folder=folder / name, format=form))
         settings = load(config, {})
-        x, y = stream(arguments.records // 2, n_support)
-        n_first = n_support + 2000
+        x, y = stream(N_EASY + arguments.records // 2, n_support)
+        n_first = n_support + N_EASY
         with closing(KafkaProducer(bootstrap_servers=arguments.bootstrap, linger_ms=5, batch_size=65536)) as producer:
             fill(producer, name, x[:n_first], y[:n_first], form)
             trainer.run(settings)
@@ -250,6 +252,8 @@ def main():
     parser.add_argument("--parts", nargs="*", default=PARTS, choices=PARTS, help="what to measure (default: all)")
     parser.add_argument("--keys", type=int, default=0, help="models by key in the part `clients`; 0: none by key")
     arguments = parser.parse_args()
+    if arguments.records < FEWEST:
+        parser.error(f"--records {arguments.records}: at least {FEWEST} records are needed to measure their cost")
     warmup(LASVM)
     settle_memory()
     print("crc32c:", "installed" if find_spec("crc32c") else "missing, so the client's part is several times as large")

@@ -46,7 +46,8 @@ class Stages:
         probability = "probability" if model is OnlineSVM else "_probabilities"
         yield from self._timed(
             ("decode", Processor, ["_decode_events"]),
-            ("model", model, ["decision_function_many", probability, "learn_many"]),
+            ("model", model, ["decision_function_many", "decision_function_one", probability]),
+            ("model", model, ["learn_many", "learn_one"]),
             ("output", Processor, ["_predict"]),
             ("join", Processor, ["_join"]),
             ("learn", Processor, ["_learn"]),

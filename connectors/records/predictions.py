@@ -18,6 +18,7 @@ import json
 import math
 from typing import Any, NamedTuple
 
+import numpy as np
 import orjson
 
 from streamsvm.active.choosing.decisions import half_leads
@@ -80,11 +81,14 @@ UNTAUGHT = Prediction(margin=0.0, score=0.5)  # what a model says that has learn
 NO_CLASS = ClassPrediction(None, 0.0, {}, {})  # the same with more than two classes
 
 
-def predictions_of(model: Any, rows: NamedRows) -> list[Said]:
-    """What a model of two classes, or of more, says about these events."""
+def predictions_of(model: Any, rows: NamedRows | list[dict]) -> list[Said]:
+    """What a model of two classes, or of more, says about these events; dicts are taken one by one."""
     if isinstance(model, SeveralClassModel):
         return list(class_predictions(scores(model, rows)))
-    values = model.decision_function_many(rows)
+    if isinstance(rows, NamedRows):
+        values = model.decision_function_many(rows)
+    else:
+        values = np.array([model.decision_function_one(x) for x in rows])
     margins = values - model.decision_threshold
     return list(map(Prediction, margins.tolist(), model.probability(values).tolist()))
 

@@ -33,7 +33,7 @@ class Scores(NamedTuple):
     probabilities: np.ndarray
 
 
-def scores(model: SeveralClassModel, rows: NamedRows) -> Scores:
+def scores(model: SeveralClassModel, rows: NamedRows | list[dict]) -> Scores:
     """What a model says about these events."""
     values = model.decision_function_many(rows)
     if not model.labels:

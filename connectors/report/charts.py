@@ -49,12 +49,13 @@ def aligned(lines: Sequence[Sequence[str]], left: int = 1) -> str:
 
 
 def _line(name: str, state: State, scores: Sequence[float | None]) -> tuple[str, ...]:
+    sizes = state.models.sizes()
     return (
         name,
         f"{state.offset:,}",
         *("-" if score is None or math.isnan(score) else f"{score:.2%}" for score in scores),
-        f"{sum(model.n_support for model in state.models.in_memory()):,}",
-        f"{sum(model.kernel_evaluations for model in state.models.in_memory()):,}",
+        f"{sizes.n_support:,}",
+        f"{sizes.kernel_evaluations:,}",
         f"{state.counters.seconds:.2f}",
         state.models.digest()[:12] if isinstance(state.models, SingleModel) else f"{len(state.models):,} models",
     )

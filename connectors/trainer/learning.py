@@ -17,7 +17,8 @@ from streamsvm.estimators.learner.prediction import KernelOverflow
 
 from ..logs.transport import Record
 from ..records.formats.base import BadRecord
-from ..records.several_classes import Model
+from ..records.several_classes import Model, SeveralClassModel
+from .rows import FEW, rows_at
 from .state.estimates import Estimate
 from .state.lesson import Lesson
 from .state.state import State
@@ -126,9 +127,9 @@ def _learn_events(model: Any, tasks: list[Task], rows: NamedRows, state: State) 
     at_once = len(rest)
     while rest:
         n_seen, begin, done = model.n_seen, time.perf_counter(), min(at_once, len(rest))
-        at_once, given = len(rest), _Examples.of(rest[:done], rows)
+        at_once = len(rest)
         try:
-            model.learn_many(given.xs, given.ys, w=given.ws, ids=given.keys, t=given.times)
+            _learn(model, rest[:done], rows)
         except KernelOverflow as error:
             if done == 1:
                 refused.append((rest[0], BadRecord("bad-features", str(error))))
@@ -144,10 +145,24 @@ def _learn_events(model: Any, tasks: list[Task], rows: NamedRows, state: State) 
     return found, refused
 
 
+def _learn(model: Any, tasks: list[Task], rows: NamedRows) -> None:
+    """Learn the events of these tasks, a few of them one by one: the model is the same either way."""
+    if len(tasks) > FEW or isinstance(model, SeveralClassModel):
+        given = _Examples.of(tasks, rows)
+        model.learn_many(given.xs, given.ys, w=given.ws, ids=given.keys, t=given.times)
+        return
+    for (lesson, _, when, _), x in zip(tasks, _rows_of(tasks, rows), strict=True):
+        model.learn_one(x, lesson.y, lesson.w, lesson.key, np.datetime64(when, "ms"))
+
+
+def _rows_of(tasks: list[Task], rows: NamedRows) -> NamedRows | list[dict]:
+    return rows_at(rows, [task.row for task in tasks if task.row is not None])
+
+
 class _Examples(NamedTuple):
     """What a model learns from some tasks."""
 
-    xs: NamedRows
+    xs: NamedRows | list[dict]
     ys: np.ndarray
     ws: np.ndarray
     keys: np.ndarray
@@ -158,14 +173,14 @@ class _Examples(NamedTuple):
         """The examples of these tasks, each of which has a row."""
         lessons = [task.lesson for task in tasks]
         return cls(
-            rows.take([task.row for task in tasks if task.row is not None]),
+            _rows_of(tasks, rows),
             np.array([each.y for each in lessons], bool if isinstance(lessons[0].y, bool) else object),
             np.array([each.w for each in lessons]),
             np.array([each.key for each in lessons], np.int64),
             np.array([task.time for task in tasks], dtype="datetime64[ms]"),
         )
 
-    def for_estimates(self) -> tuple[NamedRows, list[bool], list[float], list[int]]:
+    def for_estimates(self) -> tuple[NamedRows | list[dict], list[bool], list[float], list[int]]:
         """The examples as `Estimates.learned` takes them."""
         return self.xs, self.ys.tolist(), self.ws.tolist(), self.keys.tolist()
 

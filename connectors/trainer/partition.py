@@ -259,13 +259,13 @@ class Partition:
             state.history.add(self._snapshot(state))
 
     def _snapshot(self, state: State) -> Snapshot:
-        metrics, models = state.metrics, list(state.models.in_memory())
+        metrics, sizes = state.metrics, state.models.sizes()
         return Snapshot(
             n=state.offset,
             error=metrics.rolling_error(),
-            n_support=sum(model.n_support for model in models),
+            n_support=sizes.n_support,
             seconds=state.counters.seconds,
-            n_members=sum(model.n_members for model in models),
+            n_members=sizes.n_members,
             n_labels=metrics.n,
             n_errors=metrics.n_errors,
             lag=self._lag_then,

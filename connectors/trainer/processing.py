@@ -29,7 +29,7 @@ from ..records.times import event_time
 from ..settings.sections import Settings
 from .asking import Asking
 from .learning import Refused, Task, teach
-from .rows import by_entity, unusable_rows
+from .rows import by_entity, rows_at, unusable_rows
 from .state.estimates import Estimate
 from .state.join import Join
 from .state.lesson import Lesson
@@ -136,7 +136,7 @@ class Processor:
         """What is wrong with the rows that their models cannot take, by their places."""
         unusable: dict[int, BadRecord] = {}
         for entity, own in by_entity([record.key if self._is_keyed else None for record in records]).items():
-            problems = unusable_rows(rows.take(own), state.models.to_predict(entity))
+            problems = unusable_rows(rows_at(rows, own), state.models.to_predict(entity))
             unusable |= {own[i]: problem for i, problem in problems.items()}
         return unusable
 
@@ -174,7 +174,7 @@ class Processor:
         """Produce the predictions, and return them."""
         found: dict[int, Said] = {}
         for entity, chosen in by_entity([item.entity for item in decoded]).items():
-            said = predictions_of(state.models.to_predict(entity), rows.take(chosen))
+            said = predictions_of(state.models.to_predict(entity), rows_at(rows, chosen))
             found.update(zip(chosen, said, strict=True))
         version = ModelVersion(state.version, state.offset)
         every = [found[row] for row in range(len(decoded))]

@@ -7,15 +7,24 @@ from streamsvm.estimators.inputs.named_rows import NamedRows
 from ..records.formats.base import BadRecord
 from ..records.several_classes import Model
 
+FEW = 3  # rows that a model takes one by one in less time than as a batch
 
-def unusable_rows(rows: NamedRows, model: Model) -> dict[int, BadRecord]:
+
+def rows_at(rows: NamedRows, places: Sequence[int]) -> NamedRows | list[dict]:
+    """The rows at these places, in this order: a batch, or dicts if they are few."""
+    return rows.take(places) if len(places) > FEW else [rows[i] for i in places]
+
+
+def unusable_rows(rows: NamedRows | list[dict], model: Model) -> dict[int, BadRecord]:
     """What is wrong with the rows that a model can neither predict nor learn, by their places."""
-    try:
-        model.validate_many(rows)
-    except ValueError:
-        problems = ((i, _problem(x, model)) for i, x in enumerate(rows))
-        return {i: problem for i, problem in problems if problem}
-    return {}
+    if isinstance(rows, NamedRows):
+        try:
+            model.validate_many(rows)
+            return {}
+        except ValueError:
+            pass  # The rows say one by one which of them are to blame.
+    problems = ((i, _problem(x, model)) for i, x in enumerate(rows))
+    return {i: problem for i, problem in problems if problem}
 
 
 def _problem(x: dict, model: Model) -> BadRecord | None:

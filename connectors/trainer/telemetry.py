@@ -138,13 +138,13 @@ class Telemetry:
         if state is None:
             return
         self._metrics.observe("streamsvm_label_delay_seconds", partition.take_waits())
-        models = list(state.models.in_memory())
+        sizes = state.models.sizes()
         gauges = {
             "pending_events": state.join.n_entries,
             "pending_bytes": state.join.nbytes,
             "models": len(state.models),
-            "support_vectors": sum(model.n_support for model in models),
-            "members": sum(model.n_members for model in models),
+            "support_vectors": sizes.n_support,
+            "members": sizes.n_members,
             **{f"rolling_{name}": value for name, value in state.metrics.gauges().items()},
             "feature_drift": partition.drift,
         }
@@ -183,7 +183,7 @@ class Telemetry:
     def summary(self, partitions: Iterable[Partition]) -> dict[str, Any]:
         """The figures of the status line."""
         states = [partition.state for partition in partitions if partition.state]
-        n_support = sum(model.n_support for state in states for model in state.models.in_memory())
+        n_support = sum(state.models.sizes().n_support for state in states)
         errors = [state.metrics.rolling_error() for state in states if state.metrics.n]
         shown = {"error": f"{sum(errors) / len(errors):.1%}"} if errors else {}
         return {**shown, "support_vectors": n_support}
@@ -214,9 +214,7 @@ def _counts(partition: Partition) -> Counter[tuple[str, str]]:
     counts["streamsvm_lost_records_total", ""] = partition.n_lost
     counts["streamsvm_unpublished_total", ""] = partition.n_unpublished
     counts["streamsvm_dropped_models_total", ""] = state.models.n_dropped
-    counts["streamsvm_kernel_evaluations_total", ""] = sum(
-        model.kernel_evaluations for model in state.models.in_memory()
-    )
+    counts["streamsvm_kernel_evaluations_total", ""] = state.models.sizes().kernel_evaluations
     for outcome, n in asdict(state.join.counters).items():
         counts["streamsvm_labels_total", outcome] = n
     if state.labelling:

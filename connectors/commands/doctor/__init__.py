@@ -1,1 +1,1 @@
-"""The command ``doctor``: checks of the machine, of the state, and of the log and its newest records."""
+"""The command ``doctor``: checks of the machine, the state, other services, and the log with its newest records."""

@@ -11,14 +11,16 @@ from ..shared.configuration import add_config, read_config
 from ..shared.options import Subparsers
 from . import machine
 from .log import check_log
+from .services import check_objects, check_registry
 from .state import check_state
 
 
 def add_parser(subparsers: Subparsers) -> None:
     command = subparsers.add_parser("doctor", help="look for problems, from Python to the broker")
     command.description = (
-        "Check the installation and the compile cache. With a configuration, also check the state folder, the log, the "
-        "topics and the newest records. Each warning or problem comes with a remedy."
+        "Check the installation and the compile cache. With a configuration, also check the state folder, the object "
+        "store, the schema registry, the log, the topics and the newest records. Each warning or problem comes with a "
+        "remedy."
     )
     add_config(command, nargs="?")
     command.set_defaults(run=run)
@@ -43,6 +45,8 @@ def examine(settings: Settings | None) -> bool:
         checks += [
             ("packages", lambda: backend_of(settings).installed()),
             ("state", lambda: check_state(settings)),
+            ("objects", lambda: check_objects(settings)),
+            ("registry", lambda: check_registry(settings)),
             ("log", lambda: check_log(settings)),
         ]
     n_problems = 0

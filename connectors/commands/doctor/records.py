@@ -6,7 +6,7 @@ from contextlib import suppress
 from typing import TypeVar
 
 from ...logs.reading import read
-from ...logs.transport import Record, Transport
+from ...logs.transport import Record, Transport, Unavailable
 from ...records.codec import DIFFERENT_IDS, Event
 from ...records.formats.base import BadRecord
 from ...records.labels import Label
@@ -32,6 +32,11 @@ def sample(settings: Settings, log: Transport) -> Findings:
         yield from _keys(settings, events, labels)
 
 
+def _give_up(reason: str) -> None:
+    """A trainer waits for its schema registry; a check does not."""
+    raise Unavailable(reason)
+
+
 def _newest(log: Transport, topic: str) -> list[Record]:
     ends = log.end_offsets(topic)
     starts = {number: max(start, ends[number] - _SAMPLE) for number, start in log.start_offsets(topic).items()}
@@ -49,7 +54,7 @@ def _clocks(settings: Settings, events: list[Record], labels: list[Record]) -> F
             "seconds: events and labels are read in the order of their times, so these come too late",
             "correct the clocks of the producers, or this one",
         )
-    codec, of_labels = settings.codec(), settings.codec()
+    codec, of_labels = settings.codec(_give_up), settings.codec(_give_up)
     skew = int(1000 * settings.join.max_skew_seconds)
     n_apart = sum(_is_clamped(record, codec.decode, skew) for record in events)
     n_apart += sum(_is_clamped(record, of_labels.decode_label, skew) for record in labels)
@@ -74,8 +79,8 @@ def _is_clamped(record: Record, decode: Callable[[Record], Event | Label], max_s
 
 def _ids(settings: Settings, events: list[Record], labels: list[Record]) -> Findings:
     """Find labels whose ids have another type than those of the events: they never meet their events."""
-    types = {type(event.id) for event in _readable(events, settings.codec().decode)}
-    known = _readable(labels, settings.codec().decode_label)  # a codec that saw both would log its own warning
+    types = {type(event.id) for event in _readable(events, settings.codec(_give_up).decode)}
+    known = _readable(labels, settings.codec(_give_up).decode_label)  # a codec that saw both would log its own warning
     strangers = [label for label in known if types and type(label.id) not in types]
     if strangers:
         yield Finding(

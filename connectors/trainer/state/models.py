@@ -49,6 +49,21 @@ def read_model(settings: ModelSettings, blob: bytes, *, is_several: bool = False
     return implementation.from_bytes(blob, cache_mb=settings.cache_mb)
 
 
+class Sizes(NamedTuple):
+    """How large the models in memory are together, and how many kernel values they have computed."""
+
+    n_support: int
+    n_members: int
+    kernel_evaluations: int
+
+
+NO_MODELS = Sizes(0, 0, 0)
+
+
+def _sizes_of(model: Model) -> Sizes:
+    return Sizes(model.n_support, model.n_members, model.kernel_evaluations)
+
+
 class Models(Protocol):
     """The models of a partition; `key` is the key of a record."""
 
@@ -57,6 +72,8 @@ class Models(Protocol):
     def to_learn(self, key: bytes | None) -> Model: ...
 
     def in_memory(self) -> Iterator[Model]: ...
+
+    def sizes(self) -> Sizes: ...
 
     def digest(self) -> str: ...
 
@@ -92,6 +109,9 @@ class SingleModel:
 
     def in_memory(self) -> Iterator[Model]:
         yield self.model
+
+    def sizes(self) -> Sizes:
+        return _sizes_of(self.model)
 
     def digest(self) -> str:
         return self.model.digest()
@@ -162,6 +182,9 @@ class KeyedModels:
         self._order: OrderedDict[bytes, None] = OrderedDict()  # of the last lessons, the oldest first
         self._withdrawn: set[bytes] = set()
         self._live: OrderedDict[bytes, Model] = OrderedDict()
+        self._sizes: dict[bytes, Sizes] = {}  # of the models in memory, when they were last counted
+        self._uncounted: set[bytes] = set()  # keys whose models may have other sizes by now
+        self._total = NO_MODELS  # of `_sizes`
         self._unsaved: set[bytes] = set()
         self._unpublished: set[bytes] = set()
         self._places: dict[bytes, _Place] = {}
@@ -177,6 +200,7 @@ class KeyedModels:
             model = self._live[key] = self._begun() if place is None else self._stored(place)
             self._evict()
         self._live.move_to_end(key)
+        self._uncounted.add(key)
         return model
 
     def _begun(self) -> Model:
@@ -197,6 +221,17 @@ class KeyedModels:
 
     def in_memory(self) -> Iterator[Model]:
         yield from self._live.values()
+
+    def sizes(self) -> Sizes:
+        """The sizes of the models in memory together.  Only models that were used since the last call are counted."""
+        for key in self._uncounted:
+            model = self._live.get(key)
+            before, now = self._sizes.pop(key, NO_MODELS), NO_MODELS
+            if model is not None:
+                now = self._sizes[key] = _sizes_of(model)
+            self._total = Sizes(*(total + new - old for total, new, old in zip(self._total, now, before, strict=True)))
+        self._uncounted.clear()
+        return self._total
 
     def changed(self) -> Iterator[tuple[bytes | None, Model]]:
         keys, self._unpublished = self._unpublished, set()
@@ -292,6 +327,7 @@ class KeyedModels:
         while len(self._order) > self._max_keys:
             key, _ = self._order.popitem(last=False)
             self._live.pop(key, None)
+            self._uncounted.add(key)
             self._places.pop(key, None)
             self._unsaved.discard(key)
             self._unpublished.discard(key)
@@ -302,6 +338,7 @@ class KeyedModels:
     def _evict(self) -> None:
         while len(self._live) > self._max_models:
             key, model = self._live.popitem(last=False)
+            self._uncounted.add(key)
             if key in self._unsaved:
                 self._unsaved.discard(key)
                 self._write(key, model.to_bytes())

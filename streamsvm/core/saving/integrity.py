@@ -112,7 +112,7 @@ def _require_counts(arrays: Arrays, n_features: int) -> None:
 def _require_coefficients(arrays: Arrays) -> None:
     require_finite(arrays, "alpha", "g", "lo", "hi", "losses")
     alpha, lo, hi, y = arrays["alpha"], arrays["lo"], arrays["hi"], arrays["y"]
-    require(np.isin(y, (-1, 0, 1)).all(), "a label is neither -1 nor 1")
+    require(np.all((np.abs(y) == 1) | (y == 0)), "a label is neither -1 nor 1")
     require(np.all((lo <= 0.0) & (hi >= 0.0) & ((lo == 0.0) | (hi == 0.0))), "a box does not begin at 0")
     require(np.all((lo <= alpha) & (alpha <= hi)), "a coefficient is outside its box")
     require(np.all(hi - lo <= LARGEST_BOX), "a box is too large")

@@ -19,6 +19,7 @@ import math
 import re
 import struct
 from collections.abc import Iterable
+from functools import lru_cache
 from itertools import accumulate
 from typing import Any
 
@@ -34,7 +35,11 @@ _CONTAINER_BYTES = 6  # of the header for each list and object after the first t
 _MAX_DIMENSIONS = 8
 _STRING = re.compile(rb'"(?:[^"\\]|\\.?)*"?', re.DOTALL)  # in JSON; an unfinished one goes to the end of the text
 _NO_BRACKETS = bytes(set(range(256)) - set(b"[]{}"))
+_NO_MARKS = bytes(set(range(256)) - set(b'[]{}"'))
 _DTYPES = frozenset({"|b1", "|i1", "|u1", "<i2", "<u2", "<i4", "<u4", "<i8", "<u8", "<f4", "<f8"})
+
+
+_AS_STORED = frozenset(dtype for dtype in map(np.dtype, sorted(_DTYPES)) if dtype.isnative)
 
 
 class SnapshotError(ValueError):
@@ -47,6 +52,8 @@ def _refused(name: str, dtype: str) -> str:
 
 def raw_of(name: str, array: np.ndarray) -> np.ndarray:
     """The array in C order and little-endian, copied only if it is not so already."""
+    if type(array) is np.ndarray and array.dtype in _AS_STORED and array.flags.c_contiguous:
+        return array
     dtype = np.asarray(array).dtype.newbyteorder("<")
     if dtype.str not in _DTYPES:
         raise SnapshotError(_refused(name, dtype.str))
@@ -57,7 +64,8 @@ def header_of(kind: str, meta: dict[str, Any], raw: dict[str, np.ndarray]) -> tu
     """The JSON header, and the length of its arrays; offsets count from the first array."""
     entries, offset = [], 0
     for name, array in raw.items():
-        entries.append({"name": name, "dtype": array.dtype.str, "shape": list(array.shape), "offset": offset})
+        shape = ",".join(map(str, array.shape))
+        entries.append(f'{{"dtype":"{array.dtype.str}","name":{_quoted(name)},"offset":{offset},"shape":[{shape}]}}')
         offset += aligned(array.nbytes)
     try:
         written = _written(meta)
@@ -65,10 +73,12 @@ def header_of(kind: str, meta: dict[str, Any], raw: dict[str, np.ndarray]) -> tu
         raise SnapshotError(f"meta of a {kind!r} snapshot cannot be written as JSON: {error}") from error
     if json.loads(written) != meta:
         raise SnapshotError(f"meta of a {kind!r} snapshot changes in JSON: use string keys, and lists for tuples")
-    return f'{{"arrays":{_written(entries)},"kind":{_written(kind)},"meta":{written}}}'.encode("ascii"), offset
+    text = f'{{"arrays":[{",".join(entries)}],"kind":{_quoted(kind)},"meta":{written}}}'
+    return text.encode("ascii"), offset
 
 
 _written = json.JSONEncoder(allow_nan=False, sort_keys=True, separators=(",", ":")).encode
+_quoted = lru_cache(maxsize=256)(json.dumps)  # names recur in every snapshot
 
 
 def aligned(length: int) -> int:
@@ -119,7 +129,8 @@ def parsed(text: bytes) -> dict[str, Any]:
 
 def _require_simple(text: bytes) -> None:
     """Refuse a header that is nested too deeply, or takes many times its length in memory."""
-    brackets = _STRING.sub(b"", text).translate(None, _NO_BRACKETS)
+    marks = text if b"\\" in text else text.translate(None, _NO_MARKS)  # strings end at a quote that is not escaped
+    brackets = _STRING.sub(b"", marks).translate(None, _NO_BRACKETS)
     if len(brackets) // 2 > 1000 + len(text) // _CONTAINER_BYTES:
         raise SnapshotError(f"snapshot header has too many lists and objects for its {len(text)} bytes")
     if max(accumulate(1 if bracket in b"[{" else -1 for bracket in brackets), default=0) > _MAX_DEPTH:

@@ -28,6 +28,7 @@ from streamsvm.core.saving.layout import (
 )
 from streamsvm.core.saving.layout import SnapshotError as SnapshotError
 
+_SMALL = 1 << 20  # bytes of a snapshot that are joined before they are hashed: many chunks take longer than a copy
 LARGEST_COUNT = 2**62  # of examples: sums of two fit into 64 bits
 _STUMBLES = (ArithmeticError, AttributeError, LookupError, MemoryError, RecursionError, TypeError, ValueError)
 Arrays = Mapping[str, np.ndarray]
@@ -71,6 +72,8 @@ def pack(kind: str, meta: dict[str, Any], arrays: dict[str, np.ndarray]) -> byte
     chunks.append(bytes(body_start - PRELUDE.size - len(header)))
     for array in raw.values():
         chunks += [octets(array), bytes(aligned(array.nbytes) - array.nbytes)]
+    if total <= _SMALL:
+        chunks = [b"".join(chunks)]
     return b"".join([*chunks, sha256(chunks)])
 
 

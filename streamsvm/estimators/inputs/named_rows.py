@@ -108,6 +108,8 @@ class NamedRows(Sequence):
 
     def __getitem__(self, i: int) -> dict[Any, float]:  # type: ignore[override] # a slice is `take`'s business
         own = slice(self.starts[i], self.starts[i + 1])
+        if self.is_table:
+            return dict(zip(self.names, self.values[own].tolist(), strict=True))
         names = [self.names[d] for d in self.inputs[own].tolist()]
         return dict(zip(names, self.values[own].tolist(), strict=True))
 

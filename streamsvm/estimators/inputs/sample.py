@@ -15,6 +15,7 @@ values   their values, as the user gave them                          (m,) float
 ======== ============================================================ ================
 """
 
+import itertools
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple, Self
 
@@ -142,8 +143,8 @@ def of_examples(examples: Sequence[Kept]) -> Sample:
 def examples_of(sample: Sample) -> Iterator[Kept]:
     """The examples of a sample one by one, with arrays of their own."""
     fields = [field.tolist() for field in sample[:6]]
-    ends = sample.starts[1:-1]
-    rows = [[own.copy() for own in np.split(array, ends)] for array in (sample.columns, sample.values)]
+    ends = list(itertools.pairwise(sample.starts.tolist()))
+    rows = [[array[begin:end].copy() for begin, end in ends] for array in (sample.columns, sample.values)]
     return map(Kept, *fields, *rows) if sample.size else iter(())
 
 

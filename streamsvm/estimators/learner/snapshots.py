@@ -142,8 +142,9 @@ def _sigmoid(arrays: Mapping[str, np.ndarray]) -> np.ndarray:
     """The state of the sigmoid for probabilities."""
     state = require_array(arrays, "sigmoid", np.float64, (4,))
     slopes, curvatures = state[::2], state[1::2]
-    require(np.all((slopes >= MIN_SLOPE) & (slopes <= MAX_SLOPE)), f"the sigmoid has the slopes {slopes}")
-    require(np.all(np.isfinite(curvatures) & (curvatures >= 0.0)), f"the sigmoid has the curvatures {curvatures}")
+    require(np.all((slopes >= MIN_SLOPE) & (slopes <= MAX_SLOPE)), f"the sigmoid has the slopes {slopes.tolist()}")
+    is_valid = np.all(np.isfinite(curvatures) & (curvatures >= 0.0))
+    require(is_valid, f"the sigmoid has the curvatures {curvatures.tolist()}")
     return state
 
 
@@ -156,5 +157,6 @@ def _threshold(arrays: Mapping[str, np.ndarray]) -> np.ndarray:
     require(abs(state[VALUE]) <= LARGEST, f"the learned threshold is {state[VALUE]}")
     require(1.0 <= state[WEIGHT] <= 2.0 * LARGEST_WEIGHT, f"the newest margin weighs {state[WEIGHT]}")
     counts = state[SINCE:HEAD]
-    require((counts == np.floor(counts)).all() and state[SINCE] < PERIOD, f"the threshold has the counts {counts}")
+    is_valid = (counts == np.floor(counts)).all() and state[SINCE] < PERIOD
+    require(is_valid, f"the threshold has the counts {counts.tolist()}")
     return state

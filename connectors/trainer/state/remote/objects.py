@@ -186,7 +186,7 @@ def open_objects(url: str) -> Any:
     options: dict[str, Any] = {"mkdir": True} if url.startswith("file:") else {"retry_config": _RETRIES}
     try:
         return from_url(url, **options)
-    except BaseError as error:
+    except (BaseError, OSError) as error:  # OSError: the folder cannot be made
         raise ValueError(_line(error)) from None
 
 
