@@ -1,6 +1,6 @@
 """Active learning: which examples to ask a label for.
 
-    python benchmarks/active.py --data DIR --parts rare start stream flips ask --results DIR  # the default
+    python benchmarks/active.py --data DIR --parts rare start several stream flips ask --results DIR  # the default
     python benchmarks/active.py --data DIR --parts curves stop sweep query --out DIR # the paper's tables: some hours
     python benchmarks/active.py --data DIR --quick                                   # short versions: half a minute
     python benchmarks/active.py --parts rare --results DIR --report                  # tables of the runs that were kept
@@ -9,6 +9,7 @@ Parts:
 
     rare      ways of choosing questions on 16 sets with a rare class: g-means at 20 to 300 labels, and what is aimed at
     start     labels until both classes have one, on the same sets
+    several   rare classes among several: labels until each class has some, and macro F1, with and without rare_first
     stream    a learner that decides about each example as it passes: g-means of 9 sets, for 2, 5 and 10 % of the labels
     flips     5 and 10 % wrong answers: how many are among the suspects, by leave-one-out and by folds
     ask       milliseconds of one question, with 10,000 examples and 300 labels
@@ -23,7 +24,7 @@ import argparse
 from pathlib import Path
 
 from datasets import ACTIVE_TASKS
-from labelling import ask, border, flips, policies, start, stream
+from labelling import ask, border, flips, policies, several, start, stream
 from labelling.kept import Kept
 from labelling.runs import WITHOUT_SMOTE, Runs
 from threadpoolctl import threadpool_limits
@@ -31,7 +32,7 @@ from threadpoolctl import threadpool_limits
 import streamsvm
 
 BORDER = {"curves": border.curves, "stop": border.stop, "sweep": border.sweep, "query": border.query}
-COMPARED = {"rare": policies, "start": start, "stream": stream, "flips": flips}
+COMPARED = {"rare": policies, "start": start, "several": several, "stream": stream, "flips": flips}
 PARTS = (*COMPARED, "ask", *BORDER)
 
 
@@ -52,8 +53,8 @@ def main() -> None:
     parser.add_argument("--data", type=Path, help="folder of npz files; default: OpenML, for the paper's parts")
     parser.add_argument("--parts", nargs="+", default=list(PARTS), choices=PARTS)
     parser.add_argument("--seeds", type=int, default=8, help="runs of all but the paper's parts to average over")
-    sets = list(policies.RARE)
-    parser.add_argument("--sets", nargs="+", default=sets, choices=sets, help="of rare and start")
+    sets = [*policies.RARE, *several.SEVERAL]
+    parser.add_argument("--sets", nargs="+", default=sets, choices=sets, help="of rare, start and several")
     parser.add_argument("--tasks", nargs="+", default=list(border.DEFAULT), choices=list(ACTIVE_TASKS))
     parser.add_argument("--repeats", type=int, default=10, help="runs of the paper's parts to average over")
     parser.add_argument("--quick", action="store_true", help="few sets, one run, no curves and no sweep")
@@ -66,7 +67,11 @@ def main() -> None:
     if arguments.quick:
         arguments.tasks, arguments.repeats, arguments.parts = list(border.QUICK), 1, ["ask", "stop", "query"]
         if arguments.data:
-            arguments.seeds, arguments.sets, arguments.parts = 1, ["letter A", "trap"], ["rare", *arguments.parts]
+            arguments.seeds, arguments.sets, arguments.parts = (
+                1,
+                ["letter A", "trap", "digits"],
+                ["rare", "several", *arguments.parts],
+            )
     if not arguments.data and not arguments.report and set(COMPARED) & set(arguments.parts):
         parser.error(f"{', '.join(COMPARED)} need --data DIR")
     streamsvm.warmup(streamsvm.LASVM)

@@ -19,6 +19,9 @@ Quota
     about costs nothing.
 Answers
     The stopping rule sees the first answer of each question, once.
+Classes
+    If nothing but some classes hold the stopping rule back, the questions are about examples that the model takes for
+    these classes.  The rule hears which of them have no such example left.
 """
 
 from collections.abc import Callable, Container
@@ -41,11 +44,11 @@ from streamsvm.active.answers.events import (
 from streamsvm.active.answers.progress import CHOSEN, RANDOM, Progress
 from streamsvm.active.answers.questions import Questions
 from streamsvm.active.answers.register import Record
-from streamsvm.active.choosing.decisions import guess_of
+from streamsvm.active.choosing.decisions import guesses, margins
 from streamsvm.active.choosing.mixed import MixedSelection
 from streamsvm.active.choosing.pool import Pool
 from streamsvm.active.choosing.selection import Choice, RandomSelection, Reason, Selection
-from streamsvm.active.choosing.stopping import Answered, StoppingRule
+from streamsvm.active.choosing.stopping import Answered, StoppingRule, Verdict
 from streamsvm.active.loop_state import LoopState
 
 EXPLORE = 0.1  # share of random questions, unless the selection itself explores
@@ -182,14 +185,14 @@ class LabellingLoop(LoopState):
         actions = self._questions.expire(now)
         if hasattr(self._pool, "expire"):
             self._pool.expire(now)
-        verdict = self._judge()
+        verdict, wanted = self._judge_by(model)
         if verdict.stop:
             return actions + self._withdraw(list(self._questions.open.values()), verdict.why)
         room = self._room()
         newest = list(self._questions.open.values())[::-1]
         actions += self._withdraw(newest[: self._surplus()], "the label quota is spent")
         for _ in range(room):
-            question = self._ask(model, verdict.audit, now)
+            question = self._ask(model, verdict.audit, wanted, now)
             if question is None:
                 break
             actions.append(Ask(question))
@@ -229,20 +232,43 @@ class LabellingLoop(LoopState):
     def _withdraw(self, records: list[Record], why: str) -> list[Action]:
         return [self._questions.withdraw(record, why) for record in records]
 
-    def _ask(self, model: Any, audit: bool, now: int) -> Question | None:
+    def _judge_by(self, model: Any) -> tuple[Verdict, list[Choice]]:
+        """The verdict, and the examples of the classes that it waits for, least certain first.
+
+        A class without an example is used up, so that the rule does not wait for it.
+        """
+        stopping, verdict = self._stopping, self._judge()
+        waits_for = stopping.waits_for() if stopping and not verdict.stop and self._room() > 0 else ()
+        if stopping is None or not waits_for:
+            return verdict, []
+        keys, choices, left = self._pool.keys(), [], {question.guess for question in self.open_questions()}
+        if keys:
+            rows = self._pool.rows(keys)
+            said, f = guesses(model, rows), margins(model, rows)
+            own = [i for i in np.argsort(f, kind="stable").tolist() if said[i] in waits_for]
+            choices = [Choice(keys[i], float(f[i]), len(keys)) for i in own]
+            left.update(said)
+        for label in waits_for:
+            if label not in left:
+                stopping.used_up(label)
+        return self._judge(), choices
+
+    def _ask(self, model: Any, audit: bool, wanted: list[Choice], now: int) -> Question | None:
         if not len(self._pool):
             return None  # Nothing is drawn, so that asking again changes nothing.
-        choice = self._questions.choose(lambda: self._choice(model, audit))
+        choice = self._questions.choose(lambda: self._choice(model, audit, wanted))
         if choice is None:
             return None
-        guess = guess_of(model, self._pool.rows([choice.key])) if self._is_several else None
+        guess = guesses(model, self._pool.rows([choice.key]))[0] if self._is_several else None
         return self._questions.ask(choice, now, now + self._expiry, guess)
 
-    def _choice(self, model: Any, audit: bool) -> Choice:
-        """The next example to ask about, which may have become unable to be learned."""
+    def _choice(self, model: Any, audit: bool, wanted: list[Choice]) -> Choice:
+        """The next example to ask about, which may have become unable to be learned; of `wanted` if there are any."""
         about = self._pool, model, self._rng
         if self._is_seeding():
             return self._selection.begin(*about)
+        if wanted:
+            return wanted.pop(0)
         if audit:
             return _RANDOM.choose(*about)._replace(reason="audit")
         if self._rng.random() < self._explore:

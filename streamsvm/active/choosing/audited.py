@@ -7,12 +7,13 @@ such questions in reuters, 5 found a positive, of 60 random ones 0.3.  But only 
 positives are missed: `missed_at_most`.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
 from scipy.special import betaincinv  # scipy.stats, which has it as beta.ppf, takes longer to load
 
-from streamsvm.active.choosing.stopping import Answered, StoppingRule, Verdict
+from streamsvm.active.choosing.stopping import Answered, Class, StoppingRule, Verdict
 from streamsvm.core import arguments
 
 CONFIDENCE = 0.95
@@ -91,8 +92,11 @@ class EachClass(StoppingRule):
     Notes
     -----
     An answer is about the class that was given, and about the predicted class if that is another one.  An answer agrees
-    with the model if it does not violate the margin.  The rule does not wait for a class without any answer.  If a
-    class has fewer than `calm` examples left, the rule may never stop: add ``| MaxLabels(...)``.
+    with the model if it does not violate the margin.  The rule does not wait for a class without any answer.
+
+    If nothing but a class holds the rule back, the loop asks about the examples that the model takes for this class.
+    When the pool has none of them left, the rule does not wait for the class any more, and its verdict names the class.
+    An answer about the class takes that back.
 
     Examples
     --------
@@ -103,10 +107,14 @@ class EachClass(StoppingRule):
     >>> rule.observe(Answered(margin=1.5, y=True, classes=("dog",), **common))
     >>> rule.verdict().why
     'answers in a row that agreed with the model, of 1 for each class: cat 0'
+    >>> rule.used_up("cat")
+    >>> rule.verdict().why
+    'the last answers about each class agreed with the model, 1 for each; but no example is left of: cat 0'
     """
 
     calm: int = 10
     _calm: list[list[Any]] = field(default_factory=list, init=False, repr=False)  # each class, and its answers in a row
+    _used_up: list[Any] = field(default_factory=list, init=False, repr=False)  # classes without an example in the pool
 
     def __post_init__(self) -> None:
         arguments.require_count("calm", self.calm, 1)
@@ -118,14 +126,35 @@ class EachClass(StoppingRule):
                 known = [label, 0]
                 self._calm.append(known)
             known[1] = 0 if answered.violates else min(known[1] + 1, self.calm)
+            if label in self._used_up:
+                self._used_up.remove(label)
+
+    def waits_for(self) -> tuple[Class, ...]:
+        return tuple(label for label, _ in self._behind() if label not in self._used_up)
+
+    def used_up(self, label: Class) -> None:
+        if label not in self._used_up:
+            self._used_up.append(label)
 
     def verdict(self) -> Verdict:
-        waiting = sorted((n, str(label)) for label, n in self._calm if n < self.calm)
-        if waiting:
-            held = ", ".join(f"{label} {n}" for n, label in waiting)
+        behind, waits_for = self._behind(), self.waits_for()
+        if waits_for:
+            held = _listed(pair for pair in behind if pair[0] in waits_for)
             why = f"answers in a row that agreed with the model, of {self.calm} for each class: {held}"
             return Verdict(False, False, why)
+        if behind:
+            why = f"the last answers about each class agreed with the model, {self.calm} for each"
+            return Verdict(True, False, f"{why}; but no example is left of: {_listed(behind)}")
         return Verdict(True, False, f"the last {self.calm} answers about each class agreed with the model")
+
+    def _behind(self) -> list[list[Any]]:
+        """The classes with fewer than `calm` answers in a row, fewest first."""
+        return sorted((pair for pair in self._calm if pair[1] < self.calm), key=lambda pair: (pair[1], str(pair[0])))
+
+
+def _listed(counts: Iterable[list[Any]]) -> str:
+    """Classes with their answers in a row, such as "cat 0, dog 3"."""
+    return ", ".join(f"{label} {n}" for label, n in counts)
 
 
 def missed_at_most(n_unlabelled: int, n_audited: int, n_found: int, confidence: float = CONFIDENCE) -> int:

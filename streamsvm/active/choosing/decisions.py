@@ -11,7 +11,8 @@ from streamsvm.active.choosing.rows import dicts_of
 def margins(model: Any, X: Any) -> np.ndarray:
     """f(x) of each row of X; with more than two classes, half the lead of the best class over the second best.
 
-    Half the lead is 1 if an example lies on the margins of both classes.
+    Half the lead is 1 if an example lies on the margins of both classes.  With `OneVsOne`, the value of a class is the
+    smallest decision value of its pairs.
 
     Parameters
     ----------
@@ -41,14 +42,33 @@ def margins(model: Any, X: Any) -> np.ndarray:
 
 def decisions(model: Any, X: Any) -> np.ndarray:
     """f(x) of each row of X, (n,); of a model of several classes, a column for each; parameters as of `margins`."""
+    learner, rows = learner_of(model), _as_learned(model, X)
+    if hasattr(learner, "pair_values_many"):
+        return _values_of_pairs(np.asarray(learner.pair_values_many(rows), np.float64), len(learner.labels))
+    return np.asarray(learner.decision_function_many(rows), np.float64)
+
+
+def _values_of_pairs(of_pairs: np.ndarray, n_classes: int) -> np.ndarray:
+    """Decision values of classes: the smallest of a class's pairs.  Votes would say nothing about the margin."""
+    if n_classes < 2:
+        return np.zeros((len(of_pairs), n_classes))
+    values = np.full((len(of_pairs), n_classes), np.inf)
+    for first, second, f in zip(*np.triu_indices(n_classes, 1), of_pairs.T, strict=True):
+        np.minimum(values[:, first], f, out=values[:, first])
+        np.minimum(values[:, second], -f, out=values[:, second])
+    return values
+
+
+def _as_learned(model: Any, X: Any) -> Any:
+    """Rows as the learner at the end of a pipeline takes them."""
     if not isinstance(model, compose.Pipeline):
-        return np.asarray(model.decision_function_many(X), np.float64)
+        return X
     *transformers, last = model.steps.values()
     if transformers and not hasattr(X, "columns"):
         X = dicts_of(X)
     for step in transformers:
         X = [step.transform_one(x) for x in X] if isinstance(X, list) else step.transform_many(X)
-    return decisions(last, X)
+    return _as_learned(last, X)
 
 
 def half_leads(values: np.ndarray) -> np.ndarray:
@@ -59,10 +79,9 @@ def half_leads(values: np.ndarray) -> np.ndarray:
     return 0.5 * (best - second)
 
 
-def guess_of(model: Any, row: Any) -> bool | str | int | None:
-    """The class that a model of more than two classes predicts for a batch of one; None if it knows no class."""
-    guess = learner_of(model).predict_many(row)[0]
-    return guess.item() if isinstance(guess, np.generic) else guess
+def guesses(model: Any, X: Any) -> list[Any]:
+    """The classes that a model of more than two classes predicts for rows; None if it knows no class."""
+    return np.asarray(learner_of(model).predict_many(_as_learned(model, X))).tolist()
 
 
 def owner_of_kernel(model: Any) -> Any:

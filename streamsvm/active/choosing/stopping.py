@@ -7,9 +7,11 @@ rules does, `a & b` when both do.
 
 import copy
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import fields
 from typing import Any, NamedTuple
+
+Class = bool | str | int  # a label
 
 
 class Answered(NamedTuple):
@@ -37,7 +39,7 @@ class Answered(NamedTuple):
     n_support: int
     n_labels: int
     n_offered: int
-    classes: tuple[bool | str | int, ...] = ()
+    classes: tuple[Class, ...] = ()
 
     @property
     def violates(self) -> bool:
@@ -81,6 +83,13 @@ class StoppingRule(ABC):
 
     def offered(self, n_offered: int) -> None:  # noqa: B027 # only `MaxFraction` needs to know
         """Take note of the number of examples offered so far, before a question is chosen."""
+
+    def waits_for(self) -> tuple[Class, ...]:
+        """The classes that alone hold the rule back: it would stop without them."""
+        return ()
+
+    def used_up(self, label: Class) -> None:  # noqa: B027 # only `EachClass` needs to know
+        """Take note that the pool has no example left that the model takes for this class."""
 
     def state(self) -> dict[str, Any]:
         """What was observed, as JSON can hold it."""
@@ -127,6 +136,10 @@ class _Combined(StoppingRule):
         for rule in self.rules:
             rule.offered(n_offered)
 
+    def used_up(self, label: Class) -> None:
+        for rule in self.rules:
+            rule.used_up(label)
+
     def state(self) -> dict[str, Any]:
         return {"rule": type(self).__name__, "rules": [rule.state() for rule in self.rules]}
 
@@ -155,6 +168,9 @@ class AnyOf(_Combined):
         spent = stop and all(v.spent for v in verdicts if v.stop)
         return Verdict(stop, audit, "; ".join(v.why for v in verdicts if v.stop or not stop), spent)
 
+    def waits_for(self) -> tuple[Class, ...]:
+        return () if self.verdict().stop else _together(rule.waits_for() for rule in self.rules)
+
     def remaining(self) -> int | None:
         quotas = [left for rule in self.rules if (left := rule.remaining()) is not None]
         return min(quotas, default=None)
@@ -175,9 +191,18 @@ class AllOf(_Combined):
         stop, spent = all(v.stop for v in verdicts), all(v.spent for v in verdicts)
         return Verdict(stop, any(v.audit for v in verdicts), "; ".join(v.why for v in verdicts), spent)
 
+    def waits_for(self) -> tuple[Class, ...]:
+        parts = [rule.waits_for() for rule in self.rules if not rule.verdict().stop]
+        return _together(parts) if all(parts) else ()
+
     def remaining(self) -> int | None:
         quotas = [rule.remaining() for rule in self.rules]
         return None if None in quotas else max(left for left in quotas if left is not None)
+
+
+def _together(parts: Iterable[tuple[Class, ...]]) -> tuple[Class, ...]:
+    """The classes of several tuples, each once."""
+    return tuple(dict.fromkeys(label for part in parts for label in part))
 
 
 def inherited_state(rules: AnyOf, before: Mapping[str, Any] | None, n_answered: int, n_offered: int) -> dict[str, Any]:
@@ -208,7 +233,8 @@ def inherited_state(rules: AnyOf, before: Mapping[str, Any] | None, n_answered: 
     def inherited(fresh: Mapping[str, Any]) -> dict[str, Any]:
         if "rules" in fresh:
             return {**fresh, "rules": [inherited(part) for part in fresh["rules"]]}
-        return known.get(fresh["rule"], {name: spent.get(name, fresh[name]) for name in fresh})
+        new = {name: spent.get(name, fresh[name]) for name in fresh}
+        return {**fresh, **known[fresh["rule"]]} if fresh["rule"] in known else new
 
     return inherited(rules.state())
 

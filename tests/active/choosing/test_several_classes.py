@@ -3,23 +3,28 @@
 import json
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from streamsvm import LASVM, OneVsOne, OneVsRest, WarmupScaler
 from streamsvm.active import (
     ActiveSelection,
     AllOf,
+    Answer,
     Answered,
     AnyOf,
     ArrayPool,
     Audited,
     EachClass,
+    LabellingLoop,
     MarginExhausted,
     MaxLabels,
     MixedSelection,
+    RandomSelection,
     label_pool,
     margins,
 )
+from streamsvm.active.choosing.decisions import guesses
 from streamsvm.active.choosing.stopping import inherited_state
 
 CENTRES = {"a": (0.0, 0.0), "b": (3.0, 0.0), "c": (0.0, 3.0), "rare": (3.0, 3.0)}
@@ -97,6 +102,36 @@ def test_a_pool_of_several_classes_is_labelled(model):
     assert np.mean([model.predict_one(x) == label for x, label in zip(rows, y, strict=True)]) > 0.85
 
 
+def test_pairs_of_classes_have_a_margin():
+    X, _ = examples(200, [0.25] * 4, seed=2)
+    model = taught(OneVsOne)
+    classes, pairs = model.labels, model.pair_values_many(X)
+    expected = []
+    for row, guess in zip(pairs, guesses(model, X), strict=True):
+        against = dict(zip(model.pairs, row, strict=True))
+        of = {k: [f if k == pair[0] else -f for pair, f in against.items() if k in pair] for k in classes}
+        second, best = sorted(min(values) for values in of.values())[-2:]
+        expected.append(0.5 * (best - second))
+        assert best < 0.0 or best == min(of[guess])
+    np.testing.assert_allclose(margins(model, X), expected)
+    assert margins(model, X).max() > 1.0
+
+
+def test_the_guess_is_that_of_the_whole_pipeline():
+    X, y = examples(300, [0.4, 0.3, 0.25, 0.05], seed=4)
+    X = X * [1.0, 1000.0] + [0.0, 5000.0]
+    model = WarmupScaler() | OneVsRest(LASVM(C=10.0))
+    for x, label in zip(X.tolist(), y, strict=True):
+        model.learn_one(dict(enumerate(x)), label)
+    assert guesses(model, X) == [model.predict_one(dict(enumerate(x))) for x in X.tolist()]
+
+
+def test_a_pool_of_several_classes_may_be_a_dataframe():
+    X, y = examples(200, [0.4, 0.3, 0.25, 0.05], seed=3)
+    steps = label_pool(OneVsRest(LASVM(C=10.0)), pd.DataFrame(X), y.__getitem__, stopping=MaxLabels(20))
+    assert [step.y for step in steps]
+
+
 @pytest.mark.parametrize("bad", [True, 1.5, b"a"])
 def test_a_label_of_several_classes_is_a_string_or_an_integer(bad):
     with pytest.raises(ValueError, match="must be a string or an integer"):
@@ -139,6 +174,58 @@ def test_an_answer_counts_for_the_class_that_was_predicted_too():
     assert rule.verdict().stop
     answer(rule, "a", 7, is_right=False)
     assert rule.verdict().why.endswith(": 7 0, a 0")
+
+
+@pytest.mark.parametrize("selection", [MixedSelection(), ActiveSelection(), RandomSelection()], ids=repr)
+@pytest.mark.parametrize("kind", [OneVsRest, OneVsOne])
+def test_a_class_with_few_examples_does_not_hold_back_for_ever(kind, selection):
+    X, y = examples(400, [0.5, 0.25, 0.25, 0.0], seed=5)
+    X[:4], y[:4] = [[6.0, 6.0], [6.1, 6.0], [6.0, 6.1], [6.1, 6.1]], "rare"
+    keep = (np.abs(X - [CENTRES[label] for label in y]) < 0.9).all(axis=1)  # the classes lie apart
+    keep[:4] = True
+    X, y = X[keep], y[keep]
+    model, rule = kind(LASVM(C=100.0, gamma=0.5), classes=list(CENTRES)), Audited(calm=10) & EachClass(calm=10)
+    steps = label_pool(model, X, y.__getitem__, selection=selection, stopping=rule, initial=[0], tune_gamma=0)
+    asked = [step.y for step in steps]
+    verdict = rule.verdict()
+    assert verdict.stop
+    assert len(asked) < len(X)
+    assert asked.count("rare") == 4  # the loop asks about the few that there are
+    assert "but no example is left of: rare " in verdict.why
+    assert rule.waits_for() == ()
+
+
+def test_only_a_class_that_nothing_else_waits_for_decides_the_next_question():
+    rule = (Audited(calm=2) & EachClass(calm=3)) | MaxLabels(50)
+    answer(rule, "rare", is_right=False)
+    assert rule.waits_for() == ()  # the other rule waits too
+    answer(rule, "common")
+    answer(rule, "common")
+    assert rule.waits_for() == ("rare", "common")
+    rule.used_up("common")
+    rule.used_up("rare")
+    assert rule.verdict().stop
+    assert "no example is left of: rare 0, common 2" in rule.verdict().why
+    answer(rule, "rare")  # there was one after all
+    assert rule.waits_for() == ("rare",)
+
+
+def test_an_open_question_about_a_class_is_waited_for():
+    X, y = examples(60, [0.5, 0.5, 0.0, 0.0], seed=6)
+    model = OneVsRest(LASVM(C=100.0, gamma=0.5), classes=["a", "b"])
+    model.learn_many(X, y)
+    rule = EachClass(calm=1)
+    answer(rule, "a")
+    answer(rule, "b", is_right=False)
+    only_b = X[[i for i, label in enumerate(guesses(model, X)) if label == "b"][:1]]
+    loop = LabellingLoop(ArrayPool(only_b), stopping=rule, seeds=0, n_open=2, is_several=True)
+    (ask,) = loop.choose(model, 0)
+    assert ask.question.guess == "b"
+    assert loop.choose(model, 0) == []
+    assert not loop.verdict().stop
+    loop.answer(Answer(0, "skip", None, "ann", 1), 9, 1)
+    assert loop.choose(model, 2) == []
+    assert loop.verdict().stop
 
 
 def test_what_it_heard_goes_through_json_also_into_other_combinations():
