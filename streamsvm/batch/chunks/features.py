@@ -93,6 +93,16 @@ def _sum_block(kernel, P, rows_sq, sq, c, out):
         out[t] += expansion_sum(c, P[t])
 
 
+@compiled
+def _put_block(K, P, r, c):
+    """Store kernel values whose first one is that of the members r and c, with r >= c at least; above and below."""
+    K[r : r + P.shape[0], c : c + P.shape[1]] = P
+    for s in range(P.shape[1]):
+        column = K[c + s]
+        for t in range(P.shape[0]):
+            column[r + t] = P[t, s]
+
+
 class Features:
     """The examples of one training set.
 
@@ -172,6 +182,11 @@ class Features:
             for tile, P in self._products(part, tiles):
                 _map_block(self.kernel, P, self.sq[part], tile.sq)
                 yield b, tile.first, P
+
+    def put_square(self, ids: np.ndarray, first: int, K: np.ndarray) -> None:
+        """Put the kernel values of these examples with each other into K, except those among the first ones."""
+        for b, c, P in self.kernel_values(ids[first:], ids):
+            _put_block(K, P, first + b, c)
 
     def sums(self, rows: np.ndarray, ids: np.ndarray, c: np.ndarray) -> np.ndarray:
         """sum_s c_s k(x_t, x_s), for the examples t of `rows` and s of `ids`."""

@@ -22,7 +22,6 @@ arithmetic on it.
 """
 
 import math
-from collections.abc import Iterator
 from typing import NamedTuple, Protocol
 
 import numpy as np
@@ -43,8 +42,8 @@ class Examples(Protocol):
     n: int
     diagonal: np.ndarray
 
-    def kernel_values(self, rows: np.ndarray, ids: np.ndarray) -> Iterator[tuple[int, int, np.ndarray]]:
-        """k(x_t, x_s) for the examples t of `rows` and s of `ids`, in blocks: where each begins, and its values."""
+    def put_square(self, ids: np.ndarray, first: int, K: np.ndarray) -> None:
+        """Put the kernel values of these examples with each other into K, except those among the first ones."""
 
 
 class Active(NamedTuple):
@@ -108,16 +107,6 @@ def _squeeze(K, kept):
         row, out = K[kept[a]], K[a]
         for b in range(kept.shape[0]):
             out[b] = row[kept[b]]
-
-
-@compiled
-def _put_block(K, P, r, c):
-    """Store kernel values whose first one is that of the members r and c, with r >= c at least; above and below."""
-    K[r : r + P.shape[0], c : c + P.shape[1]] = P
-    for s in range(P.shape[1]):
-        column = K[c + s]
-        for t in range(P.shape[0]):
-            column[r + t] = P[t, s]
 
 
 @compiled
@@ -221,8 +210,7 @@ class Members:
         diagonal = self.features.diagonal[ids]
         own[:] = alpha, g, lo, hi, up, down, diagonal
         K = self.matrix
-        for b, c, P in self.features.kernel_values(ids, every):
-            _put_block(K, P, first + b, c)
+        self.features.put_square(every, first, K)
         places = np.arange(first, len(every))
         K[places, places] = diagonal
 

@@ -61,6 +61,39 @@ def _gather(K, rows, ids, out):
             out[a, b] = row[ids[b]]
 
 
+@compiled
+def _put_block(P, sq, first, is_distance, S):
+    """Put inner products of the examples from `first` on, with all up to the last of these, into S and its mirror."""
+    for a in range(P.shape[0]):
+        row, out, own = P[a], S[first + a], sq[first + a]
+        if is_distance:
+            for t in range(row.shape[0]):
+                out[t] = max(own + sq[t] - 2.0 * row[t], 0.0)
+        else:
+            for t in range(row.shape[0]):
+                out[t] = row[t]
+    for t in range(first):
+        out = S[t]
+        for a in range(P.shape[0]):
+            out[first + a] = S[first + a, t]
+
+
+@compiled
+def _put_square(K, ids, first, out):
+    """out = the values among these examples, except those among the first ones.
+
+    Only rows of K are read: a column of a large matrix lies on as many pages as it has rows.
+    """
+    for a in range(first, ids.shape[0]):
+        row, target = K[ids[a]], out[a]
+        for b in range(ids.shape[0]):
+            target[b] = row[ids[b]]
+    for a in range(first):
+        target = out[a]
+        for b in range(first, ids.shape[0]):
+            target[b] = out[b, a]
+
+
 class Gram:
     """The kernel matrix of all examples, as `chunks.members.Members` takes its values.
 
@@ -82,6 +115,10 @@ class Gram:
             P = np.empty((len(part), len(ids)), np.float32)
             _gather(self.K, part, ids, P)
             yield b, 0, P
+
+    def put_square(self, ids: np.ndarray, first: int, K: np.ndarray) -> None:
+        """Put the kernel values of these examples with each other into K, except those among the first ones."""
+        _put_square(self.K, ids, first, K)
 
 
 class Matrices:
@@ -153,11 +190,5 @@ def _shared_part(store: RowStore) -> np.ndarray:
             e = min(b + BLOCK, n)
             P = X[b:e] @ X[:e].T
             P = P if isinstance(P, np.ndarray) else P.toarray()
-            if store.kernel.kind == RBF_KIND:
-                P *= -2.0
-                P += sq[:e]
-                P += sq[b:e, None]
-                np.maximum(P, 0.0, out=P)
-            S[b:e, :e] = P
-            S[:b, b:e] = S[b:e, :b].T
+            _put_block(P, sq, b, store.kernel.kind == RBF_KIND, S)
     return S

@@ -50,7 +50,7 @@ SLACK = 0.5  # how far from a violation a member may be
 SHARE_OF_WORST = 0.1  # of the largest violation; smaller ones wait
 SPARED, SPARE = 1.5, 100  # members for each one that is needed, and some more, before any leaves
 MOST = 0.7  # of all examples; with more members, the steps are taken on the whole matrix
-FIRST, SHARE = 500, 8  # members of a problem without a start: at least, and one for so many examples
+FIRST, SHARE = 150, 8  # members of a problem without a start: at least, and one for so many examples
 PRECISION = 2.0**-24
 FRACTION = 0.5  # of the tolerance, that rounding may take
 
@@ -146,6 +146,11 @@ class Series:
         self.gram, self.options = gram, options
         self._few, self._all = Members(gram, 4 * gram.n**2 / 2**20), Members.of_all(gram, gram.K)
         self._is_member = np.zeros(gram.n, bool)
+
+    def restart(self) -> None:
+        """Let all members leave: the problems to come have little in common with those before."""
+        self._is_member[self._few.ids] = False
+        self._few.keep(np.zeros(0, np.int64))
 
     def solve(
         self,

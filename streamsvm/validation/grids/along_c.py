@@ -22,6 +22,7 @@ import numpy as np
 from streamsvm.batch import RowStore, Solution
 from streamsvm.batch import seeding as seeds
 from streamsvm.batch.gram.matrix import Matrices
+from streamsvm.batch.gram.series import Series
 from streamsvm.core.threads import chained, threads_for
 from streamsvm.validation.grids.on_matrix import STOPPED, FoldOnMatrix
 from streamsvm.validation.held_out.folds import Folds
@@ -107,9 +108,9 @@ def _on_matrix(task: Task) -> Iterator[Training]:
     assert task.matrices is not None
     store = task.matrices.store
     gram = task.matrices.of(store.kernel._replace(gamma=task.gamma))
+    series = Series(gram, task.examples.setting.options)
     for i in task.splits:
-        test, out = task.folds.tests[i], task.folds.left_out[i]
-        fold = FoldOnMatrix(gram, task.examples.setting.options, test, out)
+        fold = FoldOnMatrix(series, task.folds.tests[i], task.folds.left_out[i])
         for k, C in enumerate(task.Cs):
             outcome = fold.trained(task.examples.problem(store, C), C)
             if outcome is None:

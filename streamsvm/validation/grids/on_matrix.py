@@ -8,9 +8,7 @@ import time
 
 import numpy as np
 
-from streamsvm.batch.gram.matrix import Gram
 from streamsvm.batch.gram.series import Series, Solved, scaled, too_coarse
-from streamsvm.batch.options import SolverOptions
 from streamsvm.batch.solution import NO_PROGRESS
 from streamsvm.validation.held_out.problem import Problem
 from streamsvm.validation.results import Fold
@@ -23,16 +21,15 @@ class FoldOnMatrix:
 
     Parameters
     ----------
-    gram
-        The kernel matrix.
-    options
-        `tol` and `max_iterations` count.
+    series
+        The problems on the kernel matrix.  The folds of one matrix share its memory, one after another.
     test, out
         Numbers of the examples that the fold tests, and that it leaves out.
     """
 
-    def __init__(self, gram: Gram, options: SolverOptions, test: np.ndarray, out: np.ndarray) -> None:
-        self._series, self._tol = Series(gram, options), options.tol
+    def __init__(self, series: Series, test: np.ndarray, out: np.ndarray) -> None:
+        series.restart()
+        self._series, self._tol = series, series.options.tol
         self._test, self._out = test, out
         self._C = 0.0
         self._before: Solved | None = None
