@@ -26,7 +26,7 @@ from ..runtime.outage import Outage
 from ..runtime.process import POLL_SECONDS, Stop
 from ..settings import topics
 from ..settings.sections import ConfigError, Settings
-from ..trainer.inputs import Input, RecordsLost
+from ..trainer.inputs import CUT_BYTES, Input, RecordsLost
 from ..trainer.operate import operate
 from ..trainer.state.quality.observe import Progress
 from .committee import ModelTopic, Request, by_committee, models_of, unpack
@@ -268,9 +268,8 @@ class Scorer:
         self._beat(None if self._inputs else "no partition is assigned")
         events = self._poll(0.0 if self._is_busy else POLL_SECONDS, _POLL_RECORDS)
         self._swap(_SWAP_SECONDS)
-        batch = self._settings.daemon.batch
-        for start in range(0, len(events), batch):
-            self._score(events[start : start + batch])
+        for batch in self._batches(events):
+            self._score(batch)
         self._is_busy = bool(events or self._topic.arrived)
         if self._is_due:
             self._save()
@@ -334,6 +333,13 @@ class Scorer:
         self._n_refused = self._topic.refused
 
     # --- predicting ---------------------------------------------------------------------------------------------------
+
+    def _batches(self, records: list[Record]) -> Iterator[list[Record]]:
+        """All records at once, which costs least, or parts of them if decoded records could take much memory."""
+        n_bytes = sum(record.nbytes for record in records)
+        at_once = self._settings.daemon.batch if n_bytes > CUT_BYTES else _POLL_RECORDS
+        for start in range(0, len(records), at_once):
+            yield records[start : start + at_once]
 
     def _score(self, records: list[Record]) -> None:
         """Predict a batch of events."""

@@ -126,7 +126,8 @@ class DaemonSettings:
         learned for longest is dropped, also from the topic log.model.  The drop is counted, and that key begins anew.
     batch
         Number of records that are predicted together, then learned together, at least 1; a batch also ends at 4 MB.  1:
-        each record is learned before the next one is predicted.
+        each record is learned before the next one is predicted.  A scorer, which learns nothing, predicts all records
+        that it has read at once, up to 500, unless they have more than 4 MB.
     state_dir
         Folder of the checkpoints.  They hold events as they came, so only the folder's owner may enter it.
     start

@@ -21,8 +21,6 @@ from typing import NamedTuple, Self
 
 import numpy as np
 
-from streamsvm.core.ids import occurrences
-
 NO_FEATURES = np.zeros(0, np.int64), np.zeros(0)
 Rows = tuple[np.ndarray, np.ndarray, np.ndarray]  # starts, columns and values of some examples
 RowsOf = Callable[[np.ndarray], Rows]  # the rows of the examples in these places of a block
@@ -109,6 +107,8 @@ class Parts:
     def __init__(self, *samples: Sample) -> None:
         self._samples: list[Sample] = []
         self.size, self.n_values, self.largest_id = 0, 0, -(2**63)
+        self._ids: set[int] = set()  # of the first samples, as many as `_n_searched`
+        self._n_searched = 0
         for sample in samples:
             self.add(sample)
 
@@ -127,7 +127,10 @@ class Parts:
         """Whether an example has one of these ids."""
         if not self.size or ids.min(initial=self.largest_id + 1) > self.largest_id:
             return False
-        return any(occurrences(sample.id, ids).any() for sample in self._samples)
+        for sample in self._samples[self._n_searched :]:
+            self._ids.update(sample.id.tolist())
+        self._n_searched = len(self._samples)
+        return not self._ids.isdisjoint(ids.tolist())
 
 
 def of_examples(examples: Sequence[Kept]) -> Sample:
