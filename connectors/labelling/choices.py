@@ -6,6 +6,7 @@ from typing import Any
 from ..records.classes import ClassLabel, class_of
 from ..settings.sections import LabelSettings
 
+DIGITS = tuple("0123456789")
 KEYS = "123456789abcdefgjklmoprtvwxy"  # the other letters say something else
 
 
@@ -36,6 +37,21 @@ class Choices:
     def names(self, stats: Mapping[str, Any]) -> list[str]:
         """The classes for people."""
         return [self.label.shown_as(label) for label in self.classes(stats)]
+
+    def keys(self, stats: Mapping[str, Any]) -> dict[str, str]:
+        """The key of each class, by its name for people; empty for a class without one.
+
+        A digit has its own key, and the other classes have the first keys that are left.  A class that comes later
+        changes no key of another.
+        """
+        names = self.names(stats)
+        listed = names if self._vocabulary is None else names[: len(self._vocabulary.listed)]
+        keys = {name: name for name in listed if name in DIGITS}
+        for name in names:
+            free = [key for key in KEYS if key not in keys.values()]
+            is_own = name in DIGITS and name not in keys.values()
+            keys.setdefault(name, name if is_own else next(iter(free), ""))
+        return {name: keys[name] for name in names}
 
     def may_add(self, stats: Mapping[str, Any]) -> bool:
         """Whether an annotator may add a class."""

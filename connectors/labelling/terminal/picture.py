@@ -10,7 +10,6 @@ from typing import Any
 from ...records.classes import ClassLabel
 from ...records.people.questions import RECHECK, Question
 from ...settings.sections import Settings
-from ..choices import KEYS
 from ..history import Step
 
 WHY = {
@@ -29,15 +28,16 @@ _LEAST_ROWS = 8
 _BARS = "▁▂▃▄▅▆▇█"
 
 
-def keys_line(names: Sequence[str]) -> str:
-    """The keys and their meanings."""
-    classes = "  ".join(f"[{key}] {plain(name)}" for key, name in zip(KEYS, names, strict=False))
-    more = f"  ({len(names) - len(KEYS)} more classes have no key)" if len(names) > len(KEYS) else ""
+def keys_line(keys: Mapping[str, str]) -> str:
+    """The keys and their meanings, given the key of each class."""
+    classes = "  ".join(f"[{key}] {plain(name)}" for name, key in keys.items() if key)
+    n_without = sum(not key for key in keys.values())
+    more = f"  ({n_without} more classes have no key)" if n_without else ""
     return f"{classes}{more}  [s] cannot tell  [i] ignore  [u] undo  [h] history  [q] quit"
 
 
 def picture(
-    shown: Question, settings: Settings, stats: Mapping[str, Any], size: tuple[int, int], names: Sequence[str]
+    shown: Question, settings: Settings, stats: Mapping[str, Any], size: tuple[int, int], keys: Mapping[str, str]
 ) -> str:
     """A question as text.
 
@@ -51,9 +51,10 @@ def picture(
         From `LabellingService.stats`.
     size
         Columns and lines of the terminal.
-    names
-        Names of the classes.
+    keys
+        The key of each class, by its name.
     """
+    names = list(keys)
     width, height = max(40, size[0]), size[1]
     fields = _fields(shown, settings, width)
     guess = names[0] if shown.guess is None else plain(str(shown.guess))
@@ -68,7 +69,7 @@ def picture(
         f"asked because {WHY.get(shown.reason, _short(shown.reason, width))}",
         *([] if shown.reason == RECHECK else [f"the model: {score}margin {shown.margin:+.3g}"]),
         *progress(stats, names),
-        keys_line(names),
+        keys_line(keys),
     ]
     return "\n".join(lines)
 

@@ -9,7 +9,7 @@ from ...records.people.questions import Question
 from ...runtime.process import POLL_SECONDS, Stop
 from ...settings.sections import Settings
 from ..book import UnknownQuestion
-from ..choices import KEYS, Choices
+from ..choices import Choices
 from ..history import Step, Undone
 from ..oracles import patiently
 from ..service import LabellingService
@@ -64,14 +64,14 @@ class _Terminal:
         self._n_labels = 0
 
     @property
-    def _names(self) -> list[str]:
-        return self._choices.names(self._service.stats())
+    def _class_keys(self) -> dict[str, str]:
+        return self._choices.keys(self._service.stats())
 
     @property
     def _words(self) -> dict[str, _Word]:
         """What the keys say."""
-        classes = zip(KEYS, self._choices.classes(self._service.stats()), strict=False)
-        return {key: ("set", label) for key, label in classes} | _OTHER_WORDS
+        keyed = zip(self._class_keys.values(), self._choices.classes(self._service.stats()), strict=True)
+        return {key: ("set", label) for key, label in keyed if key} | _OTHER_WORDS
 
     def run(self) -> int:
         while not self._is_done and not self._stop():
@@ -81,7 +81,7 @@ class _Terminal:
                 continue
             self._said = []
             self._keys.forget()
-            self._say(picture(shown, self._settings, self._service.stats(), self._size(), self._names))
+            self._say(picture(shown, self._settings, self._service.stats(), self._size(), self._class_keys))
             self._await_answer(shown)
         self._service.release(self._who)
         self._say(f"{self._n_labels} labels given" if self._n_labels != 1 else "1 label given")
@@ -96,7 +96,7 @@ class _Terminal:
         verdict = stats["verdict"]
         ended = "the label quota is spent" if verdict["spent"] else "there are no more questions"
         waiting = f"{ended if verdict['stop'] else 'waiting for a question'}; q quits"
-        words = ["", *progress(stats, self._names), waiting]
+        words = ["", *progress(stats, list(self._class_keys)), waiting]
         if words != self._said:  # the trainer reads the last answer a little later
             self._said = words
             self._say("\n".join(words))
@@ -141,7 +141,7 @@ class _Terminal:
         """Answer with a key; return whether it is a valid one."""
         word = self._words.get(key)
         if word is None:
-            self._say(f"{plain(key)!r} is not a key; use {keys_line(self._names)}")
+            self._say(f"{plain(key)!r} is not a key; use {keys_line(self._class_keys)}")
             return False
         op, y = word
         query_id, who, service = shown.query_id, self._who, self._service
@@ -174,7 +174,7 @@ class _Terminal:
     def _correct(self, step: Step) -> None:
         shown, _ = self._service.review(step.query_id)
         if shown is not None:
-            self._say(picture(shown, self._settings, self._service.stats(), self._size(), self._names))
+            self._say(picture(shown, self._settings, self._service.stats(), self._size(), self._class_keys))
         self._say(
             f"your answer is: {said(step.op, step.y, self._settings)}. Another one corrects it, any other key leaves it"
         )

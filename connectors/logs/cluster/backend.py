@@ -1,17 +1,47 @@
 """A Kafka cluster as a `backend.Backend`, as far as it does not depend on the client."""
 
-from abc import abstractmethod
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import AbstractContextManager
+from dataclasses import replace
+from typing import Any, Protocol
 
 from ...runtime.findings import OK, WARNING, Finding, Findings
 from ...runtime.text import plural
 from ..backend import Backend
-from ..transport import AccessDenied, Unavailable
+from ..transport import AccessDenied, Committed, Shape, Unavailable
+from .log import ClusterLog
 from .options import KafkaOptions, servers
 from .security import identity, insecurities
 
 
+class Admin(Protocol):
+    """What a client's module `admin` can do; each function connects, and leaves no connection open."""
+
+    def describe_topics(self, options: Mapping[str, Any], names: list[str]) -> dict[str, Shape]:
+        """The shapes of those topics that exist."""
+
+    def create_topics(self, options: Mapping[str, Any], shapes: Mapping[str, Shape], replication: int | None) -> None:
+        """Create topics."""
+
+    def offsets_at(
+        self, options: Mapping[str, Any], topic: str, partitions: Iterable[int], time_ms: int
+    ) -> dict[int, int]:
+        """The offset of each partition's first record of that time or later."""
+
+    def delete_records(self, options: Mapping[str, Any], topic: str, partition: int, offset: int) -> None:
+        """Remove the records before an offset."""
+
+    def commit_offsets(
+        self, options: Mapping[str, Any], group: str, offsets: Mapping[tuple[str, int], Committed]
+    ) -> None:
+        """Commit offsets of a group without members."""
+
+    def describe_group(self, options: Mapping[str, Any], group: str) -> tuple[str, int]:
+        """The state of a group, as the broker calls it, and the number of its members."""
+
+
 class ClusterBackend(Backend):
-    """The topics of a Kafka cluster.
+    """The topics of a Kafka cluster; a client names its log and its module `admin`.
 
     Parameters
     ----------
@@ -23,17 +53,36 @@ class ClusterBackend(Backend):
     has_groups = True
     is_local = False
     makes_topics = False
+    _log: type[ClusterLog]
+    _admin: Admin
 
     def __init__(self, options: KafkaOptions) -> None:
         self._options = options
         self._client = options.client
 
-    @abstractmethod
-    def _describe_group(self, group: str) -> tuple[str, int]:
-        """The state of a group, as the broker calls it, and the number of its members."""
+    def open(
+        self, group: str, stop: Callable[[], bool], tell: Callable[[str], None]
+    ) -> AbstractContextManager[ClusterLog]:
+        return self._log.connect(replace(self._options, group=group), stop, tell)
+
+    def describe(self, names: Iterable[str]) -> dict[str, Shape]:
+        return self._admin.describe_topics(self._client, list(names))
+
+    def create(self, shapes: Mapping[str, Shape], replication: int | None) -> None:
+        self._admin.create_topics(self._client, shapes, replication)
+
+    def search(self, topic: str, partitions: Iterable[int], time_ms: int) -> dict[int, int]:
+        return self._admin.offsets_at(self._client, topic, partitions, time_ms)
+
+    def trim(self, topic: str, partition: int, offset: int) -> None:
+        self._admin.delete_records(self._client, topic, partition, offset)
+
+    def commit(self, group: str, offsets: Mapping[tuple[str, int], Committed]) -> None:
+        """Commit as an administrator, because a log commits only for members of a group."""
+        self._admin.commit_offsets(self._client, group, offsets)
 
     def group_state(self, group: str) -> str:
-        state, n_members = self._describe_group(group)
+        state, n_members = self._admin.describe_group(self._client, group)
         return "and was never used" if state == "Dead" else f"{state.lower()}, {plural(n_members, 'member')}"
 
     def connected(self, seconds: float) -> Findings:

@@ -73,3 +73,15 @@ def answers(options: Mapping[str, Any]) -> bool:
         with suppress(OSError, ValueError), socket.create_connection((host.strip("[]"), int(port)), timeout=1):
             return True
     return False
+
+
+def not_transactional(values: Mapping[str, Any], transactional_by: str) -> list[str]:
+    """The options that contradict transactions, or idempotence; `transactional_by` names the setting that asks."""
+    why = transactional_by or ("kafka.enable_idempotence" if values.get("enable_idempotence") is True else "")
+    wrong = {
+        "acks": values.get("acks", "all") not in (-1, "all"),
+        "retries": values.get("retries") == 0,
+        "max_in_flight_requests_per_connection": values.get("max_in_flight_requests_per_connection", 5) > 5,
+        "enable_idempotence": values.get("enable_idempotence") is False,
+    }
+    return [f"kafka.{key} = {values[key]!r} contradicts {why}" for key, is_wrong in wrong.items() if why and is_wrong]

@@ -14,6 +14,7 @@ from kafka.admin import ConfigResource, ConfigResourceType
 from kafka.partitioner.default import murmur2
 
 from ..cluster.options import answers, servers
+from ..cluster.topics import config_of, shape_of
 from ..transport import Committed, Shape, TopicMismatch, Unavailable
 from .client import COMMAND_MS, client_options, to_client
 from .errors import translated
@@ -37,16 +38,8 @@ def describe_topics(options: Options, names: list[str]) -> dict[str, Shape]:
 
 
 def _shape(n_partitions: int, config: Mapping[str, Any]) -> Shape:
-    def number(name: str) -> int | None:
-        return int(config[name]["value"]) if name in config else None
-
-    return Shape(
-        n_partitions,
-        config["cleanup.policy"]["value"] if "cleanup.policy" in config else None,
-        number("retention.ms"),
-        number("max.message.bytes"),
-        bool(config) and not any(item["config_source"] == "DYNAMIC_TOPIC_CONFIG" for item in config.values()),
-    )
+    is_default = all(item["config_source"] != "DYNAMIC_TOPIC_CONFIG" for item in config.values())
+    return shape_of(n_partitions, {name: item["value"] for name, item in config.items()}, is_default=is_default)
 
 
 def create_topics(options: Options, shapes: Mapping[str, Shape], replication: int | None = None) -> None:
@@ -55,15 +48,7 @@ def create_topics(options: Options, shapes: Mapping[str, Shape], replication: in
         name: {
             "num_partitions": shape.n_partitions,
             "replication_factor": replication or -1,
-            "configs": {
-                key: str(value)
-                for key, value in (
-                    ("cleanup.policy", shape.cleanup),
-                    ("retention.ms", shape.retention_ms),
-                    ("max.message.bytes", shape.max_bytes),
-                )
-                if value is not None
-            },
+            "configs": config_of(shape),
         }
         for name, shape in shapes.items()
     }

@@ -9,6 +9,7 @@ from typing import Any
 from kafka import KafkaProducer
 from kafka.net.transport import KafkaSSLTransport
 
+from ..cluster.options import not_transactional
 from ..cluster.security import PLAINTEXT, certificates, incomplete, insecure
 from .client import client_options, defaults
 from .options import CODECS, CODECS_HINT, OPTIONS, client_defaults
@@ -39,7 +40,8 @@ def contradictions(
         *_mechanism(values),
         *_certificates(values),
         *_times(every),
-        *_producing(values, transactional_by),
+        *not_transactional(values, transactional_by),
+        *_compression(values),
     ]
 
 
@@ -95,24 +97,12 @@ def _times(every: Mapping[str, Any]) -> list[str]:
     return problems
 
 
-def _producing(values: Mapping[str, Any], transactional_by: str) -> list[str]:
-    why = transactional_by or ("kafka.enable_idempotence" if values.get("enable_idempotence") is True else "")
-    wrong = {
-        "acks": values.get("acks", "all") not in (-1, "all"),
-        "retries": values.get("retries") == 0,
-        "max_in_flight_requests_per_connection": values.get("max_in_flight_requests_per_connection", 5) > 5,
-        "enable_idempotence": values.get("enable_idempotence") is False,
-    }
-    problems = [
-        f"kafka.{key} = {values[key]!r} contradicts {why}" for key, is_wrong in wrong.items() if why and is_wrong
-    ]
+def _compression(values: Mapping[str, Any]) -> list[str]:
     module = CODECS.get(values.get("compression_type", ""))
-    if module and not find_spec(module):
-        problems.append(
-            f"kafka.compression_type = {values['compression_type']!r} needs a package that is not installed: "
-            f"{CODECS_HINT}"
-        )
-    return problems
+    if not module or find_spec(module):
+        return []
+    what = f"kafka.compression_type = {values['compression_type']!r}"
+    return [f"{what} needs a package that is not installed: {CODECS_HINT}"]
 
 
 def largest_request(values: Mapping[str, Any]) -> int:

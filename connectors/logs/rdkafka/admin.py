@@ -21,6 +21,7 @@ from confluent_kafka.admin import ConfigResource, ConfigSource, NewTopic, Offset
 
 from ..cluster.notes import to_certain_note
 from ..cluster.options import COMMAND_SECONDS
+from ..cluster.topics import config_of, shape_of
 from ..transport import AccessDenied, Committed, Shape, TopicMismatch, Unavailable
 from .client import Administrator, to_partitions
 from .errors import MISSING, ours, translated
@@ -69,16 +70,8 @@ def describe_topics(options: Options, names: list[str]) -> dict[str, Shape]:
 
 
 def _shape(n_partitions: int, config: Mapping[str, Any]) -> Shape:
-    def number(name: str) -> int | None:
-        return int(config[name].value) if name in config else None
-
-    return Shape(
-        n_partitions,
-        config["cleanup.policy"].value if "cleanup.policy" in config else None,
-        number("retention.ms"),
-        number("max.message.bytes"),
-        bool(config) and not any(item.source == ConfigSource.DYNAMIC_TOPIC_CONFIG.value for item in config.values()),
-    )
+    is_default = all(item.source != ConfigSource.DYNAMIC_TOPIC_CONFIG.value for item in config.values())
+    return shape_of(n_partitions, {name: item.value for name, item in config.items()}, is_default=is_default)
 
 
 def create_topics(options: Options, shapes: Mapping[str, Shape], replication: int | None = None) -> None:
@@ -88,15 +81,7 @@ def create_topics(options: Options, shapes: Mapping[str, Shape], replication: in
             name,
             shape.n_partitions,
             replication or -1,
-            config={
-                key: str(value)
-                for key, value in (
-                    ("cleanup.policy", shape.cleanup),
-                    ("retention.ms", shape.retention_ms),
-                    ("max.message.bytes", shape.max_bytes),
-                )
-                if value is not None
-            },
+            config=config_of(shape),
         )
         for name, shape in shapes.items()
     ]

@@ -5,6 +5,7 @@ from typing import Any
 
 from confluent_kafka import Consumer, KafkaException, Producer
 
+from ..cluster.options import not_transactional
 from ..cluster.security import certificates, incomplete, insecure
 from .client import consumer_options, defaults, producer_options
 from .options import CONSUMERS, OPTIONS, PRODUCERS
@@ -36,7 +37,7 @@ def contradictions(
         *wrong_files,
         *_tokens(values, given),
         *_times(values, is_named=is_named),
-        *_transactions(values, transactional_by),
+        *not_transactional(values, transactional_by),
     ]
     return problems or _refused_by_the_client(values, is_named=is_named, is_transactional=bool(transactional_by))
 
@@ -62,17 +63,6 @@ def _times(values: Mapping[str, Any], *, is_named: bool) -> list[str]:
     if beat < session:
         return []
     return [f"kafka.heartbeat_interval_ms = {beat} must be less than kafka.session_timeout_ms = {session}"]
-
-
-def _transactions(values: Mapping[str, Any], transactional_by: str) -> list[str]:
-    why = transactional_by or ("kafka.enable_idempotence" if values.get("enable_idempotence") is True else "")
-    wrong = {
-        "acks": values.get("acks", "all") not in (-1, "all"),
-        "retries": values.get("retries") == 0,
-        "max_in_flight_requests_per_connection": values.get("max_in_flight_requests_per_connection", 5) > 5,
-        "enable_idempotence": values.get("enable_idempotence") is False,
-    }
-    return [f"kafka.{key} = {values[key]!r} contradicts {why}" for key, is_wrong in wrong.items() if why and is_wrong]
 
 
 def _refused_by_the_client(values: Mapping[str, Any], *, is_named: bool, is_transactional: bool) -> list[str]:

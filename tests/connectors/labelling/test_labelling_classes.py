@@ -164,6 +164,19 @@ def test_an_annotator_may_add_a_class_while_there_is_room():
         closed.named("fish", none)
 
 
+def test_a_digit_has_its_own_key_and_a_new_class_changes_no_key():
+    digits = Choices(LabelSettings(classes=tuple(range(10))))
+    assert digits.keys({}) == {str(digit): str(digit) for digit in range(10)}
+    mixed = Choices(LabelSettings(classes=("none", 2, "many", 1), max_classes=9))
+    keys = {"none": "3", "2": "2", "many": "4", "1": "1"}
+    assert mixed.keys({}) == keys
+    assert mixed.keys({"classes": [[3, 1], ["9", 1], ["fish", 1]]}) == {**keys, "3": "5", "9": "9", "fish": "6"}
+    many = Choices(LabelSettings(classes=tuple(f"bird {number}" for number in range(30))))
+    assert "".join(many.keys({}).values()) == KEYS
+    assert list(many.keys({}).values())[-2:] == ["", ""]
+    assert list(Choices(LabelSettings()).keys({}).values()) == ["1", "2"]
+
+
 def test_the_keys_of_classes_say_nothing_else():
     assert not set(KEYS) & set("siuhzqn")
     assert len(set(KEYS)) == len(KEYS)

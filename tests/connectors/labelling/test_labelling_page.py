@@ -14,7 +14,6 @@ import pytest
 from asked import STATUS, Trainer, configure, until
 
 from streamsvm.connectors.labelling.book import UnknownQuestion
-from streamsvm.connectors.labelling.choices import KEYS
 from streamsvm.connectors.labelling.history import Step, Undone
 from streamsvm.connectors.labelling.service import LabellingService
 from streamsvm.connectors.labelling.web import page as labelling_page
@@ -33,7 +32,7 @@ SHOWN_STEP = {
     "number": 7, "query_id": "q1", "id": "e1", "op": "set", "label": "fraud", "by": "Zoë", "at": 1_000_000,
 }  # fmt: skip
 
-CLASSES = {"labels": ["fraud", "genuine"], "is_several": False, "may_add": False, "keys": KEYS}
+CLASSES = {"labels": ["fraud", "genuine"], "is_several": False, "may_add": False, "keys": ["1", "2"]}
 
 
 class Desk:

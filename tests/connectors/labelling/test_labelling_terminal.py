@@ -31,7 +31,7 @@ STATS = {
 }
 
 
-NAMES = ("spam", "ham")
+KEYS = {"spam": "1", "ham": "2"}
 
 
 @pytest.fixture(autouse=True)
@@ -101,7 +101,7 @@ def talk(settings, text, stop=lambda: False):
 
 
 def test_a_question_is_a_table_with_what_is_unusual_first(settings):
-    lines = picture(shown(unusual={"b": -4.2}), settings, STATS, (60, 24), NAMES).splitlines()
+    lines = picture(shown(unusual={"b": -4.2}), settings, STATS, (60, 24), KEYS).splitlines()
     assert lines == [
         "-" * 60,
         "event event-q",
@@ -117,7 +117,7 @@ def test_a_question_is_a_table_with_what_is_unusual_first(settings):
 
 
 def test_a_question_without_a_score(settings):
-    assert "the model: margin -0.1" in picture(shown(score=None), settings, STATS, (60, 24), NAMES).splitlines()
+    assert "the model: margin -0.1" in picture(shown(score=None), settings, STATS, (60, 24), KEYS).splitlines()
 
 
 def test_what_else_an_event_has_is_shown(settings):
@@ -127,7 +127,7 @@ def test_what_else_an_event_has_is_shown(settings):
         "who": "x" * 100,
         "n": 3,
     }
-    lines = picture(shown(event=event), settings, STATS, (40, 24), NAMES).splitlines()
+    lines = picture(shown(event=event), settings, STATS, (40, 24), KEYS).splitlines()
     assert lines[2:8] == [
         "  one two three four five six seven",
         "  eight nine ten eleven twelve",
@@ -141,7 +141,7 @@ def test_what_else_an_event_has_is_shown(settings):
 def test_a_long_record_is_cut(settings):
     x = {f"f{i}": i for i in range(300)}
     event = {"text": "line\n" * 100, **{f"field{i}": i for i in range(30)}}
-    text = picture(shown(x=x, event=event, unusual={"f299": 5.0}), settings, STATS, (80, 24), NAMES)
+    text = picture(shown(x=x, event=event, unusual={"f299": 5.0}), settings, STATS, (80, 24), KEYS)
     assert "  ... and 80 more lines\n" in text
     assert "  and 18 more fields\n" in text
     assert "  f299           299  <- unusual: +5.0 standard deviations\n" in text
@@ -150,26 +150,26 @@ def test_a_long_record_is_cut(settings):
 
 @pytest.mark.parametrize("series", [[], ["a"], [1.0, float("nan")], [10**400, 1], [1e308, -1e308], "abc", {"a": 1}])
 def test_a_series_that_is_none_is_shown_as_it_is(settings, series):
-    text = picture(shown(event={"series": series}), settings, STATS, (80, 24), NAMES)
+    text = picture(shown(event={"series": series}), settings, STATS, (80, 24), KEYS)
     assert "series: " in text
     assert not any(bar in text for bar in "▁▂▃▄▅▆▇█")
 
 
 @pytest.mark.parametrize(("series", "bars"), [([5, 5], "▁▁ 5 to 5"), ([0, 5e-324], "▁█ 0 to 4.94066e-324")])
 def test_a_series_that_hardly_moves(settings, series, bars):
-    assert f"series: {bars}\n" in picture(shown(event={"series": series}), settings, STATS, (80, 24), NAMES)
+    assert f"series: {bars}\n" in picture(shown(event={"series": series}), settings, STATS, (80, 24), KEYS)
 
 
 def test_an_event_cannot_command_the_terminal(settings):
     evil = "\x1b[2J\x1b]0;title\x07\u202e\r"
     item = shown(id=evil, x={evil: 1.0}, event={"text": evil, evil: evil}, unusual={evil: 3.0}, reason=evil)
-    text = picture(item, settings, STATS, (80, 24), NAMES)
+    text = picture(item, settings, STATS, (80, 24), KEYS)
     assert all(character.isprintable() or character == "\n" for character in text)
 
 
 def test_notes_of_the_desk_are_shown(settings):
     stats = {**STATS, "remaining": None, "trainer": "no trainer", "trouble": "no broker"}
-    lines = picture(shown(), settings, stats, (80, 24), NAMES).splitlines()
+    lines = picture(shown(), settings, stats, (80, 24), KEYS).splitlines()
     assert lines[-5:-1] == ["5 labels: 2 spam, 3 ham", STATS["verdict"]["why"], "no trainer", "no broker"]
 
 
@@ -288,4 +288,6 @@ def test_keys_of_a_terminal_need_no_return(settings):
 
 
 def test_names_of_the_classes_are_optional(settings):
-    assert "[1] positive  [2] negative" in picture(shown(), settings, STATS, (80, 24), ("positive", "negative"))
+    assert "[1] positive  [2] negative" in picture(
+        shown(), settings, STATS, (80, 24), {"positive": "1", "negative": "2"}
+    )

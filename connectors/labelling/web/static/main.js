@@ -150,9 +150,9 @@ document.addEventListener("keydown", (event) => {
     return;
   }
   const action = KEYS.get(event.key.toLowerCase());
-  const place = event.key.length === 1 ? (classes.keys ?? "").indexOf(event.key.toLowerCase()) : -1;
+  const place = event.key.length === 1 ? (classes.keys ?? []).indexOf(event.key.toLowerCase()) : -1;
   if (action) action();
-  else if (place >= 0 && place < labels.length) answer(labels[place]);
+  else if (place >= 0) answer(labels[place]);
   else return;
   event.preventDefault();
 });

@@ -47,8 +47,9 @@ function makeLabels({ labels: names, is_several, may_add, keys }) {
   classes = found;
   labels = names;
   $("labels").classList.toggle("several", is_several);
+  $("labels").style.setProperty("--longest", Math.max(...labels.map((name) => name.length), 0));  // so that short names take little room
   $("labels").replaceChildren(...labels.map((name, i) => {
-    const button = element("button", undefined, is_several ? "" : i ? "neg" : "pos"), letter = (keys[i] ?? "").toUpperCase();
+    const button = element("button", undefined, is_several ? "" : i ? "neg" : "pos"), letter = keys[i].toUpperCase();
     const key = element("kbd", letter);
     key.setAttribute("aria-hidden", "true");
     button.type = "button";
@@ -59,7 +60,7 @@ function makeLabels({ labels: names, is_several, may_add, keys }) {
     return button;
   }));
   makeFinder();
-  const withKeys = labels.slice(0, keys.length).map((name, i) => `${keys[i].toUpperCase()} ${name}`);
+  const withKeys = labels.flatMap((name, i) => keys[i] ? [`${keys[i].toUpperCase()} ${name}`] : []);
   $("key-list").textContent = [...withKeys, ...($("find").hidden ? [] : [`N ${$("class-name").placeholder.toLowerCase()}`]), "S skip (cannot tell)", "I ignore (useless event)", "U undo", "H earlier answers", "Z zoom"].join(", ");
 }
 
