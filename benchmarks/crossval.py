@@ -4,13 +4,13 @@ the paper on alpha seeding.
     python benchmarks/crossval.py --data DIR --out FILE.json         # everything; without --data, from OpenML
     python benchmarks/crossval.py --data DIR --quick                 # the smallest sets, 10 folds and leave-one-out
     python benchmarks/crossval.py --data DIR --sets pima --folds 10  # one of them
-    python benchmarks/crossval.py --data DIR --alone --sets a9a-whole --seedings none reuse mir sir --cache-mb 6000
+    python benchmarks/crossval.py --data DIR --alone --sets w8a-10000 --seedings none reuse mir sir --cache-mb 2500
     python benchmarks/crossval.py --report FILE.json                 # the tables of a run that was kept
 
 Source: Wen, Li, Ramamohanarao, J. Chen, Y. Chen, Zhang, "Improving Efficiency of SVM k-fold Cross-validation by Alpha
 Seeding".  Below the tables of its sets stand its figures, which are of the whole sets.
 Data and parameters are `VALIDATION_TASKS` in datasets.py; of large sets the first rows, as stored.  `--alone` measures
-this project's methods only; `WHOLE_TASKS` are for it, on which scikit-learn would take hours.  It compares predictions
+this project's methods only; `LARGE_TASKS` are for it, on which scikit-learn would take long.  It compares predictions
 with those of its first method.
 
 Rows of a table:
@@ -44,7 +44,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from datasets import VALIDATION_TASKS, WHOLE_TASKS, load_first
+from datasets import LARGE_TASKS, VALIDATION_TASKS, load_first
 from lasvm import THREADS
 from seeding.measuring import LEAVE_ONE_OUT, compare, equality, warm_up
 from seeding.methods import Setting, setting_of
@@ -58,7 +58,7 @@ QUICK = ("heart", "ionosphere")
 
 def measure_here(options: argparse.Namespace) -> None:
     """Measure one set in this process, a line of JSON for each part."""
-    task = (VALIDATION_TASKS | WHOLE_TASKS)[options.sets[0]]
+    task = (VALIDATION_TASKS | LARGE_TASKS)[options.sets[0]]
     X, y = load_first(task, options.data)
     setting = Setting(task, X, y, X) if options.alone else setting_of(task, X, y)
     setting = setting._replace(cache_mb=options.cache_mb)
@@ -104,7 +104,7 @@ def main() -> None:
     """Parse the command line and run."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, help="folder of npz files; default: OpenML")
-    parser.add_argument("--sets", nargs="+", default=list(VALIDATION_TASKS), choices=[*VALIDATION_TASKS, *WHOLE_TASKS])
+    parser.add_argument("--sets", nargs="+", default=list(VALIDATION_TASKS), choices=[*VALIDATION_TASKS, *LARGE_TASKS])
     parser.add_argument("--folds", nargs="+", default=list(FOLDS), choices=FOLDS)
     parser.add_argument("--seedings", nargs="+", default=list(SEEDINGS), choices=SEEDINGS)
     parser.add_argument("--repeats", type=int, default=5, help="turns of each method")

@@ -6,9 +6,9 @@ fixed permutation.
 
 `TASKS` are those of the LASVM paper, `GAP_TASKS` those of the paper on the gap family, `ACTIVE_TASKS` those of the
 paper on active learning with imbalanced classes, `VALIDATION_TASKS` those of the paper on alpha seeding and of the
-papers around it, `WHOLE_TASKS` its large sets, `SEARCH_TASKS` random parts of large sets for a grid of C and gamma,
-`ORDINARY_TASKS` tables of many kinds, `SMOOTH_TASKS` those of the paper on rank-r updates; the same data set may be in
-several with other hyper-parameters.
+papers around it, `LARGE_TASKS` more of its large sets, `SEARCH_TASKS` random parts of large sets for a grid of C and
+gamma, `ORDINARY_TASKS` tables of many kinds, `SMOOTH_TASKS` those of the paper on rank-r updates; the same data set may
+be in several with other hyper-parameters.
 """
 
 from pathlib import Path
@@ -98,9 +98,9 @@ VALIDATION_TASKS = _by_name(
     _ADULT._replace(name="a9a-5000", n_train=5000),
     _WEB._replace(name="w8a-5000", n_train=5000),
 )
-WHOLE_TASKS = _by_name(  # for `crossval.py --alone`
-    _ADULT._replace(name="a9a-whole", n_train=None),
-    _WEB._replace(name="w8a-whole", n_train=None),
+LARGE_TASKS = _by_name(  # for `crossval.py --alone`
+    _ADULT._replace(name="a9a-10000", n_train=10000, anew=True),
+    _WEB._replace(name="w8a-10000", n_train=10000, anew=True),  # the stored rows begin with the positive ones
     Task("mnistraw-10000", 10.0, 0.125, "1 3 5 7 9", "as is", 10000, "mnist_784", stored="mnist"),
 )
 SEARCH_TASKS = _by_name(  # C and gamma in the middle of the grid
@@ -168,13 +168,19 @@ def load(task: str | Task, folder: Path | None, seed: int = 0) -> Data:
 
 
 def load_first(task: Task, folder: Path | None) -> tuple[np.ndarray | sp.csr_matrix, np.ndarray]:
-    """The first rows of the training part in their own order, float64; all of it says how they are scaled."""
+    """The first rows of the training part in their own order, float64; all of it says how they are scaled.
+
+    A task with `anew` has random rows.
+    """
     if task.stored == "scikit-learn's":
         bunch = load_breast_cancer()
         X, y = bunch.data, _signs(bunch.target, task.positive)
     else:
         X, y, *_ = _from_folder(task, folder) if folder else _from_openml(task)
     X, _ = prepared(X, X[:0], task.prepare)
+    if task.anew:
+        order = np.random.default_rng(0).permutation(len(y))
+        X, y = X[order], y[order]
     return X[: task.n_train].astype(np.float64), y[: task.n_train]
 
 

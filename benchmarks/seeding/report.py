@@ -8,8 +8,8 @@ from seeding.methods import AUTO, COLD, LIBSVM, REFERENCE
 from streamsvm.validation.held_out.splits import SEEDINGS
 
 PRINTED = {
-    **dict.fromkeys(("a9a-2000", "a9a-5000", "a9a-whole"), "a9a"),
-    **dict.fromkeys(("w8a-2000", "w8a-5000", "w8a-whole"), "w8a"),
+    **dict.fromkeys(("a9a-2000", "a9a-5000", "a9a-10000"), "a9a"),
+    **dict.fromkeys(("w8a-2000", "w8a-5000", "w8a-10000"), "w8a"),
     **dict.fromkeys(("mnistraw-2000", "mnistraw-10000"), "mnist"),
 }
 AIMED = ("heart", "ionosphere", "pima", "madelon", "a9a-2000", "w8a-2000", "mnist-2000")  # at for 10 folds
