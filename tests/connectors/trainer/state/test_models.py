@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from streamsvm import SnapshotError
 from streamsvm.connectors.settings.model import ModelSettings
-from streamsvm.connectors.trainer.state.models import KeyedModels, SingleModel, new_model, read_model
+from streamsvm.connectors.trainer.state.models import NO_MODELS, KeyedModels, SingleModel, new_model, read_model
 
 SETTINGS = ModelSettings(C=10.0)
 KEYS = [None, b"a", b"b", b"c", b"with space\n", b"\xff\0"]
@@ -123,7 +123,10 @@ def test_they_are_a_dict(tmp_path_factory, steps, max_models, keep, max_keys):
             owner = Owner(folder, epoch, max_models, keep, arrays, max_keys)
         assert len(owner.models) == len(expected)
         assert (owner.models.keys(), owner.models.n_dropped) == (expected.keys(), n_dropped)
-        assert len(list(owner.models.in_memory())) <= max_models
+        live = list(owner.models.in_memory())
+        assert len(live) <= max_models
+        sizes = ((model.n_support, model.n_members, model.kernel_evaluations) for model in live)
+        assert owner.models.sizes() == tuple(map(sum, zip(*sizes, strict=True))) if live else NO_MODELS
     whole = Owner(folder, epoch + 1, 100, keep)
     for key, blob in expected.items():
         whole.models._live[key] = read_model(SETTINGS, blob)
