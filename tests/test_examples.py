@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-ELSEWHERE = {"kafka_round.py"}  # needs a broker: tests/kafka/test_example.py
+ELSEWHERE = {"kafka_round.py"}  # needs a broker: tests/kafka/test_commands.py
 FOLDER = Path(__file__).parents[1] / "examples"
 EXAMPLES = sorted(path for path in FOLDER.glob("*.py") if path.name not in ELSEWHERE)
 NEEDS = {"bytewax_flow.py": "bytewax", "dask_grid.py": "distributed", "ray_grid.py": "ray"}  # what is no dependency

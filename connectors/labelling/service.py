@@ -24,7 +24,7 @@ from ..records.people.annotators import person
 from ..records.people.questions import Question
 from ..settings.opening import backend_of
 from ..settings.sections import Settings
-from .book import MAX_NAME, Book, UnknownQuestion
+from .book import Book, UnknownQuestion, check_name
 from .follower import Follower
 from .given import Given
 from .history import FILE, History, Step, Undone
@@ -102,7 +102,7 @@ class LabellingService:
         Unavailable
             If the questions cannot be read.
         """
-        _check_name(who)
+        check_name(who)
         with self._changed:
             self._reader.check()
             if not self._reader.is_loaded:
@@ -207,7 +207,7 @@ class LabellingService:
 
     def correct(self, query_id: str, op: Literal["set", "skip", "ignore"], y: ClassLabel | None, who: str) -> Outcome:
         """Replace whatever was answered; unlike `skip` and `ignore`, this takes a label back; raises as `answer`."""
-        _check_name(who)
+        check_name(who)
         with self._writing:
             return self._replace(query_id, op, y, who)
 
@@ -311,7 +311,7 @@ class LabellingService:
     def _say(
         self, query_id: str, op: str, y: ClassLabel | None, who: str, at: int | None, place: Place | None
     ) -> Outcome:
-        _check_name(who)
+        check_name(who)
         with self._writing:
             return self._say_locked(query_id, op, y, who, at, place)
 
@@ -397,8 +397,3 @@ class LabellingService:
 
     def _now(self) -> int:
         return int(1000 * self._clock())
-
-
-def _check_name(who: str) -> None:
-    if not who or len(who) > MAX_NAME:
-        raise ValueError(f"who must be a name of 1 to {MAX_NAME} characters, got {who!r:.60}")

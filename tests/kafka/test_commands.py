@@ -3,8 +3,11 @@
 import csv
 import json
 import os
+import subprocess
+import sys
 import time
 from datetime import UTC, datetime
+from pathlib import Path
 
 import pytest
 from kafka import KafkaProducer
@@ -22,6 +25,7 @@ from streamsvm.connectors.trainer import trainer as daemon
 from .app import some_stream
 from .conftest import BOTH
 
+EXAMPLE = Path(__file__).parents[2] / "examples" / "kafka_round.py"
 NAMES = {"topic": "events", "labels": "labels", "predictions": "predictions", "dlq": "dlq"}
 NAMES |= {"model": "model", "scores": "scores"}
 
@@ -208,3 +212,15 @@ def test_labels_go_out_to_their_end_and_come_back(topics, app, call, tmp_path):
     assert found["11"]["margin"] == "0.0"  # of the topic of predictions
     assert call("produce", out, "--config", path, "--labels")[0] == 0
     assert call("labels", path, "--out", out, "--history") == (0, [f"wrote 43 answers to {out}"])
+
+
+# --- the example that needs a broker ----------------------------------------------------------------------------------
+
+
+def test_the_round_ends_with_a_prediction(broker, tmp_path):
+    environment = {**os.environ, "STREAMSVM_KAFKA_BOOTSTRAP_SERVERS": broker.bootstrap}
+    script = [sys.executable, str(EXAMPLE)]
+    answer = subprocess.run(script, capture_output=True, text=True, cwd=tmp_path, env=environment, timeout=300)
+    assert answer.returncode == 0, answer.stderr
+    assert "predicted 1000 events" in answer.stdout
+    assert '"label"' in answer.stdout.splitlines()[-1]

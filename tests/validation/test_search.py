@@ -58,7 +58,8 @@ def test_every_start_gives_the_same_table(warm_start, data):
     X, y = data()
     search = grid_search(LASVM(tol=1e-4), X, y, Cs=CS, gammas=GAMMAS, warm_start=warm_start, refit=False)
     same_cells(search, X, y, k=3)
-    assert search.solution is None
+    with pytest.raises(ValueError, match="the search has no solution: refit=False"):
+        _ = search.solution
 
 
 @pytest.mark.parametrize("seeding", SEEDED)
@@ -349,9 +350,15 @@ def test_a_metric_without_a_value_is_said():
         search = grid_search(
             LASVM(), X, y, Cs=[1.0, 2.0], folds=folds.leave_one_out(20), metric=lambda y, f: float("nan")
         )
-    assert search.solution is None
-    with pytest.raises(ValueError, match="no setting has a score"):
-        _ = search.best
+    for what in ("solution", "best"):
+        with pytest.raises(ValueError, match="no setting has a score"):
+            getattr(search, what)
+
+
+def test_a_solution_for_scaled_features_is_not_handed_out():
+    X, y = noisy()
+    with pytest.raises(ValueError, match=r"the search scaled the features.* let an LASVM with the best C learn X"):
+        _ = grid_search(LASVM(), X * [1.0, 1000.0], y, Cs=[1.0, 10.0], k=3).solution
     with pytest.raises(TypeError, match=r"Cs=1.0 must be a list of numbers"):
         grid_search(LASVM(), X, y, Cs=1.0)
 

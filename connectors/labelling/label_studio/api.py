@@ -4,6 +4,8 @@ import http.client
 import json
 import urllib.error
 import urllib.request
+from collections.abc import Mapping
+from datetime import datetime
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -122,3 +124,12 @@ class _NoRedirects(urllib.request.HTTPRedirectHandler):
 
     def redirect_request(self, *_: Any) -> None:
         return None
+
+
+def time_of(annotation: Mapping[str, Any]) -> float:
+    """Time of an annotation in seconds since the epoch; 0 if it is unknown."""
+    text = annotation.get("updated_at") or annotation.get("created_at")
+    try:
+        return datetime.fromisoformat(str(text)).timestamp()
+    except (ValueError, OverflowError):
+        return 0.0

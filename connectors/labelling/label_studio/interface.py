@@ -1,7 +1,9 @@
 """A project's labelling interface: which of its choices means which class."""
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 from xml.etree import ElementTree
+from xml.sax.saxutils import quoteattr
 
 from ...records.classes import ClassLabel
 from ...records.formats.base import BadRecord
@@ -10,7 +12,15 @@ from ..oracles import read_label
 
 MODEL = "streamsvm"  # version of the model, as Label Studio shows it
 
+_EXAMPLE = """<View><Table name="record" value="$x"/>
+<Choices name="label" toName="record">{}</Choices></View>"""
+
 _WORDS = {"positive": True, "yes": True, "negative": False, "no": False}
+
+
+def example(names: Sequence[str]) -> str:
+    """A labelling interface with choices of these names."""
+    return _EXAMPLE.format("".join(f"<Choice value={quoteattr(name)}/>" for name in names))
 
 
 class ClassScore(NamedTuple):

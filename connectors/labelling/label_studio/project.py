@@ -26,11 +26,9 @@ import logging
 import math
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from datetime import datetime
+from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 from urllib.parse import urlencode
-from xml.sax.saxutils import quoteattr
 
 from ...logs.transport import Unavailable
 from ...records.classes import ClassLabel
@@ -41,25 +39,17 @@ from ...runtime.process import POLL_SECONDS, Stop, pause
 from ...settings.sections import ConfigError, Settings
 from ..choices import Choices
 from ..service import LabellingService
-from .api import Api, Gone, RequestRefused, member
-from .interface import Interface
+from .api import Api, Gone, RequestRefused, member, time_of
+from .interface import Interface, example
 from .predictor import Predictor
 from .server import Server
 
 logger = logging.getLogger(__name__)
 
-_EXAMPLE = """<View><Table name="record" value="$x"/>
-<Choices name="label" toName="record">{}</Choices></View>"""
-
 _SYNC_SECONDS = 300.0
 _RETRY_SECONDS = 5.0
 _PAGE = 100  # tasks in one reply
 _LOOPBACK = ("127.0.0.1", "localhost", "::1")
-
-
-def example(names: Sequence[str]) -> str:
-    """A labelling interface with choices of these names."""
-    return _EXAMPLE.format("".join(f"<Choice value={quoteattr(name)}/>" for name in names))
 
 
 class _Task(NamedTuple):
@@ -207,9 +197,9 @@ class LabelStudio:
         ours = self._learn(task.get("id"), task.get("data"))
         if ours is None:
             return
-        annotations = sorted(task.get("annotations") or [], key=_time_of)
+        annotations = sorted(task.get("annotations") or [], key=time_of)
         for annotation in annotations:
-            self._hear(ours, annotation, int(1000 * _time_of(annotation)) or None)
+            self._hear(ours, annotation, int(1000 * time_of(annotation)) or None)
         self._look_for_deletions(ours, {annotation.get("id") for annotation in annotations})
 
     def _list(self) -> Iterator[dict[str, Any]]:
@@ -398,12 +388,3 @@ class LabelStudio:
         """Read all annotations again soon.  What a request to train says is not used: Label Studio knows better."""
         self._must_sync.set()
         return {"status": "ok", "job": "sync"}
-
-
-def _time_of(annotation: Mapping[str, Any]) -> float:
-    """Time of an annotation in seconds since the epoch; 0 if it is unknown."""
-    text = annotation.get("updated_at") or annotation.get("created_at")
-    try:
-        return datetime.fromisoformat(str(text)).timestamp()
-    except (ValueError, OverflowError):
-        return 0.0

@@ -56,9 +56,8 @@ class Search:
         The cells: all values of gamma for the first C, then those for the second C, and so on.
     greater_is_better
         Whether a larger value of the metric is better.
-    solution
-        The model of the best cell, trained on all examples: a `Solution` of the batch solver, or a `SmoothSVM`.  None
-        with ``refit=False``, or if no cell has a score.
+    refitted
+        The model of the best cell, trained on all examples.  Or, as text, why there is none; see `solution`.
     warm_start, seeding
         Where the trainings started; the `result` of a cell has its own choice.
     seconds
@@ -69,7 +68,7 @@ class Search:
     gammas: list[float]
     table: list[Cell]
     greater_is_better: bool
-    solution: Solution | SmoothSVM | None
+    refitted: Solution | SmoothSVM | str
     warm_start: str
     seeding: str
     seconds: float
@@ -106,6 +105,20 @@ class Search:
             If no cell has a score.
         """
         return best_of(self.table, self.greater_is_better)
+
+    @property
+    def solution(self) -> Solution | SmoothSVM:
+        """The model of the best cell, trained on all examples: a `Solution` of the batch solver, or a `SmoothSVM`.
+
+        Raises
+        ------
+        ValueError
+            If there is none: with ``refit=False``, if no cell has a score, or if the search scaled the features.  The
+            message says what to do.
+        """
+        if isinstance(self.refitted, str):
+            raise ValueError(f"the search has no solution: {self.refitted}")
+        return self.refitted
 
     @property
     def scores(self) -> np.ndarray:
@@ -149,3 +162,17 @@ def best_of(table: list[Cell], greater: bool) -> Cell:
         raise ValueError(NO_SCORE)
     sign = 1.0 if greater else -1.0
     return max(table, key=lambda cell: -np.inf if np.isnan(cell.score) else round(sign * cell.score, DIGITS))
+
+
+def why_not(refit: bool, table: list[Cell], given: Any, used: Any, kind: str) -> str:
+    """Why no model is trained on all examples; empty if one is.  X is as it was `given`, and as it was `used`."""
+    if not refit:
+        return "refit=False"
+    if all(np.isnan(cell.score) for cell in table):
+        return NO_SCORE
+    if used is not given:
+        return (
+            "the search scaled the features, and the solution would be one for scaled features; scale X and give "
+            f"gammas, or let {kind} with the best C learn X"
+        )
+    return ""

@@ -16,7 +16,7 @@ from streamsvm.core import arguments
 from streamsvm.core.kernels import about
 from streamsvm.validation import smooth
 from streamsvm.validation.grids.along_c import OTHER_NAMES, PARTS, WARM_STARTS, Examples, Task, Training, trainings
-from streamsvm.validation.grids.grid import NO_SCORE, Cell, Search, best_of, cell_of
+from streamsvm.validation.grids.grid import NO_SCORE, Cell, Search, best_of, cell_of, why_not
 from streamsvm.validation.grids.several import search_classes
 from streamsvm.validation.held_out.folds import Folds
 from streamsvm.validation.held_out.given_folds import splits_of
@@ -77,7 +77,7 @@ def grid_search(
         out at most 1 in 30 examples.  A `SmoothSVM` takes ``"auto"`` only.
     refit
         Whether to train the best cell's model on all examples.  For several classes that is a `OneVsOne`, which knows
-        columns by their numbers; see `ClassSearch.solution` for when there is none.
+        columns by their numbers.  There is none if the search scales the features: see `Search.solution`.
     n_jobs
         Number of processes, as for `cross_validate`.  Where folds start from the full solution, only the values of
         gamma are divided.  None (default): as `joblib` is configured; if it is not, threads share the values of gamma,
@@ -128,7 +128,7 @@ def grid_search(
     >>> search.solution.decision_function([[1.0, 1.0], [-1.0, 1.0]]) > 0
     array([ True, False])
     """
-    begin = time.perf_counter()
+    begin, given = time.perf_counter(), X
     up = greater_is_better(metric) if greater is None else greater
     if is_one_vs_one(model):
         require_plain({"warm_start": warm_start})
@@ -157,10 +157,9 @@ def grid_search(
     table = [cell_of(C, gamma, result, metric) for (C, gamma), result in found.results.items()]
     if all(np.isnan(cell.score) for cell in table):
         warnings.warn(NO_SCORE, RuntimeWarning, stacklevel=2)
-        refit = False
-    solution = found.train(best_of(table, up)) if refit else None
+    refitted = why_not(refit, table, given, X, "an LASVM") or found.train(best_of(table, up))
     seconds = time.perf_counter() - begin
-    return Search(grid.Cs, grid.gammas, table, up, solution, found.warm_start, found.seeding, seconds)
+    return Search(grid.Cs, grid.gammas, table, up, refitted, found.warm_start, found.seeding, seconds)
 
 
 class _Grid(NamedTuple):

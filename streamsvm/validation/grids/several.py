@@ -8,7 +8,7 @@ import numpy as np
 
 from streamsvm.batch import SolverOptions
 from streamsvm.core import arguments
-from streamsvm.validation.grids.grid import NO_SCORE, Cell, best_of, cell_of
+from streamsvm.validation.grids.grid import Cell, best_of, cell_of, why_not
 from streamsvm.validation.held_out.given_folds import splits_of
 from streamsvm.validation.held_out.problem import Setting, setting_of
 from streamsvm.validation.scale import with_numbers
@@ -102,28 +102,14 @@ def search_classes(
         for C, result in zip(Cs, results, strict=True):
             cells[C, gamma] = cell_of(C, gamma, result, metric)
     table = [cells[C, gamma] for C in Cs for gamma in gammas]
-    refitted: Any = _why_not(refit, table, given, X)
+    refitted: Any = why_not(refit, table, given, X, "a OneVsOne")
+    if not refitted and hasattr(X, "columns"):
+        refitted = "X is a frame, whose column names a solution would not know; give X.to_numpy()"
     if not refitted:
         best = best_of(table, greater)
         of_best = setting._replace(gamma=best.gamma)
         refitted = _refitted(type(model), binary, X, y, sample_weight, of_best, best.C)
     return ClassSearch(Cs, gammas, table, greater, refitted, time.perf_counter() - begin)
-
-
-def _why_not(refit: bool, table: list[Cell], given: Any, X: Any) -> str:
-    """Why no model is trained on all examples; empty if one is.  X has the features as the kernel sees them."""
-    if not refit:
-        return "refit=False"
-    if all(np.isnan(cell.score) for cell in table):
-        return NO_SCORE
-    if X is not given:
-        return (
-            "the search scaled the features, and the solution would be one for scaled features; scale X and give "
-            "gammas, or let a OneVsOne with the best C learn X"
-        )
-    if hasattr(X, "columns"):
-        return "X is a frame, whose column names a solution would not know; give X.to_numpy()"
-    return ""
 
 
 def _refitted(kind: Any, binary: Any, X: Any, y: Any, sample_weight: Any, setting: Setting, C: float) -> Any:

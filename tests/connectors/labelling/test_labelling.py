@@ -254,7 +254,7 @@ def test_whatever_is_read_can_be_shown_everywhere(name, value):
         return
     json.dumps(question_of(shown, LabellingSettings()), allow_nan=False)
     stats = {"labels": 0, "positive": 0, "negative": 0, "remaining": None, "trainer": None, "trouble": None}
-    assert picture(shown, Settings(), stats | {"verdict": {"why": ""}}, (80, 24), ("a", "b"))
+    assert picture(shown, Settings(), stats | {"verdict": {"why": ""}}, (80, 24), {"a": "1", "b": "2"})
     assert QuestionBook(1000).add(shown.query_id, shown.asked_at) is None
 
 

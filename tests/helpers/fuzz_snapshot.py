@@ -1,6 +1,6 @@
 """Mutations of snapshots with a right checksum: none may crash, hang, or take much memory.
 
-    python tests/fuzz_snapshot.py [MUTATIONS [SEED]]
+    python tests/helpers/fuzz_snapshot.py [MUTATIONS [SEED]]
 
 A checksum that fits is no proof of who wrote a snapshot.  So each kind of snapshot is taken apart, spoiled in its
 header or its arrays, and put together again with a right checksum.  A worker process loads it; what loads must learn,
