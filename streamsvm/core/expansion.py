@@ -245,3 +245,51 @@ def bury(s, i):
         s.row_of[i] = -1
         s.member_of[r] = -1
         s.recent[r] = 0
+
+
+@inner
+def _move(a, order, n, moved):
+    """a[t] = a[order[t]], and 0 behind; `moved` has room for the new values."""
+    m = order.shape[0]
+    for t in range(m):
+        moved[t] = a[order[t]]
+    for t in range(m):
+        a[t] = moved[t]
+    for t in range(m, n):
+        a[t] = 0
+
+
+@compiled
+def move_members(s, order, n):
+    """Move the member in slot order[t] of the n slots to slot t, and empty the slots behind; rows are not moved."""
+    m = order.shape[0]
+    numbers, whole, halves = np.empty(m), np.empty(m, np.int64), np.empty(m, np.float32)
+    for a in (s.alpha, s.g, s.lo, s.hi, s.up, s.down, s.self_k):
+        _move(a, order, n, numbers)
+    for b in (s.ids, s.born, s.serial):
+        _move(b, order, n, whole)
+    _move(s.sq, order, n, halves)
+    _move(s.y, order, n, np.empty(m, np.int8))
+    for p in range(s.raw.shape[1]):
+        for t in range(m):
+            numbers[t] = s.raw[order[t], p]
+        for t in range(m):
+            s.raw[t, p] = numbers[t]
+    for d in range(s.columns.shape[0]):
+        _move(s.columns[d], order, n, halves)
+    bits = np.empty(m, np.uint8)
+    for d in range(s.bits.shape[0]):
+        _move(s.bits[d], order, n, bits)
+    starts, sparse = np.empty(m + 1, np.int64), s.counts[STORAGE] == COMPRESSED
+    starts[0] = 0
+    for t in range(m):
+        starts[t + 1] = starts[t] + s.starts[order[t] + 1] - s.starts[order[t]]
+    if sparse:
+        indices, values = np.empty(starts[m], np.int32), np.empty(starts[m], np.float32)
+        for t in range(m):
+            begin = s.starts[order[t]]
+            for k in range(starts[t + 1] - starts[t]):
+                indices[starts[t] + k] = s.sparse_indices[begin + k]
+                values[starts[t] + k] = s.sparse_values[begin + k]
+        s.sparse_indices[: starts[m]], s.sparse_values[: starts[m]] = indices, values
+    s.starts[: m + 1] = starts

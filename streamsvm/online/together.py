@@ -1,20 +1,23 @@
 """Several learners learn the same examples in one call of compiled code.
 
-A block of examples comes with its kernel values W over a union of vectors, see `union`.
+A block of examples comes with its kernel values W over a union of vectors, see `union`.  Without W, rows are computed
+from the features: so a new learner is taught members of others, which are few.
 
 ============ ======================================================================= ===================
 symbol       name                                                                    shape, dtype
 ============ ======================================================================= ===================
 C w          bound on the coefficient of each example, before its class's factor     (B,) float64
 classes      the place of each example's class                                       (B,) int64
+at           the union's slot of each example                                        (B,) int64
 signs        the sign of each class for each learner; 0: it does not learn the class (K, n_classes) int8
-tables       where each learner's arrays are, see `_reference`                       (K, n_words) int64
-slots        the union's slot of each learner's slots, from firsts[k] on             int64
-calibrations what each learner notes of margins, see `outputs.calibration`           (K, n) float64
-counts       examples that each learner has learned, negative and positive           (K, 2) int64
-done         examples of the block that each learner has learned                     (K,) int64
-newest       the last of them                                                        (K,) int64
+tables       where each learner's arrays are: its expansion's, then its seat's; see  (K, WORDS) int64
+             `_reference`
 place        the learner whose turn it is, and its next example                      (2,) int64
+slots        the union's slot of each of a learner's slots                           (N,) int64
+calibration  what the learner notes of margins, see `outputs.calibration`            (n,) float64
+counts       examples that the learner has learned, negative and positive; all of    (6,) int64
+             them; the number of the newest; examples that it is being taught,
+             negative and positive
 ============ ======================================================================= ===================
 """
 
@@ -25,11 +28,20 @@ import numpy as np
 from streamsvm.core.compiling._jit import compiled, inner
 from streamsvm.core.compiling._reference import by_reference, keep_reference, n_words, reference_at
 from streamsvm.core.expansion import SLOTS, Expansion
-from streamsvm.core.rows import first_from
+from streamsvm.core.rows import first_from, kernel_row
 from streamsvm.online.arrival import Example, lacks_room, learn_query, store_raw_of
 
-TABLE = n_words(Expansion)
 ALL = -1  # all learners have learned all examples
+LEARNED, NEWEST, TAUGHT, COUNTS = 2, 3, 4, 6
+
+
+@by_reference
+class Seat(NamedTuple):
+    """What a learner has beside its expansion; the symbol table is in the module's docstring."""
+
+    slots: np.ndarray
+    calibration: np.ndarray
+    counts: np.ndarray
 
 
 @by_reference
@@ -39,32 +51,32 @@ class Course(NamedTuple):
     W: np.ndarray
     boxes: np.ndarray
     classes: np.ndarray
+    at: np.ndarray
     signs: np.ndarray
     tables: np.ndarray
-    slots: np.ndarray
-    firsts: np.ndarray
-    calibrations: np.ndarray
-    counts: np.ndarray
-    done: np.ndarray
-    newest: np.ndarray
     place: np.ndarray
 
 
+OF_EXPANSION = n_words(Expansion)
+WORDS = OF_EXPANSION + n_words(Seat)
+
+
 @compiled
-def enter(course, k, s, numbers):
-    """Let learner k's expansion take part; `numbers` are those of the union's vectors."""
-    keep_reference(s, course.tables[k])
-    own = course.slots[course.firsts[k] : course.firsts[k + 1]]
+def enter(tables, k, s, seat, numbers):
+    """Let learner k, with these arrays, take part; `numbers` are those of the union's vectors."""
+    keep_reference(s, tables[k, :OF_EXPANSION])
+    keep_reference(seat, tables[k, OF_EXPANSION:])
     for t in range(s.counts[SLOTS]):
-        own[t] = first_from(numbers, s.ids[t])
+        seat.slots[t] = first_from(numbers, s.ids[t])
 
 
 @inner
 def _box(box, pos_weight, counts, positive):
     """The bound on an example's coefficient for a learner; `pos_weight` 0 stands for balanced weights."""
     if pos_weight == 0.0:
-        own, other = counts[int(positive)], counts[int(not positive)]
-        return box * np.sqrt(max(other / max(own, 1), 1.0))
+        own, other = int(positive), int(not positive)
+        n_own, n_other = counts[own] + counts[TAUGHT + own], counts[other] + counts[TAUGHT + other]
+        return box * np.sqrt(max(n_other / max(n_own, 1), 1.0))
     return box * (pos_weight if positive else 1.0)
 
 
@@ -77,15 +89,18 @@ def _example(block, t, box, positive):
 
 
 @inner
-def _learn_one(course, k, s, kernel, rule, block, t, box, positive, first):
-    """Let learner k learn the block's t-th example, whose slot in the union is first + t."""
-    e = _example(block, t, box, positive)
-    own, row = course.slots[course.firsts[k] : course.firsts[k + 1]], course.W[t]
-    for j in range(s.counts[SLOTS]):
-        s.scratch[j] = row[own[j]]
-    _, slot = learn_query(rule, s, kernel, e, False, course.calibrations[k])
+def _learn_one(course, s, seat, kernel, rule, block, t, box, positive):
+    """Let a learner learn the block's t-th example."""
+    e, n, W = _example(block, t, box, positive), s.counts[SLOTS], course.W
+    if W.shape[0] > 0:
+        own, row, out = seat.slots[:n], W[t], s.scratch[:n]
+        for j in range(n):
+            out[j] = row[own[j]]
+    else:
+        kernel_row(s, kernel, e.indices, e.values, e.sq, 0, n, s.scratch)
+    _, slot = learn_query(rule, s, kernel, e, False, seat.calibration)
     if slot >= 0:
-        own[slot] = first + t
+        seat.slots[slot] = course.at[t]
         store_raw_of(s, slot, block, t)
 
 
@@ -96,27 +111,65 @@ def _lacks_room(s, block, t, n_features):
 
 
 @compiled
-def learn_together(like, kernel, rule, block, course, first, pos_weight, n_features):
-    """Let the learners learn the examples from `course.place` on.
+def learn_together(like, like_seat, kernel, rule, block, course, begin, end, pos_weight, n_features, arriving):
+    """Let the learners learn the examples from `begin` on, before `end`, from `course.place` on.
 
-    Returns the first learner that lacks room for its next example, or ALL.  `like` is one of the expansions.
+    Returns the first learner that lacks room for its next example, or ALL.  `like` is one of the expansions,
+    `like_seat` one of the seats.  Examples that are not `arriving` do not count: the learners are taught them.
     """
     place, learner, example = course.place, 0, 1
     while place[learner] < course.signs.shape[0]:
-        k = place[learner]
-        s, counts = reference_at(like, course.tables[k]), course.counts[k]
-        while place[example] < block.sq.shape[0]:
-            t = place[example]
-            sign = course.signs[k, course.classes[t]]
+        table = course.tables[place[learner]]
+        s, seat = reference_at(like, table[:OF_EXPANSION]), reference_at(like_seat, table[OF_EXPANSION:])
+        signs, counts = course.signs[place[learner]], seat.counts
+        counted = 0 if arriving else TAUGHT
+        while begin + place[example] < end:
+            t = begin + place[example]
+            sign = signs[course.classes[t]]
             if sign != 0:
                 if _lacks_room(s, block, t, n_features):
-                    return k
+                    return place[learner]
                 if course.boxes[t] > 0.0:
-                    counts[int(sign > 0)] += 1
+                    counts[counted + int(sign > 0)] += 1
                 box = _box(course.boxes[t], pos_weight, counts, sign > 0)
-                _learn_one(course, k, s, kernel, rule, block, t, box, sign > 0, first)
-                course.done[k] += 1
-                course.newest[k] = t
-            place[example] = t + 1
-        place[learner], place[example] = k + 1, 0
+                _learn_one(course, s, seat, kernel, rule, block, t, box, sign > 0)
+                if arriving:
+                    counts[LEARNED] += 1
+                    counts[NEWEST] = block.ids[t]
+            place[example] += 1
+        counts[TAUGHT:] = 0
+        place[learner], place[example] = place[learner] + 1, 0
     return ALL
+
+
+@compiled
+def mark_members(like, like_seat, tables, signs, classes, born):
+    """For each vector of the union that is a member: the place of its class in `classes`, and its age in `born`."""
+    for k in range(tables.shape[0]):
+        s, seat = reference_at(like, tables[k, :OF_EXPANSION]), reference_at(like_seat, tables[k, OF_EXPANSION:])
+        of_sign = np.full(3, -1)
+        for c in range(signs.shape[1] - 1, -1, -1):
+            of_sign[signs[k, c] + 1] = c
+        for t in range(s.counts[SLOTS]):
+            place = of_sign[s.y[t] + 1]
+            if s.y[t] != 0 and place >= 0:
+                classes[seat.slots[t]], born[seat.slots[t]] = place, s.born[t]
+
+
+@compiled
+def mark_used(like, like_seat, tables, used):
+    """Note which of the union's vectors have a slot in one of the expansions, holes included."""
+    for k in range(tables.shape[0]):
+        s, seat = reference_at(like, tables[k, :OF_EXPANSION]), reference_at(like_seat, tables[k, OF_EXPANSION:])
+        for t in range(s.counts[SLOTS]):
+            used[seat.slots[t]] = True
+
+
+@compiled
+def move_slots(like, like_seat, tables, first, moved):
+    """The union's slot first + t has become slot moved[t]."""
+    for k in range(tables.shape[0]):
+        s, seat = reference_at(like, tables[k, :OF_EXPANSION]), reference_at(like_seat, tables[k, OF_EXPANSION:])
+        for t in range(s.counts[SLOTS]):
+            if seat.slots[t] >= first:
+                seat.slots[t] = moved[seat.slots[t] - first]

@@ -296,24 +296,23 @@ def _settle_block(s, user_ids, weights, kernel, block, first, used):
     _bury_others(s, used[:first])
 
 
-def settle_block(
-    U: Union, kernel: Kernel, q: Queries, raw: RawRows, first: int, expansions: Iterable[Expansion]
-) -> None:
-    """After a block was learned: keep those of its examples that have a slot in one of the expansions.
+def settle_block(U: Union, kernel: Kernel, q: Queries, raw: RawRows, first: int, used: np.ndarray) -> None:
+    """After a block was learned: keep the vectors that are `used`, (n_slots,) bool.
 
     Before the block has its slots, and a second time, nothing happens.
     """
     if U.n_slots == first + len(q.sq):
         block = block_of(q, raw, np.zeros(len(q.sq), np.int64))
-        _settle_block(U.vectors, U.user_ids, U.weights, kernel, block, first, _used(U, expansions))
+        _settle_block(U.vectors, U.user_ids, U.weights, kernel, block, first, used)
 
 
 def settle(U: Union, expansions: Iterable[Expansion]) -> None:
     """After members have left: keep the vectors that have a slot in one of the expansions."""
-    _bury_others(U.vectors, _used(U, expansions))
+    _bury_others(U.vectors, used_by(U, expansions))
 
 
-def _used(U: Union, expansions: Iterable[Expansion]) -> np.ndarray:
+def used_by(U: Union, expansions: Iterable[Expansion]) -> np.ndarray:
+    """Which vectors have a slot in one of the expansions, holes included, (n_slots,) bool."""
     used = np.zeros(U.n_slots, bool)
     for s in expansions:
         used[columns_of(U, s)] = True

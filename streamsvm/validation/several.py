@@ -183,10 +183,14 @@ class Problems(NamedTuple):
     def margins(self, of_Cs: list[list[PairOptimum]], test: np.ndarray) -> np.ndarray:
         """f(x) of these examples by all pairs, for each C, (n_Cs, m, n_pairs)."""
         pairs = [pair for of_C in of_Cs for pair in of_C]
-        members = np.unique(np.concatenate([pair.members for pair in pairs]))
+        of_pairs = np.concatenate([pair.members for pair in pairs])
+        place_of = np.zeros(len(self.places), np.int64)
+        place_of[of_pairs] = 1
+        members = np.flatnonzero(place_of)
+        place_of[members] = np.arange(len(members))
         coefficients = np.zeros((len(pairs), len(members)))
-        for row, pair in zip(coefficients, pairs, strict=True):
-            row[np.searchsorted(members, pair.members)] = pair.alpha
+        of_pair = np.repeat(np.arange(len(pairs)), [len(pair.members) for pair in pairs])
+        coefficients[of_pair, place_of[of_pairs]] = np.concatenate([pair.alpha for pair in pairs])
         f = np.tile(np.array([pair.bias for pair in pairs])[:, np.newaxis], len(test))
         with one_blas_thread():
             for r, c, P in self.source.kernel_values(test, members):

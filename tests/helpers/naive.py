@@ -424,6 +424,51 @@ class NaiveLASVM(NaiveExpansion):
         self._bury(useless)
 
 
+class NaiveTogether:
+    """The twin of `streamsvm.online.together`: models of classes that learn a stream, one example after another.
+
+    `models` are those of the pairs (a, b) of classes, with a as positive; or of the single classes, (a,), against all
+    others.  `begin` makes a model.  Each example has one row of the kernel matrix that all models have.
+    """
+
+    def __init__(self, begin, pairs):
+        self.begin, self.pairs = begin, pairs
+        self.classes, self.models, self.told = [], {}, []
+
+    def learn(self, label, w=1.0):
+        """Learn the stream's next example with all models that it concerns."""
+        x = len(self.told)
+        self.told.append((label, w))
+        pupils = self._begin(label) if label not in self.classes else []
+        for key in self.models:
+            self._learn(key, x, label, w)
+        past = sorted(self._members() - {x})
+        for key in pupils:  # what went before is new to them
+            for member in past:
+                self._learn(key, member, *self.told[member])
+
+    def _begin(self, label):
+        """Make the models of a new class; the keys of those that are to learn what went before."""
+        self.classes.append(label)
+        if self.pairs and len(self.classes) == 2:  # the first class's model goes on
+            self.models = {tuple(self.classes): model for model in self.models.values()}
+            return []
+        others = self.classes[:-1] if self.pairs else []
+        new = [(other, label) for other in others] or [(label,)]
+        self.models |= {key: self.begin() for key in new}
+        return new
+
+    def _members(self):
+        """The members of all models, by their places in the stream."""
+        return {x for model in self.models.values() for x in model.examples[model.y != 0].tolist()}
+
+    def _learn(self, key, x, label, w):
+        sign = 1 if label == key[0] else -1 if label in key or not self.pairs else 0
+        if sign:
+            self.models[key].n_seen = x
+            self.models[key].learn(sign, w)
+
+
 # ------------------------------------------------------------------------------------------------------ without a bias
 
 

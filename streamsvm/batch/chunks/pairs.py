@@ -213,7 +213,7 @@ class _SmallPairs:
                 own, others = self._rows[first], np.concatenate([self._rows[c] for c in group])
                 K_cross = self._room_for(len(others) * len(own)).reshape(len(others), len(own))
                 self._fill(K_cross, others, own)
-                of_pairs = [np.concatenate([own, self._rows[second]]) for second in group]
+                of_pairs = np.concatenate([part for second in group for part in (own, self._rows[second])])
                 found, before = self._room_for_found(first, group), 0.0
                 for k, C in enumerate(self._Cs):
                     growth = C / before if before else 0.0
@@ -223,18 +223,21 @@ class _SmallPairs:
                         yield second, k, pair
 
     def _optima(
-        self, first: int, group: np.ndarray, of_pairs: list[np.ndarray], found: Found
+        self, first: int, group: np.ndarray, of_pairs: np.ndarray, found: Found
     ) -> Iterator[tuple[int, PairOptimum]]:
         """The solutions that came to an end, by the later class; `of_pairs` has the examples of each pair."""
-        begin, values = 0, (a.tolist() for a in (group, found.n_arrived, found.bias, found.violation))
-        for rows, second, n_arrived, bias, violation in zip(of_pairs, *values, strict=True):
-            part, arrived = slice(begin, begin + len(rows)), slice(begin, begin + n_arrived)
-            begin = part.stop
+        ends = np.cumsum(self._sizes[first] + self._sizes[group])
+        kept = np.flatnonzero(found.is_member[: ends[-1]])
+        of_members, ends_kept = (of_pairs[kept], kept, found.alpha[kept], found.g[kept]), np.searchsorted(kept, ends)
+        positive, f = found.positive.copy(), found.f.copy()  # the next C will overwrite them
+        begin = begin_kept = 0
+        of_pair = (a.tolist() for a in (group, ends, ends_kept, found.n_arrived, found.bias, found.violation))
+        for second, end, end_kept, n_arrived, bias, violation in zip(*of_pair, strict=True):
             if not violation > self._tol:
-                kept = np.flatnonzero(found.is_member[part])
-                of_members = rows[kept], kept, found.alpha[part][kept], found.g[part][kept]
-                seen = found.positive[arrived].copy(), found.f[arrived].copy()
-                yield second, PairOptimum(first, second, *of_members, bias, *seen, 2, True)
+                members, places, alpha, g = (a[begin_kept:end_kept] for a in of_members)
+                seen = positive[begin : begin + n_arrived], f[begin : begin + n_arrived]
+                yield second, PairOptimum(first, second, members, places - begin, alpha, g, bias, *seen, 2, True)
+            begin, begin_kept = end, end_kept
 
     def _room_for_found(self, first: int, group: np.ndarray) -> Found:
         """Room for the solutions of the pairs of a class and these others."""

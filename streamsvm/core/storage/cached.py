@@ -21,6 +21,9 @@ GROWTH = 8  # times as much memory as the rows need, but no more than the cache 
 def row_width(s: Expansion, width: int, n_rows: int) -> Expansion:
     """Give cached rows another width, and the cache room for `n_rows` as far as its bytes allow; drops the others."""
     R, old_width = _allowed_rows(s, width, n_rows), s.rows.shape[1]
+    if s.rows.shape == (R, width):
+        s.counts[HAND] = 0
+        return s
     used = min(int(s.counts[ROWS]), R)
     dropped = s.member_of[used : s.counts[ROWS]]
     s.row_of[dropped[dropped >= 0]] = -1
@@ -72,19 +75,12 @@ def _in_more_memory(s: Expansion, R: int, width: int) -> np.ndarray:
 
 
 def with_rows(s: Expansion, rows: np.ndarray) -> Expansion:
-    used = min(int(s.counts[ROWS]), rows.shape[0])
-
-    def of_used(a: np.ndarray, fill: int) -> np.ndarray:
-        out = np.full(rows.shape[0], fill, a.dtype)
-        out[:used] = a[:used]
-        return out
-
-    return s._replace(
-        rows=rows,
-        member_of=of_used(s.member_of, -1),
-        row_length=of_used(s.row_length, 0),
-        recent=of_used(s.recent, 0),
-    )
+    R = rows.shape[0]
+    used = min(int(s.counts[ROWS]), R)
+    member_of, row_length, recent = np.empty(R, np.int32), np.zeros(R, np.int32), np.zeros(R, np.uint8)
+    member_of[:used], row_length[:used], recent[:used] = s.member_of[:used], s.row_length[:used], s.recent[:used]
+    member_of[used:] = -1
+    return s._replace(rows=rows, member_of=member_of, row_length=row_length, recent=recent)
 
 
 def without_rows(s: Expansion) -> Expansion:

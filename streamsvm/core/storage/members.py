@@ -6,7 +6,9 @@ import numpy as np
 import scipy.sparse as sp
 
 from streamsvm.core.expansion import (
+    BITS,
     CACHE_BYTES,
+    COLUMNS,
     COMPRESSED,
     COUNTS,
     HOLES,
@@ -27,8 +29,29 @@ SAVED = ("alpha", "g", "lo", "hi", "up", "down", "y", "ids", "born", "sq", "self
 PER_SLOT = (*SAVED, "serial")
 
 
-def empty(cache_bytes: int, n_slots: int = MIN_SLOTS, n_features: int = MIN_FEATURES) -> Expansion:
-    """An expansion without members; its features count as binary until another value arrives."""
+def empty(
+    cache_bytes: int,
+    n_slots: int = MIN_SLOTS,
+    n_features: int = MIN_FEATURES,
+    width: int = MIN_FEATURES,
+    binary: bool = True,
+    n_raw: int = 0,
+) -> Expansion:
+    """An expansion without members.
+
+    Parameters
+    ----------
+    cache_bytes
+        Memory for kernel rows.
+    n_slots, n_features
+        Room for members and for features.
+    width
+        Rows of the feature matrix.
+    binary
+        Whether features count as binary until another value arrives.
+    n_raw
+        How many unscaled features it keeps of each member.
+    """
     N, D, R = n_slots, n_features, MIN_ROWS
     s = Expansion(
         **{name: np.zeros(N) for name in ("alpha", "g", "lo", "hi", "up", "down", "self_k")},
@@ -37,15 +60,15 @@ def empty(cache_bytes: int, n_slots: int = MIN_SLOTS, n_features: int = MIN_FEAT
         born=np.zeros(N, np.int64),
         serial=np.zeros(N, np.int64),
         sq=np.zeros(N, np.float32),
-        columns=np.zeros((0, 0), np.float32),
-        bits=np.zeros((D, N), np.uint8),
+        columns=np.zeros((0, 0) if binary else (width, N), np.float32),
+        bits=np.zeros((width, N) if binary else (0, 0), np.uint8),
         starts=np.zeros(N + 1, np.int64),
         sparse_indices=np.zeros(0, np.int32),
         sparse_values=np.zeros(0, np.float32),
         lists=np.zeros(1, np.int64),
         list_slots=np.zeros(0, np.int32),
         list_values=np.zeros(0, np.float32),
-        raw=np.zeros((N, 0)),
+        raw=np.zeros((N, n_raw)),
         query=np.zeros(0, np.float32),
         rows=np.zeros((R, N), np.float32),
         row_of=np.full(N, -1, np.int32),
@@ -61,6 +84,7 @@ def empty(cache_bytes: int, n_slots: int = MIN_SLOTS, n_features: int = MIN_FEAT
         losses=np.zeros(4),
     )
     s.counts[CACHE_BYTES], s.counts[WIDE] = cache_bytes, WIDE_BYTES // 4
+    s.counts[STORAGE] = BITS if binary else COLUMNS
     find_extremes(s)
     return s
 

@@ -3,7 +3,9 @@
 import numpy as np
 
 from streamsvm.core.expansion import (
+    CACHE_BYTES,
     COMPRESSED,
+    HAND,
     HOLES,
     ROWS,
     SLOT_DOWN,
@@ -16,6 +18,7 @@ from streamsvm.core.expansion import (
     is_binary,
     is_wide,
     many_unlisted,
+    move_members,
     too_many_holes,
 )
 from streamsvm.core.rows import move_rows, wants_rows
@@ -30,7 +33,7 @@ from streamsvm.core.storage.features import (
     real_valued,
     wider,
 )
-from streamsvm.core.storage.members import PER_SLOT, copy, feature_matrix, live_slots
+from streamsvm.core.storage.members import PER_SLOT, copy, empty, feature_matrix, live_slots
 
 
 def reserve(s: Expansion, n_new: int, n_features: int, binary: bool, nnz: int, width: int | None = None) -> Expansion:
@@ -41,6 +44,8 @@ def reserve(s: Expansion, n_new: int, n_features: int, binary: bool, nnz: int, w
     only the cached rows change.
     """
     width = max(n_features if width is None else width, int(s.counts[WIDTH]))
+    if s.counts[SLOTS] == 0 and s.counts[STORAGE] != COMPRESSED:
+        s = _begun(s, n_new, n_features, binary and is_binary(s), width)
     s = s._replace(counts=s.counts.copy())
     if too_many_holes(s.counts):
         s = keep(copy(s), live_slots(s))
@@ -63,6 +68,17 @@ def reserve(s: Expansion, n_new: int, n_features: int, binary: bool, nnz: int, w
     if wants_rows(s.counts, s.rows) or s.counts[ROWS] + n_new > s.rows.shape[0]:
         s = more_rows(s, max(s.rows.shape[0] * 5 // 4, int(s.counts[ROWS]) + n_new))
     return s
+
+
+def _begun(s: Expansion, n_new: int, n_features: int, binary: bool, width: int) -> Expansion:
+    """An expansion without members in the room that it needs, made at once: there is nothing to move."""
+    N, D, W = s.alpha.shape[0], s.member_indices.shape[0], len(feature_matrix(s))
+    n_slots, size = max(N, slots_for(n_new)), (doubled(D, n_features), doubled(W, width))
+    new = empty(int(s.counts[CACHE_BYTES]), n_slots, *size, binary, s.raw.shape[1])
+    storage = new.counts[STORAGE]
+    new.counts[:], new.extremes[:], new.losses[:] = s.counts, s.extremes, s.losses
+    new.counts[[STORAGE, ROWS, HAND]] = storage, 0, 0
+    return more_rows(new, n_slots)
 
 
 def slots_for(needed: int) -> int:
@@ -93,17 +109,12 @@ def keep(s: Expansion, order: np.ndarray) -> Expansion:
 
     Cached rows move along; if the order changes, only complete ones do.
     """
-    n, m = int(s.counts[SLOTS]), len(order)
-    if m == n and _rising(order):
+    n, m, rising = int(s.counts[SLOTS]), len(order), bool((order[1:] > order[:-1]).all())
+    if m == n and rising:
         return s
-    extremes = np.searchsorted(order, s.counts[[SLOT_UP, SLOT_DOWN]]) if _rising(order) else None
+    extremes = np.searchsorted(order, s.counts[[SLOT_UP, SLOT_DOWN]]) if rising else None
     move_rows(s, order, n, extremes is not None, np.empty(m, np.float32))
-    for name in PER_SLOT:
-        a = getattr(s, name)
-        a[:m] = a[order]
-        a[m:n] = 0
-    s.raw[:m] = s.raw[order]
-    _move_features(s, order, n)
+    move_members(s, order, n)
     s.counts[SLOTS], s.counts[HOLES] = m, 0
     if s.counts[STORAGE] == COMPRESSED:
         s = list_features(s)
@@ -112,24 +123,6 @@ def keep(s: Expansion, order: np.ndarray) -> Expansion:
     else:
         s.counts[[SLOT_UP, SLOT_DOWN]] = np.where(s.counts[[SLOT_UP, SLOT_DOWN]] >= 0, extremes, -1)
     return s
-
-
-def _rising(order: np.ndarray) -> bool:
-    return bool(np.all(np.diff(order) > 0))
-
-
-def _move_features(s: Expansion, order: np.ndarray, n: int) -> None:
-    """Move the features of slot order[t] to slot t."""
-    m, begins, lengths = len(order), s.starts[order], np.diff(s.starts[: n + 1])[order]
-    s.starts[1 : m + 1] = np.cumsum(lengths)
-    if s.counts[STORAGE] == COMPRESSED:
-        source = np.repeat(begins - s.starts[:m], lengths) + np.arange(s.starts[m])
-        for a in (s.sparse_indices, s.sparse_values):
-            a[: len(source)] = a[source]
-        return
-    for column in feature_matrix(s):
-        column[:m] = column[order]
-        column[m:n] = 0
 
 
 def require_room(s: Expansion, n_features: int) -> Expansion:

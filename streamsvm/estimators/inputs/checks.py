@@ -151,7 +151,10 @@ def labels_of(y: Any, n: int) -> list[Hashable]:
     if isinstance(y, str | bytes) or not isinstance(y, Iterable):
         raise TypeError(f"y={y!r} must be a sequence of labels, one for each row of X")
     arguments.require_unmasked("y", y)
-    labels = [label_of(label, f"y[{row}] is") for row, label in enumerate(y)]
+    if isinstance(y, np.ndarray) and y.ndim == 1 and y.dtype.kind in "biuU":  # numpy knows that they are valid
+        labels = y.tolist()
+    else:
+        labels = [label_of(label, f"y[{row}] is") for row, label in enumerate(y)]
     if len(labels) != n:
         raise ValueError(f"y has {len(labels)} labels for {n} rows of X; one label for each row is needed")
     return labels

@@ -17,7 +17,7 @@ import warnings
 from abc import abstractmethod
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import scipy.sparse as sp
@@ -97,18 +97,29 @@ class OnlineModel(Storable, base.MiniBatchClassifier):
         arguments.require_bounds(budget, on_budget, window, kernel)
         arguments.require_count("reservoir", reservoir, 0)
         require_device(device)
-        self._evaluator = Evaluator(device)
-        self._window = None if window is None else bounded.Window(window)
-        self._expansion = storage.empty(int(cache_mb * 2**20))
+        self._begin()
+
+    def _begin(self) -> None:
+        """Have learned nothing."""
+        self._evaluator = Evaluator(self.device)
+        self._window = None if self.window is None else bounded.Window(self.window)
+        self._expansion = storage.empty(int(self.cache_mb * 2**20))
         self._features = FeatureTable()
-        self._calibration = new_calibration(threshold)
-        self._reservoir = Reservoir(int(reservoir), None if self._window is None else self._window.span)
+        self._calibration = new_calibration(self.threshold)
+        self._reservoir = Reservoir(int(self.reservoir), None if self._window is None else self._window.span)
         self._n_seen = 0
         self._class_counts: class_weights.Counts = (0, 0)
         self._next_look = LOOK_EVERY
         self._told_of_equal_predictions = False
         self._next_id = 0
         self._y_name: Any = None
+
+    def _untaught(self) -> Self:
+        """A model with the same parameters and scale that has learned nothing; it does not check them again."""
+        model = object.__new__(type(self))
+        model.__dict__.update(self.__dict__)
+        model._begin()
+        return model
 
     @property
     @abstractmethod

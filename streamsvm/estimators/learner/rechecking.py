@@ -64,7 +64,11 @@ class Rechecking(Learning):
         enough.  If the model has lost few of either class, as after a shuffled stream, one look at all of them is.
         An example with y f(x) < `least_margin` counts as noise; default: the model's own.
         """
-        examples = self._reservoir.sample()
+        examples = self._reservoir.sample() if self._reservoir.n_put else NOTHING
+        if not examples.size:
+            steps = self._solve(solver)
+            self._warn_unless_reached(tol, self._problem.violation(self._expansion), steps)
+            return
         some = examples.take(np.arange(0, examples.size, max(1, examples.size // FIRST_LOOK)))
         late, lost = self._violators(tol, some, least_margin)
         if late.size <= some.size // FEW:

@@ -187,7 +187,7 @@ class SeveralClasses(ChangeableModels):
     @property
     def kernel_evaluations(self) -> int:
         """Number of kernel values computed so far, while learning and predicting: shared ones and each model's own."""
-        own = sum(model.kernel_evaluations for model in self._models.values())
+        own = sum(model.kernel_evaluations for model in self._current().values())
         return int(self._union.vectors.counts[EVALUATIONS]) + own
 
     # ------------------------------------------------------------------------------------------------------- snapshots
@@ -339,7 +339,7 @@ class OneVsRest(SeveralClasses):
     @property
     def labels(self) -> list[Hashable]:
         """The classes so far: first those known beforehand, then the others as they appeared."""
-        return list(self._models)
+        return list(self._made)
 
     @property
     def class_counts(self) -> dict[Hashable, int]:
@@ -350,14 +350,17 @@ class OneVsRest(SeveralClasses):
         return labels
 
     def _start(self, label: Hashable) -> Any:
-        others = next((sum(other.class_counts) for other in self._models.values()), 0)
-        self._models[label] = self._new_model((others, 0))
+        others = next((sum(other.class_counts) for other in self._made.values()), 0)
+        self._made[label] = self._new_model((others, 0))
 
     def _signs(self) -> np.ndarray:
         return 2 * np.eye(len(self._models), dtype=np.int8) - 1
 
     def _own_classes(self, key: Any) -> tuple:
         return (key,)
+
+    def _pupils(self, label: Hashable) -> list:
+        return [label]
 
     def _to_teach(self, label: Hashable) -> list[tuple[Any, np.ndarray, np.ndarray, bool]]:
         return [(label, *self._members(), False)]

@@ -91,7 +91,6 @@ class OneVsOne(SeveralClasses):
                 'leave it at 1, use "balanced", or give the examples of a class another weight w'
             )
         self._labels: list[Hashable] = []
-        self._made: dict[Any, Any] = {}
         self._n_made = 0  # How many of the labels have their models.
         self._trained: list[TrainedPair] | None = None
         super().__init__(model, classes)
@@ -123,17 +122,15 @@ class OneVsOne(SeveralClasses):
             self._models  # noqa: B018 - those of a training set are pairs of the classes before
         self._labels = [*self._labels, label]
 
-    @property
-    def _models(self) -> dict[Any, Any]:
+    def _current(self) -> dict[Any, Any]:
         """The models of all pairs, which are made when they are first needed."""
         if self._trained is not None:
-            self._models = {key: self._model_of(pair) for key, pair in zip(self.pairs, self._trained, strict=True)}
+            self._take({key: self._model_of(pair) for key, pair in zip(self.pairs, self._trained, strict=True)})
         if len(self._labels) > self._n_made:
-            self._models = self._with_new_models()
+            self._take(self._with_new_models())
         return self._made
 
-    @_models.setter
-    def _models(self, models: dict[Any, Any]) -> None:
+    def _take(self, models: dict[Any, Any]) -> None:
         # At once: no interruption may come in between.
         self.__dict__.update(_made=models, _n_made=len(self._labels), _trained=None)
 
@@ -169,11 +166,12 @@ class OneVsOne(SeveralClasses):
     def _own_classes(self, key: Any) -> tuple:
         return tuple(key)
 
+    def _pupils(self, label: Hashable) -> list:
+        others = self._labels[:-1]  # The model of the first pair has learned the first class from its beginning.
+        return [(other, label) for other in others] if len(others) > 1 else []
+
     def _to_teach(self, label: Hashable) -> list[tuple[Any, np.ndarray, np.ndarray, bool]]:
-        others = self._labels[:-1]
-        if len(others) == 1:
-            return []  # The model of the pair has learned the first class from its beginning.
-        return [((other, label), *self._members_of_class(other), True) for other in others]
+        return [(key, *self._members_of_class(key[0]), True) for key in self._pupils(label)]
 
     def _members_of_class(self, label: Hashable) -> tuple[np.ndarray, np.ndarray]:
         """The numbers of the members of one class, rising, and their ages."""

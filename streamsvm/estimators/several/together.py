@@ -1,104 +1,177 @@
-"""The models of several classes learn a block of examples together: compiled code runs until one of them lacks room."""
+"""The models of several classes as compiled code knows them: it lets all of them learn a block in one call.
 
-from typing import Any
+The models themselves need not know at once how much they have learned: `Together.note` tells them.
+"""
+
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from streamsvm.core.expansion import SLOTS
-from streamsvm.estimators.several.shared import LabelledBlock
+from streamsvm.core.blocks import Queries
+from streamsvm.core.scaling import RawRows
 from streamsvm.online import arrival
 from streamsvm.online.arrival import Block
-from streamsvm.online.together import ALL, TABLE, Course, enter, learn_together
+from streamsvm.online.together import (
+    ALL,
+    COUNTS,
+    LEARNED,
+    NEWEST,
+    WORDS,
+    Course,
+    Seat,
+    enter,
+    learn_together,
+    mark_members,
+    mark_used,
+    move_slots,
+)
 from streamsvm.online.union import Union
 
 
+class Lecture(NamedTuple):
+    """Examples for several models; for the arrays see `online.together`."""
+
+    q: Queries
+    block: Block
+    W: np.ndarray
+    boxes: np.ndarray
+    classes: np.ndarray
+    at: np.ndarray
+
+
+def lecture_of(
+    q: Queries,
+    raw: RawRows,
+    numbers: np.ndarray,
+    born: np.ndarray,
+    W: np.ndarray,
+    boxes: np.ndarray,
+    classes: np.ndarray,
+    at: np.ndarray,
+) -> Lecture:
+    """A lecture of examples with these numbers and ages."""
+    none = np.zeros(len(numbers))
+    block = Block(*q, none, none, numbers, born, *raw[:3])
+    return Lecture(q, block, W, boxes, classes, at)
+
+
 class Together:
-    """A block that models learn together.  It can be gone on with after an interruption.
+    """All models, which learn together.  Whoever replaces a model's expansion otherwise must make this anew.
 
     Parameters
     ----------
     models
-        All models; none has a budget or a window, or has one of the examples.
+        The models; none has a budget or a window.
     signs
         The sign of each class for each model, (n_models, n_classes); 0: the model does not learn the class.
-    part, numbers, classes
-        The examples, their numbers, and the places of their classes.
-    U, W, first
-        The union, with the examples from its slot `first` on, and the examples' kernel values with it.
+    U
+        The union of their vectors.
+    before
+        Some of the models, which have learned together; default: none have.
     """
 
-    def __init__(
+    def __init__(self, models: list[Any], signs: np.ndarray, U: Union, before: "Together | None" = None) -> None:
+        known = {} if before is None else {id(model): k for k, model in enumerate(before.models)}
+        places = [known.get(id(model), -1) for model in models]
+        self.models: list[Any] = models
+        self.signs = signs
+        self._tables = np.zeros((len(models), WORDS), np.int64)
+        self._seats: list[Seat] = []
+        self._seen: list[int] = []
+        for k, (place, model) in enumerate(zip(places, models, strict=True)):
+            if before is not None and place >= 0:
+                self._seats.append(before._seats[place])
+                self._seen.append(before._seen[place])
+                self._tables[k] = before._tables[place]
+            else:
+                self._seats.append(_seat_of(model))
+                self._seen.append(model.n_seen)
+                enter(self._tables, k, model._expansion, self._seats[k], U.numbers)
+
+    @property
+    def _like(self) -> tuple[Any, Seat]:
+        return self.models[0]._expansion, self._seats[0]
+
+    def learn(self, given: Lecture, place: np.ndarray, begin: int, end: int, U: Union, n_features: int) -> None:
+        """Learn the examples from `begin` on, before `end`; `n_features` is the number of features known so far.
+
+        `place` says how far the models are; a second call goes on there.
+        """
+        self._learn(given, self.signs, place, (begin, end), U, n_features, arriving=True)
+
+    def teach(self, given: Lecture, place: np.ndarray, pupils: np.ndarray, U: Union, n_features: int) -> None:
+        """Let some of the models learn examples that are members of others; they do not count as learned."""
+        signs = np.where(pupils[:, np.newaxis], self.signs, np.int8(0))
+        self._learn(given, signs, place, (0, len(given.at)), U, n_features, arriving=False)
+
+    def _learn(
         self,
-        models: list[Any],
+        given: Lecture,
         signs: np.ndarray,
-        part: LabelledBlock,
-        numbers: np.ndarray,
-        classes: np.ndarray,
+        place: np.ndarray,
+        span: tuple[int, int],
         U: Union,
-        W: np.ndarray,
-        first: int,
+        n_features: int,
+        arriving: bool,
     ) -> None:
-        n_examples = (signs != 0) @ np.bincount(classes, minlength=signs.shape[1])
-        concerned = np.flatnonzero(n_examples)
-        self._models = [models[k] for k in concerned.tolist()]
-        self._n_examples = n_examples[concerned]
-        self._seen = [model.n_seen for model in self._models]
-        self._numbers, self._first, self._U, self._q = numbers, first, U, part.q
-        none = np.zeros(len(numbers))
-        self._block = Block(*part.q, none, none, numbers, part.born, *part.raw[:3])
-        boxes = self._models[0].C * part.weights
-        self._course = self._course_of(signs[concerned], classes, boxes, W)
-
-    def _course_of(self, signs: np.ndarray, classes: np.ndarray, boxes: np.ndarray, W: np.ndarray) -> Course:
-        """How the block is learned, from its beginning."""
-        n = len(self._models)
-        room = self._n_examples + [model._expansion.counts[SLOTS] for model in self._models]
-        firsts = np.append(0, np.cumsum(room))
-        return Course(
-            W,
-            boxes,
-            classes,
-            signs=signs,
-            tables=np.zeros((n, TABLE), np.int64),
-            slots=np.zeros(firsts[-1], np.int64),
-            firsts=firsts,
-            calibrations=np.array([model._calibration for model in self._models]),
-            counts=np.array([model.class_counts for model in self._models]),
-            done=np.zeros(n, np.int64),
-            newest=np.zeros(n, np.int64),
-            place=np.zeros(2, np.int64),
-        )
-
-    def learn(self, n_features: int) -> None:
-        """Learn what is left of the block; `n_features` is the number of features known so far."""
-        model, course, numbers = self._models[0], self._course, self._U.numbers
+        model, (begin, end) = self.models[0], span
+        course = Course(given.W, given.boxes, given.classes, given.at, signs, self._tables, place)
         pos_weight = 0.0 if isinstance(model.pos_weight, str) else float(model.pos_weight)
-        given = (model._kernel, model._rule, self._block, course, self._first, pos_weight, n_features)
-        for k, model in enumerate(self._models):
-            enter(course, k, model._expansion, numbers)
+        rest = (model._kernel, model._rule, given.block, course, begin, end, pos_weight, n_features, arriving)
         try:
-            while (k := learn_together(model._expansion, *given)) != ALL:
-                self._make_room(k, n_features)
-                enter(course, k, self._models[k]._expansion, numbers)
-            self._note()
+            while (k := learn_together(*self._like, *rest)) != ALL:
+                t = begin + int(place[1])
+                left = _n_left(signs[k], given.classes[t:])
+                self._make_room(k, given.q.part(t, t + 1), n_features, left, U)
         except BaseException:
-            self._note()
-            for model in self._models:
+            for model in self.models:
                 model._recover(model._members, 1)
             raise
 
-    def _make_room(self, k: int, n_features: int) -> None:
+    def _make_room(self, k: int, q: Queries, n_features: int, n_left: int, U: Union) -> None:
         """Make room in a model for its examples, or for the next one if room for all would be a waste."""
-        model, t = self._models[k], int(self._course.place[1])
-        left = int(self._n_examples[k] - self._course.done[k])
+        model, seat = self.models[k], self._seats[k]
         with model._interruptible():
-            model._expansion = arrival.make_room(model._expansion, self._q.part(t, t + 1), n_features, left)
+            model._expansion = arrival.make_room(model._expansion, q, n_features, n_left)
+        n_slots = len(model._expansion.alpha)
+        if n_slots != len(seat.slots):
+            self._seats[k] = seat = seat._replace(slots=np.zeros(n_slots, np.int64))
+        enter(self._tables, k, model._expansion, seat, U.numbers)
 
-    def _note(self) -> None:
-        """Let the models know what they have learned."""
-        course = self._course
-        newest, counts = self._numbers[course.newest].tolist(), course.counts.tolist()
-        for k, (model, done) in enumerate(zip(self._models, course.done.tolist(), strict=True)):
-            if done:
-                model._calibration[:] = course.calibrations[k]
-                model._note(self._seen[k] + done, counts[k], newest[k], model._features.n_kept, 0, 0)
+    def note(self) -> None:
+        """Let the models know what they have learned.  To note the same again changes nothing."""
+        for model, seat, n_seen in zip(self.models, self._seats, self._seen, strict=True):
+            negative, positive, learned, newest, *_ = seat.counts.tolist()
+            if learned:
+                model._note(n_seen + learned, (negative, positive), newest, model._features.n_kept, 0, 0)
+
+    def members(self, U: Union, n_classes: int) -> tuple[np.ndarray, np.ndarray]:
+        """The place of the class of each of the union's vectors, -1 for one that is no member; and their ages.
+
+        Only the first so many classes count.
+        """
+        classes, born = np.full(U.n_slots, -1), np.zeros(U.n_slots, np.int64)
+        mark_members(*self._like, self._tables, np.ascontiguousarray(self.signs[:, :n_classes]), classes, born)
+        return classes, born
+
+    def used(self, U: Union) -> np.ndarray:
+        """Which of the union's vectors have a slot in one of the models, (n_slots,) bool."""
+        used = np.zeros(U.n_slots, bool)
+        mark_used(*self._like, self._tables, used)
+        return used
+
+    def moved(self, first: int, used: np.ndarray) -> None:
+        """The union has kept only the used ones of its vectors from slot `first` on."""
+        move_slots(*self._like, self._tables, first, first + np.cumsum(used[first:]) - 1)
+
+
+def _seat_of(model: Any) -> Seat:
+    counts = np.zeros(COUNTS, np.int64)
+    counts[:LEARNED] = model.class_counts
+    counts[NEWEST] = -1
+    return Seat(np.zeros(len(model._expansion.alpha), np.int64), model._calibration, counts)
+
+
+def _n_left(signs: np.ndarray, classes: np.ndarray) -> int:
+    """How many examples of these classes concern a model; classes that have not begun yet do not count."""
+    return int(np.count_nonzero(signs[classes[classes < len(signs)]]))

@@ -5,6 +5,8 @@ pair's first class.  If f(x) is exactly 0, the vote goes to the first class in d
 predictions.
 """
 
+import functools
+
 import numpy as np
 
 
@@ -26,6 +28,7 @@ def _votes(for_first: np.ndarray, n_classes: int) -> np.ndarray:
     return _sums(np.where(for_first, first, second), np.ones(for_first.shape), n_classes)
 
 
+@functools.cache
 def _sides(n_classes: int) -> tuple[np.ndarray, np.ndarray]:
     """The first and the second class of each pair; a class that is alone makes a pair with itself."""
     return np.triu_indices(n_classes, 1) if n_classes != 1 else (np.zeros(1, int),) * 2
