@@ -167,11 +167,10 @@ def dense_rows(columns: np.ndarray, block: np.ndarray, places: np.ndarray) -> Ro
     order = np.argsort(columns)
     rows = block[places][:, order].astype(np.float64)
     used = rows != 0.0
-    starts = np.concatenate([[0], np.cumsum(np.count_nonzero(used, axis=1))])
     rising = np.broadcast_to(columns[order].astype(np.int64), rows.shape)
     if used.all():
-        return starts, rising.ravel(), rows.ravel()
-    return starts, rising[used], rows[used]
+        return rows.shape[1] * np.arange(len(rows) + 1), rising.ravel(), rows.ravel()
+    return np.concatenate([[0], np.cumsum(np.count_nonzero(used, axis=1))]), rising[used], rows[used]
 
 
 def sparse_rows(starts: np.ndarray, columns: np.ndarray, values: np.ndarray, places: np.ndarray) -> Rows:

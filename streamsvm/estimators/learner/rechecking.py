@@ -98,8 +98,11 @@ class Rechecking(Learning):
         if not examples.size:
             return examples, examples
         least = self._least_margin if least_margin is None else least_margin
-        late, margins = self._violating(self._in_room, self.bias, tol, self._others(examples), least)
-        return self._shuffled(late), late.take(margins < LOST)
+        margins = self._margins_of(examples, self._in_room, self.bias)
+        places = np.flatnonzero((margins < 1.0 - tol) & (margins >= least))
+        places = places[~self._are_members(examples.id[places])]
+        late = examples.take(places)
+        return self._shuffled(late), late.take(np.flatnonzero(margins[places] < LOST))
 
     def _watch(self) -> _Watched | None:
         """The examples of the reservoir, with decision values by the model as it is; None if there are none.
@@ -145,21 +148,9 @@ class Rechecking(Learning):
         then, now = (may_violate(own * self._evaluator.decide(s, self._kernel, q, b), 0.0) for s, b in models)
         return self._shuffled(others.take(now & ~then & self._reservoir.holds(others)))
 
-    def _others(self, examples: Sample) -> Sample:
-        """Those of these examples that are no members."""
-        return examples.take(~self._are_members(examples.id))
-
     def _are_members(self, ids: np.ndarray) -> np.ndarray:
         """Which of these ids members have, (n,) bool."""
         return np.isin(ids, self._expansion.ids[self._expansion.y != 0])
-
-    def _violating(
-        self, s: Expansion, bias: float, tol: float, examples: Sample, least_margin: float
-    ) -> tuple[Sample, np.ndarray]:
-        """Those of these examples that violate the margin of a model with these members, and their y f(x)."""
-        margins = self._margins_of(examples, s, bias)
-        late = (margins < 1.0 - tol) & (margins >= least_margin)
-        return examples.take(late), margins[late]
 
     def _margins_of(self, examples: Sample, s: Expansion, bias: float) -> np.ndarray:
         """y f(x) of these examples by a model with these members."""
