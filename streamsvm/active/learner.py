@@ -82,6 +82,8 @@ class ActiveLearner(base.Wrapper, base.Classifier):
     ------
     ValueError
         If `share` or `explore` is out of its range; the message names it.
+    TypeError
+        If `model` is no classifier.
 
     Notes
     -----
@@ -121,6 +123,8 @@ class ActiveLearner(base.Wrapper, base.Classifier):
     def __init__(
         self, model: base.Classifier, share: float = 0.1, explore: float = 0.1, seed: int | None = None
     ) -> None:
+        if not hasattr(model, "learn_one"):
+            raise TypeError(f"model={model!r:.60} must be a classifier such as LASVM(), or a pipeline that ends in one")
         if not (arguments.is_number(share) and 0 < share <= 1):
             raise ValueError(f"share={share!r} must be a share of the stream: above 0, at most 1")
         if not (arguments.is_number(explore) and 0 <= explore <= 1):

@@ -50,6 +50,7 @@ from streamsvm.active.choosing.pool import Pool
 from streamsvm.active.choosing.selection import Choice, RandomSelection, Reason, Selection
 from streamsvm.active.choosing.stopping import Answered, StoppingRule, Verdict
 from streamsvm.active.loop_state import LoopState
+from streamsvm.core import arguments
 
 EXPLORE = 0.1  # share of random questions, unless the selection itself explores
 
@@ -92,6 +93,8 @@ class LabellingLoop(LoopState):
     ------
     ValueError
         If a number is out of its range.
+    TypeError
+        If `selection` or `stopping` is something else, such as a class or a number.
 
     Examples
     --------
@@ -122,6 +125,9 @@ class LabellingLoop(LoopState):
         is_several: bool = False,
     ) -> None:
         selection = MixedSelection() if selection is None else selection
+        arguments.require_a("selection", selection, Selection, "a selection such as MixedSelection()")
+        if stopping is not None:
+            arguments.require_a("stopping", stopping, StoppingRule, "a stopping rule such as MaxLabels(100)")
         if explore is None:
             explore = 0.0 if selection.explores else EXPLORE
         if not 0.0 <= explore <= 1.0:

@@ -110,6 +110,13 @@ def label_pool(
     >>> len(steps), float(np.mean(model.predict_many(X) == y)) > 0.97
     (100, True)
     """
+    if isinstance(model, type):
+        raise TypeError(f"model is the class {model.__name__}; it must be an instance such as {model.__name__}()")
+    if not hasattr(learner_of(model), "decision_function_many"):
+        raise TypeError(f"model={model!r:.60} must be a learner such as LASVM(), or a pipeline that ends in one")
+    if not hasattr(oracle, "__call__"):  # noqa: B004 - mypy takes what follows `callable` for unreachable
+        kind = type(oracle).__name__
+        raise TypeError(f"oracle is a {kind}; it must be a function of a row's number, such as y.__getitem__")
     if hasattr(model, "validate_many"):
         model.validate_many(X)  # Otherwise a batch of candidates would show the fault, under another row number.
     pool = ArrayPool(X)

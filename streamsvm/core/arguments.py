@@ -64,6 +64,13 @@ def require_bool(name: str, value: Any) -> None:
         raise ValueError(f"{name}={value!r} must be True or False")
 
 
+def require_a(name: str, value: Any, kind: type, wanted: str) -> None:
+    """Raise a TypeError that names the parameter unless the value is of this class; `wanted` says what is right."""
+    if not isinstance(value, kind):
+        what = f"the class {value.__name__}" if isinstance(value, type) else f"a {type(value).__name__}"
+        raise TypeError(f"{name} is {what}; it must be {wanted}")
+
+
 def require_seed(value: Any) -> None:
     """Raise a ValueError unless this is a seed: a signed 64-bit integer."""
     if not _is_int64(value):

@@ -11,6 +11,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import fields
 from typing import Any, NamedTuple
 
+from streamsvm.core import arguments
+
 Class = bool | str | int  # a label
 
 
@@ -123,6 +125,8 @@ class _Combined(StoppingRule):
     def __init__(self, *rules: StoppingRule) -> None:
         if not rules:
             raise ValueError(f"{type(self).__name__}() needs at least one rule")
+        for rule in rules:
+            arguments.require_a("rules", rule, StoppingRule, "stopping rules such as MaxLabels(100)")
         self.rules = rules
 
     def __repr__(self) -> str:

@@ -4,6 +4,7 @@ The same input always gives the same bytes, so snapshots can be compared and ded
 the bytes; here are the container, the files it is kept in, and the checks of what a reader takes out of it.
 """
 
+import errno
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
@@ -245,9 +246,13 @@ def write_atomic(path: str | os.PathLike[str], data: bytes) -> None:
     Raises
     ------
     OSError
-        If the folder is missing or cannot be written.
+        If the folder is missing or cannot be written, or if the path is a folder.
     """
     target = Path(path)
+    if not target.parent.is_dir():
+        raise FileNotFoundError(errno.ENOENT, "there is no such folder", str(target.parent))
+    if target.is_dir():
+        raise IsADirectoryError(errno.EISDIR, "this is a folder, not a file", str(target))
     temporary = target.with_name(f".{target.name}.tmp")
     with open(temporary, "wb") as file:
         file.write(data)
