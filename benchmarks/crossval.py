@@ -125,9 +125,7 @@ def main() -> None:
     elif options.report:
         show(json.loads(options.report.read_text()))
     else:
-        results = measure_all(options)
-        if not options.alone:
-            show_end(results)
+        show_end(measure_all(options))
 
 
 if __name__ == "__main__":
