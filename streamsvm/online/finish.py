@@ -49,7 +49,7 @@ from streamsvm.core.rows import gather, kernel_row, member_row
 from streamsvm.core.storage import at_least, find_extremes, keep, live_slots, row_width
 from streamsvm.online import gap, gap_steps, lasvm
 
-MIN_CHUNK = 200  # pair steps between two looks at what may be shrunk
+MIN_CHUNK = 1000  # pair steps between two looks at what may be shrunk; a look costs as much as 700 among 100 members
 MAX_STEPS = 10_000  # per member, beyond which rounding is all that moves
 PLANNING = DEFAULTS.planning
 BALANCED = 1e-9  # of the sum of the sizes: a sum of coefficients that rounding explains
