@@ -13,7 +13,7 @@ from streamsvm.estimators.learner.examples import Examples
 from streamsvm.estimators.learner.model import n_learned, no_margins
 from streamsvm.estimators.learner.rechecking import Rechecking
 from streamsvm.online.lasvm import append_block
-from streamsvm.online.removal.forget import Known, admit
+from streamsvm.online.removal.forget import admit
 from streamsvm.online.removal.leave_out import LeaveOut
 
 
@@ -65,27 +65,23 @@ class Forgetting(Rechecking):
         if self._expansion.alpha[slots].any():  # Otherwise no decision value changes.
             before, bias, watched = self._expansion, self.bias, self._watch()
             tol = max(self.tol, self._problem.violation(before))
-            known = self._forget_everywhere(slots, numbers)
+            self._forget_everywhere(slots, numbers)
             late = self._uncovered(watched, before, bias)
             if late.size:
-                self._solve_with(late, lambda s: admit(s, self._kernel, self._problem, late.size, tol, known))
+                self._solve_with(late, lambda s: admit(s, self._kernel, self._problem, late.size, tol))
         else:
             self._forget_everywhere(slots, numbers)
         return len(slots)
 
-    def _forget_everywhere(self, slots: np.ndarray, ids: np.ndarray) -> Known | None:
-        """Forget the members in these slots, which have these ids, and the examples of the reservoir that have them.
-
-        Returns what `admit` may use.
-        """
+    def _forget_everywhere(self, slots: np.ndarray, ids: np.ndarray) -> None:
+        """Forget the members in these slots, which have these ids, and the examples of the reservoir that have them."""
         try:
-            known = self._forget_slots(slots)
+            self._forget_slots(slots)
             self._reservoir.forget(ids)
         except BaseException:
             if not len(self._slots_of(ids)):
                 self._reservoir.forget(ids)
             raise
-        return known
 
     def relabel(self, ids: Any, y: Any) -> int:
         """Correct the labels of examples that were learned.

@@ -37,7 +37,7 @@ from streamsvm.estimators.learner.copies import Storable
 from streamsvm.online.finish import Problem
 from streamsvm.online.outputs.calibration import CUT, RUN, new_calibration
 from streamsvm.online.removal import bounded
-from streamsvm.online.removal.forget import Known, forget
+from streamsvm.online.removal.forget import forget
 from streamsvm.online.rescale import rescale
 
 NEVER = 2**62
@@ -272,14 +272,13 @@ class OnlineModel(Storable, base.MiniBatchClassifier):
         wanted = occurrences(s.ids[:n], numbers)
         return np.flatnonzero(wanted & (s.y[:n] != 0))
 
-    def _forget_slots(self, leaving: np.ndarray) -> Known | None:
-        """Forget the members in these slots; return what `admit` may use."""
-        if not len(leaving):
-            return None
-        with self._interruptible():
-            s = storage.copy(self._expansion)
-            self._expansion, _, known = forget(s, self._kernel, self._problem, leaving, self.tol)
-        return known
+    def _forget_slots(self, leaving: np.ndarray) -> int:
+        """Forget the members in these slots; return their number."""
+        if len(leaving):
+            with self._interruptible():
+                s = storage.copy(self._expansion)
+                self._expansion, _ = forget(s, self._kernel, self._problem, leaving, self.tol)
+        return len(leaving)
 
     def _solve(self, solver: Callable[[Expansion], tuple[Expansion, int]]) -> int:
         """Replace the expansion by what `solver` makes of a copy; return the number of steps it took."""

@@ -40,8 +40,7 @@ from streamsvm.core.compiling._jit import compiled, compiled_for
 from streamsvm.core.expansion import AGAIN, G_DOWN, G_UP, SLOTS, Expansion, bury
 from streamsvm.core.kernels import Kernel
 from streamsvm.core.rows import member_row
-from streamsvm.online.finish import Problem, balance, move_members, solve_again
-from streamsvm.online.removal.near import near_members, number_near
+from streamsvm.online.finish import Problem, balance, kernel_among, move_members, solve_again
 
 LOOKED_UP, FOLLOWED, HANDED_BACK = "looked up", "followed", "handed back"
 
@@ -49,8 +48,6 @@ JITTER = 1e-7  # on the diagonal of K_MM, relative to it: what float32 kernel va
 SECONDS_PER_CUBE = 0.12e-9  # of the inverse
 ENTERING = 0.12  # of the steps after a removal, for a box and kernel values of 1; more by the root of their product
 STEPS_OF_ONE, STEPS_PER_FREE = 50, 2  # to solve again to 1e-3, after one member has left; see `_note_steps`
-MAX_PATHS = 3  # for members that violate after a path
-WELL_WITHIN = 0.98  # of the tolerance: rounding must not pass for a violation
 UNIT, MEMORY = 1000, 4  # of the steps that were expected; removals over which the running mean goes
 
 
@@ -92,31 +89,7 @@ def _bury_all(s, slots):
         bury(s, i)
 
 
-class Known(NamedTuple):
-    """The inverse at the end of a path.  Another path that begins there need not compute it.
-
-    P
-        The inverse, in the first m + 1 rows and columns.
-    slots, serials
-        The free members in the order of P, (m,).
-    jitter
-        What was added to the diagonal of K_MM.
-    """
-
-    P: np.ndarray
-    slots: np.ndarray
-    serials: np.ndarray
-    jitter: float
-
-    def fits(self, s: Expansion, M: np.ndarray) -> bool:
-        """Whether these are the free members of the expansion."""
-        same = np.array_equal(np.sort(self.slots), M)
-        return same and np.array_equal(s.serial[self.slots], self.serials)
-
-
-def forget(
-    s: Expansion, kernel: Kernel, problem: Problem, leaving: np.ndarray, tol: float
-) -> tuple[Expansion, str, Known | None]:
+def forget(s: Expansion, kernel: Kernel, problem: Problem, leaving: np.ndarray, tol: float) -> tuple[Expansion, str]:
     """Take members out, in place, and keep the others as near to their optimum as before, or within `tol` of it.
 
     Parameters
@@ -133,9 +106,9 @@ def forget(
     Returns
     -------
     tuple
-        The expansion, whose slots may be others, how it was done, and what `admit` may use.
+        The expansion, whose slots may be others, and how it was done.
     """
-    n, biased, known = int(s.counts[SLOTS]), problem.fixed_sum, None
+    n = int(s.counts[SLOTS])
     problem.note(s)
     tol, how = max(tol, problem.violation(s)), LOOKED_UP
     mass = leaving[s.alpha[leaving] != 0.0]
@@ -143,14 +116,10 @@ def forget(
         expected = expected_steps(int(np.count_nonzero(_is_free(s))), len(mass), tol)
         stays = np.ones(n, bool)
         stays[leaving] = False
-        beside = tolerances(s, s.alpha[:n], s.g[:n], s.lo[:n], s.hi[:n], biased)
-        known = _leave(s, kernel, biased, mass, stays, tol, beside)
-        how = HANDED_BACK if known is None else FOLLOWED
+        how = FOLLOWED if _leave(s, kernel, problem.fixed_sum, mass, stays, tol) else HANDED_BACK
         s.lo[leaving] = s.hi[leaving] = 0.0
-        if known is None:
-            hand_back(s, kernel, biased, mass)
-        else:
-            known = _meet(s, kernel, biased, tol, beside, known)
+        if how == HANDED_BACK:
+            hand_back(s, kernel, problem.fixed_sum, mass)
         s.up[:n], s.down[:n] = penalties(s.alpha[:n], s.lo[:n], s.hi[:n])
     _bury_all(s, leaving)
     problem.note(s)
@@ -159,89 +128,55 @@ def forget(
         s, steps = solve_again(s, kernel, problem, tol)
     if how == HANDED_BACK:
         _note_steps(s, steps, expected)
-    return s, how, known
+    return s, how
 
 
-def admit(
-    s: Expansion, kernel: Kernel, problem: Problem, count: int, tol: float, known: Known | None = None
-) -> tuple[Expansion, int]:
+def admit(s: Expansion, kernel: Kernel, problem: Problem, count: int, tol: float) -> tuple[Expansion, int]:
     """Solve with the last `count` members too, whose coefficients are 0, until the violation is at most `tol`.
 
     The others are optimal to some tolerance.  As in `forget`, a path replaces steps where it is cheaper: the new ones
-    are driven towards their bounds until they meet their conditions.  `known` is what `forget` returned, if only these
-    members have come since.  Returns the expansion and the number of steps.
+    are driven towards their bounds until they meet their conditions.  Returns the expansion and the number of steps.
     """
     n = int(s.counts[SLOTS])
-    if problem.fixed_sum:
-        of_others = s.lo[:n].copy(), s.hi[:n].copy()
-        for bound in of_others:
-            bound[n - count :] = 0.0
-        _meet(s, kernel, True, tol, tolerances(s, s.alpha[:n], s.g[:n], *of_others, True), known)
+    if problem.fixed_sum and _enter(s, kernel, np.arange(n - count, n), tol):
         s.up[:n], s.down[:n] = penalties(s.alpha[:n], s.lo[:n], s.hi[:n])
     problem.note(s)
     return solve_again(s, kernel, problem, tol)
 
 
-def _leave(
-    s: Expansion,
-    kernel: Kernel,
-    biased: bool,
-    mass: np.ndarray,
-    stays: np.ndarray,
-    tol: float,
-    beside: tuple[float, float, float],
-) -> Known | None:
-    """Drive `mass` out along a path, if it is cheaper than steps.  None: it is not, and nothing has changed."""
-    n, free = len(stays), _is_free(s)
+def _leave(s: Expansion, kernel: Kernel, biased: bool, mass: np.ndarray, stays: np.ndarray, tol: float) -> bool:
+    """Drive `mass` out along a path, if it is cheaper than steps; whether it was done.  If not, nothing has changed."""
+    n = len(stays)
+    alpha, g, lo, hi = s.alpha[:n], s.g[:n], s.lo[:n], s.hi[:n]
+    free = _is_free(s)
     M, leaves_free = np.flatnonzero(free & stays), int(np.count_nonzero(free[mass]))
     events = choice.events_of(leaves_free, len(mass) - leaves_free)
-    expected = _remembered(s) * seconds_by_steps(n, len(M), len(mass), tol)
-    if not _path_pays(n, len(M), len(mass), events, expected, False):
-        return None
-    place = _places(s)
+    if not _path_pays(n, len(M), events, _remembered(s) * seconds_by_steps(n, len(M), len(mass), tol)):
+        return False
+    place = _places(alpha, lo, hi)
     place[~stays] = path.OUT
-    return _follow(s, kernel, biased, M, place, mass, np.zeros(len(mass)), beside, None)
+    return _follow(s, kernel, biased, M, place, mass, np.zeros(len(mass)), tolerances(s, alpha, g, lo, hi, biased))
 
 
-def _meet(
-    s: Expansion, kernel: Kernel, biased: bool, tol: float, beside: tuple[float, float, float], known: Known | None
-) -> Known | None:
-    """Drive members at a bound that violate, until none does or steps are cheaper; the inverse at the end.
-
-    The members that a path has left out may violate at its end, and so do new ones.
-    """
-    for _ in range(MAX_PATHS):
-        found = _enter(s, kernel, biased, tol, beside, known)
-        if found is None:
-            break
-        known = found
-    return known
-
-
-def _enter(
-    s: Expansion, kernel: Kernel, biased: bool, tol: float, beside: tuple[float, float, float], known: Known | None
-) -> Known | None:
-    """Drive the members at a bound that violate along a path.  None: there are none, or steps are cheaper."""
-    n, (above, below, mu) = int(s.counts[SLOTS]), beside
+def _enter(s: Expansion, kernel: Kernel, entering: np.ndarray, tol: float) -> bool:
+    """Drive those that enter along a path, with a bias, if it is cheaper than steps; whether it was done."""
+    n = int(s.counts[SLOTS])
     alpha, g, lo, hi = s.alpha[:n], s.g[:n], s.lo[:n], s.hi[:n]
-    top, bottom, mu = survey(alpha, g, lo, hi)[:3]
-    mu, spare = mu if biased else 0.0, 0.5 * max(0.0, WELL_WITHIN * tol - above - below)
-    if top - mu <= above + spare and mu - bottom <= below + spare:
-        return None
-    place = _places(s)
-    rises = (place == path.AT_LOWER) & (g - mu > above + spare)
-    falls = (place == path.AT_UPPER) & (mu - g > below + spare)
-    driven, M = np.flatnonzero(rises | falls), np.flatnonzero(place == path.FREE)
-    if not len(driven):
-        return None
+    of_others = lo.copy(), hi.copy()
+    for bound in of_others:
+        bound[entering] = 0.0
+    above, below, mu = tolerances(s, alpha, g, *of_others, True)
+    rises = s.y[entering] > 0
+    violates = np.where(rises, g[entering] - mu > above, mu - g[entering] > below)
+    driven, M = entering[violates], np.flatnonzero(_is_free(s))
     steps = ENTERING * np.sqrt(float((hi - lo).max()) * float(s.self_k[:n].max()))
     expected = steps * _remembered(s) * seconds_by_steps(n, len(M), len(driven), tol)
-    known = known if known is not None and known.fits(s, M) else None
-    if not _path_pays(n, len(M), len(driven), choice.events_of(len(driven), 0.0), expected, known is not None):
-        return None
+    if not len(driven) or not _path_pays(n, len(M), choice.events_of(len(driven), 0.0), expected):
+        return False
+    place = _places(alpha, lo, hi)
     place[driven] = path.DRIVEN
-    target = np.where(rises, hi, lo)[driven]
-    return _follow(s, kernel, biased, M, place, driven, target, (above, below, mu), known)
+    target = np.where(rises, hi[entering], lo[entering])[violates]
+    return _follow(s, kernel, True, M, place, driven, target, (above, below, mu))
 
 
 def _is_free(s: Expansion) -> np.ndarray:
@@ -250,10 +185,8 @@ def _is_free(s: Expansion) -> np.ndarray:
     return np.asarray((s.lo[:n] < s.alpha[:n]) & (s.alpha[:n] < s.hi[:n]))
 
 
-def _places(s: Expansion) -> np.ndarray:
+def _places(alpha: np.ndarray, lo: np.ndarray, hi: np.ndarray) -> np.ndarray:
     """Where on a path the members begin, (n,) int8."""
-    n = int(s.counts[SLOTS])
-    alpha, lo, hi = s.alpha[:n], s.lo[:n], s.hi[:n]
     place = np.where(alpha >= hi, path.AT_UPPER, np.where(alpha <= lo, path.AT_LOWER, path.FREE)).astype(np.int8)
     place[lo >= hi] = path.OUT
     return place
@@ -268,45 +201,33 @@ def _follow(
     driven: np.ndarray,
     target: np.ndarray,
     beside: tuple[float, float, float],
-    known: Known | None,
-) -> Known | None:
-    """Follow a path to its end, and return the inverse there.  None: that was not possible, and nothing has changed.
+) -> bool:
+    """Follow a path to its end; whether that was possible.  If not, nothing has changed.
 
-    `beside` is what `tolerances` returns, and `known` the inverse at the beginning; for the others see `path`.
+    `beside` is what `tolerances` returns; for the others see `path`.
     """
-    M, m, limit = M if known is None else known.slots, len(M), 4 * len(driven) + 50
-    near = near_members(s, kernel, M, place, driven, beside)
-    q, (above, below, mu) = near.slots, beside
-    alpha, lo, hi, places = s.alpha[q], s.lo[q], s.hi[q], place[q]
-    if known is None:
-        jitter = path.JITTER / float((hi - lo).max()) + JITTER * float(near.diagonal.max())
-        P = path.bordered_inverse(near.rows[:m, :m].astype(np.float64), jitter, biased)
-        if P is None:
-            return None
-    else:
-        jitter, P = known.jitter, known.P[: m + 1, : m + 1]
-    size = min(m + limit, len(q)) + 2
+    n, limit = len(place), 4 * len(driven) + 50
+    alpha, g, lo, hi = s.alpha[:n].copy(), s.g[:n].copy(), s.lo[:n].copy(), s.hi[:n].copy()
+    above, below, mu = beside
+    jitter = path.JITTER / float((hi - lo).max()) + JITTER * float(s.self_k[:n].max())
+    P = path.bordered_inverse(kernel_among(s, kernel, M), jitter, biased)
+    if P is None:
+        return False
+    size = min(len(M) + limit, n) + 2
     room, members = np.empty((size, size)), np.zeros(size, np.int64)
-    room[: m + 1, : m + 1], members[:m] = P, np.arange(m)
-    state = path.State(biased, alpha, s.g[q], lo, hi, places)
-    way = path.Way(m + np.arange(len(driven)), target, limit)
-    outcome, _ = path.follow(near, state, way, path.Beginning(room, members, m, mu, above, below, jitter))
-    if outcome != path.COMPLETE or not np.isfinite(alpha).all():
-        return None
-    goal = settled(alpha, lo, hi, np.abs(s.alpha[: len(place)]).max())
-    moved = np.flatnonzero(goal != s.alpha[q])
-    move_members(s, kernel, q[moved], goal[moved])
-    free = q[members[: np.count_nonzero(places == path.FREE)]]
-    return Known(room, free, s.serial[free], jitter)
+    room[: len(P), : len(P)], members[: len(M)] = P, M
+    state, way = path.State(biased, alpha, g, lo, hi, place), path.Way(driven, target, limit)
+    beginning = path.Beginning(room, members, len(M), mu, above, below, jitter)
+    outcome, _ = path.follow(Members(s, kernel), state, way, beginning)
+    if outcome != path.COMPLETE or not np.isfinite(g).all():
+        return False
+    s.alpha[:n], s.g[:n] = settled(alpha, lo, hi, np.abs(s.alpha[:n]).max()), g
+    return True
 
 
-def _path_pays(n: int, m: int, r: int, events: float, by_steps: float, is_known: bool) -> bool:
-    """Whether a path that drives r members is expected to cost less than steps that take so many seconds.
-
-    If the inverse is known, it costs nothing.
-    """
-    products = events * (2.0 * m * m + 2.0 * number_near(n, m, r) * m) + 2.0 * n * m
-    along = choice.SECONDS_PER_PRODUCT * products + (0.0 if is_known else SECONDS_PER_CUBE * m**3)
+def _path_pays(n: int, m: int, events: float, by_steps: float) -> bool:
+    """Whether a path is expected to cost less than steps that take so many seconds."""
+    along = choice.SECONDS_PER_PRODUCT * events * (2.0 * m * m + 2.0 * n * m) + SECONDS_PER_CUBE * m**3
     return bool(along < by_steps)
 
 
