@@ -79,9 +79,8 @@ def direction(K_F: np.ndarray, g_F: np.ndarray, fixed_sum: bool = True, others: 
 def free_step(alpha, g_F, K_F, lo, hi, fixed_sum=True) -> tuple[int, float, bool]:
     """Change the free coefficients and gradient in place; the number of systems, their cost, and if it was full."""
     tries, cost, d, inside = _way_inside(alpha, g_F, K_F, lo, hi, fixed_sum)
-    ascent = 0.0 if d is None else float(g_F @ d)
-    if ascent > 0.0:
-        curvature = float(d @ K_F @ d)
+    if d is not None:
+        ascent, curvature = float(g_F @ d), float(d @ K_F @ d)
         t = min(1.0, ascent / curvature) if curvature > 0.0 else 0.0
         if t > SHORT:
             new = alpha + t * d

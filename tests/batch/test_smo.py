@@ -685,6 +685,30 @@ def test_a_newton_step_that_no_bound_cuts_short_solves_the_free_set():
     assert np.ptp(g) < 1e-6
 
 
+def test_a_newton_step_puts_all_coefficients_outside_onto_their_bounds_together():
+    """Where the kernel is the identity, the solution is the gradient less its mean over the free, cut to the box."""
+    g = np.concatenate([[5.0, 4.0, -5.0, -4.0], np.linspace(-0.5, 0.5, 9)])
+    beta, target = np.zeros(13), np.clip(g, -1.0, 1.0)
+    tries, _, full = free_step(beta, g, np.eye(13), np.full(13, -1.0), np.full(13, 1.0))
+    assert full
+    assert tries <= 3
+    np.testing.assert_allclose(beta, target, atol=1e-8)
+    assert set(np.flatnonzero(np.abs(beta) == 1.0)) == {0, 1, 2, 3}
+
+
+def test_a_newton_step_goes_to_the_first_bounds_if_the_way_inside_is_short(monkeypatch):
+    rng = np.random.default_rng(1)
+    K, y = naive.gram(RBF(0.5), *[rng.normal(size=(20, 2))] * 2), np.sign(rng.normal(size=20))
+    lo, hi = np.minimum(y, 0.0), np.maximum(y, 0.0)
+    beta = 0.5 * (lo + hi)
+    beta -= beta.mean()
+    before = naive.dual(beta, y, K)
+    monkeypatch.setattr(newton, "SHORT", 1.0)  # no way is long enough
+    tries, _, _ = free_step(beta, naive.gradient(beta, y, K), K, lo - 1.0, hi + 1.0)
+    assert tries > 1
+    assert naive.dual(beta, y, K) > before
+
+
 def free_everywhere(cache_mb):
     """A problem with about as many free examples as there are."""
     X, y = problem(0, 200, 3)
