@@ -5,11 +5,12 @@ With the bounded coefficients fixed, the free ones solve a linear system.  The s
     K_F z_1 = g_F,   K_F z_2 = 1,   d = z_1 - (1'z_1 / 1'z_2) z_2        (so that sum d = 0; without a bias, d = z_1)
     t = min(1, g_F'd / d'K_F d),   alpha_F += t d
 
-If the solution is outside the box, the coefficients that are farthest outside are put onto their bounds, and the system
-of the others is solved again, until all are inside.  The whole way there is inside the box, which is convex.
+If the solution is outside the box, the step goes to the first bound that it meets.  That coefficient is fixed, and the
+system of the others solved again, at most MAX_TRIES times.
 
-A bound may have been the wrong one.  Where t < SHORT for this reason, the step goes to the first bound that it meets.
-That coefficient is fixed, and the system of the others solved again, at most MAX_TRIES times.
+With `inside`, the coefficients that are farthest outside are put onto their bounds, and the system of the others is
+solved again, until all are inside.  The whole way there is inside the box, which is convex.  A bound may have been the
+wrong one: where t < SHORT for this reason, the step goes to the first bounds as above.
 
 No step lowers the dual objective, so pair steps still converge.
 
@@ -76,8 +77,8 @@ def direction(K_F: np.ndarray, g_F: np.ndarray, fixed_sum: bool = True, others: 
     return d if np.isfinite(d).all() else None
 
 
-def free_step(alpha, g_F, K_F, lo, hi, fixed_sum=True) -> tuple[int, float, bool]:
-    """Change the free coefficients and gradient in place; the number of systems, their cost, and if it was full."""
+def inside_step(alpha, g_F, K_F, lo, hi, fixed_sum=True) -> tuple[int, float, bool]:
+    """As `free_step`, with the whole way to a solution inside the box where that helps."""
     tries, cost, d, inside = _way_inside(alpha, g_F, K_F, lo, hi, fixed_sum)
     if d is not None:
         ascent, curvature = float(g_F @ d), float(d @ K_F @ d)
@@ -90,7 +91,7 @@ def free_step(alpha, g_F, K_F, lo, hi, fixed_sum=True) -> tuple[int, float, bool
             g_F -= K_F @ (new - alpha)
             alpha[:] = new
             return tries, cost, t == 1.0
-    more, further, full = _to_first_bounds(alpha, g_F, K_F, lo, hi, fixed_sum)
+    more, further, full = free_step(alpha, g_F, K_F, lo, hi, fixed_sum)
     return tries + more, cost + further, full
 
 
@@ -121,8 +122,8 @@ def _way_inside(alpha, g_F, K_F, lo, hi, fixed_sum) -> tuple[int, float, np.ndar
     return tries, cost, None, inside
 
 
-def _to_first_bounds(alpha, g_F, K_F, lo, hi, fixed_sum) -> tuple[int, float, bool]:
-    """As `free_step`, with a step to the first bound after each system."""
+def free_step(alpha, g_F, K_F, lo, hi, fixed_sum=True) -> tuple[int, float, bool]:
+    """Change the free coefficients and gradient in place; the number of systems, their cost, and if it was full."""
     inside, cost = np.arange(len(alpha)), 0.0
     for tries in range(1, MAX_TRIES + 1):
         cost += _system(len(inside))
@@ -161,10 +162,12 @@ class Newton:
     ----------
     fixed_sum
         Whether the sum of the coefficients must not change, as in a problem with a bias.
+    inside
+        Whether to go the whole way inside the box.  On ten folds by `smo`, whose steps are planned, that saved nothing.
     """
 
-    def __init__(self, fixed_sum: bool = True) -> None:
-        self._fixed_sum = fixed_sum
+    def __init__(self, fixed_sum: bool = True, inside: bool = False) -> None:
+        self._fixed_sum, self._inside = fixed_sum, inside
         self._work, self._patience = 0.0, 1.0
         self.steps = 0
 
@@ -185,8 +188,9 @@ class Newton:
         if steps < MIN_WAIT or self._work < 0.999 * self._patience * _cost(len(F), n):
             return
         K_F, alpha_F = active.kernel_among(F), alpha[F]
+        step = inside_step if self._inside else free_step
         with one_blas_thread():
-            tries, cost, full = free_step(alpha_F, g[F], K_F, lo[F], hi[F], self._fixed_sum)
+            tries, cost, full = step(alpha_F, g[F], K_F, lo[F], hi[F], self._fixed_sum)
         active.move(F, alpha_F)
         self.steps += tries
         self._work = _system(len(F)) - cost  # the wait covered the first system, not the others
