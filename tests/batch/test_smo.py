@@ -29,7 +29,7 @@ from sklearn.svm import SVC
 from threadpoolctl import threadpool_info
 
 from streamsvm.batch import RowStore, SolverOptions, newton, smo
-from streamsvm.batch.newton import direction, free_step
+from streamsvm.batch.newton import direction, free_step, inside_step
 from streamsvm.batch.steps import TOP, Rule, iterate
 from streamsvm.core import threads
 from streamsvm.core.kernels import NAMES, RBF, make_kernel
@@ -649,11 +649,19 @@ def test_a_kernel_that_is_not_positive_definite_still_ends():
 # --------------------------------------------------------------------------------------------------------------- Newton
 
 
+@pytest.mark.parametrize("inside", [False, True])
 @settings(max_examples=60)
-@given(st.integers(0, 10**6), st.integers(2, 30), st.sampled_from([0.1, 10.0, 1e6]), st.sampled_from(["rbf", "linear"]))
-@example(3, 10, 10.0, "rbf")  # rounding misses a bound that is met
-@example(0, 20, 0.1, "linear")  # of rank 2: the direction's sum is far from 0, and must not be followed blindly
-def test_a_newton_step_goes_up_and_stays_inside(seed, m, C, kernel):
+@given(
+    seed=st.integers(0, 10**6),
+    m=st.integers(2, 30),
+    C=st.sampled_from([0.1, 10.0, 1e6]),
+    kernel=st.sampled_from(["rbf", "linear"]),
+)
+@example(seed=3, m=10, C=10.0, kernel="rbf")  # rounding misses a bound that is met
+@example(
+    seed=0, m=20, C=0.1, kernel="linear"
+)  # of rank 2: the direction's sum is far from 0, and must not be followed blindly
+def test_a_newton_step_goes_up_and_stays_inside(inside, seed, m, C, kernel):
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(m, 2))
     K, y = naive.gram(make_kernel(kernel, gamma=0.5), X, X), np.sign(rng.normal(size=m))
@@ -661,8 +669,9 @@ def test_a_newton_step_goes_up_and_stays_inside(seed, m, C, kernel):
     beta = rng.uniform(0.1, 0.9, m) * (lower + upper)
     g = naive.gradient(beta, y, K)
     old_beta, old_g, total = beta.copy(), g.copy(), beta.sum()
-    tries, cost, full = free_step(beta, g, K, lower, upper)
-    assert 1 <= tries <= 5
+    step, most = (inside_step, newton.MAX_ROUNDS + newton.MAX_TRIES) if inside else (free_step, newton.MAX_TRIES)
+    tries, cost, full = step(beta, g, K, lower, upper)
+    assert 1 <= tries <= most
     assert cost > 0
     assert ((lower <= beta) & (beta <= upper)).all()
     assert beta.sum() == pytest.approx(total, abs=1e-12 * C * m)
@@ -683,6 +692,30 @@ def test_a_newton_step_that_no_bound_cuts_short_solves_the_free_set():
     tries, _, full = free_step(beta, g, K, np.full(20, -10.0), np.full(20, 10.0))
     assert (tries, full) == (1, True)
     assert np.ptp(g) < 1e-6
+
+
+def test_a_newton_step_puts_all_coefficients_outside_onto_their_bounds_together():
+    """Where the kernel is the identity, the solution is the gradient less its mean over the free, cut to the box."""
+    g = np.concatenate([[5.0, 4.0, -5.0, -4.0], np.linspace(-0.5, 0.5, 9)])
+    beta, target = np.zeros(13), np.clip(g, -1.0, 1.0)
+    tries, _, full = inside_step(beta, g, np.eye(13), np.full(13, -1.0), np.full(13, 1.0))
+    assert full
+    assert tries <= 3
+    np.testing.assert_allclose(beta, target, atol=1e-8)
+    assert set(np.flatnonzero(np.abs(beta) == 1.0)) == {0, 1, 2, 3}
+
+
+def test_a_newton_step_goes_to_the_first_bounds_if_the_way_inside_is_short(monkeypatch):
+    rng = np.random.default_rng(1)
+    K, y = naive.gram(RBF(0.5), *[rng.normal(size=(20, 2))] * 2), np.sign(rng.normal(size=20))
+    lo, hi = np.minimum(y, 0.0), np.maximum(y, 0.0)
+    beta = 0.5 * (lo + hi)
+    beta -= beta.mean()
+    before = naive.dual(beta, y, K)
+    monkeypatch.setattr(newton, "SHORT", 1.0)  # no way is long enough
+    tries, _, _ = inside_step(beta, naive.gradient(beta, y, K), K, lo - 1.0, hi + 1.0)
+    assert tries > 1
+    assert naive.dual(beta, y, K) > before
 
 
 def free_everywhere(cache_mb):

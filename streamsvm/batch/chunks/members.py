@@ -139,7 +139,7 @@ class Members:
         self._state = np.zeros((len(Active._fields), self.room))
         self.extremes = np.array([-FORBIDDEN, FORBIDDEN])
         self.steps = 0
-        self._newton = Newton()
+        self._newton = Newton(inside=True)
 
     def __len__(self) -> int:
         return len(self.ids)
