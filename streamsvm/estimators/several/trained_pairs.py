@@ -12,7 +12,7 @@ import numpy as np
 from streamsvm.batch.chunks.pairs import PairOptimum
 from streamsvm.core import arguments
 from streamsvm.core.class_weights import Counts
-from streamsvm.online.outputs.calibration import note_margins
+from streamsvm.online.outputs.calibration import new_calibration, note_margins
 from streamsvm.online.solved import Members, with_members
 from streamsvm.online.union import Union
 
@@ -45,6 +45,13 @@ class TrainedPair(NamedTuple):
     counts: Counts
     largest: int
 
+    @property
+    def calibration(self) -> np.ndarray:
+        """What the margins told; see `online.outputs.calibration`."""
+        calibration = new_calibration(0.0)
+        note_margins(calibration, self.positive, self.decision_values)
+        return calibration
+
 
 def trained(found: Iterable[PairOptimum], ids: np.ndarray, counts: list[int], largest: list[int]) -> list[TrainedPair]:
     """Solved pairs; `counts` and `largest` have the number of examples and the largest id of each class."""
@@ -64,6 +71,6 @@ def give_solution(model: Any, pair: TrainedPair, U: Union) -> None:
     lo, hi = np.where(positive, 0.0, -box), np.where(positive, box, 0.0)
     members = Members(lo, hi, pair.alpha, pair.g, pair.numbers, pair.places)
     model._expansion = with_members(model._expansion, model._kernel, [U.queries(slots)], n_features, members)
-    note_margins(model._calibration, pair.positive, pair.decision_values)
+    model._calibration = pair.calibration
     n = sum(pair.counts)
     model._note(n, pair.counts, pair.largest, n_features, 0, n - 1)
