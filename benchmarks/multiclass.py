@@ -1,12 +1,13 @@
 """Several classes: one pass and a fit to the optimum, beside SVC and intelex on one thread.
 
-    python benchmarks/multiclass.py --data DIR            # eight sets, and river's track
+    python benchmarks/multiclass.py --data DIR            # seven sets, river's track, and grids
     python benchmarks/multiclass.py --data DIR --quick    # the small ones
 
 The first table is river's ImageSegments track: each example is predicted, then learned.  In the second one, every fit
 runs in a process of its own with one thread, so that seconds are CPU seconds of that fit alone.  "pass" learns the
 training part once as a stream; "fit" is `LASVMClassifier.fit`.  A fit that takes less than a second is repeated, and
-the fastest counts.  "predict" is for the test part.  At the end are the times in shares of SVC's.
+the fastest counts.  "predict" is for the test part.  Below are the times in shares of SVC's.  At the end is the time of
+a (C, gamma) grid over up to seven classes, in shares of the mean time of the same grid for one class against the rest.
 """
 
 import argparse
@@ -48,6 +49,9 @@ TASKS = {
     )
 }
 QUICK = ("digits", "segment")
+GRIDS = ("segment", "satimage", "digits")
+MOST_CLASSES = 7  # of a grid
+CS, FACTORS = (0.1, 1.0, 10.0, 100.0), (0.25, 1.0, 4.0)  # of a grid: C, and gamma in terms of the task's
 
 
 def load(task: Task, folder: Path | None) -> Data:
@@ -127,6 +131,40 @@ def measured(task: Task, engine: str, folder: Path | None) -> dict[str, float]:
     }
 
 
+def grid_seconds(model: Any, X: np.ndarray, y: np.ndarray, gamma: float) -> float:
+    """CPU time of a grid with three folds, the fastest of some."""
+    from streamsvm.validation import grid_search
+
+    seconds: list[float] = []
+    for _ in range(REPEATS):
+        start = time.process_time()
+        grid_search(model, X, y, Cs=CS, gammas=[gamma * factor for factor in FACTORS], refit=False, n_jobs=1)
+        seconds.append(time.process_time() - start)
+    return min(seconds)
+
+
+def measured_grids(task: Task, folder: Path | None) -> dict[str, float]:
+    """The time of a grid over several classes, and the mean time of one for a class against the rest."""
+    from streamsvm import LASVM, OneVsOne
+
+    data = load(task, folder)
+    classes = np.unique(data.y)[:MOST_CLASSES]
+    X, y = data.X[np.isin(data.y, classes)], data.y[np.isin(data.y, classes)]
+    several = grid_seconds(OneVsOne(LASVM()), X, y, task.gamma)
+    two = [grid_seconds(LASVM(), X, y == label, task.gamma) for label in classes]
+    return {"classes": len(classes), "rows": len(y), "several": several, "two": float(np.mean(two))}
+
+
+def grids(names: list[str], folder: Path | None) -> None:
+    """Print what a grid over several classes costs, beside one over two."""
+    print(f"{'grid':9} {'rows':>6} {'classes':>8} {'seconds':>8} {'two classes':>12} {'ratio':>6}")
+    for name in names:
+        f = elsewhere(name, "grid", folder)
+        if f:
+            shape = f"{f['rows']:6.0f} {f['classes']:8.0f}"
+            print(f"{name:9} {shape} {f['several']:8.3f} {f['two']:12.3f} {f['several'] / f['two']:6.2f}", flush=True)
+
+
 def elsewhere(name: str, engine: str, folder: Path | None) -> dict[str, float] | None:
     """The figures from a process of its own; None if the engine is not installed or failed."""
     command = [sys.executable, __file__, "--only", name, engine] + (["--data", str(folder)] if folder else [])
@@ -185,10 +223,13 @@ def main() -> None:
     arguments = parser.parse_args()
     if arguments.only:
         name, engine = arguments.only
-        print(json.dumps(measured(TASKS[name], engine, arguments.data)))
+        task, folder = TASKS[name], arguments.data
+        print(json.dumps(measured_grids(task, folder) if engine == "grid" else measured(task, engine, folder)))
         return
+    names = list(QUICK) if arguments.quick else arguments.tasks
     track()
-    compare(list(QUICK) if arguments.quick else arguments.tasks, arguments.data)
+    compare(names, arguments.data)
+    grids([name for name in GRIDS if name in names], arguments.data)
 
 
 if __name__ == "__main__":

@@ -27,8 +27,8 @@ class TrainedPair(NamedTuple):
         gradients.
     bias
         The constant of f(x).
-    calibration
-        What the margins of examples told; see `online.outputs.calibration`.
+    positive, decision_values
+        The labels of examples, and f(x) of each by a model that had not seen it: its probabilities rest on them.
     counts
         Numbers of negative and of positive examples.
     largest
@@ -40,20 +40,26 @@ class TrainedPair(NamedTuple):
     alpha: np.ndarray
     g: np.ndarray
     bias: float
-    calibration: np.ndarray
+    positive: np.ndarray
+    decision_values: np.ndarray
     counts: Counts
     largest: int
+
+    @property
+    def calibration(self) -> np.ndarray:
+        """What the margins told; see `online.outputs.calibration`."""
+        calibration = new_calibration(0.0)
+        note_margins(calibration, self.positive, self.decision_values)
+        return calibration
 
 
 def trained(found: Iterable[PairOptimum], ids: np.ndarray, counts: list[int], largest: list[int]) -> list[TrainedPair]:
     """Solved pairs; `counts` and `largest` have the number of examples and the largest id of each class."""
-    begin, pairs = new_calibration(0.0), []
+    pairs = []
     for pair in found:
-        calibration = begin.copy()
-        note_margins(calibration, pair.positive, pair.decision_values)
         of_members = ids[pair.members], pair.places, pair.alpha, pair.g
         of_examples = (counts[pair.second], counts[pair.first]), max(largest[pair.first], largest[pair.second])
-        pairs.append(TrainedPair(*of_members, pair.bias, calibration, *of_examples))
+        pairs.append(TrainedPair(*of_members, pair.bias, pair.positive, pair.decision_values, *of_examples))
     return pairs
 
 
@@ -65,6 +71,6 @@ def give_solution(model: Any, pair: TrainedPair, U: Union) -> None:
     lo, hi = np.where(positive, 0.0, -box), np.where(positive, box, 0.0)
     members = Members(lo, hi, pair.alpha, pair.g, pair.numbers, pair.places)
     model._expansion = with_members(model._expansion, model._kernel, [U.queries(slots)], n_features, members)
-    model._calibration = pair.calibration.copy()
+    model._calibration = pair.calibration
     n = sum(pair.counts)
     model._note(n, pair.counts, pair.largest, n_features, 0, n - 1)

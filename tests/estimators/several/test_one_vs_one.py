@@ -398,7 +398,7 @@ def test_a_snapshot_of_one_class():
 
 def test_an_interrupt_leaves_a_model_that_learns_on(monkeypatch):
     X, y = DATA["dense"]
-    ovo = together(MODELS["LASVM"], X[:30], y[:30])
+    ovo = together(MODELS["LASVM"], X[:1], y[:1])
     calls, make_room = [], arrival.make_room
 
     def interrupt(*arguments):
@@ -410,7 +410,7 @@ def test_an_interrupt_leaves_a_model_that_learns_on(monkeypatch):
     with monkeypatch.context() as patch:
         patch.setattr(arrival, "make_room", interrupt)
         with pytest.raises(KeyboardInterrupt):  # One model has learned the block then, and the others follow.
-            ovo.learn_many(X[30:], y[30:])
+            ovo.learn_many(X[1:], y[1:])
     learned = ovo.n_seen
     ovo.learn_many(X[learned:], y[learned:])
     for pair in PAIRS:
