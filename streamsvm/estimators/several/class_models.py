@@ -73,8 +73,7 @@ class ClassModels(SeveralModels):
     @property
     def _models(self) -> dict[Any, Any]:
         """The models, which know all examples.  They may be changed: the next examples find them as they are then."""
-        self._all_know()
-        self._together = None
+        self._learn_apart()
         return self._current()
 
     @_models.setter
@@ -108,6 +107,11 @@ class ClassModels(SeveralModels):
             models = list(self._current().values())
             self._together = Together(models, self._signs(), self._union, self._together)
         return self._together
+
+    def _learn_apart(self) -> None:
+        """End what the models learn together; the next lesson finds anew where their arrays are."""
+        self._all_know()
+        self._together = None
 
     def _all_know(self) -> None:
         """Let the models know how many examples they have learned."""

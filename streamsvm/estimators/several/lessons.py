@@ -84,7 +84,7 @@ class LearningModels(ClassModels):
         """Make room in the union for the first of these examples at least."""
         vectors = union.make_room(self._union, q, len(self._features))
         if vectors.n_slots != self._union.n_slots:
-            self._models  # noqa: B018 - its slots have moved
+            self._learn_apart()  # its slots have moved
         self._union = vectors
 
     def _begins(self, labels: Sequence[Hashable]) -> list[int]:
@@ -150,7 +150,7 @@ class LearningModels(ClassModels):
             to_the_end(partial(self._have_all_learn, lesson, together))
             self._settle_block(part, first)
         except BaseException:
-            self._models  # noqa: B018 - what an interruption has left is found anew
+            self._learn_apart()  # what an interruption has left is found anew
             self._settle_block(part, first)
             raise
 
@@ -200,7 +200,7 @@ class LearningModels(ClassModels):
                 learned = t + 1
             self._have_learn_until(lesson, learned, len(lesson.numbers))
         except BaseException:
-            self._models  # noqa: B018 - the second call finds anew what has been left
+            self._learn_apart()  # the second call finds anew what has been left
             raise
 
     def _have_learn_until(self, lesson: _Lesson, begin: int, end: int) -> None:

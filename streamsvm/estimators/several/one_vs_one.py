@@ -108,7 +108,8 @@ class OneVsOne(SeveralClasses):
     @property
     def class_counts(self) -> dict[Hashable, int]:
         """Number of examples of each class learned so far."""
-        self._models  # noqa: B018 - those of a training set are made when they are first needed
+        self._all_know()
+        self._make_models()
         return {label: self._n_learned(label) for label in self._labels}
 
     # --------------------------------------------------------------------------------------------------------- classes
@@ -119,16 +120,20 @@ class OneVsOne(SeveralClasses):
 
     def _start(self, label: Hashable) -> Any:
         if self._trained is not None:
-            self._models  # noqa: B018 - those of a training set are pairs of the classes before
+            self._make_models()  # of the pairs of the classes before
         self._labels = [*self._labels, label]
 
     def _current(self) -> dict[Any, Any]:
         """The models of all pairs, which are made when they are first needed."""
+        self._make_models()
+        return self._made
+
+    def _make_models(self) -> None:
+        """Make the models of pairs that have none yet."""
         if self._trained is not None:
             self._take({key: self._model_of(pair) for key, pair in zip(self.pairs, self._trained, strict=True)})
         if len(self._labels) > self._n_made:
             self._take(self._with_new_models())
-        return self._made
 
     def _take(self, models: dict[Any, Any]) -> None:
         # At once: no interruption may come in between.
