@@ -11,10 +11,12 @@ settings.load_profile("streamsvm")
 
 # The longest tests with a broker, the longest first.
 LONGEST = (
-    "test_killed_twenty_times_it_ends_with_the_same_model",
-    "test_two_trainers_killed_often_in_transactions",
-    "test_with_transactions_committed_readers_see_each_prediction_once",
     "test_trainers_that_join_and_leave_lose_nothing_and_learn_nothing_twice",
+    "test_two_trainers_killed_often_in_transactions",
+    "test_killed_often_it_ends_with_the_same_model",
+    "test_a_broker_that_is_away_for_a_while",
+    "test_with_transactions_committed_readers_see_each_prediction_once",
+    "test_trainers_that_lose_their_disks_end_with_the_same_models",
     "test_a_trainer_that_was_stopped_for_long_does_not_overwrite_its_successor_s_state",
     "test_killed_while_it_takes_its_journals_again_no_prediction_counts_twice",
 )
