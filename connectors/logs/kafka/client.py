@@ -10,7 +10,7 @@ from kafka.net.transport import KafkaSSLTransport, KafkaTCPTransport
 from kafka.structs import OffsetAndMetadata
 
 from ..cluster.group import Offsets as OurOffsets
-from ..cluster.notes import to_metadata
+from ..cluster.notes import ZERO, to_metadata
 from ..cluster.options import CLOSE_SECONDS, COMMAND_SECONDS, DEFAULTS, STATIC_SESSION_MS
 
 Offsets = dict[TopicPartition, OffsetAndMetadata]
@@ -43,7 +43,7 @@ def client_options(given: Mapping[str, Any], client: Any, *, is_named: bool = Fa
 def to_client(offsets: OurOffsets) -> Offsets:
     """Offsets as the client takes them."""
     return {
-        TopicPartition(*where): OffsetAndMetadata(committed.offset, to_metadata(committed.note), -1)
+        TopicPartition(*where): OffsetAndMetadata(committed.offset, to_metadata(committed.note) + ZERO, -1)
         for where, committed in offsets.items()
     }
 

@@ -245,6 +245,6 @@ def test_an_answer_that_is_asked_again_comes_without_a_guess(tmp_path):
         until(lambda: len(service.open()) == 2)
         again = next(question for question in service.open() if question.reason == "recheck")
         assert (reply(again, conf.labelling)["margin"], reply(again, conf.labelling)["score"]) == (None, None)
-        text = picture(again, conf, service.stats(), (80, 40), conf.label.shown)
+        text = picture(again, conf, service.stats(), (80, 40), dict(zip(conf.label.shown, "12", strict=True)))
         assert "please look again" in text
         assert "the model:" not in text

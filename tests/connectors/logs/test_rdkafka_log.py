@@ -5,7 +5,7 @@ import re
 import pytest
 from confluent_kafka import KafkaError, KafkaException
 
-from streamsvm.connectors.logs.cluster.notes import to_certain_note, to_metadata, to_note
+from streamsvm.connectors.logs.cluster.notes import ZERO, to_certain_note, to_metadata, to_note
 from streamsvm.connectors.logs.cluster.options import KafkaOptions
 from streamsvm.connectors.logs.kafka.options import OPTIONS as KAFKA_PYTHON_OPTIONS
 from streamsvm.connectors.logs.rdkafka import client
@@ -231,12 +231,12 @@ def test_the_first_record_that_fails_is_what_a_flush_tells(code, expected, said)
 @pytest.mark.parametrize("note", ["", "3:14", '{"too long": 7}', "é"])
 def test_a_note_with_its_mark_is_read_whatever_follows_it(note):
     sent = to_metadata(note)
-    assert to_note(sent) == to_note(sent + "\0") == note  # as kafka-python and as librdkafka send it
+    assert to_note(sent) == to_note(sent + ZERO) == note
     assert to_certain_note(sent + "7\x1f" if note else "", 0) == note
 
 
 def test_a_note_without_a_mark_is_read_only_where_its_end_is_known():
-    assert to_note("3:14") == to_note("3:14\0") == "3:14"
+    assert to_note("3:14") == to_note("3:14" + ZERO) == "3:14"
     for unmarked in ("3:147", None):
         with pytest.raises(TopicMismatch, match=r"partition 2 .* Run once with kafka.client = 'kafka-python'"):
             to_certain_note(unmarked, 2)
