@@ -4,8 +4,9 @@ Models of LASVM, finished, over noisy examples: a small C with mostly bounded su
 mostly free ones.  Columns:
 
     forget       CPU microseconds of model.forget(id) for one support vector, the median of 30
-    by           how many of them by the path and how many by steps, and events of a path, the mean
-    leave out    CPU microseconds per removal of StreamingLOO, the inverse that all share included
+    paths        paths that these followed, also for what came back from the reservoir; events of a path, the mean
+    leave out    CPU microseconds per removal of StreamingLOO, the inverse that all share included; how many there were
+                 by paths and by steps
     SVC, members LIBSVM, through scikit-learn's SVC, on the other members of the expansion; milliseconds
     SVC, all     the same on all other examples
 """
@@ -124,7 +125,7 @@ def removal(options: argparse.Namespace) -> None:
                 str(row["support"]),
                 str(row["free"]),
                 f"{row['forget']:.0f}",
-                f"{row['paths']} + {REMOVALS - row['paths']}",
+                str(row["paths"]),
                 f"{row['events']:.1f}",
                 f"{row['leave out']:.0f}",
                 f"{row['left by paths']} + {row['left'] - row['left by paths']}",
@@ -135,7 +136,7 @@ def removal(options: argparse.Namespace) -> None:
             ]
             for row in found[kind]
         ]
-        titles = "support vectors|free|forget us|paths + steps|events|leave out us|paths + steps"
+        titles = "support vectors|free|forget us|paths|events|leave out us|paths + steps"
         print(table(f"{titles}|SVC, members ms|SVC, all ms|x forget|x leave out", rows), flush=True)
     if options.picture:
         draw(found, options.picture)
