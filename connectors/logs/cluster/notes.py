@@ -27,7 +27,7 @@ def to_certain_note(metadata: str | None, partition: int) -> str:
     Raises
     ------
     TopicMismatch
-        If the note has no mark, so that nobody knows where it ends.
+        If the note has no mark, so that its end is unknown.
     """
     if metadata == "":
         return ""

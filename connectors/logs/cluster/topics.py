@@ -6,7 +6,7 @@ from ..transport import Shape
 
 
 def shape_of(n_partitions: int, config: Mapping[str, str], *, is_default: bool) -> Shape:
-    """The shape of a topic with this configuration; `is_default` says whether nobody has set any of it."""
+    """The shape of a topic with this configuration; `is_default`: no part of it was ever set."""
 
     def number(name: str) -> int | None:
         return int(config[name]) if name in config else None

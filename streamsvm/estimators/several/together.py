@@ -56,7 +56,7 @@ def lecture_of(
 
 
 class Together:
-    """All models, which learn together.  Whoever replaces a model's expansion otherwise must make this anew.
+    """All models, which learn together.  Code that replaces a model's expansion otherwise must make this anew.
 
     Parameters
     ----------

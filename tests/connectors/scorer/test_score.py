@@ -7,6 +7,7 @@ import time
 import fake_cupy
 import numpy as np
 import pytest
+from fuse import Fuse, Killed
 from logged import change, read, read_json
 
 from streamsvm import LASVM, WarmupScaler
@@ -520,32 +521,6 @@ def test_nobody_predicts_what_a_new_model_predicts():
 
 
 # --- stopped, killed and started again --------------------------------------------------------------------------------
-
-
-class Killed(BaseException):
-    """As a kill: nothing catches it, and nothing is flushed on its way out."""
-
-
-class Fuse:
-    """Counts steps, and blows at one of them."""
-
-    def __init__(self, blows_at=None):
-        self.steps = 0
-        self.blows_at = blows_at
-
-    def __call__(self):
-        self.steps += 1
-        if self.steps == self.blows_at:
-            raise Killed
-
-    def around(self, function):
-        def fused(*arguments, **options):
-            self()
-            result = function(*arguments, **options)
-            self()
-            return result
-
-        return fused
 
 
 def run_with(settings, fuse, monkeypatch):
