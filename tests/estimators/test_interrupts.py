@@ -17,7 +17,7 @@ import pytest
 import scipy.sparse as sp
 
 import streamsvm
-from streamsvm import LASVM, LASVMG, LASVMI, LASVMNC, AutoLASVM, FullSVM, OneVsRest
+from streamsvm import LASVM, LASVMG, LASVMI, LASVMNC, AutoLASVM, FullSVM, OneVsOne, OneVsRest
 from streamsvm.core import storage
 from streamsvm.core.scaling import DUE
 
@@ -40,6 +40,9 @@ MODELS = {
     "classes, auto": OneVsRest(AutoLASVM()),
     "classes, budget": OneVsRest(FullSVM(C=2.0, gamma=0.3, budget=20)),
     "classes, scaled": OneVsRest(LASVM(C=2.0)),
+    "pairs": OneVsOne(LASVM(C=2.0, gamma=0.3)),
+    "pairs, window": OneVsOne(LASVMG(C=2.0, gamma=0.3, window=40, budget=25)),
+    "pairs, scaled": OneVsOne(LASVM(C=2.0)),
 }
 
 
@@ -87,7 +90,7 @@ def stream(model, n=60, seed=0):
     values = X[:, 0] + X[:, 1] ** 2
     if getattr(model, "_blank", model).gamma == "scale":
         X[:, :3] *= 1.05 ** np.arange(n)[:, None]
-    return X, np.digitize(values, [0.0, 1.5]).tolist() if isinstance(model, OneVsRest) else values > 0.7
+    return X, np.digitize(values, [0.0, 1.5]).tolist() if isinstance(model, OneVsRest | OneVsOne) else values > 0.7
 
 
 FORMS = {
@@ -180,7 +183,7 @@ def test_learning_that_is_interrupted_anywhere(name, form):
 
 @pytest.mark.long
 @pytest.mark.parametrize(
-    "name", ["LASVM", "G", "window", "reservoir", "classes", "classes, budget", "auto", "classes, auto"]
+    "name", ["LASVM", "G", "window", "reservoir", "classes", "classes, budget", "pairs", "auto", "classes, auto"]
 )
 def test_a_correction_that_is_interrupted_is_made_or_not(name):
     X, y = stream(MODELS[name])
@@ -188,7 +191,7 @@ def test_a_correction_that_is_interrupted_is_made_or_not(name):
     learn(begun, "array", X, y, np.arange(60))
     number = int(begun.support_ids[-3])
     corrected = copy.deepcopy(begun)
-    right = (y[number] + 1) % 3 if name.startswith("classes") else not y[number]
+    right = (y[number] + 1) % 3 if hasattr(begun, "labels") else not y[number]
     corrected.relabel(number, right)
     outcomes = {begun.digest(), corrected.digest()}
     found = set()
@@ -203,7 +206,7 @@ def test_a_correction_that_is_interrupted_is_made_or_not(name):
     assert found == outcomes
 
 
-@pytest.mark.parametrize("name", ["scaled", "scaled, window", "classes, scaled", "classes, auto"])
+@pytest.mark.parametrize("name", ["scaled", "scaled, window", "classes, scaled", "pairs, scaled", "classes, auto"])
 def test_a_renewal_that_is_interrupted_is_made_or_not(name):
     X, y = stream(MODELS[name])
     begun = MODELS[name].clone()
@@ -227,7 +230,7 @@ def test_a_renewal_that_is_interrupted_is_made_or_not(name):
     assert found <= set(outcomes)
 
 
-@pytest.mark.parametrize("name", ["LASVM", "classes"])
+@pytest.mark.parametrize("name", ["LASVM", "classes", "pairs"])
 def test_no_memory_for_new_features(name, monkeypatch):
     """The columns of the examples that there was no room for are taken back."""
     model = MODELS[name].clone()
@@ -262,7 +265,7 @@ def test_features_beyond_the_room_are_never_handed_to_compiled_code():
 
 @pytest.mark.long
 @pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="no timers here")
-@pytest.mark.parametrize("name", ["LASVM", "window", "classes", "auto"])
+@pytest.mark.parametrize("name", ["LASVM", "window", "classes", "pairs", "auto"])
 def test_learning_that_is_interrupted_at_some_moment(name):
     model = MODELS[name]
     X, y = stream(model, 400)
