@@ -1,62 +1,26 @@
 """One-versus-rest: each class has the model it would have alone, and kernel values are computed once for all."""
 
-import copy
 import datetime
+import functools
 import itertools
-import pickle
 
+import four_classes
 import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
-import scipy.sparse as sp
-from river import checks
+from four_classes import ALONE, DATA, NAMES, OF_CLASSES, problem
 
-from streamsvm import LASVM, LASVMG, LASVMNC, FullSVM, OneVsRest, SnapshotError
+from streamsvm import LASVM, LASVMG, OneVsRest, SnapshotError
 from streamsvm.core import storage
 from streamsvm.core.expansion import COMPRESSED, HOLES, SLOTS, STORAGE
-from streamsvm.online import arrival
 
-NAMES = np.array(["red", "green", "blue", "gold"])
-
-
-def problem(seed=0, n=600, d=20, noise=0.5):
-    """Four classes around four centres."""
-    rng = np.random.default_rng(seed)
-    classes = rng.integers(4, size=n)
-    X = rng.normal(size=(4, d))[classes] + noise * rng.normal(size=(n, d))
-    return X, NAMES[classes]
-
-
-def binary(seed=1):
-    """Features that are 0 or 1."""
-    X, y = problem(seed, d=40, noise=1.0)
-    return (X > 0.0).astype(float), y
-
-
-def text(seed=2):
-    """Wide and sparse: compressed after some hundred examples."""
-    rng = np.random.default_rng(seed)
-    classes = rng.integers(4, size=400)
-    X = sp.random(400, 12_000, 0.002, format="lil", rng=rng)
-    X[np.arange(400), classes * 3 + rng.integers(6, size=400)] = 1.0
-    return X.tocsr(), NAMES[classes]
-
-
-DATA = {"dense": problem(), "few features": problem(d=3), "binary": binary(), "text": text()}
-ALONE = {"reservoir": 0}  # The models of classes have none.
-MODELS = {
-    "LASVM": LASVM(**ALONE, C=10.0, gamma=0.05),
-    "LASVM, one REPROCESS": LASVM(**ALONE, C=10.0, gamma=0.05, reprocess=1, pos_weight=2.0, cache_mb=0.01),
-    "LASVM, linear": LASVM(**ALONE, C=1.0, kernel="linear", scaling=None),
-    "LASVM, budget": LASVM(**ALONE, C=10.0, gamma=0.05, budget=60),
-    "LASVM, projecting": LASVM(**ALONE, C=10.0, gamma=0.05, budget=60, on_budget="project"),
-    "LASVM, window": LASVM(**ALONE, C=10.0, gamma=0.05, window=150),
-    "G": LASVMG(**ALONE, C=10.0, gamma=0.05, clean_every=50, max_non_sv=20),
-    "NC": LASVMNC(**ALONE, C=10.0, gamma=0.05, clean_every=30, max_non_sv=10, ramp_warmup=50),
-}
+MODELS = OF_CLASSES
 every_model = pytest.mark.parametrize("model", MODELS.values(), ids=MODELS)
 some_models = pytest.mark.parametrize("name", ["LASVM", "G"])
+
+
+together = functools.partial(four_classes.together, OneVsRest)
 
 
 def separate(model, X, y, labels, **others):
@@ -66,15 +30,6 @@ def separate(model, X, y, labels, **others):
         models[label] = model.clone()
         models[label].learn_many(X, y == label, **others)
     return models
-
-
-def together(model, X, y, cut=None, **others):
-    ovr = OneVsRest(model, classes=NAMES.tolist())
-    n = X.shape[0]
-    for b in range(0, n, cut or n):
-        e = b + (cut or n)
-        ovr.learn_many(X[b:e], y[b:e], **{name: values[b:e] for name, values in others.items()})
-    return ovr
 
 
 # ------------------------------------------------------------------------------------------- the models of the classes
@@ -116,30 +71,6 @@ def test_kernel_values_are_computed_once(name):
     for alone in models.values():
         alone.decision_function_many(X)
     assert ovr.kernel_evaluations < 0.7 * sum(alone.kernel_evaluations for alone in models.values())
-
-
-@pytest.mark.long
-@every_model
-@pytest.mark.parametrize("cut", [1, 37, 256, 257])
-def test_batches_may_be_cut_anywhere(model, cut):
-    X, y = DATA["dense"]
-    rng = np.random.default_rng(5)
-    others = {"w": rng.uniform(0.0, 2.0, len(X)), "ids": rng.permutation(len(X)) // 2}
-    assert together(model, X, y, cut, **others).digest() == together(model, X, y, **others).digest()
-
-
-@some_models
-def test_learn_many_is_a_loop_of_learn_one(name):
-    X, y = DATA["few features"]
-    w = np.random.default_rng(6).uniform(0.0, 2.0, len(X))
-    one, many = OneVsRest(MODELS[name]), OneVsRest(MODELS[name])
-    for t in range(len(X)):
-        one.learn_one(dict(enumerate(X[t])), y[t], w=w[t])
-    many.learn_many(pd.DataFrame(X, columns=[*range(3)]), pd.Series(y), w)
-    assert one.digest() == many.digest()
-    assert one.decision_function_one(dict(enumerate(X[0]))) == dict(
-        zip(many.labels, many.decision_function_many(X[:1])[0], strict=True)
-    )
 
 
 @pytest.mark.long
@@ -230,30 +161,7 @@ def test_a_class_that_appears_learns_its_example_and_then_the_others_members():
     assert np.mean(ovr.predict_many(X) == y) > 0.95
 
 
-@pytest.mark.long
-@every_model
-@pytest.mark.parametrize("cut", [1, 100])
-def test_classes_that_appear_do_so_however_batches_are_cut(model, cut):
-    X, y = DATA["dense"]
-    order = np.argsort(y, kind="stable")[:400]
-    X, y = np.vstack([X[order], X[:100]]), np.concatenate([y[order], y[:100]])
-    whole, pieces = OneVsRest(model), OneVsRest(model)
-    whole.learn_many(X, y)
-    for b in range(0, len(X), cut):
-        pieces.learn_many(X[b : b + cut], y[b : b + cut])
-    assert whole.labels == pieces.labels == list(dict.fromkeys(y))
-    assert whole.digest() == pieces.digest()
-
-
-def test_before_there_is_a_class():
-    ovr = OneVsRest(LASVM())
-    assert ovr.predict_one({"a": 1.0}) is None
-    assert ovr.predict_proba_one({"a": 1.0}) == {}
-    assert ovr.predict_many(np.ones((2, 1))).tolist() == [None, None]
-    assert ovr.decision_function_many(np.ones((2, 1))).shape == (2, 0)
-    ovr.learn_one({"a": 1.0}, 7)
-    assert ovr.predict_one({"a": 1.0}) == 7
-    assert ovr.predict_proba_one({"a": 1.0}) == {7: 1.0}
+def test_before_there_is_an_example_the_classes_are_equally_likely():
     assert OneVsRest(LASVM(), classes=["x", "y"]).predict_proba_one({}) == {"x": 0.5, "y": 0.5}
 
 
@@ -352,7 +260,7 @@ def test_a_label_is_corrected_in_every_class(model):
     ids = np.arange(len(X)) + 1000
     ovr, models = together(model, X, y, ids=ids), separate(model, X, y, NAMES, ids=ids)
     chosen, n_seen = ovr.support_ids[::7], ovr.n_seen
-    right = {number: str(NAMES[(NAMES.tolist().index(y[number - 1000]) + 1) % 4]) for number in chosen.tolist()}
+    right = {number: str(NAMES[(NAMES.index(y[number - 1000]) + 1) % 4]) for number in chosen.tolist()}
     assert ovr.relabel([*chosen, 5], [*right.values(), "red"]) == len(chosen)
     assert ovr.n_seen == n_seen
     for label, alone in models.items():
@@ -370,20 +278,6 @@ def test_a_label_is_corrected_in_every_class(model):
     assert OneVsRest.from_bytes(ovr.to_bytes()).digest() == ovr.digest()
 
 
-def test_a_correction_of_a_label_may_begin_a_class():
-    X, y = DATA["dense"]
-    ovr = together(LASVM(C=10.0, gamma=0.05), X, y)
-    number = int(ovr.support_ids[3])
-    assert ovr.relabel(number, "new") == 1
-    assert ovr.labels[-1] == "new"
-    assert ovr._models["new"].predict_one(dict(enumerate(X[number]))) is True
-    assert ovr.n_seen == len(X)
-    with pytest.raises(ValueError, match="None and NaN"):
-        ovr.relabel(number, None)
-    with pytest.raises(ValueError, match="y has 2 labels for 1 rows"):
-        ovr.relabel(number, ["red", "blue"])
-
-
 def test_several_classes_can_be_made_sparse():
     X, y = DATA["few features"]
     ovr, models = together(MODELS["G"], X, y), separate(MODELS["G"], X, y, NAMES)
@@ -391,33 +285,6 @@ def test_several_classes_can_be_made_sparse():
     for label, alone in models.items():
         alone.sparsify()
         np.testing.assert_array_equal(alone.dual_coef, ovr._models[label].dual_coef)
-
-
-@pytest.mark.long
-@pytest.mark.parametrize(
-    ("model", "data"), [*((name, "dense") for name in MODELS), ("LASVM", "binary"), ("LASVM", "text"), ("G", "text")]
-)
-def test_a_restored_model_continues_bit_for_bit(model, data, tmp_path):
-    X, y = DATA[data]
-    ovr = OneVsRest(MODELS[model], classes=["gold"])
-    ovr.learn_many(X[:300], y[:300])
-    ovr.save(tmp_path / "model")
-    restored = [
-        OneVsRest.load(tmp_path / "model"),
-        OneVsRest.from_bytes(ovr.to_bytes(), cache_mb=0.01),
-        pickle.loads(pickle.dumps(ovr)),  # noqa: S301 # our own
-        copy.deepcopy(ovr),
-    ]
-    ovr.learn_many(X[300:], y[300:])
-    ovr.finish()
-    for other in restored:
-        other.learn_many(X[300:], y[300:])
-        other.finish()
-        assert other.digest() == ovr.digest()
-        assert np.array_equal(other.decision_function_many(X), ovr.decision_function_many(X))
-        assert other.labels == ovr.labels
-    assert restored[0]._get_params()["classes"] == ["gold"]
-    assert restored[1].model.cache_mb == 0.01
 
 
 def test_what_a_snapshot_cannot_hold_is_named():
@@ -429,41 +296,7 @@ def test_what_a_snapshot_cannot_hold_is_named():
         LASVM.from_bytes(OneVsRest(LASVM()).to_bytes())
 
 
-def test_an_interrupt_leaves_a_model_that_learns_on(monkeypatch):
-    X, y = DATA["dense"]
-    ovr = together(MODELS["LASVM"], X[:300], y[:300])
-    calls, make_room = [], arrival.make_room
-
-    def interrupt(*arguments):
-        calls.append(arguments)
-        if len(calls) == 3:
-            raise KeyboardInterrupt
-        return make_room(*arguments)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(arrival, "make_room", interrupt)
-        with pytest.raises(KeyboardInterrupt):
-            ovr.learn_many(np.pad(X[300:], ((0, 0), (0, 100))), y[300:])
-    assert np.mean(ovr.predict_many(np.pad(X, ((0, 0), (0, 200)))) == y) > 0.95
-    ovr.learn_many(np.pad(X, ((0, 0), (0, 100))), y)
-    ovr.finish()
-    assert np.mean(ovr.predict_many(X) == y) > 0.95
-
-
 # --------------------------------------------------------------------------------------------------------------- errors
-
-
-def test_parameters_are_checked():
-    with pytest.raises(TypeError, match="must be one of LASVM, LASVMG"):
-        OneVsRest("LASVM")
-    with pytest.raises(TypeError, match="must be one of LASVM, LASVMG"):
-        OneVsRest(OneVsRest(LASVM()))
-    with pytest.raises(ValueError, match='on_budget="merge"'):
-        OneVsRest(LASVM(budget=10, on_budget="merge"))
-    with pytest.raises(ValueError, match="classes holds 'a' twice"):
-        OneVsRest(LASVM(), classes=["a", "b", "a"])
-    with pytest.raises(TypeError, match="classes='ab' must be a list"):
-        OneVsRest(LASVM(), classes="ab")
 
 
 REFUSED = {
@@ -520,18 +353,6 @@ def test_one_example_that_is_refused_changes_nothing():
         ovr.forget("a")
     assert (ovr.digest(), poly.digest()) == before
     assert ovr.labels == sorted(set(ovr.labels), key=ovr.labels.index)
-
-
-@pytest.mark.long
-@pytest.mark.parametrize(
-    ("model", "n_checks"), [(OneVsRest(LASVM()), 62), (OneVsRest(FullSVM(C=10.0, cache_mb=4.0), classes=[True]), 62)]
-)
-def test_every_check_of_river_passes(model, n_checks):
-    assert model._unit_test_skips() == set()
-    collected = list(checks.yield_checks(model))
-    assert len(collected) == n_checks
-    for check in collected:
-        check(model.clone())
 
 
 def test_a_correction_of_an_example_that_no_class_keeps_changes_nothing():

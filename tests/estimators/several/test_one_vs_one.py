@@ -1,57 +1,28 @@
 """One-versus-one: each pair has the model it would have alone, and the pairs vote as those of SVC do."""
 
-import copy
 import datetime
+import functools
 import itertools
-import pickle
-import subprocess
-import sys
 
+import four_classes
 import naive
 import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
-from river import checks
+from four_classes import ALONE, DATA, NAMES, OF_PAIRS, problem
 from sklearn.utils.multiclass import _ovr_decision_function
 
-from streamsvm import LASVM, LASVMG, LASVMNC, AutoLASVM, FullSVM, OneVsOne, OneVsRest, SnapshotError
+from streamsvm import LASVM, AutoLASVM, OneVsOne, OneVsRest, SnapshotError
 from streamsvm.core import storage
-from streamsvm.online import arrival
 from streamsvm.online.outputs.coupling import coupled
 
-NAMES = ["red", "green", "blue", "gold"]
+MODELS = OF_PAIRS
 PAIRS = list(itertools.combinations(NAMES, 2))
-
-
-def problem(seed=0, n=600, d=20, noise=0.5):
-    """Four classes around four centres."""
-    rng = np.random.default_rng(seed)
-    classes = rng.integers(4, size=n)
-    return rng.normal(size=(4, d))[classes] + noise * rng.normal(size=(n, d)), np.array(NAMES)[classes]
-
-
-DATA = {"dense": problem(), "few features": problem(d=3)}
-ALONE = {"reservoir": 0}  # The models of pairs have none.
-MODELS = {
-    "LASVM": LASVM(**ALONE, C=10.0, gamma=0.05),
-    "LASVM, linear": LASVM(**ALONE, C=1.0, kernel="linear", scaling=None),
-    "LASVM, budget": LASVM(**ALONE, C=10.0, gamma=0.05, budget=40),
-    "LASVM, window": LASVM(**ALONE, C=10.0, gamma=0.05, window=150),
-    "LASVM, balanced": LASVM(**ALONE, C=10.0, gamma=0.05, pos_weight="balanced"),
-    "G": LASVMG(**ALONE, C=10.0, gamma=0.05, clean_every=50, max_non_sv=20),
-    "NC": LASVMNC(**ALONE, C=10.0, gamma=0.05, clean_every=30, max_non_sv=10, ramp_warmup=50),
-}
 every_model = pytest.mark.parametrize("model", MODELS.values(), ids=MODELS)
 
 
-def together(model, X, y, cut=None, classes=NAMES, **others):
-    ovo = OneVsOne(model, classes=classes)
-    n = len(y)
-    for b in range(0, n, cut or n):
-        e = b + (cut or n)
-        ovo.learn_many(X[b:e], y[b:e], **{name: values[b:e] for name, values in others.items()})
-    return ovo
+together = functools.partial(four_classes.together, OneVsOne)
 
 
 def alone(model, pair, X, y, w=None, **others):
@@ -76,7 +47,7 @@ def same(one, other):
 
 
 @every_model
-@pytest.mark.parametrize("data", DATA)
+@pytest.mark.parametrize("data", ["dense", "few features"])
 def test_each_pair_has_the_model_that_it_would_have_alone(model, data):
     X, y = DATA[data]
     w = np.random.default_rng(6).choice([0.0, 1.0, 1.0, 2.0], len(X))
@@ -141,27 +112,6 @@ def test_kernel_values_are_computed_once():
     assert ovo.kernel_evaluations < 0.7 * sum(binary.kernel_evaluations for binary in others)
 
 
-@pytest.mark.long
-@every_model
-@pytest.mark.parametrize("cut", [1, 37, 257])
-def test_batches_may_be_cut_anywhere(model, cut):
-    X, y = DATA["dense"]
-    rng = np.random.default_rng(5)
-    others = {"w": rng.uniform(0.0, 2.0, len(X)), "ids": rng.permutation(len(X)) // 2}
-    assert together(model, X, y, cut, **others).digest() == together(model, X, y, **others).digest()
-
-
-@pytest.mark.parametrize("name", ["LASVM", "LASVM, window", "G"])
-def test_learn_many_is_a_loop_of_learn_one(name):
-    X, y = DATA["few features"]
-    w = np.random.default_rng(6).uniform(0.0, 2.0, len(X))
-    one, many = OneVsOne(MODELS[name]), OneVsOne(MODELS[name])
-    for t in range(len(X)):
-        one.learn_one(dict(enumerate(X[t])), y[t], w=w[t])
-    many.learn_many(pd.DataFrame(X, columns=[*range(3)]), pd.Series(y), w)
-    assert one.digest() == many.digest()
-
-
 def test_with_raw_features_the_pairs_share_a_scale():
     X, y = problem(11, 2000, 5)
     X = X * np.array([1.0, 100.0, 1e-3, 5.0, 1.0]) + 7.0
@@ -209,30 +159,11 @@ def test_a_class_that_appears_learns_its_example_and_then_the_members_of_the_oth
     assert np.mean(ovo.predict_many(X) == y) > 0.95
 
 
-@pytest.mark.long
-@every_model
-@pytest.mark.parametrize("cut", [1, 100])
-def test_classes_that_appear_do_so_however_batches_are_cut(model, cut):
-    X, y = DATA["dense"]
-    order = np.argsort(y, kind="stable")[:400]
-    X, y = np.vstack([X[order], X[:100]]), np.concatenate([y[order], y[:100]])
-    whole, pieces = together(model, X, y, classes=None), together(model, X, y, cut, classes=None)
-    assert whole.labels == pieces.labels == list(dict.fromkeys(y))
-    assert whole.pairs == list(itertools.combinations(whole.labels, 2))
-    assert whole.digest() == pieces.digest()
-
-
-def test_before_there_is_a_class():
+def test_before_there_are_two_classes_there_are_no_pairs():
     ovo = OneVsOne(LASVM())
-    assert ovo.predict_one({"a": 1.0}) is None
-    assert ovo.predict_proba_one({"a": 1.0}) == {}
-    assert ovo.predict_many(np.ones((2, 1))).tolist() == [None, None]
-    assert ovo.decision_function_many(np.ones((2, 1))).shape == (2, 0)
     assert ovo.pair_values_many(np.ones((2, 1))).shape == (2, 0)
     ovo.learn_one({"a": 1.0}, 7)
-    assert ovo.predict_one({"a": 1.0}) == 7
     assert ovo.pair_values_one({"a": 1.0}) == {}
-    assert ovo.n_members == 1
 
 
 # -------------------------------------------------------------------------------------------------------------- voting
@@ -354,37 +285,6 @@ def test_corrections_do_not_depend_on_how_a_stream_is_cut(cut):
     assert len(np.unique(whole._ids_of(numbers))) == len(numbers)
 
 
-def test_a_correction_of_a_label_may_begin_a_class():
-    X, y = DATA["dense"]
-    ovo = together(LASVM(C=10.0, gamma=0.05), X, y)
-    number = int(ovo.support_ids[3])
-    assert ovo.relabel(number, "new") == 1
-    assert ovo.labels[-1] == "new"
-    assert ovo.predict_one(dict(enumerate(X[number]))) == "new"
-    with pytest.raises(ValueError, match="None and NaN"):
-        ovo.relabel(number, None)
-
-
-@pytest.mark.parametrize("name", MODELS)
-def test_a_restored_model_continues_bit_for_bit(name, tmp_path):
-    X, y = DATA["dense"]
-    ovo = OneVsOne(MODELS[name], classes=["gold"])
-    ovo.learn_many(X[:300], y[:300])
-    ovo.save(tmp_path / "model")
-    restored = [
-        OneVsOne.load(tmp_path / "model"),
-        OneVsOne.from_bytes(ovo.to_bytes(), cache_mb=0.01),
-        pickle.loads(pickle.dumps(ovo)),  # noqa: S301 # our own
-        copy.deepcopy(ovo),
-    ]
-    ovo.learn_many(X[300:], y[300:])
-    for other in restored:
-        other.learn_many(X[300:], y[300:])
-        assert other.digest() == ovo.digest()
-        assert other.labels == ovo.labels
-        assert np.array_equal(other.decision_function_many(X), ovo.decision_function_many(X))
-
-
 def test_a_snapshot_of_one_class():
     ovo = OneVsOne(LASVM())
     ovo.learn_one({"a": 1.0}, "x")
@@ -396,56 +296,14 @@ def test_a_snapshot_of_one_class():
         OneVsRest.from_bytes(ovo.to_bytes())
 
 
-def test_an_interrupt_leaves_a_model_that_learns_on(monkeypatch):
-    X, y = DATA["dense"]
-    ovo = together(MODELS["LASVM"], X[:1], y[:1])
-    calls, make_room = [], arrival.make_room
-
-    def interrupt(*arguments):
-        calls.append(arguments)
-        if len(calls) == 3:
-            raise KeyboardInterrupt
-        return make_room(*arguments)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(arrival, "make_room", interrupt)
-        with pytest.raises(KeyboardInterrupt):  # One model has learned the block then, and the others follow.
-            ovo.learn_many(X[1:], y[1:])
-    learned = ovo.n_seen
-    ovo.learn_many(X[learned:], y[learned:])
-    for pair in PAIRS:
-        binary = alone(MODELS["LASVM"], pair, X, y)
-        np.testing.assert_allclose(np.sort(ovo._models[pair].dual_coef), np.sort(binary.dual_coef), atol=1e-4)
-
-
 # --------------------------------------------------------------------------------------------------------------- errors
 
 
-def test_parameters_are_checked():
-    with pytest.raises(TypeError, match="must be one of LASVM, LASVMG"):
-        OneVsOne("LASVM")
+def test_models_that_have_no_meaning_for_pairs_are_refused():
     with pytest.raises(TypeError, match=r"scaler \| OneVsOne"):
         OneVsOne(AutoLASVM())
-    with pytest.raises(ValueError, match='on_budget="merge"'):
-        OneVsOne(LASVM(budget=10, on_budget="merge"))
     with pytest.raises(ValueError, match=r"pos_weight=2.0 has no use for pairs"):
         OneVsOne(LASVM(pos_weight=2.0))
-    with pytest.raises(ValueError, match="classes holds 'a' twice"):
-        OneVsOne(LASVM(), classes=["a", "b", "a"])
-
-
-@pytest.mark.long
-@pytest.mark.parametrize(
-    ("model", "n_checks"),
-    [(OneVsOne(LASVM()), 62), (OneVsOne(FullSVM(C=10.0, cache_mb=4.0), classes=[True]), 62)],
-    ids=["LASVM", "FULL"],
-)
-def test_every_check_of_river_passes(model, n_checks):
-    assert model._unit_test_skips() == set()
-    collected = list(checks.yield_checks(model))
-    assert len(collected) == n_checks
-    for check in collected:
-        check(model.clone())
 
 
 NOTHING_LEFT_TO_COMPILE = """
@@ -465,9 +323,3 @@ for wrapper in (streamsvm.OneVsRest, streamsvm.OneVsOne):
     model.predict_proba_many(X)
 print(asked)
 """
-
-
-@pytest.mark.long
-def test_warmup_compiles_what_a_trainer_of_classes_needs():
-    done = subprocess.run([sys.executable, "-c", NOTHING_LEFT_TO_COMPILE], capture_output=True, text=True)
-    assert done.stdout.strip() == "[]", done.stdout + done.stderr
